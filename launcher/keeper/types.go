@@ -1,0 +1,339 @@
+// Package keeper is the client's side of the keeper: the process that lives beside a cluster, submits its job and owns its end.
+//
+// It has the protocol types (orders, commit, state), a reader of run directories, and a client of the keeper's HTTP API.
+// The protocol is described in docs/keeper.md; the keeper itself is templates/keeper.py.
+package keeper
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Version is the version of the orders this package writes. A keeper refuses others.
+const Version = 1
+
+// Names of the files in a run directory.
+const (
+	OrdersFile  = "orders.json"  // what to do; written by the client before the keeper starts, never changed
+	TokenFile   = "token"        // the cluster's secret: Ray's authentication token and the API's bearer token
+	SecretsFile = "secrets.json" // a JSON object of environment variables, removed at the end
+	CommitFile  = "commit"       // a Commit; its appearance is the commit
+	StateFile   = "state.json"   // the current State
+	ResultFile  = "result.json"  // the final State; written once, last
+	DriverLog   = "driver.log"   // the driver's output; complete when ResultFile is there
+	KeeperLog   = "keeper.log"   // the keeper's decisions
+	ClaimFile   = "claim"        // made by the keeper that took the directory
+	NodesDir    = "nodes"        // Ray's own logs, one directory a node, after the end
+)
+
+// Orders is what a cluster's keeper is told to do.
+type Orders struct {
+	Version       int    `json:"version"`
+	Name          string `json:"name"`
+	Attempt       int    `json:"attempt"`       // from 1; greater when the substrate started the run again
+	RestartReason string `json:"restartReason"` // why this attempt exists, empty for the first
+	Launcher      string `json:"launcher"`
+	SpecHash      string `json:"specHash"`
+
+	Ray           RaySettings `json:"ray"`
+	Groups        []Group     `json:"groups"` // node indexes run over the groups in this order; index 0 is the head
+	Start         Start       `json:"start"`
+	Listen        string      `json:"listen"`        // host:port of the keeper's API; port 0 picks a free one
+	Advertise     string      `json:"advertise"`     // address others reach the keeper's host by
+	DashboardHost string      `json:"dashboardHost"` // address the dashboard binds to
+	WatchStdin    bool        `json:"watchStdin"`    // end of file on stdin before the commit means that the client died
+	Job           *Job        `json:"job"`           // nil: keep the cluster until it is ended
+	Lifetime      Lifetime    `json:"lifetime"`
+}
+
+// RaySettings says how Ray is started on every node.
+type RaySettings struct {
+	Command  []string          `json:"command"` // argv prefix of the ray command line tool
+	Version  string            `json:"version,omitempty"`
+	Env      map[string]string `json:"env,omitempty"`
+	Setup    string            `json:"setup,omitempty"`
+	TempRoot string            `json:"tempRoot"`        // node-local directory; short (a path below it is an AF_UNIX socket)
+	Token    *bool             `json:"token,omitempty"` // token authentication; nil: where the Ray version has it (2.52 and later, or unknown)
+}
+
+// Group is a set of equal Ray nodes. A nil count is left to Ray (or, on Slurm, to the allocation).
+type Group struct {
+	Name              string             `json:"name"`
+	Count             int                `json:"count"`
+	CPUs              *float64           `json:"cpus"`
+	GPUs              *float64           `json:"gpus"`
+	Memory            *int64             `json:"memory"`            // bytes
+	ObjectStoreMemory *int64             `json:"objectStoreMemory"` // bytes
+	Resources         map[string]float64 `json:"resources,omitempty"`
+	Env               map[string]string  `json:"env,omitempty"`
+	Labels            map[string]string  `json:"labels,omitempty"`
+}
+
+// Modes of Start.
+const (
+	StartSpawn    = "spawn"    // the keeper starts one supervisor for each node, here
+	StartStep     = "step"     // the keeper runs Argv, which starts the supervisors on all nodes
+	StartExternal = "external" // somebody else starts the nodes
+)
+
+// Start says how the nodes of the cluster come to be.
+type Start struct {
+	Mode      string   `json:"mode"`
+	Argv      []string `json:"argv,omitempty"`      // step: the command that runs node.py once on each node
+	Stop      []string `json:"stop,omitempty"`      // step: the command that asks all supervisors to end, e.g. scancel -s USR1 JOB.0
+	Dashboard string   `json:"dashboard,omitempty"` // external: URL of the head's dashboard
+	GCS       string   `json:"gcs,omitempty"`       // external: host:port of the head's GCS
+}
+
+// Job is the driver to submit. Restarts count from zero, -1 is without limit.
+type Job struct {
+	Entrypoint          string             `json:"entrypoint"`
+	SubmissionPrefix    string             `json:"submissionPrefix"` // submitted as <prefix>-<n>, n counts attempts from 1
+	Metadata            map[string]string  `json:"metadata,omitempty"`
+	EntrypointNumCPUs   float64            `json:"entrypointNumCpus,omitempty"`
+	EntrypointNumGPUs   float64            `json:"entrypointNumGpus,omitempty"`
+	EntrypointMemory    int64              `json:"entrypointMemory,omitempty"` // bytes
+	EntrypointResources map[string]float64 `json:"entrypointResources,omitempty"`
+	Env                 map[string]string  `json:"env,omitempty"`
+	OutputDir           string             `json:"outputDir"`
+	Cwd                 string             `json:"cwd"`   // directory of the driver that all nodes have; empty: the package
+	Grace               float64            `json:"grace"` // seconds between SIGTERM and SIGKILL of the driver
+	Restarts            Restarts           `json:"restarts"`
+}
+
+// Restarts says how often a run begins again, by reason; -1 is without limit.
+type Restarts struct {
+	Driver      int `json:"driver"`      // the driver failed; the cluster stays
+	NodeFailure int `json:"nodeFailure"` // the head was lost; the cluster starts again
+	Preempted   int `json:"preempted"`   // the substrate took the nodes
+	TimeLimit   int `json:"timeLimit"`   // the substrate's time limit ended the cluster
+}
+
+// Lifetime has limits in seconds, 0 is no limit.
+type Lifetime struct {
+	Lease      float64 `json:"lease"`      // from the keeper's start until the commit
+	Start      float64 `json:"start"`      // from admission until all nodes are ALIVE
+	Queue      float64 `json:"queue"`      // until admission
+	Max        float64 `json:"max"`        // from admission until the end
+	Total      float64 `json:"total"`      // over attempts
+	Spent      float64 `json:"spent"`      // of total, by earlier attempts of the run
+	Idle       float64 `json:"idle"`       // without work
+	Disconnect float64 `json:"disconnect"` // without a renewal by the client
+	Keep       float64 `json:"keep"`       // the record, after the end
+}
+
+// Commit says that the client is done with its part of the launch.
+type Commit struct {
+	Packages   []Package       `json:"packages,omitempty"`
+	RuntimeEnv json.RawMessage `json:"runtimeEnv,omitempty"` // of the job; env_vars get the job's and rayctl's variables
+}
+
+// Package is a file of the run directory and the URI Ray knows it by.
+type Package struct {
+	URI  string `json:"uri"`  // gcs://_ray_pkg_HASH.zip
+	File string `json:"file"` // package-HASH.zip
+}
+
+// End asks the keeper to end the cluster.
+type End struct {
+	Cause   string   `json:"cause"` // one of the Cause constants
+	Message string   `json:"message,omitempty"`
+	Grace   *float64 `json:"grace,omitempty"` // seconds the driver gets; nil: the job's own
+	By      string   `json:"by,omitempty"`    // user@host
+	Now     bool     `json:"now,omitempty"`   // skip the grace
+}
+
+// Extend moves limits of the cluster.
+type Extend struct {
+	Max  *float64 `json:"max,omitempty"`  // seconds from now, 0 is no limit
+	Idle *float64 `json:"idle,omitempty"` // seconds, 0 is no limit
+}
+
+// Phases of a cluster.
+const (
+	PhaseQueued       = "Queued"
+	PhaseProvisioning = "Provisioning"
+	PhaseStarting     = "Starting"
+	PhaseReady        = "Ready"
+	PhaseDraining     = "Draining"
+	PhaseGone         = "Gone"
+	PhaseLost         = "Lost"
+)
+
+// States of a job. All but JobWaiting are Ray's.
+const (
+	JobWaiting   = "WAITING" // not submitted yet
+	JobPending   = "PENDING"
+	JobRunning   = "RUNNING"
+	JobSucceeded = "SUCCEEDED"
+	JobFailed    = "FAILED"
+	JobStopped   = "STOPPED"
+)
+
+// Whose exit code an Exit has.
+const (
+	OriginDriver = "driver"
+	OriginRayctl = "rayctl"
+)
+
+// Causes of the end of a cluster.
+const (
+	CauseSucceeded      = "succeeded"
+	CauseDriverFailed   = "driver-failed"
+	CauseDriverSignaled = "driver-signaled"
+	CauseInterrupted    = "interrupted"
+	CauseDown           = "down"
+	CauseIdle           = "idle"
+	CauseMax            = "max"
+	CauseTotal          = "total"
+	CauseQueue          = "queue"
+	CauseDisconnected   = "disconnected"
+	CauseAbandoned      = "abandoned"
+	CauseStartFailed    = "start-failed"
+	CauseLost           = "lost"
+	CausePreempted      = "preempted"
+	CauseTimeLimit      = "time-limit"
+	CausePackageFailed  = "package-failed"
+	CauseSubmitFailed   = "submit-failed"
+)
+
+// State is what the keeper knows: of a living cluster, or (with Exit and Log) of one that ended.
+type State struct {
+	Revision int64  `json:"revision"`
+	Name     string `json:"name"`
+	Launcher string `json:"launcher"`
+	SpecHash string `json:"specHash"`
+	Attempt  int    `json:"attempt"`
+
+	Phase  string    `json:"phase"`
+	Reason Reason    `json:"reason"`
+	Since  time.Time `json:"since"` // of the phase
+
+	Groups []GroupState `json:"groups"`
+	Head   Head         `json:"head"`
+	Keeper Process      `json:"keeper"`
+	Nodes  []Node       `json:"nodes"`
+	Job    *JobState    `json:"job"` // nil: orders without a job
+
+	Committed       bool       `json:"committed"`
+	LastRenewal     *time.Time `json:"lastRenewal"`
+	EndOnDisconnect float64    `json:"endOnDisconnect"` // seconds, 0 is off
+	Deadlines       Deadlines  `json:"deadlines"`
+
+	Timeline []Event   `json:"timeline"`
+	Attempts []Attempt `json:"attempts"`
+
+	Exit *Exit `json:"exit,omitempty"` // final state only
+	Log  *Log  `json:"log,omitempty"`  // final state only
+}
+
+// Reason says why a cluster is where it is.
+type Reason struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// GroupState counts the nodes of a group that are ALIVE.
+type GroupState struct {
+	Name   string `json:"name"`
+	Ready  int    `json:"ready"`
+	Wanted int    `json:"wanted"`
+}
+
+// Head says how to reach the cluster; fields are empty until known.
+type Head struct {
+	Address    string `json:"address"`   // host:port of the GCS
+	Dashboard  string `json:"dashboard"` // URL
+	ClientPort int    `json:"clientPort"`
+	Session    string `json:"session"`
+	NodeID     string `json:"nodeId"`
+	RayVersion string `json:"rayVersion"`
+	Token      bool   `json:"token"` // Ray's token authentication is on
+}
+
+// Process is the keeper itself.
+type Process struct {
+	URL       string `json:"url"`
+	Host      string `json:"host"`
+	PID       int    `json:"pid"`
+	StartTime int64  `json:"startTime"` // field 22 of /proc/PID/stat: clock ticks since boot; 0 where there is no /proc
+}
+
+// Node is one Ray node.
+type Node struct {
+	Name    string `json:"name"` // <group>-<i>
+	Group   string `json:"group"`
+	PID     int    `json:"pid"` // of its supervisor, where the keeper started it
+	NodeID  string `json:"nodeId"`
+	State   string `json:"state"` // STARTING, ALIVE or DEAD
+	Host    string `json:"host"`
+	Message string `json:"message"`
+}
+
+// JobState is Ray's view of the current attempt's driver.
+type JobState struct {
+	SubmissionID string     `json:"submissionId"`
+	State        string     `json:"state"`
+	DriverNodeID string     `json:"driverNodeId"`
+	DriverPID    int        `json:"driverPid"`
+	StartTime    *time.Time `json:"startTime"`
+	EndTime      *time.Time `json:"endTime"`
+	ExitCode     *int       `json:"exitCode"` // shell convention: 128+n for a signal
+	Signal       *int       `json:"signal"`
+	Message      string     `json:"message"`
+	LogFile      string     `json:"logFile"` // name for Ray's /api/v0/logs
+}
+
+// Terminal says whether Ray will not change the job's state any more.
+func (j *JobState) Terminal() bool {
+	if j == nil {
+		return false
+	}
+	return j.State == JobSucceeded || j.State == JobFailed || j.State == JobStopped
+}
+
+// Deadlines are the moments at which limits end the cluster, as far as they are known.
+type Deadlines struct {
+	Max   *time.Time `json:"max"`
+	Idle  *time.Time `json:"idle"`
+	Total *time.Time `json:"total"`
+}
+
+// Event is an entry of the timeline.
+type Event struct {
+	At      time.Time `json:"at"`
+	Attempt int       `json:"attempt"`
+	Event   string    `json:"event"` // phase, job, restart or node
+	To      string    `json:"to"`
+	Code    string    `json:"code,omitempty"`
+	Message string    `json:"message,omitempty"`
+}
+
+// Attempt is one submission of the driver that ended.
+type Attempt struct {
+	Attempt      int        `json:"attempt"`
+	SubmissionID string     `json:"submissionId"`
+	Start        *time.Time `json:"start"`
+	End          *time.Time `json:"end"`
+	Cause        string     `json:"cause"`
+	ExitCode     *int       `json:"exitCode"`
+	Message      string     `json:"message"`
+}
+
+// Exit says how the cluster ended.
+type Exit struct {
+	Origin    string `json:"origin"` // whose code it is
+	Cause     string `json:"cause"`
+	Code      int    `json:"code"` // exit code for rayctl run
+	Signal    *int   `json:"signal"`
+	Message   string `json:"message"` // one sentence
+	Retryable bool   `json:"retryable"`
+	By        string `json:"by,omitempty"` // user@host who asked for the end
+}
+
+// Log describes the keeper's copy of the driver's output.
+type Log struct {
+	Bytes   int64      `json:"bytes"`
+	Missing [][2]int64 `json:"missing"` // ranges [from, to) of the driver's output that the copy does not have; to -1: unknown
+}
