@@ -1,0 +1,48 @@
+package dashboardclient
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Headers that Ray (2.52 and later) reads its token from.
+const (
+	// HeaderAuthorization is the header a dashboard is normally given its token in.
+	HeaderAuthorization = "Authorization"
+	// HeaderRayAuthorization is for a dashboard behind a proxy that needs Authorization for itself, such as the Kubernetes API server.
+	HeaderRayAuthorization = "X-Ray-Authorization"
+)
+
+// Config says how to reach one dashboard. Only URL is required.
+type Config struct {
+	// URL is the dashboard's address, "http://127.0.0.1:8265". A path is kept as a prefix, for dashboards behind a proxy.
+	URL string
+	// Token is Ray's authentication token. It is sent as "Bearer TOKEN" and never logged or put in an error. Empty: none is sent.
+	Token string
+	// TokenFile is read for each connection's first request and again after the dashboard refused the token, so that a token
+	// that was renewed on disk is picked up. It is used only if Token is empty.
+	TokenFile string
+	// TokenHeader is HeaderAuthorization (the default) or HeaderRayAuthorization.
+	TokenHeader string
+	// Transport carries all requests, if given; DialContext is then not used.
+	Transport http.RoundTripper
+	// DialContext opens the connections, for dashboards behind a tunnel. The address it is given is URL's host and port.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+	// Logger gets one debug line for each request and a warning for each retry. Nil: nothing is logged.
+	Logger *slog.Logger
+	// Retry bounds the repetition of requests that failed for a passing reason.
+	Retry Retry
+}
+
+// Retry bounds the repetition of one request. Waits grow exponentially from WaitMin to WaitMax.
+type Retry struct {
+	// Max is the number of repetitions after the first try. 0: 5. Negative: none.
+	Max int
+	// WaitMin is the first wait. 0: 50 ms.
+	WaitMin time.Duration
+	// WaitMax is the longest wait. 0: 2 s.
+	WaitMax time.Duration
+}

@@ -1,0 +1,61 @@
+package dashboardclient
+
+import "context"
+
+// ServeStatus is the state of Ray Serve on the cluster.
+type ServeStatus struct {
+	// Applications by name. Empty: Serve is not running or has none.
+	Applications map[string]ServeApplication `json:"applications"`
+}
+
+// ServeApplication is the state of one application.
+type ServeApplication struct {
+	// Status is Ray's: NOT_STARTED, DEPLOYING, RUNNING, DEPLOY_FAILED, UNHEALTHY, DELETING.
+	Status string `json:"status"`
+	// Message is Ray's explanation.
+	Message string `json:"message"`
+	// RoutePrefix is where HTTP requests reach it; empty if they do not.
+	RoutePrefix string `json:"route_prefix"`
+	// DocsPath is where it serves its API documentation, if it does.
+	DocsPath string `json:"docs_path,omitempty"`
+	// LastDeployed is in seconds since 1970.
+	LastDeployed float64 `json:"last_deployed_time_s"`
+	// Deployments by name.
+	Deployments map[string]ServeDeployment `json:"deployments"`
+}
+
+// ServeDeployment is the state of one deployment.
+type ServeDeployment struct {
+	// Status is Ray's: UPDATING, HEALTHY, UNHEALTHY, UPSCALING, DOWNSCALING.
+	Status string `json:"status"`
+	// Message is Ray's explanation: for one that is unhealthy the traceback of its constructor.
+	Message string `json:"message"`
+	// Replicas that exist now.
+	Replicas []ServeReplica `json:"replicas"`
+}
+
+// ServeReplica is one replica.
+type ServeReplica struct {
+	ID     string `json:"replica_id"`
+	State  string `json:"state"`
+	NodeID string `json:"node_id"`
+}
+
+// ServeApply makes Serve's applications what config says (Serve's REST schema, as a Go value that marshals to JSON): those it
+// does not name are deleted. It returns once Ray accepted the configuration; see ServeWait.
+func (c *Client) ServeApply(ctx context.Context, config any) error { panic("later") }
+
+// GetServe returns the state of all applications.
+func (c *Client) GetServe(ctx context.Context) (*ServeStatus, error) { panic("later") }
+
+// ServeDelete shuts Serve down with all its applications.
+func (c *Client) ServeDelete(ctx context.Context) error { panic("later") }
+
+// ServeWait returns once the named applications (none named: all) are RUNNING. It fails with a sentence that names the deployment and the cause as
+// soon as one of them has failed. report, if given, is called with every state seen.
+func (c *Client) ServeWait(ctx context.Context, names []string, report func(*ServeStatus)) error {
+	panic("later")
+}
+
+// ServeWaitGone returns once no application is left.
+func (c *Client) ServeWaitGone(ctx context.Context) error { panic("later") }
