@@ -1,0 +1,77 @@
+package launcher
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Exit codes of rayctl itself; `run`, `submit` and `logs -f` otherwise exit with the driver's own code (128+signal).
+// They follow sysexits.h where it has one, and timeout(1) for 124.
+const (
+	CodeUsage        = 64  // wrong command line
+	CodeSpec         = 65  // bad cluster file, or a name taken by another spec
+	CodeUnreachable  = 69  // substrate or dashboard does not answer
+	CodeInternal     = 70  // a bug of rayctl
+	CodeStartFailed  = 73  // the cluster failed to start
+	CodeQueueTimeout = 75  // lifetime.queue passed
+	CodeLost         = 76  // the cluster was lost while the driver ran
+	CodePermission   = 77  // not permitted; the message names verb and resource
+	CodeConfig       = 78  // bad configuration of this machine
+	CodeTimeLimit    = 124 // lifetime.max or lifetime.total passed
+	CodeInterrupted  = 130 // interrupted, or ended by somebody
+)
+
+// ExitError is an error for the user: one sentence with the thing and the cause, the next step, and the exit code.
+type ExitError struct {
+	Code    int
+	Message string
+	Hint    string // next step; may be empty
+	Err     error  // cause for errors.Is; its text is already in Message
+}
+
+func (e *ExitError) Error() string {
+	if e.Hint == "" {
+		return e.Message
+	}
+	return e.Message + ": " + e.Hint
+}
+
+// Unwrap gives the cause.
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// Kinds of failure that callers tell apart with errors.Is.
+var (
+	ErrNotFound = errors.New("no such cluster")
+	ErrConflict = errors.New("the name is taken by another spec")
+	ErrEnded    = errors.New("the cluster of that name has ended")
+	ErrNotReady = errors.New("the cluster does not answer yet")
+	ErrNotEnded = errors.New("the cluster has not ended")
+)
+
+// Fail makes an ExitError; the next step goes into hint.
+func Fail(code int, err error, hint, format string, args ...any) *ExitError {
+	return &ExitError{Code: code, Message: fmt.Sprintf(format, args...), Hint: hint, Err: err}
+}
+
+// NotFound is the error of an unknown cluster.
+func NotFound(id ID) *ExitError {
+	return Fail(CodeSpec, ErrNotFound, "`rayctl ls` shows yours", "no cluster named %q", string(id))
+}
+
+// Unsupported is the error of an ability that a launcher lacks.
+func Unsupported(l Launcher, what string) *ExitError {
+	return Fail(CodeUsage, errors.ErrUnsupported, "", "%s is not supported by the %s launcher", what, l.Name())
+}
+
+// ExitCode is the process exit code for err: its own, or 70.
+func ExitCode(err error) int {
+	var e *ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &e):
+		return e.Code
+	default:
+		return CodeInternal
+	}
+}

@@ -1,0 +1,200 @@
+// Package launcher holds what every substrate shares: the Launcher interface and its promises, the phases of a cluster,
+// the pipeline that takes one job through its whole life (Run), its result and its receipt. It knows no substrate:
+// packages local, slurm and kuberay implement Launcher, package cmd chooses one.
+package launcher
+
+import (
+	"context"
+	"io"
+	"net"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// ID names one cluster within one Launcher: the cluster's name, unique for one user of this machine, one Slurm user, or
+// one Kubernetes namespace.
+type ID string
+
+// Launcher provisions Ray clusters on one substrate. Methods are safe to repeat and safe for concurrent use, from this
+// and from any other process or machine that reaches the substrate: the substrate is the database.
+//
+// Errors that a user can act on are *ExitError values (exit code, sentence, next step). A cancelled context ends a call
+// soon, and never undoes or half-does what the substrate already accepted.
+type Launcher interface {
+	// Name is "local", "slurm" or "kuberay".
+	Name() string
+
+	// Launch creates the cluster and commits it: when it returns nil the keeper owns the cluster's life and the client
+	// may die. Before that, whatever was created ends by itself within the keeper's lease (two minutes at most) if the
+	// client dies. The same name with the same spec.Hash is the same cluster: Launch returns its ID and starts nothing.
+	// The same name with another hash is an *ExitError of code 65 wrapping ErrConflict, whose text lists the difference.
+	// A cluster that has ended keeps its name until its record is gone (lifetime.keep): ErrEnded, code 65.
+	Launch(ctx context.Context, s *spec.ClusterSpec, p Payload) (ID, error)
+
+	// Watch sends the cluster's Status at once and then at each change, with the substrate's own reason, until the
+	// cluster is gone (the last Status has phase Gone, then the channel is closed) or ctx ends (the channel is closed).
+	// Lost connections to the substrate heal inside; if they do not, Status.Unreachable says so while trying goes on.
+	// An unknown cluster is ErrNotFound.
+	Watch(ctx context.Context, id ID) (<-chan Status, error)
+
+	// Dial reaches the cluster's dashboard or keeper. The Endpoint heals itself while it is open; the caller closes it.
+	// It fails with ErrNotReady before the target can answer and with ErrNotFound once the cluster is gone.
+	Dial(ctx context.Context, id ID, t Target) (*Endpoint, error)
+
+	// Result returns the outcome; also after the cluster is gone, for lifetime.keep. ErrNotEnded while the cluster lives;
+	// ErrNotFound when neither cluster nor record exists.
+	Result(ctx context.Context, id ID) (*Result, error)
+
+	// Terminate ends the cluster and returns when nothing is allocated any more. The driver gets its grace unless
+	// End.Now. Ending a cluster that is gone or was never there is not an error.
+	Terminate(ctx context.Context, id ID, end End) error
+
+	// List returns clusters that live, and finished records when sel.All: ours, and others' Ray clusters marked so.
+	List(ctx context.Context, sel Selector) ([]Status, error)
+
+	// Render returns exactly what Launch would create, secrets left out. It reaches no substrate.
+	Render(s *spec.ClusterSpec) ([]File, error)
+}
+
+// End says why a cluster is ended, and how.
+type End struct {
+	Cause   string // "down", "interrupted", ...: keeper.Exit's causes
+	Message string
+	Now     bool // no grace for the driver
+}
+
+// Target is a server of a cluster that Dial reaches.
+type Target string
+
+// The targets of Dial.
+const (
+	Dashboard Target = "dashboard" // Ray's dashboard: job API, state API, Serve
+	Keeper    Target = "keeper"    // the keeper's API (docs/keeper.md)
+)
+
+// Endpoint is an open way to a Target.
+type Endpoint struct {
+	// URL is the base, such as http://127.0.0.1:40001, reachable by DialContext (nil: the usual dialer).
+	URL string
+	// Token is the bearer token; never print it.
+	Token string
+	// TokenHeader carries the token: "Authorization", or "X-Ray-Authorization" behind the Kubernetes API server.
+	TokenHeader string
+	// DialContext opens one connection to the target, whatever host the URL names; nil where the URL is reachable.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+	// Via says how, for -v: "direct", "ssh -W through login1", "port-forward (websocket)".
+	Via string
+	// CloseFunc releases what the way needed; nil where nothing.
+	CloseFunc func() error
+}
+
+// Close releases the way.
+func (e *Endpoint) Close() error {
+	if e == nil || e.CloseFunc == nil {
+		return nil
+	}
+	return e.CloseFunc()
+}
+
+// Payload is what a launch carries beside the spec: the packages of the job, made while the cluster starts.
+type Payload struct {
+	// Packages packs the working directory and py_modules. It may be called once, after the cluster began to start, and
+	// not at all when the cluster already exists. nil: nothing to pack.
+	Packages func(ctx context.Context) (*Packages, error)
+	// Secrets are the values of spec.Secrets that come from this client, by name.
+	Secrets map[string]string
+	// EndOnDisconnect makes the keeper end the run when this client's renewals stop for so long; 0: never.
+	EndOnDisconnect time.Duration
+	// Command says who launched, for the record: argv[0:1] and the verb, never values of options.
+	Command string
+	// Progress takes notes for the user while Launch works ("installing ray 2.60.0"); nil: none.
+	Progress func(Progress)
+}
+
+// Packages is the outcome of packing.
+type Packages struct {
+	// Files are local zip files by their content-addressed URI, gcs://_ray_pkg_HASH.zip.
+	Files []PackageFile
+	// RuntimeEnv holds working_dir and py_modules with those URIs, and what the user asked for else (pip, uv, ...).
+	RuntimeEnv map[string]any
+}
+
+// PackageFile is one package on this machine.
+type PackageFile struct {
+	URI  string
+	Path string
+	Size int64 // bytes
+}
+
+// Progress is one note about a long step.
+type Progress struct {
+	Text        string // "uploading working directory"
+	Done, Total int64  // bytes, files or 0
+}
+
+// Selector chooses clusters for List.
+type Selector struct {
+	Labels map[string]string // all must match
+	Names  []string          // any; empty: all
+	All    bool              // finished records too
+	Others bool              // Ray clusters that rayctl did not make, too
+}
+
+// File is one rendered file: a manifest, a batch script, orders.
+type File struct {
+	Name    string // "script.sh", "raycluster.yaml"
+	Content []byte
+}
+
+// Optional abilities, found by type assertion; a launcher without one gets Unsupported's clear error.
+type (
+	// Scaler changes the number of workers of a group.
+	Scaler interface {
+		Scale(ctx context.Context, id ID, group string, replicas int) error
+	}
+	// Execer runs a command on a node of the cluster, in Ray's environment, and returns its exit code.
+	Execer interface {
+		Exec(ctx context.Context, id ID, e ExecRequest) (int, error)
+	}
+	// NodeDialer opens a TCP connection to a port on a node of the cluster, as seen from that node (127.0.0.1:port).
+	NodeDialer interface {
+		DialNode(ctx context.Context, id ID, node string, port int) (net.Conn, error)
+	}
+	// Checker examines what the substrate needs, for doctor.
+	Checker interface {
+		Check(ctx context.Context, s *spec.ClusterSpec) []Check
+	}
+	// Collector removes what dead clients and killed keepers left behind, for gc.
+	Collector interface {
+		Collect(ctx context.Context, dryRun bool) ([]Collected, error)
+	}
+	// Forgetter removes the record of an ended cluster, so that its name is free again.
+	Forgetter interface {
+		Forget(ctx context.Context, id ID) error
+	}
+)
+
+// ExecRequest is a command to run on a node.
+type ExecRequest struct {
+	Node           string // "" is the head's node
+	Command        []string
+	Stdin          io.Reader // nil: none
+	Stdout, Stderr io.Writer
+	TTY            bool
+}
+
+// Check is one finding of doctor.
+type Check struct {
+	Name   string
+	OK     bool
+	Detail string // what was found
+	Hint   string // next step if not OK
+}
+
+// Collected is one thing that gc removed, or would remove.
+type Collected struct {
+	What string // "run directory", "process", "environment"
+	Name string
+	Why  string
+}

@@ -1,0 +1,203 @@
+package launcher
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Receipt is the account of one run: what happened when, what it cost, how it ended and whose exit code that is.
+type Receipt struct {
+	Name         string    `json:"name"`
+	Launcher     string    `json:"launcher"`
+	Owner        string    `json:"owner,omitempty"`
+	Where        string    `json:"where,omitempty"`
+	SubmissionID string    `json:"submissionId,omitempty"`
+	SpecHash     string    `json:"specHash,omitempty"`
+	RayVersion   string    `json:"rayVersion,omitempty"`
+	Created      time.Time `json:"created"`
+	Ended        time.Time `json:"ended"`
+	Exit         Exit      `json:"exit"`
+	Durations    Durations `json:"durations"`
+	Usage        Usage     `json:"usage"`
+	Attempts     []Attempt `json:"attempts,omitempty"`
+	Timeline     []Event   `json:"timeline"`
+	Log          LogInfo   `json:"log"`
+}
+
+// Durations are seconds spent in each part of the life, summed over attempts.
+type Durations struct {
+	Queued       float64 `json:"queued"`
+	Provisioning float64 `json:"provisioning"`
+	Starting     float64 `json:"starting"`
+	Driver       float64 `json:"driver"`
+	Draining     float64 `json:"draining"`
+	Total        float64 `json:"total"`
+}
+
+// Usage is what a run cost, in seconds times nodes or GPUs. Allocated counts from the gang's admission to the end.
+type Usage struct {
+	Nodes             int     `json:"nodes"`
+	GPUs              float64 `json:"gpus"`
+	NodeSeconds       float64 `json:"nodeSeconds"`
+	BusyNodeSeconds   float64 `json:"busyNodeSeconds"`   // while the driver ran
+	WastedNodeSeconds float64 `json:"wastedNodeSeconds"` // the rest
+	GPUSeconds        float64 `json:"gpuSeconds"`
+	BusyGPUSeconds    float64 `json:"busyGpuSeconds"`
+	WastedGPUSeconds  float64 `json:"wastedGpuSeconds"`
+}
+
+// NewReceipt accounts for a cluster that has ended.
+func NewReceipt(r *Result) *Receipt {
+	rc := &Receipt{
+		Name: r.Name, Launcher: r.Launcher, Owner: r.Owner, Where: r.Where, SpecHash: r.SpecHash,
+		RayVersion: r.Head.RayVersion, Created: r.Created, Ended: r.Since,
+		Attempts: r.Attempts, Timeline: r.Timeline, Log: r.Log,
+	}
+	if r.Exit != nil {
+		rc.Exit = *r.Exit
+	}
+	if r.Job != nil {
+		rc.SubmissionID = r.Job.SubmissionID
+	}
+	rc.Durations = durations(r.Timeline, r.Created, r.Since)
+	rc.Usage = usage(r.Groups, rc.Durations)
+	return rc
+}
+
+// durations walks the timeline: each phase lasts until the next phase event, the driver from RUNNING to a terminal state.
+func durations(timeline []Event, created, ended time.Time) Durations {
+	var d Durations
+	phase, since := Queued, created
+	var driver time.Time
+	closePhase := func(at time.Time) {
+		if s := seconds(since, at); s > 0 {
+			switch phase {
+			case Queued:
+				d.Queued += s
+			case Provisioning:
+				d.Provisioning += s
+			case Starting:
+				d.Starting += s
+			case Draining:
+				d.Draining += s
+			}
+		}
+		since = at
+	}
+	for _, e := range timeline {
+		switch {
+		case e.Kind == "phase":
+			closePhase(e.At)
+			phase = Phase(e.To)
+		case e.Kind == "job" && JobState(e.To) == JobRunning && driver.IsZero():
+			driver = e.At
+		case e.Kind == "job" && JobState(e.To).Terminal() && !driver.IsZero():
+			d.Driver += seconds(driver, e.At)
+			driver = time.Time{}
+		}
+		if e.Kind == "phase" && (phase == Lost || phase == Gone) && !driver.IsZero() {
+			d.Driver += seconds(driver, e.At)
+			driver = time.Time{}
+		}
+	}
+	closePhase(ended)
+	d.Total = max(seconds(created, ended), 0)
+	return d
+}
+
+// Terminal says whether Ray will not change the state any more.
+func (s JobState) Terminal() bool { return s == JobSucceeded || s == JobFailed || s == JobStopped }
+
+func usage(groups []GroupStatus, d Durations) Usage {
+	var u Usage
+	for _, g := range groups {
+		u.Nodes += g.Wanted
+		u.GPUs += float64(g.Wanted) * g.GPUs
+	}
+	allocated := max(d.Total-d.Queued, 0)
+	busy := min(d.Driver, allocated)
+	n := float64(u.Nodes)
+	u.NodeSeconds, u.BusyNodeSeconds, u.WastedNodeSeconds = n*allocated, n*busy, n*(allocated-busy)
+	u.GPUSeconds, u.BusyGPUSeconds, u.WastedGPUSeconds = u.GPUs*allocated, u.GPUs*busy, u.GPUs*(allocated-busy)
+	return u
+}
+
+func seconds(from, to time.Time) float64 {
+	if from.IsZero() || to.IsZero() {
+		return 0
+	}
+	return to.Sub(from).Seconds()
+}
+
+// WriteText prints the receipt for a person.
+func (rc *Receipt) WriteText(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", rc.Name, rc.Exit.Sentence())
+	d := rc.Durations
+	parts := []string{}
+	for _, p := range []struct {
+		name string
+		s    float64
+	}{{"queued", d.Queued}, {"provisioning", d.Provisioning}, {"starting", d.Starting}, {"driver", d.Driver}, {"ending", d.Draining}} {
+		if p.s >= 0.05 {
+			parts = append(parts, fmt.Sprintf("%s %s", p.name, Human(p.s)))
+		}
+	}
+	fmt.Fprintf(&b, "  time    %s (%s)\n", Human(d.Total), strings.Join(parts, ", "))
+	u := rc.Usage
+	fmt.Fprintf(&b, "  nodes   %d: %s node-seconds allocated, %s busy, %s wasted\n", u.Nodes, num(u.NodeSeconds), num(u.BusyNodeSeconds), num(u.WastedNodeSeconds))
+	if u.GPUs > 0 {
+		fmt.Fprintf(&b, "  GPUs    %g: %s GPU-seconds allocated, %s busy, %s wasted\n", u.GPUs, num(u.GPUSeconds), num(u.BusyGPUSeconds), num(u.WastedGPUSeconds))
+	}
+	if len(rc.Attempts) > 1 {
+		fmt.Fprintf(&b, "  tries   %d\n", len(rc.Attempts))
+		for _, a := range rc.Attempts {
+			fmt.Fprintf(&b, "    %d     %s %s\n", a.Attempt, a.Cause, a.Message)
+		}
+	}
+	fmt.Fprintf(&b, "  log     %s (%d bytes)\n", orElse(rc.Log.Path, "`rayctl logs "+rc.Name+"`"), rc.Log.Bytes)
+	for _, m := range rc.Log.Missing {
+		fmt.Fprintf(&b, "          bytes %d to %d could not be saved\n", m[0], m[1])
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Sentence says how the run ended and whose exit code it is.
+func (e Exit) Sentence() string {
+	who := "rayctl's exit code"
+	if e.Origin == "driver" {
+		who = "the driver's exit code"
+	}
+	s := fmt.Sprintf("%s, %s %d", strings.ReplaceAll(e.Cause, "-", " "), who, e.Code)
+	if e.Message != "" {
+		s += ": " + e.Message
+	}
+	return s
+}
+
+// Human prints seconds as a person says them: 0.8 s, 46 s, 3 min 20 s, 2 h 5 min.
+func Human(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	switch {
+	case s < 10:
+		return fmt.Sprintf("%.1f s", s)
+	case s < 100:
+		return fmt.Sprintf("%.0f s", s)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+	default:
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	}
+}
+
+func num(f float64) string { return fmt.Sprintf("%.1f", f) }
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
