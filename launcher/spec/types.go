@@ -1,0 +1,190 @@
+// Package spec is the cluster file: its types, units, strict decoding,
+// defaults, validation, hash and JSON Schema. The comments of these types are
+// the reference: the schema and docs/cluster-file.md are made from them.
+//
+// Durations are written 90s, 3d12h or as Slurm writes them, 3-12:00:00.
+// Memory is a Kubernetes quantity (16Gi, 1500Gi, 500M) on every substrate.
+package spec
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// APIVersion is the only version of the cluster file so far.
+const APIVersion = "rayctl/v1"
+
+// The launchers, as `launcher:` and --launcher name them.
+const (
+	LauncherLocal   = "local"
+	LauncherSlurm   = "slurm"
+	LauncherKubeRay = "kuberay"
+)
+
+// Quantity is a Kubernetes quantity, for example 16Gi.
+type Quantity = resource.Quantity
+
+// ClusterSpec is a cluster file: one Ray cluster, how long it may live, and the job it is for.
+type ClusterSpec struct {
+	// APIVersion is the version of this format, rayctl/v1. It may be left out. Default: rayctl/v1.
+	APIVersion string `json:"apiVersion,omitempty" jsonschema:"enum=rayctl/v1"`
+	// Name is the cluster's name, a DNS label of at most 40 characters. `run` appends five characters to it,
+	// `up` takes it as it is, --name is always exact. Default: the name of the folder that holds the file.
+	Name string `json:"name,omitempty"`
+	// Labels are put on everything that the substrate lets us label and select clusters in `ls` and `down -l`.
+	// Keys and values follow the rules of Kubernetes labels.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Launcher is the substrate. Default: the one of the sections slurm and kuberay that is there, else local.
+	Launcher string `json:"launcher,omitempty" jsonschema:"enum=slurm,enum=kuberay,enum=local"`
+	// Image is the container image of every node: pods on KubeRay, the container on Slurm if
+	// slurm.containerRuntime is set. Groups may have their own. The local launcher does not use it.
+	// Default on KubeRay: rayproject/ray with the tag of ray.version.
+	Image string `json:"image,omitempty"`
+	// Ray says which Ray the cluster runs.
+	Ray Ray `json:"ray,omitzero"`
+	// Env is the environment of `ray start` on every node, so also of everything Ray starts there.
+	// Not for secrets: it is shown by the substrate's tools.
+	Env map[string]string `json:"env,omitempty"`
+	// Setup is shell (bash) that runs on every node before Ray starts. If it fails the node fails, with its last lines as reason.
+	Setup string `json:"setup,omitempty"`
+	// Secrets are environment variables of `ray start` whose values come from the client's environment, a file, or a Kubernetes
+	// Secret. They are never part of argv, runtime_env, pod specs, rendered files or logs.
+	Secrets []Secret `json:"secrets,omitempty"`
+	// Mounts make a directory of the substrate visible at the same path on every node.
+	Mounts []Mount `json:"mounts,omitempty"`
+
+	// Head says where Ray's head runs. Default: on the first group's first worker on Slurm and local, a pod of
+	// its own on KubeRay.
+	Head Head `json:"head,omitzero"`
+	// Workers are the groups of like Ray nodes. None: the cluster is one head that also runs tasks.
+	Workers []WorkerGroup `json:"workers,omitempty"`
+	// Gang says that the head and every group's minReplicas start together or not at all. Default: true.
+	Gang *bool `json:"gang,omitempty"`
+
+	// Lifetime bounds the cluster's life. The keeper on the substrate enforces it, whatever happens to the client.
+	Lifetime Lifetime `json:"lifetime,omitzero"`
+	// Job is the driver that `run` and `submit` run on the cluster.
+	Job Job `json:"job,omitzero"`
+
+	// Slurm says how to get nodes from Slurm. Its presence chooses the slurm launcher if nothing else does.
+	Slurm *Slurm `json:"slurm,omitempty"`
+	// KubeRay says how to get pods from Kubernetes with KubeRay. Its presence chooses the kuberay launcher if nothing else does.
+	KubeRay *KubeRay `json:"kuberay,omitempty"`
+	// Local says how to run Ray on this machine. Its presence chooses nothing: local is the default.
+	Local *Local `json:"local,omitempty"`
+	// GPUTypes translates each workers[].gpuType into what the site calls it, by the type's name. A site fact: best kept in a profile.
+	GPUTypes map[string]GPUType `json:"gpuTypes,omitempty"`
+}
+
+// Ray says which Ray the cluster runs.
+type Ray struct {
+	// Version is Ray's version, for example 2.60.0. A cluster that turns out to run another one fails to start. Only the local launcher
+	// installs it. Default: what image or python has; for local without python, the newest version that rayctl was tested with.
+	Version string `json:"version,omitempty"`
+	// Python is the interpreter, or the directory of the virtual environment, that has Ray on the nodes. Default: for local an
+	// environment that rayctl makes and caches; for Slurm the python3 on PATH after modules and setup; for KubeRay the image's.
+	Python string `json:"python,omitempty"`
+}
+
+// Secret is an environment variable whose value is not in the file. A plain string names a variable of the client's environment.
+type Secret struct {
+	// Name is the environment variable that drivers, tasks and actors see.
+	Name string `json:"name" jsonschema:"required"`
+	// File is a file on the client that holds the value; a final newline is dropped, ~ is the home directory. Default: without
+	// file and secretKeyRef the value is the client's environment variable of this name.
+	File string `json:"file,omitempty"`
+	// SecretKeyRef is a key of a Secret that already is in the cluster's namespace. KubeRay only.
+	SecretKeyRef *SecretKeyRef `json:"secretKeyRef,omitempty"`
+}
+
+// SecretKeyRef names a key of a Kubernetes Secret in the cluster's namespace.
+type SecretKeyRef struct {
+	// Name is the Secret's name.
+	Name string `json:"name" jsonschema:"required"`
+	// Key is the key in the Secret's data.
+	Key string `json:"key" jsonschema:"required"`
+}
+
+// Mount makes a directory of the substrate visible at the same path on every node.
+type Mount struct {
+	// MountPath is the absolute path on the nodes.
+	MountPath string `json:"mountPath" jsonschema:"required"`
+	// ReadOnly forbids writing where the substrate can (pods and containers). Default: false.
+	ReadOnly bool `json:"readOnly,omitempty"`
+	// Source is where the data is, for each substrate. A launcher whose source is missing refuses the file.
+	Source MountSource `json:"source" jsonschema:"required"`
+}
+
+// MountSource is where a mount's data is, on each substrate.
+type MountSource struct {
+	// Slurm is an absolute path on the compute nodes. In a container it is bind-mounted; without one it must equal mountPath.
+	Slurm string `json:"slurm,omitempty"`
+	// KubeRay is a Kubernetes volume source (persistentVolumeClaim, hostPath, nfs, ...), as in a pod's volumes without the name.
+	KubeRay *VolumeSource `json:"kuberay,omitempty"`
+	// Local is a directory of this machine. A relative path is relative to the file. The local launcher makes mountPath a
+	// symbolic link to it if nothing is there and it may, and otherwise requires that both are the same directory.
+	Local string `json:"local,omitempty"`
+}
+
+// NodeResources is what one Ray node gets. Ray is told exactly this.
+type NodeResources struct {
+	// CPUs is the number of CPU cores of one node: a number, or a Kubernetes quantity such as 500m. Slurm wants a whole number.
+	// Default: 1 on KubeRay and Slurm (with slurm.exclusive all of the node's); on local an equal share of the machine's cores, at least 1.
+	CPUs CPUs `json:"cpus,omitempty"`
+	// Memory is the memory of one node, a Kubernetes quantity such as 16Gi. Default: the substrate's.
+	Memory Quantity `json:"memory,omitzero"`
+	// GPUs is the number of GPUs of one node. Default: 0.
+	GPUs int `json:"gpus,omitempty" jsonschema:"minimum=0"`
+	// GPUType is a type of GPU, translated by gpuTypes: a GRES type on Slurm, a node selector on KubeRay, Ray's accelerator type
+	// in both. A type that gpuTypes does not have is the GRES type itself on Slurm and an error on KubeRay. Default: any.
+	GPUType string `json:"gpuType,omitempty"`
+	// Shm is the size of /dev/shm, where Ray keeps its object store, a Kubernetes quantity. Only KubeRay can set it; it counts
+	// as memory of the pod. Default on KubeRay: 30% of memory, which is what Ray takes for its object store.
+	Shm Quantity `json:"shm,omitzero"`
+	// Resources are Ray's custom resources of one node, by name.
+	Resources map[string]float64 `json:"resources,omitempty"`
+	// Image is the container image of these nodes. Default: the cluster's image.
+	Image string `json:"image,omitempty"`
+	// Slurm overrides the cluster's slurm section for these nodes; unlike groups become a heterogeneous job.
+	Slurm *SlurmGroup `json:"slurm,omitempty"`
+	// KubeRay adds to the cluster's kuberay section for these nodes.
+	KubeRay *KubeRayGroup `json:"kuberay,omitempty"`
+	// Patch is a strategic merge patch on these nodes' pod template, as `kubectl patch` takes it. KubeRay only.
+	Patch Object `json:"patch,omitempty"`
+}
+
+// Head says where Ray's head runs and what it gets if it has a node of its own.
+type Head struct {
+	// On is the worker group whose first worker is also the head. Excludes everything else in head. Default: the
+	// first group on Slurm and local; none on KubeRay, where the head has a pod of its own that takes no tasks.
+	On string `json:"on,omitempty"`
+	NodeResources
+}
+
+// WorkerGroup is a group of like Ray nodes. A worker is one Ray node: one task on Slurm, one pod on KubeRay.
+type WorkerGroup struct {
+	// Name is the group's name, a DNS label of at most 40 characters, unique in the file.
+	Name string `json:"name" jsonschema:"required"`
+	// Replicas is the number of workers at the start. Default: minReplicas if that is set, else 1.
+	Replicas *int `json:"replicas,omitempty" jsonschema:"minimum=0"`
+	// MinReplicas is the number of workers that the gang needs and an elastic group never goes below. Default: replicas.
+	MinReplicas *int `json:"minReplicas,omitempty" jsonschema:"minimum=0"`
+	// MaxReplicas is the number of workers that an elastic group never exceeds. Default: replicas.
+	MaxReplicas *int `json:"maxReplicas,omitempty" jsonschema:"minimum=0"`
+	NodeResources
+}
+
+// Lifetime bounds the cluster's life. All are durations; 0 and unlimited mean no limit.
+type Lifetime struct {
+	// Queue is how long the cluster may wait until its whole gang is admitted; then it is given up (exit code 75). Default: no limit.
+	Queue Limit `json:"queue,omitzero"`
+	// Max is how long an attempt may run, counted from the admission of the gang (exit code 124). On Slurm it also is --time.
+	// Default: for up 12h; for run no limit, on Slurm then the partition's default.
+	Max Limit `json:"max,omitzero"`
+	// Total is how long all attempts together may take, queueing included. Default: no limit.
+	Total Limit `json:"total,omitzero"`
+	// Idle ends a cluster that had no running task, no resource in use, no submission job and no Serve application for this long.
+	// Default: for up 1h; for run no limit.
+	Idle Limit `json:"idle,omitzero"`
+	// Keep is how long the driver's log, the exit code and the timeline are kept after the end. 0 keeps nothing. Default: 7d.
+	Keep *Duration `json:"keep,omitempty"`
+}

@@ -1,0 +1,56 @@
+package spec
+
+// Job is the driver that `run` and `submit` run on the cluster, through Ray's job API.
+type Job struct {
+	// Entrypoint is the driver's command line, run by the shell on the head. A command after -- replaces it.
+	Entrypoint string `json:"entrypoint,omitempty"`
+	// WorkingDir is a directory that is packed, uploaded and made the driver's current directory on all nodes; relative to the
+	// file. .gitignore and .rayignore are obeyed. A remote URI (https, s3, gs, ...) is passed to Ray as it is. Excludes cwd.
+	// Default: none.
+	WorkingDir string `json:"workingDir,omitempty"`
+	// Cwd is an absolute directory that the nodes already have and that the driver starts in; nothing is uploaded. Excludes workingDir.
+	Cwd string `json:"cwd,omitempty"`
+	// OutputDir is a directory on the nodes for checkpoints and results, the same for all attempts of a run, given to the
+	// driver as RAYCTL_OUTPUT_DIR. {name} becomes the run's name. Default: on Slurm and local, a directory in the run directory; else none.
+	OutputDir string `json:"outputDir,omitempty"`
+	// Env is the environment of this job only, through Ray's runtime_env, which Ray shows and logs: not for secrets.
+	Env map[string]string `json:"env,omitempty"`
+	// Grace is the time between SIGTERM and SIGKILL for the driver when the job is stopped, for a last checkpoint.
+	// Default: 3s, as Ray has it.
+	Grace *Duration `json:"grace,omitempty"`
+	// Restarts says how often the run is tried again, by what ended the attempt.
+	Restarts Restarts `json:"restarts,omitzero"`
+	// Excludes are patterns as in .gitignore that are left out of workingDir, besides .gitignore and .rayignore.
+	Excludes []string `json:"excludes,omitempty"`
+	// PyModules are directories, packages or URIs that are uploaded and importable in the job (py_modules of runtime_env).
+	PyModules []string `json:"pyModules,omitempty"`
+	// Pip are requirements that Ray installs with pip for this job on every node (pip of runtime_env). Excludes uv.
+	Pip []string `json:"pip,omitempty"`
+	// Uv are requirements that Ray installs with uv for this job on every node (uv of runtime_env). Excludes pip.
+	Uv []string `json:"uv,omitempty"`
+	// RuntimeEnv is passed on as Ray's runtime_env. The keys that have a field here (working_dir, env_vars, py_modules, excludes,
+	// pip, uv) are errors in it.
+	RuntimeEnv Object `json:"runtimeEnv,omitempty"`
+	// Metadata is kept with the job by Ray, as its job API takes it. Keys that begin with rayctl are reserved.
+	Metadata map[string]string `json:"metadata,omitempty"`
+	// EntrypointCPUs is the number of CPUs reserved for the driver itself (entrypoint_num_cpus). Default: 0.
+	EntrypointCPUs CPUs `json:"entrypointCpus,omitempty"`
+	// EntrypointGPUs is the number of GPUs reserved for the driver itself (entrypoint_num_gpus). Default: 0.
+	EntrypointGPUs float64 `json:"entrypointGpus,omitempty" jsonschema:"minimum=0"`
+	// EntrypointMemory is the memory reserved for the driver itself (entrypoint_memory), a Kubernetes quantity. Default: 0.
+	EntrypointMemory Quantity `json:"entrypointMemory,omitzero"`
+	// EntrypointResources are Ray's custom resources reserved for the driver itself (entrypoint_resources).
+	EntrypointResources map[string]float64 `json:"entrypointResources,omitempty"`
+}
+
+// Restarts says how often a run is tried again as its next attempt, by what ended the attempt: a number or unlimited.
+type Restarts struct {
+	// Driver counts attempts ended by a driver's own exit code other than 0. Default: 0.
+	Driver Count `json:"driver,omitempty"`
+	// NodeFailure counts attempts ended by a lost node, pod or head. Default: 0.
+	NodeFailure Count `json:"nodeFailure,omitempty"`
+	// Preempted counts attempts ended by the scheduler's preemption, requeue or eviction. Default: unlimited.
+	Preempted *Count `json:"preempted,omitempty"`
+	// TimeLimit counts attempts ended by lifetime.max or the partition's time limit. Default: 0.
+	TimeLimit Count `json:"timeLimit,omitempty"`
+}
