@@ -1,0 +1,149 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rayctl/rayctl/dashboardclient"
+)
+
+// output shows the driver's log, byte for byte and each byte once: live from the dashboard while the head lives, the rest
+// from the saved copy once the cluster is gone. Each attempt has a log of its own.
+type output struct {
+	l   Launcher
+	id  ID
+	log *slog.Logger
+	w   io.Writer
+
+	shown   map[int]*attemptLog // by attempt
+	current *attemptLog
+	cancel  context.CancelFunc
+	done    chan struct{}
+}
+
+// attemptLog is what was shown of one attempt's log.
+type attemptLog struct {
+	submission string
+	offset     int64 // raw bytes of the log consumed
+	strip      *dashboardclient.HeaderStripper
+}
+
+func newOutput(l Launcher, id ID, w io.Writer, log *slog.Logger) *output {
+	return &output{l: l, id: id, w: w, log: log, shown: map[int]*attemptLog{}}
+}
+
+// see looks at a Status and follows the log of the attempt that runs.
+func (o *output) see(ctx context.Context, s Status) {
+	if s.Job == nil || s.Job.SubmissionID == "" || s.Job.State == JobWaiting || s.Phase == Gone {
+		return
+	}
+	if o.current != nil && o.current.submission == s.Job.SubmissionID {
+		return
+	}
+	o.stop()
+	a := &attemptLog{submission: s.Job.SubmissionID, strip: dashboardclient.NewHeaderStripper(o.w)}
+	o.shown[submissionAttempt(a.submission)], o.current = a, a
+	ctx, o.cancel = context.WithCancel(ctx)
+	o.done = make(chan struct{})
+	go func() {
+		defer close(o.done)
+		o.follow(ctx, a)
+	}()
+}
+
+// submissionAttempt is n of the submission id <name>-<n>.
+func submissionAttempt(id string) int {
+	n, err := strconv.Atoi(id[strings.LastIndex(id, "-")+1:])
+	if err != nil || n < 1 {
+		return 1
+	}
+	return n
+}
+
+// stop ends the live follower and waits until it has written its last byte.
+func (o *output) stop() {
+	if o.cancel == nil {
+		return
+	}
+	o.cancel()
+	<-o.done
+	o.cancel = nil
+}
+
+// follow copies the log until it is complete, the head is gone, or ctx ends. What it misses, complete adds.
+func (o *output) follow(ctx context.Context, a *attemptLog) {
+	for ctx.Err() == nil {
+		err := o.followOnce(ctx, a)
+		if err == nil || errors.Is(err, dashboardclient.ErrNotFound) || errors.Is(err, ErrNotFound) {
+			return
+		}
+		o.log.Debug("following the driver's log was interrupted", "cluster", o.id, "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond): // the way is dialled again; Dial itself waits for the head
+		}
+	}
+}
+
+func (o *output) followOnce(ctx context.Context, a *attemptLog) error {
+	e, err := o.l.Dial(ctx, o.id, Dashboard)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	c, err := DashboardClient(e, o.log)
+	if err != nil {
+		return err
+	}
+	f := c.FollowJob(a.submission, dashboardclient.FollowOptions{Offset: a.offset})
+	_, err = f.Run(ctx, a.strip)
+	a.offset = f.Offset()
+	return err
+}
+
+// DashboardClient talks to the dashboard behind an Endpoint.
+func DashboardClient(e *Endpoint, log *slog.Logger) (*dashboardclient.Client, error) {
+	return dashboardclient.New(dashboardclient.Config{
+		URL: e.URL, Token: e.Token, TokenHeader: e.TokenHeader, DialContext: e.DialContext, Logger: log,
+	})
+}
+
+// complete shows from the saved log what was not shown live.
+func (o *output) complete(ctx context.Context, r *Result) error {
+	o.stop() // whatever it has not shown by now is in the saved log
+	last := 0
+	for n := range o.shown {
+		last = max(last, n)
+	}
+	for n := 1; n < last; n++ {
+		if a := o.shown[n]; a != nil {
+			if err := o.rest(ctx, r, n, a); err != nil {
+				return err
+			}
+		}
+	}
+	a := o.shown[last]
+	if a == nil {
+		a = &attemptLog{strip: dashboardclient.NewHeaderStripper(o.w)}
+	}
+	if err := o.rest(ctx, r, 0, a); err != nil {
+		return err
+	}
+	return a.strip.Flush()
+}
+
+func (o *output) rest(ctx context.Context, r *Result, attempt int, a *attemptLog) error {
+	saved, err := r.OpenLog(ctx, attempt, a.offset)
+	if err != nil {
+		return err
+	}
+	defer saved.Close()
+	n, err := io.Copy(a.strip, saved)
+	a.offset += n
+	return err
+}

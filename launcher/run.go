@@ -1,0 +1,181 @@
+package launcher
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Action is what the user (or a signal) asks of a run that is being watched.
+type Action int
+
+// The actions.
+const (
+	Stop    Action = iota + 1 // hand the end to the keeper, wait for it; the driver gets its grace
+	StopNow                   // the same without grace
+	Detach                    // stop watching; the run goes on
+)
+
+// RunOptions shape Run and Attach.
+type RunOptions struct {
+	// Stdout takes the driver's output, byte for byte, and nothing else. nil: the output is not followed.
+	Stdout io.Writer
+	// OnStatus is called with each Status of the cluster, from one goroutine; nil: none.
+	OnStatus func(Status)
+	// Actions brings what the user asks for; nil: nothing.
+	Actions <-chan Action
+	// Detach makes Run return as soon as the launch is committed.
+	Detach bool
+	// Renew keeps an end-on-disconnect run alive: the interval of renewals; 0: none.
+	Renew time.Duration
+	// Logger takes notes for -v; nil: none.
+	Logger *slog.Logger
+}
+
+// Outcome is what Run saw.
+type Outcome struct {
+	ID       ID
+	Detached bool     // watching stopped, the run goes on; Receipt is nil
+	Receipt  *Receipt // the account of a run that has ended
+	Result   *Result
+}
+
+// Run takes one job through its whole life: launch, commit, watch, follow, result, gone, receipt. The error is nil when
+// the run ended, whatever its exit code (Outcome.Receipt.Exit has it), and an *ExitError when it never began or can
+// no longer be seen. An Action of Stop before the commit leaves nothing behind.
+func Run(ctx context.Context, l Launcher, s *spec.ClusterSpec, p Payload, o RunOptions) (*Outcome, error) {
+	id, early, err := launch(ctx, l, s, p, o)
+	switch {
+	case err != nil:
+		return nil, err
+	case (o.Detach && early == 0) || early == Detach:
+		return &Outcome{ID: id, Detached: true}, nil
+	}
+	// If the commit won the race with the user's wish to stop, the run exists and is ended like any other.
+	return attach(ctx, l, id, o, early)
+}
+
+// launch calls Launch and listens to the user meanwhile. A wish to detach is kept until the commit.
+func launch(ctx context.Context, l Launcher, s *spec.ClusterSpec, p Payload, o RunOptions) (ID, Action, error) {
+	type answer struct {
+		id  ID
+		err error
+	}
+	launchCtx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan answer, 1)
+	go func() {
+		id, err := l.Launch(launchCtx, s, p)
+		done <- answer{id, err}
+	}()
+	var early Action
+	for {
+		select {
+		case a := <-done:
+			if a.err != nil && (early == Stop || early == StopNow) {
+				return "", early, Fail(CodeInterrupted, context.Canceled, "", "interrupted before the launch was committed; nothing was left behind")
+			}
+			return a.id, early, a.err
+		case early = <-o.Actions:
+			if early != Detach {
+				cancel()
+			}
+		}
+	}
+}
+
+// Attach watches a cluster that exists until it is gone, follows its job's output, and returns the receipt. It is the second
+// half of Run, and all of `rayctl logs -f` on a run.
+func Attach(ctx context.Context, l Launcher, id ID, o RunOptions) (*Outcome, error) {
+	return attach(ctx, l, id, o, 0)
+}
+
+func attach(ctx context.Context, l Launcher, id ID, o RunOptions, early Action) (*Outcome, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	statuses, err := l.Watch(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{l: l, id: id, o: o, log: o.Logger, ending: make(chan error, 2)} // two: one graceful Terminate, one at once
+	if v.log == nil {
+		v.log = slog.New(slog.DiscardHandler)
+	}
+	if o.Stdout != nil {
+		v.output = newOutput(l, id, o.Stdout, v.log)
+		defer v.output.stop()
+	}
+	if o.Renew > 0 {
+		go v.renew(ctx)
+	}
+	if early != 0 {
+		v.end(ctx, early)
+	}
+	return v.untilGone(ctx, statuses)
+}
+
+// view is one client watching one cluster.
+type view struct {
+	l      Launcher
+	id     ID
+	o      RunOptions
+	log    *slog.Logger
+	output *output // nil: output not wanted
+	ending chan error
+}
+
+func (v *view) untilGone(ctx context.Context, statuses <-chan Status) (*Outcome, error) {
+	for {
+		select {
+		case s, open := <-statuses:
+			if !open {
+				if err := ctx.Err(); err != nil {
+					return nil, Fail(CodeInterrupted, err, "", "stopped watching %s", v.id)
+				}
+				return v.finish(ctx)
+			}
+			if v.o.OnStatus != nil {
+				v.o.OnStatus(s)
+			}
+			if v.output != nil {
+				v.output.see(ctx, s)
+			}
+		case a := <-v.o.Actions:
+			if a == Detach {
+				return &Outcome{ID: v.id, Detached: true}, nil
+			}
+			v.end(ctx, a)
+		case err := <-v.ending:
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// end hands the end to the keeper, and lets Watch tell when it is reached.
+func (v *view) end(ctx context.Context, a Action) {
+	e := End{Cause: "interrupted", Message: "interrupted by the user", Now: a == StopNow}
+	go func() {
+		if err := v.l.Terminate(ctx, v.id, e); err != nil && ctx.Err() == nil {
+			v.ending <- err
+		}
+	}()
+}
+
+// finish reads the result, completes the output from the saved log, and writes the receipt.
+func (v *view) finish(ctx context.Context) (*Outcome, error) {
+	r, err := v.l.Result(ctx, v.id)
+	if err != nil {
+		return nil, err
+	}
+	if v.output != nil {
+		if err := v.output.complete(ctx, r); err != nil {
+			return nil, Fail(CodeInternal, err, "`rayctl logs "+string(v.id)+"` shows all of it", "the rest of the driver's output cannot be shown: %v", err)
+		}
+	}
+	return &Outcome{ID: v.id, Receipt: NewReceipt(r), Result: r}, nil
+}
