@@ -1,0 +1,117 @@
+// Package conformance is the one suite that every launcher passes, on the real substrate with real Ray.
+//
+// A launcher's own test file says how to make a launcher and a small spec, how to break things from outside, and how to ask
+// the substrate what is allocated; everything else is the same for all:
+//
+//	func TestMain(m *testing.M) { conformance.Main(m, newLauncher) }
+//	func TestConformance(t *testing.T) { conformance.Run(t, conformance.Config{...}) }
+package conformance
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Config is what the suite needs to know of one launcher.
+type Config struct {
+	// Setting is handed to the factory given to Main, here and in the client processes that the suite starts and kills.
+	Setting string
+	// Spec returns the smallest spec: one node that runs tasks, `python` with Ray in the driver's PATH.
+	Spec func() *spec.ClusterSpec
+	// TwoGroups returns a spec of two unlike groups of one node each, "a" (with the head) and "b", where b has the Ray resource "b". nil: none.
+	TwoGroups func() *spec.ClusterSpec
+	// Allocated lists what the substrate itself says is allocated to the cluster: processes, jobs, pods, sockets,
+	// temporary files; empty means nothing. Finished records do not count.
+	Allocated func(t *testing.T, id launcher.ID) []string
+	// KillKeeper kills the keeper with SIGKILL (its process, its pod).
+	KillKeeper func(t *testing.T, id launcher.ID)
+	// KeeperReturns says that the substrate starts a killed keeper again and the run goes on; otherwise the cluster is lost.
+	KeeperReturns bool
+	// KillHead kills Ray's head (its GCS) with SIGKILL.
+	KillHead func(t *testing.T, id launcher.ID)
+	// Occupy takes the substrate's whole capacity so that the next cluster queues, until release. nil: it has no queue.
+	Occupy func(t *testing.T) (release func())
+	// Surfaces returns everything that the substrate shows or stores about a cluster, by name: manifests, files, logs, argv of its
+	// processes; only the files that exist to hold secrets left out.
+	Surfaces func(t *testing.T, id launcher.ID) map[string][]byte
+	// Patience bounds each wait. Default 3 minutes.
+	Patience time.Duration
+}
+
+// scenario is one promise, shown on clusters of its own.
+type scenario struct {
+	name  string
+	quick bool // also part of Quick
+	run   func(*testing.T, *suite)
+}
+
+func scenarios() []scenario {
+	return []scenario{
+		{"exit code 0 and what is left", true, exitZero},
+		{"exit code 3", true, exitThree},
+		{"driver ended by a signal", false, exitSignal},
+		{"driver that does not exist", false, noSuchDriver},
+		{"output byte for byte", true, outputBytes},
+		{"one name, many launches", true, oneName},
+		{"another spec under the same name", false, conflict},
+		{"two clusters side by side", false, sideBySide},
+		{"unlike groups", true, unlikeGroups},
+		{"interrupt with a checkpoint", true, interrupt},
+		{"interrupt twice", false, interruptTwice},
+		{"client killed before the commit", true, killedBeforeCommit},
+		{"client killed while starting", true, killedWhileStarting},
+		{"client killed while running", false, killedWhileRunning},
+		{"client killed while ending", false, killedWhileEnding},
+		{"detach, then logs, status and result", false, detach},
+		{"keeper killed", true, keeperKilled},
+		{"head killed", true, headKilled},
+		{"queue limit", false, queueLimit},
+		{"max lifetime", true, maxLifetime},
+		{"idle", false, idle},
+		{"end on disconnect", false, endOnDisconnect},
+		{"renewals keep it", false, renewals},
+		{"driver restarts", false, driverRestarts},
+		{"secrets", true, secrets},
+		{"hostile names and values", true, hostile},
+		{"terminate", false, terminate},
+		{"setup fails", false, setupFails},
+		{"unknown cluster", true, unknownCluster},
+	}
+}
+
+// Run checks every promise.
+func Run(t *testing.T, c Config) { run(t, c, false) }
+
+// Quick checks the promises that differ most between versions of a substrate.
+func Quick(t *testing.T, c Config) { run(t, c, true) }
+
+func run(t *testing.T, c Config, quick bool) {
+	if c.Patience == 0 {
+		c.Patience = 3 * time.Minute
+	}
+	s := &suite{Config: c, l: factory(c.Setting)}
+	for _, sc := range scenarios() {
+		if quick && !sc.quick || !s.has(sc.name) {
+			continue
+		}
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
+			sc.run(t, s)
+		})
+	}
+}
+
+// has leaves out what a substrate does not have at all.
+func (s *suite) has(name string) bool {
+	switch name {
+	case "queue limit":
+		return s.Occupy != nil
+	case "unlike groups":
+		return s.TwoGroups != nil
+	default:
+		return true
+	}
+}

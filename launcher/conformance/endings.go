@@ -1,0 +1,129 @@
+package conformance
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// exitZero is the plain life of a run: output, exit code, receipt, record, nothing allocated.
+func exitZero(t *testing.T, s *suite) {
+	sp := s.spec(t, "echo hello from $RAYCTL_RUN attempt $RAYCTL_ATTEMPT")
+	var phases []launcher.Phase
+	oc, out := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{OnStatus: func(st launcher.Status) {
+		if len(phases) == 0 || phases[len(phases)-1] != st.Phase {
+			phases = append(phases, st.Phase)
+		}
+	}})
+	if want := "hello from " + sp.Name + " attempt 1\n"; out != want {
+		t.Errorf("output %q, want %q", out, want)
+	}
+	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
+	if left := s.Allocated(t, oc.ID); len(left) > 0 {
+		t.Errorf("allocated after Run returned: %s", strings.Join(left, ", "))
+	}
+	if phases[len(phases)-1] != launcher.Gone {
+		t.Errorf("phases %v do not end with Gone", phases)
+	}
+	rc := oc.Receipt
+	if rc.Durations.Driver <= 0 || rc.Durations.Starting <= 0 || rc.Usage.NodeSeconds < rc.Usage.BusyNodeSeconds || rc.Usage.BusyNodeSeconds <= 0 {
+		t.Errorf("the receipt does not account for the run: %s", mustJSON(t, rc))
+	}
+	// The record outlives the cluster, and the same launch again finds it and starts nothing.
+	r, err := s.l.Result(s.context(t), oc.ID)
+	if err != nil || r.Exit.Code != 0 {
+		t.Errorf("result after the end: %v, %v", r, err)
+	}
+	_, err = s.l.Launch(s.context(t), sp, launcher.Payload{})
+	wantCode(t, err, launcher.CodeSpec, launcher.ErrEnded)
+}
+
+func exitThree(t *testing.T, s *suite) {
+	oc, _ := s.run(t, s.spec(t, "exit 3"), launcher.Payload{}, launcher.RunOptions{})
+	wantExit(t, oc.Receipt.Exit, "driver", "driver-failed", 3)
+	if oc.Receipt.Exit.Retryable {
+		t.Error("a driver's own failure is not retryable")
+	}
+}
+
+func exitSignal(t *testing.T, s *suite) {
+	oc, _ := s.run(t, s.spec(t, python("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")), launcher.Payload{}, launcher.RunOptions{})
+	wantExit(t, oc.Receipt.Exit, "driver", "driver-signaled", 128+11)
+}
+
+func noSuchDriver(t *testing.T, s *suite) {
+	oc, out := s.run(t, s.spec(t, "no-such-program-at-all"), launcher.Payload{}, launcher.RunOptions{})
+	wantExit(t, oc.Receipt.Exit, "driver", "driver-failed", 127) // the shell's code
+	if !strings.Contains(out, "not found") {
+		t.Errorf("the shell's words are not in the output: %q", out)
+	}
+}
+
+func maxLifetime(t *testing.T, s *suite) {
+	sp := s.spec(t, "sleep 600")
+	sp.Lifetime.Max = spec.Limit(25 * time.Second)
+	oc, _ := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{})
+	wantExit(t, oc.Receipt.Exit, "rayctl", "max", launcher.CodeTimeLimit)
+}
+
+// idle ends a cluster without a job of its own, and is pushed away by work.
+func idle(t *testing.T, s *suite) {
+	sp := s.spec(t, "")
+	sp.Lifetime.Idle = spec.Limit(3 * time.Second)
+	id := s.launch(t, sp)
+	s.until(t, id, "ready", func(st launcher.Status) bool { return st.Phase == launcher.Ready })
+	s.submit(t, id, "sleep 8")
+	r := s.untilGone(t, id)
+	wantExit(t, *r.Exit, "rayctl", "idle", 0)
+	ready := r.Since
+	for _, e := range r.Timeline {
+		if e.Kind == "phase" && e.To == string(launcher.Ready) {
+			ready = e.At
+		}
+	}
+	if lived := r.Since.Sub(ready); lived < 8*time.Second {
+		t.Errorf("the cluster ended %s after it was ready, while a job of 8 s ran", lived)
+	}
+}
+
+func queueLimit(t *testing.T, s *suite) {
+	release := s.Occupy(t)
+	defer release()
+	sp := s.spec(t, "echo never")
+	sp.Lifetime.Queue = spec.Limit(5 * time.Second)
+	oc, out := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{})
+	wantExit(t, oc.Receipt.Exit, "rayctl", "queue", launcher.CodeQueueTimeout)
+	if out != "" {
+		t.Errorf("a driver ran: %q", out)
+	}
+}
+
+func driverRestarts(t *testing.T, s *suite) {
+	sp := s.spec(t, python(`import os, sys
+n = int(os.environ["RAYCTL_ATTEMPT"])
+print("attempt", n, "because", os.environ.get("RAYCTL_RESTART_REASON", ""), flush=True)
+sys.exit(0 if n == 3 else 5)`))
+	sp.Job.Restarts.Driver = 2
+	oc, out := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{})
+	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
+	want := "attempt 1 because \nattempt 2 because driver-failed\nattempt 3 because driver-failed\n"
+	if out != want {
+		t.Errorf("output %q, want %q", out, want)
+	}
+	if len(oc.Receipt.Attempts) != 3 || oc.Receipt.Attempts[0].Cause != "driver-failed" {
+		t.Errorf("attempts: %s", mustJSON(t, oc.Receipt.Attempts))
+	}
+}
+
+func setupFails(t *testing.T, s *suite) {
+	sp := s.spec(t, "echo never")
+	sp.Setup = "echo the licence server is away >&2\nfalse"
+	oc, _ := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{})
+	wantExit(t, oc.Receipt.Exit, "rayctl", "start-failed", launcher.CodeStartFailed)
+	if !strings.Contains(oc.Receipt.Exit.Message, "the licence server is away") {
+		t.Errorf("the reason is not told: %q", oc.Receipt.Exit.Message)
+	}
+}

@@ -1,0 +1,203 @@
+package conformance
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// checkpointProgram needs 10 s after SIGTERM to write its checkpoint.
+const checkpointProgram = `import signal, sys, time
+def stop(*_):
+    print("checkpointing", flush=True)
+    time.sleep(10)
+    print("saved", flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, stop)
+print("training", flush=True)
+time.sleep(600)`
+
+// interrupt gives the driver the grace it was promised.
+func interrupt(t *testing.T, s *suite) {
+	sp := s.spec(t, "exec "+python(checkpointProgram))
+	sp.Job.Grace = durationPtr(60 * time.Second)
+	oc, out := s.interrupted(t, sp.Name, launcher.Stop, func(o launcher.RunOptions) (*launcher.Outcome, string) {
+		return s.run(t, sp, launcher.Payload{}, o)
+	})
+	wantExit(t, oc.Receipt.Exit, "rayctl", "interrupted", launcher.CodeInterrupted)
+	if out != "training\ncheckpointing\nsaved\n" {
+		t.Errorf("output %q: the driver did not get its grace", out)
+	}
+}
+
+// interruptTwice does not wait for the grace.
+func interruptTwice(t *testing.T, s *suite) {
+	sp := s.spec(t, "exec "+python(strings.Replace(checkpointProgram, "sleep(10)", "sleep(500)", 1)))
+	sp.Job.Grace = durationPtr(550 * time.Second)
+	oc, out := s.interrupted(t, sp.Name, launcher.StopNow, func(o launcher.RunOptions) (*launcher.Outcome, string) {
+		return s.run(t, sp, launcher.Payload{}, o)
+	})
+	wantExit(t, oc.Receipt.Exit, "rayctl", "interrupted", launcher.CodeInterrupted)
+	if strings.Contains(out, "saved") {
+		t.Errorf("output %q", out)
+	}
+}
+
+// interrupted sends Stop once the driver runs, and then the second action if it is another one.
+func (s *suite) interrupted(t *testing.T, name string, then launcher.Action, run func(launcher.RunOptions) (*launcher.Outcome, string)) (*launcher.Outcome, string) {
+	t.Helper()
+	actions := make(chan launcher.Action, 2)
+	go func() {
+		if !s.printed(t, launcher.ID(name), "training") {
+			return
+		}
+		actions <- launcher.Stop
+		if then != launcher.Stop && s.printed(t, launcher.ID(name), "checkpointing") {
+			actions <- then
+		}
+	}()
+	return run(launcher.RunOptions{Actions: actions})
+}
+
+// printed waits until the driver has printed the word, seen by a second client.
+func (s *suite) printed(t *testing.T, id launcher.ID, word string) bool {
+	found := make(chan struct{})
+	ctx := s.context(t)
+	actions := make(chan launcher.Action, 1)
+	w := &finder{word: word, found: found}
+	for ctx.Err() == nil {
+		go func() {
+			select {
+			case <-found:
+				actions <- launcher.Detach
+			case <-ctx.Done():
+			}
+		}()
+		if _, err := launcher.Attach(ctx, s.l, id, launcher.RunOptions{Stdout: w, Actions: actions}); err == nil {
+			return w.done
+		}
+		select { // not launched yet
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	return false
+}
+
+// finder is a writer that waits for a word.
+type finder struct {
+	word  string
+	text  strings.Builder
+	found chan struct{}
+	done  bool
+}
+
+func (f *finder) Write(p []byte) (int, error) {
+	f.text.Write(p)
+	if !f.done && strings.Contains(f.text.String(), f.word) {
+		f.done = true
+		close(f.found)
+	}
+	return len(p), nil
+}
+
+// killedBeforeCommit: a client that dies before the commit leaves nothing, and no driver ever runs.
+func killedBeforeCommit(t *testing.T, s *suite) {
+	sp := s.spec(t, "echo never")
+	c := s.startClient(t, clientTask{Hang: true}, sp)
+	c.await(t, s.Patience, "packing")
+	c.kill()
+	s.eventually(t, "nothing is allocated", func() bool { return len(s.Allocated(t, launcher.ID(sp.Name))) == 0 })
+	if r, err := s.l.Result(s.context(t), launcher.ID(sp.Name)); err == nil && r.Exit.Cause != "abandoned" {
+		t.Errorf("an uncommitted launch ended with %+v", r.Exit)
+	}
+}
+
+func killedWhileStarting(t *testing.T, s *suite) {
+	s.killedAt(t, "Provisioning", "Starting", "Queued")
+}
+func killedWhileRunning(t *testing.T, s *suite) { s.killedAt(t, "RUNNING") }
+func killedWhileEnding(t *testing.T, s *suite)  { s.killedAt(t, "Draining", "SUCCEEDED") }
+
+// killedAt: a client that dies after the commit changes nothing.
+func (s *suite) killedAt(t *testing.T, events ...string) {
+	sp := s.spec(t, "echo begun; sleep 3; echo done")
+	c := s.startClient(t, clientTask{}, sp)
+	c.await(t, s.Patience, events...)
+	c.kill()
+	r := s.untilGone(t, launcher.ID(sp.Name))
+	wantExit(t, *r.Exit, "driver", "succeeded", 0)
+	if got := string(s.savedLog(t, launcher.ID(sp.Name))); got != "begun\ndone\n" {
+		t.Errorf("output %q", got)
+	}
+}
+
+// keeperKilled: where the substrate starts the keeper again the run goes on; elsewhere it is lost, and nothing stays.
+func keeperKilled(t *testing.T, s *suite) {
+	sp := s.spec(t, "echo begun; sleep 20; echo done")
+	id := s.launch(t, sp)
+	s.untilRunning(t, id)
+	s.KillKeeper(t, id)
+	r := s.untilGone(t, id)
+	if s.KeeperReturns {
+		wantExit(t, *r.Exit, "driver", "succeeded", 0)
+		return
+	}
+	wantExit(t, *r.Exit, "rayctl", "lost", launcher.CodeLost)
+	if left := s.Allocated(t, id); len(left) > 0 {
+		t.Errorf("allocated after the keeper's death: %s", strings.Join(left, ", "))
+	}
+}
+
+func headKilled(t *testing.T, s *suite) {
+	sp := s.spec(t, "echo begun; sleep 600")
+	actions := make(chan launcher.Action)
+	go func() {
+		if s.printed(t, launcher.ID(sp.Name), "begun") {
+			s.KillHead(t, launcher.ID(sp.Name))
+		}
+	}()
+	oc, out := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{Actions: actions})
+	wantExit(t, oc.Receipt.Exit, "rayctl", "lost", launcher.CodeLost)
+	if !oc.Receipt.Exit.Retryable || !strings.Contains(oc.Receipt.Exit.Message, "head") {
+		t.Errorf("a lost head is retryable and named: %+v", oc.Receipt.Exit)
+	}
+	if out != "begun\n" {
+		t.Errorf("output %q", out)
+	}
+}
+
+func endOnDisconnect(t *testing.T, s *suite) {
+	sp := s.spec(t, "sleep 600")
+	c := s.startClient(t, clientTask{Disconnect: 5 * time.Second, Renew: time.Second}, sp)
+	c.await(t, s.Patience, "RUNNING")
+	c.kill()
+	r := s.untilGone(t, launcher.ID(sp.Name))
+	wantExit(t, *r.Exit, "rayctl", "disconnected", launcher.CodeInterrupted)
+}
+
+// renewals: a client that is there keeps its run longer than the time of a disconnect.
+func renewals(t *testing.T, s *suite) {
+	sp := s.spec(t, "sleep 12; echo done")
+	oc, out := s.run(t, sp, launcher.Payload{EndOnDisconnect: 5 * time.Second}, launcher.RunOptions{Renew: time.Second})
+	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
+	if out != "done\n" {
+		t.Errorf("output %q", out)
+	}
+}
+
+func (s *suite) eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	ctx := s.context(t)
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for !cond() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("never: %s", what)
+		case <-tick.C:
+		}
+	}
+}

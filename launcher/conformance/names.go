@@ -1,0 +1,151 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/launcher"
+)
+
+func itoa(i int) string { return strconv.Itoa(i) }
+
+// oneName launches the same spec many times at once: one cluster, one driver.
+func oneName(t *testing.T, s *suite) {
+	sp := s.spec(t, "echo ran; sleep 2")
+	var wg sync.WaitGroup
+	errs := make([]error, 4)
+	for i := range errs {
+		wg.Go(func() {
+			_, errs[i] = s.l.Launch(s.context(t), sp, launcher.Payload{})
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatalf("launches of one name: %v", err)
+	}
+	oc, out := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{}) // and once more: attaches
+	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
+	if out != "ran\n" {
+		t.Errorf("output %q: the driver did not run exactly once", out)
+	}
+}
+
+func conflict(t *testing.T, s *suite) {
+	sp := s.spec(t, "sleep 600")
+	id := s.launch(t, sp)
+	other := s.Spec()
+	other.Name, other.Job.Entrypoint = sp.Name, "echo other"
+	_, err := s.l.Launch(s.context(t), other, launcher.Payload{})
+	wantCode(t, err, launcher.CodeSpec, launcher.ErrConflict)
+	if err != nil && !strings.Contains(err.Error(), "entrypoint") {
+		t.Errorf("the difference is not told: %v", err)
+	}
+	s.terminateNow(t, id)
+}
+
+func (s *suite) terminateNow(t *testing.T, id launcher.ID) {
+	t.Helper()
+	if err := s.l.Terminate(s.context(t), id, launcher.End{Cause: "down", Message: "ended by the test", Now: true}); err != nil {
+		t.Errorf("terminate: %v", err)
+	}
+}
+
+// sideBySide runs two clusters at once: each sees its own node only.
+func sideBySide(t *testing.T, s *suite) {
+	program := python(`import os, ray
+ray.init(log_to_driver=False, logging_level="ERROR")
+print(os.environ["RAYCTL_RUN"], len(ray.nodes()), flush=True)`)
+	t.Run("both", func(t *testing.T) {
+		for range 2 {
+			sp := s.spec(t, program)
+			t.Run(sp.Name, func(t *testing.T) {
+				t.Parallel()
+				oc, out := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{})
+				wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
+				if !strings.HasSuffix(out, sp.Name+" 1\n") {
+					t.Errorf("output %q", out)
+				}
+			})
+		}
+	})
+}
+
+// unlikeGroups starts a head group and another one; the driver begins when all nodes are there, and reaches each.
+func unlikeGroups(t *testing.T, s *suite) {
+	sp := s.named(t, s.TwoGroups(), python(`import ray
+ray.init(log_to_driver=False, logging_level="ERROR")
+print(len([n for n in ray.nodes() if n["Alive"]]), "nodes at the start")
+@ray.remote(resources={"b": 1}, num_cpus=0)
+def where(): return ray.get_runtime_context().get_node_id()
+print("on the other node:", ray.get(where.remote()) != ray.get_runtime_context().get_node_id())`))
+	oc, out := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{})
+	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
+	if !strings.Contains(out, "2 nodes at the start\non the other node: True\n") {
+		t.Errorf("output %q", out)
+	}
+	if oc.Receipt.Usage.Nodes != 2 {
+		t.Errorf("the receipt counts %d nodes", oc.Receipt.Usage.Nodes)
+	}
+}
+
+func terminate(t *testing.T, s *suite) {
+	sp := s.spec(t, "sleep 600")
+	id := s.launch(t, sp)
+	s.untilRunning(t, id)
+	s.terminateNow(t, id)
+	if left := s.Allocated(t, id); len(left) > 0 {
+		t.Errorf("allocated after Terminate returned: %s", strings.Join(left, ", "))
+	}
+	r := s.untilGone(t, id)
+	wantExit(t, *r.Exit, "rayctl", "down", launcher.CodeInterrupted)
+	s.terminateNow(t, id) // once more: no error
+	if f, ok := s.l.(launcher.Forgetter); ok {
+		if err := f.Forget(s.context(t), id); err != nil {
+			t.Errorf("forget: %v", err)
+		}
+		_, err := s.l.Result(s.context(t), id)
+		wantCode(t, err, launcher.CodeSpec, launcher.ErrNotFound)
+	}
+}
+
+func unknownCluster(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	id := launcher.ID("c-nobody-" + randomHex(3))
+	if err := s.l.Terminate(ctx, id, launcher.End{Cause: "down"}); err != nil {
+		t.Errorf("terminate of an unknown cluster: %v", err)
+	}
+	_, err := s.l.Watch(ctx, id)
+	wantCode(t, err, launcher.CodeSpec, launcher.ErrNotFound)
+	_, err = s.l.Result(ctx, id)
+	wantCode(t, err, launcher.CodeSpec, launcher.ErrNotFound)
+	_, err = s.l.Dial(ctx, id, launcher.Dashboard)
+	wantCode(t, err, launcher.CodeSpec, launcher.ErrNotFound)
+}
+
+// submit sends a job through the dashboard, as `rayctl submit` does.
+func (s *suite) submit(t *testing.T, id launcher.ID, entrypoint string) string {
+	t.Helper()
+	job, err := submitJob(s.context(t), s.l, id, entrypoint)
+	if err != nil {
+		t.Fatalf("submit: %v", err)
+	}
+	return job
+}
+
+func submitJob(ctx context.Context, l launcher.Launcher, id launcher.ID, entrypoint string) (string, error) {
+	e, err := l.Dial(ctx, id, launcher.Dashboard)
+	if err != nil {
+		return "", err
+	}
+	defer e.Close()
+	c, err := launcher.DashboardClient(e, nil)
+	if err != nil {
+		return "", err
+	}
+	return c.SubmitJob(ctx, dashboardclient.SubmitRequest{Entrypoint: entrypoint})
+}

@@ -1,0 +1,142 @@
+package conformance
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// secrets reach drivers and actors and are found nowhere else: not in what the substrate shows or stores, not in the
+// status, the receipt, or Ray's own description of the job.
+func secrets(t *testing.T, s *suite) {
+	secret := "s3cr3t $(id) '\"" + randomHex(12)
+	sp := s.spec(t, python(`import hashlib, os, ray, time
+h = lambda: hashlib.sha256(os.environ["RAYCTL_TEST_SECRET"].encode()).hexdigest()
+ray.init(log_to_driver=False, logging_level="ERROR")
+@ray.remote(num_cpus=0)
+class Actor:
+    def h(self): return hashlib.sha256(os.environ["RAYCTL_TEST_SECRET"].encode()).hexdigest()
+a = Actor.remote()
+print("driver", h()); print("actor", ray.get(a.h.remote()), flush=True)
+time.sleep(600)`))
+	sp.Secrets = []spec.Secret{{Name: "RAYCTL_TEST_SECRET"}}
+	id, err := s.l.Launch(s.context(t), sp, launcher.Payload{Secrets: map[string]string{"RAYCTL_TEST_SECRET": secret}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256([]byte(secret))
+	digest := hex.EncodeToString(sum[:])
+	if !s.printed(t, id, "actor "+digest) {
+		t.Fatalf("driver and actor did not get the secret: %s", s.savedNow(t, id))
+	}
+	token := s.token(t, id)
+	surfaces := s.Surfaces(t, id)
+	surfaces["job API"] = s.jobDocument(t, id)
+	surfaces["status"] = mustJSON(t, s.until(t, id, "seen", func(launcher.Status) bool { return true }))
+	s.terminateNow(t, id)
+	r := s.untilGone(t, id)
+	surfaces["receipt"] = mustJSON(t, launcher.NewReceipt(r))
+	for name, b := range s.Surfaces(t, id) {
+		surfaces["after the end: "+name] = b
+	}
+	rendered, err := s.l.Render(sp)
+	if err != nil {
+		t.Errorf("render: %v", err)
+	}
+	for _, f := range rendered {
+		surfaces["rendered "+f.Name] = f.Content
+	}
+	wantAbsent(t, surfaces, secret, token)
+}
+
+func wantAbsent(t *testing.T, surfaces map[string][]byte, values ...string) {
+	t.Helper()
+	for _, v := range values {
+		encoded, _ := json.Marshal(v) // as JSON writes it
+		tail := v[max(0, len(v)-20):] // whatever the quoting
+		for name, b := range surfaces {
+			if bytes.Contains(b, []byte(v)) || bytes.Contains(b, bytes.Trim(encoded, `"`)) || bytes.Contains(b, []byte(tail)) {
+				t.Errorf("a secret is in %s", name)
+			}
+		}
+	}
+	if len(surfaces) < 5 {
+		t.Errorf("only %d surfaces were searched", len(surfaces))
+	}
+}
+
+func (s *suite) token(t *testing.T, id launcher.ID) string {
+	t.Helper()
+	e, err := s.l.Dial(s.context(t), id, launcher.Dashboard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if len(e.Token) < 32 {
+		t.Fatalf("the dashboard has no token")
+	}
+	return e.Token
+}
+
+// jobDocument is what Ray's job API shows to anyone who may ask.
+func (s *suite) jobDocument(t *testing.T, id launcher.ID) []byte {
+	t.Helper()
+	e, err := s.l.Dial(s.context(t), id, launcher.Dashboard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	c, err := launcher.DashboardClient(e, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs, err := c.ListJobs(s.context(t))
+	if err != nil || len(jobs) == 0 {
+		t.Fatalf("jobs: %v, %v", jobs, err)
+	}
+	return mustJSON(t, jobs)
+}
+
+func (s *suite) savedNow(t *testing.T, id launcher.ID) string {
+	s.terminateNow(t, id)
+	return short(s.savedLog(t, id))
+}
+
+// hostile sends values that shells, YAML and templates like to break through every field that takes them.
+func hostile(t *testing.T, s *suite) {
+	values := map[string]string{
+		"Q1": `a "quoted" 'word' and \ a backslash`,
+		"Q2": "two\nlines\n",
+		"Q3": "$(touch /tmp/rayctl-was-here) `id` ${HOME} $$",
+		"Q4": "ünïcödé 雷 {{ .Name }} %s %d",
+		"Q5": "; exit 9 # & | > < * ? ~ !",
+		"Q6": "- yaml: [1, {a: b}]\t#x",
+		"Q7": "",
+	}
+	sp := s.spec(t, python(`import json, os, sys
+names = ["Q%d" % i for i in range(1, 8)]
+print(json.dumps([{n: os.environ.get(n) for n in names}, {n: os.environ.get("N" + n) for n in names}, sys.argv[1:]]))`)+
+		" "+quote(values["Q1"])+" "+quote(values["Q2"])+" "+quote(values["Q3"])+" "+quote(values["Q4"]))
+	sp.Job.Env, sp.Env = map[string]string{}, map[string]string{}
+	for k, v := range values {
+		sp.Job.Env[k], sp.Env["N"+k] = v, v
+	}
+	sp.Job.Metadata = map[string]string{"note": values["Q1"] + values["Q3"]}
+	oc, out := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{})
+	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
+	wantArgs := []string{values["Q1"], values["Q2"], values["Q3"], values["Q4"]}
+	want := string(mustJSON(t, []any{values, values, wantArgs}))
+	var got any
+	if err := json.Unmarshal([]byte(strings.TrimSpace(out)), &got); err != nil {
+		t.Fatalf("output %q: %v", out, err)
+	}
+	if g := string(mustJSON(t, got)); g != want {
+		t.Errorf("the driver saw %s\nwant %s", g, want)
+	}
+}

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Installs what rayctl's demo and tests need beside Go, Python 3 and make: only Debian packages, only as root, only what is
+# missing. Everything else (Ray, Slurm, Kubernetes) is put into private caches by the parts that use it.
+set -euo pipefail
+
+need=()
+want() { # want PACKAGE TEST...: the package is needed unless the test passes
+	local package=$1
+	shift
+	"$@" >/dev/null 2>&1 || need+=("$package")
+}
+
+want python3-venv python3 -c 'import ensurepip, venv'
+want ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
+if [ "${1:-demo}" = test ]; then
+	want procps command -v ps
+	want openssh-client command -v ssh
+	want util-linux command -v unshare
+	want iproute2 command -v ip
+	want shellcheck command -v shellcheck
+	want tmux command -v tmux
+fi
+
+[ ${#need[@]} -gt 0 ] || exit 0
+if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+	echo "missing: ${need[*]}; install these packages (as root: apt-get install ${need[*]}) and run this again" >&2
+	exit 1
+fi
+echo "installing ${need[*]}" >&2
+apt-get update -qq
+DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends "${need[@]}" >/dev/null
