@@ -1,12 +1,157 @@
 package dashboardclient
 
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-retryablehttp"
+)
+
 // Client talks to one dashboard. It is safe for concurrent use.
 type Client struct {
 	config Config
+	base   *url.URL
+	http   *retryablehttp.Client
+
+	versionMutex sync.Mutex
+	version      VersionInfo
 }
 
 // New checks the configuration and returns a client. It does not connect.
-func New(config Config) (*Client, error) { panic("later") }
+func New(config Config) (*Client, error) {
+	base, err := url.Parse(config.URL)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, fmt.Errorf("dashboard address %q is not a URL such as http://127.0.0.1:8265", config.URL)
+	}
+	base.Path = strings.TrimRight(base.Path, "/")
+	base.RawQuery, base.Fragment = "", ""
+	config = config.withDefaults()
+	if config.TokenHeader != HeaderAuthorization && config.TokenHeader != HeaderRayAuthorization {
+		return nil, fmt.Errorf("token header %q is neither %s nor %s", config.TokenHeader, HeaderAuthorization, HeaderRayAuthorization)
+	}
+	return &Client{config: config, base: base, http: newHTTP(config, base.Host)}, nil
+}
 
 // URL is the dashboard's address, without the token.
-func (c *Client) URL() string { panic("later") }
+func (c *Client) URL() string { return c.base.Redacted() }
+
+// request is one call of the API.
+type request struct {
+	doing  string     // for errors: "list jobs"
+	method string     // empty: GET
+	path   []string   // segments, escaped when sent; one that ends in "/" keeps it
+	query  url.Values // may be nil
+	body   any        // sent as JSON; a retryablehttp.ReaderFunc is sent as it is
+	once   bool       // not repeated
+	limit  time.Duration
+}
+
+// endpoint is the request's URL. Segments are escaped, so that an id from a user cannot name another path; one that
+// ends in "/" keeps it, as Ray's own collection paths do.
+func (c *Client) endpoint(r request) string {
+	u := *c.base
+	escaped := u.EscapedPath()
+	for _, segment := range r.path {
+		slash := strings.HasSuffix(segment, "/")
+		escaped += "/" + url.PathEscape(strings.TrimSuffix(segment, "/"))
+		if slash {
+			escaped += "/"
+		}
+	}
+	u.RawPath = escaped
+	u.Path, _ = url.PathUnescape(escaped) // what PathEscape made can be unescaped
+	u.RawQuery = r.query.Encode()
+	return u.String()
+}
+
+// call makes the request and decodes the JSON answer into answer, if that is not nil.
+func (c *Client) call(ctx context.Context, r request, answer any) error {
+	limited := ctx
+	if r.limit > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeoutCause(ctx, r.limit, fmt.Errorf("no answer within %s", r.limit))
+		defer cancel()
+	}
+	response, err := c.open(limited, r)
+	if err != nil {
+		return c.failure(ctx, limited, r.doing, err)
+	}
+	defer response.Body.Close()
+	if answer == nil {
+		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<20)) // so that the connection can be used again
+		return nil
+	}
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return c.failure(ctx, limited, r.doing, err)
+	}
+	if err := json.Unmarshal(body, answer); err != nil {
+		return c.notRay(r.doing, response.StatusCode, body)
+	}
+	return nil
+}
+
+// open makes the request and returns an answer with status 200, whose body the caller closes. Its errors are those of the
+// server (*APIError) or raw ones of the connection, to be put into words by failure.
+func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
+	response, err := c.roundTrip(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode == http.StatusOK {
+		return response, nil
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<20)) // the status alone is an answer, too
+	return nil, c.apiError(r.doing, response, text)
+}
+
+func (c *Client) roundTrip(ctx context.Context, r request) (*http.Response, error) {
+	if r.once {
+		ctx = context.WithValue(ctx, onceKey{}, true)
+	}
+	body, contentType := r.body, "application/octet-stream"
+	if _, stream := body.(retryablehttp.ReaderFunc); !stream && body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		body, contentType = encoded, "application/json"
+	}
+	httpRequest, err := retryablehttp.NewRequestWithContext(ctx, cmp.Or(r.method, http.MethodGet), c.endpoint(r), body)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		httpRequest.Header.Set("Content-Type", contentType)
+	}
+	return c.http.Do(httpRequest)
+}
+
+// failure puts what went wrong with the connection into a sentence. The caller's own cancellation stays what it is.
+func (c *Client) failure(ctx, limited context.Context, doing string, err error) error {
+	if cause := ctx.Err(); cause != nil {
+		return fmt.Errorf("%s: %w", doing, cause)
+	}
+	var answered *APIError
+	if errors.As(err, &answered) {
+		return err
+	}
+	if limited.Err() != nil {
+		err = context.Cause(limited)
+	}
+	var wrapped *url.Error
+	for errors.As(err, &wrapped) {
+		err = wrapped.Err // drops the method and the URL, which the sentence has already
+	}
+	return &unreachableError{doing: doing, url: c.URL(), cause: err}
+}

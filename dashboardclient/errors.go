@@ -1,6 +1,15 @@
 package dashboardclient
 
-import "errors"
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+)
 
 // Kinds of failure, for errors.Is.
 var (
@@ -26,23 +35,104 @@ type APIError struct {
 	Status int
 	// Message is the telling line of the server's answer: the last line of a traceback, or the text itself.
 	Message string
-	kind    error
+
+	kind error
+	// exception is the class of the Python exception behind the answer, if it was a traceback.
+	exception string
 }
+
+func (e *APIError) Error() string { return e.Doing + ": " + e.Message }
+
+// Is matches the kind of failure.
+func (e *APIError) Is(target error) bool { return e.kind != nil && e.kind == target }
 
 // UnsupportedError says which feature this version of Ray does not have. It matches ErrUnsupported.
 type UnsupportedError struct {
-	// Feature is what was asked for, as in "token authentication".
+	// Feature is what was asked for, as in "node labels".
 	Feature string
 	// RayVersion is the dashboard's version.
 	RayVersion string
 }
 
-func (e *APIError) Error() string { panic("later") }
-
-// Is matches the kind of failure.
-func (e *APIError) Is(target error) bool { return e.kind == target }
-
-func (e *UnsupportedError) Error() string { panic("later") }
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("Ray %s has no %s: a newer Ray is needed on the cluster", e.RayVersion, e.Feature)
+}
 
 // Is matches ErrUnsupported.
 func (e *UnsupportedError) Is(target error) bool { return target == ErrUnsupported }
+
+// unreachableError matches ErrUnreachable and unwraps to the connection's error.
+type unreachableError struct {
+	doing, url string
+	cause      error
+}
+
+func (e *unreachableError) Error() string {
+	return fmt.Sprintf("%s: no answer from the Ray dashboard at %s: %v", e.doing, e.url, e.cause)
+}
+
+func (e *unreachableError) Unwrap() []error { return []error{ErrUnreachable, e.cause} }
+
+// apiError puts an answer that is not 200 into a sentence.
+func (c *Client) apiError(doing string, response *http.Response, body []byte) error {
+	e := &APIError{Doing: doing, Status: response.StatusCode}
+	switch response.StatusCode {
+	case http.StatusUnauthorized:
+		e.kind, e.Message = ErrUnauthorized, "the dashboard at "+c.URL()+" wants a token, and none was given"
+	case http.StatusForbidden:
+		e.kind, e.Message = ErrUnauthorized, "the dashboard at "+c.URL()+" refused the token: it is not this cluster's"
+	case http.StatusNotFound:
+		_, line := telling(string(body))
+		e.kind, e.Message = ErrNotFound, "not found: "+line
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		e.Message = fmt.Sprintf("%s is not a Ray dashboard: it redirects to %s", c.URL(), response.Header.Get("Location"))
+	default:
+		e.exception, e.Message = telling(string(body))
+		if e.Message == "" {
+			e.Message = "the dashboard answered " + response.Status
+		}
+	}
+	return e
+}
+
+// notRay says that what answers is something else.
+func (c *Client) notRay(doing string, status int, body []byte) error {
+	_, line := telling(string(body))
+	return &APIError{Doing: doing, Status: status,
+		Message: fmt.Sprintf("what answers at %s is not a Ray dashboard: it said %q", c.URL(), shorten(line, 80))}
+}
+
+// exceptionLine is the line of a Python traceback that names the exception: "ValueError: Job with ...", "ray.exceptions.X: ...".
+var exceptionLine = regexp.MustCompile(`^(?:[A-Za-z_][\w.]*\.)?([A-Z]\w*(?:Error|Exception|Timeout|Unavailable|Interrupt|Exit)\w*): (.+)$`)
+
+// telling reduces a server's answer to one line: the message of a traceback's last exception (and its class), the message of
+// Ray's JSON envelope, the title of an HTML page, or the first line of any other text.
+func telling(text string) (exception, line string) {
+	text = strings.TrimSpace(text)
+	var envelope struct{ Msg, Message, Detail, Error string }
+	if json.Unmarshal([]byte(text), &envelope) == nil {
+		if message := cmp.Or(envelope.Msg, envelope.Message, envelope.Detail, envelope.Error); message != "" {
+			return telling(message)
+		}
+	}
+	if title := htmlTitle.FindStringSubmatch(text); title != nil {
+		return "", shorten(strings.TrimSpace(title[1]), 300)
+	}
+	lines := strings.Split(text, "\n")
+	for _, line := range slices.Backward(lines) {
+		if match := exceptionLine.FindStringSubmatch(strings.TrimSpace(line)); match != nil {
+			return match[1], shorten(match[2], 500)
+		}
+	}
+	return "", shorten(strings.TrimSpace(lines[0]), 500)
+}
+
+var htmlTitle = regexp.MustCompile(`(?is)^<!?(?:doctype|html).*?<title>(.*?)</title>`)
+
+// shorten cuts a text to at most n bytes and marks the cut.
+func shorten(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "") + "..."
+}

@@ -1,7 +1,12 @@
 package dashboardclient
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
 	"time"
 )
 
@@ -38,7 +43,7 @@ type Job struct {
 	Message string `json:"message,omitempty"`
 	// ErrorType names Ray's internal cause of a failure; empty if the driver failed by itself.
 	ErrorType string `json:"error_type,omitempty"`
-	// StartTime is zero before the driver was started.
+	// StartTime is when the job was submitted.
 	StartTime time.Time `json:"start_time,omitzero"`
 	// EndTime is zero before the job was terminal.
 	EndTime time.Time `json:"end_time,omitzero"`
@@ -48,51 +53,87 @@ type Job struct {
 	RuntimeEnv map[string]any `json:"runtime_env,omitempty"`
 	// DriverNodeID is the node the driver runs on, known once RUNNING.
 	DriverNodeID string `json:"driver_node_id,omitempty"`
-	// DriverExitCode is the exit code of the entrypoint's shell; nil before the end, when Ray killed the driver, and in
-	// versions that do not report it (2.9.3).
+	// DriverExitCode is the exit code of the entrypoint's shell, negative for a signal; nil before the end, when
+	// Ray ended the job, and in Ray 2.9.3 for a job that succeeded.
 	DriverExitCode *int `json:"driver_exit_code,omitempty"`
 }
 
-// SubmitRequest describes a job. Entrypoint is required.
-type SubmitRequest struct {
-	// Entrypoint is a shell command, run by sh on the head's node (or where the entrypoint resources are).
-	Entrypoint string
-	// SubmissionID names the job. Empty: one is made ("raysubmit_" and 16 characters).
-	SubmissionID string
-	// Nonce identifies this submission across repetitions: a job that exists already under SubmissionID with the same nonce is
-	// taken for this one. Empty: a random one, so that only this call's own retries are recognised.
-	Nonce string
-	// RuntimeEnv is Ray's runtime environment: working_dir and py_modules as URIs, env_vars, pip and so on. No secrets: Ray shows and logs it.
-	RuntimeEnv map[string]any
-	// Metadata is shown with the job.
-	Metadata map[string]string
-	// EntrypointCPUs, EntrypointGPUs, EntrypointMemory (bytes) and EntrypointResources are reserved for the driver process. Any of
-	// them may place the driver on another node than the head.
-	EntrypointCPUs, EntrypointGPUs float64
-	EntrypointMemory               int64
-	EntrypointResources            map[string]float64
+// UnmarshalJSON reads the dashboard's form, whose times are milliseconds since 1970.
+func (j *Job) UnmarshalJSON(data []byte) error {
+	type plain Job // without this method
+	wire := struct {
+		*plain
+		StartTime int64 `json:"start_time"`
+		EndTime   int64 `json:"end_time"`
+	}{plain: (*plain)(j)}
+	if err := json.Unmarshal(data, &wire); err != nil {
+		return err
+	}
+	j.StartTime, j.EndTime = millis(wire.StartTime), millis(wire.EndTime)
+	return nil
 }
 
-// MetadataNonce is the metadata key that carries SubmitRequest.Nonce.
-const MetadataNonce = "rayctl.nonce"
+// millis converts Ray's times. 0 is "not yet".
+func millis(ms int64) time.Time {
+	if ms <= 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
 
-// SubmitJob submits a job and returns its submission id. Whatever happens to the answer, the driver runs at most once: a POST
-// that was cut or answered with an error is resolved by asking for the job and comparing the nonce. An id that belongs to
-// another job gives ErrConflict.
-func (c *Client) SubmitJob(ctx context.Context, req SubmitRequest) (string, error) { panic("later") }
+func jobPath(id string, more ...string) []string {
+	return append([]string{"api", "jobs", id}, more...)
+}
 
 // GetJob returns the job with this submission id (or Ray job id), or ErrNotFound.
-func (c *Client) GetJob(ctx context.Context, id string) (*Job, error) { panic("later") }
+func (c *Client) GetJob(ctx context.Context, id string) (*Job, error) {
+	job := new(Job)
+	err := c.call(ctx, request{doing: "get job " + id, path: jobPath(id)}, job)
+	if err != nil {
+		return nil, err
+	}
+	return job, nil
+}
 
 // ListJobs returns all jobs of the cluster, the newest first.
-func (c *Client) ListJobs(ctx context.Context) ([]Job, error) { panic("later") }
+func (c *Client) ListJobs(ctx context.Context) ([]Job, error) {
+	var jobs []Job
+	if err := c.call(ctx, request{doing: "list jobs", path: []string{"api", "jobs/"}}, &jobs); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(jobs, func(a, b Job) int {
+		return cmp.Or(b.StartTime.Compare(a.StartTime), cmp.Compare(a.SubmissionID, b.SubmissionID))
+	})
+	return jobs, nil
+}
 
 // StopJob asks Ray to stop the job: SIGTERM, and SIGKILL after RAY_JOB_STOP_WAIT_TIME_S (3 s by default) of the node. It returns at once;
 // false means that the job had ended before.
-func (c *Client) StopJob(ctx context.Context, id string) (bool, error) { panic("later") }
+func (c *Client) StopJob(ctx context.Context, id string) (bool, error) {
+	var answer struct {
+		Stopped bool `json:"stopped"`
+	}
+	err := c.call(ctx, request{doing: "stop job " + id, method: http.MethodPost, path: jobPath(id, "stop")}, &answer)
+	return answer.Stopped, err
+}
 
 // DeleteJob removes a terminal job from the cluster's list. A job that has not ended gives an APIError.
-func (c *Client) DeleteJob(ctx context.Context, id string) error { panic("later") }
+func (c *Client) DeleteJob(ctx context.Context, id string) error {
+	return c.call(ctx, request{doing: "delete job " + id, method: http.MethodDelete, path: jobPath(id)}, nil)
+}
 
 // WaitJob returns the job once it is terminal. It survives lost connections until ctx ends.
-func (c *Client) WaitJob(ctx context.Context, id string) (*Job, error) { panic("later") }
+func (c *Client) WaitJob(ctx context.Context, id string) (*Job, error) {
+	var job *Job
+	err := poll(ctx, jobRhythm, func() (bool, error) {
+		got, err := c.GetJob(ctx, id)
+		if errors.Is(err, ErrUnreachable) {
+			return false, nil
+		}
+		if err == nil {
+			job = got
+		}
+		return err == nil && got.Status.Terminal(), err
+	})
+	return job, err
+}

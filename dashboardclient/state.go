@@ -2,6 +2,9 @@ package dashboardclient
 
 import (
 	"context"
+	"encoding/json"
+	"net/url"
+	"strconv"
 	"time"
 )
 
@@ -28,47 +31,98 @@ type Node struct {
 	EndTime   time.Time `json:"end_time,omitzero"`
 }
 
+// UnmarshalJSON reads the state API's form, whose times are milliseconds since 1970.
+func (n *Node) UnmarshalJSON(data []byte) error {
+	type plain Node // without this method
+	wire := struct {
+		*plain
+		StartTime int64 `json:"start_time_ms"`
+		EndTime   int64 `json:"end_time_ms"`
+	}{plain: (*plain)(n)}
+	if err := json.Unmarshal(data, &wire); err != nil {
+		return err
+	}
+	n.StartTime, n.EndTime = millis(wire.StartTime), millis(wire.EndTime)
+	return nil
+}
+
 // Alive reports whether the node is part of the cluster now.
 func (n Node) Alive() bool { return n.State == "ALIVE" }
-
-// Usage is how much of a resource is in use.
-type Usage struct {
-	Used  float64 `json:"used"`
-	Total float64 `json:"total"`
-}
-
-// ClusterStatus is the autoscaler's view of the cluster.
-type ClusterStatus struct {
-	// Resources by name: used and total over all live nodes. Memory is in bytes.
-	Resources map[string]Usage `json:"resources"`
-	// Demand is what waits for resources, as in "{'GPU': 1.0} * 4 (pending tasks/actors)".
-	Demand []string `json:"demand,omitempty"`
-}
 
 // Summary counts actors or tasks by class or function name and state.
 type Summary map[string]map[string]int
 
-// Activity is what Ray says of one component ("driver"): whether it keeps the cluster from being idle.
-type Activity struct {
-	// Active is true for ACTIVE. Any connected driver counts, also an open notebook.
-	Active bool `json:"active"`
-	// Reason is Ray's, as in "Number of active drivers: 1".
-	Reason string `json:"reason,omitempty"`
-	// LastActive is when it was last seen active; zero if never.
-	LastActive time.Time `json:"last_active,omitzero"`
-}
+// stateLimit is the most rows the state API gives.
+const stateLimit = 10000
 
 // Nodes lists the cluster's nodes, dead ones included, fresh from the GCS.
-func (c *Client) Nodes(ctx context.Context) ([]Node, error) { panic("later") }
+func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
+	return c.nodes(ctx, request{doing: "list nodes"})
+}
 
-// ClusterStatus reports resources in use. The view is up to a few seconds old: the nodes report to the head periodically.
-func (c *Client) ClusterStatus(ctx context.Context) (*ClusterStatus, error) { panic("later") }
+func (c *Client) nodes(ctx context.Context, r request) ([]Node, error) {
+	var answer struct {
+		Data struct {
+			Result struct {
+				Result []Node `json:"result"`
+			} `json:"result"`
+		} `json:"data"`
+	}
+	r.path = []string{"api", "v0", "nodes"}
+	r.query = url.Values{"detail": {"true"}, "limit": {strconv.Itoa(stateLimit)}}
+	err := c.call(ctx, r, &answer)
+	return answer.Data.Result.Result, err
+}
+
+// WaitNodes returns the nodes once at least n of them are alive, which may be from before the dashboard answers at all. It fails
+// when ctx ends, naming the last cause, or when the token is refused.
+func (c *Client) WaitNodes(ctx context.Context, n int) ([]Node, error) {
+	var nodes []Node
+	err := c.pollReady(ctx, "wait for the nodes", func(r request) (bool, error) {
+		var err error
+		nodes, err = c.nodes(ctx, r)
+		alive := 0
+		for _, node := range nodes {
+			if node.Alive() {
+				alive++
+			}
+		}
+		return err == nil && alive >= n, err
+	})
+	return nodes, err
+}
 
 // ActorSummary counts the cluster's actors by class and state.
-func (c *Client) ActorSummary(ctx context.Context) (Summary, error) { panic("later") }
+func (c *Client) ActorSummary(ctx context.Context) (Summary, error) {
+	return c.summary(ctx, "actors")
+}
 
 // TaskSummary counts the cluster's tasks by function and state.
-func (c *Client) TaskSummary(ctx context.Context) (Summary, error) { panic("later") }
+func (c *Client) TaskSummary(ctx context.Context) (Summary, error) {
+	return c.summary(ctx, "tasks")
+}
 
-// Activities reports by component what keeps the cluster busy.
-func (c *Client) Activities(ctx context.Context) (map[string]Activity, error) { panic("later") }
+func (c *Client) summary(ctx context.Context, kind string) (Summary, error) {
+	var answer struct {
+		Data struct {
+			Result struct {
+				Result struct {
+					Clusters map[string]struct {
+						Summary map[string]struct {
+							States map[string]int `json:"state_counts"`
+						} `json:"summary"`
+					} `json:"node_id_to_summary"`
+				} `json:"result"`
+			} `json:"result"`
+		} `json:"data"`
+	}
+	err := c.call(ctx, request{doing: "count " + kind, path: []string{"api", "v0", kind, "summarize"}}, &answer)
+	if err != nil {
+		return nil, err
+	}
+	counts := Summary{}
+	for name, entry := range answer.Data.Result.Result.Clusters["cluster"].Summary {
+		counts[name] = entry.States
+	}
+	return counts, nil
+}

@@ -1,0 +1,135 @@
+package dashboardclient
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+)
+
+// SubmitRequest describes a job. Entrypoint is required.
+type SubmitRequest struct {
+	// Entrypoint is a shell command, run by sh on the head's node (or where the entrypoint resources are).
+	Entrypoint string
+	// SubmissionID names the job. Empty: one is made ("raysubmit_" and random letters).
+	SubmissionID string
+	// Nonce identifies this submission across repetitions: a job that exists already under SubmissionID with the same nonce is
+	// taken for this one. Empty: a random one, so that only this call's own retries are recognised.
+	Nonce string
+	// RuntimeEnv is Ray's runtime environment: working_dir and py_modules as URIs, env_vars, pip and so on. No secrets: Ray shows and logs it.
+	RuntimeEnv map[string]any
+	// Metadata is shown with the job.
+	Metadata map[string]string
+	// EntrypointCPUs, EntrypointGPUs, EntrypointMemory (bytes) and EntrypointResources are reserved for the driver process. Any of
+	// them may place the driver on another node than the head.
+	EntrypointCPUs, EntrypointGPUs float64
+	EntrypointMemory               int64
+	EntrypointResources            map[string]float64
+}
+
+// MetadataNonce is the metadata key that carries SubmitRequest.Nonce.
+const MetadataNonce = "rayctl.nonce"
+
+// submitBody is the form of POST /api/jobs/. What is not set is left out: older versions refuse fields they do not know.
+type submitBody struct {
+	Entrypoint   string             `json:"entrypoint"`
+	SubmissionID string             `json:"submission_id"`
+	RuntimeEnv   map[string]any     `json:"runtime_env,omitempty"`
+	Metadata     map[string]string  `json:"metadata"`
+	CPUs         float64            `json:"entrypoint_num_cpus,omitempty"`
+	GPUs         float64            `json:"entrypoint_num_gpus,omitempty"`
+	Memory       int64              `json:"entrypoint_memory,omitempty"`
+	Resources    map[string]float64 `json:"entrypoint_resources,omitempty"`
+}
+
+// SubmitJob submits a job and returns its submission id. Whatever happens to the answer, the driver runs at most once: a POST
+// that was cut or answered with an error is resolved by asking for the job and comparing the nonce. An id that belongs to
+// another job gives ErrConflict.
+func (c *Client) SubmitJob(ctx context.Context, req SubmitRequest) (string, error) {
+	body, err := req.body()
+	if err != nil {
+		return "", err
+	}
+	s := submission{client: c, body: body, doing: "submit job " + body.SubmissionID}
+	for attempt := 0; ; attempt++ {
+		done, err := s.try(ctx)
+		if done {
+			return body.SubmissionID, err
+		}
+		if attempt >= c.config.Retry.Max {
+			return "", err
+		}
+		c.config.Logger.Warn("submitting again", "job", body.SubmissionID, "cause", err)
+		if err := pause(ctx, c.backoff(attempt)); err != nil {
+			return "", fmt.Errorf("%s: %w", s.doing, err)
+		}
+	}
+}
+
+// body checks the request and completes it.
+func (r SubmitRequest) body() (submitBody, error) {
+	if strings.TrimSpace(r.Entrypoint) == "" { // Ray would accept it
+		return submitBody{}, errors.New("submit a job: the entrypoint is empty: give the command to run")
+	}
+	if r.SubmissionID == "" {
+		r.SubmissionID = "raysubmit_" + rand.Text()[:16]
+	}
+	if strings.ContainsAny(r.SubmissionID, "/?#%\x00") { // Ray could never be asked for it again
+		return submitBody{}, fmt.Errorf("submit a job: the submission id %q holds a character that URLs cannot: use letters, digits, - and _", r.SubmissionID)
+	}
+	if r.Nonce == "" {
+		r.Nonce = rand.Text()
+	}
+	metadata := map[string]string{}
+	maps.Copy(metadata, r.Metadata)
+	metadata[MetadataNonce] = r.Nonce
+	return submitBody{
+		Entrypoint: r.Entrypoint, SubmissionID: r.SubmissionID, RuntimeEnv: r.RuntimeEnv, Metadata: metadata,
+		CPUs: r.EntrypointCPUs, GPUs: r.EntrypointGPUs, Memory: r.EntrypointMemory, Resources: r.EntrypointResources,
+	}, nil
+}
+
+// submission is one SubmitJob under way.
+type submission struct {
+	client *Client
+	body   submitBody
+	doing  string
+}
+
+// try posts the job once. done is false if it is not known to exist and posting again may help. That is safe at any time: Ray stores a
+// job under its id with "add if absent" before it starts anything, so that of several posts at most one runs.
+func (s submission) try(ctx context.Context) (done bool, err error) {
+	posted := s.client.call(ctx, request{
+		doing: s.doing, method: http.MethodPost, path: []string{"api", "jobs/"}, body: s.body, once: true,
+	}, nil)
+	if posted == nil || !ambiguous(posted) || ctx.Err() != nil {
+		return true, posted
+	}
+	job, err := s.client.GetJob(ctx, s.body.SubmissionID)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return refused(posted), posted
+	case err != nil:
+		return errors.Is(err, ErrUnauthorized), posted
+	case job.Metadata[MetadataNonce] != s.body.Metadata[MetadataNonce]:
+		return true, &APIError{Doing: s.doing, Status: http.StatusConflict, kind: ErrConflict,
+			Message: fmt.Sprintf("the id belongs to another job (%s, %q): choose another", job.Status, shorten(job.Entrypoint, 60))}
+	}
+	return true, nil
+}
+
+// ambiguous reports whether the job may exist in spite of the error.
+func ambiguous(err error) bool {
+	var answered *APIError
+	return errors.Is(err, ErrUnreachable) || errors.As(err, &answered) && answered.Status >= 500
+}
+
+// refused reports whether the error is Ray's considered answer (a traceback that ends in a complaint about
+// what was asked), rather than a head that is not ready yet.
+func refused(err error) bool {
+	var answered *APIError
+	return errors.As(err, &answered) && (answered.exception == "ValueError" || answered.exception == "TypeError")
+}

@@ -1,0 +1,126 @@
+package dashboardclient
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-retryablehttp"
+)
+
+func (c Config) withDefaults() Config {
+	if c.TokenHeader == "" {
+		c.TokenHeader = HeaderAuthorization
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.DialContext == nil {
+		c.DialContext = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext
+	}
+	switch {
+	case c.Retry.Max == 0:
+		c.Retry.Max = 5
+	case c.Retry.Max < 0:
+		c.Retry.Max = 0
+	}
+	if c.Retry.WaitMin == 0 {
+		c.Retry.WaitMin = 50 * time.Millisecond
+	}
+	if c.Retry.WaitMax == 0 {
+		c.Retry.WaitMax = 2 * time.Second
+	}
+	return c
+}
+
+// newHTTP returns the client that all requests go through.
+func newHTTP(config Config, host string) *retryablehttp.Client {
+	base := config.Transport
+	if base == nil {
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.DialContext = config.DialContext
+		// A head that hangs shall not hang us; the slowest answer known is a submission that waits for the head's agent.
+		transport.ResponseHeaderTimeout = 2 * time.Minute
+		transport.DisableCompression = true // logs are streamed: compression would delay them
+		base = transport
+	}
+	client := retryablehttp.NewClient()
+	client.HTTPClient = &http.Client{
+		Transport: &tokenTransport{config: config, host: host, base: base},
+		// A redirect means a login page or another server: neither is a dashboard, and neither shall see the token.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	client.RetryMax, client.RetryWaitMin, client.RetryWaitMax = config.Retry.Max, config.Retry.WaitMin, config.Retry.WaitMax
+	client.CheckRetry = checkRetry
+	client.ErrorHandler = retryablehttp.PassthroughErrorHandler // the last answer or error, not "giving up after 6 attempts"
+	client.Logger = nil                                         // its own lines hold whole URLs at level ERROR
+	client.RequestLogHook = func(_ retryablehttp.Logger, r *http.Request, attempt int) {
+		if attempt > 0 {
+			config.Logger.Warn("repeating a request to the dashboard", "method", r.Method, "path", r.URL.Path, "attempt", attempt)
+		}
+	}
+	return client
+}
+
+// backoff is the wait before a repetition that go-retryablehttp does not make itself.
+func (c *Client) backoff(attempt int) time.Duration {
+	return retryablehttp.DefaultBackoff(c.config.Retry.WaitMin, c.config.Retry.WaitMax, attempt, nil)
+}
+
+// onceKey marks the context of a request that must not be repeated.
+type onceKey struct{}
+
+// checkRetry repeats what failed for a passing reason. Ray answers 500 for all its own errors, which repetition does not mend.
+func checkRetry(ctx context.Context, response *http.Response, err error) (bool, error) {
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	if ctx.Value(onceKey{}) != nil {
+		return false, nil
+	}
+	if err != nil {
+		return retryablehttp.DefaultRetryPolicy(ctx, response, err) // all but wrong URLs and certificates
+	}
+	switch response.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true, nil
+	}
+	return false, nil
+}
+
+// tokenTransport adds the token to requests to the dashboard's own host.
+type tokenTransport struct {
+	config Config
+	host   string
+	base   http.RoundTripper
+}
+
+func (t *tokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	token, err := t.config.token()
+	if err != nil {
+		return nil, err
+	}
+	if token != "" && r.URL.Host == t.host {
+		r = r.Clone(r.Context())
+		r.Header.Set(t.config.TokenHeader, "Bearer "+token)
+	}
+	t.config.Logger.Debug("request to the dashboard", "method", r.Method, "path", r.URL.Path)
+	return t.base.RoundTrip(r)
+}
+
+// token returns the token to send. A file is read each time, so that a renewed token is picked up.
+func (c Config) token() (string, error) {
+	if c.Token != "" || c.TokenFile == "" {
+		return c.Token, nil
+	}
+	content, err := os.ReadFile(c.TokenFile)
+	if err != nil {
+		return "", fmt.Errorf("read the token file: %w", err)
+	}
+	return strings.TrimSpace(string(content)), nil
+}

@@ -1,0 +1,276 @@
+package raytest
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/dashboardclient"
+)
+
+//go:embed guard.py
+var guard string
+
+// startLimit is generous: on a loaded machine the import of Ray alone was seen to take 23 s.
+const startLimit = 3 * time.Minute
+
+// HeadOptions shapes a head.
+type HeadOptions struct {
+	// Version of Ray; empty: Ray260.
+	Version string
+	// NoToken starts it without token authentication, where the version has it.
+	NoToken bool
+	// CPUs of the node; 0: 2.
+	CPUs int
+	// Env are more variables, "KEY=VALUE".
+	Env []string
+	// Args are more arguments of "ray start".
+	Args []string
+}
+
+// Head is a running Ray head.
+type Head struct {
+	// URL of its dashboard, on loopback.
+	URL string
+	// Token, and the 0600 file that holds it; empty without token authentication.
+	Token, TokenFile string
+	// Version of Ray, and the Python it runs on.
+	Version, Python string
+	// GCSAddress is host:port, for ray.init(address=...).
+	GCSAddress string
+	// TempDir is Ray's temporary directory.
+	TempDir string
+
+	logPath string
+	stdin   io.Closer
+	exited  chan struct{} // closed when "ray start" has ended
+	guard   *exec.Cmd
+	kill    sync.Once
+}
+
+// StartHead starts one isolated head, returns once its node is alive, and kills it with all its descendants at the test's end.
+func StartHead(t testing.TB, opts HeadOptions) *Head {
+	t.Helper()
+	head, err := start(opts, t.Logf)
+	if err != nil {
+		t.Fatalf("start a Ray head: %v", err)
+	}
+	t.Cleanup(head.Kill)
+	return head
+}
+
+// Client returns a client of the head's dashboard.
+func (h *Head) Client(t testing.TB) *dashboardclient.Client {
+	t.Helper()
+	client, err := dashboardclient.New(h.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// Config is the configuration of a client of the head's dashboard.
+func (h *Head) Config() dashboardclient.Config {
+	return dashboardclient.Config{URL: h.URL, Token: h.Token}
+}
+
+// Kill ends the head and all its descendants at once, as a lost machine does. It may be called twice.
+func (h *Head) Kill() {
+	h.kill.Do(func() {
+		_ = h.stdin.Close()
+		_ = h.guard.Wait()
+	})
+}
+
+func start(opts HeadOptions, logf func(string, ...any)) (*Head, error) {
+	if opts.Version == "" {
+		opts.Version = Ray260
+	}
+	python, err := install(opts.Version, logf)
+	if err != nil {
+		return nil, err
+	}
+	// Short, and not t.TempDir(): Ray's socket paths below it may have 107 bytes at most.
+	dir, err := os.MkdirTemp("/tmp", "rt")
+	if err != nil {
+		return nil, err
+	}
+	head := &Head{Version: opts.Version, Python: python, TempDir: dir, logPath: filepath.Join(dir, "start.log"), exited: make(chan struct{})}
+	if err := head.spawn(opts); err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, err
+	}
+	if err := head.waitReady(); err != nil {
+		log, _ := os.ReadFile(head.logPath)
+		head.Kill()
+		return nil, fmt.Errorf("%w\n%s", err, log)
+	}
+	return head, nil
+}
+
+// spawn starts "ray start" below its guard.
+func (h *Head) spawn(opts HeadOptions) error {
+	ports, err := freePorts(2)
+	if err != nil {
+		return err
+	}
+	h.URL = "http://127.0.0.1:" + ports[0]
+	env, err := h.environment(opts)
+	if err != nil {
+		return err
+	}
+	if opts.CPUs == 0 {
+		opts.CPUs = 2
+	}
+	args := []string{
+		"-c", guard, h.TempDir,
+		h.Python, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--disable-usage-stats",
+		"--port=0", "--dashboard-host=127.0.0.1", "--dashboard-port=" + ports[0], "--ray-client-server-port=" + ports[1],
+		"--dashboard-agent-listen-port=0", "--dashboard-agent-grpc-port=0",
+		"--temp-dir=" + h.TempDir, "--num-cpus=" + strconv.Itoa(opts.CPUs), "--object-store-memory=100000000",
+	}
+	h.guard = exec.Command(h.Python, append(args, opts.Args...)...)
+	h.guard.Env = env
+	return h.launch()
+}
+
+// launch starts the guard with its log, its stdin that keeps it alive, and the pipe (descriptor 3) that closes when Ray has ended.
+func (h *Head) launch() error {
+	log, err := os.Create(h.logPath)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	h.guard.Stdout, h.guard.Stderr = log, log
+	if h.stdin, err = h.guard.StdinPipe(); err != nil {
+		return err
+	}
+	ended, signal, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	h.guard.ExtraFiles = []*os.File{signal}
+	err = h.guard.Start()
+	_ = signal.Close()
+	if err != nil {
+		_ = ended.Close()
+		return fmt.Errorf("start Ray's guard: %w", err)
+	}
+	go func() {
+		_, _ = ended.Read(make([]byte, 1))
+		_ = ended.Close()
+		close(h.exited)
+	}()
+	return nil
+}
+
+// environment is the test's own, with a private home, and with Ray's authentication mode always explicit: unset, Ray
+// decides by whether the user happens to have ~/.ray/auth_token.
+func (h *Head) environment(opts HeadOptions) ([]string, error) {
+	home := filepath.Join(h.TempDir, "home")
+	if err := os.Mkdir(home, 0o755); err != nil {
+		return nil, err
+	}
+	// Where this file exists the dashboard does not ask the cloud's metadata service where it is, which blocks it for up to 12 s.
+	if err := os.WriteFile(filepath.Join(home, "ray_bootstrap_config.yaml"), []byte("provider: {type: local}\n"), 0o644); err != nil {
+		return nil, err
+	}
+	var env []string
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "RAY_") {
+			env = append(env, variable)
+		}
+	}
+	env = append(env, "HOME="+home, "PYTHONUNBUFFERED=1")
+	if opts.NoToken || !hasTokens(opts.Version) {
+		env = append(env, "RAY_AUTH_MODE=disabled")
+		return append(env, opts.Env...), nil
+	}
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // crypto/rand never fails
+	h.Token = hex.EncodeToString(secret)
+	h.TokenFile = filepath.Join(home, "token")
+	if err := os.WriteFile(h.TokenFile, []byte(h.Token), 0o600); err != nil {
+		return nil, err
+	}
+	env = append(env, "RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN_PATH="+h.TokenFile)
+	return append(env, opts.Env...), nil
+}
+
+// hasTokens: token authentication came with Ray 2.52.
+func hasTokens(version string) bool { return version == Ray260 }
+
+// waitReady returns once the head's node is alive, which is when jobs are accepted.
+func (h *Head) waitReady() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	go func() {
+		select {
+		case <-h.exited:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	client, err := dashboardclient.New(h.Config())
+	if err != nil {
+		return err
+	}
+	if _, err := client.WaitNodes(ctx, 1); err != nil {
+		select {
+		case <-h.exited:
+			return errors.New("ray start ended by itself")
+		default:
+			return err
+		}
+	}
+	return h.waitAddress(ctx)
+}
+
+// waitAddress reads the file that "ray start" writes at its very end, some time after the node is alive.
+func (h *Head) waitAddress(ctx context.Context) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		address, err := os.ReadFile(filepath.Join(h.TempDir, "ray_current_cluster"))
+		if err == nil && len(address) > 0 {
+			h.GCSAddress = strings.TrimSpace(string(address))
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return errors.New("ray start did not write its address")
+		}
+	}
+}
+
+// freePorts returns ports that were free a moment ago, all different.
+func freePorts(n int) ([]string, error) {
+	var ports []string
+	for range n {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer listener.Close()
+		_, port, err := net.SplitHostPort(listener.Addr().String())
+		if err != nil {
+			return nil, err
+		}
+		ports = append(ports, port)
+	}
+	return ports, nil
+}

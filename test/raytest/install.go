@@ -1,0 +1,144 @@
+package raytest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// release says how a version of Ray is installed.
+type release struct {
+	// pythons it has wheels for, the preferred first.
+	pythons []string
+	// requirements beside Ray itself: pins for what its own metadata leaves open and later releases broke.
+	requirements []string
+}
+
+var releases = map[string]release{
+	Ray260: {pythons: []string{"3.11", "3.12", "3.10", "3.13"}},
+	Ray240: {pythons: []string{"3.11", "3.12", "3.10"}, requirements: []string{"setuptools<81"}},
+	// 2.9.3 imports pkg_resources, which setuptools 81 removed.
+	Ray29: {pythons: []string{"3.11", "3.10"}, requirements: []string{"setuptools<81"}},
+}
+
+// complete marks an environment whose installation was not interrupted.
+const complete = ".rayctl-test-complete"
+
+// install returns the Python of an environment with this version of Ray, made if it is not there.
+func install(version string, logf func(string, ...any)) (string, error) {
+	if dir := os.Getenv("RAYCTL_TEST_RAY_" + strings.ReplaceAll(version, ".", "_")); dir != "" {
+		return filepath.Join(dir, "bin", "python"), nil
+	}
+	rel, ok := releases[version]
+	if !ok {
+		return "", fmt.Errorf("raytest does not know how to install Ray %s", version)
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "ray-"+version)
+	unlock, err := lock(dir + ".lock")
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	python := filepath.Join(dir, "bin", "python")
+	if _, err := os.Stat(filepath.Join(dir, complete)); err == nil {
+		return python, nil
+	}
+	logf("installing Ray %s into %s (once; some minutes)", version, dir)
+	if err := os.RemoveAll(dir); err != nil {
+		return "", fmt.Errorf("remove the unfinished installation: %w", err)
+	}
+	if err := rel.installInto(dir, version); err != nil {
+		return "", err
+	}
+	return python, os.WriteFile(filepath.Join(dir, complete), nil, 0o644)
+}
+
+func cacheDir() (string, error) {
+	dir := os.Getenv("RAYCTL_TEST_CACHE")
+	if dir == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("find the test cache: %w", err)
+		}
+		dir = filepath.Join(home, ".cache", "rayctl-test")
+	}
+	return dir, os.MkdirAll(dir, 0o755)
+}
+
+// lock waits for the exclusive lock on path. The kernel releases it if this process dies.
+func lock(path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = unix.Flock(int(file.Fd()), unix.LOCK_EX)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return func() { _ = file.Close() }, nil
+}
+
+// installInto makes the environment with uv if it is on PATH, which can fetch a fitting Python itself, else with venv and pip.
+func (r release) installInto(dir, version string) error {
+	python := filepath.Join(dir, "bin", "python")
+	packages := append([]string{"ray[default,serve]==" + version}, r.requirements...)
+	if uv, err := exec.LookPath("uv"); err == nil {
+		if err := run(uv, "venv", "--quiet", "--python", r.pythons[0], dir); err != nil {
+			return err
+		}
+		return run(uv, append([]string{"pip", "install", "--quiet", "--python", python}, packages...)...)
+	}
+	base, err := r.findPython()
+	if err != nil {
+		return err
+	}
+	if err := run(base, "-m", "venv", dir); err != nil {
+		return err
+	}
+	return run(python, append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check"}, packages...)...)
+}
+
+// findPython returns an interpreter of a version that this Ray has wheels for.
+func (r release) findPython() (string, error) {
+	candidates := []string{"python3"}
+	for _, version := range r.pythons {
+		candidates = append(candidates, "python"+version)
+	}
+	for _, name := range candidates {
+		out, err := exec.Command(name, "-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])").Output()
+		if err != nil {
+			continue
+		}
+		for _, version := range r.pythons {
+			if strings.TrimSpace(string(out)) == version {
+				return name, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("no Python %s found: install one of them (with its venv module), or uv", strings.Join(r.pythons, ", "))
+}
+
+// run runs a step of the installation; its output is in the error.
+func run(name string, args ...string) error {
+	command := exec.Command(name, args...)
+	out, err := command.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", command, err, out)
+	}
+	return nil
+}

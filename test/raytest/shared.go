@@ -1,0 +1,48 @@
+package raytest
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+)
+
+// shared heads of this test binary, by version: tests that do not concern a cluster's life use one together.
+var shared = struct {
+	sync.Mutex
+	heads map[string]*Head
+	errs  map[string]error
+}{heads: map[string]*Head{}, errs: map[string]error{}}
+
+// Main is for TestMain: it runs the tests and ends the shared heads.
+func Main(m *testing.M) {
+	code := m.Run()
+	shared.Lock()
+	for _, head := range shared.heads {
+		head.Kill()
+	}
+	shared.Unlock()
+	os.Exit(code)
+}
+
+// Shared returns this test binary's one head of this version (with tokens, where it has them), started by the first test that
+// asks. The binary needs TestMain to call Main. Tests leave it as they found it: it is not theirs alone.
+func Shared(t testing.TB, version string) *Head {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if err := shared.errs[version]; err != nil {
+		t.Fatalf("the shared Ray %s head did not start: %v", version, err)
+	}
+	if shared.heads[version] == nil {
+		head, err := start(HeadOptions{Version: version}, func(format string, args ...any) {
+			fmt.Fprintf(os.Stderr, format+"\n", args...)
+		})
+		if err != nil {
+			shared.errs[version] = err
+			t.Fatalf("start the shared Ray %s head: %v", version, err)
+		}
+		shared.heads[version] = head
+	}
+	return shared.heads[version]
+}
