@@ -82,7 +82,7 @@ type Ray struct {
 	Version string `json:"version,omitempty"`
 	// Python is the interpreter, or the directory of the virtual environment, that has Ray on the nodes. Default: for local an
 	// environment that rayctl makes and caches; for Slurm the python3 on PATH after modules and setup; for KubeRay the image's.
-	Python string `json:"python,omitempty"`
+	Python string `json:"python,omitempty" path:"program"`
 }
 
 // Secret is an environment variable whose value is not in the file. A plain string names a variable of the client's environment.
@@ -91,7 +91,7 @@ type Secret struct {
 	Name string `json:"name" jsonschema:"required"`
 	// File is a file on the client that holds the value; a final newline is dropped, ~ is the home directory. Default: without
 	// file and secretKeyRef the value is the client's environment variable of this name.
-	File string `json:"file,omitempty"`
+	File string `json:"file,omitempty" path:"client"`
 	// SecretKeyRef is a key of a Secret that already is in the cluster's namespace. KubeRay only.
 	SecretKeyRef *SecretKeyRef `json:"secretKeyRef,omitempty"`
 }
@@ -120,9 +120,9 @@ type MountSource struct {
 	Slurm string `json:"slurm,omitempty"`
 	// KubeRay is a Kubernetes volume source (persistentVolumeClaim, hostPath, nfs, ...), as in a pod's volumes without the name.
 	KubeRay *VolumeSource `json:"kuberay,omitempty"`
-	// Local is a directory of this machine. A relative path is relative to the file. The local launcher makes mountPath a
-	// symbolic link to it if nothing is there and it may, and otherwise requires that both are the same directory.
-	Local string `json:"local,omitempty"`
+	// Local is a directory of this machine. A relative path is relative to the file. Without containers nothing is mounted: if mountPath
+	// does not exist, it is a symbolic link to this directory while the cluster lives; if it exists, it must be the same directory.
+	Local string `json:"local,omitempty" path:"client"`
 }
 
 // NodeResources is what one Ray node gets. Ray is told exactly this.

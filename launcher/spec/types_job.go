@@ -7,12 +7,12 @@ type Job struct {
 	// WorkingDir is a directory that is packed, uploaded and made the driver's current directory on all nodes; relative to the
 	// file. .gitignore and .rayignore are obeyed. A remote URI (https, s3, gs, ...) is passed to Ray as it is. Excludes cwd.
 	// Default: none.
-	WorkingDir string `json:"workingDir,omitempty"`
+	WorkingDir string `json:"workingDir,omitempty" path:"client"`
 	// Cwd is an absolute directory that the nodes already have and that the driver starts in; nothing is uploaded. Excludes workingDir.
 	Cwd string `json:"cwd,omitempty"`
-	// OutputDir is a directory on the nodes for checkpoints and results, the same for all attempts of a run, given to the
-	// driver as RAYCTL_OUTPUT_DIR. {name} becomes the run's name. Default: on Slurm and local, a directory in the run directory; else none.
-	OutputDir string `json:"outputDir,omitempty"`
+	// OutputDir is a directory on the nodes (or a URI) for checkpoints and results, the same for all attempts of a run, given to the
+	// driver as RAYCTL_OUTPUT_DIR. {name} becomes the run's name. A relative path is relative to the file. Default: on Slurm and local, a directory in the run directory; else none.
+	OutputDir string `json:"outputDir,omitempty" path:"nodes"`
 	// Env is the environment of this job only, through Ray's runtime_env, which Ray shows and logs: not for secrets.
 	Env map[string]string `json:"env,omitempty"`
 	// Grace is the time between SIGTERM and SIGKILL for the driver when the job is stopped, for a last checkpoint.
@@ -23,7 +23,7 @@ type Job struct {
 	// Excludes are patterns as in .gitignore that are left out of workingDir, besides .gitignore and .rayignore.
 	Excludes []string `json:"excludes,omitempty"`
 	// PyModules are directories, packages or URIs that are uploaded and importable in the job (py_modules of runtime_env).
-	PyModules []string `json:"pyModules,omitempty"`
+	PyModules []string `json:"pyModules,omitempty" path:"client"`
 	// Pip are requirements that Ray installs with pip for this job on every node (pip of runtime_env). Excludes uv.
 	Pip []string `json:"pip,omitempty"`
 	// Uv are requirements that Ray installs with uv for this job on every node (uv of runtime_env). Excludes pip.

@@ -29,7 +29,7 @@ type Slurm struct {
 	// RESTURL is the base URL of slurmrestd, for example http://slurm:6820. The token is taken from restTokenFile or SLURM_JWT.
 	RESTURL string `json:"restUrl,omitempty"`
 	// RESTTokenFile is a file on the client with slurmrestd's JWT, read again for each request. Default: the environment variable SLURM_JWT.
-	RESTTokenFile string `json:"restTokenFile,omitempty"`
+	RESTTokenFile string `json:"restTokenFile,omitempty" path:"client"`
 	// Dependency is sbatch's --dependency, for example afterok:1234.
 	Dependency string `json:"dependency,omitempty"`
 	// Begin is sbatch's --begin, for example now+1hour or 2027-01-31T18:00.
@@ -75,7 +75,7 @@ type SlurmGroup struct {
 // KubeRay says how to get pods from Kubernetes with KubeRay.
 type KubeRay struct {
 	// Kubeconfig is the client's configuration file. Default: KUBECONFIG, ~/.kube/config, or the pod's service account, as kubectl.
-	Kubeconfig string `json:"kubeconfig,omitempty"`
+	Kubeconfig string `json:"kubeconfig,omitempty" path:"client"`
 	// Context is the context of the kubeconfig. Default: its current context.
 	Context string `json:"context,omitempty"`
 	// Namespace is where everything is created. Default: the context's namespace.
@@ -128,7 +128,7 @@ type Local struct {
 	Packages []string `json:"packages,omitempty"`
 	// TmpDir is the directory below which each node makes its short temporary directory (Ray's sockets allow paths of about 100
 	// characters). Default: TMPDIR, or /tmp.
-	TmpDir string `json:"tmpDir,omitempty"`
+	TmpDir string `json:"tmpDir,omitempty" path:"client"`
 }
 
 // GPUType is what a site calls a type of GPU.

@@ -1,0 +1,137 @@
+package spec
+
+import (
+	"slices"
+	"strings"
+)
+
+// NodeGroup is a group of like Ray nodes as it is to be started: the head's own node is a group too.
+type NodeGroup struct {
+	// Name is the worker group's name, or head for a node of the head's own.
+	Name string
+	// Count, Min and Max are numbers of nodes.
+	Count, Min, Max int
+	// Head says that the group's first node is Ray's head.
+	Head bool
+	// Tasks says that Ray may run tasks on these nodes; false only for a head with a node of its own beside workers.
+	Tasks bool
+	NodeResources
+}
+
+// NodeGroups lists all nodes of the cluster by group, the head's group first, then in the file's order. Default must have been called.
+func (s *ClusterSpec) NodeGroups() []NodeGroup {
+	own := NodeGroup{Name: HeadGroupName, Count: 1, Min: 1, Max: 1, Head: true, Tasks: len(s.Workers) == 0, NodeResources: s.Head.NodeResources}
+	if own.Image == "" {
+		own.Image = s.Image
+	}
+	groups := make([]NodeGroup, 0, len(s.Workers)+1)
+	if s.HeadGroup() == nil {
+		groups = append(groups, own)
+	}
+	for _, w := range s.Workers {
+		g := NodeGroup{Name: w.Name, Count: value(w.Replicas, 1), Tasks: true, NodeResources: w.NodeResources}
+		g.Min, g.Max = value(w.MinReplicas, g.Count), value(w.MaxReplicas, g.Count)
+		if g.Image == "" {
+			g.Image = s.Image
+		}
+		if g.Head = w.Name == s.Head.On; g.Head {
+			groups = slices.Insert(groups, 0, g)
+		} else {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+// HeadGroup is the worker group whose first worker is also the head; nil if the head has a node of its own.
+func (s *ClusterSpec) HeadGroup() *WorkerGroup {
+	if s.Head.On == "" {
+		return nil
+	}
+	return s.Group(s.Head.On)
+}
+
+// Group finds a worker group by name; nil if there is none.
+func (s *ClusterSpec) Group(name string) *WorkerGroup {
+	i := slices.IndexFunc(s.Workers, func(g WorkerGroup) bool { return g.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &s.Workers[i]
+}
+
+// TotalNodes is the number of Ray nodes at the start, the head's among them.
+func (s *ClusterSpec) TotalNodes() (n int) {
+	for _, g := range s.NodeGroups() {
+		n += g.Count
+	}
+	return n
+}
+
+// GangNodes is the number of Ray nodes that must start together: the head and every group's minReplicas.
+func (s *ClusterSpec) GangNodes() (n int) {
+	for _, g := range s.NodeGroups() {
+		n += g.Min
+	}
+	return n
+}
+
+// TotalGPUs is the number of GPUs at the start.
+func (s *ClusterSpec) TotalGPUs() (n int) {
+	for _, g := range s.NodeGroups() {
+		n += g.Count * g.GPUs
+	}
+	return n
+}
+
+// IsGang says whether the cluster starts whole or not at all.
+func (s *ClusterSpec) IsGang() bool { return value(s.Gang, true) }
+
+// GPUTypeOf is what the site calls a GPU type, with the defaults filled in. known is false if gpuTypes does not have it.
+func (s *ClusterSpec) GPUTypeOf(name string) (t GPUType, known bool) {
+	t, known = s.GPUTypes[name]
+	setDefault(&t.Gres, name)
+	setDefault(&t.Resource, defaultGPUName)
+	setDefault(&t.AcceleratorType, strings.ToUpper(name))
+	return t, known
+}
+
+// SlurmFor is what a group asks of Slurm: the cluster's section with the group's values over it.
+func (s *ClusterSpec) SlurmFor(g NodeGroup) SlurmGroup {
+	var out SlurmGroup
+	if s.Slurm != nil {
+		out = s.Slurm.SlurmGroup
+	}
+	if g.Slurm == nil {
+		return out
+	}
+	for _, p := range [][2]*string{
+		{&out.Partition, &g.Slurm.Partition}, {&out.Account, &g.Slurm.Account}, {&out.QOS, &g.Slurm.QOS},
+		{&out.Reservation, &g.Slurm.Reservation}, {&out.Constraint, &g.Slurm.Constraint}, {&out.Nodelist, &g.Slurm.Nodelist},
+		{&out.Exclude, &g.Slurm.Exclude}, {&out.Switches, &g.Slurm.Switches},
+	} {
+		if *p[1] != "" {
+			*p[0] = *p[1]
+		}
+	}
+	if g.Slurm.Exclusive != nil {
+		out.Exclusive = g.Slurm.Exclusive
+	}
+	out.ExtraArgs = slices.Concat(out.ExtraArgs, g.Slurm.ExtraArgs)
+	return out
+}
+
+// OutputDirFor is job.outputDir with {name} replaced by the run's name.
+func (j *Job) OutputDirFor(name string) string {
+	return strings.ReplaceAll(j.OutputDir, "{name}", name)
+}
+
+// HasLocalWorkingDir says whether a directory of this client is to be packed.
+func (j *Job) HasLocalWorkingDir() bool { return j.WorkingDir != "" && !IsURI(j.WorkingDir) }
+
+func value[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}

@@ -1,0 +1,183 @@
+package spec
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Leaf is one single value of a spec.
+type Leaf struct {
+	// Path is the key, through lists by the items' names, else by index: workers.trainer.replicas, mounts[0].mountPath.
+	Path string `json:"path"`
+	// Value is the value as it is written.
+	Value string `json:"value"`
+}
+
+// Leaves lists all single values that are set, in the order of the fields. Secrets' values are not part of a spec.
+func Leaves(s *ClusterSpec) ([]Leaf, error) {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("write the cluster file as JSON: %w", err)
+	}
+	d, err := Parse(bytes.NewReader(b), "")
+	if err != nil {
+		return nil, fmt.Errorf("read the cluster file back: %w", err)
+	}
+	var out []Leaf
+	leaves(d.root, "", func(path string, n *node) {
+		if n.kind == scalarKind {
+			out = append(out, Leaf{path, n.text})
+		}
+	})
+	return out, nil
+}
+
+// Copy is a deep copy.
+func Copy(s *ClusterSpec) *ClusterSpec {
+	out := &ClusterSpec{}
+	b, err := json.Marshal(s)
+	if err == nil {
+		err = json.Unmarshal(b, out)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("copy a cluster spec: %v", err)) // every type here has a JSON form, and tests go through all of them
+	}
+	return out
+}
+
+// Hash identifies what Launch creates: 64 hexadecimal digits, equal exactly for specs with no Diff. It covers everything that reaches
+// the substrate, with defaults filled in, and so the job. It leaves out the name (clusters are compared with those of the same name), how this client
+// reaches the substrate (hosts, transports, kubeconfig, context), where on this client the working directory, modules and
+// secrets are, sections of other launchers, and GPU types that no group uses.
+func Hash(s *ClusterSpec) string {
+	b, err := json.Marshal(created(s))
+	if err != nil {
+		panic(fmt.Sprintf("hash a cluster spec: %v", err)) // see Copy
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Diff lists in words what changed from a to b among what Hash covers, one "PATH: A -> B" each, in the order of the fields.
+func Diff(a, b *ClusterSpec) []string {
+	before, after := leafList(created(a)), leafList(created(b))
+	old, now := leafMap(before), leafMap(after)
+	var out []string
+	for _, l := range before {
+		switch v, ok := now[l.Path]; {
+		case !ok:
+			out = append(out, fmt.Sprintf("%s: %s -> not set", l.Path, l.Value))
+		case v != l.Value:
+			out = append(out, fmt.Sprintf("%s: %s -> %s", l.Path, l.Value, v))
+		}
+	}
+	for _, l := range after {
+		if _, ok := old[l.Path]; !ok {
+			out = append(out, fmt.Sprintf("%s: not set -> %s", l.Path, l.Value))
+		}
+	}
+	return out
+}
+
+func leafList(s *ClusterSpec) []Leaf {
+	ls, err := Leaves(s)
+	if err != nil {
+		panic(fmt.Sprintf("compare cluster specs: %v", err)) // see Copy
+	}
+	return ls
+}
+
+func leafMap(ls []Leaf) map[string]string {
+	m := make(map[string]string, len(ls))
+	for _, l := range ls {
+		m[l.Path] = l.Value
+	}
+	return m
+}
+
+// fromClient stands for a path of this client in what is hashed.
+const fromClient = "(from the client)"
+
+// created is a copy with defaults and without what Launch does not create.
+func created(s *ClusterSpec) *ClusterSpec {
+	c := Copy(s)
+	Default(c)
+	c.Name = ""
+	if c.Job.HasLocalWorkingDir() {
+		c.Job.WorkingDir = fromClient
+	}
+	for i, m := range c.Job.PyModules {
+		if !IsURI(m) {
+			c.Job.PyModules[i] = fromClient
+		}
+	}
+	for i := range c.Secrets {
+		c.Secrets[i].File = ""
+	}
+	onlyLauncher(c)
+	dropUnusedGPUTypes(c)
+	return c
+}
+
+// onlyLauncher drops the other launchers' sections and how the client reaches this one.
+func onlyLauncher(c *ClusterSpec) {
+	slurm, kuberay := c.Launcher == LauncherSlurm, c.Launcher == LauncherKubeRay
+	if !slurm {
+		c.Slurm = nil
+	} else {
+		c.Slurm.Host, c.Slurm.Transport, c.Slurm.SSHOptions, c.Slurm.RESTURL, c.Slurm.RESTTokenFile = "", "", nil, "", ""
+	}
+	if !kuberay {
+		c.KubeRay = nil
+	} else {
+		c.KubeRay.Kubeconfig, c.KubeRay.Context = "", ""
+	}
+	if c.Launcher != LauncherLocal {
+		c.Local = nil
+	}
+	for _, r := range resourcesOf(c) {
+		if !slurm {
+			r.Slurm = nil
+		}
+		if !kuberay {
+			r.KubeRay, r.Patch = nil, nil
+		}
+	}
+	for i := range c.Mounts {
+		m := &c.Mounts[i].Source
+		if !slurm {
+			m.Slurm = ""
+		}
+		if !kuberay {
+			m.KubeRay = nil
+		}
+		if c.Launcher != LauncherLocal {
+			m.Local = ""
+		}
+	}
+}
+
+func dropUnusedGPUTypes(c *ClusterSpec) {
+	var used []string
+	for _, r := range resourcesOf(c) {
+		used = append(used, r.GPUType)
+	}
+	for name := range c.GPUTypes {
+		if !slices.Contains(used, name) {
+			delete(c.GPUTypes, name)
+		}
+	}
+}
+
+// resourcesOf points at what the head and each group get.
+func resourcesOf(s *ClusterSpec) []*NodeResources {
+	out := []*NodeResources{&s.Head.NodeResources}
+	for i := range s.Workers {
+		out = append(out, &s.Workers[i].NodeResources)
+	}
+	return out
+}

@@ -1,0 +1,142 @@
+package spec
+
+// Merge puts over on top of the document: its values win key by key. Workers are merged by the groups' names, new groups come last;
+// other lists are replaced whole.
+func (d *Document) Merge(over *Document) { d.root = merge(d.root, over.root, "") }
+
+func merge(base, over *node, path string) *node {
+	switch {
+	case base == nil || base.isNull():
+		return over
+	case over.isNull() && base.kind == objectKind:
+		return base // an empty section only says that it is there
+	case base.kind == objectKind && over.kind == objectKind:
+		out := &node{kind: objectKind, origin: over.origin, entries: append([]entry(nil), base.entries...)}
+		for _, e := range over.entries {
+			out.put(e.key, e.origin, merge(out.get(e.key), e.value, join(path, e.key)))
+		}
+		return out
+	case path == "workers" && base.kind == listKind && over.kind == listKind:
+		return mergeByName(base, over)
+	default:
+		return over
+	}
+}
+
+func mergeByName(base, over *node) *node {
+	out := &node{kind: listKind, origin: over.origin, items: append([]*node(nil), base.items...)}
+	for _, it := range over.items {
+		replaced := false
+		for i, b := range out.items {
+			if name := it.itemName(); name != "" && b.itemName() == name && !replaced {
+				out.items[i] = merge(b, it, "workers[]")
+				replaced = true
+			}
+		}
+		if !replaced {
+			out.items = append(out.items, it)
+		}
+	}
+	return out
+}
+
+// Take removes a top-level key and returns its value as a document; nil if the key is not there. The value must be a map.
+func (d *Document) Take(key string) (*Document, error) {
+	n := d.root.remove(key)
+	if n == nil {
+		return nil, nil
+	}
+	if n.isNull() {
+		return &Document{root: &node{kind: objectKind, origin: n.origin}}, nil
+	}
+	if n.kind != objectKind {
+		return nil, n.origin.errorf(key, "", "must be a map, not %s", n.describe())
+	}
+	return &Document{root: n}, nil
+}
+
+// Has says whether a key of the top level is there.
+func (d *Document) Has(key string) bool { return d.root.get(key) != nil }
+
+// Keys are the keys of the top level, in their order.
+func (d *Document) Keys() []string {
+	keys := make([]string, len(d.root.entries))
+	for i, e := range d.root.entries {
+		keys[i] = e.key
+	}
+	return keys
+}
+
+// Text is the value of a top-level key with a single value, or "".
+func (d *Document) Text(key string) string {
+	if n := d.root.get(key); n != nil && n.kind == scalarKind && !n.isNull() {
+		return n.text
+	}
+	return ""
+}
+
+// Plain is the document as encoding/json has it.
+func (d *Document) Plain() (map[string]any, error) {
+	p, err := d.root.plain()
+	if err != nil {
+		return nil, err
+	}
+	return p.(map[string]any), nil
+}
+
+// SetProfile marks everything in the document as part of a profile.
+func (d *Document) SetProfile(name string) { setProfile(d.root, name) }
+
+func setProfile(n *node, name string) {
+	n.origin.Profile = name
+	for _, it := range n.items {
+		setProfile(it, name)
+	}
+	for i := range n.entries {
+		n.entries[i].origin.Profile = name
+		setProfile(n.entries[i].value, name)
+	}
+}
+
+// GroupNames are the names of the worker groups, in their order.
+func (d *Document) GroupNames() (names []string) {
+	if w := d.root.get("workers"); w != nil {
+		for _, it := range w.items {
+			names = append(names, it.itemName())
+		}
+	}
+	return names
+}
+
+// AddGroup appends an empty worker group.
+func (d *Document) AddGroup(name string, o Origin) {
+	w := d.root.get("workers")
+	if w == nil || w.kind != listKind {
+		w = &node{kind: listKind, origin: o}
+	}
+	group := &node{kind: objectKind, origin: o}
+	group.put("name", o, &node{kind: scalarKind, tag: "!!str", text: name, origin: o})
+	grown := &node{kind: listKind, origin: w.origin, items: append(append([]*node(nil), w.items...), group)}
+	d.root.put("workers", o, grown)
+}
+
+// Origins maps the path of each single value to where it came from. Paths go through lists by the items' names, else by index.
+func (d *Document) Origins() map[string]Origin {
+	out := map[string]Origin{}
+	leaves(d.root, "", func(path string, n *node) { out[path] = n.origin })
+	return out
+}
+
+func leaves(n *node, path string, visit func(string, *node)) {
+	if n.kind == scalarKind || len(n.items)+len(n.entries) == 0 {
+		visit(path, n)
+		return
+	}
+	for i, it := range n.items {
+		p := itemPath(path, i, it)
+		leaves(it, p, visit)
+	}
+	for _, e := range n.entries {
+		leaves(e.value, join(path, e.key), visit)
+	}
+}

@@ -1,0 +1,192 @@
+package spec
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Bounds that no real cluster file comes near; they keep alias bombs and wrong files (a checkpoint, a log) from taking the machine.
+const (
+	maxFileBytes = 4 << 20
+	maxNodes     = 100_000
+	maxDepth     = 100
+)
+
+// Document is a parsed cluster file, profile or manifest, in which each value knows where it came from. Documents are
+// merged and changed before one of them is decoded.
+type Document struct{ root *node }
+
+// NewDocument is an empty document.
+func NewDocument() *Document { return &Document{root: &node{kind: objectKind}} }
+
+// Parse reads one YAML (or JSON) document without looking at its keys. filename is for messages; relative paths in the document are
+// relative to its folder.
+func Parse(r io.Reader, filename string) (*Document, error) {
+	fail := func(format string, args ...any) error {
+		return &Error{File: filename, Msg: fmt.Sprintf(format, args...)}
+	}
+	data, err := io.ReadAll(io.LimitReader(r, maxFileBytes+1))
+	if err != nil {
+		return nil, fail("cannot be read: %v", err)
+	}
+	if len(data) > maxFileBytes {
+		return nil, fail("is larger than 4 MiB, which no cluster file is")
+	}
+	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
+		return nil, fail("is not a text file in UTF-8")
+	}
+	root, err := parseYAML(data)
+	if err != nil {
+		return nil, yamlError(filename, err)
+	}
+	c := converter{base: Origin{Source: filename, Dir: filepath.Dir(filename)}}
+	if root == nil {
+		return &Document{root: &node{kind: objectKind, origin: c.base}}, nil
+	}
+	n, cerr := c.convert(root, 0)
+	if cerr != nil {
+		return nil, cerr
+	}
+	if n.isNull() {
+		n = &node{kind: objectKind, origin: n.origin}
+	}
+	if n.kind != objectKind {
+		return nil, n.origin.errorf("", "start with `name: my-cluster`", "a cluster file is a map of keys, this is %s", n.describe())
+	}
+	return &Document{root: n}, nil
+}
+
+var errSecondDocument = errors.New("a second YAML document begins here; a cluster file is one document")
+
+// parseYAML returns the one document's node, nil if there is none.
+func parseYAML(data []byte) (root *yaml.Node, err error) {
+	// The YAML library panics on some malformed input instead of returning an error.
+	defer func() {
+		if p := recover(); p != nil {
+			root, err = nil, fmt.Errorf("yaml: %v", p)
+		}
+	}()
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, next yaml.Node
+	switch err := dec.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	switch err := dec.Decode(&next); {
+	case err == nil:
+		return nil, fmt.Errorf("yaml: line %d: %w", next.Line, errSecondDocument)
+	case !errors.Is(err, io.EOF):
+		return nil, err
+	}
+	if len(doc.Content) == 0 {
+		return nil, nil
+	}
+	return doc.Content[0], nil
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?([\s\S]*)$`)
+
+// yamlError turns the library's "yaml: line 3: did not find ..." into an Error with the line in its place.
+func yamlError(filename string, err error) error {
+	m := yamlLine.FindStringSubmatch(err.Error())
+	if m == nil {
+		return &Error{File: filename, Msg: err.Error()}
+	}
+	line, _ := strconv.Atoi(m[1])
+	e := &Error{File: filename, Line: line, Msg: m[2]}
+	if !errors.Is(err, errSecondDocument) {
+		e.Msg = "is not valid YAML: " + e.Msg
+	}
+	return e
+}
+
+// converter makes nodes of the library's: aliases resolved, keys checked.
+type converter struct {
+	base  Origin
+	count int
+}
+
+func (c *converter) convert(y *yaml.Node, depth int) (*node, *Error) {
+	o := c.base
+	o.Line = y.Line
+	if c.count++; c.count > maxNodes || depth > maxDepth {
+		return nil, o.errorf("", "", "the file has more than %d values or %d levels, which no cluster file has", maxNodes, maxDepth)
+	}
+	switch y.Kind {
+	case yaml.AliasNode:
+		n, err := c.convert(y.Alias, depth+1)
+		if n != nil {
+			n.origin = o
+		}
+		return n, err
+	case yaml.SequenceNode:
+		return c.list(y, o, depth)
+	case yaml.MappingNode:
+		return c.object(y, o, depth)
+	default:
+		return c.scalar(y, o)
+	}
+}
+
+func (c *converter) scalar(y *yaml.Node, o Origin) (*node, *Error) {
+	tag := y.ShortTag()
+	switch tag {
+	case "!!str", "!!int", "!!float", "!!bool", "!!null":
+	case "!!timestamp":
+		tag = "!!str"
+	default:
+		return nil, o.errorf("", "write a plain value", "the YAML tag %s is not supported", tag)
+	}
+	return &node{kind: scalarKind, tag: tag, text: y.Value, origin: o}, nil
+}
+
+func (c *converter) list(y *yaml.Node, o Origin, depth int) (*node, *Error) {
+	n := &node{kind: listKind, origin: o}
+	for _, item := range y.Content {
+		v, err := c.convert(item, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		n.items = append(n.items, v)
+	}
+	return n, nil
+}
+
+func (c *converter) object(y *yaml.Node, o Origin, depth int) (*node, *Error) {
+	n := &node{kind: objectKind, origin: o}
+	lines := make(map[string]int, len(y.Content)/2)
+	for i := 0; i+1 < len(y.Content); i += 2 {
+		k, v := y.Content[i], y.Content[i+1]
+		ko := o
+		ko.Line = k.Line
+		if k.Kind == yaml.AliasNode {
+			k = k.Alias
+		}
+		if k.Kind != yaml.ScalarNode {
+			return nil, ko.errorf("", "", "a key must be a single value")
+		}
+		if k.ShortTag() == "!!merge" {
+			return nil, ko.errorf("", "repeat the keys, or use an alias for a whole value", "merge keys (<<) are not supported")
+		}
+		if first, dup := lines[k.Value]; dup {
+			return nil, ko.errorf("", "keep one", "the key %q is here twice, first in line %d", k.Value, first)
+		}
+		lines[k.Value] = ko.Line
+		value, err := c.convert(v, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		n.entries = append(n.entries, entry{k.Value, ko, value})
+	}
+	return n, nil
+}

@@ -1,0 +1,95 @@
+package spec
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+func (v *validator) lifetime(s *ClusterSpec) {
+	l := s.Lifetime
+	limits := []struct {
+		name  string
+		limit Limit
+	}{{"queue", l.Queue}, {"max", l.Max}, {"idle", l.Idle}}
+	for _, x := range limits {
+		v.failIf(x.limit < NoLimit, "lifetime."+x.name, "use a positive duration, or unlimited", "it is negative")
+		total, bounded := l.Total.Bound()
+		if d, ok := x.limit.Bound(); ok && bounded && d > total {
+			v.fail("lifetime."+x.name, "lower it or raise total", "%s is longer than lifetime.total, %s", x.limit, l.Total)
+		}
+	}
+	v.failIf(l.Total < NoLimit, "lifetime.total", "use a positive duration, or unlimited", "it is negative")
+	v.failIf(l.Keep != nil && *l.Keep < 0, "lifetime.keep", "use 0 to keep nothing", "it is negative")
+	grace := time.Duration(value(s.Job.Grace, 0))
+	v.failIf(grace < 0, "job.grace", "use a duration from 0", "it is negative")
+	if most, ok := l.Max.Bound(); ok && grace >= most {
+		v.fail("job.grace", "lower it or raise lifetime.max", "%s is not shorter than lifetime.max, %s", Duration(grace), l.Max)
+	}
+}
+
+var placeholder = regexp.MustCompile(`\{[^{}]*\}`)
+
+func (v *validator) job(s *ClusterSpec) {
+	j := &s.Job
+	v.failIf(j.Entrypoint != "" && strings.TrimSpace(j.Entrypoint) == "", "job.entrypoint", "give a command, or remove the key", "the command is only white space")
+	v.failIf(j.WorkingDir != "" && j.Cwd != "", "job.cwd", "keep workingDir to upload a directory, cwd for one that the nodes have", "there are both workingDir and cwd")
+	if j.Cwd != "" {
+		v.absolute("job.cwd", j.Cwd)
+	}
+	v.outputDir(j.OutputDir)
+	v.failIf(len(j.Pip) > 0 && len(j.Uv) > 0, "job.uv", "keep one of them", "there are both pip and uv")
+	v.runtimeEnv(j)
+	for _, k := range slices.Sorted(maps.Keys(j.Metadata)) {
+		v.failIf(strings.HasPrefix(strings.ToLower(k), "rayctl"), printable(join("job.metadata", k)), "choose another key", "keys that begin with rayctl are reserved")
+	}
+	v.failIf(j.EntrypointCPUs < 0, "job.entrypointCpus", "use a number from 0", "%v is negative", float64(j.EntrypointCPUs))
+	v.failIf(j.EntrypointGPUs < 0, "job.entrypointGpus", "use a number from 0", "%v is negative", j.EntrypointGPUs)
+	for _, c := range []struct {
+		name string
+		n    Count
+	}{{"driver", j.Restarts.Driver}, {"nodeFailure", j.Restarts.NodeFailure}, {"preempted", value(j.Restarts.Preempted, 0)}, {"timeLimit", j.Restarts.TimeLimit}} {
+		v.failIf(c.n < Unlimited, "job.restarts."+c.name, "use a whole number from 0, or unlimited", "%d is negative", int(c.n))
+	}
+}
+
+func (v *validator) outputDir(dir string) {
+	const p = "job.outputDir"
+	if dir == "" {
+		return
+	}
+	switch {
+	case strings.HasPrefix(dir, "~"):
+		v.fail(p, "write it from /", "%q begins with ~, which is not the same on all nodes", dir)
+	case !IsURI(dir):
+		v.absolute(p, dir)
+	}
+	for _, x := range placeholder.FindAllString(dir, -1) {
+		v.failIf(x != "{name}", p, "use {name}, the run's name", "%s is not known here", x)
+	}
+}
+
+// runtimeEnvFields are the keys of Ray's runtime_env that have a field in Job.
+var runtimeEnvFields = map[string]string{
+	"working_dir": "job.workingDir", "env_vars": "job.env", "py_modules": "job.pyModules", "excludes": "job.excludes", "pip": "job.pip", "uv": "job.uv",
+}
+
+func (v *validator) runtimeEnv(j *Job) {
+	for _, k := range slices.Sorted(maps.Keys(j.RuntimeEnv)) {
+		field := runtimeEnvFields[k]
+		// Ray's own forms of pip and uv know more than a list: {packages: [...], pip_check: false}.
+		_, list := j.RuntimeEnv[k].([]any)
+		rich := (k == "pip" || k == "uv") && !list && len(j.Pip) == 0 && len(j.Uv) == 0
+		v.failIf(field != "" && !rich, join("job.runtimeEnv", k), "use "+field, "%s has a field of its own", k)
+	}
+}
+
+// RequireEntrypoint is the error of a file without a job, for commands that need one.
+func RequireEntrypoint(s *ClusterSpec) error {
+	if strings.TrimSpace(s.Job.Entrypoint) != "" {
+		return nil
+	}
+	return &Error{Path: "job.entrypoint", Msg: "there is no command to run", Hint: "give it after --, as in `rayctl run -- python train.py`, or set job.entrypoint"}
+}
