@@ -1,0 +1,188 @@
+package slurmtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rayctl/rayctl/test/slurmtest/internal/agent"
+)
+
+// env is the environment of daemons and of the testbed's own commands.
+func (c *Cluster) env() []string {
+	return []string{"PATH=" + searchPath, "SLURM_CONF=" + c.Conf(), "LC_ALL=C.UTF-8", "HOME=" + c.users[0].Home}
+}
+
+// searchPath finds Slurm's commands first and then the machine's.
+const searchPath = prefix + "/clients:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// Conf is the path of slurm.conf, for SLURM_CONF.
+func (c *Cluster) Conf() string { return c.Dir + "/etc/slurm.conf" }
+
+// spawn starts a daemon on a node, or with the controller when node is empty.
+func (c *Cluster) spawn(node, name string, extraEnv []string, argv ...string) error {
+	log := name
+	if node != "" {
+		log += "-" + node
+	}
+	argv[0] = prefix + "/daemons/" + argv[0]
+	args := agent.SpawnArgs{Node: node, Name: name, Argv: argv, Env: append(c.env(), extraEnv...), Log: filepath.Join(c.Dir, "log", log+".out")}
+	if err := c.agent.Call("Agent.Spawn", args, nil); err != nil {
+		return fmt.Errorf("starting %s: %w", name, err)
+	}
+	return nil
+}
+
+// run runs a program next to the controller as the administrator.
+func (c *Cluster) run(argv ...string) (string, error) {
+	var reply agent.RunReply
+	if err := c.agent.Call("Agent.Run", agent.SpawnArgs{Argv: argv, Env: c.env()}, &reply); err != nil {
+		return "", fmt.Errorf("running %s: %w", argv[0], err)
+	}
+	if reply.Code != 0 {
+		return reply.Output, fmt.Errorf("%s: exit code %d: %s", strings.Join(argv, " "), reply.Code, strings.TrimSpace(reply.Output))
+	}
+	return reply.Output, nil
+}
+
+func client(name string) string { return prefix + "/clients/" + name }
+
+func (c *Cluster) startMunge(ctx context.Context) error {
+	socket := c.Dir + "/run/munge.sock"
+	argv := []string{"munged", "-F", "--key-file=" + c.Dir + "/etc/munge.key", "--socket=" + socket, "--pid-file=" + c.Dir + "/run/munged.pid",
+		"--log-file=" + c.Dir + "/log/munged.log", "--seed-file=" + c.Dir + "/run/munged.seed"}
+	if os.Getuid() != 0 {
+		argv = append(argv, "--force") // "/" belongs to an unmapped user here
+	}
+	if err := c.spawn("", "munged", nil, argv...); err != nil {
+		return err
+	}
+	return await(ctx, "munged's socket", func() (bool, error) {
+		_, err := os.Stat(socket)
+		return err == nil, nil
+	})
+}
+
+// StartController starts slurmctld and returns when it answers.
+func (c *Cluster) StartController(ctx context.Context) error {
+	if err := c.spawn("", "slurmctld", nil, "slurmctld", "-D", "-f", c.Conf()); err != nil {
+		return err
+	}
+	return await(ctx, "slurmctld to answer", func() (bool, error) {
+		if !c.listens(fmt.Sprintf("ctl:%d", ctldPort)) {
+			return false, nil
+		}
+		out, err := c.run(client("scontrol"), "ping")
+		return err == nil && strings.Contains(out, "UP"), nil
+	})
+}
+
+// StopController ends slurmctld as an administrator does; it saves its state. It is gone on return.
+func (c *Cluster) StopController() error {
+	return c.stop("", "slurmctld", syscall.SIGTERM)
+}
+
+// KillController kills slurmctld: up to 5 s of its state are lost.
+func (c *Cluster) KillController() error {
+	return c.stop("", "slurmctld", syscall.SIGKILL)
+}
+
+// KillSlurmd kills a node's slurmd. Jobs on the node go on, as after a crash; StartSlurmd starts it again.
+func (c *Cluster) KillSlurmd(i int) error {
+	return c.stop(nodeName(i), "slurmd", syscall.SIGKILL)
+}
+
+// StartSlurmd starts a node's slurmd after KillSlurmd.
+func (c *Cluster) StartSlurmd(i int) error { return c.startSlurmd(nodeName(i)) }
+
+func (c *Cluster) stop(node, name string, sig syscall.Signal) error {
+	if err := c.agent.Call("Agent.Stop", agent.StopArgs{Node: node, Name: name, Signal: sig}, nil); err != nil {
+		return fmt.Errorf("stopping %s: %w", name, err)
+	}
+	return nil
+}
+
+func (c *Cluster) startSlurmd(node string) error {
+	return c.spawn(node, "slurmd", nil, "slurmd", "-D", "-N", node, "-f", c.Conf(), "-d", prefix+"/daemons/slurmstepd")
+}
+
+// PowerOffNode cuts the power of node i: everything on it dies at once, and the network no longer reaches it.
+func (c *Cluster) PowerOffNode(i int) error {
+	name := nodeName(i)
+	c.mu.Lock()
+	delete(c.nodes, name)
+	c.mu.Unlock()
+	if err := c.agent.Call("Agent.RemoveNode", name, nil); err != nil {
+		return fmt.Errorf("switching off %s: %w", name, err)
+	}
+	return nil
+}
+
+// PowerOnNode starts node i again with empty /tmp, /run and /dev/shm; slurmd registers by itself.
+func (c *Cluster) PowerOnNode(i int) error {
+	if err := c.makeNode(nodeName(i), nodeAddress(i)); err != nil {
+		return err
+	}
+	return c.startSlurmd(nodeName(i))
+}
+
+// awaitIdle waits until all nodes are ready for jobs.
+func (c *Cluster) awaitIdle(ctx context.Context) error {
+	var states string
+	err := await(ctx, "nodes to be idle", func() (bool, error) {
+		out, err := c.run(client("sinfo"), "-h", "-N", "-o", "%n %T")
+		if err != nil {
+			return false, err
+		}
+		states = out
+		idle := map[string]bool{}
+		for line := range strings.Lines(out) {
+			if name, ok := strings.CutSuffix(strings.TrimSpace(line), " idle"); ok {
+				idle[name] = true
+			}
+		}
+		return len(idle) == c.Options.Nodes, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w\n%s\n%s", err, states, c.logTail("slurmd-node1.out", 5))
+	}
+	return nil
+}
+
+// await asks for a condition at short intervals until it holds, fails, or ctx ends.
+func await(ctx context.Context, what string, condition func() (bool, error)) error {
+	ticker := time.NewTicker(15 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		ok, err := condition()
+		if ok {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errJoin(fmt.Errorf("waiting for %s: %w", what, ctx.Err()), err)
+		case <-ticker.C:
+		}
+	}
+}
+
+func errJoin(err, cause error) error {
+	if cause == nil {
+		return err
+	}
+	return fmt.Errorf("%w (last: %w)", err, cause)
+}
+
+// listens says whether something accepts connections at an address of the cluster.
+func (c *Cluster) listens(address string) bool {
+	conn, err := c.Dial(context.Background(), address)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
+}

@@ -1,0 +1,107 @@
+package slurmtest
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// randomBytes returns n bytes for a key.
+func randomBytes(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails (crypto/rand)
+	return string(b)
+}
+
+// hostsFile makes all names of the cluster resolve on all its nodes.
+func hostsFile(o Options) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "127.0.0.1 localhost\n%s ctl\n%s login\n%s gateway\n", ctlAddress, loginAddress, gatewayAddress)
+	for i := 1; i <= o.Nodes; i++ {
+		fmt.Fprintf(&b, "%s %s\n", nodeAddress(i), nodeName(i))
+	}
+	return b.String()
+}
+
+// resolvConf is empty, so that unknown names fail at once, or names a server that never answers.
+func resolvConf(o Options) string {
+	if o.MetadataFreeze {
+		return "nameserver " + blackHole + "\n"
+	}
+	return ""
+}
+
+// passwdFile is the machine's own, with the cluster's users and homes instead, and the user that sshd separates into.
+func passwdFile(users []account) string {
+	var b strings.Builder
+	taken := map[string]bool{}
+	for _, u := range users {
+		fmt.Fprintf(&b, "%s:x:%d:%d::%s:/bin/bash\n", u.Name, u.UID, u.GID, u.Home)
+		taken[u.Name] = true
+	}
+	b.WriteString("sshd:x:61000:65534::/run/sshd:/usr/sbin/nologin\n")
+	taken["sshd"] = true
+	appendOthers(&b, "/etc/passwd", taken)
+	return b.String()
+}
+
+func groupFile(users []account) string {
+	var b strings.Builder
+	taken := map[string]bool{}
+	for _, u := range users[1:] {
+		fmt.Fprintf(&b, "%s:x:%d:\n", u.Name, u.GID)
+		taken[u.Name] = true
+	}
+	appendOthers(&b, "/etc/group", taken)
+	return b.String()
+}
+
+func appendOthers(b *strings.Builder, path string, taken map[string]bool) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return // a machine without the file has no others
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, _, _ := strings.Cut(line, ":"); !taken[name] {
+			b.WriteString(line)
+		}
+	}
+}
+
+// accountingSettings tie slurmctld to slurmdbd.
+func accountingSettings(dir string, o Options) []setting {
+	tres := []string{"gres/gpu"}
+	for _, g := range o.GPUs {
+		tres = append(tres, "gres/gpu:"+g.Type)
+	}
+	return []setting{
+		{"AccountingStorageType", "accounting_storage/slurmdbd"},
+		{"AccountingStorageHost", ctlAddress},
+		{"AccountingStoragePass", "socket=" + dir + "/run/munge.sock"}, // AuthInfo does not count towards slurmdbd
+		{"AccountingStorageEnforce", "associations,limits,qos"},
+		{"AccountingStorageTRES", strings.Join(tres, ",")},
+		{"PriorityType", "priority/multifactor"},
+		{"PriorityCalcPeriod", "1"},
+		{"PriorityWeightQOS", "1000"},
+	}
+}
+
+// slurmdbdConf has no password worth hiding: the database listens on a socket in the cluster's directory only.
+func slurmdbdConf(dir, admin string) string {
+	return strings.Join([]string{
+		"AuthType=auth/munge",
+		"AuthInfo=socket=" + dir + "/run/munge.sock",
+		"DbdHost=ctl",
+		"DbdAddr=" + ctlAddress,
+		"SlurmUser=" + admin,
+		"LogFile=" + dir + "/log/slurmdbd.log",
+		"PidFile=" + dir + "/run/slurmdbd.pid",
+		"PluginDir=" + prefix + "/plugins",
+		"StorageType=accounting_storage/mysql",
+		"StorageHost=localhost",
+		"StorageUser=slurm",
+		"StoragePass=slurm",
+		"StorageLoc=slurm_acct_db",
+	}, "\n") + "\n"
+}

@@ -1,0 +1,284 @@
+// Package agent is the first process in each of the cluster's namespaces: a copy of the test program, which importing
+// this package turns into one when the environment asks for it.
+package agent
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/rpc"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// agentEnv turns the test binary into the first process of a namespace of the cluster, before any test runs. A separate
+// program would have to be built first, by every package that starts a cluster.
+const agentEnv = "RAYCTL_SLURMTEST_AGENT"
+
+func init() {
+	if os.Getenv(agentEnv) != "" {
+		serveAgent()
+	}
+}
+
+// agent is process 1 of the controller's or a node's namespaces. It serves net/rpc on its standard input and output; when
+// these close it exits, and the kernel ends everything in its process namespace.
+type agent struct {
+	mu       sync.Mutex
+	cfg      SetupArgs
+	children *children
+	nodes    map[string]*Client
+	made     int // nodes made so far, for names of network devices
+}
+
+type SetupArgs struct {
+	Name    string // host name
+	Address string // in the cluster's network
+	Dir     string // the cluster's directory
+	Mounts  Mounts
+	Gateway string // default route of a node; empty: none
+	Bridge  bool   // the controller, whose namespaces hold the network that nodes are joined to
+}
+
+func serveAgent() {
+	a := &agent{children: reapChildren(), nodes: map[string]*Client{}}
+	server := rpc.NewServer()
+	if err := server.RegisterName("Agent", a); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	server.ServeConn(stdio{})
+	os.Exit(0)
+}
+
+type stdio struct{}
+
+func (stdio) Read(p []byte) (int, error)  { return os.Stdin.Read(p) }
+func (stdio) Write(p []byte) (int, error) { return os.Stdout.Write(p) }
+func (stdio) Close() error                { return nil }
+
+// PID tells the agent's process id as the machine's /proc shows it, which the agent sees until Setup.
+func (a *agent) PID(_ struct{}, pid *int) error {
+	self, err := os.Readlink("/proc/self")
+	if err != nil {
+		return err
+	}
+	*pid, err = strconv.Atoi(self)
+	return err
+}
+
+// Setup makes the namespaces' own view of files and network.
+func (a *agent) Setup(args SetupArgs, _ *struct{}) error {
+	a.cfg = args
+	if err := syscall.Sethostname([]byte(args.Name)); err != nil {
+		return fmt.Errorf("setting the host name: %w", err)
+	}
+	if err := args.Mounts.apply(!args.Bridge); err != nil {
+		return err
+	}
+	if args.Bridge {
+		return a.setupBridge()
+	}
+	return a.setupInterface()
+}
+
+func (a *agent) setupBridge() error {
+	err := a.ip("link set lo up", "link add br0 type bridge", "addr add "+a.cfg.Address+"/16 dev br0", "link set br0 up")
+	if err != nil {
+		return err
+	}
+	return a.serveDial()
+}
+
+func (a *agent) setupInterface() error {
+	lines := []string{"link set lo up", "addr add " + a.cfg.Address + "/16 dev eth0", "link set eth0 up"}
+	if a.cfg.Gateway != "" {
+		lines = append(lines, "route add default via "+a.cfg.Gateway)
+	}
+	return a.ip(lines...)
+}
+
+func (a *agent) ip(lines ...string) error {
+	batch, err := os.CreateTemp("/run", "ip-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(batch.Name()) }()
+	defer func() { _ = batch.Close() }()
+	if _, err := batch.WriteString(strings.Join(lines, "\n") + "\n"); err != nil {
+		return err
+	}
+	out, code, err := a.children.run(exec.Command(Prefix+"/daemons/ip", "-batch", batch.Name()))
+	if err == nil && code != 0 {
+		err = fmt.Errorf("ip %q: %s", lines, out)
+	}
+	return err
+}
+
+type SpawnArgs struct {
+	Node string // where; empty: with the controller
+	Name string
+	Argv []string
+	Env  []string
+	UID  int // 0: as the agent
+	Log  string
+}
+
+// Spawn starts a daemon under a name by which Stop finds it.
+func (a *agent) Spawn(args SpawnArgs, _ *struct{}) error {
+	if args.Node != "" {
+		return a.forward(args.Node, func(c *Client) error {
+			args.Node = ""
+			return c.Call("Agent.Spawn", args, nil)
+		})
+	}
+	log, err := os.OpenFile(args.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	cmd := exec.Command(args.Argv[0], args.Argv[1:]...)
+	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.Dir = args.Env, log, log, a.cfg.Dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if args.UID != 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(args.UID), Gid: uint32(args.UID)}
+	}
+	return a.children.start(args.Name, cmd)
+}
+
+type StopArgs struct {
+	Node, Name string
+	Signal     syscall.Signal
+}
+
+// Stop signals a daemon and returns when it is gone. One that does not run is not an error.
+func (a *agent) Stop(args StopArgs, _ *struct{}) error {
+	if args.Node != "" {
+		return a.forward(args.Node, func(c *Client) error {
+			args.Node = ""
+			return c.Call("Agent.Stop", args, nil)
+		})
+	}
+	a.children.stop(args.Name, args.Signal)
+	return nil
+}
+
+type RunReply struct {
+	Output string
+	Code   int
+}
+
+// Run runs a program to its end next to the controller.
+func (a *agent) Run(args SpawnArgs, reply *RunReply) error {
+	cmd := exec.Command(args.Argv[0], args.Argv[1:]...)
+	cmd.Env, cmd.Dir = args.Env, a.cfg.Dir
+	out, code, err := a.children.run(cmd)
+	*reply = RunReply{Output: string(out), Code: code}
+	return err
+}
+
+// Node makes a node's namespaces and joins them to the network. The reply is its agent's process id.
+func (a *agent) Node(args SetupArgs, pid *int) error {
+	logFile, err := os.OpenFile(filepath.Join(a.cfg.Dir, "log", "agent-"+args.Name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = logFile.Close() }()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: Namespaces}
+	client, err := Start(cmd, logFile, func(c *exec.Cmd) error { return a.children.start("node "+args.Name, c) })
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", args.Name, err)
+	}
+	if err := client.Call("Agent.PID", struct{}{}, pid); err != nil {
+		return err
+	}
+	if err := a.join(args.Address, *pid); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	a.nodes[args.Name] = client
+	a.mu.Unlock()
+	return client.Call("Agent.Setup", args, nil)
+}
+
+// join gives the network namespace of a process an interface on the cluster's network.
+func (a *agent) join(address string, pid int) error {
+	a.mu.Lock()
+	a.made++
+	veth := fmt.Sprintf("v%d", a.made)
+	a.mu.Unlock()
+	link := "/run/netns/" + veth // ip knows namespaces by name; process ids here are not those of this /proc
+	if err := os.MkdirAll("/run/netns", 0o755); err != nil {
+		return err
+	}
+	if err := os.Symlink(fmt.Sprintf("/proc/%d/ns/net", pid), link); err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(link) }()
+	octets := net.ParseIP(address).To4()
+	mac := fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", octets[0], octets[1], octets[2], octets[3]) // survives a power cycle: no stale ARP
+	return a.ip(fmt.Sprintf("link add %s type veth peer name eth0 address %s netns %s", veth, mac, veth),
+		fmt.Sprintf("link set %s master br0 up", veth))
+}
+
+// RemoveNode is a power cut: everything on the node dies at once.
+func (a *agent) RemoveNode(name string, _ *struct{}) error {
+	a.mu.Lock()
+	delete(a.nodes, name)
+	a.mu.Unlock()
+	a.children.stop("node "+name, syscall.SIGKILL)
+	return nil
+}
+
+func (a *agent) forward(node string, call func(*Client) error) error {
+	a.mu.Lock()
+	client := a.nodes[node]
+	a.mu.Unlock()
+	if client == nil {
+		return fmt.Errorf("%s is switched off", node)
+	}
+	return call(client)
+}
+
+// Client is the parent's end of an agent.
+type Client struct {
+	*rpc.Client
+}
+
+// Start starts cmd, a copy of this program, as an agent.
+func Start(cmd *exec.Cmd, log *os.File, start func(*exec.Cmd) error) (*Client, error) {
+	theirIn, ourOut, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	ourIn, theirOut, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _, _ = theirIn.Close(), theirOut.Close() }()
+	cmd.Env = []string{agentEnv + "=1", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, log
+	if err := start(cmd); err != nil {
+		_, _ = ourIn.Close(), ourOut.Close()
+		return nil, err
+	}
+	return &Client{rpc.NewClient(pipe{ourIn, ourOut})}, nil
+}
+
+type pipe struct {
+	io.ReadCloser
+	w io.WriteCloser
+}
+
+func (p pipe) Write(b []byte) (int, error) { return p.w.Write(b) }
+
+func (p pipe) Close() error {
+	_ = p.w.Close()
+	return p.ReadCloser.Close()
+}

@@ -1,0 +1,108 @@
+package agent
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// children are the processes of an agent. As process 1 it also reaps orphans, so it waits for all of them in one place
+// and never with exec.Cmd.Wait.
+type children struct {
+	mu    sync.Mutex
+	named map[string]*child
+	byPID map[int]*child
+}
+
+type child struct {
+	pid    int
+	status syscall.WaitStatus // valid once done is closed
+	done   chan struct{}
+}
+
+func reapChildren() *children {
+	c := &children{named: map[string]*child{}, byPID: map[int]*child{}}
+	died := make(chan os.Signal, 1)
+	signal.Notify(died, syscall.SIGCHLD)
+	go func() {
+		for range died {
+			c.reap()
+		}
+	}()
+	return c
+}
+
+func (c *children) reap() {
+	for {
+		var status syscall.WaitStatus
+		c.mu.Lock() // so that a child is known before it is reaped
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		if ch := c.byPID[pid]; pid > 0 && ch != nil {
+			delete(c.byPID, pid)
+			ch.status = status
+			close(ch.done)
+		}
+		c.mu.Unlock()
+		if pid <= 0 && err != syscall.EINTR {
+			return
+		}
+	}
+}
+
+// start starts cmd, which must use files only for its standard streams. An empty name is not remembered.
+func (c *children) start(name string, cmd *exec.Cmd) error {
+	_, err := c.launch(name, cmd)
+	return err
+}
+
+func (c *children) launch(name string, cmd *exec.Cmd) (*child, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	ch := &child{pid: cmd.Process.Pid, done: make(chan struct{})}
+	c.byPID[ch.pid] = ch
+	if name != "" {
+		c.named[name] = ch
+	}
+	return ch, nil
+}
+
+// run runs cmd to its end and returns what it wrote and its exit code (128 and the signal if one killed it).
+func (c *children) run(cmd *exec.Cmd) ([]byte, int, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = r.Close() }()
+	cmd.Stdout, cmd.Stderr = w, w
+	ch, err := c.launch("", cmd)
+	_ = w.Close()
+	if err != nil {
+		return nil, 0, err
+	}
+	out, err := io.ReadAll(r)
+	<-ch.done
+	if ch.status.Signaled() {
+		return out, 128 + int(ch.status.Signal()), err
+	}
+	return out, ch.status.ExitStatus(), err
+}
+
+// stop signals a named child and waits for its end.
+func (c *children) stop(name string, sig syscall.Signal) {
+	c.mu.Lock()
+	ch := c.named[name]
+	delete(c.named, name)
+	if ch != nil && c.byPID[ch.pid] == ch {
+		_ = syscall.Kill(ch.pid, sig)
+	}
+	c.mu.Unlock()
+	if ch != nil {
+		<-ch.done
+	}
+}

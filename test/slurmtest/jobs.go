@@ -1,0 +1,63 @@
+package slurmtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// waitTimeout bounds the waits of tests; conditions normally hold much sooner.
+const waitTimeout = 2 * time.Minute
+
+// Submit submits a batch script as the test's user and returns the job id. Output goes to shared/job-<id>.out unless args
+// say otherwise.
+func (c *Cluster) Submit(ctx context.Context, script string, args ...string) (string, error) {
+	cmd := c.Command(ctx, "", "sbatch", append([]string{"--parsable", "--output", c.Dir + "/shared/job-%j.out"}, args...)...)
+	cmd.Stdin = strings.NewReader("#!/bin/sh\n" + script + "\n")
+	return output(cmd)
+}
+
+// JobState is a job's state as squeue prints it ("RUNNING"), or "" when slurmctld no longer knows the job.
+func (c *Cluster) JobState(ctx context.Context, id string) (string, error) {
+	out, err := c.Slurm(ctx, "squeue", "-h", "-t", "all", "-j", id, "-o", "%T")
+	if err != nil && strings.Contains(err.Error(), "Invalid job id") {
+		return "", nil
+	}
+	return out, err
+}
+
+// AwaitJob waits until a job is in one of the states.
+func (c *Cluster) AwaitJob(t testing.TB, id string, states ...string) {
+	t.Helper()
+	var last string
+	c.Await(t, fmt.Sprintf("job %s to be %s", id, strings.Join(states, " or ")), func(ctx context.Context) (bool, error) {
+		state, err := c.JobState(ctx, id)
+		last = state
+		return slices.Contains(states, state), err
+	})
+	if t.Failed() {
+		t.Logf("job %s is %q", id, last)
+	}
+}
+
+// AwaitNode waits until a node's state, as sinfo prints it, starts with the given text: "idle", "down".
+func (c *Cluster) AwaitNode(t testing.TB, i int, state string) {
+	t.Helper()
+	c.Await(t, nodeName(i)+" to be "+state, func(ctx context.Context) (bool, error) {
+		out, err := c.Slurm(ctx, "sinfo", "-h", "-N", "-n", nodeName(i), "-o", "%T")
+		return strings.HasPrefix(out, state), err
+	})
+}
+
+// Await waits for a condition, and fails the test if it does not come to hold. Errors of the condition are told only then.
+func (c *Cluster) Await(t testing.TB, what string, condition func(context.Context) (bool, error)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
+	defer cancel()
+	if err := await(ctx, what, func() (bool, error) { return condition(ctx) }); err != nil {
+		t.Fatal(err)
+	}
+}

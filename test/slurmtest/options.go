@@ -1,0 +1,133 @@
+package slurmtest
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"regexp"
+	"strconv"
+)
+
+// Versions of Slurm that a cluster can have. DefaultVersion is the one that the project's whole suite runs on.
+const (
+	DefaultVersion = "24.11"
+	OldestVersion  = "22.05"
+	NewestVersion  = "26.05"
+)
+
+// GPU is one typed kind of generic resource on a node. The devices are links to /dev/null.
+type GPU struct {
+	Type  string // "h100"
+	Count int
+}
+
+// Partition is one partition of a cluster.
+type Partition struct {
+	Name    string
+	Nodes   string // Slurm's notation, "node[1-2]"; empty: all
+	Default bool
+	Extra   string // further attributes as in slurm.conf: "PriorityTier=20 PreemptMode=OFF"
+}
+
+// Options shape a cluster. The zero value is one node with 16 CPUs and 64,000 MB on Slurm's DefaultVersion.
+type Options struct {
+	Version string // "22.05", "24.11" or "26.05"; default DefaultVersion
+	Nodes   int    // node1 to nodeN; default 1
+
+	// What each node claims to have. The machine need not have it, and nothing holds jobs to it.
+	CPUs     int   // default 16
+	MemoryMB int   // default 64000
+	GPUs     []GPU // typed GRES of every node
+	CPUOnly  int   // this many nodes at the end have no GPUs
+	Features map[int]string
+
+	Partitions []Partition // default: "main" with all nodes; with Preemption also "high", which preempts it
+	Preemption bool        // by partition priority; jobs are requeued
+	Topology   string      // topology.conf; empty: flat
+
+	Accounting bool // slurmdbd on MariaDB with account "users" for all users, limits enforced
+	Slurmrestd bool // with JWT authentication
+	LoginSSH   bool // sshd on login nodes "login" and "gateway"
+
+	// Users are further Linux users whose jobs the nodes run; needs root. They exist inside the cluster only.
+	Users []string
+
+	// Binds are paths of this machine that nodes see although they lie below /tmp, /run or /dev/shm, or (for Users) below a
+	// directory that only its owner may enter. All other paths outside those three directories are visible anyway.
+	Binds []string
+
+	// MetadataFreeze gives nodes a default route and a name server that swallow packets, as on many sites: connecting to
+	// the cloud metadata address and resolving names hang. Otherwise both fail at once.
+	MetadataFreeze bool
+
+	Settings map[string]string // slurm.conf settings that replace or extend the testbed's own
+}
+
+var userName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,30}$`)
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Version == "" {
+		o.Version = DefaultVersion
+	}
+	o.Nodes = max(o.Nodes, 1)
+	if o.CPUs == 0 {
+		o.CPUs = 16
+	}
+	if o.MemoryMB == 0 {
+		o.MemoryMB = 64000
+	}
+	if len(o.Partitions) == 0 {
+		o.Partitions = defaultPartitions(o.Preemption)
+	}
+	if o.Nodes > 200 {
+		return o, fmt.Errorf("%d nodes: the testbed has addresses for 200", o.Nodes)
+	}
+	for _, name := range o.Users {
+		if !userName.MatchString(name) {
+			return o, fmt.Errorf("bad user name %q", name)
+		}
+	}
+	if len(o.Users) > 0 && os.Getuid() != 0 {
+		return o, fmt.Errorf("further users need root")
+	}
+	if o.Slurmrestd && o.Version == NewestVersion && os.Getuid() != 0 {
+		return o, fmt.Errorf("slurmrestd %s refuses to run as SlurmUser: needs root", o.Version)
+	}
+	return o, nil
+}
+
+func defaultPartitions(preemption bool) []Partition {
+	if !preemption {
+		return []Partition{{Name: "main", Default: true}}
+	}
+	return []Partition{
+		{Name: "main", Default: true, Extra: "PriorityTier=1 PreemptMode=REQUEUE"},
+		{Name: "high", Extra: "PriorityTier=20 PreemptMode=OFF"},
+	}
+}
+
+// account is one Linux user inside the cluster.
+type account struct {
+	Name     string
+	UID, GID int
+	Home     string
+}
+
+// accounts lists who may use the cluster; the first is the one who runs the test, and is Slurm's administrator.
+func accounts(dir string, users []string) ([]account, error) {
+	me := account{Name: "u" + strconv.Itoa(os.Getuid()), UID: os.Getuid(), GID: os.Getgid()}
+	if u, err := user.Current(); err == nil && userName.MatchString(u.Username) {
+		me.Name = u.Username
+	}
+	all := []account{me}
+	for i, name := range users {
+		all = append(all, account{Name: name, UID: firstTestUID + i, GID: firstTestUID + i})
+	}
+	for i := range all {
+		all[i].Home = dir + "/home/" + all[i].Name
+	}
+	return all, nil
+}
+
+// firstTestUID is above the ranges that Debian hands out and below those of nested containers.
+const firstTestUID = 61001
