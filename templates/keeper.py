@@ -1,0 +1,100 @@
+"""The keeper of one cluster: `keeper.py RUN_DIR`. Python 3.8 or later, standard library only; see docs/keeper.md.
+
+The nodes are started before anything slow is imported: Ray needs seconds, and these imports a tenth of one."""
+
+import json
+import os
+import signal
+import sys
+import time
+
+import keeper_nodes
+import keeper_process as process
+from keeper_state import State, wall
+
+
+def main():
+    """Entry point: claim, start the nodes, serve, live."""
+    run_dir = os.path.abspath(sys.argv[1])
+    os.umask(0o077)
+    orders = load(run_dir)
+    log = opened_log(run_dir)
+    if not claim(run_dir, orders):
+        log("another keeper has this directory")
+        return 0
+    process.become_subreaper()
+    bell = process.Bell()
+    bell.catch(signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    state = State(orders, run_dir, log)
+    nodes = keeper_nodes.MODES[orders["start"]["mode"]](orders, run_dir, log)
+    failure = start(nodes)
+
+    import keeper_api
+    from keeper_exit import End
+    from keeper_life import Keeper
+    token = read_token(run_dir)
+    keeper = Keeper(orders, run_dir, token, nodes, bell, state, log)
+    host, port = keeper_api.serve(keeper, orders.get("listen") or "127.0.0.1:0", token)
+    url = "http://" + keeper_nodes.join(orders.get("advertise") or host if host in ("0.0.0.0", "::") else host, port)
+    state.change(keeper={"url": url, "host": os.uname().nodename, "pid": os.getpid(), "startTime": process.start_time(os.getpid())})
+    if orders.get("watchStdin"):
+        keeper.watch_stdin()
+    if failure:
+        keeper.asked = End("start-failed", "the nodes could not be started: %s" % failure)
+    keeper.run()
+    return 0
+
+
+def load(run_dir):
+    """The orders; version 1 is what this keeper knows."""
+    with open(os.path.join(run_dir, "orders.json")) as f:
+        orders = json.load(f)
+    if orders.get("version") != 1:
+        sys.exit("keeper.py: orders of version %r are not known here" % orders.get("version"))
+    return orders
+
+
+def claim(run_dir, orders):
+    """Takes the run directory, once and for all. The keeper of an external cluster may be restarted: it takes it again."""
+    try:
+        fd = os.open(os.path.join(run_dir, "claim"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return orders["start"]["mode"] == "external" and not os.path.exists(os.path.join(run_dir, "result.json"))
+    with os.fdopen(fd, "w") as f:
+        json.dump({"pid": os.getpid(), "startTime": process.start_time(os.getpid()), "host": os.uname().nodename}, f)
+    return True
+
+
+def start(nodes):
+    """Starts the nodes; returns the error instead of raising it, so that it gets into the result."""
+    try:
+        nodes.start()
+    except OSError as error:
+        return error
+    return None
+
+
+def read_token(run_dir):
+    """The cluster's secret."""
+    with open(os.path.join(run_dir, "token")) as f:
+        return f.read().strip()
+
+
+def opened_log(run_dir):
+    """A function that writes a line with time to keeper.log; a full disk does not stop the keeper."""
+    fd = os.open(os.path.join(run_dir, "keeper.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    begin = time.monotonic()
+
+    def log(text):
+        try:
+            os.write(fd, ("%s %8.3f %s\n" % (wall(), time.monotonic() - begin, text.rstrip())).encode("utf-8", "replace"))
+        except OSError:
+            pass
+    return log
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)  # the API's threads may be in the middle of an answer nobody waits for

@@ -1,0 +1,152 @@
+"""One submission of the job: what is sent to Ray, how its answers are read, and the driver's process on this host."""
+
+import os
+import re
+
+import keeper_exit
+import keeper_process as process
+import keeper_ray
+from keeper_exit import AttemptLost, End
+from keeper_state import wall
+
+TERMINAL = ("SUCCEEDED", "FAILED", "STOPPED")
+
+
+def submission(orders, commit, number, reason):
+    """The body of POST /api/jobs/. The driver finds out about its run from RAYCTL_* variables."""
+    job = orders["job"]
+    runtime_env = dict(commit.get("runtimeEnv") or {})
+    env = dict(runtime_env.get("env_vars") or {})
+    env.update(job.get("env") or {})
+    submission_id = "%s-%d" % (job["submissionPrefix"], number)
+    env.update({"RAYCTL_RUN": orders["name"], "RAYCTL_ATTEMPT": str(number), "RAYCTL_RESTART_REASON": reason,
+                "RAYCTL_OUTPUT_DIR": job.get("outputDir") or "", "RAYCTL_SUBMISSION_ID": submission_id})
+    runtime_env["env_vars"] = env
+    body = {"entrypoint": in_directory(job.get("cwd"), job["entrypoint"]), "submission_id": submission_id,
+            "runtime_env": runtime_env, "metadata": job.get("metadata") or {}}
+    for ours, rays in (("entrypointNumCpus", "entrypoint_num_cpus"), ("entrypointNumGpus", "entrypoint_num_gpus"),
+                       ("entrypointMemory", "entrypoint_memory"), ("entrypointResources", "entrypoint_resources")):
+        if job.get(ours):
+            body[rays] = job[ours]
+    return body
+
+
+def in_directory(directory, entrypoint):
+    """Ray gives the entrypoint to `sh -c`; a directory that the nodes have is entered there."""
+    import shlex
+    return "cd -- %s || exit 1\n%s" % (shlex.quote(directory), entrypoint) if directory else entrypoint
+
+
+def upload(dashboard, run_dir, packages):
+    """Gives the cluster the packages that it does not have."""
+    for package in packages:
+        path = os.path.join(run_dir, os.path.basename(package["file"]))
+        try:
+            if not dashboard.has_package(package["uri"]):
+                dashboard.put_package(package["uri"], path)
+        except (OSError, keeper_ray.Refused) as error:
+            raise End("package-failed", "the package %s could not be uploaded to Ray: %s" % (package["file"], error))
+
+
+def submit(dashboard, body, pause, lost_after=60.0):
+    """Submits once, however often an answer is lost: asks before each repetition. Gives up when Ray refuses."""
+    until, error = process.time.monotonic() + lost_after, None
+    while process.time.monotonic() < until:
+        try:
+            if dashboard.job(body["submission_id"]) is not None:
+                return
+            dashboard.submit(body)
+            return
+        except keeper_ray.Refused as refused:
+            # Seen while the head's agent starts: a 500, and the job runs all the same. Asked again, once more refused: it is meant.
+            if dashboard_has(dashboard, body["submission_id"]):
+                return
+            if refused.status < 500 or error is not None:
+                raise End("submit-failed", "Ray refused the job: %s" % refused)
+            error = refused
+        except keeper_ray.Unreachable as unreachable:
+            error = unreachable
+        pause(0.5)
+    raise AttemptLost("the dashboard took no job for %ds: %s" % (lost_after, error))
+
+
+def dashboard_has(dashboard, submission_id):
+    """Whether Ray knows the submission; an unreachable dashboard does not."""
+    try:
+        return dashboard.job(submission_id) is not None
+    except (keeper_ray.Unreachable, keeper_ray.Refused):
+        return False
+
+
+def fields(info):
+    """Our job fields from Ray's record."""
+    found = {"state": info["status"], "driverNodeId": info.get("driver_node_id") or "",
+             "message": first_line(info.get("message") or "")}
+    if info.get("start_time"):
+        found["startTime"] = wall(info["start_time"] / 1000.0)
+    if info.get("end_time") and info["status"] in TERMINAL:
+        found["endTime"] = wall(info["end_time"] / 1000.0)
+    raw = exit_code(info)
+    if raw is not None:
+        found["exitCode"], found["signal"] = keeper_exit.shell_code(raw)
+    return found
+
+
+def first_line(text):
+    """The first line, at most 500 characters: Ray appends the end of the log."""
+    return text.strip().partition("\n")[0][:500]
+
+
+def exit_code(info):
+    """Ray's exit code of the driver, which old versions only have in their message; None if there is none."""
+    if info["status"] not in ("SUCCEEDED", "FAILED"):
+        return None
+    if info.get("driver_exit_code") is not None:
+        return info["driver_exit_code"]
+    if info["status"] == "SUCCEEDED":
+        return 0
+    found = re.search(r"failed with exit code (-?\d+)", info.get("message") or "")
+    return int(found.group(1)) if found else None
+
+
+def outcome(info):
+    """The End for a record in a terminal state; AttemptLost if the cluster broke and not the job."""
+    message = info.get("message") or ""
+    if info["status"] == "STOPPED":
+        return End("interrupted", "the job was stopped through Ray's job API")
+    raw = exit_code(info)
+    if raw is not None:
+        return keeper_exit.driver_end(raw)
+    kind = info.get("error_type") or ""
+    # JobSupervisor runs the driver: without it the driver is dead, but not by its own doing.
+    if "SUPERVISOR_ACTOR_DIED" in kind or re.search(r"actor (has )?died|node .*died|Job supervisor actor died", message, re.I):
+        raise AttemptLost("Ray lost the driver: %s" % first_line(message))
+    return End("submit-failed", "the driver did not start: %s" % (telling(message) or kind))
+
+
+def telling(message):
+    """The line of a message that says most: the last exception in it, else its end."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    errors = [line for line in lines if re.search(r"\b\w*(Error|Exception)\b: |ERROR: |No such file", line)]
+    return (errors or lines or [""])[-1][:500]
+
+
+def find_driver(submission_id, root=None):
+    """Pid of the driver's shell if it is a descendant of ours, else 0.
+
+    JobSupervisor starts it as the leader of a session and gives RAY_JOB_CONFIG_JSON_ENV_VAR to it alone, from where the
+    driver's own children inherit it: it is the one whose parent lacks it."""
+    if not process.LINUX:
+        return 0
+    table = process.process_table()
+    mine = set(process.descendants(root or os.getpid(), table))
+    wanted = b"RAYCTL_SUBMISSION_ID=" + submission_id.encode()
+    for pid in mine:
+        if _is_driver(pid, wanted) and not _is_driver(table[pid][0], wanted):
+            return pid
+    return 0
+
+
+def _is_driver(pid, wanted):
+    lines = process.environ_of(pid).split(b"\0")
+    return wanted in lines and any(line.startswith(b"RAY_JOB_CONFIG_JSON_ENV_VAR=") for line in lines)

@@ -1,0 +1,48 @@
+"""The clock of a cluster: which limit ends it, and when. Pure: all times come in as monotonic seconds."""
+
+
+class Limits:
+    """Limits in seconds; 0 or None is none. Each has a moment from which it counts, None while it does not."""
+
+    def __init__(self, lifetime, now):
+        self.seconds = {name: float(lifetime.get(name) or 0)
+                        for name in ("lease", "queue", "start", "max", "total", "idle", "disconnect")}
+        spent = float(lifetime.get("spent") or 0)
+        if self.seconds["total"]:
+            self.seconds["total"] = max(1e-3, self.seconds["total"] - spent)
+        self.since = dict.fromkeys(self.seconds)
+        self.since["lease"] = now
+
+    def begin(self, name, now):
+        """A limit counts from now on, unless it does already."""
+        if self.since[name] is None:
+            self.since[name] = now
+
+    def restart(self, name, now):
+        """Activity: a limit counts anew."""
+        self.since[name] = now
+
+    def stop(self, name):
+        """A limit does not count."""
+        self.since[name] = None
+
+    def extend(self, name, now, seconds):
+        """The limit falls due that many seconds from now; 0 removes it."""
+        self.seconds[name] = float(seconds)
+        self.since[name] = now
+
+    def due(self, name):
+        """When the limit falls due, None if never."""
+        since, seconds = self.since[name], self.seconds[name]
+        return None if since is None or not seconds else since + seconds
+
+    def passed(self, now):
+        """Name of the first limit that has passed, or None."""
+        over = [(self.due(name), name) for name in self.seconds
+                if self.due(name) is not None and self.due(name) <= now]
+        return min(over)[1] if over else None
+
+    def next(self):
+        """The earliest moment at which a limit falls due, or None."""
+        moments = [self.due(name) for name in self.seconds if self.due(name) is not None]
+        return min(moments) if moments else None

@@ -1,0 +1,145 @@
+"""The keeper's copy of the driver's output, taken while it grows: from the file where that is on this host, else over HTTP."""
+
+import glob
+import http.client
+import os
+import threading
+
+import keeper_ray
+
+BLOCK = 1 << 20
+
+
+class DriverLog:
+    """Appends what the driver wrote to driver.log. Attempts follow one another in the same file."""
+
+    def __init__(self, run_dir, dashboard_of, log):
+        self._path = os.path.join(run_dir, "driver.log")
+        self._dashboard_of, self._log = dashboard_of, log
+        self._out = None
+        self._lock = threading.Lock()  # the stream's thread and finish() both append
+        self._name = self._node = self._source = self._stream = None
+        self._got = 0  # bytes of this attempt's log
+        self._base = 0  # bytes of the attempts before
+        self.missing = []
+
+    def begin(self, filename, node_id, directories, stream):
+        """An attempt's driver runs: find its log."""
+        if self._name == filename:
+            return
+        if self._out is None:
+            self._out = open(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab", buffering=0)
+        self._name, self._node, self._got = filename, node_id, 0
+        for directory in directories:
+            for path in glob.glob(os.path.join(glob.escape(directory), "session_2*", "logs", glob.escape(filename))):
+                self._source = open(path, "rb")  # stays readable when the node's directory goes
+                return
+        if stream:
+            self._stream = threading.Thread(target=self._follow, args=(filename, node_id), daemon=True, name="log")
+            self._stream.start()
+
+    def pump(self):
+        """Takes over what is new in the file."""
+        while self._source is not None:
+            block = self._source.read(BLOCK)
+            if not block:
+                return
+            self._append(block)
+
+    def finish(self, reachable):
+        """The attempt's driver has ended: takes the rest. Over HTTP only if the head may still answer."""
+        if self._name is None:
+            return
+        if self._source is not None:
+            self.pump()
+            self._source.close()
+        elif reachable:
+            try:
+                self._rest()
+            except (keeper_ray.Unreachable, keeper_ray.Refused, OSError, http.client.HTTPException) as error:
+                self._log("cannot read the end of the driver's log: %s" % error)
+                self._miss(self._base + self._got, -1)
+        else:
+            self._miss(self._base + self._got, -1)
+        self._base += self._got
+        self._name = self._source = None
+
+    def document(self):
+        """The `log` part of result.json."""
+        return {"bytes": self._base, "missing": self.missing}
+
+    def close(self):
+        """Puts the copy on the disk."""
+        if self._out is not None:
+            try:
+                os.fsync(self._out.fileno())
+                self._out.close()
+            except OSError as error:
+                self._log("cannot close driver.log: %s" % error)
+
+    def _append(self, block):
+        start = self._base + self._got
+        self._got += len(block)
+        written = 0
+        try:
+            while written < len(block):
+                written += self._out.write(block[written:])
+        except OSError as error:
+            self._log("cannot write driver.log: %s" % error)
+            self._miss(start + written, start + len(block))
+
+    def _miss(self, begin, end):
+        if self.missing and self.missing[-1][1] == begin:
+            self.missing[-1][1] = end
+        else:
+            self.missing.append([begin, end])
+
+    def _follow(self, filename, node_id):
+        """Streams until the connection ends; what is lost after that comes with finish()."""
+        dashboard = self._dashboard_of()
+        try:
+            connection, response = dashboard.open(
+                "GET", dashboard.log_path("stream", node_id, filename, interval=0.1, timeout=86400 * 365), 86400.0)
+        except keeper_ray.Unreachable as error:
+            self._log("cannot stream the driver's log: %s" % error)
+            return
+        try:
+            first = response.status == 200
+            while first is not None and response.status == 200:
+                block = response.read1(BLOCK)
+                # Ray up to 2.40 puts a byte 1 or 0 before each chunk, which read1 cannot tell apart: finish() will do.
+                if not block or (first and block[:1] in (b"0", b"1", b"\0", b"\1")):
+                    return
+                first = False
+                with self._lock:
+                    if self._name != filename:
+                        return
+                    self._append(block)
+        except (OSError, http.client.HTTPException) as error:
+            self._log("the stream of the driver's log was cut: %s" % error)
+        finally:
+            connection.close()
+
+    def _rest(self):
+        dashboard = self._dashboard_of()
+        connection, response = dashboard.open("GET", dashboard.log_path("file", self._node, self._name), 30.0)
+        try:
+            if response.status != 200:
+                raise keeper_ray.Refused(response.status, keeper_ray.telling_line(response.read()))
+            skip = prefix = None
+            while True:
+                block = response.read(BLOCK)
+                if not block:
+                    return
+                with self._lock:
+                    if skip is None:
+                        # Ray up to 2.40 puts the byte 1 before the text of this answer as well.
+                        prefix = 1 if block[:1] in (b"1", b"\1") else 0
+                        block, skip = block[prefix:], self._got
+                    if skip >= len(block):
+                        skip -= len(block)
+                        continue
+                    self._append(block[skip:])
+                    skip = 0
+        finally:
+            connection.close()

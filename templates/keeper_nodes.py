@@ -1,0 +1,169 @@
+"""The nodes of the cluster, as the keeper sees them: started by it one by one, by one step command, or by somebody else."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+
+import keeper_process as process
+import keeper_raystart as raystart
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PORTS = range(20000, 32000)  # between Ray's own worker ports and those that kernels give to connections
+
+
+def free_ports(host, count):
+    """Ports that nobody listens on at the moment, chosen at random so that two keepers hardly choose the same."""
+    found = []
+    for port in random.SystemRandom().sample(PORTS, 400):
+        try:
+            with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as s:
+                s.bind((host, port))
+            with socket.socket() as s:
+                s.bind(("", port))  # the GCS and the client server listen on all addresses
+            found.append(port)
+        except OSError:
+            continue
+        if len(found) == count:
+            return found
+    raise OSError("no free ports between %d and %d on %s" % (PORTS.start, PORTS.stop, host))
+
+
+def join(host, port):
+    """host:port, with brackets around IPv6."""
+    return "[%s]:%d" % (host, port) if ":" in host else "%s:%d" % (host, port)
+
+
+class Nodes:
+    """What the three modes share: addresses, supervisors' reports, and names."""
+
+    def __init__(self, orders, run_dir, log):
+        self.orders, self.run_dir, self.log = orders, run_dir, log
+        self.members = raystart.members(orders)
+        self.round = 0  # restarts of the whole cluster
+        self.children = {}  # pid -> (Popen, name)
+        self.gcs = self.dashboard = ""
+        self.client_port = 0
+
+    def choose_addresses(self):
+        """Picks the head's ports on this host; returns the supervisors' environment."""
+        host, dashboard_host = self.orders.get("advertise") or "127.0.0.1", self.orders.get("dashboardHost") or "127.0.0.1"
+        gcs, dashboard, self.client_port = free_ports(dashboard_host, 3)
+        self.gcs, self.dashboard = join(host, gcs), "http://" + join(dashboard_host, dashboard)
+        return dict(os.environ, RAYCTL_GCS=self.gcs, RAYCTL_DASHBOARD=join(dashboard_host, dashboard),
+                    RAYCTL_CLIENT_PORT=str(self.client_port), RAYCTL_NODE_IP=host, RAYCTL_ROUND=str(self.round))
+
+    def report(self, member):
+        """What the node's supervisor last said in this round, {} if nothing."""
+        try:
+            with open(os.path.join(self.run_dir, "nodes", member.name, "report.json")) as f:
+                report = json.load(f)
+        except (OSError, ValueError):
+            return {}
+        return report if report.get("round") == self.round else {}
+
+    def ended(self, codes):
+        """Takes {pid: code} of dead children; returns [(name, code)] of those that were ours."""
+        return [(self.children.pop(pid)[1], code) for pid, code in codes.items() if pid in self.children]
+
+    def pid_of(self, member):
+        """Pid of the node's supervisor where it is our child, else 0."""
+        return next((pid for pid, (_, name) in self.children.items() if name == member.name), 0)
+
+    def directories(self):
+        """Temporary directories of nodes on this host."""
+        found = []
+        for member in self.members:
+            directory = self.report(member).get("directory")
+            if directory and os.path.isdir(directory):
+                found.append(directory)
+        return found
+
+    def launch(self, argv, name, env, stdin):
+        """Starts a child in a session of its own."""
+        out = os.open(os.path.join(self.run_dir, "keeper.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            child = subprocess.Popen(argv, stdin=stdin, stdout=out, stderr=out, env=env, start_new_session=True)
+        finally:
+            os.close(out)
+        self.children[child.pid] = (child, name)
+
+    def stop(self, bell, limit=8.0):
+        """Ends all nodes and returns when nothing of them is left on this host."""
+        self.ask_to_stop()
+        until = process.time.monotonic() + limit
+        while self.children and process.time.monotonic() < until:
+            bell.wait(min(0.5, until - process.time.monotonic()))
+            self.ended(process.reap())
+        directories = self.directories()
+        left, codes = process.kill_all([b"RAYCTL_NODE_DIR=" + os.fsencode(d) for d in directories])
+        self.ended(codes)
+        for directory in directories:
+            shutil.rmtree(directory, ignore_errors=True)
+        if left:
+            self.log("processes %s do not die" % sorted(left))
+        self.round += 1
+
+    def ask_to_stop(self):
+        """Tells the supervisors."""
+
+
+class Spawned(Nodes):
+    """One node.py for each node, here; they end when we close their stdin, or die."""
+
+    external = False
+
+    def start(self):
+        """Starts all nodes at once, the head first."""
+        env = self.choose_addresses()
+        for member in self.members:
+            self.launch([sys.executable, os.path.join(HERE, "node.py"), self.run_dir, str(member.index)],
+                        member.name, env, subprocess.PIPE)
+
+    def ask_to_stop(self):
+        for child, _ in self.children.values():
+            child.stdin.close()
+
+
+class Step(Nodes):
+    """One command that starts node.py on all nodes, such as srun."""
+
+    external = False
+
+    def start(self):
+        """Starts the step."""
+        self.launch(self.orders["start"]["argv"], "step", self.choose_addresses(), subprocess.DEVNULL)
+
+    def ask_to_stop(self):
+        stop = self.orders["start"].get("stop")
+        for pid in self.children:
+            try:
+                if stop:
+                    subprocess.Popen(stop, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.DEVNULL, start_new_session=True)
+                else:
+                    os.kill(pid, signal.SIGUSR1)
+            except OSError as error:
+                self.log("cannot stop the step by %s: %s" % (stop, error))
+
+
+class External(Nodes):
+    """Somebody else's nodes: there is nothing to start and nothing to end."""
+
+    external = True
+
+    def start(self):
+        """Knows the addresses from the orders."""
+        start = self.orders["start"]
+        self.gcs, self.dashboard = start.get("gcs") or "", start["dashboard"].rstrip("/")
+        self.client_port = 10001
+
+    def stop(self, bell, limit=0.0):
+        self.round += 1
+
+
+MODES = {"spawn": Spawned, "step": Step, "external": External}

@@ -1,0 +1,170 @@
+"""Processes: adopt orphans, find all descendants, end them at once, and wait for several things without polling."""
+
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+
+LINUX = sys.platform.startswith("linux")
+PR_SET_CHILD_SUBREAPER = 36
+SYS_PIDFD_OPEN = 434  # the same number on every architecture
+
+
+def become_subreaper():
+    """Makes orphaned descendants our children (Linux), so that nothing that a job starts can get out of sight."""
+    if LINUX:
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def pidfd_open(pid):
+    """A file descriptor that becomes readable when the process ends, or None where the kernel has none."""
+    try:
+        if hasattr(os, "pidfd_open"):
+            return os.pidfd_open(pid)
+        fd = ctypes.CDLL(None, use_errno=True).syscall(SYS_PIDFD_OPEN, pid, 0) if LINUX else -1
+        if fd >= 0:
+            os.set_inheritable(fd, False)
+            return fd
+    except OSError:
+        pass
+    return None
+
+
+def start_time(pid):
+    """Field 22 of /proc/PID/stat: with the pid it names a process for good. 0 where there is no /proc."""
+    stat = _read("/proc/%d/stat" % pid)
+    return int(stat.rpartition(b")")[2].split()[19]) if stat else 0
+
+
+def _read(path):
+    try:
+        with open(path, "rb") as f:
+            return f.read()
+    except OSError:
+        return b""
+
+
+def environ_of(pid):
+    """The environment block a process was started with; empty if it may not be read."""
+    return _read("/proc/%d/environ" % pid)
+
+
+def process_table():
+    """{pid: (parent, state)} of this machine (Linux) or of what ps shows."""
+    table = {}
+    if LINUX:
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                stat = _read("/proc/%s/stat" % name)
+                if stat:
+                    state, parent = stat.rpartition(b")")[2].split()[:2]
+                    table[int(name)] = (int(parent), state.decode())
+        return table
+    listing = subprocess.run(["ps", "-axo", "pid=,ppid=,state="], stdout=subprocess.PIPE, check=False).stdout.decode()
+    for line in listing.splitlines():
+        pid, parent, state = line.split()[:3]
+        table[int(pid)] = (int(parent), state)
+    return table
+
+
+def descendants(root, table=None):
+    """Pids of everything below root, without zombies."""
+    table = process_table() if table is None else table
+    children = {}
+    for pid, (parent, _) in table.items():
+        children.setdefault(parent, []).append(pid)
+    found, todo = [], list(children.get(root, ()))
+    while todo:
+        pid = todo.pop()
+        found.append(pid)
+        todo.extend(children.get(pid, ()))
+    return [pid for pid in found if not table[pid][1].startswith("Z")]
+
+
+def marked(marker):
+    """Pids of our processes that have the line marker (NAME=VALUE, bytes) in their environment.
+
+    This finds what lost its parent together with its supervisor."""
+    if LINUX:
+        return [int(n) for n in os.listdir("/proc") if n.isdigit()
+                and marker in environ_of(int(n)).split(b"\0")]
+    listing = subprocess.run(["ps", "-axEww", "-o", "pid=,command="], stdout=subprocess.PIPE, check=False).stdout
+    return [int(line.split(None, 1)[0]) for line in listing.splitlines() if marker in line.split()]
+
+
+def reap():
+    """Collects dead children; returns {pid: exit code}, negative for a signal."""
+    ended = {}
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return ended
+        if pid == 0:
+            return ended
+        ended[pid] = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def kill_all(markers=(), spare=(), limit=10.0):
+    """SIGKILL to all our descendants and all marked processes, again until none is left; returns what would not die."""
+    spare = set(spare) | {os.getpid()}
+    until, ended = time.monotonic() + limit, {}
+    while True:
+        left = set(descendants(os.getpid()))
+        for marker in markers:
+            left.update(marked(marker))
+        left -= spare
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+        ended.update(reap())
+        if not left or time.monotonic() > until:
+            return left, ended
+        select.select([], [], [], 0.01)  # the kernel needs a moment to take them down
+
+
+class Bell:
+    """Wakes one waiting loop from signals, other threads and file descriptors."""
+
+    def __init__(self):
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._read, False)
+        os.set_blocking(self._write, False)
+        self.signals = []
+        self.on_signal = None  # called from the handler, to cut short a blocking request
+
+    def catch(self, *numbers):
+        """Notes these signals in self.signals; SIGCHLD only wakes."""
+        signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        for number in numbers:
+            signal.signal(number, self._note)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def _note(self, number, _frame):
+        self.signals.append(number)
+        if self.on_signal:
+            self.on_signal()
+
+    def ring(self):
+        """Wakes the loop; safe from any thread."""
+        try:
+            os.write(self._write, b"!")
+        except BlockingIOError:
+            pass  # full: it will wake anyway
+
+    def wait(self, seconds, fds=()):
+        """Waits for a ring, a signal, one of fds, or until the time is over (None: no limit); returns the readable fds."""
+        ready, _, _ = select.select([self._read] + list(fds), [], [], None if seconds is None else max(0.0, seconds))
+        if self._read in ready:
+            ready.remove(self._read)
+            try:
+                while os.read(self._read, 4096):
+                    pass
+            except BlockingIOError:
+                pass
+        return ready

@@ -1,0 +1,119 @@
+"""What `ray start` of one node is given: arguments and environment. Pure."""
+
+import hashlib
+import json
+import math
+import os
+import re
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+# Of other clusters, of the allocation we are in, of MPI: Ray and nested srun would take them for their own.
+FOREIGN = re.compile(r"^(RAY_ADDRESS|RAY_API_SERVER_ADDRESS|RAY_AUTH_\w+|RAY_TMPDIR|RAY_JOB_\w+|RAY_START_HOOK|"
+                     r"SLURM_\w+|SLURMD_\w+|SRUN_\w+|PMI\w*|OMPI_\w+|PRTE_\w+|RAYCTL_\w+)$")
+KEPT = ("SLURM_CONF",)
+
+
+class Member:
+    """One node of the cluster: its place in the orders."""
+
+    def __init__(self, orders, index):
+        self.index, self.head = index, index == 0
+        for group in orders["groups"]:
+            if index < group["count"]:
+                self.group, self.name = group, "%s-%d" % (group["name"], index)
+                return
+            index -= group["count"]
+        raise ValueError("there is no node %d in the orders" % self.index)
+
+
+def members(orders):
+    """All nodes in the order of their indexes."""
+    return [Member(orders, i) for i in range(sum(g["count"] for g in orders["groups"]))]
+
+
+def node_dir(orders, run_dir, index, attempt=0):
+    """The node's own directory: short, because sockets below it may have at most 107 bytes, and different for each start."""
+    key = "\0".join([orders["name"], str(orders.get("attempt", 1)), os.path.abspath(run_dir), str(index), str(attempt)])
+    return os.path.join(orders["ray"].get("tempRoot") or "/tmp", "r" + hashlib.sha256(key.encode()).hexdigest()[:8])
+
+
+def environment(orders, member, directory, run_dir, secrets, base):
+    """The environment of `ray start`, from the one we have (base)."""
+    env = {k: v for k, v in base.items() if k in KEPT or not FOREIGN.match(k)}
+    command = orders["ray"]["command"][0]
+    if os.path.isabs(command):
+        # `python` of an entrypoint is the one that has Ray.
+        env["PATH"] = os.pathsep.join([os.path.dirname(command), env.get("PATH") or os.defpath])
+    env.update(orders["ray"].get("env") or {})
+    env.update(member.group.get("env") or {})
+    env.update(secrets)
+    env.update({
+        "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": os.path.join(run_dir, "token"),
+        "RAY_USAGE_STATS_ENABLED": "0", "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
+        "RAYCTL_NODE_DIR": directory,
+        # The hook takes itself out again before Ray starts anything.
+        "RAY_START_HOOK": "rayctl_start_hook.prepare",
+        "PYTHONPATH": os.pathsep.join([os.path.join(HERE, "rayhook")] + [p for p in [env.get("PYTHONPATH")] if p]),
+        "RAYCTL_GCS": base.get("RAYCTL_GCS", ""),
+        "RAYCTL_GCS_WAIT": str((orders.get("lifetime") or {}).get("start") or 600),
+    })
+    hook = (orders["ray"].get("env") or {}).get("RAY_START_HOOK")
+    if hook:
+        env["RAYCTL_USER_START_HOOK"] = hook
+    if orders.get("job"):
+        env["RAY_JOB_STOP_WAIT_TIME_S"] = str(int(math.ceil(orders["job"].get("grace") or 0)))
+    return env
+
+
+def arguments(orders, member, directory, base):
+    """The arguments of `ray start`; no port has a fixed default."""
+    group, gcs = member.group, base["RAYCTL_GCS"]
+    args = list(orders["ray"]["command"]) + [
+        "start", "--block", "--disable-usage-stats", "--node-name=" + member.name, "--temp-dir=" + directory,
+        "--dashboard-agent-listen-port=0", "--dashboard-agent-grpc-port=0", "--min-worker-port=0", "--max-worker-port=0",
+    ]
+    if member.head:
+        dashboard_host, _, dashboard_port = base["RAYCTL_DASHBOARD"].rpartition(":")
+        args += ["--head", "--port=" + gcs.rpartition(":")[2], "--include-dashboard=true", "--no-monitor",
+                 "--dashboard-host=" + dashboard_host.strip("[]"), "--dashboard-port=" + dashboard_port,
+                 "--ray-client-server-port=" + base["RAYCTL_CLIENT_PORT"],
+                 "--node-ip-address=" + base["RAYCTL_NODE_IP"]]
+    else:
+        args += ["--address=" + gcs]
+    args += resources(group, base)
+    labels = dict(group.get("labels") or {}, **{"rayctl.io/group": group["name"]})
+    if has_labels(orders["ray"].get("version")):
+        args += ["--labels=" + ",".join("%s=%s" % item for item in sorted(labels.items()))]
+    return args
+
+
+def resources(group, base):
+    """Counts of the group; what it leaves open comes from the Slurm allocation if there is one, else from Ray."""
+    cpus, gpus, memory = group.get("cpus"), group.get("gpus"), group.get("memory")
+    if "SLURM_JOB_ID" in base:
+        cpus = base.get("SLURM_CPUS_ON_NODE") if cpus is None else cpus
+        gpus = base.get("SLURM_GPUS_ON_NODE") or 0 if gpus is None else gpus
+        if memory is None and int(base.get("SLURM_MEM_PER_NODE") or 0):
+            # Ray's own share: the object store and its processes live in the same allocation.
+            memory = int(int(base["SLURM_MEM_PER_NODE"]) * (1 << 20) * 0.7)
+    args = []
+    if cpus is not None:
+        args.append("--num-cpus=%d" % int(float(cpus)))
+    if gpus is not None:
+        args.append("--num-gpus=%d" % int(float(gpus)))
+    if memory:
+        args.append("--memory=%d" % int(memory))
+    if group.get("objectStoreMemory"):
+        args.append("--object-store-memory=%d" % int(group["objectStoreMemory"]))
+    if group.get("resources"):
+        args.append("--resources=" + json.dumps(group["resources"]))
+    return args
+
+
+def has_labels(version):
+    """Whether `ray start --labels=k=v` exists: since 2.49. An unknown version is a new one."""
+    try:
+        return not version or tuple(int(p) for p in version.split(".")[:2]) >= (2, 49)
+    except ValueError:
+        return True

@@ -1,0 +1,122 @@
+"""The state document: what the keeper knows, for its API, for state.json and for result.json."""
+
+import json
+import os
+import threading
+import time
+
+
+def wall(seconds=None):
+    """RFC 3339 in UTC with milliseconds."""
+    now = time.time() if seconds is None else seconds
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + ".%03dZ" % (int(now * 1000) % 1000)
+
+
+def write_atomically(path, data):
+    """Replaces a file by bytes that are on the disk before it is seen; mode 0600."""
+    temporary = "%s.%d.tmp" % (path, os.getpid())
+    try:
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(fd, "wb") as f:
+            f.write(data)
+            f.flush()
+            os.fsync(f.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        try:
+            os.unlink(temporary)
+        except OSError:
+            pass
+        raise
+
+
+class State:
+    """Changed by the main thread only; read by the API's threads, who wait here for the next revision."""
+
+    def __init__(self, orders, run_dir, log):
+        self._path = os.path.join(run_dir, "state.json")
+        self._changed = threading.Condition()
+        self._log = log
+        self._disk_full = False
+        job = orders.get("job")
+        self.doc = {
+            "revision": 0, "name": orders["name"], "launcher": orders.get("launcher", ""),
+            "specHash": orders.get("specHash", ""), "attempt": orders.get("attempt", 1),
+            "phase": "", "reason": {"code": "", "message": "", "hint": ""}, "since": wall(),
+            "groups": [{"name": g["name"], "ready": 0, "wanted": g["count"]} for g in orders["groups"]],
+            "head": {"address": "", "dashboard": "", "clientPort": 0, "session": "", "nodeId": "", "rayVersion": "", "token": False},
+            "keeper": {"url": "", "host": "", "pid": os.getpid(), "startTime": 0},
+            "nodes": [], "job": new_job("", "") if job else None,
+            "committed": False, "lastRenewal": None, "endOnDisconnect": 0,
+            "deadlines": {"max": None, "idle": None, "total": None},
+            "timeline": [], "attempts": [],
+        }
+        self._text = b""
+
+    def change(self, event=None, **fields):
+        """Sets fields, adds an event (a dict without time) to the timeline, and tells everybody if anything changed."""
+        with self._changed:
+            before = self._text
+            self.doc.update(fields)
+            if event:
+                self.doc["timeline"].append(dict({"at": wall(), "attempt": self.doc["attempt"]}, **event))
+            # Compared without the revision, so that setting what is already so is no change.
+            text = json.dumps(dict(self.doc, revision=0)).encode()
+            if text == before:
+                return
+            self._text = text
+            self.doc["revision"] += 1
+            document = json.dumps(self.doc).encode()
+            self._changed.notify_all()
+        self._save(document)
+
+    def phase(self, phase, code="", message="", hint=""):
+        """Moves to a phase, or changes only the reason."""
+        reason = {"code": code, "message": message, "hint": hint}
+        if phase == self.doc["phase"]:
+            self.change(reason=reason)
+            return
+        self._log("phase %s %s" % (phase, message))
+        self.change({"event": "phase", "to": phase, "code": code, "message": message},
+                    phase=phase, reason=reason, since=wall())
+
+    def note(self, event, to, code="", message=""):
+        """Adds to the timeline."""
+        self._log("%s %s %s %s" % (event, to, code, message))
+        self.change({"event": event, "to": to, "code": code, "message": message})
+
+    def job(self, **fields):
+        """Changes the job's part; a new state is an event."""
+        job = dict(self.doc["job"], **fields)
+        event = None
+        if job["state"] != self.doc["job"]["state"]:
+            self._log("job %s %s" % (job["submissionId"], job["state"]))
+            event = {"event": "job", "to": job["state"], "code": job["submissionId"], "message": ""}
+        self.change(event, job=job)
+
+    def json(self):
+        """The document as bytes."""
+        with self._changed:
+            return json.dumps(self.doc).encode()
+
+    def wait(self, after, seconds):
+        """The document, when its revision is greater than after, or after some seconds."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.doc["revision"] > after, seconds)
+            return json.dumps(self.doc).encode()
+
+    def _save(self, document):
+        try:
+            write_atomically(self._path, document)
+            self._disk_full = False
+        except OSError as error:
+            if not self._disk_full:  # said once; the API still has the truth
+                self._log("cannot write state.json: %s" % error)
+            self._disk_full = True
+
+
+def new_job(submission_id, state="WAITING"):
+    """The job's part before Ray knows it."""
+    return {"submissionId": submission_id, "state": state or "WAITING", "driverNodeId": "", "driverPid": 0,
+            "startTime": None, "endTime": None, "exitCode": None, "signal": None, "message": "",
+            "logFile": "job-driver-%s.log" % submission_id if submission_id else ""}

@@ -1,0 +1,233 @@
+"""The supervisor of one Ray node: `node.py RUN_DIR INDEX`, or `node.py RUN_DIR --slurm` as a task of a Slurm step.
+
+It starts `ray start --block` as its child and takes everything below it down at once, with SIGKILL, when its keeper goes (end of
+file on stdin), on a signal, or when Ray gives up. Asking Ray to stop takes half a minute. A forked guard does the same if the
+supervisor itself is killed. See docs/keeper.md.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import keeper_process as process
+import keeper_raystart as raystart
+from keeper_state import wall, write_atomically
+
+WORKER_TRIES = 3
+LOG_FILE_LIMIT, LOG_NODE_LIMIT = 1 << 20, 20 << 20
+# The setup is sourced, so that `ulimit` and `export` in it reach Ray; the empty file says that it came to its end.
+SETUP = 'set -e; . "$1"; set +e; : > "$2"; shift 2; exec "$@"'
+
+
+class Supervisor:
+    """One node's life."""
+
+    def __init__(self, run_dir, index, watch_stdin):
+        self.run_dir = os.path.abspath(run_dir)
+        with open(os.path.join(run_dir, "orders.json")) as f:
+            self.orders = json.load(f)
+        self.member = raystart.Member(self.orders, index)
+        self.place = os.path.join(self.run_dir, "nodes", self.member.name)
+        self.round = int(os.environ.get("RAYCTL_ROUND", "0"))  # counts restarts of the whole cluster
+        self.bell = process.Bell()
+        self.watch = [0] if watch_stdin else []
+        self.directory = self.marker = self.guard = None
+
+    def run(self):
+        """Returns the exit code: 0 when asked to end, 1 when Ray or the setup failed."""
+        process.become_subreaper()
+        self.bell.catch(signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
+        os.makedirs(self.place, mode=0o700, exist_ok=True)
+        tries = 1 if self.member.head else WORKER_TRIES
+        for attempt in range(tries):
+            try:
+                message = self.live(attempt)
+            except OSError as error:
+                message, tries = "node %s: %s" % (self.member.name, error), 1
+            finally:
+                self.clean()
+            if message is None:
+                self.report("ended", "")
+                return 0
+            retry = attempt + 1 < tries and not self.setup_failed
+            self.report("retrying" if retry else "failed", message)
+            if not retry:
+                break
+        return 1
+
+    def live(self, attempt):
+        """One start of Ray; returns None when asked to end, else why Ray ended."""
+        self.setup_failed = False
+        self.make_directory(attempt)
+        self.report("starting", "")
+        child = self.start()
+        code = None
+        while code is None:
+            ready = self.bell.wait(None, self.watch)
+            code = process.reap().get(child)
+            if self.bell.signals or (0 in ready and not os.read(0, 4096)):
+                return None
+        return self.failure(code)
+
+    def make_directory(self, attempt):
+        """A fresh directory that only we may enter, and a guard for it."""
+        self.directory = raystart.node_dir(self.orders, self.run_dir, self.member.index, "%d.%d" % (self.round, attempt))
+        self.marker = b"RAYCTL_NODE_DIR=" + os.fsencode(self.directory)
+        if os.path.lexists(self.directory) and os.lstat(self.directory).st_uid == os.getuid():
+            process.kill_all([self.marker], spare=[os.getpid()])
+            shutil.rmtree(self.directory, ignore_errors=True)  # of this very node, killed before
+        os.mkdir(self.directory, 0o700)
+        os.mkdir(os.path.join(self.directory, "home"))
+        # See rayhook/rayctl_start_hook.py.
+        with open(os.path.join(self.directory, "home", "ray_bootstrap_config.yaml"), "w") as f:
+            f.write("provider: {type: rayctl}\n")
+        self.guard = Guard(self.directory, self.marker)
+
+    def start(self):
+        """Starts Ray in a session of its own; returns the pid."""
+        secrets = {}
+        path = os.path.join(self.run_dir, "secrets.json")
+        if os.path.exists(path):
+            with open(path) as f:
+                secrets = json.load(f)
+        env = raystart.environment(self.orders, self.member, self.directory, self.run_dir, secrets, os.environ)
+        command = raystart.arguments(self.orders, self.member, self.directory, os.environ)
+        setup = self.orders["ray"].get("setup")
+        self.setup_done = os.path.join(self.directory, "setup.done")
+        if setup:
+            script = os.path.join(self.directory, "setup.sh")
+            with open(script, "w") as f:
+                f.write(setup + "\n")
+            command = ["bash", "-c", SETUP, "setup", script, self.setup_done] + command
+        with open(os.path.join(self.directory, "start.log"), "wb") as out:
+            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                                     env=env, cwd=self.working_directory(), start_new_session=True)
+        self.child = child  # kept: Popen would otherwise collect the exit code itself
+        return child.pid
+
+    def working_directory(self):
+        """Where drivers and workers without a package run."""
+        for path in ((self.orders.get("job") or {}).get("cwd"), os.path.expanduser("~")):
+            if path and os.path.isdir(path):
+                return path
+        return "/"
+
+    def failure(self, code):
+        """One sentence on why Ray ended, with the last telling line of its own output."""
+        line = last_line(os.path.join(self.directory, "start.log"))
+        self.setup_failed = bool(self.orders["ray"].get("setup")) and not os.path.exists(self.setup_done)
+        what = "setup" if self.setup_failed else "ray start"
+        how = "was ended by signal %d" % -code if code < 0 else "exited with code %d" % code
+        return "%s on node %s %s%s" % (what, self.member.name, how, ": " + line if line else "")
+
+    def clean(self):
+        """Ends all processes of the node, saves logs, removes the directory."""
+        if self.directory is None:
+            return
+        spare = [self.guard.pid] if self.guard else []
+        left, _ = process.kill_all([self.marker], spare)
+        if left:
+            self.report("failed", "processes %s of node %s do not die" % (sorted(left), self.member.name))
+        try:
+            save_logs(self.directory, self.place)
+        except OSError:
+            pass  # a full disk must not keep the node
+        shutil.rmtree(self.directory, ignore_errors=True)
+        if self.guard:
+            self.guard.dismiss()
+        self.directory = self.guard = None
+
+    def report(self, state, message):
+        """Tells the keeper through the run directory."""
+        report = {"state": state, "message": message, "at": wall(), "pid": os.getpid(), "host": os.uname().nodename,
+                  "directory": self.directory or "", "round": self.round}
+        try:
+            write_atomically(os.path.join(self.place, "report.json"), json.dumps(report).encode())
+        except OSError:
+            pass
+
+
+class Guard:
+    """A forked process that cleans up if the supervisor is killed: it waits for the end of a pipe only we hold."""
+
+    def __init__(self, directory, marker):
+        reader, self._pipe = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self._pipe)
+            os.setsid()
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)  # a signal to all of a Slurm step is for the supervisor
+            null = os.open(os.devnull, os.O_RDWR)
+            for fd in (0, 1, 2):
+                os.dup2(null, fd)
+            if os.read(reader, 1) == b"":
+                process.kill_all([marker])
+                shutil.rmtree(directory, ignore_errors=True)
+            os._exit(0)
+        os.close(reader)
+
+    def dismiss(self):
+        """There is nothing left to guard."""
+        os.write(self._pipe, b"!")
+        os.close(self._pipe)
+        try:
+            os.waitpid(self.pid, 0)
+        except ChildProcessError:
+            pass
+
+
+def last_line(path):
+    """The last line of a log that says something, without terminal colours."""
+    import re
+    try:
+        with open(path, "rb") as f:
+            f.seek(max(0, os.fstat(f.fileno()).st_size - 65536))
+            text = f.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    # Ray follows its errors with advice; an exception or an ERROR line says more.
+    telling = [line for line in lines if re.search(r"(Error|Exception)\b.*: |ERROR", line)]
+    return (telling or lines or [""])[-1][:500]
+
+
+def save_logs(directory, target):
+    """Copies the end of each of Ray's logs, the driver's first, within the node's limit."""
+    logs = []
+    for root, dirs, names in os.walk(directory):
+        dirs[:] = [d for d in dirs if d not in ("runtime_resources", "sockets", "home") and not os.path.islink(os.path.join(root, d))]
+        if os.path.basename(root) == "logs" or os.sep + "logs" + os.sep in root + os.sep:
+            logs += [os.path.join(root, n) for n in names]
+    logs.append(os.path.join(directory, "start.log"))
+    budget = LOG_NODE_LIMIT
+    for path in sorted(logs, key=lambda p: (not os.path.basename(p).startswith("job-driver-"), p)):
+        if os.path.islink(path) or not os.path.isfile(path) or budget <= 0:
+            continue
+        with open(path, "rb") as f:
+            size = os.fstat(f.fileno()).st_size
+            take = min(size, LOG_FILE_LIMIT, budget)
+            if not take:
+                continue
+            f.seek(size - take)
+            copy = os.path.join(target, os.path.basename(path))
+            with os.fdopen(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+                out.write(f.read(take))
+        budget -= take
+
+
+def main():
+    """Entry point."""
+    run_dir, index = sys.argv[1], sys.argv[2]
+    slurm = index == "--slurm"
+    supervisor = Supervisor(run_dir, int(os.environ["SLURM_PROCID"] if slurm else index), watch_stdin=not slurm)
+    sys.exit(supervisor.run())
+
+
+if __name__ == "__main__":
+    main()
