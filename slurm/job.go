@@ -1,0 +1,276 @@
+package slurm
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Job is what the controller says of one Slurm job.
+type Job struct {
+	ID        int
+	HetJobID  int // the leader's id of a heterogeneous job; 0: none
+	HetOffset int
+	Name      string
+	User      string
+	Comment   string
+	State     string   // PENDING, RUNNING, ...: the base state, without flags
+	Flags     []string // COMPLETING, REQUEUED, ...
+	Reason    string   // why it waits, or why it ended: Resources, Priority, JobLaunchFailure
+	Detail    string   // the controller's longer description of the reason, if it has one
+	Partition string
+	NodeList  string // node[1-4]
+	NodeCount int
+	BatchHost string
+	Restarts  int
+	ExitCode  int
+	Signal    int
+	Submit    time.Time
+	Start     time.Time // of a pending job: expected, zero if the scheduler has not planned it
+	End       time.Time
+}
+
+// Base states of jobs, squeue(1) JOB STATE CODES.
+const (
+	StatePending   = "PENDING"
+	StateRunning   = "RUNNING"
+	StateSuspended = "SUSPENDED"
+	StateCompleted = "COMPLETED"
+	StateCancelled = "CANCELLED"
+	StateFailed    = "FAILED"
+	StateTimeout   = "TIMEOUT"
+	StateNodeFail  = "NODE_FAIL"
+	StatePreempted = "PREEMPTED"
+	StateDeadline  = "DEADLINE"
+	StateBootFail  = "BOOT_FAIL"
+	StateOOM       = "OUT_OF_MEMORY"
+)
+
+// Ended says whether the job holds nothing any more; a COMPLETING job still holds nodes.
+func (j Job) Ended() bool {
+	if j.Has("COMPLETING") {
+		return false
+	}
+	switch j.State {
+	case StateCompleted, StateCancelled, StateFailed, StateTimeout, StateNodeFail, StatePreempted, StateDeadline, StateBootFail, StateOOM:
+		return true
+	}
+	return false
+}
+
+// Has says whether the job's state carries a flag.
+func (j Job) Has(flag string) bool {
+	for _, f := range j.Flags {
+		if f == flag {
+			return true
+		}
+	}
+	return false
+}
+
+// parseJSON reads the jobs of `squeue --json`, `scontrol show job --json` and slurmrestd, of every data parser from v0.0.38
+// (22.05) to v0.0.45 (26.05): job_state became a list and numbers became objects in between.
+func parseJSON(b []byte) ([]Job, error) {
+	var doc struct {
+		Jobs   []jsonJob `json:"jobs"`
+		Errors []struct {
+			Error       string `json:"error"`
+			Description string `json:"description"`
+		} `json:"errors"`
+	}
+	if err := json.Unmarshal(b, &doc); err != nil {
+		return nil, fmt.Errorf("Slurm's answer is not the JSON it documents: %w", err)
+	}
+	if len(doc.Errors) > 0 && len(doc.Jobs) == 0 {
+		return nil, fmt.Errorf("%s", strings.TrimSpace(doc.Errors[0].Description+" "+doc.Errors[0].Error))
+	}
+	jobs := make([]Job, 0, len(doc.Jobs))
+	for _, j := range doc.Jobs {
+		jobs = append(jobs, j.job())
+	}
+	return jobs, nil
+}
+
+type jsonJob struct {
+	ID        number `json:"job_id"`
+	HetJobID  number `json:"het_job_id"`
+	HetOffset number `json:"het_job_offset"`
+	Name      string `json:"name"`
+	User      string `json:"user_name"`
+	Comment   string `json:"comment"`
+	State     words  `json:"job_state"`
+	Reason    string `json:"state_reason"`
+	Detail    string `json:"state_description"`
+	Partition string `json:"partition"`
+	Nodes     string `json:"nodes"`
+	NodeCount number `json:"node_count"`
+	BatchHost string `json:"batch_host"`
+	Restarts  number `json:"restart_cnt"`
+	Exit      exit   `json:"exit_code"`
+	Submit    number `json:"submit_time"`
+	Start     number `json:"start_time"`
+	End       number `json:"end_time"`
+}
+
+func (j jsonJob) job() Job {
+	out := Job{
+		ID: int(j.ID), HetJobID: int(j.HetJobID), HetOffset: int(j.HetOffset), Name: j.Name, User: j.User, Comment: j.Comment,
+		Reason: noneIsEmpty(j.Reason), Detail: j.Detail, Partition: j.Partition, NodeList: j.Nodes, NodeCount: int(j.NodeCount),
+		BatchHost: j.BatchHost, Restarts: int(j.Restarts), ExitCode: j.Exit.code, Signal: j.Exit.signal,
+		Submit: unix(int64(j.Submit)), Start: unix(int64(j.Start)), End: unix(int64(j.End)),
+	}
+	out.setState(j.State)
+	return out
+}
+
+// setState splits ["CANCELLED", "COMPLETING"] into base state and flags.
+func (j *Job) setState(all []string) {
+	flags := map[string]bool{"COMPLETING": true, "CONFIGURING": true, "REQUEUED": true, "REQUEUE_FED": true, "REQUEUE_HOLD": true,
+		"SPECIAL_EXIT": true, "RESIZING": true, "STAGE_OUT": true, "SIGNALING": true, "STOPPED": true, "LAUNCH_FAILED": true,
+		"RECONFIG_FAIL": true, "POWER_UP_NODE": true, "REVOKED": true, "UPDATE_DB": true, "EXPEDITING": true}
+	for _, s := range all {
+		if flags[s] {
+			j.Flags = append(j.Flags, s)
+		} else {
+			j.State = s
+		}
+	}
+	if j.State == "" { // squeue's text form shows COMPLETING in place of the base state
+		j.State = StateCompleted
+		if j.Has("CONFIGURING") {
+			j.State = StateRunning
+		}
+	}
+}
+
+// number is 5, {"set":true,"infinite":false,"number":5} (since 23.02), or null.
+type number int64
+
+func (n *number) UnmarshalJSON(b []byte) error {
+	var plain *float64
+	if json.Unmarshal(b, &plain) == nil {
+		if plain != nil {
+			*n = number(*plain)
+		}
+		return nil
+	}
+	var o struct {
+		Set    bool    `json:"set"`
+		Number float64 `json:"number"`
+	}
+	if err := json.Unmarshal(b, &o); err != nil {
+		return err
+	}
+	if o.Set {
+		*n = number(o.Number)
+	}
+	return nil
+}
+
+// words is "RUNNING" (22.05) or ["RUNNING"].
+type words []string
+
+func (w *words) UnmarshalJSON(b []byte) error {
+	var one string
+	if json.Unmarshal(b, &one) == nil {
+		*w = strings.Fields(one)
+		return nil
+	}
+	return json.Unmarshal(b, (*[]string)(w))
+}
+
+// exit is a raw wait status (22.05: 768 is exit 3), or an object with return_code and signal (since 23.11).
+type exit struct{ code, signal int }
+
+func (e *exit) UnmarshalJSON(b []byte) error {
+	var o struct {
+		ReturnCode number `json:"return_code"`
+		Signal     struct {
+			ID number `json:"id"`
+		} `json:"signal"`
+	}
+	if json.Unmarshal(b, &o) == nil {
+		e.code, e.signal = int(o.ReturnCode), int(o.Signal.ID)
+		if e.code == 0 && e.signal == 0 {
+			return e.raw(b)
+		}
+		return nil
+	}
+	return e.raw(b)
+}
+
+// raw reads a wait status; an object whose number is a wait status (23.02) too.
+func (e *exit) raw(b []byte) error {
+	var n number
+	if err := n.UnmarshalJSON(b); err != nil {
+		return err
+	}
+	e.code, e.signal = int(n>>8)&0xff, int(n)&0x7f
+	return nil
+}
+
+// textFormat is squeue's -o for versions whose JSON cannot be asked for one user's jobs (before 23.02). The unit separator cannot
+// be typed into a comment by accident; the comment is last, so even if it were, nothing else would shift.
+const textFormat = "%A\x1f%i\x1f%T\x1f%r\x1f%P\x1f%N\x1f%D\x1f%B\x1f%V\x1f%S\x1f%e\x1f%u\x1f%j\x1f%k"
+
+const unitSeparator = "\x1f"
+
+// parseText reads squeue's lines in textFormat, with times as SLURM_TIME_FORMAT=%s prints them.
+func parseText(out string) ([]Job, error) {
+	var jobs []Job
+	for line := range strings.Lines(out) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" {
+			continue
+		}
+		f := strings.SplitN(line, unitSeparator, 14)
+		if len(f) != 14 {
+			return nil, fmt.Errorf("squeue's line %q does not have the 14 fields asked for", line)
+		}
+		id, err := strconv.Atoi(f[0])
+		if err != nil {
+			return nil, fmt.Errorf("squeue's job id %q is not a number", f[0])
+		}
+		j := Job{ID: id, Reason: noneIsEmpty(f[3]), Partition: f[4], NodeList: f[5], BatchHost: naIsEmpty(f[7]), User: f[11], Name: f[12], Comment: naIsEmpty(f[13])}
+		j.NodeCount, _ = strconv.Atoi(f[6]) // a range such as 1-4 while pending
+		j.Submit, j.Start, j.End = textTime(f[8]), textTime(f[9]), textTime(f[10])
+		if leader, offset, het := strings.Cut(f[1], "+"); het {
+			j.HetJobID, _ = strconv.Atoi(leader)
+			j.HetOffset, _ = strconv.Atoi(offset)
+		}
+		j.setState([]string{f[2]})
+		jobs = append(jobs, j)
+	}
+	return jobs, nil
+}
+
+func textTime(s string) time.Time {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil { // N/A
+		return time.Time{}
+	}
+	return unix(n)
+}
+
+func unix(s int64) time.Time {
+	if s <= 0 {
+		return time.Time{}
+	}
+	return time.Unix(s, 0).UTC()
+}
+
+func noneIsEmpty(s string) string {
+	if s == "None" {
+		return ""
+	}
+	return s
+}
+
+func naIsEmpty(s string) string {
+	if s == "(null)" || s == "n/a" || s == "N/A" {
+		return ""
+	}
+	return s
+}
