@@ -42,8 +42,11 @@ type Orders struct {
 	Advertise     string      `json:"advertise"`     // address others reach the keeper's host by
 	DashboardHost string      `json:"dashboardHost"` // address the dashboard binds to
 	WatchStdin    bool        `json:"watchStdin"`    // end of file on stdin before the commit means that the client died
-	Job           *Job        `json:"job"`           // nil: keep the cluster until it is ended
-	Lifetime      Lifetime    `json:"lifetime"`
+	// Signals gives causes of the end by signal (TERM, INT, USR1); by default USR1 is time-limit, others are interrupted.
+	// The cause "detach" makes the keeper of an external cluster leave it alone: another keeper will take over.
+	Signals  map[string]string `json:"signals,omitempty"`
+	Job      *Job              `json:"job"` // nil: keep the cluster until it is ended
+	Lifetime Lifetime          `json:"lifetime"`
 }
 
 // RaySettings says how Ray is started on every node.
@@ -52,8 +55,7 @@ type RaySettings struct {
 	Version  string            `json:"version,omitempty"`
 	Env      map[string]string `json:"env,omitempty"`
 	Setup    string            `json:"setup,omitempty"`
-	TempRoot string            `json:"tempRoot"`        // node-local directory; short (a path below it is an AF_UNIX socket)
-	Token    *bool             `json:"token,omitempty"` // token authentication; nil: where the Ray version has it (2.52 and later, or unknown)
+	TempRoot string            `json:"tempRoot"` // node-local directory; short (a path below it is an AF_UNIX socket)
 }
 
 // Group is a set of equal Ray nodes. A nil count is left to Ray (or, on Slurm, to the allocation).

@@ -1,0 +1,223 @@
+package keeper
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Endpoint says how a keeper's API is reached.
+type Endpoint struct {
+	URL         string // http://host:port
+	Token       string
+	TokenHeader string                                                               // "" is Authorization
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error) // nil: the usual dialer
+}
+
+// Error is an answer of the keeper that says no.
+type Error struct {
+	Status  int    // of HTTP
+	Message string // one sentence
+}
+
+func (e *Error) Error() string { return "the keeper answers: " + e.Message }
+
+// Client speaks the keeper's HTTP API. It is safe for concurrent use.
+type Client struct {
+	endpoint Endpoint
+	http     *http.Client
+}
+
+// longPoll is how long the keeper may hold a Watch request without news.
+const longPoll = 25 * time.Second
+
+// callTimeout limits calls that the keeper answers at once.
+const callTimeout = 10 * time.Second
+
+// NewClient makes a client; it does not connect.
+func NewClient(e Endpoint) *Client {
+	e.URL = strings.TrimRight(e.URL, "/")
+	if e.TokenHeader == "" {
+		e.TokenHeader = "Authorization"
+	}
+	transport := &http.Transport{DialContext: e.DialContext, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}
+	if e.DialContext == nil {
+		transport.DialContext = (&net.Dialer{Timeout: 5 * time.Second}).DialContext
+	}
+	return &Client{endpoint: e, http: &http.Client{Transport: transport}}
+}
+
+// Close releases idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// State returns the state document.
+func (c *Client) State(ctx context.Context) (*State, error) {
+	return c.state(ctx, http.MethodGet, "/v1/state", nil, callTimeout)
+}
+
+// Next returns the state document as soon as its revision is greater than after, or the unchanged one after some time.
+func (c *Client) Next(ctx context.Context, after int64) (*State, error) {
+	query := url.Values{"after": {strconv.FormatInt(after, 10)}, "timeout": {strconv.Itoa(int(longPoll.Seconds()))}}
+	return c.state(ctx, http.MethodGet, "/v1/state?"+query.Encode(), nil, longPoll+callTimeout)
+}
+
+// Watch yields the state document at once and then at each change, and errors of single requests, after which it goes on
+// with growing pauses of 0.1 to 2 seconds. It ends after the final document (with Exit) and when ctx does. A keeper that
+// exited cannot say so: the caller who gets errors looks at the substrate, and stops.
+func (c *Client) Watch(ctx context.Context) iter.Seq2[*State, error] {
+	return func(yield func(*State, error) bool) {
+		after, pause := int64(-1), 100*time.Millisecond
+		for ctx.Err() == nil {
+			state, err := c.Next(ctx, after)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil:
+				if !yield(nil, err) || !wait(ctx, pause) {
+					return
+				}
+				pause = min(2*pause, 2*time.Second)
+				continue
+			case state.Revision != after:
+				// A keeper that was restarted counts from the beginning, so that any other number is news.
+				if !yield(state, nil) || state.Exit != nil {
+					return
+				}
+				after = state.Revision
+			}
+			pause = 100 * time.Millisecond
+		}
+	}
+}
+
+// wait pauses, and says whether ctx still lives.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// PutPackage gives the keeper a package of the job; name is that of Package.File.
+func (c *Client) PutPackage(ctx context.Context, name string, size int64, body io.Reader) error {
+	request, err := c.request(ctx, http.MethodPut, "/v1/packages/"+url.PathEscape(name), body)
+	if err != nil {
+		return err
+	}
+	request.ContentLength = size
+	response, err := c.do(request)
+	if err != nil {
+		return fmt.Errorf("send package %s to the keeper: %w", name, err)
+	}
+	return response.Body.Close()
+}
+
+// Commit says that the client's part of the launch is done. The same commit again is fine; another one is an *Error with
+// status 409.
+func (c *Client) Commit(ctx context.Context, commit Commit) (*State, error) {
+	return c.state(ctx, http.MethodPost, "/v1/commit", commit, callTimeout)
+}
+
+// Renew tells the keeper that the client is there.
+func (c *Client) Renew(ctx context.Context) error {
+	_, err := c.state(ctx, http.MethodPost, "/v1/renew", struct{}{}, callTimeout)
+	return err
+}
+
+// End asks for the end of the cluster; the keeper answers at once and works on.
+func (c *Client) End(ctx context.Context, end End) (*State, error) {
+	return c.state(ctx, http.MethodPost, "/v1/end", end, callTimeout)
+}
+
+// Extend moves limits.
+func (c *Client) Extend(ctx context.Context, extend Extend) (*State, error) {
+	return c.state(ctx, http.MethodPost, "/v1/extend", extend, callTimeout)
+}
+
+// Disconnect makes the keeper end the cluster when no Renew comes for this long; 0 switches that off.
+func (c *Client) Disconnect(ctx context.Context, after time.Duration) (*State, error) {
+	return c.state(ctx, http.MethodPost, "/v1/disconnect", map[string]float64{"after": after.Seconds()}, callTimeout)
+}
+
+// Log opens the keeper's copy of the driver's output at a byte offset. The reader ends where the copy ends now.
+func (c *Client) Log(ctx context.Context, offset int64) (io.ReadCloser, error) {
+	request, err := c.request(ctx, http.MethodGet, "/v1/log?offset="+strconv.FormatInt(offset, 10), nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.do(request)
+	if err != nil {
+		return nil, fmt.Errorf("read the driver's log from the keeper: %w", err)
+	}
+	return response.Body, nil
+}
+
+func (c *Client) state(ctx context.Context, method, path string, body any, timeout time.Duration) (*State, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var reader io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("encode a request to the keeper: %w", err)
+		}
+		reader = bytes.NewReader(text)
+	}
+	request, err := c.request(ctx, method, path, reader)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.do(request)
+	if err != nil {
+		return nil, fmt.Errorf("ask the keeper: %w", err)
+	}
+	defer response.Body.Close()
+	state := &State{}
+	if err := json.NewDecoder(response.Body).Decode(state); err != nil {
+		return nil, fmt.Errorf("read the keeper's answer: %w", err)
+	}
+	return state, nil
+}
+
+func (c *Client) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.endpoint.URL+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("make a request to the keeper: %w", err)
+	}
+	request.Header.Set(c.endpoint.TokenHeader, "Bearer "+c.endpoint.Token)
+	return request, nil
+}
+
+// do sends a request and turns answers other than 200 into an *Error.
+func (c *Client) do(request *http.Request) (*http.Response, error) {
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode == http.StatusOK {
+		return response, nil
+	}
+	defer response.Body.Close()
+	var answer struct {
+		Error string `json:"error"`
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+	if err = errors.Join(err, json.Unmarshal(text, &answer)); err != nil || answer.Error == "" {
+		answer.Error = response.Status
+	}
+	return nil, &Error{Status: response.StatusCode, Message: answer.Error}
+}

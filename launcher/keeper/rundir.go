@@ -1,0 +1,146 @@
+package keeper
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// RunDir is the directory that a cluster's client, keeper and supervisors share.
+type RunDir string
+
+// NewToken makes a cluster's secret: 64 hexadecimal digits.
+func NewToken() string {
+	secret := make([]byte, 32)
+	rand.Read(secret) // never fails (crypto/rand)
+	return hex.EncodeToString(secret)
+}
+
+// Prepare makes the directory (mode 0700; its parents too) and writes what a keeper needs to start. secrets may be nil.
+// A directory that has orders already is an error wrapping fs.ErrExist.
+func (d RunDir) Prepare(orders *Orders, token string, secrets map[string]string) error {
+	if err := os.MkdirAll(string(d), 0o700); err != nil {
+		return fmt.Errorf("make the run directory: %w", err)
+	}
+	if _, err := os.Lstat(d.path(OrdersFile)); err == nil {
+		return fmt.Errorf("run directory %s is in use: %w", d, fs.ErrExist)
+	}
+	if len(secrets) > 0 {
+		if err := d.writeJSON(SecretsFile, secrets); err != nil {
+			return err
+		}
+	}
+	if err := d.write(TokenFile, []byte(token)); err != nil {
+		return err
+	}
+	return d.writeJSON(OrdersFile, orders)
+}
+
+// Commit commits the launch. The packages are in the directory already.
+func (d RunDir) Commit(commit Commit) error { return d.writeJSON(CommitFile, commit) }
+
+// Committed says whether the launch was committed.
+func (d RunDir) Committed() bool {
+	_, err := os.Stat(d.path(CommitFile))
+	return err == nil
+}
+
+// Orders reads the orders; fs.ErrNotExist where there are none.
+func (d RunDir) Orders() (*Orders, error) {
+	orders := &Orders{}
+	return orders, d.readJSON(OrdersFile, orders)
+}
+
+// State reads the current state document, or the final one if there is; fs.ErrNotExist before the keeper started.
+func (d RunDir) State() (*State, error) {
+	state, err := d.Result()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = d.readJSON(StateFile, state)
+	}
+	return state, err
+}
+
+// Result reads the final state document; fs.ErrNotExist while the keeper lives, and for ever if it was killed.
+func (d RunDir) Result() (*State, error) {
+	state := &State{}
+	return state, d.readJSON(ResultFile, state)
+}
+
+// Token reads the cluster's secret; fs.ErrNotExist after the end.
+func (d RunDir) Token() (string, error) {
+	text, err := os.ReadFile(d.path(TokenFile))
+	if err != nil {
+		return "", fmt.Errorf("read the cluster's token: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// OpenLog opens the keeper's copy of the driver's output at a byte offset. Without a copy it is empty.
+func (d RunDir) OpenLog(offset int64) (io.ReadCloser, error) {
+	file, err := os.Open(d.path(DriverLog))
+	if errors.Is(err, fs.ErrNotExist) {
+		return io.NopCloser(strings.NewReader("")), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the driver's log: %w", err)
+	}
+	if _, err := file.Seek(offset, io.SeekStart); err != nil {
+		return nil, errors.Join(fmt.Errorf("read the driver's log from byte %d: %w", offset, err), file.Close())
+	}
+	return file, nil
+}
+
+// KeeperLogTail returns the last lines of the keeper's own log, for messages about a keeper that failed.
+func (d RunDir) KeeperLogTail(lines int) string {
+	text, err := os.ReadFile(d.path(KeeperLog))
+	if err != nil {
+		return ""
+	}
+	all := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+func (d RunDir) path(name string) string { return filepath.Join(string(d), name) }
+
+func (d RunDir) writeJSON(name string, document any) error {
+	text, err := json.Marshal(document)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", name, err)
+	}
+	return d.write(name, text)
+}
+
+// write makes a file appear whole or not at all, mode 0600.
+func (d RunDir) write(name string, content []byte) error {
+	file, err := os.CreateTemp(string(d), "."+name+"-")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	_, err = file.Write(content)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), d.path(name))
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, errors.Join(err, os.Remove(file.Name())))
+	}
+	return nil
+}
+
+func (d RunDir) readJSON(name string, document any) error {
+	text, err := os.ReadFile(d.path(name))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	if err := json.Unmarshal(text, document); err != nil {
+		return fmt.Errorf("read %s: %w", d.path(name), err)
+	}
+	return nil
+}
