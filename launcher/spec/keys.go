@@ -154,13 +154,17 @@ func unknownKey(e entry, path string, t reflect.Type) *Error {
 
 // elsewhere finds the path of a key of this name in another section.
 func elsewhere(key string) string {
+	best := ""
 	for _, k := range Keys() {
-		if strings.HasSuffix(k.Path, "."+key) {
-			return k.Path
+		if strings.HasSuffix(k.Path, "."+key) && (best == "" || strings.Count(k.Path, ".") < strings.Count(best, ".")) {
+			best = k.Path
 		}
+	}
+	if best != "" && !strings.HasPrefix(best, "head.") {
+		return best
 	}
 	if _, ok := findField(reflect.TypeFor[WorkerGroup](), key); ok {
 		return "workers[]." + key
 	}
-	return ""
+	return best
 }

@@ -67,35 +67,14 @@ func (d *Document) Keys() []string {
 	return keys
 }
 
-// Text is the value of a top-level key with a single value, or "".
-func (d *Document) Text(key string) string {
-	if n := d.root.get(key); n != nil && n.kind == scalarKind && !n.isNull() {
-		return n.text
-	}
-	return ""
-}
-
-// Plain is the document as encoding/json has it.
-func (d *Document) Plain() (map[string]any, error) {
-	p, err := d.root.plain()
-	if err != nil {
-		return nil, err
-	}
-	return p.(map[string]any), nil
-}
-
 // SetProfile marks everything in the document as part of a profile.
-func (d *Document) SetProfile(name string) { setProfile(d.root, name) }
+func (d *Document) SetProfile(name string) {
+	d.root.eachOrigin(func(o *Origin) { o.Profile = name })
+}
 
-func setProfile(n *node, name string) {
-	n.origin.Profile = name
-	for _, it := range n.items {
-		setProfile(it, name)
-	}
-	for i := range n.entries {
-		n.entries[i].origin.Profile = name
-		setProfile(n.entries[i].value, name)
-	}
+// SetDir sets the folder that relative paths in the document are relative to.
+func (d *Document) SetDir(dir string) {
+	d.root.eachOrigin(func(o *Origin) { o.Dir = dir })
 }
 
 // GroupNames are the names of the worker groups, in their order.
@@ -120,23 +99,30 @@ func (d *Document) AddGroup(name string, o Origin) {
 	d.root.put("workers", o, grown)
 }
 
-// Origins maps the path of each single value to where it came from. Paths go through lists by the items' names, else by index.
+// Origins maps the path of each value, also of maps and lists, to where it came from. Paths go through lists by the items' names, else
+// by index.
 func (d *Document) Origins() map[string]Origin {
 	out := map[string]Origin{}
-	leaves(d.root, "", func(path string, n *node) { out[path] = n.origin })
+	visitAll(d.root, "", func(path string, n *node) { out[path] = n.origin })
+	delete(out, "")
 	return out
 }
 
-func leaves(n *node, path string, visit func(string, *node)) {
-	if n.kind == scalarKind || len(n.items)+len(n.entries) == 0 {
-		visit(path, n)
-		return
-	}
+func visitAll(n *node, path string, visit func(string, *node)) {
+	visit(path, n)
 	for i, it := range n.items {
-		p := itemPath(path, i, it)
-		leaves(it, p, visit)
+		visitAll(it, itemPath(path, i, it), visit)
 	}
 	for _, e := range n.entries {
-		leaves(e.value, join(path, e.key), visit)
+		visitAll(e.value, join(path, e.key), visit)
 	}
+}
+
+// leaves visits the values that hold no others, in their order.
+func leaves(n *node, path string, visit func(string, *node)) {
+	visitAll(n, path, func(p string, n *node) {
+		if len(n.items)+len(n.entries) == 0 {
+			visit(p, n)
+		}
+	})
 }

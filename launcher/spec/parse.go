@@ -47,7 +47,7 @@ func Parse(r io.Reader, filename string) (*Document, error) {
 	if err != nil {
 		return nil, yamlError(filename, err)
 	}
-	c := converter{base: Origin{Source: filename, Dir: filepath.Dir(filename)}}
+	c := converter{base: Origin{Source: filename, Dir: dirOf(filename)}}
 	if root == nil {
 		return &Document{root: &node{kind: objectKind, origin: c.base}}, nil
 	}
@@ -189,4 +189,16 @@ func (c *converter) object(y *yaml.Node, o Origin, depth int) (*node, *Error) {
 		n.entries = append(n.entries, entry{k.Value, ko, value})
 	}
 	return n, nil
+}
+
+// dirOf is the absolute folder of a file; "" for what is not from a file.
+func dirOf(filename string) string {
+	if filename == "" {
+		return ""
+	}
+	dir, err := filepath.Abs(filepath.Dir(filename))
+	if err != nil {
+		return ""
+	}
+	return dir
 }

@@ -14,7 +14,6 @@ const SchemaID = "https://rayctl.github.io/schema/rayctl-v1.json"
 // Schema is the cluster file's JSON Schema (draft 2020-12), indented, for editors (`# yaml-language-server: $schema=...`) and checks.
 func Schema() ([]byte, error) {
 	r := &jsonschema.Reflector{
-		BaseSchemaID:               "",
 		Anonymous:                  true,
 		ExpandedStruct:             true,
 		RequiredFromJSONSchemaTags: true,
@@ -68,9 +67,10 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "object"}
 	case reflect.TypeFor[VolumeSource](), reflect.TypeFor[Toleration](), reflect.TypeFor[LocalObjectReference]():
 		return &jsonschema.Schema{Type: "object", Description: "As in the Kubernetes API, core/v1 " + t.Name() + "."}
-	case reflect.TypeFor[string]():
-		// Numbers and booleans are taken as they are written: version: 3.10, OMP_NUM_THREADS: 8.
-		return nil
+	case reflect.TypeFor[map[string]string]():
+		// Numbers and booleans are taken as they are written: OMP_NUM_THREADS: 8.
+		values := &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}}}
+		return &jsonschema.Schema{Type: "object", AdditionalProperties: values}
 	default:
 		return nil
 	}

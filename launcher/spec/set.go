@@ -90,20 +90,8 @@ func valueOf(text string, t reflect.Type, path string, o Origin) (*node, error) 
 		cerr.Path = path
 		return nil, cerr
 	}
-	clearLines(n)
+	n.eachOrigin(func(o *Origin) { o.Line = 0 }) // lines in a flag or variable say nothing
 	return n, nil
-}
-
-// clearLines removes the lines, which for text of a flag or a variable say nothing.
-func clearLines(n *node) {
-	n.origin.Line = 0
-	for _, it := range n.items {
-		clearLines(it)
-	}
-	for i := range n.entries {
-		n.entries[i].origin.Line = 0
-		clearLines(n.entries[i].value)
-	}
 }
 
 var (

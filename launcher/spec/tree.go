@@ -91,6 +91,18 @@ func (n *node) remove(key string) *node {
 	return nil
 }
 
+// eachOrigin changes the origins of the node, its keys and all below.
+func (n *node) eachOrigin(change func(*Origin)) {
+	change(&n.origin)
+	for _, it := range n.items {
+		it.eachOrigin(change)
+	}
+	for i := range n.entries {
+		change(&n.entries[i].origin)
+		n.entries[i].value.eachOrigin(change)
+	}
+}
+
 // named finds the list item whose name is name.
 func (n *node) named(name string) *node {
 	for _, it := range n.items {
@@ -191,6 +203,9 @@ func join(path, key string) string {
 func itemPath(path string, i int, it *node) string {
 	if name := it.itemName(); name != "" {
 		return join(path, name)
+	}
+	if path == "secrets" && it.kind == scalarKind {
+		return join(path, it.text) // a plain string is the secret's name
 	}
 	return fmt.Sprintf("%s[%d]", path, i)
 }

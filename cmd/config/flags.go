@@ -1,0 +1,268 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// scalarFlags are the flags that set one key with a single value.
+var scalarFlags = []struct{ flag, key, usage string }{
+	{"name", "name", "exact `NAME` of the cluster"},
+	{"image", "image", "container `IMAGE` of all nodes"},
+	{"ray-version", "ray.version", "Ray `VERSION` that the cluster must run"},
+	{"python", "ray.python", "Python or virtual environment `PATH` that has Ray on the nodes"},
+	{"working-dir", "job.workingDir", "`DIR` that is packed and becomes the driver's current directory, or a URI"},
+	{"output-dir", "job.outputDir", "`DIR` for results on the nodes, given to the driver as RAYCTL_OUTPUT_DIR"},
+	{"grace", "job.grace", "`TIME` between SIGTERM and SIGKILL for the driver"},
+	{"queue-timeout", "lifetime.queue", "give up if the nodes are not there after `TIME`"},
+	{"max", "lifetime.max", "end the cluster `TIME` after its nodes are there"},
+	{"idle", "lifetime.idle", "end the cluster when it was idle for `TIME`"},
+	{"keep", "lifetime.keep", "keep log and result for `TIME` after the end"},
+}
+
+// selectionFlags are the scalar flags of commands that only need to know where clusters are.
+var selectionFlags = []struct{ flag, key, usage string }{
+	{"launcher", "launcher", "substrate: local, slurm or kuberay (default: the file's section, else local)"},
+	{"namespace", "kuberay.namespace", "Kubernetes `NAMESPACE`"},
+	{"context", "kuberay.context", "`CONTEXT` of the kubeconfig"},
+	{"slurm-host", "slurm.host", "Slurm login `HOST`, reached by ssh"},
+}
+
+// flagOf finds the flag of a key, "" if it has none.
+func flagOf(key string) string {
+	for _, f := range slices.Concat(scalarFlags, selectionFlags) {
+		if f.key == key {
+			return f.flag
+		}
+	}
+	return ""
+}
+
+// AddSelection adds the flags of every command that works on clusters: which file and profile, which substrate. Flags that are there already stay.
+func AddSelection(fs *pflag.FlagSet) {
+	addString(fs, "file", "f", "cluster `FILE` (default: rayctl.yaml here or above)")
+	addString(fs, "profile", "", "`NAME` of a profile of the file or of your configuration")
+	for _, f := range selectionFlags {
+		addString(fs, f.flag, "", f.usage)
+	}
+	addArray(fs, "set", "set any key of the cluster file, as in `workers.trainer.replicas=2`")
+}
+
+// AddSpec adds the flags of commands that make clusters, those of AddSelection among them.
+func AddSpec(fs *pflag.FlagSet) {
+	AddSelection(fs)
+	for _, f := range scalarFlags {
+		addString(fs, f.flag, "", f.usage)
+	}
+	addArray(fs, "workers", "number of workers, of a group if there are several: `[GROUP=]N`")
+	addArray(fs, "cpus-per-worker", "CPUs of each worker: `[GROUP=]N`")
+	addArray(fs, "memory-per-worker", "memory of each worker, as in 16Gi: `[GROUP=]SIZE`")
+	addArray(fs, "gpus-per-worker", "GPUs of each worker: `[GROUP=][TYPE:]N`")
+	addArray(fs, "env", "variable of the job's environment, with the client's value if there is none: `NAME[=VALUE]`")
+	addArray(fs, "label", "label of the cluster: `KEY=VALUE`")
+}
+
+// ours marks the flags of AddSelection and AddSpec: another command's --max or --name may mean something else.
+const ours = "rayctl-configuration"
+
+func addString(fs *pflag.FlagSet, name, short, usage string) {
+	if fs.Lookup(name) == nil {
+		fs.StringP(name, short, "", usage)
+	}
+	mark(fs, name)
+}
+
+func addArray(fs *pflag.FlagSet, name, usage string) {
+	if fs.Lookup(name) == nil {
+		fs.StringArray(name, nil, usage)
+	}
+	mark(fs, name)
+}
+
+func mark(fs *pflag.FlagSet, name string) {
+	f := fs.Lookup(name)
+	if f.Annotations == nil {
+		f.Annotations = map[string][]string{}
+	}
+	f.Annotations[ours] = []string{}
+}
+
+// lookup finds a flag of ours; nil if the command has none of this name or gives it another meaning.
+func lookup(fs *pflag.FlagSet, name string) *pflag.Flag {
+	f := fs.Lookup(name)
+	if f == nil {
+		return nil
+	}
+	if _, ok := f.Annotations[ours]; !ok {
+		return nil
+	}
+	return f
+}
+
+// setFlags applies the flags that are more than one key's value, --set last.
+func (l *loader) setFlags() error {
+	steps := []struct {
+		flag  string
+		apply func(text string, o spec.Origin) error
+	}{
+		{"workers", l.setWorkers},
+		{"cpus-per-worker", l.perWorker("cpus")},
+		{"memory-per-worker", l.perWorker("memory")},
+		{"gpus-per-worker", l.setGPUs},
+		{"env", l.setEnv},
+		{"label", l.setLabel},
+		{"set", l.setAny},
+	}
+	for _, s := range steps {
+		f := lookup(l.opts.Flags, s.flag)
+		if f == nil || !f.Changed {
+			continue
+		}
+		values, err := l.opts.Flags.GetStringArray(s.flag)
+		if err != nil {
+			return fmt.Errorf("read --%s: %w", s.flag, err)
+		}
+		for _, text := range values {
+			if err := s.apply(text, spec.Origin{Source: "--" + s.flag, Dir: l.dir}); err != nil {
+				return err
+			}
+		}
+	}
+	if l.opts.Entrypoint != "" {
+		return l.doc.Set("job.entrypoint", l.opts.Entrypoint, spec.Origin{Source: "the command line"})
+	}
+	return nil
+}
+
+func flagError(o spec.Origin, hint, format string, args ...any) error {
+	return &spec.Error{File: o.Source, Msg: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// defaultGroup is the group that --workers N makes where the file has none.
+const defaultGroup = "worker"
+
+func (l *loader) setWorkers(text string, o spec.Origin) error {
+	group, n, named := cutGroup(text)
+	groups := l.doc.GroupNames()
+	switch {
+	case !named && len(groups) == 1:
+		group = groups[0]
+	case !named && len(groups) > 1:
+		return flagError(o, "say which, as in --workers "+groups[0]+"=2", "the file has %d worker groups: %s", len(groups), strings.Join(groups, ", "))
+	case !named && n == "0":
+		return nil // no group, no workers
+	case !named:
+		group = defaultGroup
+	}
+	if !slices.Contains(groups, group) {
+		// A file's groups are known; without any, the flag makes its own.
+		if len(groups) > 0 && l.groupsFromFiles() {
+			return l.unknownGroup(group, groups, o)
+		}
+		if err := spec.CheckName(group); err != nil {
+			return flagError(o, "use lower-case letters, digits and -", "%q cannot be the name of a worker group", group)
+		}
+		l.doc.AddGroup(group, o)
+	}
+	return l.doc.Set("workers."+group+".replicas", n, o)
+}
+
+func (l *loader) groupsFromFiles() bool {
+	for path, o := range l.doc.Origins() {
+		if strings.HasPrefix(path, "workers.") && strings.HasSuffix(path, ".name") && o.Source != "--workers" {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *loader) unknownGroup(group string, groups []string, o spec.Origin) error {
+	hint := "the groups are " + strings.Join(groups, ", ")
+	if near := spec.Nearest(group, groups); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return flagError(o, hint, "there is no worker group %q", group)
+}
+
+// cutGroup splits GROUP=VALUE.
+func cutGroup(text string) (group, value string, named bool) {
+	if group, value, named = strings.Cut(text, "="); !named {
+		return "", text, false
+	}
+	return group, value, true
+}
+
+// perWorker sets a key of one group, or of all.
+func (l *loader) perWorker(key string) func(string, spec.Origin) error {
+	return func(text string, o spec.Origin) error {
+		group, value, named := cutGroup(text)
+		return l.eachGroup(group, named, o, func(g string) error { return l.doc.Set("workers."+g+"."+key, value, o) })
+	}
+}
+
+func (l *loader) setGPUs(text string, o spec.Origin) error {
+	group, value, named := cutGroup(text)
+	kind, count, typed := strings.Cut(value, ":")
+	if !typed {
+		kind, count = "", value
+	}
+	return l.eachGroup(group, named, o, func(g string) error {
+		if err := l.doc.Set("workers."+g+".gpus", count, o); err != nil || kind == "" {
+			return err
+		}
+		return l.doc.Set("workers."+g+".gpuType", kind, o)
+	})
+}
+
+func (l *loader) eachGroup(group string, named bool, o spec.Origin, do func(string) error) error {
+	groups := l.doc.GroupNames()
+	switch {
+	case len(groups) == 0:
+		return flagError(o, "give --workers too, as in --workers 2", "there are no workers")
+	case named && !slices.Contains(groups, group):
+		return l.unknownGroup(group, groups, o)
+	case named:
+		return do(group)
+	}
+	for _, g := range groups {
+		if err := do(g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *loader) setEnv(text string, o spec.Origin) error {
+	name, value, given := strings.Cut(text, "=")
+	if !given {
+		if value, given = os.LookupEnv(name); !given {
+			return flagError(o, "write "+name+"=VALUE, or export it", "the variable %q is not in your environment", name)
+		}
+	}
+	if name == "" {
+		return flagError(o, "write NAME=VALUE", "%q has no name", text)
+	}
+	return l.doc.Set("job.env."+name, value, o)
+}
+
+func (l *loader) setLabel(text string, o spec.Origin) error {
+	key, value, ok := strings.Cut(text, "=")
+	if !ok || key == "" {
+		return flagError(o, "write KEY=VALUE", "%q is not a label", text)
+	}
+	return l.doc.Set("labels."+key, value, o)
+}
+
+func (l *loader) setAny(text string, o spec.Origin) error {
+	path, value, ok := strings.Cut(text, "=")
+	if !ok || path == "" {
+		return flagError(o, "write it like --set workers.trainer.replicas=2", "%q sets nothing", text)
+	}
+	return l.doc.Set(path, value, o)
+}

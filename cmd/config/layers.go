@@ -1,0 +1,189 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+const (
+	fileName       = "rayctl.yaml"
+	stdinName      = "-"
+	defaultProfile = "default"
+)
+
+// readFile finds and parses the cluster file, or recognises a manifest.
+func (l *loader) readFile() error {
+	name, data, err := l.fileData()
+	if err != nil || name == "" {
+		return err
+	}
+	l.out.File = name
+	if l.out.Manifest, err = detectManifest(name, data); err != nil || l.out.Manifest != nil {
+		return err
+	}
+	doc, err := l.parse(name, data)
+	if err != nil {
+		return err
+	}
+	l.file = doc
+	return nil
+}
+
+// parse names the file as the user knows it, but resolves its paths against its real folder.
+func (l *loader) parse(name string, data []byte) (*spec.Document, error) {
+	doc, err := spec.Parse(bytes.NewReader(data), name)
+	if err != nil {
+		return nil, err
+	}
+	dir := l.dir
+	if name != stdinName {
+		dir = filepath.Dir(l.abs(name))
+	}
+	doc.SetDir(dir)
+	return doc, nil
+}
+
+// fileData reads the file of -f or RAYCTL_FILE, else the nearest rayctl.yaml.
+func (l *loader) fileData() (string, []byte, error) {
+	name := l.v.GetString(keyFile)
+	switch {
+	case name == stdinName:
+		data, err := io.ReadAll(l.opts.Stdin)
+		if err != nil {
+			return "", nil, fmt.Errorf("read the cluster file from standard input: %w", err)
+		}
+		return stdinName, data, nil
+	case name == "":
+		found, ok := search(l.dir)
+		if !ok {
+			return "", nil, nil
+		}
+		name = l.short(found)
+	}
+	data, err := os.ReadFile(l.abs(name))
+	if err != nil {
+		return "", nil, &spec.Error{File: name, Msg: "the cluster file cannot be read: " + cause(err), Hint: "give another one with -f, or make one with `rayctl init`"}
+	}
+	return name, data, nil
+}
+
+// search looks for rayctl.yaml in dir and above, up to the root of the git work tree. Outside a work tree only dir counts: what lies
+// above it, such as /tmp, may be somebody else's.
+func search(dir string) (string, bool) {
+	root, inGit := gitRoot(dir)
+	for {
+		p := filepath.Join(dir, fileName)
+		if st, err := os.Stat(p); err == nil && !st.IsDir() {
+			return p, true
+		}
+		parent := filepath.Dir(dir)
+		if !inGit || dir == root || parent == dir {
+			return "", false
+		}
+		dir = parent
+	}
+}
+
+func gitRoot(dir string) (string, bool) {
+	for {
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+			return dir, true
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", false
+		}
+		dir = parent
+	}
+}
+
+// mergeFiles puts the default profile, the file and the chosen profile on top of each other.
+func (l *loader) mergeFiles() error {
+	profiles, err := l.profiles()
+	if err != nil {
+		return err
+	}
+	if p := profiles.get(defaultProfile); p != nil {
+		l.doc.Merge(p)
+		l.out.Profile = defaultProfile
+	}
+	l.doc.Merge(l.file)
+	chosen := l.v.GetString(keyProfile)
+	if chosen == "" {
+		return nil
+	}
+	p := profiles.get(chosen)
+	if p == nil {
+		return profiles.unknown(chosen, l.origin(keyProfile).Source)
+	}
+	l.doc.Merge(p)
+	l.out.Profile = chosen
+	return nil
+}
+
+// profiles collects those of the user's configuration and of the cluster file; the file's replace the user's of the same name.
+func (l *loader) profiles() (profileSet, error) {
+	set := profileSet{}
+	user, err := l.userConfig()
+	if err != nil {
+		return set, err
+	}
+	for _, d := range []*spec.Document{user, l.file} {
+		if err := set.addFrom(d); err != nil {
+			return set, err
+		}
+	}
+	if keys := user.Keys(); len(keys) > 0 {
+		return set, &spec.Error{File: l.userPath(), Msg: fmt.Sprintf("unknown key %q", keys[0]),
+			Hint: "your configuration holds only profiles:; put it into profiles." + defaultProfile}
+	}
+	return set, nil
+}
+
+// userConfig reads the user's own configuration. It may be missing unless RAYCTL_CONFIG or --config names it.
+func (l *loader) userConfig() (*spec.Document, error) {
+	path := l.userPath()
+	if path == "" {
+		return spec.NewDocument(), nil
+	}
+	data, err := os.ReadFile(l.abs(path))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && l.v.GetString(keyConfig) == "":
+		return spec.NewDocument(), nil
+	case err != nil:
+		return nil, &spec.Error{File: path, Msg: "your configuration cannot be read: " + cause(err)}
+	}
+	return l.parse(path, data)
+}
+
+// userPath is RAYCTL_CONFIG, else rayctl/config.yaml below XDG_CONFIG_HOME or ~/.config, on macOS too.
+func (l *loader) userPath() string {
+	if p := l.v.GetString(keyConfig); p != "" {
+		return p
+	}
+	base := os.Getenv("XDG_CONFIG_HOME")
+	if !filepath.IsAbs(base) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		base = filepath.Join(home, ".config")
+	}
+	return filepath.Join(base, "rayctl", "config.yaml")
+}
+
+// cause is the system's reason without the path, which stands before it.
+func cause(err error) string {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}

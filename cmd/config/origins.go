@@ -1,0 +1,77 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Origins map a key to where it was given. Keys that are not here have their default.
+type Origins map[string]spec.Origin
+
+const originDefault = "default"
+
+// Value is one value of the configuration in force, for `render --origin`.
+type Value struct {
+	Path   string `json:"path"`
+	Value  string `json:"value"`
+	Origin string `json:"origin"`
+}
+
+// Values lists all values in force, in the order of the reference, with where each came from: FILE:LINE, FILE:LINE (profile NAME),
+// --FLAG, RAYCTL_VARIABLE or default.
+func (l *Loaded) Values() ([]Value, error) {
+	ls, err := spec.Leaves(l.Spec)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Value, len(ls))
+	for i, leaf := range ls {
+		out[i] = Value{leaf.Path, leaf.Value, l.Origins.of(leaf.Path)}
+	}
+	return out, nil
+}
+
+func (all Origins) of(path string) string {
+	if o, ok := all[path]; ok {
+		return o.String()
+	}
+	// A secret given as a plain string is its name.
+	if o, ok := all[strings.TrimSuffix(path, ".name")]; ok && strings.HasPrefix(path, "secrets.") {
+		return o.String()
+	}
+	return originDefault
+}
+
+// Locate adds to errors that Validate found in a path where that path, or what it is part of, was given.
+func (all Origins) Locate(err error) error {
+	for _, e := range spec.AsErrors(err) {
+		if e.File != "" {
+			continue
+		}
+		if o, ok := all.nearest(e.Path); ok {
+			e.File, e.Line = o.Source, o.Line
+		}
+	}
+	return err
+}
+
+func (all Origins) nearest(path string) (spec.Origin, bool) {
+	for path != "" {
+		if o, ok := all[path]; ok {
+			return o, true
+		}
+		i := max(strings.LastIndexByte(path, '.'), strings.LastIndexByte(path, '['))
+		if i < 0 {
+			return spec.Origin{}, false
+		}
+		path = path[:i]
+	}
+	return spec.Origin{}, false
+}
+
+// Given says whether any of the paths was given by somebody.
+func (all Origins) Given(paths ...string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool { _, ok := all[p]; return ok })
+}

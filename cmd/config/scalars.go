@@ -1,0 +1,110 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Keys of viper that are no keys of the cluster file.
+const (
+	keyFile    = "file"
+	keyProfile = "profile"
+	keyConfig  = "config"
+)
+
+// newViper binds every key with a single value to its variable and, if it has one, its flag.
+func newViper(flags *pflag.FlagSet) (*viper.Viper, error) {
+	v := viper.New()
+	bind := func(key, env, flag string) error {
+		if err := v.BindEnv(key, env); err != nil {
+			return fmt.Errorf("bind %s: %w", env, err)
+		}
+		if f := lookup(flags, flag); f != nil {
+			if err := v.BindPFlag(key, f); err != nil {
+				return fmt.Errorf("bind --%s: %w", flag, err)
+			}
+		}
+		return nil
+	}
+	for _, k := range spec.Keys() {
+		if err := bind(k.Path, k.Env, flagOf(k.Path)); err != nil {
+			return nil, err
+		}
+	}
+	for _, k := range []struct{ key, env string }{{keyFile, spec.EnvFile}, {keyProfile, spec.EnvProfile}, {keyConfig, spec.EnvConfig}} {
+		if err := bind(k.key, k.env, k.key); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// origin says whether viper has a key from its flag or its variable.
+func (l *loader) origin(key string) spec.Origin {
+	flag := flagOf(key)
+	if flag == "" {
+		flag = key
+	}
+	if f := lookup(l.opts.Flags, flag); f != nil && f.Changed {
+		return spec.Origin{Source: "--" + flag, Dir: l.dir}
+	}
+	return spec.Origin{Source: spec.EnvPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_")), Dir: l.dir}
+}
+
+// setScalars puts what flags and variables say about single keys on top of the files.
+func (l *loader) setScalars() error {
+	for _, k := range spec.Keys() {
+		if !l.v.IsSet(k.Path) {
+			continue
+		}
+		if err := l.doc.Set(k.Path, l.v.GetString(k.Path), l.origin(k.Path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// testEnv begins variables of rayctl's own tests.
+const testEnv = spec.EnvPrefix + "TEST_"
+
+// checkEnv finds RAYCTL_* variables that nobody reads: an error if one looks like a key that was mistyped, else a warning.
+func (l *loader) checkEnv() error {
+	known := slices.Concat(spec.ReservedEnv(), spec.ClientEnv())
+	for _, k := range spec.Keys() {
+		known = append(known, k.Env)
+	}
+	var unknown []string
+	for _, kv := range os.Environ() {
+		name, _, _ := strings.Cut(kv, "=")
+		if strings.HasPrefix(name, spec.EnvPrefix) && !strings.HasPrefix(name, testEnv) && !slices.Contains(known, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	for _, name := range unknown {
+		if near := nearestEnv(name, known); near != "" {
+			return &spec.Error{File: name, Msg: "this variable is unknown", Hint: "did you mean " + near + "?"}
+		}
+		l.out.Warnings = append(l.out.Warnings, fmt.Sprintf("the variable %s is unknown and ignored: docs/cluster-file.md lists those that count", name))
+	}
+	return nil
+}
+
+// nearestEnv compares what follows RAYCTL_, of which every name would otherwise share a large part.
+func nearestEnv(name string, known []string) string {
+	rest := make([]string, len(known))
+	for i, k := range known {
+		rest[i] = strings.TrimPrefix(k, spec.EnvPrefix)
+	}
+	if near := spec.Nearest(strings.TrimPrefix(name, spec.EnvPrefix), rest); near != "" {
+		return spec.EnvPrefix + near
+	}
+	return ""
+}

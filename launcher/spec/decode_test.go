@@ -1,0 +1,194 @@
+package spec
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// design is the cluster file of the design page, which shows every part.
+const design = `apiVersion: rayctl/v1
+name: grpo
+labels: {team: rl}
+launcher: slurm
+image: rayproject/ray:2.60.0
+ray: {version: 2.60.0, python: /path/to/venv-or-python}
+env: {HF_HOME: /models/hf, OMP_NUM_THREADS: 8}
+setup: "ulimit -Sn 65535"
+secrets: [WANDB_API_KEY, {name: HF_TOKEN, file: ~/.cache/huggingface/token}, {name: X, secretKeyRef: {name: s, key: k}}]
+mounts:
+  - {mountPath: /models, source: {slurm: /lustre/models, kuberay: {persistentVolumeClaim: {claimName: models}}, local: ./models}}
+head: {on: trainer}
+workers:
+  - {name: trainer, replicas: 4, cpus: 96, memory: 1500Gi, gpus: 8, gpuType: h100, shm: 200Gi}
+  - {name: rollout, replicas: 8, cpus: 48, gpus: 4, resources: {rollout: 1}, kuberay: {limits: {rdma/ib: 8}}}
+  - {name: reward, replicas: 4, cpus: 8, memory: 32Gi, slurm: {partition: cpu}}
+gang: true
+lifetime: {queue: 12h, max: 4h, total: 5d, idle: 30m, keep: 7d}
+job:
+  entrypoint: python grpo.py --out "$RAYCTL_OUTPUT_DIR"
+  workingDir: .
+  outputDir: /runs/{name}
+  env: {}
+  grace: 5m
+  restarts: {driver: 0, nodeFailure: 3, preempted: unlimited, timeLimit: 0}
+slurm:   {dir: /lustre/me/rayctl, host: login1, partition: gpu, account: rl, qos: high, exclusive: true, containerRuntime: pyxis, extraArgs: [--segment=2]}
+kuberay: {context: prod, namespace: rl, scheduler: volcano, queue: rl, priorityClassName: high, imagePullSecrets: [{name: r}], patch: {}}
+gpuTypes: {h100: {gres: h100, nodeSelector: {gpu: h100}}}
+`
+
+func mustDecode(t *testing.T, text string) *ClusterSpec {
+	t.Helper()
+	s, err := Decode(strings.NewReader(text), "rayctl.yaml")
+	if err != nil {
+		t.Fatalf("decode: %v", err)
+	}
+	return s
+}
+
+func TestDecodeDesign(t *testing.T) {
+	s := mustDecode(t, design)
+	home, _ := os.UserHomeDir()
+	wd, _ := os.Getwd()
+	checks := []struct {
+		what      string
+		got, want any
+	}{
+		{"name", s.Name, "grpo"},
+		{"version as written", s.Ray.Version, "2.60.0"},
+		{"number as environment", s.Env["OMP_NUM_THREADS"], "8"},
+		{"secret by name", s.Secrets[0], Secret{Name: "WANDB_API_KEY"}},
+		{"home of the client", s.Secrets[1].File, filepath.Join(home, ".cache/huggingface/token")},
+		{"secret reference", *s.Secrets[2].SecretKeyRef, SecretKeyRef{"s", "k"}},
+		{"relative mount", s.Mounts[0].Source.Local, filepath.Join(wd, "models")},
+		{"claim", s.Mounts[0].Source.KubeRay.PersistentVolumeClaim.ClaimName, "models"},
+		{"memory", s.Workers[0].Memory.Value(), int64(1500 << 30)},
+		{"cpus", float64(s.Workers[0].CPUs), 96.0},
+		{"group's partition", s.Workers[2].Slurm.Partition, "cpu"},
+		{"inlined partition", s.Slurm.Partition, "gpu"},
+		{"total", time.Duration(s.Lifetime.Total), 120 * time.Hour},
+		{"grace", time.Duration(*s.Job.Grace), 5 * time.Minute},
+		{"preempted", *s.Job.Restarts.Preempted, Unlimited},
+		{"working directory", s.Job.WorkingDir, wd},
+		{"gang", *s.Gang, true},
+		{"exclusive", *s.Slurm.Exclusive, true},
+		{"limits", s.Workers[1].KubeRay.Limits["rdma/ib"], mustQuantity("8")},
+	}
+	for _, c := range checks {
+		if d := cmp.Diff(c.want, c.got); d != "" {
+			t.Errorf("%s: %s", c.what, d)
+		}
+	}
+	if err := Validate(s); err != nil && !strings.Contains(err.Error(), "secretKeyRef") {
+		t.Errorf("validate: %v", err)
+	}
+}
+
+func TestDecodeErrors(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"unknown key", "name: a\n\n\n\n\n\nworker: []\n", `f.yaml:7: unknown key "worker": did you mean "workers"?`},
+		{"nested", "workers:\n- name: t\n  gpu: 1\n", `f.yaml:3: workers.t: unknown key "gpu": did you mean "gpus"?`},
+		{"case", "job:\n  workingdir: .\n", `f.yaml:2: job: unknown key "workingdir": did you mean "workingDir"?`},
+		{"elsewhere", "partition: gpu\n", `f.yaml:1: unknown key "partition": did you mean slurm.partition?`},
+		{"group key", "replicas: 2\n", `f.yaml:1: unknown key "replicas": did you mean workers[].replicas?`},
+		{"Kubernetes type", "mounts:\n- mountPath: /m\n  source:\n    kuberay:\n      hostPath: {pth: /x}\n", `f.yaml:5: mounts[0].source.kuberay.hostPath: unknown key "pth": did you mean "path"?`},
+		{"no map", "- a\n", "f.yaml:1: a cluster file is a map of keys, this is a list"},
+		{"list wanted", "workers: 3\n", "f.yaml:1: workers: must be a list, not 3, a number"},
+		{"map wanted", "ray: 2.60.0\n", `f.yaml:1: ray: must be a map, not "2.60.0": its keys are version, python`},
+		{"number wanted", "workers:\n- {name: t, replicas: two}\n", `f.yaml:2: workers.t.replicas: must be a whole number, not "two"`},
+		{"text is no number", "workers:\n- {name: t, replicas: \"2\"}\n", `f.yaml:2: workers.t.replicas: must be a whole number, not "2"`},
+		{"fraction", "workers:\n- {name: t, gpus: 0.5}\n", "f.yaml:2: workers.t.gpus: must be a whole number, not 0.5, a number"},
+		{"bool wanted", "gang: maybe\n", `f.yaml:1: gang: must be true or false, not "maybe"`},
+		{"text wanted", "name: [a]\n", "f.yaml:1: name: must be text, not a list"},
+		{"empty", "name:\n", "f.yaml:1: name: is empty: give it a value"},
+		{"empty item", "slurm:\n  modules: [a, ]\n  extraArgs: [~]\n", "f.yaml:3: slurm.extraArgs[0]: is empty"},
+		{"unit", "workers:\n- {name: t, memory: 16GB}\n", `f.yaml:2: workers.t.memory: "16GB" is not a quantity: write a Kubernetes quantity like 16Gi`},
+		{"negative quantity", "workers:\n- {name: t, memory: -1Gi}\n", `workers.t.memory: "-1Gi" is not a quantity`},
+		{"cpus", "workers:\n- {name: t, cpus: many}\n", `f.yaml:2: workers.t.cpus: "many" is not a number of CPUs`},
+		{"duration without unit", "lifetime: {max: 90}\n", `f.yaml:1: lifetime.max: "90" is not a duration; write it like 90s`},
+		{"count", "job: {restarts: {driver: -1}}\n", `f.yaml:1: job.restarts.driver: "-1" is not a count`},
+		{"missing key", "workers:\n- replicas: 2\n", `f.yaml:2: workers[0]: the key "name" is missing`},
+		{"twice", "name: a\nname: b\n", `f.yaml:2: the key "name" is here twice, first in line 1`},
+		{"twice in a map", "env:\n  A: 1\n  A: 2\n", `f.yaml:3: the key "A" is here twice, first in line 2`},
+		{"two documents", "name: a\n---\nname: b\n", "f.yaml:2: a second YAML document begins here"},
+		{"syntax", "name: a\n  b: c\n", "f.yaml:2: is not valid YAML: mapping values are not allowed in this context"},
+		{"tab", "job:\n\tentrypoint: x\n", "f.yaml:2: is not valid YAML: found character that cannot start any token"},
+		{"merge key", "a: &a {name: x}\nray:\n  <<: *a\n", "f.yaml:3: merge keys (<<) are not supported"},
+		{"odd key", "? [a]\n: b\n", "f.yaml:1: a key must be a single value"},
+		{"odd tag", "name: !!binary aGk=\n", "f.yaml:1: the YAML tag !!binary is not supported"},
+		{"not text", "name: \xff\xfe\n", "f.yaml: is not a text file in UTF-8"},
+		{"infinite", "workers:\n- {name: t, resources: {x: .inf}}\n", "f.yaml:2: workers.t.resources.x: must be a number, not .inf"},
+		{"infinite in a patch", "kuberay: {patch: {a: .nan}}\n", "f.yaml:1: kuberay.patch: .nan is not a finite number"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Decode(strings.NewReader(c.text), "f.yaml")
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got  %v\nwant %s", err, c.want)
+			}
+			var e *Error
+			if !errors.As(err, &e) || e.File != "f.yaml" {
+				t.Errorf("not an *Error with its file: %#v", err)
+			}
+		})
+	}
+}
+
+func TestDecodeReportsEverything(t *testing.T) {
+	_, err := Decode(strings.NewReader("nam: a\nworkers: 3\ngang: maybe\n"), "f.yaml")
+	if got := len(AsErrors(err)); got != 3 {
+		t.Errorf("%d errors, want 3: %v", got, err)
+	}
+}
+
+func TestAliases(t *testing.T) {
+	s := mustDecode(t, "workers:\n- {name: a, resources: &r {x: 1}}\n- {name: b, resources: *r}\n")
+	if s.Workers[1].Resources["x"] != 1 {
+		t.Errorf("alias not resolved: %v", s.Workers[1])
+	}
+	s.Workers[1].Resources["x"] = 2
+	if s.Workers[0].Resources["x"] != 1 {
+		t.Error("aliases share memory")
+	}
+	bomb := "kuberay:\n  patch:\n    a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c < 'k'; c++ {
+		bomb += "    " + string(c) + ": &" + string(c) + " [" + strings.Repeat("*"+string(c-1)+",", 10) + "]\n"
+	}
+	if _, err := Decode(strings.NewReader(bomb), "f.yaml"); err == nil || !strings.Contains(err.Error(), "which no cluster file has") {
+		t.Errorf("alias bomb: %v", err)
+	}
+}
+
+func TestTextStaysAsWritten(t *testing.T) {
+	s := mustDecode(t, "ray: {version: 3.10}\nenv: {A: 007, B: yes, C: 1e3, D: 2026-01-02, E: '', F: \"a\\nb\", lower: x, UPPER: y, ümlaut: $(id)}\n")
+	want := map[string]string{"A": "007", "B": "yes", "C": "1e3", "D": "2026-01-02", "E": "", "F": "a\nb", "lower": "x", "UPPER": "y", "ümlaut": "$(id)"}
+	if d := cmp.Diff(want, s.Env); d != "" {
+		t.Error(d)
+	}
+	if s.Ray.Version != "3.10" {
+		t.Errorf("version %q", s.Ray.Version)
+	}
+}
+
+func TestEmptyFileAndSections(t *testing.T) {
+	for _, text := range []string{"", "---\n", "# nothing\n", "{}\n", "~\n"} {
+		if s := mustDecode(t, text); s.Slurm != nil || s.Name != "" {
+			t.Errorf("%q: %+v", text, s)
+		}
+	}
+	if s := mustDecode(t, "slurm:\n"); s.Slurm == nil {
+		t.Error("an empty section is a section")
+	}
+}
+
+func mustQuantity(s string) Quantity {
+	q := Quantity{}
+	if err := q.UnmarshalJSON([]byte(`"` + s + `"`)); err != nil {
+		panic(err)
+	}
+	return q
+}

@@ -1,0 +1,31 @@
+package spec
+
+import (
+	"regexp"
+	"strings"
+)
+
+// runSuffix is the room that a run's suffix takes: a dash and five characters.
+const runSuffix = 6
+
+var notLabel = regexp.MustCompile(`[^a-z0-9]+`)
+
+// NameFrom makes a cluster's name of any text, such as a folder's name: a DNS label with room for a run's suffix.
+func NameFrom(text string) string {
+	name := strings.Trim(notLabel.ReplaceAllString(strings.ToLower(text), "-"), "-")
+	if len(name) > MaxNameLength-runSuffix {
+		name = strings.TrimRight(name[:MaxNameLength-runSuffix], "-")
+	}
+	if name == "" {
+		return "ray"
+	}
+	return name
+}
+
+// RunName appends a run's suffix of at most five characters to a cluster's name, which is cut if the two are too long together.
+func RunName(name, suffix string) string {
+	if room := MaxNameLength - len(suffix) - 1; len(name) > room {
+		name = strings.TrimRight(name[:room], "-")
+	}
+	return name + "-" + suffix
+}
