@@ -30,11 +30,15 @@ type output struct {
 type attemptLog struct {
 	submission string
 	offset     int64 // raw bytes of the log consumed
-	strip      *dashboardclient.HeaderStripper
+	strip      *dashboardclient.DriverOutput
 }
 
 func newOutput(l Launcher, id ID, w io.Writer, log *slog.Logger) *output {
 	return &output{l: l, id: id, w: w, log: log, shown: map[int]*attemptLog{}}
+}
+
+func (o *output) newAttempt(j *JobStatus) *attemptLog {
+	return &attemptLog{submission: j.SubmissionID, strip: dashboardclient.NewDriverOutput(o.w, j.SubmissionID, j.Entrypoint)}
 }
 
 // see looks at a Status and follows the log of the attempt that runs.
@@ -46,7 +50,7 @@ func (o *output) see(ctx context.Context, s Status) {
 		return
 	}
 	o.stop()
-	a := &attemptLog{submission: s.Job.SubmissionID, strip: dashboardclient.NewHeaderStripper(o.w)}
+	a := o.newAttempt(s.Job)
 	o.shown[submissionAttempt(a.submission)], o.current = a, a
 	ctx, o.cancel = context.WithCancel(ctx)
 	o.done = make(chan struct{})
@@ -128,13 +132,13 @@ func (o *output) complete(ctx context.Context, r *Result) error {
 		}
 	}
 	a := o.shown[last]
+	if a == nil && r.Job == nil {
+		return nil
+	}
 	if a == nil {
-		a = &attemptLog{strip: dashboardclient.NewHeaderStripper(o.w)}
+		a = o.newAttempt(r.Job)
 	}
-	if err := o.rest(ctx, r, 0, a); err != nil {
-		return err
-	}
-	return a.strip.Flush()
+	return o.rest(ctx, r, 0, a)
 }
 
 func (o *output) rest(ctx context.Context, r *Result, attempt int, a *attemptLog) error {
@@ -145,5 +149,8 @@ func (o *output) rest(ctx context.Context, r *Result, attempt int, a *attemptLog
 	defer saved.Close()
 	n, err := io.Copy(a.strip, saved)
 	a.offset += n
-	return err
+	if err != nil {
+		return err
+	}
+	return a.strip.Flush()
 }

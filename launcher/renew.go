@@ -30,14 +30,12 @@ func (v *view) renewOnce(ctx context.Context) error {
 		return err
 	}
 	defer e.Close()
-	c, err := KeeperClient(e)
-	if err != nil {
-		return err
-	}
+	c := KeeperClient(e)
+	defer c.Close()
 	return c.Renew(ctx)
 }
 
 // KeeperClient talks to the keeper behind an Endpoint.
-func KeeperClient(e *Endpoint) (*keeper.Client, error) {
-	return keeper.New(keeper.Config{URL: e.URL, Token: e.Token, TokenHeader: e.TokenHeader, DialContext: e.DialContext})
+func KeeperClient(e *Endpoint) *keeper.Client {
+	return keeper.NewClient(keeper.Endpoint{URL: e.URL, Token: e.Token, TokenHeader: e.TokenHeader, DialContext: e.DialContext})
 }

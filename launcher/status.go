@@ -97,6 +97,7 @@ const (
 // JobStatus is the cluster's own job.
 type JobStatus struct {
 	SubmissionID string     `json:"submissionId"`
+	Entrypoint   string     `json:"entrypoint,omitempty"` // exactly as submitted
 	State        JobState   `json:"state"`
 	DriverNodeID string     `json:"driverNodeId,omitempty"`
 	LogFile      string     `json:"logFile,omitempty"`

@@ -241,6 +241,8 @@ type GroupState struct {
 	Name   string `json:"name"`
 	Ready  int    `json:"ready"`
 	Wanted int    `json:"wanted"`
+	// GPUs of one node.
+	GPUs float64 `json:"gpus"`
 }
 
 // Head says how to reach the cluster; fields are empty until known.
@@ -276,6 +278,7 @@ type Node struct {
 // JobState is Ray's view of the current attempt's driver.
 type JobState struct {
 	SubmissionID string     `json:"submissionId"`
+	Entrypoint   string     `json:"entrypoint"` // exactly as submitted
 	State        string     `json:"state"`
 	DriverNodeID string     `json:"driverNodeId"`
 	DriverPID    int        `json:"driverPid"`
