@@ -1,0 +1,80 @@
+package slurm
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseJSONOfRealVersions(t *testing.T) {
+	for _, version := range []string{"24.11.5", "26.05.5"} {
+		b, err := os.ReadFile("testdata/squeue-" + version + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		jobs, err := parseJSON(b)
+		if err != nil || len(jobs) != 1 {
+			t.Fatalf("%s: %v, %v", version, jobs, err)
+		}
+		j := jobs[0]
+		if j.ID != 4 || j.State != StateRunning || j.NodeList != "node[1-2]" || j.NodeCount != 2 || j.Comment != `a "b"` || j.Reason != "" || j.Start.IsZero() {
+			t.Errorf("%s: %+v", version, j)
+		}
+	}
+}
+
+func TestParseJSONForms(t *testing.T) {
+	for name, text := range map[string]string{
+		"22.05": `{"jobs":[{"job_id":7,"job_state":"FAILED","exit_code":768,"start_time":1700000000,"state_reason":"NonZeroExitCode"}]}`,
+		"23.02": `{"jobs":[{"job_id":7,"job_state":"FAILED","exit_code":{"set":true,"infinite":false,"number":768},"start_time":1700000000,"state_reason":"NonZeroExitCode"}]}`,
+		"24.11": `{"jobs":[{"job_id":7,"job_state":["FAILED"],"exit_code":{"status":["ERROR"],"return_code":{"set":true,"number":3}},"start_time":{"set":true,"number":1700000000},"state_reason":"NonZeroExitCode"}]}`,
+	} {
+		jobs, err := parseJSON([]byte(text))
+		want := []Job{{ID: 7, State: StateFailed, ExitCode: 3, Reason: "NonZeroExitCode", Start: time.Unix(1700000000, 0).UTC()}}
+		if err != nil || !cmp.Equal(jobs, want) {
+			t.Errorf("%s: %v\n%s", name, err, cmp.Diff(want, jobs))
+		}
+	}
+	if _, err := parseJSON([]byte(`{"jobs":[],"errors":[{"description":"Unable to query","error":"connect failure"}]}`)); err == nil || !strings.Contains(err.Error(), "connect failure") {
+		t.Errorf("an answer that is an error: %v", err)
+	}
+}
+
+func TestFlagsOfState(t *testing.T) {
+	var j Job
+	j.setState([]string{"CANCELLED", "COMPLETING"})
+	if j.State != StateCancelled || !j.Has("COMPLETING") || j.Ended() {
+		t.Errorf("%+v: a completing job still holds nodes", j)
+	}
+}
+
+func TestParseText(t *testing.T) {
+	line := strings.Join([]string{"12", "11+1", "PENDING", "Resources", "main", "", "2", "n/a", "1700000000", "N/A", "N/A", "me", "c-1", `rayctl "x" $(id)`}, unitSeparator) + "\n"
+	jobs, err := parseText(line)
+	want := []Job{{ID: 12, HetJobID: 11, HetOffset: 1, State: StatePending, Reason: "Resources", Partition: "main", NodeCount: 2, User: "me", Name: "c-1", Comment: `rayctl "x" $(id)`, Submit: time.Unix(1700000000, 0).UTC()}}
+	if err != nil || !cmp.Equal(jobs, want) {
+		t.Errorf("%v\n%s", err, cmp.Diff(want, jobs))
+	}
+	if _, err := parseText("only one field\n"); err == nil {
+		t.Error("a line of another form was taken")
+	}
+}
+
+func TestExplain(t *testing.T) {
+	for reason, want := range map[string]string{
+		"Resources":         "in use",
+		"QOSMaxGRESPerUser": "QOS",
+		"AssocGrpCPULimit":  "account",
+		"ReqNodeNotAvail, UnavailableNodes:node[1-2]": "node[1-2]",
+		"launch failed requeued held":                 "launch failed",
+		"SomethingNew":                                "SomethingNew",
+		"":                                            "not yet said",
+	} {
+		if got := explain(Job{Reason: reason}); !strings.Contains(got.Message, want) {
+			t.Errorf("%q: %+v", reason, got)
+		}
+	}
+}
