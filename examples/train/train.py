@@ -1,0 +1,49 @@
+"""Data-parallel training with Ray Train: workers share the data, average gradients, save checkpoints.
+
+Run it as a Ray job (rayctl.yaml here): one training process for each unit of the cluster's custom resource
+"trainer". Run again with the same output folder, it goes on where the last checkpoint left off.
+"""
+
+import argparse
+import os
+import sys
+
+import ray
+from ray.train import CheckpointConfig, FailureConfig, LoggingConfig, RunConfig, ScalingConfig
+from ray.train.v2.jax import JaxTrainer
+
+import worker
+
+
+def main():
+    options = parse_options()
+    os.environ.setdefault("RAY_TRAIN_ENABLE_PRINT_PATCH", "0")  # or what workers print is printed and logged, so seen twice
+    ray.init()
+
+    workers = int(ray.cluster_resources().get("trainer", 0))
+    if workers == 0:
+        sys.exit("no node of this cluster has the resource 'trainer': see workers in rayctl.yaml")
+    # Ray Train finds the checkpoints of an earlier run by storage path and name, and hands the last one to the workers.
+    run = RunConfig(
+        storage_path=os.path.abspath(options.out),
+        name="train",
+        checkpoint_config=CheckpointConfig(num_to_keep=2),
+        failure_config=FailureConfig(max_failures=3),
+        logging_config=LoggingConfig(log_level="WARNING"),
+    )
+    scaling = ScalingConfig(num_workers=workers, resources_per_worker={"CPU": 1, "trainer": 1})
+    loop = {"epochs": options.epochs, "seed": options.seed}
+    result = JaxTrainer(worker.train, train_loop_config=loop, scaling_config=scaling, run_config=run).fit()
+    print("trained on {workers} workers: epoch {epoch} loss {loss:.3f} accuracy {accuracy:.3f}".format(**result.metrics))
+
+
+def parse_options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", default=os.environ.get("RAYCTL_OUTPUT_DIR", "out"), help="folder for checkpoints, the same on all nodes")
+    parser.add_argument("--epochs", type=int, default=10, help="of all runs together")
+    parser.add_argument("--seed", type=int, default=0)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""What each of the training processes does. Ray Train runs train() once on every worker."""
+
+import os
+import socket
+import tempfile
+
+import numpy as np
+import ray
+from ray import train as ray_train
+from ray.train import Checkpoint
+from ray.train.collective import broadcast_from_rank_zero
+
+# One thread and the processor only, said before jax is imported: each worker asked Ray for one CPU.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("NPROC", "1")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+
+import jax
+
+import model
+
+BATCH = 256  # rows a step, over all workers
+ROWS = 8192
+FILE = "model.npz"
+
+
+def train(config):
+    """Trains up to config["epochs"] epochs, from the last checkpoint on if there is one."""
+    context = ray_train.get_context()
+    rank, workers = context.get_world_rank(), context.get_world_size()
+    join(rank, workers)
+
+    step = model.make_step(workers)
+    rows, labels = (part[rank::workers] for part in model.draw_data(np.random.default_rng(config["seed"]), ROWS))
+    begin, params = restore(ray_train.get_checkpoint()) or (0, model.init(config["seed"]))
+    if rank == 0:
+        print(f"{workers} workers, {len(rows)} rows each, " + (f"restored epoch {begin}" if begin else "a new model"), flush=True)
+
+    for epoch in range(begin + 1, config["epochs"] + 1):
+        order = np.random.default_rng((config["seed"], epoch, rank)).permutation(len(rows))
+        batches = np.array_split(order, ROWS // BATCH)
+        size = min(map(len, batches))  # one size for all, so that all workers step together
+        figures = []
+        for batch in batches:
+            params, figure = step(params, rows[batch[:size]], labels[batch[:size]])
+            figures.append(figure)
+        loss, accuracy = np.mean(figures, axis=0)
+        report(rank, params, {"epoch": epoch, "loss": float(loss), "accuracy": float(accuracy), "workers": workers})
+    jax.distributed.shutdown()
+
+
+def join(rank, workers):
+    """Makes the workers one JAX system: its all-reduce then goes over the network (gloo on processors).
+
+    JaxTrainer does this by itself only for GPUs and TPUs.
+    """
+    address = broadcast_from_rank_zero(free_address() if rank == 0 else None)
+    jax.distributed.initialize(address, num_processes=workers, process_id=rank)
+
+
+def free_address():
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return f"{ray.util.get_node_ip_address()}:{probe.getsockname()[1]}"
+
+
+def restore(checkpoint):
+    """The epoch and parameters of a checkpoint, or None."""
+    if checkpoint is None:
+        return None
+    with checkpoint.as_directory() as folder, np.load(os.path.join(folder, FILE)) as file:
+        params = dict(file)
+    return int(params.pop("epoch")), params
+
+
+def report(rank, params, figures):
+    """Tells Ray Train the figures; rank 0, whose parameters are the same as everyone's, adds the checkpoint."""
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = None
+        if rank == 0:
+            print("epoch {epoch} loss {loss:.3f} accuracy {accuracy:.3f}".format(**figures), flush=True)
+            np.savez(os.path.join(folder, FILE), epoch=figures["epoch"], **params)
+            checkpoint = Checkpoint.from_directory(folder)
+        ray_train.report(figures, checkpoint=checkpoint)
