@@ -17,7 +17,7 @@ def main():
     """Entry point: claim, start the nodes, serve, live."""
     run_dir = os.path.abspath(sys.argv[1])
     os.umask(0o077)
-    orders = load(run_dir)
+    orders = keeper_nodes.with_addresses(load(run_dir), os.environ)
     log = opened_log(run_dir)
     if not claim(run_dir, orders):
         log("another keeper has this directory")
@@ -35,14 +35,15 @@ def main():
     from keeper_life import Keeper
     token = read_token(run_dir)
     keeper = Keeper(orders, run_dir, token, nodes, bell, state, log)
-    host, port = keeper_api.serve(keeper, orders.get("listen") or "127.0.0.1:0", token)
-    url = "http://" + keeper_nodes.join(orders.get("advertise") or host if host in ("0.0.0.0", "::") else host, port)
+    host, port = keeper_api.serve(keeper, orders["listen"], token)
+    url = "http://" + keeper_nodes.join(orders["advertise"] if host in ("0.0.0.0", "::") else host, port)
     state.change(keeper={"url": url, "host": os.uname().nodename, "pid": os.getpid(), "startTime": process.start_time(os.getpid())})
     if orders.get("watchStdin"):
         keeper.watch_stdin()
     if failure:
         keeper.asked = End("start-failed", "the nodes could not be started: %s" % failure)
     keeper.run()
+    state.drain(0.5)
     return 0
 
 

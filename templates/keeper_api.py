@@ -68,6 +68,7 @@ class Handler(BaseHTTPRequestHandler):
         pass  # keeper.log has decisions, not requests
 
     def _answer(self, call):
+        self.keeper.state.answering(1)
         try:
             self._authorize()
             url = urllib.parse.urlsplit(self.path)
@@ -81,6 +82,8 @@ class Handler(BaseHTTPRequestHandler):
         except (OSError, ValueError) as error:
             self.close_connection = True
             self._send(500, json.dumps({"error": str(error)}).encode())
+        finally:
+            self.keeper.state.answering(-1)
 
     def _authorize(self):
         for name in ("Authorization", "X-Ray-Authorization"):

@@ -35,6 +35,10 @@ class AttemptLost(Exception):
     """This attempt of the cluster is over, another one may follow."""
 
 
+class Detached(Exception):
+    """This keeper leaves, the cluster stays: another keeper will take over."""
+
+
 def shell_code(raw):
     """Ray's driver_exit_code as (exit code in the shell's convention, signal or None).
 

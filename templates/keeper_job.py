@@ -131,22 +131,21 @@ def telling(message):
     return (errors or lines or [""])[-1][:500]
 
 
-def find_driver(submission_id, root=None):
-    """Pid of the driver's shell if it is a descendant of ours, else 0.
+def find_driver(submission_id, directories):
+    """Pid of the driver's shell if it runs below one of these nodes on this host, else 0.
 
     JobSupervisor starts it as the leader of a session and gives RAY_JOB_CONFIG_JSON_ENV_VAR to it alone, from where the
     driver's own children inherit it: it is the one whose parent lacks it."""
     if not process.LINUX:
         return 0
+    job = b"RAYCTL_SUBMISSION_ID=" + submission_id.encode()
+    nodes = {b"RAYCTL_NODE_DIR=" + os.fsencode(d) for d in directories}
+
+    def has_driver_environment(pid):
+        lines = process.environ_of(pid).split(b"\0")
+        return job in lines and not nodes.isdisjoint(lines) and \
+            any(line.startswith(b"RAY_JOB_CONFIG_JSON_ENV_VAR=") for line in lines)
+
     table = process.process_table()
-    mine = set(process.descendants(root or os.getpid(), table))
-    wanted = b"RAYCTL_SUBMISSION_ID=" + submission_id.encode()
-    for pid in mine:
-        if _is_driver(pid, wanted) and not _is_driver(table[pid][0], wanted):
-            return pid
-    return 0
-
-
-def _is_driver(pid, wanted):
-    lines = process.environ_of(pid).split(b"\0")
-    return wanted in lines and any(line.startswith(b"RAY_JOB_CONFIG_JSON_ENV_VAR=") for line in lines)
+    found = [pid for pid in table if has_driver_environment(pid)]
+    return next((pid for pid in found if table[pid][0] not in found), 0)

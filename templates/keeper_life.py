@@ -8,12 +8,12 @@ import keeper_exit
 import keeper_idle
 import keeper_job
 import keeper_ray
-from keeper_exit import AttemptLost, End
+from keeper_exit import AttemptLost, Detached, End
 from keeper_limits import Limits
 from keeper_log import DriverLog
 from keeper_mail import Mailbox
 from keeper_process import pidfd_open, reap
-from keeper_state import new_job, wall, write_atomically
+from keeper_state import RESERVE, new_job, wall
 
 POLL = 0.15  # seconds between questions while something is awaited
 LAZY = 1.0  # while nothing is expected, or the driver's process tells of its end by itself
@@ -40,6 +40,9 @@ class Keeper(Mailbox):
         """The whole life; returns when nothing is left."""
         try:
             self.live()
+        except Detached:
+            self.log("leaves the cluster to the next keeper")
+            return
         except End as end:
             self.end = end
         except Exception as error:  # a bug must not keep the nodes allocated
@@ -118,7 +121,7 @@ class Keeper(Mailbox):
         """Takes over Ray's view of the nodes; returns whether the gang is complete."""
         alive = [r for r in rows if r["state"] == "ALIVE"]
         nodes, ready = self.match(rows)
-        groups = [{"name": g["name"], "ready": min(ready.get(g["name"], 0), g["count"]), "wanted": g["count"]}
+        groups = [{"name": g["name"], "ready": min(ready.get(g["name"], 0), g["count"]), "wanted": g["count"], "gpus": g.get("gpus") or 0}
                   for g in self.orders["groups"]]
         head = next((r["node_id"] for r in alive if r.get("is_head_node")), self.state.doc["head"]["nodeId"])
         self.state.change(nodes=nodes, groups=groups, head=dict(self.state.doc["head"], nodeId=head))
@@ -161,7 +164,16 @@ class Keeper(Mailbox):
         """Until the client is done with its part."""
         while not self.state.doc["committed"]:
             self.look_for_commit()
+            if self.nodes.external and self.orders.get("job"):
+                self.adopt()
             self.pause(0 if self.state.doc["committed"] else POLL)
+
+    def adopt(self):
+        """A keeper that takes over from one that was evicted finds the job on the head: it was committed."""
+        submission_id = "%s-%d" % (self.orders["job"]["submissionPrefix"], self.state.doc["attempt"])
+        if keeper_job.dashboard_has(self.dashboard, submission_id):
+            self.log("job %s is there already" % submission_id)
+            self.take_commit({})
 
     def run_job(self):
         """Submits the driver and follows it; again if it may be restarted. Raises End."""
@@ -169,7 +181,7 @@ class Keeper(Mailbox):
             number = self.state.doc["attempt"]
             self.body = keeper_job.submission(self.orders, self.commit, number, self.reason)
             submission_id = self.body["submission_id"]
-            self.state.change(job=new_job(submission_id))
+            self.state.change(job=new_job(submission_id, entrypoint=self.body["entrypoint"]))
             self.driver_gone = False
             try:
                 if not keeper_job.dashboard_has(self.dashboard, submission_id):
@@ -215,7 +227,7 @@ class Keeper(Mailbox):
         fields = keeper_job.fields(info)
         running = fields["state"] == "RUNNING" and fields["driverNodeId"]
         if running and self.driver_fd is None and not self.driver_gone and not self.nodes.external:
-            pid = keeper_job.find_driver(self.body["submission_id"])
+            pid = keeper_job.find_driver(self.body["submission_id"], self.nodes.directories())
             if pid:
                 self.driver_fd = pidfd_open(pid)
                 fields["driverPid"] = pid
@@ -266,7 +278,7 @@ class Keeper(Mailbox):
         if not self.was_ready:
             self.fail_start(str(lost))
         limit = ((self.orders.get("job") or {}).get("restarts") or {}).get("nodeFailure", 0)
-        if self.nodes.external or (limit >= 0 and self.used["nodeFailure"] >= limit):
+        if limit >= 0 and self.used["nodeFailure"] >= limit:
             raise End("lost", str(lost))
         self.used["nodeFailure"] += 1
         self.state.phase("Lost", "NodeFailure", str(lost))
@@ -357,18 +369,13 @@ class Keeper(Mailbox):
             self.driver_fd = None
 
     def record(self, end):
-        """Writes result.json and removes what must not stay."""
+        """Writes result.json and removes what must not stay. The reserve makes room for it on a full disk."""
         for name in os.listdir(self.run_dir):
-            if name in ("token", "secrets.json") or name.startswith("package-"):
+            if name in ("token", "secrets.json", RESERVE) or name.startswith("package-"):
                 os.unlink(os.path.join(self.run_dir, name))
         if self.state.doc["job"] is not None:
             self.record_attempt(end.cause, end.message, self.state.doc["job"]["exitCode"])
-        self.state.change(exit=end.document(), log=self.driver_log.document())
-        self.state.phase("Gone", end.cause, end.message)
-        try:
-            write_atomically(os.path.join(self.run_dir, "result.json"), self.state.json())
-        except OSError as error:
-            self.log("cannot write result.json: %s" % error)
+        self.state.final(os.path.join(self.run_dir, "result.json"), end.document(), self.driver_log.document())
 
     # Waiting.
 
@@ -404,6 +411,8 @@ class Keeper(Mailbox):
         """The End that a signal means; the orders may say otherwise than these."""
         name = signal.Signals(number).name[3:]
         cause = (self.orders.get("signals") or {}).get(name) or ("time-limit" if name == "USR1" else "interrupted")
+        if cause == "detach":
+            return Detached()
         return End(cause, "the keeper got SIG%s" % name)
 
     def child_ended(self, name, code):

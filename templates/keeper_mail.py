@@ -62,7 +62,7 @@ class Mailbox:
                         raise Conflict("the launch was committed with other packages or another runtime environment")
             except FileNotFoundError:
                 write_atomically(path, text)
-        self.post("commit", {})
+        self.bell.ring()
 
     def read_mail(self, ready):
         """In the main thread: acts on letters and on the client's pipe."""
@@ -71,9 +71,10 @@ class Mailbox:
         for what, body, read in letters:
             getattr(self, "on_" + what)(body)
             read.set()
+        self.look_for_commit()
         if self._stdin in ready and not os.read(0, 4096):
             self._stdin = None
-            self.look_for_commit()
+            self.look_for_commit()  # written just before the pipe was closed
             if not self.state.doc["committed"]:
                 self.asked = self.asked or End("abandoned", "the client died before it committed the launch")
 
@@ -102,10 +103,6 @@ class Mailbox:
         else:
             self.limits.stop("disconnect")
         self.state.change(endOnDisconnect=after)
-
-    def on_commit(self, _body):
-        """POST /v1/commit"""
-        self.look_for_commit()
 
     def on_renew(self, _body):
         """POST /v1/renew: by our own clock, never the client's."""

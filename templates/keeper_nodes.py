@@ -33,6 +33,39 @@ def free_ports(host, count):
     raise OSError("no free ports between %d and %d on %s" % (PORTS.start, PORTS.stop, host))
 
 
+def own_address(environ):
+    """This host's address as other nodes know it: what the batch script says, else what the host's name means, else the
+    source address of packets that leave it."""
+    if environ.get("RAYCTL_ADVERTISE"):
+        return environ["RAYCTL_ADVERTISE"]
+    try:
+        found = [a[4][0] for a in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET, socket.SOCK_STREAM)]
+        found = [a for a in found if not a.startswith("127.")]
+        if found:
+            return found[0]
+    except OSError:
+        pass
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        try:
+            s.connect(("192.0.2.1", 9))  # sends nothing
+            return s.getsockname()[0]
+        except OSError:
+            return "127.0.0.1"
+
+
+def with_addresses(orders, environ):
+    """The orders with "auto" replaced: a client that queues a job does not know the host it will run on."""
+    orders = dict(orders, advertise=orders.get("advertise") or "127.0.0.1", listen=orders.get("listen") or "127.0.0.1:0")
+    if orders["advertise"] == "auto":
+        orders["advertise"] = own_address(environ)
+    if orders.get("dashboardHost") in (None, "", "auto"):
+        orders["dashboardHost"] = orders["advertise"]
+    host, _, port = orders["listen"].rpartition(":")
+    if host == "auto":
+        orders["listen"] = "%s:%s" % (orders["advertise"], port)
+    return orders
+
+
 def join(host, port):
     """host:port, with brackets around IPv6."""
     return "[%s]:%d" % (host, port) if ":" in host else "%s:%d" % (host, port)
@@ -51,7 +84,7 @@ class Nodes:
 
     def choose_addresses(self):
         """Picks the head's ports on this host; returns the supervisors' environment."""
-        host, dashboard_host = self.orders.get("advertise") or "127.0.0.1", self.orders.get("dashboardHost") or "127.0.0.1"
+        host, dashboard_host = self.orders["advertise"], self.orders["dashboardHost"]
         gcs, dashboard, self.client_port = free_ports(dashboard_host, 3)
         self.gcs, self.dashboard = join(host, gcs), "http://" + join(dashboard_host, dashboard)
         return dict(os.environ, RAYCTL_GCS=self.gcs, RAYCTL_DASHBOARD=join(dashboard_host, dashboard),
@@ -121,7 +154,7 @@ class Spawned(Nodes):
         """Starts all nodes at once, the head first."""
         env = self.choose_addresses()
         for member in self.members:
-            self.launch([sys.executable, os.path.join(HERE, "node.py"), self.run_dir, str(member.index)],
+            self.launch([sys.executable, "-S", "-E", os.path.join(HERE, "node.py"), self.run_dir, str(member.index)],
                         member.name, env, subprocess.PIPE)
 
     def ask_to_stop(self):
@@ -136,10 +169,14 @@ class Step(Nodes):
 
     def start(self):
         """Starts the step."""
-        self.launch(self.orders["start"]["argv"], "step", self.choose_addresses(), subprocess.DEVNULL)
+        self.launch(self.expanded("argv"), "step", self.choose_addresses(), subprocess.DEVNULL)
+
+    def expanded(self, name):
+        """A command of the orders with $SLURM_JOB_ID and the like filled in: they were written before there was a job."""
+        return [os.path.expandvars(argument) for argument in self.orders["start"].get(name) or []]
 
     def ask_to_stop(self):
-        stop = self.orders["start"].get("stop")
+        stop = self.expanded("stop")
         for pid in self.children:
             try:
                 if stop:

@@ -6,6 +6,10 @@ import threading
 import time
 
 
+RESERVE = ".reserve"  # a file that is removed when the last document must be written to a full disk
+RESERVE_SIZE = 256 << 10
+
+
 def wall(seconds=None):
     """RFC 3339 in UTC with milliseconds."""
     now = time.time() if seconds is None else seconds
@@ -43,7 +47,7 @@ class State:
             "revision": 0, "name": orders["name"], "launcher": orders.get("launcher", ""),
             "specHash": orders.get("specHash", ""), "attempt": orders.get("attempt", 1),
             "phase": "", "reason": {"code": "", "message": "", "hint": ""}, "since": wall(),
-            "groups": [{"name": g["name"], "ready": 0, "wanted": g["count"]} for g in orders["groups"]],
+            "groups": [{"name": g["name"], "ready": 0, "wanted": g["count"], "gpus": g.get("gpus") or 0} for g in orders["groups"]],
             "head": {"address": "", "dashboard": "", "clientPort": 0, "session": "", "nodeId": "", "rayVersion": "", "token": False},
             "keeper": {"url": "", "host": "", "pid": os.getpid(), "startTime": 0},
             "nodes": [], "job": new_job("", "") if job else None,
@@ -52,6 +56,11 @@ class State:
             "timeline": [], "attempts": [],
         }
         self._text = b""
+        self._answering = 0
+        try:
+            write_atomically(os.path.join(run_dir, RESERVE), b"\0" * RESERVE_SIZE)
+        except OSError as error:
+            log("cannot reserve room for the result: %s" % error)
 
     def change(self, event=None, **fields):
         """Sets fields, adds an event (a dict without time) to the timeline, and tells everybody if anything changed."""
@@ -100,10 +109,38 @@ class State:
             return json.dumps(self.doc).encode()
 
     def wait(self, after, seconds):
-        """The document, when its revision is greater than after, or after some seconds."""
+        """The document, when its revision is not what the client has, or after some seconds."""
         with self._changed:
-            self._changed.wait_for(lambda: self.doc["revision"] > after, seconds)
+            self._changed.wait_for(lambda: self.doc["revision"] != after, seconds)
             return json.dumps(self.doc).encode()
+
+    def answering(self, count):
+        """The API counts the requests that it still has to answer."""
+        with self._changed:
+            self._answering += count
+            self._changed.notify_all()
+
+    def drain(self, seconds):
+        """Waits until all waiting requests have got the last document."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._answering == 0, seconds)
+
+    def final(self, path, exit, log):
+        """The last change: it is on the disk before anybody is told."""
+        now, reason = wall(), {"code": exit["cause"], "message": exit["message"], "hint": ""}
+        event = {"at": now, "attempt": self.doc["attempt"], "event": "phase", "to": "Gone", "code": exit["cause"], "message": exit["message"]}
+        document = dict(self.doc, revision=self.doc["revision"] + 1, phase="Gone", since=now, reason=reason, exit=exit, log=log,
+                        timeline=self.doc["timeline"] + [event])
+        text = json.dumps(document).encode()
+        self._save(text)
+        try:
+            write_atomically(path, text)
+        except OSError as error:
+            self._log("cannot write result.json: %s" % error)
+        with self._changed:
+            self.doc = document
+            self._changed.notify_all()
+        self._log("phase Gone")
 
     def _save(self, document):
         try:
@@ -115,8 +152,8 @@ class State:
             self._disk_full = True
 
 
-def new_job(submission_id, state="WAITING"):
+def new_job(submission_id, state="WAITING", entrypoint=""):
     """The job's part before Ray knows it."""
-    return {"submissionId": submission_id, "state": state or "WAITING", "driverNodeId": "", "driverPid": 0,
+    return {"submissionId": submission_id, "entrypoint": entrypoint, "state": state or "WAITING", "driverNodeId": "", "driverPid": 0,
             "startTime": None, "endTime": None, "exitCode": None, "signal": None, "message": "",
             "logFile": "job-driver-%s.log" % submission_id if submission_id else ""}
