@@ -1,0 +1,94 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/local/rayenv"
+)
+
+const (
+	leastDisk  = 5 << 30 // an environment with Ray takes half a gibibyte, its installation twice that, and Ray spills to disk
+	leastShm   = 1 << 30
+	leastFiles = 4096
+)
+
+// Check looks at what a cluster on this machine needs. It installs and changes nothing that stays.
+func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Check {
+	if s == nil {
+		s = &spec.ClusterSpec{}
+	}
+	s = prepare(s)
+	return []launcher.Check{
+		l.checkRay(ctx, s), checkWritable("run directories", l.clusters, "XDG_STATE_HOME"), checkWritable("cache", l.cacheDir, "XDG_CACHE_HOME"),
+		l.checkDisk(), checkTemp(s), checkShm(), checkFiles(),
+	}
+}
+
+func (l *Launcher) checkRay(ctx context.Context, s *spec.ClusterSpec) launcher.Check {
+	c := launcher.Check{Name: "Ray"}
+	detail, err := rayenv.Check(ctx, l.environment(s, nil))
+	if c.OK = err == nil; c.OK {
+		c.Detail = detail
+		return c
+	}
+	c.Detail = err.Error()
+	return c
+}
+
+func checkWritable(name, dir, variable string) launcher.Check {
+	c := launcher.Check{Name: name, Detail: dir, Hint: "set " + variable + " to a directory you may write to"}
+	for !isDir(dir) && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir) // it will be made in the nearest one that exists
+	}
+	f, err := os.CreateTemp(dir, ".rayctl-check-*")
+	if err != nil {
+		c.Detail = err.Error()
+		return c
+	}
+	f.Close()
+	os.Remove(f.Name())
+	c.OK = true
+	return c
+}
+
+func (l *Launcher) checkDisk() launcher.Check {
+	dir := l.cacheDir
+	for !isDir(dir) && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+	}
+	return atLeast("disk space", dir+" has %s free", freeSpace(dir), leastDisk, "free some space there")
+}
+
+func checkTemp(s *spec.ClusterSpec) launcher.Check {
+	dir, err := tempRoot(s)
+	if err != nil {
+		return launcher.Check{Name: "temporary directory", Detail: err.Error()}
+	}
+	return checkWritable("temporary directory", dir, "local.tmpDir")
+}
+
+func checkShm() launcher.Check {
+	if !isDir("/dev/shm") { // Ray keeps objects elsewhere then
+		return launcher.Check{Name: "shared memory", OK: true, Detail: "not used here"}
+	}
+	return atLeast("shared memory", "/dev/shm has %s free", freeSpace("/dev/shm"), leastShm, "make /dev/shm larger; Ray's object store is slow without it (containers: --shm-size)")
+}
+
+func checkFiles() launcher.Check {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return launcher.Check{Name: "open files", Detail: err.Error()}
+	}
+	// Ray raises the soft limit itself.
+	return launcher.Check{Name: "open files", OK: limit.Max >= leastFiles, Detail: fmt.Sprintf("at most %d", limit.Max), Hint: "raise the hard limit (ulimit -Hn)"}
+}
+
+func atLeast(name, detail string, have, want int64, hint string) launcher.Check {
+	return launcher.Check{Name: name, OK: have >= want, Detail: fmt.Sprintf(detail, fmt.Sprintf("%.1f GiB", float64(have)/(1<<30))), Hint: hint}
+}

@@ -1,0 +1,133 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+)
+
+// Dial gives the addresses themselves: both targets listen on this machine's loopback.
+func (l *Launcher) Dial(_ context.Context, id launcher.ID, t launcher.Target) (*launcher.Endpoint, error) {
+	c, st, err := l.running(id)
+	if err != nil {
+		return nil, err
+	}
+	url := ""
+	switch {
+	case t == launcher.Keeper:
+		url = st.Keeper.URL
+	case st.Head.RayVersion != "": // the dashboard has answered the keeper
+		url = st.Head.Dashboard
+	}
+	token, err := c.Token()
+	if url == "" || err != nil {
+		return nil, c.notReady(string(t))
+	}
+	return &launcher.Endpoint{URL: url, Token: token, TokenHeader: "Authorization", Via: "direct"}, nil
+}
+
+// running finds a cluster whose keeper lives; ErrNotFound once it is gone, ErrNotReady before.
+func (l *Launcher) running(id launcher.ID) (*cluster, *keeper.State, error) {
+	c, err := l.open(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	how, st, err := c.look()
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case how == living:
+		return c, st, nil
+	case how == beginning:
+		return nil, nil, c.notReady("keeper")
+	case how == elsewhere:
+		return nil, nil, c.notHere()
+	default:
+		return nil, nil, launcher.Fail(launcher.CodeUnreachable, launcher.ErrNotFound, "`rayctl logs "+c.name+"` shows what it left", "%s has ended", c.name)
+	}
+}
+
+// DialNode connects to a port of this machine, on which all nodes are.
+func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, port int) (net.Conn, error) {
+	c, st, err := l.running(id)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.hasNode(st, node); err != nil {
+		return nil, err
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
+	if err != nil {
+		return nil, launcher.Fail(launcher.CodeUnreachable, err, "check that something listens there", "port %d does not answer: %v", port, err)
+	}
+	return conn, nil
+}
+
+// hasNode checks a node's name; "" is the head.
+func (c *cluster) hasNode(st *keeper.State, node string) error {
+	if node == "" {
+		return nil
+	}
+	known := ""
+	for _, n := range st.Nodes {
+		if n.Name == node {
+			return nil
+		}
+		known += " " + n.Name
+	}
+	return launcher.Fail(launcher.CodeUsage, nil, "its nodes are:"+known, "%s has no node %q", c.name, node)
+}
+
+// Result is the keeper's final state, or what this launcher wrote for a keeper that was killed.
+func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result, error) {
+	c, err := l.open(id)
+	if err != nil {
+		return nil, err
+	}
+	how, st, err := c.look()
+	if err == nil && how == orphaned {
+		if err = c.settle(ctx, lost()); err == nil {
+			how, st, err = c.look()
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case how == missing:
+		return nil, launcher.NotFound(id)
+	case how != ended:
+		return nil, c.notEnded()
+	}
+	info := launcher.LogInfo{Path: c.path(keeper.DriverLog)}
+	if st.Log != nil {
+		info.Bytes, info.Missing = st.Log.Bytes, st.Log.Missing
+	}
+	if _, err := os.Stat(info.Path); err != nil {
+		info.Path = "" // the driver never ran
+	}
+	return launcher.NewResult(c.status(ended, st), info, c.openLog), nil
+}
+
+// openLog opens the saved output of an attempt: an earlier one has a file of its own.
+func (c *cluster) openLog(_ context.Context, attempt int, offset int64) (io.ReadCloser, error) {
+	earlier := c.path(fmt.Sprintf("driver-%d.log", attempt))
+	f, err := os.Open(earlier)
+	if attempt == 0 || os.IsNotExist(err) {
+		return c.OpenLog(offset)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the driver's log: %w", err)
+	}
+	if _, err := f.Seek(offset, io.SeekStart); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("read the driver's log from byte %d: %w", offset, err)
+	}
+	return f, nil
+}

@@ -1,0 +1,256 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/local/filelock"
+	"github.com/rayctl/rayctl/local/proc"
+)
+
+const (
+	// patience is given to supervisors and keepers that end by themselves, before they are killed.
+	patience = 8 * time.Second
+	// deathLimit bounds the wait for killed processes: the kernel may be stuck in a device.
+	deathLimit = 20 * time.Second
+)
+
+// verdict is how a cluster ended that cannot tell itself.
+type verdict struct{ cause, message string }
+
+func lost() verdict { return verdict{keeper.CauseLost, "the keeper was killed"} }
+
+// abandon takes down and removes a cluster that was never committed: as if it had never been. The caller holds its lock.
+func (c *cluster) abandon(ctx context.Context) error {
+	if err := c.sweep(ctx); err != nil {
+		return err
+	}
+	return c.remove()
+}
+
+// bury takes down what a dead keeper left, and writes the result in its place. The caller holds its lock.
+func (c *cluster) bury(ctx context.Context, v verdict) error {
+	if err := c.sweep(ctx); err != nil {
+		return err
+	}
+	how, st, err := c.look()
+	if err != nil || how == ended {
+		return err
+	}
+	if st == nil {
+		st = &keeper.State{Name: c.name, Launcher: c.l.Name(), Attempt: 1}
+	}
+	now := time.Now().UTC()
+	code, _ := launcher.ExitCodeFor(v.cause)
+	st.Revision++
+	st.Phase, st.Since, st.Reason = keeper.PhaseGone, now, keeper.Reason{Code: v.cause, Message: v.message}
+	st.Timeline = append(st.Timeline, keeper.Event{At: now, Attempt: st.Attempt, Event: "phase", To: st.Phase, Code: v.cause, Message: v.message})
+	st.Exit = &keeper.Exit{Origin: keeper.OriginRayctl, Cause: v.cause, Code: code, Message: v.message, Retryable: v.cause == keeper.CauseLost, By: c.l.owner}
+	st.Log = c.salvage(st.Job)
+	if err := writeJSON(c.path(keeper.ResultFile), st); err != nil {
+		return writeFailed(c.dir, err)
+	}
+	return c.removeSecrets()
+}
+
+// salvage completes the keeper's copy of the driver's output with what the head's supervisor saved.
+func (c *cluster) salvage(job *keeper.JobState) *keeper.Log {
+	have := size(c.path(keeper.DriverLog))
+	if job != nil && job.LogFile != "" {
+		for _, dir := range c.logDirs() {
+			if n := c.takeSaved(filepath.Join(dir, filepath.Base(job.LogFile)), have); n > have {
+				return &keeper.Log{Bytes: n}
+			}
+		}
+	}
+	if job.Terminal() {
+		return &keeper.Log{Bytes: have}
+	}
+	return &keeper.Log{Bytes: have, Missing: [][2]int64{{have, -1}}}
+}
+
+// savedWhole is the size from which on a supervisor saves only a log's end.
+const savedWhole = 1 << 20
+
+// takeSaved replaces the keeper's copy by a whole and longer one, and returns the length of that.
+func (c *cluster) takeSaved(path string, have int64) int64 {
+	n, scratch := size(path), c.path(keeper.DriverLog+".saved")
+	if n <= have || n >= savedWhole || place(path, scratch) != nil || os.Rename(scratch, c.path(keeper.DriverLog)) != nil {
+		return 0
+	}
+	return n
+}
+
+func size(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// sweep returns when no process and no temporary directory of the cluster is left. Supervisors notice the end of their keeper, and
+// the keeper that of its client, by themselves; what has not ended after a while is killed.
+func (c *cluster) sweep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deathLimit)
+	defer cancel()
+	soon, cancelSoon := context.WithTimeout(ctx, patience)
+	defer cancelSoon()
+	dirs := c.nodeDirs()
+	left, err := proc.Wait(soon, c.markers())
+	if len(left) > 0 {
+		left, err = proc.Kill(ctx, c.markers())
+	}
+	if err != nil {
+		return launcher.Fail(launcher.CodeInternal, err, "", "the process table cannot be read: %v", err)
+	}
+	if len(left) > 0 {
+		return launcher.Fail(launcher.CodeInternal, nil, "they may hang in a device or a file system; look at them with ps",
+			"processes of %s do not die: %s", c.name, pids(left))
+	}
+	for _, dir := range append(dirs, c.nodeDirs()...) {
+		if err := os.RemoveAll(dir); err != nil {
+			return launcher.Fail(launcher.CodeInternal, err, "remove it yourself", "the temporary directory %s of %s cannot be removed: %v", dir, c.name, err)
+		}
+	}
+	return nil
+}
+
+// kill ends the keeper and all it started at once, without asking.
+func (c *cluster) kill(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deathLimit)
+	defer cancel()
+	_, err := proc.Kill(ctx, c.markers())
+	return err
+}
+
+func pids(ps []proc.Process) string {
+	var out []string
+	for _, p := range ps {
+		out = append(out, fmt.Sprint(p.PID))
+	}
+	return strings.Join(out, ", ")
+}
+
+// settle gives an orphaned cluster its result; one that was never committed vanishes.
+func (c *cluster) settle(ctx context.Context, v verdict) error {
+	lock, err := c.l.lock(ctx, c.name)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	return c.settleLocked(ctx, v)
+}
+
+func (c *cluster) settleLocked(ctx context.Context, v verdict) error {
+	how, _, err := c.look()
+	switch {
+	case err != nil:
+		return err
+	case how == missing || how == elsewhere || how == living:
+		return nil
+	case !c.Committed():
+		return c.abandon(ctx)
+	case how == ended:
+		return nil
+	default:
+		return c.bury(ctx, v)
+	}
+}
+
+// remove deletes the run directory. Output of drivers that is in it stays: rayctl deletes no results of others.
+func (c *cluster) remove() error {
+	entries, err := os.ReadDir(c.dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	// The record goes first: without it the rest is nobody's cluster, should we die here.
+	for _, name := range append([]string{recordFile}, names(entries)...) {
+		if name == outputName {
+			os.Remove(c.path(name)) // only if it is empty
+			continue
+		}
+		if err := os.RemoveAll(c.path(name)); err != nil {
+			return launcher.Fail(launcher.CodeInternal, err, "remove it yourself", "the record of %s cannot be removed: %v", c.name, err)
+		}
+	}
+	if err != nil {
+		return writeFailed(c.dir, err)
+	}
+	os.Remove(c.dir) // only if no output is left in it
+	return nil
+}
+
+func names(entries []os.DirEntry) (out []string) {
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+// removeSecrets removes what must not outlive the cluster.
+func (c *cluster) removeSecrets() error {
+	entries, err := os.ReadDir(c.dir)
+	if err != nil {
+		return writeFailed(c.dir, err)
+	}
+	for _, name := range names(entries) {
+		if name != keeper.TokenFile && name != keeper.SecretsFile && !strings.HasPrefix(name, packagePrefix) {
+			continue
+		}
+		if err := os.Remove(c.path(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return writeFailed(c.dir, err)
+		}
+	}
+	return nil
+}
+
+// leastKeep lets whoever watched a cluster with `keep: 0` read its result.
+const leastKeep = time.Minute
+
+func (c *cluster) keptUntil() time.Time {
+	info, err := os.Stat(c.path(keeper.ResultFile))
+	if err != nil {
+		return time.Now()
+	}
+	return info.ModTime().Add(max(c.record.keep(), leastKeep))
+}
+
+// prune removes records that were kept long enough, and launches that died before the commit. What somebody works on is left.
+func (l *Launcher) prune() {
+	for _, name := range l.names() {
+		if c, why := l.prunable(name); why != "" {
+			if lock, err := filelock.Try(l.lockPath(name)); err == nil && lock != nil {
+				if _, why := l.prunable(name); why != "" && c.remove() == nil {
+					lock.Remove()
+				}
+				lock.Release()
+			}
+		}
+	}
+}
+
+// prunable says why a record may go; "" if it may not.
+func (l *Launcher) prunable(name string) (*cluster, string) {
+	c, err := l.open(launcher.ID(name))
+	if err != nil {
+		return nil, ""
+	}
+	if how, _, err := c.look(); err != nil || how != ended {
+		return c, ""
+	}
+	switch {
+	case !c.Committed():
+		return c, "its client died before the launch was committed"
+	case time.Now().After(c.keptUntil()):
+		return c, "lifetime.keep has passed"
+	}
+	return c, ""
+}

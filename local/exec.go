@@ -1,0 +1,89 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+)
+
+// Exec runs a command with the environment that the cluster's drivers have. All nodes are this machine; the command is not part of
+// the cluster and may outlive it.
+func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequest) (int, error) {
+	c, st, err := l.running(id)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.hasNode(st, e.Node); err != nil {
+		return 0, err
+	}
+	if len(e.Command) == 0 {
+		return 0, launcher.Fail(launcher.CodeUsage, nil, "give one after --", "there is no command to run")
+	}
+	env, err := c.environment(st)
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.CommandContext(ctx, lookPath(e.Command[0], filepath.Dir(c.record.Python)), e.Command[1:]...)
+	cmd.Args[0] = e.Command[0]
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, e.Stdin, e.Stdout, e.Stderr
+	err = cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+			return 128 + int(ws.Signal()), nil
+		}
+		return exit.ExitCode(), nil
+	case err != nil:
+		return 0, launcher.Fail(launcher.CodeUsage, err, "check its name and that it may be executed", "cannot run %q: %v", e.Command[0], err)
+	}
+	return 0, nil
+}
+
+// environment is what `ray start` got, and how Ray's own tools find the cluster.
+func (c *cluster) environment(st *keeper.State) ([]string, error) {
+	bin := filepath.Dir(c.record.Python)
+	env := append(environmentWithout(markerName, nodeMarkerName, "RAY_AUTH_TOKEN"),
+		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"RAY_ADDRESS="+st.Head.Address, "RAY_API_SERVER_ADDRESS="+st.Head.Dashboard,
+	)
+	mode := "disabled"
+	if st.Head.Token {
+		mode = "token"
+		env = append(env, "RAY_AUTH_TOKEN_PATH="+c.path(keeper.TokenFile))
+	}
+	env = append(env, "RAY_AUTH_MODE="+mode)
+	for k, v := range c.record.Spec.Env {
+		env = append(env, k+"="+v)
+	}
+	secrets := map[string]string{}
+	b, err := os.ReadFile(c.path(keeper.SecretsFile))
+	if err == nil {
+		err = json.Unmarshal(b, &secrets)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, launcher.Fail(launcher.CodeInternal, err, "", "the secrets of %s cannot be read", c.name)
+	}
+	for k, v := range secrets {
+		env = append(env, k+"="+v)
+	}
+	return env, nil
+}
+
+// lookPath finds a command first beside Ray's Python, where `python` and `ray` of the cluster are.
+func lookPath(name, bin string) string {
+	if !strings.ContainsRune(name, filepath.Separator) {
+		if path, err := exec.LookPath(filepath.Join(bin, name)); err == nil {
+			return path
+		}
+	}
+	return name
+}

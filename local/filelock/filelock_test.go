@@ -1,0 +1,58 @@
+package filelock_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/rayctl/rayctl/local/filelock"
+)
+
+func TestOneHolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a b", "é.lock")
+	held, err := filelock.Acquire(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other, err := filelock.Try(path); err != nil || other != nil {
+		t.Fatalf("second holder: %v, %v", other, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := filelock.Acquire(ctx, path); !errors.Is(err, context.Canceled) {
+		t.Fatalf("cancelled: %v", err)
+	}
+	held.Release()
+	again, err := filelock.Try(path)
+	if err != nil || again == nil {
+		t.Fatalf("after release: %v, %v", again, err)
+	}
+	again.Remove()
+}
+
+// Holders that remove the file must not let two others in through two different files of the same path.
+func TestRemoveKeepsItExclusive(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	inside := 0
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				l, err := filelock.Acquire(t.Context(), path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				inside++ // the race detector and the count notice a second holder
+				if inside != 1 {
+					t.Errorf("%d holders", inside)
+				}
+				inside--
+				l.Remove()
+			}
+		})
+	}
+	wg.Wait()
+}

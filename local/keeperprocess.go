@@ -1,0 +1,63 @@
+package local
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/templates"
+)
+
+// keeperProcess is a keeper that this process started.
+type keeperProcess struct {
+	pipe  *os.File
+	close sync.Once
+	ended context.Context // done when the process has ended
+}
+
+// startKeeper starts the keeper in a session of its own. It inherits the pipe that tells of our end, and no other file.
+func (c *cluster) startKeeper(plan plan) (*keeperProcess, error) {
+	scripts, err := templates.WriteKeeper(c.l.scripts)
+	if err != nil {
+		return nil, writeFailed(c.l.scripts, err)
+	}
+	said, err := os.OpenFile(c.path(errFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, writeFailed(c.dir, err)
+	}
+	defer said.Close()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, launcher.Fail(launcher.CodeConfig, err, "close some programs or raise `ulimit -n`", "cannot start the keeper of %s: %v", c.name, err)
+	}
+	defer reader.Close()
+	argv := keeperCommand(plan.env.Python, scripts, c.dir)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	// A launch from within another cluster must not carry that cluster's marks.
+	cmd.Env = append(environmentWithout(markerName, nodeMarkerName), markerName+"="+c.record.Mark)
+	cmd.Dir = "/" // the keeper keeps no directory busy
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = reader, said, said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		writer.Close()
+		return nil, launcher.Fail(launcher.CodeConfig, err, "check that it is a working Python", "cannot start the keeper of %s with %s: %v", c.name, plan.env.Python, err)
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer cancel()
+		_ = cmd.Wait() // its result is in the run directory
+	}()
+	return &keeperProcess{pipe: writer, ended: ended}, nil
+}
+
+// keeperCommand is the keeper's argv. -E and -s keep the user's Python settings out of it; Ray's processes get them as they are.
+func keeperCommand(python, scripts, dir string) []string {
+	return []string{python, "-E", "-s", filepath.Join(scripts, templates.Keeper), dir}
+}
+
+// hangUp closes the pipe. The keeper then takes the commit if there is one, and ends otherwise.
+func (k *keeperProcess) hangUp() { k.close.Do(func() { k.pipe.Close() }) }

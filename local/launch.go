@@ -1,0 +1,245 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/local/filelock"
+	"github.com/rayctl/rayctl/local/rayenv"
+)
+
+// Launch creates the cluster and commits it, see launcher.Launcher. The lock of the name is held from the first look to the
+// commit: whoever launches the same name meanwhile waits, and finds a committed cluster or none.
+func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) (launcher.ID, error) {
+	s = prepare(s)
+	if err := refuse(s, p); err != nil {
+		return "", err
+	}
+	l.prune()
+	lock, err := l.lock(ctx, s.Name)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Release()
+	c := l.cluster(s.Name)
+	if exists, err := l.existing(ctx, c.id(), s); exists || err != nil {
+		return c.id(), err
+	}
+	plan, err := l.plan(ctx, c, s, p)
+	if err != nil {
+		return "", err
+	}
+	if err := c.create(ctx, plan, p); err != nil {
+		return "", err
+	}
+	return c.id(), nil
+}
+
+// refuse names what this launcher cannot do.
+func refuse(s *spec.ClusterSpec, p launcher.Payload) error {
+	if len(validation.IsDNS1123Label(s.Name)) > 0 || len(s.Name) > spec.MaxNameLength {
+		return launcher.Fail(launcher.CodeSpec, nil, fmt.Sprintf("use at most %d of a-z, 0-9 and -, beginning and ending with a letter or digit", spec.MaxNameLength),
+			"%q cannot be a cluster's name", s.Name)
+	}
+	for _, secret := range s.Secrets {
+		if secret.SecretKeyRef != nil {
+			return launcher.Fail(launcher.CodeSpec, nil, "give it as an environment variable or a file",
+				"the secret %s is a key of a Kubernetes Secret, which the local launcher does not have", secret.Name)
+		}
+		if _, ok := p.Secrets[secret.Name]; !ok {
+			return launcher.Fail(launcher.CodeSpec, nil, "set it in your environment, or give its file", "the secret %s has no value", secret.Name)
+		}
+	}
+	return nil
+}
+
+// lock takes the lock of a cluster's name.
+func (l *Launcher) lock(ctx context.Context, name string) (*filelock.Lock, error) {
+	lock, err := filelock.Acquire(ctx, l.lockPath(name))
+	switch {
+	case ctx.Err() != nil:
+		return nil, interrupted(ctx, name)
+	case err != nil:
+		return nil, writeFailed(l.locks, err)
+	}
+	return lock, nil
+}
+
+func interrupted(ctx context.Context, name string) error {
+	return launcher.Fail(launcher.CodeInterrupted, ctx.Err(), "", "interrupted while working on %s", name)
+}
+
+// existing compares the wish with what is there under the name. The caller holds the lock, so what is not committed is left
+// over by a client that died: it is removed.
+func (l *Launcher) existing(ctx context.Context, id launcher.ID, s *spec.ClusterSpec) (bool, error) {
+	c, err := l.open(id)
+	if errors.Is(err, launcher.ErrNotFound) {
+		return false, l.cluster(string(id)).remove() // without a record it can only be the beginning of one
+	}
+	if err != nil {
+		return false, err
+	}
+	how, _, err := c.look()
+	if err != nil {
+		return false, err
+	}
+	if how == elsewhere {
+		return false, c.notHere()
+	}
+	if !c.Committed() {
+		return false, c.abandon(ctx)
+	}
+	if how == orphaned {
+		if err := c.bury(ctx, lost()); err != nil {
+			return false, err
+		}
+		how = ended
+	}
+	if how == ended {
+		return false, launcher.Fail(launcher.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
+			"a cluster named %s has ended, and its record is kept until %s", c.name, c.keptUntil().Local().Format(time.DateTime))
+	}
+	if diff := spec.Diff(c.record.Spec, s); len(diff) > 0 {
+		return false, launcher.Fail(launcher.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",
+			"a cluster named %s exists with another spec (%s)", c.name, strings.Join(diff, "; "))
+	}
+	return true, nil
+}
+
+// plan gathers what the orders follow from, and makes the Ray environment if it must.
+func (l *Launcher) plan(ctx context.Context, c *cluster, s *spec.ClusterSpec, p launcher.Payload) (plan, error) {
+	root, err := tempRoot(s)
+	if err != nil {
+		return plan{}, err
+	}
+	if err := link(s.Mounts, progress(p)); err != nil {
+		return plan{}, err
+	}
+	env, err := rayenv.Ensure(ctx, l.environment(s, progress(p)))
+	if err != nil {
+		return plan{}, err
+	}
+	return plan{spec: s, env: env, machine: thisMachine(), runDir: c.dir, tempRoot: root, disconnect: p.EndOnDisconnect}, nil
+}
+
+func (l *Launcher) environment(s *spec.ClusterSpec, note func(string)) rayenv.Options {
+	return rayenv.Options{Python: s.Ray.Python, Version: s.Ray.Version, Packages: s.Local.Packages, CacheDir: l.cacheDir, Progress: note}
+}
+
+func progress(p launcher.Payload) func(string) {
+	return func(text string) {
+		if p.Progress != nil {
+			p.Progress(launcher.Progress{Text: text})
+		}
+	}
+}
+
+// create makes the run directory, starts the keeper, packs while Ray starts, and commits. Whatever fails, nothing stays.
+func (c *cluster) create(ctx context.Context, plan plan, p launcher.Payload) error {
+	if err := c.write(plan, p); err != nil {
+		c.remove()
+		return writeFailed(c.dir, err)
+	}
+	k, err := c.startKeeper(plan)
+	if err != nil {
+		c.remove()
+		return err
+	}
+	err = c.commit(ctx, k, p)
+	k.hangUp() // after the commit it says "done", before it "dead"
+	if err != nil {
+		return errors.Join(err, c.abandon(context.WithoutCancel(ctx)))
+	}
+	return nil
+}
+
+// commit packs and hands everything over to the keeper.
+func (c *cluster) commit(ctx context.Context, k *keeperProcess, p launcher.Payload) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(k.ended, func() { cancel(errKeeperEnded) })
+	defer stop()
+	document, err := c.pack(ctx, p)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		if err = c.Commit(document); err != nil {
+			err = writeFailed(c.dir, err)
+		}
+	}
+	if err == nil {
+		k.hangUp()
+		err = c.untilCommitted(ctx)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(context.Cause(ctx), errKeeperEnded):
+		return c.keeperFailure()
+	case ctx.Err() != nil:
+		return launcher.Fail(launcher.CodeInterrupted, ctx.Err(), "", "the launch of %s was interrupted; nothing was left behind", c.name)
+	default:
+		return err
+	}
+}
+
+var errKeeperEnded = errors.New("the keeper ended")
+
+// lookEvery is how often files that only another process changes are looked at, where it cannot tell us.
+const lookEvery = 10 * time.Millisecond
+
+// untilCommitted waits until the keeper has read the commit.
+func (c *cluster) untilCommitted(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		st, err := c.state()
+		if err != nil || st != nil && st.Committed {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// keeperFailure says why the keeper ended before the commit: in its own words, or Python's.
+func (c *cluster) keeperFailure() error {
+	if st, err := c.Result(); err == nil && st.Exit != nil {
+		return launcher.Fail(st.Exit.Code, nil, "", "%s did not start: %s", c.name, st.Exit.Message)
+	}
+	why := "it said nothing"
+	if b, err := os.ReadFile(c.path(errFile)); err == nil && len(strings.TrimSpace(string(b))) > 0 {
+		lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+		why = strings.TrimSpace(lines[len(lines)-1])
+	}
+	return launcher.Fail(launcher.CodeStartFailed, nil, "check that "+c.record.Python+" works", "the keeper of %s ended at once: %s", c.name, why)
+}
+
+// writeFailed explains why rayctl cannot keep a cluster's files.
+func writeFailed(dir string, err error) error {
+	var known *launcher.ExitError
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return launcher.Fail(launcher.CodeStartFailed, err, "free some space, or set XDG_STATE_HOME to another disk", "no space is left for %s", dir)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return launcher.Fail(launcher.CodePermission, err, "set XDG_STATE_HOME to a directory you may write to", "not permitted to write %s: %v", dir, err)
+	default:
+		return launcher.Fail(launcher.CodeConfig, err, "set XDG_STATE_HOME to a directory you may write to", "cannot write %s: %v", dir, err)
+	}
+}

@@ -1,0 +1,175 @@
+package local
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/local/rayenv"
+)
+
+const (
+	// lease protects a half-made launch whose client was suspended; a dead client is noticed at once by the pipe.
+	lease = 2 * time.Minute
+	// startLimit is generous: on a loaded machine Ray needs minutes.
+	startLimit = 10 * time.Minute
+	loopback   = "127.0.0.1"
+)
+
+// plan is everything the orders follow from.
+type plan struct {
+	spec       *spec.ClusterSpec // prepared
+	env        rayenv.Env
+	machine    machine
+	runDir     string
+	tempRoot   string
+	disconnect time.Duration
+}
+
+// orders translates the cluster file for the keeper. It looks at nothing but the plan.
+func (p plan) orders() *keeper.Orders {
+	s := p.spec
+	return &keeper.Orders{
+		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: spec.LauncherLocal, SpecHash: spec.Hash(s),
+		Ray: keeper.RaySettings{
+			Command: p.env.RayCommand, Version: p.env.Version, Env: s.Env, Setup: s.Setup, TempRoot: p.tempRoot,
+		},
+		Groups: p.groups(),
+		Start:  keeper.Start{Mode: keeper.StartSpawn},
+		Listen: loopback + ":0", Advertise: loopback, DashboardHost: loopback,
+		WatchStdin: true,
+		Job:        p.job(),
+		Lifetime: keeper.Lifetime{
+			Lease: lease.Seconds(), Start: startLimit.Seconds(), Queue: seconds(s.Lifetime.Queue), Max: seconds(s.Lifetime.Max),
+			Total: seconds(s.Lifetime.Total), Idle: seconds(s.Lifetime.Idle), Disconnect: p.disconnect.Seconds(),
+			Keep: time.Duration(*s.Lifetime.Keep).Seconds(),
+		},
+	}
+}
+
+func seconds(l spec.Limit) float64 {
+	d, bound := l.Bound()
+	if !bound {
+		return 0
+	}
+	return d.Seconds()
+}
+
+// groups says what each node is told it has. All of it is Ray's own accounting: nodes of one machine are not fenced off.
+func (p plan) groups() []keeper.Group {
+	var groups []keeper.Group
+	for _, g := range p.spec.NodeGroups() {
+		if g.Count == 0 {
+			continue
+		}
+		cpus, gpus := p.cpus(g), float64(g.GPUs)
+		if !g.Tasks {
+			cpus, gpus = 0, 0
+		}
+		memory := p.memory(g)
+		store := p.objectStore(memory)
+		groups = append(groups, keeper.Group{
+			Name: g.Name, Count: g.Count, CPUs: &cpus, GPUs: &gpus, Memory: &memory, ObjectStoreMemory: &store, Resources: g.Resources,
+		})
+	}
+	return groups
+}
+
+// cpus of one node: what the file says, rounded up because Ray counts whole CPUs, or an equal share of the machine.
+func (p plan) cpus(g spec.NodeGroup) float64 {
+	if g.CPUs > 0 {
+		return math.Ceil(float64(g.CPUs))
+	}
+	workers := 0
+	for _, other := range p.spec.NodeGroups() {
+		if other.Tasks {
+			workers += other.Count
+		}
+	}
+	return float64(max(1, p.machine.CPUs/max(1, workers)))
+}
+
+// rayShare is the part of a machine's memory that Ray counts as its own by default.
+const rayShare = 0.7
+
+func (p plan) memory(g spec.NodeGroup) int64 {
+	if !g.Memory.IsZero() {
+		return g.Memory.Value()
+	}
+	return int64(float64(p.machine.Memory) * rayShare / float64(p.nodes()))
+}
+
+// Bounds of the object store of one node, in bytes. Ray refuses less than 75 MiB.
+const (
+	storeShare   = 0.3 // of memory, as Ray's default
+	storeLargest = 2 << 30
+	storeLeast   = 80 << 20
+	shmShare     = 0.8 // of what is free in /dev/shm, for all nodes together
+)
+
+// objectStore keeps all nodes' stores together modest: this machine also has its user's other work.
+func (p plan) objectStore(memory int64) int64 {
+	n := float64(p.nodes())
+	store := min(float64(memory)*storeShare, storeLargest/n)
+	if p.machine.Shm > 0 {
+		store = min(store, float64(p.machine.Shm)*shmShare/n)
+	}
+	return int64(max(store, storeLeast))
+}
+
+func (p plan) nodes() int { return max(1, p.spec.TotalNodes()) }
+
+func (p plan) job() *keeper.Job {
+	j := p.spec.Job
+	if j.Entrypoint == "" {
+		return nil
+	}
+	return &keeper.Job{
+		Entrypoint: j.Entrypoint, SubmissionPrefix: p.spec.Name, Metadata: j.Metadata,
+		EntrypointNumCPUs: float64(j.EntrypointCPUs), EntrypointNumGPUs: j.EntrypointGPUs,
+		EntrypointMemory: j.EntrypointMemory.Value(), EntrypointResources: j.EntrypointResources,
+		Env: j.Env, OutputDir: p.outputDir(), Cwd: j.Cwd, Grace: time.Duration(*j.Grace).Seconds(),
+		Restarts: keeper.Restarts{
+			Driver: int(j.Restarts.Driver), NodeFailure: int(j.Restarts.NodeFailure),
+			Preempted: int(*j.Restarts.Preempted), TimeLimit: int(j.Restarts.TimeLimit),
+		},
+	}
+}
+
+// outputName is the default output directory in the run directory.
+const outputName = "output"
+
+func (p plan) outputDir() string {
+	if p.spec.Job.OutputDir == "" {
+		return filepath.Join(p.runDir, outputName)
+	}
+	return p.spec.Job.OutputDirFor(p.spec.Name)
+}
+
+// Ray makes sockets of up to 64 bytes below a node's directory, whose own name takes 10, and AF_UNIX allows 104 bytes on macOS.
+const longestTempRoot = 104 - 64 - 10
+
+// tempRoot chooses where nodes have their temporary directories: local.tmpDir, else TMPDIR if it is short enough, else /tmp.
+func tempRoot(s *spec.ClusterSpec) (string, error) {
+	if s.Local != nil && s.Local.TmpDir != "" {
+		dir := s.Local.TmpDir
+		if len(dir) > longestTempRoot || !filepath.IsAbs(dir) {
+			return "", launcher.Fail(launcher.CodeSpec, nil, "choose a shorter one, such as /tmp, or leave it out",
+				"local.tmpDir %q must be an absolute path of at most %d bytes, because Ray's sockets are below it", dir, longestTempRoot)
+		}
+		return dir, nil
+	}
+	if dir := os.Getenv("TMPDIR"); filepath.IsAbs(dir) && len(dir) <= longestTempRoot && isDir(dir) {
+		return filepath.Clean(dir), nil
+	}
+	return "/tmp", nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

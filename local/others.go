@@ -1,0 +1,71 @@
+package local
+
+import (
+	"fmt"
+	"os/user"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/local/proc"
+)
+
+// Flags of Ray's gcs_server process, by which its cluster is known.
+var (
+	gcsServer  = regexp.MustCompile(`(^|/)gcs_server( |$)`)
+	gcsPort    = regexp.MustCompile(`--gcs_server_port=(\d+)`)
+	gcsAddress = regexp.MustCompile(`--node-ip-address=(\S+)`)
+	gcsSession = regexp.MustCompile(`--session-name=(\S+)`)
+)
+
+// others lists heads of Ray clusters on this machine that this launcher did not make.
+func (l *Launcher) others() ([]launcher.Status, error) {
+	table, err := proc.Table()
+	if err != nil {
+		return nil, launcher.Fail(launcher.CodeInternal, err, "", "the process table cannot be read: %v", err)
+	}
+	ours := l.sessions()
+	var out []launcher.Status
+	for _, p := range table {
+		line := proc.CommandLine(p)
+		if p.Zombie || !gcsServer.MatchString(line) {
+			continue
+		}
+		session := first(gcsSession, line)
+		if ours[session] {
+			continue
+		}
+		out = append(out, launcher.Status{
+			Name: session, Launcher: l.Name(), Owner: ownerOf(p.UID) + "@" + l.host, Where: fmt.Sprintf("pid %d", p.PID),
+			Phase: launcher.Ready, Reason: launcher.Reason{Message: "not made by rayctl on this machine"}, Attempt: 1,
+			Head: launcher.Head{Address: strings.Trim(first(gcsAddress, line)+":"+first(gcsPort, line), ":"), Session: session},
+		})
+	}
+	return out, nil
+}
+
+// sessions are the Ray sessions of our clusters.
+func (l *Launcher) sessions() map[string]bool {
+	out := map[string]bool{}
+	for _, name := range l.names() {
+		if st, err := l.cluster(name).state(); err == nil && st != nil && st.Head.Session != "" {
+			out[st.Head.Session] = true
+		}
+	}
+	return out
+}
+
+func first(pattern *regexp.Regexp, s string) string {
+	if m := pattern.FindStringSubmatch(s); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+func ownerOf(uid int) string {
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(uid)
+}

@@ -1,0 +1,124 @@
+// Package proc finds and ends the processes of one cluster in the process table, when nobody is left who knows them.
+//
+// A cluster's processes are those that have one of its markers (NAME=VALUE) in the environment they were started with, and
+// what shares a session with them or descends from them: Ray's workers overwrite their own environment block when they
+// set their title. Whatever carries the markers of another cluster is left alone, with all below it.
+package proc
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Process is one process of this machine.
+type Process struct {
+	PID, Parent int
+	// Session is the session (Linux) or the process group (elsewhere).
+	Session int
+	// Start with PID names a process for good: clock ticks since boot; 0 where there is no /proc.
+	Start   int64
+	UID     int
+	Zombie  bool
+	command string // with the environment; only where ps made the table
+}
+
+// Alive says whether the process lives. start is its Process.Start, 0 if unknown.
+func Alive(pid int, start int64) bool {
+	if pid <= 0 {
+		return false
+	}
+	p, ok := lookup(pid)
+	return ok && !p.Zombie && (start == 0 || p.Start == 0 || p.Start == start)
+}
+
+// Marked lists the living processes of the cluster that has these markers, each NAME=VALUE.
+func Marked(markers ...string) ([]Process, error) {
+	table, err := Table()
+	if err != nil {
+		return nil, err
+	}
+	foreign, ours := map[int]bool{}, map[int]bool{}
+	for _, p := range table {
+		switch found := marksOf(p, markers); {
+		case p.PID == os.Getpid() || p.UID != os.Getuid():
+			foreign[p.PID] = true
+		case slices.ContainsFunc(found, func(m string) bool { return slices.Contains(markers, m) }):
+			ours[p.PID] = true
+		case len(found) > 0:
+			foreign[p.PID] = true
+		}
+	}
+	spread(table, ours, foreign)
+	return slices.DeleteFunc(table, func(p Process) bool { return !ours[p.PID] || p.Zombie }), nil
+}
+
+// marksOf lists the variables of the markers' names that the process was started with.
+func marksOf(p Process, markers []string) (found []string) {
+	for _, v := range environ(p) {
+		for _, m := range markers {
+			if name := m[:strings.Index(m, "=")+1]; strings.HasPrefix(v, name) {
+				found = append(found, v)
+				break
+			}
+		}
+	}
+	return found
+}
+
+// spread adds what shares a session with ours or descends from them, until nothing is added.
+func spread(table []Process, ours, foreign map[int]bool) {
+	sessions := map[int]bool{}
+	for changed := true; changed; {
+		changed = false
+		for _, p := range table {
+			if ours[p.PID] && p.Session > 0 && !sessions[p.Session] {
+				sessions[p.Session], changed = true, true
+			}
+		}
+		for _, p := range table {
+			if !ours[p.PID] && !foreign[p.PID] && (ours[p.Parent] || sessions[p.Session]) {
+				ours[p.PID], changed = true, true
+			}
+		}
+	}
+}
+
+// settle is how long the kernel is given to take killed processes down before the table is read again.
+const settle = 10 * time.Millisecond
+
+// Kill sends SIGKILL to all processes of the markers until none is left, and returns what would not die before ctx ended.
+func Kill(ctx context.Context, markers []string) ([]Process, error) {
+	return until(ctx, markers, func(p Process) {
+		if Alive(p.PID, p.Start) { // the pid may have been given to somebody else meanwhile
+			_ = syscall.Kill(p.PID, syscall.SIGKILL) // gone is as good; the next look tells
+		}
+	})
+}
+
+// Wait waits until no process of the markers is left, and returns what was left when ctx ended.
+func Wait(ctx context.Context, markers []string) ([]Process, error) {
+	return until(ctx, markers, func(Process) {})
+}
+
+func until(ctx context.Context, markers []string, each func(Process)) ([]Process, error) {
+	tick := time.NewTicker(settle)
+	defer tick.Stop()
+	for {
+		left, err := Marked(markers...)
+		if err != nil || len(left) == 0 {
+			return left, err
+		}
+		for _, p := range left {
+			each(p)
+		}
+		select {
+		case <-ctx.Done():
+			return left, nil
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package rayenv
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// make builds the environment from nothing. The children inherit the lock: if this process is killed, nobody else begins
+// before they ended too.
+func (m managed) make(ctx context.Context, lock *os.File) error {
+	if err := os.RemoveAll(m.dir); err != nil {
+		return writeFailed(m.dir, err)
+	}
+	if err := os.MkdirAll(m.dir, 0o755); err != nil {
+		return writeFailed(m.dir, err)
+	}
+	m.progress(fmt.Sprintf("making a Python environment with %s (once; kept in %s)", strings.Join(m.requirements, ", "), m.dir))
+	for _, argv := range m.steps() {
+		if err := m.run(ctx, lock, argv); err != nil {
+			return err
+		}
+	}
+	note, err := json.Marshal(map[string]any{"requirements": m.requirements, "python": m.python.minor()})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(m.dir, marker), note, 0o644); err != nil {
+		return writeFailed(m.dir, err)
+	}
+	return nil
+}
+
+// steps are the commands that make the environment. -I keeps PYTHONPATH and the user's site packages out; pip's and uv's own
+// variables (PIP_*, UV_*, proxies) count.
+func (m managed) steps() [][]string {
+	if haveUv() {
+		from := m.python.Path
+		if from == "" {
+			from = m.python.minor()
+		}
+		return [][]string{
+			{"uv", "venv", "--no-project", "--allow-existing", "--python", from, m.dir},
+			append([]string{"uv", "pip", "install", "--python", interpreterIn(m.dir), "--"}, m.requirements...),
+		}
+	}
+	return [][]string{
+		{m.python.Path, "-I", "-m", "venv", m.dir},
+		append([]string{interpreterIn(m.dir), "-I", "-m", "pip", "install", "--no-input", "--progress-bar=off", "--"}, m.requirements...),
+	}
+}
+
+// run runs one step, tells its progress, and turns its failure into one sentence.
+func (m managed) run(ctx context.Context, lock *os.File, argv []string) error {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.ExtraFiles = []*os.File{lock}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // pip's children end with it
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	r, w := io.Pipe()
+	cmd.Stdout, cmd.Stderr = w, w
+	said := make(chan string)
+	go func() { said <- m.listen(r) }()
+	err := cmd.Run()
+	w.Close()
+	why := <-said
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return launcher.Fail(launcher.CodeInterrupted, ctx.Err(), "", "interrupted while installing %s", m.requirements[0])
+	case errors.Is(err, exec.ErrNotFound) || why == "":
+		why = err.Error()
+	}
+	return launcher.Fail(launcher.CodeConfig, err, hintFor(why), "cannot install %s: %s", strings.Join(m.requirements, ", "), why)
+}
+
+// listen passes progress on and returns the installer's own reason of a failure, as far as it gave one.
+func (m managed) listen(r io.Reader) string {
+	var reason, last string
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadString('\n')
+		if line = strings.TrimSpace(line); line != "" {
+			last = line
+			if text, ok := strings.CutPrefix(line, "ERROR: "); ok && reason == "" {
+				reason = text
+			}
+			if text := condense(line); text != "" {
+				m.progress(text)
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	if reason == "" {
+		reason = last
+	}
+	return reason
+}
+
+var (
+	downloading = regexp.MustCompile(`^Downloading (?:.*/)?([^/ ]+?)(?:-py[23][^ ]*|-cp[^ ]*)?(?:\.whl|\.tar\.gz)?(?:\.metadata)? (\(.*\))$`)
+	installing  = regexp.MustCompile(`^Installing collected packages: (.*)$`)
+	uvSteps     = regexp.MustCompile(`^(Resolved|Prepared|Installed) \d+ packages?`)
+)
+
+// condense says what a line of pip's or uv's output means for the user; "" is nothing.
+func condense(line string) string {
+	if m := downloading.FindStringSubmatch(line); m != nil && !strings.Contains(line, ".metadata ") {
+		return "downloading " + m[1] + " " + m[2]
+	}
+	if m := installing.FindStringSubmatch(line); m != nil {
+		return fmt.Sprintf("installing %d packages", strings.Count(m[1], ",")+1)
+	}
+	if uvSteps.MatchString(line) {
+		return strings.ToLower(line[:1]) + line[1:]
+	}
+	return ""
+}
+
+func hintFor(why string) string {
+	switch {
+	case strings.Contains(why, "No matching distribution"), strings.Contains(why, "satisfies the requirement"):
+		return "check ray.version and local.packages, and whether this machine reaches the package index (PIP_INDEX_URL, proxies)"
+	case strings.Contains(why, "No space left"):
+		return "free space there, or set XDG_CACHE_HOME to a larger disk"
+	default:
+		return "or name an environment that has Ray in ray.python"
+	}
+}

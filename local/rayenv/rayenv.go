@@ -1,0 +1,208 @@
+// Package rayenv provides the Python environment whose Ray the local launcher runs: the user's own, or one that rayctl
+// makes once with uv or pip and keeps in the cache, shared by all rayctls of the user.
+package rayenv
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/local/filelock"
+)
+
+// DefaultVersion is the newest Ray that rayctl was tested with.
+const DefaultVersion = "2.60.0"
+
+// Options say which environment is wanted.
+type Options struct {
+	// Python is the user's interpreter or the directory of a virtual environment; empty: rayctl makes one.
+	Python string
+	// Version of Ray: asserted of the user's Python, installed otherwise. Empty: what Python has, or DefaultVersion.
+	Version string
+	// Packages are installed beside Ray, as pip takes them. An error with Python.
+	Packages []string
+	// CacheDir holds the environments that rayctl makes, in envs/.
+	CacheDir string
+	// Progress takes one line for each step of an installation; nil: none.
+	Progress func(text string)
+}
+
+// Env is an environment that has Ray.
+type Env struct {
+	// Python is the absolute path of its interpreter.
+	Python string
+	// RayCommand runs Ray's command line tool: argv to which arguments are added. It does not rely on the ray script, whose
+	// first line breaks in long paths and in paths with spaces.
+	RayCommand []string
+	// Version of Ray in it.
+	Version string
+	// Dir is its directory if rayctl made it, else empty.
+	Dir string
+}
+
+func newEnv(python, version, dir string) Env {
+	return Env{Python: python, RayCommand: []string{python, "-m", "ray.scripts.scripts"}, Version: version, Dir: dir}
+}
+
+// Ensure returns the environment, and makes it first if it must. Two callers at once make it once. Errors are
+// *launcher.ExitError values.
+func Ensure(ctx context.Context, o Options) (Env, error) {
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	if o.Python != "" {
+		return existing(ctx, o)
+	}
+	o.Version = o.version()
+	if dir := o.made(); dir != "" {
+		return newEnv(interpreterIn(dir), o.Version, dir), nil
+	}
+	py, err := choosePython(ctx, o.Version)
+	if err != nil {
+		return Env{}, err
+	}
+	m := managed{dir: o.dir(py.minor()), requirements: o.requirements(), python: py, progress: o.Progress}
+	if err := m.ensure(ctx); err != nil {
+		return Env{}, err
+	}
+	return newEnv(interpreterIn(m.dir), o.Version, m.dir), nil
+}
+
+// Planned is what Ensure would return, without installing or starting anything. Where that depends on which Python would be
+// chosen, the path says X.Y.
+func Planned(o Options) Env {
+	if o.Python != "" {
+		python := o.Python
+		if info, err := os.Stat(python); err == nil && info.IsDir() {
+			python = filepath.Join(python, "bin", "python")
+		}
+		return newEnv(python, o.Version, "")
+	}
+	o.Version = o.version()
+	dir := o.made()
+	if dir == "" {
+		dir = o.dir("X.Y")
+	}
+	return newEnv(interpreterIn(dir), o.Version, dir)
+}
+
+// made finds a complete environment of any Python, without asking an interpreter: a shim on PATH may take long to answer.
+func (o Options) made() string {
+	prefix := o.dir("")
+	entries, err := os.ReadDir(filepath.Dir(prefix))
+	if err != nil {
+		return "" // nothing was ever installed
+	}
+	for _, e := range slices.Backward(entries) {
+		dir := filepath.Join(filepath.Dir(prefix), e.Name())
+		if strings.HasPrefix(dir, prefix) && e.IsDir() && complete(dir) {
+			return dir
+		}
+	}
+	return ""
+}
+
+func (o Options) version() string {
+	if o.Version == "" {
+		return DefaultVersion
+	}
+	return o.Version
+}
+
+// requirements are what pip is asked for. Ray's job API needs the dashboard, which is in the extra "default".
+func (o Options) requirements() []string {
+	return append([]string{"ray[default]==" + o.Version}, o.Packages...)
+}
+
+// dir is named by what is in it, so that another wish makes another environment.
+func (o Options) dir(minor string) string {
+	packages := slices.Clone(o.Packages)
+	slices.Sort(packages)
+	sum := sha256.Sum256([]byte(strings.Join(slices.Compact(packages), "\n")))
+	name := fmt.Sprintf("ray-%s-%s-py%s", o.Version, hex.EncodeToString(sum[:])[:8], minor)
+	return filepath.Join(o.CacheDir, "envs", name)
+}
+
+// managed is an environment that rayctl makes.
+type managed struct {
+	dir          string
+	requirements []string
+	python       python
+	progress     func(string)
+}
+
+// marker is written last: an environment without it was interrupted and is made again. A finished environment cannot be
+// renamed into place instead, because virtual environments hold their own path.
+const marker = ".rayctl-complete"
+
+func interpreterIn(dir string) string { return filepath.Join(dir, "bin", "python") }
+
+// ensure makes the environment unless it is complete.
+func (m managed) ensure(ctx context.Context) error {
+	if complete(m.dir) {
+		return nil
+	}
+	lock, err := m.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	if complete(m.dir) { // by whoever held the lock before
+		return nil
+	}
+	if err := m.make(ctx, lock.File()); err != nil {
+		os.RemoveAll(m.dir)
+		return err
+	}
+	return nil
+}
+
+func (m managed) lock(ctx context.Context) (*filelock.Lock, error) {
+	lock, err := filelock.Try(m.dir + ".lock")
+	if err == nil && lock == nil {
+		m.progress("another rayctl installs " + m.requirements[0] + "; waiting for it")
+		lock, err = filelock.Acquire(ctx, m.dir+".lock")
+	}
+	if ctx.Err() != nil {
+		return nil, launcher.Fail(launcher.CodeInterrupted, ctx.Err(), "", "interrupted while installing %s", m.requirements[0])
+	}
+	if err != nil {
+		return nil, writeFailed(m.dir, err)
+	}
+	return lock, nil
+}
+
+// complete says whether an installation was finished and still works, and notes its use for Collect.
+func complete(dir string) bool {
+	if _, err := os.Stat(interpreterIn(dir)); err != nil { // interrupted, or the Python it was made from is gone
+		return false
+	}
+	now := time.Now()
+	return os.Chtimes(filepath.Join(dir, marker), now, now) == nil
+}
+
+func writeFailed(path string, err error) error {
+	return launcher.Fail(launcher.CodeConfig, err, "free space there, or set XDG_CACHE_HOME to a directory you may write to",
+		"cannot make the Ray environment in %s: %v", filepath.Dir(path), err)
+}
+
+// Check says which environment Ensure would use, and installs nothing.
+func Check(ctx context.Context, o Options) (string, error) {
+	if o.Python != "" {
+		env, err := existing(ctx, o)
+		return fmt.Sprintf("Ray %s in %s", env.Version, env.Python), err
+	}
+	o.Version = o.version()
+	if dir := o.made(); dir != "" {
+		return fmt.Sprintf("Ray %s in %s", o.Version, dir), nil
+	}
+	py, err := choosePython(ctx, o.Version)
+	return fmt.Sprintf("Ray %s will be installed once, for Python %s", o.Version, py.minor()), err
+}

@@ -1,0 +1,52 @@
+package local
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/local/rayenv"
+	"github.com/rayctl/rayctl/templates"
+)
+
+// Render returns the keeper's orders and the command that starts it. The orders say what each node is given.
+func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
+	s = prepare(s)
+	root, err := tempRoot(s)
+	if err != nil {
+		return nil, err
+	}
+	c := l.cluster(s.Name)
+	env := rayenv.Planned(l.environment(s, nil))
+	orders, err := json.MarshalIndent(plan{spec: s, env: env, machine: thisMachine(), runDir: c.dir, tempRoot: root}.orders(), "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode the orders: %w", err)
+	}
+	scripts := filepath.Join(l.scripts, "keeper-"+templates.KeeperHash())
+	line, err := quote(keeperCommand(env.Python, scripts, c.dir))
+	if err != nil {
+		return nil, launcher.Fail(launcher.CodeSpec, err, "", "the keeper's command cannot be written for a shell: %v", err)
+	}
+	return []launcher.File{
+		{Name: keeper.OrdersFile, Content: append(orders, '\n')},
+		{Name: "keeper.sh", Content: []byte("#!/bin/sh\n# Run detached, with a pipe to the client as standard input.\n" + line + "\n")},
+	}, nil
+}
+
+func quote(argv []string) (string, error) {
+	words := make([]string, len(argv))
+	for i, word := range argv {
+		q, err := syntax.Quote(word, syntax.LangPOSIX)
+		if err != nil {
+			return "", err
+		}
+		words[i] = q
+	}
+	return strings.Join(words, " "), nil
+}

@@ -1,0 +1,135 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+)
+
+// endSlack is how long an end may take beyond the driver's grace before the keeper is taken for stuck.
+const endSlack = time.Minute
+
+// Terminate asks the keeper to end the cluster, and ends it itself where the keeper is dead or stuck.
+func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.End) error {
+	c, err := l.open(id)
+	if errors.Is(err, launcher.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		how, st, err := c.look()
+		switch {
+		case err != nil:
+			return err
+		case how == missing:
+			return nil
+		case how == elsewhere:
+			return c.notHere()
+		case how == ended:
+			return c.sweep(ctx)
+		case how == orphaned:
+			err = c.settle(ctx, lost())
+		case how == beginning && l.nobodyLaunches(c.name):
+			err = c.settle(ctx, lost())
+		case how == beginning || st.Keeper.URL == "":
+			rest(ctx, lookEvery)
+		default:
+			err = c.end(ctx, st, end)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return interrupted(ctx, c.name)
+}
+
+// end hands the end to the keeper and waits for it.
+func (c *cluster) end(ctx context.Context, st *keeper.State, end launcher.End) error {
+	client, err := c.client(st)
+	if err != nil {
+		rest(ctx, lookEvery) // it is just ending: its token is gone
+		return nil
+	}
+	defer client.Close()
+	ask := keeper.End{Cause: end.Cause, Message: end.Message, By: c.l.owner, Now: end.Now}
+	if _, err := client.End(ctx, ask); err != nil {
+		return c.force(ctx, end, "the keeper does not answer: "+err.Error())
+	}
+	limit := endSlack
+	if !end.Now && c.record.Spec.Job.Grace != nil {
+		limit += time.Duration(*c.record.Spec.Job.Grace)
+	}
+	wait, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for _, err := range client.Watch(wait) {
+		if err != nil { // it has ended, or hangs
+			break
+		}
+	}
+	for wait.Err() == nil {
+		if how, _, err := c.look(); err != nil || how != living {
+			return err
+		}
+		rest(wait, lookEvery)
+	}
+	return c.force(ctx, end, "the keeper did not end in time")
+}
+
+// force ends the cluster without its keeper, if it still lives.
+func (c *cluster) force(ctx context.Context, end launcher.End, why string) error {
+	if ctx.Err() != nil {
+		return interrupted(ctx, c.name)
+	}
+	if how, _, err := c.look(); err != nil || how != living {
+		return err
+	}
+	c.l.log.Warn("killing the cluster", "cluster", c.name, "reason", why)
+	if err := c.kill(ctx); err != nil {
+		return err
+	}
+	message := why + "; it was killed"
+	if end.Message != "" {
+		message = end.Message + " (" + message + ")"
+	}
+	return c.settle(ctx, verdict{end.Cause, message})
+}
+
+// Forget removes the record of an ended cluster. The driver's output directory stays if anything is in it.
+func (l *Launcher) Forget(ctx context.Context, id launcher.ID) error {
+	c, err := l.open(id)
+	if errors.Is(err, launcher.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	lock, err := l.lock(ctx, c.name)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	if err := c.settleLocked(ctx, lost()); err != nil {
+		return err
+	}
+	switch how, _, err := c.look(); {
+	case err != nil:
+		return err
+	case how == elsewhere:
+		return c.notHere()
+	case how == living:
+		return c.notEnded()
+	}
+	if err := c.sweep(ctx); err != nil {
+		return err
+	}
+	return c.remove()
+}
+
+func (c *cluster) notEnded() error {
+	return launcher.Fail(launcher.CodeSpec, launcher.ErrNotEnded, "`rayctl down "+c.name+"` ends it", "%s has not ended", c.name)
+}
