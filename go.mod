@@ -3,6 +3,7 @@ module github.com/rayctl/rayctl
 go 1.26.0
 
 require (
+	al.essio.dev/pkg/shellescape v1.6.1 // indirect
 	github.com/Masterminds/semver/v3 v3.4.0 // indirect
 	github.com/bahlo/generic-list-go v0.2.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect

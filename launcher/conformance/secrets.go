@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"al.essio.dev/pkg/shellescape"
+
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -122,7 +124,7 @@ func hostile(t *testing.T, s *suite) {
 	sp := s.spec(t, python(`import json, os, sys
 names = ["Q%d" % i for i in range(1, 8)]
 print(json.dumps([{n: os.environ.get(n) for n in names}, {n: os.environ.get("N" + n) for n in names}, sys.argv[1:]]))`)+
-		" "+quote(values["Q1"])+" "+quote(values["Q2"])+" "+quote(values["Q3"])+" "+quote(values["Q4"]))
+		" "+shellescape.Quote(values["Q1"])+" "+shellescape.Quote(values["Q2"])+" "+shellescape.Quote(values["Q3"])+" "+shellescape.Quote(values["Q4"]))
 	sp.Job.Env, sp.Env = map[string]string{}, map[string]string{}
 	for k, v := range values {
 		sp.Job.Env[k], sp.Env["N"+k] = v, v

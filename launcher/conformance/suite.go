@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"mvdan.cc/sh/v3/syntax"
+	"al.essio.dev/pkg/shellescape"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -161,15 +161,6 @@ func short(b []byte) string {
 }
 
 // python is an entrypoint that runs the program text.
-func python(program string) string { return "python -c " + quote(program) }
-
-// quote writes one word for the shell that runs the entrypoint.
-func quote(word string) string {
-	q, err := syntax.Quote(word, syntax.LangPOSIX)
-	if err != nil {
-		panic(err) // NUL bytes only; the suite has none
-	}
-	return q
-}
+func python(program string) string { return "python -c " + shellescape.Quote(program) }
 
 func durationPtr(d time.Duration) *spec.Duration { v := spec.Duration(d); return &v }

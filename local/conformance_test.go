@@ -1,0 +1,167 @@
+package local_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/conformance"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/local"
+	"github.com/rayctl/rayctl/local/proc"
+	"github.com/rayctl/rayctl/test/raytest"
+)
+
+func TestMain(m *testing.M) {
+	conformance.Main(m, func(state string) launcher.Launcher {
+		l, err := local.New(local.Config{StateDir: state, CacheDir: filepath.Join(state, "cache")})
+		if err != nil {
+			panic(err)
+		}
+		return l
+	})
+}
+
+func TestConformance(t *testing.T) {
+	python := raytest.Env(t, raytest.Ray260)
+	state := t.TempDir()
+	here := machine{state: state}
+	conformance.Run(t, conformance.Config{
+		Setting: state,
+		Spec: func() *spec.ClusterSpec {
+			return &spec.ClusterSpec{Ray: spec.Ray{Python: python}}
+		},
+		TwoGroups: func() *spec.ClusterSpec {
+			return &spec.ClusterSpec{Ray: spec.Ray{Python: python}, Workers: []spec.WorkerGroup{
+				{Name: "a"}, {Name: "b", NodeResources: spec.NodeResources{Resources: map[string]float64{"b": 1}}},
+			}}
+		},
+		Allocated:  here.allocated,
+		KillKeeper: here.killKeeper,
+		KillHead:   here.killHead,
+		Surfaces:   here.surfaces,
+		Patience:   patience,
+	})
+}
+
+// machine asks this machine, not the launcher, what belongs to a cluster.
+type machine struct{ state string }
+
+func (m machine) dir(id launcher.ID) string { return filepath.Join(m.state, "clusters", string(id)) }
+
+// processes are all whose command line or environment names the cluster's run directory or one of its nodes' directories.
+func (m machine) processes(t *testing.T, id launcher.ID) []proc.Process {
+	t.Helper()
+	table, err := proc.Table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []proc.Process
+	for _, p := range table {
+		if p.Zombie || p.PID == os.Getpid() {
+			continue
+		}
+		text := proc.CommandLine(p) + "\n" + readProc(p.PID, "environ")
+		if strings.Contains(text, m.dir(id)+"/") || strings.HasSuffix(strings.TrimRight(text, "\x00"), m.dir(id)) || strings.Contains(text, "RAYCTL_RUN="+string(id)+"\x00") {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func readProc(pid int, file string) string {
+	b, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), file)) // gone meanwhile: nothing
+	return string(b)
+}
+
+func (m machine) allocated(t *testing.T, id launcher.ID) []string {
+	t.Helper()
+	var left []string
+	for _, p := range m.processes(t, id) {
+		left = append(left, "process "+strconv.Itoa(p.PID)+" "+proc.CommandLine(p))
+	}
+	for _, secret := range []string{keeper.TokenFile, keeper.SecretsFile} {
+		if _, err := os.Stat(filepath.Join(m.dir(id), secret)); err == nil && m.ended(id) {
+			left = append(left, "file "+secret)
+		}
+	}
+	reports, _ := filepath.Glob(filepath.Join(m.dir(id), keeper.NodesDir, "*", "report.json"))
+	for _, r := range reports {
+		b, _ := os.ReadFile(r)
+		for _, word := range strings.Split(string(b), `"`) {
+			if info, err := os.Stat(word); strings.HasPrefix(word, "/") && err == nil && info.IsDir() && !strings.HasPrefix(word, m.state) && word != "/" && word != os.TempDir() {
+				left = append(left, "directory "+word)
+			}
+		}
+	}
+	return left
+}
+
+func (m machine) ended(id launcher.ID) bool {
+	_, err := os.Stat(filepath.Join(m.dir(id), keeper.ResultFile))
+	return err == nil
+}
+
+func (m machine) killKeeper(t *testing.T, id launcher.ID) {
+	t.Helper()
+	m.kill(t, id, func(cmd string) bool { return strings.Contains(cmd, "keeper.py") })
+}
+
+func (m machine) killHead(t *testing.T, id launcher.ID) {
+	t.Helper()
+	m.kill(t, id, func(cmd string) bool { return strings.Contains(cmd, "gcs_server") })
+}
+
+func (m machine) kill(t *testing.T, id launcher.ID, match func(string) bool) {
+	t.Helper()
+	killed := 0
+	for _, p := range m.processes(t, id) {
+		if match(proc.CommandLine(p)) {
+			if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
+				t.Errorf("kill %d: %v", p.PID, err)
+			}
+			killed++
+		}
+	}
+	if killed != 1 {
+		t.Errorf("%d processes were killed, not one", killed)
+	}
+}
+
+// surfaces is every file of the run directory but the two that hold secrets, every file of the nodes' temporary
+// directories, and the command lines of all processes of this machine.
+func (m machine) surfaces(t *testing.T, id launcher.ID) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	walk := func(root string) {
+		_ = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+			name := filepath.Base(path)
+			if err != nil || !d.Type().IsRegular() || name == keeper.TokenFile || name == keeper.SecretsFile {
+				return nil // sockets, and what vanished meanwhile
+			}
+			out[path], _ = os.ReadFile(path)
+			return nil
+		})
+	}
+	walk(m.dir(id))
+	for _, p := range m.processes(t, id) {
+		for _, word := range strings.Fields(proc.CommandLine(p)) {
+			if dir, ok := strings.CutPrefix(word, "--temp-dir="); ok {
+				walk(dir)
+			}
+		}
+	}
+	table, err := proc.Table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range table {
+		out["command line of "+strconv.Itoa(p.PID)] = []byte(readProc(p.PID, "cmdline"))
+	}
+	return out
+}
