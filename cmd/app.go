@@ -1,0 +1,118 @@
+// Package cmd is rayctl's command line, one file for each verb. A command is an options struct, a constructor that only parses, and
+// a run function that only acts; docs/how-a-command-flows.md follows one through the code.
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Version of this build, set by the linker.
+var Version = "dev"
+
+// NewLauncher makes the launcher of one substrate for a cluster file, whose sections say how the substrate is reached.
+type NewLauncher func(s *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error)
+
+// App is what commands need of the world around them. Tests make their own.
+type App struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// InTTY, OutTTY and ErrTTY say which streams are terminals.
+	InTTY, OutTTY, ErrTTY bool
+	Getenv                func(string) string
+	Environ               func() []string
+	Now                   func() time.Time
+	// Notify is signal.Notify.
+	Notify    func(chan<- os.Signal, ...os.Signal)
+	Launchers map[string]NewLauncher
+
+	quiet, verbose bool
+	ui             *ui
+	parsed         bool // the command line was understood: errors from here on are not usage errors
+}
+
+// System is the App of a real process.
+func System() *App {
+	return &App{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		InTTY: isatty.IsTerminal(os.Stdin.Fd()), OutTTY: isatty.IsTerminal(os.Stdout.Fd()), ErrTTY: isatty.IsTerminal(os.Stderr.Fd()),
+		Getenv: os.Getenv, Environ: os.Environ, Now: time.Now, Notify: signal.Notify,
+		Launchers: launchers(),
+	}
+}
+
+// Main runs one command line and returns the exit code of the process.
+func Main(args []string) int { return System().Main(context.Background(), args) }
+
+// Main runs one command line and returns its exit code.
+func (a *App) Main(ctx context.Context, args []string) (code int) {
+	a.ui = newUI(a)
+	defer a.ui.close()
+	defer func() {
+		if p := recover(); p != nil {
+			code = a.report(fail(launcher.CodeInternal, errPanic, "please report it with the command at https://github.com/rayctl/rayctl/issues, and `-v` shows where",
+				"rayctl has a bug: %v", p))
+			if a.verbose {
+				fmt.Fprintf(a.Err, "%s", debug.Stack())
+			}
+		}
+	}()
+	root := NewRoot(a)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !a.parsed {
+		err = usage(root, err)
+	}
+	return a.report(err)
+}
+
+var errPanic = errors.New("panic")
+
+// logger is what -v shows: every step on stderr.
+func (a *App) logger() *slog.Logger {
+	if !a.verbose {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(a.ui.logWriter(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// action is a cobra RunE whose context ends with SIGINT, SIGTERM or SIGHUP: enough for every command that only watches or asks.
+func (a *App) action(run func(ctx context.Context) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, _ []string) error {
+		ctx, cancel := context.WithCancelCause(c.Context())
+		defer cancel(nil)
+		signals := make(chan os.Signal, 2)
+		a.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+		go func() {
+			select {
+			case <-signals:
+				cancel(errInterrupted)
+			case <-ctx.Done():
+			}
+		}()
+		err := run(ctx)
+		if err != nil && errors.Is(context.Cause(ctx), errInterrupted) && exitCodeOf(err) != launcher.CodeInterrupted {
+			return exitCode(launcher.CodeInterrupted)
+		}
+		return err
+	}
+}
+
+var errInterrupted = errors.New("interrupted")
+
+// interrupted says whether the user asked the command that ctx belongs to to stop.
+func interrupted(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errInterrupted) }

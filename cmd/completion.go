@@ -1,0 +1,111 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// completionTime bounds what pressing the Tab key may take.
+const completionTime = 2 * time.Second
+
+// complete registers how a flag's value is completed; a flag that is not there is a mistake in this package.
+func complete(c *cobra.Command, flag string, f cobra.CompletionFunc) {
+	if err := c.RegisterFlagCompletionFunc(flag, f); err != nil {
+		panic(fmt.Sprintf("completing --%s of %s: %v", flag, c.Name(), err))
+	}
+}
+
+// completeClusters lists the clusters in reach.
+func (a *App) completeClusters(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 && c.Name() != "down" {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := a.completing(c)
+	defer cancel()
+	loaded, err := a.selection(&configOptions{flags: c.Flags()})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	ls, err := a.searched(loaded)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	ended := c.Name() == "logs" || c.Name() == "status"
+	all, err := a.listOurs(ctx, ls, ended)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var out []cobra.Completion
+	for _, x := range all {
+		out = append(out, cobra.CompletionWithDesc(x.status.Name, x.l.Name()+", "+endedText(x.status)))
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeJobs lists the jobs of the cluster that --cluster or --address chose, or of the default one.
+func (a *App) completeJobs(c *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return a.jobIDs(c, "")
+}
+
+func (a *App) completeClusterThenJob(c *cobra.Command, args []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	switch len(args) {
+	case 0:
+		return a.completeClusters(c, args, text)
+	case 1:
+		return a.jobIDs(c, args[0])
+	default:
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func (a *App) jobIDs(c *cobra.Command, name string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	ctx, cancel := a.completing(c)
+	defer cancel()
+	o := &dashboardOptions{cluster: name, config: configOptions{flags: c.Flags()}}
+	if name == "" {
+		o.cluster, o.address = flagText(c, "cluster"), flagText(c, "address")
+	}
+	conn, err := a.connect(ctx, o)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	defer conn.close()
+	jobs, err := conn.ListJobs(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var out []cobra.Completion
+	for i := range jobs {
+		out = append(out, cobra.CompletionWithDesc(jobName(&jobs[i]), string(jobs[i].Status)+" "+shorten(jobs[i].Entrypoint, false)))
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completing makes the command silent and quick while the shell asks.
+func (a *App) completing(c *cobra.Command) (context.Context, context.CancelFunc) {
+	a.quiet = true
+	ctx := c.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return context.WithTimeout(ctx, completionTime)
+}
+
+func flagText(c *cobra.Command, name string) string {
+	if f := c.Flags().Lookup(name); f != nil {
+		return f.Value.String()
+	}
+	return ""
+}
+
+func endedText(s launcher.Status) string {
+	if s.Exit == nil {
+		return string(s.Phase)
+	}
+	return fmt.Sprintf("%s (%s)", s.Phase, s.Exit.Cause)
+}

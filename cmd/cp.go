@@ -1,0 +1,157 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+type cpOptions struct {
+	config   configOptions
+	node     string
+	from, to place
+}
+
+// place is a path here or, with remote, on a node of a cluster.
+type place struct {
+	remote  bool
+	cluster string // "" is the default one
+	path    string
+}
+
+func newCp(a *App) *cobra.Command {
+	o := &cpOptions{}
+	c := &cobra.Command{
+		Use:   "cp SRC DST",
+		Short: "Copy a file or directory to or from a node",
+		Long: "cp copies between this machine and a node; one side is NAME:PATH, or :PATH for the default cluster. As with cp -r, a directory goes into DST if that\n" +
+			"is a directory, else becomes DST. The node needs tar.",
+		Example: "  rayctl cp dev:/tmp/result.json .\n  rayctl cp model/ :/scratch/model --node trainer-1",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usageError("write it like `rayctl cp dev:/tmp/x .`", "`rayctl cp` takes a source and a destination")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			o.from, o.to = parsePlace(args[0]), parsePlace(args[1])
+			return a.action(func(ctx context.Context) error { return runCp(ctx, a, o) })(c, args)
+		},
+	}
+	o.config.addSelection(c)
+	c.Flags().StringVar(&o.node, "node", "", "name of the `NODE` (default: the head's)")
+	return c
+}
+
+// parsePlace takes what has a colon before any slash for a cluster's.
+func parsePlace(text string) place {
+	name, rest, ok := strings.Cut(text, ":")
+	if !ok || strings.ContainsAny(name, `/\`) {
+		return place{path: text}
+	}
+	return place{remote: true, cluster: name, path: rest}
+}
+
+// runCp copies one way.
+func runCp(ctx context.Context, a *App, o *cpOptions) error {
+	if o.from.remote == o.to.remote {
+		return usageError("write one as NAME:PATH", "one of %q and %q must be on a cluster, the other here", o.from.path, o.to.path)
+	}
+	remote := o.from
+	if o.to.remote {
+		remote = o.to
+	}
+	if remote.path == "" {
+		return usageError("write NAME:PATH", "the path on the cluster is missing")
+	}
+	c, err := a.find(ctx, findOptions{name: remote.cluster, config: &o.config})
+	if err != nil {
+		return err
+	}
+	e, err := ability[launcher.Execer](c.l, "cp")
+	if err != nil {
+		return err
+	}
+	n := &nodeShell{e: e, id: c.id, node: o.node}
+	if o.to.remote {
+		return n.upload(ctx, o.from.path, o.to.path)
+	}
+	return n.download(ctx, o.from.path, o.to.path)
+}
+
+// nodeShell runs commands on one node.
+type nodeShell struct {
+	e    launcher.Execer
+	id   launcher.ID
+	node string
+}
+
+// run runs a command; a failure carries its last words.
+func (n *nodeShell) run(ctx context.Context, stdin io.Reader, stdout io.Writer, command ...string) error {
+	var words strings.Builder
+	code, err := n.e.Exec(ctx, n.id, launcher.ExecRequest{Node: n.node, Command: command, Stdin: stdin, Stdout: stdout, Stderr: &words})
+	if err != nil {
+		return err
+	}
+	if code != 0 {
+		return fail(launcher.CodeSpec, nil, "", "on %s: %s", n.id, orDash(oneLine(words.String())))
+	}
+	return nil
+}
+
+// upload copies into DST if that is a directory there, else to DST.
+func (n *nodeShell) upload(ctx context.Context, src, dst string) error {
+	parent, name := path.Split(strings.TrimRight(dst, "/"))
+	if n.run(ctx, nil, io.Discard, "test", "-d", dst) == nil {
+		parent, name = dst, filepath.Base(absolute(src))
+	} else if strings.HasSuffix(dst, "/") {
+		return fail(launcher.CodeSpec, nil, "", "there is no directory %s on the node", dst)
+	}
+	if parent == "" {
+		parent = "."
+	}
+	r, w := io.Pipe()
+	packed := make(chan error, 1)
+	go func() {
+		err := tarOut(src, name, w)
+		w.CloseWithError(err)
+		packed <- err
+	}()
+	err := n.run(ctx, r, io.Discard, "tar", "-C", parent, "-xf", "-")
+	r.CloseWithError(errors.New("tar on the node ended"))
+	if perr := <-packed; err == nil {
+		err = perr
+	}
+	return err
+}
+
+// download copies into DST if that is a directory here, else to DST.
+func (n *nodeShell) download(ctx context.Context, src, dst string) error {
+	parent, name := path.Split(strings.TrimRight(src, "/"))
+	if parent == "" {
+		parent = "."
+	}
+	if name == "" {
+		return usageError("", "the root directory cannot be copied")
+	}
+	r, w := io.Pipe()
+	written := make(chan error, 1)
+	go func() {
+		err := tarIn(r, name, dst)
+		r.CloseWithError(err)
+		written <- err
+	}()
+	err := n.run(ctx, nil, w, "tar", "-C", parent, "-cf", "-", "--", name)
+	w.CloseWithError(err)
+	if werr := <-written; err == nil {
+		err = werr
+	}
+	return err
+}

@@ -1,0 +1,150 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// envNames are the variables that env sets, in the order of printing.
+var envNames = []string{"RAY_API_SERVER_ADDRESS", "RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH"}
+
+type envOptions struct {
+	config configOptions
+	name   string
+	unset  bool
+	shell  string
+	output output
+}
+
+func newEnv(a *App) *cobra.Command {
+	o := &envOptions{}
+	c := &cobra.Command{
+		Use:   "env [NAME]",
+		Short: "Print shell variables with which Ray's own tools work on the cluster",
+		Long: "env prints exports for `ray job`, `ray status`, `serve` and ray.init(). The token is given as a file that only you can read, never as a value.\n" +
+			"RAY_ADDRESS, which ray.init() needs, is there where this machine reaches the cluster's own ports.",
+		Example: "  eval \"$(rayctl env dev)\" && ray job list\n  eval \"$(rayctl env --unset)\"\n  rayctl env --shell fish | source",
+		Args:    noDash(1, "one name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.name = first(args)
+			return a.action(func(ctx context.Context) error { return runEnv(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: a.completeClusters,
+	}
+	o.config.addSelection(c)
+	c.Flags().BoolVar(&o.unset, "unset", false, "print what takes the variables away again")
+	c.Flags().StringVar(&o.shell, "shell", "sh", "syntax of this `SHELL`: sh (bash, zsh) or fish")
+	complete(c, "shell", cobra.FixedCompletions([]string{"sh", "fish"}, cobra.ShellCompDirectiveNoFileComp))
+	o.output.add(c, formatJSON, formatYAML)
+	return c
+}
+
+// runEnv prints the variables, or how to remove them.
+func runEnv(ctx context.Context, a *App, o *envOptions) error {
+	if err := o.output.validate(); err != nil {
+		return err
+	}
+	if !slices.Contains([]string{"sh", "fish"}, o.shell) {
+		return usageError("it takes sh or fish", "--shell: %q is unknown", o.shell)
+	}
+	if o.unset {
+		return a.printUnset(o)
+	}
+	c, err := a.find(ctx, findOptions{name: o.name, config: &o.config})
+	if err != nil {
+		return err
+	}
+	vars, err := a.variables(ctx, c)
+	if err != nil {
+		return err
+	}
+	if done, err := o.output.structured(a.Out, vars); done || err != nil {
+		return err
+	}
+	for _, name := range envNames {
+		value, ok := vars[name]
+		if !ok {
+			continue
+		}
+		q, err := quote(value)
+		if err != nil {
+			return err
+		}
+		format := "export %s=%s\n"
+		if o.shell == "fish" {
+			format = "set -gx %s %s\n"
+		}
+		fmt.Fprintf(a.Out, format, name, q)
+	}
+	return nil
+}
+
+func (a *App) printUnset(o *envOptions) error {
+	command := "unset "
+	if o.shell == "fish" {
+		command = "set -e "
+	}
+	_, err := fmt.Fprintln(a.Out, command+strings.Join(envNames, " "))
+	return err
+}
+
+// variables are those of one cluster, by name.
+func (a *App) variables(ctx context.Context, c *cluster) (map[string]string, error) {
+	e, err := a.dial(ctx, c, launcher.Dashboard)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	if e.DialContext != nil {
+		return nil, fail(launcher.CodeUsage, nil, "use `rayctl dashboard "+string(c.id)+"` or `rayctl port-forward`", "this machine does not reach the dashboard of %s directly", c.id)
+	}
+	s, err := c.status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	vars := map[string]string{"RAY_API_SERVER_ADDRESS": e.URL, "RAY_AUTH_MODE": "disabled"}
+	if s.Head.Address != "" && reachable(ctx, s.Head.Address) {
+		vars["RAY_ADDRESS"] = s.Head.Address
+	}
+	if e.Token == "" {
+		return vars, nil
+	}
+	path, err := a.tokenFile(c, e.Token)
+	if err != nil {
+		return nil, err
+	}
+	vars["RAY_AUTH_MODE"], vars["RAY_AUTH_TOKEN_PATH"] = "token", path
+	return vars, nil
+}
+
+// reachable says whether a port of the cluster answers this machine.
+func reachable(ctx context.Context, address string) bool {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+// tokenFile keeps the cluster's token where only the user reads it.
+func (a *App) tokenFile(c *cluster, token string) (string, error) {
+	dir, err := a.cacheDir("tokens", c.l.Name())
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, string(c.id))
+	if old, err := os.ReadFile(path); err == nil && string(old) == token {
+		return path, nil
+	}
+	return path, writeAtomic(path, []byte(token), 0o600)
+}

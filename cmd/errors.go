@@ -1,0 +1,108 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// exitCode is an end that needs no message, because it was told already or is the driver's own.
+type exitCode int
+
+func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+
+// codeOrNil turns a driver's code into what a run function returns.
+func codeOrNil(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return exitCode(code)
+}
+
+// fail makes the error of a command: code, cause, next step, sentence.
+func fail(code int, err error, hint, format string, args ...any) error {
+	return launcher.Fail(code, err, hint, format, args...)
+}
+
+func usageError(hint, format string, args ...any) error {
+	return launcher.Fail(launcher.CodeUsage, nil, hint, format, args...)
+}
+
+// usage makes one sentence of what cobra found wrong with the command line.
+func usage(root *cobra.Command, err error) error {
+	var e *launcher.ExitError
+	if errors.As(err, &e) {
+		return err
+	}
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return usageError("`"+root.Name()+" --help` lists the commands, `"+root.Name()+" COMMAND --help` the flags of one", "%s", text)
+}
+
+// report tells an error to the user and returns the exit code.
+func (a *App) report(err error) int {
+	a.ui.clear()
+	var silent exitCode
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &silent):
+		return int(silent)
+	}
+	for _, line := range strings.Split(strings.TrimRight(sentence(err), "\n"), "\n") {
+		fmt.Fprintf(a.Err, "%s %s\n", a.ui.paint(red, "rayctl:"), line)
+	}
+	return exitCodeOf(err)
+}
+
+// sentence is what the user reads: errors of the cluster file one a line, everything else in one.
+func sentence(err error) string {
+	if es := spec.AsErrors(err); es != nil {
+		return es.Error()
+	}
+	return strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", " ")), " ")
+}
+
+// exitCodeOf maps every kind of failure to its exit code.
+func exitCodeOf(err error) int {
+	var silent exitCode
+	var own *launcher.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &silent):
+		return int(silent)
+	case errors.As(err, &own):
+		return own.Code
+	case spec.AsErrors(err) != nil:
+		return launcher.CodeSpec
+	case errors.Is(err, dashboardclient.ErrUnauthorized):
+		return launcher.CodePermission
+	case errors.Is(err, dashboardclient.ErrNotFound), errors.Is(err, dashboardclient.ErrConflict), errors.Is(err, dashboardclient.ErrTooLarge):
+		return launcher.CodeSpec
+	case errors.Is(err, dashboardclient.ErrUnreachable), errors.Is(err, dashboardclient.ErrUnsupported):
+		return launcher.CodeUnreachable
+	case errors.Is(err, context.Canceled):
+		return launcher.CodeInterrupted
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return launcher.CodeStartFailed
+	case errors.Is(err, fs.ErrPermission):
+		return launcher.CodePermission
+	case errors.Is(err, fs.ErrNotExist):
+		return launcher.CodeSpec
+	default:
+		var apiErr *dashboardclient.APIError
+		if errors.As(err, &apiErr) {
+			return launcher.CodeUnreachable
+		}
+		return launcher.CodeInternal
+	}
+}

@@ -1,0 +1,118 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+type extendOptions struct {
+	config    configOptions
+	name      string
+	max, idle string
+	output    output
+}
+
+func newExtend(a *App) *cobra.Command {
+	o := &extendOptions{}
+	c := &cobra.Command{
+		Use:     "extend [NAME] [--max DURATION] [--idle DURATION]",
+		Short:   "Let a cluster live longer",
+		Long:    "extend moves the moment at which the keeper ends a cluster. --max counts from now; unlimited takes the limit away.",
+		Example: "  rayctl extend dev --max 4h\n  rayctl extend dev --idle unlimited",
+		Args:    noDash(1, "one name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.name = first(args)
+			return a.action(func(ctx context.Context) error { return runExtend(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: a.completeClusters,
+	}
+	o.config.addSelection(c)
+	c.Flags().StringVar(&o.max, "max", "", "end it this long from now: `DURATION`, or unlimited")
+	c.Flags().StringVar(&o.idle, "idle", "", "end it after so long without work: `DURATION`, or unlimited")
+	o.output.add(c, formatJSON, formatYAML)
+	return c
+}
+
+// runExtend gives the keeper new limits and prints what holds then.
+func runExtend(ctx context.Context, a *App, o *extendOptions) error {
+	if err := o.output.validate(); err != nil {
+		return err
+	}
+	request, err := o.request()
+	if err != nil {
+		return err
+	}
+	c, err := a.find(ctx, findOptions{name: o.name, config: &o.config})
+	if err != nil {
+		return err
+	}
+	e, err := a.dial(ctx, c, launcher.Keeper)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	k := launcher.KeeperClient(e)
+	defer k.Close()
+	state, err := k.Extend(ctx, request)
+	if err != nil {
+		return err
+	}
+	if done, err := o.output.structured(a.Out, state.Deadlines); done || err != nil {
+		return err
+	}
+	d := state.Deadlines
+	if d.Max == nil && d.Idle == nil && d.Total == nil {
+		_, err = fmt.Fprintf(a.Out, "%s ends only when it is ended\n", c.id)
+		return err
+	}
+	for _, l := range []struct {
+		name string
+		set  bool
+		at   func() string
+	}{
+		{"max", d.Max != nil, func() string { return stamp(*d.Max) }},
+		{"idle", d.Idle != nil, func() string { return stamp(*d.Idle) }},
+		{"total", d.Total != nil, func() string { return stamp(*d.Total) }},
+	} {
+		if l.set {
+			fmt.Fprintf(a.Out, "%s ends at %s (%s)\n", c.id, l.at(), l.name)
+		}
+	}
+	return nil
+}
+
+func (o *extendOptions) request() (keeper.Extend, error) {
+	var e keeper.Extend
+	var err error
+	if o.max == "" && o.idle == "" {
+		return e, usageError("", "give --max, --idle or both")
+	}
+	if e.Max, err = limitSeconds("--max", o.max); err != nil {
+		return e, err
+	}
+	e.Idle, err = limitSeconds("--idle", o.idle)
+	return e, err
+}
+
+// limitSeconds reads a limit for the keeper: nil leaves it, 0 takes it away.
+func limitSeconds(flag, text string) (*float64, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var l spec.Limit
+	if err := l.UnmarshalText([]byte(text)); err != nil {
+		return nil, usageError("", "%s: %v", flag, err)
+	}
+	d, _ := l.Bound()
+	seconds := d.Seconds()
+	if l == spec.NoLimit {
+		seconds = 0
+	}
+	return &seconds, nil
+}

@@ -1,0 +1,72 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+type gcOptions struct {
+	config configOptions
+	dryRun bool
+	output output
+}
+
+func newGC(a *App) *cobra.Command {
+	o := &gcOptions{}
+	c := &cobra.Command{
+		Use:     "gc [--dry-run]",
+		Short:   "Remove what dead clients and killed keepers left behind, and records that are too old",
+		Example: "  rayctl gc --dry-run",
+		Args:    noDash(0, "no arguments"),
+		RunE:    a.action(func(ctx context.Context) error { return runGC(ctx, a, o) }),
+	}
+	o.config.addSelection(c)
+	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "only say what would be removed")
+	o.output.add(c, formatJSON, formatYAML)
+	return c
+}
+
+// runGC cleans up after every launcher in reach that can leave something behind.
+func runGC(ctx context.Context, a *App, o *gcOptions) error {
+	if err := o.output.validate(); err != nil {
+		return err
+	}
+	c, err := a.selection(&o.config)
+	if err != nil {
+		return err
+	}
+	ls, err := a.searched(c)
+	if err != nil {
+		return err
+	}
+	var all []launcher.Collected
+	for _, l := range ls {
+		collector, ok := l.(launcher.Collector)
+		if !ok {
+			continue
+		}
+		found, err := collector.Collect(ctx, o.dryRun)
+		if err != nil {
+			return err
+		}
+		all = append(all, found...)
+	}
+	if done, err := o.output.structured(a.Out, nonNil(all)); done || err != nil {
+		return err
+	}
+	verb := "removed"
+	if o.dryRun {
+		verb = "would remove"
+	}
+	for _, x := range all {
+		fmt.Fprintf(a.Out, "%s %s %s: %s\n", verb, x.What, x.Name, x.Why)
+	}
+	if len(all) == 0 {
+		a.ui.note("there is nothing to remove")
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/templates/workloads"
+)
+
+type initOptions struct {
+	template string
+	dir      string
+	force    bool
+}
+
+func newInit(a *App) *cobra.Command {
+	o := &initOptions{}
+	var kinds []string
+	for _, w := range workloads.List() {
+		kinds = append(kinds, fmt.Sprintf("  %-6s  %s", w.Name, w.About))
+	}
+	c := &cobra.Command{
+		Use:     "init [TEMPLATE]",
+		Short:   "Write a commented rayctl.yaml and a small script to begin with",
+		Long:    "init writes a cluster file and a script that run as they are. Templates (default: basic):\n\n" + strings.Join(kinds, "\n"),
+		Example: "  rayctl init && rayctl run\n  rayctl init grpo --dir my-run",
+		Args:    noDash(1, "one template"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if o.template = first(args); o.template == "" {
+				o.template = "basic"
+			}
+			return a.action(func(ctx context.Context) error { return runInit(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return templateNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	c.Flags().StringVar(&o.dir, "dir", ".", "write into this `DIR`")
+	c.Flags().BoolVar(&o.force, "force", false, "overwrite files that are there")
+	return c
+}
+
+func templateNames() []string {
+	var names []string
+	for _, w := range workloads.List() {
+		names = append(names, w.Name)
+	}
+	return names
+}
+
+// runInit writes the files of one template, all or none.
+func runInit(_ context.Context, a *App, o *initOptions) error {
+	if !slices.Contains(templateNames(), o.template) {
+		return usageError("there are "+strings.Join(templateNames(), ", "), "there is no template %q", o.template)
+	}
+	files, err := workloads.Files(o.template)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		_, err := os.Lstat(filepath.Join(o.dir, f.Name))
+		if err == nil && !o.force {
+			return fail(launcher.CodeUsage, fs.ErrExist, "give --force, or another --dir", "%s is there already", filepath.Join(o.dir, f.Name))
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+		return err
+	}
+	for _, f := range files {
+		path := filepath.Join(o.dir, f.Name)
+		if err := writeAtomic(path, f.Content, 0o644); err != nil {
+			return err
+		}
+		fmt.Fprintln(a.Out, path)
+	}
+	a.next(nextOf(o.template))
+	return nil
+}
+
+func nextOf(template string) string {
+	if template == "serve" {
+		return "`rayctl up && rayctl serve apply -f serve.yaml`"
+	}
+	return "`rayctl run`"
+}

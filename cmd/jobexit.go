@@ -1,0 +1,92 @@
+package cmd
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// followJob shows a job's output until it ends. An interrupt stops the watching alone.
+func (a *App) followJob(ctx context.Context, c *connection, id string, opts dashboardclient.FollowOptions) (*dashboardclient.Job, error) {
+	opts.OnInterrupted = func(err error) {
+		if err != nil {
+			a.ui.note("the dashboard does not answer, trying on: %s", sentence(err))
+		}
+	}
+	opts.OnStatus = func(j dashboardclient.Job) {
+		if j.Status == dashboardclient.JobPending {
+			a.ui.live(strings.TrimSpace("PENDING: "+oneLine(j.Message)), a.Now())
+			return
+		}
+		a.ui.clear()
+	}
+	job, err := c.FollowJob(id, opts).Run(ctx, a.ui.output())
+	a.ui.clear()
+	if err != nil && interrupted(ctx) {
+		a.ui.note("stopped watching, the job goes on: `rayctl logs%s %s -f` shows it, `rayctl stop%s %s` stops it", c.flags(), id, c.flags(), id)
+		return nil, exitCode(launcher.CodeInterrupted)
+	}
+	return job, err
+}
+
+// jobOutcome is the driver's exit code as the command's, with a sentence where the driver did not choose it.
+func (a *App) jobOutcome(j *dashboardclient.Job) error {
+	code, own := jobExitCode(j)
+	if own || code == 0 {
+		return codeOrNil(code)
+	}
+	return fail(code, nil, "", "job %s %s: %s", jobName(j), strings.ToLower(string(j.Status)), orDash(oneLine(j.Message)))
+}
+
+// oldExit is how Ray before 2.10 tells the driver's exit code.
+var oldExit = regexp.MustCompile(`exit code (-?\d+)`)
+
+// jobExitCode is the code to exit with; own says that it is the driver's.
+func jobExitCode(j *dashboardclient.Job) (code int, own bool) {
+	switch {
+	case j.Status == dashboardclient.JobSucceeded:
+		return 0, true
+	case j.Status == dashboardclient.JobStopped:
+		return launcher.CodeInterrupted, false
+	case j.DriverExitCode != nil && *j.DriverExitCode != 0:
+		return shellCode(*j.DriverExitCode), true
+	}
+	if m := oldExit.FindStringSubmatch(j.Message); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil && n != 0 {
+			return shellCode(n), true
+		}
+	}
+	if startFailure[j.ErrorType] || j.StartTime.IsZero() || strings.Contains(j.Message, "runtime_env") {
+		return launcher.CodeStartFailed, false
+	}
+	return launcher.CodeLost, false
+}
+
+// startFailure are Ray's error types of a driver that never ran.
+var startFailure = map[string]bool{
+	"RUNTIME_ENV_SETUP_FAILURE":          true,
+	"JOB_SUPERVISOR_ACTOR_START_TIMEOUT": true,
+	"JOB_SUPERVISOR_ACTOR_START_FAILURE": true,
+	"JOB_SUPERVISOR_ACTOR_UNSCHEDULABLE": true,
+	"JOB_ENTRYPOINT_COMMAND_START_ERROR": true,
+}
+
+// shellCode turns Python's -n for a signal into the shell's 128+n.
+func shellCode(n int) int {
+	if n < 0 {
+		return 128 - n
+	}
+	return n & 0xff
+}
+
+// jobName is the id that commands take.
+func jobName(j *dashboardclient.Job) string {
+	if j.SubmissionID != "" {
+		return j.SubmissionID
+	}
+	return j.JobID
+}

@@ -1,0 +1,18 @@
+package cmd
+
+import (
+	"log/slog"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/local"
+)
+
+// launchers are the substrates that this build knows.
+func launchers() map[string]NewLauncher {
+	return map[string]NewLauncher{
+		spec.LauncherLocal: func(_ *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) {
+			return local.New(local.Config{Logger: log})
+		},
+	}
+}

@@ -1,0 +1,70 @@
+package cmd
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rayctl/rayctl/cmd/config"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// configOptions are the flags that say which configuration is in force.
+type configOptions struct{ flags *pflag.FlagSet }
+
+// addSelection adds what every command takes that works on clusters.
+func (o *configOptions) addSelection(c *cobra.Command) {
+	o.flags = c.Flags()
+	config.AddSelection(o.flags)
+	completeLauncher(c)
+}
+
+// addSpec adds what commands take that make clusters.
+func (o *configOptions) addSpec(c *cobra.Command) {
+	o.flags = c.Flags()
+	config.AddSpec(o.flags)
+	completeLauncher(c)
+}
+
+func completeLauncher(c *cobra.Command) {
+	complete(c, "launcher", cobra.FixedCompletions([]string{spec.LauncherLocal, spec.LauncherSlurm, spec.LauncherKubeRay}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// exactName is the value of --name, or "".
+func (o *configOptions) exactName() string {
+	if f := o.flags.Lookup("name"); f != nil {
+		return f.Value.String()
+	}
+	return ""
+}
+
+// load reads the configuration in force; specOnly leaves unchecked what matters only to a launch.
+func (a *App) load(o *configOptions, opts config.Options) (*config.Loaded, error) {
+	opts.Flags, opts.Stdin = o.flags, a.In
+	c, err := config.Load(opts)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range c.Warnings {
+		a.ui.note("%s", w)
+	}
+	return c, nil
+}
+
+// selection reads the configuration for a command on clusters that are there.
+func (a *App) selection(o *configOptions) (*config.Loaded, error) {
+	return a.load(o, config.Options{SkipValidation: true})
+}
+
+// launcher makes the launcher that the configuration chose.
+func (a *App) launcher(c *config.Loaded) (launcher.Launcher, error) {
+	return a.launcherNamed(c.Spec.Launcher, c.Spec)
+}
+
+func (a *App) launcherNamed(name string, s *spec.ClusterSpec) (launcher.Launcher, error) {
+	make, ok := a.Launchers[name]
+	if !ok {
+		return nil, usageError("choose another with --launcher", "this rayctl has no %s launcher", name)
+	}
+	return make(s, a.logger())
+}

@@ -1,0 +1,192 @@
+package cmd
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/launcher"
+)
+
+type logsOptions struct {
+	dashboard  dashboardOptions
+	job        string
+	follow     bool
+	tail       int
+	attempt    int
+	node, file string
+}
+
+func newLogs(a *App) *cobra.Command {
+	o := &logsOptions{}
+	c := &cobra.Command{
+		Use:   "logs [NAME] [JOB] [-f]",
+		Short: "Show a driver's output, of a living cluster or from its record",
+		Long: "logs shows the output of a run's driver, byte for byte, also after its cluster is gone; that of JOB, or of the newest job of a cluster\n" +
+			"that has none of its own. With -f it follows until the end and exits with the driver's exit code. --node and --file show Ray's own logs.",
+		Example: "  rayctl logs -f\n  rayctl logs grpo-x1f3a --tail 100\n  rayctl logs dev raysubmit_x1 -f\n" +
+			"  rayctl logs dev --node trainer-1                      # lists its files\n  rayctl logs dev --node trainer-1 --file raylet.err",
+		Args: noDash(2, "a cluster and a job"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.arguments(args); err != nil {
+				return err
+			}
+			return a.action(func(ctx context.Context) error { return runLogs(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: a.completeClusterThenJob,
+	}
+	f := c.Flags()
+	f.BoolVarP(&o.follow, "follow", "f", false, "follow until the end, and exit with the driver's exit code")
+	f.IntVar(&o.tail, "tail", 0, "begin `N` lines before the end")
+	f.IntVar(&o.attempt, "attempt", 0, "show attempt `N` of a run that was restarted (default: the last)")
+	f.StringVar(&o.node, "node", "", "show Ray's own logs of this `NODE`, by name or id")
+	f.StringVar(&o.file, "file", "", "the log `FILE` of --node")
+	o.dashboard.add(a, c)
+	return c
+}
+
+// arguments tells NAME and JOB apart: with --cluster or --address the only argument is the job.
+func (o *logsOptions) arguments(args []string) error {
+	if o.tail < 0 || o.attempt < 0 {
+		return usageError("", "--tail and --attempt cannot be negative")
+	}
+	if o.file != "" && o.node == "" {
+		return usageError("", "--file needs --node")
+	}
+	elsewhere := o.dashboard.cluster != "" || o.dashboard.address != ""
+	switch {
+	case len(args) == 2:
+		o.job = args[1]
+		return o.dashboard.fromArgument(args[:1])
+	case len(args) == 1 && elsewhere:
+		o.job = args[0]
+	case len(args) == 1:
+		o.dashboard.cluster = args[0]
+	}
+	return nil
+}
+
+// runLogs shows what there is: from the dashboard while the head lives, from the record after that.
+func runLogs(ctx context.Context, a *App, o *logsOptions) error {
+	if o.dashboard.address != "" {
+		c, err := a.connectAddress(o.dashboard.address)
+		if err != nil {
+			return err
+		}
+		return a.dashboardLogs(ctx, o, c)
+	}
+	c, err := a.find(ctx, findOptions{name: o.dashboard.cluster, config: &o.dashboard.config, ended: true})
+	if err != nil {
+		return err
+	}
+	s, err := c.status(ctx)
+	switch {
+	case err != nil:
+		return err
+	case s.Phase.Ended():
+		return a.recordLogs(ctx, o, c)
+	case o.node == "" && (o.job == "" || (s.Job != nil && s.Job.SubmissionID == o.job)) && s.Job != nil:
+		return a.ownJobLogs(ctx, o, c, s)
+	}
+	conn, err := a.connectCluster(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	return a.dashboardLogs(ctx, o, conn)
+}
+
+// ownJobLogs shows the output of the cluster's own job. Following it is watching the run, through restarts and to its end.
+func (a *App) ownJobLogs(ctx context.Context, o *logsOptions, c *cluster, s launcher.Status) error {
+	if o.follow && o.tail == 0 && o.attempt == 0 {
+		watch := a.newWatcher()
+		outcome, err := launcher.Attach(ctx, c.l, c.id, launcher.RunOptions{Stdout: a.ui.output(), OnStatus: watch.see, Logger: a.logger()})
+		switch {
+		case err != nil && interrupted(ctx):
+			a.ui.note("stopped watching, run %s goes on: `rayctl down %s` ends it", c.id, c.id)
+			return exitCode(launcher.CodeInterrupted)
+		case err != nil:
+			return err
+		}
+		a.ui.note("%s", outcome.Receipt.Exit.Sentence())
+		return codeOrNil(outcome.Receipt.Exit.Code)
+	}
+	if s.Job.State == launcher.JobWaiting {
+		a.ui.note("the job of %s is not submitted yet: %s", c.id, phaseLine(s))
+		return nil
+	}
+	conn, err := a.connectCluster(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	o.job = s.Job.SubmissionID
+	return a.dashboardLogs(ctx, o, conn)
+}
+
+// dashboardLogs shows the output of one job, or a node's log.
+func (a *App) dashboardLogs(ctx context.Context, o *logsOptions, c *connection) error {
+	if o.node != "" {
+		return a.nodeLogs(ctx, o, c)
+	}
+	id := o.job
+	if id == "" {
+		newest, err := newestJob(ctx, c)
+		if err != nil {
+			return err
+		}
+		id = newest
+		a.ui.note("job %s (the newest)", id)
+	}
+	if !o.follow {
+		return c.JobLog(ctx, id, a.Out, dashboardclient.LogOptions{Tail: o.tail, StripHeader: true})
+	}
+	job, err := a.followJob(ctx, c, id, dashboardclient.FollowOptions{Tail: o.tail, StripHeader: true})
+	if err != nil {
+		return err
+	}
+	return a.jobOutcome(job)
+}
+
+func newestJob(ctx context.Context, c *connection) (string, error) {
+	jobs, err := c.ListJobs(ctx)
+	if err != nil {
+		return "", err
+	}
+	for i := range jobs {
+		if jobs[i].SubmissionID != "" {
+			return jobs[i].SubmissionID, nil
+		}
+	}
+	return "", fail(launcher.CodeSpec, nil, "`rayctl submit -- COMMAND` runs one", "the cluster had no job yet")
+}
+
+// recordLogs shows the saved output of a run that is gone.
+func (a *App) recordLogs(ctx context.Context, o *logsOptions, c *cluster) error {
+	r, err := c.l.Result(ctx, c.id)
+	if err != nil {
+		return err
+	}
+	if o.node != "" {
+		return fail(launcher.CodeSpec, launcher.ErrEnded, "", "cluster %s has ended: its nodes' logs are in its record%s", c.id, nodeLogPlace(r))
+	}
+	if o.job != "" && (r.Job == nil || r.Job.SubmissionID != o.job) {
+		return fail(launcher.CodeSpec, launcher.ErrEnded, "only the output of a run's own job is kept", "cluster %s has ended, and job %s with it", c.id, o.job)
+	}
+	if o.tail > 0 {
+		err = tailLog(ctx, a.Out, r, o.attempt, o.tail)
+	} else {
+		err = copyLog(ctx, a.Out, r, o.attempt)
+	}
+	if err != nil {
+		return err
+	}
+	for _, m := range r.Log.Missing {
+		a.ui.warn("bytes %d to %d of the output could not be saved", m[0], m[1])
+	}
+	if o.follow && r.Exit != nil {
+		return codeOrNil(r.Exit.Code)
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+type lsOptions struct {
+	config      configOptions
+	labels      []string
+	all, others bool
+	output      output
+}
+
+func newLs(a *App) *cobra.Command {
+	o := &lsOptions{}
+	c := &cobra.Command{
+		Use:     "ls [-a] [-l KEY=VALUE] [--others]",
+		Aliases: []string{"list"},
+		Short:   "List clusters as the substrate has them",
+		Example: "  rayctl ls\n  rayctl ls -a -o wide\n  rayctl ls -l team=rl -o json",
+		Args:    noDash(0, "no arguments"),
+		RunE:    a.action(func(ctx context.Context) error { return runLs(ctx, a, o) }),
+	}
+	o.config.addSelection(c)
+	f := c.Flags()
+	f.StringArrayVarP(&o.labels, "selector", "l", nil, "only those with this label: `KEY=VALUE`")
+	f.BoolVarP(&o.all, "all", "a", false, "ended ones too, as long as their record is kept")
+	f.BoolVar(&o.others, "others", false, "Ray clusters that rayctl did not make, too")
+	o.output.add(c, formatJSON, formatYAML, formatName, formatWide)
+	return c
+}
+
+// runLs asks every launcher in reach; one that does not answer is told on stderr and makes the exit code, the others are shown.
+func runLs(ctx context.Context, a *App, o *lsOptions) error {
+	if err := o.output.validate(); err != nil {
+		return err
+	}
+	labels, err := pairs("-l", o.labels)
+	if err != nil {
+		return err
+	}
+	c, err := a.selection(&o.config)
+	if err != nil {
+		return err
+	}
+	ls, err := a.searched(c)
+	if err != nil {
+		return err
+	}
+	var all []launcher.Status
+	var failed error
+	for _, l := range ls {
+		found, err := l.List(ctx, launcher.Selector{Labels: labels, All: o.all, Others: o.others})
+		if err != nil {
+			failed = err
+			continue
+		}
+		all = append(all, found...)
+	}
+	slices.SortFunc(all, func(x, y launcher.Status) int { return x.Created.Compare(y.Created) })
+	if err := a.printClusters(o, all); err != nil {
+		return err
+	}
+	return failed
+}
+
+func (a *App) printClusters(o *lsOptions, all []launcher.Status) error {
+	if done, err := o.output.structured(a.Out, nonNil(all)); done || err != nil {
+		return err
+	}
+	wide := o.output.format == formatWide
+	rows := [][]string{{"NAME", "LAUNCHER", "PHASE", "NODES", "JOB", "AGE", "REASON"}}
+	if wide {
+		rows[0] = append(rows[0], "OWNER", "WHERE", "RAY", "LABELS")
+	}
+	for _, s := range all {
+		if o.output.format == formatName {
+			fmt.Fprintln(a.Out, s.Name)
+			continue
+		}
+		row := a.clusterRow(s)
+		if wide {
+			row = append(row, orDash(s.Owner), orDash(s.Where), orDash(s.Head.RayVersion), orDash(labelText(s.Labels)))
+		}
+		rows = append(rows, row)
+	}
+	switch {
+	case o.output.format == formatName:
+		return nil
+	case len(all) == 0:
+		a.ui.note("there is no cluster")
+		return nil
+	}
+	return table(a.Out, rows)
+}
+
+func (a *App) clusterRow(s launcher.Status) []string {
+	ready, wanted := countNodes(s)
+	job, reason := "-", s.Reason.Message
+	if s.Job != nil {
+		job = string(s.Job.State)
+	}
+	if s.Exit != nil {
+		reason = s.Exit.Sentence()
+	}
+	name := s.Name
+	if !s.Ours {
+		name += " (not rayctl's)"
+	}
+	return []string{name, s.Launcher, string(s.Phase), fmt.Sprintf("%d/%d", ready, wanted), job, ago(a.Now(), s.Created), orDash(reason)}
+}
+
+func labelText(labels map[string]string) string {
+	var out []string
+	for k, v := range labels {
+		out = append(out, k+"="+v)
+	}
+	slices.Sort(out)
+	return strings.Join(out, ",")
+}

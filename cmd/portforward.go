@@ -1,0 +1,154 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+type portForwardOptions struct {
+	config configOptions
+	name   string
+	node   string
+	ports  []forwardedPort
+}
+
+// forwardedPort is LOCAL:REMOTE; local 0 is any free port.
+type forwardedPort struct{ local, remote int }
+
+func newPortForward(a *App) *cobra.Command {
+	o := &portForwardOptions{}
+	c := &cobra.Command{
+		Use:   "port-forward [NAME] [LOCAL:]REMOTE...",
+		Short: "Reach ports of a node on 127.0.0.1, until Ctrl-C",
+		Long:  "port-forward listens on 127.0.0.1:LOCAL and passes connections on to REMOTE on the head's node or on another one. It prints where it listens.\nWithout LOCAL: the same port; with an empty one (:8000) a free port.",
+		Example: "  rayctl port-forward 8000                 # Serve's port\n" +
+			"  rayctl port-forward dev 9000:8000 :6006 --node trainer-0",
+		Args: func(c *cobra.Command, args []string) error { return o.arguments(args) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.action(func(ctx context.Context) error { return runPortForward(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: a.completeClusters,
+	}
+	o.config.addSelection(c)
+	c.Flags().StringVar(&o.node, "node", "", "name of the `NODE` (default: the head's)")
+	return c
+}
+
+// arguments tells an optional name and the ports apart.
+func (o *portForwardOptions) arguments(args []string) error {
+	if len(args) > 0 && strings.Trim(args[0], "0123456789:") != "" {
+		o.name, args = args[0], args[1:]
+	}
+	if len(args) == 0 {
+		return usageError("write it like `rayctl port-forward 8000`", "`rayctl port-forward` needs a port")
+	}
+	o.ports = nil
+	for _, text := range args {
+		p, err := parsePorts(text)
+		if err != nil {
+			return err
+		}
+		o.ports = append(o.ports, p)
+	}
+	return nil
+}
+
+func parsePorts(text string) (forwardedPort, error) {
+	local, remote, two := strings.Cut(text, ":")
+	if !two {
+		remote = local
+	}
+	var p forwardedPort
+	var err error
+	if p.remote, err = parsePort(remote); err != nil || p.remote == 0 {
+		return p, usageError("write it LOCAL:REMOTE, like 9000:8000", "%q is not a port", text)
+	}
+	if local == "" {
+		return p, nil
+	}
+	if p.local, err = parsePort(local); err != nil {
+		return p, usageError("write it LOCAL:REMOTE, like 9000:8000", "%q is not a port", text)
+	}
+	return p, nil
+}
+
+func parsePort(text string) (int, error) {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return int(n), err
+}
+
+// runPortForward passes connections on until it is interrupted.
+func runPortForward(ctx context.Context, a *App, o *portForwardOptions) error {
+	c, err := a.find(ctx, findOptions{name: o.name, config: &o.config})
+	if err != nil {
+		return err
+	}
+	d, err := ability[launcher.NodeDialer](c.l, "port-forward")
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for _, p := range o.ports {
+		l, err := listenLocal(p.local)
+		if err != nil {
+			return err
+		}
+		context.AfterFunc(ctx, func() { l.Close() })
+		fmt.Fprintln(a.Out, l.Addr())
+		a.ui.note("%s reaches port %d of %s, until Ctrl-C", l.Addr(), p.remote, c.id)
+		g.Go(func() error {
+			return acceptAll(ctx, l, func(conn net.Conn) {
+				remote, err := d.DialNode(ctx, c.id, o.node, p.remote)
+				if err != nil {
+					a.ui.warn("port %d: %s", p.remote, sentence(err))
+					conn.Close()
+					return
+				}
+				join(conn, remote)
+			})
+		})
+	}
+	return g.Wait()
+}
+
+// acceptAll handles each connection on its own until ctx ends.
+func acceptAll(ctx context.Context, l net.Listener, handle func(net.Conn)) error {
+	for {
+		conn, err := l.Accept()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("accepting connections: %w", err)
+		}
+		go handle(conn)
+	}
+}
+
+// join copies both ways; one side's end of file is passed on, the other way goes on.
+func join(a, b net.Conn) {
+	done := make(chan struct{}, 2)
+	pass := func(to, from net.Conn) {
+		if _, err := io.Copy(to, from); err != nil {
+			to.Close()
+		} else if half, ok := to.(interface{ CloseWrite() error }); ok {
+			half.CloseWrite()
+		}
+		done <- struct{}{}
+	}
+	go pass(a, b)
+	go pass(b, a)
+	<-done
+	<-done
+	a.Close()
+	b.Close()
+}

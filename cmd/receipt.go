@@ -1,0 +1,118 @@
+package cmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// historySize is how many receipts this machine keeps.
+const historySize = 500
+
+func receiptText(rc *launcher.Receipt) string {
+	var b bytes.Buffer
+	if err := rc.WriteText(&b); err != nil {
+		return err.Error()
+	}
+	return b.String()
+}
+
+// writeReceipt writes the receipt as JSON, whole or not at all.
+func writeReceipt(path string, rc *launcher.Receipt) error {
+	data, err := json.MarshalIndent(rc, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeAtomic(path, append(data, '\n'), 0o644)
+}
+
+// writeAtomic replaces a file so that readers see the old or the new one.
+func writeAtomic(path string, data []byte, mode os.FileMode) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(data)
+	if err == nil {
+		err = tmp.Chmod(mode)
+	}
+	if cerr := tmp.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+// cacheDir is rayctl's directory for what may be lost without harm.
+func (a *App) cacheDir(parts ...string) (string, error) {
+	base := a.Getenv("XDG_CACHE_HOME")
+	if base == "" {
+		base = filepath.Join(a.Getenv("HOME"), ".cache")
+	}
+	dir := filepath.Join(append([]string{base, "rayctl"}, parts...)...)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("making the cache directory: %w", err)
+	}
+	return dir, nil
+}
+
+// remember keeps a receipt for `history`.
+func (a *App) remember(rc *launcher.Receipt) error {
+	dir, err := a.cacheDir("receipts")
+	if err != nil {
+		return err
+	}
+	name := rc.Ended.UTC().Format("20060102T150405.000Z") + "-" + rc.Name + ".json"
+	if err := writeReceipt(filepath.Join(dir, name), rc); err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil || len(files) <= historySize {
+		return err
+	}
+	slices.Sort(files)
+	for _, old := range files[:len(files)-historySize] {
+		if err := os.Remove(old); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receipts reads the receipts that this machine keeps, skipping what cannot be read.
+func (a *App) receipts() ([]launcher.Receipt, error) {
+	dir, err := a.cacheDir("receipts")
+	if err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var out []launcher.Receipt
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		var rc launcher.Receipt
+		if err := json.Unmarshal(data, &rc); err != nil {
+			a.logger().Debug("not a receipt", "file", f, "error", strings.TrimSpace(err.Error()))
+			continue
+		}
+		out = append(out, rc)
+	}
+	return out, nil
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

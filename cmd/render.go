@@ -1,0 +1,138 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/config"
+	"github.com/rayctl/rayctl/launcher"
+)
+
+type renderOptions struct {
+	config  configOptions
+	command []string
+	origin  bool
+	spec    bool
+	up      bool
+	dir     string
+	output  output
+}
+
+func newRender(a *App) *cobra.Command {
+	o := &renderOptions{}
+	c := &cobra.Command{
+		Use:   "render [-f FILE] [flags] [-- COMMAND...]",
+		Short: "Show exactly what a launch would create, without secrets",
+		Long: "render prints the files and objects that `run` would create, and reaches no substrate. --spec prints the cluster file instead as it is after all layers,\n" +
+			"--origin each value with where it came from: FILE:LINE, a profile, a flag, a variable or default.",
+		Example: "  rayctl render -- python train.py\n  rayctl render --origin\n  rayctl render --dir out/",
+		Args:    atMost(0, "no arguments before --"),
+		RunE: func(c *cobra.Command, args []string) error {
+			_, o.command = splitDash(c, args)
+			return a.action(func(ctx context.Context) error { return runRender(ctx, a, o) })(c, args)
+		},
+	}
+	o.config.addSpec(c)
+	f := c.Flags()
+	f.BoolVar(&o.origin, "origin", false, "show each value and where it came from")
+	f.BoolVar(&o.spec, "spec", false, "show the cluster file after all layers")
+	f.BoolVar(&o.up, "up", false, "show what `up` would create")
+	f.StringVar(&o.dir, "dir", "", "write the files into this `DIR`")
+	c.MarkFlagsMutuallyExclusive("origin", "spec", "dir")
+	o.output.add(c, formatJSON, formatYAML, formatName)
+	return c
+}
+
+// runRender shows the configuration in one of its three forms.
+func runRender(_ context.Context, a *App, o *renderOptions) error {
+	if err := o.output.validate(); err != nil {
+		return err
+	}
+	command, err := entrypoint(o.command)
+	if err != nil {
+		return err
+	}
+	c, err := a.load(&o.config, config.Options{Entrypoint: command, Up: o.up})
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.origin:
+		return a.printOrigins(o, c)
+	case o.spec:
+		if done, err := o.output.structured(a.Out, c.Spec); done || err != nil {
+			return err
+		}
+		return writeYAML(a.Out, c.Spec)
+	}
+	if o.up {
+		c.Spec.Job = jobOfUp(c.Spec)
+	}
+	l, err := a.launcher(c)
+	if err != nil {
+		return err
+	}
+	files, err := l.Render(c.Spec)
+	if err != nil {
+		return err
+	}
+	if o.dir != "" {
+		return a.writeFiles(o.dir, files)
+	}
+	return a.printFiles(o, files)
+}
+
+func (a *App) printOrigins(o *renderOptions, c *config.Loaded) error {
+	values, err := c.Values()
+	if err != nil {
+		return err
+	}
+	if done, err := o.output.structured(a.Out, values); done || err != nil {
+		return err
+	}
+	rows := [][]string{{"KEY", "VALUE", "FROM"}}
+	for _, v := range values {
+		rows = append(rows, []string{v.Path, shorten(v.Value, false), v.Origin})
+	}
+	return table(a.Out, rows)
+}
+
+func (a *App) printFiles(o *renderOptions, files []launcher.File) error {
+	type file struct {
+		Name    string `json:"name"`
+		Content string `json:"content"`
+	}
+	var list []file
+	for _, f := range files {
+		list = append(list, file{f.Name, string(f.Content)})
+	}
+	if done, err := o.output.structured(a.Out, nonNil(list)); done || err != nil {
+		return err
+	}
+	for _, f := range files {
+		if o.output.format == formatName {
+			fmt.Fprintln(a.Out, f.Name)
+			continue
+		}
+		fmt.Fprintf(a.Out, "# --- %s\n%s\n", f.Name, f.Content)
+	}
+	return nil
+}
+
+func (a *App) writeFiles(dir string, files []launcher.File) error {
+	for _, f := range files {
+		path := filepath.Join(dir, filepath.FromSlash(f.Name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("writing the rendered files: %w", err)
+		}
+		if err := writeAtomic(path, f.Content, 0o644); err != nil {
+			return fmt.Errorf("writing the rendered files: %w", err)
+		}
+		fmt.Fprintln(a.Out, path)
+	}
+	return nil
+}

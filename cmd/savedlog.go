@@ -1,0 +1,84 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"path/filepath"
+
+	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// copyLog shows the saved output of one attempt, without Ray's own first lines.
+func copyLog(ctx context.Context, w io.Writer, r *launcher.Result, attempt int) error {
+	saved, err := r.OpenLog(ctx, attempt, 0)
+	if err != nil {
+		return err
+	}
+	defer saved.Close()
+	if r.Job == nil {
+		_, err := io.Copy(w, saved)
+		return err
+	}
+	id := r.Job.SubmissionID
+	for _, old := range r.Attempts {
+		if old.Attempt == attempt && old.SubmissionID != "" {
+			id = old.SubmissionID
+		}
+	}
+	own := dashboardclient.NewDriverOutput(w, id, r.Job.Entrypoint)
+	if _, err := io.Copy(own, saved); err != nil {
+		return err
+	}
+	return own.Flush()
+}
+
+// tailLog shows the last lines of the saved output.
+func tailLog(ctx context.Context, w io.Writer, r *launcher.Result, attempt, lines int) error {
+	t := &tail{lines: lines}
+	if err := copyLog(ctx, t, r, attempt); err != nil {
+		return err
+	}
+	_, err := w.Write(t.last())
+	return err
+}
+
+// tail keeps the last lines of what is written to it, in memory that they need and once more.
+type tail struct {
+	lines int
+	buf   []byte
+	limit int // length of buf at which it is cut again
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.buf = append(t.buf, p...)
+	if len(t.buf) > t.limit {
+		t.buf = append([]byte(nil), t.last()...)
+		t.limit = 2*len(t.buf) + 1<<20
+	}
+	return len(p), nil
+}
+
+// last is the last lines so far; an unfinished one counts.
+func (t *tail) last() []byte {
+	end := len(t.buf)
+	if end > 0 && t.buf[end-1] == '\n' {
+		end--
+	}
+	for range t.lines {
+		end = bytes.LastIndexByte(t.buf[:max(end, 0)], '\n')
+		if end < 0 {
+			return t.buf
+		}
+	}
+	return t.buf[end+1:]
+}
+
+// nodeLogPlace says where the saved logs of the nodes are, if they are files.
+func nodeLogPlace(r *launcher.Result) string {
+	if r.Log.Path == "" {
+		return ""
+	}
+	return " at " + filepath.Join(filepath.Dir(r.Log.Path), "nodes")
+}

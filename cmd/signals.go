@@ -1,0 +1,116 @@
+package cmd
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// What --on-interrupt takes.
+const (
+	onInterruptAsk    = ""
+	onInterruptStop   = "stop"
+	onInterruptDetach = "detach"
+)
+
+// interrupts turns signals into what the user wants of a run that is watched: SIGHUP detaches; SIGTERM stops; SIGINT does what
+// policy says, and without one asks on a terminal and stops elsewhere. A second SIGINT or SIGTERM stops at once.
+type interrupts struct {
+	a       *App
+	policy  string
+	actions chan launcher.Action
+	answers chan string // lines typed at the question
+}
+
+// watchInterrupts begins to listen; it ends with ctx.
+func (a *App) watchInterrupts(ctx context.Context, policy string) <-chan launcher.Action {
+	i := &interrupts{a: a, policy: policy, actions: make(chan launcher.Action)}
+	signals := make(chan os.Signal, 4)
+	a.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	go i.loop(ctx, signals)
+	return i.actions
+}
+
+func (i *interrupts) loop(ctx context.Context, signals <-chan os.Signal) {
+	asked, stopping := false, false
+	for {
+		var action launcher.Action
+		select {
+		case <-ctx.Done():
+			return
+		case line := <-i.answers:
+			if !asked {
+				continue
+			}
+			asked = false
+			action = i.answer(line)
+		case s := <-signals:
+			switch {
+			case s == syscall.SIGHUP:
+				action = launcher.Detach
+			case asked || stopping:
+				action = launcher.StopNow
+			case s == syscall.SIGINT && i.policy == onInterruptDetach:
+				action = launcher.Detach
+			case s == syscall.SIGINT && i.policy == onInterruptAsk && i.a.InTTY && i.a.ErrTTY:
+				asked = true
+				i.ask(ctx)
+			default:
+				action = launcher.Stop
+			}
+		}
+		if action == 0 {
+			continue
+		}
+		stopping = stopping || action != launcher.Detach
+		i.tell(action)
+		select {
+		case i.actions <- action:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (i *interrupts) tell(action launcher.Action) {
+	switch action {
+	case launcher.Stop:
+		i.a.ui.note("stopping: the driver gets its grace; once more stops at once")
+	case launcher.StopNow:
+		i.a.ui.note("stopping at once")
+	}
+}
+
+func (i *interrupts) ask(ctx context.Context) {
+	i.a.ui.warn("%s", i.a.ui.paint(bold, "Stop the run, detach from it, or continue? [s/d/c]")+" (Ctrl-C again stops it at once)")
+	if i.answers != nil {
+		return // the reader of the first question still waits
+	}
+	i.answers = make(chan string)
+	go func() {
+		for lines := bufio.NewScanner(i.a.In); lines.Scan(); {
+			select {
+			case i.answers <- lines.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+}
+
+// answer reads what was typed; anything but stop and detach goes on.
+func (i *interrupts) answer(line string) launcher.Action {
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "s", "stop":
+		return launcher.Stop
+	case "d", "detach":
+		return launcher.Detach
+	default:
+		i.a.ui.note("going on")
+		return 0
+	}
+}

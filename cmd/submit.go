@@ -1,0 +1,259 @@
+package cmd
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/rayctl/rayctl/cmd/config"
+	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+type submitOptions struct {
+	dashboard    dashboardOptions
+	command      []string
+	submissionID string
+	noWait       bool
+	env          []string
+	metadata     []string
+	workingDir   string
+	cpus, gpus   float64
+	memory       string
+	resources    map[string]string
+	output       output
+}
+
+func newSubmit(a *App) *cobra.Command {
+	o := &submitOptions{}
+	c := &cobra.Command{
+		Use:   "submit [CLUSTER] [flags] [-- COMMAND...]",
+		Short: "Run a job on a cluster that is there, and follow it",
+		Long: "submit runs COMMAND (default: job.entrypoint of the cluster file) as a Ray job, shows its output and exits with its exit code.\n" +
+			"The job section of the cluster file, if there is one, is in force: workingDir, env and the rest; flags go before it.\n" +
+			"Ctrl-C stops watching, not the job. With --submission-id the command may be repeated: the driver runs once.",
+		Example: "  rayctl submit -- python eval.py --step 100\n" +
+			"  rayctl submit dev --working-dir . --env SEED=1 -- python a.py\n" +
+			"  rayctl submit --address http://127.0.0.1:8265 --no-wait -- python a.py",
+		Args: atMost(1, "one cluster"),
+		RunE: func(c *cobra.Command, args []string) error {
+			own, command := splitDash(c, args)
+			if err := o.dashboard.fromArgument(own); err != nil {
+				return err
+			}
+			o.command = command
+			return a.action(func(ctx context.Context) error { return runSubmit(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: a.completeClusters,
+	}
+	o.dashboard.add(a, c)
+	f := c.Flags()
+	f.StringVar(&o.submissionID, "submission-id", "", "`ID` of the job (default: a new one)")
+	f.BoolVar(&o.noWait, "no-wait", false, "return once the job is accepted, and print its id")
+	f.StringArrayVarP(&o.env, "env", "e", nil, "variable of the job: `KEY=VALUE`; Ray shows and logs it, so no secrets")
+	f.StringArrayVar(&o.metadata, "metadata", nil, "kept with the job by Ray: `KEY=VALUE`")
+	f.StringVar(&o.workingDir, "working-dir", "", "`DIR` that is packed and becomes the driver's current directory, or a URI")
+	f.Float64Var(&o.cpus, "entrypoint-num-cpus", 0, "`CPUs` reserved for the driver")
+	f.Float64Var(&o.gpus, "entrypoint-num-gpus", 0, "`GPUs` reserved for the driver")
+	f.StringVar(&o.memory, "entrypoint-memory", "", "memory reserved for the driver: `QUANTITY` such as 2Gi")
+	f.StringToStringVar(&o.resources, "entrypoint-resources", nil, "custom resources reserved for the driver: `NAME=AMOUNT`")
+	o.output.add(c, formatJSON, formatYAML, formatName)
+	return c
+}
+
+// fromArgument takes the cluster that was given as an argument instead of by --cluster.
+func (o *dashboardOptions) fromArgument(args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if o.cluster != "" || o.address != "" {
+		return usageError("", "the cluster is given twice: %q and by a flag", args[0])
+	}
+	o.cluster = args[0]
+	return nil
+}
+
+// runSubmit submits one job, follows it, and takes over its exit code.
+func runSubmit(ctx context.Context, a *App, o *submitOptions) error {
+	if err := o.output.validate(); err != nil {
+		return err
+	}
+	job, err := a.job(o)
+	if err != nil {
+		return err
+	}
+	c, err := a.connect(ctx, &o.dashboard)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	id, err := a.submit(ctx, c, o, job)
+	if err != nil {
+		return err
+	}
+	a.ui.note("job %s", id)
+	if o.noWait {
+		return a.answerSubmitted(ctx, c, o, id)
+	}
+	done, err := a.followJob(ctx, c, id, dashboardclient.FollowOptions{StripHeader: true})
+	if err != nil {
+		return err
+	}
+	if _, err := o.output.structured(a.Out, done); err != nil {
+		return err
+	}
+	return a.jobOutcome(done)
+}
+
+// job is the job section in force: the file's with the flags on top.
+func (a *App) job(o *submitOptions) (*spec.Job, error) {
+	command, err := entrypoint(o.command)
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.load(&o.dashboard.config, config.Options{Entrypoint: command})
+	if err != nil {
+		return nil, err
+	}
+	if err := spec.RequireEntrypoint(c.Spec); err != nil {
+		return nil, err
+	}
+	job := c.Spec.Job
+	if o.workingDir != "" {
+		job.WorkingDir, job.Cwd = o.workingDir, ""
+	}
+	env, err := pairs("--env", o.env)
+	if err != nil {
+		return nil, err
+	}
+	job.Env = merged(job.Env, env)
+	metadata, err := pairs("--metadata", o.metadata)
+	if err != nil {
+		return nil, err
+	}
+	job.Metadata = merged(job.Metadata, metadata)
+	return &job, o.reserve(&job)
+}
+
+// reserve puts the entrypoint's resources into the job.
+func (o *submitOptions) reserve(job *spec.Job) error {
+	if o.cpus < 0 || o.gpus < 0 {
+		return usageError("", "the driver's resources cannot be negative")
+	}
+	if o.cpus > 0 {
+		job.EntrypointCPUs = spec.CPUs(o.cpus)
+	}
+	if o.gpus > 0 {
+		job.EntrypointGPUs = o.gpus
+	}
+	if o.memory != "" {
+		q, err := resource.ParseQuantity(o.memory)
+		if err != nil || q.Sign() < 0 {
+			return usageError("write it like 2Gi", "--entrypoint-memory: %q is not an amount of memory", o.memory)
+		}
+		job.EntrypointMemory = q
+	}
+	if len(o.resources) == 0 {
+		return nil
+	}
+	amounts := maps.Clone(job.EntrypointResources)
+	if amounts == nil {
+		amounts = map[string]float64{}
+	}
+	for name, text := range o.resources {
+		var amount float64
+		if _, err := fmt.Sscan(text, &amount); err != nil || amount < 0 {
+			return usageError("", "--entrypoint-resources: %q is not an amount of %s", text, name)
+		}
+		amounts[name] = amount
+	}
+	job.EntrypointResources = amounts
+	return nil
+}
+
+func merged(base, over map[string]string) map[string]string {
+	out := maps.Clone(base)
+	if out == nil {
+		return over
+	}
+	maps.Copy(out, over)
+	return out
+}
+
+// submit uploads what the job needs and submits it.
+func (a *App) submit(ctx context.Context, c *connection, o *submitOptions, job *spec.Job) (string, error) {
+	p, err := a.packages(job)(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := a.upload(ctx, c.Client, p); err != nil {
+		return "", err
+	}
+	a.ui.clear()
+	request := submitRequest(job, p)
+	request.SubmissionID = o.submissionID
+	if o.submissionID != "" {
+		if request.Nonce, err = requestNonce(request); err != nil {
+			return "", err
+		}
+	}
+	return c.SubmitJob(ctx, request)
+}
+
+func submitRequest(job *spec.Job, p *launcher.Packages) dashboardclient.SubmitRequest {
+	env := p.RuntimeEnv
+	if len(job.Env) > 0 {
+		env["env_vars"] = job.Env
+	}
+	entry := job.Entrypoint
+	if job.Cwd != "" {
+		entry = inDirectory(job.Cwd, entry)
+	}
+	return dashboardclient.SubmitRequest{
+		Entrypoint: entry, RuntimeEnv: env, Metadata: job.Metadata,
+		EntrypointCPUs: float64(job.EntrypointCPUs), EntrypointGPUs: job.EntrypointGPUs,
+		EntrypointMemory: job.EntrypointMemory.Value(), EntrypointResources: job.EntrypointResources,
+	}
+}
+
+// inDirectory makes the shell start the driver in a directory that the node has.
+func inDirectory(dir, entry string) string {
+	q, err := quote(dir)
+	if err != nil {
+		return entry // a path with NUL, which validation refuses
+	}
+	return "cd " + q + " && " + entry
+}
+
+// requestNonce is the same for the same job, so that a repeated command finds its own submission.
+func requestNonce(r dashboardclient.SubmitRequest) (string, error) {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16]), nil
+}
+
+func (a *App) answerSubmitted(ctx context.Context, c *connection, o *submitOptions, id string) error {
+	a.next("`rayctl logs"+c.flags()+" "+id+" -f`", "`rayctl stop"+c.flags()+" "+id+"`")
+	switch o.output.format {
+	case formatJSON, formatYAML:
+		job, err := c.GetJob(ctx, id)
+		if err != nil {
+			return err
+		}
+		_, err = o.output.structured(a.Out, job)
+		return err
+	default:
+		_, err := fmt.Fprintln(a.Out, id)
+		return err
+	}
+}

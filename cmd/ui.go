@@ -1,0 +1,224 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// ui writes notes and progress to stderr: on a terminal one line is rewritten with the time that passed, elsewhere each change is a
+// plain line. It is safe for concurrent use.
+type ui struct {
+	mu    sync.Mutex
+	a     *App
+	color bool
+	width func() int
+
+	text     string    // of the live line, "" is none
+	since    time.Time // what its elapsed time counts from
+	drawn    bool
+	midLine  bool // stdout is the same terminal and its cursor is inside a line of output
+	plain    string
+	plainAt  time.Time
+	stopTick chan struct{}
+}
+
+type color string
+
+const (
+	red  color = "31"
+	bold color = "1"
+	dim  color = "2"
+)
+
+func newUI(a *App) *ui {
+	u := &ui{a: a, color: a.ErrTTY && a.Getenv("NO_COLOR") == "" && a.Getenv("TERM") != "dumb", width: func() int { return 80 }}
+	if f, ok := a.Err.(*os.File); ok {
+		u.width = func() int {
+			w, _, err := term.GetSize(int(f.Fd()))
+			if err != nil || w < 20 {
+				return 80
+			}
+			return w
+		}
+	}
+	return u
+}
+
+// paint colours a word where colours are wanted.
+func (u *ui) paint(c color, s string) string {
+	if !u.color {
+		return s
+	}
+	return "\x1b[" + string(c) + "m" + s + "\x1b[0m"
+}
+
+// note prints a line that stays.
+func (u *ui) note(format string, args ...any) {
+	if u.a.quiet {
+		return
+	}
+	u.line(fmt.Sprintf(format, args...))
+}
+
+// warn prints a line that stays, also with --quiet.
+func (u *ui) warn(format string, args ...any) { u.line(fmt.Sprintf(format, args...)) }
+
+func (u *ui) line(s string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.erase()
+	if u.midLine {
+		fmt.Fprintln(u.a.Err)
+		u.midLine = false
+	}
+	fmt.Fprintln(u.a.Err, s)
+	u.draw()
+}
+
+// live says what is being waited for, and since when.
+func (u *ui) live(text string, since time.Time) {
+	if u.a.quiet {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.a.ErrTTY {
+		if text != u.plain {
+			u.plain, u.plainAt = text, u.a.Now()
+			fmt.Fprintln(u.a.Err, text)
+		}
+		return
+	}
+	u.erase()
+	u.text, u.since = text, since
+	u.draw()
+	if u.stopTick == nil {
+		u.stopTick = make(chan struct{})
+		go u.tick(u.stopTick)
+	}
+}
+
+// transfer shows how far a long step has come; where lines stay, at most one in ten seconds.
+func (u *ui) transfer(p launcher.Progress) {
+	text := p.Text
+	if p.Total > 0 {
+		text = fmt.Sprintf("%s: %s of %s", p.Text, size(p.Done), size(p.Total))
+	}
+	if !u.a.ErrTTY {
+		u.mu.Lock()
+		same := strings.HasPrefix(u.plain, p.Text) && u.a.Now().Sub(u.plainAt) < 10*time.Second
+		u.mu.Unlock()
+		if same {
+			return
+		}
+	}
+	u.mu.Lock()
+	since := u.since
+	if u.text == "" {
+		since = u.a.Now()
+	}
+	u.mu.Unlock()
+	u.live(text, since)
+}
+
+// clear takes the live line away.
+func (u *ui) clear() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.erase()
+	u.text = ""
+	if u.stopTick != nil {
+		close(u.stopTick)
+		u.stopTick = nil
+	}
+}
+
+func (u *ui) close() { u.clear() }
+
+func (u *ui) tick(stop <-chan struct{}) {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-t.C:
+			u.mu.Lock()
+			u.erase()
+			u.draw()
+			u.mu.Unlock()
+		}
+	}
+}
+
+func (u *ui) erase() {
+	if u.drawn {
+		fmt.Fprint(u.a.Err, "\r\x1b[K")
+		u.drawn = false
+	}
+}
+
+func (u *ui) draw() {
+	if u.text == "" || u.midLine {
+		return
+	}
+	line := []rune(fmt.Sprintf("%s (%s)", oneLine(u.text), launcher.Human(u.a.Now().Sub(u.since).Truncate(time.Second).Seconds())))
+	if w := u.width() - 1; len(line) > w {
+		line = append(line[:w-1], '…')
+	}
+	fmt.Fprint(u.a.Err, u.paint(dim, string(line)))
+	u.drawn = true
+}
+
+// output wraps stdout, so that the live line is never in the middle of the driver's output.
+func (u *ui) output() io.Writer {
+	if !u.a.OutTTY || !u.a.ErrTTY {
+		return u.a.Out
+	}
+	return writerFunc(func(p []byte) (int, error) {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.erase()
+		n, err := u.a.Out.Write(p)
+		if n > 0 {
+			u.midLine = p[n-1] != '\n'
+		}
+		return n, err
+	})
+}
+
+// logWriter is where -v's lines go.
+func (u *ui) logWriter() io.Writer {
+	return writerFunc(func(p []byte) (int, error) {
+		u.line(strings.TrimSuffix(string(p), "\n"))
+		return len(p), nil
+	})
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// size prints a number of bytes for a person.
+func size(n int64) string {
+	switch {
+	case n < 10_000:
+		return fmt.Sprintf("%d B", n)
+	case n < 10_000_000:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	case n < 10_000_000_000:
+		return fmt.Sprintf("%.0f MB", float64(n)/1e6)
+	default:
+		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+	}
+}

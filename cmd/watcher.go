@@ -1,0 +1,51 @@
+package cmd
+
+import (
+	"fmt"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// watcher tells the phases of one cluster as they change. While the driver runs it is silent: the output speaks.
+type watcher struct {
+	a    *App
+	last string
+}
+
+func (a *App) newWatcher() *watcher { return &watcher{a: a} }
+
+// see takes each Status.
+func (w *watcher) see(s launcher.Status) {
+	running := s.Job != nil && s.Job.State != launcher.JobWaiting && s.Job.State != launcher.JobPending
+	if s.Phase == launcher.Gone || (s.Phase == launcher.Ready && running && s.Unreachable == "") {
+		if w.last != "" {
+			w.a.ui.clear()
+		}
+		w.last = ""
+		return
+	}
+	w.last = phaseLine(s)
+	w.a.ui.live(w.last, s.Since)
+}
+
+// phaseLine says where a cluster is, why, and what helps.
+func phaseLine(s launcher.Status) string {
+	text := string(s.Phase)
+	if s.Attempt > 1 {
+		text = fmt.Sprintf("%s (attempt %d)", text, s.Attempt)
+	}
+	reason := s.Reason.Message
+	if s.Phase == launcher.Ready && s.Job != nil && reason == "" {
+		reason = "submitting the job"
+	}
+	if reason != "" {
+		text += ": " + reason
+	}
+	if s.Reason.Hint != "" {
+		text += ": " + s.Reason.Hint
+	}
+	if s.Unreachable != "" {
+		text += " [not reachable: " + s.Unreachable + "]"
+	}
+	return oneLine(text)
+}

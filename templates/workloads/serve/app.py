@@ -1,0 +1,13 @@
+"""An HTTP application: GET /?name=you."""
+
+from ray import serve
+from starlette.requests import Request
+
+
+@serve.deployment
+class Hello:
+    def __call__(self, request: Request) -> str:
+        return f"hello {request.query_params.get('name', 'world')}"
+
+
+app = Hello.bind()

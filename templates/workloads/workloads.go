@@ -1,0 +1,50 @@
+// Package workloads holds what `rayctl init` writes: for each kind of work a cluster file and a small script that run as they are.
+package workloads
+
+import (
+	"embed"
+	"fmt"
+	"path"
+)
+
+//go:embed basic grpo serve train
+var files embed.FS
+
+// Workload is one template.
+type Workload struct {
+	Name  string
+	About string
+}
+
+// List is all templates, the default first.
+func List() []Workload {
+	return []Workload{
+		{"basic", "tasks on two workers"},
+		{"train", "data-parallel training with Ray Train, checkpoints and resume"},
+		{"grpo", "reinforcement learning: rollout actors and a learner in worker groups of their own"},
+		{"serve", "an HTTP application on Ray Serve"},
+	}
+}
+
+// File is one file of a template.
+type File struct {
+	Name    string
+	Content []byte
+}
+
+// Files are the files of a template.
+func Files(name string) ([]File, error) {
+	entries, err := files.ReadDir(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading template %s: %w", name, err)
+	}
+	var out []File
+	for _, e := range entries {
+		data, err := files.ReadFile(path.Join(name, e.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("reading template %s: %w", name, err)
+		}
+		out = append(out, File{e.Name(), data})
+	}
+	return out, nil
+}
