@@ -1,0 +1,143 @@
+package bed
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// prepare makes what the parts find on the machine: directories, keys, the bridge, the cgroup, and their configuration files.
+func (b *Bed) prepare() error {
+	for _, dir := range []string{"logs", "tmp", "etcd", "pki", "cni", "k/plugins", "k/logs", "c"} {
+		if err := os.MkdirAll(b.path(dir), 0o755); err != nil {
+			return fmt.Errorf("making the testbed's directories: %w", err)
+		}
+	}
+	for _, step := range []func() error{b.writeKeys, b.writeBridge, b.writeCgroup, b.writeConfigs} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return b.save(b.Kept())
+}
+
+// writeKeys makes the administrator's token and the key that signs service account tokens, once in a testbed's life.
+func (b *Bed) writeKeys() error {
+	if _, err := os.Stat(b.path("pki", "sa.key")); err == nil {
+		return nil
+	}
+	line := fmt.Sprintf("%s,admin,admin,system:masters\n", rand.Text())
+	if err := os.WriteFile(b.path("pki", "tokens.csv"), []byte(line), 0o600); err != nil {
+		return fmt.Errorf("writing the administrator's token: %w", err)
+	}
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return fmt.Errorf("making a key: %w", err)
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
+	return os.WriteFile(b.path("pki", "sa.key"), text, 0o600)
+}
+
+// writeBridge makes the bridge that pods are attached to. Nothing is forwarded or masqueraded: pods reach each other and the node.
+func (b *Bed) writeBridge() error {
+	if _, err := net.InterfaceByName(b.name()); err == nil {
+		return nil
+	}
+	for _, args := range [][]string{
+		{"link", "add", b.name(), "type", "bridge"},
+		{"addr", "add", b.nodeIP() + "/24", "dev", b.name()},
+		{"link", "set", b.name(), "up"},
+	} {
+		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("making the bridge: ip %s: %w: %s", strings.Join(args, " "), err, out)
+		}
+	}
+	return nil
+}
+
+// cgroups are the directories of the testbed's cgroup: one in each hierarchy of version 1, one altogether of version 2.
+func (b *Bed) cgroups() []string {
+	const root = "/sys/fs/cgroup"
+	if _, err := os.Stat(root + "/cgroup.controllers"); err == nil {
+		return []string{filepath.Join(root, b.name())}
+	}
+	hierarchies, _ := filepath.Glob(root + "/*/cgroup.procs")
+	var dirs []string
+	for _, procs := range hierarchies {
+		dirs = append(dirs, filepath.Join(filepath.Dir(procs), b.name()))
+	}
+	return dirs
+}
+
+func (b *Bed) writeCgroup() error {
+	for _, dir := range b.cgroups() {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("making the testbed's cgroup: %w", err)
+		}
+		// A cpuset of version 1 starts empty, and takes no process so.
+		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+			all, err := os.ReadFile(filepath.Join(dir, "..", file))
+			if err != nil || !strings.Contains(dir, "cpuset") {
+				continue
+			}
+			if err := os.WriteFile(filepath.Join(dir, file), all, 0o644); err != nil {
+				return fmt.Errorf("making the testbed's cgroup: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// writeKubeconfig writes the administrator's, once the API server has made its certificate.
+func (b *Bed) writeKubeconfig() error {
+	line, err := os.ReadFile(b.path("pki", "tokens.csv"))
+	if err != nil {
+		return err
+	}
+	token, _, _ := strings.Cut(string(line), ",")
+	return b.WriteKubeconfig(b.Kubeconfig(), "default", token)
+}
+
+// WriteKubeconfig writes one for the owner of a token.
+func (b *Bed) WriteKubeconfig(path, namespace, token string) error {
+	ca, err := os.ReadFile(b.path("pki", "apiserver.crt"))
+	if err != nil {
+		return fmt.Errorf("reading the API server's certificate: %w", err)
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters[b.name()] = &clientcmdapi.Cluster{Server: b.server(), CertificateAuthorityData: ca}
+	config.AuthInfos["user"] = &clientcmdapi.AuthInfo{Token: token}
+	config.Contexts[b.name()] = &clientcmdapi.Context{Cluster: b.name(), AuthInfo: "user", Namespace: namespace}
+	config.CurrentContext = b.name()
+	return clientcmd.WriteToFile(*config, path)
+}
+
+// unmountBelow unmounts everything mounted in dir, the deepest first.
+func unmountBelow(dir string) error {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	var points []string
+	for _, line := range strings.Split(string(text), "\n") {
+		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[4], dir+"/") {
+			points = append(points, f[4])
+		}
+	}
+	var errs []error
+	for i := len(points) - 1; i >= 0; i-- {
+		errs = append(errs, unmount(points[i]))
+	}
+	return errors.Join(errs...)
+}

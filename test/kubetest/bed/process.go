@@ -1,0 +1,211 @@
+package bed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Part names one process of the testbed.
+type Part string
+
+// The parts that tests stop and start.
+const (
+	APIServer          Part = "kube-apiserver"
+	Controllers        Part = "kube-controller-manager"
+	Scheduler          Part = "kube-scheduler"
+	Kubelet            Part = "kubelet"
+	DNS                Part = "coredns"
+	Operator           Part = "kuberay-operator"
+	VolcanoScheduler   Part = "vc-scheduler"
+	VolcanoControllers Part = "vc-controller-manager"
+	KWOK               Part = "kwok"
+)
+
+const (
+	etcd       Part = "etcd"
+	containerd Part = "containerd"
+)
+
+// Environment variables that all processes of a testbed carry. Whoever looks for one reads them from /proc: no process id is
+// kept anywhere, so none can be stale.
+const (
+	dirVariable  = "RAYCTL_KUBE_OWNER"
+	partVariable = "RAYCTL_KUBE_PART"
+)
+
+// command is how a part is run.
+type command struct {
+	argv []string
+	env  []string
+	// ready reports why the part does not work yet.
+	ready func(ctx context.Context) error
+}
+
+// process is a running process of the testbed.
+type process struct {
+	pid  int
+	part Part
+	argv []string
+}
+
+// processes lists the running processes of this testbed, also the helpers that its parts have started.
+func (b *Bed) processes() []process {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	var all []process
+	for _, dir := range dirs {
+		env, err := os.ReadFile(filepath.Join(dir, "environ"))
+		if err != nil {
+			continue
+		}
+		vars := strings.Split(string(env), "\x00")
+		if !slices.Contains(vars, dirVariable+"="+b.Dir) {
+			continue
+		}
+		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if err != nil || len(line) == 0 {
+			continue // a zombie has none
+		}
+		p := process{argv: strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")}
+		p.pid, _ = strconv.Atoi(filepath.Base(dir))
+		for _, v := range vars {
+			if part, ok := strings.CutPrefix(v, partVariable+"="); ok {
+				p.part = Part(part)
+			}
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// find returns a part's own process, not one that it has started.
+func (b *Bed) find(part Part) *process {
+	for _, p := range b.processes() {
+		if p.part == part && filepath.Base(p.argv[0]) == string(part) {
+			return &p
+		}
+	}
+	return nil
+}
+
+// Running reports whether a part runs.
+func (b *Bed) Running(part Part) bool { return b.find(part) != nil }
+
+// start makes a part run as c says and returns when it works. One that runs otherwise is restarted.
+func (b *Bed) start(ctx context.Context, part Part, c command) error {
+	began := time.Now()
+	if p := b.find(part); p != nil && !slices.Equal(p.argv, c.argv) {
+		if err := b.stop(ctx, part); err != nil {
+			return err
+		}
+	}
+	if b.find(part) == nil {
+		if err := b.spawn(part, c); err != nil {
+			return fmt.Errorf("starting %s: %w", part, err)
+		}
+	}
+	err := Until(ctx, func(ctx context.Context) error {
+		if b.find(part) == nil {
+			return permanent{errors.New("it ended")}
+		}
+		return c.ready(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("starting %s: %w; its log ends: %s", part, err, b.tail(part))
+	}
+	b.log("%s works after %.1f s", part, time.Since(began).Seconds())
+	return nil
+}
+
+func (b *Bed) spawn(part Part, c command) error {
+	logFile, err := os.OpenFile(b.LogFile(part), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer logFile.Close()
+	cmd := exec.Command(c.argv[0], c.argv[1:]...)
+	cmd.Dir = b.Dir
+	cmd.Env = append([]string{
+		"HOME=" + b.Dir, "TMPDIR=" + b.path("tmp"), dirVariable + "=" + b.Dir, partVariable + "=" + string(part),
+		"PATH=" + b.programs.Runtime.Bin + ":" + filepath.Dir(b.programs.Runtime.Runc) + ":/usr/sbin:/usr/bin:/sbin:/bin",
+	}, c.env...)
+	cmd.Stdout, cmd.Stderr = logFile, logFile
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() { _ = cmd.Wait() }() // reaps it, should it end before us
+	return nil
+}
+
+// stop kills a part and waits until it is gone.
+func (b *Bed) stop(ctx context.Context, part Part) error {
+	err := Until(ctx, func(context.Context) error {
+		p := b.find(part)
+		if p == nil {
+			return nil
+		}
+		if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return permanent{err}
+		}
+		return errors.New("it is still there")
+	})
+	if err != nil {
+		return fmt.Errorf("stopping %s: %w", part, err)
+	}
+	return nil
+}
+
+// LogFile is where a part writes its log.
+func (b *Bed) LogFile(part Part) string { return b.path("logs", string(part)+".log") }
+
+// tail is the end of a part's log, on one line.
+func (b *Bed) tail(part Part) string {
+	f, err := os.Open(b.LogFile(part))
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > 2000 {
+		_, _ = f.Seek(-2000, io.SeekEnd)
+	}
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return err.Error()
+	}
+	return string(bytes.ReplaceAll(bytes.TrimSpace(text), []byte("\n"), []byte(" | ")))
+}
+
+// permanent is an error that waiting does not cure.
+type permanent struct{ error }
+
+// Until asks check again until it is content, for as long as ctx lets it; the error is then check's last.
+func Until(ctx context.Context, check func(ctx context.Context) error) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return nil
+		}
+		var p permanent
+		if errors.As(err, &p) {
+			return p.error
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package bed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+const reaper Part = "reaper"
+
+// idle is how long a testbed stays that no process uses.
+const idle = 2 * time.Minute
+
+// SpawnReaper starts the process that takes the testbed down once nobody has used it for a while, if none is there. The caller holds
+// the lock.
+func (b *Bed) SpawnReaper(ctx context.Context) error {
+	if b.find(reaper) != nil {
+		return nil
+	}
+	_, self, _, _ := runtime.Caller(0)
+	program := b.path("tmp", string(reaper))
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, ".")
+	build.Dir = filepath.Join(filepath.Dir(self), "..", "cmd")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the testbed's reaper: %w: %s", err, out)
+	}
+	err := b.spawn(reaper, command{
+		argv: []string{program, "reap"},
+		env:  []string{"RAYCTL_KUBE_DIR=" + b.Dir, "RAYCTL_TEST_CACHE=" + filepath.Dir(b.cache)},
+	})
+	if err != nil {
+		return fmt.Errorf("starting the testbed's reaper: %w", err)
+	}
+	return nil
+}
+
+// Reap waits until nobody has used the testbed for a while, and takes it down. It returns at once if the testbed is to be kept.
+func (b *Bed) Reap(ctx context.Context) error {
+	for {
+		unlock, err := b.Lock(ctx) // waits for the last user
+		if err != nil {
+			return err
+		}
+		unlock()
+		if free, err := b.staysFree(ctx); err != nil || !free {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		unlock, err = b.Lock(ctx)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+		if b.Kept() {
+			return nil
+		}
+		return b.Down(ctx)
+	}
+}
+
+// staysFree watches for a new user.
+func (b *Bed) staysFree(ctx context.Context) (bool, error) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for end := time.Now().Add(idle); time.Now().Before(end); {
+		select {
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		case <-tick.C:
+		}
+		unlock, err := b.tryLock()
+		if errors.Is(err, errInUse) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		unlock()
+	}
+	_, err := os.Stat(b.Dir)
+	return err == nil, err
+}

@@ -1,0 +1,101 @@
+package kubetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rayctl/rayctl/test/kubetest/bed"
+)
+
+// Stop kills a part of the testbed (bed.APIServer, bed.Operator, ...), as a crash does. At the test's end it runs again.
+func (c *Cluster) Stop(t testing.TB, part bed.Part) {
+	t.Helper()
+	t.Cleanup(func() { c.Start(t, part) })
+	ctx, cancel := c.limit()
+	defer cancel()
+	if err := c.bed.Stop(ctx, part); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Start starts a part that was stopped and returns when it works. It may be called for one that runs.
+func (c *Cluster) Start(t testing.TB, part bed.Part) {
+	t.Helper()
+	ctx, cancel := c.limit()
+	defer cancel()
+	if err := c.bed.Start(ctx, part); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Cleanups have no test context any more.
+func (c *Cluster) limit() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), StartTimeout)
+}
+
+// StopAPIServer kills the API server. Pods go on running.
+func (c *Cluster) StopAPIServer(t testing.TB) { t.Helper(); c.Stop(t, bed.APIServer) }
+
+// StartAPIServer starts it again, at the same address, with the same objects.
+func (c *Cluster) StartAPIServer(t testing.TB) { t.Helper(); c.Start(t, bed.APIServer) }
+
+// StopOperator kills the KubeRay operator: nothing reconciles RayClusters any more.
+func (c *Cluster) StopOperator(t testing.TB) { t.Helper(); c.Stop(t, bed.Operator) }
+
+// StartOperator starts it again.
+func (c *Cluster) StartOperator(t testing.TB) { t.Helper(); c.Start(t, bed.Operator) }
+
+// StopVolcano kills Volcano's scheduler and controllers: its pods stay Pending without a word. The CRDs stay.
+func (c *Cluster) StopVolcano(t testing.TB) {
+	t.Helper()
+	c.Stop(t, bed.VolcanoScheduler)
+	c.Stop(t, bed.VolcanoControllers)
+}
+
+// StartVolcano starts them again.
+func (c *Cluster) StartVolcano(t testing.TB) {
+	t.Helper()
+	c.Start(t, bed.VolcanoScheduler)
+	c.Start(t, bed.VolcanoControllers)
+}
+
+// LoseNode makes the real node vanish as a machine that loses its power does: kubelet is gone, and so is all that ran in pods. After
+// 16 s the node is NotReady, 10 s later its pods are evicted; they stay Terminating until RestoreNode.
+func (c *Cluster) LoseNode(t testing.TB) {
+	t.Helper()
+	c.Stop(t, bed.Kubelet)
+	ctx, cancel := c.limit()
+	defer cancel()
+	if err := c.bed.KillPods(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// RestoreNode brings the real node back.
+func (c *Cluster) RestoreNode(t testing.TB) { t.Helper(); c.Start(t, bed.Kubelet) }
+
+// DeletePods deletes the pods of a namespace that a label selector names, at once (grace 0) or as a user would (grace < 0: the
+// pod's own), and returns how many there were.
+func (c *Cluster) DeletePods(t testing.TB, namespace, selector string, grace time.Duration) int {
+	t.Helper()
+	ctx, cancel := c.limit()
+	defer cancel()
+	pods, err := c.Core.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var options metav1.DeleteOptions
+	if grace >= 0 {
+		seconds := int64(grace.Seconds())
+		options.GracePeriodSeconds = &seconds
+	}
+	for _, pod := range pods.Items {
+		if err := c.Core.CoreV1().Pods(namespace).Delete(ctx, pod.Name, options); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return len(pods.Items)
+}

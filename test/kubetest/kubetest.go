@@ -1,0 +1,160 @@
+// Package kubetest gives tests a real Kubernetes with the real KubeRay operator and Volcano, with real Ray in its pods, all as
+// plain processes of this machine (see test/kubetest/bed).
+//
+// There is one testbed to a machine. The first test that calls Start starts it, in some 20 s once everything is built; it then
+// stays for the tests that follow, in this and other processes, and ends by itself when no test process has used it for
+// two minutes. One process at a time uses it, from its first Start to its end: others wait. `make kubernetes` leaves
+// one running for use by hand, `go run ./test/kubetest/cmd run -- COMMAND` removes it once COMMAND has ended.
+package kubetest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/rayctl/rayctl/test/kubetest/bed"
+	"github.com/rayctl/rayctl/test/kubetest/build"
+	"github.com/rayctl/rayctl/test/needs"
+	"github.com/rayctl/rayctl/test/raytest"
+)
+
+// Options say what a test needs of the testbed. Start changes a running one to fit: this costs seconds, and pods go on
+// running, except that other Versions or CPUs start it anew. Tests with unlike options must not run side by side.
+type Options struct {
+	// BatchScheduler runs the operator with --batch-scheduler=volcano.
+	BatchScheduler bool
+	// OperatorFlags are further flags of the operator.
+	OperatorFlags []string
+	// NoVolcano takes Volcano away, its CRDs included.
+	NoVolcano bool
+	// CPUs and GPUs that the real node reports, whatever the machine has. Nothing is behind the GPUs. 0: 16 CPUs, no GPUs.
+	CPUs, GPUs int
+	// Simulated nodes by KWOK; pods go there only with the node selector type=kwok and a toleration for bed.SimulatedTaint.
+	Simulated bed.Simulated
+	// NoRay leaves out the image rayproject/ray:2.60.0, if it is not there anyway.
+	NoRay bool
+	// Versions of everything; zero: build.Default.
+	Versions build.Versions
+}
+
+// Cluster is the running testbed.
+type Cluster struct {
+	// Kubeconfig of the administrator (group system:masters), and the same as a client's configuration.
+	Kubeconfig string
+	REST       *rest.Config
+	// Clients of the administrator, without client-side throttling.
+	Core    kubernetes.Interface
+	Dynamic dynamic.Interface
+
+	bed *bed.Bed
+}
+
+// StartTimeout is how long everything may take to work, once it is built.
+const StartTimeout = 4 * time.Minute
+
+// held is this process's use of the testbed.
+var held struct {
+	sync.Mutex
+	// unlock is never called: the next process may have the testbed when this one has ended.
+	unlock func()
+}
+
+// Start returns the machine's testbed when it works as opts say. It builds what is not in the cache yet: that takes a quarter
+// of an hour, longer than go test's own limit, so `go run ./test/kubetest/cmd build` comes first.
+func Start(t testing.TB, opts Options) *Cluster {
+	t.Helper()
+	needs.Root(t)
+	needs.Program(t, "ip", "iproute2")
+	needs.Program(t, "dpkg-deb", "dpkg")
+	b, err := bed.Open(t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := opts.config(t)
+	held.Lock()
+	defer held.Unlock()
+	if held.unlock == nil {
+		if held.unlock, err = b.Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := build.All(t.Context(), config.Versions, config.Simulated.Nodes > 0); err != nil {
+		t.Fatalf("building the testbed: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), StartTimeout)
+	defer cancel()
+	if err := b.Up(ctx, config); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.SpawnReaper(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return connect(t, b)
+}
+
+func (o Options) config(t testing.TB) bed.Config {
+	config := bed.Config{
+		Versions: o.Versions, CPUs: o.CPUs, GPUs: o.GPUs, Volcano: !o.NoVolcano, Simulated: o.Simulated,
+		OperatorFlags: slices.Clone(o.OperatorFlags),
+	}
+	if config.Versions == (build.Versions{}) {
+		config.Versions = build.Default
+	}
+	if config.CPUs == 0 {
+		config.CPUs = bed.DefaultCPUs
+	}
+	if o.BatchScheduler {
+		config.OperatorFlags = append(config.OperatorFlags, bed.BatchSchedulerFlag)
+	}
+	if !o.NoRay {
+		config.Python = raytest.Env(t, raytest.Ray260)
+	}
+	return config
+}
+
+func connect(t testing.TB, b *bed.Bed) *Cluster {
+	t.Helper()
+	c := &Cluster{bed: b, Kubeconfig: b.Kubeconfig()}
+	var err error
+	if c.REST, err = b.RESTConfig(); err != nil {
+		t.Fatal(err)
+	}
+	if c.Core, err = kubernetes.NewForConfig(c.REST); err != nil {
+		t.Fatal(err)
+	}
+	if c.Dynamic, err = dynamic.NewForConfig(c.REST); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Samples is the directory of the manifests that KubeRay brings as samples. The Ray image has their names.
+func (c *Cluster) Samples() string { return c.bed.Programs().OperatorSamples }
+
+// NodeIP is the address of the real node and of the API server, which pods reach too.
+func (c *Cluster) NodeIP() string {
+	host, _, _ := strings.Cut(strings.TrimPrefix(c.REST.Host, "https://"), ":")
+	return host
+}
+
+// Log is where a part writes its log.
+func (c *Cluster) Log(part bed.Part) string { return c.bed.LogFile(part) }
+
+// Await waits until check is content, as long as a slow machine may need, and fails the test with its last error otherwise.
+func Await(t testing.TB, what string, check func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	if err := bed.Until(ctx, check); err != nil {
+		t.Fatalf("waiting for %s: %v", what, err)
+	}
+}
+
+const patience = 3 * time.Minute
