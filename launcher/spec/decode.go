@@ -8,8 +8,6 @@ import (
 	"math"
 	"reflect"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Decode reads a cluster file strictly: one document, no unknown or repeated key, the right types and units. It neither fills in
@@ -192,7 +190,7 @@ func (n *node) float() (float64, bool) {
 
 func (d *decoder) quantity(n *node, v reflect.Value, path string) {
 	if n.kind == scalarKind {
-		if q, err := resource.ParseQuantity(n.text); err == nil && q.Sign() >= 0 {
+		if q, ok := parseQuantity(n.text); ok {
 			v.Set(reflect.ValueOf(q))
 			return
 		}

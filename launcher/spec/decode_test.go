@@ -109,6 +109,7 @@ func TestDecodeErrors(t *testing.T) {
 		{"empty item", "slurm:\n  modules: [a, ]\n  extraArgs: [~]\n", "f.yaml:3: slurm.extraArgs[0]: is empty"},
 		{"unit", "workers:\n- {name: t, memory: 16GB}\n", `f.yaml:2: workers.t.memory: "16GB" is not a quantity: write a Kubernetes quantity like 16Gi`},
 		{"negative quantity", "workers:\n- {name: t, memory: -1Gi}\n", `workers.t.memory: "-1Gi" is not a quantity`},
+		{"exponent that takes Kubernetes' parser minutes", "workers:\n- {name: t, memory: 1e9999999}\n", "f.yaml:2: workers.t.memory: \"1e9999999\" is not a quantity"},
 		{"cpus", "workers:\n- {name: t, cpus: many}\n", `f.yaml:2: workers.t.cpus: "many" is not a number of CPUs`},
 		{"duration without unit", "lifetime: {max: 90}\n", `f.yaml:1: lifetime.max: "90" is not a duration; write it like 90s`},
 		{"count", "job: {restarts: {driver: -1}}\n", `f.yaml:1: job.restarts.driver: "-1" is not a count`},

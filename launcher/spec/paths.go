@@ -9,7 +9,8 @@ import (
 // resolvePath makes a path of the client absolute, by the field's struct tag `path`:
 //
 //	client   a file or directory of the client: relative to dir, ~ is the home directory
-//	program  the same if it has a slash and no ~ (it may mean the nodes' home); a bare name is looked up on PATH by who runs it
+//	program  the same if it has a slash or begins with a dot, but ~ is left alone (it may mean the nodes' home); a bare name is looked
+//	         up on PATH by who runs it
 //	nodes    a path that the nodes see: relative to dir too, but ~ is left alone
 //
 // URIs stay as they are.
@@ -17,7 +18,7 @@ func resolvePath(p, dir, tag string) string {
 	if tag == "" || p == "" || IsURI(p) {
 		return p
 	}
-	if tag == "program" && (!strings.Contains(p, "/") || strings.HasPrefix(p, "~")) {
+	if tag == "program" && (!strings.Contains(p, "/") && !strings.HasPrefix(p, ".") || strings.HasPrefix(p, "~")) {
 		return p
 	}
 	if tag != "nodes" {

@@ -202,10 +202,22 @@ func (c *Count) UnmarshalText(b []byte) error {
 // UnmarshalJSON takes a number or "unlimited".
 func (c *Count) UnmarshalJSON(b []byte) error { return unmarshalScalarJSON(b, c) }
 
+// quantityText bounds what is given to the Kubernetes parser, which takes minutes and gigabytes for exponents of a million.
+var quantityText = regexp.MustCompile(`^\+?[0-9.]{1,32}([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]{1,2})?$`)
+
+// parseQuantity reads a Kubernetes quantity that is not negative.
+func parseQuantity(s string) (Quantity, bool) {
+	if !quantityText.MatchString(s) {
+		return Quantity{}, false
+	}
+	q, err := resource.ParseQuantity(s)
+	return q, err == nil
+}
+
 // UnmarshalText reads a number of cores or a Kubernetes quantity such as 500m.
 func (c *CPUs) UnmarshalText(b []byte) error {
-	q, err := resource.ParseQuantity(string(b))
-	if err != nil || q.Sign() < 0 {
+	q, ok := parseQuantity(string(b))
+	if !ok {
 		return fmt.Errorf("%q is not a number of CPUs; write it like 8, 0.5 or 500m", b)
 	}
 	*c = CPUs(q.AsApproximateFloat64())

@@ -71,12 +71,10 @@ func (v *validator) top(s *ClusterSpec) {
 	v.failIf(s.Ray.Version != "" && !rayVersion.MatchString(s.Ray.Version), "ray.version", "write it like 2.60.0",
 		"%q is not a version of Ray", s.Ray.Version)
 	for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
-		for _, msg := range validation.IsQualifiedName(k) {
-			v.fail(join("labels", k), "", "the key %s", msg)
-		}
-		for _, msg := range validation.IsValidLabelValue(s.Labels[k]) {
-			v.fail(join("labels", k), "", "the value %s", msg)
-		}
+		p := printable(join("labels", k))
+		v.failIf(len(validation.IsQualifiedName(k)) > 0, p, "use at most 63 letters, digits, -, _ and ., optionally after a DNS name and /",
+			"%q is not a label's key", k)
+		v.failIf(len(validation.IsValidLabelValue(s.Labels[k])) > 0, p, "use at most 63 letters, digits, -, _ and .", "%q is not a label's value", s.Labels[k])
 	}
 }
 

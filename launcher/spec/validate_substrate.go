@@ -21,10 +21,7 @@ var managedSbatch = map[string]string{
 }
 
 func (v *validator) slurm(s *ClusterSpec) {
-	c := s.Slurm
-	if c == nil {
-		return
-	}
+	c := value(s.Slurm, Slurm{})
 	v.oneOf("slurm.transport", c.Transport, "auto", "local", "ssh", "slurmrestd")
 	v.oneOf("slurm.containerRuntime", c.ContainerRuntime, "none", "pyxis", "apptainer")
 	v.oneOf("slurm.nodeLogs", c.NodeLogs, "onFailure", "always", "never")
@@ -82,10 +79,7 @@ func (v *validator) extraArgs(p string, args []string) {
 }
 
 func (v *validator) kubeRay(s *ClusterSpec) {
-	c := s.KubeRay
-	if c == nil {
-		return
-	}
+	c := value(s.KubeRay, KubeRay{})
 	v.oneOf("kuberay.scheduler", c.Scheduler, "auto", "volcano", "none")
 	v.oneOf("kuberay.keeper", c.Keeper, "auto", "none")
 	v.oneOf("kuberay.imagePullPolicy", c.ImagePullPolicy, "Always", "IfNotPresent", "Never")
@@ -111,11 +105,9 @@ func (v *validator) kubeRay(s *ClusterSpec) {
 }
 
 func (v *validator) local(s *ClusterSpec) {
-	c := s.Local
-	if c == nil {
-		return
-	}
-	v.failIf(len(c.Packages) > 0 && s.Ray.Python != "", "local.packages", "install them in the environment of ray.python yourself, or remove ray.python",
+	c := value(s.Local, Local{})
+	v.failIf(s.Launcher == LauncherLocal && len(c.Packages) > 0 && s.Ray.Python != "", "local.packages",
+		"install them in the environment of ray.python yourself and give --set 'local.packages=[]', or leave ray.python out",
 		"rayctl installs packages only in environments that it makes")
 	for i, p := range c.Packages {
 		v.failIf(p == "" || strings.HasPrefix(p, "-"), fmt.Sprintf("local.packages[%d]", i), "write it like jax==0.7.0", "%q is not a package", p)

@@ -1,0 +1,107 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+func TestChooseLauncher(t *testing.T) {
+	const image = "image: rayproject/ray:2.60.0\n"
+	for _, c := range []struct {
+		name, file, user, env string
+		args                  []string
+		want                  string // the reason, or a part of the error
+	}{
+		{"nothing", "", "", "", nil, "local, because nothing says slurm or kuberay"},
+		{"slurm section", "slurm: {partition: gpu}\n", "", "", nil, "slurm, because rayctl.yaml has a slurm: section"},
+		{"empty section", "slurm:\n", "", "", nil, "slurm, because rayctl.yaml has a slurm: section"},
+		{"kuberay section", image + "kuberay: {}\n", "", "", nil, "kuberay, because rayctl.yaml has a kuberay: section"},
+		{"profile's section", "name: a\n", "profiles: {default: {slurm: {}}}\n", "", nil, "slurm, because profile default has a slurm: section"},
+		{"both", "slurm: {}\nkuberay: {}\n", "", "", nil, "rayctl.yaml:1: there is a slurm: section, and a kuberay: section at rayctl.yaml:2, so the launcher is not clear: give --launcher"},
+		{"one in the profile", "kuberay: {}\n", "profiles: {default: {slurm: {}}}\n", "", nil, "and a kuberay: section at rayctl.yaml:1"},
+		{"key decides", image + "slurm: {}\nkuberay: {}\nlauncher: kuberay\n", "", "", nil, "kuberay, because rayctl.yaml:4 says so"},
+		{"flag decides", "slurm: {}\nkuberay: {}\n", "", "", []string{"--launcher", "slurm"}, "slurm, because --launcher was given"},
+		{"local though there is a section", "slurm: {}\n", "", "", []string{"--launcher", "local"}, "local, because --launcher was given"},
+		{"variable decides", "slurm: {}\n", "", "local", nil, "local, because RAYCTL_LAUNCHER was given"},
+		{"flag's section counts nothing", "", "", "", []string{"--set", "slurm.partition=gpu"}, "local, because nothing says slurm or kuberay"},
+		{"typo", "", "", "", []string{"--launcher", "slrum"}, `--launcher: launcher: "slrum" is not possible here: did you mean slurm?`},
+		{"unknown profile", "profiles: {site: {}}\n", "", "", []string{"--profile", "sit"}, `--profile: there is no profile "sit": did you mean "site"?`},
+		{"no profiles", "", "", "", []string{"--profile", "x"}, `there is no profile "x": there are none`},
+		{"profile in a profile", "profiles: {a: {profiles: {}}}\n", "", "", nil, "profiles.a: a profile holds profiles"},
+		{"user's keys", "", "slurm: {}\n", "", nil, `config.yaml: unknown key "slurm": your configuration holds only profiles:`},
+		{"typo in a profile", "", "profiles: {default: {slurm: {acount: x}}}\n", "", nil, `config.yaml:1: slurm: unknown key "acount": did you mean "account"?`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			files := map[string]string{}
+			if c.file != "" {
+				files["rayctl.yaml"] = c.file
+			}
+			if c.user != "" {
+				files[userConfig] = c.user
+			}
+			f := newFixture(t, files)
+			if c.env != "" {
+				t.Setenv("RAYCTL_LAUNCHER", c.env)
+			}
+			l, err := f.load("", c.args...)
+			switch {
+			case err != nil && !strings.Contains(err.Error(), c.want):
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			case err == nil && l.Reason != c.want:
+				t.Errorf("got  %s\nwant %s", l.Reason, c.want)
+			}
+		})
+	}
+}
+
+func TestProfilesMergeGroups(t *testing.T) {
+	f := newFixture(t, map[string]string{
+		"rayctl.yaml": "workers:\n- {name: a, replicas: 2, cpus: 1}\nenv: {A: file}\nprofiles:\n  big:\n    workers:\n    - {name: a, replicas: 8}\n    - {name: b}\n    env: {B: big}\n",
+		userConfig:    "profiles:\n  big: {name: not-used}\n",
+	})
+	l := f.must("", "--profile", "big")
+	if got := groupValues(t, l); got != "workers.a.replicas=8 workers.a.cpus=1" || len(l.Spec.Workers) != 2 || l.Spec.Env["A"] != "file" || l.Spec.Env["B"] != "big" {
+		t.Errorf("%s %v", got, l.Spec)
+	}
+	if l.Spec.Name == "not-used" {
+		t.Error("the user's profile of the same name was used")
+	}
+	if got := l.Origins.of("workers.a.replicas"); got != "rayctl.yaml:7 (profile big)" {
+		t.Errorf("origin %q", got)
+	}
+}
+
+func TestValidationSaysWhere(t *testing.T) {
+	f := newFixture(t, map[string]string{"rayctl.yaml": "name: a\njob:\n  cwd: rel\nworkers:\n- name: t\n  gpuType: h100\n"})
+	_, err := f.load("")
+	es := spec.AsErrors(err)
+	if len(es) != 2 || es[0].Error() != "rayctl.yaml:6: workers.t.gpuType: a GPU type is given for nodes without GPUs: set gpus or remove gpuType" || es[1].Line != 3 {
+		t.Errorf("%v", err)
+	}
+}
+
+const rayCluster = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: code}\n---\napiVersion: ray.io/v1\nkind: RayCluster\nmetadata:\n  name: raycluster-complete\nspec: {}\n"
+
+func TestManifest(t *testing.T) {
+	f := newFixture(t, map[string]string{
+		"ray.yaml": rayCluster, "two.yaml": rayCluster + "---\n" + rayCluster, "deploy.yaml": "apiVersion: apps/v1\nkind: Deployment\n", "service.yaml": "apiVersion: ray.io/v1\nkind: RayService\n",
+		"job.json": `{"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": "j"}}`,
+	})
+	l := f.must("", "-f", "ray.yaml", "--namespace", "rl")
+	m := l.Manifest
+	if m == nil || m.Kind != "RayCluster" || m.Name != "raycluster-complete" || string(m.Data) != rayCluster || l.Spec.Name != m.Name || l.Spec.Launcher != spec.LauncherKubeRay || l.Spec.KubeRay.Namespace != "rl" {
+		t.Errorf("%+v %+v", m, l.Spec)
+	}
+	if l.Reason != "kuberay, because ray.yaml is a RayCluster" {
+		t.Error(l.Reason)
+	}
+	if l := f.must("", "-f", "job.json"); l.Manifest == nil || l.Manifest.Kind != "RayJob" {
+		t.Errorf("%+v", l.Manifest)
+	}
+	f.fails("two.yaml: holds a RayCluster and a RayCluster", "", "-f", "two.yaml")
+	f.fails("deploy.yaml: is a Kubernetes Deployment, which rayctl does not launch", "", "-f", "deploy.yaml")
+	f.fails("service.yaml: is a Kubernetes RayService", "", "-f", "service.yaml")
+	f.fails("a RayCluster can only be launched by kuberay, not slurm", "", "-f", "ray.yaml", "--launcher", "slurm")
+}

@@ -1,0 +1,281 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// fixture is a folder with files, a clean environment, and a command's flags.
+type fixture struct {
+	t     *testing.T
+	dir   string
+	flags *pflag.FlagSet
+}
+
+func newFixture(t *testing.T, files map[string]string) *fixture {
+	t.Helper()
+	f := &fixture{t: t, dir: t.TempDir(), flags: pflag.NewFlagSet("run", pflag.ContinueOnError)}
+	for _, kv := range os.Environ() {
+		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, spec.EnvPrefix) {
+			t.Setenv(name, "") // restored after the test
+			if err := os.Unsetenv(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Setenv("XDG_CONFIG_HOME", filepath.Join(f.dir, "user"))
+	for name, text := range files {
+		p := filepath.Join(f.dir, name)
+		if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	AddSpec(f.flags)
+	return f
+}
+
+func (f *fixture) load(in string, args ...string) (*Loaded, error) {
+	f.t.Helper()
+	if err := f.flags.Parse(args); err != nil {
+		f.t.Fatal(err)
+	}
+	return Load(Options{Flags: f.flags, Dir: filepath.Join(f.dir, in)})
+}
+
+func (f *fixture) must(in string, args ...string) *Loaded {
+	f.t.Helper()
+	l, err := f.load(in, args...)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return l
+}
+
+func (f *fixture) fails(want, in string, args ...string) {
+	f.t.Helper()
+	_, err := f.load(in, args...)
+	if err == nil || !strings.Contains(err.Error(), want) {
+		f.t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+const userConfig = "user/rayctl/config.yaml"
+
+// TestLayers sets one key in more and more layers; the highest wins each time, and says where it is.
+func TestLayers(t *testing.T) {
+	files := map[string]string{}
+	add := func(name, text string) { files[name] = text }
+	steps := []struct {
+		what      string
+		prepare   func(t *testing.T)
+		args      []string
+		want      string
+		wantWhere string
+	}{
+		{"nothing", func(*testing.T) {}, nil, "none", "default"},
+		{"default profile", func(*testing.T) {
+			add(userConfig, "profiles:\n  default:\n    slurm: {containerRuntime: apptainer, containerImage: d}\n  site:\n    slurm: {containerRuntime: pyxis, containerImage: s}\n")
+		}, nil, "apptainer", "config.yaml:3 (profile default)"},
+		{"file", func(*testing.T) { add("rayctl.yaml", "slurm:\n  containerRuntime: none\n") }, nil, "none", "rayctl.yaml:2"},
+		{"chosen profile", func(*testing.T) {}, []string{"--profile", "site"}, "pyxis", "config.yaml:5 (profile site)"},
+		{"variable", func(t *testing.T) { t.Setenv("RAYCTL_SLURM_CONTAINERRUNTIME", "apptainer") }, []string{"--profile", "site"}, "apptainer", "RAYCTL_SLURM_CONTAINERRUNTIME"},
+		{"flag", func(*testing.T) {}, []string{"--profile", "site", "--set", "slurm.containerRuntime=pyxis"}, "pyxis", "--set"},
+	}
+	prepared := []func(*testing.T){}
+	for _, s := range steps {
+		prepared = append(prepared, s.prepare)
+		t.Run(s.what, func(t *testing.T) {
+			s.prepare(t)
+			f := newFixture(t, files)
+			for _, p := range prepared {
+				p(t)
+			}
+			l := f.must("", append([]string{"--launcher", "slurm"}, s.args...)...)
+			if got := l.Spec.Slurm.ContainerRuntime; got != s.want {
+				t.Errorf("got %q, want %q", got, s.want)
+			}
+			if got := l.Origins.of("slurm.containerRuntime"); !strings.HasSuffix(got, s.wantWhere) {
+				t.Errorf("from %q, want %q", got, s.wantWhere)
+			}
+		})
+	}
+}
+
+func TestScalarFlagsAndVariables(t *testing.T) {
+	f := newFixture(t, map[string]string{"rayctl.yaml": "name: a\nray: {version: 2.40.0}\njob: {env: {MixedCase: x, lower: y}}\nlabels: {team/A.b: z}\n"})
+	t.Setenv("RAYCTL_NAME", "from-env")
+	t.Setenv("RAYCTL_LIFETIME_MAX", "90m")
+	t.Setenv("RAYCTL_GANG", "false")
+	l := f.must("", "--name", "from-flag", "--ray-version", "2.60.0", "--env", "A=$(id) 'x' \"y\"\n=z", "--label", "team/A.b=q")
+	want := spec.ClusterSpec{Name: "from-flag", Ray: spec.Ray{Version: "2.60.0"}}
+	if l.Spec.Name != want.Name || l.Spec.Ray.Version != want.Ray.Version || *l.Spec.Gang || l.Spec.Lifetime.Max.String() != "1h30m" {
+		t.Errorf("%+v", l.Spec)
+	}
+	if d := cmp.Diff(map[string]string{"MixedCase": "x", "lower": "y", "A": "$(id) 'x' \"y\"\n=z"}, l.Spec.Job.Env); d != "" {
+		t.Error(d)
+	}
+	if l.Spec.Labels["team/A.b"] != "q" {
+		t.Errorf("labels: %v", l.Spec.Labels)
+	}
+}
+
+func TestWorkersFlags(t *testing.T) {
+	two := "workers:\n- {name: trainer, replicas: 1}\n- {name: rollout, replicas: 1, gpus: 1}\n"
+	for _, c := range []struct {
+		name, file string
+		args       []string
+		want       string // of Values below workers, or of the error
+	}{
+		{"new group", "", []string{"--workers", "3", "--cpus-per-worker", "2"}, "workers.worker.replicas=3 workers.worker.cpus=2"},
+		{"named new groups", "", []string{"--workers", "a=1", "--workers", "b=2"}, "workers.a.replicas=1 workers.b.replicas=2"},
+		{"none", "", []string{"--workers", "0"}, ""},
+		{"the only group", "workers: [{name: t}]\n", []string{"--workers", "5"}, "workers.t.replicas=5"},
+		{"one of two", two, []string{"--workers", "rollout=4", "--gpus-per-worker", "rollout=h100:8"},
+			"workers.trainer.replicas=1 workers.rollout.replicas=4 workers.rollout.gpus=8 workers.rollout.gpuType=h100"},
+		{"all", two, []string{"--gpus-per-worker", "2", "--memory-per-worker", "trainer=4Gi"},
+			"workers.trainer.replicas=1 workers.trainer.memory=4Gi workers.trainer.gpus=2 workers.rollout.replicas=1 workers.rollout.gpus=2"},
+		{"set", two, []string{"--set", "workers.trainer.replicas=2", "--set", "workers.trainer.resources={x: 1}"},
+			"workers.trainer.replicas=2 workers.trainer.resources.x=1 workers.rollout.replicas=1 workers.rollout.gpus=1"},
+		{"which", two, []string{"--workers", "5"}, "--workers: the file has 2 worker groups: trainer, rollout: say which"},
+		{"unknown group", two, []string{"--workers", "rolout=5"}, `--workers: there is no worker group "rolout": did you mean "rollout"?`},
+		{"unknown group in set", two, []string{"--set", "workers.x.replicas=5"}, `--set: workers: there is no worker group "x": the groups are trainer, rollout`},
+		{"no group", "", []string{"--gpus-per-worker", "1"}, "--gpus-per-worker: there are no workers: give --workers too"},
+		{"no number", "", []string{"--workers", "many"}, `--workers: workers.worker.replicas: must be a whole number, not "many"`},
+		{"negative", "", []string{"--workers", "-1"}, `--workers: workers.worker.replicas: -1 is negative`},
+		{"unknown key", two, []string{"--set", "workers.trainer.gpu=1"}, `--set: workers.trainer: unknown key "gpu": did you mean "gpus"?`},
+		{"nothing set", "", []string{"--set", "name"}, `--set: "name" sets nothing`},
+		{"no key", "", []string{"--set", "=x"}, `--set: "=x" sets nothing`},
+		{"below a value", "", []string{"--set", "name.x=1"}, `--set: name: has no key "x" below it`},
+		{"hostile group", "", []string{"--workers", "$(id)=1"}, `--workers: "$(id)" cannot be the name of a worker group`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			files := map[string]string{}
+			if c.file != "" {
+				files["rayctl.yaml"] = c.file
+			}
+			f := newFixture(t, files)
+			l, err := f.load("", c.args...)
+			if err != nil {
+				if !strings.Contains(err.Error(), c.want) || c.want == "" {
+					t.Fatalf("got  %v\nwant %s", err, c.want)
+				}
+				return
+			}
+			if got := groupValues(t, l); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// groupValues are the values below workers that somebody gave, without the names.
+func groupValues(t *testing.T, l *Loaded) string {
+	t.Helper()
+	values, err := l.Values()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, v := range values {
+		if strings.HasPrefix(v.Path, "workers.") && v.Origin != originDefault && !strings.HasSuffix(v.Path, ".name") {
+			out = append(out, v.Path+"="+v.Value)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func TestSearch(t *testing.T) {
+	f := newFixture(t, map[string]string{"rayctl.yaml": "name: outside\n", "repo/rayctl.yaml": "name: top\n", "repo/a/b/x": "", "repo/.git/HEAD": "", "other/x": "", "repo/c/rayctl.yaml": "name: near\n"})
+	for in, want := range map[string]string{"repo": "top", "repo/a/b": "top", "repo/c": "near", "other": "other", "": "outside"} {
+		if l := f.must(in); l.Spec.Name != want {
+			t.Errorf("in %q: %q, want %q", in, l.Spec.Name, want)
+		}
+	}
+	if l := f.must("repo/a/b"); l.File != "../../rayctl.yaml" {
+		t.Errorf("named %q", l.File)
+	}
+	if l := f.must("other", "-f", "../repo/c/rayctl.yaml"); l.Spec.Name != "near" {
+		t.Errorf("-f: %q", l.Spec.Name)
+	}
+	f.fails("nowhere.yaml: the cluster file cannot be read: no such file or directory", "", "-f", "nowhere.yaml")
+}
+
+func TestStandardInput(t *testing.T) {
+	f := newFixture(t, nil)
+	if err := f.flags.Parse([]string{"-f", "-"}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Load(Options{Flags: f.flags, Dir: f.dir, Stdin: strings.NewReader("name: piped\njob: {workingDir: src}\n")})
+	if err != nil || l.Spec.Name != "piped" || l.Spec.Job.WorkingDir != filepath.Join(f.dir, "src") {
+		t.Errorf("%+v, %v", l, err)
+	}
+}
+
+func TestRelativePaths(t *testing.T) {
+	f := newFixture(t, map[string]string{
+		"repo/rayctl.yaml":   "ray: {python: .venv}\njob: {workingDir: src, pyModules: [lib, s3://b/x.zip, /abs]}\nsecrets: [{name: A, file: a.txt}]\n",
+		"repo/bin/rayctl":    "",
+		"repo/.git/HEAD":     "",
+		"user/rayctl/x":      "",
+		userConfig:           "profiles: {p: {kuberay: {kubeconfig: kube.yaml}}}\n",
+		"repo/src/train.py":  "",
+		"elsewhere/train.py": "",
+	})
+	l := f.must("repo/bin", "--profile", "p", "--launcher", "local")
+	at := func(p string) string { return filepath.Join(f.dir, p) }
+	got := []string{l.Spec.Ray.Python, l.Spec.Job.WorkingDir, l.Spec.Job.PyModules[0], l.Spec.Job.PyModules[1], l.Spec.Job.PyModules[2], l.Spec.Secrets[0].File, l.Spec.KubeRay.Kubeconfig}
+	want := []string{at("repo/.venv"), at("repo/src"), at("repo/lib"), "s3://b/x.zip", "/abs", at("repo/a.txt"), at("user/rayctl/kube.yaml")}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	// A flag's path is relative to the current directory.
+	if l := f.must("repo/bin", "--working-dir", "../../elsewhere", "--python", "./venv"); l.Spec.Job.WorkingDir != at("elsewhere") || l.Spec.Ray.Python != at("repo/bin/venv") {
+		t.Errorf("%q %q", l.Spec.Job.WorkingDir, l.Spec.Ray.Python)
+	}
+}
+
+func TestUnknownVariables(t *testing.T) {
+	f := newFixture(t, nil)
+	t.Setenv("RAYCTL_ATTEMPT", "7")
+	t.Setenv("RAYCTL_OUTPUT_DIR", "/x")
+	t.Setenv("RAYCTL_TEST_CACHE", "/x")
+	t.Setenv("RAYCTL_ZZZ", "1")
+	l := f.must("")
+	if len(l.Warnings) != 1 || !strings.Contains(l.Warnings[0], "RAYCTL_ZZZ") || l.Spec.Job.OutputDir != "" {
+		t.Errorf("warnings %q, output %q", l.Warnings, l.Spec.Job.OutputDir)
+	}
+	t.Setenv("RAYCTL_SLURM_PARTITON", "gpu")
+	f.fails("RAYCTL_SLURM_PARTITON: this variable is unknown: did you mean RAYCTL_SLURM_PARTITION?", "")
+}
+
+func TestEntrypoint(t *testing.T) {
+	f := newFixture(t, map[string]string{"rayctl.yaml": "job: {entrypoint: python a.py}\n"})
+	l, err := Load(Options{Flags: f.flags, Dir: f.dir, Entrypoint: "python 'b c.py'"})
+	if err != nil || l.Spec.Job.Entrypoint != "python 'b c.py'" || l.Origins.of("job.entrypoint") != "the command line" {
+		t.Errorf("%v, %v", l, err)
+	}
+}
+
+func TestForeignFlagsOfTheSameName(t *testing.T) {
+	f := newFixture(t, nil)
+	flags := pflag.NewFlagSet("extend", pflag.ContinueOnError)
+	flags.Int("max", 3, "")
+	AddSelection(flags)
+	if err := flags.Parse([]string{"--max", "5"}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Load(Options{Flags: flags, Dir: f.dir})
+	if err != nil || l.Spec.Lifetime.Max != 0 {
+		t.Errorf("%v, %v", l, err)
+	}
+}

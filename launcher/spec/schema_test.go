@@ -1,0 +1,144 @@
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+func compiled(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	b, err := Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource(SchemaID, doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile(SchemaID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func validate(t *testing.T, s *jsonschema.Schema, text []byte) error {
+	t.Helper()
+	// Not by sigs.k8s.io/yaml: YAML 1.1 takes the key on of head for true.
+	d, err := Parse(bytes.NewReader(text), "f.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := d.root.plain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Validate(v)
+}
+
+func TestSchemaAcceptsWhatDecodeAccepts(t *testing.T) {
+	s := compiled(t)
+	for _, text := range []string{design, "{}", "lifetime: {max: 0, keep: 3-12:00:00, idle: unlimited, queue: 1.5h}", "workers: [{name: a, cpus: 500m, memory: 1024}]",
+		"profiles: {site: {slurm: {partition: x}}, default: {workers: [{name: a}]}}", "job: {restarts: {driver: 3, preempted: 2}}"} {
+		if err := validate(t, s, []byte(text)); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, text := range []string{"worker: []", "workers: [{replicas: 1}]", "gang: maybe", "lifetime: {max: 90}", "job: {restarts: {driver: x}}", "secrets: [{file: x}]", "slurm: {transport: x}",
+		"workers: [{name: a, memory: 16GB}]", "workers: [{name: a, gpus: 0.5}]", "profiles: {site: {partition: x}}"} {
+		if err := validate(t, s, []byte(text)); err == nil {
+			t.Errorf("%s: accepted", text)
+		}
+	}
+}
+
+// TestExamples checks every cluster file among the examples against the schema, the decoder and the validator.
+func TestExamples(t *testing.T) {
+	s := compiled(t)
+	root := filepath.Join("..", "..", "examples")
+	err := filepath.WalkDir(root, func(p string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(p) != ".yaml" {
+			return err
+		}
+		text, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		doc, err := Parse(bytes.NewReader(text), p)
+		if err != nil || doc.Has("kind") || doc.Has("applications") {
+			return nil // a manifest or a Serve configuration
+		}
+		t.Run(strings.TrimPrefix(p, root+"/"), func(t *testing.T) {
+			if err := validate(t, s, text); err != nil {
+				t.Error(err)
+			}
+			if _, err := doc.Take(ProfilesKey); err != nil {
+				t.Fatal(err)
+			}
+			c, err := doc.Decode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			Default(c)
+			if err := Validate(c); err != nil {
+				t.Error(err)
+			}
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEveryFieldIsDescribed(t *testing.T) {
+	b, err := Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root map[string]any
+	if err := json.Unmarshal(b, &root); err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	var walk func(path string, v map[string]any)
+	walk = func(path string, v map[string]any) {
+		props, _ := v["properties"].(map[string]any)
+		for name, p := range props {
+			count++
+			if d, _ := p.(map[string]any)["description"].(string); len(d) < 10 || !strings.HasSuffix(d, ".") {
+				t.Errorf("%s.%s: description %q", path, name, d)
+			}
+		}
+		defs, _ := v["$defs"].(map[string]any)
+		for name, d := range defs {
+			walk(name, d.(map[string]any))
+		}
+		of, _ := v["oneOf"].([]any)
+		for _, o := range of {
+			walk(path, o.(map[string]any))
+		}
+	}
+	walk("", root)
+	if count < 100 {
+		t.Errorf("only %d fields were found", count)
+	}
+}

@@ -1,0 +1,128 @@
+package spec
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestValidate(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"name too long", "name: " + strings.Repeat("a", 41), "is longer than 40 characters"},
+		{"name", "name: My_Cluster", `name: "My_Cluster" is not a DNS label: use at most 40`},
+		{"hostile name", "name: 'a; rm -rf $(x)'", "is not a DNS label"},
+		{"newline in a name", "name: \"a\\nb\"", `name: "a\nb" is not a DNS label`},
+		{"version", "apiVersion: rayctl/v2", `apiVersion: "rayctl/v2" is not possible here`},
+		{"launcher", "launcher: k8s", `launcher: "k8s" is not possible here: use slurm, kuberay, local`},
+		{"both sections", "slurm: {}\nkuberay: {}", "both slurm and kuberay are configured"},
+		{"ray version", "ray: {version: latest}", `ray.version: "latest" is not a version of Ray: write it like 2.60.0`},
+		{"label", "labels: {'a b': x}", `"a b" is not a label's key`},
+		{"label value", "labels: {a: 'x y'}", `labels.a: "x y" is not a label's value`},
+		{"control character", "slurm: {partition: \"gpu\\n#SBATCH --wrap=x\"}", "slurm.partition: remove it" /* see below */},
+		{"null character", "setup: \"a\\0b\"", "setup"},
+		{"group name", "workers: [{name: A}]", `workers.A.name: "A" is not a DNS label`},
+		{"group without name", "workers: [{name: ''}]", "workers[0].name: a name is missing"},
+		{"group called head", "workers: [{name: head}]", "is the name of the head's own node"},
+		{"same group", "workers: [{name: a}, {name: a}]", "workers.a: there are two groups of this name"},
+		{"negative", "workers: [{name: a, replicas: -1}]", "workers.a.replicas: -1 is negative"},
+		{"min", "workers: [{name: a, replicas: 1, minReplicas: 2}]", "workers.a.minReplicas: 2 is more than replicas, 1"},
+		{"max", "workers: [{name: a, replicas: 3, maxReplicas: 2}]", "workers.a.maxReplicas: 2 is less than replicas, 3"},
+		{"no node", "launcher: local\nhead: {on: a}\nworkers: [{name: a, replicas: 0}]", "workers: the cluster has no node"},
+		{"negative gpus", "workers: [{name: a, gpus: -1}]", "workers.a.gpus: -1 is negative"},
+		{"type without gpus", "workers: [{name: a, gpuType: h100}]", "a GPU type is given for nodes without GPUs"},
+		{"shm", "workers: [{name: a, memory: 1Gi, shm: 2Gi}]", "workers.a.shm: 2Gi is more than memory, 1Gi"},
+		{"custom resource", "workers: [{name: a, resources: {GPU: 1}}]", `"GPU" is not a custom resource of Ray: use cpus, gpus, memory or shm`},
+		{"negative resource", "workers: [{name: a, resources: {x: -1}}]", "workers.a.resources.x: -1 is negative"},
+		{"type unknown to Kubernetes", "launcher: kuberay\nimage: i\nworkers: [{name: a, gpus: 1, gpuType: h100}]", "gpuTypes does not say which nodes have \"h100\": add gpuTypes.h100"},
+		{"head on nothing", "head: {on: a}", `head.on: there is no worker group "a": remove head.on`},
+		{"head on another", "head: {on: a}\nworkers: [{name: b}]", "name one of the groups: b"},
+		{"head and resources", "head: {on: a, cpus: 2}\nworkers: [{name: a}]", "it can have none of its own"},
+		{"head on none", "head: {on: a}\nworkers: [{name: a, replicas: 2, minReplicas: 0}]", "may have no worker"},
+		{"env name", "env: {'A B': x}", `"A B" is not the name of an environment variable`},
+		{"env injection", "job: {env: {\"A=$(id)\\n\": x}}", "is not the name of an environment variable"},
+		{"reserved", "job: {env: {RAYCTL_ATTEMPT: x}}", `job.env.RAYCTL_ATTEMPT: "RAYCTL_ATTEMPT" begins with RAYCTL_`},
+		{"owned", "env: {RAY_AUTH_MODE: disabled}", `"RAY_AUTH_MODE" is set by rayctl`},
+		{"secret in env", "env: {A: x}\nsecrets: [A]", "secrets[0]: A is a secret and also in env"},
+		{"secret twice", "secrets: [A, A]", "the secret A is here twice"},
+		{"secret name", "secrets: ['A-B']", `secrets[0]: "A-B" is not the name`},
+		{"secret's two sources", "secrets: [{name: A, file: /f, secretKeyRef: {name: a, key: b}}]", "has both file and secretKeyRef"},
+		{"secret reference elsewhere", "launcher: slurm\nsecrets: [{name: A, secretKeyRef: {name: a, key: b}}]", "only possible on KubeRay"},
+		{"mount", "mounts: [{mountPath: rel, source: {}}]", `mounts[0].mountPath: "rel" is not an absolute path`},
+		{"mount root", "mounts: [{mountPath: /, source: {}}]", "the root directory cannot be mounted over"},
+		{"mount twice", "mounts: [{mountPath: /a, source: {}}, {mountPath: /a/, source: {}}]", "mounts[1].mountPath: /a is mounted twice"},
+		{"no source", "launcher: local\nmounts: [{mountPath: /a, source: {slurm: /b}}]", "mounts[0].source: it has no source for the local launcher: add source.local"},
+		{"no container", "launcher: slurm\nmounts: [{mountPath: /a, source: {slurm: /b}}]", "without a container /b cannot appear at /a"},
+		{"max and total", "lifetime: {max: 2d, total: 1d}", "lifetime.max: 2d is longer than lifetime.total, 1d"},
+		{"queue and total", "lifetime: {queue: 2d, total: 1d}", "lifetime.queue: 2d is longer"},
+		{"grace and max", "lifetime: {max: 5m}\njob: {grace: 5m}", "job.grace: 5m is not shorter than lifetime.max, 5m"},
+		{"empty entrypoint", "job: {entrypoint: ' \t\n'}", "job.entrypoint: the command is only white space"},
+		{"two directories", "job: {workingDir: ., cwd: /x}", "there are both workingDir and cwd"},
+		{"cwd", "job: {cwd: x}", `job.cwd: "x" is not an absolute path`},
+		{"output at home", "job: {outputDir: ~/x}", "begins with ~"},
+		{"placeholder", "job: {outputDir: '/x/{run}'}", "{run} is not known here: use {name}"},
+		{"pip and uv", "job: {pip: [a], uv: [b]}", "there are both pip and uv"},
+		{"runtime_env", "job: {runtimeEnv: {env_vars: {A: b}}}", "job.runtimeEnv.env_vars: env_vars has a field of its own: use job.env"},
+		{"runtime_env pip list", "job: {runtimeEnv: {pip: [a]}}", "use job.pip"},
+		{"metadata", "job: {metadata: {rayctlX: b}}", "keys that begin with rayctl are reserved"},
+		{"transport", "slurm: {transport: shh}", `"shh" is not possible here: did you mean ssh?`},
+		{"ssh without host", "slurm: {transport: ssh}", "transport ssh needs a host"},
+		{"option as host", "slurm: {host: -oProxyCommand=x}", "is not a host"},
+		{"rest without URL", "slurm: {transport: slurmrestd}", "transport slurmrestd needs its URL"},
+		{"rest URL", "slurm: {restUrl: 'slurm:6820'}", "is not a URL"},
+		{"slurm dir", "slurm: {dir: runs}", `slurm.dir: "runs" is not an absolute path`},
+		{"argument", "slurm: {extraArgs: [segment=2]}", "is not an option"},
+		{"managed argument", "slurm: {extraArgs: [--comment=x]}", "slurm.extraArgs[0]: --comment is set by rayctl"},
+		{"managed short argument", "slurm: {extraArgs: [-N4]}", "-N is set by rayctl: use workers[].replicas"},
+		{"managed argument of a group", "launcher: slurm\nworkers: [{name: a, slurm: {extraArgs: [--array=1]}}]", "workers.a.slurm.extraArgs[0]: --array is set by rayctl"},
+		{"part of a CPU", "launcher: slurm\nworkers: [{name: a, cpus: 500m}]", "workers.a.cpus: Slurm has no parts of CPUs"},
+		{"container without image", "launcher: slurm\nslurm: {containerRuntime: pyxis}", "containerRuntime pyxis needs an image"},
+		{"patch", "kuberay: {patch: {spec: {workerGroupSpecs: []}}}", "use workers[].patch"},
+		{"scheduler", "kuberay: {scheduler: kueue}", `"kueue" is not possible here: use auto, volcano, none`},
+		{"namespace", "kuberay: {namespace: A_b}", `"A_b" is not a namespace`},
+		{"no image", "launcher: kuberay\nworkers: [{name: a}]", "image: there is no image for head, a"},
+		{"gang without scheduler", "launcher: kuberay\nimage: i\nkuberay: {scheduler: none}\nworkers: [{name: a, replicas: 2, gpus: 1}]", "without a gang scheduler they may start in part"},
+		{"packages", "launcher: local\nray: {python: /v}\nlocal: {packages: [jax]}", "rayctl installs packages only in environments that it makes"},
+		{"package option", "local: {packages: [--index-url=x]}", "is not a package"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := Validate(mustDecode(t, c.text))
+			if c.name == "control character" {
+				c.want = `slurm.partition: the value "gpu\n#SBATCH --wrap=x" has a control character: remove it`
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got  %v\nwant %s", err, c.want)
+			}
+			if strings.ContainsAny(strings.ReplaceAll(err.Error(), "\n", " "), "\x00\n") {
+				t.Errorf("control characters in %q", err)
+			}
+		})
+	}
+}
+
+func TestValidateAccepts(t *testing.T) {
+	for _, text := range []string{
+		"", "launcher: local", "launcher: slurm", "launcher: kuberay\nimage: i", "launcher: kuberay\nray: {version: 2.60.0}",
+		"launcher: kuberay\nimage: i\ngang: false\nkuberay: {scheduler: none}\nworkers: [{name: a, replicas: 2, gpus: 1}]",
+		"launcher: local\nhead: {cpus: 2}\nworkers: [{name: a, replicas: 0}]",
+		"job: {entrypoint: \"python -c '\\nprint(1)'\", env: {A: \"x\\n\\ty\"}, runtimeEnv: {pip: {packages: [a]}, config: {}}}",
+		"job: {outputDir: 's3://b/{name}'}", "slurm: {dir: ~/runs, extraArgs: [--mail-type=END, -x]}", "lifetime: {queue: unlimited, max: 0, total: 5d, idle: 0s}",
+		"workers: [{name: a, replicas: 2, minReplicas: 1, maxReplicas: 4}]",
+	} {
+		s := mustDecode(t, text)
+		if err := Validate(s); err != nil {
+			t.Errorf("%s: before defaults: %v", text, err)
+		}
+		Default(s)
+		if err := Validate(s); err != nil {
+			t.Errorf("%s: with defaults: %v", text, err)
+		}
+	}
+}
+
+func TestRequireEntrypoint(t *testing.T) {
+	if err := RequireEntrypoint(&ClusterSpec{}); err == nil || !strings.Contains(err.Error(), "rayctl run --") {
+		t.Errorf("%v", err)
+	}
+	if err := RequireEntrypoint(&ClusterSpec{Job: Job{Entrypoint: "x"}}); err != nil {
+		t.Error(err)
+	}
+}
