@@ -50,7 +50,7 @@ class State:
             "groups": [{"name": g["name"], "ready": 0, "wanted": g["count"], "gpus": g.get("gpus") or 0} for g in orders["groups"]],
             "head": {"address": "", "dashboard": "", "clientPort": 0, "session": "", "nodeId": "", "rayVersion": "", "token": False},
             "keeper": {"url": "", "host": "", "pid": os.getpid(), "startTime": 0},
-            "nodes": [], "job": new_job("", "") if job else None,
+            "nodes": [], "job": new_job() if job else None,
             "committed": False, "lastRenewal": None, "endOnDisconnect": 0,
             "deadlines": {"max": None, "idle": None, "total": None},
             "timeline": [], "attempts": [],
@@ -152,8 +152,8 @@ class State:
             self._disk_full = True
 
 
-def new_job(submission_id, state="WAITING", entrypoint=""):
+def new_job(submission_id="", entrypoint=""):
     """The job's part before Ray knows it."""
-    return {"submissionId": submission_id, "entrypoint": entrypoint, "state": state or "WAITING", "driverNodeId": "", "driverPid": 0,
+    return {"submissionId": submission_id, "entrypoint": entrypoint, "state": "WAITING", "driverNodeId": "", "driverPid": 0,
             "startTime": None, "endTime": None, "exitCode": None, "signal": None, "message": "",
             "logFile": "job-driver-%s.log" % submission_id if submission_id else ""}

@@ -1,13 +1,18 @@
-"""Runs inside `ray start` (RAY_START_HOOK), after its slow imports and before it starts anything.
+"""Runs inside `ray start` (RAY_START_HOOK), after its slow imports and before it starts anything. It changes four things:
 
-On the head it keeps the dashboard from asking the cloud metadata address: that request is made in the dashboard's event loop
-and stops every answer for 5 to 12 seconds on machines that drop such packets, whatever the usage settings are. The dashboard
-does not ask if ~/ray_bootstrap_config.yaml exists, so the dashboard, and only the dashboard, gets a HOME with that file.
-On a worker it waits for the head's GCS, so that importing Ray (a second of processor time) overlaps with the head's start.
+- The head's dashboard does not ask the cloud metadata address. That request is made in the dashboard's event loop and stops
+  every answer for 5 to 12 seconds on machines that drop such packets, whatever the usage settings are. The dashboard does not
+  ask if ~/ray_bootstrap_config.yaml exists, so the dashboard, and only the dashboard, gets a HOME with that file.
+- The head starts its raylet while the dashboard is importing, and waits for the dashboard after that instead of before.
+- The head's Ray client server starts last. It looks for the raylet for 30 seconds, gives up, and takes the head with it.
+- A worker waits for the head's GCS here, so that importing Ray (a second of processor time) overlaps with the head's start.
+
+All of it is left out where Ray has other functions than expected: then Ray starts as it always did.
 """
 
 import os
 import socket
+import threading
 import time
 
 
@@ -15,7 +20,7 @@ def prepare(ray_params, head):
     """Called by ray start with its parameters."""
     _restore_environment()
     if head:
-        _give_dashboard_its_home(os.path.join(os.environ["RAYCTL_NODE_DIR"], "home"))
+        _change_head(os.path.join(os.environ["RAYCTL_NODE_DIR"], "home"))
     else:
         _wait_for_gcs(os.environ.get("RAYCTL_GCS", ""), float(os.environ.get("RAYCTL_GCS_WAIT", "600")))
     for name in ("RAYCTL_GCS", "RAYCTL_GCS_WAIT"):
@@ -34,25 +39,74 @@ def _restore_environment():
         os.environ["RAY_START_HOOK"] = users
 
 
-def _give_dashboard_its_home(home):
+def _change_head(home):
     try:
         from ray._private import services
-        original = services.start_api_server
+        from ray._private.node import Node
+        _ = services.start_api_server, services.start_ray_process, Node.start_ray_client_server
     except (ImportError, AttributeError):
-        return  # another Ray: it starts as it always did
+        return
+    dashboard = _Dashboard(services, home)
+    services.start_api_server = dashboard.start
+    init, start_client_server = Node.__init__, Node.start_ray_client_server
+    Node.start_ray_client_server = lambda self: None
 
-    def start_api_server(*args, **kwargs):
-        before = os.environ.get("HOME")
-        os.environ["HOME"] = home
+    def later(self, *args, **kwargs):
+        init(self, *args, **kwargs)
+        dashboard.wait()
+        if self._ray_params.ray_client_server_port:
+            start_client_server(self)
+
+    Node.__init__ = later
+
+
+class _Dashboard:
+    """Starts the dashboard in a thread, with a HOME of its own, and goes on as soon as its process is there."""
+
+    def __init__(self, services, home):
+        self._services, self._home = services, home
+        self._start, self._spawn = services.start_api_server, services.start_ray_process
+        self._spawned, self._ended = threading.Event(), threading.Event()
+        self._process = self._error = None
+
+    def start(self, *args, **kwargs):
+        """Stands for services.start_api_server(include, raise_on_failure, host, ..., port=...)."""
+        self._services.start_ray_process = self._spawn_with_home
+        threading.Thread(target=self._run, args=(args, kwargs), daemon=True).start()
+        self._spawned.wait()
+        self._services.start_ray_process = self._spawn
+        if self._process is None:
+            self.wait()
+        return "%s:%s" % (args[2], kwargs.get("port")), self._process
+
+    def wait(self):
+        """Raises what the start raised."""
+        self._ended.wait()
+        if self._error is not None:
+            raise self._error
+
+    def _run(self, args, kwargs):
         try:
-            return original(*args, **kwargs)
+            self._start(*args, **kwargs)
+        except BaseException as error:
+            self._error = error
+        self._ended.set()
+        self._spawned.set()
+        # The dashboard gets SIGKILL when the thread that started it ends (PR_SET_PDEATHSIG).
+        threading.Event().wait()
+
+    def _spawn_with_home(self, *args, **kwargs):
+        before = os.environ.get("HOME")
+        os.environ["HOME"] = self._home
+        try:
+            self._process = self._spawn(*args, **kwargs)
         finally:
             if before is None:
                 del os.environ["HOME"]
             else:
                 os.environ["HOME"] = before
-
-    services.start_api_server = start_api_server
+        self._spawned.set()
+        return self._process
 
 
 def _wait_for_gcs(address, limit):

@@ -1,0 +1,68 @@
+"""The end of a cluster: driver, log, nodes, record, in this order, whatever fails on the way."""
+
+import os
+import time
+
+import keeper_job
+import keeper_ray
+from keeper_state import RESERVE
+
+POLL = 0.1
+
+
+def finish(keeper, end):
+    """Driver, log, nodes, record: in this order, whatever fails."""
+    keeper.stopping = True
+    keeper.log("end %s: %s" % (end.cause, end.message))
+    keeper.state.phase("Draining", end.cause, end.message)
+    for step in (lambda: stop_driver(keeper, end), lambda: collect(keeper, reachable=True), lambda: keeper.nodes.stop(keeper.bell)):
+        try:
+            step()
+        except Exception as error:
+            keeper.log("at the end: %s: %s" % (type(error).__name__, error))
+    keeper.driver_log.close()
+    record(keeper, end)
+
+
+def stop_driver(keeper, end):
+    """Gives a running driver its grace."""
+    job = keeper.state.doc["job"]
+    if not job or job["state"] not in ("PENDING", "RUNNING") or end.driver is not None or end.cause == "lost":
+        return
+    grace = float(keeper.orders["job"].get("grace") or 0)
+    if end.grace is not None:
+        grace = min(grace, end.grace)
+    if keeper.now or grace <= 0:
+        return
+    try:
+        keeper.dashboard.stop(job["submissionId"])
+        until = time.monotonic() + grace + 1.0  # Ray kills after its own count of the same seconds
+        while not keeper.now and time.monotonic() < until:
+            info = keeper.dashboard.job(job["submissionId"])
+            if info is None:
+                return
+            keeper.take(info)
+            if info["status"] in keeper_job.TERMINAL:
+                return
+            keeper.driver_log.pump()
+            keeper.rest(POLL)
+    except (keeper_ray.Unreachable, keeper_ray.Refused) as error:
+        keeper.log("stopping the driver: %s" % error)
+
+
+def collect(keeper, reachable):
+    """Saves the driver's log as far as it goes."""
+    keeper.driver_log.finish(reachable and keeper.dashboard is not None)
+    if keeper.driver_fd is not None:
+        os.close(keeper.driver_fd)
+        keeper.driver_fd = None
+
+
+def record(keeper, end):
+    """Writes result.json and removes what must not stay. The reserve makes room for it on a full disk."""
+    for name in os.listdir(keeper.run_dir):
+        if name in ("token", "secrets.json", RESERVE) or name.startswith("package-"):
+            os.unlink(os.path.join(keeper.run_dir, name))
+    if keeper.state.doc["job"] is not None:
+        keeper.record_attempt(end.cause, end.message, keeper.state.doc["job"]["exitCode"])
+    keeper.state.final(os.path.join(keeper.run_dir, "result.json"), end.document(), keeper.driver_log.document())
