@@ -1,5 +1,6 @@
 """What each of the training processes does. Ray Train runs train() once on every worker."""
 
+import functools
 import os
 import socket
 import tempfile
@@ -16,6 +17,8 @@ os.environ.setdefault("NPROC", "1")
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 
 import jax
+from jax._src import distributed, xla_bridge
+from jaxlib import _jax
 
 import model
 
@@ -50,12 +53,18 @@ def train(config):
 
 
 def join(rank, workers):
-    """Makes the workers one JAX system: its all-reduce then goes over the network (gloo on processors).
+    """Makes the workers one JAX system, whose all-reduce goes over the network (gloo, as there are only processors).
 
     JaxTrainer does this by itself only for GPUs and TPUs.
     """
     address = broadcast_from_rank_zero(free_address() if rank == 0 else None)
     jax.distributed.initialize(address, num_processes=workers, process_id=rank)
+
+    # Gloo would listen on what the machine's own name stands for, which is often 127.0.1.1 and out of the other
+    # nodes' reach. JAX has no public option for another address, hence the private modules (jax is pinned).
+    gloo = _jax.make_gloo_tcp_collectives(distributed.global_state.client, hostname=ray.util.get_node_ip_address())
+    client = functools.partial(xla_bridge.make_cpu_client, collectives=gloo)
+    xla_bridge.register_backend_factory("cpu", client, priority=0, fail_quietly=False)
 
 
 def free_address():
