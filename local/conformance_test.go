@@ -45,6 +45,7 @@ func TestConformance(t *testing.T) {
 		KillKeeper: here.killKeeper,
 		KillHead:   here.killHead,
 		Surfaces:   here.surfaces,
+		Story:      here.story,
 		Patience:   patience,
 	})
 }
@@ -131,6 +132,18 @@ func (m machine) kill(t *testing.T, id launcher.ID, match func(string) bool) {
 	if killed != 1 {
 		t.Errorf("%d processes were killed, not one", killed)
 	}
+}
+
+func (m machine) story(_ *testing.T, id launcher.ID) string {
+	var b strings.Builder
+	for _, pattern := range []string{keeper.KeeperLog, "keeper.err", keeper.NodesDir + "/*/start.log", keeper.NodesDir + "/*/ray_process_exit.log", keeper.NodesDir + "/*/*.err"} {
+		names, _ := filepath.Glob(filepath.Join(m.dir(id), pattern))
+		for _, name := range names {
+			text, _ := os.ReadFile(name)
+			b.WriteString("--- " + filepath.Base(name) + "\n" + string(text[max(0, len(text)-4000):]) + "\n")
+		}
+	}
+	return b.String()
 }
 
 // surfaces is every file of the run directory but the two that hold secrets, every file of the nodes' temporary

@@ -194,6 +194,10 @@ def last_line(path):
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # Ray follows its errors with advice; an exception or an ERROR line says more.
     telling = [line for line in lines if re.search(r"(Error|Exception)\b.*: |ERROR", line)]
+    # `ray start --block` names the processes that ended, before the tails of their logs.
+    dead = ["%s (exit code %s)" % d for d in re.findall(r"(\w+) \[exit code=(-?\w+)\]", text)]
+    if dead:
+        return (", ".join(dead) + " ended" + (": " + telling[-1] if telling else ""))[:500]
     return (telling or lines or [""])[-1][:500]
 
 

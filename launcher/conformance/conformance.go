@@ -37,6 +37,8 @@ type Config struct {
 	// Surfaces returns everything that the substrate shows or stores about a cluster, by name: manifests, files, logs, argv of its
 	// processes; only the files that exist to hold secrets left out.
 	Surfaces func(t *testing.T, id launcher.ID) map[string][]byte
+	// Story returns what to print of a cluster whose scenario failed: the keeper's log and the like.
+	Story func(t *testing.T, id launcher.ID) string
 	// Patience bounds each wait. Default 3 minutes.
 	Patience time.Duration
 }

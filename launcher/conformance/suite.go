@@ -62,6 +62,9 @@ func (s *suite) tell(ctx context.Context, t *testing.T, id launcher.ID) {
 	for _, st := range all {
 		t.Logf("%s: %s", id, mustJSON(t, st))
 	}
+	if s.Story != nil {
+		t.Logf("%s", s.Story(t, id))
+	}
 }
 
 // context bounds one scenario.
