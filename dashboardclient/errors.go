@@ -88,7 +88,7 @@ func (c *Client) apiError(doing string, response *http.Response, body []byte) er
 		e.Message = fmt.Sprintf("%s is not a Ray dashboard: it redirects to %s", c.URL(), response.Header.Get("Location"))
 	default:
 		e.exception, e.Message = telling(string(body))
-		if e.Message == "" {
+		if e.Message == "" || strings.HasPrefix(e.Message, "500 ") { // aiohttp's answer to an exception that nobody caught
 			e.Message = "the dashboard answered " + response.Status
 		}
 	}

@@ -2,7 +2,12 @@ package dashboardclient
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // FollowOptions shapes what a Follower shows.
@@ -11,27 +16,150 @@ type FollowOptions struct {
 	Offset int64
 	// Tail, if positive, begins at the last Tail lines there are when following starts, and overrides Offset.
 	Tail int
-	// StripHeader leaves out the lines that Ray itself writes at the very beginning of a driver's log ("Runtime env is
+	// StripHeader leaves out the lines that Ray itself writes near the beginning of a driver's log ("Runtime env is
 	// setting up.", "Running entrypoint for job ..."), if they have exactly Ray's form. Offsets count them all the same.
 	StripHeader bool
+	// GiveUp is how long the dashboard may be unreachable before Run fails with ErrUnreachable. 0: for ever, until ctx ends.
+	GiveUp time.Duration
 	// OnStatus, if given, is called from Run with the job whenever its status was seen to change.
 	OnStatus func(Job)
-	// OnInterrupted, if given, is called when the connection was lost (with the cause) and, with nil, when bytes flow again.
+	// OnInterrupted, if given, is called when the connection was lost (with the cause) and, with nil, when it is back. Not
+	// concurrently with itself, but with OnStatus and w.
 	OnInterrupted func(error)
 }
 
 // Follower copies a driver's log as it is written, byte for byte.
 type Follower struct {
-	offset int64
+	id     string
+	opts   FollowOptions
+	client *Client
+	tailer *tailer
+	status JobStatus // last reported
 }
 
 // FollowJob prepares to follow the log of the job with this submission id. The job may still be pending.
-func (c *Client) FollowJob(id string, opts FollowOptions) *Follower { panic("later") }
+func (c *Client) FollowJob(id string, opts FollowOptions) *Follower {
+	f := &Follower{id: id, opts: opts, client: c, tailer: &tailer{client: c, notify: opts.OnInterrupted, giveUp: opts.GiveUp}}
+	if opts.Tail <= 0 {
+		f.tailer.offset.Store(opts.Offset)
+	}
+	return f
+}
+
+// Offset is the number of raw bytes of the log that were written to w or skipped so far. It may be called at any time.
+func (f *Follower) Offset() int64 { return f.tailer.offset.Load() }
 
 // Run copies the log to w until the job is terminal and all its bytes were written, and returns the job. Lost connections are
 // healed, without losing or repeating a byte, until ctx ends. It returns ErrNotFound when the job does not exist
-// (any more: the head was replaced), ErrUnauthorized, and w's errors. Run may be called again after an error, and goes on at Offset.
-func (f *Follower) Run(ctx context.Context, w io.Writer) (*Job, error) { panic("later") }
+// (any more: the head was replaced), ErrUnauthorized, and w's errors. The job, as last seen, is returned also with an error: a terminal
+// job with an error is one whose log could not be read to its end. Run may be called again after an error, and goes on at Offset.
+func (f *Follower) Run(ctx context.Context, w io.Writer) (*Job, error) {
+	job, err := f.watch(ctx, func(job *Job) bool {
+		return job.Status.Terminal() || job.Status != JobPending && job.DriverNodeID != ""
+	})
+	if err != nil {
+		return job, err
+	}
+	if err := f.prepare(ctx, job); err != nil {
+		return job, err
+	}
+	if !job.Status.Terminal() {
+		job, err = f.runLive(ctx, w, job)
+		if err != nil {
+			return job, err
+		}
+	}
+	return job, f.finish(ctx, w, job)
+}
 
-// Offset is the number of raw bytes of the log that were written to w or skipped so far. It may be called at any time.
-func (f *Follower) Offset() int64 { return f.offset }
+// prepare points the tailer at the driver's log, now that its node is known.
+func (f *Follower) prepare(ctx context.Context, job *Job) error {
+	node := job.DriverNodeID
+	if node == "" { // failed before a driver was started: Ray's own lines are on the head
+		head, err := f.client.headNode(ctx)
+		if err != nil {
+			return err
+		}
+		node = head
+	}
+	t := f.tailer
+	t.file = driverLog(node, f.id)
+	t.received = t.offset.Load()
+	if f.opts.StripHeader {
+		t.strip = newStripper(f.id, job.Entrypoint, t.received)
+	}
+	if f.opts.Tail <= 0 {
+		return nil
+	}
+	lines := f.opts.Tail
+	f.opts.Tail = 0 // only once: a second Run goes on where this one ends
+	if err := t.seekTail(ctx, lines); err != nil {
+		return fmt.Errorf("find the last %d lines of the log of job %s: %w", lines, f.id, err)
+	}
+	if t.strip != nil {
+		t.strip = newStripper(f.id, job.Entrypoint, t.received)
+	}
+	return nil
+}
+
+// runLive streams the log while it watches the job, until that is terminal.
+func (f *Follower) runLive(ctx context.Context, w io.Writer, job *Job) (*Job, error) {
+	group, groupCtx := errgroup.WithContext(ctx)
+	streaming, stop := context.WithCancel(groupCtx)
+	defer stop()
+	group.Go(func() error { return f.tailer.follow(streaming, w) })
+	group.Go(func() error {
+		defer stop()
+		latest, err := f.watch(groupCtx, func(job *Job) bool { return job.Status.Terminal() })
+		if latest != nil {
+			job = latest
+		}
+		return err
+	})
+	err := group.Wait()
+	return job, err
+}
+
+// finish writes what came between the last look at the log and the job's end.
+func (f *Follower) finish(ctx context.Context, w io.Writer, job *Job) error {
+	err := f.tailer.finish(ctx, w)
+	var answered *APIError
+	if errors.As(err, &answered) && job.DriverNodeID == "" && !errors.Is(err, ErrUnauthorized) {
+		return nil // it never had a driver, and so no log
+	}
+	return err
+}
+
+// watch asks for the job until it is as wanted. The job is returned as last seen.
+func (f *Follower) watch(ctx context.Context, wanted func(*Job) bool) (*Job, error) {
+	var job *Job
+	seen := time.Now()
+	err := poll(ctx, jobRhythm, func() (bool, error) {
+		got, err := f.client.GetJob(ctx, f.id)
+		if err != nil {
+			return false, f.tolerate(err, time.Since(seen))
+		}
+		seen, job = time.Now(), got
+		if got.Status != f.status {
+			f.status = got.Status
+			if f.opts.OnStatus != nil {
+				f.opts.OnStatus(*got)
+			}
+		}
+		return wanted(got), nil
+	})
+	return job, err
+}
+
+// tolerate returns nil for an error that may pass.
+func (f *Follower) tolerate(err error, since time.Duration) error {
+	var answered *APIError
+	passing := errors.Is(err, ErrUnreachable) || errors.As(err, &answered) && answered.Status >= 500
+	if !passing || f.opts.GiveUp > 0 && since > f.opts.GiveUp {
+		return err
+	}
+	if errors.Is(err, ErrUnreachable) {
+		f.tailer.lost(err)
+	}
+	return nil
+}

@@ -2,7 +2,11 @@ package dashboardclient
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 )
 
 // LogOptions selects a part of a log file.
@@ -15,22 +19,136 @@ type LogOptions struct {
 	StripHeader bool
 }
 
-// JobLog copies what there is of a driver's log to w and returns the number of raw bytes of the file that were passed over or written.
-func (c *Client) JobLog(ctx context.Context, id string, w io.Writer, opts LogOptions) (int64, error) {
-	panic("later")
+// JobLog copies what there is of a driver's log to w.
+func (c *Client) JobLog(ctx context.Context, id string, w io.Writer, opts LogOptions) error {
+	job, err := c.GetJob(ctx, id)
+	if err != nil {
+		return err
+	}
+	node := job.DriverNodeID
+	if node == "" {
+		if node, err = c.headNode(ctx); err != nil {
+			return err
+		}
+	}
+	var strip *stripper
+	if opts.StripHeader {
+		strip = newStripper(id, job.Entrypoint, opts.Offset)
+	}
+	err = c.copyLog(ctx, driverLog(node, id), w, strip, opts)
+	var answered *APIError
+	if errors.As(err, &answered) && answered.Status >= 500 && job.DriverNodeID == "" {
+		return nil // it has had no driver, and so no log
+	}
+	return err
 }
 
 // NodeLogs lists the log files of a node that match the glob ("" for all), by Ray's own categories ("gcs_server", "worker_out", ...).
 func (c *Client) NodeLogs(ctx context.Context, nodeID, glob string) (map[string][]string, error) {
-	panic("later")
+	var answer struct {
+		Data struct {
+			Result map[string][]string `json:"result"`
+		} `json:"data"`
+	}
+	query := url.Values{"node_id": {nodeID}}
+	if glob != "" {
+		query.Set("glob", glob)
+	}
+	err := c.call(ctx, request{doing: "list the logs of node " + nodeID, path: []string{"api", "v0", "logs"}, query: query}, &answer)
+	if err != nil {
+		return nil, c.explainNode(ctx, nodeID, err)
+	}
+	files := answer.Data.Result
+	for category, names := range files {
+		if len(names) == 0 {
+			delete(files, category)
+		}
+	}
+	return files, nil
 }
 
 // NodeLog copies one log file of a node to w.
-func (c *Client) NodeLog(ctx context.Context, nodeID, name string, w io.Writer, opts LogOptions) (int64, error) {
-	panic("later")
+func (c *Client) NodeLog(ctx context.Context, nodeID, name string, w io.Writer, opts LogOptions) error {
+	err := c.copyLog(ctx, logFile{node: nodeID, name: name}, w, nil, opts)
+	return c.explainNode(ctx, nodeID, err)
 }
 
-// FollowNodeLog copies one log file of a node to w as it grows, until ctx ends. Lost connections are healed.
+// FollowNodeLog copies one log file of a node to w as it grows, until ctx ends (which is no error). Lost connections are healed.
 func (c *Client) FollowNodeLog(ctx context.Context, nodeID, name string, w io.Writer, opts LogOptions) error {
-	panic("later")
+	t := &tailer{client: c, file: logFile{node: nodeID, name: name}, received: opts.Offset}
+	body, err := c.openLog(ctx, t.file, 1, false) // tells a wrong name from one that is not there for a moment
+	if err != nil {
+		return c.explainNode(ctx, nodeID, c.failure(ctx, ctx, "follow log "+name, err))
+	}
+	_ = body.Close()
+	if opts.Tail > 0 {
+		if err := t.seekTail(ctx, opts.Tail); err != nil {
+			return c.failure(ctx, ctx, "follow log "+name, err)
+		}
+	}
+	return t.follow(ctx, w)
+}
+
+// copyLog copies a file once. Nothing is repeated: a caller that wants that has a Follower.
+func (c *Client) copyLog(ctx context.Context, file logFile, w io.Writer, strip *stripper, opts LogOptions) error {
+	body, err := c.openLog(ctx, file, opts.Tail, false)
+	if err != nil {
+		return c.failure(ctx, ctx, "read log "+file.name, err)
+	}
+	defer body.Close()
+	if opts.Tail <= 0 {
+		if _, err := io.CopyN(io.Discard, body, opts.Offset); err != nil && err != io.EOF {
+			return c.failure(ctx, ctx, "read log "+file.name, err)
+		}
+	}
+	t := &tailer{client: c, file: file, received: opts.Offset, strip: strip}
+	buffer := make([]byte, copyBuffer)
+	for {
+		n, err := body.Read(buffer)
+		if werr := t.take(w, buffer[:n]); werr != nil {
+			return werr
+		}
+		if err == io.EOF {
+			return t.flush(w)
+		}
+		if err != nil {
+			return c.failure(ctx, ctx, "read log "+file.name, err)
+		}
+	}
+}
+
+// headNode is the id of the live head.
+func (c *Client) headNode(ctx context.Context) (string, error) {
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, node := range nodes {
+		if node.Head && node.Alive() {
+			return node.ID, nil
+		}
+	}
+	return "", &APIError{Doing: "find the head", Status: http.StatusNotFound, kind: ErrNotFound, Message: "the cluster lists no head that is alive"}
+}
+
+// explainNode tells a wrong or dead node from other failures: Ray answers 500 for all of them.
+func (c *Client) explainNode(ctx context.Context, nodeID string, err error) error {
+	var answered *APIError
+	if !errors.As(err, &answered) || answered.Status != http.StatusInternalServerError {
+		return err
+	}
+	nodes, listErr := c.Nodes(ctx)
+	if listErr != nil {
+		return err
+	}
+	for _, node := range nodes {
+		if node.ID == nodeID && node.Alive() {
+			return err
+		}
+		if node.ID == nodeID {
+			return &APIError{Doing: answered.Doing, Status: http.StatusNotFound, kind: ErrNotFound,
+				Message: fmt.Sprintf("node %s (%s) is dead, and its logs with it: %s", nodeID, node.IP, node.StateMessage)}
+		}
+	}
+	return &APIError{Doing: answered.Doing, Status: http.StatusNotFound, kind: ErrNotFound, Message: "the cluster has no node " + nodeID}
 }

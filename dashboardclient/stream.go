@@ -1,0 +1,120 @@
+package dashboardclient
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/url"
+	"strconv"
+)
+
+// logFile is a log file of one node.
+type logFile struct {
+	node, name string
+}
+
+func driverLog(node, id string) logFile {
+	return logFile{node: node, name: "job-driver-" + id + ".log"}
+}
+
+// errStreamFailed wraps an error that a dashboard wrote into the stream instead of log bytes.
+var errStreamFailed = errors.New("reading the log failed on the cluster")
+
+// openLog opens a log file from its beginning, or its last lines if lines is positive. With follow, the reader waits for more at the
+// end of the file. Three generations of the API are served:
+//
+//   - from 2.46 on the bytes come as they are, and a failure is a 500, or later a broken connection;
+//   - from 2.33 on they do so with format=text, but a failure is told inside the bytes;
+//   - before, each block of at most 64 KiB has a leading 1, and a failure a leading 0. Where blocks of a live stream begin cannot
+//     be told once they were joined on their way, so that only whole files, whose blocks are all full, can be read; see canFollow.
+func (c *Client) openLog(ctx context.Context, file logFile, lines int, follow bool) (io.ReadCloser, error) {
+	version, err := c.knownVersion(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if lines <= 0 {
+		lines = -1
+	}
+	media, query := "file", url.Values{
+		"node_id": {file.node}, "filename": {file.name}, "lines": {strconv.Itoa(lines)}, "format": {"text"},
+	}
+	if follow {
+		media = "stream"
+		query.Set("interval", "0.05") // seconds between looks at the end of the file
+	}
+	response, err := c.open(ctx, request{doing: "read log " + file.name, path: []string{"api", "v0", "logs", media}, query: query, once: true})
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !version.atLeast(2, 33):
+		return &blockReader{ReadCloser: response.Body}, nil
+	case !version.atLeast(2, 46):
+		return &inbandReader{ReadCloser: response.Body}, nil
+	}
+	return response.Body, nil
+}
+
+// canFollow reports whether this version's live streams can be read.
+func (v VersionInfo) canFollow() bool { return v.atLeast(2, 33) }
+
+// blockReader removes the leading byte of each block of a whole file.
+type blockReader struct {
+	io.ReadCloser
+	left int // of the current block
+}
+
+const blockSize = 1 << 16
+
+func (r *blockReader) Read(p []byte) (int, error) {
+	if r.left == 0 {
+		var lead [1]byte
+		if _, err := io.ReadFull(r.ReadCloser, lead[:]); err != nil {
+			return 0, err
+		}
+		if lead[0] == '0' {
+			text, _ := io.ReadAll(io.LimitReader(r.ReadCloser, 4096))
+			return 0, streamFailure(bytes.TrimPrefix(text, []byte("Closing HTTP stream due to internal server error.\n")))
+		}
+		r.left = blockSize
+	}
+	n, err := r.ReadCloser.Read(p[:min(len(p), r.left)])
+	r.left -= n
+	return n, err
+}
+
+// inbandReader turns the error that ends a failed stream back into an error. What looks like one is held until more bytes show that it
+// is the driver's own.
+type inbandReader struct {
+	io.ReadCloser
+	held []byte // begins with the marker
+	next []byte // to be returned first
+}
+
+var inbandMarker = []byte("[get_logs] Fetch log error: ")
+
+func (r *inbandReader) Read(p []byte) (int, error) {
+	for len(r.next) == 0 {
+		buffer := make([]byte, 64<<10)
+		n, err := r.ReadCloser.Read(buffer)
+		if n == 0 && err == io.EOF && len(r.held) > 0 {
+			return 0, streamFailure(bytes.TrimPrefix(r.held, inbandMarker))
+		}
+		if n == 0 {
+			return 0, err
+		}
+		r.next, r.held = append(r.held, buffer[:n]...), nil
+		if at := bytes.LastIndex(r.next, inbandMarker); at >= 0 && len(r.next)-at < 4096 {
+			r.next, r.held = r.next[:at], bytes.Clone(r.next[at:])
+		}
+	}
+	n := copy(p, r.next)
+	r.next = r.next[n:]
+	return n, nil
+}
+
+func streamFailure(text []byte) error {
+	_, line := telling(string(text))
+	return &APIError{Doing: "read a log", Status: 500, Message: line, kind: errStreamFailed}
+}

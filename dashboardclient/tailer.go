@@ -1,0 +1,259 @@
+package dashboardclient
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// streamIdleLimit is how long a live stream may be silent before it is opened anew: a tunnel may have lost it without telling.
+	streamIdleLimit = 10 * time.Minute
+	// reopenWait is the pause before a lost stream is opened again.
+	reopenWait = 250 * time.Millisecond
+	copyBuffer = 256 << 10
+)
+
+// tailer copies one log file to a writer across lost connections. The API has no offset: each new stream begins with the
+// first byte, and what was received before is skipped.
+type tailer struct {
+	client   *Client
+	file     logFile
+	received int64         // raw bytes taken from the server
+	offset   atomic.Int64  // of them, bytes written or skipped for good
+	strip    *stripper     // nil: everything is written
+	giveUp   time.Duration // of finish, while the dashboard is unreachable; 0: never
+	notify   func(error)   // connection lost (cause) or found again (nil); may be nil
+
+	mutex       sync.Mutex
+	interrupted bool
+	abort       context.CancelCauseFunc // of the stream that is open
+}
+
+// writeError is a failure of the caller's writer, which nothing here can heal.
+type writeError struct{ error }
+
+func (e writeError) Unwrap() error { return e.error }
+
+// take hands the next raw bytes to w.
+func (t *tailer) take(w io.Writer, raw []byte) error {
+	t.received += int64(len(raw))
+	held := 0
+	if t.strip != nil {
+		raw = t.strip.push(raw)
+		held = len(t.strip.held)
+	}
+	if _, err := w.Write(raw); err != nil && len(raw) > 0 {
+		return writeError{err}
+	}
+	t.offset.Store(t.received - int64(held))
+	return nil
+}
+
+// follow copies what there is and what comes, until ctx ends (then it returns nil) or w fails.
+func (t *tailer) follow(ctx context.Context, w io.Writer) error {
+	for {
+		err := t.followOnce(ctx, w)
+		if ctx.Err() != nil {
+			return nil
+		}
+		var fatal writeError
+		if errors.As(err, &fatal) {
+			return err
+		}
+		t.lost(err)
+		if pause(ctx, reopenWait) != nil {
+			return nil
+		}
+	}
+}
+
+// followOnce copies from one stream until that ends.
+func (t *tailer) followOnce(ctx context.Context, w io.Writer) error {
+	version, err := t.client.knownVersion(ctx)
+	if err != nil {
+		return err
+	}
+	attempt, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	t.mutex.Lock()
+	t.abort = abort
+	t.mutex.Unlock()
+	if !version.canFollow() {
+		return t.repeat(attempt, w)
+	}
+	idle := time.AfterFunc(streamIdleLimit, func() { abort(errors.New("the log stream was silent for long")) })
+	defer idle.Stop()
+	return t.copy(attempt, w, true, func() { idle.Reset(streamIdleLimit) })
+}
+
+// repeat reads the whole file again and again, for versions whose live streams cannot be read: not more than a fifth of the time.
+func (t *tailer) repeat(ctx context.Context, w io.Writer) error {
+	for {
+		start := time.Now()
+		if err := t.copy(ctx, w, false, nil); err != nil {
+			return err
+		}
+		if err := pause(ctx, max(300*time.Millisecond, 4*time.Since(start))); err != nil {
+			return err
+		}
+	}
+}
+
+// copy opens the file, skips what was received and takes the rest. progress, if given, is called for each read.
+func (t *tailer) copy(ctx context.Context, w io.Writer, follow bool, progress func()) error {
+	body, err := t.client.openLog(ctx, t.file, -1, follow)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	t.found()
+	skip := t.received
+	buffer := make([]byte, copyBuffer)
+	for {
+		n, err := body.Read(buffer)
+		if progress != nil {
+			progress()
+		}
+		passed := min(skip, int64(n))
+		skip -= passed
+		if raw := buffer[passed:n]; len(raw) > 0 {
+			if err := t.take(w, raw); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF && !follow {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// finish takes the rest of a file that nobody writes any more. Lost connections are healed until ctx ends; a file that the server
+// repeatedly cannot read gives its error.
+func (t *tailer) finish(ctx context.Context, w io.Writer) error {
+	start := time.Now()
+	for refusals := 0; ; {
+		err := t.copy(ctx, w, false, nil)
+		if err == nil {
+			return t.flush(w)
+		}
+		var fatal writeError
+		if errors.As(err, &fatal) {
+			return err
+		}
+		var answered *APIError
+		if errors.As(err, &answered) {
+			refusals++
+		}
+		if refusals > 3 || errors.Is(err, ErrUnauthorized) || t.giveUp > 0 && time.Since(start) > t.giveUp {
+			return fmt.Errorf("the log cannot be read beyond byte %d: %w", t.offset.Load(), t.client.failure(ctx, ctx, "read log "+t.file.name, err))
+		}
+		t.lost(err)
+		if err := pause(ctx, reopenWait); err != nil {
+			return fmt.Errorf("read log %s beyond byte %d: %w", t.file.name, t.offset.Load(), err)
+		}
+	}
+}
+
+// flush writes what the stripper held back.
+func (t *tailer) flush(w io.Writer) error {
+	if t.strip == nil {
+		return nil
+	}
+	if _, err := w.Write(t.strip.flush()); err != nil {
+		return writeError{err}
+	}
+	t.offset.Store(t.received)
+	return nil
+}
+
+// seekTail moves to the beginning of the last lines there are now.
+func (t *tailer) seekTail(ctx context.Context, lines int) error {
+	body, err := t.client.openLog(ctx, t.file, -1, false)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	starts := &lineStarts{last: make([]int64, 0, lines+1), keep: lines}
+	if _, err := io.Copy(starts, body); err != nil {
+		return err
+	}
+	t.received = starts.first()
+	t.offset.Store(t.received)
+	return nil
+}
+
+// lineStarts notes where the last lines of what is written to it begin.
+type lineStarts struct {
+	keep     int
+	last     []int64 // offsets of line beginnings, the newest last
+	position int64
+	midLine  bool
+}
+
+func (s *lineStarts) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		if !s.midLine {
+			if len(s.last) == s.keep {
+				s.last = append(s.last[:0], s.last[1:]...)
+			}
+			s.last = append(s.last, s.position)
+		}
+		line := rest
+		end := bytes.IndexByte(rest, '\n')
+		if end >= 0 {
+			line = rest[:end+1]
+		}
+		s.midLine = end < 0
+		s.position += int64(len(line))
+		rest = rest[len(line):]
+	}
+	return len(p), nil
+}
+
+func (s *lineStarts) first() int64 {
+	if len(s.last) == 0 {
+		return 0
+	}
+	return s.last[0]
+}
+
+// lost notes that the stream broke. A refusal is not a lost connection: right after the start the file is not there yet.
+func (t *tailer) lost(err error) {
+	var answered *APIError
+	if errors.As(err, &answered) {
+		t.client.config.Logger.Debug("the log is not readable now", "file", t.file.name, "cause", err)
+		return
+	}
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.abort != nil {
+		t.abort(err)
+	}
+	if !t.interrupted {
+		t.interrupted = true
+		if t.notify != nil {
+			t.notify(err)
+		}
+	}
+}
+
+// found notes that the connection is back.
+func (t *tailer) found() {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.interrupted {
+		t.interrupted = false
+		if t.notify != nil {
+			t.notify(nil)
+		}
+	}
+}
