@@ -3,8 +3,11 @@ package local_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,21 +44,88 @@ func oneNode(t *testing.T, name, entrypoint string) *spec.ClusterSpec {
 	return &spec.ClusterSpec{Name: name, Ray: spec.Ray{Python: raytest.Env(t, raytest.Ray260)}, Job: spec.Job{Entrypoint: entrypoint}}
 }
 
-// mark is the marker in the environment of a cluster's processes; it is read early because the record may go.
-func marks(t *testing.T, state, name string) []proc.Process {
+// processes lists the processes whose command line names the run directory: keeper, supervisors and their guards; Ray's own
+// name the nodes' directories.
+func processes(t *testing.T, state, name string) (out []proc.Process) {
 	t.Helper()
-	var out []proc.Process
 	table, err := proc.Table()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(state, "clusters", name)
+	places := append(nodeDirs(t, state, name), filepath.Join(state, "clusters", name))
 	for _, p := range table {
-		if strings.Contains(proc.CommandLine(p), dir) && !p.Zombie {
+		line := proc.CommandLine(p)
+		if !p.Zombie && slices.ContainsFunc(places, func(dir string) bool { return strings.Contains(line, dir) }) {
 			out = append(out, p)
 		}
 	}
 	return out
+}
+
+// nodeDirs are the temporary directories that the supervisors report.
+func nodeDirs(t *testing.T, state, name string) (dirs []string) {
+	t.Helper()
+	reports, err := filepath.Glob(filepath.Join(state, "clusters", name, "nodes", "*", "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range reports {
+		var report struct{ Directory string }
+		if b, err := os.ReadFile(path); err == nil && json.Unmarshal(b, &report) == nil && report.Directory != "" {
+			dirs = append(dirs, report.Directory)
+		}
+	}
+	return dirs
+}
+
+// nothingLeft checks processes and temporary directories.
+func nothingLeft(t *testing.T, state, name string, dirs ...string) {
+	t.Helper()
+	for _, p := range processes(t, state, name) {
+		t.Errorf("left: %d %s", p.PID, proc.CommandLine(p))
+	}
+	for _, dir := range dirs {
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("left: %s", dir)
+		}
+	}
+}
+
+// wantError checks the exit code, the kind, and that the text is one line that names the thing.
+func wantError(t *testing.T, err error, code int, kind error, names string) {
+	t.Helper()
+	if err == nil || launcher.ExitCode(err) != code || kind != nil && !errors.Is(err, kind) {
+		t.Fatalf("got %v (code %d), want code %d, %v", err, launcher.ExitCode(err), code, kind)
+	}
+	if text := err.Error(); !strings.Contains(text, names) || strings.Contains(text, "\n") {
+		t.Errorf("the sentence %q does not name %q in one line", text, names)
+	}
+}
+
+func terminate(t *testing.T, l *local.Launcher, name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience) // also when the test is over
+	defer cancel()
+	if err := l.Terminate(ctx, launcher.ID(name), launcher.End{Cause: "down", Now: true}); err != nil {
+		t.Errorf("terminate: %v", err)
+	}
+}
+
+// until watches a cluster until the condition holds, or it is gone.
+func until(t *testing.T, l *local.Launcher, name string, cond func(launcher.Status) bool) (last launcher.Status) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(within(t))
+	defer cancel()
+	statuses, err := l.Watch(ctx, launcher.ID(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for last = range statuses {
+		if cond(last) {
+			break
+		}
+	}
+	return last
 }
 
 func TestRun(t *testing.T) {
@@ -77,16 +147,16 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log(phases, oc.Receipt.Exit)
+	if want := []string{"Starting", "Ready", "Draining", "Gone"}; !slices.Equal(phases, want) && phases[0] != "Provisioning" {
+		t.Errorf("phases: %v", phases)
+	}
 	if e := oc.Receipt.Exit; e.Code != 3 || e.Origin != "driver" {
 		t.Errorf("exit: %+v", e)
 	}
 	if !strings.Contains(out.String(), "hello s3cret $x 1\n") {
 		t.Errorf("printed %q", out.String())
 	}
-	if left := marks(t, state, "first"); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	nothingLeft(t, state, "first")
 	for _, name := range []string{"token", "secrets.json"} {
 		if _, err := os.Stat(filepath.Join(state, "clusters", "first", name)); err == nil {
 			t.Errorf("%s is still there", name)

@@ -1,0 +1,159 @@
+package local_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/local/proc"
+)
+
+func TestOneClusterOfManyLaunches(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	s := oneNode(t, "one", "")
+	t.Cleanup(func() { terminate(t, at(t, state), "one") })
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			l := at(t, state) // as other rayctls would
+			if id, err := l.Launch(within(t), s, launcher.Payload{}); err != nil || id != "one" {
+				t.Errorf("launch: %q, %v", id, err)
+			}
+		})
+	}
+	wg.Wait()
+	keepers := 0
+	for _, p := range processes(t, state, "one") {
+		if strings.Contains(proc.CommandLine(p), "keeper.py") {
+			keepers++
+		}
+	}
+	if keepers != 1 {
+		t.Errorf("%d keepers", keepers)
+	}
+	l := at(t, state)
+	other := oneNode(t, "one", "")
+	other.Head.CPUs = 7
+	_, err := l.Launch(within(t), other, launcher.Payload{})
+	wantError(t, err, launcher.CodeSpec, launcher.ErrConflict, "head.cpus: not set -> 7")
+	if err := l.Forget(within(t), "one"); !errors.Is(err, launcher.ErrNotEnded) {
+		t.Errorf("forget a living cluster: %v", err)
+	}
+
+	dirs := nodeDirs(t, state, "one")
+	terminate(t, l, "one")
+	nothingLeft(t, state, "one", dirs...)
+	_, err = l.Launch(within(t), s, launcher.Payload{})
+	wantError(t, err, launcher.CodeSpec, launcher.ErrEnded, "one")
+	r, err := l.Result(within(t), "one")
+	if err != nil || r.Exit.Cause != "down" || r.Exit.Code != launcher.CodeInterrupted {
+		t.Errorf("result: %+v, %v", r, err)
+	}
+	if err := l.Forget(within(t), "one"); err != nil {
+		t.Errorf("forget: %v", err)
+	}
+	_, err = l.Result(within(t), "one")
+	wantError(t, err, launcher.CodeSpec, launcher.ErrNotFound, "one")
+}
+
+func TestNothingStaysWithoutCommit(t *testing.T) {
+	t.Parallel()
+	boom := launcher.Fail(launcher.CodeSpec, nil, "", "cannot pack")
+	for name, test := range map[string]struct {
+		pack func(cancel func()) error
+		code int
+	}{
+		"cancelled":      {func(cancel func()) error { cancel(); return context.Canceled }, launcher.CodeInterrupted},
+		"packing failed": {func(func()) error { return boom }, launcher.CodeSpec},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			state := t.TempDir()
+			l := at(t, state)
+			ctx, cancel := context.WithCancel(within(t))
+			var dirs []string
+			_, err := l.Launch(ctx, oneNode(t, "x", "true"), launcher.Payload{Packages: func(context.Context) (*launcher.Packages, error) {
+				until(t, l, "x", func(launcher.Status) bool { dirs = nodeDirs(t, state, "x"); return len(dirs) > 0 })
+				return nil, test.pack(cancel)
+			}})
+			wantError(t, err, test.code, nil, "")
+			nothingLeft(t, state, "x", dirs...)
+			if entries, err := os.ReadDir(filepath.Join(state, "clusters")); err != nil || len(entries) > 0 {
+				t.Errorf("left: %v, %v", entries, err)
+			}
+		})
+	}
+}
+
+// All who would clean up are killed at once: the keeper, the supervisors and their guards. What Ray started is found by its markers.
+func TestEverybodyKilled(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	l := at(t, state)
+	neighbour, victim := oneNode(t, "neighbour", ""), oneNode(t, "victim", "")
+	for _, s := range []string{"neighbour", "victim"} {
+		t.Cleanup(func() { terminate(t, l, s) })
+	}
+	if _, err := l.Launch(within(t), neighbour, launcher.Payload{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Launch(within(t), victim, launcher.Payload{}); err != nil {
+		t.Fatal(err)
+	}
+	ray := func() (n int) {
+		for _, p := range processes(t, state, "victim") {
+			if strings.Contains(proc.CommandLine(p), "gcs_server") {
+				n++
+			}
+		}
+		return n
+	}
+	until(t, l, "victim", func(launcher.Status) bool { return ray() > 0 })
+	dirs := nodeDirs(t, state, "victim")
+	for _, p := range processes(t, state, "victim") {
+		if line := proc.CommandLine(p); strings.Contains(line, "keeper.py") || strings.Contains(line, "node.py") {
+			if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	last := until(t, l, "victim", func(launcher.Status) bool { return false })
+	if last.Phase != launcher.Gone || last.Exit == nil || last.Exit.Cause != "lost" || last.Exit.Code != launcher.CodeLost {
+		t.Errorf("last status: %+v", last)
+	}
+	nothingLeft(t, state, "victim", dirs...)
+	if len(processes(t, state, "neighbour")) == 0 {
+		t.Error("the neighbour was hit too")
+	}
+}
+
+func TestStuckKeeper(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	l := at(t, state)
+	t.Cleanup(func() { terminate(t, l, "stuck") })
+	if _, err := l.Launch(within(t), oneNode(t, "stuck", ""), launcher.Payload{}); err != nil {
+		t.Fatal(err)
+	}
+	dirs := nodeDirs(t, state, "stuck")
+	for _, p := range processes(t, state, "stuck") {
+		if strings.Contains(proc.CommandLine(p), "keeper.py") {
+			if err := syscall.Kill(p.PID, syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	terminate(t, l, "stuck")
+	nothingLeft(t, state, "stuck", dirs...)
+	r, err := l.Result(within(t), "stuck")
+	if err != nil || r.Exit.Cause != "down" {
+		t.Errorf("result: %+v, %v", r, err)
+	}
+}

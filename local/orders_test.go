@@ -1,0 +1,166 @@
+package local
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/local/rayenv"
+)
+
+const gib = 1 << 30
+
+func planFor(s *spec.ClusterSpec) plan {
+	s.Name = "x"
+	return plan{
+		spec: prepare(s), env: rayenv.Env{Python: "/v/bin/python", RayCommand: []string{"/v/bin/python", "-m", "ray.scripts.scripts"}, Version: "2.60.0"},
+		machine: machine{CPUs: 8, Memory: 32 * gib, Shm: 16 * gib}, runDir: "/state/x", tempRoot: "/tmp",
+	}
+}
+
+// shape is what a test of groups compares.
+type shape struct {
+	Name       string
+	Count      int
+	CPUs, GPUs float64
+}
+
+func shapes(groups []keeper.Group) (out []shape) {
+	for _, g := range groups {
+		out = append(out, shape{g.Name, g.Count, *g.CPUs, *g.GPUs})
+	}
+	return out
+}
+
+func group(name string, replicas int, r spec.NodeResources) spec.WorkerGroup {
+	return spec.WorkerGroup{Name: name, Replicas: &replicas, NodeResources: r}
+}
+
+func TestGroups(t *testing.T) {
+	for name, test := range map[string]struct {
+		spec spec.ClusterSpec
+		want []shape
+	}{
+		"nothing said: one head that runs tasks on all cores": {spec.ClusterSpec{}, []shape{{"head", 1, 8, 0}}},
+		"the first group has the head; cores are shared": {
+			spec.ClusterSpec{Workers: []spec.WorkerGroup{group("a", 2, spec.NodeResources{}), group("b", 1, spec.NodeResources{})}},
+			[]shape{{"a", 2, 2, 0}, {"b", 1, 2, 0}},
+		},
+		"head.on moves that group to the front": {
+			spec.ClusterSpec{Head: spec.Head{On: "b"}, Workers: []spec.WorkerGroup{group("a", 1, spec.NodeResources{}), group("b", 1, spec.NodeResources{GPUs: 2})}},
+			[]shape{{"b", 1, 4, 2}, {"a", 1, 4, 0}},
+		},
+		"a head of its own takes no tasks and no share": {
+			spec.ClusterSpec{Head: spec.Head{NodeResources: spec.NodeResources{CPUs: 4, GPUs: 1}}, Workers: []spec.WorkerGroup{group("a", 2, spec.NodeResources{})}},
+			[]shape{{"head", 1, 0, 0}, {"a", 2, 4, 0}},
+		},
+		"more workers than cores": {
+			spec.ClusterSpec{Workers: []spec.WorkerGroup{group("a", 20, spec.NodeResources{})}}, []shape{{"a", 20, 1, 0}},
+		},
+		"Ray counts whole CPUs, and an empty group is none": {
+			spec.ClusterSpec{Workers: []spec.WorkerGroup{group("a", 1, spec.NodeResources{CPUs: 0.5}), group("b", 0, spec.NodeResources{})}}, []shape{{"a", 1, 1, 0}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, shapes(planFor(&test.spec).orders().Groups)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestMemory(t *testing.T) {
+	asked := resource.MustParse("4Gi")
+	p := planFor(&spec.ClusterSpec{Workers: []spec.WorkerGroup{group("a", 1, spec.NodeResources{Memory: asked}), group("b", 3, spec.NodeResources{})}})
+	groups := p.orders().Groups
+	if got := *groups[0].Memory; got != 4*gib {
+		t.Errorf("memory that was asked for: %d", got)
+	}
+	var store int64
+	for _, g := range groups {
+		store += *g.ObjectStoreMemory * int64(g.Count)
+	}
+	if store > 2*gib {
+		t.Errorf("all object stores together take %d", store)
+	}
+	p.machine.Shm = 64 << 20 // a container's default
+	if got := *p.orders().Groups[0].ObjectStoreMemory; got != storeLeast {
+		t.Errorf("object store with a small /dev/shm: %d", got)
+	}
+}
+
+func TestOrders(t *testing.T) {
+	keep := spec.Duration(time.Hour)
+	s := &spec.ClusterSpec{
+		Env: map[string]string{"A": "b c"}, Setup: "true", Secrets: []spec.Secret{{Name: "TOP"}},
+		Lifetime: spec.Lifetime{Max: spec.Limit(time.Minute), Idle: spec.NoLimit, Keep: &keep},
+		Job: spec.Job{Entrypoint: `echo "$x"`, OutputDir: "/runs/{name}/o", Cwd: "/w", Env: map[string]string{"J": "1"},
+			Restarts: spec.Restarts{Driver: 2, NodeFailure: spec.Unlimited}},
+	}
+	p := planFor(s)
+	p.disconnect = 2 * time.Minute
+	o := p.orders()
+	if o.SpecHash != spec.Hash(p.spec) || !o.WatchStdin || o.Start.Mode != keeper.StartSpawn {
+		t.Errorf("orders: %+v", o)
+	}
+	wantJob := &keeper.Job{
+		Entrypoint: `echo "$x"`, SubmissionPrefix: "x", OutputDir: "/runs/x/o", Cwd: "/w", Env: map[string]string{"J": "1"}, Grace: 3,
+		Restarts: keeper.Restarts{Driver: 2, NodeFailure: -1, Preempted: -1},
+	}
+	if diff := cmp.Diff(wantJob, o.Job); diff != "" {
+		t.Error(diff)
+	}
+	wantLife := keeper.Lifetime{Lease: 120, Start: 600, Max: 60, Disconnect: 120, Keep: 3600}
+	if diff := cmp.Diff(wantLife, o.Lifetime); diff != "" {
+		t.Error(diff)
+	}
+	wantRay := keeper.RaySettings{Command: p.env.RayCommand, Version: "2.60.0", Env: map[string]string{"A": "b c"}, Setup: "true", TempRoot: "/tmp"}
+	if diff := cmp.Diff(wantRay, o.Ray); diff != "" {
+		t.Error(diff)
+	}
+	if up := planFor(&spec.ClusterSpec{}).orders(); up.Job != nil {
+		t.Errorf("a cluster without an entrypoint has a job: %+v", up.Job)
+	}
+}
+
+func TestTempRoot(t *testing.T) {
+	long := t.TempDir() // longer than sockets allow
+	t.Setenv("TMPDIR", long)
+	if got, err := tempRoot(prepare(&spec.ClusterSpec{})); err != nil || got != "/tmp" {
+		t.Errorf("long TMPDIR: %q, %v", got, err)
+	}
+	if _, err := tempRoot(prepare(&spec.ClusterSpec{Local: &spec.Local{TmpDir: long}})); err == nil {
+		t.Error("a local.tmpDir too long for sockets was taken")
+	}
+	t.Setenv("TMPDIR", "/var/tmp/")
+	if got, err := tempRoot(prepare(&spec.ClusterSpec{})); err != nil || got != "/var/tmp" {
+		t.Errorf("short TMPDIR: %q, %v", got, err)
+	}
+}
+
+// The orders hold nothing but what they must: secrets have a file of their own.
+func TestRenderIsWhatLaunchDoes(t *testing.T) {
+	l, err := New(Config{StateDir: t.TempDir() + "/a b", CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TOP", "s3cret")
+	files, err := l.Render(&spec.ClusterSpec{Name: "x", Ray: spec.Ray{Python: "/p y/bin/python"}, Secrets: []spec.Secret{{Name: "TOP"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var orders keeper.Orders
+	if err := json.Unmarshal(files[0].Content, &orders); err != nil || orders.Name != "x" {
+		t.Errorf("orders: %v, %+v", err, orders)
+	}
+	for _, f := range files {
+		if string(f.Content) == "" || cmp.Equal(f.Name, "") {
+			t.Errorf("empty file %q", f.Name)
+		}
+	}
+}
