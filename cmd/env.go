@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -75,10 +76,7 @@ func runEnv(ctx context.Context, a *App, o *envOptions) error {
 		if !ok {
 			continue
 		}
-		q, err := quote(value)
-		if err != nil {
-			return err
-		}
+		q := shellescape.Quote(value)
 		format := "export %s=%s\n"
 		if o.shell == "fish" {
 			format = "set -gx %s %s\n"

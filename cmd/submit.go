@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -214,22 +215,13 @@ func submitRequest(job *spec.Job, p *launcher.Packages) dashboardclient.SubmitRe
 	}
 	entry := job.Entrypoint
 	if job.Cwd != "" {
-		entry = inDirectory(job.Cwd, entry)
+		entry = "cd " + shellescape.Quote(job.Cwd) + " && " + entry
 	}
 	return dashboardclient.SubmitRequest{
 		Entrypoint: entry, RuntimeEnv: env, Metadata: job.Metadata,
 		EntrypointCPUs: float64(job.EntrypointCPUs), EntrypointGPUs: job.EntrypointGPUs,
 		EntrypointMemory: job.EntrypointMemory.Value(), EntrypointResources: job.EntrypointResources,
 	}
-}
-
-// inDirectory makes the shell start the driver in a directory that the node has.
-func inDirectory(dir, entry string) string {
-	q, err := quote(dir)
-	if err != nil {
-		return entry // a path with NUL, which validation refuses
-	}
-	return "cd " + q + " && " + entry
 }
 
 // requestNonce is the same for the same job, so that a repeated command finds its own submission.
