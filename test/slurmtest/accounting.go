@@ -16,7 +16,7 @@ func (c *Cluster) startAccounting(ctx context.Context) error {
 	if err := c.spawn("", "slurmdbd", []string{socket}, "slurmdbd", "-D"); err != nil {
 		return err
 	}
-	err := await(ctx, "slurmdbd to answer", func() (bool, error) {
+	err := await(ctx, startInterval, "slurmdbd to answer", func() (bool, error) {
 		if !c.listens("ctl:6819") {
 			return false, nil
 		}
@@ -73,7 +73,7 @@ func (c *Cluster) startDatabase(ctx context.Context) error {
 	}
 	const grants = "create database if not exists slurm_acct_db; create user if not exists slurm@localhost identified by 'slurm'; " +
 		"grant all on slurm_acct_db.* to slurm@localhost"
-	err := await(ctx, "MariaDB", func() (bool, error) {
+	err := await(ctx, startInterval, "MariaDB", func() (bool, error) {
 		_, err := c.run(prefix+"/daemons/mariadb", "--no-defaults", "--socket="+db+"/run/my.sock", "-u", "root", "-e", grants)
 		return err == nil, err
 	})

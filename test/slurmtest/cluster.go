@@ -199,14 +199,16 @@ const lastCapability = 40 // CAP_CHECKPOINT_RESTORE
 func (c *Cluster) visible() (keep, open []string) {
 	keep = []string{c.Dir}
 	for _, path := range c.Options.Binds {
-		closed := agent.ClosedAncestor(path)
-		if len(c.Options.Users) > 0 && closed != "" {
+		replaced := slices.ContainsFunc(agent.Private, func(dir string) bool { return strings.HasPrefix(path, dir+"/") })
+		closed := ""
+		if !replaced && len(c.Options.Users) > 0 {
+			closed = agent.ClosedAncestor(path)
+		}
+		if replaced || closed != "" {
 			keep = append(keep, path)
-			if !slices.Contains(open, closed) {
-				open = append(open, closed)
-			}
-		} else if slices.ContainsFunc(agent.Private, func(dir string) bool { return strings.HasPrefix(path, dir+"/") }) {
-			keep = append(keep, path)
+		}
+		if closed != "" && !slices.Contains(open, closed) {
+			open = append(open, closed)
 		}
 	}
 	return keep, open
@@ -223,7 +225,7 @@ func (c *Cluster) etcFiles() map[string]string {
 // makeNode makes a node's namespaces; slurmd is not running yet.
 func (c *Cluster) makeNode(name, address string) error {
 	args := agent.SetupArgs{Name: name, Address: address, Dir: c.Dir}
-	args.Mounts = agent.Mounts{Packages: prefix}
+	args.Mounts = agent.Mounts{Packages: prefix, Files: map[string]string{"/etc/resolv.conf": c.Dir + "/etc/resolv.conf.node"}}
 	args.Mounts.Keep, _ = c.visible()
 	if c.Options.MetadataFreeze {
 		args.Gateway = ctlAddress

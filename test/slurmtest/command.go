@@ -107,3 +107,19 @@ func (c *Cluster) userEnv(u account) []string {
 	return []string{"PATH=" + searchPath, "SLURM_CONF=" + c.Conf(), "HOME=" + u.Home, "USER=" + u.Name, "LOGNAME=" + u.Name,
 		"SHELL=/bin/bash", "LANG=C.UTF-8"}
 }
+
+// Describe says how to use a cluster from a shell.
+func (c *Cluster) Describe() string {
+	shell := c.Command(context.Background(), "", "bash")
+	lines := []string{
+		fmt.Sprintf("Slurm %s, %d nodes, files in %s. A shell next to the controller:", c.Options.Version, c.Options.Nodes, c.Dir),
+		"  env -i TERM=$TERM " + strings.Join(append(shell.Env, shell.Args...), " "),
+	}
+	if c.Login != nil {
+		lines = append(lines, "On a login node:", "  ssh -F "+c.Login.Config+" login")
+	}
+	if c.Options.Slurmrestd {
+		lines = append(lines, "slurmrestd, inside: http://"+c.RestAddress())
+	}
+	return strings.Join(append(lines, "It ends with this command (Ctrl-C)."), "\n")
+}

@@ -104,7 +104,7 @@ func nodeLines(o Options) string {
 		fmt.Fprintf(&b, "NodeName=%s NodeAddr=%s CPUs=%[3]d Boards=1 SocketsPerBoard=1 CoresPerSocket=%[3]d ThreadsPerCore=1 RealMemory=%[4]d State=UNKNOWN",
 			nodeName(i), nodeAddress(i), o.CPUs, o.MemoryMB)
 		if gres := nodeGres(o, i); gres != "" {
-			b.WriteString(" Gres=" + gres)
+			b.WriteString(" Gres=" + gres + " Weight=10") // jobs without GPUs go to nodes without, where there are any
 		}
 		if o.Features[i] != "" {
 			b.WriteString(" Feature=" + o.Features[i])
@@ -198,7 +198,8 @@ func writeFiles(dir string, o Options, users []account) error {
 		{"passwd", passwdFile(users), 0o644},
 		{"group", groupFile(users), 0o644},
 		{"nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n", 0o644},
-		{"resolv.conf", resolvConf(o), 0o644},
+		{"resolv.conf", resolvConf(false), 0o644},
+		{"resolv.conf.node", resolvConf(o.MetadataFreeze), 0o644},
 	}
 	if o.Version != OldestVersion { // 22.05 knows no CgroupPlugin=disabled, and needs none with linuxproc
 		files = append(files, file{"cgroup.conf", "CgroupPlugin=disabled\n", 0o644})

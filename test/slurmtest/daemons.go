@@ -61,7 +61,7 @@ func (c *Cluster) startMunge(ctx context.Context) error {
 	if err := c.spawn("", "munged", nil, argv...); err != nil {
 		return err
 	}
-	return await(ctx, "munged's socket", func() (bool, error) {
+	return await(ctx, startInterval, "munged's socket", func() (bool, error) {
 		_, err := os.Stat(socket)
 		return err == nil, nil
 	})
@@ -72,7 +72,7 @@ func (c *Cluster) StartController(ctx context.Context) error {
 	if err := c.spawn("", "slurmctld", nil, "slurmctld", "-D", "-f", c.Conf()); err != nil {
 		return err
 	}
-	return await(ctx, "slurmctld to answer", func() (bool, error) {
+	return await(ctx, startInterval, "slurmctld to answer", func() (bool, error) {
 		if !c.listens(fmt.Sprintf("ctl:%d", ctldPort)) {
 			return false, nil
 		}
@@ -133,7 +133,7 @@ func (c *Cluster) PowerOnNode(i int) error {
 // awaitIdle waits until all nodes are ready for jobs.
 func (c *Cluster) awaitIdle(ctx context.Context) error {
 	var states string
-	err := await(ctx, "nodes to be idle", func() (bool, error) {
+	err := await(ctx, startInterval, "nodes to be idle", func() (bool, error) {
 		out, err := c.run(client("sinfo"), "-h", "-N", "-o", "%n %T")
 		if err != nil {
 			return false, err
@@ -153,18 +153,25 @@ func (c *Cluster) awaitIdle(ctx context.Context) error {
 	return nil
 }
 
-// await asks for a condition at short intervals until it holds, fails, or ctx ends.
-func await(ctx context.Context, what string, condition func() (bool, error)) error {
-	ticker := time.NewTicker(15 * time.Millisecond)
+// startInterval is between two looks at a daemon that is starting.
+const startInterval = 15 * time.Millisecond
+
+// await asks for a condition at intervals until it holds or ctx ends. The error then is the last that came before.
+func await(ctx context.Context, interval time.Duration, what string, condition func() (bool, error)) error {
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
+	var last error
 	for {
 		ok, err := condition()
 		if ok {
 			return nil
 		}
+		if ctx.Err() == nil {
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			return errJoin(fmt.Errorf("waiting for %s: %w", what, ctx.Err()), err)
+			return errJoin(fmt.Errorf("waiting for %s: %w", what, ctx.Err()), last)
 		case <-ticker.C:
 		}
 	}

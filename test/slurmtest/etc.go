@@ -25,8 +25,8 @@ func hostsFile(o Options) string {
 }
 
 // resolvConf is empty, so that unknown names fail at once, or names a server that never answers.
-func resolvConf(o Options) string {
-	if o.MetadataFreeze {
+func resolvConf(freeze bool) string {
+	if freeze {
 		return "nameserver " + blackHole + "\n"
 	}
 	return ""

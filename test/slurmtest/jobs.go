@@ -12,6 +12,9 @@ import (
 // waitTimeout bounds the waits of tests; conditions normally hold much sooner.
 const waitTimeout = 2 * time.Minute
 
+// queryInterval is between two questions to slurmctld, each a process.
+const queryInterval = 200 * time.Millisecond
+
 // Submit submits a batch script as the test's user and returns the job id. Output goes to shared/job-<id>.out unless args
 // say otherwise.
 func (c *Cluster) Submit(ctx context.Context, script string, args ...string) (string, error) {
@@ -32,15 +35,13 @@ func (c *Cluster) JobState(ctx context.Context, id string) (string, error) {
 // AwaitJob waits until a job is in one of the states.
 func (c *Cluster) AwaitJob(t testing.TB, id string, states ...string) {
 	t.Helper()
-	var last string
 	c.Await(t, fmt.Sprintf("job %s to be %s", id, strings.Join(states, " or ")), func(ctx context.Context) (bool, error) {
 		state, err := c.JobState(ctx, id)
-		last = state
+		if err == nil {
+			err = fmt.Errorf("it is %q", state)
+		}
 		return slices.Contains(states, state), err
 	})
-	if t.Failed() {
-		t.Logf("job %s is %q", id, last)
-	}
 }
 
 // AwaitNode waits until a node's state, as sinfo prints it, starts with the given text: "idle", "down".
@@ -57,7 +58,7 @@ func (c *Cluster) Await(t testing.TB, what string, condition func(context.Contex
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
-	if err := await(ctx, what, func() (bool, error) { return condition(ctx) }); err != nil {
+	if err := await(ctx, queryInterval, what, func() (bool, error) { return condition(ctx) }); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -173,7 +173,7 @@ func (c *Cluster) RequireClean(t testing.TB) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	var left []string
-	err := await(ctx, "the cluster to be clean", func() (bool, error) {
+	err := await(ctx, queryInterval, "the cluster to be clean", func() (bool, error) {
 		now, err := c.Leaks(ctx)
 		if err == nil {
 			left = now

@@ -38,7 +38,7 @@ func (c *Cluster) startLogin(ctx context.Context) error {
 	}
 	for name := range hosts {
 		target := fmt.Sprintf("%s:%d", name, sshPort)
-		if err := await(ctx, "sshd on "+name, func() (bool, error) { return c.listens(target), nil }); err != nil {
+		if err := await(ctx, startInterval, "sshd on "+name, func() (bool, error) { return c.listens(target), nil }); err != nil {
 			return fmt.Errorf("%w\n%s", err, c.logTail("sshd-"+name+".out", 5))
 		}
 	}
