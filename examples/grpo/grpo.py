@@ -31,13 +31,13 @@ def main():
     stop = StopRequest()
     begin, state = resume(options)
     learner, rollouts = start_actors(options.seed, state)
-    print(f"GRPO with 1 learner and {len(rollouts)} rollout actors, {PROMPTS} prompts x {GROUP} answers a step", flush=True)
+    print(f"1 learner, {len(rollouts)} rollout actors, {PROMPTS} prompts x {GROUP} answers a step", flush=True)
 
     step, reward = train(options, begin, learner, rollouts, stop)
     if step > begin:
         save(options, step, learner)
     if stop.requested:
-        print(f"stopped after step {step}, saved in {options.out}", flush=True)
+        print(f"stopped after step {step}: the next attempt goes on from there", flush=True)
         return 128 + signal.SIGTERM
     reached = reward >= options.goal
     print(f"goal {options.goal} {'reached' if reached else 'not reached'}: mean reward {reward:.3f}", flush=True)
@@ -123,7 +123,8 @@ def one_step(seed, step, learner, rollouts, params):
 
 def print_step(step, figures, seconds):
     shown = ("reward", "exact", "kl", "clipped", "loss")
-    print(f"step {step} " + " ".join(f"{name} {figures[name]:.2f}" for name in shown) + f" seconds {seconds:.1f}", flush=True)
+    values = " ".join(f"{name} {figures[name]:.2f}" for name in shown)
+    print(f"step {step} {values} seconds {seconds:.1f}", flush=True)
 
 
 def save(options, step, learner):

@@ -45,9 +45,8 @@ def make_step(workers):
             params = params | {name: params[name] + velocity, f"{name}.velocity": velocity}
         return params, jnp.stack(figures)
 
-    sharded = jax.jit(
-        jax.shard_map(step, mesh=mesh, in_specs=(everywhere, by_worker, by_worker), out_specs=everywhere, check_vma=False)
-    )
+    specs = {"in_specs": (everywhere, by_worker, by_worker), "out_specs": everywhere}
+    sharded = jax.jit(jax.shard_map(step, mesh=mesh, **specs, check_vma=False))
 
     def run(params, *batch):
         batch = (jax.make_array_from_process_local_data(NamedSharding(mesh, by_worker), part) for part in batch)

@@ -17,13 +17,14 @@ import worker
 
 def main():
     options = parse_options()
-    os.environ.setdefault("RAY_TRAIN_ENABLE_PRINT_PATCH", "0")  # or what workers print is printed and logged, so seen twice
+    # Otherwise what workers print is printed and logged too, and so seen twice.
+    os.environ.setdefault("RAY_TRAIN_ENABLE_PRINT_PATCH", "0")
     ray.init()
 
     workers = int(ray.cluster_resources().get("trainer", 0))
     if workers == 0:
         sys.exit("no node of this cluster has the resource 'trainer': see workers in rayctl.yaml")
-    # Ray Train finds the checkpoints of an earlier run by storage path and name, and hands the last one to the workers.
+    # By storage path and name Ray Train finds an earlier run's last checkpoint and hands it to the workers.
     run = RunConfig(
         storage_path=os.path.abspath(options.out),
         name="train",
@@ -34,12 +35,14 @@ def main():
     scaling = ScalingConfig(num_workers=workers, resources_per_worker={"CPU": 1, "trainer": 1})
     loop = {"epochs": options.epochs, "seed": options.seed}
     result = JaxTrainer(worker.train, train_loop_config=loop, scaling_config=scaling, run_config=run).fit()
-    print("trained on {workers} workers: epoch {epoch} loss {loss:.3f} accuracy {accuracy:.3f}".format(**result.metrics))
+    figures = "epoch {epoch} loss {loss:.3f} accuracy {accuracy:.3f}".format(**result.metrics)
+    print(f"trained on {workers} workers: {figures}")
 
 
 def parse_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", default=os.environ.get("RAYCTL_OUTPUT_DIR", "out"), help="folder for checkpoints, the same on all nodes")
+    out = os.environ.get("RAYCTL_OUTPUT_DIR", "out")
+    parser.add_argument("--out", default=out, help="folder for checkpoints, the same on all nodes")
     parser.add_argument("--epochs", type=int, default=10, help="of all runs together")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()

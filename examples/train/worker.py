@@ -37,7 +37,8 @@ def train(config):
     rows, labels = (part[rank::workers] for part in model.draw_data(np.random.default_rng(config["seed"]), ROWS))
     begin, params = restore(ray_train.get_checkpoint()) or (0, model.init(config["seed"]))
     if rank == 0:
-        print(f"{workers} workers, {len(rows)} rows each, " + (f"restored epoch {begin}" if begin else "a new model"), flush=True)
+        start = f"restored epoch {begin}" if begin else "a new model"
+        print(f"{workers} workers, {len(rows)} rows each, {start}", flush=True)
 
     for epoch in range(begin + 1, config["epochs"] + 1):
         order = np.random.default_rng((config["seed"], epoch, rank)).permutation(len(rows))
@@ -48,7 +49,7 @@ def train(config):
             params, figure = step(params, rows[batch[:size]], labels[batch[:size]])
             figures.append(figure)
         loss, accuracy = np.mean(figures, axis=0)
-        report(rank, params, {"epoch": epoch, "loss": float(loss), "accuracy": float(accuracy), "workers": workers})
+        report(rank, params, {"epoch": epoch, "loss": float(loss), "accuracy": float(accuracy)})
     jax.distributed.shutdown()
 
 

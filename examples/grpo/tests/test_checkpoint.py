@@ -47,7 +47,7 @@ class Sharing(unittest.TestCase):
         params, prompts = learner.policy.init(0), task.draw_prompts(np.random.default_rng(0), 6)
         actor = rollout.Rollout()
         whole = actor.sample(params, prompts, 0, 4, (0, 7))["answer"]
-        parts = [actor.sample(params, part, first, 4, (0, 7))["answer"] for first, part in ((0, prompts[:4]), (4, prompts[4:]))]
+        parts = [actor.sample(params, prompts[a:b], a, 4, (0, 7))["answer"] for a, b in ((0, 4), (4, 6))]
         np.testing.assert_array_equal(np.concatenate(parts), whole)
 
 

@@ -92,7 +92,8 @@ class Policy(unittest.TestCase):
     def setUp(self):
         self.params = policy.init(0)
         self.prompts = task.draw_prompts(np.random.default_rng(0), 8)
-        self.answers, self.old = jax.jit(policy.sample)(self.params, self.prompts, jax.random.split(jax.random.key(0), 8))
+        keys = jax.random.split(jax.random.key(0), 8)
+        self.answers, self.old = jax.jit(policy.sample)(self.params, self.prompts, keys)
 
     def test_sampling_and_training_see_the_same_probabilities(self):
         """So the ratio of a fresh sample is 1."""
