@@ -27,7 +27,7 @@ func StatusOf(st *keeper.State) Status {
 	}
 	if j := st.Job; j != nil {
 		s.Job = &JobStatus{
-			SubmissionID: j.SubmissionID, State: JobState(j.State), DriverNodeID: j.DriverNodeID, LogFile: j.LogFile,
+			SubmissionID: j.SubmissionID, Entrypoint: j.Entrypoint, State: JobState(j.State), DriverNodeID: j.DriverNodeID, LogFile: j.LogFile,
 			Start: j.StartTime, End: j.EndTime, ExitCode: j.ExitCode, Signal: j.Signal, Message: j.Message,
 		}
 	}
