@@ -34,8 +34,8 @@ var selectionFlags = []struct{ flag, key, usage string }{
 	{"slurm-host", "slurm.host", "Slurm login `HOST`, reached by ssh"},
 }
 
-// flagOf finds the flag of a key, "" if it has none.
-func flagOf(key string) string {
+// FlagOf is the flag that sets a key of the cluster file, without its dashes; "" if it has none.
+func FlagOf(key string) string {
 	for _, f := range slices.Concat(scalarFlags, selectionFlags) {
 		if f.key == key {
 			return f.flag

@@ -34,7 +34,7 @@ func newViper(flags *pflag.FlagSet) (*viper.Viper, error) {
 		return nil
 	}
 	for _, k := range spec.Keys() {
-		if err := bind(k.Path, k.Env, flagOf(k.Path)); err != nil {
+		if err := bind(k.Path, k.Env, FlagOf(k.Path)); err != nil {
 			return nil, err
 		}
 	}
@@ -48,7 +48,7 @@ func newViper(flags *pflag.FlagSet) (*viper.Viper, error) {
 
 // origin says whether viper has a key from its flag or its variable.
 func (l *loader) origin(key string) spec.Origin {
-	flag := flagOf(key)
+	flag := FlagOf(key)
 	if flag == "" {
 		flag = key
 	}
@@ -76,7 +76,10 @@ const testEnv = spec.EnvPrefix + "TEST_"
 
 // checkEnv finds RAYCTL_* variables that nobody reads: an error if one looks like a key that was mistyped, else a warning.
 func (l *loader) checkEnv() error {
-	known := slices.Concat(spec.ReservedEnv(), spec.ClientEnv())
+	known := spec.ReservedEnv()
+	for _, v := range spec.ClientEnv() {
+		known = append(known, v.Name)
+	}
 	for _, k := range spec.Keys() {
 		known = append(known, k.Env)
 	}

@@ -1,40 +1,64 @@
 package spec
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Variables that rayctl sets for the driver and all that Ray runs in a run. They are reserved: never read as configuration, and not
 // allowed in env, job.env and secrets.
 const (
-	EnvRun           = "RAYCTL_RUN"            // the run's name, the same for all attempts
-	EnvCluster       = "RAYCTL_CLUSTER"        // the cluster's name
-	EnvAttempt       = "RAYCTL_ATTEMPT"        // the attempt, from 1
-	EnvRestartReason = "RAYCTL_RESTART_REASON" // what ended the attempt before: driver, nodeFailure, preempted, timeLimit; empty for the first
-	EnvOutputDir     = "RAYCTL_OUTPUT_DIR"     // job.outputDir, the same for all attempts
-	EnvSubstrate     = "RAYCTL_SUBSTRATE"      // local, slurm or kuberay
-)
-
-// Variables that the keeper and the batch script set for the supervisors (docs/keeper.md).
-const (
-	EnvGCS        = "RAYCTL_GCS"
-	EnvDashboard  = "RAYCTL_DASHBOARD"
-	EnvClientPort = "RAYCTL_CLIENT_PORT"
-	EnvNodeIP     = "RAYCTL_NODE_IP"
+	EnvRun           = "RAYCTL_RUN"
+	EnvAttempt       = "RAYCTL_ATTEMPT"
+	EnvRestartReason = "RAYCTL_RESTART_REASON"
+	EnvOutputDir     = "RAYCTL_OUTPUT_DIR"
+	EnvSubmissionID  = "RAYCTL_SUBMISSION_ID"
 )
 
 // Variables that the client reads besides those of Keys.
 const (
-	EnvProfile = "RAYCTL_PROFILE" // as --profile
-	EnvFile    = "RAYCTL_FILE"    // as -f
-	EnvConfig  = "RAYCTL_CONFIG"  // the user's configuration instead of ~/.config/rayctl/config.yaml
+	EnvProfile = "RAYCTL_PROFILE"
+	EnvFile    = "RAYCTL_FILE"
+	EnvConfig  = "RAYCTL_CONFIG"
 )
 
-// ReservedEnv are the RAYCTL_* variables that are set by rayctl and never read as configuration.
-func ReservedEnv() []string {
-	return []string{EnvRun, EnvCluster, EnvAttempt, EnvRestartReason, EnvOutputDir, EnvSubstrate, EnvGCS, EnvDashboard, EnvClientPort, EnvNodeIP}
+// Variable is an environment variable and what it means.
+type Variable struct{ Name, Meaning string }
+
+// DriverEnv are the variables that a driver, its tasks and its actors can rely on.
+func DriverEnv() []Variable {
+	return []Variable{
+		{EnvRun, "the run's name, the same for all attempts"},
+		{EnvAttempt, "the number of the attempt, from 1"},
+		{EnvRestartReason, "what ended the attempt before, such as driver-failed, lost, preempted or time-limit; empty for the first"},
+		{EnvOutputDir, "job.outputDir, the same for all attempts"},
+		{EnvSubmissionID, "the id of this attempt's job in Ray's job API"},
+	}
 }
 
-// ClientEnv are the RAYCTL_* variables that the client reads and that are no keys of the cluster file.
-func ClientEnv() []string { return []string{EnvProfile, EnvFile, EnvConfig} }
+// ClientEnv are the variables that the client reads and that are no keys of the cluster file.
+func ClientEnv() []Variable {
+	return []Variable{
+		{EnvFile, "the cluster file, as -f"},
+		{EnvProfile, "the profile, as --profile"},
+		{EnvConfig, "your configuration, instead of rayctl/config.yaml below XDG_CONFIG_HOME or ~/.config"},
+	}
+}
+
+// internalEnv are what keeper, batch script and supervisors tell each other (templates/), and a process of a cluster may inherit.
+var internalEnv = []string{
+	"RAYCTL_ADVERTISE", "RAYCTL_CLIENT_PORT", "RAYCTL_DASHBOARD", "RAYCTL_GCS", "RAYCTL_GCS_WAIT", "RAYCTL_MARK", "RAYCTL_NODE_DIR",
+	"RAYCTL_NODE_IP", "RAYCTL_ROUND", "RAYCTL_USER_START_HOOK",
+}
+
+// ReservedEnv are the names of the RAYCTL_* variables that are set by rayctl and never read as configuration.
+func ReservedEnv() []string {
+	names := slices.Clone(internalEnv)
+	for _, v := range DriverEnv() {
+		names = append(names, v.Name)
+	}
+	return names
+}
 
 // ownedEnv are variables outside RAYCTL_* that rayctl sets itself, with what to use instead.
 var ownedEnv = map[string]string{

@@ -1,0 +1,46 @@
+// Command gen writes the pages of docs/ that are made from code: `go run ./docs/gen` in the repository's root (make docs).
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// page is a generated file.
+type page struct {
+	name  string // below docs/
+	write func() ([]byte, error)
+}
+
+// pages are all generated files.
+var pages = []page{
+	{"cluster-file.md", clusterFile},
+	{"commands.md", commands},
+}
+
+func main() {
+	if err := run("docs"); err != nil {
+		fmt.Fprintln(os.Stderr, "gen:", err)
+		os.Exit(1)
+	}
+}
+
+// run writes the pages that changed.
+func run(dir string) error {
+	for _, p := range pages {
+		b, err := p.write()
+		if err != nil {
+			return fmt.Errorf("write %s: %w", p.name, err)
+		}
+		path := filepath.Join(dir, p.name)
+		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, b) {
+			continue
+		}
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
