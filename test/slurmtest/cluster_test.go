@@ -8,6 +8,7 @@ import (
 
 // TestVersions starts four nodes of each version and runs a step on all of them.
 func TestVersions(t *testing.T) {
+	t.Parallel()
 	for _, rel := range releases {
 		t.Run(rel.version, func(t *testing.T) {
 			c := Start(t, Options{Version: rel.version, Nodes: 4})

@@ -14,6 +14,7 @@ import (
 
 // TestGresAndHetJobs checks typed GPUs on some nodes, and a heterogeneous job as one step over a CPU and two GPU nodes.
 func TestGresAndHetJobs(t *testing.T) {
+	t.Parallel()
 	c := Start(t, Options{Nodes: 3, CPUOnly: 1, GPUs: []GPU{{"h100", 4}, {"a100", 2}}, Topology: "SwitchName=leaf Nodes=node[1-3]\n"})
 	out := slurm(t, c, "srun", "-N1", "--gres=gpu:a100:2", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES $SLURM_GPUS_ON_NODE")
 	if out != "4,5 2" {
@@ -41,6 +42,7 @@ srun --het-group=0,1 -l sh -c 'echo $SLURM_NODEID of $SLURM_NNODES gpus=$SLURM_G
 
 // TestPreemption checks that a job in the high partition requeues one in the low partition.
 func TestPreemption(t *testing.T) {
+	t.Parallel()
 	c := Start(t, Options{Preemption: true})
 	low, err := c.Submit(t.Context(), "sleep 600", "--exclusive")
 	if err != nil {
@@ -57,40 +59,38 @@ func TestPreemption(t *testing.T) {
 	c.RequireClean(t)
 }
 
-// TestAccounting checks accounts, limits of a QOS, and the record of a job, on each version.
+// TestAccounting checks accounts, limits of a QOS, and the record of a job.
 func TestAccounting(t *testing.T) {
-	for _, rel := range releases {
-		t.Run(rel.version, func(t *testing.T) {
-			c := Start(t, Options{Version: rel.version, Accounting: true, GPUs: []GPU{{"h100", 8}}})
-			for _, args := range [][]string{
-				{"add", "qos", "short", "set", "MaxTRESPerUser=gres/gpu=2"},
-				{"modify", "user", c.User(), "set", "qos+=short"},
-			} {
-				if err := c.Sacctmgr(args...); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if _, err := c.Slurm(t.Context(), "srun", "-A", "nobodys", "true"); err == nil || !strings.Contains(err.Error(), "Invalid account") {
-				t.Errorf("unknown account: %v", err)
-			}
-			id, err := c.Submit(t.Context(), "true", "--qos=short", "--gres=gpu:h100:4")
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.Await(t, "the reason QOSMaxGRESPerUser", hasReason(c, id, "QOSMaxGRESPerUser"))
-			slurm(t, c, "scancel", id)
-			done, err := c.Submit(t.Context(), "exit 4", "-A", "users")
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.Await(t, "sacct to know the exit code", sacctShows(c, done, "FAILED|4:0|users"))
-			c.RequireClean(t)
-		})
+	t.Parallel()
+	c := Start(t, Options{Accounting: true, GPUs: []GPU{{"h100", 8}}})
+	for _, args := range [][]string{
+		{"add", "qos", "short", "set", "MaxTRESPerUser=gres/gpu=2"},
+		{"modify", "user", c.User(), "set", "qos+=short"},
+	} {
+		if err := c.Sacctmgr(args...); err != nil {
+			t.Fatal(err)
+		}
 	}
+	if _, err := c.Slurm(t.Context(), "srun", "-A", "nobodys", "true"); err == nil || !strings.Contains(err.Error(), "Invalid account") {
+		t.Errorf("unknown account: %v", err)
+	}
+	id, err := c.Submit(t.Context(), "true", "--qos=short", "--gres=gpu:h100:4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Await(t, "the reason QOSMaxGRESPerUser", hasReason(c, id, "QOSMaxGRESPerUser"))
+	slurm(t, c, "scancel", id)
+	done, err := c.Submit(t.Context(), "exit 4", "-A", "users")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Await(t, "sacct to know the exit code", sacctShows(c, done, "FAILED|4:0|users"))
+	c.RequireClean(t)
 }
 
 // TestSlurmrestd checks the REST API through a bridge, with a token, on each version.
 func TestSlurmrestd(t *testing.T) {
+	t.Parallel()
 	needs.Root(t)
 	paths := map[string]string{"22.05": "v0.0.38", "24.11": "v0.0.42", "26.05": "v0.0.45"}
 	for _, rel := range releases {
@@ -141,6 +141,7 @@ func get(t *testing.T, url, user, token string) (int, string) {
 
 // TestLogin checks ssh to the login node, directly and over the gateway, strict host keys, and a cut connection.
 func TestLogin(t *testing.T) {
+	t.Parallel()
 	needs.Program(t, "ssh", "openssh-client")
 	for _, rel := range releases {
 		t.Run(rel.version, func(t *testing.T) {

@@ -53,6 +53,10 @@ func serveAgent() {
 		os.Exit(1)
 	}
 	server.ServeConn(stdio{})
+	if a.cfg.Bridge { // whoever started the cluster is gone without closing it
+		_ = syscall.Kill(-1, syscall.SIGKILL)
+		_ = os.RemoveAll(a.cfg.Dir) // all but the directory itself, which is a mount point here
+	}
 	os.Exit(0)
 }
 
