@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command cmd starts the testbed's Slurm cluster and leaves it running until it is interrupted (make slurm).
 package main
 

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package agent is the first process in each of the cluster's namespaces: a copy of the test program, which importing
 // this package turns into one when the environment asks for it.
 package agent
