@@ -1,0 +1,285 @@
+package rayenv
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/test/raytest"
+)
+
+// tiny is an environment with a package that takes no time, where its making is the subject.
+func tiny(t *testing.T, dir string) managed {
+	t.Helper()
+	path, err := exec.LookPath("python3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	py, err := ask(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return managed{dir: dir, requirements: []string{"iniconfig==2.0.0"}, python: py, progress: func(string) {}}
+}
+
+// The path is as bad as users' paths get.
+func hostileDir(t *testing.T) string {
+	return filepath.Join(t.TempDir(), "cache 'ü' $(x) [1]", "envs", "e")
+}
+
+func TestTwoAtOnceMakeItOnce(t *testing.T) {
+	t.Parallel()
+	dir := hostileDir(t)
+	var mu sync.Mutex
+	var notes []string
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			m := tiny(t, dir)
+			m.progress = func(text string) { mu.Lock(); defer mu.Unlock(); notes = append(notes, text) }
+			if err := m.ensure(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	made := 0
+	for _, n := range notes {
+		if strings.HasPrefix(n, "making") {
+			made++
+		}
+	}
+	if made != 1 || !slices.Contains(notes, "installing 1 packages") {
+		t.Errorf("made %d times; progress: %q", made, notes)
+	}
+	if out, err := exec.Command(interpreterIn(dir), "-c", "import iniconfig").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestInterruptedIsNotFinished(t *testing.T) {
+	t.Parallel()
+	dir := hostileDir(t)
+	m := tiny(t, dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	m.progress = func(text string) {
+		if strings.HasPrefix(text, "installing") {
+			cancel()
+		}
+	}
+	err := m.ensure(ctx)
+	if launcher.ExitCode(err) != launcher.CodeInterrupted {
+		t.Errorf("interrupted: %v", err)
+	}
+	if complete(dir) {
+		t.Error("an interrupted installation is taken for a finished one")
+	}
+	// A killed rayctl leaves half an environment.
+	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bin", "python"), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := tiny(t, dir).ensure(t.Context()); err != nil || !complete(dir) {
+		t.Errorf("made anew: %v", err)
+	}
+}
+
+func TestPipsReasonInOneSentence(t *testing.T) {
+	t.Parallel()
+	m := tiny(t, hostileDir(t))
+	m.requirements = []string{"rayctl-no-such-package==9.9"}
+	err := m.ensure(t.Context())
+	if launcher.ExitCode(err) != launcher.CodeConfig || strings.Contains(err.Error(), "\n") ||
+		!strings.Contains(err.Error(), "rayctl-no-such-package==9.9") || !strings.Contains(err.Error(), "Could not find a version") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(m.dir); err == nil {
+		t.Error("half an environment is left")
+	}
+}
+
+// The one real installation: kept in the test cache, as the product keeps it in the user's.
+func TestRealRay(t *testing.T) {
+	t.Parallel()
+	cache := os.Getenv("RAYCTL_TEST_CACHE")
+	if cache == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cache = filepath.Join(home, ".cache", "rayctl-test")
+	}
+	o := Options{CacheDir: filepath.Join(cache, "rayctl"), Progress: func(text string) { t.Log(text) }}
+	planned := Planned(o)
+	env, err := Ensure(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if env.Version != DefaultVersion || !strings.HasPrefix(env.Dir, o.CacheDir) || filepath.Dir(filepath.Dir(planned.Python)) == "" {
+		t.Errorf("got %+v, planned %+v", env, planned)
+	}
+	again, err := Ensure(t.Context(), o)
+	if err != nil || !slices.Equal(again.RayCommand, env.RayCommand) || Planned(o).Python != env.Python {
+		t.Errorf("again: %+v, %v, planned %+v", again, err, Planned(o))
+	}
+	out, err := exec.Command(env.RayCommand[0], append(env.RayCommand[1:], "--version")...).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), DefaultVersion) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestUsersPython(t *testing.T) {
+	t.Parallel()
+	python := raytest.Env(t, raytest.Ray260)
+	venv := filepath.Dir(filepath.Dir(python))
+	odd := filepath.Join(t.TempDir(), "my env 'é'")
+	if err := os.Symlink(venv, odd); err != nil {
+		t.Fatal(err)
+	}
+	broken := filepath.Join(t.TempDir(), "python")
+	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho 'cannot find libpython' >&2\nexit 127\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	bare := tiny(t, filepath.Join(t.TempDir(), "bare"))
+	if err := bare.ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		o    Options
+		code int
+		says string
+	}{
+		"interpreter":       {Options{Python: python}, 0, ""},
+		"directory":         {Options{Python: odd, Version: raytest.Ray260}, 0, ""},
+		"other version":     {Options{Python: odd, Version: "2.40.0"}, launcher.CodeStartFailed, "has Ray 2.60.0, but ray.version is 2.40.0"},
+		"packages":          {Options{Python: python, Packages: []string{"jax"}}, launcher.CodeSpec, "local.packages"},
+		"missing":           {Options{Python: "/no/such python"}, launcher.CodeConfig, `"/no/such python" cannot be used`},
+		"missing on PATH":   {Options{Python: "python9.9"}, launcher.CodeConfig, `"python9.9" cannot be used`},
+		"broken":            {Options{Python: broken}, launcher.CodeConfig, "does not work: cannot find libpython"},
+		"Python but no Ray": {Options{Python: bare.dir}, launcher.CodeConfig, "has no Ray"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env, err := Ensure(t.Context(), test.o)
+			switch {
+			case test.code == 0 && (err != nil || env.Version != raytest.Ray260 || env.Dir != ""):
+				t.Errorf("got %+v, %v", env, err)
+			case test.code != 0 && (launcher.ExitCode(err) != test.code || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "\n")):
+				t.Errorf("got %v (code %d)", err, launcher.ExitCode(err))
+			}
+		})
+	}
+}
+
+// Only programs named here are on PATH.
+func TestChoosePython(t *testing.T) {
+	real, err := exec.LookPath("python3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	real = mustAsk(t, real).Path
+	bin := t.TempDir()
+	t.Setenv("PATH", bin)
+	_, err = choosePython(t.Context(), "2.60.0")
+	if launcher.ExitCode(err) != launcher.CodeConfig || !strings.Contains(err.Error(), "Python 3.10 to 3.14 with venv, but none is on PATH") {
+		t.Errorf("no Python: %v", err)
+	}
+	script := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script("python3.14", `echo "pyenv: python3.14: command not found" >&2; exit 127`) // as pyenv's shims do
+	_, err = choosePython(t.Context(), "2.60.0")
+	if launcher.ExitCode(err) != launcher.CodeConfig || !strings.Contains(err.Error(), "pyenv: python3.14: command not found") {
+		t.Errorf("only a shim: %v", err)
+	}
+	script("python3", `exec '`+real+`' "$@"`)
+	if py, err := choosePython(t.Context(), "2.60.0"); err != nil || py.Path != real {
+		t.Errorf("a shim and a Python: %+v, %v", py, err)
+	}
+	script("python3", `echo '{"Path": "/p", "Version": [3, 7], "Ray": "", "Dashboard": false, "Ensurepip": true}'`)
+	if _, err := choosePython(t.Context(), "2.60.0"); err == nil || !strings.Contains(err.Error(), "is Python 3.7") {
+		t.Errorf("too old: %v", err)
+	}
+	script("python3", `echo '{"Path": "/p", "Version": [3, 11], "Ray": "", "Dashboard": false, "Ensurepip": false}'`)
+	if _, err := choosePython(t.Context(), "2.60.0"); err == nil || !strings.Contains(err.Error(), "apt install python3.11-venv") {
+		t.Errorf("without ensurepip: %v", err)
+	}
+}
+
+func mustAsk(t *testing.T, path string) python {
+	t.Helper()
+	p, err := ask(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestSupportedBy(t *testing.T) {
+	for ray, want := range map[string][2]int{"2.9.3": {8, 11}, "2.40.0": {9, 12}, "2.60.0": {10, 14}, "3.0.0.dev0": {10, 14}} {
+		if oldest, newest := supportedBy(ray); [2]int{oldest, newest} != want {
+			t.Errorf("%s: %d to %d", ray, oldest, newest)
+		}
+	}
+}
+
+func TestCondense(t *testing.T) {
+	for line, want := range map[string]string{ // as pip 23 to 25 and uv print them
+		"Downloading ray-2.60.0-cp311-cp311-manylinux2014_x86_64.whl (72.1 MB)":                 "downloading ray-2.60.0 (72.1 MB)",
+		"Downloading https://pypi/packages/aa/six-1.16.0-py2.py3-none-any.whl (11 kB)":          "downloading six-1.16.0 (11 kB)",
+		"Downloading ray-2.60.0-cp311-cp311-manylinux2014_x86_64.whl.metadata (20 kB)":          "",
+		"Installing collected packages: six, ray":                                               "installing 2 packages",
+		"Resolved 41 packages in 120ms":                                                         "resolved 41 packages in 120ms",
+		"Requirement already satisfied: pip in ./lib":                                           "",
+		"Looking in indexes: https://user:secret@example.org/simple, https://example.org/other": "",
+	} {
+		if got := condense(line); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
+func TestCollect(t *testing.T) {
+	t.Parallel()
+	cache := t.TempDir()
+	env := func(name string, used time.Time) string {
+		dir := filepath.Join(cache, "envs", name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if !used.IsZero() {
+			path := filepath.Join(dir, marker)
+			if err := os.WriteFile(path, nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chtimes(path, used, used); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	old := time.Now().Add(-UnusedFor - time.Hour)
+	fresh, aged, busy, half := env("fresh", time.Now()), env("aged", old), env("busy", old), env("half", time.Time{})
+	for _, dryRun := range []bool{true, false} {
+		got, err := Collect(cache, dryRun, func(dir string) bool { return dir == busy })
+		if err != nil || len(got) != 2 || got[0].Name != aged || got[1].Name != half {
+			t.Errorf("dry run %t: %+v, %v", dryRun, got, err)
+		}
+	}
+	for dir, want := range map[string]bool{fresh: true, busy: true, aged: false, half: false} {
+		if _, err := os.Stat(dir); (err == nil) != want {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+}
