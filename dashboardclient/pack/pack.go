@@ -1,13 +1,29 @@
 // Package pack makes the zip packages that Ray unpacks on the nodes as a job's working_dir or py_modules.
 //
 // A package is named by its content: the same files give the same URI on every machine, so that a cluster which has it needs no
-// upload. What is left out follows Ray: .gitignore and .rayignore in every directory, and Options.Excludes.
+// upload. What is left out follows Ray: .gitignore and .rayignore in every directory, Options.Excludes, and DefaultExcludes.
+// Symbolic links are followed, as Ray does, which cannot unpack them. Permissions are kept (Ray 2.9.3 and 2.40 ignore them when unpacking).
 package pack
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
 )
+
+// DefaultExcludes are left out by Ray 2.60 of every working directory. Options.Excludes may bring one back: "!venv".
+var DefaultExcludes = []string{".git", ".venv", "venv", "__pycache__"}
+
+// DefaultMaxSize is the largest package that Ray's dashboard takes, in bytes: its HTTP server refuses bodies of 100 MiB and more,
+// well before the 500 MiB that the GCS stores.
+const DefaultMaxSize = 100<<20 - 1
+
+// ErrTooLarge: the package would be larger than Options.MaxSize. The error names the largest files.
+var ErrTooLarge = errors.New("package too large")
 
 // Options shapes a package. The zero value is good.
 type Options struct {
@@ -17,11 +33,11 @@ type Options struct {
 	NoGitignore bool
 	// CacheDir is where packages and the memory of unchanged directories are kept. Empty: "rayctl/packages" in the user's cache directory.
 	CacheDir string
-	// MaxSize is the largest package allowed, in bytes. 0: Ray's limit, 500 MiB. The error names the largest files.
+	// MaxSize is the largest package allowed, in bytes. 0: DefaultMaxSize.
 	MaxSize int64
 	// Progress, if given, is called now and then, from one goroutine at a time, never after return.
 	Progress func(Progress)
-	// Logger gets a warning for each file that vanished or changed while it was read. Nil: nothing is logged.
+	// Logger gets a warning for each file that is left out though no pattern says so: vanished, a broken link, a socket. Nil: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -36,7 +52,7 @@ type Progress struct {
 type Package struct {
 	// URI is "gcs://_ray_pkg_HASH.zip", to be given to Ray as working_dir or one of py_modules.
 	URI string
-	// Path is the zip file in the cache. It stays at least a day.
+	// Path is the zip file in the cache. It stays for a week after its last use.
 	Path string
 	// Size is the zip's size in bytes.
 	Size int64
@@ -48,11 +64,101 @@ type Package struct {
 }
 
 // WorkingDir packs a directory for Ray's working_dir.
-func WorkingDir(ctx context.Context, dir string, opts Options) (*Package, error) { panic("later") }
+func WorkingDir(ctx context.Context, dir string, opts Options) (*Package, error) {
+	root, err := directory(dir)
+	if err != nil {
+		return nil, fmt.Errorf("pack working directory: %w", err)
+	}
+	pkg, err := makePackage(ctx, source{root: root}, opts)
+	if err != nil {
+		return nil, fmt.Errorf("pack working directory %s: %w", dir, err)
+	}
+	return pkg, nil
+}
 
-// Module packs a Python package (a directory) or module (a .py file) for Ray's py_modules: the zip holds it under its own name.
-func Module(ctx context.Context, path string, opts Options) (*Package, error) { panic("later") }
+// Module packs a Python package (a directory) or module (a .py file) for Ray's py_modules. The zip holds a directory under its
+// own name, because Ray puts the place where it unpacks into the module search path. A wheel is passed on as it is.
+func Module(ctx context.Context, path string, opts Options) (*Package, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("pack module %s: %w", path, err)
+	}
+	info, err := os.Stat(absolute)
+	if err != nil {
+		return nil, fmt.Errorf("pack module: %w", err)
+	}
+	src := source{root: absolute, prefix: filepath.Base(absolute)}
+	switch {
+	case info.IsDir():
+	case filepath.Ext(absolute) == ".whl":
+		return &Package{URI: "gcs://" + filepath.Base(absolute), Path: absolute, Size: info.Size(), Files: 1, Bytes: info.Size()}, nil
+	case filepath.Ext(absolute) == ".py":
+		src = source{root: filepath.Dir(absolute), only: filepath.Base(absolute)}
+	default:
+		return nil, fmt.Errorf("pack module %s: it is neither a directory nor a .py or .whl file", path)
+	}
+	pkg, err := makePackage(ctx, src, opts)
+	if err != nil {
+		return nil, fmt.Errorf("pack module %s: %w", path, err)
+	}
+	return pkg, nil
+}
+
+var uri = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 
 // IsRemote reports whether a working directory or module is a URI that Ray's nodes fetch themselves (s3://, gs://, https://, gcs://, ...),
 // to be passed on as it is.
-func IsRemote(path string) bool { panic("later") }
+func IsRemote(path string) bool { return uri.MatchString(path) }
+
+// source is what is packed.
+type source struct {
+	root   string // absolute
+	prefix string // directory inside the zip; empty: the top
+	only   string // the one file of root that counts; empty: all
+}
+
+// directory returns the absolute path of a directory.
+func directory(dir string) (string, error) {
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(absolute)
+	if err != nil {
+		return "", err
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("%s is a file: give the directory it is in", dir)
+	}
+	return absolute, nil
+}
+
+// makePackage returns the remembered package if nothing changed since, and else packs.
+func makePackage(ctx context.Context, src source, opts Options) (*Package, error) {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.MaxSize == 0 {
+		opts.MaxSize = DefaultMaxSize
+	}
+	cache, err := openCache(opts.CacheDir)
+	if err != nil {
+		return nil, err
+	}
+	files, err := walk(ctx, src, opts)
+	if err != nil {
+		return nil, err
+	}
+	if pkg := cache.recall(src, files); pkg != nil && pkg.Size <= opts.MaxSize {
+		return pkg, nil
+	}
+	pkg, stable, err := write(ctx, files, cache.dir, opts)
+	if err != nil {
+		return nil, err
+	}
+	if stable {
+		cache.remember(src, files, pkg)
+	}
+	cache.prune()
+	return pkg, nil
+}

@@ -1,0 +1,22 @@
+package pack
+
+import (
+	"io"
+	"io/fs"
+	"syscall"
+)
+
+// identify tells directories apart.
+func identify(info fs.FileInfo) identity {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return identity{device: uint64(stat.Dev), inode: stat.Ino}
+	}
+	return identity{}
+}
+
+func ignoreEOF(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
