@@ -175,6 +175,36 @@ func TestTextStaysAsWritten(t *testing.T) {
 	}
 }
 
+// TestHostileTextSurvives checks that text which YAML, JSON, shells and tables each treat specially comes back the same.
+func TestHostileTextSurvives(t *testing.T) {
+	for _, text := range []string{
+		" lead", "trail ", "a\nb\r\n\tc", "\x7f", "\u0085\u2028\u2029\ufeff", "\x1b[31m", "$(touch x) `id` ${HOME} %s %n", "'\"\\", "null", "~", "true", "0x10", "1e3", "-", "- a", "# no comment",
+		"a: b", "{a", "*a", "&a", "!!int 3", "日本語 🚀", "<script>&amp;", strings.Repeat("long ", 1000), "",
+	} {
+		d := NewDocument()
+		o := Origin{Source: "--env"}
+		if err := d.Set("job.env.A", text, o); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		s, err := d.Decode()
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		ls, err := Leaves(s)
+		if err != nil || len(ls) != 1 || ls[0].Value != text || Copy(s).Job.Env["A"] != text || len(Diff(s, Copy(s))) != 0 {
+			t.Errorf("%q: %q, %v", text, ls, err)
+		}
+		if err := Validate(s); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for _, text := range []string{"\xff\xfe", "a\x00b"} {
+		if err := NewDocument().Set("job.env.A", text, Origin{Source: "--env"}); err == nil || !strings.Contains(err.Error(), "is not text in UTF-8") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 func TestEmptyFileAndSections(t *testing.T) {
 	for _, text := range []string{"", "---\n", "# nothing\n", "{}\n", "~\n"} {
 		if s := mustDecode(t, text); s.Slurm != nil || s.Name != "" {

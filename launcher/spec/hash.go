@@ -1,40 +1,12 @@
 package spec
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
 )
-
-// Leaf is one single value of a spec.
-type Leaf struct {
-	// Path is the key, through lists by the items' names, else by index: workers.trainer.replicas, mounts[0].mountPath.
-	Path string `json:"path"`
-	// Value is the value as it is written.
-	Value string `json:"value"`
-}
-
-// Leaves lists all single values that are set, in the order of the fields. Secrets' values are not part of a spec.
-func Leaves(s *ClusterSpec) ([]Leaf, error) {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return nil, fmt.Errorf("write the cluster file as JSON: %w", err)
-	}
-	d, err := Parse(bytes.NewReader(b), "")
-	if err != nil {
-		return nil, fmt.Errorf("read the cluster file back: %w", err)
-	}
-	var out []Leaf
-	leaves(d.root, "", func(path string, n *node) {
-		if n.kind == scalarKind {
-			out = append(out, Leaf{path, n.text})
-		}
-	})
-	return out, nil
-}
 
 // Copy is a deep copy.
 func Copy(s *ClusterSpec) *ClusterSpec {

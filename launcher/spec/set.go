@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // Set sets the key at path, such as slurm.partition, env.HF_HOME or workers.trainer.replicas. Keys with a single value take the text
@@ -77,6 +78,9 @@ func itemNames(n *node) (names []string) {
 
 // valueOf makes a node of text given outside a file.
 func valueOf(text string, t reflect.Type, path string, o Origin) (*node, error) {
+	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return nil, o.errorf(printable(path), "", "the value %q is not text in UTF-8", text)
+	}
 	if isScalar(t) {
 		return &node{kind: scalarKind, tag: inferTag(text), text: text, origin: o}, nil
 	}
