@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package slurmtest starts agent.Private, real Slurm clusters for tests: slurmctld, slurmd and munged of a chosen version on N
+// Package slurmtest starts private, real Slurm clusters for tests: slurmctld, slurmd and munged of a chosen version on N
 // nodes, each with its own network, host name, processes, /tmp, /run and /dev/shm, sharing all other files. It needs
 // nothing installed and changes nothing on the machine: programs come from packages unpacked in the test cache, and the
 // cluster lives in namespaces whose first process dies with the test, taking everything along. It works as root and, with
