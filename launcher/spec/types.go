@@ -121,7 +121,7 @@ type MountSource struct {
 	// KubeRay is a Kubernetes volume source (persistentVolumeClaim, hostPath, nfs, ...), as in a pod's volumes without the name.
 	KubeRay *VolumeSource `json:"kuberay,omitempty"`
 	// Local is a directory of this machine. A relative path is relative to the file. Without containers nothing is mounted: if mountPath
-	// does not exist, it is a symbolic link to this directory while the cluster lives; if it exists, it must be the same directory.
+	// does not exist, it is made a symbolic link to this directory, which stays; if it exists, it must be the same directory.
 	Local string `json:"local,omitempty" path:"client"`
 }
 
