@@ -9,6 +9,26 @@ BIN := bin/rayctl
 build: ## build bin/rayctl
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/rayctl
 
+# Developer tools are built from the Go module proxy, once for each version.
+TOOLS := $(or $(RAYCTL_TEST_CACHE),$(HOME)/.cache/rayctl-test)/tools
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
+
+$(GOLANGCI):
+	GOBIN=$(@D) GOFLAGS= $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+
+.PHONY: lint
+lint: $(GOLANGCI) ## static checks of the Go code
+	$(GOLANGCI) run ./...
+
+.PHONY: docs
+docs: ## write the references of docs/ from the code
+	$(GO) run ./docs/gen
+
+.PHONY: slurm
+slurm: ## a private Slurm cluster that runs until interrupted (SLURM='-nodes 8 -gpus 4 -ssh')
+	$(GO) run ./test/slurmtest/cmd $(SLURM)
+
 .PHONY: help
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 20
