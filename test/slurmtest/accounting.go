@@ -19,7 +19,7 @@ func (c *Cluster) startAccounting(ctx context.Context) error {
 		return err
 	}
 	err := await(ctx, startInterval, "slurmdbd to answer", func() (bool, error) {
-		if !c.listens("ctl:6819") {
+		if !c.listens(ctx, "ctl:6819") {
 			return false, nil
 		}
 		_, err := c.run(client("sacctmgr"), "-n", "list", "cluster")

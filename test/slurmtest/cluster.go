@@ -107,10 +107,7 @@ func (c *Cluster) makeDir() error {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return err
 	}
-	c.users, err = accounts(dir, c.Options.Users)
-	if err != nil {
-		return err
-	}
+	c.users = accounts(dir, c.Options.Users)
 	return layout(dir, c.Options, c.users)
 }
 

@@ -75,7 +75,7 @@ func (c *Cluster) StartController(ctx context.Context) error {
 		return err
 	}
 	return await(ctx, startInterval, "slurmctld to answer", func() (bool, error) {
-		if !c.listens(fmt.Sprintf("ctl:%d", ctldPort)) {
+		if !c.listens(ctx, fmt.Sprintf("ctl:%d", ctldPort)) {
 			return false, nil
 		}
 		out, err := c.run(client("scontrol"), "ping")
@@ -187,8 +187,8 @@ func errJoin(err, cause error) error {
 }
 
 // listens says whether something accepts connections at an address of the cluster.
-func (c *Cluster) listens(address string) bool {
-	conn, err := c.Dial(context.Background(), address)
+func (c *Cluster) listens(ctx context.Context, address string) bool {
+	conn, err := c.Dial(ctx, address)
 	if err != nil {
 		return false
 	}

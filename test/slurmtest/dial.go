@@ -56,33 +56,36 @@ type Bridge struct {
 	cluster  *Cluster
 	target   string
 	listener net.Listener
+	cancel   context.CancelFunc
 	mu       sync.Mutex
 	conns    map[net.Conn]bool
 	refuse   bool
 }
 
-// Bridge listens on loopback for connections to an address inside the cluster.
-func (c *Cluster) Bridge(target string) (*Bridge, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+// Bridge listens on loopback for connections to an address inside the cluster, until it is closed.
+func (c *Cluster) Bridge(ctx context.Context, target string) (*Bridge, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	b := &Bridge{Addr: listener.Addr().String(), cluster: c, target: target, listener: listener, conns: map[net.Conn]bool{}}
-	go b.serve()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	b := &Bridge{cancel: cancel, Addr: listener.Addr().String(), cluster: c, target: target, listener: listener, conns: map[net.Conn]bool{}}
+	go b.serve(ctx)
 	return b, nil
 }
 
-func (b *Bridge) serve() {
+func (b *Bridge) serve(ctx context.Context) {
 	for {
 		conn, err := b.listener.Accept()
 		if err != nil {
 			return
 		}
-		go b.handle(conn)
+		go b.handle(ctx, conn)
 	}
 }
 
-func (b *Bridge) handle(conn net.Conn) {
+func (b *Bridge) handle(ctx context.Context, conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	b.mu.Lock()
 	refuse := b.refuse
@@ -96,7 +99,7 @@ func (b *Bridge) handle(conn net.Conn) {
 	if refuse {
 		return
 	}
-	out, err := b.cluster.Dial(context.Background(), b.target)
+	out, err := b.cluster.Dial(ctx, b.target)
 	if err != nil {
 		return
 	}
@@ -122,6 +125,7 @@ func (b *Bridge) Refuse(refuse bool) {
 
 // Close stops listening and breaks all connections.
 func (b *Bridge) Close() {
+	b.cancel()
 	_ = b.listener.Close()
 	b.Cut()
 }

@@ -98,7 +98,7 @@ func TestSlurmrestd(t *testing.T) {
 	for _, rel := range releases {
 		t.Run(rel.version, func(t *testing.T) {
 			c := Start(t, Options{Version: rel.version, Slurmrestd: true})
-			bridge, err := c.Bridge(c.RestAddress())
+			bridge, err := c.Bridge(t.Context(), c.RestAddress())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -40,15 +40,15 @@ func (c *Cluster) startLogin(ctx context.Context) error {
 	}
 	for name := range hosts {
 		target := fmt.Sprintf("%s:%d", name, sshPort)
-		if err := await(ctx, startInterval, "sshd on "+name, func() (bool, error) { return c.listens(target), nil }); err != nil {
+		if err := await(ctx, startInterval, "sshd on "+name, func() (bool, error) { return c.listens(ctx, target), nil }); err != nil {
 			return fmt.Errorf("%w\n%s", err, c.logTail("sshd-"+name+".out", 5))
 		}
 	}
 	var err error
-	if login.Direct, err = c.Bridge(fmt.Sprintf("login:%d", sshPort)); err != nil {
+	if login.Direct, err = c.Bridge(ctx, fmt.Sprintf("login:%d", sshPort)); err != nil {
 		return err
 	}
-	if login.Gateway, err = c.Bridge(fmt.Sprintf("gateway:%d", sshPort)); err != nil {
+	if login.Gateway, err = c.Bridge(ctx, fmt.Sprintf("gateway:%d", sshPort)); err != nil {
 		return err
 	}
 	c.Login = login

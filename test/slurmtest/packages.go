@@ -145,8 +145,11 @@ func unpack(ctx context.Context, debs []string, root string) error {
 // relocate points the programs at the libraries under prefix, and collects the user's programs in clients/.
 func relocate(ctx context.Context, root string) error {
 	loaders, err := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*/ld-linux-*.so.*"))
-	if err != nil || len(loaders) == 0 {
-		return fmt.Errorf("no dynamic loader among the packages (%v)", err)
+	if err != nil {
+		return err
+	}
+	if len(loaders) == 0 {
+		return errors.New("the packages have no dynamic loader")
 	}
 	libs := filepath.Dir(loaders[0])
 	inside := func(path string) string { return prefix + strings.TrimPrefix(path, root) }

@@ -35,7 +35,7 @@ func (c *Cluster) startRest(ctx context.Context) error {
 	if err := c.agent.Call("Agent.Spawn", args, nil); err != nil {
 		return fmt.Errorf("starting slurmrestd: %w", err)
 	}
-	err := await(ctx, startInterval, "slurmrestd", func() (bool, error) { return c.listens(c.RestAddress()), nil })
+	err := await(ctx, startInterval, "slurmrestd", func() (bool, error) { return c.listens(ctx, c.RestAddress()), nil })
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, c.logTail("slurmrestd.out", 5))
 	}

@@ -5,6 +5,7 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -38,6 +39,7 @@ type agent struct {
 	made     int // nodes made so far, for names of network devices
 }
 
+// SetupArgs are what Setup and Node need.
 type SetupArgs struct {
 	Name    string // host name
 	Address string // in the cluster's network
@@ -119,13 +121,14 @@ func (a *agent) ip(lines ...string) error {
 	if _, err := batch.WriteString(strings.Join(lines, "\n") + "\n"); err != nil {
 		return err
 	}
-	out, code, err := a.children.run(exec.Command(Prefix+"/daemons/ip", "-batch", batch.Name()))
+	out, code, err := a.children.run(exec.CommandContext(context.Background(), Prefix+"/daemons/ip", "-batch", batch.Name()))
 	if err == nil && code != 0 {
 		err = fmt.Errorf("ip %q: %s", lines, out)
 	}
 	return err
 }
 
+// SpawnArgs are what Spawn and Run need.
 type SpawnArgs struct {
 	Node string // where; empty: with the controller
 	Name string
@@ -148,7 +151,7 @@ func (a *agent) Spawn(args SpawnArgs, _ *struct{}) error {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	cmd := exec.Command(args.Argv[0], args.Argv[1:]...)
+	cmd := exec.CommandContext(context.Background(), args.Argv[0], args.Argv[1:]...)
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.Dir = args.Env, log, log, a.cfg.Dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if args.UID != 0 {
@@ -157,6 +160,7 @@ func (a *agent) Spawn(args SpawnArgs, _ *struct{}) error {
 	return a.children.start(args.Name, cmd)
 }
 
+// StopArgs are what Stop needs.
 type StopArgs struct {
 	Node, Name string
 	Signal     syscall.Signal
@@ -174,6 +178,7 @@ func (a *agent) Stop(args StopArgs, _ *struct{}) error {
 	return nil
 }
 
+// RunReply is what Run returns: standard output and error together, and the exit code.
 type RunReply struct {
 	Output string
 	Code   int
@@ -181,7 +186,7 @@ type RunReply struct {
 
 // Run runs a program to its end next to the controller.
 func (a *agent) Run(args SpawnArgs, reply *RunReply) error {
-	cmd := exec.Command(args.Argv[0], args.Argv[1:]...)
+	cmd := exec.CommandContext(context.Background(), args.Argv[0], args.Argv[1:]...)
 	cmd.Env, cmd.Dir = args.Env, a.cfg.Dir
 	out, code, err := a.children.run(cmd)
 	*reply = RunReply{Output: string(out), Code: code}
@@ -195,7 +200,7 @@ func (a *agent) Node(args SetupArgs, pid *int) error {
 		return err
 	}
 	defer func() { _ = logFile.Close() }()
-	cmd := exec.Command("/proc/self/exe")
+	cmd := exec.CommandContext(context.Background(), "/proc/self/exe")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: Namespaces}
 	client, err := Start(cmd, logFile, func(c *exec.Cmd) error { return a.children.start("node "+args.Name, c) })
 	if err != nil {

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -18,7 +19,8 @@ func DialSocket(dir string) string { return filepath.Join(dir, "run", "dial.sock
 
 // serveDial serves the socket with the controller's network and names.
 func (a *agent) serveDial() error {
-	listener, err := net.Listen("unix", DialSocket(a.cfg.Dir))
+	var config net.ListenConfig
+	listener, err := config.Listen(context.Background(), "unix", DialSocket(a.cfg.Dir))
 	if err != nil {
 		return fmt.Errorf("listening for connections into the cluster: %w", err)
 	}
@@ -41,7 +43,8 @@ func relayTo(conn net.Conn) {
 	if err != nil {
 		return
 	}
-	out, err := net.Dial("tcp", strings.TrimSpace(address))
+	var dialer net.Dialer
+	out, err := dialer.DialContext(context.Background(), "tcp", strings.TrimSpace(address))
 	if err != nil {
 		_, _ = fmt.Fprintf(conn, "%v\n", err)
 		return
