@@ -69,14 +69,19 @@ func marksOf(p Process, markers []string) (found []string) {
 	return found
 }
 
-// spread adds what shares a session with ours or descends from them, until nothing is added.
+// spread adds what shares a session with ours or descends from them, until nothing is added. A session counts only if its leader
+// is ours or gone, so that a marked process in somebody's terminal does not take the terminal down.
 func spread(table []Process, ours, foreign map[int]bool) {
+	exists := map[int]bool{}
+	for _, p := range table {
+		exists[p.PID] = true
+	}
 	sessions := map[int]bool{}
 	for changed := true; changed; {
 		changed = false
 		for _, p := range table {
-			if ours[p.PID] && p.Session > 0 && !sessions[p.Session] {
-				sessions[p.Session], changed = true, true
+			if s := p.Session; ours[p.PID] && s > 0 && !sessions[s] && (ours[s] || !exists[s]) {
+				sessions[s], changed = true, true
 			}
 		}
 		for _, p := range table {

@@ -1,0 +1,168 @@
+package local_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/test/needs"
+)
+
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	broken := filepath.Join(t.TempDir(), "python")
+	// It answers what rayctl asks, but cannot run the keeper.
+	program := "#!/bin/sh\n[ \"$1\" = -c ] && exec '" + oneNode(t, "x", "").Ray.Python + "' \"$@\"\necho 'Fatal Python error: no codec' >&2\nexit 1\n"
+	if err := os.WriteFile(broken, []byte(program), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		change func(*spec.ClusterSpec)
+		state  string
+		code   int
+		names  string
+	}{
+		"name":            {func(s *spec.ClusterSpec) { s.Name = "../x" }, "", launcher.CodeSpec, `"../x"`},
+		"no such Python":  {func(s *spec.ClusterSpec) { s.Ray.Python = "/no/python" }, "", launcher.CodeConfig, "/no/python"},
+		"broken Python":   {func(s *spec.ClusterSpec) { s.Ray.Python = broken }, "", launcher.CodeStartFailed, "Fatal Python error: no codec"},
+		"other Ray":       {func(s *spec.ClusterSpec) { s.Ray.Version = "2.9.3" }, "", launcher.CodeStartFailed, "2.9.3"},
+		"secret":          {func(s *spec.ClusterSpec) { s.Secrets = []spec.Secret{{Name: "TOP"}} }, "", launcher.CodeSpec, "TOP"},
+		"Kubernetes key":  {func(s *spec.ClusterSpec) { s.Secrets = []spec.Secret{{Name: "K", SecretKeyRef: &spec.SecretKeyRef{}}} }, "", launcher.CodeSpec, "K"},
+		"state is a file": {func(*spec.ClusterSpec) {}, file, launcher.CodeConfig, file},
+		"output is a file": {func(s *spec.ClusterSpec) { s.Job = spec.Job{Entrypoint: "true", OutputDir: file + "/{name}"} },
+			"", launcher.CodeSpec, "output directory"},
+		"mount without source": {func(s *spec.ClusterSpec) { s.Mounts = []spec.Mount{{MountPath: "/m"}} }, "", launcher.CodeSpec, "/m"},
+		"mount of nothing": {func(s *spec.ClusterSpec) {
+			s.Mounts = []spec.Mount{{MountPath: "/m", Source: spec.MountSource{Local: "/no/dir"}}}
+		}, "", launcher.CodeSpec, "/no/dir"},
+		"mount on something": {func(s *spec.ClusterSpec) {
+			s.Mounts = []spec.Mount{{MountPath: file, Source: spec.MountSource{Local: filepath.Dir(file)}}}
+		}, "", launcher.CodeSpec, file},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			state := test.state
+			if state == "" {
+				state = t.TempDir()
+			}
+			s := oneNode(t, "x", "")
+			test.change(s)
+			_, err := at(t, state).Launch(within(t), s, launcher.Payload{})
+			wantError(t, err, test.code, nil, test.names)
+			nothingLeft(t, state, "x")
+			if entries, _ := os.ReadDir(filepath.Join(state, "clusters")); len(entries) > 0 {
+				t.Errorf("left: %v", entries)
+			}
+		})
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	needs.Root(t)
+	state := t.TempDir()
+	mount := exec.Command("mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", state)
+	out, err := mount.CombinedOutput()
+	needs.That(t, err == nil, "a file system of its own: %s", out)
+	t.Cleanup(func() {
+		if err := syscall.Unmount(state, 0); err != nil {
+			t.Errorf("unmount: %v", err)
+		}
+	})
+	_, err = at(t, state).Launch(within(t), oneNode(t, "x", ""), launcher.Payload{})
+	wantError(t, err, launcher.CodeStartFailed, nil, "no space is left for "+state)
+	nothingLeft(t, state, "x")
+}
+
+// A head that rayctl did not make: gcs_server as Ray 2.60 starts it, played by a shell because only its command line counts.
+func TestOthers(t *testing.T) {
+	t.Parallel()
+	gcs := exec.Command("/bin/sh")
+	gcs.Args = []string{"/opt/ray/core/src/ray/gcs/gcs_server", "-c", "read x", "--gcs_server_port=45123", "--node-ip-address=10.0.0.9", "--session-name=session_2026_other"}
+	in, err := gcs.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gcs.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer gcs.Wait() // its exit code tells nothing
+	defer in.Close()
+	all, err := at(t, t.TempDir()).List(within(t), launcher.Selector{Others: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		if s.Name == "session_2026_other" {
+			if s.Ours || s.Head.Address != "10.0.0.9:45123" || s.Where == "" {
+				t.Errorf("got %+v", s)
+			}
+			return
+		}
+	}
+	t.Errorf("not listed: %+v", all)
+}
+
+// TestUp keeps a cluster without a job and works on it: mounts, endpoints, exec, labels; then gc finds what a crash left.
+func TestUp(t *testing.T) {
+	t.Parallel()
+	state, source := t.TempDir(), t.TempDir()
+	l := at(t, state)
+	link := filepath.Join(t.TempDir(), "mö unt")
+	s := oneNode(t, "up", "")
+	s.Labels = map[string]string{"team": "rl"}
+	s.Env = map[string]string{"SAID": "a b"}
+	s.Mounts = []spec.Mount{{MountPath: link, Source: spec.MountSource{Local: source}}}
+	t.Cleanup(func() { terminate(t, l, "up") })
+	if _, err := l.Launch(within(t), s, launcher.Payload{}); err != nil {
+		t.Fatal(err)
+	}
+	if target, err := os.Readlink(link); err != nil || target != source {
+		t.Errorf("mount: %q, %v", target, err)
+	}
+	if _, err := l.Dial(within(t), "up", launcher.Dashboard); err != nil {
+		wantError(t, err, launcher.CodeUnreachable, launcher.ErrNotReady, "up")
+	}
+	ready := until(t, l, "up", func(st launcher.Status) bool { return st.Phase == launcher.Ready })
+	if ready.Labels["team"] != "rl" || !strings.Contains(ready.Owner, "@") || !strings.HasPrefix(ready.Where, "pid ") {
+		t.Errorf("status: %+v", ready)
+	}
+	e, err := l.Dial(within(t), "up", launcher.Dashboard)
+	if err != nil || e.Token == "" || e.URL != ready.Head.Dashboard {
+		t.Errorf("dial: %+v, %v", e, err)
+	}
+	var out bytes.Buffer
+	code, err := l.Exec(within(t), "up", launcher.ExecRequest{Stdout: &out, Stderr: &out,
+		Command: []string{"python", "-c", `import os, sys, ray; ray.init(); print(os.environ["SAID"], len(ray.nodes())); sys.exit(7)`}})
+	if err != nil || code != 7 || !strings.Contains(out.String(), "a b 1\n") {
+		t.Errorf("exec: %d, %v, %s", code, err, out.String())
+	}
+	for team, want := range map[string]int{"rl": 1, "other": 0} {
+		if got, err := l.List(within(t), launcher.Selector{Labels: map[string]string{"team": team}}); err != nil || len(got) != want {
+			t.Errorf("list of team %s: %+v, %v", team, got, err)
+		}
+	}
+	if _, err := l.Result(within(t), "up"); err == nil {
+		t.Error("a living cluster has a result")
+	}
+	if err := os.MkdirAll(filepath.Join(state, "clusters", "crashed", "nodes"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	got, err := l.Collect(within(t), false)
+	if err != nil || len(got) != 1 || got[0].Name != "crashed" {
+		t.Errorf("collect: %+v, %v", got, err)
+	}
+	if len(processes(t, state, "up")) == 0 {
+		t.Error("gc ended a living cluster")
+	}
+}
