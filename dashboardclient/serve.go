@@ -1,6 +1,9 @@
 package dashboardclient
 
-import "context"
+import (
+	"context"
+	"net/http"
+)
 
 // ServeStatus is the state of Ray Serve on the cluster.
 type ServeStatus struct {
@@ -41,21 +44,25 @@ type ServeReplica struct {
 	NodeID string `json:"node_id"`
 }
 
+var servePath = []string{"api", "serve", "applications/"}
+
 // ServeApply makes Serve's applications what config says (Serve's REST schema, as a Go value that marshals to JSON): those it
 // does not name are deleted. It returns once Ray accepted the configuration; see ServeWait.
-func (c *Client) ServeApply(ctx context.Context, config any) error { panic("later") }
-
-// GetServe returns the state of all applications.
-func (c *Client) GetServe(ctx context.Context) (*ServeStatus, error) { panic("later") }
-
-// ServeDelete shuts Serve down with all its applications.
-func (c *Client) ServeDelete(ctx context.Context) error { panic("later") }
-
-// ServeWait returns once the named applications (none named: all) are RUNNING. It fails with a sentence that names the deployment and the cause as
-// soon as one of them has failed. report, if given, is called with every state seen.
-func (c *Client) ServeWait(ctx context.Context, names []string, report func(*ServeStatus)) error {
-	panic("later")
+func (c *Client) ServeApply(ctx context.Context, config any) error {
+	return c.call(ctx, request{doing: "apply the Serve configuration", method: http.MethodPut, path: servePath, body: config}, nil)
 }
 
-// ServeWaitGone returns once no application is left.
-func (c *Client) ServeWaitGone(ctx context.Context) error { panic("later") }
+// GetServe returns the state of all applications.
+func (c *Client) GetServe(ctx context.Context) (*ServeStatus, error) {
+	status := new(ServeStatus)
+	err := c.call(ctx, request{doing: "ask for the state of Serve", path: servePath}, status)
+	if err != nil {
+		return nil, err
+	}
+	return status, nil
+}
+
+// ServeDelete shuts Serve down with all its applications.
+func (c *Client) ServeDelete(ctx context.Context) error {
+	return c.call(ctx, request{doing: "delete the Serve applications", method: http.MethodDelete, path: servePath}, nil)
+}

@@ -1,8 +1,13 @@
 package dashboardclient
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // Usage is how much of a resource is in use.
@@ -15,6 +20,8 @@ type Usage struct {
 type ClusterStatus struct {
 	// Resources by name: used and total over all live nodes. Memory is in bytes.
 	Resources map[string]Usage `json:"resources"`
+	// UsageKnown is false for a cluster without autoscaler ("ray start --no-monitor"), which alone reports usage: then Used is 0 throughout.
+	UsageKnown bool `json:"usage_known"`
 	// Demand is what waits for resources, as in "{'GPU': 1.0} * 4 (pending tasks/actors)".
 	Demand []string `json:"demand,omitempty"`
 }
@@ -47,4 +54,97 @@ func (c *Client) Activities(ctx context.Context) (map[string]Activity, error) {
 	return activities, nil
 }
 
-func (c *Client) ClusterStatus(ctx context.Context) (*ClusterStatus, error) { panic("later") }
+// autoscalerStatus is the part of /api/cluster_status that is used.
+type autoscalerStatus struct {
+	Data struct {
+		Status *struct {
+			Metrics struct {
+				// Usage is [used, total] by resource, but the dashboard has put the names into camel case.
+				Usage map[string][2]float64 `json:"usage"`
+				// NodeTypes are pairs of a node's resources, under their own names, and the number of such nodes.
+				NodeTypes [][2]json.RawMessage `json:"nodeTypes"`
+				// Demand, PlacementGroups and Requests are pairs of what is wanted and how often.
+				Demand          [][2]json.RawMessage `json:"resourceDemand"`
+				PlacementGroups [][2]json.RawMessage `json:"pgDemand"`
+				Requests        [][2]json.RawMessage `json:"requestDemand"`
+			} `json:"loadMetricsReport"`
+		} `json:"clusterStatus"`
+	} `json:"data"`
+}
+
+// ClusterStatus reports resources in use. The view is up to about ten seconds old: the nodes report to the head, and the autoscaler
+// writes it down, periodically.
+func (c *Client) ClusterStatus(ctx context.Context) (*ClusterStatus, error) {
+	var answer autoscalerStatus
+	if err := c.call(ctx, request{doing: "ask for the cluster's status", path: []string{"api", "cluster_status"}}, &answer); err != nil {
+		return nil, err
+	}
+	if answer.Data.Status == nil {
+		return c.totals(ctx)
+	}
+	metrics := answer.Data.Status.Metrics
+	status := &ClusterStatus{Resources: map[string]Usage{}, UsageKnown: true}
+	names := map[string]string{}
+	for _, pair := range metrics.NodeTypes {
+		var resources map[string]float64
+		if json.Unmarshal(pair[0], &resources) == nil {
+			for name := range resources {
+				names[camelCase(name)] = name
+			}
+		}
+	}
+	for camel, usage := range metrics.Usage {
+		name := cmp.Or(names[camel], camel)
+		if !strings.HasPrefix(name, "node:") { // Ray's markers for placing tasks on a node
+			status.Resources[name] = Usage{Used: usage[0], Total: usage[1]}
+		}
+	}
+	status.add(metrics.Demand, "pending tasks or actors")
+	status.add(metrics.PlacementGroups, "pending placement groups")
+	status.add(metrics.Requests, "requested from the autoscaler")
+	return status, nil
+}
+
+// add notes what is wanted, in Ray's own notation.
+func (s *ClusterStatus) add(demand [][2]json.RawMessage, kind string) {
+	for _, pair := range demand {
+		s.Demand = append(s.Demand, fmt.Sprintf("%s * %s (%s)", pair[0], pair[1], kind))
+	}
+}
+
+// totals is what can be told without an autoscaler.
+func (c *Client) totals(ctx context.Context) (*ClusterStatus, error) {
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	status := &ClusterStatus{Resources: map[string]Usage{}}
+	for _, node := range nodes {
+		for name, total := range node.Resources {
+			if node.Alive() && !strings.HasPrefix(name, "node:") {
+				status.Resources[name] = Usage{Total: status.Resources[name].Total + total}
+			}
+		}
+	}
+	return status, nil
+}
+
+// camelCase does to a name what Ray's dashboard does (to_camel_case in ray/dashboard/utils.py): all parts but the first
+// get Python's str.title.
+func camelCase(name string) string {
+	parts := strings.Split(name, "_")
+	var camel strings.Builder
+	camel.WriteString(parts[0])
+	for _, part := range parts[1:] {
+		inWord := false
+		for _, r := range part {
+			if inWord {
+				camel.WriteRune(unicode.ToLower(r))
+			} else {
+				camel.WriteRune(unicode.ToTitle(r))
+			}
+			inWord = unicode.IsLetter(r)
+		}
+	}
+	return camel.String()
+}

@@ -1,0 +1,125 @@
+package dashboardclient_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/test/raytest"
+)
+
+func TestVersion(t *testing.T) {
+	onEach(t, func(t *testing.T, client *dashboardclient.Client, ctx context.Context) {
+		info, err := client.WaitReady(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		version := strings.TrimPrefix(t.Name(), "TestVersion/")
+		if info.RayVersion != version || info.APIVersion != "4" || (info.SessionName == "") != (version == raytest.Ray29) {
+			t.Errorf("%+v", info)
+		}
+		mode, err := client.AuthMode(ctx)
+		if want := map[bool]dashboardclient.AuthMode{true: dashboardclient.AuthToken, false: dashboardclient.AuthDisabled}[version == raytest.Ray260]; err != nil || mode != want {
+			t.Errorf("authentication is %q (%v)", mode, err)
+		}
+	})
+}
+
+func TestTokens(t *testing.T) {
+	head := raytest.Shared(t, raytest.Ray260)
+	newline := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(newline, []byte(head.Token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		config dashboardclient.Config
+		want   error
+	}{
+		"right":          {dashboardclient.Config{Token: head.Token}, nil},
+		"other header":   {dashboardclient.Config{Token: head.Token, TokenHeader: dashboardclient.HeaderRayAuthorization}, nil},
+		"from a file":    {dashboardclient.Config{TokenFile: newline}, nil},
+		"none":           {dashboardclient.Config{}, dashboardclient.ErrUnauthorized},
+		"wrong":          {dashboardclient.Config{Token: "wrong-token"}, dashboardclient.ErrUnauthorized},
+		"no such file":   {dashboardclient.Config{TokenFile: newline + ".none"}, os.ErrNotExist},
+		"prefix of path": {dashboardclient.Config{Token: head.Token, URL: head.URL + "/"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.config.URL == "" {
+				test.config.URL = head.URL
+			}
+			client, err := dashboardclient.New(test.config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = client.WaitReady(t.Context())
+			if name == "no such file" { // WaitReady would wait for it
+				_, err = client.Version(t.Context())
+			}
+			if !errors.Is(err, test.want) {
+				t.Fatalf("%v, not %v", err, test.want)
+			}
+			if err != nil && (strings.Contains(err.Error(), "wrong-token") || strings.Contains(err.Error(), "\n")) {
+				t.Errorf("the error is %q", err)
+			}
+		})
+	}
+}
+
+// TestNoDashboard asks what is no dashboard.
+func TestNoDashboard(t *testing.T) {
+	serve := func(handler http.HandlerFunc) string {
+		server := httptest.NewServer(handler)
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	var leaked string
+	elsewhere := serve(func(_ http.ResponseWriter, r *http.Request) { leaked = r.Header.Get("Authorization") })
+	for name, test := range map[string]struct{ url, want string }{
+		"nothing listens": {closed.URL, "refused"},
+		"web page":        {serve(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html><title>Welcome</title>")) }), "Welcome"},
+		"other JSON":      {serve(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }), "not a Ray dashboard"},
+		"login":           {serve(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, http.StatusFound) }), elsewhere},
+	} {
+		client, err := dashboardclient.New(dashboardclient.Config{URL: test.url, Token: "secret", Retry: dashboardclient.Retry{Max: -1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.Version(t.Context())
+		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if errors.Is(err, dashboardclient.ErrUnreachable) != (name == "nothing listens") {
+			t.Errorf("%s is unreachable or not: %v", name, err)
+		}
+	}
+	if leaked != "" {
+		t.Error("the token went to another server")
+	}
+	for _, url := range []string{"", "127.0.0.1:8265", "ftp://x", "http://", "http://a b"} {
+		if _, err := dashboardclient.New(dashboardclient.Config{URL: url}); err == nil {
+			t.Errorf("%q was taken for a URL", url)
+		}
+	}
+}
+
+func TestContextEndsRetries(t *testing.T) {
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	client, err := dashboardclient.New(dashboardclient.Config{URL: closed.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := client.ListJobs(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, dashboardclient.ErrUnreachable) {
+		t.Error(err)
+	}
+}
