@@ -45,7 +45,7 @@ func That(t testing.TB, ok bool, reason string, args ...any) {
 func install(t testing.TB, pkg string) {
 	t.Helper()
 	for _, args := range [][]string{{"update", "-qq"}, {"install", "-y", "-qq", "--no-install-recommends", pkg}} {
-		cmd := exec.Command("apt-get", args...)
+		cmd := exec.CommandContext(t.Context(), "apt-get", args...)
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			missing(t, "apt-get %s: %v: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))

@@ -113,7 +113,7 @@ func (c *Cluster) makeDir() error {
 
 // start brings the cluster up. Parts that do not wait for each other start together.
 func (c *Cluster) start(ctx context.Context, root string) error {
-	if err := c.startNamespaces(root); err != nil {
+	if err := c.startNamespaces(ctx, root); err != nil {
 		return err
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -155,13 +155,13 @@ func (c *Cluster) startController(ctx context.Context) error {
 }
 
 // startNamespaces starts the cluster's first process.
-func (c *Cluster) startNamespaces(root string) error {
+func (c *Cluster) startNamespaces(ctx context.Context, root string) error {
 	log, err := os.Create(filepath.Join(c.Dir, "log", "agent-ctl"))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	cmd := exec.Command("/proc/self/exe")
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), "/proc/self/exe")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: agent.Namespaces, Setsid: true}
 	if os.Getuid() != 0 {
 		asPlainUser(cmd.SysProcAttr)
