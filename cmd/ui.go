@@ -26,8 +26,10 @@ type ui struct {
 	drawn    bool
 	midLine  bool // stdout is the same terminal and its cursor is inside a line of output
 	plain    string
-	plainAt  time.Time
 	stopTick chan struct{}
+
+	step                 string // the transfer that goes on
+	stepSince, stepShown time.Time
 }
 
 type color string
@@ -92,7 +94,7 @@ func (u *ui) live(text string, since time.Time) {
 	defer u.mu.Unlock()
 	if !u.a.ErrTTY {
 		if text != u.plain {
-			u.plain, u.plainAt = text, u.a.Now()
+			u.plain = text
 			fmt.Fprintln(u.a.Err, text)
 		}
 		return
@@ -106,26 +108,27 @@ func (u *ui) live(text string, since time.Time) {
 	}
 }
 
-// transfer shows how far a long step has come; where lines stay, at most one in ten seconds.
+// transfer shows how far a long step has come, once it proves to be long; where lines stay, at most one in ten seconds.
 func (u *ui) transfer(p launcher.Progress) {
+	u.mu.Lock()
+	now := u.a.Now()
+	if u.step != p.Text {
+		u.step, u.stepSince, u.stepShown = p.Text, now, time.Time{}
+	}
+	since := u.stepSince
+	quick := p.Total > 0 && now.Sub(since) < time.Second
+	again := !u.a.ErrTTY && now.Sub(u.stepShown) < 10*time.Second
+	if !quick && !again {
+		u.stepShown = now
+	}
+	u.mu.Unlock()
+	if quick || again {
+		return
+	}
 	text := p.Text
 	if p.Total > 0 {
 		text = fmt.Sprintf("%s: %s of %s", p.Text, size(p.Done), size(p.Total))
 	}
-	if !u.a.ErrTTY {
-		u.mu.Lock()
-		same := strings.HasPrefix(u.plain, p.Text) && u.a.Now().Sub(u.plainAt) < 10*time.Second
-		u.mu.Unlock()
-		if same {
-			return
-		}
-	}
-	u.mu.Lock()
-	since := u.since
-	if u.text == "" {
-		since = u.a.Now()
-	}
-	u.mu.Unlock()
 	u.live(text, since)
 }
 

@@ -88,12 +88,17 @@ func runUp(ctx context.Context, a *App, o *upOptions) error {
 	case !outcome.Detached:
 		return a.endedEarly(id, outcome.Receipt.Exit)
 	case o.detach:
-		return a.answerUp(ctx, o, l, id)
+		s, err := (&cluster{l: l, id: id}).status(ctx)
+		if err != nil {
+			return err
+		}
+		return a.answerUp(o, s)
 	}
-	if err := a.untilReady(ctx, l, id, actions); err != nil {
+	ready, err := a.untilReady(ctx, l, id, actions)
+	if err != nil {
 		return err
 	}
-	return a.answerUp(ctx, o, l, id)
+	return a.answerUp(o, ready)
 }
 
 // loadUp reads the configuration for a cluster without a job.
@@ -111,10 +116,11 @@ func (a *App) loadUp(o *upOptions) (*config.Loaded, launcher.Launcher, error) {
 func jobOfUp(s *spec.ClusterSpec) spec.Job { return spec.Job{Grace: s.Job.Grace} }
 
 // untilReady watches until every node is there. The user's wish to stop ends the cluster, and detaching leaves it alone.
-func (a *App) untilReady(ctx context.Context, l launcher.Launcher, id launcher.ID, actions <-chan launcher.Action) error {
+func (a *App) untilReady(ctx context.Context, l launcher.Launcher, id launcher.ID, actions <-chan launcher.Action) (launcher.Status, error) {
+	var none launcher.Status
 	statuses, err := l.Watch(ctx, id)
 	if err != nil {
-		return err
+		return none, err
 	}
 	watch := a.newWatcher()
 	ending := make(chan error, 2)
@@ -122,24 +128,24 @@ func (a *App) untilReady(ctx context.Context, l launcher.Launcher, id launcher.I
 		select {
 		case s, open := <-statuses:
 			if !open || s.Phase == launcher.Gone {
-				return a.neverReady(ctx, l, id)
+				return none, a.neverReady(ctx, l, id)
 			}
 			watch.see(s)
 			if s.Phase == launcher.Ready {
 				a.ui.clear()
-				return nil
+				return s, nil
 			}
 		case action := <-actions:
 			if action == launcher.Detach {
 				a.ui.note("cluster %s goes on starting", id)
-				return exitCode(launcher.CodeInterrupted)
+				return none, exitCode(launcher.CodeInterrupted)
 			}
 			go func() {
 				ending <- l.Terminate(ctx, id, launcher.End{Cause: "interrupted", Message: "up was interrupted", Now: action == launcher.StopNow})
 			}()
 		case err := <-ending:
 			if err != nil {
-				return err
+				return none, err
 			}
 		}
 	}
@@ -169,11 +175,9 @@ func (a *App) endedEarly(id launcher.ID, e launcher.Exit) error {
 	return fail(code, nil, "", "cluster %s ended before it was ready: %s", id, reason)
 }
 
-func (a *App) answerUp(ctx context.Context, o *upOptions, l launcher.Launcher, id launcher.ID) error {
-	s, err := (&cluster{l: l, id: id}).status(ctx)
-	if err != nil {
-		return err
-	}
+// answerUp prints what came to be.
+func (a *App) answerUp(o *upOptions, s launcher.Status) error {
+	id := s.Name
 	if done, err := o.output.structured(a.Out, s); done || err != nil {
 		return err
 	}

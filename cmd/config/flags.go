@@ -72,16 +72,18 @@ func AddSpec(fs *pflag.FlagSet) {
 const ours = "rayctl-configuration"
 
 func addString(fs *pflag.FlagSet, name, short, usage string) {
-	if fs.Lookup(name) == nil {
-		fs.StringP(name, short, "", usage)
+	if fs.Lookup(name) != nil {
+		return // the command's own, with a meaning of its own
 	}
+	fs.StringP(name, short, "", usage)
 	mark(fs, name)
 }
 
 func addArray(fs *pflag.FlagSet, name, usage string) {
-	if fs.Lookup(name) == nil {
-		fs.StringArray(name, nil, usage)
+	if fs.Lookup(name) != nil {
+		return
 	}
+	fs.StringArray(name, nil, usage)
 	mark(fs, name)
 }
 
