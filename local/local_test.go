@@ -128,11 +128,23 @@ func until(t *testing.T, l *local.Launcher, name string, cond func(launcher.Stat
 	return last
 }
 
+// story shows what the keeper did if the test fails.
+func story(t *testing.T, state, name string) {
+	t.Cleanup(func() {
+		if t.Failed() {
+			b, err := os.ReadFile(filepath.Join(state, "clusters", name, "keeper.log"))
+			t.Logf("keeper.log (%v):\n%s", err, b)
+		}
+	})
+}
+
 func TestRun(t *testing.T) {
 	// Spaces, quotes and other scripts in the paths of run directories; and a TMPDIR too long for sockets.
 	state := filepath.Join(t.TempDir(), "état 'x' $(echo) 運行", strings.Repeat("long", 20))
 	t.Setenv("TMPDIR", t.TempDir())
 	l := at(t, state)
+	story(t, state, "first")
+	t.Cleanup(func() { terminate(t, l, "first") })
 	s := oneNode(t, "first", `python -c 'import ray, os; ray.init(); print("hello", os.environ["TOP"], len(ray.nodes())); open(os.environ["RAYCTL_OUTPUT_DIR"] + "/x", "w").write("1")'; exit 3`)
 	s.Secrets = []spec.Secret{{Name: "TOP"}}
 	var out bytes.Buffer
