@@ -53,14 +53,14 @@ func (l *loader) parse(name string, data []byte) (*spec.Document, error) {
 // fileData reads the file of -f or RAYCTL_FILE, else the nearest rayctl.yaml.
 func (l *loader) fileData() (string, []byte, error) {
 	name := l.v.GetString(keyFile)
-	switch {
-	case name == stdinName:
+	switch name {
+	case stdinName:
 		data, err := io.ReadAll(l.opts.Stdin)
 		if err != nil {
 			return "", nil, fmt.Errorf("read the cluster file from standard input: %w", err)
 		}
 		return stdinName, data, nil
-	case name == "":
+	case "":
 		found, ok := search(l.dir)
 		if !ok {
 			return "", nil, nil
