@@ -21,7 +21,7 @@ POLL = 0.15  # seconds between questions while something is awaited
 LAZY = 1.0  # while nothing is expected, or the driver's process tells of its end by itself
 LOOK = 3.0  # between looks at the nodes
 LOST_AFTER = 30.0  # seconds without an answer of a head whose process we do not see
-STARTS = 3  # of a cluster that was never up
+STARTS = 3  # in a row without success
 WORTH_ANOTHER_START = ("already occupied", "already running at", "Address already in use", "Failed to bind", "rrno: 98", "Errno 98",
                        "imed out")
 
@@ -56,6 +56,7 @@ class Keeper(Mailbox):
         self.used = {"driver": 0, "nodeFailure": 0}  # restarts
         self.reason = orders.get("restartReason", "")
         self.body = None  # what was submitted last
+        self.failed_starts = 0  # in a row
         self.in_use = False  # a cluster lost before that is one that failed to start
         self.driver_fd, self.driver_gone = None, False  # the driver's process, where it runs on this host
         self.stopping = False  # children that end were asked to
@@ -161,7 +162,7 @@ class Keeper(Mailbox):
                     keeper_job.submit(self.dashboard, self.body, self.pause)
             except keeper_ray.Unreachable as error:
                 raise AttemptLost("the head was lost before the job was submitted: %s" % error)
-            self.in_use = True
+            self.in_use, self.failed_starts = True, 0
             end = keeper_job.outcome(self.follow(submission_id))
             keeper_end.collect(self, reachable=True)
             limit = (self.orders["job"].get("restarts") or {}).get("driver", 0)
@@ -251,8 +252,9 @@ class Keeper(Mailbox):
 
     def fail_start(self, message):
         """A start that failed is tried again where that may help: a port taken at the last moment, an overloaded host."""
-        if not any(t in message for t in WORTH_ANOTHER_START) or self.nodes.round >= STARTS - 1:
-            raise End("start-failed", message)
+        self.failed_starts += 1
+        if not any(t in message for t in WORTH_ANOTHER_START) or self.failed_starts >= STARTS:
+            raise End("lost" if self.used["nodeFailure"] else "start-failed", message)
         self.state.note("restart", "Starting", "StartFailed", message)
         self.start_again()
 
@@ -260,7 +262,7 @@ class Keeper(Mailbox):
         """All nodes anew."""
         self.stopping = True
         self.nodes.stop(self.bell)
-        self.stopping = False
+        self.stopping = self.in_use = False
         self.gang.forget()
         self.nodes.start()
         self.limits.stop("start")
@@ -274,7 +276,7 @@ class Keeper(Mailbox):
         if self.orders.get("job"):
             self.reason = cause
             self.state.note("restart", "attempt %d" % (self.state.doc["attempt"] + 1), cause, message)
-        self.state.change(attempt=self.state.doc["attempt"] + 1)
+        self.state.change(attempt=self.state.doc["attempt"] + 1, job=new_job() if self.orders.get("job") else None)
 
     def record_attempt(self, cause, message, code):
         """Adds to `attempts`."""

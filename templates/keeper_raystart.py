@@ -45,6 +45,7 @@ def environment(orders, member, directory, run_dir, secrets, base):
     if os.path.isabs(command):
         # `python` of an entrypoint is the one that has Ray.
         env["PATH"] = os.pathsep.join([os.path.dirname(command), env.get("PATH") or os.defpath])
+    env["RAY_agent_register_timeout_ms"] = "120000"  # of the raylet, for its runtime environment agent; 30 s is not enough under load
     env.update(orders["ray"].get("env") or {})
     env.update(member.group.get("env") or {})
     env.update(secrets)
@@ -66,13 +67,18 @@ def environment(orders, member, directory, run_dir, secrets, base):
     return env
 
 
-def arguments(orders, member, directory, base):
-    """The arguments of `ray start`; no port has a fixed default."""
+AGENT_PORTS = ("dashboard-agent-listen-port", "dashboard-agent-grpc-port", "metrics-export-port", "runtime-env-agent-port")
+
+
+def arguments(orders, member, directory, base, agent_ports):
+    """The arguments of `ray start`; no port has a fixed default. agent_ports are for AGENT_PORTS: a raylet waits for ports
+    that its agents choose, but only 15 seconds, then it dies (Ray 2.60; there is no setting). It is alive sooner, too."""
     group, gcs = member.group, base["RAYCTL_GCS"]
     args = list(orders["ray"]["command"]) + [
         "start", "--block", "--disable-usage-stats", "--node-name=" + member.name, "--temp-dir=" + directory,
-        "--dashboard-agent-listen-port=0", "--dashboard-agent-grpc-port=0", "--min-worker-port=0", "--max-worker-port=0",
+        "--min-worker-port=0", "--max-worker-port=0",
     ]
+    args += ["--%s=%d" % named for named in zip(AGENT_PORTS, agent_ports)]
     if member.head:
         dashboard_host, _, dashboard_port = base["RAYCTL_DASHBOARD"].rpartition(":")
         args += ["--head", "--port=" + gcs.rpartition(":")[2], "--include-dashboard=true", "--no-monitor",

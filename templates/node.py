@@ -7,14 +7,15 @@ supervisor itself is killed. See docs/keeper.md.
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import keeper_process as process
 import keeper_raystart as raystart
+from keeper_ports import free_ports
 from keeper_state import wall, write_atomically
 
 WORKER_TRIES = 3
@@ -95,7 +96,7 @@ class Supervisor:
             with open(path) as f:
                 secrets = json.load(f)
         env = raystart.environment(self.orders, self.member, self.directory, self.run_dir, secrets, os.environ)
-        command = raystart.arguments(self.orders, self.member, self.directory, os.environ)
+        command = raystart.arguments(self.orders, self.member, self.directory, os.environ, free_ports("", len(raystart.AGENT_PORTS)))
         setup = self.orders["ray"].get("setup")
         self.setup_done = os.path.join(self.directory, "setup.done")
         if setup:
@@ -182,8 +183,7 @@ class Guard:
 
 
 def last_line(path):
-    """The last line of a log that says something, without terminal colours."""
-    import re
+    """The line of `ray start`'s output that says most, without terminal colours."""
     try:
         with open(path, "rb") as f:
             f.seek(max(0, os.fstat(f.fileno()).st_size - 65536))
@@ -191,13 +191,12 @@ def last_line(path):
     except OSError:
         return ""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    dead = re.findall(r"(\w+) \[exit code=(-?\d+)\]", text)
+    if dead:
+        return "; ".join("its %s ended with exit code %s" % found for found in dead)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # Ray follows its errors with advice; an exception or an ERROR line says more.
     telling = [line for line in lines if re.search(r"(Error|Exception)\b.*: |ERROR", line)]
-    # `ray start --block` names the processes that ended, before the tails of their logs.
-    dead = ["%s (exit code %s)" % d for d in re.findall(r"(\w+) \[exit code=(-?\w+)\]", text)]
-    if dead:
-        return (", ".join(dead) + " ended" + (": " + telling[-1] if telling else ""))[:500]
     return (telling or lines or [""])[-1][:500]
 
 

@@ -30,7 +30,7 @@ type Error struct {
 	Message string // one sentence
 }
 
-func (e *Error) Error() string { return "the keeper answers: " + e.Message }
+func (e *Error) Error() string { return "the keeper refuses: " + e.Message }
 
 // Client speaks the keeper's HTTP API. It is safe for concurrent use.
 type Client struct {
@@ -183,7 +183,7 @@ func (c *Client) state(ctx context.Context, method, path string, body any, timeo
 	}
 	response, err := c.do(request)
 	if err != nil {
-		return nil, fmt.Errorf("ask the keeper: %w", err)
+		return nil, fmt.Errorf("reach the keeper: %w", err)
 	}
 	defer response.Body.Close()
 	state := &State{}

@@ -1,10 +1,13 @@
-"""Runs inside `ray start` (RAY_START_HOOK), after its slow imports and before it starts anything. It changes four things:
+"""Runs inside `ray start` (RAY_START_HOOK), after its slow imports and before it starts anything. It changes six things:
 
 - The head's dashboard does not ask the cloud metadata address. That request is made in the dashboard's event loop and stops
   every answer for 5 to 12 seconds on machines that drop such packets, whatever the usage settings are. The dashboard does not
   ask if ~/ray_bootstrap_config.yaml exists, so the dashboard, and only the dashboard, gets a HOME with that file.
 - The head starts its raylet while the dashboard is importing, and waits for the dashboard after that instead of before.
 - The head's Ray client server starts last. It looks for the raylet for 30 seconds, gives up, and takes the head with it.
+- A raylet waits 15 seconds for a file with its agent's port, then dies; a host under load needs longer to import the agent.
+  The port is chosen by us, so the file is written before the raylet starts, which makes the node ALIVE sooner, too.
+- `ray start` waits longer than 30 seconds for a raylet that lives, and not at all for one that does not.
 - A worker waits for the head's GCS here, so that importing Ray (a second of processor time) overlaps with the head's start.
 
 All of it is left out where Ray has other functions than expected: then Ray starts as it always did.
@@ -15,10 +18,13 @@ import socket
 import threading
 import time
 
+RAYLET_WAIT = 120.0  # seconds
+
 
 def prepare(ray_params, head):
     """Called by ray start with its parameters."""
     _restore_environment()
+    _be_patient()
     if head:
         _change_head(os.path.join(os.environ["RAYCTL_NODE_DIR"], "home"))
     else:
@@ -37,6 +43,46 @@ def _restore_environment():
     users = os.environ.pop("RAYCTL_USER_START_HOOK", "")
     if users:
         os.environ["RAY_START_HOOK"] = users
+
+
+def _be_patient():
+    try:
+        from ray._private import services
+        from ray._private.node import Node
+        get_node, start_raylet = services.get_node, Node.start_raylet
+    except (ImportError, AttributeError):
+        return
+    raylet = []
+
+    def announce_and_start(self, *args, **kwargs):
+        _announce_agent(self)
+        start_raylet(self, *args, **kwargs)
+        raylet.extend(info.process for info in self.all_processes.get("raylet", ()))
+
+    def wait_for_node(*args, **kwargs):
+        until = time.monotonic() + RAYLET_WAIT
+        while True:
+            try:
+                return get_node(*args, **kwargs)
+            except RuntimeError:  # the raylet is not registered yet
+                if raylet and raylet[0].poll() is not None:
+                    raise Exception("the raylet ended with exit code %s while it started" % raylet[0].returncode)
+                if time.monotonic() > until:
+                    raise
+            time.sleep(0.1)
+
+    Node.start_raylet = announce_and_start
+    services.get_node = wait_for_node
+
+
+def _announce_agent(node):
+    port = getattr(node._ray_params, "dashboard_agent_listen_port", 0)
+    try:
+        from ray._raylet import DASHBOARD_AGENT_LISTEN_PORT_NAME, persist_port
+        if port:
+            persist_port(node.get_session_dir_path(), node.node_id, DASHBOARD_AGENT_LISTEN_PORT_NAME, port)
+    except (ImportError, AttributeError):
+        pass  # a Ray whose raylet does not wait for such a file
 
 
 def _change_head(home):

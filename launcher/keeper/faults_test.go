@@ -1,0 +1,190 @@
+package keeper_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher/keeper"
+)
+
+// submit gives the cluster a job as `rayctl submit` does.
+func (r *rig) submit(s *keeper.State, entrypoint string) {
+	r.t.Helper()
+	body, err := json.Marshal(map[string]string{"entrypoint": entrypoint, "submission_id": "other"})
+	r.must(err)
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, s.Head.Dashboard+"/api/jobs/", bytes.NewReader(body))
+	r.must(err)
+	request.Header.Set("Authorization", "Bearer "+r.token)
+	response, err := http.DefaultClient.Do(request)
+	r.must(err)
+	r.must(response.Body.Close())
+	if response.StatusCode != http.StatusOK {
+		r.t.Fatalf("submit: %s", response.Status)
+	}
+}
+
+func mount(t *testing.T, dir, options string) {
+	t.Helper()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
+		t.Fatalf("mount: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+const forever = "echo up; sleep 100000"
+
+// The head dies twice: once the cluster is started again and the driver told why, then the run is lost.
+func TestHeadLost(t *testing.T) {
+	r := newRig(t, `echo "attempt $RAYCTL_ATTEMPT: $RAYCTL_RESTART_REASON"; sleep 100000`, func(o *keeper.Orders) {
+		o.Job.Restarts.NodeFailure = 1
+	}).start(nil)
+	r.commit(keeper.Commit{})
+	first := r.state("the driver runs", running)
+	r.kill(r.pidOf("gcs_server"))
+	second := r.state("the driver runs again", func(s *keeper.State) bool { return s.Attempt == 2 && running(s) })
+	if second.Head.Session == first.Head.Session || second.Job.SubmissionID != "job-2" || len(second.Attempts) != 1 || second.Attempts[0].Cause != keeper.CauseLost {
+		t.Errorf("second attempt: %+v", second)
+	}
+	r.eventually("the driver has printed", func() bool { return strings.Contains(r.log(), "attempt 2: lost\n") })
+	r.kill(second.Nodes[0].PID)
+	s := r.result()
+	if s.Exit.Cause != keeper.CauseLost || s.Exit.Code != 76 || !s.Exit.Retryable || !strings.Contains(s.Exit.Message, "supervisor of node head-0 was killed by signal 9") {
+		t.Errorf("exit: %+v", s.Exit)
+	}
+	if !strings.Contains(r.log(), "attempt 1: \n") {
+		t.Errorf("the first attempt's output is lost: %q", r.log())
+	}
+}
+
+// Nothing outlives the keeper, nor keeper and supervisors killed together.
+func TestKillKeeperAndSupervisors(t *testing.T) {
+	r := newRig(t, forever, func(o *keeper.Orders) {
+		o.Groups = append(o.Groups, keeper.Group{Name: "w", Count: 1, CPUs: ptr(1.0), GPUs: ptr(0.0), ObjectStoreMemory: ptr(int64(100e6))})
+	}).start(nil)
+	r.commit(keeper.Commit{})
+	s := r.state("the driver runs", running)
+	if !s.Keeper.Alive() {
+		t.Error("a living keeper is taken for dead")
+	}
+	// A worker's supervisor first: reported by name, and Ray goes on.
+	r.kill(s.Nodes[1].PID)
+	s = r.state("the worker is reported", func(s *keeper.State) bool { return s.Nodes[1].State == "DEAD" })
+	if !running(s) || !strings.Contains(s.Nodes[1].Message, "supervisor of node w-0 was killed by signal 9") {
+		t.Errorf("after the worker's death: %+v", s.Nodes)
+	}
+	r.kill(s.Keeper.PID, s.Nodes[0].PID)
+	r.nothingLeft()
+	if s.Keeper.Alive() {
+		t.Error("a killed keeper is taken for alive")
+	}
+}
+
+// The keeper alone is killed while Ray starts; supervisors notice by their pipe.
+func TestKillKeeperWhileStarting(t *testing.T) {
+	r := newRig(t, forever, nil).start(nil)
+	r.eventually("Ray is starting", func() bool { return len(r.directories()) == 1 && len(r.processes()) > 2 })
+	r.kill(r.cmd.Process.Pid)
+	r.nothingLeft()
+}
+
+// A step command starts the supervisors, as srun does: here a shell that gives each its SLURM_PROCID and passes signals on.
+func TestStep(t *testing.T) {
+	t.Setenv("RAYCTL_ADVERTISE", "127.0.0.1")
+	t.Setenv("SLURM_JOB_ID", "7")
+	t.Setenv("SLURM_CPUS_ON_NODE", "2")
+	r := newRig(t, `echo "cpus $(env | grep -c ^SLURM_)"; exit 4`, nil)
+	python := r.orders.Ray.Command[0]
+	r.orders.Advertise, r.orders.DashboardHost, r.orders.Listen, r.orders.WatchStdin = "auto", "auto", "auto:0", false
+	r.orders.Groups[0].CPUs, r.orders.Groups[0].GPUs = nil, nil
+	r.orders.Start = keeper.Start{Mode: keeper.StartStep, Argv: []string{"sh", "-c",
+		`trap 'kill -USR1 $child; wait $child; exit $?' USR1; SLURM_PROCID=0 "$0" -S -E "$1" "$2" --slurm & child=$!; wait $child`,
+		python, r.files + "/node.py", string(r.dir)}}
+	r.start(nil)
+	r.must(r.dir.Commit(keeper.Commit{}))
+	s := r.result()
+	if s.Exit.Cause != keeper.CauseDriverFailed || s.Exit.Code != 4 {
+		t.Errorf("exit: %+v", s.Exit)
+	}
+	if !strings.Contains(r.log(), "cpus 0\n") {
+		t.Errorf("Slurm's variables reach the driver: %q", r.log())
+	}
+}
+
+// The API refuses strangers and nonsense, and commits once.
+func TestAPI(t *testing.T) {
+	r := newRig(t, "true", nil).start(nil)
+	r.eventually("the API is up", func() bool {
+		s, err := r.dir.State()
+		return err == nil && s.Keeper.URL != ""
+	})
+	ctx, c := context.Background(), r.client()
+	s, err := c.State(ctx)
+	r.must(err)
+	stranger := keeper.NewClient(keeper.Endpoint{URL: s.Keeper.URL, Token: "wrong"})
+	defer stranger.Close()
+	for what, err := range map[string]error{
+		"401 the keeper's token is missing or wrong": second(stranger.State(ctx)),
+		"404 packages are PUT":                       c.PutPackage(ctx, "../orders.json", 1, strings.NewReader("x")),
+		"400 idle is not a number of seconds":        second(c.Extend(ctx, keeper.Extend{Idle: ptr(-1.0)})),
+	} {
+		status, text, _ := strings.Cut(what, " ")
+		var refused *keeper.Error
+		if !errors.As(err, &refused) || fmt.Sprint(refused.Status) != status || !strings.Contains(refused.Message, text) {
+			t.Errorf("want %s, got %v", what, err)
+		}
+	}
+	r.must(c.PutPackage(ctx, "package-1.zip", 3, strings.NewReader("zip")))
+	commit := keeper.Commit{RuntimeEnv: json.RawMessage(`{}`)}
+	s, err = c.Commit(ctx, commit)
+	r.must(err)
+	_, err = c.Commit(ctx, commit)
+	r.must(err)
+	if !s.Committed {
+		s = r.state("committed", func(s *keeper.State) bool { return s.Committed })
+	}
+	commit.RuntimeEnv = json.RawMessage(`{"pip": ["x"]}`)
+	var refused *keeper.Error
+	if _, err := c.Commit(ctx, commit); !errors.As(err, &refused) || refused.Status != http.StatusConflict {
+		t.Errorf("another commit: %v", err)
+	}
+	_, err = c.End(ctx, keeper.End{Cause: keeper.CauseDown, Now: true})
+	r.must(err)
+	if s := r.result(); s.Exit.Cause != keeper.CauseDown {
+		t.Errorf("exit: %+v", s.Exit)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// The client's watch ends with the final document although the keeper exits right after it.
+func TestWatchSeesTheEnd(t *testing.T) {
+	r := newRig(t, "true", func(o *keeper.Orders) { o.Lifetime.Max = 1.5 }).start(nil)
+	r.must(r.dir.Commit(keeper.Commit{}))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	r.eventually("the API is up", func() bool {
+		s, err := r.dir.State()
+		return err == nil && s.Keeper.URL != ""
+	})
+	var last *keeper.State
+	begin := time.Now()
+	for s, err := range r.client().Watch(ctx) {
+		r.must(err)
+		last = s
+	}
+	if last == nil || last.Exit == nil || last.Exit.Cause != keeper.CauseMax || last.Exit.Code != 124 {
+		t.Errorf("the last document after %v: %+v", time.Since(begin), last)
+	}
+}
