@@ -195,7 +195,7 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Fatalf("left on the machine: %v", left)
 	}
 	c = kubetest.Start(t, kubetest.Options{NoRay: true})
-	pods, err := c.Core.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+	pods, err := c.Core.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(pods.Items) > 0 {
 		t.Errorf("a new testbed has %d pods (%v)", len(pods.Items), err)
 	}

@@ -178,6 +178,11 @@ func (b *Bed) Up(ctx context.Context, config Config) error {
 	if err := b.prepare(); err != nil {
 		return errors.Join(err, b.Down(context.WithoutCancel(ctx)))
 	}
+	if fresh {
+		if err := b.seed(ctx); err != nil {
+			return err
+		}
+	}
 	return b.bringUp(ctx, fresh)
 }
 

@@ -63,6 +63,10 @@ func (b *Bed) loadImages(ctx context.Context) error {
 		if err := b.importImage(ctx, image); err != nil {
 			return fmt.Errorf("importing %s: %w", image.Refs[0], err)
 		}
+		if old := loaded[image.Refs[0]]; old != "" && old != image.Digest {
+			// The name has moved on, but kubelet's name for the content would keep it.
+			_, _ = b.ctr(ctx, nil, "images", "rm", "sha256:"+old)
+		}
 		loaded[image.Refs[0]] = image.Digest
 	}
 	return b.saveLoadedImages(loaded)

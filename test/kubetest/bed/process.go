@@ -104,18 +104,22 @@ func (b *Bed) Running(part Part) bool { return b.find(part) != nil }
 // start makes a part run as c says and returns when it works. One that runs otherwise is restarted.
 func (b *Bed) start(ctx context.Context, part Part, c command) error {
 	began := time.Now()
-	if p := b.find(part); p != nil && !slices.Equal(p.argv, c.argv) {
+	p := b.find(part)
+	if p != nil && !slices.Equal(p.argv, c.argv) {
 		if err := b.stop(ctx, part); err != nil {
 			return err
 		}
+		p = nil
 	}
-	if b.find(part) == nil {
-		if err := b.spawn(part, c); err != nil {
+	if p == nil {
+		pid, err := b.spawn(part, c)
+		if err != nil {
 			return fmt.Errorf("starting %s: %w", part, err)
 		}
+		p = &process{pid: pid}
 	}
 	err := Until(ctx, func(ctx context.Context) error {
-		if b.find(part) == nil {
+		if !p.lives() {
 			return permanent{errors.New("it ended")}
 		}
 		return c.ready(ctx)
@@ -127,10 +131,16 @@ func (b *Bed) start(ctx context.Context, part Part, c command) error {
 	return nil
 }
 
-func (b *Bed) spawn(part Part, c command) error {
+// lives reports whether the process runs; a zombie has no command line.
+func (p *process) lives() bool {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
+	return err == nil && len(line) > 0
+}
+
+func (b *Bed) spawn(part Part, c command) (pid int, err error) {
 	logFile, err := os.OpenFile(b.LogFile(part), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer logFile.Close()
 	cmd := exec.Command(c.argv[0], c.argv[1:]...)
@@ -142,23 +152,26 @@ func (b *Bed) spawn(part Part, c command) error {
 	cmd.Stdout, cmd.Stderr = logFile, logFile
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return err
+		return 0, err
 	}
 	go func() { _ = cmd.Wait() }() // reaps it, should it end before us
-	return nil
+	return cmd.Process.Pid, nil
 }
 
 // stop kills a part and waits until it is gone.
 func (b *Bed) stop(ctx context.Context, part Part) error {
+	p := b.find(part)
+	if p == nil {
+		return nil
+	}
+	if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("stopping %s: %w", part, err)
+	}
 	err := Until(ctx, func(context.Context) error {
-		p := b.find(part)
-		if p == nil {
-			return nil
+		if p.lives() {
+			return errors.New("it is still there")
 		}
-		if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return permanent{err}
-		}
-		return errors.New("it is still there")
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("stopping %s: %w", part, err)
@@ -189,14 +202,18 @@ func (b *Bed) tail(part Part) string {
 // permanent is an error that waiting does not cure.
 type permanent struct{ error }
 
-// Until asks check again until it is content, for as long as ctx lets it; the error is then check's last.
+// Until asks check again until it is content, for as long as ctx lets it; the error is then the last that check gave before.
 func Until(ctx context.Context, check func(ctx context.Context) error) error {
-	tick := time.NewTicker(50 * time.Millisecond)
+	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
+	var last error
 	for {
 		err := check(ctx)
 		if err == nil {
 			return nil
+		}
+		if last == nil || ctx.Err() == nil {
+			last = err // the end of ctx itself explains nothing
 		}
 		var p permanent
 		if errors.As(err, &p) {
@@ -204,7 +221,7 @@ func Until(ctx context.Context, check func(ctx context.Context) error) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+			return fmt.Errorf("%w: %w", context.Cause(ctx), last)
 		case <-tick.C:
 		}
 	}

@@ -29,7 +29,7 @@ func (b *Bed) SpawnReaper(ctx context.Context) error {
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the testbed's reaper: %w: %s", err, out)
 	}
-	err := b.spawn(reaper, command{
+	_, err := b.spawn(reaper, command{
 		argv: []string{program, "reap"},
 		env:  []string{"RAYCTL_KUBE_DIR=" + b.Dir, "RAYCTL_TEST_CACHE=" + filepath.Dir(b.cache)},
 	})

@@ -96,24 +96,32 @@ func (b *Bed) startNode(images <-chan struct{}) func(context.Context) error {
 }
 
 func (b *Bed) startKubeRay(ctx context.Context) error {
-	if err := b.createNamespace(ctx, OperatorNamespace); err != nil {
-		return err
-	}
-	if err := b.applyCRDs(ctx, b.programs.OperatorCRDs); err != nil {
+	if err := b.installKubeRay(ctx); err != nil {
 		return err
 	}
 	return b.startOperator(ctx)
+}
+
+func (b *Bed) installKubeRay(ctx context.Context) error {
+	if err := b.applyCRDs(ctx, b.programs.OperatorCRDs); err != nil {
+		return err
+	}
+	return b.createNamespace(ctx, OperatorNamespace)
+}
+
+func (b *Bed) installVolcano(ctx context.Context) error {
+	// Without the job flow CRDs its controllers never sync, and no queue ever opens.
+	if err := b.applyCRDs(ctx, b.programs.VolcanoCRDs, b.programs.VolcanoJobCRDs); err != nil {
+		return err
+	}
+	return b.createNamespace(ctx, "volcano-system")
 }
 
 func (b *Bed) startVolcano(ctx context.Context) error {
 	if !b.config.Volcano {
 		return b.removeVolcano(ctx)
 	}
-	// Without the job flow CRDs its controllers never sync, and no queue ever opens.
-	if err := b.applyCRDs(ctx, b.programs.VolcanoCRDs, b.programs.VolcanoJobCRDs); err != nil {
-		return err
-	}
-	if err := b.createNamespace(ctx, "volcano-system"); err != nil {
+	if err := b.installVolcano(ctx); err != nil {
 		return err
 	}
 	if err := b.start(ctx, VolcanoScheduler, b.volcanoSchedulerCommand()); err != nil {

@@ -27,9 +27,9 @@ func CacheDir() (string, error) {
 	return filepath.Join(home, ".cache", "rayctl-test", "kube"), nil
 }
 
-// once returns the cache's directory called name. At first use it is filled by fill. Processes share it: one fills it
+// Once returns the cache's directory called name. At first use it is filled by fill. Processes share it: one fills it
 // under a lock, and it appears under its name only when it is whole.
-func once(ctx context.Context, name string, fill func(ctx context.Context, tmp string) error) (string, error) {
+func Once(ctx context.Context, name string, fill func(ctx context.Context, tmp string) error) (string, error) {
 	root, err := CacheDir()
 	if err != nil {
 		return "", err

@@ -19,7 +19,7 @@ var debianPackages = []string{"containerd", "runc", "containernetworking-plugins
 
 // DebianRuntime unpacks containerd, runc and the CNI plug-ins from the machine's Debian packages.
 func DebianRuntime(ctx context.Context) (Runtime, error) {
-	dir, err := once(ctx, "runtime-debian", func(ctx context.Context, tmp string) error {
+	dir, err := Once(ctx, "runtime-debian", func(ctx context.Context, tmp string) error {
 		download := func() error {
 			// apt's own download user may not enter the cache.
 			cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-q", "-o", "APT::Sandbox::User=root", "download"}, debianPackages...)...)

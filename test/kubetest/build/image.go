@@ -119,7 +119,7 @@ func PauseImage(ctx context.Context) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	dir, err := once(ctx, "image-pause-1", func(_ context.Context, tmp string) error {
+	dir, err := Once(ctx, "image-pause-1", func(_ context.Context, tmp string) error {
 		files := newTree()
 		files.file("/pause", program, 0o755)
 		return saveImage(tmp, imageConfig{Entrypoint: []string{"/pause"}, User: "65535:65535"}, files)
@@ -131,7 +131,7 @@ func PauseImage(ctx context.Context) (Image, error) {
 }
 
 func pauseProgram(ctx context.Context) (string, error) {
-	dir, err := once(ctx, "pause-1", func(ctx context.Context, tmp string) error {
+	dir, err := Once(ctx, "pause-1", func(ctx context.Context, tmp string) error {
 		_, self, _, _ := runtime.Caller(0)
 		cmd := goCommand(ctx, filepath.Join(filepath.Dir(self), "..", "pause"), "build", "-ldflags", "-s -w", "-o", filepath.Join(tmp, "pause"), ".")
 		cmd.Env = append(cmd.Env, "GOFLAGS=")

@@ -47,7 +47,7 @@ func (m Module) Build(ctx context.Context) (Built, error) {
 	if m.Patched != "" {
 		name += "-" + m.Patched
 	}
-	dir, err := once(ctx, name, m.fill)
+	dir, err := Once(ctx, name, m.fill)
 	return Built{dir}, err
 }
 

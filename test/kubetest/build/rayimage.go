@@ -60,7 +60,7 @@ func RayImage(ctx context.Context, interpreter string) (Image, error) {
 		return Image{}, err
 	}
 	sum := sha256.Sum256([]byte(p.Venv + p.Base + strings.Join(p.Dists, "\n")))
-	dir, err := once(ctx, "image-ray-"+p.Ray+"-"+hex.EncodeToString(sum[:4]), func(ctx context.Context, tmp string) error {
+	dir, err := Once(ctx, "image-ray-"+p.Ray+"-"+hex.EncodeToString(sum[:4]), func(ctx context.Context, tmp string) error {
 		files := newTree()
 		if err := addPython(ctx, files, p); err != nil {
 			return err
