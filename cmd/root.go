@@ -29,8 +29,12 @@ func NewRoot(a *App) *cobra.Command {
 		SilenceErrors: true, SilenceUsage: true,
 		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-		PersistentPreRun: func(*cobra.Command, []string) {
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			if err := c.ValidateFlagGroups(); err != nil { // cobra checks them only after this, when errors are no usage errors any more
+				return err
+			}
 			a.parsed = true
+			return nil
 		},
 	}
 	cobra.EnableCommandSorting = false // the help has them in the order of the work

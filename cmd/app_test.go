@@ -1,0 +1,188 @@
+package cmd
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// testApp is an App without a world: no terminal, no variables, no launchers.
+func testApp() (a *App, out, err *bytes.Buffer) {
+	out, err = &bytes.Buffer{}, &bytes.Buffer{}
+	a = &App{
+		In: strings.NewReader(""), Out: out, Err: err, Getenv: func(string) string { return "" }, Environ: os.Environ, Now: time.Now,
+		Notify: func(chan<- os.Signal, ...os.Signal) {}, Launchers: map[string]NewLauncher{},
+	}
+	a.ui = newUI(a)
+	return a, out, err
+}
+
+// TestUsage holds wrong command lines to code 64 and one sentence.
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{
+		{"nosuch"}, {"rum"}, {"--nosuch"}, {"run", "x"}, {"run", "--on-interrupt", "maybe", "--", "true"}, {"run", "-o", "xml", "--", "true"},
+		{"run", "--end-on-disconnect=1s", "--", "true"}, {"run", "--recreate", "--", "true"}, {"exec", "dev"}, {"extend"}, {"stop"}, {"cp", "a"}, {"cp", "a", "b"},
+		{"port-forward"}, {"port-forward", "99999"}, {"submit", "a", "b"}, {"submit", "a", "-c", "b", "--", "x"}, {"serve", "nosuch"}, {"serve", "apply"},
+		{"logs", "--file", "x"}, {"logs", "--tail", "-1"}, {"init", "nosuch"}, {"env", "--shell", "tcsh"}, {"jobs", "--address", "nonsense"},
+		{"jobs", "--address", "http://x", "-c", "y"}, {"down", "a", "--all"}, {"ls", "-l", "x"}, {"status", "Not A Name"},
+	} {
+		a, out, stderr := testApp()
+		t.Chdir(t.TempDir())
+		a.Launchers["local"] = launchers()["local"]
+		t.Setenv("XDG_STATE_HOME", t.TempDir())
+		code := a.Main(context.Background(), args)
+		if code != launcher.CodeUsage || out.Len() > 0 || strings.Count(stderr.String(), "\n") != 1 {
+			t.Errorf("%q: code %d, stdout %q, stderr %q", args, code, out, stderr)
+		}
+	}
+}
+
+// TestPanic says that it is our fault, in one sentence.
+func TestPanic(t *testing.T) {
+	a, _, stderr := testApp()
+	a.Getenv = func(string) string { return "" }
+	a.Launchers = nil
+	a.Out = writerFunc(func([]byte) (int, error) { panic("broken") })
+	if code := a.Main(context.Background(), []string{"version"}); code != launcher.CodeInternal || strings.Count(stderr.String(), "\n") != 1 {
+		t.Errorf("code %d, stderr %q", code, stderr)
+	}
+}
+
+// TestInterrupts follows signals and answers to actions.
+func TestInterrupts(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		tty     bool
+		policy  string
+		typed   string
+		signals []os.Signal
+		want    []launcher.Action
+	}{
+		{"no terminal", false, "", "", []os.Signal{syscall.SIGINT, syscall.SIGINT}, []launcher.Action{launcher.Stop, launcher.StopNow}},
+		{"terminated", true, "", "", []os.Signal{syscall.SIGTERM}, []launcher.Action{launcher.Stop}},
+		{"hangup", true, "", "", []os.Signal{syscall.SIGHUP}, []launcher.Action{launcher.Detach}},
+		{"policy detach", true, "detach", "", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Detach}},
+		{"policy stop", true, "stop", "", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Stop}},
+		{"twice", true, "", "", []os.Signal{syscall.SIGINT, syscall.SIGINT}, []launcher.Action{launcher.StopNow}},
+		{"answer stop", true, "", "s\n", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Stop}},
+		{"answer detach", true, "", "detach\n", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Detach}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, _, _ := testApp()
+			a.InTTY, a.ErrTTY, a.quiet = c.tty, c.tty, true
+			a.In = io.MultiReader(strings.NewReader(c.typed), blocked{})
+			var signals chan<- os.Signal
+			a.Notify = func(ch chan<- os.Signal, _ ...os.Signal) { signals = ch }
+			actions := a.watchInterrupts(t.Context(), c.policy)
+			for _, s := range c.signals {
+				signals <- s
+			}
+			for _, want := range c.want {
+				if got := <-actions; got != want {
+					t.Errorf("got action %d, want %d", got, want)
+				}
+			}
+		})
+	}
+}
+
+// blocked is a terminal at which nobody types.
+type blocked struct{}
+
+func (blocked) Read([]byte) (int, error) { select {} }
+
+// TestProxy lets in who has the secret, and nobody else.
+func TestProxy(t *testing.T) {
+	dashboard := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, r.Header.Get("Authorization")+" "+r.Header.Get("Cookie"))
+	}))
+	defer dashboard.Close()
+	server := httptest.NewUnstartedServer(nil)
+	p, err := newProxy(&launcher.Endpoint{URL: dashboard.URL, Token: "T", TokenHeader: "Authorization"}, server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Config.Handler = p
+	server.Start()
+	defer server.Close()
+	get := func(path, cookie, host string) (int, string, *http.Response) {
+		r, err := http.NewRequest(http.MethodGet, server.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cookie != "" {
+			r.Header.Set("Cookie", cookie+"; other=1")
+		}
+		if host != "" {
+			r.Host = host
+		}
+		resp, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(body), resp
+	}
+	good := p.cookie + "=" + p.secret
+	for _, c := range []struct {
+		path, cookie, host string
+		want               int
+	}{
+		{"/", "", "", 403}, {"/", p.cookie + "=wrong", "", 403}, {"/rayctl/wrong", "", "", 403}, {"/", good, "evil.example", 421},
+		{"/rayctl/" + p.secret, "", "", 303}, {"/", good, "", 200},
+	} {
+		if got, body, _ := get(c.path, c.cookie, c.host); got != c.want {
+			t.Errorf("%+v: %d %s", c, got, body)
+		}
+	}
+	if _, body, _ := get("/", good, ""); body != "Bearer T other=1" {
+		t.Errorf("the dashboard saw %q", body)
+	}
+}
+
+// TestTarRoundTrip copies a tree and refuses one that reaches outside.
+func TestTarRoundTrip(t *testing.T) {
+	src := filepath.Join(t.TempDir(), "src")
+	if err := os.MkdirAll(filepath.Join(src, "in ner"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(src, "in ner", "a\n$(b)")
+	if err := os.WriteFile(file, []byte("content"), 0o751); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := tarOut(src, "src", &b); err != nil {
+		t.Fatal(err)
+	}
+	dst := filepath.Join(t.TempDir(), "dst")
+	if err := tarIn(&b, "src", dst); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(dst, "in ner", "a\n$(b)"))
+	if err != nil || string(got) != "content" {
+		t.Errorf("%q, %v", got, err)
+	}
+	b.Reset()
+	w := tar.NewWriter(&b)
+	if err := w.WriteHeader(&tar.Header{Name: "../../outside", Typeflag: tar.TypeReg, Mode: 0o644}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tarIn(&b, "src", filepath.Join(t.TempDir(), "x")); err == nil {
+		t.Error("unpacked outside")
+	}
+}
