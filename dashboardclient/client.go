@@ -146,6 +146,10 @@ func (c *Client) failure(ctx, limited context.Context, doing string, err error) 
 	if errors.As(err, &answered) {
 		return err
 	}
+	var token *tokenFileError
+	if errors.As(err, &token) {
+		return fmt.Errorf("%s: %w", doing, token)
+	}
 	if limited.Err() != nil {
 		err = context.Cause(limited)
 	}

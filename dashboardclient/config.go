@@ -22,8 +22,7 @@ type Config struct {
 	URL string
 	// Token is Ray's authentication token. It is sent as "Bearer TOKEN" and never logged or put in an error. Empty: none is sent.
 	Token string
-	// TokenFile is read for each connection's first request and again after the dashboard refused the token, so that a token
-	// that was renewed on disk is picked up. It is used only if Token is empty.
+	// TokenFile is read for each request, so that a token renewed on disk is picked up. It is used only if Token is empty.
 	TokenFile string
 	// TokenHeader is HeaderAuthorization (the default) or HeaderRayAuthorization.
 	TokenHeader string

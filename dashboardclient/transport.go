@@ -2,7 +2,7 @@ package dashboardclient
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -83,6 +83,10 @@ func checkRetry(ctx context.Context, response *http.Response, err error) (bool, 
 	if ctx.Value(onceKey{}) != nil {
 		return false, nil
 	}
+	var token *tokenFileError
+	if errors.As(err, &token) {
+		return false, nil
+	}
 	if err != nil {
 		return retryablehttp.DefaultRetryPolicy(ctx, response, err) // all but wrong URLs and certificates
 	}
@@ -120,7 +124,14 @@ func (c Config) token() (string, error) {
 	}
 	content, err := os.ReadFile(c.TokenFile)
 	if err != nil {
-		return "", fmt.Errorf("read the token file: %w", err)
+		return "", &tokenFileError{err}
 	}
 	return strings.TrimSpace(string(content)), nil
 }
+
+// tokenFileError is a token file that cannot be read, which no repetition mends.
+type tokenFileError struct{ error }
+
+func (e *tokenFileError) Error() string { return "read the token file: " + e.error.Error() }
+
+func (e *tokenFileError) Unwrap() error { return e.error }

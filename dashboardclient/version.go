@@ -78,7 +78,7 @@ func (c *Client) AuthMode(ctx context.Context) (AuthMode, error) {
 }
 
 // WaitReady asks for the version until the dashboard gives it, and returns it. It ends early only with ctx, or when the
-// dashboard refuses the token (ErrUnauthorized); a dashboard that is starting listens before it answers and is asked again.
+// dashboard refuses the token (ErrUnauthorized) or TokenFile cannot be read; a dashboard that is starting listens before it answers and is asked again.
 func (c *Client) WaitReady(ctx context.Context) (VersionInfo, error) {
 	var info VersionInfo
 	err := c.pollReady(ctx, "wait for the dashboard", func(r request) (bool, error) {
@@ -98,7 +98,8 @@ func (c *Client) pollReady(ctx context.Context, doing string, ask func(request) 
 		if err != nil && ctx.Err() == nil {
 			last = err
 		}
-		if errors.Is(err, ErrUnauthorized) {
+		var token *tokenFileError
+		if errors.Is(err, ErrUnauthorized) || errors.As(err, &token) {
 			return false, err
 		}
 		return done, nil
