@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -160,7 +159,7 @@ func TestFollowGoesOnAtOffset(t *testing.T) {
 	first, stop := context.WithCancel(ctx)
 	defer stop()
 	var shown watchedBuffer
-	shown.after(500, stop)
+	shown.contains("\n100\n", stop)
 	follower := client.FollowJob(id, dashboardclient.FollowOptions{StripHeader: true})
 	if _, err := follower.Run(first, &shown); err == nil {
 		t.Fatal("following did not end with its context")
@@ -173,21 +172,18 @@ func TestFollowGoesOnAtOffset(t *testing.T) {
 	same(t, append(shown.buffer.Bytes(), rest.Bytes()...), bytes.Repeat(numbers(1000), 2))
 }
 
-// watchedBuffer calls back once it holds some bytes.
+// watchedBuffer calls back once it contains some text.
 type watchedBuffer struct {
-	mutex  sync.Mutex
 	buffer bytes.Buffer
-	want   int
+	text   string
 	call   func()
 }
 
-func (b *watchedBuffer) after(n int, call func()) { b.want, b.call = n, call }
+func (b *watchedBuffer) contains(text string, call func()) { b.text, b.call = text, call }
 
 func (b *watchedBuffer) Write(p []byte) (int, error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
 	b.buffer.Write(p)
-	if b.buffer.Len() >= b.want && b.call != nil {
+	if b.call != nil && bytes.Contains(b.buffer.Bytes(), []byte(b.text)) {
 		b.call()
 		b.call = nil
 	}
@@ -201,7 +197,7 @@ func TestTail(t *testing.T) {
 	ready, stop := context.WithCancel(ctx)
 	defer stop()
 	var all watchedBuffer
-	all.after(len(numbers(100000)), stop)
+	all.contains("\n100000\n", stop)
 	_, _ = client.FollowJob(id, dashboardclient.FollowOptions{StripHeader: true}).Run(ready, &all)
 	var live bytes.Buffer
 	if _, err := client.FollowJob(id, dashboardclient.FollowOptions{Tail: 3, StripHeader: true}).Run(ctx, &live); err != nil {

@@ -143,7 +143,7 @@ func TestJobWithoutDriver(t *testing.T) {
 	if err != nil || job.Status != dashboardclient.JobFailed || job.Message == "" {
 		t.Errorf("%+v, %v", job, err)
 	}
-	if out.Len() > 0 {
-		t.Errorf("there was no driver, and it is shown as %q", out.String())
+	if !strings.Contains(out.String(), "_ray_pkg_absent") { // Ray puts its reason into the driver's log
+		t.Errorf("the log does not say why there was no driver: %q", out.String())
 	}
 }

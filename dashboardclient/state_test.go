@@ -85,7 +85,7 @@ time.sleep(1000)'`)
 	ready, stop := context.WithCancel(ctx)
 	defer stop()
 	var out watchedBuffer
-	out.after(len("[1, 2]\n"), stop)
+	out.contains("[1, 2]\n", stop)
 	_, _ = client.FollowJob(id, dashboardclient.FollowOptions{StripHeader: true}).Run(ready, &out)
 	actors, err := client.ActorSummary(ctx)
 	if err != nil || actors["Rollout"]["ALIVE"] != 1 {

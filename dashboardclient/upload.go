@@ -22,7 +22,7 @@ func (b *uploadBody) open() (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &uploadReader{File: file, body: b}, nil
+	return &uploadReader{file: file, body: b}, nil
 }
 
 // close ends the calls of progress: the transport may go on reading for a moment after the answer.
@@ -40,9 +40,9 @@ func (b *uploadBody) report(sent int64) {
 	}
 }
 
-// uploadReader is the file, counting. It hides File's other ways to read, so that none goes uncounted.
+// uploadReader is the file, counting. The file is not embedded: the transport would find its descriptor and send it past Read.
 type uploadReader struct {
-	*os.File
+	file *os.File
 	body *uploadBody
 	sent int64
 }
@@ -50,16 +50,14 @@ type uploadReader struct {
 // Len tells retryablehttp the Content-Length.
 func (r *uploadReader) Len() int { return int(r.body.size - r.sent) }
 
+// Close implements io.Closer.
+func (r *uploadReader) Close() error { return r.file.Close() }
+
 func (r *uploadReader) Read(p []byte) (int, error) {
-	n, err := r.File.Read(p)
+	n, err := r.file.Read(p)
 	r.sent += int64(n)
 	if n > 0 {
 		r.body.report(r.sent)
 	}
 	return n, err
-}
-
-// WriteTo sends what io.Copy would hand to sendfile through Read, which counts.
-func (r *uploadReader) WriteTo(w io.Writer) (int64, error) {
-	return io.Copy(w, struct{ io.Reader }{r})
 }
