@@ -10,6 +10,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/local/proc"
 )
 
 // cluster is one run directory and what it says.
@@ -73,7 +74,7 @@ func (c *cluster) look() (life, *keeper.State, error) {
 	switch {
 	case err != nil:
 		return missing, nil, err
-	case c.record.Host != c.l.host && (st == nil || st.Exit == nil):
+	case c.record.Host != c.l.host && (st == nil || st.Exit == nil) && !c.isHere():
 		return elsewhere, st, nil
 	case st == nil && !isDir(c.dir):
 		return missing, nil, nil
@@ -88,6 +89,12 @@ func (c *cluster) look() (life, *keeper.State, error) {
 	default:
 		return orphaned, st, nil
 	}
+}
+
+// isHere says whether processes of the cluster live on this machine, whatever its name is by now: laptops change theirs.
+func (c *cluster) isHere() bool {
+	ps, err := proc.Marked(c.markers()...)
+	return err == nil && len(ps) > 0
 }
 
 // state is the keeper's last word; nil before its first.

@@ -57,7 +57,8 @@ func (c *cluster) vanished() launcher.Status {
 
 // notHere is the error for a cluster of another machine that shares the state directory.
 func (c *cluster) notHere() *launcher.ExitError {
-	return launcher.Fail(launcher.CodeUnreachable, nil, "run rayctl there", "%s runs on %s, not on this machine", c.name, c.record.Host)
+	return launcher.Fail(launcher.CodeUnreachable, nil, "run rayctl there, or remove "+c.dir+" if that machine is gone",
+		"%s runs on %s, not on this machine", c.name, c.record.Host)
 }
 
 // nobodyLaunches says whether no client is at work on the name.

@@ -93,7 +93,7 @@ func (m managed) listen(r io.Reader) string {
 		line, err := lines.ReadString('\n')
 		if line = strings.TrimSpace(line); line != "" {
 			last = line
-			if text, ok := strings.CutPrefix(line, "ERROR: "); ok && reason == "" {
+			if text, ok := strings.CutPrefix(line, "ERROR: "); ok && reason == "" { // pip's first is its reason, uv's is its last line
 				reason = text
 			}
 			if text := condense(line); text != "" {
@@ -107,7 +107,7 @@ func (m managed) listen(r io.Reader) string {
 	if reason == "" {
 		reason = last
 	}
-	return reason
+	return strings.TrimSuffix(strings.TrimPrefix(reason, "cause: "), ".")
 }
 
 var (
@@ -132,11 +132,11 @@ func condense(line string) string {
 
 func hintFor(why string) string {
 	switch {
-	case strings.Contains(why, "No matching distribution"), strings.Contains(why, "satisfies the requirement"):
+	case strings.Contains(why, "No matching distribution"), strings.Contains(why, "satisfies the requirement"), strings.Contains(why, "not found in the package registry"):
 		return "check ray.version and local.packages, and whether this machine reaches the package index (PIP_INDEX_URL, proxies)"
 	case strings.Contains(why, "No space left"):
 		return "free space there, or set XDG_CACHE_HOME to a larger disk"
 	default:
-		return "or name an environment that has Ray in ray.python"
+		return "try again, or make an environment yourself and name it in ray.python"
 	}
 }

@@ -107,18 +107,50 @@ func TestPipsReasonInOneSentence(t *testing.T) {
 	}
 }
 
+// testCache outlives the test, as the product's cache does.
+func testCache(t *testing.T) string {
+	t.Helper()
+	if cache := os.Getenv("RAYCTL_TEST_CACHE"); cache != "" {
+		return filepath.Join(cache, "rayctl")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(home, ".cache", "rayctl-test", "rayctl")
+}
+
+// uv is used where it is on PATH; pip brings it here.
+func TestUv(t *testing.T) {
+	uv := tiny(t, filepath.Join(testCache(t), "envs", "uv"))
+	uv.requirements = []string{"uv==0.13.9"}
+	if err := uv.ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", filepath.Join(uv.dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+	m := tiny(t, hostileDir(t))
+	var notes []string
+	m.progress = func(text string) { notes = append(notes, text) }
+	if err := m.ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := os.ReadFile(filepath.Join(m.dir, "pyvenv.cfg"))
+	if err != nil || !strings.Contains(string(cfg), "uv = ") || !strings.Contains(strings.Join(notes, "\n"), "installed 1 package") {
+		t.Errorf("%v, progress %q, pyvenv.cfg:\n%s", err, notes, cfg)
+	}
+	m.requirements = []string{"rayctl-no-such-package==9.9"}
+	m.dir = hostileDir(t)
+	if err := m.ensure(t.Context()); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "rayctl-no-such-package") {
+		t.Errorf("uv's reason: %v", err)
+	} else {
+		t.Log(err)
+	}
+}
+
 // The one real installation: kept in the test cache, as the product keeps it in the user's.
 func TestRealRay(t *testing.T) {
 	t.Parallel()
-	cache := os.Getenv("RAYCTL_TEST_CACHE")
-	if cache == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cache = filepath.Join(home, ".cache", "rayctl-test")
-	}
-	o := Options{CacheDir: filepath.Join(cache, "rayctl"), Progress: func(text string) { t.Log(text) }}
+	o := Options{CacheDir: testCache(t), Progress: func(text string) { t.Log(text) }}
 	planned := Planned(o)
 	env, err := Ensure(t.Context(), o)
 	if err != nil {

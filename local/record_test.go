@@ -1,0 +1,145 @@
+package local
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// leave writes the run directory of a cluster without processes, as a client and a keeper would have left it.
+func leave(t *testing.T, l *Launcher, name, host string, keep time.Duration, files map[string]any) *cluster {
+	t.Helper()
+	c := l.cluster(name)
+	k := spec.Duration(keep)
+	c.record = record{Name: name, Host: host, Mark: "none of " + name, Created: time.Now(), Spec: prepare(&spec.ClusterSpec{Name: name, Lifetime: spec.Lifetime{Keep: &k}})}
+	if err := os.MkdirAll(c.path(outputName), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for file, content := range files {
+		if err := writeJSON(c.path(file), content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := writeJSON(c.path(recordFile), c.record); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// dead is the state of a keeper that cannot live: no process has this number.
+func dead(name string) keeper.State {
+	return keeper.State{Name: name, Attempt: 1, Phase: keeper.PhaseReady, Keeper: keeper.Process{PID: 1 << 30, StartTime: 1},
+		Job: &keeper.JobState{State: keeper.JobRunning, LogFile: "job-driver-" + name + "-1.log"}}
+}
+
+func finished(name string) keeper.State {
+	st := dead(name)
+	st.Phase, st.Exit = keeper.PhaseGone, &keeper.Exit{Origin: keeper.OriginDriver, Cause: keeper.CauseSucceeded}
+	return st
+}
+
+func testLauncher(t *testing.T) *Launcher {
+	t.Helper()
+	l, err := New(Config{StateDir: t.TempDir(), CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func namesOf(t *testing.T, l *Launcher) (out []string) {
+	t.Helper()
+	all, err := l.List(t.Context(), launcher.Selector{All: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		out = append(out, s.Name)
+	}
+	return out
+}
+
+func TestRecordsAreKeptAndPruned(t *testing.T) {
+	l := testLauncher(t)
+	commit := keeper.Commit{}
+	old := leave(t, l, "old", l.host, time.Hour, map[string]any{keeper.ResultFile: finished("old"), keeper.CommitFile: commit})
+	kept := leave(t, l, "kept", l.host, 3*time.Hour, map[string]any{keeper.ResultFile: finished("kept"), keeper.CommitFile: commit})
+	leave(t, l, "none", l.host, 0, map[string]any{keeper.ResultFile: finished("none"), keeper.CommitFile: commit})
+	abandoned := leave(t, l, "abandoned", l.host, time.Hour, map[string]any{keeper.ResultFile: finished("abandoned")})
+	before := time.Now().Add(-2 * time.Hour)
+	for _, c := range []*cluster{old, kept} {
+		if err := os.Chtimes(c.path(keeper.ResultFile), before, before); err != nil {
+			t.Fatal(err)
+		}
+	}
+	precious := old.path(outputName, "checkpoint")
+	if err := os.WriteFile(precious, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := namesOf(t, l); len(got) != 2 {
+		t.Errorf("listed: %v, want kept and, for a moment, none", got)
+	}
+	if _, err := os.Stat(precious); err != nil {
+		t.Errorf("the driver's output was removed: %v", err)
+	}
+	if _, err := os.Stat(abandoned.dir); err == nil {
+		t.Error("a launch that was given up is still there")
+	}
+	if _, err := l.Result(t.Context(), "old"); !errors.Is(err, launcher.ErrNotFound) {
+		t.Errorf("old: %v", err)
+	}
+	if got, err := l.Collect(t.Context(), true); err != nil || len(got) != 0 {
+		t.Errorf("left for gc: %+v, %v", got, err)
+	}
+}
+
+// The head's supervisor saved more of the driver's output than the keeper had copied when it was killed.
+func TestOrphanGetsItsResult(t *testing.T) {
+	l := testLauncher(t)
+	c := leave(t, l, "o", l.host, time.Hour, map[string]any{keeper.StateFile: dead("o"), keeper.CommitFile: keeper.Commit{}, keeper.TokenFile: "secret"})
+	logs := c.path(keeper.NodesDir, "head-0")
+	if err := os.MkdirAll(logs, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{c.path(keeper.DriverLog): "first\n", filepath.Join(logs, "job-driver-o-1.log"): "first\nsecond\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := l.Result(t.Context(), "o")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Exit == nil || r.Exit.Code != launcher.CodeLost || r.Exit.Message != "the keeper was killed" || r.Log.Bytes != 13 {
+		t.Errorf("got %+v, log %+v", r.Exit, r.Log)
+	}
+	if _, err := os.Stat(c.path(keeper.TokenFile)); err == nil {
+		t.Error("the token is still there")
+	}
+}
+
+func TestOtherMachinesClusterIsLeftAlone(t *testing.T) {
+	l := testLauncher(t)
+	c := leave(t, l, "far", "another-host", time.Hour, map[string]any{keeper.StateFile: dead("far"), keeper.CommitFile: keeper.Commit{}})
+	for what, err := range map[string]error{
+		"terminate": l.Terminate(t.Context(), "far", launcher.End{Cause: "down"}),
+		"forget":    l.Forget(t.Context(), "far"),
+	} {
+		if launcher.ExitCode(err) != launcher.CodeUnreachable {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	all, err := l.List(t.Context(), launcher.Selector{})
+	if err != nil || len(all) != 1 || all[0].Unreachable == "" {
+		t.Errorf("list: %+v, %v", all, err)
+	}
+	if _, err := l.Collect(t.Context(), false); err != nil || c.hasResult() {
+		t.Errorf("collect: %v", err)
+	}
+}
