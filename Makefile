@@ -32,3 +32,15 @@ slurm: ## a private Slurm cluster that runs until interrupted (SLURM='-nodes 8 -
 .PHONY: help
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 20
+
+.PHONY: demo
+demo: ## a real GRPO training run through a real Ray cluster on this machine
+	scripts/prepare.sh demo
+	@$(MAKE) --no-print-directory build
+	$(BIN) run -f examples/grpo/rayctl.yaml
+
+.PHONY: test
+test: ## everything, on real systems; installs what it needs into caches outside the repository
+	scripts/prepare.sh test
+	$(GO) vet ./...
+	$(GO) test -p 1 -timeout 80m ./...

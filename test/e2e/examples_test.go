@@ -1,0 +1,155 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// exampleLimit is for a whole training run on a crowded machine, the installation of its environment before it.
+const exampleLimit = 20 * time.Minute
+
+// exampleUser runs the examples as they are, in the environment that rayctl makes for them. The environment is kept in the
+// tests' cache, where the next run finds it.
+func exampleUser(t *testing.T) *user {
+	t.Helper()
+	cache := os.Getenv("RAYCTL_TEST_CACHE")
+	if cache == "" {
+		base, err := os.UserHomeDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cache = filepath.Join(base, ".cache", "rayctl-test")
+	}
+	return &user{t: t, dir: t.TempDir(), env: []string{"XDG_CACHE_HOME=" + filepath.Join(cache, "xdg")}}
+}
+
+func example(t *testing.T, path ...string) string {
+	t.Helper()
+	abs, err := filepath.Abs(filepath.Join(append([]string{"..", "..", "examples"}, path...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return abs
+}
+
+// runExample takes an example through `rayctl run`, in a copy so that nothing is written into the checkout.
+func (u *user) runExample(args ...string) result {
+	u.t.Helper()
+	ctx, cancel := context.WithTimeout(u.t.Context(), exampleLimit)
+	defer cancel()
+	c := u.command(ctx, args...)
+	var out, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &out, &stderr
+	if err := c.Run(); err != nil {
+		u.t.Fatalf("rayctl %q: %v\nstdout: %s\nstderr: %s", args, err, tail(out.String()), tail(stderr.String()))
+	}
+	return result{out: out.String(), err: stderr.String()}
+}
+
+func tail(s string) string { return s[max(0, len(s)-4000):] }
+
+var rewardLine = regexp.MustCompile(`(?m)^step (\d+) reward (\d\.\d+)`)
+
+// TestGRPO is `make demo`: the policy really learns, from near chance to 0.95.
+func TestGRPO(t *testing.T) {
+	u := exampleUser(t)
+	r := u.runExample("run", "-f", example(t, "grpo", "rayctl.yaml"))
+	steps := rewardLine.FindAllStringSubmatch(r.out, -1)
+	if len(steps) < 10 {
+		t.Fatalf("%d steps were printed:\n%s", len(steps), tail(r.out))
+	}
+	reward := func(i int) float64 {
+		f, err := strconv.ParseFloat(steps[i][2], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	if first := reward(0); first > 0.3 {
+		t.Errorf("the first reward is %.2f, which is not near chance", first)
+	}
+	sum := 0.0
+	for i := len(steps) - 5; i < len(steps); i++ {
+		sum += reward(i)
+	}
+	if mean := sum / 5; mean < 0.945 { // five figures rounded to two digits, of a mean of at least 0.95
+		t.Errorf("the mean reward of the last five steps is %.3f", mean)
+	}
+	contains(t, "the receipt", r.err, "succeeded", "node-seconds")
+}
+
+// TestGRPOAlgorithm runs the example's own tests of advantages, clipping, KL and resuming.
+func TestGRPOAlgorithm(t *testing.T) {
+	u := exampleUser(t)
+	// The environment is made by a cluster that uses it.
+	python := strings.TrimSpace(u.runExample("run", "-f", example(t, "grpo", "rayctl.yaml"), "--set", "workers.rollout.replicas=0",
+		"--", "python", "-c", "import sys; print(sys.executable)").out)
+	r := u.runExample("run", "-f", example(t, "grpo", "rayctl.yaml"), "--set", "workers.rollout.replicas=0",
+		"--", python, "-m", "unittest", "discover", "tests")
+	contains(t, "unittest's report", r.out, "\nOK")
+}
+
+// TestTrain trains, and restores from the checkpoint when it is run again with the same output directory.
+func TestTrain(t *testing.T) {
+	u := exampleUser(t)
+	out := filepath.Join(u.dir, "out")
+	args := []string{"run", "-f", example(t, "train", "rayctl.yaml"), "--set", "job.outputDir=" + out, "--"}
+	first := u.runExample(append(args, "sh", "-c", `python train.py --epochs 4 --out "$RAYCTL_OUTPUT_DIR"`)...)
+	contains(t, "the first run", first.out, "epoch 4")
+	second := u.runExample(append(args, "sh", "-c", `python train.py --epochs 6 --out "$RAYCTL_OUTPUT_DIR"`)...)
+	contains(t, "the second run", second.out, "restored epoch 4", "epoch 6")
+	if strings.Contains(second.out, "epoch 3 ") {
+		t.Errorf("the second run began anew:\n%s", tail(second.out))
+	}
+}
+
+// TestServeExample applies the Serve example, calls it over HTTP, and deletes it.
+func TestServeExample(t *testing.T) {
+	u := exampleUser(t)
+	dir := filepath.Join(u.dir, "serve")
+	if err := os.CopyFS(dir, os.DirFS(example(t, "serve"))); err != nil {
+		t.Fatal(err)
+	}
+	port := freePort(t)
+	config, err := os.ReadFile(filepath.Join(dir, "serve.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.write("serve/serve.yaml", strings.Replace(string(config), "port: 8000", "port: "+port, 1))
+	u.runExample("up", "words", "-f", filepath.Join(dir, "rayctl.yaml"))
+	u.runExample("serve", "apply", "-f", filepath.Join(dir, "serve.yaml"), "words")
+	contains(t, "the answer", post(t, "http://127.0.0.1:"+port+"/", "Wo ist der Bahnhof?"), `"german"`)
+	contains(t, "serve status", u.runExample("serve", "status", "words").out, "languages", "RUNNING")
+	u.runExample("serve", "delete", "-c", "words", "languages")
+	if out := u.runExample("serve", "status", "words", "-o", "json").out; strings.Contains(out, "RUNNING") {
+		t.Errorf("after the deletion: %s", out)
+	}
+	u.want(0, "down", "words")
+}
+
+func post(t *testing.T, url, body string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %v, %v, %s", url, resp.Status, err, b)
+	}
+	return string(b)
+}
