@@ -97,7 +97,7 @@ def arguments(orders, member, directory, base, agent_ports):
 def resources(group, base):
     """Counts of the group; what it leaves open comes from the Slurm allocation if there is one, else from Ray."""
     cpus, gpus, memory = group.get("cpus"), group.get("gpus"), group.get("memory")
-    if "SLURM_JOB_ID" in base:
+    if base.get("SLURM_JOB_ID"):
         cpus = base.get("SLURM_CPUS_ON_NODE") if cpus is None else cpus
         gpus = base.get("SLURM_GPUS_ON_NODE") or 0 if gpus is None else gpus
         if memory is None and int(base.get("SLURM_MEM_PER_NODE") or 0):

@@ -24,7 +24,7 @@ const driver = `
 echo "attempt $RAYCTL_ATTEMPT of $RAYCTL_RUN because '$RAYCTL_RESTART_REASON' as $RAYCTL_SUBMISSION_ID"
 case $RAYCTL_ATTEMPT in
 1) exit 3;;
-2) python -c 'import os; os.kill(os.getpid(), 9)';;
+2) python -c 'import os; os.kill(os.getpid(), 9)'; exit $?;;
 3) kill -SEGV $$;;
 esac
 python - <<'END'
