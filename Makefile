@@ -29,6 +29,12 @@ docs: ## write the references of docs/ from the code
 slurm: ## a private Slurm cluster that runs until interrupted (SLURM='-nodes 8 -gpus 4 -ssh')
 	$(GO) run ./test/slurmtest/cmd $(SLURM)
 
+.PHONY: kubernetes kubernetes-down
+kubernetes: ## a private Kubernetes with KubeRay and Volcano that stays (KUBERNETES='--simulated 2 --batch-scheduler')
+	$(GO) run ./test/kubetest/cmd up $(KUBERNETES)
+kubernetes-down: ## remove it, or what a killed test has left of it
+	$(GO) run ./test/kubetest/cmd down
+
 .PHONY: help
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 20

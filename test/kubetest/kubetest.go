@@ -38,6 +38,9 @@ type Options struct {
 	CPUs, GPUs int
 	// Simulated nodes by KWOK; pods go there only with the node selector type=kwok and a toleration for bed.SimulatedTaint.
 	Simulated bed.Simulated
+	// Python is an interpreter from whose environment the image rayproject/ray:2.60.0 is made; empty: raytest's Ray 2.60. Another
+	// environment than that of the test before means another image: a minute, and a gigabyte of cache.
+	Python string
 	// NoRay leaves out the image rayproject/ray:2.60.0, if it is not there anyway.
 	NoRay bool
 	// Versions of everything; zero: build.Default.
@@ -113,7 +116,7 @@ func (o Options) config(t testing.TB) bed.Config {
 	if o.BatchScheduler {
 		config.OperatorFlags = append(config.OperatorFlags, bed.BatchSchedulerFlag)
 	}
-	if !o.NoRay {
+	if config.Python = o.Python; config.Python == "" && !o.NoRay {
 		config.Python = raytest.Env(t, raytest.Ray260)
 	}
 	return config

@@ -23,3 +23,8 @@ func Env(t testing.TB, version string) string {
 	}
 	return python
 }
+
+// Install is Env for programs that are not tests; logf hears of an installation.
+func Install(version string, logf func(string, ...any)) (string, error) {
+	return install(version, logf)
+}

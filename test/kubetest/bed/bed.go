@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rayctl/rayctl/test/kubetest/build"
 )
@@ -56,6 +57,7 @@ type Bed struct {
 	programs build.Programs
 	subnet   int
 	cache    string
+	idle     time.Duration
 	log      func(format string, args ...any)
 }
 
@@ -77,7 +79,7 @@ func Open(log func(format string, args ...any)) (*Bed, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bed{Dir: dir, cache: cache, log: log}
+	b := &Bed{Dir: dir, cache: cache, idle: idleTime, log: log}
 	if s, err := b.load(); err == nil {
 		b.subnet, b.config = s.Subnet, s.Config
 	}
@@ -162,10 +164,7 @@ func (b *Bed) Up(ctx context.Context, config Config) error {
 		return err
 	}
 	b.programs = programs
-	fresh, err := b.isFresh(config)
-	if err != nil {
-		return err
-	}
+	fresh := b.isFresh(config)
 	if fresh {
 		if err := b.Down(ctx); err != nil {
 			return fmt.Errorf("removing an earlier testbed: %w", err)
@@ -175,7 +174,7 @@ func (b *Bed) Up(ctx context.Context, config Config) error {
 		}
 	}
 	b.config = config
-	if err := b.prepare(); err != nil {
+	if err := b.prepare(ctx); err != nil {
 		return errors.Join(err, b.Down(context.WithoutCancel(ctx)))
 	}
 	if fresh {
@@ -187,19 +186,16 @@ func (b *Bed) Up(ctx context.Context, config Config) error {
 }
 
 // isFresh reports whether there is no testbed that can become what config says.
-func (b *Bed) isFresh(config Config) (bool, error) {
+func (b *Bed) isFresh(config Config) bool {
 	s, err := b.load()
-	if errors.Is(err, os.ErrNotExist) {
-		return true, nil
-	}
 	if err != nil {
-		return true, nil //nolint:nilerr // a state nobody can read is no state
+		return true // what cannot be read can only be removed
 	}
 	b.subnet = s.Subnet
 	if s.Boot != bootID() || s.Config.Versions != config.Versions || s.Config.CPUs != config.CPUs {
-		return true, nil
+		return true
 	}
-	return b.find(etcd) == nil, nil
+	return b.find(etcd) == nil
 }
 
 // freeSubnet finds a network that no interface of the machine has.

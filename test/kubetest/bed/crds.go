@@ -83,8 +83,11 @@ func (b *Bed) eachCRD(ctx context.Context, dirs []string, do func(context.Contex
 	all, ctx := errgroup.WithContext(ctx)
 	for _, dir := range dirs {
 		files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-		if err != nil || len(files) == 0 {
-			return fmt.Errorf("there are no CRDs in %s (%v)", dir, err)
+		if err != nil {
+			return err
+		}
+		if len(files) == 0 {
+			return fmt.Errorf("there are no CRDs in %s", dir)
 		}
 		for _, file := range files {
 			all.Go(func() error {

@@ -107,7 +107,7 @@ func (b *Bed) cgroupProcesses() []int {
 	for _, dir := range b.cgroups() {
 		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.Name() != "cgroup.procs" {
-				return nil //nolint:nilerr // a cgroup that has gone meanwhile has no processes
+				return nil // a cgroup that has gone meanwhile has no processes
 			}
 			text, _ := os.ReadFile(path)
 			for _, field := range strings.Fields(string(text)) {
@@ -135,14 +135,14 @@ func (b *Bed) killCgroup(ctx context.Context) error {
 	})
 }
 
-func (b *Bed) removeBridge(context.Context) error {
+func (b *Bed) removeBridge(ctx context.Context) error {
 	if err := unmountBelow(b.Dir); err != nil {
 		return err
 	}
 	if _, err := net.InterfaceByName(b.name()); err != nil {
-		return nil //nolint:nilerr // there is none
+		return nil // there is none
 	}
-	if out, err := exec.Command("ip", "link", "delete", b.name()).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "ip", "link", "delete", b.name()).CombinedOutput(); err != nil {
 		return fmt.Errorf("removing the bridge: %w: %s", err, out)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package bed
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -18,16 +19,19 @@ import (
 )
 
 // prepare makes what the parts find on the machine: directories, keys, the bridge, the cgroup, and their configuration files.
-func (b *Bed) prepare() error {
+func (b *Bed) prepare(ctx context.Context) error {
 	for _, dir := range []string{"logs", "tmp", "etcd", "pki", "cni", "k/plugins", "k/logs", "c"} {
 		if err := os.MkdirAll(b.path(dir), 0o755); err != nil {
 			return fmt.Errorf("making the testbed's directories: %w", err)
 		}
 	}
-	for _, step := range []func() error{b.writeKeys, b.writeBridge, b.writeCgroup, b.writeConfigs} {
+	for _, step := range []func() error{b.writeKeys, b.writeCgroup, b.writeConfigs} {
 		if err := step(); err != nil {
 			return err
 		}
+	}
+	if err := b.writeBridge(ctx); err != nil {
+		return err
 	}
 	return b.save(b.Kept())
 }
@@ -50,7 +54,7 @@ func (b *Bed) writeKeys() error {
 }
 
 // writeBridge makes the bridge that pods are attached to. Nothing is forwarded or masqueraded: pods reach each other and the node.
-func (b *Bed) writeBridge() error {
+func (b *Bed) writeBridge(ctx context.Context) error {
 	if _, err := net.InterfaceByName(b.name()); err == nil {
 		return nil
 	}
@@ -59,7 +63,7 @@ func (b *Bed) writeBridge() error {
 		{"addr", "add", b.nodeIP() + "/24", "dev", b.name()},
 		{"link", "set", b.name(), "up"},
 	} {
-		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, "ip", args...).CombinedOutput(); err != nil {
 			return fmt.Errorf("making the bridge: ip %s: %w: %s", strings.Join(args, " "), err, out)
 		}
 	}

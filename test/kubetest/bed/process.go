@@ -143,7 +143,7 @@ func (b *Bed) spawn(part Part, c command) (pid int, err error) {
 		return 0, err
 	}
 	defer logFile.Close()
-	cmd := exec.Command(c.argv[0], c.argv[1:]...)
+	cmd := exec.Command(c.argv[0], c.argv[1:]...) //nolint:noctx // it outlives whoever starts it
 	cmd.Dir = b.Dir
 	cmd.Env = append([]string{
 		"HOME=" + b.Dir, "TMPDIR=" + b.path("tmp"), dirVariable + "=" + b.Dir, partVariable + "=" + string(part),

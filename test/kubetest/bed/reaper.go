@@ -13,8 +13,8 @@ import (
 
 const reaper Part = "reaper"
 
-// idle is how long a testbed stays that no process uses.
-const idle = 2 * time.Minute
+// idleTime is how long a testbed stays that no process uses.
+const idleTime = 2 * time.Minute
 
 // SpawnReaper starts the process that takes the testbed down once nobody has used it for a while, if none is there. The caller holds
 // the lock.
@@ -69,7 +69,7 @@ func (b *Bed) Reap(ctx context.Context) error {
 func (b *Bed) staysFree(ctx context.Context) (bool, error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for end := time.Now().Add(idle); time.Now().Before(end); {
+	for end := time.Now().Add(b.idle); time.Now().Before(end); {
 		select {
 		case <-ctx.Done():
 			return false, context.Cause(ctx)

@@ -36,8 +36,11 @@ func DebianRuntime(ctx context.Context) (Runtime, error) {
 			}
 		}
 		debs, err := filepath.Glob(filepath.Join(tmp, "*.deb"))
-		if err != nil || len(debs) != len(debianPackages) {
-			return fmt.Errorf("apt brought %d packages of %d (%v)", len(debs), len(debianPackages), err)
+		if err != nil {
+			return err
+		}
+		if len(debs) != len(debianPackages) {
+			return fmt.Errorf("apt brought %d packages of %d", len(debs), len(debianPackages))
 		}
 		for _, deb := range debs {
 			if err := run(exec.CommandContext(ctx, "dpkg-deb", "-x", deb, tmp)); err != nil {

@@ -16,19 +16,24 @@ import (
 
 	"github.com/rayctl/rayctl/test/kubetest/bed"
 	"github.com/rayctl/rayctl/test/kubetest/build"
+	"github.com/rayctl/rayctl/test/raytest"
 )
 
-func main() {
+func main() { os.Exit(execute()) }
+
+func execute() (code int) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := root().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "kubetest:", err)
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			os.Exit(exit.ExitCode())
-		}
-		os.Exit(1)
+	err := root().ExecuteContext(ctx)
+	if err == nil {
+		return 0
 	}
+	fmt.Fprintln(os.Stderr, "kubetest:", err)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode()
+	}
+	return 1
 }
 
 func say(format string, args ...any) {
@@ -56,14 +61,17 @@ func buildCommand() *cobra.Command {
 
 func upCommand() *cobra.Command {
 	config := bed.Config{Versions: build.Default, Volcano: true}
-	python, batch := os.Getenv("RAYCTL_TEST_RAY_2_60_0"), false
-	if python != "" {
-		python += "/bin/python"
-	}
+	batch := false
 	cmd := &cobra.Command{
 		Use: "up", Short: "Start the testbed, or change it, and leave it running", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config.Python = python
+			if config.Python == "" {
+				python, err := raytest.Install(raytest.Ray260, say)
+				if err != nil {
+					return err
+				}
+				config.Python = python
+			}
 			if batch {
 				config.OperatorFlags = append(config.OperatorFlags, bed.BatchSchedulerFlag)
 			}
@@ -77,7 +85,7 @@ func upCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&python, "python", python, "an interpreter with Ray, from which the image rayproject/ray is made")
+	f.StringVar(&config.Python, "python", "", "an interpreter with Ray, from whose environment the image rayproject/ray is made (default: one installed for the tests)")
 	f.IntVar(&config.CPUs, "cpus", bed.DefaultCPUs, "CPUs that the real node reports")
 	f.IntVar(&config.GPUs, "gpus", 0, "GPUs that the real node advertises")
 	f.IntVar(&config.Simulated.Nodes, "simulated", 0, "number of simulated nodes")
