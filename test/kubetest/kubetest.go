@@ -43,7 +43,7 @@ type Options struct {
 	Python string
 	// NoRay leaves out the image rayproject/ray:2.60.0, if it is not there anyway.
 	NoRay bool
-	// Versions of everything; zero: build.Default.
+	// Versions of everything; zero: those that RAYCTL_TEST_KUBE names, see build.Chosen.
 	Versions build.Versions
 }
 
@@ -108,7 +108,10 @@ func (o Options) config(t testing.TB) bed.Config {
 		OperatorFlags: slices.Clone(o.OperatorFlags),
 	}
 	if config.Versions == (build.Versions{}) {
-		config.Versions = build.Default
+		var err error
+		if config.Versions, err = build.Chosen(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if config.CPUs == 0 {
 		config.CPUs = bed.DefaultCPUs

@@ -9,17 +9,6 @@ import (
 	"strings"
 )
 
-// Versions of everything that is built from a Go module.
-type Versions struct {
-	Kubernetes, KubeRay, Volcano, VolcanoAPIs, Etcd, CoreDNS, KWOK string
-}
-
-// Default is the set that `make test` runs.
-var Default = Versions{
-	Kubernetes: "v1.34.4", KubeRay: "v1.6.2", Volcano: "v1.14.1", VolcanoAPIs: "v1.14.0",
-	Etcd: "v3.6.5", CoreDNS: "v1.12.4", KWOK: "v0.7.0",
-}
-
 // Programs are the paths of all programs, and of the files that belong to them.
 type Programs struct {
 	Etcd, APIServer, ControllerManager, Scheduler, Kubelet, CoreDNS string

@@ -51,7 +51,11 @@ func buildCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "build", Short: "Build everything that is not in the cache", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := build.All(cmd.Context(), build.Default, kwok)
+			versions, err := build.Chosen()
+			if err != nil {
+				return err
+			}
+			_, err = build.All(cmd.Context(), versions, kwok)
 			return err
 		},
 	}
@@ -60,17 +64,19 @@ func buildCommand() *cobra.Command {
 }
 
 func upCommand() *cobra.Command {
-	config := bed.Config{Versions: build.Default, Volcano: true}
+	config := bed.Config{Volcano: true}
 	batch := false
 	cmd := &cobra.Command{
 		Use: "up", Short: "Start the testbed, or change it, and leave it running", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if config.Versions, err = build.Chosen(); err != nil {
+				return err
+			}
 			if config.Python == "" {
-				python, err := raytest.Install(raytest.Ray260, say)
-				if err != nil {
+				if config.Python, err = raytest.Install(raytest.Ray260, say); err != nil {
 					return err
 				}
-				config.Python = python
 			}
 			if batch {
 				config.OperatorFlags = append(config.OperatorFlags, bed.BatchSchedulerFlag)
