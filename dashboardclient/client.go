@@ -44,6 +44,9 @@ func New(config Config) (*Client, error) {
 // URL is the dashboard's address, without the token.
 func (c *Client) URL() string { return c.base.Redacted() }
 
+// Close closes the connections that are not in use. The client may be used again.
+func (c *Client) Close() { c.http.HTTPClient.CloseIdleConnections() }
+
 // request is one call of the API.
 type request struct {
 	doing  string     // for errors: "list jobs"

@@ -119,12 +119,24 @@ func telling(text string) (exception, line string) {
 		return "", shorten(strings.TrimSpace(title[1]), 300)
 	}
 	lines := strings.Split(text, "\n")
-	for _, line := range slices.Backward(lines) {
+	for i, line := range slices.Backward(lines) {
 		if match := exceptionLine.FindStringSubmatch(strings.TrimSpace(line)); match != nil {
-			return match[1], shorten(match[2], 500)
+			return match[1], shorten(match[2]+details(match[1], lines[i+1:]), 500)
 		}
 	}
 	return "", shorten(strings.TrimSpace(lines[0]), 500)
+}
+
+// details are the lines after the first of pydantic's errors, whose first only counts them.
+func details(exception string, rest []string) string {
+	if exception != "ValidationError" {
+		return ""
+	}
+	text := ""
+	for _, line := range rest[:min(2, len(rest))] {
+		text += ": " + strings.TrimSpace(line)
+	}
+	return text
 }
 
 var htmlTitle = regexp.MustCompile(`(?is)^<!?(?:doctype|html).*?<title>(.*?)</title>`)

@@ -135,7 +135,7 @@ func (f *Follower) watch(ctx context.Context, wanted func(*Job) bool) (*Job, err
 	var job *Job
 	seen := time.Now()
 	err := poll(ctx, jobRhythm, func() (bool, error) {
-		got, err := f.client.GetJob(ctx, f.id)
+		got, err := f.client.getJob(ctx, request{once: true, limit: lookLimit}, f.id)
 		if err != nil {
 			return false, f.tolerate(err, time.Since(seen))
 		}

@@ -87,13 +87,20 @@ func jobPath(id string, more ...string) []string {
 
 // GetJob returns the job with this submission id (or Ray job id), or ErrNotFound.
 func (c *Client) GetJob(ctx context.Context, id string) (*Job, error) {
+	return c.getJob(ctx, request{}, id)
+}
+
+func (c *Client) getJob(ctx context.Context, r request, id string) (*Job, error) {
+	r.doing, r.path = "get job "+id, jobPath(id)
 	job := new(Job)
-	err := c.call(ctx, request{doing: "get job " + id, path: jobPath(id)}, job)
-	if err != nil {
+	if err := c.call(ctx, r, job); err != nil {
 		return nil, err
 	}
 	return job, nil
 }
+
+// lookLimit is for questions that are repeated anyway: a connection that hangs is given up, and a new one made.
+const lookLimit = 15 * time.Second
 
 // ListJobs returns all jobs of the cluster, the newest first.
 func (c *Client) ListJobs(ctx context.Context) ([]Job, error) {
@@ -126,7 +133,7 @@ func (c *Client) DeleteJob(ctx context.Context, id string) error {
 func (c *Client) WaitJob(ctx context.Context, id string) (*Job, error) {
 	var job *Job
 	err := poll(ctx, jobRhythm, func() (bool, error) {
-		got, err := c.GetJob(ctx, id)
+		got, err := c.getJob(ctx, request{once: true, limit: lookLimit}, id)
 		if errors.Is(err, ErrUnreachable) {
 			return false, nil
 		}

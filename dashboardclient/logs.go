@@ -97,7 +97,7 @@ func (c *Client) copyLog(ctx context.Context, file logFile, w io.Writer, strip *
 	}
 	defer body.Close()
 	if opts.Tail <= 0 {
-		if _, err := io.CopyN(io.Discard, body, opts.Offset); err != nil && err != io.EOF {
+		if _, err := io.CopyN(io.Discard, body, opts.Offset); err != nil && !errors.Is(err, io.EOF) {
 			return c.failure(ctx, ctx, "read log "+file.name, err)
 		}
 	}
@@ -108,7 +108,7 @@ func (c *Client) copyLog(ctx context.Context, file logFile, w io.Writer, strip *
 		if werr := t.take(w, buffer[:n]); werr != nil {
 			return werr
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return t.flush(w)
 		}
 		if err != nil {

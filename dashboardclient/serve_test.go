@@ -3,6 +3,7 @@ package dashboardclient_test
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,9 +40,11 @@ func TestServe(t *testing.T) {
 		if _, err := client.UploadPackage(ctx, pkg.URI, pkg.Path, nil); err != nil {
 			t.Fatal(err)
 		}
+		port := freePort(t) // several heads run at once
 		apply := func(app string) error {
 			return client.ServeApply(ctx, map[string]any{
-				"proxy_location": "Disabled", // no port: several heads run at once
+				"proxy_location": "HeadOnly", // 2.9.3 accepts "Disabled", and then cannot report its state
+				"http_options":   map[string]any{"host": "127.0.0.1", "port": port},
 				"applications": []any{map[string]any{
 					"name": app, "import_path": "shop:" + app, "route_prefix": "/" + app, "runtime_env": map[string]any{"working_dir": pkg.URI},
 				}},
@@ -72,4 +75,14 @@ func TestServe(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
 }

@@ -98,7 +98,7 @@ func (r *inbandReader) Read(p []byte) (int, error) {
 	for len(r.next) == 0 {
 		buffer := make([]byte, 64<<10)
 		n, err := r.ReadCloser.Read(buffer)
-		if n == 0 && err == io.EOF && len(r.held) > 0 {
+		if n == 0 && errors.Is(err, io.EOF) && len(r.held) > 0 {
 			return 0, streamFailure(bytes.TrimPrefix(r.held, inbandMarker))
 		}
 		if n == 0 {

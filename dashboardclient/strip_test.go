@@ -46,13 +46,34 @@ func TestStripper(t *testing.T) {
 	}
 }
 
+func TestLineStarts(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		keep int
+		want int64
+	}{{"", 3, 0}, {"a\n", 3, 0}, {"a\nb\nc", 3, 0}, {"a\nb\nc\n", 2, 2}, {"a\nb\nc\nd", 2, 4}, {"a\nb\nc\nd\ne\n", 3, 4}, {"\n\n\n", 1, 2}} {
+		for _, size := range []int{1, 100} {
+			s := &lineStarts{keep: test.keep}
+			for rest := test.text; rest != ""; {
+				n := min(size, len(rest))
+				_, _ = s.Write([]byte(rest[:n]))
+				rest = rest[n:]
+			}
+			if s.first() != test.want {
+				t.Errorf("the last %d lines of %q begin at %d, not %d", test.keep, test.text, s.first(), test.want)
+			}
+		}
+	}
+}
+
 // TestTelling holds answers that real dashboards gave.
 func TestTelling(t *testing.T) {
 	for text, want := range map[string]string{
 		"Traceback (most recent call last):\n  File \"x\", line 1, in f\n    raise RuntimeError(f\"...\")\nRuntimeError: Request failed with status code 400: Traceback (most recent call last):\n" +
 			"  File \"y\", line 504, in submit_job\n    raise ValueError(\nValueError: Job with submission_id j1 already exists. Please use a different submission_id.\n.\n": "Job with submission_id j1 already exists. Please use a different submission_id.",
-		"aiohttp.web_exceptions.HTTPRequestEntityTooLarge: Request Entity Too Large":                "aiohttp.web_exceptions.HTTPRequestEntityTooLarge: Request Entity Too Large",
-		`{"result": false, "msg": "Given node id zzz is not available.", "data": {"result": null}}`: "Given node id zzz is not available.",
+		"aiohttp.web_exceptions.HTTPRequestEntityTooLarge: Request Entity Too Large":                                                                            "aiohttp.web_exceptions.HTTPRequestEntityTooLarge: Request Entity Too Large",
+		`{"result": false, "msg": "Given node id zzz is not available.", "data": {"result": null}}`:                                                             "Given node id zzz is not available.",
+		"x\npydantic.v1.error_wrappers.ValidationError: 1 validation error for ServeInstanceDetails\nproxy_location\n  value is not a valid enumeration member": "1 validation error for ServeInstanceDetails: proxy_location: value is not a valid enumeration member",
 		"Job j9 does not exist": "Job j9 does not exist",
 		"<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head>": "502 Bad Gateway",
 		"": "",

@@ -1,7 +1,6 @@
 package dashboardclient
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -127,7 +126,7 @@ func (t *tailer) copy(ctx context.Context, w io.Writer, follow bool, progress fu
 				return err
 			}
 		}
-		if err == io.EOF && !follow {
+		if errors.Is(err, io.EOF) && !follow {
 			return nil
 		}
 		if err != nil {
@@ -182,48 +181,13 @@ func (t *tailer) seekTail(ctx context.Context, lines int) error {
 		return err
 	}
 	defer body.Close()
-	starts := &lineStarts{last: make([]int64, 0, lines+1), keep: lines}
+	starts := &lineStarts{keep: lines}
 	if _, err := io.Copy(starts, body); err != nil {
 		return err
 	}
 	t.received = starts.first()
 	t.offset.Store(t.received)
 	return nil
-}
-
-// lineStarts notes where the last lines of what is written to it begin.
-type lineStarts struct {
-	keep     int
-	last     []int64 // offsets of line beginnings, the newest last
-	position int64
-	midLine  bool
-}
-
-func (s *lineStarts) Write(p []byte) (int, error) {
-	for rest := p; len(rest) > 0; {
-		if !s.midLine {
-			if len(s.last) == s.keep {
-				s.last = append(s.last[:0], s.last[1:]...)
-			}
-			s.last = append(s.last, s.position)
-		}
-		line := rest
-		end := bytes.IndexByte(rest, '\n')
-		if end >= 0 {
-			line = rest[:end+1]
-		}
-		s.midLine = end < 0
-		s.position += int64(len(line))
-		rest = rest[len(line):]
-	}
-	return len(p), nil
-}
-
-func (s *lineStarts) first() int64 {
-	if len(s.last) == 0 {
-		return 0
-	}
-	return s.last[0]
 }
 
 // lost notes that the stream broke. A refusal is not a lost connection: right after the start the file is not there yet.

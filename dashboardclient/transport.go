@@ -117,6 +117,13 @@ func (t *tokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.base.RoundTrip(r)
 }
 
+// CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
+func (t *tokenTransport) CloseIdleConnections() {
+	if base, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		base.CloseIdleConnections()
+	}
+}
+
 // token returns the token to send. A file is read each time, so that a renewed token is picked up.
 func (c Config) token() (string, error) {
 	if c.Token != "" || c.TokenFile == "" {

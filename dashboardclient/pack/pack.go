@@ -13,14 +13,15 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+
+	"github.com/rayctl/rayctl/dashboardclient"
 )
 
 // DefaultExcludes are left out by Ray 2.60 of every working directory. Options.Excludes may bring one back: "!venv".
 var DefaultExcludes = []string{".git", ".venv", "venv", "__pycache__"}
 
-// DefaultMaxSize is the largest package that Ray's dashboard takes, in bytes: its HTTP server refuses bodies of 100 MiB and more,
-// well before the 500 MiB that the GCS stores.
-const DefaultMaxSize = 100<<20 - 1
+// DefaultMaxSize is the largest package that Ray's dashboard takes, in bytes.
+const DefaultMaxSize = dashboardclient.MaxPackageSize
 
 // ErrTooLarge: the package would be larger than Options.MaxSize. The error names the largest files.
 var ErrTooLarge = errors.New("package too large")

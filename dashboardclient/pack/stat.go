@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"syscall"
@@ -15,7 +16,7 @@ func identify(info fs.FileInfo) identity {
 }
 
 func ignoreEOF(err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err

@@ -1,0 +1,49 @@
+package dashboardclient
+
+import "bytes"
+
+// lineStarts notes where the last lines of what is written to it begin.
+type lineStarts struct {
+	keep     int     // how many
+	ring     []int64 // offsets of line beginnings; once full, the oldest is at count modulo keep
+	count    int     // of lines so far
+	position int64
+	midLine  bool
+}
+
+func (s *lineStarts) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		if !s.midLine {
+			s.begin()
+		}
+		end := bytes.IndexByte(rest, '\n')
+		s.midLine = end < 0
+		line := len(rest)
+		if !s.midLine {
+			line = end + 1
+		}
+		s.position += int64(line)
+		rest = rest[line:]
+	}
+	return len(p), nil
+}
+
+func (s *lineStarts) begin() {
+	if len(s.ring) < s.keep {
+		s.ring = append(s.ring, s.position)
+	} else {
+		s.ring[s.count%s.keep] = s.position
+	}
+	s.count++
+}
+
+// first is the offset of the oldest line noted, 0 if there is none.
+func (s *lineStarts) first() int64 {
+	switch {
+	case len(s.ring) == 0:
+		return 0
+	case len(s.ring) < s.keep:
+		return s.ring[0]
+	}
+	return s.ring[s.count%s.keep]
+}
