@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -47,7 +48,10 @@ func runJobs(ctx context.Context, a *App, o *jobsOptions) error {
 	}
 	defer c.close()
 	jobs, err := c.ListJobs(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, dashboardclient.ErrNotFound):
+		return fail(launcher.CodeUnreachable, err, "check the address", "what answers at %s is not a Ray dashboard", c.URL())
+	case err != nil:
 		return err
 	}
 	if done, err := o.output.structured(a.Out, nonNil(jobs)); done || err != nil {

@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
+}
+
+// TestBadInput holds mistakes to their exit code and to a sentence that names them. None of them starts anything.
+func TestBadInput(t *testing.T) {
+	u := newUser(t)
+	u.write("unknown.yaml", "name: x\njob:\n  entrypont: a\n")
+	u.write("unit.yaml", "lifetime: {max: 5 parsecs}\njob: {entrypoint: a}\n")
+	u.write("notyaml.yaml", "a: [\n")
+	u.write("both.yaml", "slurm: {}\nkuberay: {}\njob: {entrypoint: a}\n")
+	u.write("empty.yaml", "name: x\n")
+	u.write("secret.yaml", "job: {entrypoint: a}\nsecrets: [NOT_IN_THE_ENVIRONMENT]\n")
+	u.write("port.yaml", "applications: []\n")
+	silent := httptest.NewServer(http.NotFoundHandler())
+	defer silent.Close()
+	for _, c := range []struct {
+		code  int
+		says  string
+		args  string
+		extra []string
+	}{
+		{launcher.CodeSpec, "unknown.yaml:3", "run -f unknown.yaml", nil},
+		{launcher.CodeSpec, "entrypoint", "run -f unknown.yaml", nil},
+		{launcher.CodeSpec, "parsecs", "run -f unit.yaml", nil},
+		{launcher.CodeSpec, "notyaml.yaml", "run -f notyaml.yaml", nil},
+		{launcher.CodeSpec, "--launcher", "run -f both.yaml", nil},
+		{launcher.CodeSpec, "after --", "run -f empty.yaml", nil},
+		{launcher.CodeSpec, "nosuch.yaml", "run -f nosuch.yaml", nil},
+		{launcher.CodeConfig, "NOT_IN_THE_ENVIRONMENT", "run -f secret.yaml", nil},
+		{launcher.CodeSpec, "no worker group", "run --workers 2 --set workers.nosuch.replicas=1 -- a", nil},
+		{launcher.CodeSpec, "Bad_Name", "run --name Bad_Name -- a", nil},
+		{launcher.CodeSpec, "nosuchdir", "run --working-dir nosuchdir -- a", nil},
+		{launcher.CodeUsage, "--nosuch", "run --nosuch -- a", nil},
+		{launcher.CodeUnreachable, "127.0.0.1:1", "jobs --address http://127.0.0.1:1", nil},
+		{launcher.CodeUnreachable, silent.URL, "jobs --address " + silent.URL, nil},
+		{launcher.CodeSpec, "nosuch", "submit nosuch -- a", nil},
+		{launcher.CodeSpec, "no applications", "serve apply -f port.yaml --address http://127.0.0.1:1", nil},
+		{launcher.CodeConfig, "/nosuch", "run -- a", []string{"RAYCTL_RAY_PYTHON=/nosuch/python"}},
+		{launcher.CodeSpec, "RAYCTL_LIFETIME_MAX", "run -- a", []string{"RAYCTL_LIFETIME_MAX=x"}},
+	} {
+		u.env = c.extra
+		r := u.do(strings.Fields(c.args)...)
+		if r.code != c.code || !strings.Contains(r.err, c.says) || r.out != "" || strings.Contains(r.err, "goroutine") {
+			t.Errorf("rayctl %s: exit code %d, want %d and %q: %s", c.args, r.code, c.code, c.says, r.err)
+		}
+	}
+	u.env = nil
+	if out := u.want(0, "ls", "-o", "name").out; strings.TrimSpace(strings.ReplaceAll(out, "shared\n", "")) != "" {
+		t.Errorf("something was started: %s", out)
+	}
+}
+
+// TestBrokenRay runs with a Python that has no Ray, a Ray of another version, and a driver that is not there.
+func TestBrokenRay(t *testing.T) {
+	u := newUser(t)
+	u.env = []string{"RAYCTL_RAY_VERSION=2.40.0"}
+	contains(t, "another version", u.want(launcher.CodeStartFailed, "run", "--", "true").err, "2.40.0", "2.60.0")
+	script := u.write("python", "#!/bin/sh\nexit 1\n")
+	if err := os.Chmod(script, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	u.env = []string{"RAYCTL_RAY_PYTHON=" + script}
+	u.want(launcher.CodeConfig, "run", "--", "true")
+	u.env = nil
+	contains(t, "no such driver", u.want(127, "run", "--", "no-such-program").out, "not found")
+}
+
+// TestInit writes files that run, and overwrites none.
+func TestInit(t *testing.T) {
+	u := newUser(t)
+	for _, template := range []string{"basic", "grpo", "train", "serve"} {
+		u.want(0, "init", template, "--dir", template)
+		u.want(64, "init", template, "--dir", template)
+		u.env = []string{"RAYCTL_RAY_PYTHON="}
+		command := []string{"render", "-f", template + "/rayctl.yaml"}
+		if template == "serve" {
+			command = append(command, "--up")
+		}
+		contains(t, "render", u.want(0, command...).out, "orders.json")
+		u.env = nil
+	}
+	u.dir += "/grpo"
+	contains(t, "the run", u.want(0, "run").out, "step 39 reward")
+}

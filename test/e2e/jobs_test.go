@@ -1,0 +1,73 @@
+package e2e
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// TestSubmit runs jobs on a cluster that is there.
+func TestSubmit(t *testing.T) {
+	u := sharedCluster(t)
+	u.write("wd/main.py", printArguments)
+	args := append([]string{"submit", "shared", "--working-dir", "wd", "--env", "CODE=5", "--submission-id", "hostile", "--", "python", "main.py"}, hostile...)
+	for range 2 { // the second time it is the same job
+		r := u.want(5, args...)
+		if d := cmp.Diff(strings.Join(hostile, "\x00"), r.out); d != "" {
+			t.Error(d)
+		}
+	}
+	contains(t, "the refusal", u.want(65, "submit", "shared", "--submission-id", "hostile", "--", "true").err, "hostile")
+	u.want(0, "submit", "shared", "-q", "--", "true")
+	u.want(128+9, "submit", "shared", "--", "python", "-c", "import os; os.kill(os.getpid(), 9)")
+	if got := u.want(0, "logs", "shared", "hostile").out; got != strings.Join(hostile, "\x00") {
+		t.Errorf("logs: %q", got)
+	}
+	jobs := decode[[]map[string]any](t, u.want(0, "jobs", "shared", "-o", "json").out)
+	if len(jobs) < 3 || jobs[0]["status"] != "FAILED" || jobs[0]["driver_exit_code"] != 137.0 {
+		t.Errorf("jobs: %+v", jobs)
+	}
+}
+
+// TestStop stops a job, and Ctrl-C of submit does not.
+func TestStop(t *testing.T) {
+	u := sharedCluster(t)
+	s := u.start(false, "submit", "shared", "--submission-id", "long", "--", "python", "-c", patient)
+	s.until("ready", 1)
+	s.cmd.Process.Signal(syscall.SIGINT)
+	if code := s.code(); code != launcher.CodeInterrupted {
+		t.Errorf("exit code %d, %q", code, s)
+	}
+	contains(t, "the note", s.String(), "rayctl stop -c shared long")
+	following := u.start(false, "logs", "shared", "long", "-f", "--tail", "1")
+	following.until("ready", 1)
+	u.want(0, "stop", "-c", "shared", "long")
+	if code := following.code(); code != launcher.CodeInterrupted {
+		t.Errorf("logs -f of a stopped job: exit code %d, %q", code, following)
+	}
+	contains(t, "jobs", u.want(0, "jobs", "shared").out, "long", "STOPPED")
+	u.want(0, "stop", "-c", "shared", "long")
+	u.want(65, "stop", "-c", "shared", "nosuch")
+}
+
+// TestAddress reaches the cluster's dashboard as any other.
+func TestAddress(t *testing.T) {
+	u := sharedCluster(t)
+	vars := decode[map[string]string](t, u.want(0, "env", "shared", "-o", "json").out)
+	address := vars["RAY_API_SERVER_ADDRESS"]
+	home := t.TempDir()
+	u.env = []string{"HOME=" + home}
+	contains(t, "without a token", u.want(launcher.CodePermission, "jobs", "--address", address).err, "token")
+	u.env = []string{"RAY_AUTH_TOKEN=wrong"}
+	u.want(launcher.CodePermission, "jobs", "--address", address)
+	u.env = []string{"RAY_AUTH_TOKEN_PATH=" + vars["RAY_AUTH_TOKEN_PATH"]}
+	if got := u.want(0, "submit", "--address", address, "--", "echo", "hello").out; got != "hello\n" {
+		t.Errorf("output %q", got)
+	}
+	u.env = []string{"RAY_AUTH_TOKEN_PATH=/nosuch"}
+	u.want(launcher.CodeConfig, "jobs", "--address", address)
+}

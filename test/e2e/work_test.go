@@ -1,0 +1,163 @@
+package e2e
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// TestEnv makes Ray's own tools work.
+func TestEnv(t *testing.T) {
+	u := sharedCluster(t)
+	u.want(0, "submit", "shared", "-q", "--submission-id", "seen-by-ray", "--", "true")
+	script := `eval "$("$RAYCTL" env shared)" && "$PYTHON" -m ray.scripts.scripts job list && "$PYTHON" -c '
+import ray
+ray.init(log_to_driver=False)
+print("nodes", len(ray.nodes()))' && eval "$("$RAYCTL" env --unset)" && echo "left:$RAY_ADDRESS$RAY_API_SERVER_ADDRESS"`
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	c := exec.CommandContext(ctx, "sh", "-c", script)
+	c.Dir, c.Env = u.dir, environment(u.python, "RAYCTL="+home.rayctl, "PYTHON="+u.python)
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	contains(t, "the output", string(out), "seen-by-ray", "nodes 2", "left:\n")
+	vars := decode[map[string]string](t, u.want(0, "env", "shared", "-o", "json").out)
+	info, err := os.Stat(vars["RAY_AUTH_TOKEN_PATH"])
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the token's file: %v, %v", info, err)
+	}
+}
+
+// TestExecAndCp run a command and copy files there and back.
+func TestExecAndCp(t *testing.T) {
+	u := sharedCluster(t)
+	u.write("main.py", printArguments)
+	u.env = []string{"CODE=4"}
+	r := u.want(4, append([]string{"exec", "shared", "--node", "worker-1", "--", "python", "main.py"}, hostile...)...)
+	if d := cmp.Diff(strings.Join(hostile, "\x00"), r.out); d != "" {
+		t.Error(d)
+	}
+	u.want(64, "exec", "shared", "--node", "nosuch", "--", "true")
+	u.write("tree/in ner/$(a)", "content\n")
+	there := filepath.Join(t.TempDir(), "there")
+	u.want(0, "cp", "tree", "shared:"+there)
+	u.want(0, "cp", "shared:"+there, "back")
+	got, err := os.ReadFile(filepath.Join(u.dir, "back", "in ner", "$(a)"))
+	if err != nil || string(got) != "content\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+	u.want(65, "cp", "nosuch", "shared:/tmp/x")
+	u.want(65, "cp", "shared:/nosuch", ".")
+}
+
+// TestDashboard opens the dashboard to who has the URL.
+func TestDashboard(t *testing.T) {
+	u := sharedCluster(t)
+	s := u.start(false, "dashboard", "shared")
+	s.until("until Ctrl-C", 1)
+	entry := ""
+	for _, line := range strings.Split(s.String(), "\n") {
+		if strings.HasPrefix(line, "http://") {
+			entry = line
+		}
+	}
+	base, _, _ := strings.Cut(entry, "/rayctl/")
+	get := func(c *http.Client, url string) (int, string) {
+		resp, err := c.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(body)
+	}
+	if code, _ := get(http.DefaultClient, base+"/api/version"); code != http.StatusForbidden {
+		t.Errorf("without the secret: %d", code)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar}
+	if code, body := get(browser, entry); code != http.StatusOK || !strings.Contains(body, "html") {
+		t.Errorf("the page: %d %.200s", code, body)
+	}
+	if code, body := get(browser, base+"/api/version"); code != http.StatusOK || !strings.Contains(body, "2.60.0") {
+		t.Errorf("the API: %d %s", code, body)
+	}
+	s.cmd.Process.Signal(syscall.SIGINT)
+	if code := s.code(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestServe applies an application, calls it through port-forward, and deletes it.
+func TestServe(t *testing.T) {
+	u := sharedCluster(t)
+	u.write("app/app.py", "from ray import serve\n@serve.deployment\nclass H:\n    def __call__(self, request): return 'hello'\napp = H.bind()\n")
+	port := freePort(t)
+	u.write("serve.yaml", "http_options: {host: 127.0.0.1, port: "+port+"}\napplications:\n- {name: good, import_path: 'app:app', route_prefix: /, runtime_env: {working_dir: app}}\n")
+	contains(t, "apply", u.want(0, "serve", "apply", "-f", "serve.yaml", "shared").out, "good", "RUNNING", "HEALTHY")
+	s := u.start(false, "port-forward", "shared", ":"+port)
+	s.until("until Ctrl-C", 1)
+	address := ""
+	for _, line := range strings.Split(s.String(), "\n") {
+		if strings.HasPrefix(line, "127.0.0.1:") && !strings.Contains(line, " ") {
+			address = line
+		}
+	}
+	resp, err := http.Get("http://" + address + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); string(body) != "hello" {
+		t.Errorf("the application says %q", body)
+	}
+	s.cmd.Process.Signal(syscall.SIGINT)
+	if code := s.code(); code != 0 {
+		t.Errorf("port-forward: exit code %d", code)
+	}
+	u.write("bad.yaml", "http_options: {host: 127.0.0.1, port: "+port+"}\napplications:\n- {name: bad, import_path: 'app:nosuch', route_prefix: /, runtime_env: {working_dir: app}}\n")
+	contains(t, "the failure", u.want(launcher.CodeStartFailed, "serve", "apply", "-f", "bad.yaml", "shared").err, "bad", "nosuch")
+	u.want(0, "serve", "delete", "shared")
+	contains(t, "status", u.want(0, "serve", "status", "shared").err, "no application")
+}
+
+// TestClusterCommands asks about the shared cluster and moves its limits.
+func TestClusterCommands(t *testing.T) {
+	u := sharedCluster(t)
+	u.want(0, "up", "shared", "--workers", "2", "--cpus-per-worker", "2", "--label", "test=e2e") // the same cluster
+	contains(t, "the difference", u.want(65, "up", "shared", "--workers", "3").err, "replicas")
+	contains(t, "ls", u.want(0, "ls", "-l", "test=e2e", "-o", "name").out, "shared")
+	if out := u.want(0, "ls", "-l", "test=other", "-o", "json").out; strings.TrimSpace(out) != "[]" {
+		t.Errorf("ls of another label: %s", out)
+	}
+	contains(t, "status", u.want(0, "status", "shared").out, "Ready", "2 of 2", "worker-1", "lifetime.max", "lifetime.idle")
+	contains(t, "extend", u.want(0, "extend", "shared", "--max", "2h", "--idle", "unlimited").out, "max")
+	if out := u.want(0, "status", "shared").out; strings.Contains(out, "lifetime.idle") {
+		t.Errorf("still ends idle: %s", out)
+	}
+	contains(t, "node logs", u.want(0, "logs", "shared", "--node", "worker-1").out, "raylet.out")
+	contains(t, "a node log", u.want(0, "logs", "shared", "--node", "worker-1", "--file", "raylet.out", "--tail", "5").out, "raylet")
+	if out := u.want(0, "gc", "--dry-run", "-o", "json").out; strings.Contains(out, "shared") {
+		t.Errorf("gc would remove a living cluster: %s", out)
+	}
+	contains(t, "completion", u.want(0, "__complete", "status", "").out, "shared\t")
+}
