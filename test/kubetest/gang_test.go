@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/rayctl/rayctl/test/kubetest"
 	"github.com/rayctl/rayctl/test/kubetest/bed"
@@ -81,4 +82,26 @@ func runningPods(ctx context.Context, c *kubetest.Cluster, ns string) (a, b int,
 		}
 	}
 	return a, b, nil
+}
+
+// TestTheOperatorMakesPodGroupsIfToldSo: with --batch-scheduler=volcano it makes one itself, of the name and size that a client has to
+// use for there never to be a second.
+func TestTheOperatorMakesPodGroupsIfToldSo(t *testing.T) {
+	c := kubetest.Start(t, kubetest.Options{BatchScheduler: true})
+	ns := c.Namespace(t)
+	c.Create(t, ns, rayCluster("own", 2))
+	kubetest.Await(t, "the operator's PodGroup", func(ctx context.Context) error {
+		group, err := c.Dynamic.Resource(kubetest.PodGroups).Namespace(ns).Get(ctx, "ray-own-pg", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if n, _, _ := unstructured.NestedInt64(group.Object, "spec", "minMember"); n != 3 {
+			t.Errorf("its minMember is %d, want 3", n)
+		}
+		return nil
+	})
+	if err := c.Dynamic.Resource(kubetest.RayClusters).Namespace(ns).Delete(t.Context(), "own", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.NothingLeft(t, ns, nil)
 }

@@ -131,10 +131,14 @@ func (b *Bed) start(ctx context.Context, part Part, c command) error {
 	return nil
 }
 
-// lives reports whether the process runs; a zombie has no command line.
+// lives reports whether the process runs and is no zombie. (Its command line would not do: it is empty for a moment after a start.)
 func (p *process) lives() bool {
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
-	return err == nil && len(line) > 0
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := bytes.Cut(stat, []byte(") "))
+	return len(rest) > 0 && rest[0] != 'Z' && rest[0] != 'X'
 }
 
 func (b *Bed) spawn(part Part, c command) (pid int, err error) {
