@@ -1,4 +1,4 @@
-"""Keeps one Ray head of a test: starts it, and when stdin closes (the test ended, or was killed) kills all of it.
+"""Keeps one command of a test, such as a Ray head: starts it, and when stdin closes (the test ended, or was killed) kills all of it.
 
 Usage: guard.py TEMP_DIR COMMAND...
 Ray's processes found new sessions and are orphaned when their parents die, so a process group is not enough to end them:
@@ -65,6 +65,7 @@ def main():
         pass  # not Linux
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the test, whose end closes stdin
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    signal.signal(signal.SIGTERM, lambda *_: child.terminate())
 
     def child_ended():
         child.wait()
@@ -73,7 +74,8 @@ def main():
     threading.Thread(target=child_ended, daemon=True).start()
     sys.stdin.read()
     kill_all(child.pid)
-    shutil.rmtree(temp_dir, ignore_errors=True)
+    if temp_dir:
+        shutil.rmtree(temp_dir, ignore_errors=True)
 
 
 main()

@@ -4,26 +4,20 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	_ "embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/rayctl/rayctl/dashboardclient"
 )
-
-//go:embed guard.py
-var guard string
 
 // startLimit is generous: on a loaded machine the import of Ray alone was seen to take 23 s.
 const startLimit = 3 * time.Minute
@@ -55,17 +49,19 @@ type Head struct {
 	// TempDir is Ray's temporary directory.
 	TempDir string
 
+	// Env is the environment of its processes, with which Ray's own tools work on it as well.
+	Env []string
+	// StartArgs is the "ray start" command line, without --block.
+	StartArgs []string
+
 	logPath string
-	stdin   io.Closer
-	exited  chan struct{} // closed when "ray start" has ended
-	guard   *exec.Cmd
-	kill    sync.Once
+	guarded *Guarded
 }
 
 // StartHead starts one isolated head, returns once its node is alive, and kills it with all its descendants at the test's end.
 func StartHead(t testing.TB, opts HeadOptions) *Head {
 	t.Helper()
-	head, err := start(opts, t.Logf)
+	head, err := Start(opts, t.Logf)
 	if err != nil {
 		t.Fatalf("start a Ray head: %v", err)
 	}
@@ -89,23 +85,15 @@ func (h *Head) Config() dashboardclient.Config {
 }
 
 // Kill ends the head and all its descendants at once, as a lost machine does. It may be called twice.
-func (h *Head) Kill() {
-	h.kill.Do(func() {
-		_ = h.stdin.Close()
-		_ = h.guard.Wait()
-	})
-}
+func (h *Head) Kill() { h.guarded.Kill() }
 
-func start(opts HeadOptions, logf func(string, ...any)) (*Head, error) {
-	if opts.Version == "" {
-		opts.Version = Ray260
-	}
-	python, err := install(opts.Version, logf)
-	if err != nil {
-		return nil, err
-	}
+// Processes are the head's, see Guarded.
+func (h *Head) Processes() *Guarded { return h.guarded }
+
+// Start is StartHead for programs that are no tests; the caller kills the head.
+func Start(opts HeadOptions, logf func(string, ...any)) (*Head, error) {
 	for attempt := 1; ; attempt++ {
-		head, err := startOnce(opts, python)
+		head, err := startOnce(opts, logf)
 		if err == nil || attempt == 3 || !errors.Is(err, errTooSlow) {
 			return head, err
 		}
@@ -116,15 +104,13 @@ func start(opts HeadOptions, logf func(string, ...any)) (*Head, error) {
 // errTooSlow: "ray start" gave up by a limit that is fixed in its code (raylet_start_wait_time_s in node.py).
 var errTooSlow = errors.New("ray start was too slow for itself")
 
-func startOnce(opts HeadOptions, python string) (*Head, error) {
-	// Short, and not t.TempDir(): Ray's socket paths below it may have 107 bytes at most.
-	dir, err := os.MkdirTemp("/tmp", "rt")
+func startOnce(opts HeadOptions, logf func(string, ...any)) (*Head, error) {
+	head, err := Prepare(opts, logf)
 	if err != nil {
 		return nil, err
 	}
-	head := &Head{Version: opts.Version, Python: python, TempDir: dir, logPath: filepath.Join(dir, "start.log"), exited: make(chan struct{})}
-	if err := head.spawn(opts); err != nil {
-		_ = os.RemoveAll(dir)
+	if err := head.launch(); err != nil {
+		_ = os.RemoveAll(head.TempDir)
 		return nil, err
 	}
 	if err := head.waitReady(); err != nil {
@@ -138,60 +124,62 @@ func startOnce(opts HeadOptions, python string) (*Head, error) {
 	return head, nil
 }
 
-// spawn starts "ray start" below its guard.
-func (h *Head) spawn(opts HeadOptions) error {
+// Prepare makes what an isolated head needs (directory, ports, token) and starts nothing, for who runs StartArgs with Env himself.
+// TempDir is the caller's to remove.
+func Prepare(opts HeadOptions, logf func(string, ...any)) (*Head, error) {
+	if opts.Version == "" {
+		opts.Version = Ray260
+	}
+	python, err := Install(opts.Version, logf)
+	if err != nil {
+		return nil, err
+	}
+	// Short, and not t.TempDir(): Ray's socket paths below it may have 107 bytes at most.
+	dir, err := os.MkdirTemp("/tmp", "rt")
+	if err != nil {
+		return nil, err
+	}
+	head := &Head{Version: opts.Version, Python: python, TempDir: dir, logPath: filepath.Join(dir, "start.log")}
+	if err := head.shape(opts); err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, err
+	}
+	return head, nil
+}
+
+// shape decides on the address, the environment and the command line.
+func (h *Head) shape(opts HeadOptions) error {
 	ports, err := freePorts(2)
 	if err != nil {
 		return err
 	}
 	h.URL = "http://127.0.0.1:" + ports[0]
-	env, err := h.environment(opts)
-	if err != nil {
+	if h.Env, err = h.environment(opts); err != nil {
 		return err
 	}
 	if opts.CPUs == 0 {
 		opts.CPUs = 2
 	}
-	args := []string{
-		"-c", guard, h.TempDir,
-		h.Python, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--disable-usage-stats",
+	h.StartArgs = append([]string{
+		h.Python, "-m", "ray.scripts.scripts", "start", "--head", "--disable-usage-stats",
 		"--port=0", "--dashboard-host=127.0.0.1", "--dashboard-port=" + ports[0], "--ray-client-server-port=" + ports[1],
 		"--dashboard-agent-listen-port=0", "--dashboard-agent-grpc-port=0",
 		"--temp-dir=" + h.TempDir, "--num-cpus=" + strconv.Itoa(opts.CPUs), "--object-store-memory=100000000",
-	}
-	h.guard = exec.Command(h.Python, append(args, opts.Args...)...)
-	h.guard.Env = env
-	return h.launch()
+	}, opts.Args...)
+	return nil
 }
 
-// launch starts the guard with its log, its stdin that keeps it alive, and the pipe (descriptor 3) that closes when Ray has ended.
+// launch starts "ray start" below its guard.
 func (h *Head) launch() error {
 	log, err := os.Create(h.logPath)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	h.guard.Stdout, h.guard.Stderr = log, log
-	if h.stdin, err = h.guard.StdinPipe(); err != nil {
-		return err
-	}
-	ended, signal, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	h.guard.ExtraFiles = []*os.File{signal}
-	err = h.guard.Start()
-	_ = signal.Close()
-	if err != nil {
-		_ = ended.Close()
-		return fmt.Errorf("start Ray's guard: %w", err)
-	}
-	go func() {
-		_, _ = ended.Read(make([]byte, 1))
-		_ = ended.Close()
-		close(h.exited)
-	}()
-	return nil
+	command := exec.Command(h.StartArgs[0], append(h.StartArgs[1:len(h.StartArgs):len(h.StartArgs)], "--block")...)
+	command.Env, command.Stdout, command.Stderr = h.Env, log, log
+	h.guarded, err = Guard(h.Python, h.TempDir, command)
+	return err
 }
 
 // environment is the test's own, with a private home, and with Ray's authentication mode always explicit: unset, Ray
@@ -236,7 +224,7 @@ func (h *Head) waitReady() error {
 	defer cancel()
 	go func() {
 		select {
-		case <-h.exited:
+		case <-h.guarded.Exited():
 			cancel()
 		case <-ctx.Done():
 		}
@@ -247,7 +235,7 @@ func (h *Head) waitReady() error {
 	}
 	if _, err := client.WaitNodes(ctx, 1); err != nil {
 		select {
-		case <-h.exited:
+		case <-h.guarded.Exited():
 			return errors.New("ray start ended by itself")
 		default:
 			return err

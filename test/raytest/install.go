@@ -29,8 +29,8 @@ var releases = map[string]release{
 // complete marks an environment whose installation was not interrupted.
 const complete = ".rayctl-test-complete"
 
-// install returns the Python of an environment with this version of Ray, made if it is not there.
-func install(version string, logf func(string, ...any)) (string, error) {
+// Install is Env for programs that are no tests; logf hears of an installation.
+func Install(version string, logf func(string, ...any)) (string, error) {
 	if dir := os.Getenv("RAYCTL_TEST_RAY_" + strings.ReplaceAll(version, ".", "_")); dir != "" {
 		return filepath.Join(dir, "bin", "python"), nil
 	}

@@ -17,14 +17,9 @@ const (
 // processes, under ${RAYCTL_TEST_CACHE:-$HOME/.cache/rayctl-test}. RAYCTL_TEST_RAY_2_60_0=DIR names an environment to use instead.
 func Env(t testing.TB, version string) string {
 	t.Helper()
-	python, err := install(version, t.Logf)
+	python, err := Install(version, t.Logf)
 	if err != nil {
 		t.Fatalf("Ray %s for tests: %v", version, err)
 	}
 	return python
-}
-
-// Install is Env for programs that are not tests; logf hears of an installation.
-func Install(version string, logf func(string, ...any)) (string, error) {
-	return install(version, logf)
 }
