@@ -71,7 +71,7 @@ func (a *App) Main(ctx context.Context, args []string) (code int) {
 			}
 		}
 	}()
-	root := NewRoot(a)
+	root := NewRoot(a) //nolint:contextcheck // cobra hands the context to each command itself
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !a.parsed {

@@ -54,7 +54,7 @@ func runDashboard(ctx context.Context, a *App, o *dashboardCommandOptions) error
 		return err
 	}
 	defer e.Close()
-	listener, err := listenLocal(o.port)
+	listener, err := listenLocal(ctx, o.port)
 	if err != nil {
 		return err
 	}
@@ -74,11 +74,11 @@ func runDashboard(ctx context.Context, a *App, o *dashboardCommandOptions) error
 }
 
 // listenLocal listens on loopback.
-func listenLocal(port int) (net.Listener, error) {
+func listenLocal(ctx context.Context, port int) (net.Listener, error) {
 	if port < 0 || port > 65535 {
 		return nil, usageError("", "%d is not a port", port)
 	}
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		return nil, fail(launcher.CodeConfig, err, "choose another port, or 0 for a free one", "port %d cannot be used: %v", port, err)
 	}

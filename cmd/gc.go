@@ -3,6 +3,9 @@ package cmd
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -45,6 +48,11 @@ func runGC(ctx context.Context, a *App, o *gcOptions) error {
 	}
 	var all []launcher.Collected
 	for _, l := range ls {
+		tokens, err := a.collectTokens(ctx, l, o.dryRun)
+		if err != nil {
+			return err
+		}
+		all = append(all, tokens...)
 		collector, ok := l.(launcher.Collector)
 		if !ok {
 			continue
@@ -69,4 +77,33 @@ func runGC(ctx context.Context, a *App, o *gcOptions) error {
 		a.ui.note("there is nothing to remove")
 	}
 	return nil
+}
+
+// collectTokens removes the token files that `env` made for clusters that are gone.
+func (a *App) collectTokens(ctx context.Context, l launcher.Launcher, dryRun bool) ([]launcher.Collected, error) {
+	dir, err := a.cacheDir("tokens", l.Name())
+	if err != nil {
+		return nil, err
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) == 0 {
+		return nil, err
+	}
+	living, err := l.List(ctx, launcher.Selector{})
+	if err != nil {
+		return nil, err
+	}
+	var out []launcher.Collected
+	for _, f := range files {
+		if slices.ContainsFunc(living, func(s launcher.Status) bool { return s.Name == f.Name() }) {
+			continue
+		}
+		if !dryRun {
+			if err := os.Remove(filepath.Join(dir, f.Name())); err != nil {
+				return out, err
+			}
+		}
+		out = append(out, launcher.Collected{What: "token", Name: f.Name(), Why: "its cluster is gone"})
+	}
+	return out, nil
 }

@@ -98,7 +98,7 @@ func runPortForward(ctx context.Context, a *App, o *portForwardOptions) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, p := range o.ports {
-		l, err := listenLocal(p.local)
+		l, err := listenLocal(ctx, p.local)
 		if err != nil {
 			return err
 		}
@@ -138,10 +138,12 @@ func acceptAll(ctx context.Context, l net.Listener, handle func(net.Conn)) error
 func join(a, b net.Conn) {
 	done := make(chan struct{}, 2)
 	pass := func(to, from net.Conn) {
-		if _, err := io.Copy(to, from); err != nil {
+		_, err := io.Copy(to, from)
+		if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {
+			err = half.CloseWrite()
+		}
+		if err != nil {
 			to.Close()
-		} else if half, ok := to.(interface{ CloseWrite() error }); ok {
-			half.CloseWrite()
 		}
 		done <- struct{}{}
 	}

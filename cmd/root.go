@@ -27,7 +27,7 @@ func NewRoot(a *App) *cobra.Command {
 		Example: "  rayctl run -- python train.py         # the whole life of one job\n" +
 			"  rayctl up && rayctl submit -- python a.py && rayctl down",
 		SilenceErrors: true, SilenceUsage: true,
-		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
+		Args: unknownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			if err := c.ValidateFlagGroups(); err != nil { // cobra checks them only after this, when errors are no usage errors any more

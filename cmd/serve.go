@@ -15,7 +15,7 @@ func newServe(a *App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Apply, show and delete Ray Serve applications",
-		Args:  func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
+		Args:  unknownCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newServeApply(a), newServeStatus(a), newServeDelete(a))
