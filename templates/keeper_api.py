@@ -110,12 +110,15 @@ class Handler(BaseHTTPRequestHandler):
                 return self.keeper.state.json()
             return self.keeper.state.wait(int(query["after"]), min(MAX_WAIT, float(query.get("timeout", 20))))
         if path == "/v1/log":
-            return self._log(int(query.get("offset", 0)))
+            return self._log(int(query.get("attempt", 0)), int(query.get("offset", 0)))
         raise Rejected(404, "no such call: GET %s" % path)
 
-    def _log(self, offset):
+    def _log(self, attempt, offset):
+        path = os.path.join(self.keeper.run_dir, "driver-%d.log" % attempt)  # of an earlier attempt
+        if not os.path.exists(path):
+            path = os.path.join(self.keeper.run_dir, "driver.log")
         try:
-            with open(os.path.join(self.keeper.run_dir, "driver.log"), "rb") as f:
+            with open(path, "rb") as f:
                 size = os.fstat(f.fileno()).st_size
                 f.seek(min(max(0, offset), size))
                 left = size - f.tell()

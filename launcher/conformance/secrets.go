@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
@@ -129,11 +130,15 @@ print(json.dumps([{n: os.environ.get(n) for n in names}, {n: os.environ.get("N" 
 	for k, v := range values {
 		sp.Job.Env[k], sp.Env["N"+k] = v, v
 	}
+	// In the values of a job's env_vars Ray itself replaces ${NAME} (ray/_private/utils.py, update_envs): documented, and wanted for PATH.
+	sp.Job.Env["Q3"] = strings.ReplaceAll(values["Q3"], "${HOME}", "$HOME")
 	sp.Job.Metadata = map[string]string{"note": values["Q1"] + values["Q3"]}
 	oc, out := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{})
 	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
 	wantArgs := []string{values["Q1"], values["Q2"], values["Q3"], values["Q4"]}
-	want := string(mustJSON(t, []any{values, values, wantArgs}))
+	inJob := maps.Clone(values)
+	inJob["Q3"] = sp.Job.Env["Q3"]
+	want := string(mustJSON(t, []any{inJob, values, wantArgs}))
 	var got any
 	if err := json.Unmarshal([]byte(strings.TrimSpace(out)), &got); err != nil {
 		t.Fatalf("output %q: %v", out, err)
