@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/test/raytest"
@@ -22,7 +23,11 @@ func TestState(t *testing.T) {
 			t.Errorf("%+v", node)
 		}
 		status, err := client.ClusterStatus(ctx)
-		if err != nil || !status.UsageKnown || status.Resources["CPU"].Total != 2 || status.Resources["object_store_memory"].Total == 0 {
+		for err == nil && !status.UsageKnown && ctx.Err() == nil { // the autoscaler's first report takes some seconds
+			<-time.After(200 * time.Millisecond)
+			status, err = client.ClusterStatus(ctx)
+		}
+		if err != nil || status.Resources["CPU"].Total != 2 || status.Resources["object_store_memory"].Total == 0 {
 			t.Errorf("%+v, %v", status, err)
 		}
 		activities, err := client.Activities(ctx)
@@ -42,6 +47,10 @@ func TestState(t *testing.T) {
 func nodeLogs(t *testing.T, ctx context.Context, client *dashboardclient.Client, node string) {
 	t.Helper()
 	files, err := client.NodeLogs(ctx, node, "raylet*")
+	for err != nil && ctx.Err() == nil { // the dashboard learns of the node's agent some seconds after its start
+		<-time.After(200 * time.Millisecond)
+		files, err = client.NodeLogs(ctx, node, "raylet*")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +68,9 @@ func nodeLogs(t *testing.T, ctx context.Context, client *dashboardclient.Client,
 	if err := client.NodeLog(ctx, node, "raylet.out", &tail, dashboardclient.LogOptions{Tail: 1}); err != nil || strings.Count(tail.String(), "\n") > 1 {
 		t.Errorf("%q, %v", tail.String(), err)
 	}
-	if err := client.NodeLog(ctx, node, "none.out", &whole, dashboardclient.LogOptions{}); err == nil || strings.Contains(err.Error(), "\n") {
+	err = client.NodeLog(ctx, node, "none.out", &whole, dashboardclient.LogOptions{})
+	// 2.40 was seen to answer with nothing instead of an error.
+	if err == nil && !strings.HasSuffix(t.Name(), raytest.Ray240) || err != nil && strings.Contains(err.Error(), "\n") {
 		t.Errorf("a file that is not there gives %v", err)
 	}
 	if _, err := client.NodeLogs(ctx, strings.Repeat("0", 56), ""); !errors.Is(err, dashboardclient.ErrNotFound) {

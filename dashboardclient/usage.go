@@ -20,7 +20,7 @@ type Usage struct {
 type ClusterStatus struct {
 	// Resources by name: used and total over all live nodes. Memory is in bytes.
 	Resources map[string]Usage `json:"resources"`
-	// UsageKnown is false for a cluster without autoscaler ("ray start --no-monitor"), which alone reports usage: then Used is 0 throughout.
+	// UsageKnown is false for a cluster without autoscaler ("ray start --no-monitor"), which alone reports usage, and for the first seconds of any: then Used is 0 throughout.
 	UsageKnown bool `json:"usage_known"`
 	// Demand is what waits for resources, as in "{'GPU': 1.0} * 4 (pending tasks/actors)".
 	Demand []string `json:"demand,omitempty"`
@@ -79,7 +79,7 @@ func (c *Client) ClusterStatus(ctx context.Context) (*ClusterStatus, error) {
 	if err := c.call(ctx, request{doing: "ask for the cluster's status", path: []string{"api", "cluster_status"}}, &answer); err != nil {
 		return nil, err
 	}
-	if answer.Data.Status == nil {
+	if answer.Data.Status == nil || len(answer.Data.Status.Metrics.Usage) == 0 { // there is no autoscaler, or it has not reported yet
 		return c.totals(ctx)
 	}
 	metrics := answer.Data.Status.Metrics
