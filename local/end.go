@@ -11,6 +11,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/local/filelock"
 	"github.com/rayctl/rayctl/local/proc"
 )
@@ -202,7 +203,7 @@ func (c *cluster) removeSecrets() error {
 		return writeFailed(c.dir, err)
 	}
 	for _, name := range names(entries) {
-		if name != keeper.TokenFile && name != keeper.SecretsFile && !strings.HasPrefix(name, packagePrefix) {
+		if name != keeper.TokenFile && name != keeper.SecretsFile && !strings.HasPrefix(name, orders.PackagePrefix) {
 			continue
 		}
 		if err := os.Remove(c.path(name)); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -3,18 +3,16 @@ package local
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -58,25 +56,11 @@ func (c *cluster) pack(ctx context.Context, p launcher.Payload) (keeper.Commit, 
 		return document, err
 	}
 	for _, f := range packages.Files {
-		name := packageName(f.URI)
-		if err := place(f.Path, c.path(name)); err != nil {
+		if err := place(f.Path, c.path(orders.PackageName(f.URI))); err != nil {
 			return document, writeFailed(c.dir, err)
 		}
-		document.Packages = append(document.Packages, keeper.Package{URI: f.URI, File: name})
 	}
-	if packages.RuntimeEnv != nil {
-		if document.RuntimeEnv, err = json.Marshal(packages.RuntimeEnv); err != nil {
-			return document, launcher.Fail(launcher.CodeSpec, err, "", "job.runtimeEnv cannot be sent to Ray: %v", err)
-		}
-	}
-	return document, nil
-}
-
-const packagePrefix = "package-"
-
-// packageName is package-HASH.zip for gcs://_ray_pkg_HASH.zip.
-func packageName(uri string) string {
-	return packagePrefix + strings.TrimPrefix(path.Base(uri), "_ray_pkg_")
+	return orders.Commit(packages)
 }
 
 // place links a file into the run directory, or copies it where a link is not possible.

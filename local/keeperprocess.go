@@ -36,7 +36,7 @@ func (c *cluster) startKeeper(plan plan) (*keeperProcess, error) {
 	}
 	defer reader.Close()
 	argv := keeperCommand(plan.env.Python, scripts, c.dir)
-	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // the keeper outlives this call and this process
 	// A launch from within another cluster must not carry that cluster's marks.
 	cmd.Env = append(environmentWithout(markerName, nodeMarkerName), markerName+"="+c.record.Mark)
 	cmd.Dir = "/" // the keeper keeps no directory busy

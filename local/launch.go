@@ -3,16 +3,14 @@ package local
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"strings"
 	"syscall"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/local/filelock"
 	"github.com/rayctl/rayctl/local/rayenv"
@@ -22,7 +20,7 @@ import (
 // commit: whoever launches the same name meanwhile waits, and finds a committed cluster or none.
 func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) (launcher.ID, error) {
 	s = prepare(s)
-	if err := refuse(s, p); err != nil {
+	if err := orders.Refuse(s, p); err != nil {
 		return "", err
 	}
 	l.prune()
@@ -43,24 +41,6 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 		return "", err
 	}
 	return c.id(), nil
-}
-
-// refuse names what this launcher cannot do.
-func refuse(s *spec.ClusterSpec, p launcher.Payload) error {
-	if len(validation.IsDNS1123Label(s.Name)) > 0 || len(s.Name) > spec.MaxNameLength {
-		return launcher.Fail(launcher.CodeSpec, nil, fmt.Sprintf("use at most %d of a-z, 0-9 and -, beginning and ending with a letter or digit", spec.MaxNameLength),
-			"%q cannot be a cluster's name", s.Name)
-	}
-	for _, secret := range s.Secrets {
-		if secret.SecretKeyRef != nil {
-			return launcher.Fail(launcher.CodeSpec, nil, "give it as an environment variable or a file",
-				"the secret %s is a key of a Kubernetes Secret, which the local launcher does not have", secret.Name)
-		}
-		if _, ok := p.Secrets[secret.Name]; !ok {
-			return launcher.Fail(launcher.CodeSpec, nil, "set it in your environment, or give its file", "the secret %s has no value", secret.Name)
-		}
-	}
-	return nil
 }
 
 // lock takes the lock of a cluster's name.

@@ -8,17 +8,12 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/local/rayenv"
 )
 
-const (
-	// lease protects a half-made launch whose client was suspended; a dead client is noticed at once by the pipe.
-	lease = 2 * time.Minute
-	// startLimit is generous: on a loaded machine Ray needs minutes.
-	startLimit = 10 * time.Minute
-	loopback   = "127.0.0.1"
-)
+const loopback = "127.0.0.1"
 
 // plan is everything the orders follow from.
 type plan struct {
@@ -42,21 +37,9 @@ func (p plan) orders() *keeper.Orders {
 		Start:  keeper.Start{Mode: keeper.StartSpawn},
 		Listen: loopback + ":0", Advertise: loopback, DashboardHost: loopback,
 		WatchStdin: true,
-		Job:        p.job(),
-		Lifetime: keeper.Lifetime{
-			Lease: lease.Seconds(), Start: startLimit.Seconds(), Queue: seconds(s.Lifetime.Queue), Max: seconds(s.Lifetime.Max),
-			Total: seconds(s.Lifetime.Total), Idle: seconds(s.Lifetime.Idle), Disconnect: p.disconnect.Seconds(),
-			Keep: time.Duration(*s.Lifetime.Keep).Seconds(),
-		},
+		Job:        orders.Job(s, filepath.Join(p.runDir, outputName)),
+		Lifetime:   orders.Lifetime(s, p.disconnect),
 	}
-}
-
-func seconds(l spec.Limit) float64 {
-	d, bound := l.Bound()
-	if !bound {
-		return 0
-	}
-	return d.Seconds()
 }
 
 // groups says what each node is told it has. All of it is Ray's own accounting: nodes of one machine are not fenced off.
@@ -123,32 +106,8 @@ func (p plan) objectStore(memory int64) int64 {
 
 func (p plan) nodes() int { return max(1, p.spec.TotalNodes()) }
 
-func (p plan) job() *keeper.Job {
-	j := p.spec.Job
-	if j.Entrypoint == "" {
-		return nil
-	}
-	return &keeper.Job{
-		Entrypoint: j.Entrypoint, SubmissionPrefix: p.spec.Name, Metadata: j.Metadata,
-		EntrypointNumCPUs: float64(j.EntrypointCPUs), EntrypointNumGPUs: j.EntrypointGPUs,
-		EntrypointMemory: j.EntrypointMemory.Value(), EntrypointResources: j.EntrypointResources,
-		Env: j.Env, OutputDir: p.outputDir(), Cwd: j.Cwd, Grace: time.Duration(*j.Grace).Seconds(),
-		Restarts: keeper.Restarts{
-			Driver: int(j.Restarts.Driver), NodeFailure: int(j.Restarts.NodeFailure),
-			Preempted: int(*j.Restarts.Preempted), TimeLimit: int(j.Restarts.TimeLimit),
-		},
-	}
-}
-
 // outputName is the default output directory in the run directory.
 const outputName = "output"
-
-func (p plan) outputDir() string {
-	if p.spec.Job.OutputDir == "" {
-		return filepath.Join(p.runDir, outputName)
-	}
-	return p.spec.Job.OutputDirFor(p.spec.Name)
-}
 
 // Ray makes sockets of up to 64 bytes below a node's directory, whose own name takes 10, and AF_UNIX allows 104 bytes on macOS.
 const longestTempRoot = 104 - 64 - 10

@@ -2,11 +2,13 @@ package local
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -159,8 +161,12 @@ func TestRenderIsWhatLaunchDoes(t *testing.T) {
 		t.Errorf("orders: %v, %+v", err, orders)
 	}
 	for _, f := range files {
-		if string(f.Content) == "" || cmp.Equal(f.Name, "") {
-			t.Errorf("empty file %q", f.Name)
+		if strings.Contains(string(f.Content), "s3cret") {
+			t.Errorf("%s has a secret", f.Name)
 		}
+	}
+	script, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(string(files[1].Content)), "")
+	if err != nil || len(script.Stmts) != 1 || len(script.Stmts[0].Cmd.(*syntax.CallExpr).Args) != 5 {
+		t.Errorf("keeper.sh: %v\n%s", err, files[1].Content)
 	}
 }

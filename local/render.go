@@ -4,9 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"strings"
 
-	"mvdan.cc/sh/v3/syntax"
+	"al.essio.dev/pkg/shellescape"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -29,24 +28,9 @@ func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 		return nil, fmt.Errorf("encode the orders: %w", err)
 	}
 	scripts := filepath.Join(l.scripts, "keeper-"+templates.KeeperHash())
-	line, err := quote(keeperCommand(env.Python, scripts, c.dir))
-	if err != nil {
-		return nil, launcher.Fail(launcher.CodeSpec, err, "", "the keeper's command cannot be written for a shell: %v", err)
-	}
+	line := shellescape.QuoteCommand(keeperCommand(env.Python, scripts, c.dir))
 	return []launcher.File{
 		{Name: keeper.OrdersFile, Content: append(orders, '\n')},
 		{Name: "keeper.sh", Content: []byte("#!/bin/sh\n# Run detached, with a pipe to the client as standard input.\n" + line + "\n")},
 	}, nil
-}
-
-func quote(argv []string) (string, error) {
-	words := make([]string, len(argv))
-	for i, word := range argv {
-		q, err := syntax.Quote(word, syntax.LangPOSIX)
-		if err != nil {
-			return "", err
-		}
-		words[i] = q
-	}
-	return strings.Join(words, " "), nil
 }

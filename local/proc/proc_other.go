@@ -23,7 +23,7 @@ func lookup(pid int) (Process, bool) {
 // ps shows the environment after the arguments (-E) of the user's own processes.
 func ps(which ...string) ([]Process, error) {
 	args := append([]string{"-Eww", "-o", "pid=,ppid=,pgid=,uid=,state=,command="}, which...)
-	out, err := exec.Command("ps", args...).Output()
+	out, err := exec.Command("ps", args...).Output() //nolint:noctx // it answers at once
 	if err != nil {
 		return nil, fmt.Errorf("ps: %w", err)
 	}
