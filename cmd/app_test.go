@@ -72,6 +72,7 @@ func TestInterrupts(t *testing.T) {
 		{"no terminal", false, "", "", []os.Signal{syscall.SIGINT, syscall.SIGINT}, []launcher.Action{launcher.Stop, launcher.StopNow}},
 		{"terminated", true, "", "", []os.Signal{syscall.SIGTERM}, []launcher.Action{launcher.Stop}},
 		{"hangup", true, "", "", []os.Signal{syscall.SIGHUP}, []launcher.Action{launcher.Detach}},
+		{"broken pipe", true, "", "", []os.Signal{syscall.SIGPIPE}, []launcher.Action{launcher.Detach}},
 		{"policy detach", true, "detach", "", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Detach}},
 		{"policy stop", true, "stop", "", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Stop}},
 		{"twice", true, "", "", []os.Signal{syscall.SIGINT, syscall.SIGINT}, []launcher.Action{launcher.StopNow}},

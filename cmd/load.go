@@ -38,7 +38,7 @@ func (o *configOptions) exactName() string {
 	return ""
 }
 
-// load reads the configuration in force; specOnly leaves unchecked what matters only to a launch.
+// load reads the configuration in force.
 func (a *App) load(o *configOptions, opts config.Options) (*config.Loaded, error) {
 	opts.Flags, opts.Stdin = o.flags, a.In
 	c, err := config.Load(opts)
@@ -62,9 +62,9 @@ func (a *App) launcher(c *config.Loaded) (launcher.Launcher, error) {
 }
 
 func (a *App) launcherNamed(name string, s *spec.ClusterSpec) (launcher.Launcher, error) {
-	make, ok := a.Launchers[name]
+	construct, ok := a.Launchers[name]
 	if !ok {
 		return nil, usageError("choose another with --launcher", "this rayctl has no %s launcher", name)
 	}
-	return make(s, a.logger())
+	return construct(s, a.logger())
 }

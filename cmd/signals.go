@@ -17,7 +17,8 @@ const (
 	onInterruptDetach = "detach"
 )
 
-// interrupts turns signals into what the user wants of a run that is watched: SIGHUP detaches; SIGTERM stops; SIGINT does what
+// interrupts turns signals into what the user wants of a run that is watched: SIGHUP detaches, and so does a reader of
+// stdout that went away (SIGPIPE, as in `rayctl run | head`); SIGTERM stops; SIGINT does what
 // policy says, and without one asks on a terminal and stops elsewhere. A second SIGINT or SIGTERM stops at once.
 type interrupts struct {
 	a       *App
@@ -30,7 +31,7 @@ type interrupts struct {
 func (a *App) watchInterrupts(ctx context.Context, policy string) <-chan launcher.Action {
 	i := &interrupts{a: a, policy: policy, actions: make(chan launcher.Action)}
 	signals := make(chan os.Signal, 4)
-	a.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	a.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	go i.loop(ctx, signals)
 	return i.actions
 }
@@ -50,7 +51,7 @@ func (i *interrupts) loop(ctx context.Context, signals <-chan os.Signal) {
 			action = i.answer(line)
 		case s := <-signals:
 			switch {
-			case s == syscall.SIGHUP:
+			case s == syscall.SIGHUP, s == syscall.SIGPIPE:
 				action = launcher.Detach
 			case asked || stopping:
 				action = launcher.StopNow
