@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,7 +51,7 @@ func (b *Bed) operatorCommand() command {
 // startOperator starts the operator. The lease of a killed one would keep it waiting for 15 s, as if another machine had it.
 func (b *Bed) startOperator(ctx context.Context) error {
 	c := b.operatorCommand()
-	if p := b.find(Operator); p == nil || len(p.argv) != len(c.argv) {
+	if p := b.find(Operator); p == nil || !slices.Equal(p.argv, c.argv) {
 		if err := b.stop(ctx, Operator); err != nil {
 			return err
 		}

@@ -177,9 +177,15 @@ func (b *Bed) removeFiles(context.Context) error {
 	return os.RemoveAll(b.Dir)
 }
 
-// strayFiles are files of the testbed outside its directory.
+// strayFiles are files of the testbed outside its directory: each names it, in its text or as a link.
 func (b *Bed) strayFiles() []string {
-	files, _ := filepath.Glob(filepath.Join(cniResults, b.name()+"-*"))
+	var files []string
+	results, _ := filepath.Glob(filepath.Join(cniResults, "*"))
+	for _, result := range results {
+		if text, err := os.ReadFile(result); err == nil && strings.Contains(string(text), b.Dir+"/") {
+			files = append(files, result)
+		}
+	}
 	links, _ := filepath.Glob(filepath.Join(kubeletLinks, "*"))
 	for _, link := range links {
 		if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, b.Dir+"/") {
