@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -127,12 +128,22 @@ func (t *tailer) copy(ctx context.Context, w io.Writer, follow bool, progress fu
 			}
 		}
 		if errors.Is(err, io.EOF) && !follow {
-			return nil
+			return t.enough(skip)
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// enough is an error if the file ended before the bytes that were received of it earlier: old dashboards answer with nothing when
+// they cannot reach the node's agent.
+func (t *tailer) enough(unseen int64) error {
+	if unseen == 0 {
+		return nil
+	}
+	return &APIError{Doing: "read log " + t.file.name, Status: http.StatusInternalServerError,
+		Message: fmt.Sprintf("the cluster gave %d bytes fewer than before", unseen)}
 }
 
 // finish takes the rest of a file that nobody writes any more. Lost connections are healed until ctx ends; a file that the server
