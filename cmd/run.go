@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -102,6 +104,11 @@ func (o *runOptions) validate() error {
 	}
 	if o.recreate && o.config.exactName() == "" {
 		return usageError("give --name, without which every run is new", "--recreate replaces nothing")
+	}
+	if o.receipt != "" {
+		if _, err := os.Stat(filepath.Dir(o.receipt)); err != nil {
+			return fail(launcher.CodeConfig, err, "make its directory first", "--receipt: %v", err)
+		}
 	}
 	return o.output.validate()
 }

@@ -23,9 +23,7 @@ type submitOptions struct {
 	command      []string
 	submissionID string
 	noWait       bool
-	env          []string
 	metadata     []string
-	workingDir   string
 	cpus, gpus   float64
 	memory       string
 	resources    map[string]string
@@ -54,13 +52,12 @@ func newSubmit(a *App) *cobra.Command {
 		},
 		ValidArgsFunction: a.completeClusters,
 	}
+	config.AddJob(c.Flags())
 	o.dashboard.add(a, c)
 	f := c.Flags()
 	f.StringVar(&o.submissionID, "submission-id", "", "`ID` of the job (default: a new one)")
 	f.BoolVar(&o.noWait, "no-wait", false, "return once the job is accepted, and print its id")
-	f.StringArrayVarP(&o.env, "env", "e", nil, "variable of the job: `KEY=VALUE`; Ray shows and logs it, so no secrets")
 	f.StringArrayVar(&o.metadata, "metadata", nil, "kept with the job by Ray: `KEY=VALUE`")
-	f.StringVar(&o.workingDir, "working-dir", "", "`DIR` that is packed and becomes the driver's current directory, or a URI")
 	f.Float64Var(&o.cpus, "entrypoint-num-cpus", 0, "`CPUs` reserved for the driver")
 	f.Float64Var(&o.gpus, "entrypoint-num-gpus", 0, "`GPUs` reserved for the driver")
 	f.StringVar(&o.memory, "entrypoint-memory", "", "memory reserved for the driver: `QUANTITY` such as 2Gi")
@@ -127,19 +124,14 @@ func (a *App) job(o *submitOptions) (*spec.Job, error) {
 		return nil, err
 	}
 	job := c.Spec.Job
-	if o.workingDir != "" {
-		job.WorkingDir, job.Cwd = o.workingDir, ""
-	}
-	env, err := pairs("--env", o.env)
-	if err != nil {
-		return nil, err
-	}
-	job.Env = merged(job.Env, env)
 	metadata, err := pairs("--metadata", o.metadata)
 	if err != nil {
 		return nil, err
 	}
-	job.Metadata = merged(job.Metadata, metadata)
+	all := map[string]string{}
+	maps.Copy(all, job.Metadata)
+	maps.Copy(all, metadata)
+	job.Metadata = all
 	return &job, o.reserve(&job)
 }
 
@@ -177,15 +169,6 @@ func (o *submitOptions) reserve(job *spec.Job) error {
 	}
 	job.EntrypointResources = amounts
 	return nil
-}
-
-func merged(base, over map[string]string) map[string]string {
-	out := maps.Clone(base)
-	if out == nil {
-		return over
-	}
-	maps.Copy(out, over)
-	return out
 }
 
 // submit uploads what the job needs and submits it.

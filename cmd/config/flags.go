@@ -64,11 +64,26 @@ func AddSpec(fs *pflag.FlagSet) {
 	addArray(fs, "cpus-per-worker", "CPUs of each worker: `[GROUP=]N`")
 	addArray(fs, "memory-per-worker", "memory of each worker, as in 16Gi: `[GROUP=]SIZE`")
 	addArray(fs, "gpus-per-worker", "GPUs of each worker: `[GROUP=][TYPE:]N`")
-	addArray(fs, "env", "variable of the job's environment, with the client's value if there is none: `NAME[=VALUE]`")
+	addEnv(fs)
 	addArray(fs, "label", "label of the cluster: `KEY=VALUE`")
 }
 
-// ours marks the flags of AddSelection and AddSpec: another command's --max or --name may mean something else.
+// AddJob adds the flags of commands that run a job on a cluster that is there.
+func AddJob(fs *pflag.FlagSet) {
+	AddSelection(fs)
+	for _, f := range scalarFlags {
+		if f.key == "job.workingDir" {
+			addString(fs, f.flag, "", f.usage)
+		}
+	}
+	addEnv(fs)
+}
+
+func addEnv(fs *pflag.FlagSet) {
+	addArray(fs, "env", "variable of the job's environment, with the client's value if there is none: `NAME[=VALUE]`")
+}
+
+// ours marks the flags of AddSelection, AddSpec and AddJob: another command's --max or --name may mean something else.
 const ours = "rayctl-configuration"
 
 func addString(fs *pflag.FlagSet, name, short, usage string) {
