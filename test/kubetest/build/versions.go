@@ -25,7 +25,7 @@ func Chosen() (Versions, error) {
 	switch name := os.Getenv(setVariable); name {
 	case "", "default":
 	case "oldest":
-		v.Kubernetes, v.KubeRay = "v1.32.9", "v1.4.2"
+		v.Kubernetes, v.KubeRay = "v1.32.0", "v1.4.2"
 	case "newest":
 		v.Kubernetes = "v1.36.3"
 	default:
