@@ -94,6 +94,9 @@ func (o *output) follow(ctx context.Context, a *attemptLog) {
 	}
 }
 
+// giveUp is how long a dashboard may be silent before the way to it is dialled anew: its endpoint may be a dead one.
+const giveUp = 5 * time.Second
+
 func (o *output) followOnce(ctx context.Context, a *attemptLog) error {
 	e, err := o.l.Dial(ctx, o.id, Dashboard)
 	if err != nil {
@@ -104,7 +107,8 @@ func (o *output) followOnce(ctx context.Context, a *attemptLog) error {
 	if err != nil {
 		return err
 	}
-	f := c.FollowJob(a.submission, dashboardclient.FollowOptions{Offset: a.offset})
+	defer c.Close()
+	f := c.FollowJob(a.submission, dashboardclient.FollowOptions{Offset: a.offset, GiveUp: giveUp})
 	_, err = f.Run(ctx, a.strip)
 	a.offset = f.Offset()
 	return err
