@@ -1,0 +1,190 @@
+package kuberay
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/rayctl/rayctl/templates"
+)
+
+//go:embed pod
+var podFiles embed.FS
+
+// Files of pod/ as keys of the Secret.
+const (
+	keeperPodKey = "keeperpod.py" // runs the keeper, and hands its result to the record
+	recordKey    = "record.py"    // the record's program
+	nodeKey      = "node.sh"      // reads setup before Ray starts
+	reportKey    = "report.py"    // tells the keeper that setup failed
+	setupKey     = "setup.sh"     // spec.setup
+)
+
+const (
+	keeperContainer = "keeper"
+	recordContainer = "driver" // whose log is the driver's
+
+	runDir = "/run/rayctl" // the keeper's run directory
+
+	// leastKeep lets whoever watched a cluster with `keep: 0` read its result.
+	leastKeep = time.Minute
+)
+
+// keeperJob owns the cluster: when its pod has ended, Kubernetes deletes it and all that it owns. It is created suspended, so
+// that its pod finds the Secret.
+func (p *plan) keeperJob() *batchv1.Job {
+	m := p.roleMeta(p.spec.Name, roleKeeper)
+	if p.command != "" {
+		m.Annotations[annotationCommand] = p.command
+	}
+	job := &batchv1.Job{
+		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: m,
+		Spec: batchv1.JobSpec{
+			Suspend: ptr.To(true), TTLSecondsAfterFinished: ptr.To(int32(0)),
+			BackoffLimit: ptr.To(int32(1000)), PodFailurePolicy: ignoreDisruptions(),
+			Template: p.helperPod(roleKeeper, corev1.Container{
+				Name: keeperContainer, Command: []string{"python3", "-E", "-s", nodeFiles + "/" + keeperPodKey, nodeFiles, runDir},
+				Ports:        []corev1.ContainerPort{{Name: "keeper", ContainerPort: keeperPort}},
+				VolumeMounts: []corev1.VolumeMount{{Name: "rayctl", MountPath: nodeFiles, ReadOnly: true}, {Name: "run", MountPath: runDir}},
+			}),
+		},
+	}
+	job.Spec.Template.Spec.Volumes = []corev1.Volume{
+		{Name: "rayctl", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: secretName(p.spec.Name), Items: keeperItems(),
+			Optional: ptr.To(true), // the commit is there only for pods that follow another
+		}}},
+		{Name: "run", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+	}
+	if bound := p.bound(); bound > 0 {
+		job.Spec.ActiveDeadlineSeconds = ptr.To(int64(bound.Seconds()))
+	}
+	return job
+}
+
+// keeperItems is the Secret without the user's secrets, which the keeper has no use for.
+func keeperItems() []corev1.KeyToPath {
+	items := []corev1.KeyToPath{{Key: ordersKey, Path: ordersKey}, {Key: tokenKey, Path: tokenKey}, {Key: commitKey, Path: commitKey}}
+	for _, name := range slices.Sorted(maps.Keys(programs())) {
+		items = append(items, corev1.KeyToPath{Key: name, Path: name})
+	}
+	return items
+}
+
+// recordJob waits for the keeper's result, prints the driver's log, and keeps exit code and timeline as its termination message.
+func (p *plan) recordJob() *batchv1.Job {
+	keep := max(time.Duration(*p.spec.Lifetime.Keep), leastKeep)
+	job := &batchv1.Job{
+		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: p.roleMeta(recordName(p.spec.Name), roleRecord),
+		Spec: batchv1.JobSpec{
+			TTLSecondsAfterFinished: ptr.To(int32(keep.Seconds())),
+			BackoffLimit:            ptr.To(int32(6)), PodFailurePolicy: ignoreDisruptions(),
+			Template: p.helperPod(roleRecord, corev1.Container{
+				Name: recordContainer, Command: []string{"python3", "-E", "-s", nodeFiles + "/" + recordKey, p.keeperAddress(), nodeFiles + "/" + tokenKey},
+				VolumeMounts: []corev1.VolumeMount{{Name: "rayctl", MountPath: nodeFiles, ReadOnly: true}, {Name: "tmp", MountPath: "/tmp"}},
+			}),
+		},
+	}
+	job.Spec.Template.Spec.Volumes = []corev1.Volume{
+		{Name: "rayctl", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: secretName(p.spec.Name), Optional: ptr.To(true), // after the cluster's end it is gone; then the pod fails instead of waiting for ever
+			Items: []corev1.KeyToPath{{Key: recordKey, Path: recordKey}, {Key: tokenKey, Path: tokenKey}},
+		}}},
+		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+	}
+	return job
+}
+
+// helperPod is the small pod of keeper and record.
+func (p *plan) helperPod(role string, c corev1.Container) corev1.PodTemplateSpec {
+	k := p.spec.KubeRay
+	c.Image, c.ImagePullPolicy = first(k.KeeperImage, p.spec.NodeGroups()[0].Image), corev1.PullPolicy(k.ImagePullPolicy)
+	c.SecurityContext = restrictedContainer()
+	c.Resources = corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("48Mi")},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
+	}
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: p.roleLabels(role)},
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
+			ImagePullSecrets: k.ImagePullSecrets, NodeSelector: k.NodeSelector, Tolerations: k.Tolerations,
+			TerminationGracePeriodSeconds: ptr.To(int64(10)), SecurityContext: restrictedPod(), Containers: []corev1.Container{c},
+		},
+	}
+}
+
+// ignoreDisruptions lets evictions and preemption not count as failures.
+func ignoreDisruptions() *batchv1.PodFailurePolicy {
+	return &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
+		Action:          batchv1.PodFailurePolicyActionIgnore,
+		OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
+	}}}
+}
+
+// secret holds the token, the orders, the programs of our pods, and the user's secrets.
+func (p *plan) secret() (*corev1.Secret, error) {
+	s := &corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: p.roleMeta(secretName(p.spec.Name), roleKeeper),
+		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{tokenKey: []byte(p.token)},
+	}
+	s.OwnerReferences = p.owned()
+	for name, value := range p.secrets {
+		s.Data[envPrefix+name] = []byte(value)
+	}
+	if p.spec.Setup != "" {
+		s.Data[setupKey] = []byte(p.spec.Setup + "\n")
+	}
+	for key, document := range map[string]any{ordersKey: p.orders(), specKey: p.spec} {
+		text, err := json.Marshal(document)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", key, err)
+		}
+		s.Data[key] = text
+	}
+	for name, content := range programs() {
+		s.Data[name] = content
+	}
+	return s, nil
+}
+
+// programs are what our pods run.
+func programs() map[string][]byte {
+	out := map[string][]byte{}
+	for name, content := range templates.KeeperFiles() {
+		if !strings.Contains(name, "/") && name != templates.Supervisor {
+			out[name] = content
+		}
+	}
+	for _, name := range []string{keeperPodKey, recordKey, nodeKey, reportKey} {
+		content, err := podFiles.ReadFile("pod/" + name)
+		if err != nil {
+			panic("kuberay: embedded files cannot be read: " + err.Error()) // impossible: they are part of the binary
+		}
+		out[name] = content
+	}
+	return out
+}
+
+// service gives the keeper a name in DNS.
+func (p *plan) service() *corev1.Service {
+	s := &corev1.Service{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: p.roleMeta(serviceName(p.spec.Name), roleKeeper),
+		Spec: corev1.ServiceSpec{
+			ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: map[string]string{labelName: p.spec.Name, labelRole: roleKeeper},
+			Ports: []corev1.ServicePort{{Name: "keeper", Port: keeperPort}},
+		},
+	}
+	s.OwnerReferences = p.owned()
+	return s
+}

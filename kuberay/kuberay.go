@@ -1,0 +1,94 @@
+// Package kuberay is the launcher on Kubernetes: Ray's nodes are pods of a RayCluster that the KubeRay operator makes, the gang is
+// admitted by a PodGroup, and the keeper is the small pod of a Job that owns all of it.
+//
+// What a cluster is made of, in the order of its making, each with the label rayctl.io/name:
+//
+//	Job NAME                suspended; its pod is the keeper, its end is the cluster's (garbage collection takes the rest)
+//	Secret, Service         of the keeper, owned by the Job, which then runs
+//	RayCluster NAME         owned by the Job
+//	PodGroup ray-NAME-pg    owned by the RayCluster, named and counted as KubeRay's own plug-in for Volcano does
+//	Job NAME-record         owned by nobody: fetches driver's log and result from the keeper, and stays for lifetime.keep
+//
+// A client may die between any two of these: the keeper's lease ends what was not committed.
+package kuberay
+
+import (
+	"log/slog"
+	"os"
+	"os/user"
+	"sync"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Config says which Kubernetes. Empty fields are taken as kubectl takes them: KUBECONFIG, ~/.kube/config, or the pod's own
+// service account; the context's namespace.
+type Config struct {
+	Kubeconfig string
+	Context    string
+	Namespace  string
+	// Logger takes notes for -v; nil: none.
+	Logger *slog.Logger
+}
+
+// Launcher runs clusters in one namespace of one Kubernetes. It implements launcher.Launcher, Execer, Checker and Forgetter.
+// Nothing is read or reached before the first call that needs it.
+type Launcher struct {
+	config Config
+	owner  string // user@host
+	log    *slog.Logger
+
+	connect sync.Mutex
+	client  any
+
+	mu     sync.Mutex
+	tokens map[launcher.ID]string
+	ways   map[string]any
+}
+
+var (
+	// 	_ launcher.Launcher  = (*Launcher)(nil)
+	// 	_ launcher.Execer    = (*Launcher)(nil)
+	// 	_ launcher.Checker   = (*Launcher)(nil)
+	// 	_ launcher.Forgetter = (*Launcher)(nil)
+)
+
+// New returns the launcher. It touches nothing yet.
+func New(c Config) *Launcher {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Launcher{config: c, owner: thisUser(), log: c.Logger, tokens: map[launcher.ID]string{}, ways: map[string]any{}}
+}
+
+// ConfigOf takes from a cluster file how Kubernetes is reached.
+func ConfigOf(s *spec.ClusterSpec, log *slog.Logger) Config {
+	c := Config{Logger: log}
+	if s != nil && s.KubeRay != nil {
+		c.Kubeconfig, c.Context, c.Namespace = s.KubeRay.Kubeconfig, s.KubeRay.Context, s.KubeRay.Namespace
+	}
+	return c
+}
+
+func thisUser() string {
+	name := os.Getenv("USER")
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		name += "@" + host
+	}
+	return name
+}
+
+// Name is "kuberay".
+func (l *Launcher) Name() string { return spec.LauncherKubeRay }
+
+// prepare is the spec as this launcher takes it: a copy with defaults, so that equal wishes have equal hashes.
+func prepare(s *spec.ClusterSpec) *spec.ClusterSpec {
+	s = spec.Copy(s)
+	s.Launcher = spec.LauncherKubeRay
+	spec.Default(s)
+	return s
+}

@@ -1,0 +1,213 @@
+package kuberay
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// update writes the golden files anew: RAYCTL_UPDATE_GOLDEN=1 go test ./kuberay
+var update = os.Getenv("RAYCTL_UPDATE_GOLDEN") != ""
+
+func decode(t *testing.T, text string) *spec.ClusterSpec {
+	t.Helper()
+	s, err := spec.Decode(strings.NewReader(text), "rayctl.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const smallFile = `
+name: small
+launcher: kuberay
+image: rayproject/ray:2.60.0
+job: {entrypoint: python train.py}
+`
+
+const gangFile = `
+name: grpo
+labels: {team: rl}
+launcher: kuberay
+ray: {version: 2.60.0}
+env: {HF_HOME: "/models/$(HOSTNAME)/$x"}
+setup: "ulimit -Sn 65535"
+secrets: [WANDB_API_KEY, {name: X, secretKeyRef: {name: s, key: k}}]
+mounts: [{mountPath: /models, readOnly: true, source: {kuberay: {persistentVolumeClaim: {claimName: models}}}}]
+head: {cpus: 2, memory: 8Gi}
+workers:
+  - {name: trainer, replicas: 4, cpus: 96, memory: 1500Gi, gpus: 8, gpuType: h100, shm: 200Gi}
+  - {name: rollout, replicas: 3, cpus: 500m, resources: {rollout: 1, "it's": 2}, kuberay: {limits: {rdma/ib: 8}, nodeSelector: {zone: a}}}
+  - {name: reward, replicas: 2, minReplicas: 1, maxReplicas: 5, image: "other:2", patch: {spec: {hostNetwork: true, containers: [{name: ray-worker, env: [{name: E, value: v}]}]}}}
+lifetime: {queue: 12h, max: 4h}
+gpuTypes: {h100: {nodeSelector: {gpu: h100}, tolerations: [{key: gpu, operator: Exists}]}}
+kuberay:
+  namespace: rl
+  queue: research
+  priorityClassName: high
+  serviceAccountName: ray
+  imagePullSecrets: [{name: registry}]
+  patch: {metadata: {annotations: {a: b}}, spec: {headGroupSpec: {serviceType: ClusterIP}}}
+job: {entrypoint: python grpo.py, grace: 20s}
+`
+
+func rendered(t *testing.T, text string) map[string]string {
+	t.Helper()
+	files, err := (&Launcher{owner: "ann@laptop"}).Render(decode(t, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, f := range files {
+		out[f.Name] = string(f.Content)
+	}
+	return out
+}
+
+// TestGolden compares what Launch would create with testdata/.
+func TestGolden(t *testing.T) {
+	for name, file := range map[string]string{"small": smallFile, "gang": gangFile} {
+		for part, got := range rendered(t, file) {
+			path := filepath.Join("testdata", name, part)
+			if update {
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s/%s (-golden +now):\n%s", name, part, diff)
+			}
+		}
+	}
+}
+
+func planOf(t *testing.T, text string, volcano bool) *plan {
+	t.Helper()
+	p, err := newPlan(prepare(decode(t, text)), "rl", "ann@laptop", volcano)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestSecrets: values of secrets are in the Secret and in no other object.
+func TestSecrets(t *testing.T) {
+	p, err := planOf(t, gangFile, true).with(launcher.Payload{Secrets: map[string]string{"WANDB_API_KEY": "s3cr3t-value"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := p.secret()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(secret.Data["env.WANDB_API_KEY"]) != "s3cr3t-value" || string(secret.Data["auth_token"]) != p.token {
+		t.Error("the Secret does not hold the secrets")
+	}
+	if strings.Contains(string(secret.Data[ordersKey])+string(secret.Data[specKey]), "s3cr3t-value") {
+		t.Error("a secret is in the orders or the spec")
+	}
+	rc, err := p.rayCluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []any{p.keeperJob(), p.service(), rc, p.scheduler.gang(rc), p.recordJob()} {
+		text, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "s3cr3t-value") || strings.Contains(string(text), p.token) {
+			t.Errorf("a secret is in %T", o)
+		}
+	}
+	for _, item := range p.keeperJob().Spec.Template.Spec.Volumes[0].Secret.Items {
+		if strings.HasPrefix(item.Key, envPrefix) {
+			t.Errorf("the keeper's pod sees %s", item.Key)
+		}
+	}
+	if _, err := planOf(t, gangFile, true).with(launcher.Payload{}); launcher.ExitCode(err) != launcher.CodeSpec {
+		t.Errorf("a secret without a value: %v", err)
+	}
+}
+
+// TestGangCounts follows KubeRay's plug-in: head and workers, or with an autoscaler the least of them.
+func TestGangCounts(t *testing.T) {
+	p := planOf(t, gangFile, true)
+	rc, err := p.rayCluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	members, resources := gangOf(rc)
+	if members != 1+4+3+1 {
+		t.Errorf("%d members", members)
+	}
+	if cpu := resources[corev1.ResourceCPU]; cpu.MilliValue() != 2000+4*96000+3*500+1000 {
+		t.Errorf("cpu %s", cpu.String())
+	}
+	if gpus := resources["nvidia.com/gpu"]; gpus.Value() != 32 {
+		t.Errorf("gpus %s", gpus.String())
+	}
+}
+
+func TestChooseScheduler(t *testing.T) {
+	gpus := strings.Replace(smallFile, "job:", "workers: [{name: a, replicas: 2, gpus: 1}]\njob:", 1)
+	for _, c := range []struct {
+		name, file string
+		volcano    bool
+		want       string // scheduler, or part of the error
+	}{
+		{"served", gpus, true, "volcano"},
+		{"a GPU gang without gang scheduling", gpus, false, "say gang: false"},
+		{"no gang wanted", gpus + "gang: false\n", false, "none"},
+		{"no gang wanted, served", gpus + "gang: false\n", true, "none"},
+		{"one pod", smallFile, false, "none"},
+		{"wanted but not there", smallFile + "kuberay: {scheduler: volcano}\n", false, "does not serve Volcano"},
+		{"not wanted", smallFile + "kuberay: {scheduler: none}\n", true, "none"},
+	} {
+		s, err := chooseScheduler(prepare(decode(t, c.file)), c.volcano)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			got = s.name()
+		}
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestRayVersion(t *testing.T) {
+	for image, want := range map[string]string{
+		"rayproject/ray:2.60.0": "2.60.0", "rayproject/ray:2.9.3-py311-gpu": "2.9.3", "host:5000/ray:2.52.1": "2.52.1", "me/train:v5": "", "host:5000/ray": "",
+	} {
+		if got := rayVersion(prepare(&spec.ClusterSpec{Image: image})); got != want {
+			t.Errorf("%s: %q, want %q", image, got, want)
+		}
+	}
+}
+
+// TestOldRay has no token of its own, and says so to Ray.
+func TestOldRay(t *testing.T) {
+	rc, err := planOf(t, strings.Replace(smallFile, "2.60.0", "2.40.0", 1), true).rayCluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rc.Spec.AuthOptions != nil || rayContainer(&rc.Spec.HeadGroupSpec.Template).ReadinessProbe != nil {
+		t.Error("Ray 2.40 has neither token nor the health path")
+	}
+}

@@ -1,0 +1,98 @@
+package kuberay
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+const (
+	// lease protects a half-made launch whose client was suspended.
+	lease = 2 * time.Minute
+	// startLimit is from the head's first answer to all nodes being alive; images of workers may be pulled meanwhile.
+	startLimit = 30 * time.Minute
+
+	dashboardPort = 8265
+	gcsPort       = 6379
+	keeperPort    = 8476
+)
+
+// orders translates the cluster file for the keeper. KubeRay starts the nodes: the keeper only looks at them.
+func (p *plan) orders() *keeper.Orders {
+	s := p.spec
+	head := fmt.Sprintf("%s.%s.svc", headService(s.Name), p.namespace)
+	return &keeper.Orders{
+		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: spec.LauncherKubeRay, SpecHash: p.hash,
+		Ray:    keeper.RaySettings{Command: []string{"ray"}, Version: s.Ray.Version, TempRoot: "/tmp"},
+		Groups: p.groups(),
+		Start: keeper.Start{
+			Mode: keeper.StartExternal, Dashboard: "http://" + head + ":" + strconv.Itoa(dashboardPort), GCS: head + ":" + strconv.Itoa(gcsPort),
+		},
+		Listen: "0.0.0.0:" + strconv.Itoa(keeperPort), Advertise: serviceName(s.Name) + "." + p.namespace + ".svc",
+		// Kubernetes moves pods: the next keeper takes the cluster over.
+		Signals: map[string]string{"TERM": "detach"},
+		Job:     p.job(),
+		Lifetime: keeper.Lifetime{
+			Lease: lease.Seconds(), Start: startLimit.Seconds(), Queue: seconds(s.Lifetime.Queue), Max: seconds(s.Lifetime.Max),
+			Total: seconds(s.Lifetime.Total), Idle: seconds(s.Lifetime.Idle), Disconnect: p.disconnect.Seconds(),
+			Keep: time.Duration(*s.Lifetime.Keep).Seconds(),
+		},
+	}
+}
+
+// keeperAddress is the keeper's API as pods see it.
+func (p *plan) keeperAddress() string {
+	return "http://" + serviceName(p.spec.Name) + "." + p.namespace + ".svc:" + strconv.Itoa(keeperPort)
+}
+
+func seconds(l spec.Limit) float64 {
+	d, bound := l.Bound()
+	if !bound {
+		return 0
+	}
+	return d.Seconds()
+}
+
+// groups are the nodes that must be alive: the gang. Workers beyond it come when they come.
+func (p *plan) groups() []keeper.Group {
+	var out []keeper.Group
+	for _, g := range p.spec.NodeGroups() {
+		n := g.Count
+		if p.spec.IsGang() {
+			n = g.Min
+		}
+		if g.Head {
+			n = max(n, 1)
+		}
+		if n == 0 {
+			continue
+		}
+		cpus, gpus := math.Ceil(float64(cpusOf(g))), float64(g.GPUs)
+		if !g.Tasks {
+			cpus, gpus = 0, 0
+		}
+		out = append(out, keeper.Group{Name: g.Name, Count: n, CPUs: &cpus, GPUs: &gpus, Resources: g.Resources})
+	}
+	return out
+}
+
+func (p *plan) job() *keeper.Job {
+	j := p.spec.Job
+	if j.Entrypoint == "" {
+		return nil
+	}
+	return &keeper.Job{
+		Entrypoint: j.Entrypoint, SubmissionPrefix: p.spec.Name, Metadata: j.Metadata,
+		EntrypointNumCPUs: float64(j.EntrypointCPUs), EntrypointNumGPUs: j.EntrypointGPUs,
+		EntrypointMemory: j.EntrypointMemory.Value(), EntrypointResources: j.EntrypointResources,
+		Env: j.Env, OutputDir: j.OutputDirFor(p.spec.Name), Cwd: j.Cwd, Grace: time.Duration(*j.Grace).Seconds(),
+		Restarts: keeper.Restarts{
+			Driver: int(j.Restarts.Driver), NodeFailure: int(j.Restarts.NodeFailure),
+			Preempted: int(*j.Restarts.Preempted), TimeLimit: int(j.Restarts.TimeLimit),
+		},
+	}
+}

@@ -1,0 +1,80 @@
+package kuberay
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// plan is everything the objects of a cluster follow from.
+type plan struct {
+	spec       *spec.ClusterSpec // prepared
+	hash       string
+	namespace  string
+	owner      string // user@host
+	command    string
+	scheduler  scheduler
+	version    string // Ray's
+	token      string
+	secrets    map[string]string // values that come from the client
+	disconnect time.Duration
+	ownerUID   types.UID // of the keeper's Job, once it exists
+}
+
+// newPlan checks what is not a matter of the cluster file alone.
+func newPlan(s *spec.ClusterSpec, namespace, owner string, volcanoServed bool) (*plan, error) {
+	p := &plan{spec: s, hash: spec.Hash(s), namespace: namespace, owner: owner, version: rayVersion(s)}
+	if err := spec.CheckName(s.Name); err != nil {
+		return nil, launcher.Fail(launcher.CodeSpec, err, "choose another one", "%q cannot be a cluster's name: %v", s.Name, err)
+	}
+	for _, g := range s.NodeGroups() {
+		if g.Image == "" {
+			return nil, launcher.Fail(launcher.CodeSpec, nil, "set image, or ray.version", "there is no image for %s", g.Name)
+		}
+	}
+	if _, err := version.ParseGeneric(p.version); err != nil {
+		return nil, launcher.Fail(launcher.CodeSpec, err, "set ray.version to the version of Ray in the image", "neither ray.version nor the image's tag says which Ray the cluster runs")
+	}
+	var err error
+	p.scheduler, err = chooseScheduler(s, volcanoServed)
+	return p, err
+}
+
+// rayAtLeast compares Ray's version, which newPlan has checked.
+func (p *plan) rayAtLeast(v string) bool {
+	return version.MustParseGeneric(p.version).AtLeast(version.MustParseGeneric(v))
+}
+
+// hasToken says whether Ray itself checks the cluster's token.
+func (p *plan) hasToken() bool { return p.rayAtLeast("2.52.0") }
+
+// with fills in what one launch brings beside the file.
+func (p *plan) with(pay launcher.Payload) (*plan, error) {
+	p.token, p.command, p.disconnect, p.secrets = keeper.NewToken(), pay.Command, pay.EndOnDisconnect, map[string]string{}
+	for _, s := range p.spec.Secrets {
+		if s.SecretKeyRef != nil {
+			continue
+		}
+		value, ok := pay.Secrets[s.Name]
+		if !ok {
+			return nil, launcher.Fail(launcher.CodeSpec, nil, "set it in your environment, or give its file", "the secret %s has no value", s.Name)
+		}
+		p.secrets[s.Name] = value
+	}
+	return p, nil
+}
+
+// bound is the time after which Kubernetes itself ends the cluster should the keeper be stuck; 0: the file has no limit.
+func (p *plan) bound() time.Duration {
+	queue, hasQueue := p.spec.Lifetime.Queue.Bound()
+	most, hasMax := p.spec.Lifetime.Max.Bound()
+	if !hasQueue || !hasMax {
+		return 0
+	}
+	return queue + most + startLimit + time.Duration(*p.spec.Job.Grace) + lease
+}

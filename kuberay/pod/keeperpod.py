@@ -1,0 +1,141 @@
+"""The keeper's pod: `keeperpod.py FILES RUN_DIR`. Python 3.8 or later, standard library only.
+
+Prepares the run directory from the Secret mounted at FILES, runs the keeper there, and when that has ended serves its result until the
+record has fetched it. Then it exits 0: Kubernetes deletes the Job, and with it the cluster."""
+
+import hmac
+import http.server
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import urllib.parse
+
+PORT = 8476
+PATIENCE = 120.0  # for the record to fetch the result
+TRIES = 5  # of a keeper that is killed
+
+
+def main():
+    """Entry point."""
+    files, run_dir = sys.argv[1:3]
+    prepare(files, run_dir)
+    token = read(os.path.join(files, "auth_token")).strip()
+    for _ in range(TRIES):
+        code = run(files, run_dir)
+        if os.path.exists(os.path.join(run_dir, "result.json")):
+            hand_over(run_dir, token)
+            return 0
+        if code >= 0:
+            return 1  # it detached, or could not start: the next pod goes on
+    return 1
+
+
+def prepare(files, run_dir):
+    """Fills the run directory; a pod that follows another finds the commit in the Secret."""
+    os.umask(0o077)
+    for source, target in (("orders.json", "orders.json"), ("auth_token", "token"), ("commit.json", "commit")):
+        path = os.path.join(run_dir, target)
+        if os.path.exists(os.path.join(files, source)) and not os.path.exists(path):
+            shutil.copyfile(os.path.join(files, source), path + ".new")
+            os.replace(path + ".new", path)
+
+
+def run(files, run_dir):
+    """The keeper's own life; returns its exit code, negative for a signal."""
+    keeper = subprocess.Popen([sys.executable, "-E", "-s", os.path.join(files, "keeper.py"), run_dir], stdin=subprocess.DEVNULL)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda got, _frame: keeper.send_signal(got))
+    code = keeper.wait()
+    sys.stderr.write(read(os.path.join(run_dir, "keeper.log")).decode("utf-8", "replace"))
+    sys.stderr.flush()
+    return code
+
+
+def read(path):
+    """A file's content; nothing if it is not there."""
+    try:
+        with open(path, "rb") as f:
+            return f.read()
+    except FileNotFoundError:
+        return b""
+
+
+def hand_over(run_dir, token):
+    """Serves the result until the record has it."""
+    done = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: done.set())
+    handler = type("BoundHandler", (Handler,), {"run_dir": run_dir, "token": token, "done": done})
+    server = http.server.ThreadingHTTPServer(("0.0.0.0", PORT), handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    done.wait(PATIENCE)
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """The part of the keeper's API that is left after its end, and the record's receipt."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    run_dir = token = done = None
+
+    def do_GET(self):
+        url = urllib.parse.urlsplit(self.path)
+        if not self.authorized():
+            self.answer(401, b'{"error": "the keeper\'s token is missing or wrong"}')
+        elif url.path == "/v1/state":
+            self.answer(200, read(os.path.join(self.run_dir, "result.json")))
+        elif url.path == "/v1/log":
+            self.send_log(int(dict(urllib.parse.parse_qsl(url.query)).get("offset", 0)))
+        else:
+            self.answer(404, b'{"error": "the cluster has ended"}')
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if not self.authorized():
+            self.answer(401, b'{"error": "the keeper\'s token is missing or wrong"}')
+            return
+        self.answer(200, read(os.path.join(self.run_dir, "result.json")))
+        if self.path == "/v1/recorded":
+            self.done.set()
+
+    def authorized(self):
+        """Compares the token."""
+        for name in ("Authorization", "X-Ray-Authorization"):
+            scheme, _, given = self.headers.get(name, "").partition(" ")
+            if scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode("utf-8", "replace"), self.token):
+                return True
+        return False
+
+    def answer(self, status, body):
+        """A whole answer."""
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def send_log(self, offset):
+        """The driver's log from a byte on."""
+        path = os.path.join(self.run_dir, "driver.log")
+        size = os.path.getsize(path) if os.path.exists(path) else 0
+        offset = min(max(0, offset), size)
+        self.send_response(200)
+        self.send_header("Content-Type", "application/octet-stream")
+        self.send_header("Content-Length", str(size - offset))
+        self.end_headers()
+        if size > offset:
+            with open(path, "rb") as f:
+                f.seek(offset)
+                shutil.copyfileobj(f, self.wfile, 1 << 20)
+
+    def log_message(self, format, *args):
+        pass
+
+
+if __name__ == "__main__":
+    code = main()
+    os._exit(code)

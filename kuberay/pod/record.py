@@ -1,0 +1,128 @@
+"""The record of a cluster: `record.py KEEPER_URL TOKEN_FILE`. Python 3.8 or later, standard library only.
+
+Waits until the keeper has the result, fetches it, prints the driver's log, and leaves the final state document as the container's termination
+message. It needs no permission in Kubernetes."""
+
+import base64
+import json
+import os
+import shutil
+import socket
+import sys
+import time
+import urllib.error
+import urllib.request
+import zlib
+
+LONG_POLL = 50
+PAUSE = 0.5
+GONE_AFTER = 30.0  # seconds without the keeper's name in DNS: the cluster was deleted
+NEVER_AFTER = 180.0  # the same for a keeper that never answered
+MESSAGE_LIMIT = 4096  # of Kubernetes
+MESSAGE = os.environ.get("RAYCTL_TERMINATION_LOG", "/dev/termination-log")
+
+
+def main():
+    """Entry point."""
+    url, token_file = sys.argv[1:3]
+    with open(token_file) as f:
+        keeper = Keeper(url, f.read().strip())
+    state = keeper.final_state()
+    path = os.path.join(os.environ.get("TMPDIR", "/tmp"), "driver.log")
+    if "exit" in state:
+        keeper.fetch_log(path, (state.get("log") or {}).get("bytes", 0))
+        keeper.recorded()
+    else:
+        state = vanished(state)
+    with open(MESSAGE, "wb") as f:
+        f.write(message(state))
+    if os.path.exists(path):
+        with open(path, "rb") as f:
+            shutil.copyfileobj(f, sys.stdout.buffer, 1 << 20)
+    sys.stdout.flush()
+    return 0
+
+
+class Keeper:
+    """The keeper's API, as far as the record needs it."""
+
+    def __init__(self, url, token):
+        self.url, self.token = url, token
+
+    def final_state(self):
+        """The final state document, or the last one seen of a keeper that was deleted."""
+        state, revision, unknown_since = {}, -1, None
+        while "exit" not in state:
+            try:
+                with self.call("/v1/state?after=%d&timeout=%d" % (revision, LONG_POLL), timeout=LONG_POLL + 15) as answer:
+                    state = json.load(answer)
+                revision, unknown_since = state.get("revision", -1), None
+            except (OSError, ValueError) as error:
+                # Without pods behind it the name has no address; without the Service it is not known at all.
+                unknown = is_unknown_name(error)
+                unknown_since = (unknown_since or time.monotonic()) if unknown else None
+                if unknown and time.monotonic() - unknown_since > (GONE_AFTER if state else NEVER_AFTER):
+                    return state
+                time.sleep(PAUSE)
+        return state
+
+    def fetch_log(self, path, size):
+        """Copies the driver's log; goes on where it was cut."""
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            have = os.path.getsize(path) if os.path.exists(path) else 0
+            if have >= size:
+                return
+            try:
+                with self.call("/v1/log?offset=%d" % have, timeout=30) as answer, open(path, "ab") as f:
+                    shutil.copyfileobj(answer, f, 1 << 20)
+            except OSError:
+                time.sleep(PAUSE / 5)
+
+    def recorded(self):
+        """Tells the keeper's pod that it may end."""
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            try:
+                self.call("/v1/recorded", data=b"{}", timeout=5).close()
+                return
+            except OSError as error:
+                if is_unknown_name(error):
+                    return
+                time.sleep(PAUSE / 10)
+
+    def call(self, path, data=None, timeout=10):
+        """One request."""
+        request = urllib.request.Request(self.url + path, data=data, headers={"Authorization": "Bearer " + self.token})
+        return urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=timeout)
+
+
+def is_unknown_name(error):
+    """Whether DNS says that there is no such name."""
+    reason = getattr(error, "reason", error)
+    return isinstance(reason, socket.gaierror) and reason.errno == socket.EAI_NONAME
+
+
+def vanished(state):
+    """What is left to say of a cluster whose keeper was deleted."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    seen = state.get("committed")
+    cause, text = ("lost", "the keeper was deleted before it could save the result") if seen else ("abandoned", "the launch was never committed")
+    return dict(state, phase="Gone", since=now, reason={"code": cause, "message": text}, log={"bytes": 0, "missing": [[0, -1]] if seen else []},
+                exit={"origin": "rayctl", "cause": cause, "code": 76 if seen else 130, "signal": None, "message": text, "retryable": True})
+
+
+def message(state):
+    """The document in as few bytes as Kubernetes allows: as it is, or packed, or without what is least missed."""
+    for names in ((), ("nodes",), ("nodes", "attempts"), ("nodes", "attempts", "timeline")):
+        text = json.dumps({k: v for k, v in state.items() if k not in names}, separators=(",", ":")).encode()
+        if len(text) <= MESSAGE_LIMIT:
+            return text
+        packed = b"z:" + base64.b64encode(zlib.compress(text, 9))
+        if len(packed) <= MESSAGE_LIMIT:
+            return packed
+    return json.dumps({"exit": state["exit"], "phase": "Gone", "since": state.get("since")})[:MESSAGE_LIMIT].encode()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

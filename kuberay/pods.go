@@ -1,0 +1,219 @@
+package kuberay
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+const (
+	nodeFiles = "/rayctl" // where pods have our files
+
+	agentPort  = 52365
+	healthPath = "/api/healthz"
+
+	// Ray on SIGTERM drains, for as long as it may. The keeper has stopped the driver before, with the job's own grace.
+	leastGrace = 5 * time.Second
+	mostGrace  = 30 * time.Second
+)
+
+// podTemplate is the pod of one node of a group; KubeRay adds the command, and the head's Service.
+func (p *plan) podTemplate(g spec.NodeGroup, group string) (*corev1.PodTemplateSpec, error) {
+	k, own := p.spec.KubeRay, spec.KubeRayGroup{}
+	if g.KubeRay != nil {
+		own = *g.KubeRay
+	}
+	t := &corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: p.labels(), Annotations: map[string]string{}},
+		Spec: corev1.PodSpec{
+			ServiceAccountName:            first(own.ServiceAccountName, k.ServiceAccountName),
+			PriorityClassName:             first(own.PriorityClassName, k.PriorityClassName),
+			ImagePullSecrets:              k.ImagePullSecrets,
+			NodeSelector:                  merged(k.NodeSelector, own.NodeSelector),
+			Tolerations:                   slices.Concat(k.Tolerations, own.Tolerations),
+			TerminationGracePeriodSeconds: ptr.To(int64(min(max(time.Duration(*p.spec.Job.Grace), leastGrace), mostGrace).Seconds())),
+			SecurityContext:               restrictedPod(),
+			Containers:                    []corev1.Container{p.rayContainer(g, group, own)},
+		},
+	}
+	maps.Copy(t.Annotations, k.Annotations)
+	p.addGPUType(t, g)
+	p.addMounts(t, g)
+	p.addSetup(t)
+	p.scheduler.pod(t, p.spec.Name, group)
+	return patchedTemplate(t, g)
+}
+
+func (p *plan) rayContainer(g spec.NodeGroup, group string, own spec.KubeRayGroup) corev1.Container {
+	name := "ray-worker"
+	if group == headGroup {
+		name = "ray-head"
+	}
+	return corev1.Container{
+		Name: name, Image: g.Image, ImagePullPolicy: corev1.PullPolicy(p.spec.KubeRay.ImagePullPolicy),
+		Resources: p.resources(g, own), Env: p.env(), ReadinessProbe: p.readiness(), SecurityContext: restrictedContainer(),
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError, // the last lines say why it ended
+	}
+}
+
+// readiness is asked at once and each second: what KubeRay injects where there is none waits 10 s and then 5 s. Ray's node agent
+// has the path from 2.53 on; for older ones KubeRay knows better.
+func (p *plan) readiness() *corev1.Probe {
+	if !p.rayAtLeast("2.53.0") {
+		return nil
+	}
+	return &corev1.Probe{
+		ProbeHandler:        corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: healthPath, Port: intstr.FromInt32(agentPort)}},
+		InitialDelaySeconds: 1, PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 10,
+	}
+}
+
+// resources are requests; memory, GPUs and the group's own are limits too. CPU has no limit: it would throttle the start of Ray.
+func (p *plan) resources(g spec.NodeGroup, own spec.KubeRayGroup) corev1.ResourceRequirements {
+	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
+	requests[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(float64(cpusOf(g))*1000), resource.DecimalSI)
+	both := func(name corev1.ResourceName, q resource.Quantity) {
+		requests[name], limits[name] = q, q
+	}
+	if !g.Memory.IsZero() {
+		both(corev1.ResourceMemory, g.Memory)
+	}
+	if g.GPUs > 0 {
+		t, _ := p.spec.GPUTypeOf(g.GPUType)
+		both(corev1.ResourceName(t.Resource), *resource.NewQuantity(int64(g.GPUs), resource.DecimalSI))
+	}
+	for name, q := range own.Limits {
+		both(corev1.ResourceName(name), q)
+	}
+	return corev1.ResourceRequirements{Requests: requests, Limits: limits}
+}
+
+// cpusOf is what a pod asks for: 1 unless the file says.
+func cpusOf(g spec.NodeGroup) spec.CPUs {
+	if g.CPUs > 0 {
+		return g.CPUs
+	}
+	return 1
+}
+
+// env is the environment of `ray start`, so of all that Ray starts. Values that are secret are references.
+func (p *plan) env() []corev1.EnvVar {
+	var out []corev1.EnvVar
+	for _, name := range slices.Sorted(maps.Keys(p.spec.Env)) {
+		out = append(out, corev1.EnvVar{Name: name, Value: literal(p.spec.Env[name])})
+	}
+	for _, s := range p.spec.Secrets {
+		source := corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secretName(p.spec.Name)}, Key: envPrefix + s.Name}
+		if ref := s.SecretKeyRef; ref != nil {
+			source = corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: ref.Name}, Key: ref.Key}
+		}
+		out = append(out, corev1.EnvVar{Name: s.Name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &source}})
+	}
+	grace := time.Duration(*p.spec.Job.Grace).Seconds()
+	out = append(out, corev1.EnvVar{Name: "RAY_JOB_STOP_WAIT_TIME_S", Value: strconv.Itoa(max(1, int(grace)))})
+	if !p.hasToken() {
+		out = append(out, corev1.EnvVar{Name: "RAY_AUTH_MODE", Value: "disabled"})
+	}
+	return out
+}
+
+// literal keeps Kubernetes from expanding $(NAME) in the value of an environment variable.
+func literal(value string) string {
+	out := make([]rune, 0, len(value))
+	for _, r := range value {
+		if r == '$' {
+			out = append(out, '$')
+		}
+		out = append(out, r)
+	}
+	return string(out)
+}
+
+func (p *plan) addGPUType(t *corev1.PodTemplateSpec, g spec.NodeGroup) {
+	if g.GPUType == "" || g.GPUs == 0 {
+		return
+	}
+	kind, _ := p.spec.GPUTypeOf(g.GPUType)
+	t.Spec.NodeSelector = merged(t.Spec.NodeSelector, kind.NodeSelector)
+	t.Spec.Tolerations = slices.Concat(t.Spec.Tolerations, kind.Tolerations)
+}
+
+// addMounts adds the file's mounts and /dev/shm, which KubeRay would make as large as the pod's whole memory.
+func (p *plan) addMounts(t *corev1.PodTemplateSpec, g spec.NodeGroup) {
+	if shm := shmOf(g); !shm.IsZero() {
+		addVolume(t, "shared-mem", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &shm}},
+			corev1.VolumeMount{MountPath: "/dev/shm"})
+	}
+	for i, m := range p.spec.Mounts {
+		if m.Source.KubeRay != nil {
+			addVolume(t, "mount-"+strconv.Itoa(i), *m.Source.KubeRay, corev1.VolumeMount{MountPath: m.MountPath, ReadOnly: m.ReadOnly})
+		}
+	}
+}
+
+// shmShare is Ray's own share of memory for its object store.
+const shmShare = 0.3
+
+func shmOf(g spec.NodeGroup) resource.Quantity {
+	if !g.Shm.IsZero() || g.Memory.IsZero() {
+		return g.Shm
+	}
+	return *resource.NewQuantity(int64(float64(g.Memory.Value())*shmShare), resource.BinarySI)
+}
+
+func addVolume(t *corev1.PodTemplateSpec, name string, source corev1.VolumeSource, mount corev1.VolumeMount) {
+	mount.Name = name
+	t.Spec.Volumes = append(t.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
+	rayContainer(t).VolumeMounts = append(rayContainer(t).VolumeMounts, mount)
+}
+
+// addSetup lets the shell that starts Ray read spec.setup first. KubeRay puts a container's own arguments before `ray start`.
+func (p *plan) addSetup(t *corev1.PodTemplateSpec) {
+	if p.spec.Setup == "" {
+		return
+	}
+	addVolume(t, "rayctl", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+		SecretName: secretName(p.spec.Name), Items: []corev1.KeyToPath{{Key: setupKey, Path: setupKey}, {Key: nodeKey, Path: nodeKey}, {Key: reportKey, Path: reportKey}},
+	}}, corev1.VolumeMount{MountPath: nodeFiles, ReadOnly: true})
+	c := rayContainer(t)
+	c.Args = []string{". " + nodeFiles + "/" + nodeKey + "; true"} // on the left of &&, where KubeRay puts it, the shell would not obey set -e
+	c.Env = append(c.Env, corev1.EnvVar{Name: "RAYCTL_KEEPER", Value: p.keeperAddress()},
+		corev1.EnvVar{Name: "RAYCTL_KEEPER_TOKEN", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: secretName(p.spec.Name)}, Key: tokenKey,
+		}}})
+}
+
+// restrictedPod and restrictedContainer satisfy the "restricted" pod security profile. A group's patch may loosen them.
+func restrictedPod() *corev1.PodSecurityContext {
+	return &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+}
+
+func restrictedContainer() *corev1.SecurityContext {
+	return &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+func merged(maps_ ...map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, m := range maps_ {
+		maps.Copy(out, m)
+	}
+	return out
+}

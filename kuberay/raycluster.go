@@ -1,0 +1,123 @@
+package kuberay
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// rayCluster is the RayCluster of the plan. It is owned by the keeper's Job once that has a UID.
+func (p *plan) rayCluster() (*rayv1.RayCluster, error) {
+	rc := &rayv1.RayCluster{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rayv1.GroupVersion.String(), Kind: "RayCluster"},
+		ObjectMeta: p.meta(p.spec.Name),
+		Spec:       rayv1.RayClusterSpec{RayVersion: p.version},
+	}
+	for k, v := range p.spec.KubeRay.Annotations {
+		rc.Annotations[k] = v
+	}
+	rc.OwnerReferences = p.owned()
+	if p.hasToken() {
+		rc.Spec.AuthOptions = &rayv1.AuthOptions{Mode: rayv1.AuthModeToken, SecretName: ptr.To(secretName(p.spec.Name))}
+	}
+	p.scheduler.cluster(rc, p.spec)
+	for _, g := range p.spec.NodeGroups() {
+		if err := p.addGroup(rc, g); err != nil {
+			return nil, err
+		}
+	}
+	return patchedCluster(rc, p.spec.KubeRay.Patch)
+}
+
+// owned makes an object end with the keeper's Job.
+func (p *plan) owned() []metav1.OwnerReference {
+	if p.ownerUID == "" {
+		return nil
+	}
+	return []metav1.OwnerReference{{
+		APIVersion: "batch/v1", Kind: "Job", Name: p.spec.Name, UID: p.ownerUID,
+		Controller: ptr.To(false), BlockOwnerDeletion: ptr.To(false), // blocking needs a permission that users may lack
+	}}
+}
+
+// addGroup adds a group's pods: the head's, the workers', or both where the head is a group's first worker.
+func (p *plan) addGroup(rc *rayv1.RayCluster, g spec.NodeGroup) error {
+	workers := g.Count
+	if g.Head {
+		template, err := p.podTemplate(g, headGroup)
+		if err != nil {
+			return err
+		}
+		rc.Spec.HeadGroupSpec = rayv1.HeadGroupSpec{Template: *template, RayStartParams: p.startParams(g, true)}
+		workers--
+	}
+	least, most := max(0, g.Min-(g.Count-workers)), max(0, g.Max-(g.Count-workers))
+	if workers == 0 && most == 0 {
+		return nil
+	}
+	template, err := p.podTemplate(g, g.Name)
+	if err != nil {
+		return err
+	}
+	rc.Spec.WorkerGroupSpecs = append(rc.Spec.WorkerGroupSpecs, rayv1.WorkerGroupSpec{
+		GroupName: g.Name, Replicas: ptr.To(int32(workers)), MinReplicas: ptr.To(int32(least)), MaxReplicas: ptr.To(int32(most)),
+		RayStartParams: p.startParams(g, false), Template: *template,
+	})
+	if least < most {
+		rc.Spec.EnableInTreeAutoscaling = ptr.To(true)
+	}
+	return nil
+}
+
+// headGroup is KubeRay's name for the head's group.
+const headGroup = "headgroup"
+
+// startParams are the options of `ray start`. KubeRay pastes them into a shell's command line.
+func (p *plan) startParams(g spec.NodeGroup, head bool) map[string]string {
+	params := map[string]string{
+		"num-cpus": strconv.Itoa(int(math.Ceil(float64(max(g.CPUs, 1))))),
+		"num-gpus": strconv.Itoa(g.GPUs),
+	}
+	if g.CPUs > 0 {
+		params["num-cpus"] = strconv.Itoa(int(math.Ceil(float64(g.CPUs))))
+	}
+	if !g.Tasks {
+		params["num-cpus"], params["num-gpus"] = "0", "0"
+	}
+	if head {
+		params["dashboard-host"] = "0.0.0.0"
+	}
+	if len(g.Resources) > 0 && g.Tasks {
+		params["resources"] = shellQuote(g.Resources)
+	}
+	return params
+}
+
+// shellQuote writes a document for a shell. Names that no shell can take were refused with the cluster file.
+func shellQuote(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("kuberay: a map of numbers has no JSON: " + err.Error()) // impossible: the spec allows finite numbers only
+	}
+	quoted, err := syntax.Quote(string(text), syntax.LangBash)
+	if err != nil {
+		return strconv.Quote(string(text))
+	}
+	return quoted
+}
+
+// container finds the Ray container of a pod.
+func rayContainer(t *corev1.PodTemplateSpec) *corev1.Container { return &t.Spec.Containers[0] }
+
+func badPatch(where string, err error) error {
+	return launcher.Fail(launcher.CodeSpec, err, "compare it with `rayctl render`", "%s cannot be applied: %v", where, err)
+}
