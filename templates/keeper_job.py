@@ -94,7 +94,7 @@ def fields(info):
 
 def first_line(text):
     """The first line, at most 500 characters: Ray appends the end of the log."""
-    return text.strip().partition("\n")[0][:500]
+    return text.strip().partition("\n")[0].partition(", last available logs")[0][:500]
 
 
 def exit_code(info):

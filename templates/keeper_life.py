@@ -19,6 +19,7 @@ from keeper_state import new_job, wall
 
 POLL = 0.15  # seconds between questions while something is awaited
 LAZY = 1.0  # while nothing is expected, or the driver's process tells of its end by itself
+SEARCHES = 20  # for the driver's process, before it is taken to run elsewhere
 LOOK = 3.0  # between looks at the nodes
 LOST_AFTER = 30.0  # seconds without an answer of a head whose process we do not see
 STARTS = 3  # in a row without success
@@ -58,7 +59,7 @@ class Keeper(Mailbox):
         self.body = None  # what was submitted last
         self.failed_starts = 0  # in a row
         self.in_use = False  # a cluster lost before that is one that failed to start
-        self.driver_fd, self.driver_gone = None, False  # the driver's process, where it runs on this host
+        self.driver_fd, self.searches = None, 0  # the driver's process, where it runs on this host
         self.stopping = False  # children that end were asked to
         self.next_look = 0.0
 
@@ -155,7 +156,7 @@ class Keeper(Mailbox):
             self.body = keeper_job.submission(self.orders, self.commit, number, self.reason)
             submission_id = self.body["submission_id"]
             self.state.change(job=new_job(submission_id, self.body["entrypoint"]))
-            self.driver_gone = False
+            self.searches = 0 if self.nodes.external else SEARCHES
             try:
                 if not keeper_job.dashboard_has(self.dashboard, submission_id):
                     keeper_job.upload(self.dashboard, self.run_dir, self.commit.get("packages") or [])
@@ -198,7 +199,8 @@ class Keeper(Mailbox):
         """Ray's record of the job; the driver's process and log, once it runs."""
         fields = keeper_job.fields(info)
         running = fields["state"] == "RUNNING" and fields["driverNodeId"]
-        if running and self.driver_fd is None and not self.driver_gone and not self.nodes.external:
+        if running and self.driver_fd is None and self.searches > 0:
+            self.searches -= 1
             pid = keeper_job.find_driver(self.body["submission_id"], self.nodes.directories())
             if pid:
                 self.driver_fd = pidfd_open(pid)
@@ -309,7 +311,7 @@ class Keeper(Mailbox):
         ready = self.bell.wait(seconds, fds)
         if self.driver_fd is not None and self.driver_fd in ready:
             os.close(self.driver_fd)  # the driver has ended: Ray is asked at the quick pace again
-            self.driver_fd, self.driver_gone = None, True
+            self.driver_fd, self.searches = None, 0
         self.read_mail(ready)
         for name, code in self.nodes.ended(reap()):
             if not self.stopping:

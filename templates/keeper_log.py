@@ -11,24 +11,26 @@ BLOCK = 1 << 20
 
 
 class DriverLog:
-    """Appends what the driver wrote to driver.log. Attempts follow one another in the same file."""
+    """Appends what the driver wrote to driver.log. The log of an earlier attempt becomes driver-<n>.log."""
 
     def __init__(self, run_dir, dashboard_of, log):
-        self._path = os.path.join(run_dir, "driver.log")
+        self._run_dir, self._path = run_dir, os.path.join(run_dir, "driver.log")
         self._dashboard_of, self._log = dashboard_of, log
         self._out = None
-        self._lock = threading.Lock()  # the stream's thread and finish() both append
+        self._lock = threading.Lock()  # the stream's thread appends while the main thread may begin or finish
         self._name = self._node = self._source = self._stream = None
+        self._current = None  # the attempt's log that driver.log has
         self._got = 0  # bytes of this attempt's log
-        self._base = 0  # bytes of the attempts before
+        self._base = 0  # bytes of this attempt's log, once it is finished
         self.missing = []
 
     def begin(self, filename, node_id, directories, stream):
         """An attempt's driver runs: find its log."""
-        if self._name == filename:
+        if self._current == filename:
             return
-        if self._out is None:
-            self._out = open(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab", buffering=0)
+        self._put_aside()
+        self._current = filename
+        self._open()
         self._name, self._node, self._got = filename, node_id, 0
         for directory in directories:
             for path in glob.glob(os.path.join(glob.escape(directory), "session_2*", "logs", glob.escape(filename))):
@@ -38,31 +40,54 @@ class DriverLog:
             self._stream = threading.Thread(target=self._follow, args=(filename, node_id), daemon=True, name="log")
             self._stream.start()
 
-    def pump(self):
-        """Takes over what is new in the file."""
-        while self._source is not None:
-            block = self._source.read(BLOCK)
+    def _put_aside(self):
+        """The log of the attempt before keeps its bytes under the attempt's number."""
+        if self._current is None:
+            return
+        number = self._current.rpartition("-")[2]  # of job-driver-<name>-<n>.log: "<n>.log"
+        self.close()
+        self._out, self._base, self.missing = None, 0, []
+        try:
+            os.rename(self._path, os.path.join(self._run_dir, "driver-" + number))
+        except OSError as error:
+            self._log("cannot put driver.log aside: %s" % error)
+
+    def _open(self):
+        try:
+            if self._out is None:
+                self._out = open(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab", buffering=0)
+        except OSError as error:
+            self._log("cannot open driver.log: %s" % error)
+
+    def pump(self, limit=64 * BLOCK):
+        """Takes over what is new in the file; not more than limit at once, a driver may write faster than we do."""
+        while self._source is not None and limit > 0:
+            block = self._source.read(min(BLOCK, limit))
             if not block:
                 return
             self._append(block)
+            limit -= len(block)
 
     def finish(self, reachable):
         """The attempt's driver has ended: takes the rest. Over HTTP only if the head may still answer."""
-        if self._name is None:
+        with self._lock:
+            name, self._name = self._name, None  # the stream's thread takes nothing more
+        if name is None:
             return
         if self._source is not None:
-            self.pump()
+            # Up to its length now: what the driver left running may write for ever.
+            self.pump(os.fstat(self._source.fileno()).st_size)
             self._source.close()
         elif reachable:
             try:
-                self._rest()
+                self._rest(name)
             except (keeper_ray.Unreachable, keeper_ray.Refused, OSError, http.client.HTTPException) as error:
                 self._log("cannot read the end of the driver's log: %s" % error)
                 self._miss(self._base + self._got, -1)
         else:
             self._miss(self._base + self._got, -1)
         self._base += self._got
-        self._name = self._source = None
+        self._source = None
 
     def document(self):
         """The `log` part of result.json."""
@@ -81,6 +106,9 @@ class DriverLog:
         start = self._base + self._got
         self._got += len(block)
         written = 0
+        if self._out is None:
+            self._miss(start, start + len(block))
+            return
         try:
             while written < len(block):
                 written += self._out.write(block[written:])
@@ -120,26 +148,23 @@ class DriverLog:
         finally:
             connection.close()
 
-    def _rest(self):
+    def _rest(self, name):
         dashboard = self._dashboard_of()
-        connection, response = dashboard.open("GET", dashboard.log_path("file", self._node, self._name), 30.0)
+        connection, response = dashboard.open("GET", dashboard.log_path("file", self._node, name), 30.0)
         try:
             if response.status != 200:
                 raise keeper_ray.Refused(response.status, keeper_ray.telling_line(response.read()))
-            skip = prefix = None
+            skip = None
             while True:
                 block = response.read(BLOCK)
                 if not block:
                     return
-                with self._lock:
-                    if skip is None:
-                        # Ray up to 2.40 puts the byte 1 before the text of this answer as well.
-                        prefix = 1 if block[:1] in (b"1", b"\1") else 0
-                        block, skip = block[prefix:], self._got
-                    if skip >= len(block):
-                        skip -= len(block)
-                        continue
+                if skip is None:
+                    # Ray up to 2.40 puts the byte 1 before the text of this answer as well.
+                    block = block[1:] if block[:1] in (b"1", b"\1") else block
+                    skip = self._got
+                if skip < len(block):
                     self._append(block[skip:])
-                    skip = 0
+                skip = max(0, skip - len(block))
         finally:
             connection.close()

@@ -24,9 +24,10 @@ class Dashboard:
     def __init__(self, url, token):
         parts = urllib.parse.urlsplit(url)
         self.url, self.host, self.port = url, parts.hostname, parts.port or 80
-        self._headers = {"Authorization": "Bearer " + token} if token else {}
+        self._headers = {"User-Agent": "rayctl-keeper"}  # Ray 2.40 answers 500 without one
+        if token:
+            self._headers["Authorization"] = "Bearer " + token
         self._socket = None
-        self.instance = None
 
     def abort(self):
         """Cuts the request that is under way (from a signal handler or another thread)."""

@@ -78,7 +78,10 @@ def arguments(orders, member, directory, base, agent_ports):
         "start", "--block", "--disable-usage-stats", "--node-name=" + member.name, "--temp-dir=" + directory,
         "--min-worker-port=0", "--max-worker-port=0",
     ]
-    args += ["--%s=%d" % named for named in zip(AGENT_PORTS, agent_ports)]
+    if is_recent(orders["ray"].get("version")):
+        args += ["--%s=%d" % named for named in zip(AGENT_PORTS, agent_ports)]
+    else:
+        args += ["--dashboard-agent-listen-port=0", "--dashboard-agent-grpc-port=0"]
     if member.head:
         dashboard_host, _, dashboard_port = base["RAYCTL_DASHBOARD"].rpartition(":")
         args += ["--head", "--port=" + gcs.rpartition(":")[2], "--include-dashboard=true", "--no-monitor",
@@ -89,7 +92,7 @@ def arguments(orders, member, directory, base, agent_ports):
         args += ["--address=" + gcs]
     args += resources(group, base)
     labels = dict(group.get("labels") or {}, **{"rayctl.io/group": group["name"]})
-    if has_labels(orders["ray"].get("version")):
+    if is_recent(orders["ray"].get("version")):
         args += ["--labels=" + ",".join("%s=%s" % item for item in sorted(labels.items()))]
     return args
 
@@ -117,8 +120,9 @@ def resources(group, base):
     return args
 
 
-def has_labels(version):
-    """Whether `ray start --labels=k=v` exists: since 2.49. An unknown version is a new one."""
+def is_recent(version):
+    """Whether this is Ray 2.49 or later, which has `--labels=k=v` and raylets that wait for their agents' ports. An unknown
+    version is a new one."""
     try:
         return not version or tuple(int(p) for p in version.split(".")[:2]) >= (2, 49)
     except ValueError:

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -63,8 +65,10 @@ func TestHeadLost(t *testing.T) {
 	if s.Exit.Cause != keeper.CauseLost || s.Exit.Code != 76 || !s.Exit.Retryable || !strings.Contains(s.Exit.Message, "supervisor of node head-0 was killed by signal 9") {
 		t.Errorf("exit: %+v", s.Exit)
 	}
-	if !strings.Contains(r.log(), "attempt 1: \n") {
-		t.Errorf("the first attempt's output is lost: %q", r.log())
+	log, err := os.ReadFile(filepath.Join(string(r.dir), "driver-1.log"))
+	r.must(err)
+	if !strings.Contains(string(log), "attempt 1: \n") {
+		t.Errorf("the first attempt's output is lost: %q", log)
 	}
 }
 

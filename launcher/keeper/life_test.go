@@ -82,9 +82,14 @@ func TestDriversLife(t *testing.T) {
 
 func checkDriverLog(t *testing.T, r *rig, s *keeper.State) {
 	t.Helper()
+	first, err := os.ReadFile(filepath.Join(string(r.dir), "driver-1.log"))
+	r.must(err)
+	if want := "attempt 1 of " + s.Name + " because '' as job-1\n"; !strings.Contains(string(first), want) {
+		t.Errorf("driver-1.log lacks %q; it has %.1500q", want, first)
+	}
 	log := r.log()
 	for _, want := range []string{
-		"attempt 1 of " + s.Name + " because '' as job-1\n", "attempt 4 of " + s.Name + " because 'driver-failed' as job-4\n",
+		"attempt 4 of " + s.Name + " because 'driver-failed' as job-4\n",
 		`HOSTILE 'a b\'c"d $(touch /tmp/x) ` + "`id`" + ` \\ ;& é\nsecond line'`, "HOME " + os.Getenv("HOME") + " HOOK None None None\n",
 		"DRIVER True\n", "ACTOR True\n", strings.Repeat("x", 10_000_000) + "\r\n\xff\x00\xfe\r\nend\n",
 	} {

@@ -1,0 +1,98 @@
+package keeper_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/test/raytest"
+)
+
+const packaged = `
+import os, sys, time
+print("package", os.environ["RAYCTL_RUN"], flush=True)
+sys.stdout.buffer.write(b"y" * 3_000_000 + b"\xff\r\n")
+print("waiting", flush=True)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.1)
+print("last line", flush=True)
+sys.exit(5)
+`
+
+// Somebody else's cluster, as on KubeRay: the package comes over the API, the log over HTTP, and a second keeper takes over
+// when the first is killed. The cluster itself stays.
+func TestExternal(t *testing.T) {
+	head := raytest.Shared(t, raytest.Ray260)
+	flag := filepath.Join(t.TempDir(), "flag $(x)")
+	shape := func(o *keeper.Orders) {
+		o.Start = keeper.Start{Mode: keeper.StartExternal, Dashboard: head.URL, GCS: head.GCSAddress}
+		o.WatchStdin = false
+		o.Groups = []keeper.Group{{Name: "head", Count: 1}}
+		o.Job.SubmissionPrefix = o.Name
+		o.Job.Env = map[string]string{"FLAG": flag}
+		o.Signals = map[string]string{"TERM": "detach"}
+	}
+	r := newRig(t, `python packaged.py "$FLAG"`, shape)
+	r.token = head.Token
+	r.start(nil)
+	s := r.state("the head answers", ready)
+	ctx, c := context.Background(), r.client()
+	archive := zipped(t, "packaged.py", packaged)
+	r.must(c.PutPackage(ctx, "package-x.zip", int64(len(archive)), bytes.NewReader(archive)))
+	uri := "gcs://_ray_pkg_" + strings.TrimPrefix(s.Name, "t-") + ".zip"
+	_, err := c.Commit(ctx, keeper.Commit{
+		Packages:   []keeper.Package{{URI: uri, File: "package-x.zip"}},
+		RuntimeEnv: json.RawMessage(`{"working_dir": "` + uri + `"}`),
+	})
+	r.must(err)
+	r.eventually("the log is streamed", func() bool { return strings.HasSuffix(r.log(), "waiting\n") })
+	// Evicted: the next keeper starts in an empty directory.
+	r.must(r.cmd.Process.Signal(syscall.SIGTERM))
+	r.wait()
+	if _, err := r.dir.Result(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a keeper that leaves wrote a result: %v", err)
+	}
+	next := newRig(t, `python packaged.py "$FLAG"`, shape)
+	next.token, next.orders.Name, next.orders.Job.SubmissionPrefix = head.Token, s.Name, s.Name
+	next.start(nil)
+	next.state("the job is found again", running)
+	r.must(os.WriteFile(flag, nil, 0o600))
+	end := next.result()
+	if end.Exit.Cause != keeper.CauseDriverFailed || end.Exit.Code != 5 || end.Job.SubmissionID != s.Name+"-1" {
+		t.Errorf("exit: %+v of %+v", end.Exit, end.Job)
+	}
+	log := next.log()
+	want := "package " + s.Name + "\n" + strings.Repeat("y", 3_000_000) + "\xff\r\nwaiting\nlast line\n"
+	if !strings.HasSuffix(log, want) || end.Log.Bytes != int64(len(log)) || len(end.Log.Missing) != 0 {
+		t.Errorf("log of %d bytes: %+v, %.300q", len(log), end.Log, log)
+	}
+	if _, err := head.Client(t).Version(ctx); err != nil {
+		t.Errorf("the cluster of somebody else is gone: %v", err)
+	}
+}
+
+func zipped(t *testing.T, name, content string) []byte {
+	t.Helper()
+	var buffer bytes.Buffer
+	w := zip.NewWriter(&buffer)
+	f, err := w.Create(name)
+	if err == nil {
+		_, err = f.Write([]byte(content))
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return buffer.Bytes()
+}

@@ -1,0 +1,269 @@
+"""The parts of the keeper that need no Ray. Run by `go test ./templates` with every Python that the machine has."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+
+import keeper_exit
+import keeper_gang
+import keeper_job
+import keeper_nodes
+import keeper_process
+import keeper_ray
+import keeper_raystart
+import node
+from keeper_exit import AttemptLost, End
+from keeper_limits import Limits
+from keeper_log import DriverLog
+from keeper_state import State, wall
+
+HOSTILE = "a b'c\"d $(touch /tmp/x) `id` \\ ;& \u00e9\nsecond line"
+
+
+def orders(**more):
+    return dict({"version": 1, "name": "n", "attempt": 1, "launcher": "local", "lifetime": {},
+                 "ray": {"command": ["/opt/venv/bin/python", "-m", "ray.scripts.scripts"], "tempRoot": "/tmp"},
+                 "groups": [{"name": "head", "count": 1, "cpus": 0}, {"name": "w", "count": 2, "gpus": 1, "resources": {"a": 1}}],
+                 "job": {"entrypoint": "python x.py", "submissionPrefix": "n", "grace": 2.5}}, **more)
+
+
+class Exits(unittest.TestCase):
+    def test_codes(self):
+        for raw, code, number in ((0, 0, None), (3, 3, None), (255, 255, None), (-15, 143, 15), (137, 137, 9), (139, 139, 11), (128, 128, None)):
+            self.assertEqual(keeper_exit.shell_code(raw), (code, number))
+
+    def test_records(self):
+        def end(**info):
+            return keeper_job.outcome(dict({"message": "", "error_type": None}, **info)).document()
+        self.assertEqual(end(status="SUCCEEDED", driver_exit_code=0)["cause"], "succeeded")
+        self.assertEqual(end(status="SUCCEEDED")["code"], 0)  # Ray 2.9 has no driver_exit_code
+        self.assertEqual(end(status="FAILED", message="Job entrypoint command failed with exit code 7, last")["code"], 7)
+        self.assertEqual(end(status="FAILED", driver_exit_code=-6)["message"], "the driver was ended by SIGABRT")
+        self.assertEqual(end(status="STOPPED")["code"], 130)
+        broken = end(status="FAILED", message="runtime_env setup failed: Traceback\nValueError: no such package\n")
+        self.assertEqual((broken["cause"], broken["code"]), ("submit-failed", 73))
+        self.assertIn("ValueError: no such package", broken["message"])
+        with self.assertRaises(AttemptLost):
+            end(status="FAILED", message="Job supervisor actor died: node dead", error_type="JOB_SUPERVISOR_ACTOR_DIED")
+
+    def test_sentences(self):
+        self.assertEqual(keeper_exit.duration(90061), "1d1h1m1s")
+        self.assertEqual(keeper_exit.limit_end("max", 3600).message, "lifetime.max (1h) passed")
+
+
+class TheLimits(unittest.TestCase):
+    def test_order(self):
+        limits = Limits({"lease": 10, "max": 100, "total": 50, "spent": 20, "idle": 5}, 1000.0)
+        self.assertEqual(limits.next(), 1010)
+        limits.stop("lease")
+        self.assertIsNone(limits.next())
+        limits.begin("max", 1000)
+        limits.begin("max", 1050)  # counts from the first
+        limits.begin("total", 1000)
+        self.assertEqual((limits.due("max"), limits.due("total"), limits.passed(1030)), (1100, 1030, "total"))
+        limits.restart("idle", 1005)
+        self.assertEqual(limits.passed(1011), "idle")
+        limits.extend("idle", 1011, 0)
+        self.assertIsNone(limits.passed(1011))
+
+
+class Submission(unittest.TestCase):
+    def test_environment(self):
+        o = orders()
+        o["job"].update(env={"K": HOSTILE, "RAYCTL_RUN": "mine"}, cwd="/dir with 'quotes'", entrypointNumCpus=2)
+        body = keeper_job.submission(o, {"runtimeEnv": {"env_vars": {"K": "other", "L": "1"}, "pip": ["x"]}}, 3, "lost")
+        env = body["runtime_env"]["env_vars"]
+        self.assertEqual((env["K"], env["L"], env["RAYCTL_RUN"], env["RAYCTL_ATTEMPT"], env["RAYCTL_RESTART_REASON"]),
+                         (HOSTILE, "1", "n", "3", "lost"))
+        self.assertEqual((body["submission_id"], body["entrypoint_num_cpus"], body["runtime_env"]["pip"]), ("n-3", 2, ["x"]))
+        with tempfile.TemporaryDirectory() as top:
+            odd = os.path.join(top, "a 'b' $(c)\nd")
+            os.mkdir(odd)
+            text = keeper_job.in_directory(odd, "pwd -P; exit 3")
+            ran = subprocess.run(text, shell=True, stdout=subprocess.PIPE, check=False)
+            self.assertEqual((ran.returncode, ran.stdout.decode()), (3, os.path.realpath(odd) + "\n"))
+
+    def test_answers_that_are_lost(self):
+        class Ray:
+            """The dashboard as measured: a POST that answers 500 or is cut may have been accepted."""
+            def __init__(self, answers):
+                self.answers, self.posts, self.known = answers, 0, False
+
+            def job(self, _id):
+                return {} if self.known else None
+
+            def submit(self, _body):
+                self.posts += 1
+                accepted, error = self.answers.pop(0)
+                self.known = accepted
+                if error:
+                    raise error
+        cut, refused = keeper_ray.Unreachable("cut"), keeper_ray.Refused(500, "boom")
+        for answers, posts in (([(True, cut)], 1), ([(True, refused)], 1), ([(False, cut), (True, None)], 2), ([(False, refused), (True, None)], 2)):
+            ray = Ray(answers)
+            keeper_job.submit(ray, {"submission_id": "x"}, lambda _: None)
+            self.assertEqual(ray.posts, posts)
+        with self.assertRaises(End):
+            keeper_job.submit(Ray([(False, keeper_ray.Refused(400, "bad"))]), {"submission_id": "x"}, lambda _: None)
+
+
+class RayStart(unittest.TestCase):
+    BASE = {"RAYCTL_GCS": "10.0.0.1:1234", "RAYCTL_DASHBOARD": "10.0.0.1:2", "RAYCTL_CLIENT_PORT": "3", "RAYCTL_NODE_IP": "10.0.0.1"}
+
+    def test_environment(self):
+        o = orders()
+        o["ray"]["env"] = {"A": "ray", "B": HOSTILE}
+        o["groups"][1]["env"] = {"A": "group"}
+        base = dict(self.BASE, RAY_ADDRESS="x", SLURM_JOB_ID="1", SLURM_CONF="c", PMIX_RANK="0", OMPI_X="1", RAYCTL_PROFILE="p",
+                    RAY_AUTH_TOKEN="t", RAY_JOB_CONFIG_JSON_ENV_VAR="{}", RAY_memory_usage_threshold="1", PATH="/bin", CUDA_VISIBLE_DEVICES="0")
+        env = keeper_raystart.environment(o, keeper_raystart.Member(o, 1), "/tmp/r1", "/run", {"S": "secret"}, base)
+        for gone in ("RAY_ADDRESS", "SLURM_JOB_ID", "PMIX_RANK", "OMPI_X", "RAYCTL_PROFILE", "RAY_AUTH_TOKEN", "RAY_JOB_CONFIG_JSON_ENV_VAR"):
+            self.assertNotIn(gone, env)
+        self.assertEqual((env["A"], env["B"], env["S"], env["SLURM_CONF"], env["CUDA_VISIBLE_DEVICES"], env["RAY_memory_usage_threshold"]),
+                         ("group", HOSTILE, "secret", "c", "0", "1"))
+        self.assertEqual((env["RAY_AUTH_MODE"], env["RAY_AUTH_TOKEN_PATH"], env["RAY_JOB_STOP_WAIT_TIME_S"]), ("token", "/run/token", "3"))
+        self.assertTrue(env["PATH"].startswith("/opt/venv/bin:"))
+
+    def test_arguments(self):
+        o, ports = orders(), [1, 2, 3, 4]
+        head = keeper_raystart.arguments(o, keeper_raystart.Member(o, 0), "/tmp/r1", self.BASE, ports)
+        for wanted in ("--head", "--port=1234", "--num-cpus=0", "--dashboard-agent-listen-port=1", "--node-name=head-0", "--labels=rayctl.io/group=head"):
+            self.assertIn(wanted, head)
+        base = dict(self.BASE, SLURM_JOB_ID="1", SLURM_CPUS_ON_NODE="6", SLURM_GPUS_ON_NODE="")
+        worker = keeper_raystart.arguments(o, keeper_raystart.Member(o, 2), "/tmp/r1", base, ports)
+        for wanted in ("--address=10.0.0.1:1234", "--num-cpus=6", "--num-gpus=1", '--resources={"a": 1}', "--node-name=w-1"):
+            self.assertIn(wanted, worker)
+        self.assertFalse(keeper_raystart.is_recent("2.40.0"))
+        self.assertTrue(keeper_raystart.is_recent("2.49.1") and keeper_raystart.is_recent(""))
+        with self.assertRaises(ValueError):
+            keeper_raystart.Member(o, 3)
+
+    def test_directory(self):
+        names = {keeper_raystart.node_dir(orders(), "/run/" + "x" * 300, i, r) for i in range(3) for r in range(3)}
+        self.assertEqual(len(names), 9)
+        self.assertTrue(all(len(n) == len("/tmp/r12345678") for n in names))
+
+    def test_addresses(self):
+        o = keeper_nodes.with_addresses({"advertise": "auto", "listen": "auto:0"}, {"RAYCTL_ADVERTISE": "10.1.1.1"})
+        self.assertEqual((o["advertise"], o["dashboardHost"], o["listen"]), ("10.1.1.1", "10.1.1.1", "10.1.1.1:0"))
+        self.assertNotEqual(keeper_nodes.own_address({}), "")
+
+    def test_last_line(self):
+        with tempfile.NamedTemporaryFile("w") as f:
+            for text, wanted in (("a\n\x1b[31mValueError: bad\x1b[0m\nsee the docs\n", "ValueError: bad"), ("a\nb\n\n", "b"), ("", ""),
+                                 ("x\n\x1b[1mgcs_server\x1b[0m [exit code=-9]\nRemaining", "its gcs_server ended with exit code -9")):
+                f.seek(0)
+                f.truncate()
+                f.write(text)
+                f.flush()
+                self.assertEqual(node.last_line(f.name), wanted)
+
+
+class GangAndState(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self.dir.cleanup)
+        self.state = State(orders(), self.dir.name, lambda text: None)
+
+    def test_revisions(self):
+        self.state.phase("Starting", "X", "y")
+        before = self.state.doc["revision"]
+        self.state.phase("Starting", "X", "y")
+        self.assertEqual(self.state.doc["revision"], before)
+        seen = []
+        waiter = threading.Thread(target=lambda: seen.append(json.loads(self.state.wait(before, 30).decode())))
+        waiter.start()
+        self.state.note("job", "RUNNING")
+        waiter.join()
+        self.assertGreater(seen[0]["revision"], before)
+        self.state.final(os.path.join(self.dir.name, "result.json"), End("max", "over").document(), {"bytes": 0, "missing": []})
+        with open(os.path.join(self.dir.name, "result.json")) as f:
+            self.assertEqual(json.load(f)["exit"]["code"], 124)
+
+    def test_by_name(self):
+        class Nodes:
+            external = False
+            members = keeper_raystart.members(orders())
+            report = staticmethod(lambda m: {"state": "retrying", "message": "gave up", "pid": 7} if m.name == "w-0" else {})
+            pid_of = staticmethod(lambda m: 0)
+        gang = keeper_gang.Gang(orders(), Nodes, self.state)
+        rows = [{"node_name": "head-0", "node_id": "a", "state": "ALIVE", "is_head_node": True},
+                {"node_name": "w-0", "node_id": "b", "state": "DEAD"}, {"node_name": "w-1", "node_id": "c", "state": "ALIVE"}]
+        self.assertFalse(gang.count(rows))
+        self.assertEqual([n["state"] for n in self.state.doc["nodes"]], ["ALIVE", "STARTING", "ALIVE"])
+        self.assertEqual(self.state.doc["reason"]["message"], "2 of 3 nodes are alive")
+        rows.append({"node_name": "w-0", "node_id": "d", "state": "ALIVE"})
+        self.assertTrue(gang.count(rows))
+        with self.assertRaises(AttemptLost):
+            gang.session = "one"
+            gang.same_head({"session_name": "two"})
+
+    def test_by_label(self):
+        class Nodes:
+            external = True
+        gang = keeper_gang.Gang(orders(), Nodes, self.state)
+        rows = [{"node_id": "a", "state": "ALIVE", "is_head_node": True}, {"node_id": "b", "state": "ALIVE", "labels": {"ray.io/node-group": "w"}},
+                {"node_id": "c", "state": "ALIVE"}]
+        self.assertTrue(gang.count(rows))
+
+
+class Log(unittest.TestCase):
+    def test_attempts_and_missing(self):
+        with tempfile.TemporaryDirectory() as top:
+            logs = os.path.join(top, "session_2026", "logs")
+            os.makedirs(logs)
+            log = DriverLog(top, lambda: None, lambda text: None)
+            for name, text in (("job-driver-x-1.log", b"a\r\n\xff"), ("job-driver-x-2.log", b"b" * 3000000)):
+                with open(os.path.join(logs, name), "wb") as f:
+                    f.write(text)
+                log.begin(name, "id", [top], stream=False)
+                log.finish(False)
+            log.begin("job-driver-x-3.log", "id", [], stream=False)  # on a node that was lost
+            log.finish(False)
+            log.close()
+            with open(os.path.join(top, "driver.log"), "rb") as f:
+                self.assertEqual(f.read(), b"")
+            for name, text in (("driver-1.log", b"a\r\n\xff"), ("driver-2.log", b"b" * 3000000)):
+                with open(os.path.join(top, name), "rb") as f:
+                    self.assertEqual(f.read(), text)
+            self.assertEqual(log.document(), {"bytes": 0, "missing": [[0, -1]]})
+
+
+class Processes(unittest.TestCase):
+    def test_nothing_escapes(self):
+        code = """if True:
+            import os, subprocess, sys
+            sys.path.insert(0, %r)
+            import keeper_process as p
+            p.become_subreaper()
+            env = dict(os.environ, MARK="here")
+            subprocess.Popen(["sh", "-c", "(setsid sleep 1000 & ) ; exec sleep 1000"], env=env, start_new_session=True)
+            while len(p.marked(b"MARK=here")) < 2: pass
+            left, ended = p.kill_all([b"MARK=here"])
+            print(sorted(left), len(p.marked(b"MARK=here")), sorted(ended.values()))
+            """ % os.path.dirname(HERE)
+        out = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout.decode()
+        self.assertTrue(out.startswith("[] 0 [-9"), out)
+
+    def test_bell(self):
+        bell = keeper_process.Bell()
+        threading.Thread(target=bell.ring).start()
+        self.assertEqual(bell.wait(30), [])
+        begin = time.monotonic()
+        bell.wait(0.01)
+        self.assertGreaterEqual(time.monotonic() - begin, 0.009)
+
+    def test_wall(self):
+        self.assertEqual(wall(0.5), "1970-01-01T00:00:00.500Z")
+
+
+if __name__ == "__main__":
+    unittest.main()
