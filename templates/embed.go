@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 )
 
-//go:embed keeper*.py node.py rayhook/*.py
+//go:embed keeper*.py node.py rayhook/*.py slurm_relay.py slurm_start.py
 var keeperFiles embed.FS
 
 // Names of the programs in the directory that WriteKeeper fills.

@@ -13,6 +13,7 @@ import keeper_raystart as raystart
 from keeper_ports import free_ports
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+HEAD_LOOK, WORKER_LOOK = 0.5, 3.0  # seconds between looks at the reports of a step's supervisors: files of a shared file system
 def own_address(environ):
     """This host's address as other nodes know it: what the batch script says, else what the host's name means, else the
     source address of packets that leave it."""
@@ -146,6 +147,25 @@ class Step(Nodes):
     """One command that starts node.py on all nodes, such as srun."""
 
     external = False
+
+    def __init__(self, orders, run_dir, log):
+        super().__init__(orders, run_dir, log)
+        self.gave_up = set()  # (round, node name)
+        self.looks = {}  # when nodes' reports are looked at again: the head's and the others'
+
+    def ended(self, codes):
+        """The step does not end with one of its tasks: supervisors that gave up say so in their reports."""
+        found, now = super().ended(codes), process.time.monotonic()
+        for head, pause in ((True, HEAD_LOOK), (False, WORKER_LOOK)):
+            if now < self.looks.get(head, 0.0):
+                continue
+            self.looks[head] = now + pause
+            for member in self.members:
+                key = (self.round, member.name)
+                if member.head == head and key not in self.gave_up and self.report(member).get("state") == "failed":
+                    self.gave_up.add(key)
+                    found.append((member.name, 1))
+        return found
 
     def start(self):
         """Starts the step."""

@@ -1,0 +1,55 @@
+// Package orders translates the parts of a cluster file that mean the same to the keeper of every launcher.
+package orders
+
+import (
+	"time"
+
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+const (
+	// Lease protects a half-made launch whose client died or was suspended.
+	Lease = 2 * time.Minute
+	// StartLimit is generous: on a loaded machine Ray needs minutes.
+	StartLimit = 10 * time.Minute
+)
+
+// Lifetime is the file's limits in the keeper's seconds. disconnect is Payload.EndOnDisconnect.
+func Lifetime(s *spec.ClusterSpec, disconnect time.Duration) keeper.Lifetime {
+	return keeper.Lifetime{
+		Lease: Lease.Seconds(), Start: StartLimit.Seconds(), Queue: Seconds(s.Lifetime.Queue), Max: Seconds(s.Lifetime.Max),
+		Total: Seconds(s.Lifetime.Total), Idle: Seconds(s.Lifetime.Idle), Disconnect: disconnect.Seconds(),
+		Keep: time.Duration(*s.Lifetime.Keep).Seconds(),
+	}
+}
+
+// Seconds of a limit; 0 where there is none.
+func Seconds(l spec.Limit) float64 {
+	d, bound := l.Bound()
+	if !bound {
+		return 0
+	}
+	return d.Seconds()
+}
+
+// Job is the file's job; nil where it has none. outputDir is for jobs that say nothing of it.
+func Job(s *spec.ClusterSpec, outputDir string) *keeper.Job {
+	j := s.Job
+	if j.Entrypoint == "" {
+		return nil
+	}
+	if j.OutputDir != "" {
+		outputDir = j.OutputDirFor(s.Name)
+	}
+	return &keeper.Job{
+		Entrypoint: j.Entrypoint, SubmissionPrefix: s.Name, Metadata: j.Metadata,
+		EntrypointNumCPUs: float64(j.EntrypointCPUs), EntrypointNumGPUs: j.EntrypointGPUs,
+		EntrypointMemory: j.EntrypointMemory.Value(), EntrypointResources: j.EntrypointResources,
+		Env: j.Env, OutputDir: outputDir, Cwd: j.Cwd, Grace: time.Duration(*j.Grace).Seconds(),
+		Restarts: keeper.Restarts{
+			Driver: int(j.Restarts.Driver), NodeFailure: int(j.Restarts.NodeFailure),
+			Preempted: int(*j.Restarts.Preempted), TimeLimit: int(j.Restarts.TimeLimit),
+		},
+	}
+}

@@ -1,0 +1,265 @@
+//go:build linux
+
+package slurm_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/conformance"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/test/raytest"
+	"github.com/rayctl/rayctl/test/slurmtest"
+)
+
+func TestMain(m *testing.M) {
+	conformance.Main(m, func(setting string) launcher.Launcher {
+		var b beside
+		if err := json.Unmarshal([]byte(setting), &b); err != nil {
+			panic(err)
+		}
+		return slurm.New(slurm.Config{Runner: b, Dir: b.Dir})
+	})
+}
+
+// beside runs commands next to a testbed's controller, also from the client processes that the suite starts and kills.
+type beside struct {
+	Prefix []string // enters the cluster
+	Env    []string
+	Dir    string // slurm.dir
+}
+
+func (b beside) Command(ctx context.Context, argv ...string) *exec.Cmd {
+	full := append(append([]string{}, b.Prefix...), argv...)
+	cmd := exec.CommandContext(ctx, full[0], full[1:]...)
+	cmd.Env = b.Env
+	return cmd
+}
+
+func (b beside) String() string { return "the testbed" }
+
+func (b beside) setting(t *testing.T) string {
+	t.Helper()
+	text, err := json.Marshal(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// bed is a testbed with Ray and what tests ask it.
+type bed struct {
+	*slurmtest.Cluster
+	beside
+	python string
+}
+
+// start starts a testbed whose nodes have real Ray.
+func start(t *testing.T, o slurmtest.Options) *bed {
+	t.Helper()
+	python := raytest.Env(t, raytest.Ray260)
+	o.Binds = append(o.Binds, python)
+	c := slurmtest.Start(t, o)
+	cmd := c.Command(context.Background(), "", "true")
+	b := beside{Prefix: cmd.Args[:len(cmd.Args)-1], Env: cmd.Env, Dir: c.Dir + "/shared/rayctl"}
+	return &bed{Cluster: c, beside: b, python: python}
+}
+
+func (b *bed) spec() *spec.ClusterSpec {
+	return &spec.ClusterSpec{Ray: spec.Ray{Python: b.python}, Head: spec.Head{NodeResources: small()}}
+}
+
+func small() spec.NodeResources {
+	return spec.NodeResources{CPUs: 1, Memory: resource.MustParse("1Gi")}
+}
+
+func (b *bed) twoGroups() *spec.ClusterSpec {
+	second := small()
+	second.CPUs, second.Resources = 2, map[string]float64{"b": 1}
+	return &spec.ClusterSpec{Ray: spec.Ray{Python: b.python}, Workers: []spec.WorkerGroup{{Name: "a", NodeResources: small()}, {Name: "b", NodeResources: second}}}
+}
+
+func TestConformance(t *testing.T) {
+	b := start(t, slurmtest.Options{Nodes: 2})
+	conformance.Quick(t, b.config(t))
+	b.RequireClean(t)
+}
+
+func (b *bed) config(t *testing.T) conformance.Config {
+	return conformance.Config{
+		Setting: b.setting(t), Spec: b.spec, TwoGroups: b.twoGroups, Allocated: b.allocated, KillKeeper: b.killKeeper, KillHead: b.killHead,
+		Surfaces: b.surfaces, Story: b.story, Occupy: b.occupy, Patience: patience,
+	}
+}
+
+// patience is for loaded machines: a start of Ray alone may take minutes there.
+const patience = 6 * time.Minute
+
+func (b *bed) run(id launcher.ID) string { return filepath.Join(b.Dir(), "runs", string(id)) }
+
+// Dir is slurm.dir.
+func (b *bed) Dir() string { return b.beside.Dir }
+
+// allocated asks Slurm and the nodes, not the launcher.
+func (b *bed) allocated(t *testing.T, id launcher.ID) []string {
+	t.Helper()
+	out, err := b.Slurm(context.Background(), "squeue", "--noheader", "--name="+string(id), "--format=job %i %T")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	if out != "" {
+		left = strings.Split(out, "\n")
+	}
+	for _, p := range b.processes(t, id) {
+		left = append(left, "process "+p.Command)
+	}
+	for _, secret := range []string{keeper.TokenFile, keeper.SecretsFile} {
+		found, _ := filepath.Glob(filepath.Join(b.run(id), "*", secret))
+		if len(found) > 0 && len(left) == 0 && b.ended(id) {
+			left = append(left, found...)
+		}
+	}
+	return append(left, b.directories(t, id)...)
+}
+
+func (b *bed) ended(id launcher.ID) bool {
+	found, _ := filepath.Glob(filepath.Join(b.run(id), "*", keeper.ResultFile))
+	return len(found) > 0
+}
+
+// processes are those on the nodes that name the run's directory in their command line or environment.
+func (b *bed) processes(t *testing.T, id launcher.ID) (out []slurmtest.Process) {
+	t.Helper()
+	for i := range b.Options.Nodes {
+		all, err := b.Processes("node" + strconv.Itoa(i+1))
+		if err != nil {
+			continue // switched off
+		}
+		for _, p := range all {
+			environ, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID), "environ")) // gone meanwhile: nothing
+			text := p.Command + " \x00" + string(environ)
+			if strings.Contains(text, b.run(id)+"/") || strings.Contains(text, b.run(id)+" ") || strings.Contains(text, b.run(id)+"\x00") {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// directories are the nodes' temporary directories that are still there.
+func (b *bed) directories(t *testing.T, id launcher.ID) (out []string) {
+	t.Helper()
+	reports, _ := filepath.Glob(filepath.Join(b.run(id), "*", keeper.NodesDir, "*", "report.json"))
+	for _, name := range reports {
+		var report struct{ Directory, Host string }
+		text, _ := os.ReadFile(name)
+		if json.Unmarshal(text, &report) != nil || report.Directory == "" {
+			continue
+		}
+		files, err := b.Files(report.Host)
+		if err != nil {
+			continue // switched off
+		}
+		for _, f := range files {
+			if f == report.Directory {
+				out = append(out, report.Host+": directory "+f)
+			}
+		}
+	}
+	return out
+}
+
+func (b *bed) killKeeper(t *testing.T, id launcher.ID) {
+	t.Helper()
+	b.kill(t, id, func(command string) bool { return strings.Contains(command, "slurm_start.py") })
+}
+
+func (b *bed) killHead(t *testing.T, id launcher.ID) {
+	t.Helper()
+	b.kill(t, id, func(command string) bool { return strings.Contains(command, "gcs_server") })
+}
+
+func (b *bed) kill(t *testing.T, id launcher.ID, match func(string) bool) {
+	t.Helper()
+	killed := 0
+	for _, p := range b.processes(t, id) {
+		if match(p.Command) {
+			if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
+				t.Errorf("kill %d: %v", p.PID, err)
+			}
+			killed++
+		}
+	}
+	if killed != 1 {
+		t.Errorf("%d processes were killed, not one", killed)
+	}
+}
+
+// occupy takes all nodes.
+func (b *bed) occupy(t *testing.T) func() {
+	t.Helper()
+	id, err := b.Submit(t.Context(), "sleep 1000", "--exclusive", "--nodes="+strconv.Itoa(b.Options.Nodes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.AwaitJob(t, id, "RUNNING")
+	return func() {
+		if _, err := b.Slurm(context.Background(), "scancel", id); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func (b *bed) story(_ *testing.T, id launcher.ID) string {
+	var text strings.Builder
+	for _, pattern := range []string{"slurm.sh", "slurm.out", "*/keeper.log", "*/nodes/*/report.json", "*/nodes/*/start.log"} {
+		names, _ := filepath.Glob(filepath.Join(b.run(id), pattern))
+		for _, name := range names {
+			content, _ := os.ReadFile(name)
+			text.WriteString("--- " + name + "\n" + string(content[max(0, len(content)-4000):]) + "\n")
+		}
+	}
+	return text.String()
+}
+
+// surfaces is every file of the run's directory but those that hold secrets, what Slurm keeps and shows of the job, and the command
+// lines of all processes.
+func (b *bed) surfaces(t *testing.T, id launcher.ID) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	for _, root := range []string{b.run(id), b.Cluster.Dir + "/state", b.Cluster.Dir + "/spool", b.Cluster.Dir + "/log"} {
+		_ = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() && d.Name() != keeper.TokenFile && d.Name() != keeper.SecretsFile {
+				out[path], _ = os.ReadFile(path) // what vanished meanwhile is empty
+			}
+			return nil
+		})
+	}
+	if shown, err := b.Slurm(t.Context(), "scontrol", "show", "job", "--details"); err == nil {
+		out["scontrol show job"] = []byte(shown)
+	}
+	for _, p := range append(b.processes(t, id), b.own()...) {
+		out["command line of "+strconv.Itoa(p.PID)] = []byte(p.Command)
+	}
+	return out
+}
+
+// own are the processes next to the controller, rayctl's sruns among them.
+func (b *bed) own() []slurmtest.Process {
+	found, _ := b.Processes("ctl")
+	return found
+}

@@ -1,0 +1,174 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// fate is what the controller says of a cluster's job.
+type fate int
+
+const (
+	unknown fate = iota // it knows no such job (any more)
+	alive               // it waits, runs, or still holds nodes
+	gone                // it ended and holds nothing
+)
+
+// ask is the fate by an answer at most age old.
+func (c *cluster) ask(ctx context.Context, age time.Duration) (fate, Job, error) {
+	jobs, err := c.l.queue.ask(ctx, age)
+	if err != nil {
+		return unknown, Job{}, err
+	}
+	j, found := find(jobs, c.record.Nonce)
+	switch {
+	case !found:
+		return unknown, j, nil
+	case j.Ended():
+		return gone, j, nil
+	default:
+		return alive, j, nil
+	}
+}
+
+// A controller that was restarted has lost up to 5 seconds of its state and recovers jobs from the nodes: an unknown job is asked
+// for again before it is believed to be gone.
+const (
+	believeAfter = 12 * time.Second
+	askAgain     = 4 * time.Second
+)
+
+// over says whether the cluster has ended and holds nothing. One that ended without a result gets one.
+func (c *cluster) over(ctx context.Context) (bool, error) {
+	began := time.Now()
+	for {
+		f, j, err := c.ask(ctx, time.Second)
+		switch {
+		case err != nil && c.result != nil && c.resultAge > time.Hour:
+			return true, nil // whatever the controller knows of it
+		case err != nil:
+			return false, c.l.site.unreachable(err)
+		case f == alive:
+			return false, nil
+		case c.result != nil:
+			return true, c.tidy(ctx)
+		case f == gone:
+			return true, c.bury(ctx, verdictOf(j))
+		case time.Since(began) > believeAfter:
+			return true, c.bury(ctx, verdict{keeper.CauseLost, "Slurm does not know its job any more"})
+		}
+		rest(ctx, askAgain)
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		if err := c.look(ctx); err != nil {
+			return false, err
+		}
+		if c.record == nil {
+			return true, nil
+		}
+	}
+}
+
+// verdict is how a cluster ended that could not tell itself.
+type verdict struct{ cause, message string }
+
+// verdictOf is what Slurm says of a job that ended without a result.
+func verdictOf(j Job) verdict {
+	switch j.State {
+	case StateCancelled:
+		return verdict{keeper.CauseInterrupted, "its job was cancelled"}
+	case StateTimeout:
+		return verdict{keeper.CauseTimeLimit, "its job reached Slurm's time limit"}
+	case StateDeadline:
+		return verdict{keeper.CauseQueue, "its job could not start early enough for lifetime.queue"}
+	case StatePreempted:
+		return verdict{keeper.CausePreempted, "its job was preempted"}
+	case StateNodeFail:
+		return verdict{keeper.CauseLost, "a node of its job failed"}
+	case StateBootFail:
+		return verdict{keeper.CauseStartFailed, "the nodes of its job could not be booted"}
+	case StateOOM:
+		return verdict{keeper.CauseLost, "its job used more memory than it was given"}
+	case StateFailed:
+		if j.Signal != 0 || j.Reason == "RaisedSignal" || j.Reason == "JobLaunchFailure" {
+			return verdict{keeper.CauseLost, "the keeper was killed"}
+		}
+		return verdict{keeper.CauseLost, "the batch script failed; " + outFile + " in its directory may say why"}
+	}
+	return verdict{keeper.CauseLost, "its job ended (" + j.State + ") without a result"}
+}
+
+// bury writes the result in a dead keeper's place. If the keeper, or another client, was faster, theirs stays.
+func (c *cluster) bury(ctx context.Context, v verdict) error {
+	st := c.state
+	if st == nil {
+		st = firstState(c.record.Spec)
+	}
+	at := time.Now().UTC()
+	code, _ := launcher.ExitCodeFor(v.cause)
+	st.Revision++
+	st.Phase, st.Since, st.Reason = keeper.PhaseGone, at, keeper.Reason{Code: v.cause, Message: v.message}
+	st.Timeline = append(st.Timeline, keeper.Event{At: at, Attempt: st.Attempt, Event: "phase", To: st.Phase, Code: v.cause, Message: v.message})
+	st.Exit = &keeper.Exit{Origin: keeper.OriginRayctl, Cause: v.cause, Code: code, Message: v.message, Retryable: v.cause == keeper.CauseLost || v.cause == keeper.CauseQueue || v.cause == keeper.CausePreempted}
+	st.Log = c.saved(ctx, st.Job)
+	err := c.l.site.files.writeJSON(ctx, path.Join(c.attemptDir(), keeper.ResultFile), st, true)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return c.writeFailed(err)
+	}
+	if err := c.look(ctx); err != nil {
+		return err
+	}
+	return c.tidy(ctx)
+}
+
+// saved is how much of the driver's output there is. Without the keeper nobody knows what is missing.
+func (c *cluster) saved(ctx context.Context, job *keeper.JobState) *keeper.Log {
+	var reply struct{ Size int64 }
+	if err := c.l.site.files.call(ctx, "read", map[string]any{"path": path.Join(c.attemptDir(), keeper.DriverLog), "offset": 1 << 62}, &reply); err != nil {
+		reply.Size = 0 // there is none
+	}
+	if job == nil || job.Terminal() {
+		return &keeper.Log{Bytes: reply.Size}
+	}
+	return &keeper.Log{Bytes: reply.Size, Missing: [][2]int64{{reply.Size, -1}}}
+}
+
+// tidy removes what must not outlive the cluster, where its keeper could not.
+func (c *cluster) tidy(ctx context.Context) error {
+	dir := c.attemptDir()
+	paths := []string{c.path(seedDir), path.Join(dir, keeper.TokenFile), path.Join(dir, keeper.SecretsFile)}
+	names, err := c.l.site.files.names(ctx, dir)
+	if err != nil {
+		return c.l.cut(err)
+	}
+	for _, name := range names {
+		if len(name) > len(orders.PackagePrefix) && name[:len(orders.PackagePrefix)] == orders.PackagePrefix {
+			paths = append(paths, path.Join(dir, name))
+		}
+	}
+	if err := c.l.site.files.remove(ctx, paths...); err != nil {
+		return c.writeFailed(err)
+	}
+	c.l.ways.drop(c.name)
+	return nil
+}
+
+// firstState is what a cluster is before its keeper has said anything.
+func firstState(s *spec.ClusterSpec) *keeper.State {
+	st := &keeper.State{Name: s.Name, Launcher: spec.LauncherSlurm, SpecHash: spec.Hash(s), Attempt: 1}
+	for _, g := range s.NodeGroups() {
+		if g.Count > 0 {
+			st.Groups = append(st.Groups, keeper.GroupState{Name: g.Name, Wanted: g.Count, GPUs: float64(g.GPUs)})
+		}
+	}
+	return st
+}

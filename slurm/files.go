@@ -1,0 +1,278 @@
+package slurm
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rayctl/rayctl/templates"
+)
+
+// files are the files of the site, reached by one long-lived command there (templates/slurm_files.py): one connection for all
+// reads, writes and watches, and no request to the controller. It is started when needed, and again when it was cut.
+type files struct {
+	runner Runner
+
+	mu      sync.Mutex
+	session *session
+}
+
+// session is one run of the command.
+type session struct {
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	said  *tail // standard error
+	done  chan struct{}
+
+	mu      sync.Mutex
+	next    int
+	waiting map[int]chan answer
+	err     error // why it ended
+}
+
+// answer is one line of the command.
+type answer struct {
+	ID    int    `json:"id"`
+	Error string `json:"error"`
+	Errno string `json:"errno"`
+	body  []byte
+}
+
+// errCut is the end of the way to the site.
+var errCut = errors.New("the connection was cut")
+
+// fileError is an error of the site's file system.
+type fileError struct{ errno, text string }
+
+func (e *fileError) Error() string { return e.text }
+
+// Is makes the usual kinds of errors recognisable.
+func (e *fileError) Is(target error) bool {
+	switch target {
+	case fs.ErrNotExist:
+		return e.errno == "ENOENT"
+	case fs.ErrExist:
+		return e.errno == "EEXIST"
+	case fs.ErrPermission:
+		return e.errno == "EACCES" || e.errno == "EPERM" || e.errno == "EROFS"
+	}
+	return false
+}
+
+// call asks for one operation. One that was cut is asked for once more: all of them may be repeated.
+func (f *files) call(ctx context.Context, op string, request map[string]any, into any) error {
+	err := f.callOnce(ctx, op, request, into)
+	if errors.Is(err, errCut) && ctx.Err() == nil {
+		err = f.callOnce(ctx, op, request, into)
+	}
+	return err
+}
+
+func (f *files) callOnce(ctx context.Context, op string, request map[string]any, into any) error {
+	s, err := f.open()
+	if err != nil {
+		return err
+	}
+	number, answers, err := s.send(op, request)
+	if err != nil {
+		return err
+	}
+	defer s.forget(number)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.done:
+		return s.why()
+	case a := <-answers:
+		if a.Error != "" {
+			return &fileError{a.Errno, a.Error}
+		}
+		if into == nil {
+			return nil
+		}
+		return json.Unmarshal(a.body, into)
+	}
+}
+
+// watch sends whenever one of the files changes, at once for the first time, until ctx ends or the way is cut; then the channel is
+// closed.
+func (f *files) watch(ctx context.Context, paths []string) (<-chan struct{}, error) {
+	s, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	number, answers, err := s.send("watch", map[string]any{"paths": paths})
+	if err != nil {
+		return nil, err
+	}
+	out := make(chan struct{}, 1)
+	go func() {
+		defer close(out)
+		defer s.forget(number)
+		for {
+			select {
+			case <-ctx.Done():
+				n, _, _ := s.send("stop", map[string]any{"watch": number}) // if it was cut there is nothing to stop
+				s.forget(n)
+				return
+			case <-s.done:
+				return
+			case <-answers:
+				select {
+				case out <- struct{}{}:
+				default:
+				}
+			}
+		}
+	}()
+	return out, nil
+}
+
+// open returns the session that runs, or starts one.
+func (f *files) open() (*session, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.session != nil {
+		select {
+		case <-f.session.done:
+		default:
+			return f.session, nil
+		}
+	}
+	cmd := f.runner.Command(context.Background(), "python3", "-u", "-c", templates.SlurmFiles)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	s := &session{cmd: cmd, stdin: stdin, said: &tail{}, done: make(chan struct{}), waiting: map[int]chan answer{}}
+	cmd.Stderr = s.said
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%w: %w", errCut, err)
+	}
+	go s.read(stdout)
+	f.session = s
+	return s, nil
+}
+
+func (s *session) send(op string, request map[string]any) (int, chan answer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next++
+	number, answers := s.next, make(chan answer, 8)
+	line := map[string]any{"id": number, "op": op}
+	maps.Copy(line, request)
+	text, err := json.Marshal(line)
+	if err != nil {
+		return 0, nil, err
+	}
+	s.waiting[number] = answers
+	if _, err := s.stdin.Write(append(text, '\n')); err != nil {
+		return number, nil, errCut
+	}
+	return number, answers, nil
+}
+
+func (s *session) forget(number int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.waiting, number)
+}
+
+func (s *session) read(stdout io.Reader) {
+	lines := bufio.NewReaderSize(stdout, 1<<20)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			break
+		}
+		a := answer{body: line}
+		if json.Unmarshal(line, &a) != nil {
+			continue // what a login shell prints
+		}
+		s.mu.Lock()
+		if c := s.waiting[a.ID]; c != nil {
+			select {
+			case c <- a:
+			default: // a watch that is told already
+			}
+		}
+		s.mu.Unlock()
+	}
+	_ = s.stdin.Close() // it has ended: only its exit code is left
+	err := s.cmd.Wait()
+	s.mu.Lock()
+	s.err = err
+	s.mu.Unlock()
+	close(s.done)
+}
+
+// why is the command's last words.
+func (s *session) why() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if said := s.said.lastLine(); said != "" {
+		return fmt.Errorf("%w: %s", errCut, said)
+	}
+	if s.err != nil {
+		return fmt.Errorf("%w: %w", errCut, s.err)
+	}
+	return errCut
+}
+
+// close ends the session; the next call starts another.
+func (f *files) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.session != nil {
+		_ = f.session.stdin.Close()
+		<-f.session.done
+		f.session = nil
+	}
+}
+
+// tail keeps the end of what a command says.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// tailSize is enough for the messages of ssh and Slurm's commands.
+const tailSize = 8 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	t.text = t.text[max(0, len(t.text)-tailSize):]
+	return len(p), nil
+}
+
+func (t *tail) lastLine() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(string(t.text)), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+// rest waits, or until ctx ends.
+func rest(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

@@ -1,0 +1,341 @@
+package slurm
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/templates"
+)
+
+// Launch creates the cluster and commits it, see launcher.Launcher. Everything is staged before sbatch, and the commit follows its
+// answer: a client that dies before leaves a directory, or a job that starts nothing.
+func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) (launcher.ID, error) {
+	s = prepare(s)
+	if err := orders.Refuse(s, p); err != nil {
+		return "", err
+	}
+	if s.IsGang() && s.GangNodes() != s.TotalNodes() {
+		return "", launcher.Fail(launcher.CodeSpec, nil, "make minReplicas equal to replicas", "Slurm starts all workers of %s together: groups cannot be elastic", s.Name)
+	}
+	c, err := l.cluster(ctx, s.Name)
+	if err != nil {
+		return "", err
+	}
+	for {
+		mine, err := c.claim(ctx, s, p)
+		if err != nil {
+			return "", c.interrupted(ctx, err)
+		}
+		if mine {
+			return c.id(), c.interrupted(ctx, c.create(ctx, p))
+		}
+		if done, err := c.existing(ctx, s); done || err != nil {
+			return c.id(), c.interrupted(ctx, err)
+		}
+	}
+}
+
+func (c *cluster) interrupted(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return launcher.Fail(launcher.CodeInterrupted, ctx.Err(), "", "the launch of %s was interrupted; nothing was left behind", c.name)
+	}
+	return err
+}
+
+// claim takes the name, if nobody has it.
+func (c *cluster) claim(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) (bool, error) {
+	dir, owner, err := c.l.arrive(ctx)
+	if err != nil {
+		return false, err
+	}
+	python, err := c.l.python(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	r := &record{
+		Name: s.Name, Owner: owner, Nonce: rand.Text(), Created: time.Now().UTC(), Labels: s.Labels, Command: p.Command,
+		Python: python, Programs: path.Join(dir, "keeper", "keeper-"+templates.KeeperHash()), Spec: s,
+	}
+	err = c.l.site.files.writeJSON(ctx, c.path(recordFile), r, true)
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, errCut) { // cut: it may be there, and ours
+		if err := c.look(ctx); err != nil {
+			return false, err
+		}
+		return c.record != nil && c.record.Nonce == r.Nonce, nil
+	}
+	if err != nil {
+		return false, c.writeFailed(err)
+	}
+	c.record = r
+	return true, nil
+}
+
+// python is the interpreter on the nodes: ray.python, which may be a virtual environment.
+func (l *Launcher) python(ctx context.Context, s *spec.ClusterSpec) (string, error) {
+	python := s.Ray.Python
+	if python == "" {
+		return "python3", nil
+	}
+	if s.Slurm.ContainerRuntime != "none" {
+		return python, nil // a path in the container
+	}
+	kind, err := l.site.files.kind(ctx, python)
+	if err != nil {
+		return "", l.cut(err)
+	}
+	if kind == "directory" {
+		return path.Join(python, "bin", "python"), nil
+	}
+	return python, nil
+}
+
+// existing compares the wish with what is there under the name. While somebody else is launching it, it waits. done: it is the same.
+func (c *cluster) existing(ctx context.Context, s *spec.ClusterSpec) (done bool, err error) {
+	if err := c.look(ctx); err != nil || c.record == nil {
+		return false, err
+	}
+	if !c.committed {
+		if c.abandoned() {
+			return false, c.abandon(ctx)
+		}
+		rest(ctx, lookEvery)
+		return false, ctx.Err()
+	}
+	if over, err := c.over(ctx); err != nil {
+		return false, err
+	} else if over {
+		return false, launcher.Fail(launcher.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
+			"a cluster named %s has ended, and its record is kept until %s", c.name, c.keptUntil().Local().Format(time.DateTime))
+	}
+	if diff := spec.Diff(c.record.Spec, s); len(diff) > 0 {
+		return false, launcher.Fail(launcher.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",
+			"a cluster named %s exists with another spec (%s)", c.name, strings.Join(diff, "; "))
+	}
+	return true, nil
+}
+
+// lookEvery is how often files are looked at for which nobody else is watching.
+const lookEvery = 200 * time.Millisecond
+
+// keptUntil is when the record may go.
+func (c *cluster) keptUntil() time.Time {
+	return time.Now().Add(-c.resultAge).Add(max(c.record.keep(), leastKeep))
+}
+
+// leastKeep lets whoever watched a cluster with `keep: 0` read its result.
+const leastKeep = time.Minute
+
+// create stages, submits and commits. Whatever fails, nothing stays.
+func (c *cluster) create(ctx context.Context, p launcher.Payload) error {
+	stop := c.heartbeat(ctx)
+	err := c.stage(ctx, p)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		err = c.submit(ctx)
+	}
+	stop()
+	if err != nil {
+		return errors.Join(c.writeFailed(err), c.abandon(context.WithoutCancel(ctx)))
+	}
+	return nil
+}
+
+// heartbeat keeps others from taking a long launch for a dead one.
+func (c *cluster) heartbeat(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		for rest(ctx, orders.Lease/4); ctx.Err() == nil; rest(ctx, orders.Lease/4) {
+			if err := c.l.site.files.call(ctx, "touch", map[string]any{"path": c.path(recordFile)}, nil); err != nil {
+				c.l.log.Debug("the claim cannot be renewed", "cluster", c.name, "error", err)
+			}
+		}
+	}()
+	return cancel
+}
+
+// plan gathers what the orders follow from.
+func (c *cluster) plan(disconnect time.Duration) plan {
+	r := c.record
+	return plan{spec: r.Spec, python: r.Python, programs: r.Programs, run: c.dir, nonce: r.Nonce, disconnect: disconnect}
+}
+
+// commitName is the file whose appearance is the commit; until then it has another name.
+var commitName = path.Join(firstDir, keeper.CommitFile)
+
+// stage writes all files but the commit.
+func (c *cluster) stage(ctx context.Context, p launcher.Payload) error {
+	f, plan := c.l.site.files, c.plan(p.EndOnDisconnect)
+	script, err := plan.script()
+	if err != nil {
+		return err
+	}
+	if err := c.l.writePrograms(ctx, c.record.Programs); err != nil {
+		return err
+	}
+	document, err := c.pack(ctx, p)
+	if err != nil {
+		return err
+	}
+	o := plan.orders()
+	if o.Job != nil && !spec.IsURI(o.Job.OutputDir) {
+		if err := f.make(ctx, o.Job.OutputDir, 0o755); err != nil {
+			return launcher.Fail(launcher.CodeSpec, err, "choose another job.outputDir", "cannot make the output directory: %v", err)
+		}
+	}
+	secrets := map[string]string{}
+	for _, s := range c.record.Spec.Secrets {
+		secrets[s.Name] = p.Secrets[s.Name]
+	}
+	if len(secrets) > 0 {
+		if err := f.writeJSON(ctx, c.path(firstDir, keeper.SecretsFile), secrets, false); err != nil {
+			return err
+		}
+	}
+	for _, file := range []struct {
+		name    string
+		content []byte
+	}{{scriptFile, []byte(script)}, {path.Join(firstDir, keeper.TokenFile), []byte(keeper.NewToken())}, {commitName + ".staged", document}} {
+		if err := f.writeBytes(ctx, c.path(file.name), file.content); err != nil {
+			return err
+		}
+	}
+	return f.writeJSON(ctx, c.path(firstDir, keeper.OrdersFile), o, false)
+}
+
+// pack lets the client pack, uploads the packages, and returns the commit document.
+func (c *cluster) pack(ctx context.Context, p launcher.Payload) ([]byte, error) {
+	var packages *launcher.Packages
+	if p.Packages != nil {
+		var err error
+		if packages, err = p.Packages(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if packages != nil {
+		for _, file := range packages.Files {
+			if p.Progress != nil {
+				p.Progress(launcher.Progress{Text: "uploading working directory", Total: file.Size})
+			}
+			if err := c.l.site.files.upload(ctx, file.Path, c.path(firstDir, orders.PackageName(file.URI))); err != nil {
+				return nil, err
+			}
+		}
+	}
+	document, err := orders.Commit(packages)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(document)
+}
+
+// writePrograms puts the keeper's files there, unless they are: the directory appears whole or not at all.
+func (l *Launcher) writePrograms(ctx context.Context, dir string) error {
+	f := l.site.files
+	if kind, err := f.kind(ctx, dir); err != nil || kind == "directory" {
+		return err
+	}
+	scratch := dir + "-" + rand.Text()
+	programs := templates.KeeperFiles()
+	for _, name := range slices.Sorted(maps.Keys(programs)) {
+		if err := f.writeBytes(ctx, path.Join(scratch, name), programs[name]); err != nil {
+			return err
+		}
+	}
+	err := f.call(ctx, "rename", map[string]any{"path": scratch, "to": dir}, nil)
+	if err == nil {
+		return nil
+	}
+	if kind, kindErr := f.kind(ctx, dir); kindErr == nil && kind == "directory" { // somebody else was faster
+		return f.remove(ctx, scratch)
+	}
+	return err
+}
+
+// submit hands the job to Slurm and commits.
+func (c *cluster) submit(ctx context.Context) error {
+	id, err := c.l.site.submit(ctx, c.path(scriptFile))
+	if err != nil && away(err) {
+		id, err = c.resolve(ctx, err)
+	}
+	if err != nil {
+		return c.refused(err)
+	}
+	c.job = id
+	f := c.l.site.files
+	if err := f.writeBytes(ctx, c.path(jobFile), []byte(strconv.Itoa(id))); err != nil {
+		return err
+	}
+	err = f.call(ctx, "rename", map[string]any{"path": c.path(commitName + ".staged"), "to": c.path(commitName)}, nil)
+	if errors.Is(err, fs.ErrNotExist) { // asked twice
+		if err := c.look(ctx); err == nil && c.committed {
+			return nil
+		}
+	}
+	return err
+}
+
+// resolve asks for the nonce: the job may be there although sbatch got no answer.
+func (c *cluster) resolve(ctx context.Context, cause error) (int, error) {
+	jobs, err := c.l.queue.ask(ctx, now)
+	if err != nil {
+		return 0, c.l.site.unreachable(cause)
+	}
+	if j, ok := find(jobs, c.record.Nonce); ok {
+		return j.ID, nil
+	}
+	return 0, c.l.site.unreachable(cause)
+}
+
+// abandon removes a launch that was never committed, as if it had never been.
+func (c *cluster) abandon(ctx context.Context) error {
+	if c.record != nil {
+		if jobs, err := c.l.queue.ask(ctx, now); err == nil {
+			if j, ok := find(jobs, c.record.Nonce); ok && !j.Ended() {
+				if err := c.l.site.cancel(ctx, strconv.Itoa(j.ID)); err != nil {
+					return err
+				}
+			}
+		} // else: it starts nothing without a commit
+	}
+	return c.remove(ctx)
+}
+
+// remove deletes the run's directory. Output of drivers that is in it stays.
+func (c *cluster) remove(ctx context.Context) error {
+	f := c.l.site.files
+	names, err := f.names(ctx, c.dir)
+	if err != nil || len(names) == 0 {
+		return c.l.cut(err)
+	}
+	paths := []string{c.path(recordFile)} // first: without it the rest is nobody's cluster
+	for _, name := range names {
+		if name != outputName && name != recordFile {
+			paths = append(paths, c.path(name))
+		}
+	}
+	if err := f.remove(ctx, paths...); err != nil {
+		return launcher.Fail(launcher.CodeInternal, err, "remove it yourself", "the record of %s cannot be removed: %v", c.name, err)
+	}
+	for _, dir := range []string{c.path(outputName), c.dir} {
+		if err := f.removeEmpty(ctx, dir); err != nil {
+			return fmt.Errorf("remove %s: %w", dir, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package slurm
+
+import (
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/templates"
+)
+
+// plan is everything that orders and script follow from.
+type plan struct {
+	spec       *spec.ClusterSpec // prepared
+	python     string            // interpreter on the nodes
+	programs   string            // directory of the keeper's files
+	run        string            // the run's directory; attempts are below it
+	nonce      string
+	disconnect time.Duration
+	now        time.Time
+}
+
+// orders translates the cluster file for the keeper. It looks at nothing but the plan.
+func (p plan) orders() *keeper.Orders {
+	s := p.spec
+	return &keeper.Orders{
+		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: spec.LauncherSlurm, SpecHash: spec.Hash(s),
+		Ray: keeper.RaySettings{
+			Command: []string{p.python, "-m", "ray.scripts.scripts"}, Version: s.Ray.Version, Env: s.Env, Setup: p.setup(), TempRoot: p.tempRoot(),
+		},
+		Groups: p.groups(),
+		Start:  keeper.Start{Mode: keeper.StartStep, Argv: p.step()},
+		// Keeper and dashboard stay on loopback of the head's node: clients come through a step of the job.
+		Listen: "127.0.0.1:0", Advertise: "auto", DashboardHost: "127.0.0.1",
+		Job:      orders.Job(s, path.Join(p.run, outputName)),
+		Lifetime: orders.Lifetime(s, p.disconnect),
+	}
+}
+
+// outputName is the default output directory, the same for all attempts.
+const outputName = "output"
+
+func (p plan) tempRoot() string {
+	if p.spec.Slurm.TmpDir != "" {
+		return p.spec.Slurm.TmpDir
+	}
+	return "/tmp"
+}
+
+// storeShare of a node's memory is Ray's object store, as Ray's own default.
+const storeShare = 0.3
+
+// groups says what each node has. What the file leaves open is what Slurm grants, which only the node knows.
+func (p plan) groups() []keeper.Group {
+	var out []keeper.Group
+	for _, g := range p.spec.NodeGroups() {
+		if g.Count == 0 {
+			continue
+		}
+		group := keeper.Group{Name: g.Name, Count: g.Count, Resources: g.Resources}
+		gpus := float64(g.GPUs)
+		group.GPUs = &gpus
+		if g.CPUs > 0 || !p.exclusive(g) {
+			cpus := float64(max(1, g.CPUs))
+			group.CPUs = &cpus
+		}
+		if !g.Tasks {
+			none := 0.0
+			group.CPUs, group.GPUs = &none, &none
+		}
+		if !g.Memory.IsZero() {
+			memory := g.Memory.Value()
+			store := int64(float64(memory) * storeShare)
+			group.Memory, group.ObjectStoreMemory = &memory, &store
+		}
+		out = append(out, group)
+	}
+	return out
+}
+
+func (p plan) exclusive(g spec.NodeGroup) bool {
+	e := p.spec.SlurmFor(g).Exclusive
+	return e != nil && *e
+}
+
+// setup is the modules and the user's own lines.
+func (p plan) setup() string {
+	if len(p.spec.Slurm.Modules) == 0 {
+		return p.spec.Setup
+	}
+	// Batch shells are not login shells: `module` may have to be defined first.
+	lines := "type module >/dev/null 2>&1 || . /etc/profile\nmodule load"
+	for _, m := range p.spec.Slurm.Modules {
+		lines += " " + quote(m)
+	}
+	return lines + "\n" + p.spec.Setup
+}
+
+// runDirVariable is what the batch script sets to the attempt's directory; the keeper fills it in.
+const runDirVariable = "$RAYCTL_RUN_DIR"
+
+// step is the one srun that starts a supervisor on every node. It does not end when one of them does: the keeper decides.
+func (p plan) step() []string {
+	argv := []string{"srun", "--kill-on-bad-exit=0", "--wait=0", "--mpi=none", "--cpu-bind=none", "--export=ALL", "--job-name=ray", "--input=none"}
+	if n := len(p.components()); n > 1 {
+		groups := "--het-group=0"
+		for i := 1; i < n; i++ {
+			groups += fmt.Sprintf(",%d", i)
+		}
+		argv = append(argv, groups)
+	}
+	python := p.python
+	switch p.spec.Slurm.ContainerRuntime {
+	case "pyxis":
+		argv = append(argv, p.pyxis()...)
+	case "apptainer":
+		argv = append(argv, p.apptainer()...)
+	}
+	return append(argv, python, "-E", "-s", path.Join(p.programs, templates.Supervisor), runDirVariable, "--slurm")
+}
+
+// binds are the paths of the host that a container sees: run directory, programs, mounts.
+func (p plan) binds() (out []string) {
+	for _, dir := range []string{p.run, p.programs} {
+		out = append(out, dir+":"+dir)
+	}
+	for _, m := range p.spec.Mounts {
+		bind := m.Source.Slurm + ":" + m.MountPath
+		if m.ReadOnly {
+			bind += ":ro"
+		}
+		out = append(out, bind)
+	}
+	return out
+}
+
+func (p plan) pyxis() []string {
+	mounts := ""
+	for i, b := range p.binds() {
+		if i > 0 {
+			mounts += ","
+		}
+		mounts += b
+	}
+	return []string{"--container-image=" + p.spec.Slurm.ContainerImage, "--container-mounts=" + mounts, "--no-container-remap-root"}
+}
+
+func (p plan) apptainer() []string {
+	argv := []string{"apptainer", "exec"}
+	for _, g := range p.spec.NodeGroups() {
+		if g.GPUs > 0 {
+			argv = append(argv, "--nv")
+			break
+		}
+	}
+	for _, b := range p.binds() {
+		argv = append(argv, "--bind", b)
+	}
+	return append(argv, p.spec.Slurm.ContainerImage)
+}

@@ -1,0 +1,73 @@
+package slurm
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// refusals are sbatch's errors, what they mean for the user, and whose fault they are. Texts: slurm/src/common/slurm_errno.c.
+var refusals = []struct {
+	said, hint string
+	code       int
+}{
+	{"invalid partition", "correct slurm.partition; `sinfo -s` lists the partitions", launcher.CodeSpec},
+	{"Invalid account", "correct slurm.account; `sacctmgr show assoc user=$USER` lists yours", launcher.CodeSpec},
+	{"Invalid qos", "correct slurm.qos", launcher.CodeSpec},
+	{"Requested node configuration is not available", "no node has what a worker asks for: lower cpus, memory or gpus, or correct slurm.constraint", launcher.CodeSpec},
+	{"Requested node config is not available", "no node has what a worker asks for: lower cpus, memory or gpus, or correct slurm.constraint", launcher.CodeSpec},
+	{"Node count specification invalid", "lower the number of workers: the partition does not have or allow so many nodes", launcher.CodeSpec},
+	{"More processors requested than permitted", "lower the number of workers or their cpus", launcher.CodeSpec},
+	{"Requested time limit is invalid", "lower lifetime.max to what the partition allows", launcher.CodeSpec},
+	{"Invalid Trackable RESource", "correct gpuType or gpus; `sinfo -o %G` shows what there is", launcher.CodeSpec},
+	{"Invalid generic resource", "correct gpuType or gpus; `sinfo -o %G` shows what there is", launcher.CodeSpec},
+	{"Invalid feature specification", "correct slurm.constraint; `sinfo -o %f` shows the features", launcher.CodeSpec},
+	{"Invalid node name", "correct slurm.nodelist or slurm.exclude", launcher.CodeSpec},
+	{"Requested reservation is invalid", "correct slurm.reservation", launcher.CodeSpec},
+	{"Job dependency problem", "correct slurm.dependency", launcher.CodeSpec},
+	{"Memory specification can not be satisfied", "lower the workers' memory", launcher.CodeSpec},
+	{"Memory required by task is not available", "lower the workers' memory", launcher.CodeSpec},
+	{"Job violates accounting/QOS policy", "ask for less, or choose another slurm.qos or slurm.account", launcher.CodePermission},
+	{"User's group not permitted to use this partition", "choose another slurm.partition", launcher.CodePermission},
+	{"Access/permission denied", "ask your site's administrators", launcher.CodePermission},
+	{"Requested partition configuration not available", "choose another slurm.partition, or ask for less", launcher.CodeSpec},
+	{"unrecognized option", "correct slurm.extraArgs", launcher.CodeSpec},
+	{"Slurm temporarily unable to accept job", "try again later", launcher.CodeUnreachable},
+}
+
+// refused puts sbatch's refusal into a sentence.
+func (c *cluster) refused(err error) error {
+	var failed *commandError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	for _, r := range refusals {
+		if strings.Contains(strings.ToLower(failed.said), strings.ToLower(r.said)) {
+			return launcher.Fail(r.code, err, r.hint, "Slurm refuses %s: %s", c.name, failed.said)
+		}
+	}
+	if strings.Contains(failed.said, "not found") && strings.Contains(failed.said, "sbatch") || errors.Is(err, fs.ErrNotExist) {
+		return launcher.Fail(launcher.CodeConfig, err, "set slurm.host to a login node, or put Slurm's commands into PATH", "there is no sbatch on %s", c.l.site.runner)
+	}
+	return launcher.Fail(launcher.CodeStartFailed, err, "", "Slurm refuses %s: %v", c.name, failed)
+}
+
+// writeFailed explains why the site's directory cannot be used.
+func (c *cluster) writeFailed(err error) error {
+	var known *launcher.ExitError
+	var file *fileError
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &file) && (file.errno == "ENOSPC" || file.errno == "EDQUOT"):
+		return launcher.Fail(launcher.CodeStartFailed, err, "free some space, or set slurm.dir to another file system", "no space is left for %s", c.dir)
+	case errors.Is(err, fs.ErrPermission):
+		return launcher.Fail(launcher.CodePermission, err, "set slurm.dir to a directory you may write to", "not permitted to write %s: %v", c.dir, err)
+	case errors.As(err, &file):
+		return launcher.Fail(launcher.CodeConfig, err, "set slurm.dir to a directory you may write to", "cannot write %s: %v", c.dir, err)
+	default:
+		return c.l.cut(err)
+	}
+}

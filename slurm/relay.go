@@ -1,0 +1,233 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/yamux"
+
+	"github.com/rayctl/rayctl/templates"
+)
+
+// ways are the open byte streams into jobs, one for each node that is talked to.
+type ways struct {
+	mu   sync.Mutex
+	open map[string]*way // by cluster, job, attempt and node
+}
+
+// way is a byte stream to one node that carries many connections (templates/slurm_relay.py). It is opened by the first connection, and again after
+// a cut.
+type way struct {
+	ways *ways
+	key  string
+	argv []string
+	l    *Launcher
+
+	mu      sync.Mutex
+	users   int
+	idle    *time.Timer
+	session *yamux.Session
+	stream  *stream
+}
+
+// idleTime keeps a way that nobody uses: the next request often follows.
+const idleTime = 20 * time.Second
+
+// take returns the way to a node, for one user more.
+func (w *ways) take(c *cluster, node string) *way {
+	key := strings.Join([]string{c.name, strconv.Itoa(c.current.Job), c.current.Attempt, node}, "/")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found := w.open[key]
+	if found == nil {
+		found = &way{ways: w, key: key, l: c.l, argv: append(c.overlap(node), "--unbuffered",
+			c.record.Python, "-E", "-s", "-u", path.Join(c.record.Programs, templates.SlurmRelay))}
+		w.open[key] = found
+	}
+	found.mu.Lock()
+	defer found.mu.Unlock()
+	found.users++
+	if found.idle != nil {
+		found.idle.Stop()
+		found.idle = nil
+	}
+	return found
+}
+
+// overlap begins a step of the job on one node that takes nothing from Ray's.
+func (c *cluster) overlap(node string) []string {
+	argv := []string{"srun", "--quiet", "--overlap", "--jobid=" + strconv.Itoa(c.current.Job), "--nodelist=" + node, "--nodes=1", "--ntasks=1",
+		"--mpi=none", "--cpu-bind=none", "--export=ALL", "--chdir=/", "--job-name=rayctl"}
+	if len(c.plan(0).components()) > 1 {
+		argv = append(argv, "--het-group="+c.componentOf(node))
+	}
+	return argv
+}
+
+// componentOf is the part of a heterogeneous job that a node belongs to.
+func (c *cluster) componentOf(node string) string {
+	if c.state == nil {
+		return "0"
+	}
+	for _, n := range c.state.Nodes {
+		if n.Host != node {
+			continue
+		}
+		at := 0
+		for i, part := range c.plan(0).components() {
+			for range part.nodes {
+				if at < len(c.state.Nodes) && c.state.Nodes[at].Name == n.Name {
+					return strconv.Itoa(i)
+				}
+				at++
+			}
+		}
+	}
+	return "0"
+}
+
+// drop closes all ways into a cluster that has ended.
+func (w *ways) drop(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, found := range w.open {
+		if strings.HasPrefix(key, name+"/") {
+			delete(w.open, key)
+			go found.close()
+		}
+	}
+}
+
+// release is one user less.
+func (w *way) release() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.users--; w.users == 0 {
+		w.idle = time.AfterFunc(idleTime, w.expire)
+	}
+	return nil
+}
+
+// expire closes a way that nobody used for a while.
+func (w *way) expire() {
+	w.ways.mu.Lock()
+	defer w.ways.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.users == 0 {
+		if w.ways.open[w.key] == w {
+			delete(w.ways.open, w.key)
+		}
+		w.shut()
+	}
+}
+
+func (w *way) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.shut()
+}
+
+func (w *way) shut() {
+	if w.session != nil {
+		_ = w.session.Close() // it closes the stream
+		w.session, w.stream = nil, nil
+	}
+}
+
+// dial opens a connection to an address as seen from the node.
+func (w *way) dial(_ context.Context, address string) (net.Conn, error) {
+	session, said, err := w.connect()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := session.OpenStream()
+	if err == nil {
+		_, err = io.WriteString(conn, address+"\n")
+	}
+	if err != nil {
+		if line := said.lastLine(); line != "" {
+			return nil, fmt.Errorf("the way through srun is cut: %s", complaint(said))
+		}
+		return nil, fmt.Errorf("the way through srun is cut: %w", err)
+	}
+	return conn, nil
+}
+
+// connect returns the session, a new one where there is none or it was cut.
+func (w *way) connect() (*yamux.Session, *tail, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.session != nil && !w.session.IsClosed() {
+		return w.session, w.stream.said, nil
+	}
+	s, err := openStream(w.l.site.runner, w.argv)
+	if err != nil {
+		return nil, nil, err
+	}
+	config := yamux.DefaultConfig()
+	config.LogOutput = io.Discard
+	config.StreamCloseTimeout = time.Minute
+	session, err := yamux.Client(s, config)
+	if err != nil {
+		return nil, nil, errors.Join(err, s.Close())
+	}
+	w.session, w.stream = session, s
+	return session, s.said, nil
+}
+
+// stream is a command's standard input and output.
+type stream struct {
+	io.Reader
+	io.WriteCloser
+	cmd    *exec.Cmd
+	cancel context.CancelFunc
+	said   *tail
+	once   sync.Once
+}
+
+// closeTime is what a command gets to end after its input was closed.
+const closeTime = 5 * time.Second
+
+func openStream(r Runner, argv []string) (*stream, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := r.Command(ctx, argv...)
+	s := &stream{cmd: cmd, cancel: cancel, said: &tail{}}
+	cmd.Stderr = s.said
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		s.WriteCloser = in
+		s.Reader, err = cmd.StdoutPipe()
+	}
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("start %s: %w", argv[0], err)
+	}
+	return s, nil
+}
+
+// Close closes the command's input; a command that does not end is killed.
+func (s *stream) Close() error {
+	s.once.Do(func() {
+		_ = s.WriteCloser.Close() // the command ends by it
+		kill := time.AfterFunc(closeTime, s.cancel)
+		go func() {
+			_ = s.cmd.Wait() // how it ended does not matter any more
+			kill.Stop()
+			s.cancel()
+		}()
+	})
+	return nil
+}

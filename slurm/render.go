@@ -1,0 +1,35 @@
+package slurm
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/templates"
+)
+
+// Render returns the batch script and the keeper's orders. What only the launch knows is named: the home directory there is ~, and
+// the nonce is NONCE.
+func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
+	s = prepare(s)
+	l.mu.Lock()
+	dir := l.dir
+	l.mu.Unlock()
+	python := s.Ray.Python
+	if python == "" {
+		python = "python3"
+	}
+	p := plan{spec: s, python: python, programs: path.Join(dir, "keeper", "keeper-"+templates.KeeperHash()), run: path.Join(dir, "runs", s.Name), nonce: "NONCE"}
+	script, err := p.script()
+	if err != nil {
+		return nil, err
+	}
+	orders, err := json.MarshalIndent(p.orders(), "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode the orders: %w", err)
+	}
+	return []launcher.File{{Name: scriptFile, Content: []byte(script)}, {Name: keeper.OrdersFile, Content: append(orders, '\n')}}, nil
+}

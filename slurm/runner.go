@@ -1,0 +1,87 @@
+package slurm
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"al.essio.dev/pkg/shellescape"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Runner runs commands where Slurm's commands are. It is what transports differ in; everything else (submission, queries, files,
+// byte streams) is made of commands.
+type Runner interface {
+	// Command prepares a command; nothing runs yet. The end of ctx kills it.
+	Command(ctx context.Context, argv ...string) *exec.Cmd
+	// String says where, for notes and errors: "this machine", "login1".
+	String() string
+}
+
+// Here runs commands on this machine, a login node.
+type Here struct{}
+
+// Command is exec.CommandContext.
+func (Here) Command(ctx context.Context, argv ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, argv[0], argv[1:]...)
+}
+
+func (Here) String() string { return "this machine" }
+
+// SSH runs commands on a login node by the system's OpenSSH: the user's own configuration, keys, jump hosts and known hosts hold. All
+// commands share one connection, which OpenSSH keeps for a minute after the last.
+type SSH struct {
+	Host    string
+	Options []string // of -o
+	Config  string   // instead of the user's configuration, for tests
+	control string   // directory of the connection's socket
+}
+
+// NewSSH prepares a directory for the connection's socket, which only the user may enter.
+func NewSSH(host string, options []string) (*SSH, error) {
+	dir := os.Getenv("XDG_RUNTIME_DIR")
+	if dir == "" || len(dir) > 40 {
+		dir = filepath.Join("/tmp", fmt.Sprintf("rayctl-%d", os.Getuid())) // short: it is an AF_UNIX socket's
+	}
+	dir = filepath.Join(dir, "ssh")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, launcher.Fail(launcher.CodeConfig, err, "set XDG_RUNTIME_DIR to a directory of yours", "cannot make %s for ssh connections: %v", dir, err)
+	}
+	return &SSH{Host: host, Options: options, control: dir}, nil
+}
+
+func (s *SSH) String() string { return s.Host }
+
+// Command quotes the arguments for the login shell on the other side.
+func (s *SSH) Command(ctx context.Context, argv ...string) *exec.Cmd {
+	key := sha256.Sum256([]byte(s.Host + "\x00" + s.Config + "\x00" + strings.Join(s.Options, "\x00")))
+	args := []string{"-T", "-o", "BatchMode=yes", "-o", "ControlMaster=auto", "-o", "ControlPersist=60",
+		"-o", "ControlPath=" + filepath.Join(s.control, hex.EncodeToString(key[:8])), "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3"}
+	if s.Config != "" {
+		args = append(args, "-F", s.Config)
+	}
+	for _, o := range s.Options {
+		args = append(args, "-o", o)
+	}
+	args = append(args, "--", s.Host, shellescape.QuoteCommand(argv))
+	return exec.CommandContext(ctx, "ssh", args...)
+}
+
+// runnerFor chooses the transport that the file asks for.
+func runnerFor(s *spec.Slurm) (Runner, error) {
+	switch {
+	case s.Transport == "slurmrestd" || s.Transport != "local" && s.Host == "" && s.RESTURL != "":
+		return nil, launcher.Fail(launcher.CodeUsage, nil, "use transport local or ssh", "the transport slurmrestd is not there yet")
+	case s.Host != "" && s.Transport != "local":
+		return NewSSH(s.Host, s.SSHOptions)
+	default:
+		return Here{}, nil
+	}
+}

@@ -1,0 +1,203 @@
+package slurm
+
+import (
+	"fmt"
+	"path"
+	"reflect"
+	"strings"
+	"text/template"
+	"time"
+
+	"al.essio.dev/pkg/shellescape"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/templates"
+)
+
+var scriptTemplate = template.Must(template.New("slurm.sh").Parse(templates.SlurmScript))
+
+// component is a part of the job whose nodes are alike: groups that ask Slurm for the same are one.
+type component struct {
+	request request
+	nodes   int
+}
+
+// request is what one node of a component asks for.
+type request struct {
+	cpus       int
+	memory     string
+	gpus       string // [type:]count
+	constraint string
+	slurm      spec.SlurmGroup
+}
+
+// components joins neighbouring groups with equal requests, so that tasks count over the groups in the orders' sequence.
+func (p plan) components() []component {
+	var out []component
+	for _, g := range p.spec.NodeGroups() {
+		if g.Count == 0 {
+			continue
+		}
+		r := p.request(g)
+		if n := len(out); n > 0 && reflect.DeepEqual(out[n-1].request, r) {
+			out[n-1].nodes += g.Count
+			continue
+		}
+		out = append(out, component{request: r, nodes: g.Count})
+	}
+	return out
+}
+
+func (p plan) request(g spec.NodeGroup) request {
+	r := request{cpus: int(g.CPUs), slurm: p.spec.SlurmFor(g)}
+	if r.cpus == 0 && !p.exclusive(g) {
+		r.cpus = 1
+	}
+	if !g.Memory.IsZero() {
+		const mib = 1 << 20
+		r.memory = fmt.Sprintf("%dM", (g.Memory.Value()+mib-1)/mib)
+	} else if p.exclusive(g) {
+		r.memory = "0" // all of the node's
+	}
+	if r.constraint = r.slurm.Constraint; g.GPUs > 0 {
+		r.gpus = fmt.Sprint(g.GPUs)
+		if g.GPUType != "" {
+			t, _ := p.spec.GPUTypeOf(g.GPUType)
+			if t.Gres != "" && t.Constraint == "" || p.spec.GPUTypes[g.GPUType].Gres != "" {
+				r.gpus = t.Gres + ":" + r.gpus
+			}
+			r.constraint = strings.Trim(r.constraint+"&"+t.Constraint, "&")
+		}
+	}
+	return r
+}
+
+// directives are the lines of one component, without #SBATCH.
+func (p plan) directives(c component, first bool) []string {
+	r, group := c.request, c.request.slurm
+	var out []string
+	add := func(name, value string) {
+		if value != "" {
+			out = append(out, name+"="+quote(value))
+		}
+	}
+	out = append(out, fmt.Sprintf("--nodes=%d", c.nodes), "--ntasks-per-node=1")
+	if r.cpus > 0 {
+		out = append(out, fmt.Sprintf("--cpus-per-task=%d", r.cpus))
+	}
+	add("--mem", r.memory)
+	add("--gpus-per-node", r.gpus)
+	add("--partition", group.Partition)
+	add("--account", group.Account)
+	add("--qos", group.QOS)
+	add("--reservation", group.Reservation)
+	add("--constraint", r.constraint)
+	add("--nodelist", group.Nodelist)
+	add("--exclude", group.Exclude)
+	add("--switches", group.Switches)
+	if group.Exclusive != nil && *group.Exclusive {
+		out = append(out, "--exclusive")
+	}
+	add("--time", p.timeLimit())
+	if first {
+		out = append(out, p.firstDirectives()...)
+	}
+	for _, a := range group.ExtraArgs {
+		out = append(out, quote(a))
+	}
+	return out
+}
+
+// firstDirectives are those of the job as a whole.
+func (p plan) firstDirectives() []string {
+	s := p.spec
+	out := []string{
+		"--job-name=" + quote(s.Name),
+		"--comment=" + quote(comment(s.Name, spec.Hash(s), p.nonce)),
+		"--output=" + quote(strings.ReplaceAll(path.Join(p.run, outFile), "%", "%%")),
+		"--open-mode=append", "--chdir=" + quote(p.run),
+		fmt.Sprintf("--signal=B:USR1@%d", int(p.warning().Seconds())),
+	}
+	if s.Slurm.Dependency != "" {
+		out = append(out, "--dependency="+quote(s.Slurm.Dependency))
+	}
+	if s.Slurm.Begin != "" {
+		out = append(out, "--begin="+quote(s.Slurm.Begin))
+	}
+	if d := p.deadline(); d != "" {
+		out = append(out, "--deadline="+d)
+	}
+	if *s.Job.Restarts.Preempted == 0 && s.Job.Restarts.NodeFailure == 0 || s.Job.Entrypoint == "" {
+		return append(out, "--no-requeue")
+	}
+	return append(out, "--requeue")
+}
+
+// endSlack is what the keeper needs after the driver's grace to save everything.
+const endSlack = time.Minute
+
+// warning is how long before its time limit Slurm tells the keeper.
+func (p plan) warning() time.Duration {
+	return time.Duration(*p.spec.Job.Grace) + endSlack
+}
+
+// timeLimit is lifetime.max and what the end takes, in Slurm's minutes: the keeper ends by itself before.
+func (p plan) timeLimit() string {
+	limit, bound := p.spec.Lifetime.Max.Bound()
+	if !bound {
+		return ""
+	}
+	// Slurm warns up to a minute early, and a warning is the end.
+	limit += p.warning() + 2*time.Minute
+	return fmt.Sprint(int((limit + time.Minute - 1) / time.Minute))
+}
+
+// deadline ends a job that waited longer than lifetime.queue though nobody watches. Slurm can do that only where there is a time limit.
+func (p plan) deadline() string {
+	queue, bound := p.spec.Lifetime.Queue.Bound()
+	limit, limited := p.spec.Lifetime.Max.Bound()
+	if !bound || !limited {
+		return ""
+	}
+	seconds := (queue + limit + p.warning() + 3*time.Minute).Seconds()
+	return fmt.Sprintf("now+%dseconds", int(seconds))
+}
+
+// outFile takes what the batch script says before the keeper has its own log.
+const outFile = "slurm.out"
+
+// script renders the batch script.
+func (p plan) script() (string, error) {
+	if err := p.printable(); err != nil {
+		return "", err
+	}
+	var components [][]string
+	for i, c := range p.components() {
+		components = append(components, p.directives(c, i == 0))
+	}
+	var b strings.Builder
+	err := scriptTemplate.Execute(&b, map[string]any{
+		"Components": components, "Python": quote(p.python), "Start": quote(path.Join(p.programs, templates.SlurmStart)), "RunDir": quote(p.run),
+	})
+	if err != nil {
+		return "", fmt.Errorf("render the batch script: %w", err)
+	}
+	return b.String(), nil
+}
+
+// printable refuses values that a line of the script cannot hold.
+func (p plan) printable() error {
+	for _, c := range p.components() {
+		g := c.request.slurm
+		for _, v := range append([]string{g.Partition, g.Account, g.QOS, g.Reservation, g.Constraint, g.Nodelist, g.Exclude, g.Switches,
+			p.spec.Slurm.Dependency, p.spec.Slurm.Begin, p.python, p.run}, g.ExtraArgs...) {
+			if strings.ContainsAny(v, "\n\r\x00") {
+				return launcher.Fail(launcher.CodeSpec, nil, "write it in one line", "the value %q cannot be given to Slurm", v)
+			}
+		}
+	}
+	return nil
+}
+
+func quote(word string) string { return shellescape.Quote(word) }

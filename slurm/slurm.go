@@ -1,0 +1,107 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Config says which Slurm is meant.
+type Config struct {
+	// Runner runs commands where Slurm is.
+	Runner Runner
+	// Dir is slurm.dir; ~/ and "" are relative to the home directory there. Default: ~/.rayctl.
+	Dir string
+	// Logger takes notes for -v; nil: none.
+	Logger *slog.Logger
+}
+
+// Launcher runs clusters as jobs of one Slurm user. It implements launcher.Launcher, Execer and Forgetter.
+type Launcher struct {
+	site  *site
+	queue *queue
+	log   *slog.Logger
+	ways  *ways
+
+	mu    sync.Mutex
+	dir   string // as configured, then absolute
+	owner string // user@host there; "" until known
+}
+
+var (
+	_ launcher.Launcher  = (*Launcher)(nil)
+	_ launcher.Execer    = (*Launcher)(nil)
+	_ launcher.Forgetter = (*Launcher)(nil)
+)
+
+// New returns the launcher. It touches nothing yet.
+func New(c Config) *Launcher {
+	if c.Runner == nil {
+		c.Runner = Here{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Dir == "" {
+		c.Dir = "~/.rayctl"
+	}
+	s := &site{runner: c.Runner, files: &files{runner: c.Runner}}
+	return &Launcher{site: s, queue: &queue{site: s}, log: c.Logger, ways: &ways{open: map[string]*way{}}, dir: c.Dir}
+}
+
+// For returns the launcher that a file asks for.
+func For(s *spec.ClusterSpec, log *slog.Logger) (*Launcher, error) {
+	section := &spec.Slurm{}
+	if s != nil && s.Slurm != nil {
+		section = s.Slurm
+	}
+	runner, err := runnerFor(section)
+	if err != nil {
+		return nil, err
+	}
+	return New(Config{Runner: runner, Dir: section.Dir, Logger: log}), nil
+}
+
+// Name is "slurm".
+func (l *Launcher) Name() string { return spec.LauncherSlurm }
+
+// prepare is the spec as this launcher takes it: a copy with defaults, so that equal wishes have equal hashes.
+func prepare(s *spec.ClusterSpec) *spec.ClusterSpec {
+	s = spec.Copy(s)
+	s.Launcher = spec.LauncherSlurm
+	spec.Default(s)
+	return s
+}
+
+// arrive learns where the site's directory is and who we are there.
+func (l *Launcher) arrive(ctx context.Context) (dir, owner string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.owner != "" {
+		return l.dir, l.owner, nil
+	}
+	var who struct{ Home, User, Host string }
+	if err := l.site.files.call(ctx, "hello", nil, &who); err != nil {
+		return "", "", l.cut(err)
+	}
+	if rest, home := strings.CutPrefix(l.dir, "~/"); home {
+		l.dir = path.Join(who.Home, rest)
+	}
+	l.owner = who.User + "@" + who.Host
+	return l.dir, l.owner, nil
+}
+
+// cut explains an error of the way to the site's files.
+func (l *Launcher) cut(err error) error {
+	if errors.Is(err, errCut) {
+		return launcher.Fail(launcher.CodeUnreachable, err, "check that `ssh` gets there and that it has python3",
+			"the files of the Slurm site cannot be reached on %s: %v", l.site.runner, err)
+	}
+	return err
+}

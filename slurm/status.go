@@ -1,0 +1,100 @@
+package slurm
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+)
+
+// status is the keeper's state with what the record and Slurm add. j is the job as far as it is known.
+func (c *cluster) status(st *keeper.State, j Job) launcher.Status {
+	s := launcher.StatusOf(st)
+	s.Ours, s.Owner, s.Labels, s.Created = true, c.record.Owner, c.record.Labels, c.record.Created
+	if c.job != 0 {
+		s.Where = fmt.Sprintf("job %d", c.job)
+	}
+	for _, g := range c.record.Spec.NodeGroups() {
+		for i := range s.Groups {
+			if s.Groups[i].Name == g.Name && g.Tasks {
+				s.Groups[i].GPUs = float64(g.GPUs)
+			}
+		}
+	}
+	s.Timeline = append(c.before(s.Attempt, j, s.Timeline), s.Timeline...)
+	return s
+}
+
+// before is what happened before the keeper, by Slurm's clock.
+func (c *cluster) before(attempt int, j Job, after []launcher.Event) []launcher.Event {
+	events := []launcher.Event{{At: c.record.Created, Attempt: 1, Kind: "phase", To: string(launcher.Queued)}}
+	start := time.Time{}
+	switch {
+	case c.current.Start > 0:
+		start = time.Unix(c.current.Start, 0).UTC()
+	case j.State == StateRunning:
+		start = j.Start
+	}
+	// Slurm counts whole seconds: the allocation cannot be before the launch, nor after the keeper.
+	if start.Before(c.record.Created) {
+		start = c.record.Created
+	}
+	if len(after) > 0 && start.After(after[0].At) {
+		start = after[0].At
+	}
+	if c.current.Start > 0 || j.State == StateRunning {
+		events = append(events, launcher.Event{At: start, Attempt: attempt, Kind: "phase", To: string(launcher.Provisioning)})
+	}
+	return events
+}
+
+// living is the status of a cluster whose keeper speaks.
+func (c *cluster) living(j Job) launcher.Status { return c.status(c.state, j) }
+
+// releasing is the status between the keeper's last word and the release of the nodes.
+func (c *cluster) releasing(j Job) launcher.Status {
+	s := c.status(c.result, j)
+	s.Phase, s.Exit = launcher.Draining, nil
+	s.Reason = launcher.Reason{Code: "Completing", Message: "Slurm is releasing the nodes"}
+	return s
+}
+
+// waiting is the status of a cluster whose job has not begun, or has only just.
+func (c *cluster) waiting(j Job, f fate) launcher.Status {
+	st := firstState(c.record.Spec)
+	st.Phase, st.Since = keeper.PhaseQueued, c.record.Created
+	if c.result != nil { // it was requeued
+		st.Attempt, st.Since, st.Attempts = c.result.Attempt+1, c.result.Since, c.result.Attempts
+	}
+	s := c.status(st, j)
+	switch {
+	case !c.committed:
+		s.Reason = launcher.Reason{Code: "Launching", Message: "its files are being written"}
+	case f == alive && j.State == StatePending:
+		s.Reason = explain(j)
+		if !j.Start.IsZero() && j.Start.After(time.Now()) {
+			s.Reason.Message += "; Slurm expects to start it at " + j.Start.Local().Format(time.DateTime)
+		}
+	case f == alive:
+		s.Phase = launcher.Provisioning
+		if s.Since = j.Start; s.Since.IsZero() {
+			s.Since = c.record.Created
+		}
+		s.Reason = launcher.Reason{Code: "StartingKeeper", Message: "the nodes are allocated, the batch script is starting"}
+	default:
+		s.Reason = launcher.Reason{Code: "Submitted", Message: "the job was submitted"}
+	}
+	return s
+}
+
+// vanished is the last status of a cluster whose launch was given up, or whose record was removed.
+func vanished(name string, r *record) launcher.Status {
+	c := cluster{name: name, record: r}
+	s := c.status(firstState(r.Spec), Job{})
+	code, _ := launcher.ExitCodeFor(keeper.CauseAbandoned)
+	s.Phase, s.Since = launcher.Gone, time.Now().UTC()
+	s.Reason = launcher.Reason{Code: keeper.CauseAbandoned, Message: "its launch was given up before it was committed"}
+	s.Exit = &launcher.Exit{Origin: keeper.OriginRayctl, Cause: keeper.CauseAbandoned, Code: code, Message: s.Reason.Message, Retryable: true}
+	return s
+}

@@ -1,0 +1,155 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/orders"
+)
+
+// Terminate asks the keeper to end the cluster, and Slurm where there is no keeper or it is stuck.
+func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.End) error {
+	c, err := l.open(ctx, id)
+	if errors.Is(err, launcher.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !c.committed {
+		return c.terminateUncommitted(ctx)
+	}
+	asked, limit := false, time.Now().Add(c.patience(end))
+	for ctx.Err() == nil {
+		if over, err := c.over(ctx); over || err != nil {
+			return err
+		}
+		switch {
+		case time.Now().After(limit):
+			if err := c.force(ctx); err != nil {
+				return err
+			}
+			limit = time.Now().Add(endSlack)
+		case c.result != nil:
+		case c.state == nil || c.state.Keeper.URL == "":
+			if err := c.cancelWaiting(ctx, end); err != nil {
+				return err
+			}
+		case !asked:
+			asked = c.askKeeper(ctx, end)
+		}
+		rest(ctx, lookEvery)
+		if err := c.look(ctx); err != nil {
+			return err
+		}
+		if c.record == nil {
+			return nil
+		}
+	}
+	return launcher.Fail(launcher.CodeInterrupted, ctx.Err(), "", "interrupted while ending %s", c.name)
+}
+
+// patience is how long the keeper may take.
+func (c *cluster) patience(end launcher.End) time.Duration {
+	if end.Now || c.record.Spec.Job.Grace == nil {
+		return endSlack
+	}
+	return endSlack + time.Duration(*c.record.Spec.Job.Grace)
+}
+
+// terminateUncommitted ends a launch whose client died. One whose client lives commits or gives up by itself; its job, if there is one,
+// is cancelled, and what it commits then is a cluster that has ended.
+func (c *cluster) terminateUncommitted(ctx context.Context) error {
+	jobs, err := c.l.queue.ask(ctx, now)
+	if err != nil {
+		return c.l.site.unreachable(err)
+	}
+	if j, ok := find(jobs, c.record.Nonce); ok && !j.Ended() {
+		return c.l.site.cancel(ctx, strconv.Itoa(j.ID))
+	}
+	if c.age > orders.Lease {
+		return c.remove(ctx)
+	}
+	return nil
+}
+
+// cancelWaiting cancels a job whose keeper is not there yet. Slurm tells whether it was still waiting.
+func (c *cluster) cancelWaiting(ctx context.Context, end launcher.End) error {
+	f, j, err := c.ask(ctx, now)
+	if err != nil {
+		return c.l.site.unreachable(err)
+	}
+	if f != alive {
+		return nil
+	}
+	if j.State != StatePending {
+		return nil // its keeper will be there soon; patience is bounded
+	}
+	if err := c.l.site.cancel(ctx, "--state=PENDING", strconv.Itoa(c.job)); err != nil {
+		return c.l.site.unreachable(err)
+	}
+	if f, j, err = c.ask(ctx, now); err != nil || f != gone || j.State != StateCancelled || c.result != nil {
+		return nil // the next look tells
+	}
+	message := end.Message
+	if message == "" {
+		message = "the cluster was ended before it began"
+	}
+	return c.bury(ctx, verdict{end.Cause, message})
+}
+
+// askKeeper hands the end to the keeper; false if it does not answer.
+func (c *cluster) askKeeper(ctx context.Context, end launcher.End) bool {
+	ctx, cancel := context.WithTimeout(ctx, endSlack)
+	defer cancel()
+	e, err := c.l.Dial(ctx, c.id(), launcher.Keeper)
+	if err != nil {
+		return false
+	}
+	defer e.Close()
+	client := launcher.KeeperClient(e)
+	defer client.Close()
+	_, err = client.End(ctx, keeper.End{Cause: end.Cause, Message: end.Message, By: c.record.Owner, Now: end.Now})
+	if err != nil {
+		c.l.log.Debug("the keeper does not answer", "cluster", c.name, "error", err)
+	}
+	return err == nil
+}
+
+// force ends the job without its keeper.
+func (c *cluster) force(ctx context.Context) error {
+	c.l.log.Warn("the keeper does not end the cluster: cancelling its job", "cluster", c.name, "job", c.job)
+	if err := c.l.site.cancel(ctx, strconv.Itoa(c.job)); err != nil {
+		return c.l.site.unreachable(err)
+	}
+	return nil
+}
+
+// Forget removes the record of an ended cluster. The driver's output directory stays if anything is in it.
+func (l *Launcher) Forget(ctx context.Context, id launcher.ID) error {
+	c, err := l.open(ctx, id)
+	if errors.Is(err, launcher.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if c.committed {
+		if over, err := c.over(ctx); err != nil {
+			return err
+		} else if !over {
+			return c.notEnded()
+		}
+	} else if !c.abandoned() {
+		return c.notEnded()
+	}
+	return c.remove(ctx)
+}
+
+func (c *cluster) notEnded() error {
+	return launcher.Fail(launcher.CodeSpec, launcher.ErrNotEnded, "`rayctl down "+c.name+"` ends it", "%s has not ended", c.name)
+}

@@ -1,0 +1,272 @@
+package slurm
+
+import (
+	"context"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+)
+
+// Watch follows the run's files, which change without a question to the controller, and asks the controller seldom: for what only it
+// knows, the queue and the release.
+func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.Status, error) {
+	c, err := l.open(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	out := make(chan launcher.Status)
+	w := &watcher{cluster: c, out: out, record: c.record}
+	go func() {
+		defer close(out)
+		w.run(ctx)
+	}()
+	return out, nil
+}
+
+// watcher sends the states of one cluster.
+type watcher struct {
+	*cluster
+	out     chan<- launcher.Status
+	record  *record // also after it was removed
+	last    launcher.Status
+	pace    time.Duration // until the next look, if nothing changes
+	unknown time.Time     // since when the controller does not know the job; zero: it does
+	job     Job           // as last seen
+}
+
+func (w *watcher) run(ctx context.Context) {
+	changes, cancel := w.changes(ctx)
+	defer func() { cancel() }()
+	paths := w.watched()
+	for ctx.Err() == nil {
+		if err := w.look(ctx); err != nil {
+			w.unreachable(ctx, err)
+		} else if w.step(ctx) {
+			return
+		}
+		if now := w.watched(); !reflect.DeepEqual(now, paths) {
+			cancel()
+			changes, cancel = w.changes(ctx)
+			paths = now
+		}
+		timer := time.NewTimer(w.pace)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case _, open := <-changes:
+			if !open { // cut: another connection
+				rest(ctx, reconnect)
+				cancel()
+				changes, cancel = w.changes(ctx)
+			}
+		}
+		timer.Stop()
+	}
+}
+
+// reconnect is the pause before a cut way is tried again.
+const reconnect = time.Second
+
+// changes tells of changes of the files. While the site cannot be reached there are none, and the pace counts.
+func (w *watcher) changes(ctx context.Context) (<-chan struct{}, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	changes, err := w.l.site.files.watch(ctx, w.watched())
+	if err != nil {
+		changes = nil
+		w.pace = reconnect
+	}
+	return changes, cancel
+}
+
+// step sends what the files and the controller say now; true if it was the last.
+func (w *watcher) step(ctx context.Context) (last bool) {
+	switch {
+	case w.cluster.record == nil:
+		w.send(ctx, vanished(w.name, w.record))
+		return true
+	case !w.committed:
+		return w.uncommitted(ctx)
+	case w.result != nil:
+		return w.ending(ctx)
+	case w.state != nil:
+		return w.running(ctx)
+	default:
+		return w.queued(ctx)
+	}
+}
+
+func (w *watcher) uncommitted(ctx context.Context) bool {
+	w.pace = time.Second
+	if w.abandoned() {
+		if err := w.abandon(ctx); err != nil {
+			w.unreachable(ctx, err)
+			return false
+		}
+		w.send(ctx, vanished(w.name, w.record))
+		return true
+	}
+	w.send(ctx, w.waiting(Job{}, unknown))
+	return false
+}
+
+// queued is a cluster whose keeper has said nothing yet.
+func (w *watcher) queued(ctx context.Context) bool {
+	w.pace = whileWaiting
+	f, over := w.question(ctx, whileWaiting)
+	if over || f == gone {
+		return over
+	}
+	if f == alive && w.job.State == StatePending {
+		if reason := w.hopeless(); reason != nil {
+			return w.giveUp(ctx, *reason)
+		}
+		if limit, bound := w.record.Spec.Lifetime.Queue.Bound(); bound {
+			w.pace = min(w.pace, max(time.Until(w.record.Created.Add(limit)), 0)+lookEvery)
+		}
+	}
+	w.send(ctx, w.waiting(w.job, f))
+	return false
+}
+
+// hopeless says why a waiting job is to be given up; nil if it is not.
+func (w *watcher) hopeless() *verdict {
+	if never(w.job.Reason) {
+		r := explain(w.job)
+		return &verdict{keeper.CauseStartFailed, "Slurm can never start its job: " + r.Message}
+	}
+	limit, bound := w.record.Spec.Lifetime.Queue.Bound()
+	if bound && time.Since(w.record.Created) > limit && w.result == nil {
+		return &verdict{keeper.CauseQueue, "the cluster was not admitted within lifetime.queue (" + limit.String() + "): " + explain(w.job).Message}
+	}
+	return nil
+}
+
+// giveUp cancels a waiting job. If it has just begun after all, its keeper tells how it ends.
+func (w *watcher) giveUp(ctx context.Context, v verdict) bool {
+	if err := w.l.site.cancel(ctx, "--state=PENDING", strconv.Itoa(w.cluster.job)); err != nil {
+		w.unreachable(ctx, err)
+		return false
+	}
+	if f, _, err := w.ask(ctx, now); err != nil || f != gone {
+		w.pace = lookEvery
+		return false
+	}
+	if err := w.bury(ctx, v); err != nil {
+		w.unreachable(ctx, err)
+		return false
+	}
+	return w.ending(ctx)
+}
+
+// running is a cluster whose keeper speaks. The controller is asked now and then whether the job still is there.
+func (w *watcher) running(ctx context.Context) bool {
+	w.pace = whileRunning
+	w.send(ctx, w.living(w.job))
+	f, over := w.question(ctx, whileRunning)
+	if f == gone && !over {
+		w.pace = lookEvery
+	}
+	return over
+}
+
+// question asks the controller; over: the cluster has ended without a result, and the last status was sent.
+func (w *watcher) question(ctx context.Context, age time.Duration) (f fate, over bool) {
+	if !w.unknown.IsZero() {
+		age = askAgain
+	}
+	f, j, err := w.ask(ctx, age)
+	if err != nil {
+		w.unreachable(ctx, w.l.site.unreachable(err))
+		return unknown, false
+	}
+	if f != unknown {
+		w.job, w.unknown = j, time.Time{}
+	}
+	switch {
+	case f == alive:
+		return f, false
+	case f == unknown && w.unknown.IsZero():
+		w.unknown = time.Now()
+	}
+	if f == unknown && time.Since(w.unknown) < believeAfter {
+		w.pace = min(w.pace, askAgain)
+		return f, false
+	}
+	// The files may be newer than the controller's answer.
+	if err := w.look(ctx); err != nil || w.cluster.record == nil || w.result != nil {
+		w.pace = 0
+		return f, false
+	}
+	v := verdict{keeper.CauseLost, "Slurm does not know its job any more"}
+	if f == gone {
+		v = verdictOf(j)
+	}
+	s := w.waiting(j, f)
+	if w.state != nil {
+		s = w.living(j)
+	}
+	s.Phase, s.Reason = launcher.Lost, launcher.Reason{Code: v.cause, Message: v.message}
+	w.send(ctx, s)
+	if err := w.bury(ctx, v); err != nil {
+		w.unreachable(ctx, err)
+		return f, false
+	}
+	return f, w.ending(ctx)
+}
+
+// ending is a cluster whose keeper has said its last word: its job is about to release the nodes, or to come back.
+func (w *watcher) ending(ctx context.Context) bool {
+	w.pace = lookEvery
+	f, j, err := w.ask(ctx, lookEvery)
+	switch {
+	case err != nil:
+		w.unreachable(ctx, w.l.site.unreachable(err))
+		return false
+	case f == alive && j.State == StatePending:
+		w.pace, w.job = whileWaiting, j
+		w.send(ctx, w.waiting(j, f))
+		return false
+	case f == alive:
+		w.send(ctx, w.releasing(j))
+		return false
+	}
+	if err := w.tidy(ctx); err != nil {
+		w.unreachable(ctx, err)
+		return false
+	}
+	w.send(ctx, w.status(w.result, j))
+	return true
+}
+
+// unreachable says so; trying goes on.
+func (w *watcher) unreachable(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	w.pace = reconnect
+	s := w.last
+	if s.Name == "" {
+		s = (&cluster{name: w.name, record: w.record}).waiting(Job{}, unknown)
+	}
+	s.Unreachable = err.Error()
+	w.emit(ctx, s)
+}
+
+// send sends a status that says something new.
+func (w *watcher) send(ctx context.Context, s launcher.Status) {
+	if reflect.DeepEqual(s, w.last) {
+		return
+	}
+	w.last = s
+	w.emit(ctx, s)
+}
+
+func (w *watcher) emit(ctx context.Context, s launcher.Status) {
+	select {
+	case w.out <- s:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,183 @@
+"""Several TCP connections over one byte stream: the far end, `srun -u --overlap ... python3 slurm_relay.py` on a cluster's node.
+
+Standard input and output speak yamux (github.com/hashicorp/yamux, spec.md; the client's side is that Go library): the client opens
+a stream, sends "host:port\n", and has a connection to there. It ends with its standard input. Python 3.6 or later.
+"""
+
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+
+HEADER = struct.Struct(">BBHII")
+DATA, WINDOW, PING, GOAWAY = range(4)
+SYN, ACK, FIN, RST = 1, 2, 4, 8
+FIRST_WINDOW = 256 << 10  # of each stream in each direction, yamux's own
+CHUNK = 64 << 10
+
+
+class Stream:
+    """One connection."""
+
+    def __init__(self, number):
+        self.number = number
+        self.socket = None
+        self.target = b""  # what was read of "host:port\n"
+        self.credit = FIRST_WINDOW  # bytes that the client takes
+        self.pending = b""  # bytes for the socket
+        self.finished = False  # the client sends no more
+        self.closed = False  # the socket sends no more
+
+
+class Relay:
+    """All of them."""
+
+    def __init__(self):
+        self.streams = {}
+        self.buffered = bytearray()
+
+    def send(self, kind, flags, number, length, data=b""):
+        """One frame to the client."""
+        view = memoryview(HEADER.pack(0, kind, flags, number, length) + data)
+        while view:
+            view = view[os.write(1, view):]
+
+    def run(self):
+        """Until the client goes."""
+        while True:
+            reading = [0] + [s.socket for s in self.streams.values() if s.socket and s.credit > 0 and not s.closed]
+            writing = [s.socket for s in self.streams.values() if s.socket and s.pending]
+            readable, writable, _ = select.select(reading, writing, [])
+            if 0 in readable:
+                data = os.read(0, 4 * CHUNK)
+                if not data:
+                    return
+                self.buffered += data
+                self.frames()
+            for stream in list(self.streams.values()):
+                if stream.socket in writable:
+                    self.flush(stream)
+                if stream.socket in readable and stream.number in self.streams:
+                    self.forward(stream)
+
+    def frames(self):
+        """Acts on what has arrived whole."""
+        at = 0
+        while len(self.buffered) - at >= HEADER.size:
+            _, kind, flags, number, length = HEADER.unpack_from(self.buffered, at)
+            size = HEADER.size + (length if kind == DATA else 0)
+            if len(self.buffered) - at < size:
+                break
+            self.frame(kind, flags, number, length, bytes(self.buffered[at + HEADER.size:at + size]))
+            at += size
+        del self.buffered[:at]
+
+    def frame(self, kind, flags, number, length, data):
+        """One frame of the client."""
+        if kind == PING:
+            if flags & SYN:
+                self.send(PING, ACK, 0, length)
+            return
+        if kind == GOAWAY:
+            return
+        if flags & SYN:
+            self.streams[number] = Stream(number)
+            self.send(WINDOW, ACK, number, 0)
+        stream = self.streams.get(number)
+        if stream is None:
+            return
+        if flags & RST:
+            self.drop(stream)
+            return
+        if kind == WINDOW:
+            stream.credit += length
+        elif data:
+            self.send(WINDOW, 0, number, len(data))
+            self.take(stream, data)
+        if flags & FIN and number in self.streams:
+            stream.finished = True
+            self.flush(stream)
+
+    def take(self, stream, data):
+        """Bytes for the connection; the first line says to where."""
+        if stream.socket is None:
+            stream.target += data
+            line, newline, data = stream.target.partition(b"\n")
+            if not newline:
+                return
+            if not self.connect(stream, line.decode()):
+                return
+        stream.pending += data
+        self.flush(stream)
+
+    def connect(self, stream, target):
+        """Opens the connection; a stream whose target does not answer is reset."""
+        host, _, port = target.rpartition(":")
+        try:
+            stream.socket = socket.create_connection((host.strip("[]"), int(port)), 5)
+            stream.socket.setblocking(False)
+            stream.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return True
+        except (OSError, ValueError):
+            stream.socket = None
+            self.reset(stream)
+            return False
+
+    def flush(self, stream):
+        """Writes what the connection takes."""
+        if stream.socket is None:
+            if stream.finished:
+                self.reset(stream)
+            return
+        try:
+            if stream.pending:
+                stream.pending = stream.pending[stream.socket.send(stream.pending):]
+            if stream.finished and not stream.pending:
+                stream.socket.shutdown(socket.SHUT_WR)
+                if stream.closed:
+                    self.drop(stream)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.reset(stream)
+
+    def forward(self, stream):
+        """Bytes from the connection to the client."""
+        try:
+            data = stream.socket.recv(min(CHUNK, stream.credit))
+        except BlockingIOError:
+            return
+        except OSError:
+            self.reset(stream)
+            return
+        if data:
+            stream.credit -= len(data)
+            self.send(DATA, 0, stream.number, len(data), data)
+            return
+        stream.closed = True
+        self.send(WINDOW, FIN, stream.number, 0)
+        if stream.finished and not stream.pending:
+            self.drop(stream)
+
+    def reset(self, stream):
+        """Tells the client that the connection is broken."""
+        self.send(WINDOW, RST, stream.number, 0)
+        self.drop(stream)
+
+    def drop(self, stream):
+        """Forgets it."""
+        self.streams.pop(stream.number, None)
+        if stream.socket is not None:
+            stream.socket.close()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    for ending in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+        signal.signal(ending, lambda *_: os._exit(0))
+    try:
+        Relay().run()
+    except (BrokenPipeError, KeyboardInterrupt):
+        sys.exit(0)

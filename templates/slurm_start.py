@@ -1,0 +1,136 @@
+"""What the batch script becomes: `slurm_start.py RUN`, RUN being the run's directory with one directory for each attempt.
+
+It makes the directory of a requeued attempt, waits for the commit, says in RUN/current where the run is, and turns into the keeper.
+"""
+
+import json
+import os
+import select
+import shutil
+import sys
+import time
+
+import keeper
+import keeper_exit
+from keeper_state import State, wall, write_atomically
+
+SEED = "seed"  # what the keeper removes at the end of an attempt, kept for the next one
+SEEDS = ("token", "secrets.json")
+LOOK = 0.1  # seconds between looks for the commit: shared file systems tell nobody of changes
+
+
+def main():
+    """Entry point."""
+    run, restarts = os.path.abspath(sys.argv[1]), int(os.environ.get("RAYCTL_RESTARTS") or 0)
+    first, place = os.path.join(run, "1"), os.path.join(run, str(restarts + 1))
+    orders = load(os.path.join(first, "orders.json"))
+    if not committed(os.path.join(first, "commit"), orders["lifetime"].get("lease") or 120):
+        print("the launch was not committed: nothing is started")
+        return 0
+    if os.path.exists(os.path.join(place, "claim")):
+        print("another job has %s: nothing is started" % place)
+        return 0
+    failure = begin(run, first, place, orders, restarts)
+    announce(run, place)
+    if failure:
+        finish(place, failure)
+    else:
+        os.environ["RAYCTL_RUN_DIR"] = place
+        sys.argv = [sys.argv[0], place]
+        keeper.main()
+    if not may_come_back(place):
+        shutil.rmtree(os.path.join(run, SEED), ignore_errors=True)
+    return 0
+
+
+def load(path):
+    """A JSON file; {} where there is none."""
+    try:
+        with open(path) as f:
+            return json.load(f)
+    except FileNotFoundError:
+        return {}
+
+
+def committed(path, lease):
+    """Waits for the commit, which normally is there; the client may be slower than Slurm, or dead."""
+    until = time.monotonic() + lease
+    while not os.path.exists(path):
+        if time.monotonic() > until:
+            return False
+        select.select([], [], [], LOOK)
+    return True
+
+
+def begin(run, first, place, orders, restarts):
+    """Prepares the attempt; returns an End instead of starting one that may not be."""
+    waited = time.time() - os.stat(os.path.join(first, "commit")).st_mtime
+    lifetime = orders["lifetime"]
+    if restarts == 0:
+        keep_seed(run, first)
+        if lifetime.get("queue") and waited > lifetime["queue"]:
+            return keeper_exit.limit_end("queue", lifetime["queue"])
+        lifetime["spent"] = max(0.0, waited)
+        write_atomically(os.path.join(place, "orders.json"), json.dumps(orders).encode())
+        return None
+    before = os.path.join(run, str(restarts))
+    state = load(os.path.join(before, "result.json")) or load(os.path.join(before, "state.json"))
+    cause = why_again(state)
+    os.makedirs(place, mode=0o700, exist_ok=True)
+    for name in os.listdir(os.path.join(run, SEED)):
+        shutil.copy(os.path.join(run, SEED, name), os.path.join(place, name))
+    shutil.copy(os.path.join(first, "commit"), os.path.join(place, "commit"))
+    orders.update(attempt=int(state.get("attempt") or restarts) + 1, restartReason=cause)
+    lifetime["spent"] = max(0.0, waited)
+    write_atomically(os.path.join(place, "orders.json"), json.dumps(orders).encode())
+    limit = ((orders.get("job") or {}).get("restarts") or {}).get("preempted" if cause == "preempted" else "nodeFailure", 0)
+    if 0 <= limit < restarts:
+        return keeper_exit.End(cause, "the job was preempted or requeued" if cause == "preempted" else "a node of the job failed")
+    return None
+
+
+def keep_seed(run, first):
+    """Another name for what the next attempt needs too."""
+    seed = os.path.join(run, SEED)
+    os.makedirs(seed, mode=0o700, exist_ok=True)
+    for name in os.listdir(first):
+        if name in SEEDS or name.startswith("package-"):
+            try:
+                os.link(os.path.join(first, name), os.path.join(seed, name))
+            except FileExistsError:
+                pass
+
+
+def why_again(state):
+    """Slurm tells a requeued job nothing. It warns the keeper of a preempted one; nobody warns of a node's death."""
+    warned = state.get("phase") in ("Draining", "Gone") and state.get("reason", {}).get("code") == "interrupted"
+    return "preempted" if warned else "lost"
+
+
+def announce(run, place):
+    """Where the run is, for clients."""
+    write_atomically(os.path.join(run, "current"), json.dumps({
+        "attempt": os.path.basename(place), "job": int(os.environ.get("SLURM_JOB_ID") or 0), "at": wall(),
+        "node": os.environ.get("SLURMD_NODENAME", ""), "start": int(os.environ.get("SLURM_JOB_START_TIME") or 0)}).encode())
+
+
+def finish(place, end):
+    """The result of an attempt that was not begun."""
+    orders, log = load(os.path.join(place, "orders.json")), keeper.opened_log(place)
+    state = State(orders, place, log)
+    for name in os.listdir(place):
+        if name in SEEDS or name in (".reserve",) or name.startswith("package-"):
+            os.unlink(os.path.join(place, name))
+    state.final(os.path.join(place, "result.json"), end.document(), {"bytes": 0, "missing": []})
+
+
+def may_come_back(place):
+    """Whether Slurm may start the job again: it ended it, by a signal."""
+    result = load(os.path.join(place, "result.json"))
+    return not result or result.get("exit", {}).get("message", "").startswith("the keeper got SIG")
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)  # the API's threads may be in the middle of an answer nobody waits for
