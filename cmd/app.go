@@ -34,7 +34,6 @@ type App struct {
 	// InTTY, OutTTY and ErrTTY say which streams are terminals.
 	InTTY, OutTTY, ErrTTY bool
 	Getenv                func(string) string
-	Environ               func() []string
 	Now                   func() time.Time
 	// Notify is signal.Notify.
 	Notify    func(chan<- os.Signal, ...os.Signal)
@@ -50,7 +49,7 @@ func System() *App {
 	return &App{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		InTTY: isatty.IsTerminal(os.Stdin.Fd()), OutTTY: isatty.IsTerminal(os.Stdout.Fd()), ErrTTY: isatty.IsTerminal(os.Stderr.Fd()),
-		Getenv: os.Getenv, Environ: os.Environ, Now: time.Now, Notify: signal.Notify,
+		Getenv: os.Getenv, Now: time.Now, Notify: signal.Notify,
 		Launchers: launchers(),
 	}
 }

@@ -21,7 +21,7 @@ import (
 func testApp() (a *App, out, err *bytes.Buffer) {
 	out, err = &bytes.Buffer{}, &bytes.Buffer{}
 	a = &App{
-		In: strings.NewReader(""), Out: out, Err: err, Getenv: func(string) string { return "" }, Environ: os.Environ, Now: time.Now,
+		In: strings.NewReader(""), Out: out, Err: err, Getenv: func(string) string { return "" }, Now: time.Now,
 		Notify: func(chan<- os.Signal, ...os.Signal) {}, Launchers: map[string]NewLauncher{},
 	}
 	a.ui = newUI(a)
