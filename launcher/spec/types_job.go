@@ -13,8 +13,8 @@ type Job struct {
 	// OutputDir is a directory on the nodes (or a URI) for checkpoints and results, the same for all attempts of a run, given to the
 	// driver as RAYCTL_OUTPUT_DIR. {name} becomes the run's name. A relative path is relative to the file. Default: on Slurm and local, a directory in the run directory; else none.
 	OutputDir string `json:"outputDir,omitempty" path:"nodes"`
-	// Env is the environment of this job only, through Ray's runtime_env, which Ray shows and logs: not for secrets. Ray replaces ${NAME} in
-	// a value by the node's variable NAME, as in PATH: /opt/bin:${PATH}; everything else arrives as it is.
+	// Env is the environment of this job only, through Ray's runtime_env, which Ray shows and logs: not for secrets. Ray replaces $NAME
+	// and ${NAME} in a value by the node's variable NAME, as in PATH: /opt/bin:${PATH}; everything else arrives as it is.
 	Env map[string]string `json:"env,omitempty"`
 	// Grace is the time between SIGTERM and SIGKILL for the driver when the job is stopped, for a last checkpoint.
 	// Default: 3s, as Ray has it.
