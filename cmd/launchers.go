@@ -6,6 +6,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/local"
+	"github.com/rayctl/rayctl/slurm"
 )
 
 // launchers are the substrates that this build knows.
@@ -13,6 +14,9 @@ func launchers() map[string]NewLauncher {
 	return map[string]NewLauncher{
 		spec.LauncherLocal: func(_ *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) {
 			return local.New(local.Config{Logger: log})
+		},
+		spec.LauncherSlurm: func(s *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) {
+			return slurm.For(s, log)
 		},
 	}
 }

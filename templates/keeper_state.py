@@ -99,6 +99,9 @@ class State:
         job = dict(self.doc["job"], **fields)
         event = None
         if job["state"] != self.doc["job"]["state"]:
+            if job["state"] in ("SUCCEEDED", "FAILED", "STOPPED") and self.doc["job"]["state"] != "RUNNING" and job["startTime"]:
+                # It ran between two looks: the timeline says since when, by Ray's clock.
+                self.change({"at": job["startTime"], "event": "job", "to": "RUNNING", "code": job["submissionId"], "message": ""})
             self._log("job %s %s" % (job["submissionId"], job["state"]))
             event = {"event": "job", "to": job["state"], "code": job["submissionId"], "message": ""}
         self.change(event, job=job)

@@ -1,0 +1,172 @@
+package slurm
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/test/needs"
+)
+
+func planFor(s *spec.ClusterSpec) plan {
+	s.Name = "x"
+	return plan{spec: prepare(s), python: "/v/bin/python", programs: "/s/keeper/keeper-1", run: "/s/runs/x", nonce: "N"}
+}
+
+func group(name string, replicas int, r spec.NodeResources) spec.WorkerGroup {
+	return spec.WorkerGroup{Name: name, Replicas: &replicas, NodeResources: r}
+}
+
+// grpo is a spec that uses most of what sbatch is asked for.
+func grpo() *spec.ClusterSpec {
+	exclusive := true
+	return &spec.ClusterSpec{
+		GPUTypes: map[string]spec.GPUType{"a100": {Constraint: "a100"}},
+		Lifetime: spec.Lifetime{Max: spec.Limit(4 * time.Hour), Queue: spec.Limit(12 * time.Hour)},
+		Job:      spec.Job{Entrypoint: "python grpo.py", Grace: durationPtr(5 * time.Minute)},
+		Slurm: &spec.Slurm{Dependency: "afterok:1", Begin: "now+1hour", SlurmGroup: spec.SlurmGroup{
+			Partition: "gpu,gpu2", Account: "rl", QOS: "high", Reservation: "r", Switches: "1@10:00", Nodelist: "n[1-2]", Exclude: "n3", ExtraArgs: []string{"--segment=2"}}},
+		Workers: []spec.WorkerGroup{
+			group("trainer", 4, spec.NodeResources{CPUs: 96, Memory: resource.MustParse("1500Gi"), GPUs: 8, GPUType: "h100"}),
+			group("rollout", 2, spec.NodeResources{CPUs: 48, GPUs: 4, GPUType: "a100", Slurm: &spec.SlurmGroup{Constraint: "ib"}}),
+			group("reward", 1, spec.NodeResources{CPUs: 48, GPUs: 4, GPUType: "a100", Slurm: &spec.SlurmGroup{Constraint: "ib"}}),
+			group("cpu", 2, spec.NodeResources{Slurm: &spec.SlurmGroup{Partition: "cpu", Exclusive: &exclusive}}),
+		},
+	}
+}
+
+func durationPtr(d time.Duration) *spec.Duration { v := spec.Duration(d); return &v }
+
+func TestDirectives(t *testing.T) {
+	p := planFor(grpo())
+	components := p.components()
+	var got [][]string
+	for i, c := range components {
+		got = append(got, p.directives(c, i == 0))
+	}
+	common := []string{"--account=rl", "--qos=high", "--reservation=r"}
+	where := []string{"--nodelist='n[1-2]'", "--exclude=n3", "--switches=1@10:00"}
+	want := [][]string{
+		join([]string{"--nodes=4", "--ntasks-per-node=1", "--cpus-per-task=96", "--mem=1536000M", "--gpus-per-node=h100:8", "--partition=gpu,gpu2"}, common, where,
+			[]string{"--time=248", "--job-name=x", "--comment='" + comment("x", spec.Hash(p.spec), "N") + "'", "--output=/s/runs/x/slurm.out", "--open-mode=append",
+				"--chdir=/s/runs/x", "--signal=B:USR1@360", "--dependency=afterok:1", "--begin=now+1hour", "--deadline=now+58140seconds", "--requeue", "--segment=2"}),
+		join([]string{"--nodes=3", "--ntasks-per-node=1", "--cpus-per-task=48", "--gpus-per-node=4", "--partition=gpu,gpu2"}, common,
+			[]string{"--constraint='ib&a100'"}, where, []string{"--time=248", "--segment=2"}),
+		join([]string{"--nodes=2", "--ntasks-per-node=1", "--mem=0", "--partition=cpu"}, common, where, []string{"--exclusive", "--time=248", "--segment=2"}),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func join(parts ...[]string) (out []string) {
+	for _, p := range parts {
+		out = append(out, p...)
+	}
+	return out
+}
+
+func TestStepOfUnlikeGroups(t *testing.T) {
+	argv := strings.Join(planFor(grpo()).step(), " ")
+	if !strings.HasPrefix(argv, "srun ") || !strings.Contains(argv, " --het-group=0,1,2 ") || !strings.HasSuffix(argv, "/node.py $RAYCTL_RUN_DIR --slurm") {
+		t.Errorf("step: %s", argv)
+	}
+	if alone := strings.Join(planFor(&spec.ClusterSpec{}).step(), " "); strings.Contains(alone, "het-group") {
+		t.Errorf("step of equal nodes: %s", alone)
+	}
+}
+
+func TestContainers(t *testing.T) {
+	s := &spec.ClusterSpec{Image: "ray.sqsh", Slurm: &spec.Slurm{ContainerRuntime: "pyxis"}, Mounts: []spec.Mount{{MountPath: "/models", ReadOnly: true, Source: spec.MountSource{Slurm: "/lustre/models"}}}}
+	argv := strings.Join(planFor(s).step(), " ")
+	if !strings.Contains(argv, "--container-image=ray.sqsh --container-mounts=/s/runs/x:/s/runs/x,/s/keeper/keeper-1:/s/keeper/keeper-1,/lustre/models:/models:ro") {
+		t.Errorf("pyxis: %s", argv)
+	}
+	s.Slurm.ContainerRuntime = "apptainer"
+	s.Head = spec.Head{NodeResources: spec.NodeResources{GPUs: 1}}
+	argv = strings.Join(planFor(s).step(), " ")
+	if !strings.Contains(argv, "apptainer exec --nv --bind /s/runs/x:/s/runs/x --bind /s/keeper/keeper-1:/s/keeper/keeper-1 --bind /lustre/models:/models:ro ray.sqsh /v/bin/python") {
+		t.Errorf("apptainer: %s", argv)
+	}
+}
+
+// What Slurm grants and the file does not say is left to the node; a head of its own takes no tasks.
+func TestGroups(t *testing.T) {
+	exclusive := true
+	p := planFor(&spec.ClusterSpec{
+		Head:    spec.Head{NodeResources: spec.NodeResources{CPUs: 4}},
+		Workers: []spec.WorkerGroup{group("a", 2, spec.NodeResources{Slurm: &spec.SlurmGroup{Exclusive: &exclusive}}), group("none", 0, spec.NodeResources{}), group("b", 1, spec.NodeResources{CPUs: 2, GPUs: 3})},
+	})
+	none, three, two := 0.0, 3.0, 2.0
+	want := []keeper.Group{
+		{Name: "head", Count: 1, CPUs: &none, GPUs: &none}, {Name: "a", Count: 2, GPUs: &none}, {Name: "b", Count: 1, CPUs: &two, GPUs: &three},
+	}
+	if diff := cmp.Diff(want, p.orders().Groups); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// hostileSpec has values that shells like to run.
+func hostileSpec() *spec.ClusterSpec {
+	evil := `a'b"c $(touch /tmp/evil) ` + "`id`" + ` #x; exit 9`
+	s := grpo()
+	s.Slurm.Account, s.Slurm.Constraint, s.Slurm.ExtraArgs = evil, evil, []string{"--mail-user=" + evil}
+	return s
+}
+
+func TestScriptIsOneCommand(t *testing.T) {
+	for name, s := range map[string]*spec.ClusterSpec{"plain": {}, "grpo": grpo(), "hostile": hostileSpec()} {
+		t.Run(name, func(t *testing.T) {
+			p := planFor(s)
+			p.run = "/s/it's $(id)/x"
+			text, err := p.script()
+			if err != nil {
+				t.Fatal(err)
+			}
+			file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "slurm.sh")
+			if err != nil {
+				t.Fatalf("%v in\n%s", err, text)
+			}
+			if len(file.Stmts) != 3 {
+				t.Errorf("the script has %d statements, not umask, export and exec:\n%s", len(file.Stmts), text)
+			}
+			if bash := exec.Command("bash", "-n"); true {
+				bash.Stdin = strings.NewReader(text)
+				if out, err := bash.CombinedOutput(); err != nil {
+					t.Errorf("bash -n: %v: %s", err, out)
+				}
+			}
+		})
+	}
+}
+
+func TestScriptPassesShellcheck(t *testing.T) {
+	shellcheck := needs.Program(t, "shellcheck", "shellcheck")
+	text, err := planFor(grpo()).script()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "slurm.sh")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(shellcheck, name).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestLinesInValuesAreRefused(t *testing.T) {
+	s := &spec.ClusterSpec{Slurm: &spec.Slurm{SlurmGroup: spec.SlurmGroup{Account: "a\n#SBATCH --uid=0"}}}
+	if _, err := planFor(s).script(); err == nil {
+		t.Error("a value with a line break was rendered")
+	}
+}
