@@ -1,0 +1,157 @@
+package slurm
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/rayctl/rayctl/templates"
+)
+
+// relayHere is a way whose far end is this machine.
+func relayHere(t *testing.T) *way {
+	t.Helper()
+	dir, err := templates.WriteKeeper(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &way{ways: &ways{open: map[string]*way{}}, l: New(Config{}), argv: []string{"python3", "-E", "-s", "-u", filepath.Join(dir, templates.SlurmRelay)}}
+	t.Cleanup(w.close)
+	return w
+}
+
+// echo answers everything it is sent, once it was sent all.
+func echo(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_, _ = io.Copy(conn, conn) // the test looks at what came back
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// Many connections at once, each with more than its window, come through byte for byte.
+func TestRelayCarriesManyConnections(t *testing.T) {
+	w, address := relayHere(t), echo(t)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			sent := make([]byte, 1<<20+17)
+			_, _ = rand.Read(sent) // never fails (crypto/rand)
+			conn, err := w.dial(context.Background(), address)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			go func() { _, _ = conn.Write(sent) }() // a failure is seen by the reader
+			got := make([]byte, len(sent))
+			if _, err := io.ReadFull(conn, got); err != nil || !bytes.Equal(got, sent) {
+				t.Errorf("what came back differs: %v", err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestRelayTellsOfRefusedConnections(t *testing.T) {
+	w := relayHere(t)
+	conn, err := w.dial(context.Background(), "127.0.0.1:1")
+	if err == nil {
+		_, err = conn.Read(make([]byte, 1))
+	}
+	if err == nil {
+		t.Error("a port that nobody listens on answered")
+	}
+}
+
+// A way that was cut is opened again by the next connection.
+func TestRelayHeals(t *testing.T) {
+	w, address := relayHere(t), echo(t)
+	for i := range 2 {
+		conn, err := w.dial(context.Background(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
+			t.Fatalf("round %d: %v", i, err)
+		}
+		if err := w.stream.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(make([]byte, 1)); err == nil {
+			t.Error("a cut connection still speaks")
+		}
+		<-w.session.CloseChan()
+	}
+}
+
+func TestFiles(t *testing.T) {
+	f, ctx, dir := &files{runner: Here{}}, t.Context(), t.TempDir()
+	t.Cleanup(f.close)
+	name, content := filepath.Join(dir, "sub", "a b$(id)'\"\n"), make([]byte, 3<<20+5)
+	_, _ = rand.Read(content) // never fails (crypto/rand)
+	if err := f.write(ctx, name, bytes.NewReader(content), true); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if err := f.write(ctx, name, bytes.NewReader(nil), true); !errors.Is(err, os.ErrExist) {
+		t.Errorf("written twice: %v", err)
+	}
+	got, err := io.ReadAll(&reader{ctx: ctx, files: f, path: name, offset: 7})
+	if err != nil || !bytes.Equal(got, content[7:]) {
+		t.Errorf("read %d bytes: %v", len(got), err)
+	}
+	if left, err := f.names(ctx, filepath.Dir(name)); err != nil || len(left) != 1 {
+		t.Errorf("files: %q, %v", left, err)
+	}
+	if err := f.writeBytes(ctx, "/proc/no/such", nil); err == nil {
+		t.Error("wrote into /proc")
+	}
+	if err := f.remove(ctx, filepath.Dir(name), filepath.Join(dir, "nothing")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A watch tells of the first look and of each change, and ends when the way is cut.
+func TestFilesWatch(t *testing.T) {
+	f, name := &files{runner: Here{}}, filepath.Join(t.TempDir(), "x")
+	changes, err := f.watch(t.Context(), []string{name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-changes
+	if err := os.WriteFile(name, []byte("1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-changes
+	f.close()
+	if _, open := <-changes; open {
+		t.Error("a cut watch goes on")
+	}
+}
