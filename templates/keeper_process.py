@@ -113,10 +113,10 @@ def kill_all(markers=(), spare=(), limit=10.0):
     spare = set(spare) | {os.getpid()}
     until, ended = time.monotonic() + limit, {}
     while True:
-        left = set(descendants(os.getpid()))
-        for marker in markers:
-            left.update(marked(marker))
-        left -= spare
+        left = set(descendants(os.getpid())) - spare
+        if not left:
+            # Looked for last: reading every process's environment costs more than the tree.
+            left = {pid for marker in markers for pid in marked(marker)} - spare
         for pid in left:
             try:
                 os.kill(pid, signal.SIGKILL)
