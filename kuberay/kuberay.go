@@ -40,18 +40,18 @@ type Launcher struct {
 	log    *slog.Logger
 
 	connect sync.Mutex
-	client  any
+	client  *client
 
 	mu     sync.Mutex
 	tokens map[launcher.ID]string
-	ways   map[string]any
+	ways   map[way]*tunnel
 }
 
 var (
-	// 	_ launcher.Launcher  = (*Launcher)(nil)
-	// 	_ launcher.Execer    = (*Launcher)(nil)
-	// 	_ launcher.Checker   = (*Launcher)(nil)
-	// 	_ launcher.Forgetter = (*Launcher)(nil)
+	_ launcher.Launcher  = (*Launcher)(nil)
+	_ launcher.Execer    = (*Launcher)(nil)
+	_ launcher.Checker   = (*Launcher)(nil)
+	_ launcher.Forgetter = (*Launcher)(nil)
 )
 
 // New returns the launcher. It touches nothing yet.
@@ -59,7 +59,7 @@ func New(c Config) *Launcher {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Launcher{config: c, owner: thisUser(), log: c.Logger, tokens: map[launcher.ID]string{}, ways: map[string]any{}}
+	return &Launcher{config: c, owner: thisUser(), log: c.Logger, tokens: map[launcher.ID]string{}, ways: map[way]*tunnel{}}
 }
 
 // ConfigOf takes from a cluster file how Kubernetes is reached.

@@ -1,0 +1,169 @@
+package kuberay
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// Resources that have no typed client here.
+var (
+	rayClusters = rayv1.GroupVersion.WithResource("rayclusters")
+	podGroups   = volcano.SchemeGroupVersion.WithResource("podgroups")
+)
+
+// client is one namespace of one Kubernetes.
+type client struct {
+	namespace string
+	config    *rest.Config
+	core      kubernetes.Interface
+	dynamic   dynamic.Interface
+	served    served
+}
+
+// served is what the API server has.
+type served struct {
+	ray, volcano bool
+}
+
+// Limits of our requests: a launch is some ten requests at once.
+const (
+	requestsPerSecond = 50
+	requestBurst      = 100
+)
+
+// kube returns the connection to Kubernetes, made by the first call.
+func (l *Launcher) kube(ctx context.Context) (*client, error) {
+	l.connect.Lock()
+	defer l.connect.Unlock()
+	if l.client != nil {
+		return l.client, nil
+	}
+	c, err := newClient(l.config)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.discover(ctx); err != nil {
+		return nil, err
+	}
+	if !c.served.ray {
+		return nil, launcher.Fail(launcher.CodeConfig, nil, "install the KubeRay operator, or choose another context", "the Kubernetes at %s does not serve ray.io/v1: KubeRay is missing or older than 1.0", c.config.Host)
+	}
+	l.client = c
+	return c, nil
+}
+
+// newClient reads the configuration as kubectl does; it does not connect.
+func newClient(c Config) (*client, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.Kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.Context}
+	overrides.Context.Namespace = c.Namespace
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, launcher.Fail(launcher.CodeConfig, err, "set kuberay.kubeconfig or KUBECONFIG, and kuberay.context", "no Kubernetes is configured: %v", err)
+	}
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, launcher.Fail(launcher.CodeConfig, err, "set kuberay.namespace", "the namespace is not clear: %v", err)
+	}
+	config.QPS, config.Burst, config.UserAgent = requestsPerSecond, requestBurst, managedBy
+	out := &client{namespace: namespace, config: config}
+	if out.core, err = kubernetes.NewForConfig(config); err == nil {
+		out.dynamic, err = dynamic.NewForConfig(config)
+	}
+	if err != nil {
+		return nil, launcher.Fail(launcher.CodeConfig, err, "check the kubeconfig", "the configuration of Kubernetes cannot be used: %v", err)
+	}
+	return out, nil
+}
+
+// discoverTimeout bounds the first request: an API server that does not answer is said to be so.
+const discoverTimeout = 20 * time.Second
+
+// discover asks which groups the API server has, by one request where it has aggregated discovery (1.27 and later).
+func (c *client) discover(ctx context.Context) error {
+	config := rest.CopyConfig(c.config)
+	config.Timeout = discoverTimeout
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return launcher.Fail(launcher.CodeConfig, err, "check the kubeconfig", "the configuration of Kubernetes cannot be used: %v", err)
+	}
+	type answer struct {
+		groups *metav1.APIGroupList
+		err    error
+	}
+	done := make(chan answer, 1)
+	go func() { // discovery takes no context
+		groups, err := d.ServerGroups()
+		done <- answer{groups, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return launcher.Fail(launcher.CodeInterrupted, ctx.Err(), "", "interrupted while asking Kubernetes")
+	case a := <-done:
+		if a.err != nil {
+			return explain(a.err, "get", "the API groups", c)
+		}
+		for _, g := range a.groups.Groups {
+			for _, v := range g.Versions {
+				c.served.ray = c.served.ray || v.GroupVersion == rayv1.GroupVersion.String()
+				c.served.volcano = c.served.volcano || v.GroupVersion == volcano.SchemeGroupVersion.String()
+			}
+		}
+		return nil
+	}
+}
+
+// create sends an object with strict field validation: a server that does not know a field must not drop it in silence.
+func (c *client) create(ctx context.Context, r schema.GroupVersionResource, object runtime.Object) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", r.Resource, err)
+	}
+	unstructured.RemoveNestedField(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	out, err := c.dynamic.Resource(r).Namespace(c.namespace).Create(ctx, &unstructured.Unstructured{Object: content},
+		metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, FieldManager: managedBy})
+	if err != nil {
+		return nil, explain(err, "create", r.GroupResource().String(), c)
+	}
+	return out, nil
+}
+
+// createOnly is create for objects whose server-side form does not matter.
+func (c *client) createOnly(ctx context.Context, r schema.GroupVersionResource, object runtime.Object) error {
+	_, err := c.create(ctx, r, object)
+	return err
+}
+
+// as converts what the dynamic client delivers.
+func as[T any](object any) (*T, bool) {
+	u, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return nil, false
+	}
+	out := new(T)
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out)
+	return out, err == nil
+}
+
+// interrupted is the error of a call whose context ended.
+func interrupted(err error, name string) error {
+	return launcher.Fail(launcher.CodeInterrupted, err, "", "interrupted while working on %s", name)
+}

@@ -1,0 +1,228 @@
+package kuberay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+)
+
+// createCluster creates the RayCluster, and then what holds its pods together.
+func (l *Launcher) createCluster(ctx context.Context, c *client, p *plan, rc *rayv1.RayCluster) error {
+	created, err := c.create(ctx, rayClusters, rc)
+	if err != nil {
+		return err
+	}
+	rc.UID = created.GetUID()
+	gang := p.scheduler.gang(rc)
+	if gang == nil {
+		return nil
+	}
+	if _, err = c.create(ctx, podGroups, gang); apierrors.IsAlreadyExists(err) {
+		return nil // KubeRay's own plug-in was faster with the same
+	}
+	return err
+}
+
+// commit hands the packages to the keeper, and says that the client's part is done.
+func (l *Launcher) commit(ctx context.Context, c *client, p *plan, pay launcher.Payload) error {
+	packages, err := pack(ctx, pay)
+	if err != nil {
+		return err
+	}
+	document, err := commitOf(packages)
+	if err != nil {
+		return err
+	}
+	if err := c.awaitKeeper(ctx, p.spec.Name); err != nil {
+		return err
+	}
+	e, err := l.Dial(ctx, launcher.ID(p.spec.Name), launcher.Keeper)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	k := launcher.KeeperClient(e)
+	defer k.Close()
+	if err := untilAnswered(ctx, func() error { _, err := k.State(ctx); return err }); err != nil {
+		return notReady(p.spec.Name, "keeper", err)
+	}
+	if err := send(ctx, k, packages, pay); err != nil {
+		return launcher.Fail(launcher.CodeUnreachable, err, "try again", "the working directory could not be sent to the keeper of %s: %v", p.spec.Name, err)
+	}
+	if err := untilAnswered(ctx, func() error { _, err := k.Commit(ctx, document); return err }); err != nil {
+		return launcher.Fail(launcher.CodeUnreachable, err, "try again", "the launch of %s could not be committed: %v", p.spec.Name, err)
+	}
+	// From here on the cluster lives. A keeper that moves to another pod finds the commit in the Secret.
+	if err := c.noteCommit(context.WithoutCancel(ctx), p.spec.Name, document); err != nil {
+		l.log.Warn("the commit could not be noted: `up` clusters will not survive the loss of the keeper's pod", "error", err)
+	}
+	return nil
+}
+
+func pack(ctx context.Context, pay launcher.Payload) (*launcher.Packages, error) {
+	if pay.Packages == nil {
+		return &launcher.Packages{}, nil
+	}
+	packages, err := pay.Packages(ctx)
+	if packages == nil {
+		packages = &launcher.Packages{}
+	}
+	return packages, err
+}
+
+func commitOf(packages *launcher.Packages) (keeper.Commit, error) {
+	var document keeper.Commit
+	for _, f := range packages.Files {
+		document.Packages = append(document.Packages, keeper.Package{URI: f.URI, File: packageName(f.URI)})
+	}
+	if packages.RuntimeEnv == nil {
+		return document, nil
+	}
+	var err error
+	if document.RuntimeEnv, err = json.Marshal(packages.RuntimeEnv); err != nil {
+		return document, launcher.Fail(launcher.CodeSpec, err, "", "job.runtimeEnv cannot be sent to Ray: %v", err)
+	}
+	return document, nil
+}
+
+// packageName is package-HASH.zip for gcs://_ray_pkg_HASH.zip.
+func packageName(uri string) string {
+	return "package-" + strings.TrimPrefix(path.Base(uri), "_ray_pkg_")
+}
+
+// send streams the packages to the keeper's disk.
+func send(ctx context.Context, k *keeper.Client, packages *launcher.Packages, pay launcher.Payload) error {
+	for _, f := range packages.Files {
+		if pay.Progress != nil {
+			pay.Progress(launcher.Progress{Text: "uploading " + path.Base(f.Path), Total: f.Size})
+		}
+		file, err := os.Open(f.Path)
+		if err != nil {
+			return fmt.Errorf("open the package: %w", err)
+		}
+		err = k.PutPackage(ctx, packageName(f.URI), f.Size, file)
+		file.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noteCommit puts the commit into the Secret, from where other pods and other clients read it.
+func (c *client) noteCommit(ctx context.Context, name string, document keeper.Commit) error {
+	text, err := json.Marshal(document)
+	if err != nil {
+		return fmt.Errorf("encode the commit: %w", err)
+	}
+	patch, err := json.Marshal(map[string]any{"stringData": map[string]string{commitKey: string(text)}})
+	if err != nil {
+		return fmt.Errorf("encode the commit: %w", err)
+	}
+	_, err = c.core.CoreV1().Secrets(c.namespace).Patch(ctx, secretName(name), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: managedBy})
+	return explain(err, "patch", "secrets", c)
+}
+
+// keeperPatience is how long a keeper's container may take from running to answering.
+const keeperPatience = time.Minute
+
+// untilAnswered repeats a call that failed because nobody listens yet, or the way broke; other refusals are final.
+func untilAnswered(ctx context.Context, call func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, keeperPatience)
+	defer cancel()
+	pause := 50 * time.Millisecond
+	for {
+		err := call()
+		var refused *keeper.Error
+		if err == nil || errors.As(err, &refused) || errors.Is(err, launcher.ErrNotFound) {
+			return err
+		}
+		if !sleep(ctx, pause) {
+			return err
+		}
+		pause = min(2*pause, time.Second)
+	}
+}
+
+// sleep waits, and says whether ctx still lives.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// awaitKeeper waits until the keeper's container runs. The keeper's pod is in no gang, so it need not queue; what keeps it from
+// starting for good (its image, its Secret) is an error.
+func (c *client) awaitKeeper(ctx context.Context, name string) error {
+	var failure error
+	err := c.awaitPods(ctx, keeperSelector(name), func(event watch.Event) (bool, error) {
+		pod, ok := event.Object.(*corev1.Pod)
+		if !ok || event.Type == watch.Deleted {
+			return false, nil
+		}
+		if why := stuck(pod); why != "" {
+			failure = launcher.Fail(launcher.CodeStartFailed, nil, "check kuberay.keeperImage and image", "the keeper's pod %s does not start: %s", pod.Name, why)
+			return true, nil
+		}
+		return pod.Status.Phase == corev1.PodRunning, nil
+	})
+	if err != nil {
+		return explain(err, "watch", "pods", c)
+	}
+	return failure
+}
+
+// awaitPods watches pods from the beginning until the condition holds.
+func (c *client) awaitPods(ctx context.Context, selector string, cond watchtools.ConditionFunc) error {
+	lw := cache.NewFilteredListWatchFromClient(c.core.CoreV1().RESTClient(), "pods", c.namespace, func(o *metav1.ListOptions) { o.LabelSelector = selector })
+	_, err := watchtools.UntilWithSync(ctx, lw, &corev1.Pod{}, nil, cond)
+	return err
+}
+
+func keeperSelector(name string) string {
+	return labelName + "=" + name + "," + labelRole + "=" + roleKeeper
+}
+
+// awaitCommit waits until whoever is launching the name has committed (true) or given up (false).
+func (c *client) awaitCommit(ctx context.Context, name string) (committed bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*lease)
+	defer cancel()
+	lw := cache.NewListWatchFromClient(c.core.CoreV1().RESTClient(), "secrets", c.namespace, fields.OneTermEqualSelector("metadata.name", secretName(name)))
+	_, err = watchtools.UntilWithSync(ctx, lw, &corev1.Secret{}, nil, func(event watch.Event) (bool, error) {
+		secret, ok := event.Object.(*corev1.Secret)
+		committed = ok && event.Type != watch.Deleted && secret.Data[commitKey] != nil
+		return committed || event.Type == watch.Deleted, nil
+	})
+	return committed, explain(err, "watch", "secrets", c)
+}
+
+// awaitGone waits until a Job that is being deleted has vanished.
+func (c *client) awaitGone(ctx context.Context, name string) error {
+	lw := cache.NewListWatchFromClient(c.core.BatchV1().RESTClient(), "jobs", c.namespace, fields.OneTermEqualSelector("metadata.name", name))
+	gone := func(store cache.Store) (bool, error) { return len(store.ListKeys()) == 0, nil }
+	_, err := watchtools.UntilWithSync(ctx, lw, nil, gone, func(event watch.Event) (bool, error) { return event.Type == watch.Deleted, nil })
+	return explain(err, "watch", "jobs.batch", c)
+}

@@ -1,0 +1,103 @@
+package kuberay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// explain turns an error of the API server into one sentence with a next step and an exit code. The original stays inside for
+// apierrors.Is... and errors.Is.
+func explain(err error, verb, resource string, c *client) error {
+	var known *launcher.ExitError
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	where := "namespace " + c.namespace
+	text := cause(err)
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !isNet(err):
+		return launcher.Fail(launcher.CodeInterrupted, err, "", "interrupted while Kubernetes was asked to %s %s", verb, resource)
+	case apierrors.IsUnauthorized(err):
+		return launcher.Fail(launcher.CodePermission, err, "log in again (`kubectl auth whoami` should work)", "Kubernetes does not accept the credentials for %s %s: they are missing, wrong or expired", verb, resource)
+	case apierrors.IsForbidden(err) && strings.Contains(text, "exceeded quota"):
+		return launcher.Fail(launcher.CodeStartFailed, err, "free some of it, or ask for a larger quota", "%s is refused: %s", resource, text)
+	case apierrors.IsForbidden(err) && strings.Contains(text, "because it is being terminated"):
+		return launcher.Fail(launcher.CodeStartFailed, err, "choose another namespace", "the %s is being deleted", where)
+	case apierrors.IsForbidden(err):
+		return launcher.Fail(launcher.CodePermission, err, "ask for the Role in docs/kuberay.md", "not permitted to %s %s in %s: %s", verb, resource, where, text)
+	case apierrors.IsNotFound(err) && strings.Contains(text, "namespaces"):
+		return launcher.Fail(launcher.CodeConfig, err, "create it, or set kuberay.namespace", "there is no %s", where)
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		hint := "compare `rayctl render` with what the cluster's version takes"
+		if strings.Contains(text, "unknown field") {
+			hint = "the CRD on the cluster is older than that: upgrade KubeRay, or leave the field out"
+		}
+		return launcher.Fail(launcher.CodeSpec, err, hint, "Kubernetes refuses the %s: %s", resource, text)
+	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsInternalError(err):
+		return launcher.Fail(launcher.CodeUnreachable, err, "try again", "Kubernetes cannot %s %s now: %s", verb, resource, text)
+	case isNet(err):
+		return launcher.Fail(launcher.CodeUnreachable, err, "check the network, and kuberay.context", "the Kubernetes at %s does not answer: %s", c.config.Host, text)
+	default:
+		return launcher.Fail(launcher.CodeUnreachable, err, "", "Kubernetes could not %s %s: %s", verb, resource, text)
+	}
+}
+
+// cause is the API server's own sentence.
+func cause(err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Message != "" {
+		return status.Status().Message
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err.Error()
+	}
+	return err.Error()
+}
+
+func isNet(err error) bool {
+	var n net.Error
+	var u *url.Error
+	return errors.As(err, &n) || errors.As(err, &u)
+}
+
+// retryable are refusals that a later request may not get.
+func retryable(err error) bool {
+	return apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsTimeout(err) || apierrors.IsInternalError(err) || isNet(err)
+}
+
+func notReady(name, what string, why error) error {
+	text := ""
+	if why != nil {
+		text = ": " + why.Error()
+	}
+	return launcher.Fail(launcher.CodeUnreachable, errors.Join(launcher.ErrNotReady, why), "`rayctl status "+name+"` says what it waits for",
+		"the %s of %s does not answer yet%s", what, name, text)
+}
+
+func notEnded(name string) error {
+	return launcher.Fail(launcher.CodeSpec, launcher.ErrNotEnded, "`rayctl down "+name+"` ends it", "%s has not ended", name)
+}
+
+func hasEnded(name, until string) error {
+	return launcher.Fail(launcher.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
+		"a cluster named %s has ended, and its record is kept%s", name, until)
+}
+
+func conflict(name, difference string) error {
+	return launcher.Fail(launcher.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",
+		"a cluster named %s exists with another spec (%s)", name, difference)
+}
+
+func foreign(kind, name string) error {
+	return launcher.Fail(launcher.CodeSpec, launcher.ErrConflict, "choose another name", "a %s named %s exists that rayctl did not make", kind, fmt.Sprintf("%q", name))
+}

@@ -1,0 +1,99 @@
+package kuberay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/util/exec"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// Exec runs a command in the Ray container of a node's pod, whose environment is that of `ray start`.
+func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequest) (int, error) {
+	c, err := l.kube(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if len(e.Command) == 0 {
+		return 0, launcher.Fail(launcher.CodeUsage, nil, "give one after --", "there is no command to run")
+	}
+	pod, err := c.node(ctx, id, e.Node)
+	if err != nil {
+		return 0, err
+	}
+	request := c.core.CoreV1().RESTClient().Post().Resource("pods").Namespace(c.namespace).Name(pod.Name).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{
+			Container: pod.Spec.Containers[0].Name, Command: e.Command,
+			Stdin: e.Stdin != nil, Stdout: e.Stdout != nil, Stderr: e.Stderr != nil && !e.TTY, TTY: e.TTY,
+		}, scheme.ParameterCodec)
+	websocket, err := remotecommand.NewWebSocketExecutor(c.config, http.MethodGet, request.URL().String())
+	if err != nil {
+		return 0, fmt.Errorf("prepare exec: %w", err)
+	}
+	spdy, err := remotecommand.NewSPDYExecutor(c.config, http.MethodPost, request.URL())
+	if err != nil {
+		return 0, fmt.Errorf("prepare exec: %w", err)
+	}
+	executor, err := remotecommand.NewFallbackExecutor(websocket, spdy, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err) || apierrors.IsForbidden(err)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("prepare exec: %w", err)
+	}
+	o := remotecommand.StreamOptions{Stdin: e.Stdin, Stdout: e.Stdout, Stderr: e.Stderr, Tty: e.TTY}
+	if e.TTY {
+		o.Stderr = nil
+	}
+	err = executor.StreamWithContext(ctx, o)
+	var code exec.CodeExitError
+	if errors.As(err, &code) {
+		return code.Code, nil
+	}
+	return 0, explain(err, "create", "pods/exec", c)
+}
+
+// node finds the pod of a node: "" is the head, else a pod's name, or <group>-<i> in the order of their making.
+func (c *client) node(ctx context.Context, id launcher.ID, name string) (*corev1.Pod, error) {
+	list, err := c.core.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: rayClusterLabel + "=" + string(id)})
+	if err != nil {
+		return nil, explain(err, "list", "pods", c)
+	}
+	o := &observed{}
+	for i := range list.Items {
+		o.pods = append(o.pods, &list.Items[i])
+	}
+	if len(o.pods) == 0 {
+		return nil, launcher.NotFound(id)
+	}
+	if name == "" {
+		if head := o.head(); head != nil {
+			return head, nil
+		}
+	}
+	var known []string
+	seen := map[string]int{}
+	for _, p := range o.rayPods() {
+		group := p.Labels[rayGroupLabel]
+		if group == headGroup {
+			group = headNodeType
+		}
+		node := group + "-" + strconv.Itoa(seen[group])
+		seen[group]++
+		if name == node || name == p.Name {
+			return p, nil
+		}
+		known = append(known, node+" ("+p.Name+")")
+	}
+	return nil, launcher.Fail(launcher.CodeUsage, nil, "its nodes are: "+strings.Join(known, ", "), "%s has no node %q", id, name)
+}

@@ -1,0 +1,187 @@
+package kuberay
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+)
+
+// mirror keeps a copy of one cluster's objects up to date by list and watch.
+type mirror struct {
+	changed chan struct{} // something is new
+	jobs, pods, clusters, gangs,
+	clusterEvents, gangEvents cache.Store
+	name string
+
+	mu     sync.Mutex
+	broken string    // why the API server does not answer
+	at     time.Time // since when
+}
+
+// mirror begins to watch, and returns when all was listed once.
+func (c *client) mirror(ctx context.Context, name string) (*mirror, error) {
+	m := &mirror{changed: make(chan struct{}, 1), name: name}
+	selector, err := c.podSelector(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	ours := func(o *metav1.ListOptions) { o.LabelSelector = labelName + "=" + name }
+	core, batch := c.core.CoreV1().RESTClient(), c.core.BatchV1().RESTClient()
+	failed := make(chan error, 8)
+	var synced []cache.InformerSynced
+	follow := func(lw cache.ListerWatcher, object runtime.Object, verb, resource string) cache.Store {
+		informer := cache.NewSharedInformer(lw, object, 0)
+		if err := informer.SetWatchErrorHandlerWithContext(m.onError(failed, verb, resource, c)); err != nil {
+			panic("kuberay: an informer that has not begun takes no handler: " + err.Error()) // impossible
+		}
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { m.notify() }, UpdateFunc: func(any, any) { m.notify() }, DeleteFunc: func(any) { m.notify() },
+		}); err != nil {
+			panic("kuberay: an informer that has not begun takes no handler: " + err.Error()) // impossible
+		}
+		synced = append(synced, informer.HasSynced)
+		go informer.RunWithContext(ctx)
+		return informer.GetStore()
+	}
+	m.jobs = follow(cache.NewFilteredListWatchFromClient(batch, "jobs", c.namespace, ours), &batchv1.Job{}, "list", "jobs.batch")
+	m.pods = follow(cache.NewFilteredListWatchFromClient(core, "pods", c.namespace, func(o *metav1.ListOptions) { o.LabelSelector = selector }), &corev1.Pod{}, "list", "pods")
+	m.clusters = follow(c.one(ctx, rayClusters, name), &unstructured.Unstructured{}, "list", rayClusters.GroupResource().String())
+	m.clusterEvents = follow(eventsOf(core, c.namespace, name), &corev1.Event{}, "list", "events")
+	if c.served.volcano {
+		m.gangs = follow(c.one(ctx, podGroups, podGroupName(name)), &unstructured.Unstructured{}, "list", podGroups.GroupResource().String())
+		m.gangEvents = follow(eventsOf(core, c.namespace, podGroupName(name)), &corev1.Event{}, "list", "events")
+	}
+	return m, m.awaitSync(ctx, synced, failed)
+}
+
+// podSelector finds the pods: of ours also keeper and record, of others' clusters those that KubeRay labels.
+func (c *client) podSelector(ctx context.Context, name string) (string, error) {
+	rc, err := c.dynamic.Resource(rayClusters).Namespace(c.namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return "", explain(err, "get", rayClusters.GroupResource().String(), c)
+	}
+	if err == nil && rc.GetLabels()[labelManagedBy] != managedBy {
+		return rayClusterLabel + "=" + name, nil
+	}
+	return labelName + "=" + name, nil
+}
+
+// awaitSync waits for the first lists. A refusal is final then; later ones are waited out.
+func (m *mirror) awaitSync(ctx context.Context, synced []cache.InformerSynced, failed <-chan error) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		cache.WaitForCacheSync(ctx.Done(), synced...)
+	}()
+	for {
+		select {
+		case err := <-failed:
+			return err
+		case <-done:
+			if ctx.Err() != nil {
+				return interrupted(ctx.Err(), m.name)
+			}
+			return nil
+		}
+	}
+}
+
+// onError notes that the API server cannot be watched now. Informers go on by themselves, with growing pauses.
+func (m *mirror) onError(failed chan<- error, verb, resource string, c *client) cache.WatchErrorHandlerWithContext {
+	return func(ctx context.Context, _ *cache.Reflector, err error) {
+		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || ctx.Err() != nil {
+			return
+		}
+		explained := explain(err, verb, resource, c)
+		select {
+		case failed <- explained:
+		default:
+		}
+		if !retryable(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
+			return // the usual end of a watch
+		}
+		m.mu.Lock()
+		m.broken, m.at = explained.Error(), time.Now()
+		m.mu.Unlock()
+		m.notify()
+	}
+}
+
+// trouble says why the API server does not answer; "" while it does. It is over with the first news.
+func (m *mirror) trouble() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if time.Since(m.at) > troubleFades {
+		m.broken = ""
+	}
+	return m.broken
+}
+
+// troubleFades: an informer tries again within this time, and says so again.
+const troubleFades = 35 * time.Second
+
+func (m *mirror) notify() {
+	select {
+	case m.changed <- struct{}{}:
+	default:
+	}
+}
+
+// observe is everything as it is mirrored now.
+func (m *mirror) observe() *observed {
+	o := &observed{now: time.Now().UTC(), pods: objects[corev1.Pod](m.pods)}
+	for _, job := range objects[batchv1.Job](m.jobs) {
+		switch {
+		case job.Name == m.name && job.Labels[labelManagedBy] == managedBy:
+			o.job = job
+		case job.Name == recordName(m.name):
+			o.record = job
+		}
+	}
+	for _, rc := range objects[rayv1.RayCluster](m.clusters) {
+		o.cluster = rc
+	}
+	o.events = objects[corev1.Event](m.clusterEvents)
+	if m.gangs != nil {
+		for _, g := range objects[volcano.PodGroup](m.gangs) {
+			o.gang = g
+		}
+		o.events = slices.Concat(o.events, objects[corev1.Event](m.gangEvents))
+	}
+	return o
+}
+
+func eventsOf(client rest.Interface, namespace, object string) cache.ListerWatcher {
+	return cache.NewListWatchFromClient(client, "events", namespace, fields.OneTermEqualSelector("involvedObject.name", object))
+}
+
+// one watches a single object of a resource without a typed client.
+func (c *client) one(_ context.Context, r schema.GroupVersionResource, name string) cache.ListerWatcher {
+	only := fields.OneTermEqualSelector("metadata.name", name).String()
+	resource := c.dynamic.Resource(r).Namespace(c.namespace)
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = only
+			return resource.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = only
+			return resource.Watch(ctx, o)
+		},
+	}
+}

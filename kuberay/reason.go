@@ -1,0 +1,231 @@
+package kuberay
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// silence is how long a controller may take before nothing of it means that it does not run.
+const silence = 10 * time.Second
+
+// reason is why the cluster is not further than it is, in one sentence, from the first place that knows: the cluster's own
+// conditions say little (an image that does not exist is there, a crash is not), so all of them are asked.
+func (o *observed) reason() launcher.Reason {
+	for _, find := range []func() launcher.Reason{
+		o.refusedSpec, o.refusedPods, o.stuckPods, o.waitingGang, o.unscheduledPods, o.idleOperator,
+	} {
+		if r := find(); r.Code != "" {
+			return r
+		}
+	}
+	return launcher.Reason{}
+}
+
+// refusedSpec: the operator does not take the RayCluster; only an event says so.
+func (o *observed) refusedSpec() launcher.Reason {
+	if e := o.event("RayCluster", "InvalidRayClusterSpec", "InvalidRayClusterMetadata"); e != nil {
+		return launcher.Reason{Code: e.Reason, Message: "the KubeRay operator refuses the RayCluster: " + e.Message, Hint: "correct the cluster file"}
+	}
+	return launcher.Reason{}
+}
+
+// refusedPods: quota, admission, permissions of the operator.
+func (o *observed) refusedPods() launcher.Reason {
+	if o.cluster == nil {
+		return launcher.Reason{}
+	}
+	for _, c := range o.cluster.Status.Conditions {
+		if c.Type == "ReplicaFailure" && c.Status == metav1.ConditionTrue {
+			hint := ""
+			if strings.Contains(c.Message, "quota") {
+				hint = "free some of the namespace's quota, or ask for more"
+			}
+			return launcher.Reason{Code: c.Reason, Message: "a pod is refused: " + c.Message, Hint: hint}
+		}
+	}
+	return launcher.Reason{}
+}
+
+// stuckPods: what keeps containers from running.
+func (o *observed) stuckPods() launcher.Reason {
+	for _, p := range o.rayPods() {
+		if r := stuckPod(p); r.Code != "" && p.DeletionTimestamp == nil {
+			return r
+		}
+	}
+	return launcher.Reason{}
+}
+
+// stuckPod explains a container that cannot start or does not stay up.
+func stuckPod(p *corev1.Pod) launcher.Reason {
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		ended := c.LastTerminationState.Terminated
+		if ended == nil {
+			ended = c.State.Terminated
+		}
+		waiting := c.State.Waiting
+		if waiting == nil {
+			continue
+		}
+		switch waiting.Reason {
+		case "", "ContainerCreating", "PodInitializing":
+			continue
+		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
+			return launcher.Reason{Code: waiting.Reason, Message: fmt.Sprintf("the image of pod %s cannot be pulled: %s", p.Name, waiting.Message), Hint: "check image and kuberay.imagePullSecrets"}
+		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+			return launcher.Reason{Code: waiting.Reason, Message: fmt.Sprintf("pod %s cannot start: %s", p.Name, waiting.Message), Hint: "check secrets and mounts"}
+		case "CrashLoopBackOff":
+			return crashed(p, ended)
+		default:
+			return launcher.Reason{Code: waiting.Reason, Message: fmt.Sprintf("pod %s waits: %s", p.Name, first(waiting.Message, waiting.Reason))}
+		}
+	}
+	return launcher.Reason{}
+}
+
+func crashed(p *corev1.Pod, ended *corev1.ContainerStateTerminated) launcher.Reason {
+	switch {
+	case ended == nil:
+		return launcher.Reason{Code: "CrashLoopBackOff", Message: fmt.Sprintf("pod %s ends again and again", p.Name)}
+	case ended.Reason == "OOMKilled":
+		return launcher.Reason{Code: ended.Reason, Message: fmt.Sprintf("pod %s was killed because it needed more memory than it may have", p.Name), Hint: "raise memory of the group"}
+	default:
+		return launcher.Reason{
+			Code:    "CrashLoopBackOff",
+			Message: fmt.Sprintf("pod %s ends with code %d: %s", p.Name, ended.ExitCode, first(lastLines(ended.Message), ended.Reason)),
+			Hint:    "`kubectl logs --previous " + p.Name + "` shows all of it",
+		}
+	}
+}
+
+// lastLines keeps the end of what a container printed.
+func lastLines(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-5):], "; ")
+}
+
+// stuck explains a keeper's pod that will not start; "" while it may.
+func stuck(p *corev1.Pod) string {
+	if r := stuckPod(p); r.Code != "" {
+		return r.Message
+	}
+	return ""
+}
+
+// waitingGang: Volcano says why in the PodGroup's conditions and in events of type Normal; where it says nothing it is missing,
+// or the queue is.
+func (o *observed) waitingGang() launcher.Reason {
+	pending := o.pending()
+	if len(pending) == 0 || pending[0].Spec.SchedulerName != "volcano" {
+		return launcher.Reason{}
+	}
+	old := o.now.Sub(pending[0].CreationTimestamp.Time) > silence
+	switch {
+	case o.gang == nil && old:
+		name := pending[0].Annotations[volcano.KubeGroupNameAnnotationKey]
+		return launcher.Reason{Code: "PodGroupMissing", Message: fmt.Sprintf("PodGroup %s does not exist, so Volcano does not look at the pods", name), Hint: "launch the cluster again"}
+	case o.gang == nil:
+		return launcher.Reason{}
+	case o.gang.Status.Phase == "" && old:
+		return launcher.Reason{
+			Code: "PodGroupIgnored", Message: fmt.Sprintf("Volcano ignores the PodGroup: queue %s does not exist, or Volcano does not run", first(o.gang.Spec.Queue, "default")),
+			Hint: "check kuberay.queue with `kubectl get queues`",
+		}
+	case o.gang.Status.Phase == volcano.PodGroupPending:
+		return o.pendingGang()
+	}
+	for _, c := range o.gang.Status.Conditions {
+		if c.Type == volcano.PodGroupUnschedulableType && c.Status == corev1.ConditionTrue {
+			return launcher.Reason{Code: c.Reason, Message: "the gang does not fit yet: " + firstOf(c.Message, o.unscheduledMessage())}
+		}
+	}
+	return launcher.Reason{}
+}
+
+func (o *observed) pendingGang() launcher.Reason {
+	r := launcher.Reason{Code: "QueueFull", Message: fmt.Sprintf("the gang waits in queue %s", first(o.gang.Spec.Queue, "default"))}
+	if e := o.event("PodGroup", "Unschedulable"); e != nil {
+		r.Message += ": " + e.Message
+	}
+	return r
+}
+
+// firstOf adds the first node-level cause, if there is one, to what the gang says.
+func firstOf(gang, node string) string {
+	if node == "" || strings.Contains(gang, node) {
+		return gang
+	}
+	return gang + " (" + node + ")"
+}
+
+// unscheduledPods: Kubernetes' own scheduler, or none that answers to the name.
+func (o *observed) unscheduledPods() launcher.Reason {
+	if message := o.unscheduledMessage(); message != "" {
+		return launcher.Reason{Code: "Unschedulable", Message: "no node has room: " + message}
+	}
+	pending := o.pending()
+	if len(pending) == 0 || o.now.Sub(pending[0].CreationTimestamp.Time) <= silence {
+		return launcher.Reason{}
+	}
+	return launcher.Reason{Code: "NoScheduler", Message: fmt.Sprintf("nobody schedules the pods: no scheduler named %q answers", first(pending[0].Spec.SchedulerName, "default-scheduler"))}
+}
+
+func (o *observed) unscheduledMessage() string {
+	for _, p := range o.pending() {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+				return c.Message
+			}
+		}
+	}
+	return ""
+}
+
+// pending are pods without a node.
+func (o *observed) pending() (out []*corev1.Pod) {
+	for _, p := range o.rayPods() {
+		if p.Spec.NodeName == "" && p.DeletionTimestamp == nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// idleOperator: a RayCluster at which nobody works.
+func (o *observed) idleOperator() launcher.Reason {
+	c := o.cluster
+	if c == nil || len(o.rayPods()) > 0 || len(c.Status.Conditions) > 0 || c.Status.State != "" || o.now.Sub(c.CreationTimestamp.Time) <= silence { //nolint:staticcheck // see phase
+		return launcher.Reason{}
+	}
+	return launcher.Reason{Code: "OperatorSilent", Message: "nothing reconciles the RayCluster: the KubeRay operator does not run, or does not watch this namespace", Hint: "`rayctl doctor` looks at it"}
+}
+
+// event finds the latest event of a kind of object with one of the reasons.
+func (o *observed) event(kind string, reasons ...string) (latest *corev1.Event) {
+	for _, e := range o.events {
+		if e.InvolvedObject.Kind == kind && slices.Contains(reasons, e.Reason) && (latest == nil || eventTime(latest).Before(eventTime(e))) {
+			latest = e
+		}
+	}
+	return latest
+}
+
+// eventTime: old and new events keep their time in different fields.
+func eventTime(e *corev1.Event) time.Time {
+	switch {
+	case e.Series != nil:
+		return e.Series.LastObservedTime.Time
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp.Time
+	default:
+		return e.EventTime.Time
+	}
+}

@@ -1,0 +1,176 @@
+package kuberay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+)
+
+const (
+	// endSlack is how long an end may take beyond the driver's grace before the keeper is taken for stuck.
+	endSlack = time.Minute
+	// annotationResult is the result of a cluster whose keeper could not tell it, written by the client that ended it.
+	annotationResult = "rayctl.io/result"
+)
+
+// Terminate asks the keeper to end the cluster, and deletes its Job where the keeper is not there or does not end.
+func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.End) error {
+	c, err := l.kube(ctx)
+	if err != nil {
+		return err
+	}
+	job, err := c.job(ctx, string(id))
+	if err != nil {
+		return err
+	}
+	if job == nil || job.Labels[labelManagedBy] != managedBy {
+		if err := c.refuseOthers(ctx, id); err != nil {
+			return err
+		}
+		return l.untilGone(ctx, id)
+	}
+	limit := endSlack
+	if !end.Now {
+		limit += l.grace(ctx, c, id)
+	}
+	asking, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if err = l.ask(asking, c, id, end); err == nil {
+		err = l.untilGone(asking, id)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return interrupted(ctx.Err(), string(id))
+	}
+	l.log.Info("the keeper is not asked any longer", "cluster", id, "reason", err)
+	return l.force(ctx, c, id, job.UID, end, err)
+}
+
+// ask hands the end to the keeper.
+func (l *Launcher) ask(ctx context.Context, c *client, id launcher.ID, end launcher.End) error {
+	if pods, err := c.core.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: keeperSelector(string(id))}); err == nil && !anyRuns(pods.Items) {
+		return notReady(string(id), "keeper", nil)
+	}
+	e, err := l.Dial(ctx, id, launcher.Keeper)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	k := launcher.KeeperClient(e)
+	defer k.Close()
+	err = untilAnswered(ctx, func() error {
+		_, err := k.End(ctx, keeper.End{Cause: end.Cause, Message: end.Message, By: l.owner, Now: end.Now})
+		return err
+	})
+	var refused *keeper.Error
+	if errors.As(err, &refused) {
+		return nil // it has ended already
+	}
+	return err
+}
+
+func anyRuns(pods []corev1.Pod) bool {
+	for _, p := range pods {
+		if p.Status.Phase == corev1.PodRunning {
+			return true
+		}
+	}
+	return false
+}
+
+// force deletes the Job, and with it the cluster, and completes the record.
+func (l *Launcher) force(ctx context.Context, c *client, id launcher.ID, uid types.UID, end launcher.End, why error) error {
+	if err := c.closeRecord(ctx, string(id), end, why); err != nil {
+		l.log.Warn("the record cannot be completed", "cluster", id, "error", err)
+	}
+	if err := c.deleteJob(ctx, string(id), uid); err != nil {
+		return err
+	}
+	return l.untilGone(ctx, id)
+}
+
+// closeRecord writes the result in place of a keeper that cannot, and ends the record's pod.
+func (c *client) closeRecord(ctx context.Context, name string, end launcher.End, why error) error {
+	code, _ := launcher.ExitCodeFor(end.Cause)
+	message := first(end.Message, "ended by the user")
+	if why != nil {
+		message += " (" + why.Error() + ")"
+	}
+	now := time.Now().UTC()
+	st := &keeper.State{
+		Name: name, Launcher: "kuberay", Attempt: 1, Phase: keeper.PhaseGone, Since: now, Reason: keeper.Reason{Code: end.Cause, Message: message},
+		Timeline: []keeper.Event{{At: now, Attempt: 1, Event: "phase", To: keeper.PhaseGone, Code: end.Cause, Message: message}},
+		Exit:     &keeper.Exit{Origin: keeper.OriginRayctl, Cause: end.Cause, Code: code, Message: message},
+	}
+	text, err := json.Marshal(st)
+	if err != nil {
+		return fmt.Errorf("encode the result: %w", err)
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{annotationResult: string(text)}},
+		"spec":     map[string]any{"activeDeadlineSeconds": 1},
+	})
+	if err != nil {
+		return fmt.Errorf("encode the result: %w", err)
+	}
+	_, err = c.core.BatchV1().Jobs(c.namespace).Patch(ctx, recordName(name), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: managedBy})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return explain(err, "patch", "jobs.batch", c)
+}
+
+// untilGone watches until nothing is left.
+func (l *Launcher) untilGone(ctx context.Context, id launcher.ID) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	statuses, err := l.Watch(ctx, id)
+	if errors.Is(err, launcher.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for s := range statuses {
+		if s.Phase.Ended() {
+			return nil
+		}
+	}
+	return launcher.Fail(launcher.CodeUnreachable, ctx.Err(), "`rayctl status "+string(id)+"` says what is left", "%s did not end in time", id)
+}
+
+// refuseOthers keeps our hands off clusters that rayctl did not make.
+func (c *client) refuseOthers(ctx context.Context, id launcher.ID) error {
+	rc, err := c.dynamic.Resource(rayClusters).Namespace(c.namespace).Get(ctx, string(id), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return explain(err, "get", rayClusters.GroupResource().String(), c)
+	}
+	if rc.GetLabels()[labelManagedBy] == managedBy {
+		return nil
+	}
+	return launcher.Fail(launcher.CodeUsage, nil, "`kubectl delete raycluster "+string(id)+"` if it is yours", "the RayCluster %s was not made by rayctl, which does not end it", id)
+}
+
+// grace is the driver's, from what was launched.
+func (l *Launcher) grace(ctx context.Context, c *client, id launcher.ID) time.Duration {
+	s, err := c.launched(ctx, string(id))
+	if err != nil || s.Job.Grace == nil {
+		return 0
+	}
+	return time.Duration(*s.Job.Grace)
+}

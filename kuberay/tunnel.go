@@ -1,0 +1,319 @@
+package kuberay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/portforward"
+	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/client-go/transport/spdy"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// way names a tunnel: one to each target of a cluster, shared by all who dial it.
+type way struct {
+	id     launcher.ID
+	target launcher.Target
+}
+
+// tunnel is a port-forward to whichever pod serves a target now. One connection to the API server carries all streams. It does not
+// notice by itself that its pod has gone, so the pod is watched.
+type tunnel struct {
+	c        *client
+	selector string
+	port     int32
+	what     string // for messages
+
+	mu      sync.Mutex
+	session *session
+	closed  bool
+}
+
+// session is one connection to one pod.
+type session struct {
+	conn     httpstream.Connection
+	pod      string
+	protocol string
+	next     atomic.Int64
+	stop     context.CancelFunc
+}
+
+const (
+	connectTimeout = 20 * time.Second
+	streamTimeout  = 10 * time.Second
+)
+
+// dial opens one connection to the target's port.
+func (t *tunnel) dial(ctx context.Context) (net.Conn, error) {
+	var lastErr error
+	for range 2 { // a connection that broke in silence is noticed here
+		s, err := t.open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		conn, err := within(ctx, streamTimeout, func() (net.Conn, error) { return s.stream(t.port, func() { t.drop(s) }) })
+		if err == nil {
+			return conn, nil
+		}
+		lastErr = err
+		t.drop(s)
+	}
+	return nil, fmt.Errorf("open a stream to %s: %w", t.what, lastErr)
+}
+
+// open returns the connection, a new one if there is none that lives.
+func (t *tunnel) open(ctx context.Context) (*session, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil, net.ErrClosed
+	}
+	if s := t.session; s != nil {
+		select {
+		case <-s.conn.CloseChan():
+			s.stop()
+		default:
+			return s, nil
+		}
+	}
+	pod, err := t.c.serving(ctx, t.selector, t.what)
+	if err != nil {
+		return nil, err
+	}
+	s, err := within(ctx, connectTimeout, func() (*session, error) { return t.c.forward(pod) })
+	if err != nil {
+		return nil, explain(err, "create", "pods/portforward", t.c)
+	}
+	var watching context.Context
+	watching, s.stop = context.WithCancel(context.Background())
+	go t.closeWithPod(watching, s)
+	t.session = s
+	return s, nil
+}
+
+// closeWithPod ends the connection as soon as its pod has ended: everybody's reads fail at once instead of hanging.
+func (t *tunnel) closeWithPod(ctx context.Context, s *session) {
+	lw := cache.NewListWatchFromClient(t.c.core.CoreV1().RESTClient(), "pods", t.c.namespace, fields.OneTermEqualSelector("metadata.name", s.pod))
+	missing := func(store cache.Store) (bool, error) { return len(store.ListKeys()) == 0, nil }
+	_, err := watchtools.UntilWithSync(ctx, lw, &corev1.Pod{}, missing, func(event watch.Event) (bool, error) {
+		pod, ok := event.Object.(*corev1.Pod)
+		return event.Type == watch.Deleted || ok && over(pod), nil
+	})
+	if err == nil || ctx.Err() != nil {
+		t.drop(s)
+	}
+}
+
+// over says whether a pod's processes have ended.
+func over(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func (t *tunnel) drop(s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.stop()
+	s.conn.Close()
+	if t.session == s {
+		t.session = nil
+	}
+}
+
+func (t *tunnel) close() {
+	t.mu.Lock()
+	t.closed = true
+	s := t.session
+	t.mu.Unlock()
+	if s != nil {
+		t.drop(s)
+	}
+}
+
+// via says how the target is reached.
+func (t *tunnel) via() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.session == nil {
+		return "port-forward"
+	}
+	return "port-forward (" + t.session.protocol + ") to pod " + t.session.pod
+}
+
+// forward connects to a pod's kubelet through the API server: by websocket, or by SPDY where that is not known or not permitted (their
+// verbs differ: get and create).
+func (c *client) forward(pod string) (*session, error) {
+	u := c.core.CoreV1().RESTClient().Post().Resource("pods").Namespace(c.namespace).Name(pod).SubResource("portforward").URL()
+	s := &session{pod: pod}
+	var err error
+	if s.conn, err = c.forwardWebsocket(u); err == nil {
+		s.protocol = "websocket"
+		return s, nil
+	}
+	if !httpstream.IsUpgradeFailure(err) && !httpstream.IsHTTPSProxyError(err) && !apierrors.IsForbidden(err) {
+		return nil, err
+	}
+	transport, upgrader, err := spdy.RoundTripperFor(c.config)
+	if err != nil {
+		return nil, fmt.Errorf("prepare port-forward: %w", err)
+	}
+	s.protocol = "SPDY"
+	s.conn, _, err = spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, u).Dial(portforward.PortForwardProtocolV1Name)
+	return s, err
+}
+
+func (c *client) forwardWebsocket(u *url.URL) (httpstream.Connection, error) {
+	dialer, err := portforward.NewSPDYOverWebsocketDialer(u, c.config)
+	if err != nil {
+		return nil, fmt.Errorf("prepare port-forward: %w", err)
+	}
+	conn, _, err := dialer.Dial(portforward.PortForwardProtocolV1Name)
+	return conn, err
+}
+
+// stream opens the pair of streams that is one connection to a port (client-go's portforward does the same behind a listener).
+func (s *session) stream(port int32, broken func()) (net.Conn, error) {
+	headers := http.Header{}
+	headers.Set(corev1.StreamType, corev1.StreamTypeError)
+	headers.Set(corev1.PortHeader, strconv.Itoa(int(port)))
+	headers.Set(corev1.PortForwardRequestIDHeader, strconv.FormatInt(s.next.Add(1), 10))
+	failed, err := s.conn.CreateStream(headers)
+	if err != nil {
+		return nil, err
+	}
+	failed.Close() // we write nothing there
+	headers.Set(corev1.StreamType, corev1.StreamTypeData)
+	data, err := s.conn.CreateStream(headers)
+	if err != nil {
+		s.conn.RemoveStreams(failed)
+		return nil, err
+	}
+	c := &streamConn{session: s, data: data, failed: failed, ended: make(chan struct{})}
+	go c.awaitFailure(broken)
+	return c, nil
+}
+
+// streamConn is one connection to a port of a pod.
+type streamConn struct {
+	session      *session
+	data, failed httpstream.Stream
+	close        sync.Once
+	ended        chan struct{}
+	failure      error
+}
+
+// awaitFailure reads what the kubelet says if it cannot reach the port. The whole connection is of no use after that: containerd
+// leaves it half open.
+func (c *streamConn) awaitFailure(broken func()) {
+	defer close(c.ended)
+	text, err := io.ReadAll(c.failed)
+	switch {
+	case len(text) > 0:
+		c.failure = errors.New(string(text))
+	case err != nil:
+		c.failure = err
+	default:
+		return
+	}
+	broken()
+}
+
+func (c *streamConn) Read(p []byte) (int, error) {
+	n, err := c.data.Read(p)
+	if err == nil {
+		return n, nil
+	}
+	select {
+	case <-c.ended:
+		if c.failure != nil {
+			return n, c.failure
+		}
+	default:
+	}
+	return n, err
+}
+
+func (c *streamConn) Write(p []byte) (int, error) { return c.data.Write(p) }
+
+func (c *streamConn) Close() error {
+	c.close.Do(func() {
+		c.data.Reset()
+		c.failed.Reset()
+		c.session.conn.RemoveStreams(c.data, c.failed)
+	})
+	return nil
+}
+
+// The streams have no addresses and no deadlines; whoever needs a limit closes the connection.
+func (c *streamConn) LocalAddr() net.Addr              { return podAddr("client") }
+func (c *streamConn) RemoteAddr() net.Addr             { return podAddr(c.session.pod) }
+func (c *streamConn) SetDeadline(time.Time) error      { return nil }
+func (c *streamConn) SetReadDeadline(time.Time) error  { return nil }
+func (c *streamConn) SetWriteDeadline(time.Time) error { return nil }
+
+type podAddr string
+
+func (a podAddr) Network() string { return "port-forward" }
+func (a podAddr) String() string  { return string(a) }
+
+// within runs a call that takes no context; what comes too late is closed.
+func within[T any](ctx context.Context, limit time.Duration, call func() (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	done := make(chan answer, 1)
+	go func() {
+		value, err := call()
+		done <- answer{value, err}
+	}()
+	select {
+	case a := <-done:
+		return a.value, a.err
+	case <-ctx.Done():
+		go func() {
+			if a := <-done; a.err == nil {
+				if late, ok := any(a.value).(io.Closer); ok {
+					late.Close()
+				}
+			}
+		}()
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+// Close ends the connection; for within.
+func (s *session) Close() error { return s.conn.Close() }
+
+// serving finds the pod that runs behind a selector.
+func (c *client) serving(ctx context.Context, selector, what string) (string, error) {
+	pods, err := c.core.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return "", explain(err, "list", "pods", c)
+	}
+	for _, pod := range pods.Items {
+		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+			return pod.Name, nil
+		}
+	}
+	return "", launcher.Fail(launcher.CodeUnreachable, launcher.ErrNotReady, "", "no pod of %s runs", what)
+}

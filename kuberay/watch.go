@@ -1,0 +1,193 @@
+package kuberay
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+)
+
+// Watch merges what Kubernetes shows (list and watch, never polling) with what the keeper says.
+func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.Status, error) {
+	c, err := l.kube(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	m, err := c.mirror(ctx, string(id))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	if o := m.observe(); !o.known() {
+		cancel()
+		return nil, launcher.NotFound(id)
+	}
+	w := &watcher{l: l, c: c, id: id, mirror: m, out: make(chan launcher.Status), news: make(chan *keeper.State), changed: make(chan struct{}, 1)}
+	go func() {
+		defer cancel()
+		defer close(w.out)
+		w.run(ctx)
+	}()
+	return w.out, nil
+}
+
+// watcher sends the statuses of one cluster.
+type watcher struct {
+	l       *Launcher
+	c       *client
+	id      launcher.ID
+	mirror  *mirror
+	out     chan launcher.Status
+	news    chan *keeper.State // from the keeper
+	changed chan struct{}      // the keeper's pod may answer now
+
+	state *keeper.State // the keeper's last word
+	sent  *launcher.Status
+}
+
+// look is how often time alone may change what is said: a controller that has not reacted for a while.
+const look = 5 * time.Second
+
+func (w *watcher) run(ctx context.Context) {
+	go w.listen(ctx)
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		o := w.mirror.observe()
+		if o.gone() {
+			w.send(ctx, finalStatus(w.id, w.c.namespace, o, w.final(ctx, o)))
+			w.l.forgetWays(w.id)
+			return
+		}
+		if len(o.role(roleKeeper)) > 0 {
+			select {
+			case w.changed <- struct{}{}:
+			default:
+			}
+		}
+		if !w.send(ctx, livingStatus(w.id, w.c.namespace, o, w.state, w.mirror.trouble())) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.mirror.changed:
+		case <-tick.C:
+		case w.state = <-w.news:
+		}
+	}
+}
+
+// final is the record's state document; else the keeper's last word, if that was its final one.
+func (w *watcher) final(ctx context.Context, o *observed) *keeper.State {
+	if st := recordedBy(o); st != nil {
+		return st
+	}
+	if w.state != nil && w.state.Exit != nil {
+		return w.state
+	}
+	if o.record != nil { // its pod may be missing in what was mirrored
+		if st, err := w.c.recorded(ctx, o.record); err == nil {
+			return st
+		}
+	}
+	return nil
+}
+
+// send sends a status that differs from the last.
+func (w *watcher) send(ctx context.Context, s launcher.Status) bool {
+	if w.sent != nil && sameStatus(*w.sent, s) {
+		return ctx.Err() == nil
+	}
+	select {
+	case w.out <- s:
+		w.sent = &s
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// sameStatus compares what is seen; the moment at which a phase began is the keeper's or Kubernetes', or now.
+func sameStatus(a, b launcher.Status) bool {
+	if a.Phase == b.Phase {
+		b.Since = a.Since
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// listen takes the keeper's states while its pod runs.
+func (w *watcher) listen(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.changed:
+		}
+		if !keeperRuns(w.mirror.observe()) {
+			continue
+		}
+		if w.follow(ctx) {
+			return
+		}
+		if !sleep(ctx, keeperRetry) { // its pod is being replaced, or does not listen yet
+			return
+		}
+	}
+}
+
+const keeperRetry = 200 * time.Millisecond
+
+// follow hands the keeper's states over until it does not answer; true after its last one.
+func (w *watcher) follow(ctx context.Context) (ended bool) {
+	e, err := w.l.Dial(ctx, w.id, launcher.Keeper)
+	if err != nil {
+		w.l.log.Debug("the keeper cannot be reached", "cluster", w.id, "error", err)
+		return false
+	}
+	defer e.Close()
+	k := launcher.KeeperClient(e)
+	defer k.Close()
+	for st, err := range k.Watch(ctx) {
+		if err != nil {
+			w.l.log.Debug("the keeper does not answer", "cluster", w.id, "error", err)
+			return false
+		}
+		select {
+		case w.news <- st:
+		case <-ctx.Done():
+			return true
+		}
+		if st.Exit != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func keeperRuns(o *observed) bool {
+	for _, p := range o.role(roleKeeper) {
+		if p.Status.Phase == corev1.PodRunning {
+			return true
+		}
+	}
+	return false
+}
+
+// objects of a store, as typed pointers.
+func objects[T any](store cache.Store) (out []*T) {
+	for _, object := range store.List() {
+		if o, ok := object.(*T); ok {
+			out = append(out, o)
+		} else if o, ok := as[T](object); ok {
+			out = append(out, o)
+		}
+	}
+	return out
+}
