@@ -35,6 +35,10 @@ kubernetes: ## a private Kubernetes with KubeRay and Volcano that stays (KUBERNE
 kubernetes-down: ## remove it, or what a killed test has left of it
 	$(GO) run ./test/kubetest/cmd down
 
+.PHONY: bench
+bench: build ## measure rayctl beside Ray's own command line, about 10 minutes (BENCH='-n 1 -only submit')
+	$(GO) run ./test/bench -rayctl $(BIN) $(BENCH)
+
 .PHONY: help
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 20

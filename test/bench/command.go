@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// done is what a finished command used and showed.
+type done struct {
+	wall, cpu float64 // seconds
+	memory    float64 // bytes, the most it had
+	output    recorder
+}
+
+// recorder keeps what is written to it, and when.
+type recorder struct {
+	data   []byte
+	writes []write
+}
+
+type write struct {
+	at  time.Time
+	end int // of the data then
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	r.data = append(r.data, p...)
+	r.writes = append(r.writes, write{time.Now(), len(r.data)})
+	return len(p), nil
+}
+
+// lines calls each for every whole line with the time at which its end was there.
+func (r *recorder) lines(each func(line []byte, at time.Time)) {
+	next, begin := 0, 0
+	for begin < len(r.data) {
+		length := bytes.IndexByte(r.data[begin:], '\n')
+		if length < 0 {
+			return
+		}
+		for r.writes[next].end <= begin+length {
+			next++
+		}
+		each(r.data[begin:begin+length], r.writes[next].at)
+		begin += length + 1
+	}
+}
+
+// command runs one to its end, which must be good.
+func (b *bench) command(ctx context.Context, env []string, name string, args ...string) (*done, error) {
+	d := new(done)
+	var stderr bytes.Buffer
+	command := exec.CommandContext(ctx, name, args...)
+	command.Env, command.Dir, command.Stdout, command.Stderr = env, b.dir, &d.output, &stderr
+	start := time.Now()
+	err := command.Run()
+	d.wall = time.Since(start).Seconds()
+	if err != nil {
+		return nil, fmt.Errorf("%s %q: %w: %s", filepath.Base(name), args, err, tail(stderr.Bytes()))
+	}
+	state := command.ProcessState
+	d.cpu = (state.UserTime() + state.SystemTime()).Seconds()
+	d.memory = float64(state.SysUsage().(*syscall.Rusage).Maxrss)
+	if runtime.GOOS == "linux" { // elsewhere it is in bytes
+		d.memory *= 1024
+	}
+	return d, nil
+}
+
+// tail is the end of what a command complained about.
+func tail(text []byte) []byte {
+	return bytes.TrimSpace(text[max(0, len(text)-500):])
+}
+
+// submitRay runs the driver with Ray's command line on the shared head.
+func (b *bench) submitRay(ctx context.Context, driver string) (*done, error) {
+	return b.submit(ctx, driver, b.head.Env, b.ray(), "job", "submit")
+}
+
+// submitRayctl runs the driver with rayctl on the shared head.
+func (b *bench) submitRayctl(ctx context.Context, driver string) (*done, error) {
+	return b.submit(ctx, driver, b.onHead(), b.rayctl, "submit")
+}
+
+func (b *bench) submit(ctx context.Context, driver string, env []string, name string, verb ...string) (*done, error) {
+	dir, err := b.workingDir(driver)
+	if err != nil {
+		return nil, err
+	}
+	return b.command(ctx, env, name, append(verb, "--address", b.head.URL, "--working-dir", dir, "--", b.python, driver)...)
+}
+
+// both submits one driver with both command lines in turns.
+func (b *bench) both(ctx context.Context, what, driver string, today, ours func(*done) error) error {
+	if _, err := b.cluster(); err != nil {
+		return err
+	}
+	return b.repeat(ctx, what, func(ctx context.Context) error {
+		d, err := b.submitRay(ctx, driver)
+		if err != nil {
+			return err
+		}
+		return today(d)
+	}, func(ctx context.Context) error {
+		d, err := b.submitRayctl(ctx, driver)
+		if err != nil {
+			return err
+		}
+		return ours(d)
+	})
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// measureLatency is the time from a driver's print to its line on the screen.
+func measureLatency(ctx context.Context, b *bench) ([]row, error) {
+	var today, ours []float64
+	err := b.both(ctx, "latency", "clock.py", addLatency(&today), addLatency(&ours))
+	if err != nil {
+		return nil, err
+	}
+	return []row{compare("line printed by the driver to line shown, median", seconds, today, ours, 0.15, "")}, nil
+}
+
+// addLatency adds one run's median over its lines.
+func addLatency(to *[]float64) func(*done) error {
+	return func(d *done) error {
+		var late []float64
+		d.output.lines(func(line []byte, at time.Time) {
+			text, ours := bytes.CutPrefix(line, []byte("printed "))
+			if printed, err := strconv.ParseFloat(string(text), 64); ours && err == nil {
+				late = append(late, float64(at.UnixNano())/1e9-printed)
+			}
+		})
+		if len(late) == 0 {
+			return fmt.Errorf("no line was shown: %q", d.output.data)
+		}
+		*to = append(*to, median(late))
+		return nil
+	}
+}
+
+// following is how a million lines were shown.
+type following struct {
+	whole, shown []float64 // seconds: of the command, and from the first line to the last
+	lost         int       // runs that did not show every byte
+}
+
+const manyLines = 1_000_000
+
+func (f *following) add(d *done) error {
+	next, wrong := 0, false
+	var first, last time.Time
+	want := make([]byte, 0, 16)
+	d.output.lines(func(line []byte, at time.Time) {
+		if !bytes.HasPrefix(line, []byte("line ")) {
+			return // of the command line itself
+		}
+		if next == 0 {
+			first = at
+		}
+		want = strconv.AppendInt(append(want[:0], "line "...), int64(next), 10)
+		wrong = wrong || !bytes.Equal(line, want)
+		next++
+		last = at
+	})
+	if wrong || next != manyLines {
+		f.lost++
+	}
+	f.whole, f.shown = append(f.whole, d.wall), append(f.shown, last.Sub(first).Seconds())
+	return nil
+}
+
+func (f *following) bytes() string {
+	if f.lost == 0 {
+		return ", all bytes"
+	}
+	return fmt.Sprintf(", bytes missing in %d of %d", f.lost, len(f.whole))
+}
+
+// measureLines follows a million lines.
+func measureLines(ctx context.Context, b *bench) ([]row, error) {
+	var today, ours following
+	if err := b.both(ctx, "lines", "lines.py", today.add, ours.add); err != nil {
+		return nil, err
+	}
+	shown := compare("one million lines followed live, first to last line shown", seconds, today.shown, ours.shown, 1, "at most 1.0 s, all bytes")
+	shown.today += today.bytes()
+	shown.rayctl += ours.bytes()
+	if ours.lost > 0 {
+		shown.met = yes(false)
+	}
+	whole := row{"the whole of that command", figures(today.whole, seconds), figures(ours.whole, seconds), "", ""}
+	return []row{shown, whole}, nil
+}
+
+// measureLongLine looks whether 10 MB on one line arrive.
+func measureLongLine(ctx context.Context, b *bench) ([]row, error) {
+	var today, ours long
+	if err := b.both(ctx, "longline", "longline.py", today.add, ours.add); err != nil {
+		return nil, err
+	}
+	return []row{{"10 MB line", today.text(), ours.text(), "whole", yes(ours.whole == ours.runs)}}, nil
+}
+
+// long counts the runs of one side, and those that showed the line of 10 MB whole.
+type long struct{ whole, runs int }
+
+const longLine = 10_000_000
+
+func (l *long) add(d *done) error {
+	longest := 0
+	d.output.lines(func(line []byte, _ time.Time) { // Ray's command line shows lines of its own, too
+		if len(bytes.Trim(line, "x")) == 0 {
+			longest = max(longest, len(line))
+		}
+	})
+	l.runs++
+	if longest == longLine {
+		l.whole++
+	}
+	return nil
+}
+
+func (l *long) text() string {
+	if l.whole == l.runs {
+		return "whole"
+	}
+	return fmt.Sprintf("lost in %d of %d", l.runs-l.whole, l.runs)
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/local/proc"
+	"github.com/rayctl/rayctl/test/raytest"
+)
+
+// measureRun takes a driver through the whole life of a cluster of one node: rayctl by one command; Ray by starting a head and
+// submitting to it, and, for the end, by the signal that ends a head.
+func measureRun(ctx context.Context, b *bench) ([]row, error) {
+	b.head.stop()
+	var todayFirst, oursFirst, todayEnd, oursEnd []float64
+	err := b.repeat(ctx, "run", func(ctx context.Context) error {
+		first, err := b.startAndSubmit(ctx)
+		todayFirst = append(todayFirst, first)
+		return err
+	}, func(ctx context.Context) error {
+		first, end, err := b.rayctlRun(ctx)
+		oursFirst, oursEnd = append(oursFirst, first), append(oursEnd, end)
+		return err
+	}, func(ctx context.Context) error {
+		end, err := b.endOfHead(ctx)
+		todayEnd = append(todayEnd, end)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	most := 0.75 * median(todayFirst)
+	return []row{
+		compare("`run`: command start to driver's first line, 1 node (`ray start --head` + `ray job submit`)", seconds, todayFirst, oursFirst, most,
+			"at most 0.75 of it: "+seconds(most)),
+		compare("last driver byte to nothing left (SIGTERM to an idle `ray start --head --block` to nothing left)", seconds, todayEnd, oursEnd, 2, ""),
+	}, nil
+}
+
+// startAndSubmit gives the seconds until the driver's first line, with Ray's command line. A head that has started may not take jobs
+// for a while; the command is repeated at once then.
+func (b *bench) startAndSubmit(ctx context.Context) (float64, error) {
+	head, err := raytest.Prepare(raytest.HeadOptions{Version: rayVersion}, b.say)
+	if err != nil {
+		return 0, err
+	}
+	dir, err := b.workingDir("first.py")
+	if err != nil {
+		return 0, err
+	}
+	const script = `ray=$1 address=$2 python=$3 driver=$4; shift 4; "$@" >&2 && until "$ray" job submit --address "$address" -- "$python" "$driver"; do :; done`
+	args := append([]string{b.ray(), head.URL, b.python, filepath.Join(dir, "first.py")}, head.StartArgs...)
+	life, err := b.begin(ctx, head.TempDir, head.Env, script, args...)
+	if err != nil {
+		return 0, err
+	}
+	defer life.end()
+	if err := life.readDriver(); err != nil {
+		return 0, err
+	}
+	return life.first.Sub(life.begun).Seconds(), nil
+}
+
+// rayctlRun gives the seconds until the driver's first line, and from its last byte until no process of the cluster is left.
+func (b *bench) rayctlRun(ctx context.Context) (first, end float64, err error) {
+	dir, err := b.workingDir("first.py")
+	if err != nil {
+		return 0, 0, err
+	}
+	life, err := b.begin(ctx, "", b.environment(), `exec "$@"`,
+		b.rayctl, "run", "--set", "ray.python="+b.python, "--", b.python, filepath.Join(dir, "first.py"))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer life.end()
+	if err := life.readDriver(); err != nil {
+		return 0, 0, err
+	}
+	gone, err := untilGone(ctx, life.Guarded)
+	return life.first.Sub(life.begun).Seconds(), gone.Sub(life.lastByte).Seconds(), err
+}
+
+// endOfHead gives the seconds from SIGTERM, when a job has just ended, until nothing is left of the head.
+func (b *bench) endOfHead(ctx context.Context) (float64, error) {
+	head, err := raytest.Start(raytest.HeadOptions{Version: rayVersion}, b.say)
+	if err != nil {
+		return 0, err
+	}
+	defer head.Kill()
+	client, err := dashboardclient.New(head.Config())
+	if err != nil {
+		return 0, err
+	}
+	if _, err := b.serverTime(ctx, client); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	if err := head.Processes().Terminate(); err != nil {
+		return 0, err
+	}
+	gone, err := untilGone(ctx, head.Processes())
+	return gone.Sub(start).Seconds(), err
+}
+
+// untilGone returns when the command and all its descendants, also orphaned ones, had ended.
+func untilGone(ctx context.Context, g *raytest.Guarded) (time.Time, error) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		left, err := descendants(g.PID())
+		if err != nil || left == 0 {
+			return time.Now(), err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return time.Time{}, fmt.Errorf("%d processes are left", left)
+		}
+	}
+}
+
+// descendants counts the living ones.
+func descendants(pid int) (int, error) {
+	table, err := proc.Table()
+	if err != nil {
+		return 0, err
+	}
+	children := map[int][]proc.Process{}
+	for _, p := range table {
+		children[p.Parent] = append(children[p.Parent], p)
+	}
+	var count func(pid int) int
+	count = func(pid int) (n int) {
+		for _, p := range children[pid] {
+			n += count(p.PID)
+			if !p.Zombie {
+				n++
+			}
+		}
+		return n
+	}
+	return count(pid), nil
+}
+
+// life is a running script whose driver is first.py.
+type life struct {
+	*raytest.Guarded
+	output  *os.File
+	lines   *bufio.Scanner
+	stderr  *os.File
+	unwatch func() bool
+
+	begun, first, lastByte time.Time // the last as the driver saw it
+}
+
+// begin starts a shell script below a guard, and the clock with its first breath, after the guard's own start. dir is removed at the end.
+func (b *bench) begin(ctx context.Context, dir string, env []string, script string, args ...string) (*life, error) {
+	output, shell, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer shell.Close()
+	l := &life{output: output, lines: bufio.NewScanner(output)}
+	if l.stderr, err = os.CreateTemp(b.dir, "stderr-"); err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, "sh", append([]string{"-c", "echo begun; " + script, "sh"}, args...)...)
+	command.Env, command.Dir, command.Stdout, command.Stderr = env, b.dir, shell, l.stderr
+	if l.Guarded, err = raytest.Guard(b.python, dir, command); err != nil {
+		return nil, err
+	}
+	l.unwatch = context.AfterFunc(ctx, l.Kill) // ends the output, too
+	return l, nil
+}
+
+func (l *life) end() {
+	l.unwatch()
+	l.Kill()
+	_ = l.output.Close()
+	_ = l.stderr.Close()
+}
+
+// readDriver reads to the driver's last line.
+func (l *life) readDriver() error {
+	for l.lines.Scan() {
+		line, now := l.lines.Text(), time.Now()
+		switch text, last := strings.CutPrefix(line, "last byte "); {
+		case line == "begun":
+			l.begun = now
+		case line == "first line":
+			l.first = now
+		case last:
+			at, err := strconv.ParseFloat(text, 64)
+			l.lastByte = time.UnixMicro(int64(at * 1e6))
+			return err
+		}
+	}
+	said, _ := os.ReadFile(l.stderr.Name())
+	return errors.Join(fmt.Errorf("the driver did not run: %s", tail(said)), l.lines.Err())
+}

@@ -1,0 +1,98 @@
+// Command bench measures rayctl beside Ray's own command line on this machine, each run of the one next to a run of the other, and
+// prints the figures as a Markdown table (make bench).
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+	"time"
+)
+
+// measure is one experiment, which gives one or more rows of the table.
+type measure struct {
+	name string // for -only
+	run  func(context.Context, *bench) ([]row, error)
+}
+
+// measures in the order of the table. The first holds its commands' memory against a limit: the kernel counts the memory of the
+// process that starts a command as the command's, so that this one must still be small. The last ones want the machine for
+// themselves.
+var measures = []measure{
+	{"submit", measureSubmit},
+	{"jobs", measureJobs},
+	{"latency", measureLatency},
+	{"lines", measureLines},
+	{"longline", measureLongLine},
+	{"pack", measurePack},
+	{"run", measureRun},
+	{"version", measureVersion},
+}
+
+// limit is how long one measure may take for each of its runs.
+const limit = 5 * time.Minute
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	runs := flag.Int("n", 5, "runs of each side")
+	only := flag.String("only", "", "measure only those whose name matches this `REGEXP`: submit jobs latency lines longline pack run version")
+	rayctl := flag.String("rayctl", "bin/rayctl", "the `PROGRAM` to measure")
+	flag.Parse()
+	wanted, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	if *runs < 1 {
+		return errors.New("-n: at least one run")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	b, err := newBench(*rayctl, *runs)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	return b.measureAll(ctx, wanted)
+}
+
+// measureAll prints the table, also when a measure failed.
+func (b *bench) measureAll(ctx context.Context, wanted *regexp.Regexp) error {
+	before, begun := loadAverage(), time.Now()
+	var rows []row
+	var failed []error
+	for _, m := range measures {
+		if !wanted.MatchString(m.name) {
+			continue
+		}
+		limited, cancel := context.WithTimeoutCause(ctx, time.Duration(b.runs)*limit, fmt.Errorf("not done within %d times %s", b.runs, limit))
+		more, err := m.run(limited, b)
+		if limited.Err() != nil {
+			err = context.Cause(limited)
+		}
+		cancel()
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", m.name, err))
+			b.say("%s: %v", m.name, err)
+		}
+		rows = append(rows, more...)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	b.head.stop()
+	printTable(os.Stdout, rows)
+	fmt.Printf("\nRay %s and rayctl in turns on %s: medians of %d (least to most). Load average %s before, %s after %s.\n",
+		rayVersion, machine(), b.runs, before, loadAverage(), time.Since(begun).Round(time.Second))
+	return errors.Join(failed...)
+}

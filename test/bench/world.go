@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/test/raytest"
+)
+
+const rayVersion = raytest.Ray260
+
+//go:embed drivers
+var drivers embed.FS
+
+// bench is what the measures work with.
+type bench struct {
+	rayctl string // absolute
+	python string // of Ray's environment
+	dir    string // all that is written is below it
+	runs   int
+	head   sharedHead
+}
+
+func newBench(rayctl string, runs int) (*bench, error) {
+	path, err := filepath.Abs(rayctl)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("%w: build it (make build) or name it by -rayctl", err)
+	}
+	b := &bench{rayctl: path, runs: runs}
+	if b.python, err = raytest.Install(rayVersion, b.say); err != nil {
+		return nil, err
+	}
+	b.dir, err = os.MkdirTemp("", "rayctl-bench-")
+	b.head.say = b.say
+	return b, err
+}
+
+func (b *bench) close() {
+	b.head.stop()
+	_ = os.RemoveAll(b.dir)
+}
+
+// say reports progress.
+func (b *bench) say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+// ray is Ray's command line.
+func (b *bench) ray() string { return filepath.Join(filepath.Dir(b.python), "ray") }
+
+// sharedHead is one running cluster for the measures that do not concern a cluster's life.
+type sharedHead struct {
+	*raytest.Head
+	say func(string, ...any)
+}
+
+func (h *sharedHead) start() (err error) {
+	if h.Head == nil {
+		h.say("starting a Ray head")
+		h.Head, err = raytest.Start(raytest.HeadOptions{Version: rayVersion}, h.say)
+	}
+	return err
+}
+
+func (h *sharedHead) stop() {
+	if h.Head != nil {
+		h.Kill()
+		h.Head = nil
+	}
+}
+
+// cluster returns a client of the shared head, started now if it is not there.
+func (b *bench) cluster() (*dashboardclient.Client, error) {
+	if err := b.head.start(); err != nil {
+		return nil, err
+	}
+	return dashboardclient.New(b.head.Config())
+}
+
+// environment is rayctl's: nothing of other rayctls or Rays, state and caches below dir.
+func (b *bench) environment(more ...string) []string {
+	var env []string
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if !strings.HasPrefix(name, "RAY") && name != "CI" {
+			env = append(env, variable)
+		}
+	}
+	for _, kind := range []string{"STATE", "CACHE", "CONFIG"} {
+		env = append(env, "XDG_"+kind+"_HOME="+filepath.Join(b.dir, strings.ToLower(kind)))
+	}
+	return append(env, more...)
+}
+
+// onHead is the environment in which rayctl reaches the shared head.
+func (b *bench) onHead() []string {
+	return b.environment("RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN_PATH="+b.head.TokenFile)
+}
+
+// workingDir makes a directory with one driver, whose content, and so its package, is new.
+func (b *bench) workingDir(driver string) (string, error) {
+	dir, err := os.MkdirTemp(b.dir, "work-")
+	if err != nil {
+		return "", err
+	}
+	source, err := drivers.ReadFile("drivers/" + driver)
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(dir, driver), source, 0o644); err != nil {
+		return "", err
+	}
+	return dir, os.WriteFile(filepath.Join(dir, "name"), []byte(dir), 0o644)
+}
+
+// repeat measures the sides in turns.
+func (b *bench) repeat(ctx context.Context, what string, sides ...func(context.Context) error) error {
+	for run := range b.runs {
+		b.say("%s: run %d of %d", what, run+1, b.runs)
+		for _, side := range sides {
+			if err := side(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// machine names the hardware as far as the figures depend on it.
+func machine() string {
+	return fmt.Sprintf("%s/%s with %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+}
+
+// loadAverage is that of the last minute.
+func loadAverage() string {
+	text, _ := os.ReadFile("/proc/loadavg")
+	load, _, ok := strings.Cut(string(text), " ")
+	if !ok {
+		return "unknown"
+	}
+	return load
+}
