@@ -163,4 +163,5 @@ func Await(t testing.TB, what string, check func(ctx context.Context) error) {
 	}
 }
 
-const patience = 3 * time.Minute
+// patience is for a machine with thirty processes to each core, where Ray itself gives up and its container starts again.
+const patience = 5 * time.Minute

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -59,6 +60,7 @@ func (c *Cluster) resource(kind schema.GroupVersionKind) (schema.GroupVersionRes
 // is also true when a worker was refused by a quota.
 func (c *Cluster) AwaitReady(t testing.TB, namespace, name string) {
 	t.Helper()
+	defer c.logIfFailed(t, namespace)
 	Await(t, "RayCluster "+name+" to be ready", func(ctx context.Context) error {
 		cluster, err := c.Dynamic.Resource(RayClusters).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -96,4 +98,27 @@ func (c *Cluster) podStates(ctx context.Context, namespace string) []string {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// logIfFailed writes the last lines of a namespace's containers to a failed test's log.
+func (c *Cluster) logIfFailed(t testing.TB, namespace string) {
+	t.Helper()
+	if !t.Failed() {
+		return
+	}
+	ctx, cancel := c.limit()
+	defer cancel()
+	pods, err := c.Core.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Log(err)
+		return
+	}
+	lines := int64(30)
+	for _, pod := range pods.Items {
+		for _, container := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
+			options := &corev1.PodLogOptions{Container: container.Name, TailLines: &lines}
+			text, err := c.Core.CoreV1().Pods(namespace).GetLogs(pod.Name, options).DoRaw(ctx)
+			t.Logf("%s, %s: %s (%v)", pod.Name, container.Name, text, err)
+		}
+	}
 }
