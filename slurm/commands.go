@@ -63,7 +63,7 @@ func complaint(t *tail) string {
 	t.mu.Unlock()
 	said := lines[len(lines)-1]
 	for _, line := range lines {
-		if strings.Contains(line, "error: ") {
+		if strings.Contains(line, "error: ") || strings.Contains(line, "unrecognized option") {
 			said = line
 		}
 	}

@@ -31,8 +31,17 @@ func TestMain(m *testing.M) {
 		if err := json.Unmarshal([]byte(setting), &b); err != nil {
 			panic(err)
 		}
-		return slurm.New(slurm.Config{Runner: b, Dir: b.Dir})
+		return launcherOf(b)
 	})
+}
+
+// made are the launchers of this process: what they run on the site is ended before leaks are looked for.
+var made []*slurm.Launcher
+
+func launcherOf(b beside) *slurm.Launcher {
+	l := slurm.New(slurm.Config{Runner: b, Dir: b.Dir})
+	made = append(made, l)
+	return l
 }
 
 // beside runs commands next to a testbed's controller, also from the client processes that the suite starts and kills.
@@ -92,9 +101,17 @@ func (b *bed) twoGroups() *spec.ClusterSpec {
 	return &spec.ClusterSpec{Ray: spec.Ray{Python: b.python}, Workers: []spec.WorkerGroup{{Name: "a", NodeResources: small()}, {Name: "b", NodeResources: second}}}
 }
 
-func TestConformance(t *testing.T) {
-	b := start(t, slurmtest.Options{Nodes: 2})
-	conformance.Quick(t, b.config(t))
+// TestSlurm runs on one testbed of two nodes: first what needs no Ray and has the controller for itself, then the suite.
+func TestSlurm(t *testing.T) {
+	b := start(t, slurmtest.Options{Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, Preemption: true})
+	t.Run("Refused", b.refused)
+	t.Run("Queue", b.queue)
+	t.Run("ControllerDown", b.controllerDown)
+	t.Run("Conformance", func(t *testing.T) { conformance.Quick(t, b.config(t)) })
+	t.Run("Requeued", b.requeued)
+	for _, l := range made {
+		l.Close()
+	}
 	b.RequireClean(t)
 }
 

@@ -40,7 +40,8 @@ var refusals = []struct {
 // refused puts sbatch's refusal into a sentence.
 func (c *cluster) refused(err error) error {
 	var failed *commandError
-	if !errors.As(err, &failed) {
+	var known *launcher.ExitError
+	if errors.As(err, &known) || !errors.As(err, &failed) {
 		return err
 	}
 	for _, r := range refusals {

@@ -107,6 +107,22 @@ func (w *ways) drop(name string) {
 	}
 }
 
+// closeAll closes all ways and waits until their commands have ended.
+func (w *ways) closeAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, found := range w.open {
+		delete(w.open, key)
+		found.mu.Lock()
+		s := found.stream
+		found.shut()
+		found.mu.Unlock()
+		if s != nil {
+			<-s.ended
+		}
+	}
+}
+
 // release is one user less.
 func (w *way) release() error {
 	w.mu.Lock()
@@ -193,6 +209,7 @@ type stream struct {
 	cancel context.CancelFunc
 	said   *tail
 	once   sync.Once
+	ended  chan struct{}
 }
 
 // closeTime is what a command gets to end after its input was closed.
@@ -201,7 +218,7 @@ const closeTime = 5 * time.Second
 func openStream(r Runner, argv []string) (*stream, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := r.Command(ctx, argv...)
-	s := &stream{cmd: cmd, cancel: cancel, said: &tail{}}
+	s := &stream{cmd: cmd, cancel: cancel, said: &tail{}, ended: make(chan struct{})}
 	cmd.Stderr = s.said
 	in, err := cmd.StdinPipe()
 	if err == nil {
@@ -227,6 +244,7 @@ func (s *stream) Close() error {
 			_ = s.cmd.Wait() // how it ended does not matter any more
 			kill.Stop()
 			s.cancel()
+			close(s.ended)
 		}()
 	})
 	return nil

@@ -55,6 +55,12 @@ func New(c Config) *Launcher {
 	return &Launcher{site: s, queue: &queue{site: s}, log: c.Logger, ways: &ways{open: map[string]*way{}}, dir: c.Dir}
 }
 
+// Close ends what the launcher runs on the site: a later call starts it again.
+func (l *Launcher) Close() {
+	l.ways.closeAll()
+	l.site.files.close()
+}
+
 // For returns the launcher that a file asks for.
 func For(s *spec.ClusterSpec, log *slog.Logger) (*Launcher, error) {
 	section := &spec.Slurm{}
