@@ -59,7 +59,7 @@ func RayImage(ctx context.Context, interpreter string) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	sum := sha256.Sum256([]byte(p.Venv + p.Base + strings.Join(p.Dists, "\n")))
+	sum := sha256.Sum256([]byte(p.Venv + p.Base + strings.Join(systemPackages, " ") + strings.Join(p.Dists, "\n")))
 	dir, err := Once(ctx, "image-ray-"+p.Ray+"-"+hex.EncodeToString(sum[:4]), func(ctx context.Context, tmp string) error {
 		files := newTree()
 		if err := addPython(ctx, files, p); err != nil {

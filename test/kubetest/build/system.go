@@ -15,7 +15,7 @@ import (
 // systemPackages are the Debian packages whose files are in the Ray image, with all that they depend on. KubeRay's start
 // commands and probes need bash, grep and wget; Ray needs procps.
 var systemPackages = []string{
-	"base-files", "bash", "coreutils", "findutils", "grep", "gzip", "hostname", "libc-bin", "libc6", "libgcc-s1", "libstdc++6",
+	"base-files", "bash", "coreutils", "dash", "findutils", "grep", "gzip", "hostname", "libc-bin", "libc6", "libgcc-s1", "libstdc++6",
 	"mawk", "netbase", "procps", "sed", "tar", "util-linux", "wget", "ca-certificates",
 }
 
