@@ -1,0 +1,135 @@
+package kuberay
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+var launched = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// scene is a cluster of a head and a worker a minute after its launch, whose pods are pending.
+func scene(change func(*observed)) *observed {
+	at := metav1.NewTime(launched)
+	pod := func(name, kind, group string) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at, Labels: map[string]string{
+				rayClusterLabel: "c", rayNodeTypeLabel: kind, rayGroupLabel: group, labelName: "c",
+			}, Annotations: map[string]string{volcano.KubeGroupNameAnnotationKey: "ray-c-pg"}},
+			Spec: corev1.PodSpec{SchedulerName: "default-scheduler", Containers: []corev1.Container{{Name: "ray"}}},
+		}
+	}
+	one := int32(1)
+	o := &observed{
+		now:     launched.Add(time.Minute),
+		job:     &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "c", CreationTimestamp: at, Labels: map[string]string{labelManagedBy: managedBy}}},
+		cluster: &rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", CreationTimestamp: at}, Spec: rayv1.RayClusterSpec{WorkerGroupSpecs: []rayv1.WorkerGroupSpec{{GroupName: "w", Replicas: &one}}}},
+		pods:    []*corev1.Pod{pod("c-head-x", headNodeType, headGroup), pod("c-w-y", "worker", "w")},
+	}
+	change(o)
+	return o
+}
+
+func waiting(reason, message string) corev1.ContainerStatus {
+	return corev1.ContainerStatus{Name: "ray-head", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+}
+
+func onNode(o *observed, s corev1.ContainerStatus) {
+	o.pods[0].Spec.NodeName = "node1"
+	o.pods[0].Status.ContainerStatuses = []corev1.ContainerStatus{s}
+}
+
+func crash(o *observed, code int32, reason, message string) {
+	s := waiting("CrashLoopBackOff", "back-off 10s restarting failed container")
+	s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message}
+	onNode(o, s)
+}
+
+func condition(o *observed, kind, reason, message string) {
+	o.cluster.Status.Conditions = append(o.cluster.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message})
+}
+
+func unscheduled(p *corev1.Pod, reason, message string) {
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message}}
+}
+
+func gang(o *observed, phase volcano.PodGroupPhase) {
+	for _, p := range o.pods {
+		p.Spec.SchedulerName = "volcano"
+	}
+	o.gang = &volcano.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "ray-c-pg"}, Spec: volcano.PodGroupSpec{MinMember: 2}, Status: volcano.PodGroupStatus{Phase: phase}}
+}
+
+// TestReasons has a row for each cause in what was measured on the real operator and Volcano, with their own strings.
+func TestReasons(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*observed)
+		phase  launcher.Phase
+		code   string
+		want   string // part of the sentence
+	}{
+		{"no room", func(o *observed) {
+			unscheduled(o.pods[0], "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate")
+		}, launcher.Queued, "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu"},
+		{"image", func(o *observed) { onNode(o, waiting("ErrImagePull", `failed to resolve reference "nosuch:1": not found`)) },
+			launcher.Provisioning, "ErrImagePull", "nosuch:1"},
+		{"image, later", func(o *observed) { onNode(o, waiting("ImagePullBackOff", `Back-off pulling image "nosuch:1"`)) },
+			launcher.Provisioning, "ImagePullBackOff", "nosuch:1"},
+		{"crash", func(o *observed) { crash(o, 2, "Error", "Usage: ray start\nError: No such option: --nosuch") },
+			launcher.Provisioning, "CrashLoopBackOff", "ends with code 2: Usage: ray start; Error: No such option: --nosuch"},
+		{"memory", func(o *observed) { crash(o, 137, "OOMKilled", "") }, launcher.Provisioning, "OOMKilled", "more memory"},
+		{"secret missing", func(o *observed) { onNode(o, waiting("CreateContainerConfigError", `secret "nosuch" not found`)) },
+			launcher.Provisioning, "CreateContainerConfigError", `secret "nosuch" not found`},
+		{"quota, worker", func(o *observed) {
+			o.pods = o.pods[:1]
+			condition(o, "ReplicaFailure", "FailedCreateWorkerPod", `pods "c-w" is forbidden: exceeded quota: rq, requested: pods=1, used: pods=1, limited: pods=1`)
+		}, launcher.Queued, "FailedCreateWorkerPod", "exceeded quota: rq"},
+		{"quota, head", func(o *observed) {
+			o.pods = nil
+			condition(o, "ReplicaFailure", "FailedCreateHeadPod", `pods "c-head" is forbidden: failed quota: rq: must specify limits.cpu for: ray-head`)
+		}, launcher.Queued, "FailedCreateHeadPod", "must specify limits.cpu"},
+		{"bad spec", func(o *observed) {
+			o.pods = nil
+			o.events = []*corev1.Event{{InvolvedObject: corev1.ObjectReference{Kind: "RayCluster", Name: "c"}, Reason: "InvalidRayClusterSpec", Message: "The RayCluster spec is invalid c: headGroupSpec should have at least one container"}}
+		}, launcher.Queued, "InvalidRayClusterSpec", "at least one container"},
+		{"gang does not fit the queue", func(o *observed) {
+			gang(o, volcano.PodGroupPending)
+			o.events = []*corev1.Event{{InvolvedObject: corev1.ObjectReference{Kind: "PodGroup", Name: "ray-c-pg"}, Type: corev1.EventTypeNormal, Reason: "Unschedulable", Message: "queue resource quota insufficient: insufficient cpu"}}
+		}, launcher.Queued, "QueueFull", "queue default: queue resource quota insufficient: insufficient cpu"},
+		{"gang admitted, nodes full", func(o *observed) {
+			gang(o, volcano.PodGroupInqueue)
+			o.gang.Status.Conditions = []volcano.PodGroupCondition{{Type: volcano.PodGroupUnschedulableType, Status: corev1.ConditionTrue, Reason: "NotEnoughResources", Message: "1/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Schedulable, 1 Unschedulable"}}
+			unscheduled(o.pods[0], "Schedulable", "Pod ns/c-head-x can possibly be assigned to node1, once minAvailable is satisfied")
+			unscheduled(o.pods[1], "Unschedulable", "0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu.")
+		}, launcher.Queued, "NotEnoughResources", "1/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Schedulable, 1 Unschedulable (0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu.)"},
+		{"PodGroup missing", func(o *observed) { gang(o, ""); o.gang = nil }, launcher.Queued, "PodGroupMissing", "PodGroup ray-c-pg does not exist"},
+		{"queue missing", func(o *observed) { gang(o, ""); o.gang.Spec.Queue = "nosuch" }, launcher.Queued, "PodGroupIgnored", "queue nosuch does not exist"},
+		{"no such scheduler", func(o *observed) {
+			for _, p := range o.pods {
+				p.Spec.SchedulerName = "nosuch"
+			}
+		}, launcher.Queued, "NoScheduler", `no scheduler named "nosuch"`},
+		{"operator not running", func(o *observed) { o.pods = nil }, launcher.Queued, "OperatorSilent", "nothing reconciles"},
+		{"nothing wrong yet", func(o *observed) { o.now = launched.Add(time.Second) }, launcher.Queued, "", ""},
+		{"being made", func(o *observed) { onNode(o, waiting("ContainerCreating", "")); o.pods = o.pods[:1] }, launcher.Provisioning, "PullingOrStarting", "starting"},
+		{"starting", func(o *observed) {
+			onNode(o, corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
+			o.pods[1].Spec.NodeName = "node1"
+		}, launcher.Starting, "WaitingForPods", "0 of 2 pods are ready"},
+		{"ending", func(o *observed) { o.job.DeletionTimestamp = &metav1.Time{Time: launched} }, launcher.Draining, "Deleting", "2 pods are ending"},
+	} {
+		phase, reason, _ := scene(c.change).phase()
+		if phase != c.phase || reason.Code != c.code || !strings.Contains(reason.Message, c.want) {
+			t.Errorf("%s: %s, %s, %q; want %s, %s, %q", c.name, phase, reason.Code, reason.Message, c.phase, c.code, c.want)
+		}
+	}
+}
