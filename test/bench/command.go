@@ -97,7 +97,7 @@ func (b *bench) submit(ctx context.Context, driver string, env []string, name st
 
 // both submits one driver with both command lines in turns.
 func (b *bench) both(ctx context.Context, what, driver string, today, ours func(*done) error) error {
-	if _, err := b.cluster(); err != nil {
+	if _, err := b.cluster(ctx); err != nil {
 		return err
 	}
 	return b.repeat(ctx, what, func(ctx context.Context) error {

@@ -49,7 +49,7 @@ func measureRun(ctx context.Context, b *bench) ([]row, error) {
 // startAndSubmit gives the seconds until the driver's first line, with Ray's command line. A head that has started may not take jobs
 // for a while; the command is repeated at once then.
 func (b *bench) startAndSubmit(ctx context.Context) (float64, error) {
-	head, err := raytest.Prepare(raytest.HeadOptions{Version: rayVersion}, b.say)
+	head, err := raytest.Prepare(ctx, raytest.HeadOptions{Version: rayVersion}, b.say)
 	if err != nil {
 		return 0, err
 	}
@@ -91,7 +91,7 @@ func (b *bench) rayctlRun(ctx context.Context) (first, end float64, err error) {
 
 // endOfHead gives the seconds from SIGTERM, when a job has just ended, until nothing is left of the head.
 func (b *bench) endOfHead(ctx context.Context) (float64, error) {
-	head, err := raytest.Start(raytest.HeadOptions{Version: rayVersion}, b.say)
+	head, err := raytest.Start(ctx, raytest.HeadOptions{Version: rayVersion}, b.say)
 	if err != nil {
 		return 0, err
 	}

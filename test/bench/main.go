@@ -58,7 +58,7 @@ func run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	b, err := newBench(*rayctl, *runs)
+	b, err := newBench(ctx, *rayctl, *runs)
 	if err != nil {
 		return err
 	}

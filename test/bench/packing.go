@@ -23,7 +23,7 @@ type packing struct{ pack, again, size []float64 }
 
 // measurePack packs a working directory of 10,000 files with Ray's functions, without the start of Python, and with ours.
 func measurePack(ctx context.Context, b *bench) ([]row, error) {
-	client, err := b.cluster()
+	client, err := b.cluster(ctx)
 	if err != nil {
 		return nil, err
 	}

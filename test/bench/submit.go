@@ -19,7 +19,7 @@ func (u *usage) add(d *done) {
 // measureSubmit runs a driver of one line with a working directory on a running cluster, and holds rayctl against what the cluster
 // itself needs.
 func measureSubmit(ctx context.Context, b *bench) ([]row, error) {
-	client, err := b.cluster()
+	client, err := b.cluster(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (b *bench) serverTime(ctx context.Context, client *dashboardclient.Client) 
 
 // measureJobs lists the jobs of a running cluster.
 func measureJobs(ctx context.Context, b *bench) ([]row, error) {
-	if _, err := b.cluster(); err != nil {
+	if _, err := b.cluster(ctx); err != nil {
 		return nil, err
 	}
 	today, ours, err := b.commands(ctx, "jobs",

@@ -27,7 +27,7 @@ type bench struct {
 	head   sharedHead
 }
 
-func newBench(rayctl string, runs int) (*bench, error) {
+func newBench(ctx context.Context, rayctl string, runs int) (*bench, error) {
 	path, err := filepath.Abs(rayctl)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func newBench(rayctl string, runs int) (*bench, error) {
 		return nil, fmt.Errorf("%w: build it (make build) or name it by -rayctl", err)
 	}
 	b := &bench{rayctl: path, runs: runs}
-	if b.python, err = raytest.Install(rayVersion, b.say); err != nil {
+	if b.python, err = raytest.Install(ctx, rayVersion, b.say); err != nil {
 		return nil, err
 	}
 	b.dir, err = os.MkdirTemp("", "rayctl-bench-")
@@ -61,10 +61,10 @@ type sharedHead struct {
 	say func(string, ...any)
 }
 
-func (h *sharedHead) start() (err error) {
+func (h *sharedHead) start(ctx context.Context) (err error) {
 	if h.Head == nil {
 		h.say("starting a Ray head")
-		h.Head, err = raytest.Start(raytest.HeadOptions{Version: rayVersion}, h.say)
+		h.Head, err = raytest.Start(ctx, raytest.HeadOptions{Version: rayVersion}, h.say)
 	}
 	return err
 }
@@ -77,8 +77,8 @@ func (h *sharedHead) stop() {
 }
 
 // cluster returns a client of the shared head, started now if it is not there.
-func (b *bench) cluster() (*dashboardclient.Client, error) {
-	if err := b.head.start(); err != nil {
+func (b *bench) cluster(ctx context.Context) (*dashboardclient.Client, error) {
+	if err := b.head.start(ctx); err != nil {
 		return nil, err
 	}
 	return dashboardclient.New(b.head.Config())

@@ -24,7 +24,8 @@ type Guarded struct {
 // Guard starts the command (its arguments, environment, directory, stdout and stderr) below a guard, which python runs. dir is removed
 // at the end; empty: none is.
 func Guard(python, dir string, command *exec.Cmd) (*Guarded, error) {
-	g := &Guarded{process: exec.Command(python, append([]string{"-c", guard, dir}, command.Args...)...), exited: make(chan struct{})}
+	process := exec.Command(python, append([]string{"-c", guard, dir}, command.Args...)...) //nolint:noctx // it must outlive a context, to end its descendants
+	g := &Guarded{process: process, exited: make(chan struct{})}
 	g.process.Env, g.process.Dir = command.Env, command.Dir
 	g.process.Stdout, g.process.Stderr = command.Stdout, command.Stderr
 	var err error

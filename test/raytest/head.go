@@ -61,7 +61,7 @@ type Head struct {
 // StartHead starts one isolated head, returns once its node is alive, and kills it with all its descendants at the test's end.
 func StartHead(t testing.TB, opts HeadOptions) *Head {
 	t.Helper()
-	head, err := Start(opts, t.Logf)
+	head, err := Start(t.Context(), opts, t.Logf)
 	if err != nil {
 		t.Fatalf("start a Ray head: %v", err)
 	}
@@ -90,10 +90,10 @@ func (h *Head) Kill() { h.guarded.Kill() }
 // Processes are the head's, see Guarded.
 func (h *Head) Processes() *Guarded { return h.guarded }
 
-// Start is StartHead for programs that are no tests; the caller kills the head.
-func Start(opts HeadOptions, logf func(string, ...any)) (*Head, error) {
+// Start is StartHead for programs that are no tests; the caller kills the head. ctx bounds the start only.
+func Start(ctx context.Context, opts HeadOptions, logf func(string, ...any)) (*Head, error) {
 	for attempt := 1; ; attempt++ {
-		head, err := startOnce(opts, logf)
+		head, err := startOnce(ctx, opts, logf)
 		if err == nil || attempt == 3 || !errors.Is(err, errTooSlow) {
 			return head, err
 		}
@@ -104,8 +104,8 @@ func Start(opts HeadOptions, logf func(string, ...any)) (*Head, error) {
 // errTooSlow: "ray start" gave up by a limit that is fixed in its code (raylet_start_wait_time_s in node.py).
 var errTooSlow = errors.New("ray start was too slow for itself")
 
-func startOnce(opts HeadOptions, logf func(string, ...any)) (*Head, error) {
-	head, err := Prepare(opts, logf)
+func startOnce(ctx context.Context, opts HeadOptions, logf func(string, ...any)) (*Head, error) {
+	head, err := Prepare(ctx, opts, logf)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func startOnce(opts HeadOptions, logf func(string, ...any)) (*Head, error) {
 		_ = os.RemoveAll(head.TempDir)
 		return nil, err
 	}
-	if err := head.waitReady(); err != nil {
+	if err := head.waitReady(ctx); err != nil {
 		log, _ := os.ReadFile(head.logPath)
 		head.Kill()
 		if bytes.Contains(log, []byte("timed out during startup")) {
@@ -126,11 +126,11 @@ func startOnce(opts HeadOptions, logf func(string, ...any)) (*Head, error) {
 
 // Prepare makes what an isolated head needs (directory, ports, token) and starts nothing, for who runs StartArgs with Env himself.
 // TempDir is the caller's to remove.
-func Prepare(opts HeadOptions, logf func(string, ...any)) (*Head, error) {
+func Prepare(ctx context.Context, opts HeadOptions, logf func(string, ...any)) (*Head, error) {
 	if opts.Version == "" {
 		opts.Version = Ray260
 	}
-	python, err := Install(opts.Version, logf)
+	python, err := Install(ctx, opts.Version, logf)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func Prepare(opts HeadOptions, logf func(string, ...any)) (*Head, error) {
 		return nil, err
 	}
 	head := &Head{Version: opts.Version, Python: python, TempDir: dir, logPath: filepath.Join(dir, "start.log")}
-	if err := head.shape(opts); err != nil {
+	if err := head.shape(ctx, opts); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, err
 	}
@@ -148,8 +148,8 @@ func Prepare(opts HeadOptions, logf func(string, ...any)) (*Head, error) {
 }
 
 // shape decides on the address, the environment and the command line.
-func (h *Head) shape(opts HeadOptions) error {
-	ports, err := freePorts(2)
+func (h *Head) shape(ctx context.Context, opts HeadOptions) error {
+	ports, err := freePorts(ctx, 2)
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (h *Head) launch() error {
 		return err
 	}
 	defer log.Close()
-	command := exec.Command(h.StartArgs[0], append(h.StartArgs[1:len(h.StartArgs):len(h.StartArgs)], "--block")...)
+	command := &exec.Cmd{Args: append(h.StartArgs[:len(h.StartArgs):len(h.StartArgs)], "--block")}
 	command.Env, command.Stdout, command.Stderr = h.Env, log, log
 	h.guarded, err = Guard(h.Python, h.TempDir, command)
 	return err
@@ -219,8 +219,8 @@ func (h *Head) environment(opts HeadOptions) ([]string, error) {
 func hasTokens(version string) bool { return version == Ray260 }
 
 // waitReady returns once the head's node is alive, which is when jobs are accepted.
-func (h *Head) waitReady() error {
-	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+func (h *Head) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	go func() {
 		select {
@@ -263,10 +263,10 @@ func (h *Head) waitAddress(ctx context.Context) error {
 }
 
 // freePorts returns ports that were free a moment ago, all different.
-func freePorts(n int) ([]string, error) {
+func freePorts(ctx context.Context, n int) ([]string, error) {
 	var ports []string
 	for range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, err
 		}

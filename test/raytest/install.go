@@ -1,6 +1,7 @@
 package raytest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -30,7 +31,7 @@ var releases = map[string]release{
 const complete = ".rayctl-test-complete"
 
 // Install is Env for programs that are no tests; logf hears of an installation.
-func Install(version string, logf func(string, ...any)) (string, error) {
+func Install(ctx context.Context, version string, logf func(string, ...any)) (string, error) {
 	if dir := os.Getenv("RAYCTL_TEST_RAY_" + strings.ReplaceAll(version, ".", "_")); dir != "" {
 		return filepath.Join(dir, "bin", "python"), nil
 	}
@@ -56,7 +57,7 @@ func Install(version string, logf func(string, ...any)) (string, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return "", fmt.Errorf("remove the unfinished installation: %w", err)
 	}
-	if err := rel.installInto(dir, version); err != nil {
+	if err := rel.installInto(ctx, dir, version); err != nil {
 		return "", err
 	}
 	return python, os.WriteFile(filepath.Join(dir, complete), nil, 0o644)
@@ -94,33 +95,33 @@ func lock(path string) (unlock func(), err error) {
 }
 
 // installInto makes the environment with uv if it is on PATH, which can fetch a fitting Python itself, else with venv and pip.
-func (r release) installInto(dir, version string) error {
+func (r release) installInto(ctx context.Context, dir, version string) error {
 	python := filepath.Join(dir, "bin", "python")
 	packages := append([]string{"ray[default,serve]==" + version}, r.requirements...)
 	if uv, err := exec.LookPath("uv"); err == nil {
-		if err := run(uv, "venv", "--quiet", "--python", r.pythons[0], dir); err != nil {
+		if err := run(ctx, uv, "venv", "--quiet", "--python", r.pythons[0], dir); err != nil {
 			return err
 		}
-		return run(uv, append([]string{"pip", "install", "--quiet", "--python", python}, packages...)...)
+		return run(ctx, uv, append([]string{"pip", "install", "--quiet", "--python", python}, packages...)...)
 	}
-	base, err := r.findPython()
+	base, err := r.findPython(ctx)
 	if err != nil {
 		return err
 	}
-	if err := run(base, "-m", "venv", dir); err != nil {
+	if err := run(ctx, base, "-m", "venv", dir); err != nil {
 		return err
 	}
-	return run(python, append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check"}, packages...)...)
+	return run(ctx, python, append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check"}, packages...)...)
 }
 
 // findPython returns an interpreter of a version that this Ray has wheels for.
-func (r release) findPython() (string, error) {
+func (r release) findPython(ctx context.Context) (string, error) {
 	candidates := []string{"python3"}
 	for _, version := range r.pythons {
 		candidates = append(candidates, "python"+version)
 	}
 	for _, name := range candidates {
-		out, err := exec.Command(name, "-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])").Output()
+		out, err := exec.CommandContext(ctx, name, "-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])").Output()
 		if err != nil {
 			continue
 		}
@@ -134,8 +135,8 @@ func (r release) findPython() (string, error) {
 }
 
 // run runs a step of the installation; its output is in the error.
-func run(name string, args ...string) error {
-	command := exec.Command(name, args...)
+func run(ctx context.Context, name string, args ...string) error {
+	command := exec.CommandContext(ctx, name, args...)
 	out, err := command.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", command, err, out)

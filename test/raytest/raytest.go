@@ -17,7 +17,7 @@ const (
 // processes, under ${RAYCTL_TEST_CACHE:-$HOME/.cache/rayctl-test}. RAYCTL_TEST_RAY_2_60_0=DIR names an environment to use instead.
 func Env(t testing.TB, version string) string {
 	t.Helper()
-	python, err := Install(version, t.Logf)
+	python, err := Install(t.Context(), version, t.Logf)
 	if err != nil {
 		t.Fatalf("Ray %s for tests: %v", version, err)
 	}

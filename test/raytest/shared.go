@@ -35,7 +35,7 @@ func Shared(t testing.TB, version string) *Head {
 		t.Fatalf("the shared Ray %s head did not start: %v", version, err)
 	}
 	if shared.heads[version] == nil {
-		head, err := Start(HeadOptions{Version: version}, func(format string, args ...any) {
+		head, err := Start(t.Context(), HeadOptions{Version: version}, func(format string, args ...any) {
 			fmt.Fprintf(os.Stderr, format+"\n", args...)
 		})
 		if err != nil {

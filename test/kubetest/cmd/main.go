@@ -74,7 +74,7 @@ func upCommand() *cobra.Command {
 				return err
 			}
 			if config.Python == "" {
-				if config.Python, err = raytest.Install(raytest.Ray260, say); err != nil {
+				if config.Python, err = raytest.Install(cmd.Context(), raytest.Ray260, say); err != nil {
 					return err
 				}
 			}
