@@ -126,6 +126,9 @@ func (a *App) loadRun(o *runOptions) (*config.Loaded, launcher.Launcher, error) 
 	if err := spec.RequireEntrypoint(c.Spec); err != nil {
 		return nil, nil, err
 	}
+	if err := startHere(&c.Spec.Job, c.Spec); err != nil {
+		return nil, nil, err
+	}
 	if o.config.exactName() == "" {
 		c.Spec.Name = runBase(c.Spec.Name) + "-" + randomSuffix()
 	}

@@ -132,6 +132,11 @@ func (a *App) job(o *submitOptions) (*spec.Job, error) {
 	maps.Copy(all, job.Metadata)
 	maps.Copy(all, metadata)
 	job.Metadata = all
+	if o.dashboard.address == "" {
+		if err := startHere(&job, c.Spec); err != nil {
+			return nil, err
+		}
+	}
 	return &job, o.reserve(&job)
 }
 

@@ -47,8 +47,8 @@ func ClientEnv() []Variable {
 
 // internalEnv are what keeper, batch script and supervisors tell each other (templates/), and a process of a cluster may inherit.
 var internalEnv = []string{
-	"RAYCTL_ADVERTISE", "RAYCTL_CLIENT_PORT", "RAYCTL_DASHBOARD", "RAYCTL_GCS", "RAYCTL_GCS_WAIT", "RAYCTL_MARK", "RAYCTL_NODE_DIR",
-	"RAYCTL_NODE_IP", "RAYCTL_ROUND", "RAYCTL_USER_START_HOOK",
+	"RAYCTL_ADVERTISE", "RAYCTL_CLIENT_PORT", "RAYCTL_DASHBOARD", "RAYCTL_GCS", "RAYCTL_GCS_WAIT", "RAYCTL_MARK",
+	"RAYCTL_NODE_DIR", "RAYCTL_NODE_IP", "RAYCTL_RESTARTS", "RAYCTL_ROUND", "RAYCTL_RUN_DIR", "RAYCTL_USER_START_HOOK",
 }
 
 // ReservedEnv are the names of the RAYCTL_* variables that are set by rayctl and never read as configuration.

@@ -9,6 +9,7 @@ type Job struct {
 	// Default: none.
 	WorkingDir string `json:"workingDir,omitempty" path:"client"`
 	// Cwd is an absolute directory that the nodes already have and that the driver starts in; nothing is uploaded. Excludes workingDir.
+	// Default without workingDir: the current directory where the nodes have it (on local, and on Slurm without host), else Ray's own choice.
 	Cwd string `json:"cwd,omitempty"`
 	// OutputDir is a directory on the nodes (or a URI) for checkpoints and results, the same for all attempts of a run, given to the
 	// driver as RAYCTL_OUTPUT_DIR. {name} becomes the run's name. A relative path is relative to the file. Default: on Slurm and local, a directory in the run directory; else none.

@@ -1,0 +1,33 @@
+package cmd
+
+import (
+	"os"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// startHere makes a job that names no directory start in the current one, where its nodes have it too: on this machine, and in a
+// Slurm cluster whose commands are run here (sbatch does the same). `rayctl run -- python train.py` finds train.py.
+func startHere(job *spec.Job, s *spec.ClusterSpec) error {
+	if job.WorkingDir != "" || job.Cwd != "" || !sharesDirectories(s) {
+		return nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return fail(launcher.CodeConfig, err, "change to a directory that exists", "the current directory is gone: %v", err)
+	}
+	job.Cwd = dir
+	return nil
+}
+
+func sharesDirectories(s *spec.ClusterSpec) bool {
+	switch s.Launcher {
+	case spec.LauncherLocal:
+		return true
+	case spec.LauncherSlurm:
+		return s.Slurm == nil || (s.Slurm.Host == "" && s.Slurm.RESTURL == "")
+	default:
+		return false
+	}
+}
