@@ -120,12 +120,13 @@ func away(err error) bool {
 	if !errors.As(err, &exit) {
 		return true // it was killed by us, or did not run
 	}
-	for _, words := range []string{"Unable to contact slurm controller", "Socket timed out", "Zero Bytes were transmitted", "Connection refused", "Connection timed out", "Transport endpoint", "connect failure"} {
+	for _, words := range []string{"Unable to contact slurm controller", "Socket timed out", "Zero Bytes were transmitted", "Connection refused", "Connection timed out", "Transport endpoint", "connect failure",
+		"ssh: ", "Host key verification failed", "Connection closed", "Connection reset", "mux_client"} {
 		if strings.Contains(failed.said, words) {
 			return true
 		}
 	}
-	return exit.ExitCode() == 255 || exit.ExitCode() < 0 // ssh's own code
+	return exit.ExitCode() < 0 || exit.ExitCode() == 255 && failed.said == "" // killed, or ssh without a word
 }
 
 // unreachable is the error of a controller that does not answer.

@@ -103,9 +103,11 @@ func (b *bed) twoGroups() *spec.ClusterSpec {
 
 // TestSlurm runs on one testbed of two nodes: first what needs no Ray and has the controller for itself, then the suite.
 func TestSlurm(t *testing.T) {
-	b := start(t, slurmtest.Options{Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, Preemption: true})
+	b := start(t, slurmtest.Options{Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, Preemption: true, LoginSSH: true})
 	t.Run("Refused", b.refused)
 	t.Run("Queue", b.queue)
+	t.Run("SSH", b.overSSH)
+	t.Run("WrongHostKey", b.aWrongHostKey)
 	t.Run("ControllerDown", b.controllerDown)
 	t.Run("Conformance", func(t *testing.T) { conformance.Quick(t, b.config(t)) })
 	t.Run("Requeued", b.requeued)

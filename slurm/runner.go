@@ -61,17 +61,36 @@ func (s *SSH) String() string { return s.Host }
 
 // Command quotes the arguments for the login shell on the other side.
 func (s *SSH) Command(ctx context.Context, argv ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, "ssh", append(s.options(), "--", s.Host, shellescape.QuoteCommand(argv))...)
+}
+
+// Close ends the connection that commands share, if there is one.
+func (s *SSH) Close(ctx context.Context) error {
+	if _, err := os.Stat(s.socket()); err != nil {
+		return nil
+	}
+	if out, err := exec.CommandContext(ctx, "ssh", append(s.options(), "-O", "exit", "--", s.Host)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("end the ssh connection to %s: %w: %s", s.Host, err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// socket is of the shared connection: another one for each way to get there.
+func (s *SSH) socket() string {
 	key := sha256.Sum256([]byte(s.Host + "\x00" + s.Config + "\x00" + strings.Join(s.Options, "\x00")))
+	return filepath.Join(s.control, hex.EncodeToString(key[:8]))
+}
+
+func (s *SSH) options() []string {
 	args := []string{"-T", "-o", "BatchMode=yes", "-o", "ControlMaster=auto", "-o", "ControlPersist=60",
-		"-o", "ControlPath=" + filepath.Join(s.control, hex.EncodeToString(key[:8])), "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3"}
+		"-o", "ControlPath=" + s.socket(), "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3"}
 	if s.Config != "" {
 		args = append(args, "-F", s.Config)
 	}
 	for _, o := range s.Options {
 		args = append(args, "-o", o)
 	}
-	args = append(args, "--", s.Host, shellescape.QuoteCommand(argv))
-	return exec.CommandContext(ctx, "ssh", args...)
+	return args
 }
 
 // runnerFor chooses the transport that the file asks for.
