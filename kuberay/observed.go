@@ -26,7 +26,7 @@ type observed struct {
 
 // allocated says whether anything is left of the cluster besides its record.
 func (o *observed) allocated() bool {
-	return o.job != nil || o.cluster != nil || o.gang != nil || len(o.rayPods()) > 0
+	return o.job != nil || o.cluster != nil || o.gang != nil || len(o.rayPods())+len(o.role(roleKeeper)) > 0
 }
 
 // gone says whether the cluster has ended and its record, if there is one, is complete.

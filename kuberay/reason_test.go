@@ -80,7 +80,9 @@ func TestReasons(t *testing.T) {
 		{"no room", func(o *observed) {
 			unscheduled(o.pods[0], "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate")
 		}, launcher.Queued, "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu"},
-		{"image", func(o *observed) { onNode(o, waiting("ErrImagePull", `failed to resolve reference "nosuch:1": not found`)) },
+		{"image", func(o *observed) {
+			onNode(o, waiting("ErrImagePull", `failed to resolve reference "nosuch:1": not found`))
+		},
 			launcher.Provisioning, "ErrImagePull", "nosuch:1"},
 		{"image, later", func(o *observed) { onNode(o, waiting("ImagePullBackOff", `Back-off pulling image "nosuch:1"`)) },
 			launcher.Provisioning, "ImagePullBackOff", "nosuch:1"},

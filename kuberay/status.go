@@ -19,6 +19,9 @@ func livingStatus(id launcher.ID, namespace string, o *observed, st *keeper.Stat
 	switch {
 	case st == nil || st.Phase == keeper.PhaseProvisioning || st.Phase == keeper.PhaseQueued || phase == launcher.Draining:
 		s.Phase, s.Reason, s.Since = phase, reason, since
+		if st != nil && phase == launcher.Ready {
+			s.Phase = launcher.Starting // it is the keeper who says that all nodes are alive in Ray
+		}
 	case st.Phase == keeper.PhaseGone: // its result is there, its pods are not gone yet
 		s.Phase, s.Reason = launcher.Draining, launcher.Reason{Code: st.Reason.Code, Message: st.Reason.Message}
 	case st.Phase == keeper.PhaseStarting && reason.Code != "":

@@ -49,6 +49,9 @@ type watcher struct {
 
 	state *keeper.State // the keeper's last word
 	sent  *launcher.Status
+
+	badSince time.Time // a reason that does not pass is seen since then
+	gaveUp   bool
 }
 
 // look is how often time alone may change what is said: a controller that has not reacted for a while.
@@ -65,6 +68,7 @@ func (w *watcher) run(ctx context.Context) {
 			w.l.forgetWays(w.id)
 			return
 		}
+		w.giveUp(ctx, o)
 		if len(o.role(roleKeeper)) > 0 {
 			select {
 			case w.changed <- struct{}{}:

@@ -58,6 +58,7 @@ class Keeper:
                     state = json.load(answer)
                 revision, unknown_since = state.get("revision", -1), None
             except (OSError, ValueError) as error:
+                revision = -1  # another keeper counts anew
                 # Without pods behind it the name has no address; without the Service it is not known at all.
                 unknown = is_unknown_name(error)
                 unknown_since = (unknown_since or time.monotonic()) if unknown else None

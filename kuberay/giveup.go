@@ -1,0 +1,58 @@
+package kuberay
+
+import (
+	"context"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+)
+
+// hopeless are reasons that do not pass by waiting, and how long they are looked at before the start is given up: registries and
+// Secrets that come late are waited for.
+var hopeless = map[string]time.Duration{
+	"InvalidRayClusterSpec": 0, "InvalidRayClusterMetadata": 0, "InvalidImageName": 0, "ErrImageNeverPull": 0,
+	"ErrImagePull": time.Minute, "ImagePullBackOff": time.Minute,
+	"CreateContainerConfigError": time.Minute, "CreateContainerError": time.Minute, "RunContainerError": time.Minute,
+	"CrashLoopBackOff": 0, "OOMKilled": 0,
+}
+
+// crashes is how often a container may end before its cluster is given up.
+const crashes = 3
+
+// giveUp ends the start of a cluster that cannot succeed: the keeper sees only that the head does not answer, and would wait for
+// lifetime.queue. Whoever watches tells it what Kubernetes says; once is enough.
+func (w *watcher) giveUp(ctx context.Context, o *observed) {
+	if w.gaveUp || w.state != nil && (w.state.Phase == keeper.PhaseReady || w.state.Exit != nil) || !o.ours() || o.job == nil {
+		return
+	}
+	r := o.reason()
+	patience, bad := hopeless[r.Code]
+	if !bad || (r.Code == "CrashLoopBackOff" || r.Code == "OOMKilled") && o.restarts() < crashes {
+		w.badSince = time.Time{}
+		return
+	}
+	if w.badSince.IsZero() {
+		w.badSince = o.now
+	}
+	if o.now.Sub(w.badSince) < patience {
+		return
+	}
+	w.gaveUp = true
+	end := launcher.End{Cause: keeper.CauseStartFailed, Message: r.Message}
+	go func() {
+		if err := w.l.ask(ctx, w.c, w.id, end); err != nil && ctx.Err() == nil {
+			w.l.log.Warn("the keeper could not be told that the start has failed", "cluster", w.id, "error", err)
+		}
+	}()
+}
+
+// restarts is the most that a container of Ray's pods was started again.
+func (o *observed) restarts() (most int32) {
+	for _, p := range o.rayPods() {
+		for _, c := range p.Status.ContainerStatuses {
+			most = max(most, c.RestartCount)
+		}
+	}
+	return most
+}
