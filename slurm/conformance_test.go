@@ -106,10 +106,11 @@ func TestSlurm(t *testing.T) {
 	b := start(t, slurmtest.Options{Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, Preemption: true, LoginSSH: true})
 	t.Run("Refused", b.refused)
 	t.Run("Queue", b.queue)
+	t.Run("Doctor", b.doctor)
 	t.Run("SSH", b.overSSH)
 	t.Run("WrongHostKey", b.aWrongHostKey)
 	t.Run("ControllerDown", b.controllerDown)
-	t.Run("Conformance", func(t *testing.T) { conformance.Quick(t, b.config(t)) })
+	t.Run("Conformance", func(t *testing.T) { conformance.Run(t, b.config(t)) })
 	t.Run("Requeued", b.requeued)
 	for _, l := range made {
 		l.Close()

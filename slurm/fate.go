@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -59,7 +60,7 @@ func (c *cluster) over(ctx context.Context) (bool, error) {
 		case f == alive:
 			return false, nil
 		case c.result != nil:
-			return true, c.tidy(ctx)
+			return true, c.settle(ctx, j)
 		case f == gone:
 			return true, c.bury(ctx, verdictOf(j))
 		case time.Since(began) > believeAfter:
@@ -107,6 +108,35 @@ func verdictOf(j Job) verdict {
 	return verdict{keeper.CauseLost, "its job ended (" + j.State + ") without a result"}
 }
 
+// signalled begins the keeper's sentence when Slurm ended it by a signal, which does not say why.
+const signalled = "the keeper got SIG"
+
+// settle is what is left to do when the keeper has written its result and the job is gone: Slurm may know better why it ended.
+func (c *cluster) settle(ctx context.Context, j Job) error {
+	e := c.result.Exit
+	switch j.State {
+	case StateCancelled, StateTimeout, StatePreempted, StateNodeFail:
+		if e != nil && e.Cause == keeper.CauseInterrupted && strings.HasPrefix(e.Message, signalled) {
+			v := verdictOf(j)
+			c.result.Exit = exitOf(v)
+			c.result.Reason = keeper.Reason{Code: v.cause, Message: v.message}
+			if n := len(c.result.Attempts); n > 0 {
+				c.result.Attempts[n-1].Cause, c.result.Attempts[n-1].Message = v.cause, v.message
+			}
+			if err := c.l.site.files.writeJSON(ctx, path.Join(c.attemptDir(), keeper.ResultFile), c.result, false); err != nil {
+				return c.writeFailed(err)
+			}
+		}
+	}
+	return c.tidy(ctx)
+}
+
+func exitOf(v verdict) *keeper.Exit {
+	code, _ := launcher.ExitCodeFor(v.cause)
+	retryable := v.cause == keeper.CauseLost || v.cause == keeper.CauseQueue || v.cause == keeper.CausePreempted
+	return &keeper.Exit{Origin: keeper.OriginRayctl, Cause: v.cause, Code: code, Message: v.message, Retryable: retryable}
+}
+
 // bury writes the result in a dead keeper's place. If the keeper, or another client, was faster, theirs stays.
 func (c *cluster) bury(ctx context.Context, v verdict) error {
 	st := c.state
@@ -114,11 +144,10 @@ func (c *cluster) bury(ctx context.Context, v verdict) error {
 		st = firstState(c.record.Spec)
 	}
 	at := time.Now().UTC()
-	code, _ := launcher.ExitCodeFor(v.cause)
 	st.Revision++
 	st.Phase, st.Since, st.Reason = keeper.PhaseGone, at, keeper.Reason{Code: v.cause, Message: v.message}
 	st.Timeline = append(st.Timeline, keeper.Event{At: at, Attempt: st.Attempt, Event: "phase", To: st.Phase, Code: v.cause, Message: v.message})
-	st.Exit = &keeper.Exit{Origin: keeper.OriginRayctl, Cause: v.cause, Code: code, Message: v.message, Retryable: v.cause == keeper.CauseLost || v.cause == keeper.CauseQueue || v.cause == keeper.CausePreempted}
+	st.Exit = exitOf(v)
 	st.Log = c.saved(ctx, st.Job)
 	err := c.l.site.files.writeJSON(ctx, path.Join(c.attemptDir(), keeper.ResultFile), st, true)
 	if err != nil && !errors.Is(err, fs.ErrExist) {

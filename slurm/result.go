@@ -6,6 +6,7 @@ import (
 	"io"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -61,7 +62,12 @@ func (c *cluster) earlier(ctx context.Context) (out []keeper.Attempt, err error)
 		}
 		switch {
 		case before.result != nil:
-			out = append(out, before.result.Attempts...)
+			for _, a := range before.result.Attempts {
+				if strings.HasPrefix(a.Message, signalled) { // and it came back
+					a.Cause, a.Message = keeper.CausePreempted, "its job was preempted or requeued"
+				}
+				out = append(out, a)
+			}
 		case before.state != nil:
 			out = append(out, append(before.state.Attempts, keeper.Attempt{Attempt: before.state.Attempt, Cause: keeper.CauseLost, Message: "its node failed"})...)
 		}

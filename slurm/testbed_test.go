@@ -193,3 +193,24 @@ func (b *bed) requeued(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// doctor: everything is found well, and a wrong partition and a python without Ray are named.
+func (b *bed) doctor(t *testing.T) {
+	l, s := b.launcher(), b.named("doctor", "true")
+	s.Slurm = &spec.Slurm{}
+	for _, c := range l.Check(t.Context(), s) {
+		if !c.OK {
+			t.Errorf("%+v", c)
+		}
+	}
+	s.Slurm.Partition, s.Ray.Python = "main,nope", "/usr/bin/python3"
+	bad := map[string]string{}
+	for _, c := range l.Check(t.Context(), s) {
+		if !c.OK {
+			bad[c.Name] = c.Detail
+		}
+	}
+	if !strings.Contains(bad["partition"], "nope") {
+		t.Errorf("findings: %q", bad)
+	}
+}

@@ -233,7 +233,7 @@ func (w *watcher) ending(ctx context.Context) bool {
 		w.send(ctx, w.releasing(j))
 		return false
 	}
-	if err := w.tidy(ctx); err != nil {
+	if err := w.settle(ctx, j); err != nil {
 		w.unreachable(ctx, err)
 		return false
 	}
