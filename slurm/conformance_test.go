@@ -112,6 +112,7 @@ func TestSlurm(t *testing.T) {
 	t.Run("ControllerDown", b.controllerDown)
 	t.Run("Conformance", func(t *testing.T) { conformance.Run(t, b.config(t)) })
 	t.Run("Requeued", b.requeued)
+	t.Run("Warned", b.warned)
 	for _, l := range made {
 		l.Close()
 	}
@@ -121,7 +122,7 @@ func TestSlurm(t *testing.T) {
 func (b *bed) config(t *testing.T) conformance.Config {
 	return conformance.Config{
 		Setting: b.setting(t), Spec: b.spec, TwoGroups: b.twoGroups, Allocated: b.allocated, KillKeeper: b.killKeeper, KillHead: b.killHead,
-		Surfaces: b.surfaces, Story: b.story, Occupy: b.occupy, Patience: patience,
+		Surfaces: b.surfaces, Story: b.story, Occupy: b.closePartition, Patience: patience,
 	}
 }
 
@@ -227,6 +228,18 @@ func (b *bed) kill(t *testing.T, id launcher.ID, match func(string) bool) {
 	if killed != 1 {
 		t.Errorf("%d processes were killed, not one", killed)
 	}
+}
+
+// closePartition lets nothing start. Other scenarios run at the same time: to occupy all nodes would have to wait for them.
+func (b *bed) closePartition(t *testing.T) func() {
+	t.Helper()
+	set := func(state string) {
+		if _, err := b.Slurm(context.Background(), "scontrol", "update", "PartitionName=main", "State="+state); err != nil {
+			t.Error(err)
+		}
+	}
+	set("DOWN")
+	return func() { set("UP") }
 }
 
 // occupy takes all nodes.

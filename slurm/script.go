@@ -128,7 +128,7 @@ func (p plan) firstDirectives() []string {
 	if d := p.deadline(); d != "" {
 		out = append(out, "--deadline="+d)
 	}
-	if *s.Job.Restarts.Preempted == 0 && s.Job.Restarts.NodeFailure == 0 || s.Job.Entrypoint == "" {
+	if r := s.Job.Restarts; *r.Preempted == 0 && r.NodeFailure == 0 && r.TimeLimit == 0 || s.Job.Entrypoint == "" {
 		return append(out, "--no-requeue")
 	}
 	return append(out, "--requeue")

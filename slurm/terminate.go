@@ -23,10 +23,13 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 	if !c.committed {
 		return c.terminateUncommitted(ctx)
 	}
-	asked, limit := false, time.Now().Add(c.patience(end))
+	asked, limit, looked := false, time.Now().Add(c.patience(end)), time.Time{}
 	for ctx.Err() == nil {
-		if over, err := c.over(ctx); over || err != nil {
-			return err
+		if c.result != nil || !asked || time.Since(looked) > askAgain { // else the keeper tells
+			if over, err := c.over(ctx); over || err != nil {
+				return err
+			}
+			looked = time.Now()
 		}
 		switch {
 		case time.Now().After(limit):

@@ -214,3 +214,37 @@ func (b *bed) doctor(t *testing.T) {
 		t.Errorf("findings: %q", bad)
 	}
 }
+
+// warned: Slurm's warning gives the driver its grace, and the next attempt goes on as job.restarts says.
+func (b *bed) warned(t *testing.T) {
+	s := b.named("warned", `trap 'echo saving; sleep 2; echo saved; exit 0' TERM; echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; [ $RAYCTL_ATTEMPT != 1 ] || { sleep 600 & wait; }`)
+	s.Lifetime.Max = spec.Limit(10 * time.Hour) // the end is far: a warning is of preemption
+	grace := spec.Duration(time.Minute)
+	s.Job.Grace = &grace
+	l, sent := b.launcher(), false
+	warn := func(st launcher.Status) {
+		if !sent && st.Job != nil && st.Job.State == launcher.JobRunning {
+			sent = true
+			if _, err := b.Slurm(t.Context(), "scancel", "--batch", "--signal=USR1", strings.TrimPrefix(st.Where, "job ")); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	var out bytes.Buffer
+	oc, err := launcher.Run(ctx, l, s, launcher.Payload{}, launcher.RunOptions{Stdout: &out, OnStatus: warn})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, b.story(t, "warned"))
+	}
+	if want := "attempt 1 because\nsaving\nsaved\nattempt 2 because preempted\n"; out.String() != want || oc.Receipt.Exit.Code != 0 {
+		t.Errorf("output %q, want %q; exit %+v\n%s", out.String(), want, oc.Receipt.Exit, b.story(t, "warned"))
+	}
+	if left := b.allocated(t, "warned"); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+	if err := l.Forget(ctx, "warned"); err != nil {
+		t.Error(err)
+	}
+	b.nothingLeft(t, "warned")
+}

@@ -7,6 +7,7 @@ import json
 import os
 import select
 import shutil
+import subprocess
 import sys
 import time
 
@@ -16,6 +17,9 @@ from keeper_state import State, wall, write_atomically
 
 SEED = "seed"  # what the keeper removes at the end of an attempt, kept for the next one
 SEEDS = ("token", "secrets.json")
+AGAIN = "again"  # in an attempt's directory: why the next one follows
+WARNED = "the keeper got SIGUSR1"  # how the keeper's last sentence begins when Slurm warned it, by sbatch's --signal
+NEAR = 180.0  # seconds before the time limit beyond the warning's own: Slurm may warn a minute early
 LOOK = 0.1  # seconds between looks for the commit: shared file systems tell nobody of changes
 
 
@@ -38,6 +42,7 @@ def main():
         os.environ["RAYCTL_RUN_DIR"] = place
         sys.argv = [sys.argv[0], place]
         keeper.main()
+        come_again(run, place, orders)
     if not may_come_back(place):
         shutil.rmtree(os.path.join(run, SEED), ignore_errors=True)
     return 0
@@ -75,7 +80,7 @@ def begin(run, first, place, orders, restarts):
         return None
     before = os.path.join(run, str(restarts))
     state = load(os.path.join(before, "result.json")) or load(os.path.join(before, "state.json"))
-    cause = why_again(state)
+    cause = why_again(before, state)
     os.makedirs(place, mode=0o700, exist_ok=True)
     for name in os.listdir(os.path.join(run, SEED)):
         shutil.copy(os.path.join(run, SEED, name), os.path.join(place, name))
@@ -83,10 +88,36 @@ def begin(run, first, place, orders, restarts):
     orders.update(attempt=int(state.get("attempt") or restarts) + 1, restartReason=cause)
     lifetime["spent"] = max(0.0, waited)
     write_atomically(os.path.join(place, "orders.json"), json.dumps(orders).encode())
-    limit = ((orders.get("job") or {}).get("restarts") or {}).get("preempted" if cause == "preempted" else "nodeFailure", 0)
-    if 0 <= limit < restarts:
-        return keeper_exit.End(cause, "the job was preempted or requeued" if cause == "preempted" else "a node of the job failed")
+    write_atomically(os.path.join(before, AGAIN), json.dumps({"cause": cause}).encode())
+    if not allowed(run, orders, restarts, cause):
+        return keeper_exit.End(cause, SENTENCES[cause])
     return None
+
+
+LIMITS = {"preempted": "preempted", "lost": "nodeFailure", "time-limit": "timeLimit"}  # the orders' restarts by cause
+SENTENCES = {"preempted": "the job was preempted or requeued", "lost": "a node of the job failed", "time-limit": "the job reached Slurm's time limit"}
+
+
+def allowed(run, orders, attempts, cause):
+    """Whether the run may begin again for this cause; the attempt that just ended is already counted."""
+    limit = ((orders.get("job") or {}).get("restarts") or {}).get(LIMITS[cause], 0)
+    used = [load(os.path.join(run, str(n + 1), AGAIN)).get("cause") for n in range(attempts)]
+    return limit < 0 or used.count(cause) <= limit
+
+
+def come_again(run, place, orders):
+    """Slurm warned the keeper of the time limit or (PreemptParameters=send_user_signal) of a preemption, and the keeper has ended all in
+    order. Slurm would take that for the end of the job, so we ask for the next attempt."""
+    ended = load(os.path.join(place, "result.json")).get("exit", {}).get("message", "")
+    if not ended.startswith(WARNED) or not orders.get("job"):
+        return
+    grace, limit = float(orders["job"].get("grace") or 0), float(os.environ.get("SLURM_JOB_END_TIME") or 0)
+    cause = "preempted" if limit and limit - time.time() > grace + NEAR else "time-limit"
+    write_atomically(os.path.join(place, AGAIN), json.dumps({"cause": cause}).encode())
+    if allowed(run, orders, int(os.path.basename(place)), cause):
+        if subprocess.call(["scontrol", "requeue", os.environ["SLURM_JOB_ID"]]) == 0:
+            return
+    os.unlink(os.path.join(place, AGAIN))
 
 
 def keep_seed(run, first):
@@ -101,8 +132,11 @@ def keep_seed(run, first):
                 pass
 
 
-def why_again(state):
+def why_again(before, state):
     """Slurm tells a requeued job nothing. It warns the keeper of a preempted one; nobody warns of a node's death."""
+    said = load(os.path.join(before, AGAIN)).get("cause")
+    if said:
+        return said
     warned = state.get("phase") in ("Draining", "Gone") and state.get("reason", {}).get("code") == "interrupted"
     return "preempted" if warned else "lost"
 
@@ -125,9 +159,11 @@ def finish(place, end):
 
 
 def may_come_back(place):
-    """Whether Slurm may start the job again: it ended it, by a signal."""
+    """Whether Slurm may start the job again: it ended it, by a signal, or was asked to."""
     result = load(os.path.join(place, "result.json"))
-    return not result or result.get("exit", {}).get("message", "").startswith("the keeper got SIG")
+    if os.path.exists(os.path.join(place, AGAIN)):
+        return True
+    return not result or result.get("exit", {}).get("message", "").startswith("the keeper got SIGTERM")
 
 
 if __name__ == "__main__":
