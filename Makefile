@@ -53,4 +53,5 @@ demo: ## a real GRPO training run through a real Ray cluster on this machine
 test: ## everything, on real systems; installs what it needs into caches outside the repository
 	scripts/prepare.sh test
 	$(GO) vet ./...
-	$(GO) test -p 1 -timeout 80m ./...
+	$(GO) run ./test/kubetest/cmd build
+	$(GO) test -p 1 -timeout 80m ./...; status=$$?; $(GO) run ./test/kubetest/cmd down; exit $$status
