@@ -79,7 +79,7 @@ func (f *files) call(ctx context.Context, op string, request map[string]any, int
 }
 
 func (f *files) callOnce(ctx context.Context, op string, request map[string]any, into any) error {
-	s, err := f.open()
+	s, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (f *files) callOnce(ctx context.Context, op string, request map[string]any,
 // watch sends whenever one of the files changes, at once for the first time, until ctx ends or the way is cut; then the channel is
 // closed.
 func (f *files) watch(ctx context.Context, paths []string) (<-chan struct{}, error) {
-	s, err := f.open()
+	s, err := f.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ while len(text) < need:
 exec(compile(text, "slurm_files.py", "exec"))`
 
 // open returns the session that runs, or starts one.
-func (f *files) open() (*session, error) {
+func (f *files) open(ctx context.Context) (*session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.session != nil {
@@ -159,7 +159,7 @@ func (f *files) open() (*session, error) {
 			return f.session, nil
 		}
 	}
-	cmd := f.runner.Command(context.Background(), "python3", "-u", "-c", bootstrap, strconv.Itoa(len(templates.SlurmFiles)))
+	cmd := f.runner.Command(context.WithoutCancel(ctx), "python3", "-u", "-c", bootstrap, strconv.Itoa(len(templates.SlurmFiles)))
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

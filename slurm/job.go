@@ -81,7 +81,7 @@ func parseJSON(b []byte) ([]Job, error) {
 		} `json:"errors"`
 	}
 	if err := json.Unmarshal(b, &doc); err != nil {
-		return nil, fmt.Errorf("Slurm's answer is not the JSON it documents: %w", err)
+		return nil, fmt.Errorf("the answer of Slurm is not the JSON it documents: %w", err)
 	}
 	if len(doc.Errors) > 0 && len(doc.Jobs) == 0 {
 		return nil, fmt.Errorf("%s", strings.TrimSpace(doc.Errors[0].Description+" "+doc.Errors[0].Error))

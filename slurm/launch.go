@@ -3,19 +3,15 @@ package slurm
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/templates"
@@ -167,104 +163,6 @@ func (c *cluster) heartbeat(ctx context.Context) (stop func()) {
 		}
 	}()
 	return cancel
-}
-
-// plan gathers what the orders follow from.
-func (c *cluster) plan(disconnect time.Duration) plan {
-	r := c.record
-	return plan{spec: r.Spec, python: r.Python, programs: r.Programs, run: c.dir, nonce: r.Nonce, disconnect: disconnect}
-}
-
-// commitName is the file whose appearance is the commit; until then it has another name.
-var commitName = path.Join(firstDir, keeper.CommitFile)
-
-// stage writes all files but the commit.
-func (c *cluster) stage(ctx context.Context, p launcher.Payload) error {
-	f, plan := c.l.site.files, c.plan(p.EndOnDisconnect)
-	script, err := plan.script()
-	if err != nil {
-		return err
-	}
-	if err := c.l.writePrograms(ctx, c.record.Programs); err != nil {
-		return err
-	}
-	document, err := c.pack(ctx, p)
-	if err != nil {
-		return err
-	}
-	o := plan.orders()
-	if o.Job != nil && !spec.IsURI(o.Job.OutputDir) {
-		if err := f.make(ctx, o.Job.OutputDir, 0o755); err != nil {
-			return launcher.Fail(launcher.CodeSpec, err, "choose another job.outputDir", "cannot make the output directory: %v", err)
-		}
-	}
-	secrets := map[string]string{}
-	for _, s := range c.record.Spec.Secrets {
-		secrets[s.Name] = p.Secrets[s.Name]
-	}
-	if len(secrets) > 0 {
-		if err := f.writeJSON(ctx, c.path(firstDir, keeper.SecretsFile), secrets, false); err != nil {
-			return err
-		}
-	}
-	for _, file := range []struct {
-		name    string
-		content []byte
-	}{{scriptFile, []byte(script)}, {path.Join(firstDir, keeper.TokenFile), []byte(keeper.NewToken())}, {commitName + ".staged", document}} {
-		if err := f.writeBytes(ctx, c.path(file.name), file.content); err != nil {
-			return err
-		}
-	}
-	return f.writeJSON(ctx, c.path(firstDir, keeper.OrdersFile), o, false)
-}
-
-// pack lets the client pack, uploads the packages, and returns the commit document.
-func (c *cluster) pack(ctx context.Context, p launcher.Payload) ([]byte, error) {
-	var packages *launcher.Packages
-	if p.Packages != nil {
-		var err error
-		if packages, err = p.Packages(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if packages != nil {
-		for _, file := range packages.Files {
-			if p.Progress != nil {
-				p.Progress(launcher.Progress{Text: "uploading working directory", Total: file.Size})
-			}
-			if err := c.l.site.files.upload(ctx, file.Path, c.path(firstDir, orders.PackageName(file.URI))); err != nil {
-				return nil, err
-			}
-		}
-	}
-	document, err := orders.Commit(packages)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(document)
-}
-
-// writePrograms puts the keeper's files there, unless they are: the directory appears whole or not at all.
-func (l *Launcher) writePrograms(ctx context.Context, dir string) error {
-	f := l.site.files
-	if kind, err := f.kind(ctx, dir); err != nil || kind == "directory" {
-		return err
-	}
-	scratch := dir + "-" + rand.Text()
-	programs := templates.KeeperFiles()
-	for _, name := range slices.Sorted(maps.Keys(programs)) {
-		if err := f.writeBytes(ctx, path.Join(scratch, name), programs[name]); err != nil {
-			return err
-		}
-	}
-	err := f.call(ctx, "rename", map[string]any{"path": scratch, "to": dir}, nil)
-	if err == nil {
-		return nil
-	}
-	if kind, kindErr := f.kind(ctx, dir); kindErr == nil && kind == "directory" { // somebody else was faster
-		return f.remove(ctx, scratch)
-	}
-	return err
 }
 
 // submit hands the job to Slurm and commits.

@@ -19,7 +19,6 @@ type plan struct {
 	run        string            // the run's directory; attempts are below it
 	nonce      string
 	disconnect time.Duration
-	now        time.Time
 }
 
 // orders translates the cluster file for the keeper. It looks at nothing but the plan.

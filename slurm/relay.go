@@ -161,8 +161,8 @@ func (w *way) shut() {
 }
 
 // dial opens a connection to an address as seen from the node.
-func (w *way) dial(_ context.Context, address string) (net.Conn, error) {
-	session, said, err := w.connect()
+func (w *way) dial(ctx context.Context, address string) (net.Conn, error) {
+	session, said, err := w.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -180,13 +180,13 @@ func (w *way) dial(_ context.Context, address string) (net.Conn, error) {
 }
 
 // connect returns the session, a new one where there is none or it was cut.
-func (w *way) connect() (*yamux.Session, *tail, error) {
+func (w *way) connect(ctx context.Context) (*yamux.Session, *tail, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.session != nil && !w.session.IsClosed() {
 		return w.session, w.stream.said, nil
 	}
-	s, err := openStream(w.l.site.runner, w.argv)
+	s, err := openStream(ctx, w.l.site.runner, w.argv)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -215,8 +215,8 @@ type stream struct {
 // closeTime is what a command gets to end after its input was closed.
 const closeTime = 5 * time.Second
 
-func openStream(r Runner, argv []string) (*stream, error) {
-	ctx, cancel := context.WithCancel(context.Background())
+func openStream(ctx context.Context, r Runner, argv []string) (*stream, error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the stream outlives its first user
 	cmd := r.Command(ctx, argv...)
 	s := &stream{cmd: cmd, cancel: cancel, said: &tail{}, ended: make(chan struct{})}
 	cmd.Stderr = s.said
