@@ -36,6 +36,7 @@ func TestUsage(t *testing.T) {
 		{"port-forward"}, {"port-forward", "99999"}, {"submit", "a", "b"}, {"submit", "a", "-c", "b", "--", "x"}, {"serve", "nosuch"}, {"serve", "apply"},
 		{"logs", "--file", "x"}, {"logs", "--tail", "-1"}, {"init", "nosuch"}, {"env", "--shell", "tcsh"}, {"jobs", "--address", "nonsense"},
 		{"jobs", "--address", "http://x", "-c", "y"}, {"down", "a", "--all"}, {"ls", "-l", "x"}, {"status", "Not A Name"},
+		{"down", ""}, {"down", "a", ""}, {"run", "--name", "", "--", "true"}, {"submit", "-c", "", "--", "x"}, {"render", "-f", ""}, {"stop", ""},
 	} {
 		a, out, stderr := testApp()
 		t.Chdir(t.TempDir())
@@ -45,6 +46,39 @@ func TestUsage(t *testing.T) {
 		if code != launcher.CodeUsage || out.Len() > 0 || strings.Count(stderr.String(), "\n") != 1 {
 			t.Errorf("%q: code %d, stdout %q, stderr %q", args, code, out, stderr)
 		}
+	}
+}
+
+// TestFirstContact holds what people try first: --version, and what init says to do next.
+func TestFirstContact(t *testing.T) {
+	t.Chdir(t.TempDir())
+	said := func(args ...string) (string, string) {
+		a, out, stderr := testApp()
+		if code := a.Main(context.Background(), args); code != 0 {
+			t.Fatalf("%q: code %d, stderr %q", args, code, stderr)
+		}
+		return out.String(), stderr.String()
+	}
+	flag, _ := said("--version")
+	if command, _ := said("version"); flag != command || flag == "" {
+		t.Errorf("--version says %q, version %q", flag, command)
+	}
+	for dir, want := range map[string]string{".": "next: `rayctl run`", "it's new": "next: `cd 'it'\"'\"'s new' && rayctl run`"} {
+		if _, next := said("init", "--dir", dir); !strings.Contains(next, want) {
+			t.Errorf("init --dir %q says %q, want %q", dir, next, want)
+		}
+	}
+}
+
+// TestDoctorJSON has keys like those of all other answers.
+func TestDoctorJSON(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	a, out, _ := testApp()
+	a.Launchers = launchers()
+	a.Main(context.Background(), []string{"doctor", "--python", "/nosuch", "-o", "json"})
+	if text := out.String(); !strings.Contains(text, `"ok": false`) || !strings.Contains(text, `"hint": `) || strings.Contains(text, `"Name"`) {
+		t.Errorf("doctor -o json: %s", text)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -85,13 +86,18 @@ func runInit(_ context.Context, a *App, o *initOptions) error {
 		}
 		fmt.Fprintln(a.Out, path)
 	}
-	a.next(nextOf(o.template))
+	a.next("`" + nextOf(o.template, filepath.Clean(o.dir)) + "`")
 	return nil
 }
 
-func nextOf(template string) string {
+// nextOf is the command that runs a template's files, as it is typed where rayctl was.
+func nextOf(template, dir string) string {
+	command := "rayctl run"
 	if template == "serve" {
-		return "`rayctl up && rayctl serve apply -f serve.yaml`"
+		command = "rayctl up && rayctl serve apply -f serve.yaml"
 	}
-	return "`rayctl run`"
+	if dir == "." {
+		return command
+	}
+	return "cd " + shellescape.Quote(dir) + " && " + command
 }

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,9 +28,13 @@ func NewRoot(a *App) *cobra.Command {
 		Example: "  rayctl run -- python train.py         # the whole life of one job\n" +
 			"  rayctl up && rayctl submit -- python a.py && rayctl down",
 		SilenceErrors: true, SilenceUsage: true,
-		Args: unknownCommand,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+		Version: thisBuild().String(), // --version, which people try first, says the same as the command
+		Args:    unknownCommand,
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+		PersistentPreRunE: func(c *cobra.Command, args []string) error {
+			if err := noEmptyNames(c, args); err != nil {
+				return err
+			}
 			if err := c.ValidateFlagGroups(); err != nil { // cobra checks them only after this, when errors are no usage errors any more
 				return err
 			}
@@ -41,6 +46,7 @@ func NewRoot(a *App) *cobra.Command {
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "no notes and no progress on stderr")
 	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "show every step on stderr")
 	root.AddGroup(
@@ -102,6 +108,22 @@ func noDash(n int, what string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// noEmptyNames refuses names that are given but empty, as `rayctl down "$NAME"` gives where NAME is not set: they would stand for the
+// default, such as your only cluster.
+func noEmptyNames(c *cobra.Command, args []string) error {
+	const hint = "give a value, or leave it out"
+	own, _ := splitDash(c, args)
+	if i := slices.Index(own, ""); i >= 0 {
+		return usageError(hint, "argument %d of `%s` is empty", i+1, c.CommandPath())
+	}
+	for _, name := range []string{"name", "cluster", "address", "file", "profile", "submission-id", "node"} {
+		if f := c.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
+			return usageError(hint, "--%s is empty", name)
+		}
+	}
+	return nil
 }
 
 // splitDash separates the arguments before -- from those behind it.

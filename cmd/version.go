@@ -27,14 +27,20 @@ func runVersion(a *App, o *versionOptions) error {
 	if err := o.output.validate(); err != nil {
 		return err
 	}
-	v := struct {
-		Version  string `json:"version"`
-		Go       string `json:"go"`
-		Platform string `json:"platform"`
-	}{Version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-	if done, err := o.output.structured(a.Out, v); done || err != nil {
+	b := thisBuild()
+	if done, err := o.output.structured(a.Out, b); done || err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(a.Out, "rayctl %s (%s, %s)\n", v.Version, v.Go, v.Platform)
+	_, err := fmt.Fprintln(a.Out, b)
 	return err
 }
+
+type build struct {
+	Version  string `json:"version"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func thisBuild() build { return build{Version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH} }
+
+func (b build) String() string { return fmt.Sprintf("rayctl %s (%s, %s)", b.Version, b.Go, b.Platform) }

@@ -186,15 +186,15 @@ type ExecRequest struct {
 
 // Check is one finding of doctor.
 type Check struct {
-	Name   string
-	OK     bool
-	Detail string // what was found
-	Hint   string // next step if not OK
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`         // what was found
+	Hint   string `json:"hint,omitempty"` // next step if not OK
 }
 
 // Collected is one thing that gc removed, or would remove.
 type Collected struct {
-	What string // "run directory", "process", "environment"
-	Name string
-	Why  string
+	What string `json:"what"` // "run directory", "process", "environment"
+	Name string `json:"name"`
+	Why  string `json:"why"`
 }

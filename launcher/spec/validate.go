@@ -143,7 +143,10 @@ func (v *validator) replicas(p string, g WorkerGroup) {
 	n := value(g.Replicas, value(g.MinReplicas, 1))
 	least, most := value(g.MinReplicas, n), value(g.MaxReplicas, n)
 	const whole = "use a whole number from 0"
-	v.failIf(n < 0, p+".replicas", whole, "%d is negative", n)
+	if n < 0 { // min and max follow it: one mistake, one sentence
+		v.fail(p+".replicas", whole, "%d is negative", n)
+		return
+	}
 	v.failIf(least < 0, p+".minReplicas", whole, "%d is negative", least)
 	v.failIf(most < 0, p+".maxReplicas", whole, "%d is negative", most)
 	v.failIf(least > n, p+".minReplicas", "lower it or raise replicas", "%d is more than replicas, %d", least, n)
@@ -190,7 +193,7 @@ func (v *validator) head(s *ClusterSpec) {
 		v.fail("head.on", hint, "there is no worker group %q", s.Head.On)
 		return
 	}
-	v.failIf(value(g.MinReplicas, value(g.Replicas, 1)) < 1, "head.on", "give the group minReplicas of at least 1, or the head a node of its own",
+	v.failIf(value(g.MinReplicas, value(g.Replicas, 1)) == 0, "head.on", "give the group minReplicas of at least 1, or the head a node of its own",
 		"the group %q may have no worker, and the head is on its first", g.Name)
 	v.failIf(!s.Head.isZero(), "head.on", "remove head.on, or what stands beside it",
 		"the head is on group %q and has that worker's resources, so it can have none of its own", s.Head.On)

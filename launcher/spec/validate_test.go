@@ -98,6 +98,14 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestOneMistake says one thing about one mistake, though min and max follow replicas.
+func TestOneMistake(t *testing.T) {
+	err := Validate(mustDecode(t, "launcher: local\nworkers: [{name: a, replicas: -1}, {name: b}]"))
+	if err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestValidateAccepts(t *testing.T) {
 	for _, text := range []string{
 		"", "launcher: local", "launcher: slurm", "launcher: kuberay\nimage: i", "launcher: kuberay\nray: {version: 2.60.0}",
