@@ -142,15 +142,16 @@ class _Dashboard:
         threading.Event().wait()
 
     def _spawn_with_home(self, *args, **kwargs):
-        before = os.environ.get("HOME")
-        os.environ["HOME"] = self._home
+        # Its fork server's sockets are in TMPDIR, and stay when it is killed.
+        before = {name: os.environ.get(name) for name in ("HOME", "TMPDIR")}
+        os.environ.update(dict.fromkeys(before, self._home))
         try:
             self._process = self._spawn(*args, **kwargs)
         finally:
-            if before is None:
-                del os.environ["HOME"]
-            else:
-                os.environ["HOME"] = before
+            for name, value in before.items():
+                del os.environ[name]
+                if value is not None:
+                    os.environ[name] = value
         self._spawned.set()
         return self._process
 
