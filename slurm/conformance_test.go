@@ -111,6 +111,7 @@ func TestSlurm(t *testing.T) {
 	t.Run("WrongHostKey", b.aWrongHostKey)
 	t.Run("ControllerDown", b.controllerDown)
 	t.Run("Conformance", func(t *testing.T) { conformance.Run(t, b.config(t)) })
+	t.Run("Work", b.work)
 	t.Run("Requeued", b.requeued)
 	t.Run("Warned", b.warned)
 	for _, l := range made {
