@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
 
@@ -38,13 +37,13 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 		return nil, err
 	}
 	o := &observed{now: endOf(record), record: record, pods: pods}
-	st := recordedBy(o)
-	s := finalStatus(id, c.namespace, o, st)
-	info := launcher.LogInfo{}
+	info, packed := launcher.LogInfo{}, false
+	st := left(o)
 	if st != nil && st.Log != nil {
-		info.Bytes, info.Missing = st.Log.Bytes, st.Log.Missing
+		info.Bytes, info.Missing, packed = st.Log.Bytes, st.Log.Missing, st.Packed
 	}
-	saved, err := c.savedLog(ctx, o, info.Bytes)
+	s := finalStatus(id, c.namespace, o, recordedBy(o))
+	saved, err := c.savedLog(ctx, o, info.Bytes, packed)
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +95,13 @@ func (c *client) recorded(ctx context.Context, record *batchv1.Job) (*keeper.Sta
 
 // recordedBy finds the final state document among the record's pods, or on the Job where a client had to write it.
 func recordedBy(o *observed) *keeper.State {
+	if st := left(o); st != nil {
+		return &st.State
+	}
+	return nil
+}
+
+func left(o *observed) *recordState {
 	if p := recordPod(o); p != nil {
 		if st := decodeState(terminationMessage(p)); st != nil {
 			return st
@@ -126,8 +132,14 @@ func terminationMessage(p *corev1.Pod) string {
 	return ""
 }
 
+// recordState is what record.py leaves.
+type recordState struct {
+	keeper.State
+	Packed bool `json:"packed"` // the log is packed, because the kubelet would have dropped its beginning
+}
+
 // decodeState reads a state document as record.py writes it: JSON, or packed where that is too long.
-func decodeState(text string) *keeper.State {
+func decodeState(text string) *recordState {
 	if packed, ok := strings.CutPrefix(text, "z:"); ok {
 		raw, err := base64.StdEncoding.DecodeString(packed)
 		if err != nil {
@@ -143,76 +155,11 @@ func decodeState(text string) *keeper.State {
 		}
 		text = string(b)
 	}
-	st := &keeper.State{}
+	st := &recordState{}
 	if json.Unmarshal([]byte(text), st) != nil || st.Exit == nil {
 		return nil
 	}
 	return st
-}
-
-// savedLog is the record's log. The kubelet may have dropped its beginning, and adds a newline to a last line without one.
-type savedLog struct {
-	c       *client
-	pod     string
-	bytes   int64
-	missing int64 // bytes at the beginning that are gone
-}
-
-// rotates is the size below which no kubelet rotates a log (containerLogMaxSize is 10Mi by default, and counts its own prefix of each line).
-const rotates = 1 << 20
-
-func (c *client) savedLog(ctx context.Context, o *observed, size int64) (*savedLog, error) {
-	s := &savedLog{c: c, bytes: size}
-	p := recordPod(o)
-	if p == nil {
-		s.missing = size
-		return s, nil
-	}
-	s.pod = p.Name
-	if size < rotates {
-		return s, nil
-	}
-	r, err := s.stream(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	n, err := io.Copy(io.Discard, r)
-	if err != nil {
-		return nil, explain(err, "get", "pods/log", c)
-	}
-	s.missing = max(0, size-n)
-	return s, nil
-}
-
-func (s *savedLog) stream(ctx context.Context) (io.ReadCloser, error) {
-	r, err := s.c.core.CoreV1().Pods(s.c.namespace).GetLogs(s.pod, &corev1.PodLogOptions{Container: recordContainer}).Stream(ctx)
-	return r, explain(err, "get", "pods/log", s.c)
-}
-
-// open reads from a byte of the driver's log as Ray wrote it. Only the last attempt's is kept.
-func (s *savedLog) open(ctx context.Context, _ int, offset int64) (io.ReadCloser, error) {
-	if s.pod == "" || offset >= s.bytes {
-		return emptyLog(ctx, 0, offset)
-	}
-	r, err := s.stream(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := io.CopyN(io.Discard, r, max(0, offset-s.missing)); err != nil && err != io.EOF {
-		r.Close()
-		return nil, fmt.Errorf("read the driver's log from byte %d: %w", offset, err)
-	}
-	return limited{io.LimitReader(r, s.bytes-max(offset, s.missing)), r}, nil
-}
-
-type limited struct {
-	io.Reader
-	io.Closer
-}
-
-func emptyLog(context.Context, int, int64) (io.ReadCloser, error) {
-	return io.NopCloser(strings.NewReader("")), nil
 }
 
 // Forget removes the record of an ended cluster.

@@ -18,6 +18,9 @@ LONG_POLL = 50
 PAUSE = 0.5
 GONE_AFTER = 30.0  # seconds without the keeper's name in DNS: the cluster was deleted
 NEVER_AFTER = 180.0  # the same for a keeper that never answered
+PREFIX = 50  # bytes that the runtime puts before each line
+WHOLE = 8 << 20  # a log up to this size is printed as it is
+PIECE = 1 << 20
 MESSAGE_LIMIT = 4096  # of Kubernetes
 MESSAGE = os.environ.get("RAYCTL_TERMINATION_LOG", "/dev/termination-log")
 
@@ -34,13 +37,32 @@ def main():
         keeper.recorded()
     else:
         state = vanished(state)
+    packed = rotates(path)
     with open(MESSAGE, "wb") as f:
-        f.write(message(state))
-    if os.path.exists(path):
-        with open(path, "rb") as f:
-            shutil.copyfileobj(f, sys.stdout.buffer, 1 << 20)
-    sys.stdout.flush()
+        f.write(message(dict(state, packed=packed)))
+    show(path, packed)
     return 0
+
+
+def rotates(path):
+    """Whether a kubelet with the usual containerLogMaxSize (10 MiB, counting its own prefix of each line) would drop the beginning of the log."""
+    if not os.path.exists(path):
+        return False
+    with open(path, "rb") as f:
+        lines = sum(block.count(b"\n") for block in iter(lambda: f.read(1 << 20), b""))
+    return os.path.getsize(path) + PREFIX * lines > WHOLE
+
+
+def show(path, packed):
+    """Prints the driver's log as it is; or packed, one line "OFFSET BASE64" for each piece, so that what is left of it can be read."""
+    if not os.path.exists(path):
+        return
+    out, at = sys.stdout.buffer, 0
+    with open(path, "rb") as f:
+        for block in iter(lambda: f.read(PIECE), b""):
+            out.write(b"%d %s\n" % (at, base64.b64encode(zlib.compress(block))) if packed else block)
+            at += len(block)
+    out.flush()
 
 
 class Keeper:

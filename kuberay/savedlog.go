@@ -1,0 +1,136 @@
+package kuberay
+
+import (
+	"bufio"
+	"bytes"
+	"compress/zlib"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// savedLog is the driver's log in the log of the record's pod: as it is, or packed where the kubelet would have dropped its beginning.
+// The kubelet adds a newline to a last line without one.
+type savedLog struct {
+	c       *client
+	pod     string
+	bytes   int64
+	packed  bool
+	missing int64 // bytes at the beginning that are gone
+}
+
+func (c *client) savedLog(ctx context.Context, o *observed, size int64, packed bool) (*savedLog, error) {
+	s := &savedLog{c: c, bytes: size, packed: packed}
+	p := recordPod(o)
+	if p == nil {
+		s.missing = size
+		return s, nil
+	}
+	s.pod = p.Name
+	if !packed {
+		return s, nil
+	}
+	r, err := s.stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	u := newUnpacker(r)
+	if err := u.next(); err != nil && !errors.Is(err, io.EOF) {
+		return nil, explain(err, "get", "pods/log", c)
+	}
+	s.missing = u.at
+	return s, nil
+}
+
+func (s *savedLog) stream(ctx context.Context) (io.ReadCloser, error) {
+	r, err := s.c.core.CoreV1().Pods(s.c.namespace).GetLogs(s.pod, &corev1.PodLogOptions{Container: recordContainer}).Stream(ctx)
+	return r, explain(err, "get", "pods/log", s.c)
+}
+
+// open reads from a byte of the driver's log as Ray wrote it. Only the last attempt's is kept.
+func (s *savedLog) open(ctx context.Context, _ int, offset int64) (io.ReadCloser, error) {
+	if s.pod == "" || offset >= s.bytes {
+		return io.NopCloser(strings.NewReader("")), nil
+	}
+	r, err := s.stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var content io.Reader = r
+	if s.packed {
+		content = newUnpacker(r)
+	}
+	if _, err := io.CopyN(io.Discard, content, max(0, offset-s.missing)); err != nil && !errors.Is(err, io.EOF) {
+		r.Close()
+		return nil, fmt.Errorf("read the driver's log from byte %d: %w", offset, err)
+	}
+	return limited{io.LimitReader(content, s.bytes-max(offset, s.missing)), r}, nil
+}
+
+type limited struct {
+	io.Reader
+	io.Closer
+}
+
+// unpacker reads the lines "OFFSET BASE64" of record.py. A first line that was cut is passed over.
+type unpacker struct {
+	lines *bufio.Reader
+	piece []byte
+	at    int64 // of the first piece that could be read
+	begun bool
+}
+
+func newUnpacker(r io.Reader) *unpacker { return &unpacker{lines: bufio.NewReaderSize(r, 64<<10)} }
+
+func (u *unpacker) Read(p []byte) (int, error) {
+	for len(u.piece) == 0 {
+		if err := u.next(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, u.piece)
+	u.piece = u.piece[n:]
+	return n, nil
+}
+
+// next reads one more piece; io.EOF after the last.
+func (u *unpacker) next() error {
+	for {
+		line, err := u.lines.ReadBytes('\n')
+		if len(line) == 0 && err != nil {
+			return err
+		}
+		at, piece, bad := unpack(line)
+		if bad != nil && !u.begun {
+			continue
+		}
+		if bad != nil {
+			return fmt.Errorf("the saved log is damaged: %w", bad)
+		}
+		if !u.begun {
+			u.at, u.begun = at, true
+		}
+		u.piece = piece
+		return nil
+	}
+}
+
+func unpack(line []byte) (at int64, piece []byte, err error) {
+	offset, text, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
+	if at, err = strconv.ParseInt(string(offset), 10, 64); err != nil {
+		return 0, nil, err
+	}
+	r, err := zlib.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(text)))
+	if err != nil {
+		return 0, nil, err
+	}
+	piece, err = io.ReadAll(r)
+	return at, piece, err
+}
