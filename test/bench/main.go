@@ -91,6 +91,9 @@ func (b *bench) measureAll(ctx context.Context, wanted *regexp.Regexp) error {
 		}
 	}
 	b.head.stop()
+	if len(rows) == 0 {
+		return errors.Join(append(failed, errors.New("nothing was measured"))...)
+	}
 	printTable(os.Stdout, rows)
 	fmt.Printf("\nRay %s and rayctl in turns on %s: medians of %d (least to most). Load average %s before, %s after %s.\n",
 		rayVersion, machine(), b.runs, before, loadAverage(), time.Since(begun).Round(time.Second))
