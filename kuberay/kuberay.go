@@ -32,7 +32,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Launcher runs clusters in one namespace of one Kubernetes. It implements launcher.Launcher, Execer, Checker and Forgetter.
+// Launcher runs clusters in one namespace of one Kubernetes. It implements launcher.Launcher, Execer, NodeDialer, Checker and
+// Forgetter.
 // Nothing is read or reached before the first call that needs it.
 type Launcher struct {
 	config Config
@@ -48,10 +49,11 @@ type Launcher struct {
 }
 
 var (
-	_ launcher.Launcher  = (*Launcher)(nil)
-	_ launcher.Execer    = (*Launcher)(nil)
-	_ launcher.Checker   = (*Launcher)(nil)
-	_ launcher.Forgetter = (*Launcher)(nil)
+	_ launcher.Launcher   = (*Launcher)(nil)
+	_ launcher.Execer     = (*Launcher)(nil)
+	_ launcher.NodeDialer = (*Launcher)(nil)
+	_ launcher.Checker    = (*Launcher)(nil)
+	_ launcher.Forgetter  = (*Launcher)(nil)
 )
 
 // New returns the launcher. It touches nothing yet.

@@ -1,0 +1,43 @@
+package kuberay
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// DialNode connects to a port of a node's pod by a port-forward of its own.
+func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, port int) (net.Conn, error) {
+	c, err := l.kube(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pod, err := c.node(ctx, id, node)
+	if err != nil {
+		return nil, err
+	}
+	s, err := within(ctx, connectTimeout, func() (*session, error) { return c.forward(pod.Name) })
+	if err != nil {
+		return nil, explain(err, "create", "pods/portforward", c)
+	}
+	conn, err := within(ctx, streamTimeout, func() (net.Conn, error) { return s.stream(int32(port), func() { s.Close() }) })
+	if err != nil {
+		s.Close()
+		return nil, fmt.Errorf("connect to port %d of %s: %w", port, pod.Name, err)
+	}
+	return nodeConn{conn, s}, nil
+}
+
+// nodeConn ends its port-forward with itself.
+type nodeConn struct {
+	net.Conn
+	session *session
+}
+
+// Close closes both.
+func (c nodeConn) Close() error {
+	c.Conn.Close()
+	return c.session.Close()
+}
