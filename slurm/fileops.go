@@ -38,7 +38,11 @@ func (f *files) write(ctx context.Context, path string, content io.Reader, exclu
 }
 
 func (f *files) writeBytes(ctx context.Context, path string, content []byte) error {
-	return f.write(ctx, path, bytes.NewReader(content), false)
+	err := f.write(ctx, path, bytes.NewReader(content), false)
+	if errors.Is(err, errCut) && ctx.Err() == nil { // once more, whole
+		err = f.write(ctx, path, bytes.NewReader(content), false)
+	}
+	return err
 }
 
 func (f *files) writeJSON(ctx context.Context, path string, document any, exclusive bool) error {
@@ -46,7 +50,10 @@ func (f *files) writeJSON(ctx context.Context, path string, document any, exclus
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", path, err)
 	}
-	return f.write(ctx, path, bytes.NewReader(text), exclusive)
+	if exclusive { // never twice: it may be there already
+		return f.write(ctx, path, bytes.NewReader(text), true)
+	}
+	return f.writeBytes(ctx, path, text)
 }
 
 // upload copies a file of this machine.

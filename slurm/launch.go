@@ -113,6 +113,8 @@ func (c *cluster) existing(ctx context.Context, s *spec.ClusterSpec) (done bool,
 	}
 	if over, err := c.over(ctx); err != nil {
 		return false, err
+	} else if over && c.expired() {
+		return false, c.remove(ctx)
 	} else if over {
 		return false, launcher.Fail(launcher.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
 			"a cluster named %s has ended, and its record is kept until %s", c.name, c.keptUntil().Local().Format(time.DateTime))
@@ -131,6 +133,9 @@ const lookEvery = 200 * time.Millisecond
 func (c *cluster) keptUntil() time.Time {
 	return time.Now().Add(-c.resultAge).Add(max(c.record.keep(), leastKeep))
 }
+
+// expired says whether lifetime.keep has passed since the end.
+func (c *cluster) expired() bool { return c.result != nil && time.Now().After(c.keptUntil()) }
 
 // leastKeep lets whoever watched a cluster with `keep: 0` read its result.
 const leastKeep = time.Minute

@@ -56,6 +56,8 @@ func (l *Launcher) listed(ctx context.Context, name string) (s launcher.Status, 
 		s = c.waiting(j, f)
 	case c.result != nil && f == alive:
 		s = c.releasing(j)
+	case c.result != nil && c.expired():
+		return s, false, c.remove(ctx)
 	case c.result != nil:
 		s = c.status(c.result, j)
 	case f == gone:
