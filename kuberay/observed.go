@@ -91,7 +91,7 @@ func (o *observed) phase() (launcher.Phase, launcher.Reason, time.Time) {
 	case !o.allocated():
 		return launcher.Gone, launcher.Reason{}, o.now
 	case o.job == nil && o.record != nil, o.job != nil && (o.job.DeletionTimestamp != nil || jobEnded(o.job)), o.cluster != nil && o.cluster.DeletionTimestamp != nil:
-		return launcher.Draining, launcher.Reason{Code: "Deleting", Message: fmt.Sprintf("%d pods are ending", len(o.rayPods()))}, o.now
+		return launcher.Draining, launcher.Reason{Code: "Deleting", Message: fmt.Sprintf("pods left: %d", len(o.rayPods()))}, o.now
 	case head == nil || head.Spec.NodeName == "":
 		return launcher.Queued, reason, o.created()
 	case o.cluster != nil && o.cluster.Status.State == rayv1.Ready && ready == wanted && reason.Code == "": //nolint:staticcheck // KubeRay 1.4 has nothing better

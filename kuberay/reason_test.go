@@ -127,7 +127,7 @@ func TestReasons(t *testing.T) {
 			onNode(o, corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
 			o.pods[1].Spec.NodeName = "node1"
 		}, launcher.Starting, "WaitingForPods", "0 of 2 pods are ready"},
-		{"ending", func(o *observed) { o.job.DeletionTimestamp = &metav1.Time{Time: launched} }, launcher.Draining, "Deleting", "2 pods are ending"},
+		{"ending", func(o *observed) { o.job.DeletionTimestamp = &metav1.Time{Time: launched} }, launcher.Draining, "Deleting", "pods left: 2"},
 	} {
 		phase, reason, _ := scene(c.change).phase()
 		if phase != c.phase || reason.Code != c.code || !strings.Contains(reason.Message, c.want) {

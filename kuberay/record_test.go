@@ -59,6 +59,22 @@ func TestRotatedLog(t *testing.T) {
 	}
 }
 
+// TestEarlierAttempts keeps the logs apart that stand one after the other.
+func TestEarlierAttempts(t *testing.T) {
+	st := &keeper.State{Revision: 1, Attempt: 3, Exit: &keeper.Exit{}, Log: &keeper.Log{Bytes: 5}}
+	message, out := runRecord(t, st, []byte("third"))
+	got := decodeState(message)
+	if string(out) != "log 1;log 2;third" || len(got.Earlier) != 2 {
+		t.Fatalf("%q, %v", out, got.Earlier)
+	}
+	s := &savedLog{parts: append(got.Earlier, got.Log.Bytes)}
+	for attempt, want := range map[int]string{1: "log 1;", 2: "log 2;", 3: "third", 0: "third"} {
+		if from, to := s.part(attempt); string(out[from:to]) != want {
+			t.Errorf("attempt %d: %q", attempt, out[from:to])
+		}
+	}
+}
+
 func runRecord(t *testing.T, st *keeper.State, log []byte) (message string, out []byte) {
 	t.Helper()
 	document, err := json.Marshal(st)
@@ -75,6 +91,8 @@ func runRecord(t *testing.T, st *keeper.State, log []byte) (message string, out 
 		case r.URL.Path == "/v1/log":
 			offset, _ := strconv.Atoi(r.URL.Query().Get("offset"))
 			w.Write(log[offset:])
+		case strings.HasPrefix(r.URL.Path, "/v1/attempts/"):
+			w.Write([]byte("log " + r.URL.Path[len("/v1/attempts/"):][:1] + ";"))
 		case r.URL.Path == "/v1/recorded" && r.Method == http.MethodPost:
 			recorded = true
 			w.Write(document)

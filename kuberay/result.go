@@ -37,19 +37,17 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 		return nil, err
 	}
 	o := &observed{now: endOf(record), record: record, pods: pods}
-	info, packed := launcher.LogInfo{}, false
-	st := left(o)
-	if st != nil && st.Log != nil {
-		info.Bytes, info.Missing, packed = st.Log.Bytes, st.Log.Missing, st.Packed
+	info, saved := launcher.LogInfo{}, &savedLog{c: c}
+	if st := left(o); st != nil && st.Log != nil {
+		info.Bytes, info.Missing = st.Log.Bytes, st.Log.Missing
+		if saved, err = c.savedLog(ctx, o, st); err != nil {
+			return nil, err
+		}
+	}
+	if from, _ := saved.part(0); saved.missing > from {
+		info.Missing = append([][2]int64{{0, saved.missing - from}}, info.Missing...)
 	}
 	s := finalStatus(id, c.namespace, o, recordedBy(o))
-	saved, err := c.savedLog(ctx, o, info.Bytes, packed)
-	if err != nil {
-		return nil, err
-	}
-	if saved.missing > 0 {
-		info.Missing = append([][2]int64{{0, saved.missing}}, info.Missing...)
-	}
 	return launcher.NewResult(s, info, saved.open), nil
 }
 
@@ -135,7 +133,8 @@ func terminationMessage(p *corev1.Pod) string {
 // recordState is what record.py leaves.
 type recordState struct {
 	keeper.State
-	Packed bool `json:"packed"` // the log is packed, because the kubelet would have dropped its beginning
+	Packed  bool    `json:"packed"`  // the log is packed, because the kubelet would have dropped its beginning
+	Earlier []int64 `json:"earlier"` // bytes of the logs of attempts before the last, which stand before its own
 }
 
 // decodeState reads a state document as record.py writes it: JSON, or packed where that is too long.

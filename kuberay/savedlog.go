@@ -15,25 +15,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// savedLog is the driver's log in the log of the record's pod: as it is, or packed where the kubelet would have dropped its beginning.
-// The kubelet adds a newline to a last line without one.
+// savedLog is the driver's log in the log of the record's pod, one attempt's after the other's: as it is, or packed where the kubelet
+// would have dropped its beginning. The kubelet adds a newline to a last line without one.
 type savedLog struct {
 	c       *client
-	pod     string
-	bytes   int64
+	pod     string  // "": nothing is left
+	parts   []int64 // bytes of each attempt's
 	packed  bool
 	missing int64 // bytes at the beginning that are gone
 }
 
-func (c *client) savedLog(ctx context.Context, o *observed, size int64, packed bool) (*savedLog, error) {
-	s := &savedLog{c: c, bytes: size, packed: packed}
+func (c *client) savedLog(ctx context.Context, o *observed, st *recordState) (*savedLog, error) {
+	s := &savedLog{c: c, parts: append(st.Earlier[:len(st.Earlier):len(st.Earlier)], st.Log.Bytes), packed: st.Packed}
 	p := recordPod(o)
 	if p == nil {
-		s.missing = size
+		_, s.missing = s.part(0)
 		return s, nil
 	}
 	s.pod = p.Name
-	if !packed {
+	if !s.packed {
 		return s, nil
 	}
 	r, err := s.stream(ctx)
@@ -49,14 +49,30 @@ func (c *client) savedLog(ctx context.Context, o *observed, size int64, packed b
 	return s, nil
 }
 
+// part is where an attempt's log begins and ends; 0 is the last attempt.
+func (s *savedLog) part(attempt int) (from, to int64) {
+	if attempt < 1 || attempt > len(s.parts) {
+		attempt = len(s.parts)
+	}
+	for i, n := range s.parts {
+		from, to = to, to+n
+		if i+1 == attempt {
+			break
+		}
+	}
+	return from, to
+}
+
 func (s *savedLog) stream(ctx context.Context) (io.ReadCloser, error) {
 	r, err := s.c.core.CoreV1().Pods(s.c.namespace).GetLogs(s.pod, &corev1.PodLogOptions{Container: recordContainer}).Stream(ctx)
 	return r, explain(err, "get", "pods/log", s.c)
 }
 
-// open reads from a byte of the driver's log as Ray wrote it. Only the last attempt's is kept.
-func (s *savedLog) open(ctx context.Context, _ int, offset int64) (io.ReadCloser, error) {
-	if s.pod == "" || offset >= s.bytes {
+// open reads an attempt's log from a byte as Ray wrote it; 0 is the last attempt.
+func (s *savedLog) open(ctx context.Context, attempt int, offset int64) (io.ReadCloser, error) {
+	from, to := s.part(attempt)
+	from = max(from+offset, s.missing)
+	if s.pod == "" || from >= to {
 		return io.NopCloser(strings.NewReader("")), nil
 	}
 	r, err := s.stream(ctx)
@@ -67,11 +83,11 @@ func (s *savedLog) open(ctx context.Context, _ int, offset int64) (io.ReadCloser
 	if s.packed {
 		content = newUnpacker(r)
 	}
-	if _, err := io.CopyN(io.Discard, content, max(0, offset-s.missing)); err != nil && !errors.Is(err, io.EOF) {
+	if _, err := io.CopyN(io.Discard, content, from-s.missing); err != nil && !errors.Is(err, io.EOF) {
 		r.Close()
 		return nil, fmt.Errorf("read the driver's log from byte %d: %w", offset, err)
 	}
-	return limited{io.LimitReader(content, s.bytes-max(offset, s.missing)), r}, nil
+	return limited{io.LimitReader(content, to-from), r}, nil
 }
 
 type limited struct {

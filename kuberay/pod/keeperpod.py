@@ -6,6 +6,7 @@ record has fetched it. Then it exits 0: Kubernetes deletes the Job, and with it 
 import hmac
 import http.server
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import urllib.parse
 PORT = 8476
 PATIENCE = 120.0  # for the record to fetch the result
 TRIES = 5  # of a keeper that is killed
+ATTEMPT = re.compile(r"^/v1/attempts/(\d{1,9})/log$")
 
 
 def main():
@@ -89,7 +91,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif url.path == "/v1/state":
             self.answer(200, read(os.path.join(self.run_dir, "result.json")))
         elif url.path == "/v1/log":
-            self.send_log(int(dict(urllib.parse.parse_qsl(url.query)).get("offset", 0)))
+            self.send_log("driver.log", int(dict(urllib.parse.parse_qsl(url.query)).get("offset", 0)))
+        elif ATTEMPT.match(url.path):
+            self.send_log("driver-%s.log" % ATTEMPT.match(url.path).group(1), 0)
         else:
             self.answer(404, b'{"error": "the cluster has ended"}')
 
@@ -118,9 +122,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def send_log(self, offset):
-        """The driver's log from a byte on."""
-        path = os.path.join(self.run_dir, "driver.log")
+    def send_log(self, name, offset):
+        """A log of the driver from a byte on."""
+        path = os.path.join(self.run_dir, name)
         size = os.path.getsize(path) if os.path.exists(path) else 0
         offset = min(max(0, offset), size)
         self.send_response(200)

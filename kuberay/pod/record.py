@@ -31,15 +31,16 @@ def main():
     with open(token_file) as f:
         keeper = Keeper(url, f.read().strip())
     state = keeper.final_state()
-    path = os.path.join(os.environ.get("TMPDIR", "/tmp"), "driver.log")
+    path, earlier = os.path.join(os.environ.get("TMPDIR", "/tmp"), "driver.log"), []
     if "exit" in state:
-        keeper.fetch_log(path, (state.get("log") or {}).get("bytes", 0))
+        earlier = [keeper.fetch_earlier(path, n) for n in range(1, state.get("attempt", 1))]
+        keeper.fetch_log(path, sum(earlier), (state.get("log") or {}).get("bytes", 0))
         keeper.recorded()
     else:
         state = vanished(state)
     packed = rotates(path)
     with open(MESSAGE, "wb") as f:
-        f.write(message(dict(state, packed=packed)))
+        f.write(message(dict(state, packed=packed, earlier=earlier)))
     show(path, packed)
     return 0
 
@@ -89,11 +90,24 @@ class Keeper:
                 time.sleep(PAUSE)
         return state
 
-    def fetch_log(self, path, size):
-        """Copies the driver's log; goes on where it was cut."""
+    def fetch_earlier(self, path, attempt):
+        """Appends the log of an attempt before the last, and returns its size. Only keeperpod.py serves it, once the keeper has ended."""
+        before, until = size_of(path), time.monotonic() + 60
+        while time.monotonic() < until:
+            try:
+                with self.call("/v1/attempts/%d/log" % attempt, timeout=30) as answer, open(path, "ab") as f:
+                    f.truncate(before)
+                    shutil.copyfileobj(answer, f, 1 << 20)
+                break
+            except OSError:
+                time.sleep(PAUSE / 5)
+        return size_of(path) - before
+
+    def fetch_log(self, path, before, size):
+        """Appends the driver's log; goes on where it was cut."""
         until = time.monotonic() + 60
         while time.monotonic() < until:
-            have = os.path.getsize(path) if os.path.exists(path) else 0
+            have = size_of(path) - before
             if have >= size:
                 return
             try:
@@ -118,6 +132,11 @@ class Keeper:
         """One request."""
         request = urllib.request.Request(self.url + path, data=data, headers={"Authorization": "Bearer " + self.token})
         return urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=timeout)
+
+
+def size_of(path):
+    """Bytes in a file; 0 if it is not there."""
+    return os.path.getsize(path) if os.path.exists(path) else 0
 
 
 def is_unknown_name(error):
