@@ -197,6 +197,10 @@ func (c *client) awaitKeeper(ctx context.Context, name string) error {
 
 // awaitPods watches pods from the beginning until the condition holds.
 func (c *client) awaitPods(ctx context.Context, selector string, cond watchtools.ConditionFunc) error {
+	// An informer that may not list tries for ever, and says nothing.
+	if _, err := c.core.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1}); err != nil {
+		return explain(err, "list", "pods", c)
+	}
 	lw := cache.NewFilteredListWatchFromClient(c.core.CoreV1().RESTClient(), "pods", c.namespace, func(o *metav1.ListOptions) { o.LabelSelector = selector })
 	_, err := watchtools.UntilWithSync(ctx, lw, &corev1.Pod{}, nil, cond)
 	return err
