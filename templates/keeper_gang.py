@@ -77,11 +77,15 @@ class Gang:
 
     def changes(self, rows):
         """Like count, and notes in the timeline which nodes came and went."""
-        before = {n["name"]: n["state"] for n in self.state.doc["nodes"]}
+        before = {n["name"]: (n["state"], n["nodeId"]) for n in self.state.doc["nodes"]}
         self.count(rows)
         for node in self.state.doc["nodes"]:
-            if before.get(node["name"], "ALIVE") != node["state"]:
+            state, node_id = before.get(node["name"], ("ALIVE", ""))
+            if state != node["state"]:
                 self.state.note("node", node["state"], node["name"], node["message"])
+            elif node_id and node["nodeId"] and node_id != node["nodeId"]:
+                # Its supervisor was faster than Ray's health check.
+                self.state.note("node", node["state"], node["name"], "it was started again" + (": " + node["message"] if node["message"] else ""))
 
     def child_ended(self, name, code):
         """A supervisor or the step ended without being asked. Raises AttemptLost where the cluster cannot go on."""

@@ -37,6 +37,7 @@ class Supervisor:
         self.bell = process.Bell()
         self.watch = [0] if watch_stdin else []
         self.directory = self.marker = self.guard = None
+        self.last_failure = ""  # of an earlier try
 
     def run(self):
         """Returns the exit code: 0 when asked to end, 1 when Ray or the setup failed."""
@@ -54,6 +55,7 @@ class Supervisor:
             if message is None:
                 self.report("ended", "")
                 return 0
+            self.last_failure = message
             retry = attempt + 1 < tries and not self.setup_failed
             self.report("retrying" if retry else "failed", message)
             if not retry:
@@ -64,7 +66,7 @@ class Supervisor:
         """One start of Ray; returns None when asked to end, else why Ray ended."""
         self.setup_failed = False
         self.make_directory(attempt)
-        self.report("starting", "")
+        self.report("starting", self.last_failure)
         child = self.start()
         code = None
         while code is None:
