@@ -2,13 +2,11 @@ package kuberay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -186,91 +184,6 @@ func (c *client) forwardWebsocket(u *url.URL) (httpstream.Connection, error) {
 	conn, _, err := dialer.Dial(portforward.PortForwardProtocolV1Name)
 	return conn, err
 }
-
-// stream opens the pair of streams that is one connection to a port (client-go's portforward does the same behind a listener).
-func (s *session) stream(port int32, broken func()) (net.Conn, error) {
-	headers := http.Header{}
-	headers.Set(corev1.StreamType, corev1.StreamTypeError)
-	headers.Set(corev1.PortHeader, strconv.Itoa(int(port)))
-	headers.Set(corev1.PortForwardRequestIDHeader, strconv.FormatInt(s.next.Add(1), 10))
-	failed, err := s.conn.CreateStream(headers)
-	if err != nil {
-		return nil, err
-	}
-	failed.Close() // we write nothing there
-	headers.Set(corev1.StreamType, corev1.StreamTypeData)
-	data, err := s.conn.CreateStream(headers)
-	if err != nil {
-		s.conn.RemoveStreams(failed)
-		return nil, err
-	}
-	c := &streamConn{session: s, data: data, failed: failed, ended: make(chan struct{})}
-	go c.awaitFailure(broken)
-	return c, nil
-}
-
-// streamConn is one connection to a port of a pod.
-type streamConn struct {
-	session      *session
-	data, failed httpstream.Stream
-	close        sync.Once
-	ended        chan struct{}
-	failure      error
-}
-
-// awaitFailure reads what the kubelet says if it cannot reach the port. The whole connection is of no use after that: containerd
-// leaves it half open.
-func (c *streamConn) awaitFailure(broken func()) {
-	defer close(c.ended)
-	text, err := io.ReadAll(c.failed)
-	switch {
-	case len(text) > 0:
-		c.failure = errors.New(string(text))
-	case err != nil:
-		c.failure = err
-	default:
-		return
-	}
-	broken()
-}
-
-func (c *streamConn) Read(p []byte) (int, error) {
-	n, err := c.data.Read(p)
-	if err == nil {
-		return n, nil
-	}
-	select {
-	case <-c.ended:
-		if c.failure != nil {
-			return n, c.failure
-		}
-	default:
-	}
-	return n, err
-}
-
-func (c *streamConn) Write(p []byte) (int, error) { return c.data.Write(p) }
-
-func (c *streamConn) Close() error {
-	c.close.Do(func() {
-		c.data.Reset()
-		c.failed.Reset()
-		c.session.conn.RemoveStreams(c.data, c.failed)
-	})
-	return nil
-}
-
-// The streams have no addresses and no deadlines; whoever needs a limit closes the connection.
-func (c *streamConn) LocalAddr() net.Addr              { return podAddr("client") }
-func (c *streamConn) RemoteAddr() net.Addr             { return podAddr(c.session.pod) }
-func (c *streamConn) SetDeadline(time.Time) error      { return nil }
-func (c *streamConn) SetReadDeadline(time.Time) error  { return nil }
-func (c *streamConn) SetWriteDeadline(time.Time) error { return nil }
-
-type podAddr string
-
-func (a podAddr) Network() string { return "port-forward" }
-func (a podAddr) String() string  { return string(a) }
 
 // within runs a call that takes no context; what comes too late is closed.
 func within[T any](ctx context.Context, limit time.Duration, call func() (T, error)) (T, error) {
