@@ -41,7 +41,8 @@ func within(t *testing.T) context.Context {
 // oneNode is the smallest spec, with real Ray.
 func oneNode(t *testing.T, name, entrypoint string) *spec.ClusterSpec {
 	t.Helper()
-	return &spec.ClusterSpec{Name: name, Ray: spec.Ray{Python: raytest.Env(t, raytest.Ray260)}, Job: spec.Job{Entrypoint: entrypoint}}
+	return &spec.ClusterSpec{Name: name, Ray: spec.Ray{Python: raytest.Env(t, raytest.Ray260)}, Job: spec.Job{Entrypoint: entrypoint},
+		Lifetime: spec.Lifetime{Max: spec.Limit(30 * time.Minute)}} // for what a killed test binary leaves running
 }
 
 // processes lists the processes whose command line names the run directory: keeper, supervisors and their guards; Ray's own

@@ -39,7 +39,7 @@ func conflict(t *testing.T, s *suite) {
 	sp := s.spec(t, "sleep 600")
 	id := s.launch(t, sp)
 	other := s.Spec()
-	other.Name, other.Job.Entrypoint = sp.Name, "echo other"
+	other.Name, other.Job.Entrypoint, other.Lifetime.Max = sp.Name, "echo other", sp.Lifetime.Max
 	_, err := s.l.Launch(s.context(t), other, launcher.Payload{})
 	wantCode(t, err, launcher.CodeSpec, launcher.ErrConflict)
 	if err != nil && !strings.Contains(err.Error(), "entrypoint") {

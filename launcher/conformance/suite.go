@@ -28,10 +28,14 @@ func (s *suite) spec(t *testing.T, entrypoint string) *spec.ClusterSpec {
 	return s.named(t, s.Spec(), entrypoint)
 }
 
+// backstop ends what a killed test binary leaves running.
+const backstop = 30 * time.Minute
+
 func (s *suite) named(t *testing.T, sp *spec.ClusterSpec, entrypoint string) *spec.ClusterSpec {
 	t.Helper()
 	sp.Name = "c-" + randomHex(4)
 	sp.Job.Entrypoint = entrypoint
+	sp.Lifetime.Max = spec.Limit(backstop)
 	s.leakCheck(t, launcher.ID(sp.Name))
 	return sp
 }
