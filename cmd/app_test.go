@@ -37,6 +37,7 @@ func TestUsage(t *testing.T) {
 		{"logs", "--file", "x"}, {"logs", "--tail", "-1"}, {"init", "nosuch"}, {"env", "--shell", "tcsh"}, {"jobs", "--address", "nonsense"},
 		{"jobs", "--address", "http://x", "-c", "y"}, {"down", "a", "--all"}, {"ls", "-l", "x"}, {"status", "Not A Name"},
 		{"down", ""}, {"down", "a", ""}, {"run", "--name", "", "--", "true"}, {"submit", "-c", "", "--", "x"}, {"render", "-f", ""}, {"stop", ""},
+		{"submit", "--submission-id", "a/b", "--", "x"},
 	} {
 		a, out, stderr := testApp()
 		t.Chdir(t.TempDir())
@@ -214,6 +215,16 @@ func TestTarRoundTrip(t *testing.T) {
 	}
 	b.Reset()
 	w := tar.NewWriter(&b)
+	for range 2 { // a link that is there already is replaced, as a file is
+		if err := w.WriteHeader(&tar.Header{Name: "src", Typeflag: tar.TypeSymlink, Linkname: "in ner"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tarIn(&b, "src", filepath.Join(t.TempDir(), "link")); err != nil {
+		t.Error(err)
+	}
+	b.Reset()
+	w = tar.NewWriter(&b)
 	if err := w.WriteHeader(&tar.Header{Name: "../../outside", Typeflag: tar.TypeReg, Mode: 0o644}); err != nil {
 		t.Fatal(err)
 	}

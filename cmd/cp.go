@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -108,6 +109,9 @@ func (n *nodeShell) run(ctx context.Context, stdin io.Reader, stdout io.Writer, 
 
 // upload copies into DST if that is a directory there, else to DST.
 func (n *nodeShell) upload(ctx context.Context, src, dst string) error {
+	if _, err := os.Lstat(src); err != nil {
+		return fail(launcher.CodeSpec, err, "", "%v", err)
+	}
 	parent, name := path.Split(strings.TrimRight(dst, "/"))
 	if n.run(ctx, nil, io.Discard, "test", "-d", dst) == nil {
 		parent, name = dst, filepath.Base(absolute(src))
@@ -150,7 +154,7 @@ func (n *nodeShell) download(ctx context.Context, src, dst string) error {
 	}()
 	err := n.run(ctx, nil, w, "tar", "-C", parent, "-cf", "-", "--", name)
 	w.CloseWithError(err)
-	if werr := <-written; err == nil {
+	if werr := <-written; err == nil || errors.Is(err, werr) { // what went wrong here reaches the node's tar too, which then says less of it
 		err = werr
 	}
 	return err

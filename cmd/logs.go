@@ -7,6 +7,7 @@ import (
 
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 type logsOptions struct {
@@ -25,7 +26,7 @@ func newLogs(a *App) *cobra.Command {
 		Short: "Show a driver's output, of a living cluster or from its record",
 		Long: "logs shows the output of a run's driver, byte for byte, also after its cluster is gone; that of JOB, or of the newest job of a cluster\n" +
 			"that has none of its own. With -f it follows until the end and exits with the driver's exit code. --node and --file show Ray's own logs.",
-		Example: "  rayctl logs -f\n  rayctl logs grpo-x1f3a --tail 100\n  rayctl logs dev raysubmit_x1 -f\n" +
+		Example: "  rayctl logs -f\n  rayctl logs grpo-x1f3a --tail 100\n  rayctl logs raysubmit_x1\n  rayctl logs dev raysubmit_x1 -f\n" +
 			"  rayctl logs dev --node trainer-1                      # lists its files\n  rayctl logs dev --node trainer-1 --file raylet.err",
 		Args: noDash(2, "a cluster and a job"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -46,7 +47,8 @@ func newLogs(a *App) *cobra.Command {
 	return c
 }
 
-// arguments tells NAME and JOB apart: with --cluster or --address the only argument is the job.
+// arguments tells NAME and JOB apart: with --cluster or --address the only argument is the job, and so is one that cannot be a
+// cluster's name, such as the ids that Ray and rayctl make.
 func (o *logsOptions) arguments(args []string) error {
 	if o.tail < 0 || o.attempt < 0 {
 		return usageError("", "--tail and --attempt cannot be negative")
@@ -54,7 +56,7 @@ func (o *logsOptions) arguments(args []string) error {
 	if o.file != "" && o.node == "" {
 		return usageError("", "--file needs --node")
 	}
-	elsewhere := o.dashboard.cluster != "" || o.dashboard.address != ""
+	elsewhere := o.dashboard.cluster != "" || o.dashboard.address != "" || len(args) == 1 && spec.CheckName(args[0]) != nil
 	switch {
 	case len(args) == 2:
 		o.job = args[1]

@@ -37,10 +37,8 @@ func (a *App) listNodeLogs(ctx context.Context, c *connection, node string) erro
 	if err != nil {
 		return err
 	}
-	for _, category := range slices.Sorted(maps.Keys(files)) {
-		for _, f := range files[category] {
-			fmt.Fprintln(a.Out, f)
-		}
+	for _, f := range slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(files))...))) {
+		fmt.Fprintln(a.Out, f)
 	}
 	return nil
 }

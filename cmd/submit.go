@@ -83,6 +83,9 @@ func runSubmit(ctx context.Context, a *App, o *submitOptions) error {
 	if err := o.output.validate(); err != nil {
 		return err
 	}
+	if err := dashboardclient.CheckSubmissionID(o.submissionID); err != nil {
+		return usageError("", "--submission-id: %v", err)
+	}
 	job, err := a.job(o)
 	if err != nil {
 		return err

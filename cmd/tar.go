@@ -109,6 +109,9 @@ func unpack(root *os.Root, h *tar.Header, name string, r io.Reader) error {
 	case tar.TypeDir:
 		return root.MkdirAll(name, mode|0o700)
 	case tar.TypeSymlink:
+		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) { // as tar and cp do
+			return err
+		}
 		return root.Symlink(h.Linkname, name)
 	case tar.TypeReg:
 		f, err := root.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)

@@ -69,6 +69,14 @@ func (c *Client) SubmitJob(ctx context.Context, req SubmitRequest) (string, erro
 	}
 }
 
+// CheckSubmissionID refuses ids that Ray accepts but can never be asked for again.
+func CheckSubmissionID(id string) error {
+	if strings.ContainsAny(id, "/?#%\x00") {
+		return fmt.Errorf("the submission id %q holds a character that URLs cannot: use letters, digits, - and _", id)
+	}
+	return nil
+}
+
 // body checks the request and completes it.
 func (r SubmitRequest) body() (submitBody, error) {
 	if strings.TrimSpace(r.Entrypoint) == "" { // Ray would accept it
@@ -77,8 +85,8 @@ func (r SubmitRequest) body() (submitBody, error) {
 	if r.SubmissionID == "" {
 		r.SubmissionID = "raysubmit_" + rand.Text()[:16]
 	}
-	if strings.ContainsAny(r.SubmissionID, "/?#%\x00") { // Ray could never be asked for it again
-		return submitBody{}, fmt.Errorf("submit a job: the submission id %q holds a character that URLs cannot: use letters, digits, - and _", r.SubmissionID)
+	if err := CheckSubmissionID(r.SubmissionID); err != nil {
+		return submitBody{}, fmt.Errorf("submit a job: %w", err)
 	}
 	if r.Nonce == "" {
 		r.Nonce = rand.Text()

@@ -59,7 +59,8 @@ func TestExecAndCp(t *testing.T) {
 	if err != nil || string(got) != "content\n" {
 		t.Errorf("%q, %v", got, err)
 	}
-	u.want(65, "cp", "nosuch", "shared:/tmp/x")
+	contains(t, "what is not here", u.want(65, "cp", "nosuch", "shared:/tmp/x").err, "rayctl: lstat nosuch: no such file")
+	contains(t, "no place here", u.want(65, "cp", "shared:"+there, "nosuch/dir/").err, "rayctl: there is no directory nosuch/dir/ here")
 	u.want(65, "cp", "shared:/nosuch", ".")
 }
 
@@ -155,6 +156,8 @@ func TestClusterCommands(t *testing.T) {
 		t.Errorf("still ends idle: %s", out)
 	}
 	contains(t, "node logs", u.want(0, "logs", "shared", "--node", "worker-1").out, "raylet.out")
+	contains(t, "no node log", u.want(65, "logs", "shared", "--node", "worker-1", "--file", "nosuch").err, "no such log file")
+	contains(t, "a job that is not there", u.want(65, "logs", "raysubmit_NOSUCH").err, "raysubmit_NOSUCH")
 	contains(t, "a node log", u.want(0, "logs", "shared", "--node", "worker-1", "--file", "raylet.out", "--tail", "5").out, "raylet")
 	if out := u.want(0, "gc", "--dry-run", "-o", "json").out; strings.Contains(out, "shared") {
 		t.Errorf("gc would remove a living cluster: %s", out)
