@@ -22,9 +22,9 @@ func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, po
 	if err != nil {
 		return nil, explain(err, "create", "pods/portforward", c)
 	}
-	conn, err := within(ctx, streamTimeout, func() (net.Conn, error) { return s.stream(int32(port), func() { s.Close() }) })
+	conn, err := within(ctx, streamTimeout, func() (net.Conn, error) { return s.stream(int32(port), func() { _ = s.Close() }) })
 	if err != nil {
-		s.Close()
+		_ = s.Close() // the stream's error is the one to tell
 		return nil, fmt.Errorf("connect to port %d of %s: %w", port, pod.Name, err)
 	}
 	return nodeConn{conn, s}, nil

@@ -4,6 +4,7 @@ package kuberay_test
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -157,5 +158,45 @@ spec:
 	s.Name, s.Job.Entrypoint = "theirs", "echo never"
 	if _, err := l.Launch(t.Context(), s, launcher.Payload{}); launcher.ExitCode(err) != launcher.CodeSpec {
 		t.Errorf("launch under a name that is taken: %v", err)
+	}
+}
+
+// TestSilentOperator: nobody reconciles, and that is said; the end needs no operator.
+func TestSilentOperator(t *testing.T) {
+	c := kubetest.Start(t, kubetest.Options{})
+	ns := c.Namespace(t)
+	b := bed{Cluster: c, namespace: ns, kubeconfig: c.KubeconfigFor(t, ns)}
+	l := kuberay.New(kuberay.Config{Kubeconfig: b.kubeconfig})
+	c.StopOperator(t)
+	defer c.StartOperator(t)
+	s := smallSpec()
+	s.Name, s.Job.Entrypoint = "silent", "echo never"
+	id, err := l.Launch(t.Context(), s, launcher.Payload{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watching, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	statuses, err := l.Watch(watching, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := false
+	for st := range statuses {
+		if said = st.Reason.Code == "OperatorSilent"; said {
+			break
+		}
+	}
+	if !said {
+		t.Error("nobody said that the operator is silent")
+	}
+	if err := l.Terminate(t.Context(), id, launcher.End{Cause: "down", Message: "ended by the test"}); err != nil {
+		t.Error(err)
+	}
+	if r, err := l.Result(t.Context(), id); err != nil || r.Exit.Cause != "down" {
+		t.Errorf("result %+v, %v", r, err)
+	}
+	if left := b.allocated(t, id); len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
 }

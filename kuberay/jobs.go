@@ -138,7 +138,7 @@ func (p *plan) secret() (*corev1.Secret, error) {
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: p.roleMeta(secretName(p.spec.Name), roleKeeper),
 		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{tokenKey: []byte(p.token)},
 	}
-	s.OwnerReferences = p.owned()
+	s.OwnerReferences = p.ownedWhole()
 	for name, value := range p.secrets {
 		s.Data[envPrefix+name] = []byte(value)
 	}
@@ -185,6 +185,6 @@ func (p *plan) service() *corev1.Service {
 			Ports: []corev1.ServicePort{{Name: "keeper", Port: keeperPort}},
 		},
 	}
-	s.OwnerReferences = p.owned()
+	s.OwnerReferences = p.ownedWhole()
 	return s
 }

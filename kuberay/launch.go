@@ -71,7 +71,7 @@ func (l *Launcher) create(ctx context.Context, c *client, p *plan, pay launcher.
 	if err == nil {
 		return nil
 	}
-	if undo := l.undo(c, name, p.ownerUID); undo != nil {
+	if undo := l.undo(context.WithoutCancel(ctx), c, name, p.ownerUID); undo != nil {
 		l.log.Warn("what was created could not be removed; it ends by itself", "cluster", name, "error", undo)
 	}
 	switch {
@@ -107,8 +107,8 @@ func (l *Launcher) furnish(ctx context.Context, c *client, p *plan) error {
 }
 
 // undo deletes the Job, and so all that it owns, and the record.
-func (l *Launcher) undo(c *client, name string, uid types.UID) error {
-	ctx, cancel := context.WithTimeout(context.Background(), undoTimeout)
+func (l *Launcher) undo(ctx context.Context, c *client, name string, uid types.UID) error {
+	ctx, cancel := context.WithTimeout(ctx, undoTimeout)
 	defer cancel()
 	l.forgetWays(launcher.ID(name))
 	if err := c.deleteJob(ctx, name, uid); err != nil {
@@ -128,8 +128,8 @@ func (c *client) unsuspend(ctx context.Context, name string) error {
 
 // deleteJob deletes a Job with its pods; one that is gone, or is another one by now, is no error.
 func (c *client) deleteJob(ctx context.Context, name string, uid types.UID) error {
-	background := metav1.DeletePropagationBackground
-	o := metav1.DeleteOptions{PropagationPolicy: &background}
+	foreground := metav1.DeletePropagationForeground
+	o := metav1.DeleteOptions{PropagationPolicy: &foreground}
 	if uid != "" {
 		o.Preconditions = &metav1.Preconditions{UID: &uid}
 	}

@@ -44,9 +44,9 @@ func (c *client) mirror(ctx context.Context, name string) (*mirror, error) {
 	core, batch := c.core.CoreV1().RESTClient(), c.core.BatchV1().RESTClient()
 	failed := make(chan error, 8)
 	var synced []cache.InformerSynced
-	follow := func(lw cache.ListerWatcher, object runtime.Object, verb, resource string) cache.Store {
+	follow := func(lw cache.ListerWatcher, object runtime.Object, resource string) cache.Store {
 		informer := cache.NewSharedInformer(lw, object, 0)
-		if err := informer.SetWatchErrorHandlerWithContext(m.onError(failed, verb, resource, c)); err != nil {
+		if err := informer.SetWatchErrorHandlerWithContext(m.onError(failed, resource, c)); err != nil {
 			panic("kuberay: an informer that has not begun takes no handler: " + err.Error()) // impossible
 		}
 		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -58,13 +58,13 @@ func (c *client) mirror(ctx context.Context, name string) (*mirror, error) {
 		go informer.RunWithContext(ctx)
 		return informer.GetStore()
 	}
-	m.jobs = follow(cache.NewFilteredListWatchFromClient(batch, "jobs", c.namespace, ours), &batchv1.Job{}, "list", "jobs.batch")
-	m.pods = follow(cache.NewFilteredListWatchFromClient(core, "pods", c.namespace, func(o *metav1.ListOptions) { o.LabelSelector = selector }), &corev1.Pod{}, "list", "pods")
-	m.clusters = follow(c.one(ctx, rayClusters, name), &unstructured.Unstructured{}, "list", rayClusters.GroupResource().String())
-	m.clusterEvents = follow(eventsOf(core, c.namespace, name), &corev1.Event{}, "list", "events")
+	m.jobs = follow(cache.NewFilteredListWatchFromClient(batch, "jobs", c.namespace, ours), &batchv1.Job{}, "jobs.batch")
+	m.pods = follow(cache.NewFilteredListWatchFromClient(core, "pods", c.namespace, func(o *metav1.ListOptions) { o.LabelSelector = selector }), &corev1.Pod{}, "pods")
+	m.clusters = follow(c.one(ctx, rayClusters, name), &unstructured.Unstructured{}, rayClusters.GroupResource().String())
+	m.clusterEvents = follow(eventsOf(core, c.namespace, name), &corev1.Event{}, "events")
 	if c.served.volcano {
-		m.gangs = follow(c.one(ctx, podGroups, podGroupName(name)), &unstructured.Unstructured{}, "list", podGroups.GroupResource().String())
-		m.gangEvents = follow(eventsOf(core, c.namespace, podGroupName(name)), &corev1.Event{}, "list", "events")
+		m.gangs = follow(c.one(ctx, podGroups, podGroupName(name)), &unstructured.Unstructured{}, podGroups.GroupResource().String())
+		m.gangEvents = follow(eventsOf(core, c.namespace, podGroupName(name)), &corev1.Event{}, "events")
 	}
 	return m, m.awaitSync(ctx, synced, failed)
 }
@@ -102,12 +102,12 @@ func (m *mirror) awaitSync(ctx context.Context, synced []cache.InformerSynced, f
 }
 
 // onError notes that the API server cannot be watched now. Informers go on by themselves, with growing pauses.
-func (m *mirror) onError(failed chan<- error, verb, resource string, c *client) cache.WatchErrorHandlerWithContext {
+func (m *mirror) onError(failed chan<- error, resource string, c *client) cache.WatchErrorHandlerWithContext {
 	return func(ctx context.Context, _ *cache.Reflector, err error) {
 		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || ctx.Err() != nil {
 			return
 		}
-		explained := explain(err, verb, resource, c)
+		explained := explain(err, "list", resource, c)
 		select {
 		case failed <- explained:
 		default:

@@ -210,9 +210,9 @@ func first(values ...string) string {
 	return ""
 }
 
-func merged(maps_ ...map[string]string) map[string]string {
+func merged(all ...map[string]string) map[string]string {
 	out := map[string]string{}
-	for _, m := range maps_ {
+	for _, m := range all {
 		maps.Copy(out, m)
 	}
 	return out

@@ -49,6 +49,15 @@ func (p *plan) owned() []metav1.OwnerReference {
 	}}
 }
 
+// ownedWhole is owned for what must be gone before the Job is: whoever waits for the end looks at the Job.
+func (p *plan) ownedWhole() []metav1.OwnerReference {
+	refs := p.owned()
+	for i := range refs {
+		refs[i].BlockOwnerDeletion = ptr.To(true)
+	}
+	return refs
+}
+
 // addGroup adds a group's pods: the head's, the workers', or both where the head is a group's first worker.
 func (p *plan) addGroup(rc *rayv1.RayCluster, g spec.NodeGroup) error {
 	workers := g.Count

@@ -1,8 +1,6 @@
 package kuberay
 
 import (
-	"fmt"
-
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -129,6 +127,3 @@ func add(sum corev1.ResourceList, pod corev1.PodSpec, n int32) {
 		}
 	}
 }
-
-// gangName is what messages call the gang object.
-func gangName(cluster string) string { return fmt.Sprintf("PodGroup %s", podGroupName(cluster)) }

@@ -79,8 +79,8 @@ func (c *streamConn) Write(p []byte) (int, error) { return c.data.Write(p) }
 
 func (c *streamConn) Close() error {
 	c.close.Do(func() {
-		c.data.Reset()
-		c.failed.Reset()
+		_ = c.data.Reset() // a stream that is broken already needs no end
+		_ = c.failed.Reset()
 		c.session.conn.RemoveStreams(c.data, c.failed)
 	})
 	return nil

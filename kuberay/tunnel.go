@@ -100,7 +100,7 @@ func (t *tunnel) open(ctx context.Context) (*session, error) {
 		return nil, explain(err, "create", "pods/portforward", t.c)
 	}
 	var watching context.Context
-	watching, s.stop = context.WithCancel(context.Background())
+	watching, s.stop = context.WithCancel(context.WithoutCancel(ctx)) // the connection outlives the call that made it
 	go t.closeWithPod(watching, s)
 	t.session = s
 	return s, nil
@@ -128,7 +128,7 @@ func (t *tunnel) drop(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.stop()
-	s.conn.Close()
+	_ = s.conn.Close() // it is of no use any more
 	if t.session == s {
 		t.session = nil
 	}
