@@ -21,7 +21,7 @@ type output struct {
 	w   io.Writer
 
 	shown   map[int]*attemptLog // by attempt
-	current *attemptLog
+	current string              // submission id that is followed
 	cancel  context.CancelFunc
 	done    chan struct{}
 }
@@ -31,14 +31,20 @@ type attemptLog struct {
 	submission string
 	offset     int64 // raw bytes of the log consumed
 	strip      *dashboardclient.DriverOutput
+	whole      bool // shown to its end
 }
 
 func newOutput(l Launcher, id ID, w io.Writer, log *slog.Logger) *output {
 	return &output{l: l, id: id, w: w, log: log, shown: map[int]*attemptLog{}}
 }
 
-func (o *output) newAttempt(j *JobStatus) *attemptLog {
-	return &attemptLog{submission: j.SubmissionID, strip: dashboardclient.NewDriverOutput(o.w, j.SubmissionID, j.Entrypoint)}
+// attempt is what was shown of attempt n of the run that the job belongs to: all attempts have the same entrypoint, and ids <name>-<n>.
+func (o *output) attempt(j *JobStatus, n int) *attemptLog {
+	if o.shown[n] == nil {
+		id := j.SubmissionID[:strings.LastIndex(j.SubmissionID, "-")+1] + strconv.Itoa(n)
+		o.shown[n] = &attemptLog{submission: id, strip: dashboardclient.NewDriverOutput(o.w, id, j.Entrypoint)}
+	}
+	return o.shown[n]
 }
 
 // see looks at a Status and follows the log of the attempt that runs.
@@ -46,18 +52,42 @@ func (o *output) see(ctx context.Context, s Status) {
 	if s.Job == nil || s.Job.SubmissionID == "" || s.Job.State == JobWaiting || s.Phase == Gone {
 		return
 	}
-	if o.current != nil && o.current.submission == s.Job.SubmissionID {
+	if o.current == s.Job.SubmissionID {
 		return
 	}
 	o.stop()
-	a := o.newAttempt(s.Job)
-	o.shown[submissionAttempt(a.submission)], o.current = a, a
+	job := *s.Job
+	o.current = job.SubmissionID
 	ctx, o.cancel = context.WithCancel(ctx)
 	o.done = make(chan struct{})
 	go func() {
 		defer close(o.done)
-		o.follow(ctx, a)
+		n := submissionAttempt(job.SubmissionID)
+		if err := o.earlier(ctx, &job, n); err != nil { // complete shows them
+			o.log.Debug("the output of earlier attempts cannot be read now", "cluster", o.id, "error", err)
+		}
+		o.follow(ctx, o.attempt(&job, n))
 	}()
+}
+
+// earlier shows what is missing of the attempts before n, from the keeper's copies, so that attempts come in their order.
+func (o *output) earlier(ctx context.Context, job *JobStatus, n int) error {
+	if n == 1 {
+		return nil
+	}
+	e, err := o.l.Dial(ctx, o.id, Keeper)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	c := KeeperClient(e)
+	defer c.Close()
+	for k := 1; k < n; k++ {
+		if err := o.rest(o.attempt(job, k), func(offset int64) (io.ReadCloser, error) { return c.Log(ctx, k, offset) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // submissionAttempt is n of the submission id <name>-<n>.
@@ -121,32 +151,34 @@ func DashboardClient(e *Endpoint, log *slog.Logger) (*dashboardclient.Client, er
 	})
 }
 
-// complete shows from the saved log what was not shown live.
+// complete shows from the saved log what was not shown live: all attempts in their order.
 func (o *output) complete(ctx context.Context, r *Result) error {
 	o.stop() // whatever it has not shown by now is in the saved log
-	last := 0
+	job, last := r.Job, 0
+	if job != nil && job.SubmissionID != "" {
+		last = submissionAttempt(job.SubmissionID)
+	}
 	for n := range o.shown {
 		last = max(last, n)
 	}
-	for n := 1; n < last; n++ {
-		if a := o.shown[n]; a != nil {
-			if err := o.rest(ctx, r, n, a); err != nil {
-				return err
-			}
+	for n := 1; n <= last; n++ {
+		which := n
+		if n == last {
+			which = 0
+		}
+		if err := o.rest(o.attempt(job, n), func(offset int64) (io.ReadCloser, error) { return r.OpenLog(ctx, which, offset) }); err != nil {
+			return err
 		}
 	}
-	a := o.shown[last]
-	if a == nil && r.Job == nil {
-		return nil
-	}
-	if a == nil {
-		a = o.newAttempt(r.Job)
-	}
-	return o.rest(ctx, r, 0, a)
+	return nil
 }
 
-func (o *output) rest(ctx context.Context, r *Result, attempt int, a *attemptLog) error {
-	saved, err := r.OpenLog(ctx, attempt, a.offset)
+// rest shows an attempt's output to its end, from a copy that does not grow any more.
+func (o *output) rest(a *attemptLog, open func(offset int64) (io.ReadCloser, error)) error {
+	if a.whole {
+		return nil
+	}
+	saved, err := open(a.offset)
 	if err != nil {
 		return err
 	}
@@ -156,5 +188,6 @@ func (o *output) rest(ctx context.Context, r *Result, attempt int, a *attemptLog
 	if err != nil {
 		return err
 	}
+	a.whole = true
 	return a.strip.Flush()
 }

@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -115,19 +114,7 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 	return launcher.NewResult(c.status(ended, st), info, c.openLog), nil
 }
 
-// openLog opens the saved output of an attempt: an earlier one has a file of its own.
+// openLog opens the saved output of an attempt.
 func (c *cluster) openLog(_ context.Context, attempt int, offset int64) (io.ReadCloser, error) {
-	earlier := c.path(fmt.Sprintf("driver-%d.log", attempt))
-	f, err := os.Open(earlier)
-	if attempt == 0 || os.IsNotExist(err) {
-		return c.OpenLog(offset)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open the driver's log: %w", err)
-	}
-	if _, err := f.Seek(offset, io.SeekStart); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("read the driver's log from byte %d: %w", offset, err)
-	}
-	return f, nil
+	return c.RunDir.OpenLog(attempt, offset)
 }

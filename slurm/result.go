@@ -92,6 +92,7 @@ func (c *cluster) attempts(ctx context.Context) ([]string, error) {
 func (c *cluster) openLog(ctx context.Context, attempt int, offset int64) (io.ReadCloser, error) {
 	file := path.Join(c.attemptDir(), keeper.DriverLog)
 	if attempt != 0 {
+		file = ""
 		names, err := c.attempts(ctx)
 		if err != nil {
 			return nil, c.l.cut(err)
@@ -103,6 +104,9 @@ func (c *cluster) openLog(ctx context.Context, attempt int, offset int64) (io.Re
 				}
 			}
 		}
+	}
+	if file == "" { // the attempt never ran a driver
+		return io.NopCloser(strings.NewReader("")), nil
 	}
 	return &reader{ctx: ctx, files: c.l.site.files, path: file, offset: offset}, nil
 }

@@ -114,9 +114,7 @@ class Handler(BaseHTTPRequestHandler):
         raise Rejected(404, "no such call: GET %s" % path)
 
     def _log(self, attempt, offset):
-        path = os.path.join(self.keeper.run_dir, "driver-%d.log" % attempt)  # of an earlier attempt
-        if not os.path.exists(path):
-            path = os.path.join(self.keeper.run_dir, "driver.log")
+        path = self.keeper.driver_log.path(attempt)
         try:
             with open(path, "rb") as f:
                 size = os.fstat(f.fileno()).st_size

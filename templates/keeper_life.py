@@ -275,6 +275,7 @@ class Keeper(Mailbox):
     def next_attempt(self, cause, message, code):
         """Records the attempt that ended and counts on."""
         self.record_attempt(cause, message, code)
+        self.driver_log.put_aside()
         if self.orders.get("job"):
             self.reason = cause
             self.state.note("restart", "attempt %d" % (self.state.doc["attempt"] + 1), cause, message)

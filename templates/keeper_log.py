@@ -28,7 +28,7 @@ class DriverLog:
         """An attempt's driver runs: find its log."""
         if self._current == filename:
             return
-        self._put_aside()
+        self.put_aside()
         self._current = filename
         self._open()
         self._name, self._node, self._got = filename, node_id, 0
@@ -40,11 +40,18 @@ class DriverLog:
             self._stream = threading.Thread(target=self._follow, args=(filename, node_id), daemon=True, name="log")
             self._stream.start()
 
-    def _put_aside(self):
+    def path(self, attempt):
+        """The file with an attempt's output; 0 is the last attempt."""
+        if attempt == 0 or (self._current or "").endswith("-%d.log" % attempt):
+            return self._path
+        return os.path.join(self._run_dir, "driver-%d.log" % attempt)
+
+    def put_aside(self):
         """The log of the attempt before keeps its bytes under the attempt's number."""
         if self._current is None:
             return
         number = self._current.rpartition("-")[2]  # of job-driver-<name>-<n>.log: "<n>.log"
+        self._current = None
         self.close()
         self._out, self._base, self.missing = None, 0, []
         try:

@@ -153,9 +153,10 @@ func (c *Client) Disconnect(ctx context.Context, after time.Duration) (*State, e
 	return c.state(ctx, http.MethodPost, "/v1/disconnect", map[string]float64{"after": after.Seconds()}, callTimeout)
 }
 
-// Log opens the keeper's copy of the driver's output at a byte offset. The reader ends where the copy ends now.
-func (c *Client) Log(ctx context.Context, offset int64) (io.ReadCloser, error) {
-	request, err := c.request(ctx, http.MethodGet, "/v1/log?offset="+strconv.FormatInt(offset, 10), nil)
+// Log opens the keeper's copy of an attempt's output (0: the last's) at a byte offset. The reader ends where the copy ends now.
+func (c *Client) Log(ctx context.Context, attempt int, offset int64) (io.ReadCloser, error) {
+	query := url.Values{"offset": {strconv.FormatInt(offset, 10)}, "attempt": {strconv.Itoa(attempt)}}
+	request, err := c.request(ctx, http.MethodGet, "/v1/log?"+query.Encode(), nil)
 	if err != nil {
 		return nil, err
 	}

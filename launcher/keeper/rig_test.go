@@ -181,7 +181,7 @@ func (r *rig) client() *keeper.Client {
 
 func (r *rig) log() string {
 	r.t.Helper()
-	reader, err := r.dir.OpenLog(0)
+	reader, err := r.dir.OpenLog(0, 0)
 	r.must(err)
 	defer reader.Close()
 	text, err := io.ReadAll(reader)

@@ -82,9 +82,13 @@ func (d RunDir) Token() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// OpenLog opens the keeper's copy of the driver's output at a byte offset. Without a copy it is empty.
-func (d RunDir) OpenLog(offset int64) (io.ReadCloser, error) {
-	file, err := os.Open(d.path(DriverLog))
+// OpenLog opens the keeper's copy of an attempt's output (0: the last's) at a byte offset. Without a copy it is empty.
+func (d RunDir) OpenLog(attempt int, offset int64) (io.ReadCloser, error) {
+	name := DriverLog // an earlier attempt's was put aside
+	if aside := fmt.Sprintf("driver-%d.log", attempt); attempt != 0 && !d.isCurrent(attempt) {
+		name = aside
+	}
+	file, err := os.Open(d.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return io.NopCloser(strings.NewReader("")), nil
 	}
@@ -95,6 +99,12 @@ func (d RunDir) OpenLog(offset int64) (io.ReadCloser, error) {
 		return nil, errors.Join(fmt.Errorf("read the driver's log from byte %d: %w", offset, err), file.Close())
 	}
 	return file, nil
+}
+
+// isCurrent says whether driver.log is of that attempt. The state has the attempt that the keeper ran last.
+func (d RunDir) isCurrent(attempt int) bool {
+	st, err := d.State()
+	return err == nil && st.Attempt == attempt
 }
 
 // KeeperLogTail returns the last lines of the keeper's own log, for messages about a keeper that failed.

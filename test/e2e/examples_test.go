@@ -129,7 +129,7 @@ func TestServeExample(t *testing.T) {
 	u.runExample("serve", "apply", "-f", filepath.Join(dir, "serve.yaml"), "words")
 	contains(t, "the answer", post(t, "http://127.0.0.1:"+port+"/", "Wo ist der Bahnhof?"), `"german"`)
 	contains(t, "serve status", u.runExample("serve", "status", "words").out, "languages", "RUNNING")
-	u.runExample("serve", "delete", "-c", "words", "languages")
+	u.runExample("serve", "delete", "words")
 	if out := u.runExample("serve", "status", "words", "-o", "json").out; strings.Contains(out, "RUNNING") {
 		t.Errorf("after the deletion: %s", out)
 	}
