@@ -61,7 +61,7 @@ func runDown(ctx context.Context, a *App, o *downOptions) error {
 				return err
 			}
 			a.ui.note("cluster %s is gone", c.id)
-			return nil
+			return a.forgetToken(c)
 		})
 	}
 	if len(clusters) > 0 {

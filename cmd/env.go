@@ -2,7 +2,9 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -145,4 +147,16 @@ func (a *App) tokenFile(c *cluster, token string) (string, error) {
 		return path, nil
 	}
 	return path, writeAtomic(path, []byte(token), 0o600)
+}
+
+// forgetToken removes the file that `env` made for a cluster that is gone.
+func (a *App) forgetToken(c *cluster) error {
+	dir, err := a.cacheDir("tokens", c.l.Name())
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(dir, string(c.id))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fail(launcher.CodeConfig, err, "remove it yourself", "the token file of %s stays: %v", c.id, err)
+	}
+	return nil
 }

@@ -133,7 +133,11 @@ func TestServeExample(t *testing.T) {
 	if out := u.runExample("serve", "status", "words", "-o", "json").out; strings.Contains(out, "RUNNING") {
 		t.Errorf("after the deletion: %s", out)
 	}
+	token := decode[map[string]string](t, u.runExample("env", "words", "-o", "json").out)["RAY_AUTH_TOKEN_PATH"]
 	u.want(0, "down", "words")
+	if _, err := os.Stat(token); token == "" || !os.IsNotExist(err) {
+		t.Errorf("the token file %q of a cluster that is gone: %v", token, err)
+	}
 }
 
 func post(t *testing.T, url, body string) string {
