@@ -54,7 +54,7 @@ func (f *Follower) Offset() int64 { return f.tailer.offset.Load() }
 // (any more: the head was replaced), ErrUnauthorized, and w's errors. The job, as last seen, is returned also with an error: a terminal
 // job with an error is one whose log could not be read to its end. Run may be called again after an error, and goes on at Offset.
 func (f *Follower) Run(ctx context.Context, w io.Writer) (*Job, error) {
-	job, err := f.watch(ctx, func(job *Job) bool {
+	job, err := f.watch(ctx, jobRhythm, func(job *Job) bool {
 		return job.Status.Terminal() || job.Status != JobPending && job.DriverNodeID != ""
 	})
 	if err != nil {
@@ -110,7 +110,7 @@ func (f *Follower) runLive(ctx context.Context, w io.Writer, job *Job) (*Job, er
 	group.Go(func() error { return f.tailer.follow(streaming, w) })
 	group.Go(func() error {
 		defer stop()
-		latest, err := f.watch(groupCtx, func(job *Job) bool { return job.Status.Terminal() })
+		latest, err := f.watch(groupCtx, endRhythm, func(job *Job) bool { return job.Status.Terminal() })
 		if latest != nil {
 			job = latest
 		}
@@ -131,10 +131,10 @@ func (f *Follower) finish(ctx context.Context, w io.Writer, job *Job) error {
 }
 
 // watch asks for the job until it is as wanted. The job is returned as last seen.
-func (f *Follower) watch(ctx context.Context, wanted func(*Job) bool) (*Job, error) {
+func (f *Follower) watch(ctx context.Context, wait rhythm, wanted func(*Job) bool) (*Job, error) {
 	var job *Job
 	seen := time.Now()
-	err := poll(ctx, jobRhythm, func() (bool, error) {
+	err := poll(ctx, wait, func() (bool, error) {
 		got, err := f.client.getJob(ctx, request{once: true, limit: lookLimit}, f.id)
 		if err != nil {
 			return false, f.tolerate(err, time.Since(seen))

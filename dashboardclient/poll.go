@@ -37,6 +37,14 @@ func jobRhythm(elapsed time.Duration) time.Duration {
 	}
 }
 
+// endRhythm is for a job that runs: most that end within two seconds of it end at once, and nobody likes to wait for nothing.
+func endRhythm(elapsed time.Duration) time.Duration {
+	if elapsed < 2*time.Second {
+		return 25 * time.Millisecond
+	}
+	return jobRhythm(elapsed)
+}
+
 // poll calls check until it reports done or an error, or ctx ends.
 func poll(ctx context.Context, wait rhythm, check func() (done bool, err error)) error {
 	start := time.Now()
