@@ -113,6 +113,9 @@ func noDash(n int, what string) cobra.PositionalArgs {
 // noEmptyNames refuses names that are given but empty, as `rayctl down "$NAME"` gives where NAME is not set: they would stand for the
 // default, such as your only cluster.
 func noEmptyNames(c *cobra.Command, args []string) error {
+	if c.Name() == cobra.ShellCompRequestCmd || c.Name() == cobra.ShellCompNoDescRequestCmd {
+		return nil // the word to complete may be empty
+	}
 	const hint = "give a value, or leave it out"
 	own, _ := splitDash(c, args)
 	if i := slices.Index(own, ""); i >= 0 {
