@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 )
 
 // LogOptions selects a part of a log file.
@@ -54,9 +55,11 @@ func (c *Client) NodeLogs(ctx context.Context, nodeID, glob string) (map[string]
 	if glob != "" {
 		query.Set("glob", glob)
 	}
-	err := c.call(ctx, request{doing: "list the logs of node " + nodeID, path: []string{"api", "v0", "logs"}, query: query}, &answer)
+	err := c.askAgent(ctx, nodeID, func() error {
+		return c.call(ctx, request{doing: "list the logs of node " + nodeID, path: []string{"api", "v0", "logs"}, query: query}, &answer)
+	})
 	if err != nil {
-		return nil, c.explainNode(ctx, nodeID, err)
+		return nil, err
 	}
 	files := answer.Data.Result
 	for category, names := range files {
@@ -65,6 +68,23 @@ func (c *Client) NodeLogs(ctx context.Context, nodeID, glob string) (map[string]
 		}
 	}
 	return files, nil
+}
+
+// agentPatience is how long a node may be ALIVE before the head knows its agent.
+const agentPatience = 20 * time.Second
+
+// askAgent asks what a node's agent answers. Ray's answer is 500 ("Agent for node id: ... doesn't exist") in the first seconds of a
+// node, until the agent has told the head its address; that passes.
+func (c *Client) askAgent(ctx context.Context, nodeID string, ask func() error) error {
+	start := time.Now()
+	return poll(ctx, steady(500*time.Millisecond), func() (bool, error) {
+		err := c.explainNode(ctx, nodeID, ask()) // a node that is not there is said at once
+		var answered *APIError
+		if errors.As(err, &answered) && answered.Status == http.StatusInternalServerError && time.Since(start) < agentPatience {
+			return false, nil
+		}
+		return true, err
+	})
 }
 
 // NodeLog copies one log file of a node to w.
