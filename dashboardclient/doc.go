@@ -3,7 +3,7 @@
 //
 // # Versions
 //
-// It is tested against Ray 2.60.0, 2.40.0 and 2.9.3. What an older dashboard lacks is reported as an [UnsupportedError].
+// It is tested against Ray 2.60.0, 2.40.0 and 2.9.3. Fallbacks stand in for what an older dashboard lacks; where there is none it is an [UnsupportedError].
 //
 // # Retries
 //
