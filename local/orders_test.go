@@ -2,6 +2,8 @@ package local
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -131,7 +133,10 @@ func TestOrders(t *testing.T) {
 }
 
 func TestTempRoot(t *testing.T) {
-	long := t.TempDir() // longer than sockets allow
+	long := filepath.Join(t.TempDir(), strings.Repeat("x", longestTempRoot)) // longer than sockets allow
+	if err := os.Mkdir(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	t.Setenv("TMPDIR", long)
 	if got, err := tempRoot(prepare(&spec.ClusterSpec{})); err != nil || got != "/tmp" {
 		t.Errorf("long TMPDIR: %q, %v", got, err)

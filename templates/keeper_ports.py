@@ -2,12 +2,15 @@
 
 import random
 import socket
+import sys
 
 PORTS = range(20000, 32000)  # between Ray's own worker ports and those that kernels give to connections
 
+_held = []  # sockets that say which ports are ours, until this process ends
+
 
 def free_ports(host, count):
-    """Ports that nobody listens on at the moment, chosen at random so that two keepers hardly choose the same."""
+    """Ports that nobody listens on at the moment and that no other keeper or supervisor of this host has chosen."""
     found = []
     for port in random.SystemRandom().sample(PORTS, 400):
         try:
@@ -15,9 +18,26 @@ def free_ports(host, count):
                 s.bind((host, port))
             with socket.socket() as s:
                 s.bind(("", port))  # the GCS and the client server listen on all addresses
+            claim(port)
             found.append(port)
         except OSError:
             continue
         if len(found) == count:
             return found
     raise OSError("no free ports between %d and %d on %s" % (PORTS.start, PORTS.stop, host))
+
+
+def claim(port):
+    """Takes a port for this process until it ends; raises OSError if another one has it. Seconds pass until Ray listens on
+    a port, and in that time the head's ports, those of its agents and those of other nodes of this host must not be the
+    same. The claim is an abstract socket: there is one for each network namespace, as of the port itself, it is seen by all
+    users, and the kernel removes it with us."""
+    if not sys.platform.startswith("linux"):
+        return
+    s = socket.socket(socket.AF_UNIX)
+    try:
+        s.bind("\0rayctl-port-%d" % port)
+    except OSError:
+        s.close()
+        raise
+    _held.append(s)

@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
@@ -16,6 +17,7 @@ import keeper_exit
 import keeper_gang
 import keeper_job
 import keeper_nodes
+import keeper_ports
 import keeper_process
 import keeper_ray
 import keeper_raystart
@@ -33,6 +35,24 @@ def orders(**more):
                  "ray": {"command": ["/opt/venv/bin/python", "-m", "ray.scripts.scripts"], "tempRoot": "/tmp"},
                  "groups": [{"name": "head", "count": 1, "cpus": 0}, {"name": "w", "count": 2, "gpus": 1, "resources": {"a": 1}}],
                  "job": {"entrypoint": "python x.py", "submissionPrefix": "n", "grace": 2.5}}, **more)
+
+
+class Ports(unittest.TestCase):
+    @unittest.skipUnless(sys.platform.startswith("linux"), "claims are abstract sockets")
+    def test_chosen_by_one_process_only(self):
+        few = range(keeper_ports.PORTS.start, keeper_ports.PORTS.start + 400)
+        choose = "import keeper_ports as p, sys; p.PORTS = range(%d, %d); print(*p.free_ports('', 380), flush=True); sys.stdin.read()"
+        other = subprocess.Popen([sys.executable, "-c", choose % (few.start, few.stop)], cwd=os.path.dirname(HERE),
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        with other, unittest.mock.patch.object(keeper_ports, "PORTS", few):
+            theirs = {int(port) for port in other.stdout.readline().split()}
+            ours = keeper_ports.free_ports("127.0.0.1", 3)
+            self.assertFalse(theirs & set(ours + keeper_ports.free_ports("", 4)))
+            with self.assertRaises(OSError):
+                keeper_ports.free_ports("", 14)
+            other.stdin.close()
+            other.wait()
+            self.assertEqual(len(keeper_ports.free_ports("", 14)), 14)
 
 
 class Exits(unittest.TestCase):
