@@ -27,6 +27,7 @@ type submitOptions struct {
 	cpus, gpus   float64
 	memory       string
 	resources    map[string]string
+	labels       map[string]string
 	output       output
 }
 
@@ -62,6 +63,7 @@ func newSubmit(a *App) *cobra.Command {
 	f.Float64Var(&o.gpus, "entrypoint-num-gpus", 0, "`GPUs` reserved for the driver")
 	f.StringVar(&o.memory, "entrypoint-memory", "", "memory reserved for the driver: `QUANTITY` such as 2Gi")
 	f.StringToStringVar(&o.resources, "entrypoint-resources", nil, "custom resources reserved for the driver: `NAME=AMOUNT`")
+	f.StringToStringVar(&o.labels, "entrypoint-label-selector", nil, "labels that the driver's node must have: `KEY=VALUE` (Ray 2.49 and later)")
 	o.output.add(c, formatJSON, formatYAML, formatName)
 	return c
 }
@@ -161,6 +163,9 @@ func (o *submitOptions) reserve(job *spec.Job) error {
 		}
 		job.EntrypointMemory = q
 	}
+	if len(o.labels) > 0 {
+		job.EntrypointLabelSelector = o.labels
+	}
 	if len(o.resources) == 0 {
 		return nil
 	}
@@ -212,6 +217,7 @@ func submitRequest(job *spec.Job, p *launcher.Packages) dashboardclient.SubmitRe
 		Entrypoint: entry, RuntimeEnv: env, Metadata: job.Metadata,
 		EntrypointCPUs: float64(job.EntrypointCPUs), EntrypointGPUs: job.EntrypointGPUs,
 		EntrypointMemory: job.EntrypointMemory.Value(), EntrypointResources: job.EntrypointResources,
+		EntrypointLabels: job.EntrypointLabelSelector,
 	}
 }
 

@@ -128,6 +128,29 @@ func TestSubmitRefused(t *testing.T) {
 	}
 }
 
+// TestLabelSelector: a driver is placed by the labels of nodes, or the version is told to be too old for it.
+func TestLabelSelector(t *testing.T) {
+	onEach(t, func(t *testing.T, client *dashboardclient.Client, ctx context.Context) {
+		id, err := client.SubmitJob(ctx, dashboardclient.SubmitRequest{
+			Entrypoint: "echo placed", EntrypointLabels: map[string]string{"ray.io/node-id": "!in(none)"},
+		})
+		if !strings.HasSuffix(t.Name(), raytest.Ray260) {
+			var lacking *dashboardclient.UnsupportedError
+			if !errors.Is(err, dashboardclient.ErrUnsupported) || !errors.As(err, &lacking) || !strings.HasSuffix(t.Name(), lacking.RayVersion) ||
+				!strings.Contains(err.Error(), "entrypoint_label_selector") {
+				t.Errorf("Ray without label selectors gives %v", err)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if job, err := client.WaitJob(ctx, id); err != nil || job.Status != dashboardclient.JobSucceeded {
+			t.Errorf("%+v, %v", job, err)
+		}
+	})
+}
+
 // TestJobWithoutDriver follows a job that fails before there is a driver.
 func TestJobWithoutDriver(t *testing.T) {
 	t.Parallel()

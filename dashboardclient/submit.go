@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"strings"
 )
 
@@ -28,6 +29,9 @@ type SubmitRequest struct {
 	EntrypointCPUs, EntrypointGPUs float64
 	EntrypointMemory               int64
 	EntrypointResources            map[string]float64
+	// EntrypointLabels are the node labels that the driver's node must have, as Ray's label selectors write them ("!in(a,b)"). Versions
+	// before 2.49 have none: ErrUnsupported.
+	EntrypointLabels map[string]string
 }
 
 // MetadataNonce is the metadata key that carries SubmitRequest.Nonce.
@@ -43,6 +47,7 @@ type submitBody struct {
 	GPUs         float64            `json:"entrypoint_num_gpus,omitempty"`
 	Memory       int64              `json:"entrypoint_memory,omitempty"`
 	Resources    map[string]float64 `json:"entrypoint_resources,omitempty"`
+	Labels       map[string]string  `json:"entrypoint_label_selector,omitempty"`
 }
 
 // SubmitJob submits a job and returns its submission id. Whatever happens to the answer, the driver runs at most once: a POST
@@ -97,6 +102,7 @@ func (r SubmitRequest) body() (submitBody, error) {
 	return submitBody{
 		Entrypoint: r.Entrypoint, SubmissionID: r.SubmissionID, RuntimeEnv: r.RuntimeEnv, Metadata: metadata,
 		CPUs: r.EntrypointCPUs, GPUs: r.EntrypointGPUs, Memory: r.EntrypointMemory, Resources: r.EntrypointResources,
+		Labels: r.EntrypointLabels,
 	}, nil
 }
 
@@ -114,12 +120,12 @@ func (s submission) try(ctx context.Context) (done bool, err error) {
 		doing: s.doing, method: http.MethodPost, path: []string{"api", "jobs/"}, body: s.body, once: true,
 	}, nil)
 	if posted == nil || !ambiguous(posted) || ctx.Err() != nil {
-		return true, posted
+		return true, s.client.lacking(ctx, posted)
 	}
 	job, err := s.client.GetJob(ctx, s.body.SubmissionID)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return refused(posted), posted
+		return refused(posted), s.client.lacking(ctx, posted)
 	case err != nil:
 		return errors.Is(err, ErrUnauthorized), posted
 	case job.Metadata[MetadataNonce] != s.body.Metadata[MetadataNonce]:
@@ -133,6 +139,26 @@ func (s submission) try(ctx context.Context) (done bool, err error) {
 func ambiguous(err error) bool {
 	var answered *APIError
 	return errors.Is(err, ErrUnreachable) || errors.As(err, &answered) && answered.Status >= 500
+}
+
+// unknownField is how an older Ray refuses a field of a submission that it does not know, in JobSubmitRequest(**json).
+var unknownField = regexp.MustCompile(`unexpected keyword argument '(\w+)'`)
+
+// lacking turns a refusal of an unknown field into an UnsupportedError.
+func (c *Client) lacking(ctx context.Context, err error) error {
+	var answered *APIError
+	if !errors.As(err, &answered) {
+		return err
+	}
+	field := unknownField.FindStringSubmatch(answered.Message)
+	if field == nil {
+		return err
+	}
+	version, versionErr := c.knownVersion(ctx)
+	if versionErr != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", answered.Doing, &UnsupportedError{Feature: field[1] + " for jobs", RayVersion: version.RayVersion})
 }
 
 // refused reports whether the error is Ray's considered answer (a traceback that ends in a complaint about

@@ -1,7 +1,6 @@
 package kuberay
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -24,13 +23,13 @@ const (
 // orders translates the cluster file for the keeper. KubeRay starts the nodes: the keeper only looks at them.
 func (p *plan) orders() *keeper.Orders {
 	s := p.spec
-	head := fmt.Sprintf("%s.%s.svc", headService(s.Name), p.namespace)
+	head, dashboard, gcs := p.headAddress()
 	return &keeper.Orders{
 		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: spec.LauncherKubeRay, SpecHash: p.hash,
 		Ray:    keeper.RaySettings{Command: []string{"ray"}, Version: s.Ray.Version, TempRoot: "/tmp"},
 		Groups: p.groups(),
 		Start: keeper.Start{
-			Mode: keeper.StartExternal, Dashboard: "http://" + head + ":" + strconv.Itoa(dashboardPort), GCS: head + ":" + strconv.Itoa(gcsPort),
+			Mode: keeper.StartExternal, Dashboard: "http://" + head + ":" + strconv.Itoa(dashboard), GCS: head + ":" + strconv.Itoa(gcs),
 		},
 		Listen: "0.0.0.0:" + strconv.Itoa(keeperPort), Advertise: serviceName(s.Name) + "." + p.namespace + ".svc",
 		// Kubernetes moves pods: the next keeper takes the cluster over.
@@ -89,7 +88,8 @@ func (p *plan) job() *keeper.Job {
 		Entrypoint: j.Entrypoint, SubmissionPrefix: p.spec.Name, Metadata: j.Metadata,
 		EntrypointNumCPUs: float64(j.EntrypointCPUs), EntrypointNumGPUs: j.EntrypointGPUs,
 		EntrypointMemory: j.EntrypointMemory.Value(), EntrypointResources: j.EntrypointResources,
-		Env: j.Env, OutputDir: j.OutputDirFor(p.spec.Name), Cwd: j.Cwd, Grace: time.Duration(*j.Grace).Seconds(),
+		EntrypointLabelSelector: j.EntrypointLabelSelector,
+		Env:                     j.Env, OutputDir: j.OutputDirFor(p.spec.Name), Cwd: j.Cwd, Grace: time.Duration(*j.Grace).Seconds(),
 		Restarts: keeper.Restarts{
 			Driver: int(j.Restarts.Driver), NodeFailure: int(j.Restarts.NodeFailure),
 			Preempted: int(*j.Restarts.Preempted), TimeLimit: int(j.Restarts.TimeLimit),

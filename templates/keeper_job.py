@@ -25,7 +25,8 @@ def submission(orders, commit, number, reason):
     body = {"entrypoint": in_directory(job.get("cwd"), job["entrypoint"]), "submission_id": submission_id,
             "runtime_env": runtime_env, "metadata": job.get("metadata") or {}}
     for ours, rays in (("entrypointNumCpus", "entrypoint_num_cpus"), ("entrypointNumGpus", "entrypoint_num_gpus"),
-                       ("entrypointMemory", "entrypoint_memory"), ("entrypointResources", "entrypoint_resources")):
+                       ("entrypointMemory", "entrypoint_memory"), ("entrypointResources", "entrypoint_resources"),
+                       ("entrypointLabelSelector", "entrypoint_label_selector")):
         if job.get(ours):
             body[rays] = job[ours]
     return body

@@ -125,6 +125,9 @@ class Keeper(Mailbox):
                     raise End("start-failed", "the head's dashboard refuses the cluster's token: %s" % refused)
             self.pause(POLL)
         self.limits.stop("start")
+        if not self.orders.get("job"):
+            self.limits.begin("idle", time.monotonic())  # whoever reads Ready reads the deadline, too
+            self.show_deadlines()
         self.state.phase("Ready")
 
     def greet(self):

@@ -96,11 +96,13 @@ type Job struct {
 	EntrypointNumGPUs   float64            `json:"entrypointNumGpus,omitempty"`
 	EntrypointMemory    int64              `json:"entrypointMemory,omitempty"` // bytes
 	EntrypointResources map[string]float64 `json:"entrypointResources,omitempty"`
-	Env                 map[string]string  `json:"env,omitempty"`
-	OutputDir           string             `json:"outputDir"`
-	Cwd                 string             `json:"cwd"`   // directory of the driver that all nodes have; empty: the package
-	Grace               float64            `json:"grace"` // seconds between SIGTERM and SIGKILL of the driver
-	Restarts            Restarts           `json:"restarts"`
+	// EntrypointLabelSelector are labels the driver's node must have.
+	EntrypointLabelSelector map[string]string `json:"entrypointLabelSelector,omitempty"`
+	Env                     map[string]string `json:"env,omitempty"`
+	OutputDir               string            `json:"outputDir"`
+	Cwd                     string            `json:"cwd"`   // directory of the driver that all nodes have; empty: the package
+	Grace                   float64           `json:"grace"` // seconds between SIGTERM and SIGKILL of the driver
+	Restarts                Restarts          `json:"restarts"`
 }
 
 // Restarts says how often a run begins again, by reason; -1 is without limit.

@@ -46,7 +46,8 @@ func Job(s *spec.ClusterSpec, outputDir string) *keeper.Job {
 		Entrypoint: j.Entrypoint, SubmissionPrefix: s.Name, Metadata: j.Metadata,
 		EntrypointNumCPUs: float64(j.EntrypointCPUs), EntrypointNumGPUs: j.EntrypointGPUs,
 		EntrypointMemory: j.EntrypointMemory.Value(), EntrypointResources: j.EntrypointResources,
-		Env: j.Env, OutputDir: outputDir, Cwd: j.Cwd, Grace: time.Duration(*j.Grace).Seconds(),
+		EntrypointLabelSelector: j.EntrypointLabelSelector,
+		Env:                     j.Env, OutputDir: outputDir, Cwd: j.Cwd, Grace: time.Duration(*j.Grace).Seconds(),
 		Restarts: keeper.Restarts{
 			Driver: int(j.Restarts.Driver), NodeFailure: int(j.Restarts.NodeFailure),
 			Preempted: int(*j.Restarts.Preempted), TimeLimit: int(j.Restarts.TimeLimit),

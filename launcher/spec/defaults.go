@@ -71,7 +71,7 @@ func defaultKubeRay(s *ClusterSpec) {
 	setPointer(&s.KubeRay, KubeRay{})
 	setDefault(&s.KubeRay.Scheduler, "auto")
 	setDefault(&s.KubeRay.Keeper, "auto")
-	if s.Image == "" && s.Ray.Version != "" {
+	if s.Image == "" && s.Ray.Version != "" && s.KubeRay.RayCluster == nil {
 		s.Image = defaultImage + s.Ray.Version
 	}
 	setDefault(&s.KubeRay.KeeperImage, s.Image)

@@ -43,6 +43,8 @@ type Job struct {
 	EntrypointMemory Quantity `json:"entrypointMemory,omitzero"`
 	// EntrypointResources are Ray's custom resources reserved for the driver itself (entrypoint_resources).
 	EntrypointResources map[string]float64 `json:"entrypointResources,omitempty"`
+	// EntrypointLabelSelector is the node labels that the driver's node must have (entrypoint_label_selector, Ray 2.49 and later).
+	EntrypointLabelSelector map[string]string `json:"entrypointLabelSelector,omitempty"`
 }
 
 // Restarts says how often a run is tried again as its next attempt, by what ended the attempt: a number or unlimited.

@@ -103,6 +103,12 @@ type KubeRay struct {
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 	// Annotations are put on the RayCluster and all pods.
 	Annotations map[string]string `json:"annotations,omitempty"`
+	// RayCluster is the spec of a RayCluster that is taken as it is; rayctl adds labels, the gang, and Ray's token where nothing is said about
+	// it. `-f raycluster.yaml` sets it. Excludes head, workers, image, env, setup, secrets and mounts, which it says itself.
+	RayCluster Object `json:"rayCluster,omitempty"`
+	// ConfigMaps are created with the cluster and go with it: data by name and key. One that exists already stays as it is. `-f` sets
+	// them from the ConfigMaps that stand beside a RayCluster or RayJob.
+	ConfigMaps map[string]map[string]string `json:"configMaps,omitempty"`
 	// Patch is a JSON merge patch on the RayCluster. It may not touch spec.workerGroupSpecs, which it would replace whole: use workers[].patch.
 	Patch Object `json:"patch,omitempty"`
 }

@@ -107,7 +107,7 @@ func (v *validator) text(s *ClusterSpec) {
 	for _, l := range ls {
 		multiline := l.Path == "setup" || l.Path == "job.entrypoint" || strings.HasPrefix(l.Path, "env.") ||
 			strings.HasPrefix(l.Path, "job.env.") || strings.HasPrefix(l.Path, "job.metadata.") ||
-			strings.Contains(l.Path, "patch.") || strings.HasPrefix(l.Path, "job.runtimeEnv.")
+			strings.Contains(l.Path, "patch.") || strings.HasPrefix(l.Path, "kuberay.rayCluster.") || strings.HasPrefix(l.Path, "kuberay.configMaps.") || strings.HasPrefix(l.Path, "job.runtimeEnv.")
 		bad := strings.ContainsFunc(l.Value, func(r rune) bool {
 			return r == 0 || !multiline && unicode.IsControl(r)
 		})

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net/url"
 	"slices"
@@ -88,7 +89,14 @@ func (v *validator) kubeRay(s *ClusterSpec) {
 		_, touches := rc["workerGroupSpecs"]
 		v.failIf(touches, "kuberay.patch.spec.workerGroupSpecs", "use workers[].patch", "a merge patch would replace the whole list of groups")
 	}
+	for _, k := range slices.Sorted(maps.Keys(c.ConfigMaps)) {
+		v.failIf(len(validation.IsDNS1123Subdomain(k)) > 0, printable(join("kuberay.configMaps", k)), "use lower-case letters, digits, - and .", "%q cannot be a ConfigMap's name", k)
+	}
 	if s.Launcher != LauncherKubeRay {
+		return
+	}
+	if c.RayCluster != nil {
+		v.besideRayCluster(s)
 		return
 	}
 	missing := []string{}
@@ -102,6 +110,21 @@ func (v *validator) kubeRay(s *ClusterSpec) {
 	gpus := slices.ContainsFunc(s.NodeGroups(), func(g NodeGroup) bool { return g.GPUs > 0 })
 	v.failIf(c.Scheduler == "none" && gpus && s.IsGang() && s.GangNodes() > 1, "kuberay.scheduler",
 		"use volcano, or set gang: false if a part of the nodes is of use", "%d GPU nodes must start together, and without a gang scheduler they may start in part", s.GangNodes())
+}
+
+// besideRayCluster refuses what a RayCluster says itself.
+func (v *validator) besideRayCluster(s *ClusterSpec) {
+	k := s.KubeRay
+	for _, x := range []struct {
+		path  string
+		given bool
+	}{
+		{"head", s.Head.On != "" || !s.Head.isZero()}, {"workers", len(s.Workers) > 0}, {"image", s.Image != ""}, {"env", len(s.Env) > 0}, {"setup", s.Setup != ""},
+		{"secrets", len(s.Secrets) > 0}, {"mounts", len(s.Mounts) > 0}, {"kuberay.nodeSelector", len(k.NodeSelector) > 0},
+		{"kuberay.tolerations", len(k.Tolerations) > 0}, {"kuberay.serviceAccountName", k.ServiceAccountName != ""},
+	} {
+		v.failIf(x.given, x.path, "write it into the RayCluster, or use kuberay.patch", "the RayCluster is taken as it is, so this has no effect")
+	}
 }
 
 func (v *validator) local(s *ClusterSpec) {

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -149,7 +148,7 @@ func Prepare(ctx context.Context, opts HeadOptions, logf func(string, ...any)) (
 
 // shape decides on the address, the environment and the command line.
 func (h *Head) shape(ctx context.Context, opts HeadOptions) error {
-	ports, err := freePorts(ctx, 2)
+	ports, err := freePorts(ctx, 2+len(agentPorts))
 	if err != nil {
 		return err
 	}
@@ -163,10 +162,26 @@ func (h *Head) shape(ctx context.Context, opts HeadOptions) error {
 	h.StartArgs = append([]string{
 		h.Python, "-m", "ray.scripts.scripts", "start", "--head", "--disable-usage-stats",
 		"--port=0", "--dashboard-host=127.0.0.1", "--dashboard-port=" + ports[0], "--ray-client-server-port=" + ports[1],
-		"--dashboard-agent-listen-port=0", "--dashboard-agent-grpc-port=0",
 		"--temp-dir=" + h.TempDir, "--num-cpus=" + strconv.Itoa(opts.CPUs), "--object-store-memory=100000000",
-	}, opts.Args...)
+	}, h.agentArgs(ports[2:])...)
+	h.StartArgs = append(h.StartArgs, opts.Args...)
 	return nil
+}
+
+// agentPorts are the options of a node's agents.
+var agentPorts = []string{"--dashboard-agent-listen-port=", "--dashboard-agent-grpc-port=", "--metrics-export-port=", "--runtime-env-agent-port="}
+
+// agentArgs gives the agents' ports. A new raylet waits only 15 s for ports that its agents choose, which is too short on a
+// loaded machine; an old one knows neither all options nor that limit.
+func (h *Head) agentArgs(ports []string) []string {
+	if h.Version != Ray260 {
+		return []string{agentPorts[0] + "0", agentPorts[1] + "0"}
+	}
+	var args []string
+	for i, option := range agentPorts {
+		args = append(args, option+ports[i])
+	}
+	return args
 }
 
 // launch starts "ray start" below its guard.
@@ -260,22 +275,4 @@ func (h *Head) waitAddress(ctx context.Context) error {
 			return errors.New("ray start did not write its address")
 		}
 	}
-}
-
-// freePorts returns ports that were free a moment ago, all different.
-func freePorts(ctx context.Context, n int) ([]string, error) {
-	var ports []string
-	for range n {
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer listener.Close()
-		_, port, err := net.SplitHostPort(listener.Addr().String())
-		if err != nil {
-			return nil, err
-		}
-		ports = append(ports, port)
-	}
-	return ports, nil
 }
