@@ -22,7 +22,6 @@ import (
 	"github.com/rayctl/rayctl/test/kubetest/bed"
 	"github.com/rayctl/rayctl/test/kubetest/build"
 	"github.com/rayctl/rayctl/test/needs"
-	"github.com/rayctl/rayctl/test/raytest"
 )
 
 // Options say what a test needs of the testbed. Start changes a running one to fit: this costs seconds, and pods go on
@@ -38,7 +37,7 @@ type Options struct {
 	CPUs, GPUs int
 	// Simulated nodes by KWOK; pods go there only with the node selector type=kwok and a toleration for bed.SimulatedTaint.
 	Simulated bed.Simulated
-	// Python is an interpreter from whose environment the image rayproject/ray:2.60.0 is made; empty: raytest's Ray 2.60. Another
+	// Python is an interpreter from whose environment the image rayproject/ray:2.60.0 is made; empty: build.Python. Another
 	// environment than that of the test before means another image: a minute, and a gigabyte of cache.
 	Python string
 	// NoRay leaves out the image rayproject/ray:2.60.0, if it is not there anyway.
@@ -120,7 +119,10 @@ func (o Options) config(t testing.TB) bed.Config {
 		config.OperatorFlags = append(config.OperatorFlags, bed.BatchSchedulerFlag)
 	}
 	if config.Python = o.Python; config.Python == "" && !o.NoRay {
-		config.Python = raytest.Env(t, raytest.Ray260)
+		var err error
+		if config.Python, err = build.Python(t.Context(), t.Logf); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return config
 }

@@ -131,14 +131,19 @@ func (b *Bed) start(ctx context.Context, part Part, c command) error {
 	return nil
 }
 
-// lives reports whether the process runs and is no zombie. (Its command line would not do: it is empty for a moment after a start.)
+// lives reports whether the process runs, or one of its threads still does: after a kill the first thread may be a zombie while another
+// one holds the ports. (Its command line would not do: it is empty for a moment after a start.)
 func (p *process) lives() bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
 	if err != nil {
 		return false
 	}
 	_, rest, _ := bytes.Cut(stat, []byte(") "))
-	return len(rest) > 0 && rest[0] != 'Z' && rest[0] != 'X'
+	if len(rest) == 0 {
+		return false
+	}
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", p.pid))
+	return rest[0] != 'Z' && rest[0] != 'X' || len(threads) > 1
 }
 
 func (b *Bed) spawn(part Part, c command) (pid int, err error) {

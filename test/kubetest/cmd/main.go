@@ -16,7 +16,6 @@ import (
 
 	"github.com/rayctl/rayctl/test/kubetest/bed"
 	"github.com/rayctl/rayctl/test/kubetest/build"
-	"github.com/rayctl/rayctl/test/raytest"
 )
 
 func main() { os.Exit(execute()) }
@@ -74,7 +73,7 @@ func upCommand() *cobra.Command {
 				return err
 			}
 			if config.Python == "" {
-				if config.Python, err = raytest.Install(cmd.Context(), raytest.Ray260, say); err != nil {
+				if config.Python, err = build.Python(cmd.Context(), say); err != nil {
 					return err
 				}
 			}
@@ -91,7 +90,7 @@ func upCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&config.Python, "python", "", "an interpreter with Ray, from whose environment the image rayproject/ray is made (default: one installed for the tests)")
+	f.StringVar(&config.Python, "python", "", "an interpreter with Ray, from whose environment the image rayproject/ray is made (default: the one of the examples)")
 	f.IntVar(&config.CPUs, "cpus", bed.DefaultCPUs, "CPUs that the real node reports")
 	f.IntVar(&config.GPUs, "gpus", 0, "GPUs that the real node advertises")
 	f.IntVar(&config.Simulated.Nodes, "simulated", 0, "number of simulated nodes")
