@@ -10,18 +10,19 @@ import (
 
 const defaultDisconnect = "2m"
 
-// disconnectFlag is --end-on-disconnect[=2m], on by default where CI=true.
+// disconnectFlag is --end-on-disconnect[=2m]. A command that stays until the end has it by default where CI=true.
 type disconnectFlag struct{ text string }
 
-func (d *disconnectFlag) add(c *cobra.Command) {
-	c.Flags().StringVar(&d.text, "end-on-disconnect", "", "end the cluster if this process is gone for so long, 0 is never (default: 2m if CI=true, else never)")
+func (d *disconnectFlag) add(c *cobra.Command, byDefault string) {
+	c.Flags().StringVar(&d.text, "end-on-disconnect", "", "end the cluster if no rayctl watches it for so long, 0 is never (default: "+byDefault+")")
 	c.Flags().Lookup("end-on-disconnect").NoOptDefVal = defaultDisconnect
 }
 
-func (d *disconnectFlag) value(a *App) (time.Duration, error) {
+// value is the time in force; stays says that this command watches the cluster until its end.
+func (d *disconnectFlag) value(a *App, stays bool) (time.Duration, error) {
 	text := d.text
 	switch {
-	case text == "" && a.Getenv("CI") == "true":
+	case text == "" && stays && a.Getenv("CI") == "true":
 		text = defaultDisconnect
 	case text == "":
 		return 0, nil

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -50,8 +49,8 @@ func newRun(a *App) *cobra.Command {
 	}
 	o.config.addSpec(c)
 	f := c.Flags()
-	o.disconnect.add(c)
-	f.StringVar(&o.onInterrupt, "on-interrupt", onInterruptAsk, "what Ctrl-C does: stop or detach (default: asks on a terminal, stops elsewhere)")
+	o.disconnect.add(c, "2m if CI=true and not --detach, else never")
+	f.StringVar(&o.onInterrupt, "on-interrupt", onInterruptAsk, "what Ctrl-C and SIGTERM do: stop or detach (default: stop; Ctrl-C on a terminal asks)")
 	f.StringVar(&o.receipt, "receipt", "", "write the receipt as JSON to this `FILE`")
 	f.BoolVarP(&o.detach, "detach", "d", false, "return once the launch is committed, and print the run's name")
 	f.BoolVar(&o.recreate, "recreate", false, "with --name: replace the cluster or record of that name")
@@ -72,7 +71,7 @@ func runRun(ctx context.Context, a *App, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	if payload.EndOnDisconnect, err = o.disconnect.value(a); err != nil {
+	if payload.EndOnDisconnect, err = o.disconnect.value(a, !o.detach); err != nil {
 		return err
 	}
 	name := c.Spec.Name
@@ -87,7 +86,7 @@ func runRun(ctx context.Context, a *App, o *runOptions) error {
 	watch := a.newWatcher()
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, launcher.RunOptions{
 		Stdout: a.ui.output(), OnStatus: watch.see, Actions: a.watchInterrupts(ctx, o.onInterrupt),
-		Detach: o.detach, Renew: renewEvery(payload.EndOnDisconnect), Logger: a.logger(),
+		Detach: o.detach, Logger: a.logger(),
 	})
 	if errors.Is(err, launcher.ErrEnded) && o.config.exactName() != "" {
 		outcome, err = a.recorded(ctx, l, c.Spec, err)
@@ -151,9 +150,6 @@ func (a *App) payload(s *spec.ClusterSpec, command string) (launcher.Payload, er
 	}
 	return p, nil
 }
-
-// renewEvery is how often the client says that it is alive.
-func renewEvery(disconnect time.Duration) time.Duration { return min(disconnect/4, 10*time.Second) }
 
 // recorded shows a run that ended earlier under the name, if it was this one.
 func (a *App) recorded(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, taken error) (*launcher.Outcome, error) {

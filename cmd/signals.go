@@ -18,8 +18,8 @@ const (
 )
 
 // interrupts turns signals into what the user wants of a run that is watched: SIGHUP detaches, and so does a reader of
-// stdout that went away (SIGPIPE, as in `rayctl run | head`); SIGTERM stops; SIGINT does what
-// policy says, and without one asks on a terminal and stops elsewhere. A second SIGINT or SIGTERM stops at once.
+// stdout that went away (SIGPIPE, as in `rayctl run | head`); SIGINT and SIGTERM do what policy says, and without one they stop, except that
+// SIGINT asks on a terminal. A second one stops at once.
 type interrupts struct {
 	a       *App
 	policy  string
@@ -55,7 +55,7 @@ func (i *interrupts) loop(ctx context.Context, signals <-chan os.Signal) {
 				action = launcher.Detach
 			case asked || stopping:
 				action = launcher.StopNow
-			case s == syscall.SIGINT && i.policy == onInterruptDetach:
+			case i.policy == onInterruptDetach:
 				action = launcher.Detach
 			case s == syscall.SIGINT && i.policy == onInterruptAsk && i.a.InTTY && i.a.ErrTTY:
 				asked = true

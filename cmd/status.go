@@ -145,6 +145,9 @@ func (a *App) printStatus(w io.Writer, s launcher.Status) error {
 			rows = append(rows, []string{"ends", fmt.Sprintf("%s (lifetime.%s, in %s)", stamp(*d.at), d.name, launcher.Human(max(d.at.Sub(now).Seconds(), 0)))})
 		}
 	}
+	if s.EndOnDisconnect > 0 && !s.Phase.Ended() {
+		rows = append(rows, []string{"ends", launcher.Human(s.EndOnDisconnect) + " after the last `rayctl run` that watches it (--end-on-disconnect)"})
+	}
 	if s.Exit != nil {
 		rows = append(rows, []string{"exit", s.Exit.Sentence()})
 	}

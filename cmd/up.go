@@ -41,7 +41,7 @@ func newUp(a *App) *cobra.Command {
 		},
 	}
 	o.config.addSpec(c)
-	o.disconnect.add(c)
+	o.disconnect.add(c, "never")
 	c.Flags().BoolVarP(&o.detach, "detach", "d", false, "return once the launch is committed")
 	c.Flags().BoolVar(&o.recreate, "recreate", false, "replace a cluster of that name")
 	o.output.add(c, formatJSON, formatYAML, formatName)
@@ -61,7 +61,7 @@ func runUp(ctx context.Context, a *App, o *upOptions) error {
 	if err != nil {
 		return err
 	}
-	if payload.EndOnDisconnect, err = o.disconnect.value(a); err != nil {
+	if payload.EndOnDisconnect, err = o.disconnect.value(a, false); err != nil {
 		return err
 	}
 	id := launcher.ID(c.Spec.Name)

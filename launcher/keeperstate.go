@@ -11,7 +11,7 @@ func StatusOf(st *keeper.State) Status {
 			Address: st.Head.Address, Dashboard: st.Head.Dashboard, ClientPort: st.Head.ClientPort,
 			Session: st.Head.Session, NodeID: st.Head.NodeID, RayVersion: st.Head.RayVersion,
 		},
-		Deadlines: Deadlines(st.Deadlines),
+		Deadlines: Deadlines(st.Deadlines), EndOnDisconnect: st.EndOnDisconnect,
 	}
 	for _, g := range st.Groups {
 		s.Groups = append(s.Groups, GroupStatus{Name: g.Name, Ready: g.Ready, Wanted: g.Wanted})

@@ -7,15 +7,17 @@ import (
 	"github.com/rayctl/rayctl/launcher/keeper"
 )
 
-// renew tells the keeper at each interval that this client is there. A failure is tried again at the next tick: the
-// keeper ends the run only when renewals stay away for the whole time it was told.
+// renew tells the keeper again and again that this client is there, from now on with this client's end-on-disconnect time. A failure is
+// tried again: the keeper ends the run only when renewals stay away for the whole time.
 func (v *view) renew(ctx context.Context) {
-	tick := time.NewTicker(v.o.Renew)
+	tick := time.NewTicker(min(v.disconnect/4, 10*time.Second))
 	defer tick.Stop()
 	for {
-		if err := v.renewOnce(ctx); err != nil && ctx.Err() == nil {
-			v.log.Debug("renewal failed", "cluster", v.id, "error", err)
+		err := askKeeper(ctx, v.l, v.id, func(c *keeper.Client) error { return v.renewOver(ctx, c, tick.C) })
+		if ctx.Err() != nil {
+			return
 		}
+		v.log.Debug("renewal failed", "cluster", v.id, "error", err)
 		select {
 		case <-ctx.Done():
 			return
@@ -24,15 +26,48 @@ func (v *view) renew(ctx context.Context) {
 	}
 }
 
-func (v *view) renewOnce(ctx context.Context) error {
-	e, err := v.l.Dial(ctx, v.id, Keeper)
+// renewOver renews over one connection until it fails or ctx ends.
+func (v *view) renewOver(ctx context.Context, c *keeper.Client, tick <-chan time.Time) error {
+	_, err := c.Disconnect(ctx, v.disconnect)
+	for err == nil {
+		select {
+		case <-tick:
+			err = c.Renew(ctx)
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	return err
+}
+
+// letGoTime is how long a client that detaches tries to reach the keeper: the user wants the terminal back.
+const letGoTime = 10 * time.Second
+
+// letGo switches end-on-disconnect off: a client that was told to detach is not one that was lost.
+func (v *view) letGo(ctx context.Context) {
+	if v.disconnect == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, letGoTime)
+	defer cancel()
+	err := askKeeper(ctx, v.l, v.id, func(c *keeper.Client) error {
+		_, err := c.Disconnect(ctx, 0)
+		return err
+	})
+	if err != nil {
+		v.log.Warn("the keeper does not know that this client detached, and end-on-disconnect will end the run: follow it with `rayctl run --name`", "cluster", v.id, "error", err)
+	}
+}
+
+func askKeeper(ctx context.Context, l Launcher, id ID, ask func(*keeper.Client) error) error {
+	e, err := l.Dial(ctx, id, Keeper)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
 	c := KeeperClient(e)
 	defer c.Close()
-	return c.Renew(ctx)
+	return ask(c)
 }
 
 // KeeperClient talks to the keeper behind an Endpoint.

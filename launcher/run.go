@@ -29,8 +29,6 @@ type RunOptions struct {
 	Actions <-chan Action
 	// Detach makes Run return as soon as the launch is committed.
 	Detach bool
-	// Renew keeps an end-on-disconnect run alive: the interval of renewals; 0: none.
-	Renew time.Duration
 	// Logger takes notes for -v; nil: none.
 	Logger *slog.Logger
 }
@@ -51,11 +49,16 @@ func Run(ctx context.Context, l Launcher, s *spec.ClusterSpec, p Payload, o RunO
 	switch {
 	case err != nil:
 		return nil, err
-	case (o.Detach && early == 0) || early == Detach:
+	case o.Detach && early == 0:
+		return &Outcome{ID: id, Detached: true}, nil
+	}
+	v := newView(l, id, o, p.EndOnDisconnect)
+	if early == Detach {
+		v.letGo(ctx)
 		return &Outcome{ID: id, Detached: true}, nil
 	}
 	// If the commit won the race with the user's wish to stop, the run exists and is ended like any other.
-	return attach(ctx, l, id, o, early)
+	return v.attach(ctx, early)
 }
 
 // launch calls Launch and listens to the user meanwhile. A wish to detach is kept until the commit.
@@ -90,41 +93,67 @@ func launch(ctx context.Context, l Launcher, s *spec.ClusterSpec, p Payload, o R
 // Attach watches a cluster that exists until it is gone, follows its job's output, and returns the receipt. It is the second
 // half of Run, and all of `rayctl logs -f` on a run.
 func Attach(ctx context.Context, l Launcher, id ID, o RunOptions) (*Outcome, error) {
-	return attach(ctx, l, id, o, 0)
-}
-
-func attach(ctx context.Context, l Launcher, id ID, o RunOptions, early Action) (*Outcome, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	statuses, err := l.Watch(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	v := &view{l: l, id: id, o: o, log: o.Logger, ending: make(chan error, 2)} // two: one graceful Terminate, one at once
-	if v.log == nil {
-		v.log = slog.New(slog.DiscardHandler)
-	}
-	if o.Stdout != nil {
-		v.output = newOutput(l, id, o.Stdout, v.log)
-		defer v.output.stop()
-	}
-	if o.Renew > 0 {
-		go v.renew(ctx)
-	}
-	if early != 0 {
-		v.end(ctx, early)
-	}
-	return v.untilGone(ctx, statuses)
+	return newView(l, id, o, 0).attach(ctx, 0)
 }
 
 // view is one client watching one cluster.
 type view struct {
-	l      Launcher
-	id     ID
-	o      RunOptions
-	log    *slog.Logger
-	output *output // nil: output not wanted
-	ending chan error
+	l          Launcher
+	id         ID
+	o          RunOptions
+	disconnect time.Duration // end-on-disconnect, 0: off
+	log        *slog.Logger
+	output     *output // nil: output not wanted
+	ending     chan error
+}
+
+func newView(l Launcher, id ID, o RunOptions, disconnect time.Duration) *view {
+	v := &view{l: l, id: id, o: o, disconnect: disconnect, log: o.Logger, ending: make(chan error, 2)} // two: one graceful Terminate, one at once
+	if v.log == nil {
+		v.log = slog.New(slog.DiscardHandler)
+	}
+	return v
+}
+
+func (v *view) attach(ctx context.Context, early Action) (*Outcome, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	statuses, err := v.l.Watch(ctx, v.id)
+	if err != nil {
+		return nil, err
+	}
+	if v.o.Stdout != nil {
+		v.output = newOutput(v.l, v.id, v.o.Stdout, v.log)
+		defer v.output.stop()
+	}
+	stopRenewals := v.startRenewals(ctx)
+	defer stopRenewals()
+	if early != 0 {
+		v.end(ctx, early)
+	}
+	outcome, err := v.untilGone(ctx, statuses)
+	if outcome != nil && outcome.Detached {
+		stopRenewals()
+		v.letGo(ctx)
+	}
+	return outcome, err
+}
+
+// startRenewals keeps an end-on-disconnect run alive, until the returned function has returned.
+func (v *view) startRenewals(ctx context.Context) (stop func()) {
+	if v.disconnect == 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		v.renew(ctx)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }
 
 func (v *view) untilGone(ctx context.Context, statuses <-chan Status) (*Outcome, error) {

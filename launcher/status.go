@@ -36,20 +36,22 @@ type Status struct {
 	SpecHash string            `json:"specHash,omitempty"`
 	Where    string            `json:"where,omitempty"` // namespace/name, Slurm job id, keeper's pid
 
-	Phase       Phase         `json:"phase"`
-	Reason      Reason        `json:"reason"`
-	Since       time.Time     `json:"since"`   // of the phase
-	Created     time.Time     `json:"created"` // of the cluster
-	Attempt     int           `json:"attempt"` // from 1
-	Groups      []GroupStatus `json:"groups,omitempty"`
-	Nodes       []NodeStatus  `json:"nodes,omitempty"`
-	Head        Head          `json:"head"`
-	Job         *JobStatus    `json:"job,omitempty"` // nil: a cluster without a job of its own
-	Deadlines   Deadlines     `json:"deadlines"`
-	Timeline    []Event       `json:"timeline,omitempty"`
-	Attempts    []Attempt     `json:"attempts,omitempty"`
-	Exit        *Exit         `json:"exit,omitempty"`        // with phase Gone
-	Unreachable string        `json:"unreachable,omitempty"` // set while the substrate does not answer: why
+	Phase     Phase         `json:"phase"`
+	Reason    Reason        `json:"reason"`
+	Since     time.Time     `json:"since"`   // of the phase
+	Created   time.Time     `json:"created"` // of the cluster
+	Attempt   int           `json:"attempt"` // from 1
+	Groups    []GroupStatus `json:"groups,omitempty"`
+	Nodes     []NodeStatus  `json:"nodes,omitempty"`
+	Head      Head          `json:"head"`
+	Job       *JobStatus    `json:"job,omitempty"` // nil: a cluster without a job of its own
+	Deadlines Deadlines     `json:"deadlines"`
+	// EndOnDisconnect is the time in seconds after which the keeper ends the cluster if no client renews; 0: never.
+	EndOnDisconnect float64   `json:"endOnDisconnect,omitempty"`
+	Timeline        []Event   `json:"timeline,omitempty"`
+	Attempts        []Attempt `json:"attempts,omitempty"`
+	Exit            *Exit     `json:"exit,omitempty"`        // with phase Gone
+	Unreachable     string    `json:"unreachable,omitempty"` // set while the substrate does not answer: why
 }
 
 // GroupStatus counts the nodes of one group that are alive in Ray.

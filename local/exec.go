@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,7 +35,10 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 	cmd := exec.CommandContext(ctx, lookPath(e.Command[0], filepath.Dir(c.record.Python)), e.Command[1:]...)
 	cmd.Args[0] = e.Command[0]
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, e.Stdin, e.Stdout, e.Stderr
-	err = cmd.Run()
+	if err := cmd.Start(); err != nil {
+		return 0, cannotRun(e.Command[0], err)
+	}
+	err = cmd.Wait()
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
@@ -43,9 +47,19 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 		}
 		return exit.ExitCode(), nil
 	case err != nil:
-		return 0, launcher.Fail(launcher.CodeUsage, err, "check its name and that it may be executed", "cannot run %q: %v", e.Command[0], err)
+		return 0, fmt.Errorf("pass on what %q reads and writes: %w", e.Command[0], err)
 	}
 	return 0, nil
+}
+
+// cannotRun has the exit codes of shells (POSIX, Shell Command Language, 2.8.2): 127 for a command that is not found, 126 for one that
+// cannot be executed.
+func cannotRun(command string, err error) error {
+	code := 126
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		code = 127
+	}
+	return launcher.Fail(code, err, "check its name and that it may be executed", "cannot run %q: %v", command, err)
 }
 
 // environment is what `ray start` got, and how Ray's own tools find the cluster.

@@ -30,7 +30,6 @@ type clientTask struct {
 	Spec       json.RawMessage
 	Hang       bool          // stay in Payload.Packages for ever: never commit
 	Disconnect time.Duration // end on disconnect
-	Renew      time.Duration
 	Detach     bool
 }
 
@@ -66,7 +65,7 @@ func clientMain(text string) error {
 	}}
 	l := factory(task.Setting)
 	_, err := launcher.Run(context.Background(), l, &s, p, launcher.RunOptions{
-		Stdout: io.Discard, Renew: task.Renew, Detach: task.Detach,
+		Stdout: io.Discard, Detach: task.Detach,
 		OnStatus: func(st launcher.Status) {
 			fmt.Println("event", st.Phase)
 			if st.Job != nil {

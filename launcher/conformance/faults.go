@@ -171,7 +171,7 @@ func headKilled(t *testing.T, s *suite) {
 
 func endOnDisconnect(t *testing.T, s *suite) {
 	sp := s.spec(t, "sleep 600")
-	c := s.startClient(t, clientTask{Disconnect: disconnect, Renew: time.Second}, sp)
+	c := s.startClient(t, clientTask{Disconnect: disconnect}, sp)
 	c.await(t, s.Patience, "RUNNING")
 	c.kill()
 	r := s.untilGone(t, launcher.ID(sp.Name))
@@ -184,7 +184,7 @@ const disconnect = 20 * time.Second
 // renewals: a client that is there keeps its run longer than the time of a disconnect.
 func renewals(t *testing.T, s *suite) {
 	sp := s.spec(t, "sleep 25; echo done")
-	oc, out := s.run(t, sp, launcher.Payload{EndOnDisconnect: disconnect}, launcher.RunOptions{Renew: time.Second})
+	oc, out := s.run(t, sp, launcher.Payload{EndOnDisconnect: disconnect}, launcher.RunOptions{})
 	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
 	if out != "done\n" {
 		t.Errorf("output %q", out)

@@ -56,6 +56,8 @@ type RaySettings struct {
 	Env      map[string]string `json:"env,omitempty"`
 	Setup    string            `json:"setup,omitempty"`
 	TempRoot string            `json:"tempRoot"` // node-local directory; short (a path below it is an AF_UNIX socket)
+	// NodeLogs says when supervisors save Ray's logs: always (also if empty), never, or onFailure, unless all is well.
+	NodeLogs string `json:"nodeLogs,omitempty"`
 }
 
 // Group is a set of equal Ray nodes. A nil count is left to Ray (or, on Slurm, to the allocation).

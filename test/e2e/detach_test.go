@@ -1,0 +1,58 @@
+package e2e
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// TestDetached leaves runs alone in each way, in CI where a client that disappears would end them, and comes back to them.
+func TestDetached(t *testing.T) {
+	u := newUser(t)
+	u.env = []string{"CI=true"}
+	u.write("wd/main.py", patient)
+	args := []string{"--working-dir", "wd", "--", "python", "main.py"}
+	name := strings.TrimSpace(u.want(0, append([]string{"run", "--detach"}, args...)...).out)
+	forever := func() {
+		t.Helper()
+		s := decode[launcher.Status](t, u.want(0, "status", name, "-o", "json").out)
+		if s.EndOnDisconnect != 0 {
+			t.Errorf("%s ends by itself, %v after its client", name, s.EndOnDisconnect)
+		}
+	}
+	forever()
+	s := u.start(false, append([]string{"run", "--name", name, "--end-on-disconnect", "--on-interrupt", "detach"}, args...)...)
+	s.until("ready", 1)
+	s.cmd.Process.Signal(syscall.SIGTERM)
+	if code := s.code(); code != 0 || !strings.Contains(s.String(), "goes on") {
+		t.Fatalf("--on-interrupt detach: exit code %d, %q", code, s)
+	}
+	forever()
+	s = u.start(true, append([]string{"run", "--name", name, "--on-interrupt", "stop"}, args...)...)
+	s.until("ready", 1)
+	s.key(ctrlC)
+	if code := s.code(); code != launcher.CodeInterrupted || strings.Contains(s.String(), "[s/d/c]") {
+		t.Errorf("--on-interrupt stop: exit code %d, %q", code, s)
+	}
+	contains(t, "the screen", s.String(), "saved")
+}
+
+// TestDisconnected ends the run of a client that was killed, because it runs in CI.
+func TestDisconnected(t *testing.T) {
+	u := newUser(t)
+	u.env = []string{"CI=true"}
+	s := u.start(false, "run", "--name", "orphan", "--", "python", "-c", patient)
+	s.until("ready", 1)
+	if st := decode[launcher.Status](t, u.want(0, "status", "orphan", "-o", "json").out); st.EndOnDisconnect != 120 {
+		t.Errorf("end-on-disconnect in CI: %v", st.EndOnDisconnect)
+	}
+	s.cmd.Process.Kill()
+	s.code()
+	again := u.start(false, "run", "--name", "orphan", "--end-on-disconnect=5s", "--", "python", "-c", patient)
+	again.until("ready", 1)
+	again.cmd.Process.Kill()
+	again.code()
+	contains(t, "logs", u.want(launcher.CodeInterrupted, "logs", "-f", "orphan").out, "saved")
+}
