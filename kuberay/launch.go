@@ -42,6 +42,9 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, pay launcher
 	if p, err = p.with(pay); err != nil {
 		return "", err
 	}
+	if err = c.readToken(ctx, p); err != nil {
+		return "", err
+	}
 	id := launcher.ID(s.Name)
 	for {
 		if exists, err := l.existing(ctx, c, p); exists || err != nil {
@@ -96,6 +99,7 @@ func (l *Launcher) furnish(ctx context.Context, c *client, p *plan) error {
 	first, firstCtx := errgroup.WithContext(ctx)
 	first.Go(func() error { return c.createOnly(firstCtx, secrets, secret) })
 	first.Go(func() error { return c.createOnly(firstCtx, services, p.service()) })
+	first.Go(func() error { return c.createConfigMaps(firstCtx, p) })
 	if err := first.Wait(); err != nil {
 		return err
 	}

@@ -19,7 +19,8 @@ type plan struct {
 	owner      string // user@host
 	command    string
 	scheduler  scheduler
-	version    string // Ray's
+	version    string   // Ray's
+	adopted    *adopted // a RayCluster that is taken as it is; nil: it is made of the file's groups
 	token      string
 	secrets    map[string]string // values that come from the client
 	disconnect time.Duration
@@ -28,7 +29,11 @@ type plan struct {
 
 // newPlan checks what is not a matter of the cluster file alone.
 func newPlan(s *spec.ClusterSpec, namespace, owner string, volcanoServed bool) (*plan, error) {
-	p := &plan{spec: s, hash: spec.Hash(s), namespace: namespace, owner: owner, version: rayVersion(s)}
+	p := &plan{spec: s, hash: spec.Hash(s), namespace: namespace, owner: owner}
+	if err := p.takeManifest(); err != nil {
+		return nil, err
+	}
+	p.version = first(p.version, rayVersion(s))
 	if err := spec.CheckName(s.Name); err != nil {
 		return nil, launcher.Fail(launcher.CodeSpec, err, "choose another one", "%q cannot be a cluster's name: %v", s.Name, err)
 	}
@@ -41,7 +46,7 @@ func newPlan(s *spec.ClusterSpec, namespace, owner string, volcanoServed bool) (
 		return nil, launcher.Fail(launcher.CodeSpec, err, "set ray.version to the version of Ray in the image", "neither ray.version nor the image's tag says which Ray the cluster runs")
 	}
 	var err error
-	p.scheduler, err = chooseScheduler(s, volcanoServed)
+	p.scheduler, err = p.chooseScheduler(volcanoServed)
 	return p, err
 }
 

@@ -20,14 +20,18 @@ func (p *plan) rayCluster() (*rayv1.RayCluster, error) {
 	rc := &rayv1.RayCluster{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rayv1.GroupVersion.String(), Kind: "RayCluster"},
 		ObjectMeta: p.meta(p.spec.Name),
-		Spec:       rayv1.RayClusterSpec{RayVersion: p.version},
 	}
 	for k, v := range p.spec.KubeRay.Annotations {
 		rc.Annotations[k] = v
 	}
 	rc.OwnerReferences = p.owned()
+	if p.adopted != nil {
+		p.adoptedCluster(rc)
+		return patchedCluster(rc, p.spec.KubeRay.Patch)
+	}
+	rc.Spec.RayVersion = p.version
 	if p.hasToken() {
-		rc.Spec.AuthOptions = &rayv1.AuthOptions{Mode: rayv1.AuthModeToken, SecretName: ptr.To(secretName(p.spec.Name))}
+		rc.Spec.AuthOptions = p.authOptions()
 	}
 	p.scheduler.cluster(rc, p.spec)
 	for _, g := range p.spec.NodeGroups() {
@@ -36,6 +40,11 @@ func (p *plan) rayCluster() (*rayv1.RayCluster, error) {
 		}
 	}
 	return patchedCluster(rc, p.spec.KubeRay.Patch)
+}
+
+// authOptions make Ray check the cluster's token, which is in our Secret.
+func (p *plan) authOptions() *rayv1.AuthOptions {
+	return &rayv1.AuthOptions{Mode: rayv1.AuthModeToken, SecretName: ptr.To(secretName(p.spec.Name))}
 }
 
 // owned makes an object end with the keeper's Job.

@@ -29,13 +29,15 @@ func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := []struct {
+	type named struct {
 		name   string
 		object runtime.Object
-	}{
-		{"job.yaml", p.keeperJob()}, {"secret.yaml", withoutValues(secret)}, {"service.yaml", p.service()}, {"raycluster.yaml", rc},
-		{"podgroup.yaml", p.scheduler.gang(rc)}, {"record.yaml", p.recordJob()},
 	}
+	objects := []named{{"job.yaml", p.keeperJob()}, {"secret.yaml", withoutValues(secret)}, {"service.yaml", p.service()}}
+	for _, m := range p.configMapsOf() {
+		objects = append(objects, named{"configmap-" + m.Name + ".yaml", m})
+	}
+	objects = append(objects, named{"raycluster.yaml", rc}, named{"podgroup.yaml", p.scheduler.gang(rc)}, named{"record.yaml", p.recordJob()})
 	var files []launcher.File
 	for _, o := range objects {
 		if o.object == nil {

@@ -5,6 +5,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	volcanobatch "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
@@ -53,11 +54,12 @@ func (noScheduler) gang(*rayv1.RayCluster) runtime.Object        { return nil }
 type volcanoScheduler struct{}
 
 const (
+	volcanoName        = "volcano"
 	queueLabel         = "volcano.sh/queue-name"
 	priorityClassLabel = "ray.io/priority-class-name"
 )
 
-func (volcanoScheduler) name() string { return "volcano" }
+func (volcanoScheduler) name() string { return volcanoName }
 
 func (volcanoScheduler) cluster(rc *rayv1.RayCluster, s *spec.ClusterSpec) {
 	if s.KubeRay.Queue != "" {
@@ -69,7 +71,7 @@ func (volcanoScheduler) cluster(rc *rayv1.RayCluster, s *spec.ClusterSpec) {
 }
 
 func (volcanoScheduler) pod(t *corev1.PodTemplateSpec, cluster, group string) {
-	t.Spec.SchedulerName = "volcano"
+	t.Spec.SchedulerName = volcanoName
 	t.Annotations[volcano.KubeGroupNameAnnotationKey] = podGroupName(cluster)
 	t.Annotations[volcanobatch.TaskSpecKey] = group
 }
@@ -93,16 +95,14 @@ func (volcanoScheduler) gang(rc *rayv1.RayCluster) runtime.Object {
 func gangOf(rc *rayv1.RayCluster) (int32, corev1.ResourceList) {
 	members, sum := int32(1), corev1.ResourceList{}
 	add(sum, rc.Spec.HeadGroupSpec.Template.Spec, 1)
-	for _, g := range rc.Spec.WorkerGroupSpecs {
-		n := *g.Replicas
-		if rc.Spec.EnableInTreeAutoscaling != nil && *rc.Spec.EnableInTreeAutoscaling {
-			n = *g.MinReplicas
+	for i := range rc.Spec.WorkerGroupSpecs {
+		g := &rc.Spec.WorkerGroupSpecs[i]
+		n, least := podsOfGroup(g)
+		if ptr.Deref(rc.Spec.EnableInTreeAutoscaling, false) {
+			n = least
 		}
-		if g.NumOfHosts > 1 {
-			n *= g.NumOfHosts
-		}
-		members += n
-		add(sum, g.Template.Spec, n)
+		members += int32(n)
+		add(sum, g.Template.Spec, int32(n))
 	}
 	return members, sum
 }

@@ -82,24 +82,25 @@ func TestValidationSaysWhere(t *testing.T) {
 	}
 }
 
-const rayCluster = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: code}\n---\napiVersion: ray.io/v1\nkind: RayCluster\nmetadata:\n  name: raycluster-complete\nspec: {}\n"
+const rayCluster = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: code}\n---\napiVersion: ray.io/v1\nkind: RayCluster\nmetadata:\n  name: raycluster-complete\nspec: {headGroupSpec: {template: {spec: {containers: [{name: h, image: i}]}}}}\n"
 
 func TestManifest(t *testing.T) {
 	f := newFixture(t, map[string]string{
 		"ray.yaml": rayCluster, "two.yaml": rayCluster + "---\n" + rayCluster, "deploy.yaml": "apiVersion: apps/v1\nkind: Deployment\n", "service.yaml": "apiVersion: ray.io/v1\nkind: RayService\n",
-		"job.json": `{"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": "j"}}`,
+		"job.json": `{"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": "j"}, "spec": {"entrypoint": "python a.py", "rayClusterSpec": {"headGroupSpec": {"template": {"spec": {"containers": []}}}}}}`,
 	})
 	l := f.must("", "-f", "ray.yaml", "--namespace", "rl")
 	m := l.Manifest
-	if m == nil || m.Kind != "RayCluster" || m.Name != "raycluster-complete" || string(m.Data) != rayCluster || l.Spec.Name != m.Name || l.Spec.Launcher != spec.LauncherKubeRay || l.Spec.KubeRay.Namespace != "rl" {
+	if m == nil || m.Kind != "RayCluster" || l.Spec.KubeRay.RayCluster["headGroupSpec"] == nil || l.Spec.KubeRay.ConfigMaps["code"] != nil || l.Spec.Name != "raycluster-complete" || l.Spec.Launcher != spec.LauncherKubeRay || l.Spec.KubeRay.Namespace != "rl" {
 		t.Errorf("%+v %+v", m, l.Spec)
 	}
 	if l.Reason != "kuberay, because ray.yaml is a RayCluster" {
 		t.Error(l.Reason)
 	}
-	if l := f.must("", "-f", "job.json"); l.Manifest == nil || l.Manifest.Kind != "RayJob" {
+	if l := f.must("", "-f", "job.json"); l.Manifest == nil || l.Manifest.Kind != "RayJob" || l.Spec.Job.Entrypoint != "python a.py" {
 		t.Errorf("%+v", l.Manifest)
 	}
+	f.fails("the RayCluster is taken as it is, so this has no effect: write it into the RayCluster", "", "-f", "ray.yaml", "--image", "other:1")
 	f.fails("two.yaml: holds a RayCluster and a RayCluster", "", "-f", "two.yaml")
 	f.fails("deploy.yaml: is a Kubernetes Deployment, which rayctl does not launch", "", "-f", "deploy.yaml")
 	f.fails("service.yaml: is a Kubernetes RayService", "", "-f", "service.yaml")

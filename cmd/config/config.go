@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
+	"github.com/rayctl/rayctl/kuberay/manifest"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -36,7 +37,7 @@ type Options struct {
 
 // Loaded is the configuration of a command.
 type Loaded struct {
-	// Spec has defaults filled in and its launcher chosen. With a Manifest it holds only what stands beside it.
+	// Spec has defaults filled in and its launcher chosen.
 	Spec *spec.ClusterSpec
 	// Origins say where values came from; see Values.
 	Origins Origins
@@ -48,8 +49,8 @@ type Loaded struct {
 	Reason string
 	// Warnings are sentences for the user that are no errors.
 	Warnings []string
-	// Manifest is set when the file is a RayCluster or RayJob.
-	Manifest *Manifest
+	// Manifest is set when the file is a RayCluster or RayJob; Spec has it as kuberay.rayCluster and job.
+	Manifest *manifest.Manifest
 }
 
 // Load puts the layers together, fills in defaults and validates. Errors of the configuration are spec.Errors or *spec.Error with file
@@ -126,7 +127,7 @@ func (l *loader) finish(sections sections) (*Loaded, error) {
 		spec.DefaultUp(s)
 	}
 	spec.Default(s)
-	if !l.opts.SkipValidation && l.out.Manifest == nil {
+	if !l.opts.SkipValidation {
 		if err := spec.Validate(s); err != nil {
 			return nil, l.out.Origins.Locate(err)
 		}
@@ -134,14 +135,9 @@ func (l *loader) finish(sections sections) (*Loaded, error) {
 	return l.out, nil
 }
 
-// defaultName names a cluster after the manifest, or the folder of its file.
+// defaultName names a cluster after the folder of its file.
 func (l *loader) defaultName(s *spec.ClusterSpec) {
 	if s.Name != "" {
-		return
-	}
-	if m := l.out.Manifest; m != nil && m.Name != "" {
-		s.Name = m.Name
-		l.out.Origins["name"] = spec.Origin{Source: m.File}
 		return
 	}
 	dir := l.dir

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/rayctl/rayctl/kuberay/manifest"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -25,14 +26,28 @@ func (l *loader) readFile() error {
 		return err
 	}
 	l.out.File = name
-	if l.out.Manifest, err = detectManifest(name, data); err != nil || l.out.Manifest != nil {
+	if l.out.Manifest, err = manifest.Detect(name, data); err != nil {
 		return err
+	}
+	if l.out.Manifest != nil {
+		return l.takeManifest(l.out.Manifest)
 	}
 	doc, err := l.parse(name, data)
 	if err != nil {
 		return err
 	}
 	l.file = doc
+	return nil
+}
+
+// takeManifest makes a cluster file of what was written for KubeRay.
+func (l *loader) takeManifest(m *manifest.Manifest) error {
+	l.out.Warnings = append(l.out.Warnings, m.Notes...)
+	for _, k := range m.Keys {
+		if err := l.file.Set(k.Path, k.Value, spec.Origin{Source: m.File, Dir: l.dir}); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

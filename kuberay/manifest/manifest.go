@@ -1,0 +1,234 @@
+// Package manifest reads files that are written for KubeRay, and says what is in them in the keys of a cluster file: a RayCluster is
+// taken as it is, a RayJob is its cluster and its job.
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Kinds that a file may hold.
+const (
+	KindRayCluster = "RayCluster"
+	KindRayJob     = "RayJob"
+)
+
+// Manifest is a file with a RayCluster or a RayJob in it.
+type Manifest struct {
+	// File is the file's name as the user gave it.
+	File string
+	// Kind is RayCluster or RayJob.
+	Kind string
+	// Name is the object's metadata.name, or "".
+	Name string
+	// Keys are the file's content as keys of a cluster file.
+	Keys []Key
+	// Notes are sentences for the user about what is in the file and has no effect.
+	Notes []string
+}
+
+// Key is a key of the cluster file with its value: text for keys with a single value, JSON for others.
+type Key struct{ Path, Value string }
+
+// object is one document of a file.
+type object struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        metav1.ObjectMeta `json:"metadata"`
+	text            []byte            // as JSON
+}
+
+// Detect returns nil if the file is no Kubernetes manifest, also if it is no YAML: then the cluster file's parser says what is wrong.
+func Detect(name string, data []byte) (*Manifest, error) {
+	objects, ok := split(data)
+	if !ok {
+		return nil, nil
+	}
+	var main *object
+	var rest []object
+	for i, o := range objects {
+		switch {
+		case !isRay(o):
+			rest = append(rest, o)
+		case main != nil:
+			return nil, &spec.Error{File: name, Msg: fmt.Sprintf("holds a %s and a %s", main.Kind, o.Kind), Hint: "give one cluster at a time"}
+		default:
+			main = &objects[i]
+		}
+	}
+	if main == nil {
+		return nil, notOurs(name, rest)
+	}
+	m := &Manifest{File: name, Kind: main.Kind, Name: main.Metadata.Name}
+	if err := m.read(main, rest); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// split reads the documents of a file; false if it is no list of objects.
+func split(data []byte) ([]object, bool) {
+	var out []object
+	dec := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	for {
+		var raw json.RawMessage
+		err := dec.Decode(&raw)
+		if errors.Is(err, io.EOF) {
+			return out, true
+		}
+		if err != nil {
+			return nil, false
+		}
+		var o object
+		if len(raw) == 0 || string(raw) == "null" {
+			continue
+		}
+		// A cluster file has no kind; whether its other keys are right is for others to say.
+		if json.Unmarshal(raw, &o.TypeMeta) != nil || o.Kind == "" {
+			return nil, false
+		}
+		var meta struct {
+			Metadata metav1.ObjectMeta `json:"metadata"`
+		}
+		if json.Unmarshal(raw, &meta) != nil {
+			return nil, false
+		}
+		o.Metadata, o.text = meta.Metadata, raw
+		out = append(out, o)
+	}
+}
+
+func isRay(o object) bool {
+	return strings.HasPrefix(o.APIVersion, rayv1.GroupVersion.Group+"/") && (o.Kind == KindRayCluster || o.Kind == KindRayJob)
+}
+
+func notOurs(name string, objects []object) error {
+	if len(objects) == 0 {
+		return nil
+	}
+	return &spec.Error{File: name, Msg: fmt.Sprintf("is a Kubernetes %s, which rayctl does not launch", objects[0].Kind),
+		Hint: "give a cluster file, a RayCluster or a RayJob; Serve applications go to `rayctl serve apply`"}
+}
+
+// read fills in Keys and Notes.
+func (m *Manifest) read(main *object, rest []object) error {
+	if main.APIVersion != rayv1.GroupVersion.String() {
+		return m.errorf("write apiVersion: "+rayv1.GroupVersion.String(), "is a %s of %s, which KubeRay no longer has", main.Kind, main.APIVersion)
+	}
+	if m.Name != "" {
+		m.set("name", m.Name)
+	}
+	if ns := main.Metadata.Namespace; ns != "" {
+		m.set("kuberay.namespace", ns)
+	}
+	m.setAll("labels", main.Metadata.Labels)
+	m.setAll("kuberay.annotations", withoutKubectl(main.Metadata.Annotations))
+	if err := m.readMain(main); err != nil {
+		return err
+	}
+	return m.readRest(rest)
+}
+
+func (m *Manifest) readMain(main *object) error {
+	if main.Kind == KindRayJob {
+		var job rayv1.RayJob
+		if err := m.strict(main.text, &job); err != nil {
+			return err
+		}
+		return m.readJob(main.text, &job.Spec)
+	}
+	if err := m.strict(main.text, &rayv1.RayCluster{}); err != nil {
+		return err
+	}
+	return m.setCluster(main.text, "spec")
+}
+
+// setCluster takes the cluster's spec as it stands in the file, without what decoding and encoding would add.
+func (m *Manifest) setCluster(text []byte, path ...string) error {
+	for _, key := range path {
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(text, &fields); err != nil {
+			return m.errorf("", "cannot be read: %v", err)
+		}
+		text = fields[key]
+	}
+	if len(text) == 0 {
+		return m.errorf("a cluster needs at least headGroupSpec", "has no %s", strings.Join(path, "."))
+	}
+	m.set("kuberay.rayCluster", string(text))
+	return nil
+}
+
+// readRest takes ConfigMaps, which pods mount, and names what else is in the file.
+func (m *Manifest) readRest(rest []object) error {
+	maps := map[string]map[string]string{}
+	var others []string
+	for _, o := range rest {
+		var c corev1.ConfigMap
+		if o.Kind == "ConfigMap" && o.APIVersion == "v1" {
+			if err := m.strict(o.text, &c); err != nil {
+				return err
+			}
+		}
+		if c.Name == "" || len(c.BinaryData) > 0 {
+			others = append(others, o.Kind+" "+o.Metadata.Name)
+			continue
+		}
+		maps[c.Name] = c.Data
+	}
+	if len(maps) > 0 {
+		text, err := json.Marshal(maps)
+		if err != nil {
+			return m.errorf("", "cannot be read: %v", err)
+		}
+		m.set("kuberay.configMaps", string(text))
+	}
+	if len(others) > 0 {
+		m.note("rayctl does not create what stands beside the cluster (%s): what the cluster needs of it must exist", strings.Join(others, ", "))
+	}
+	return nil
+}
+
+// strict decodes what rayctl must understand; a field that it does not know must not get lost.
+func (m *Manifest) strict(text []byte, into any) error {
+	if err := kyaml.UnmarshalStrict(text, into); err != nil {
+		return m.errorf("compare it with KubeRay's reference of ray.io/v1", "%v", strings.TrimPrefix(err.Error(), "error unmarshaling JSON: while decoding JSON: json: "))
+	}
+	return nil
+}
+
+func (m *Manifest) set(path, value string) { m.Keys = append(m.Keys, Key{path, value}) }
+
+func (m *Manifest) setAll(path string, values map[string]string) {
+	for _, k := range slices.Sorted(maps.Keys(values)) {
+		m.set(path+"."+k, values[k])
+	}
+}
+
+func (m *Manifest) note(format string, args ...any) {
+	m.Notes = append(m.Notes, m.File+": "+fmt.Sprintf(format, args...))
+}
+
+func (m *Manifest) errorf(hint, format string, args ...any) error {
+	return &spec.Error{File: m.File, Msg: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// withoutKubectl leaves out what `kubectl apply` notes for itself: the whole object once more.
+func withoutKubectl(all map[string]string) map[string]string {
+	out := maps.Clone(all)
+	delete(out, corev1.LastAppliedConfigAnnotation)
+	return out
+}
