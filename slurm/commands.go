@@ -6,61 +6,56 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/rayctl/rayctl/launcher"
 )
 
-// site is one Slurm cluster as this user reaches it: commands and files.
-type site struct {
-	runner Runner
-	files  *files
-}
+// commands asks the controller by Slurm's commands.
+type commands struct{ runner Runner }
+
+func (c commands) String() string { return c.runner.String() }
 
 // commandTime bounds one of Slurm's commands: with its controller away each tries for 9 seconds.
 const commandTime = time.Minute
 
-// commandError is a command of Slurm that failed.
-type commandError struct {
-	name string
-	said string // its last words
-	err  error
-}
-
-func (e *commandError) Error() string {
-	if e.said == "" {
-		return fmt.Sprintf("%s: %v", e.name, e.err)
-	}
-	return e.said
-}
-
-func (e *commandError) Unwrap() error { return e.err }
-
 // run runs a command and returns what it printed.
-func (s *site) run(ctx context.Context, argv ...string) (string, error) {
+func run(ctx context.Context, r Runner, argv ...string) (string, error) {
+	out, _, err := runBoth(ctx, r, argv...)
+	return out, err
+}
+
+// runBoth also returns what the command said on standard error.
+func runBoth(ctx context.Context, r Runner, argv ...string) (stdout, stderr string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
-	cmd := s.runner.Command(ctx, argv...)
+	cmd := r.Command(ctx, argv...)
 	var out strings.Builder
 	var said tail
 	cmd.Stdout, cmd.Stderr = &out, &said
-	err := cmd.Run()
+	err = cmd.Run()
 	if ctx.Err() != nil && err != nil {
 		err = ctx.Err()
 	}
 	if err != nil {
-		return out.String(), &commandError{name: argv[0], said: complaint(&said), err: err}
+		failed := &commandError{name: argv[0], said: complaint(&said), err: err}
+		if unanswered(failed) {
+			failed.err = errors.Join(errAway, err)
+		}
+		err = failed
 	}
-	return out.String(), nil
+	return out.String(), said.String(), err
+}
+
+// run runs one of Slurm's commands.
+func (s *site) run(ctx context.Context, argv ...string) (string, error) {
+	return run(ctx, s.runner, argv...)
 }
 
 // complaint is what a command of Slurm says of its failure, without its own name: the last line that is an error.
 func complaint(t *tail) string {
-	t.mu.Lock()
-	lines := strings.Split(strings.TrimSpace(string(t.text)), "\n")
-	t.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(t.String()), "\n")
 	said := lines[len(lines)-1]
 	for _, line := range lines {
 		if strings.Contains(line, "error: ") || strings.Contains(line, "unrecognized option") {
@@ -70,16 +65,39 @@ func complaint(t *tail) string {
 	return strings.TrimSpace(prefix.ReplaceAllString(said, ""))
 }
 
-var prefix = regexp.MustCompile(`^(sbatch|squeue|scancel|srun|scontrol|slurm_load_\w+):( error:)?\s*|Batch job submission failed:\s*|^slurm_\w+ error:\s*`)
+var prefix = regexp.MustCompile(`^(sbatch|squeue|scancel|srun|scontrol|sinfo|slurm_load_\w+):( error:)?\s*|Batch job submission failed:\s*|allocation failure:\s*|^slurm_\w+ error:\s*`)
+
+// unanswered says whether a command failed because the controller or the way to it does not answer.
+func unanswered(failed *commandError) bool {
+	var exit *exec.ExitError
+	if !errors.As(failed.err, &exit) {
+		return true // it was killed by us, or did not run
+	}
+	for _, words := range noAnswer {
+		if strings.Contains(failed.said, words) {
+			return true
+		}
+	}
+	return exit.ExitCode() < 0 || exit.ExitCode() == 255 && failed.said == "" // killed, or ssh without a word
+}
+
+// noAnswer are words of Slurm and ssh when somebody does not answer.
+var noAnswer = []string{"Unable to contact slurm controller", "Socket timed out", "Zero Bytes were transmitted", "Connection refused", "Connection timed out", "Transport endpoint",
+	"connect failure", "ssh: ", "Host key verification failed", "Connection closed", "Connection reset", "mux_client"}
 
 // kept are the variables of the login environment that a job starts with. All else, secrets among it, would be stored by Slurm.
-const cleanEnvironment = `for v in PATH HOME USER LOGNAME SHELL LANG SLURM_CONF MODULESHOME MODULEPATH LMOD_CMD LMOD_DIR BASH_ENV; do
+const cleanEnvironment = `for v in ` + kept + `; do
 if eval "[ -n \"\${$v+x}\" ]"; then eval "set -- \"$v=\$$v\" \"\$@\""; fi; done; exec env -i "$@"`
 
-// submit runs sbatch in a clean environment and returns the job's id.
-func (s *site) submit(ctx context.Context, args ...string) (int, error) {
-	argv := append([]string{"sh", "-c", cleanEnvironment, "sh", "sbatch", "--parsable"}, args...)
-	out, err := s.run(ctx, argv...)
+const kept = "PATH HOME USER LOGNAME SHELL LANG SLURM_CONF MODULESHOME MODULEPATH LMOD_CMD LMOD_DIR BASH_ENV"
+
+// sbatch is the command line of sbatch in a clean environment.
+func sbatch(args ...string) []string {
+	return append([]string{"sh", "-c", cleanEnvironment, "sh", "sbatch"}, args...)
+}
+
+func (c commands) submit(ctx context.Context, b batch) (int, error) {
+	out, err := run(ctx, c.runner, sbatch("--parsable", b.file)...)
 	if err != nil {
 		return 0, err
 	}
@@ -92,44 +110,53 @@ func (s *site) submit(ctx context.Context, args ...string) (int, error) {
 	return number, nil
 }
 
-// jobs asks the controller for all jobs of the user, ended ones too as long as it knows them.
-func (s *site) jobs(ctx context.Context) ([]Job, error) {
-	out, err := s.run(ctx, "env", "SLURM_TIME_FORMAT=%s", "squeue", "--me", "--states=all", "--noheader", "--format="+textFormat)
+func (c commands) jobs(ctx context.Context) ([]Job, error) {
+	return c.squeue(ctx, "--me", "--states=all")
+}
+
+func (c commands) everybodys(ctx context.Context) ([]Job, error) { return c.squeue(ctx) }
+
+func (c commands) squeue(ctx context.Context, args ...string) ([]Job, error) {
+	argv := append([]string{"env", "SLURM_TIME_FORMAT=%s", "squeue", "--noheader", "--format=" + textFormat}, args...)
+	out, err := run(ctx, c.runner, argv...)
 	if err != nil {
 		return nil, err
 	}
 	return parseText(out)
 }
 
-// cancel ends a job: TERM, and KILL after the site's KillWait. A job that is not there is fine.
-func (s *site) cancel(ctx context.Context, args ...string) error {
-	_, err := s.run(ctx, append([]string{"scancel"}, args...)...)
+func (c commands) cancel(ctx context.Context, id int, onlyWaiting bool) error {
+	argv := []string{"scancel"}
+	if onlyWaiting {
+		argv = append(argv, "--state=PENDING")
+	}
+	_, err := run(ctx, c.runner, append(argv, strconv.Itoa(id))...)
 	if err != nil && strings.Contains(err.Error(), "Invalid job id") {
 		return nil
 	}
 	return err
 }
 
-// away says whether a command failed because the controller or the way to it does not answer, so that it may have worked.
-func away(err error) bool {
-	var failed *commandError
-	if !errors.As(err, &failed) {
-		return errors.Is(err, errCut)
+// testOnly is what sbatch --test-only says on standard error: "Job 39 to start at 1795253221 using 2 processors on nodes node[1-2] in partition
+// main" (25.05 and later: "... 1795253221 a using ...").
+var testOnly = regexp.MustCompile(`to start at (\d+) `)
+
+func (c commands) plannedStart(ctx context.Context, b batch) (time.Time, error) {
+	argv := sbatch("--test-only", b.file)
+	at := slices.Index(argv, "sbatch")
+	_, said, err := runBoth(ctx, c.runner, slices.Insert(argv, at, "env", "SLURM_TIME_FORMAT=%s")...)
+	if err != nil {
+		return time.Time{}, err
 	}
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
-		return true // it was killed by us, or did not run
+	if m := testOnly.FindStringSubmatch(said); m != nil {
+		return textTime(m[1]), nil
 	}
-	for _, words := range []string{"Unable to contact slurm controller", "Socket timed out", "Zero Bytes were transmitted", "Connection refused", "Connection timed out", "Transport endpoint", "connect failure",
-		"ssh: ", "Host key verification failed", "Connection closed", "Connection reset", "mux_client"} {
-		if strings.Contains(failed.said, words) {
-			return true
-		}
-	}
-	return exit.ExitCode() < 0 || exit.ExitCode() == 255 && failed.said == "" // killed, or ssh without a word
+	return time.Time{}, nil
 }
 
-// unreachable is the error of a controller that does not answer.
-func (s *site) unreachable(err error) error {
-	return launcher.Fail(launcher.CodeUnreachable, err, "try again when it answers; `rayctl doctor` looks closer", "Slurm does not answer on %s: %v", s.runner, err)
+// String is all that was kept.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
 }

@@ -24,6 +24,9 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 	if err := orders.Refuse(s, p); err != nil {
 		return "", err
 	}
+	if s.TotalNodes() == 0 {
+		return "", launcher.Fail(launcher.CodeSpec, nil, "give a group replicas", "%s has no node", s.Name)
+	}
 	if s.IsGang() && s.GangNodes() != s.TotalNodes() {
 		return "", launcher.Fail(launcher.CodeSpec, nil, "make minReplicas equal to replicas", "Slurm starts all workers of %s together: groups cannot be elastic", s.Name)
 	}
@@ -74,6 +77,7 @@ func (c *cluster) claim(ctx context.Context, s *spec.ClusterSpec, p launcher.Pay
 		return c.record != nil && c.record.Nonce == r.Nonce, nil
 	}
 	if err != nil {
+		_ = c.l.site.files.removeEmpty(context.WithoutCancel(ctx), c.dir) // the way to a file that could not be written
 		return false, c.writeFailed(err)
 	}
 	c.record = r
@@ -172,7 +176,7 @@ func (c *cluster) heartbeat(ctx context.Context) (stop func()) {
 
 // submit hands the job to Slurm and commits.
 func (c *cluster) submit(ctx context.Context) error {
-	id, err := c.l.site.submit(ctx, c.path(scriptFile))
+	id, err := c.l.site.submit(ctx, c.batch())
 	if err != nil && away(err) {
 		id, err = c.resolve(ctx, err)
 	}
@@ -193,6 +197,11 @@ func (c *cluster) submit(ctx context.Context) error {
 	return err
 }
 
+// batch is what is submitted.
+func (c *cluster) batch() batch {
+	return batch{plan: c.plan(0), file: c.path(scriptFile), environment: c.l.environment()}
+}
+
 // resolve asks for the nonce: the job may be there although sbatch got no answer.
 func (c *cluster) resolve(ctx context.Context, cause error) (int, error) {
 	jobs, err := c.l.queue.ask(ctx, now)
@@ -210,7 +219,7 @@ func (c *cluster) abandon(ctx context.Context) error {
 	if c.record != nil {
 		if jobs, err := c.l.queue.ask(ctx, now); err == nil {
 			if j, ok := find(jobs, c.record.Nonce); ok && !j.Ended() {
-				if err := c.l.site.cancel(ctx, strconv.Itoa(j.ID)); err != nil {
+				if err := c.l.site.cancel(ctx, j.ID, false); err != nil {
 					return err
 				}
 			}

@@ -93,14 +93,10 @@ func (s *SSH) options() []string {
 	return args
 }
 
-// runnerFor chooses the transport that the file asks for.
+// runnerFor chooses where commands run and files are.
 func runnerFor(s *spec.Slurm) (Runner, error) {
-	switch {
-	case s.Transport == "slurmrestd" || s.Transport != "local" && s.Host == "" && s.RESTURL != "":
-		return nil, launcher.Fail(launcher.CodeUsage, nil, "use transport local or ssh", "the transport slurmrestd is not there yet")
-	case s.Host != "" && s.Transport != "local":
+	if s.Host != "" && s.Transport != "local" {
 		return NewSSH(s.Host, s.SSHOptions)
-	default:
-		return Here{}, nil
 	}
+	return Here{}, nil
 }

@@ -128,10 +128,16 @@ func (p plan) firstDirectives() []string {
 	if d := p.deadline(); d != "" {
 		out = append(out, "--deadline="+d)
 	}
-	if r := s.Job.Restarts; *r.Preempted == 0 && r.NodeFailure == 0 && r.TimeLimit == 0 || s.Job.Entrypoint == "" {
+	if !p.requeues() {
 		return append(out, "--no-requeue")
 	}
 	return append(out, "--requeue")
+}
+
+// requeues says whether Slurm may start the job again: for the next attempt.
+func (p plan) requeues() bool {
+	r := p.spec.Job.Restarts
+	return p.spec.Job.Entrypoint != "" && (*r.Preempted != 0 || r.NodeFailure != 0 || r.TimeLimit != 0)
 }
 
 // endSlack is what the keeper needs after the driver's grace to save everything.

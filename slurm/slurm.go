@@ -14,8 +14,10 @@ import (
 
 // Config says which Slurm is meant.
 type Config struct {
-	// Runner runs commands where Slurm is.
+	// Runner runs commands where Slurm is, and reaches its files there.
 	Runner Runner
+	// REST, if set, asks the controller in place of Slurm's commands. The files are the Runner's.
+	REST *REST
 	// Dir is slurm.dir; ~/ and "" are relative to the home directory there. Default: ~/.rayctl.
 	Dir string
 	// Logger takes notes for -v; nil: none.
@@ -32,6 +34,7 @@ type Launcher struct {
 	mu    sync.Mutex
 	dir   string // as configured, then absolute
 	owner string // user@host there; "" until known
+	env   []string
 }
 
 var (
@@ -51,7 +54,10 @@ func New(c Config) *Launcher {
 	if c.Dir == "" {
 		c.Dir = "~/.rayctl"
 	}
-	s := &site{runner: c.Runner, files: &files{runner: c.Runner}}
+	s := &site{controller: commands{c.Runner}, runner: c.Runner, files: &files{runner: c.Runner}}
+	if c.REST != nil {
+		s.controller = c.REST
+	}
 	return &Launcher{site: s, queue: &queue{site: s}, log: c.Logger, ways: &ways{open: map[string]*way{}}, dir: c.Dir}
 }
 
@@ -67,11 +73,15 @@ func For(s *spec.ClusterSpec, log *slog.Logger) (*Launcher, error) {
 	if s != nil && s.Slurm != nil {
 		section = s.Slurm
 	}
-	runner, err := runnerFor(section)
-	if err != nil {
+	c := Config{Dir: section.Dir, Logger: log}
+	var err error
+	if c.Runner, err = runnerFor(section); err != nil {
 		return nil, err
 	}
-	return New(Config{Runner: runner, Dir: section.Dir, Logger: log}), nil
+	if section.Transport == "slurmrestd" || section.Transport != "local" && section.Host == "" && section.RESTURL != "" {
+		c.REST = NewREST(section.RESTURL, section.RESTTokenFile)
+	}
+	return New(c), nil
 }
 
 // Name is "slurm".
@@ -92,14 +102,17 @@ func (l *Launcher) arrive(ctx context.Context) (dir, owner string, err error) {
 	if l.owner != "" {
 		return l.dir, l.owner, nil
 	}
-	var who struct{ Home, User, Host string }
-	if err := l.site.files.call(ctx, "hello", nil, &who); err != nil {
+	var who struct {
+		Home, User, Host string
+		Environment      []string
+	}
+	if err := l.site.files.call(ctx, "hello", map[string]any{"keep": strings.Fields(kept)}, &who); err != nil {
 		return "", "", l.cut(err)
 	}
 	if rest, home := strings.CutPrefix(l.dir, "~/"); home {
 		l.dir = path.Join(who.Home, rest)
 	}
-	l.owner = who.User + "@" + who.Host
+	l.owner, l.env = who.User+"@"+who.Host, who.Environment
 	return l.dir, l.owner, nil
 }
 
@@ -110,4 +123,11 @@ func (l *Launcher) cut(err error) error {
 			"the files of the Slurm site cannot be reached on %s: %v", l.site.runner, err)
 	}
 	return err
+}
+
+// environment is what jobs start with: the variables of the machine where the files are, as known since arrive.
+func (l *Launcher) environment() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.env
 }

@@ -3,7 +3,6 @@ package slurm
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -72,7 +71,7 @@ func (c *cluster) terminateUncommitted(ctx context.Context) error {
 		return c.l.site.unreachable(err)
 	}
 	if j, ok := find(jobs, c.record.Nonce); ok && !j.Ended() {
-		return c.l.site.cancel(ctx, strconv.Itoa(j.ID))
+		return c.l.site.cancel(ctx, j.ID, false)
 	}
 	if c.age > orders.Lease {
 		return c.remove(ctx)
@@ -92,7 +91,7 @@ func (c *cluster) cancelWaiting(ctx context.Context, end launcher.End) error {
 	if j.State != StatePending {
 		return nil // its keeper will be there soon; patience is bounded
 	}
-	if err := c.l.site.cancel(ctx, "--state=PENDING", strconv.Itoa(c.job)); err != nil {
+	if err := c.l.site.cancel(ctx, c.job, true); err != nil {
 		return c.l.site.unreachable(err)
 	}
 	if f, j, err = c.ask(ctx, now); err != nil || f != gone || j.State != StateCancelled || c.result != nil {
@@ -126,7 +125,7 @@ func (c *cluster) askKeeper(ctx context.Context, end launcher.End) bool {
 // force ends the job without its keeper.
 func (c *cluster) force(ctx context.Context) error {
 	c.l.log.Warn("the keeper does not end the cluster: cancelling its job", "cluster", c.name, "job", c.job)
-	if err := c.l.site.cancel(ctx, strconv.Itoa(c.job)); err != nil {
+	if err := c.l.site.cancel(ctx, c.job, false); err != nil {
 		return c.l.site.unreachable(err)
 	}
 	return nil

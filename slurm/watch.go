@@ -3,7 +3,6 @@ package slurm
 import (
 	"context"
 	"reflect"
-	"strconv"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -146,7 +145,7 @@ func (w *watcher) hopeless() *verdict {
 
 // giveUp cancels a waiting job. If it has just begun after all, its keeper tells how it ends.
 func (w *watcher) giveUp(ctx context.Context, v verdict) bool {
-	if err := w.l.site.cancel(ctx, "--state=PENDING", strconv.Itoa(w.cluster.job)); err != nil {
+	if err := w.l.site.cancel(ctx, w.cluster.job, true); err != nil {
 		w.unreachable(ctx, err)
 		return false
 	}

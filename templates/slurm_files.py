@@ -20,13 +20,14 @@ CHUNK = 1 << 20  # bytes of a file in one answer
 PART = ".part"
 
 
-def hello(_request):
-    """Who and where we are."""
+def hello(request):
+    """Who and where we are, and the variables to keep that are set."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError, ImportError):
         user = str(os.getuid())
-    return {"home": os.path.expanduser("~"), "user": user, "host": socket.gethostname(), "python": sys.version.split()[0]}
+    return {"home": os.path.expanduser("~"), "user": user, "host": socket.gethostname(), "python": sys.version.split()[0],
+            "environment": ["%s=%s" % (name, os.environ[name]) for name in request.get("keep", ()) if name in os.environ]}
 
 
 def write(request):

@@ -1,0 +1,216 @@
+package slurm
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// request is the body of a submission: what the script's #SBATCH lines say, which slurmrestd does not read.
+func (b batch) request(version string) (map[string]any, error) {
+	script, err := b.plan.script()
+	if err != nil {
+		return nil, err
+	}
+	var parts []map[string]any
+	for _, c := range b.plan.components() {
+		if len(c.request.slurm.ExtraArgs) > 0 {
+			return nil, cannot("slurm.extraArgs", "")
+		}
+		part := b.common(c)
+		if version == v38 {
+			err = b.older(part, c)
+		} else {
+			err = b.newer(part, c)
+		}
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+	}
+	body := map[string]any{}
+	if version == v38 {
+		body["script"] = script
+	} else {
+		parts[0]["script"] = script
+	}
+	if len(parts) == 1 {
+		body["job"] = parts[0]
+	} else {
+		body["jobs"] = parts
+	}
+	return body, nil
+}
+
+func cannot(key, why string) error {
+	return launcher.Fail(launcher.CodeSpec, nil, "leave it out, or use slurm.transport ssh or local", "slurmrestd cannot be given %s%s", key, why)
+}
+
+// common are the fields that all versions have alike. As with sbatch, what concerns the job as a whole is said of each part.
+func (b batch) common(c component) map[string]any {
+	g, s := c.request.slurm, b.plan.spec
+	part := map[string]any{"tasks_per_node": 1, "name": s.Name, "current_working_directory": b.plan.run}
+	for key, value := range map[string]string{"partition": g.Partition, "account": g.Account, "qos": g.QOS, "reservation": g.Reservation, "constraints": c.request.constraint} {
+		if value != "" {
+			part[key] = value
+		}
+	}
+	if c.request.cpus > 0 {
+		part["cpus_per_task"] = c.request.cpus
+	}
+	part["comment"] = comment(s.Name, spec.Hash(s), b.plan.nonce)
+	part["standard_output"] = strings.ReplaceAll(path.Join(b.plan.run, outFile), "%", "%%")
+	part["requeue"] = b.plan.requeues()
+	if s.Slurm.Dependency != "" {
+		part["dependency"] = s.Slurm.Dependency
+	}
+	return part
+}
+
+// older are the fields as 22.05 has them, whose parser takes sbatch's own options. It has no --switches, and no way to signal the batch script: there
+// only the keeper's own limits warn the driver.
+func (b batch) older(part map[string]any, c component) error {
+	g := c.request.slurm
+	if g.Switches != "" {
+		return cannot("slurm.switches", " in Slurm 22.05")
+	}
+	part["nodes"] = c.nodes
+	part["environment"] = b.variables()
+	for key, value := range map[string]string{"nodelist": g.Nodelist, "exclude_nodes": g.Exclude, "gpus_per_node": c.request.gpus} {
+		if value != "" {
+			part[key] = value
+		}
+	}
+	if c.request.memory != "" {
+		part["memory_per_node"] = megabytes(c.request.memory)
+	}
+	if g.Exclusive != nil && *g.Exclusive {
+		part["exclusive"] = "exclusive"
+	}
+	if minutes := b.plan.timeLimit(); minutes != "" {
+		part["time_limit"], _ = strconv.Atoi(minutes)
+	}
+	part["open_mode"] = "append"
+	for key, value := range map[string]string{"begin_time": b.plan.spec.Slurm.Begin, "deadline": b.plan.deadline()} {
+		if value != "" {
+			part[key] = value
+		}
+	}
+	return nil
+}
+
+// newer are the fields of v0.0.40 (23.11) and later.
+func (b batch) newer(part map[string]any, c component) error {
+	g := c.request.slurm
+	part["nodes"] = strconv.Itoa(c.nodes)
+	part["environment"] = b.environment
+	for key, value := range map[string]string{"required_nodes": g.Nodelist, "excluded_nodes": g.Exclude} {
+		if value != "" {
+			part[key] = []string{value}
+		}
+	}
+	if c.request.gpus != "" {
+		part["tres_per_node"] = "gres/gpu:" + c.request.gpus
+	}
+	if c.request.memory != "" {
+		part["memory_per_node"] = set(megabytes(c.request.memory))
+	}
+	if g.Exclusive != nil && *g.Exclusive {
+		part["shared"] = []string{"none"}
+	}
+	if minutes := b.plan.timeLimit(); minutes != "" {
+		n, _ := strconv.Atoi(minutes)
+		part["time_limit"] = set(n)
+	}
+	if err := switches(part, g.Switches); err != nil {
+		return err
+	}
+	part["open_mode"] = []string{"APPEND"}
+	part["kill_warning_signal"], part["kill_warning_flags"] = "USR1", []string{"BATCH_JOB"}
+	part["kill_warning_delay"] = set(int(b.plan.warning().Seconds()))
+	return b.times(part)
+}
+
+// set is a number as the API takes it since 23.02.
+func set(n int) map[string]any { return map[string]any{"set": true, "number": n} }
+
+// megabytes of "1536000M" and "0".
+func megabytes(memory string) int {
+	n, _ := strconv.Atoi(strings.TrimSuffix(memory, "M")) // written by plan.request
+	return n
+}
+
+// switches translates COUNT[@WAIT].
+func switches(part map[string]any, value string) error {
+	if value == "" {
+		return nil
+	}
+	count, wait, waits := strings.Cut(value, "@")
+	n, err := strconv.Atoi(count)
+	if err == nil {
+		part["required_switches"] = set(n)
+	}
+	if err == nil && waits {
+		var d time.Duration
+		if d, err = spec.ParseDuration(wait); err == nil {
+			part["wait_for_switch"] = int(d.Seconds())
+		}
+	}
+	if err != nil {
+		return launcher.Fail(launcher.CodeSpec, err, "write it like 1@10:00", "slurm.switches is %q: %v", value, err)
+	}
+	return nil
+}
+
+// times translates --begin and --deadline, which the API takes as seconds since 1970.
+func (b batch) times(part map[string]any) error {
+	if text := b.plan.spec.Slurm.Begin; text != "" {
+		at, err := slurmMoment(text, time.Now())
+		if err != nil {
+			return cannot("slurm.begin: "+text, "")
+		}
+		part["begin_time"] = set(int(at.Unix()))
+	}
+	if text := b.plan.deadline(); text != "" {
+		at, err := slurmMoment(text, time.Now())
+		if err != nil {
+			return err
+		}
+		part["deadline"] = at.Unix()
+	}
+	return nil
+}
+
+var fromNow = regexp.MustCompile(`^now(?:\+(\d+)\s*(second|minute|hour|day|week)?s?)?$`)
+
+// slurmMoment reads the forms of sbatch --begin that say a moment without the controller's calendar: now+COUNT[UNIT], and dates with times, which are of
+// this machine's time zone.
+func slurmMoment(text string, now time.Time) (time.Time, error) {
+	if m := fromNow.FindStringSubmatch(text); m != nil {
+		units := map[string]time.Duration{"": time.Second, "second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour, "week": 7 * 24 * time.Hour}
+		n, _ := strconv.Atoi("0" + m[1])
+		return now.Add(time.Duration(n) * units[m[2]]), nil
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
+		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is not a moment", text)
+}
+
+// variables are the environment as 22.05 takes it.
+func (b batch) variables() map[string]string {
+	out := map[string]string{}
+	for _, v := range b.environment {
+		name, value, _ := strings.Cut(v, "=")
+		out[name] = value
+	}
+	return out
+}

@@ -1,0 +1,85 @@
+package slurm
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"os"
+	"os/user"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// tokenVariable is the one that Slurm's own clients take their token from.
+const tokenVariable = "SLURM_JWT"
+
+// token is a JSON web token of slurmrestd. Its text is never printed.
+type token struct {
+	text string
+	user string // whose it is
+}
+
+var jwt = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$`)
+
+// readToken reads the token again: whoever renews it, renews the file.
+func readToken(file string) (token, error) {
+	text, where, err := os.Getenv(tokenVariable), "the variable "+tokenVariable, error(nil)
+	if file != "" {
+		where = file
+		if text, err = secretFile(file); err != nil {
+			return token{}, err
+		}
+	}
+	text = strings.TrimPrefix(strings.TrimSpace(text), tokenVariable+"=") // as `scontrol token` prints it
+	hint := "`scontrol token` on a login node makes one; put it into a file of mode 0600 and name that in slurm.restTokenFile"
+	if text == "" {
+		return token{}, launcher.Fail(launcher.CodeConfig, nil, hint, "there is no token for slurmrestd in %s", where)
+	}
+	if !jwt.MatchString(text) {
+		return token{}, launcher.Fail(launcher.CodeConfig, nil, hint, "what is in %s is not a JSON web token", where)
+	}
+	t := token{text: text}
+	claims := claimsOf(text)
+	if t.user = claims.Sun; t.user == "" {
+		if me, err := user.Current(); err == nil {
+			t.user = me.Username
+		}
+	}
+	if end := time.Unix(int64(claims.Exp), 0); claims.Exp > 0 && time.Now().After(end) {
+		return token{}, launcher.Fail(launcher.CodePermission, nil, "`scontrol token` on a login node makes another", "the token for slurmrestd in %s expired at %s", where, end.Format(time.DateTime))
+	}
+	return t, nil
+}
+
+// secretFile reads a file that nobody else may read.
+func secretFile(name string) (string, error) {
+	info, err := os.Stat(name)
+	if err == nil && info.Mode().Perm()&0o077 != 0 {
+		return "", launcher.Fail(launcher.CodeConfig, nil, "run `chmod 600` on it, and make another token", "others may read the token in %s", name)
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(name)
+	}
+	if err != nil {
+		return "", launcher.Fail(launcher.CodeConfig, err, "correct slurm.restTokenFile", "the token for slurmrestd cannot be read: %v", err)
+	}
+	return string(text), nil
+}
+
+// claims are what slurmrestd's tokens say (slurm/src/plugins/auth/jwt). Sites with tokens of their own may say other things.
+type claims struct {
+	Sun string  `json:"sun"`
+	Exp float64 `json:"exp"`
+}
+
+// claimsOf reads a token's claims, unverified: slurmrestd verifies them.
+func claimsOf(text string) (c claims) {
+	middle := strings.Split(text, ".")[1]
+	if payload, err := base64.RawURLEncoding.DecodeString(middle); err == nil {
+		_ = json.Unmarshal(payload, &c) // another kind of token says nothing
+	}
+	return c
+}
