@@ -4,14 +4,15 @@ import (
 	"context"
 	"net"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// Dial reaches the keeper's pod or the head's by port-forward. The dashboards of Ray clusters that others made are reached too.
+// Dial reaches the keeper's pod or the head's, by whichever way there is (see road). The dashboards of Ray clusters that others made are
+// reached too.
 func (l *Launcher) Dial(ctx context.Context, id launcher.ID, target launcher.Target) (*launcher.Endpoint, error) {
 	c, err := l.kube(ctx)
 	if err != nil {
@@ -21,43 +22,27 @@ func (l *Launcher) Dial(ctx context.Context, id launcher.ID, target launcher.Tar
 	if err != nil {
 		return nil, err
 	}
-	t := l.tunnel(c, id, target)
-	if _, err := t.open(ctx); err != nil {
+	r, err := l.road(ctx, c, id, target)
+	if err != nil {
 		return nil, l.whyNot(ctx, c, id, target, err)
 	}
 	return &launcher.Endpoint{
-		URL: "http://" + string(target), Token: token, TokenHeader: "Authorization", Via: t.via(),
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return t.dial(ctx) },
+		URL: "http://" + string(target), Token: token, TokenHeader: "Authorization", Via: r.via(),
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return r.dial(ctx) },
 	}, nil
-}
-
-// tunnel is the one way to a target.
-func (l *Launcher) tunnel(c *client, id launcher.ID, target launcher.Target) *tunnel {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	w := way{id, target}
-	if t := l.ways[w]; t != nil {
-		return t
-	}
-	t := &tunnel{c: c, selector: keeperSelector(string(id)), port: keeperPort, what: "the keeper of " + string(id)}
-	if target == launcher.Dashboard {
-		t.selector, t.port, t.what = headSelector(string(id)), dashboardPort, "the head of "+string(id)
-	}
-	l.ways[w] = t
-	return t
 }
 
 func headSelector(name string) string {
 	return rayClusterLabel + "=" + name + "," + rayNodeTypeLabel + "=" + headNodeType
 }
 
-// forgetWays closes the tunnels of a cluster that is gone.
+// forgetWays closes the ways to a cluster that is gone.
 func (l *Launcher) forgetWays(id launcher.ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for w, t := range l.ways {
+	for w, r := range l.ways {
 		if w.id == id {
-			go t.close()
+			go r.close()
 			delete(l.ways, w)
 		}
 	}
@@ -69,8 +54,7 @@ func (l *Launcher) whyNot(ctx context.Context, c *client, id launcher.ID, target
 	if launcher.ExitCode(err) == launcher.CodePermission {
 		return err
 	}
-	_, getErr := c.dynamic.Resource(rayClusters).Namespace(c.namespace).Get(ctx, string(id), metav1.GetOptions{})
-	if apierrors.IsNotFound(getErr) {
+	if _, getErr := c.getCluster(ctx, id); apierrors.IsNotFound(getErr) {
 		if job, jobErr := c.job(ctx, string(id)); jobErr == nil && job == nil {
 			l.forgetWays(id)
 			return launcher.NotFound(id)
@@ -93,23 +77,39 @@ func (l *Launcher) token(ctx context.Context, c *client, id launcher.ID) (string
 	if token != "" {
 		return token, nil
 	}
-	var secret *corev1.Secret
-	var err error
-	for _, name := range []string{secretName(string(id)), string(id)} {
-		secret, err = c.core.CoreV1().Secrets(c.namespace).Get(ctx, name, metav1.GetOptions{})
-		if err == nil {
-			l.setToken(id, string(secret.Data[tokenKey]))
-			return string(secret.Data[tokenKey]), nil
-		}
-		if !apierrors.IsNotFound(err) {
-			return "", explain(err, "get", "secrets", c)
-		}
+	secret, err := c.core.CoreV1().Secrets(c.namespace).Get(ctx, secretName(string(id)), metav1.GetOptions{})
+	switch {
+	case err == nil:
+		token = string(secret.Data[tokenKey])
+	case apierrors.IsNotFound(err):
+		token, err = c.othersToken(ctx, id)
+	default:
+		err = explain(err, "get", "secrets", c)
 	}
-	if _, err := c.dynamic.Resource(rayClusters).Namespace(c.namespace).Get(ctx, string(id), metav1.GetOptions{}); err != nil {
-		if apierrors.IsNotFound(err) {
-			return "", launcher.NotFound(id)
-		}
-		return "", explain(err, "get", rayClusters.GroupResource().String(), c)
+	if err == nil && token != "" {
+		l.setToken(id, token)
 	}
-	return "", nil
+	return token, err
+}
+
+// othersToken is the token of a cluster that rayctl did not make; "" if it has none.
+func (c *client) othersToken(ctx context.Context, id launcher.ID) (string, error) {
+	rc, err := c.cluster(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	source, err := tokenOf(&rc.Spec)
+	if err != nil {
+		return "", launcher.Fail(launcher.CodeUnreachable, err, "`rayctl port-forward "+string(id)+" 8265`, and --address with your own token in RAY_AUTH_TOKEN, reach it",
+			"the RayCluster %s takes Kubernetes' own tokens, which rayctl does not send", id)
+	}
+	if source.ours && rc.Spec.AuthOptions != nil {
+		source.secret, source.key = string(id), tokenKey // KubeRay made it
+	}
+	return c.foreignToken(ctx, source)
+}
+
+// getCluster reads a RayCluster as it is.
+func (c *client) getCluster(ctx context.Context, id launcher.ID) (*unstructured.Unstructured, error) {
+	return c.dynamic.Resource(rayClusters).Namespace(c.namespace).Get(ctx, string(id), metav1.GetOptions{})
 }

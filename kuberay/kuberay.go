@@ -45,7 +45,7 @@ type Launcher struct {
 
 	mu     sync.Mutex
 	tokens map[launcher.ID]string
-	ways   map[way]*tunnel
+	ways   map[way]road
 }
 
 var (
@@ -61,7 +61,7 @@ func New(c Config) *Launcher {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Launcher{config: c, owner: thisUser(), log: c.Logger, tokens: map[launcher.ID]string{}, ways: map[way]*tunnel{}}
+	return &Launcher{config: c, owner: thisUser(), log: c.Logger, tokens: map[launcher.ID]string{}, ways: map[way]road{}}
 }
 
 // ConfigOf takes from a cluster file how Kubernetes is reached.

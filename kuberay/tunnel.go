@@ -25,19 +25,11 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// way names a tunnel: one to each target of a cluster, shared by all who dial it.
-type way struct {
-	id     launcher.ID
-	target launcher.Target
-}
-
 // tunnel is a port-forward to whichever pod serves a target now. One connection to the API server carries all streams. It does not
 // notice by itself that its pod has gone, so the pod is watched.
 type tunnel struct {
-	c        *client
-	selector string
-	port     int32
-	what     string // for messages
+	place
+	c *client
 
 	mu      sync.Mutex
 	session *session
@@ -66,7 +58,7 @@ func (t *tunnel) dial(ctx context.Context) (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		conn, err := within(ctx, streamTimeout, func() (net.Conn, error) { return s.stream(t.port, func() { t.drop(s) }) })
+		conn, err := within(ctx, streamTimeout, func() (net.Conn, error) { return s.stream(int32(t.port), func() { t.drop(s) }) })
 		if err == nil {
 			return conn, nil
 		}
@@ -74,6 +66,11 @@ func (t *tunnel) dial(ctx context.Context) (net.Conn, error) {
 		t.drop(s)
 	}
 	return nil, fmt.Errorf("open a stream to %s: %w", t.what, lastErr)
+}
+
+func (t *tunnel) ready(ctx context.Context) error {
+	_, err := t.open(ctx)
+	return err
 }
 
 // open returns the connection, a new one if there is none that lives.
@@ -91,11 +88,11 @@ func (t *tunnel) open(ctx context.Context) (*session, error) {
 			return s, nil
 		}
 	}
-	pod, err := t.c.serving(ctx, t.selector, t.what)
+	pod, err := t.c.serving(ctx, t.place)
 	if err != nil {
 		return nil, err
 	}
-	s, err := within(ctx, connectTimeout, func() (*session, error) { return t.c.forward(pod) })
+	s, err := within(ctx, connectTimeout, func() (*session, error) { return t.c.forward(pod.Name) })
 	if err != nil {
 		return nil, explain(err, "create", "pods/portforward", t.c)
 	}
@@ -217,16 +214,16 @@ func within[T any](ctx context.Context, limit time.Duration, call func() (T, err
 // Close ends the connection; for within.
 func (s *session) Close() error { return s.conn.Close() }
 
-// serving finds the pod that runs behind a selector.
-func (c *client) serving(ctx context.Context, selector, what string) (string, error) {
-	pods, err := c.core.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+// serving finds the pod that runs at a place.
+func (c *client) serving(ctx context.Context, p place) (*corev1.Pod, error) {
+	pods, err := c.core.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: p.selector})
 	if err != nil {
-		return "", explain(err, "list", "pods", c)
+		return nil, explain(err, "list", "pods", c)
 	}
-	for _, pod := range pods.Items {
+	for i, pod := range pods.Items {
 		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
-			return pod.Name, nil
+			return &pods.Items[i], nil
 		}
 	}
-	return "", launcher.Fail(launcher.CodeUnreachable, launcher.ErrNotReady, "", "no pod of %s runs", what)
+	return nil, launcher.Fail(launcher.CodeUnreachable, launcher.ErrNotReady, "", "no pod of %s runs", p.what)
 }

@@ -1,0 +1,157 @@
+package kuberay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// proxied is the API server's proxy of a Service, for users who may not forward ports. It carries HTTP only. So that nobody else has to
+// know of it, each connection that it hands out ends in a small HTTP server in this process, which passes requests on: below the Service's
+// path, with the credentials of Kubernetes, and with Ray's token in a header of its own, as Authorization is Kubernetes'.
+type proxied struct {
+	place
+	c         *client
+	base      *url.URL
+	transport http.RoundTripper
+	conns     *pipes
+	server    *http.Server
+}
+
+const rayAuthorization = "X-Ray-Authorization"
+
+func newProxied(c *client, p place) (*proxied, error) {
+	config := rest.CopyConfig(c.config)
+	config.NextProtos = []string{"http/1.1"} // HTTP/2 carries no websockets
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the API server's proxy: %w", err)
+	}
+	x := &proxied{place: p, c: c, transport: transport, conns: newPipes()}
+	x.base = c.core.CoreV1().RESTClient().Get().Namespace(c.namespace).Resource("services").Name(p.service + ":" + strconv.Itoa(p.port)).SubResource("proxy").URL()
+	silent := log.New(io.Discard, "", 0)
+	x.server = &http.Server{ErrorLog: silent, Handler: &httputil.ReverseProxy{
+		Rewrite: x.rewrite, Transport: transport, FlushInterval: -1, ModifyResponse: x.check, ErrorLog: silent,
+		// Whoever asks is to see what a broken connection looks like.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}}
+	go func() { _ = x.server.Serve(x.conns) }() // it ends with close
+	return x, nil
+}
+
+func (x *proxied) rewrite(r *httputil.ProxyRequest) {
+	// Pages come with links below the Service's path: the API server writes them so.
+	if rest, ok := strings.CutPrefix(r.Out.URL.Path, x.base.Path); ok {
+		r.Out.URL.Path, r.Out.URL.RawPath = rest, ""
+	}
+	r.SetURL(x.base)
+	if token := r.Out.Header.Get("Authorization"); token != "" {
+		r.Out.Header.Del("Authorization")
+		r.Out.Header.Set(rayAuthorization, token)
+	}
+}
+
+// check tells the API server's own refusals from the target's.
+func (x *proxied) check(r *http.Response) error {
+	if to := r.Header.Get("Location"); to != "" {
+		r.Header.Set("Location", strings.TrimPrefix(to, x.base.Path))
+	}
+	return refusal(r)
+}
+
+// mostStatus is more than a Status of the API server has.
+const mostStatus = 64 << 10
+
+// refusal is the error in an answer of the API server itself; the body of others stays readable.
+func refusal(r *http.Response) error {
+	if r.StatusCode < http.StatusBadRequest || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
+		return nil
+	}
+	text, err := io.ReadAll(io.LimitReader(r.Body, mostStatus))
+	if err != nil {
+		return err
+	}
+	var status metav1.Status
+	if json.Unmarshal(text, &status) == nil && status.Kind == "Status" && status.APIVersion == "v1" {
+		return &apierrors.StatusError{ErrStatus: status}
+	}
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(text), r.Body), r.Body}
+	return nil
+}
+
+// ready asks for something that the target answers without a token, if only by saying no.
+func (x *proxied) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, x.base.JoinPath("api/authentication_mode").String(), nil)
+	if err != nil {
+		return fmt.Errorf("ask through the API server's proxy: %w", err)
+	}
+	answer, err := x.transport.RoundTrip(request)
+	if err == nil {
+		defer answer.Body.Close()
+		err = refusal(answer)
+	}
+	return explain(err, "get", "services/proxy", x.c)
+}
+
+func (x *proxied) dial(ctx context.Context) (net.Conn, error) { return x.conns.dial(ctx) }
+func (x *proxied) via() string {
+	return "the API server's proxy of service " + x.service
+}
+func (x *proxied) close() { _ = x.server.Close() }
+
+// pipes is a net.Listener within this process.
+type pipes struct {
+	next   chan net.Conn
+	closed chan struct{}
+}
+
+func newPipes() *pipes { return &pipes{next: make(chan net.Conn), closed: make(chan struct{})} }
+
+func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.next <- theirs:
+		return ours, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept implements net.Listener.
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.next:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener; http.Server calls it once.
+func (p *pipes) Close() error {
+	close(p.closed)
+	return nil
+}
+
+// Addr implements net.Listener.
+func (p *pipes) Addr() net.Addr { return podAddr("proxy") }
