@@ -3,6 +3,8 @@ package cmd
 import (
 	"log/slog"
 
+	"k8s.io/klog/v2"
+
 	"github.com/rayctl/rayctl/kuberay"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -17,6 +19,7 @@ func launchers() map[string]NewLauncher {
 			return local.New(local.Config{Logger: log})
 		},
 		spec.LauncherKubeRay: func(s *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) {
+			klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // client-go would write its own notes of lost connections to stderr
 			return kuberay.New(kuberay.ConfigOf(s, log)), nil
 		},
 		spec.LauncherSlurm: func(s *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) {

@@ -33,6 +33,7 @@ type client struct {
 	core      kubernetes.Interface
 	dynamic   dynamic.Interface
 	served    served
+	pulse     *pulse
 }
 
 // served is what the API server has.
@@ -83,9 +84,11 @@ func newClient(c Config) (*client, error) {
 		return nil, launcher.Fail(launcher.CodeConfig, err, "set kuberay.namespace", "the namespace is not clear: %v", err)
 	}
 	config.QPS, config.Burst, config.UserAgent = requestsPerSecond, requestBurst, managedBy
-	out := &client{namespace: namespace, config: config}
-	if out.core, err = kubernetes.NewForConfig(config); err == nil {
-		out.dynamic, err = dynamic.NewForConfig(config)
+	out := &client{namespace: namespace, config: config, pulse: &pulse{}}
+	watched := rest.CopyConfig(config)
+	watched.Wrap(out.pulse.wrap)
+	if out.core, err = kubernetes.NewForConfig(watched); err == nil {
+		out.dynamic, err = dynamic.NewForConfig(watched)
 	}
 	if err != nil {
 		return nil, launcher.Fail(launcher.CodeConfig, err, "check the kubeconfig", "the configuration of Kubernetes cannot be used: %v", err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 
@@ -133,9 +134,28 @@ func (c *client) noteCommit(ctx context.Context, name string, document keeper.Co
 	if err != nil {
 		return fmt.Errorf("encode the commit: %w", err)
 	}
-	patch, err := json.Marshal(map[string]any{"stringData": map[string]string{commitKey: string(text)}})
+	return c.note(ctx, name, commitKey, string(text))
+}
+
+// noteSubmission tells later keepers which attempt was submitted: one that finds a new head must not run the driver twice, and its
+// predecessor's files may be lost with the node of both.
+func (w *watcher) noteSubmission(ctx context.Context) {
+	if w.state == nil || w.state.Job == nil || w.state.Job.State == string(launcher.JobWaiting) || w.state.Attempt <= w.noted || w.state.Exit != nil {
+		return
+	}
+	w.noted = w.state.Attempt
+	go func(attempt string) {
+		if err := w.c.note(ctx, string(w.id), submittedKey, attempt); err != nil {
+			w.l.log.Debug("the submission could not be noted", "cluster", w.id, "error", err)
+		}
+	}(strconv.Itoa(w.state.Attempt))
+}
+
+// note puts a text into the cluster's Secret.
+func (c *client) note(ctx context.Context, name, key, text string) error {
+	patch, err := json.Marshal(map[string]any{"stringData": map[string]string{key: text}})
 	if err != nil {
-		return fmt.Errorf("encode the commit: %w", err)
+		return fmt.Errorf("encode %s: %w", key, err)
 	}
 	_, err = c.core.CoreV1().Secrets(c.namespace).Patch(ctx, secretName(name), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: managedBy})
 	return explain(err, "patch", "secrets", c)

@@ -21,9 +21,9 @@ var hopeless = map[string]time.Duration{
 const crashes = 3
 
 // giveUp ends the start of a cluster that cannot succeed: the keeper sees only that the head does not answer, and would wait for
-// lifetime.queue. Whoever watches tells it what Kubernetes says; once is enough.
+// lifetime.queue. Whoever watches tells it what Kubernetes says.
 func (w *watcher) giveUp(ctx context.Context, o *observed) {
-	if w.gaveUp || w.state != nil && (w.state.Phase == keeper.PhaseReady || w.state.Exit != nil) || !o.ours() || o.job == nil {
+	if w.gaveUp.Load() || w.state != nil && (w.state.Phase == keeper.PhaseReady || w.state.Exit != nil) || !o.ours() || o.job == nil {
 		return
 	}
 	r := o.reason()
@@ -38,11 +38,12 @@ func (w *watcher) giveUp(ctx context.Context, o *observed) {
 	if o.now.Sub(w.badSince) < patience {
 		return
 	}
-	w.gaveUp = true
+	w.gaveUp.Store(true)
 	end := launcher.End{Cause: keeper.CauseStartFailed, Message: r.Message}
 	go func() {
 		if err := w.l.ask(ctx, w.c, w.id, end); err != nil && ctx.Err() == nil {
-			w.l.log.Warn("the keeper could not be told that the start has failed", "cluster", w.id, "error", err)
+			w.l.log.Info("the keeper could not be told that the start has failed", "cluster", w.id, "error", err)
+			w.gaveUp.Store(false) // once more at the next look
 		}
 	}()
 }

@@ -62,7 +62,7 @@ func (p *plan) keeperJob() *batchv1.Job {
 	job.Spec.Template.Spec.Volumes = []corev1.Volume{
 		{Name: "rayctl", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 			SecretName: secretName(p.spec.Name), Items: keeperItems(),
-			Optional: ptr.To(true), // the commit is there only for pods that follow another
+			Optional: ptr.To(true), // commit and submission are there only for pods that follow another
 		}}},
 		{Name: "run", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 	}
@@ -74,7 +74,7 @@ func (p *plan) keeperJob() *batchv1.Job {
 
 // keeperItems is the Secret without the user's secrets, which the keeper has no use for.
 func keeperItems() []corev1.KeyToPath {
-	items := []corev1.KeyToPath{{Key: ordersKey, Path: ordersKey}, {Key: tokenKey, Path: tokenKey}, {Key: commitKey, Path: commitKey}}
+	items := []corev1.KeyToPath{{Key: ordersKey, Path: ordersKey}, {Key: tokenKey, Path: tokenKey}, {Key: commitKey, Path: commitKey}, {Key: submittedKey, Path: submittedKey}}
 	for _, name := range slices.Sorted(maps.Keys(programs())) {
 		items = append(items, corev1.KeyToPath{Key: name, Path: name})
 	}

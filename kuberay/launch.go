@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -103,8 +104,11 @@ func (l *Launcher) furnish(ctx context.Context, c *client, p *plan) error {
 	if err := first.Wait(); err != nil {
 		return err
 	}
+	// Nothing that takes room exists before there is a keeper to end it: the client may be killed at any moment.
+	if err := c.unsuspend(ctx, p.spec.Name); err != nil {
+		return err
+	}
 	next, nextCtx := errgroup.WithContext(ctx)
-	next.Go(func() error { return c.unsuspend(nextCtx, p.spec.Name) })
 	next.Go(func() error { return l.createCluster(nextCtx, c, p, rc) })
 	next.Go(func() error { return c.createOnly(nextCtx, jobs, p.recordJob()) })
 	return next.Wait()
@@ -125,8 +129,11 @@ const undoTimeout = 30 * time.Second
 
 // unsuspend lets the keeper's pod start.
 func (c *client) unsuspend(ctx context.Context, name string) error {
-	_, err := c.core.BatchV1().Jobs(c.namespace).Patch(ctx, name, types.MergePatchType, []byte(`{"spec":{"suspend":false}}`),
-		metav1.PatchOptions{FieldManager: managedBy})
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		_, err := c.core.BatchV1().Jobs(c.namespace).Patch(ctx, name, types.MergePatchType, []byte(`{"spec":{"suspend":false}}`),
+			metav1.PatchOptions{FieldManager: managedBy})
+		return err
+	})
 	return explain(err, "patch", "jobs.batch", c)
 }
 

@@ -26,7 +26,9 @@ type mirror struct {
 	changed chan struct{} // something is new
 	jobs, pods, clusters, gangs,
 	clusterEvents, gangEvents cache.Store
-	name string
+	name  string
+	pulse *pulse
+	host  string
 
 	mu     sync.Mutex
 	broken string    // why the API server does not answer
@@ -35,7 +37,7 @@ type mirror struct {
 
 // mirror begins to watch, and returns when all was listed once.
 func (c *client) mirror(ctx context.Context, name string) (*mirror, error) {
-	m := &mirror{changed: make(chan struct{}, 1), name: name}
+	m := &mirror{changed: make(chan struct{}, 1), name: name, pulse: c.pulse, host: c.config.Host}
 	selector, err := c.podSelector(ctx, name)
 	if err != nil {
 		return nil, err
@@ -128,6 +130,9 @@ func (m *mirror) trouble() string {
 	defer m.mu.Unlock()
 	if time.Since(m.at) > troubleFades {
 		m.broken = ""
+	}
+	if silent := m.pulse.trouble(); silent != "" {
+		return "the Kubernetes at " + m.host + " does not answer: " + silent
 	}
 	return m.broken
 }

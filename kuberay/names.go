@@ -40,11 +40,12 @@ func podGroupName(name string) string { return "ray-" + name + "-pg" }
 
 // Keys of the Secret.
 const (
-	tokenKey  = "auth_token" // KubeRay's name for it
-	ordersKey = "orders.json"
-	specKey   = "spec.json"   // what was launched, for comparing
-	commitKey = "commit.json" // its appearance is the commit
-	envPrefix = "env."        // and the name of a secret of the user
+	tokenKey     = "auth_token" // KubeRay's name for it
+	ordersKey    = "orders.json"
+	specKey      = "spec.json"   // what was launched, for comparing
+	commitKey    = "commit.json" // its appearance is the commit
+	submittedKey = "submitted"   // number of the attempt that was submitted last, as far as a client has seen
+	envPrefix    = "env."        // and the name of a secret of the user
 )
 
 // meta is what all objects of a cluster have in common.

@@ -20,7 +20,7 @@ const silence = 10 * time.Second
 // conditions say little (an image that does not exist is there, a crash is not), so all of them are asked.
 func (o *observed) reason() launcher.Reason {
 	for _, find := range []func() launcher.Reason{
-		o.refusedSpec, o.refusedPods, o.stuckPods, o.waitingGang, o.unscheduledPods, o.idleOperator,
+		o.refusedSpec, o.refusedPods, o.disruptedPods, o.stuckPods, o.waitingGang, o.unscheduledPods, o.idleOperator,
 	} {
 		if r := find(); r.Code != "" {
 			return r
@@ -49,6 +49,18 @@ func (o *observed) refusedPods() launcher.Reason {
 				hint = "free some of the namespace's quota, or ask for more"
 			}
 			return launcher.Reason{Code: c.Reason, Message: "a pod is refused: " + c.Message, Hint: hint}
+		}
+	}
+	return launcher.Reason{}
+}
+
+// disruptedPods: Kubernetes takes a pod away, because its node is lost or drained, or another pod is worth more.
+func (o *observed) disruptedPods() launcher.Reason {
+	for _, p := range o.pods {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+				return launcher.Reason{Code: c.Reason, Message: fmt.Sprintf("pod %s is taken away from node %s: %s", p.Name, p.Spec.NodeName, c.Message)}
+			}
 		}
 	}
 	return launcher.Reason{}

@@ -123,6 +123,10 @@ func TestReasons(t *testing.T) {
 		{"operator not running", func(o *observed) { o.pods = nil }, launcher.Queued, "OperatorSilent", "nothing reconciles"},
 		{"nothing wrong yet", func(o *observed) { o.now = launched.Add(time.Second) }, launcher.Queued, "", ""},
 		{"being made", func(o *observed) { onNode(o, waiting("ContainerCreating", "")); o.pods = o.pods[:1] }, launcher.Provisioning, "PullingOrStarting", "starting"},
+		{"evicted", func(o *observed) {
+			onNode(o, corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
+			o.pods[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager", Message: "Taint manager: deleting due to NoExecute taint"}}
+		}, launcher.Starting, "DeletionByTaintManager", "pod c-head-x is taken away from node node1: Taint manager"},
 		{"starting", func(o *observed) {
 			onNode(o, corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
 			o.pods[1].Spec.NodeName = "node1"

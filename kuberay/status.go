@@ -24,6 +24,8 @@ func livingStatus(id launcher.ID, namespace string, o *observed, st *keeper.Stat
 		}
 	case st.Phase == keeper.PhaseGone: // its result is there, its pods are not gone yet
 		s.Phase, s.Reason = launcher.Draining, launcher.Reason{Code: st.Reason.Code, Message: st.Reason.Message}
+	case st.Phase == keeper.PhaseReady && o.disruptedPods().Code != "":
+		s.Reason = o.disruptedPods() // the keeper learns of it later, or is one of them
 	case st.Phase == keeper.PhaseStarting && reason.Code != "":
 		s.Reason = reason // it says more than "1 of 3 nodes are alive"
 	}

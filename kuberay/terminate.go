@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,8 +30,8 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 	if err != nil {
 		return err
 	}
-	job, err := c.job(ctx, string(id))
-	if err != nil {
+	var job *batchv1.Job
+	if err := patiently(ctx, func() error { job, err = c.job(ctx, string(id)); return err }); err != nil {
 		return err
 	}
 	if job == nil || job.Labels[labelManagedBy] != managedBy {
@@ -45,7 +46,7 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 	}
 	asking, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if err = l.ask(asking, c, id, end); err == nil {
+	if err = l.askPatiently(asking, c, id, end); err == nil {
 		err = l.untilGone(asking, id)
 	}
 	switch {
@@ -95,10 +96,38 @@ func (l *Launcher) force(ctx context.Context, c *client, id launcher.ID, uid typ
 	if err := c.closeRecord(ctx, string(id), end, why); err != nil {
 		l.log.Warn("the record cannot be completed", "cluster", id, "error", err)
 	}
-	if err := c.deleteJob(ctx, string(id), uid); err != nil {
+	if err := patiently(ctx, func() error { return c.deleteJob(ctx, string(id), uid) }); err != nil {
 		return err
 	}
 	return l.untilGone(ctx, id)
+}
+
+// outage is how long an API server that is restarted may be away before an end is given up.
+const outage = 2 * time.Minute
+
+// patiently repeats a call that failed because the API server did not answer.
+func patiently(ctx context.Context, call func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, outage)
+	defer cancel()
+	for {
+		err := call()
+		if err == nil || !retryable(err) || !sleep(ctx, time.Second) {
+			return err
+		}
+	}
+}
+
+// askPatiently is ask; it waits for the API server, not for a keeper.
+func (l *Launcher) askPatiently(ctx context.Context, c *client, id launcher.ID, end launcher.End) error {
+	for {
+		err := l.ask(ctx, c, id, end)
+		if err == nil {
+			return nil
+		}
+		if _, away := c.job(ctx, string(id)); away == nil || !retryable(away) || !sleep(ctx, time.Second) {
+			return err
+		}
+	}
 }
 
 // closeRecord writes the result in place of a keeper that cannot, and ends the record's pod.

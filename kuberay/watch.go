@@ -3,6 +3,7 @@ package kuberay
 import (
 	"context"
 	"reflect"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,7 +52,9 @@ type watcher struct {
 	sent  *launcher.Status
 
 	badSince time.Time // a reason that does not pass is seen since then
-	gaveUp   bool
+	gaveUp   atomic.Bool
+
+	noted int // the attempt whose submission is in the Secret
 }
 
 // look is how often time alone may change what is said: a controller that has not reacted for a while.
@@ -69,6 +72,7 @@ func (w *watcher) run(ctx context.Context) {
 			return
 		}
 		w.giveUp(ctx, o)
+		w.noteSubmission(ctx)
 		if len(o.role(roleKeeper)) > 0 {
 			select {
 			case w.changed <- struct{}{}:

@@ -162,6 +162,7 @@ class Keeper(Mailbox):
             self.searches = 0 if self.nodes.external else SEARCHES
             try:
                 if not keeper_job.dashboard_has(self.dashboard, submission_id):
+                    self.not_twice(number)
                     keeper_job.upload(self.dashboard, self.run_dir, self.commit.get("packages") or [])
                     keeper_job.submit(self.dashboard, self.body, self.pause)
             except keeper_ray.Unreachable as error:
@@ -174,6 +175,17 @@ class Keeper(Mailbox):
                 raise end
             self.used["driver"] += 1
             self.next_attempt("driver-failed", end.message, end.driver[0])
+
+    def not_twice(self, number):
+        """A keeper that follows another, on a head that does not know what was submitted: both were lost. Raises AttemptLost."""
+        try:
+            with open(os.path.join(self.run_dir, "submitted")) as f:
+                submitted = int(f.read())
+        except (OSError, ValueError):
+            return
+        if number <= submitted:
+            self.in_use = True
+            raise AttemptLost("the head was lost together with the keeper, and does not know the job any more")
 
     def follow(self, submission_id):
         """Until Ray says that the driver has ended; returns its record."""

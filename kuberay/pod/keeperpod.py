@@ -16,7 +16,7 @@ import urllib.parse
 
 PORT = 8476
 PATIENCE = 120.0  # for the record to fetch the result
-TRIES = 5  # of a keeper that is killed
+TRIES = 20  # of a keeper that is killed; after that it is another pod's turn
 ATTEMPT = re.compile(r"^/v1/attempts/(\d{1,9})/log$")
 
 
@@ -38,7 +38,7 @@ def main():
 def prepare(files, run_dir):
     """Fills the run directory; a pod that follows another finds the commit in the Secret."""
     os.umask(0o077)
-    for source, target in (("orders.json", "orders.json"), ("auth_token", "token"), ("commit.json", "commit")):
+    for source, target in (("orders.json", "orders.json"), ("auth_token", "token"), ("commit.json", "commit"), ("submitted", "submitted")):
         path = os.path.join(run_dir, target)
         if os.path.exists(os.path.join(files, source)) and not os.path.exists(path):
             shutil.copyfile(os.path.join(files, source), path + ".new")

@@ -7,11 +7,14 @@ import time
 import urllib.request
 
 LINES = 10
+PATIENCE = 5.0  # for a log that something which setup left in the background still holds open
 
 
 def main():
-    """Sends the last lines of LOG; the pod ends whether or not the keeper hears of it."""
-    time.sleep(0.2)  # tee writes what the shell has printed last
+    """Sends the last lines of LOG once LOG.whole says that all of them are there; the pod ends whether or not the keeper hears of it."""
+    until = time.monotonic() + PATIENCE
+    while not os.path.exists(sys.argv[1] + ".whole") and time.monotonic() < until:
+        time.sleep(0.01)
     with open(sys.argv[1], "rb") as f:
         lines = f.read().decode("utf-8", "replace").strip().splitlines()[-LINES:]
     text = "setup failed on %s: %s" % (os.uname().nodename, "; ".join(lines) or "it printed nothing")
