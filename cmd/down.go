@@ -52,6 +52,7 @@ func runDown(ctx context.Context, a *App, o *downOptions) error {
 	var g errgroup.Group
 	for _, c := range clusters {
 		g.Go(func() error {
+			_, missing := c.status(ctx) // only for the sentence: what is half-made is ended as well
 			err := c.l.Terminate(ctx, c.id, launcher.End{Cause: "down", Message: "ended by rayctl down", Now: o.now})
 			if err != nil && interrupted(ctx) {
 				a.ui.note("cluster %s goes on ending", c.id)
@@ -60,7 +61,11 @@ func runDown(ctx context.Context, a *App, o *downOptions) error {
 			if err != nil {
 				return err
 			}
-			a.ui.note("cluster %s is gone", c.id)
+			if errors.Is(missing, launcher.ErrNotFound) {
+				a.ui.note("there is no cluster %s", c.id)
+			} else {
+				a.ui.note("cluster %s is gone", c.id)
+			}
 			return a.forgetToken(c)
 		})
 	}

@@ -83,7 +83,7 @@ func exitCodeOf(err error) int {
 	case errors.As(err, &own):
 		return own.Code
 	case spec.AsErrors(err) != nil:
-		return launcher.CodeSpec
+		return specCode(spec.AsErrors(err))
 	case errors.Is(err, dashboardclient.ErrUnauthorized):
 		return launcher.CodePermission
 	case errors.Is(err, dashboardclient.ErrNotFound), errors.Is(err, dashboardclient.ErrConflict), errors.Is(err, dashboardclient.ErrTooLarge):
@@ -105,4 +105,14 @@ func exitCodeOf(err error) int {
 		}
 		return launcher.CodeInternal
 	}
+}
+
+// specCode: what is wrong in the command line alone is wrong usage.
+func specCode(es spec.Errors) int {
+	for _, e := range es {
+		if !strings.HasPrefix(e.File, "--") {
+			return launcher.CodeSpec
+		}
+	}
+	return launcher.CodeUsage
 }

@@ -59,12 +59,29 @@ def environment(orders, member, directory, run_dir, secrets, base):
         "RAYCTL_GCS": base.get("RAYCTL_GCS", ""),
         "RAYCTL_GCS_WAIT": str((orders.get("lifetime") or {}).get("start") or 600),
     })
+    shared = share_of_gpus(orders, member, base)
+    if shared is not None:
+        env["CUDA_VISIBLE_DEVICES"] = shared
     hook = (orders["ray"].get("env") or {}).get("RAY_START_HOOK")
     if hook:
         env["RAYCTL_USER_START_HOOK"] = hook
     if orders.get("job"):
         env["RAY_JOB_STOP_WAIT_TIME_S"] = str(int(math.ceil(orders["job"].get("grace") or 0)))
     return env
+
+
+def share_of_gpus(orders, member, base):
+    """CUDA_VISIBLE_DEVICES of a node that is not the only one with GPUs on this machine: each Ray would count from the first
+    one. None where nothing is to be divided, or where there are fewer than asked for: then Ray says so."""
+    if orders.get("launcher") != "local" or not member.group.get("gpus"):
+        return None
+    counts = [int(m.group.get("gpus") or 0) for m in members(orders)]
+    first, count = sum(counts[:member.index]), int(member.group["gpus"])
+    if count == sum(counts):
+        return None
+    visible = base.get("CUDA_VISIBLE_DEVICES")
+    ids = visible.split(",") if visible else [str(i) for i in range(sum(counts))]
+    return ",".join(ids[first:first + count]) if len(ids) >= sum(counts) else None
 
 
 AGENT_PORTS = ("dashboard-agent-listen-port", "dashboard-agent-grpc-port", "metrics-export-port", "runtime-env-agent-port")

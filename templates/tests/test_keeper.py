@@ -96,6 +96,16 @@ class TheLimits(unittest.TestCase):
 
 
 class Submission(unittest.TestCase):
+    def test_gpus_are_divided_on_one_machine(self):
+        o = orders()
+        def visible(index, base=None):
+            return keeper_raystart.environment(o, keeper_raystart.Member(o, index), "/tmp/r", "/run", {}, base or {}).get("CUDA_VISIBLE_DEVICES")
+        self.assertEqual([visible(i) for i in range(3)], [None, "0", "1"])
+        self.assertEqual([visible(i, {"CUDA_VISIBLE_DEVICES": "3,GPU-5"}) for i in range(3)], ["3,GPU-5", "3", "GPU-5"])
+        self.assertEqual(visible(2, {"CUDA_VISIBLE_DEVICES": "3"}), "3")
+        o["launcher"] = "slurm"
+        self.assertEqual(visible(2), None)
+
     def test_environment(self):
         o = orders()
         o["job"].update(env={"K": HOSTILE, "RAYCTL_RUN": "mine"}, cwd="/dir with 'quotes'", entrypointNumCpus=2)

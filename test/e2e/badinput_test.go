@@ -52,6 +52,7 @@ func TestBadInput(t *testing.T) {
 		{launcher.CodeSpec, "Bad_Name", "run --name Bad_Name -- a", nil},
 		{launcher.CodeSpec, "nosuchdir", "run --working-dir nosuchdir -- a", nil},
 		{launcher.CodeUsage, "--nosuch", "run --nosuch -- a", nil},
+		{launcher.CodeUsage, "--max", "run --max soon -- a", nil},
 		{launcher.CodeUnreachable, "127.0.0.1:1", "jobs --address http://127.0.0.1:1", nil},
 		{launcher.CodeUnreachable, silent.URL, "jobs --address " + silent.URL, nil},
 		{launcher.CodeSpec, "nosuch", "submit nosuch -- a", nil},
@@ -66,6 +67,7 @@ func TestBadInput(t *testing.T) {
 		}
 	}
 	u.env = nil
+	contains(t, "down", u.want(0, "down", "no-such-cluster").err, "there is no cluster no-such-cluster")
 	if out := u.want(0, "ls", "-o", "name").out; strings.TrimSpace(strings.ReplaceAll(out, "shared\n", "")) != "" {
 		t.Errorf("something was started: %s", out)
 	}

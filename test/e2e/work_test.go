@@ -51,6 +51,7 @@ func TestExecAndCp(t *testing.T) {
 		t.Error(d)
 	}
 	u.want(64, "exec", "shared", "--node", "nosuch", "--", "true")
+	contains(t, "exec", u.want(127, "exec", "shared", "--", "no-such-program").err, "no-such-program")
 	u.write("tree/in ner/$(a)", "content\n")
 	there := filepath.Join(t.TempDir(), "there")
 	u.want(0, "cp", "tree", "shared:"+there)

@@ -1,0 +1,39 @@
+package local_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// TestGPUsOfTwoNodes: the nodes of this machine divide its GPUs. Ray counts the GPUs it is told of, without asking a driver, so none are needed.
+func TestGPUsOfTwoNodes(t *testing.T) {
+	state := t.TempDir()
+	l := at(t, state)
+	s := oneNode(t, "gpus", `exec python -c '
+import os, ray
+ray.init(log_to_driver=False)
+@ray.remote(num_cpus=0, num_gpus=1)
+class GPU:
+    def visible(self):
+        return os.environ["CUDA_VISIBLE_DEVICES"]
+gpus = [GPU.remote() for _ in range(3)]
+print(*sorted(ray.get([g.visible.remote() for g in gpus])))'`)
+	s.Workers = []spec.WorkerGroup{
+		{Name: "trainer", NodeResources: spec.NodeResources{CPUs: 1, GPUs: 2}},
+		{Name: "rollout", NodeResources: spec.NodeResources{CPUs: 1, GPUs: 1}},
+	}
+	t.Setenv("CUDA_VISIBLE_DEVICES", "4,6,7")
+	t.Cleanup(func() { terminate(t, l, "gpus") })
+	var out bytes.Buffer
+	oc, err := launcher.Run(within(t), l, s, launcher.Payload{}, launcher.RunOptions{Stdout: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if oc.Receipt.Exit.Code != 0 || !strings.HasSuffix(out.String(), "\n4 6 7\n") {
+		t.Errorf("%+v, the driver printed %q", oc.Receipt.Exit, out.String())
+	}
+}
