@@ -84,7 +84,7 @@ func existing(ctx context.Context, o Options) (Env, error) {
 		return Env{}, launcher.Fail(launcher.CodeConfig, nil, "run `"+path+" -m pip install 'ray[default]'`, or leave ray.python out",
 			"ray.python %q has no Ray", o.Python)
 	case o.Version != "" && p.Ray != o.Version:
-		return Env{}, launcher.Fail(launcher.CodeStartFailed, nil, "change ray.version, or leave ray.python out",
+		return Env{}, launcher.Fail(launcher.CodeConfig, nil, "change ray.version, or leave ray.python out",
 			"ray.python %q has Ray %s, but ray.version is %s", o.Python, p.Ray, o.Version)
 	case !p.Dashboard:
 		return Env{}, launcher.Fail(launcher.CodeConfig, nil, "run `"+path+" -m pip install 'ray[default]=="+p.Ray+"'`",

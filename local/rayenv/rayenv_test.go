@@ -192,7 +192,7 @@ func TestUsersPython(t *testing.T) {
 	}{
 		"interpreter":       {Options{Python: python}, 0, ""},
 		"directory":         {Options{Python: odd, Version: raytest.Ray260}, 0, ""},
-		"other version":     {Options{Python: odd, Version: "2.40.0"}, launcher.CodeStartFailed, "has Ray 2.60.0, but ray.version is 2.40.0"},
+		"other version":     {Options{Python: odd, Version: "2.40.0"}, launcher.CodeConfig, "has Ray 2.60.0, but ray.version is 2.40.0"},
 		"packages":          {Options{Python: python, Packages: []string{"jax"}}, launcher.CodeSpec, "local.packages"},
 		"missing":           {Options{Python: "/no/such python"}, launcher.CodeConfig, `"/no/such python" cannot be used`},
 		"missing on PATH":   {Options{Python: "python9.9"}, launcher.CodeConfig, `"python9.9" cannot be used`},

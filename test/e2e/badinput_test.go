@@ -77,7 +77,7 @@ func TestBadInput(t *testing.T) {
 func TestBrokenRay(t *testing.T) {
 	u := newUser(t)
 	u.env = []string{"RAYCTL_RAY_VERSION=2.40.0"}
-	contains(t, "another version", u.want(launcher.CodeStartFailed, "run", "--", "true").err, "2.40.0", "2.60.0")
+	contains(t, "another version", u.want(launcher.CodeConfig, "run", "--", "true").err, "2.40.0", "2.60.0")
 	script := u.write("python", "#!/bin/sh\nexit 1\n")
 	if err := os.Chmod(script, 0o755); err != nil {
 		t.Fatal(err)
