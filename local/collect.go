@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/local/filelock"
+	"github.com/rayctl/rayctl/launcher/filelock"
 	"github.com/rayctl/rayctl/local/proc"
 	"github.com/rayctl/rayctl/local/rayenv"
 )

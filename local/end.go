@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/filelock"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
-	"github.com/rayctl/rayctl/local/filelock"
 	"github.com/rayctl/rayctl/local/proc"
 )
 

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/filelock"
 	"github.com/rayctl/rayctl/launcher/keeper"
-	"github.com/rayctl/rayctl/local/filelock"
 )
 
 // status is the keeper's state with what the record adds. st may be nil.

@@ -3,22 +3,24 @@ package slurm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"strconv"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// Dial reaches keeper and dashboard, which listen on loopback of the head's node, over one byte stream through a step of the job. All
-// endpoints of a cluster share it; it is made again when it was cut.
+// Dial reaches keeper and dashboard by the cheapest way that works (see route). All endpoints of a cluster share it; it is chosen and made again
+// when it was cut.
 func (l *Launcher) Dial(ctx context.Context, id launcher.ID, t launcher.Target) (*launcher.Endpoint, error) {
 	c, err := l.open(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if c.result != nil {
-		return nil, launcher.Fail(launcher.CodeUnreachable, launcher.ErrNotFound, "`rayctl logs "+c.name+"` shows what it left", "%s has ended", c.name)
+		return nil, c.ended()
 	}
 	address := c.address(t)
 	if address == "" || c.token == "" || c.current.Node == "" {
@@ -28,11 +30,11 @@ func (l *Launcher) Dial(ctx context.Context, id launcher.ID, t launcher.Target) 
 	if err != nil {
 		return nil, launcher.Fail(launcher.CodeInternal, err, "", "the keeper of %s told a bad address: %v", c.name, err)
 	}
-	w := l.ways.take(c, c.current.Node)
+	r := l.ways.route(ctx, c)
 	return &launcher.Endpoint{
-		URL: address, Token: c.token, TokenHeader: "Authorization", Via: "srun --overlap on " + c.current.Node,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return w.dial(ctx, u.Host) },
-		CloseFunc:   w.release,
+		URL: address, Token: c.token, TokenHeader: "Authorization", Via: r.String(),
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return r.dial(ctx, u.Host) },
+		CloseFunc:   r.release,
 	}, nil
 }
 
@@ -52,6 +54,10 @@ func (c *cluster) notReady(what string) error {
 	return launcher.Fail(launcher.CodeUnreachable, launcher.ErrNotReady, "`rayctl status "+c.name+"` says what it waits for", "the %s of %s does not answer yet", what, c.name)
 }
 
+func (c *cluster) ended() error {
+	return launcher.Fail(launcher.CodeUnreachable, launcher.ErrNotFound, "`rayctl logs "+c.name+"` shows what it left", "%s has ended", c.name)
+}
+
 // running finds a cluster whose keeper lives; ErrNotFound once it is gone, ErrNotReady before.
 func (l *Launcher) running(ctx context.Context, id launcher.ID) (*cluster, error) {
 	c, err := l.open(ctx, id)
@@ -59,7 +65,7 @@ func (l *Launcher) running(ctx context.Context, id launcher.ID) (*cluster, error
 	case err != nil:
 		return nil, err
 	case c.result != nil:
-		return nil, launcher.Fail(launcher.CodeUnreachable, launcher.ErrNotFound, "`rayctl logs "+c.name+"` shows what it left", "%s has ended", c.name)
+		return nil, c.ended()
 	case c.state == nil || c.current.Job == 0:
 		return nil, c.notReady("keeper")
 	}
@@ -81,7 +87,7 @@ func (c *cluster) host(node string) (string, error) {
 	return "", launcher.Fail(launcher.CodeUsage, nil, "its nodes are:"+known, "%s has no node %q", c.name, node)
 }
 
-// DialNode connects to a port of a node, as seen from that node.
+// DialNode connects to a port of a node, as seen from that node: always through a step there.
 func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, port int) (net.Conn, error) {
 	c, err := l.running(ctx, id)
 	if err != nil {
@@ -108,3 +114,12 @@ type releasing struct {
 func (r *releasing) Close() error { return errors.Join(r.Conn.Close(), r.release()) }
 
 var _ launcher.NodeDialer = (*Launcher)(nil)
+
+// refuseExposed keeps dashboards that ask for no token on loopback. Which Ray the nodes have is only sure where the keeper asserts it.
+func refuseExposed(s *spec.ClusterSpec) error {
+	var major, minor int
+	if n, _ := fmt.Sscanf(s.Ray.Version, "%d.%d", &major, &minor); s.Slurm.Expose != "node" || n == 2 && (major > 2 || major == 2 && minor >= 52) {
+		return nil
+	}
+	return launcher.Fail(launcher.CodeSpec, nil, "set ray.version to 2.52 or later, or leave slurm.expose out", "the dashboard of %s would be open to everybody: before 2.52 Ray has no tokens", s.Name)
+}

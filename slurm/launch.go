@@ -27,6 +27,9 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 	if s.TotalNodes() == 0 {
 		return "", launcher.Fail(launcher.CodeSpec, nil, "give a group replicas", "%s has no node", s.Name)
 	}
+	if err := refuseExposed(s); err != nil {
+		return "", err
+	}
 	if s.IsGang() && s.GangNodes() != s.TotalNodes() {
 		return "", launcher.Fail(launcher.CodeSpec, nil, "make minReplicas equal to replicas", "Slurm starts all workers of %s together: groups cannot be elastic", s.Name)
 	}

@@ -23,7 +23,10 @@ type plan struct {
 
 // orders translates the cluster file for the keeper. It looks at nothing but the plan.
 func (p plan) orders() *keeper.Orders {
-	s := p.spec
+	s, listen, dashboard := p.spec, "127.0.0.1:0", "127.0.0.1"
+	if s.Slurm.Expose == "node" {
+		listen, dashboard = "auto:0", "auto"
+	}
 	return &keeper.Orders{
 		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: spec.LauncherSlurm, SpecHash: spec.Hash(s),
 		Ray: keeper.RaySettings{
@@ -31,8 +34,8 @@ func (p plan) orders() *keeper.Orders {
 		},
 		Groups: p.groups(),
 		Start:  keeper.Start{Mode: keeper.StartStep, Argv: p.step()},
-		// Keeper and dashboard stay on loopback of the head's node: clients come through a step of the job.
-		Listen: "127.0.0.1:0", Advertise: "auto", DashboardHost: "127.0.0.1",
+		// On loopback of the head's node clients come through a step of the job.
+		Listen: listen, Advertise: "auto", DashboardHost: dashboard,
 		Job:      orders.Job(s, path.Join(p.run, outputName)),
 		Lifetime: orders.Lifetime(s, p.disconnect),
 	}

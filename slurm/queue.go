@@ -2,10 +2,17 @@ package slurm
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/rayctl/rayctl/launcher/filelock"
 )
 
 // comment is what a job of ours carries: it names the launch, so that an answer of sbatch that was lost is found again.
@@ -13,47 +20,147 @@ func comment(name, hash, nonce string) string {
 	return fmt.Sprintf("rayctl name=%s spec=%s nonce=%s", name, hash, nonce)
 }
 
-// nonceOf is the nonce in a comment; "" in others' comments.
-func nonceOf(comment string) string {
+// commented is the value of a key in a comment of ours; "" in others' comments.
+func commented(comment, key string) string {
 	if !strings.HasPrefix(comment, "rayctl ") {
 		return ""
 	}
-	_, rest, _ := strings.Cut(comment, " nonce=")
-	nonce, _, _ := strings.Cut(rest, " ")
-	return nonce
+	_, rest, _ := strings.Cut(comment, " "+key+"=")
+	value, _, _ := strings.Cut(rest, " ")
+	return value
 }
 
-// queue is the last answer of the controller, shared by all clusters that are watched: one question for all.
+func nonceOf(comment string) string { return commented(comment, "nonce") }
+
+// queue is the last answer of the controller: one question for all clusters of the user that are watched, by this process and, with a file, by
+// all processes of the user on this machine.
 type queue struct {
 	site *site
+	file string // "": not shared with other processes
+	log  *slog.Logger
 
 	mu   sync.Mutex
-	at   time.Time // of the answer
-	jobs []Job
+	last answered
+}
+
+// answered is what the controller said, or that it did not.
+type answered struct {
+	Began time.Time `json:"began"` // of the question
+	Ended time.Time `json:"ended"`
+	Jobs  []Job     `json:"jobs,omitempty"`
+	Away  string    `json:"away,omitempty"` // why there is no answer
 }
 
 // Ages up to which an answer is good enough.
 const (
-	whileWaiting = 10 * time.Second // six questions a minute
+	whileWaiting = 12 * time.Second // five questions a minute: with those for the expected start, less than six
 	whileRunning = 30 * time.Second // two
 	now          = time.Duration(0)
 )
+
+// awayAge is how long all believe that the controller is away when one has just waited for it in vain.
+const awayAge = 10 * time.Second
+
+// good says whether an answer will do for who asked then.
+func (a answered) good(asked time.Time, age time.Duration) bool {
+	switch {
+	case a.Began.IsZero():
+		return false
+	case a.Away != "":
+		return a.Ended.After(asked) || age > 0 && time.Since(a.Ended) < awayAge
+	default:
+		return a.Began.After(asked) || time.Since(a.Began) < age
+	}
+}
 
 // ask returns the jobs as the controller knew them at most age ago. Whoever asks meanwhile gets the same answer.
 func (q *queue) ask(ctx context.Context, age time.Duration) ([]Job, error) {
 	asked := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.at.After(asked) || !q.at.IsZero() && time.Since(q.at) < age {
-		return q.jobs, nil
+	if !q.last.good(asked, age) {
+		if err := q.refresh(ctx, asked, age); err != nil {
+			return nil, err
+		}
 	}
+	if q.last.Away != "" {
+		return nil, &commandError{name: "Slurm", said: q.last.Away, err: errAway}
+	}
+	return q.last.Jobs, nil
+}
+
+// refresh takes another process's answer, or asks for all of them.
+func (q *queue) refresh(ctx context.Context, asked time.Time, age time.Duration) error {
+	if q.file == "" {
+		return q.question(ctx)
+	}
+	if q.shared(asked, age) {
+		return nil
+	}
+	lock, err := filelock.Acquire(ctx, q.file+".lock") // behind the one who is asking
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		q.log.Debug("answers of Slurm cannot be shared", "file", q.file, "error", err)
+		return q.question(ctx)
+	}
+	defer lock.Release()
+	if q.shared(asked, age) {
+		return nil
+	}
+	if err := q.question(ctx); err != nil {
+		return err
+	}
+	if err := q.share(); err != nil {
+		q.log.Debug("answers of Slurm cannot be shared", "file", q.file, "error", err)
+	}
+	return nil
+}
+
+// question asks the controller.
+func (q *queue) question(ctx context.Context) error {
 	began := time.Now()
 	jobs, err := q.site.jobs(ctx)
-	if err != nil {
-		return nil, err
+	if err != nil && (!away(err) || ctx.Err() != nil) {
+		return err // it concerns who asked, not the controller
 	}
-	q.at, q.jobs = began, jobs
-	return jobs, nil
+	q.last = answered{Began: began, Ended: time.Now(), Jobs: jobs}
+	if err != nil {
+		q.last.Away = err.Error()
+	}
+	return nil
+}
+
+// shared reads what others were told.
+func (q *queue) shared(asked time.Time, age time.Duration) bool {
+	var a answered
+	text, err := os.ReadFile(q.file)
+	if err != nil || json.Unmarshal(text, &a) != nil || a.Began.After(time.Now()) || !a.good(asked, age) {
+		return false // another reader will write it anew
+	}
+	q.last = a
+	return true
+}
+
+// share tells others. The file appears whole.
+func (q *queue) share() error {
+	text, err := json.Marshal(q.last)
+	if err != nil {
+		return err
+	}
+	part, err := os.CreateTemp(filepath.Dir(q.file), filepath.Base(q.file)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = part.Write(text)
+	if err = errors.Join(err, part.Close()); err == nil {
+		err = os.Rename(part.Name(), q.file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(part.Name()))
+	}
+	return nil
 }
 
 // find returns the job of a launch, all its components together: a heterogeneous job holds nodes while one of them does.

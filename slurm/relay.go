@@ -18,10 +18,11 @@ import (
 	"github.com/rayctl/rayctl/templates"
 )
 
-// ways are the open byte streams into jobs, one for each node that is talked to.
+// ways are the open byte streams into jobs, one for each node that is talked to, and the cheaper ways that were found to heads.
 type ways struct {
-	mu   sync.Mutex
-	open map[string]*way // by cluster, job, attempt and node
+	mu     sync.Mutex
+	open   map[string]*way   // by cluster, job, attempt and node
+	chosen map[string]dialer // by cluster, attempt and address; nil: none but a stream
 }
 
 // way is a byte stream to one node that carries many connections (templates/slurm_relay.py). It is opened by the first connection, and again after
@@ -105,6 +106,11 @@ func (w *ways) drop(name string) {
 			go found.close()
 		}
 	}
+	for key := range w.chosen {
+		if strings.HasPrefix(key, name+"/") {
+			delete(w.chosen, key)
+		}
+	}
 }
 
 // closeAll closes all ways and waits until their commands have ended.
@@ -158,6 +164,13 @@ func (w *way) shut() {
 		_ = w.session.Close() // it closes the stream
 		w.session, w.stream = nil, nil
 	}
+}
+
+// isOpen says whether the stream is there already.
+func (w *way) isOpen() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.session != nil && !w.session.IsClosed()
 }
 
 // dial opens a connection to an address as seen from the node.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"al.essio.dev/pkg/shellescape"
 
@@ -46,15 +48,58 @@ type SSH struct {
 
 // NewSSH prepares a directory for the connection's socket, which only the user may enter.
 func NewSSH(host string, options []string) (*SSH, error) {
-	dir := os.Getenv("XDG_RUNTIME_DIR")
-	if dir == "" || len(dir) > 40 {
-		dir = filepath.Join("/tmp", fmt.Sprintf("rayctl-%d", os.Getuid())) // short: it is an AF_UNIX socket's
-	}
-	dir = filepath.Join(dir, "ssh")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, launcher.Fail(launcher.CodeConfig, err, "set XDG_RUNTIME_DIR to a directory of yours", "cannot make %s for ssh connections: %v", dir, err)
+	dir, err := ownDir("ssh")
+	if err != nil {
+		return nil, err
 	}
 	return &SSH{Host: host, Options: options, control: dir}, nil
+}
+
+// ownDir is a directory of this user on this machine, below one that nobody else may enter. Its path is short: sockets are in it.
+func ownDir(name string) (string, error) {
+	base := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "rayctl")
+	if !filepath.IsAbs(base) || len(base) > 50 {
+		base = filepath.Join("/tmp", fmt.Sprintf("rayctl-%d", os.Getuid()))
+	}
+	err := os.MkdirAll(base, 0o700)
+	if err == nil {
+		err = onlyMine(base)
+	}
+	dir := filepath.Join(base, name)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return "", launcher.Fail(launcher.CodeConfig, err, "set XDG_RUNTIME_DIR to a directory of yours", "cannot make %s: %v", dir, err)
+	}
+	return dir, nil
+}
+
+// onlyMine refuses a directory that somebody else made for us.
+func onlyMine(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || !ok || int(owner.Uid) != os.Getuid() || info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%s is not a directory that only you may enter", dir)
+	}
+	return nil
+}
+
+// sharedFile is where processes of this user share what a controller said; "" where they cannot.
+func sharedFile(s *spec.Slurm) string {
+	dir, err := ownDir("slurm")
+	if err != nil {
+		return ""
+	}
+	way, err := json.Marshal([]any{s.Transport, s.Host, s.SSHOptions, s.RESTURL, s.RESTTokenFile, os.Getenv("SLURM_CONF"), os.Getenv("SLURM_CLUSTERS")})
+	if err != nil {
+		return ""
+	}
+	key := sha256.Sum256(way)
+	return filepath.Join(dir, hex.EncodeToString(key[:8])+".json")
 }
 
 func (s *SSH) String() string { return s.Host }

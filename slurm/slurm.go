@@ -18,6 +18,8 @@ type Config struct {
 	Runner Runner
 	// REST, if set, asks the controller in place of Slurm's commands. The files are the Runner's.
 	REST *REST
+	// Shared is a file through which processes of this user share the controller's answers. "": they do not.
+	Shared string
 	// Dir is slurm.dir; ~/ and "" are relative to the home directory there. Default: ~/.rayctl.
 	Dir string
 	// Logger takes notes for -v; nil: none.
@@ -58,7 +60,7 @@ func New(c Config) *Launcher {
 	if c.REST != nil {
 		s.controller = c.REST
 	}
-	return &Launcher{site: s, queue: &queue{site: s}, log: c.Logger, ways: &ways{open: map[string]*way{}}, dir: c.Dir}
+	return &Launcher{site: s, queue: &queue{site: s, file: c.Shared, log: c.Logger}, log: c.Logger, ways: &ways{open: map[string]*way{}, chosen: map[string]dialer{}}, dir: c.Dir}
 }
 
 // Close ends what the launcher runs on the site: a later call starts it again.
@@ -73,7 +75,7 @@ func For(s *spec.ClusterSpec, log *slog.Logger) (*Launcher, error) {
 	if s != nil && s.Slurm != nil {
 		section = s.Slurm
 	}
-	c := Config{Dir: section.Dir, Logger: log}
+	c := Config{Dir: section.Dir, Logger: log, Shared: sharedFile(section)}
 	var err error
 	if c.Runner, err = runnerFor(section); err != nil {
 		return nil, err

@@ -34,6 +34,7 @@ type watcher struct {
 	pace    time.Duration // until the next look, if nothing changes
 	unknown time.Time     // since when the controller does not know the job; zero: it does
 	job     Job           // as last seen
+	planned planned
 }
 
 func (w *watcher) run(ctx context.Context) {
@@ -126,8 +127,29 @@ func (w *watcher) queued(ctx context.Context) bool {
 			w.pace = min(w.pace, max(time.Until(w.record.Created.Add(limit)), 0)+lookEvery)
 		}
 	}
+	if f == alive && w.job.State == StatePending && w.job.Start.IsZero() {
+		w.job.Start = w.plannedStart(ctx)
+	}
 	w.send(ctx, w.waiting(w.job, f))
 	return false
+}
+
+// planned is when a job like ours would start: Slurm's scheduler plans only the first jobs of its queue by itself.
+type planned struct{ asked, start time.Time }
+
+// planEvery is how often Slurm is asked for a plan: that is work for its scheduler.
+const planEvery = 10 * time.Minute
+
+func (w *watcher) plannedStart(ctx context.Context) time.Time {
+	waits := w.job.Reason == "Priority" || w.job.Reason == "Resources" || w.job.Reason == "BeginTime"
+	if waits && time.Since(w.planned.asked) > planEvery {
+		start, err := w.l.site.plannedStart(ctx, w.batch())
+		if err != nil {
+			w.l.log.Debug("Slurm does not say when the job would start", "cluster", w.name, "error", err)
+		}
+		w.planned = planned{time.Now(), start}
+	}
+	return w.planned.start
 }
 
 // hopeless says why a waiting job is to be given up; nil if it is not.

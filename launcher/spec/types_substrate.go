@@ -43,6 +43,10 @@ type Slurm struct {
 	// TmpDir is the directory on each node's own disk below which the node makes its short temporary directory (Ray's sockets
 	// allow paths of about 100 characters). Default: /tmp.
 	TmpDir string `json:"tmpDir,omitempty"`
+	// Expose says where keeper and dashboard listen on the head's node: loopback, or node, which is its address, with the token asked for on every
+	// request but without encryption: for sites whose login nodes or clients may connect to compute nodes. It needs ray.version 2.52 or later.
+	// Default: loopback, reached through a step of the job.
+	Expose string `json:"expose,omitempty" jsonschema:"enum=loopback,enum=node"`
 	// NodeLogs says when Ray's own logs of every node are copied to the run directory. Default: onFailure.
 	NodeLogs string `json:"nodeLogs,omitempty" jsonschema:"enum=onFailure,enum=always,enum=never"`
 	SlurmGroup

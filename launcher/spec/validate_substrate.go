@@ -25,6 +25,7 @@ func (v *validator) slurm(s *ClusterSpec) {
 	c := value(s.Slurm, Slurm{})
 	v.oneOf("slurm.transport", c.Transport, "auto", "local", "ssh", "slurmrestd")
 	v.oneOf("slurm.containerRuntime", c.ContainerRuntime, "none", "pyxis", "apptainer")
+	v.oneOf("slurm.expose", c.Expose, "loopback", "node")
 	v.oneOf("slurm.nodeLogs", c.NodeLogs, "onFailure", "always", "never")
 	v.failIf(c.Transport == "ssh" && c.Host == "", "slurm.host", "name the login node", "transport ssh needs a host")
 	v.failIf(c.Transport == "slurmrestd" && c.RESTURL == "", "slurm.restUrl", "set it like http://slurm:6820", "transport slurmrestd needs its URL")

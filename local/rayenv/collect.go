@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/local/filelock"
+	"github.com/rayctl/rayctl/launcher/filelock"
 )
 
 // UnusedFor is how long an environment is kept without being used.

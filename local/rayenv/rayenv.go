@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/local/filelock"
+	"github.com/rayctl/rayctl/launcher/filelock"
 )
 
 // DefaultVersion is the newest Ray that rayctl was tested with.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/rayctl/rayctl/local/filelock"
+	"github.com/rayctl/rayctl/launcher/filelock"
 )
 
 func TestOneHolder(t *testing.T) {

@@ -1,0 +1,77 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// forward connects from the login node, by ssh -W: one more channel of the connection that all commands share. No program runs there for it.
+type forward struct{ ssh *SSH }
+
+func (f forward) String() string { return "ssh -W through " + f.ssh.Host }
+
+func (f forward) dial(ctx context.Context, address string) (net.Conn, error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the connection outlives who asked for it
+	said := &tail{}
+	cmd := exec.CommandContext(ctx, "ssh", append(f.ssh.options(), "-W", address, "--", f.ssh.Host)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, said
+	if err := cmd.Start(); err != nil {
+		cancel()
+		return nil, errors.Join(fmt.Errorf("start ssh: %w", err), ours.Close())
+	}
+	c := &forwarded{Conn: ours, cancel: cancel, ended: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // how it ended is seen by who reads
+		cancel()
+		close(c.ended)
+	}()
+	return c, nil
+}
+
+// forwarded is a connection that is a command's standard input and output.
+type forwarded struct {
+	net.Conn
+	cancel context.CancelFunc
+	once   sync.Once
+	ended  chan struct{}
+}
+
+// Close ends the command; one that does not end is killed.
+func (f *forwarded) Close() error {
+	err := f.Conn.Close()
+	f.once.Do(func() {
+		kill := time.AfterFunc(closeTime, f.cancel)
+		go func() {
+			<-f.ended
+			kill.Stop()
+		}()
+	})
+	return err
+}
+
+// socketPair makes two connected sockets: one for us, one to be inherited.
+func socketPair() (net.Conn, *os.File, error) {
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a pair of sockets: %w", err)
+	}
+	mine, theirs := os.NewFile(uintptr(pair[0]), "ours"), os.NewFile(uintptr(pair[1]), "ssh")
+	defer mine.Close() // FileConn has a copy
+	conn, err := net.FileConn(mine)
+	if err != nil {
+		return nil, nil, errors.Join(err, theirs.Close())
+	}
+	return conn, theirs, nil
+}

@@ -1,0 +1,182 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher/keeper"
+)
+
+// dialer opens connections to addresses as they are seen from somewhere near a cluster's head.
+type dialer interface {
+	dial(ctx context.Context, address string) (net.Conn, error)
+	String() string
+}
+
+// direct connects from this machine.
+type direct struct{}
+
+func (direct) dial(ctx context.Context, address string) (net.Conn, error) {
+	return (&net.Dialer{Timeout: directTime}).DialContext(ctx, "tcp", address)
+}
+
+func (direct) String() string { return "direct" }
+
+// directTime is long enough for a packet; many sites drop those to compute nodes.
+const directTime = 1500 * time.Millisecond
+
+// route is the way to one cluster's head for one user.
+type route struct {
+	ways *ways
+	c    *cluster
+	key  string
+	step *way // through srun: the last resort
+
+	mu sync.Mutex
+	by dialer // nil: step
+}
+
+// route chooses the way to a cluster's head: from here where the keeper's address can be reached (on the head's node, or where slurm.expose is
+// node), through the login node by ssh's own forwarding, or by a byte stream through a step of the job, which always works but costs the
+// controller a step.
+func (w *ways) route(ctx context.Context, c *cluster) *route {
+	r := &route{ways: w, c: c, key: c.name + "/" + c.current.Attempt + "/" + c.state.Keeper.URL, step: w.take(c, c.current.Node)}
+	w.mu.Lock()
+	by, known := w.chosen[r.key]
+	w.mu.Unlock()
+	if !known {
+		by = r.choose(ctx)
+	}
+	r.by = by
+	return r
+}
+
+// choose tries the ways in their order, and remembers the first by which the keeper answers.
+func (r *route) choose(ctx context.Context) dialer {
+	var by dialer
+	for _, candidate := range r.candidates() {
+		if err := r.try(ctx, candidate); err == nil {
+			by = candidate
+			break
+		} else {
+			r.c.l.log.Debug("a way to the head does not work", "cluster", r.c.name, "way", candidate.String(), "error", err)
+		}
+	}
+	if ctx.Err() == nil {
+		r.ways.mu.Lock()
+		r.ways.chosen[r.key] = by
+		r.ways.mu.Unlock()
+	}
+	return by
+}
+
+// candidates are the ways that cost the controller nothing.
+func (r *route) candidates() (out []dialer) {
+	u, err := url.Parse(r.c.state.Keeper.URL)
+	if err != nil {
+		return nil
+	}
+	if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsLoopback() {
+		if host, err := os.Hostname(); err == nil && shortName(host) == shortName(r.c.current.Node) && isHere(r.c.l.site.runner) {
+			out = append(out, direct{})
+		}
+		return out
+	}
+	out = append(out, direct{})
+	if s, ok := r.c.l.site.runner.(*SSH); ok {
+		out = append(out, forward{s})
+	}
+	return out
+}
+
+func shortName(host string) string {
+	short, _, _ := strings.Cut(host, ".")
+	return short
+}
+
+func isHere(r Runner) bool { _, here := r.(Here); return here }
+
+// tryTime bounds one attempt; ssh may have to make its connection.
+const tryTime = 10 * time.Second
+
+// try asks the keeper for its state by a way.
+func (r *route) try(ctx context.Context, by dialer) error {
+	ctx, cancel := context.WithTimeout(ctx, tryTime)
+	defer cancel()
+	k := keeper.NewClient(keeper.Endpoint{URL: r.c.state.Keeper.URL, Token: r.c.token,
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return by.dial(ctx, address) }})
+	defer k.Close()
+	_, err := k.State(ctx)
+	return err
+}
+
+// free says whether the way costs the controller nothing, or is open anyway.
+func (r *route) free() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.by != nil || r.step.isOpen()
+}
+
+// dial opens a connection. A way that does not work any more is chosen anew by the next user; this connection goes through a step.
+func (r *route) dial(ctx context.Context, address string) (net.Conn, error) {
+	r.mu.Lock()
+	by := r.by
+	r.mu.Unlock()
+	if by != nil {
+		conn, err := by.dial(ctx, address)
+		if err == nil {
+			return &unheard{Conn: conn, silent: func() { r.forget(errSilent) }}, nil
+		}
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		r.forget(err)
+	}
+	return r.step.dial(ctx, address)
+}
+
+func (r *route) forget(why error) {
+	r.c.l.log.Debug("a way to the head is cut", "cluster", r.c.name, "way", r.String(), "error", why)
+	r.mu.Lock()
+	r.by = nil
+	r.mu.Unlock()
+	r.ways.mu.Lock()
+	delete(r.ways.chosen, r.key)
+	r.ways.mu.Unlock()
+}
+
+func (r *route) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.by != nil {
+		return r.by.String()
+	}
+	return "srun --overlap on " + r.c.current.Node
+}
+
+func (r *route) release() error { return r.step.release() }
+
+var errSilent = errors.New("a connection ended without a byte")
+
+// unheard is a connection that tells if it ends before anything was heard: ssh says so late that nothing listens, or that it may not forward.
+type unheard struct {
+	net.Conn
+	heard  bool
+	silent func()
+}
+
+func (u *unheard) Read(p []byte) (int, error) {
+	n, err := u.Conn.Read(p)
+	if n > 0 {
+		u.heard = true
+	} else if err != nil && !u.heard && !errors.Is(err, net.ErrClosed) {
+		u.silent()
+	}
+	return n, err
+}
