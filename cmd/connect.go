@@ -44,6 +44,16 @@ func (c *connection) flags() string {
 	return " -c " + string(c.cluster.id)
 }
 
+// onCluster is the RunE of a command whose only argument is the cluster.
+func (a *App) onCluster(o *dashboardOptions, run func(context.Context) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		if err := o.fromArgument(args); err != nil {
+			return err
+		}
+		return a.action(run)(c, args)
+	}
+}
+
 // connect reaches the dashboard that the user means.
 func (a *App) connect(ctx context.Context, o *dashboardOptions) (*connection, error) {
 	if o.address != "" {

@@ -20,16 +20,11 @@ type jobsOptions struct {
 func newJobs(a *App) *cobra.Command {
 	o := &jobsOptions{}
 	c := &cobra.Command{
-		Use:     "jobs [CLUSTER]",
-		Short:   "List the jobs of a cluster, the newest first",
-		Example: "  rayctl jobs\n  rayctl jobs dev -o json\n  rayctl jobs --address http://127.0.0.1:8265",
-		Args:    noDash(1, "one cluster"),
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.dashboard.fromArgument(args); err != nil {
-				return err
-			}
-			return a.action(func(ctx context.Context) error { return runJobs(ctx, a, o) })(c, args)
-		},
+		Use:               "jobs [CLUSTER]",
+		Short:             "List the jobs of a cluster, the newest first",
+		Example:           "  rayctl jobs\n  rayctl jobs dev -o json\n  rayctl jobs --address http://127.0.0.1:8265",
+		Args:              noDash(1, "one cluster"),
+		RunE:              a.onCluster(&o.dashboard, func(ctx context.Context) error { return runJobs(ctx, a, o) }),
 		ValidArgsFunction: a.completeClusters,
 	}
 	o.dashboard.add(a, c)

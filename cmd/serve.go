@@ -30,16 +30,11 @@ type serveStatusOptions struct {
 func newServeStatus(a *App) *cobra.Command {
 	o := &serveStatusOptions{}
 	c := &cobra.Command{
-		Use:     "status [CLUSTER]",
-		Short:   "Show the applications and their deployments",
-		Example: "  rayctl serve status\n  rayctl serve status dev -o json",
-		Args:    noDash(1, "one cluster"),
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.dashboard.fromArgument(args); err != nil {
-				return err
-			}
-			return a.action(func(ctx context.Context) error { return runServeStatus(ctx, a, o) })(c, args)
-		},
+		Use:               "status [CLUSTER]",
+		Short:             "Show the applications and their deployments",
+		Example:           "  rayctl serve status\n  rayctl serve status dev -o json",
+		Args:              noDash(1, "one cluster"),
+		RunE:              a.onCluster(&o.dashboard, func(ctx context.Context) error { return runServeStatus(ctx, a, o) }),
 		ValidArgsFunction: a.completeClusters,
 	}
 	o.dashboard.add(a, c)
@@ -99,16 +94,11 @@ type serveDeleteOptions struct {
 func newServeDelete(a *App) *cobra.Command {
 	o := &serveDeleteOptions{}
 	c := &cobra.Command{
-		Use:     "delete [CLUSTER]",
-		Short:   "Delete all applications and wait until they are gone",
-		Example: "  rayctl serve delete",
-		Args:    noDash(1, "one cluster"),
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.dashboard.fromArgument(args); err != nil {
-				return err
-			}
-			return a.action(func(ctx context.Context) error { return runServeDelete(ctx, a, o) })(c, args)
-		},
+		Use:               "delete [CLUSTER]",
+		Short:             "Delete all applications and wait until they are gone",
+		Example:           "  rayctl serve delete",
+		Args:              noDash(1, "one cluster"),
+		RunE:              a.onCluster(&o.dashboard, func(ctx context.Context) error { return runServeDelete(ctx, a, o) }),
 		ValidArgsFunction: a.completeClusters,
 	}
 	o.dashboard.add(a, c)
