@@ -39,7 +39,7 @@ func newPlan(s *spec.ClusterSpec, namespace, owner string, volcanoServed bool) (
 	}
 	for _, g := range s.NodeGroups() {
 		if g.Image == "" {
-			return nil, launcher.Fail(launcher.CodeSpec, nil, "set image, or ray.version", "there is no image for %s", g.Name)
+			return nil, launcher.Fail(launcher.CodeSpec, nil, "set image, such as rayproject/ray:2.60.0, or ray.version", "there is no image for %s", g.Name)
 		}
 	}
 	if _, err := version.ParseGeneric(p.version); err != nil {

@@ -100,14 +100,6 @@ func (v *validator) kubeRay(s *ClusterSpec) {
 		v.besideRayCluster(s)
 		return
 	}
-	missing := []string{}
-	for _, g := range s.NodeGroups() {
-		if g.Image == "" {
-			missing = append(missing, g.Name)
-		}
-	}
-	// Before Default, ray.version still stands for an image.
-	v.failIf(len(missing) > 0 && s.Ray.Version == "", "image", "set image, such as rayproject/ray:2.60.0, or ray.version", "there is no image for %s", strings.Join(missing, ", "))
 	gpus := slices.ContainsFunc(s.NodeGroups(), func(g NodeGroup) bool { return g.GPUs > 0 })
 	v.failIf(c.Scheduler == "none" && gpus && s.IsGang() && s.GangNodes() > 1, "kuberay.scheduler",
 		"use volcano, or set gang: false if a part of the nodes is of use", "%d GPU nodes must start together, and without a gang scheduler they may start in part", s.GangNodes())

@@ -78,7 +78,6 @@ func TestValidate(t *testing.T) {
 		{"patch", "kuberay: {patch: {spec: {workerGroupSpecs: []}}}", "use workers[].patch"},
 		{"scheduler", "kuberay: {scheduler: kueue}", `"kueue" is not possible here: use auto, volcano, none`},
 		{"namespace", "kuberay: {namespace: A_b}", `"A_b" is not a namespace`},
-		{"no image", "launcher: kuberay\nworkers: [{name: a}]", "image: there is no image for head, a"},
 		{"gang without scheduler", "launcher: kuberay\nimage: i\nkuberay: {scheduler: none}\nworkers: [{name: a, replicas: 2, gpus: 1}]", "without a gang scheduler they may start in part"},
 		{"packages", "launcher: local\nray: {python: /v}\nlocal: {packages: [jax]}", "rayctl installs packages only in environments that it makes"},
 		{"package option", "local: {packages: [--index-url=x]}", "is not a package"},
