@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/dashboardclient/pack"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -86,7 +87,7 @@ func exitCodeOf(err error) int {
 		return specCode(spec.AsErrors(err))
 	case errors.Is(err, dashboardclient.ErrUnauthorized):
 		return launcher.CodePermission
-	case errors.Is(err, dashboardclient.ErrNotFound), errors.Is(err, dashboardclient.ErrConflict), errors.Is(err, dashboardclient.ErrTooLarge):
+	case errors.Is(err, dashboardclient.ErrNotFound), errors.Is(err, dashboardclient.ErrConflict), errors.Is(err, dashboardclient.ErrTooLarge), errors.Is(err, pack.ErrTooLarge):
 		return launcher.CodeSpec
 	case errors.Is(err, dashboardclient.ErrUnreachable), errors.Is(err, dashboardclient.ErrUnsupported):
 		return launcher.CodeUnreachable

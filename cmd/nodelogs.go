@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,6 +14,9 @@ import (
 
 // nodeLogs lists Ray's log files of a node, or shows one of them.
 func (a *App) nodeLogs(ctx context.Context, o *logsOptions, c *connection) error {
+	if o.file != "" && !filepath.IsLocal(o.file) {
+		return usageError("`rayctl logs --node "+o.node+"` lists them", "--file: %q is not below the node's directory of logs", o.file)
+	}
 	node, err := findNode(ctx, c, o.node)
 	if err != nil {
 		return err

@@ -16,3 +16,16 @@ func entrypoint(args []string) (string, error) {
 	}
 	return shellescape.QuoteCommand(args), nil
 }
+
+// looksLikeShell: one argument that was meant to be a line of shell, as in `-- "cd x && python a.py"`. It is taken as the name of a program
+// all the same, which may hold anything.
+func looksLikeShell(args []string) bool {
+	return len(args) == 1 && strings.ContainsAny(args[0], " \t\n;|&<>$*")
+}
+
+// hintShell tells how a line of shell is written.
+func (a *App) hintShell(command []string) {
+	if looksLikeShell(command) {
+		a.ui.warn("%s", "the command is one word, taken as the name of a program: for a line of shell write `-- sh -c "+shellescape.Quote(command[0])+"`")
+	}
+}

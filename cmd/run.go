@@ -76,6 +76,7 @@ func runRun(ctx context.Context, a *App, o *runOptions) error {
 	}
 	name := c.Spec.Name
 	a.ui.note("%s: run %s", c.Reason, a.ui.paint(bold, name))
+	a.hintShell(o.command)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if o.recreate {

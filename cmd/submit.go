@@ -97,6 +97,7 @@ func runSubmit(ctx context.Context, a *App, o *submitOptions) error {
 		return err
 	}
 	defer c.close()
+	a.hintShell(o.command)
 	id, err := a.submit(ctx, c, o, job)
 	if err != nil {
 		return err

@@ -48,8 +48,8 @@ func TestBadInput(t *testing.T) {
 		{launcher.CodeSpec, "after --", "run -f empty.yaml", nil},
 		{launcher.CodeSpec, "nosuch.yaml", "run -f nosuch.yaml", nil},
 		{launcher.CodeConfig, "NOT_IN_THE_ENVIRONMENT", "run -f secret.yaml", nil},
-		{launcher.CodeSpec, "no worker group", "run --workers 2 --set workers.nosuch.replicas=1 -- a", nil},
-		{launcher.CodeSpec, "Bad_Name", "run --name Bad_Name -- a", nil},
+		{launcher.CodeUsage, "no worker group", "run --workers 2 --set workers.nosuch.replicas=1 -- a", nil},
+		{launcher.CodeUsage, "Bad_Name", "run --name Bad_Name -- a", nil},
 		{launcher.CodeSpec, "nosuchdir", "run --working-dir nosuchdir -- a", nil},
 		{launcher.CodeUsage, "--nosuch", "run --nosuch -- a", nil},
 		{launcher.CodeUsage, "--max", "run --max soon -- a", nil},
@@ -85,7 +85,9 @@ func TestBrokenRay(t *testing.T) {
 	u.env = []string{"RAYCTL_RAY_PYTHON=" + script}
 	u.want(launcher.CodeConfig, "run", "--", "true")
 	u.env = nil
-	contains(t, "no such driver", u.want(127, "run", "--", "no-such-program").out, "not found")
+	shell := u.want(127, "run", "--", "no-such-program; true")
+	contains(t, "no such driver", shell.out, "not found")
+	contains(t, "the hint", shell.err, "sh -c 'no-such-program; true'")
 }
 
 // TestInit writes files that run, and overwrites none.

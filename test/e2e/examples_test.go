@@ -62,7 +62,12 @@ var rewardLine = regexp.MustCompile(`(?m)^step (\d+) reward (\d\.\d+)`)
 // TestGRPO is `make demo`: the policy really learns, from near chance to 0.95.
 func TestGRPO(t *testing.T) {
 	u := exampleUser(t)
-	r := u.runExample("run", "-f", example(t, "grpo", "rayctl.yaml"))
+	learned(t, u.runExample("run", "-f", example(t, "grpo", "rayctl.yaml")))
+}
+
+// learned checks what a training run printed: it began near chance and ended at 0.95.
+func learned(t *testing.T, r result) {
+	t.Helper()
 	steps := rewardLine.FindAllStringSubmatch(r.out, -1)
 	if len(steps) < 10 {
 		t.Fatalf("%d steps were printed:\n%s", len(steps), tail(r.out))

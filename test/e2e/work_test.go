@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"crypto/rand"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -39,6 +40,18 @@ print("nodes", len(ray.nodes()))' && eval "$("$RAYCTL" env --unset)" && echo "le
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the token's file: %v, %v", info, err)
 	}
+}
+
+// TestRefusedOnACluster: what is wrong is told before anything is sent.
+func TestRefusedOnACluster(t *testing.T) {
+	u := sharedCluster(t)
+	contains(t, "logs", u.want(64, "logs", "shared", "--node", "worker-1", "--file", "../x").err, "../x", "directory of logs")
+	noise := make([]byte, 101<<20) // does not become smaller when it is packed
+	if _, err := rand.Read(noise); err != nil {
+		t.Fatal(err)
+	}
+	u.write("large/noise", string(noise))
+	contains(t, "submit", u.want(65, "submit", "shared", "--working-dir", "large", "--", "true").err, "100 MiB", "noise")
 }
 
 // TestExecAndCp run a command and copy files there and back.
