@@ -28,15 +28,25 @@ import (
 // createCluster creates the RayCluster, and then what holds its pods together.
 func (l *Launcher) createCluster(ctx context.Context, c *client, p *plan, rc *rayv1.RayCluster) error {
 	created, err := c.create(ctx, rayClusters, rc)
+	if lacksAuthOptions(err) && rc.Spec.AuthOptions.SecretName != nil {
+		tokenByEnvironment(rc)
+		created, err = c.create(ctx, rayClusters, rc)
+	}
 	if err != nil {
 		return err
 	}
 	rc.UID = created.GetUID()
+	return c.createGang(ctx, p, rc)
+}
+
+// createGang creates what holds a RayCluster's pods together, if its scheduler has such a thing.
+func (c *client) createGang(ctx context.Context, p *plan, rc *rayv1.RayCluster) error {
 	gang := p.scheduler.gang(rc)
 	if gang == nil {
 		return nil
 	}
-	if _, err = c.create(ctx, podGroups, gang); apierrors.IsAlreadyExists(err) {
+	_, err := c.create(ctx, podGroups, gang)
+	if apierrors.IsAlreadyExists(err) {
 		return nil // KubeRay's own plug-in was faster with the same
 	}
 	return err

@@ -18,6 +18,9 @@ func (l *Launcher) Dial(ctx context.Context, id launcher.ID, target launcher.Tar
 	if err != nil {
 		return nil, err
 	}
+	if here := l.resident(id); here != nil && target == launcher.Keeper {
+		return here.endpoint(id)
+	}
 	token, err := l.token(ctx, c, id)
 	if err != nil {
 		return nil, err

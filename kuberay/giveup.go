@@ -23,7 +23,7 @@ const crashes = 3
 // giveUp ends the start of a cluster that cannot succeed: the keeper sees only that the head does not answer, and would wait for
 // lifetime.queue. Whoever watches tells it what Kubernetes says.
 func (w *watcher) giveUp(ctx context.Context, o *observed) {
-	if w.gaveUp.Load() || w.state != nil && (w.state.Phase == keeper.PhaseReady || w.state.Exit != nil) || !o.ours() || o.job == nil {
+	if w.gaveUp.Load() || w.state != nil && (w.state.Phase == keeper.PhaseReady || w.state.Exit != nil) || !o.ours() || o.job == nil && w.l.resident(w.id) == nil {
 		return
 	}
 	r := o.reason()

@@ -43,9 +43,10 @@ type Launcher struct {
 	connect sync.Mutex
 	client  *client
 
-	mu     sync.Mutex
-	tokens map[launcher.ID]string
-	ways   map[way]road
+	mu        sync.Mutex
+	tokens    map[launcher.ID]string
+	residents map[launcher.ID]*resident
+	ways      map[way]road
 }
 
 var (
@@ -61,7 +62,7 @@ func New(c Config) *Launcher {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Launcher{config: c, owner: thisUser(), log: c.Logger, tokens: map[launcher.ID]string{}, ways: map[way]road{}}
+	return &Launcher{config: c, owner: thisUser(), log: c.Logger, tokens: map[launcher.ID]string{}, residents: map[launcher.ID]*resident{}, ways: map[way]road{}}
 }
 
 // ConfigOf takes from a cluster file how Kubernetes is reached.

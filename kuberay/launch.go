@@ -29,9 +29,6 @@ var (
 // Launch creates the cluster and commits it, see launcher.Launcher.
 func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, pay launcher.Payload) (launcher.ID, error) {
 	s = prepare(s)
-	if s.KubeRay.Keeper == "none" {
-		return "", launcher.Fail(launcher.CodeUsage, nil, "leave kuberay.keeper out", "kuberay.keeper: none is not implemented")
-	}
 	c, err := l.kube(ctx)
 	if err != nil {
 		return "", err
@@ -45,6 +42,9 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, pay launcher
 	}
 	if err = c.readToken(ctx, p); err != nil {
 		return "", err
+	}
+	if s.KubeRay.Keeper == keeperNone {
+		return l.launchKeeperless(ctx, c, p, pay)
 	}
 	id := launcher.ID(s.Name)
 	for {

@@ -24,6 +24,9 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 	if err != nil {
 		return nil, err
 	}
+	if r := l.resident(id); r != nil {
+		return r.result(id, c.namespace)
+	}
 	name := string(id)
 	record, err := c.job(ctx, recordName(name))
 	if err != nil {

@@ -38,6 +38,9 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 		if err := c.refuseOthers(ctx, id); err != nil {
 			return err
 		}
+		if err := l.endKeeperless(ctx, c, id, end); err != nil {
+			return err
+		}
 		return l.untilGone(ctx, id)
 	}
 	limit := endSlack
@@ -61,7 +64,8 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 
 // ask hands the end to the keeper.
 func (l *Launcher) ask(ctx context.Context, c *client, id launcher.ID, end launcher.End) error {
-	if pods, err := c.core.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: keeperSelector(string(id))}); err == nil && !anyRuns(pods.Items) {
+	pods, err := c.core.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: keeperSelector(string(id))})
+	if l.resident(id) == nil && err == nil && !anyRuns(pods.Items) {
 		return notReady(string(id), "keeper", nil)
 	}
 	e, err := l.Dial(ctx, id, launcher.Keeper)

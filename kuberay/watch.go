@@ -73,7 +73,7 @@ func (w *watcher) run(ctx context.Context) {
 		}
 		w.giveUp(ctx, o)
 		w.noteSubmission(ctx)
-		if len(o.role(roleKeeper)) > 0 {
+		if len(o.role(roleKeeper)) > 0 || w.l.resident(w.id) != nil {
 			select {
 			case w.changed <- struct{}{}:
 			default:
@@ -99,6 +99,10 @@ func (w *watcher) final(ctx context.Context, o *observed) *keeper.State {
 	}
 	if w.state != nil && w.state.Exit != nil {
 		return w.state
+	}
+	if r := w.l.resident(w.id); r != nil {
+		<-r.gone
+		return r.final
 	}
 	if o.record != nil { // its pod may be missing in what was mirrored
 		if st, err := w.c.recorded(ctx, o.record); err == nil {
@@ -138,7 +142,7 @@ func (w *watcher) listen(ctx context.Context) {
 			return
 		case <-w.changed:
 		}
-		if !keeperRuns(w.mirror.observe()) {
+		if w.l.resident(w.id) == nil && !keeperRuns(w.mirror.observe()) {
 			continue
 		}
 		if w.follow(ctx) {

@@ -3,6 +3,7 @@ package launcher
 import (
 	"context"
 	"io"
+	"strings"
 )
 
 // Exit is how a run ended, and whose exit code it is.
@@ -35,6 +36,13 @@ type LogOpener func(ctx context.Context, attempt int, offset int64) (io.ReadClos
 // NewResult builds a Result; launchers only.
 func NewResult(s Status, log LogInfo, open LogOpener) *Result {
 	return &Result{Status: s, Log: log, open: open}
+}
+
+// recordless is the result of a cluster whose record was deleted with it: what was seen last, and no log.
+func recordless(last Status) *Result {
+	return NewResult(last, LogInfo{Missing: [][2]int64{{0, -1}}}, func(context.Context, int, int64) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader("")), nil
+	})
 }
 
 // OpenLog opens the driver's saved output of one attempt (0: the last) at a byte offset of the log as Ray wrote it. A

@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"time"
@@ -105,6 +106,7 @@ type view struct {
 	log        *slog.Logger
 	output     *output // nil: output not wanted
 	ending     chan error
+	last       Status // that Watch sent
 }
 
 func newView(l Launcher, id ID, o RunOptions, disconnect time.Duration) *view {
@@ -166,6 +168,7 @@ func (v *view) untilGone(ctx context.Context, statuses <-chan Status) (*Outcome,
 				}
 				return v.finish(ctx)
 			}
+			v.last = s
 			if v.o.OnStatus != nil {
 				v.o.OnStatus(s)
 			}
@@ -198,6 +201,9 @@ func (v *view) end(ctx context.Context, a Action) {
 // finish reads the result, completes the output from the saved log, and writes the receipt.
 func (v *view) finish(ctx context.Context) (*Outcome, error) {
 	r, err := v.l.Result(ctx, v.id)
+	if errors.Is(err, ErrNotFound) && v.last.Exit != nil {
+		r, err = recordless(v.last), nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -58,8 +58,8 @@ type Cluster struct {
 	bed *bed.Bed
 }
 
-// StartTimeout is how long everything may take to work, once it is built.
-const StartTimeout = 4 * time.Minute
+// StartTimeout is how long everything may take to work, once it is built: with the import of an image on a crowded machine.
+const StartTimeout = 8 * time.Minute
 
 // held is this process's use of the testbed.
 var held struct {

@@ -1,0 +1,174 @@
+package kuberay
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/templates"
+)
+
+// resident is the keeper of a cluster with kuberay.keeper: none: a child of this client, on this machine. It reaches the dashboard through the
+// client, and when it has ended the client deletes the RayCluster. After kill -9 of the client nobody does.
+type resident struct {
+	root  string        // of what is on the disk
+	run   keeper.RunDir // below it
+	token string
+	gate  net.Listener // the dashboard, for the keeper
+	child *exec.Cmd
+	stdin io.Closer // its end tells the keeper before the commit that the client is gone
+
+	gone  chan struct{} // closed when the keeper has ended and its cluster is deleted
+	final *keeper.State // then: its last word, nil if it left none
+	logs  map[int]*os.File
+}
+
+// startResident starts the keeper's process.
+func (l *Launcher) startResident(ctx context.Context, p *plan) (*resident, error) {
+	r := &resident{token: p.token, gone: make(chan struct{}), logs: map[int]*os.File{}}
+	err := r.prepare(ctx, p)
+	if err == nil {
+		go l.carry(launcher.ID(p.spec.Name), r.gate)
+		err = r.start()
+	}
+	if err != nil {
+		r.remove()
+		return nil, launcher.Fail(launcher.CodeConfig, err, "kuberay.keeper: none needs python3 on this machine", "the keeper cannot be started here: %v", err)
+	}
+	return r, nil
+}
+
+// prepare makes the run directory and the listener.
+func (r *resident) prepare(ctx context.Context, p *plan) (err error) {
+	if r.root, err = os.MkdirTemp("", "rayctl-keeper-"); err != nil {
+		return err
+	}
+	if r.gate, err = (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
+		return err
+	}
+	orders := p.orders()
+	orders.Start.Dashboard = "http://" + r.gate.Addr().String()
+	orders.Listen, orders.Advertise, orders.DashboardHost, orders.Signals, orders.WatchStdin = "127.0.0.1:0", "127.0.0.1", "127.0.0.1", nil, true
+	r.run = keeper.RunDir(filepath.Join(r.root, "run"))
+	return r.run.Prepare(orders, p.token, nil)
+}
+
+// start runs the keeper in a process group of its own: Ctrl-C on the terminal is the client's.
+func (r *resident) start() error {
+	programs, err := templates.WriteKeeper(r.root)
+	if err != nil {
+		return err
+	}
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		return err
+	}
+	r.child = exec.Command(python, "-S", "-E", filepath.Join(programs, templates.Keeper), string(r.run)) //nolint:noctx // it ends by itself, or with stdin
+	r.child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if r.stdin, err = r.child.StdinPipe(); err != nil {
+		return err
+	}
+	return r.child.Start()
+}
+
+// carry takes the keeper's connections to the dashboard.
+func (l *Launcher) carry(id launcher.ID, gate net.Listener) {
+	ctx := context.Background() // the listener's end is its end
+	for {
+		near, err := gate.Accept()
+		if err != nil {
+			return // closed
+		}
+		go func() {
+			defer near.Close()
+			e, err := l.Dial(ctx, id, launcher.Dashboard)
+			if err != nil {
+				return // the keeper sees a connection that ends, and tries again
+			}
+			defer e.Close()
+			far, err := e.DialContext(ctx, "tcp", "")
+			if err != nil {
+				return
+			}
+			defer far.Close()
+			go func() {
+				_, _ = io.Copy(far, near)
+				far.Close()
+			}()
+			_, _ = io.Copy(near, far)
+		}()
+	}
+}
+
+// endpoint is the keeper's API, once it listens.
+func (r *resident) endpoint(id launcher.ID) (*launcher.Endpoint, error) {
+	st, err := r.run.State()
+	if err != nil || st.Keeper.URL == "" {
+		return nil, notReady(string(id), "keeper", err)
+	}
+	return &launcher.Endpoint{URL: st.Keeper.URL, Token: r.token, TokenHeader: "Authorization", Via: "a process of this machine"}, nil
+}
+
+// commit hands the packages over.
+func (r *resident) commit(packages *launcher.Packages) error {
+	document, err := commitOf(packages)
+	if err != nil {
+		return err
+	}
+	for _, f := range packages.Files {
+		if err := os.Symlink(f.Path, filepath.Join(string(r.run), packageName(f.URI))); err != nil {
+			return fmt.Errorf("hand the package over: %w", err)
+		}
+	}
+	return r.run.Commit(document)
+}
+
+// collect keeps what the keeper has left, and removes its files.
+func (r *resident) collect() {
+	defer r.remove()
+	st, err := r.run.Result()
+	if err != nil {
+		return
+	}
+	r.final = st
+	for n := 1; n <= st.Attempt; n++ {
+		name := fmt.Sprintf("driver-%d.log", n)
+		if n == st.Attempt {
+			name = keeper.DriverLog
+		}
+		if f, err := os.Open(filepath.Join(string(r.run), name)); err == nil { // without a file the driver never ran
+			r.logs[n] = f
+		}
+	}
+}
+
+// openLog reads what collect has kept.
+func (r *resident) openLog(_ context.Context, attempt int, offset int64) (io.ReadCloser, error) {
+	if attempt == 0 && r.final != nil {
+		attempt = r.final.Attempt
+	}
+	f := r.logs[attempt]
+	if f == nil {
+		return io.NopCloser(strings.NewReader("")), nil
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return io.NopCloser(io.NewSectionReader(f, offset, max(0, info.Size()-offset))), nil
+}
+
+func (r *resident) remove() {
+	if r.gate != nil {
+		r.gate.Close()
+	}
+	_ = os.RemoveAll(r.root) // what cannot be removed is a few files in the temporary directory
+}
