@@ -3,86 +3,142 @@ package kuberay
 import (
 	"context"
 	"fmt"
-	"strings"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// permission is one that rayctl needs; docs/kuberay.md has the Role.
-type permission struct {
-	group, resource string
-	verbs           []string
-}
-
-var permissions = []permission{
-	{"batch", "jobs", []string{"create", "get", "list", "watch", "patch", "delete"}},
-	{"", "secrets", []string{"create", "get", "list", "watch", "patch"}},
-	{"", "services", []string{"create"}},
-	{"ray.io", "rayclusters", []string{"create", "get", "list", "watch"}},
-	{"", "pods", []string{"get", "list", "watch"}},
-	{"", "pods/log", []string{"get"}},
-	{"", "pods/portforward", []string{"get"}},
-	{"", "events", []string{"list", "watch"}},
-}
-
-var volcanoPermissions = permission{"scheduling.volcano.sh", "podgroups", []string{"create", "get", "list", "watch"}}
-
-// Check looks at what a cluster on Kubernetes needs. It creates nothing that stays.
-func (l *Launcher) Check(ctx context.Context, _ *spec.ClusterSpec) []launcher.Check {
+// Check looks at what the cluster of the file needs on Kubernetes. What it creates to see whether somebody acts on it is gone again
+// afterwards. What the user may not see is said, and is no failure.
+func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Check {
+	if s == nil {
+		s = &spec.ClusterSpec{}
+	}
+	s = prepare(s)
 	c, err := l.kube(ctx)
 	if err != nil {
-		return []launcher.Check{{Name: "Kubernetes", Detail: err.Error()}}
+		return []launcher.Check{failed("Kubernetes", err)}
 	}
+	checks := []launcher.Check{c.checkServer(contextName(l.config)), c.checkNamespace(ctx)}
+	permissions := c.checkPermissions(ctx, s)
+	checks = append(checks, permissions, c.checkGang(ctx, s), c.checkGPUs(ctx, s))
+	if !permissions.OK {
+		return append(checks, launcher.Check{Name: "KubeRay", Detail: "it cannot be tried without these permissions"})
+	}
+	return append(checks, l.tryOut(ctx, c, s)...)
+}
+
+// failed is a check whose error says what is wrong and what to do.
+func failed(name string, err error) launcher.Check {
+	return launcher.Check{Name: name, Detail: err.Error()}
+}
+
+// contextName is the kubeconfig's context in use; "" inside of pods.
+func contextName(c Config) string {
+	if c.Context != "" {
+		return c.Context
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.Kubeconfig
+	raw, err := rules.Load()
+	if err != nil {
+		return "" // kube has said so
+	}
+	return raw.CurrentContext
+}
+
+func (c *client) checkServer(name string) launcher.Check {
 	version, err := c.core.Discovery().ServerVersion()
 	if err != nil {
-		return []launcher.Check{{Name: "Kubernetes", Detail: explain(err, "get", "the version", c).Error()}}
+		return failed("Kubernetes", explain(err, "get", "the version", c))
 	}
-	checks := []launcher.Check{
-		{Name: "Kubernetes", OK: true, Detail: fmt.Sprintf("%s at %s, namespace %s", version.GitVersion, c.config.Host, c.namespace)},
-		{Name: "KubeRay", OK: true, Detail: "ray.io/v1 is served"},
-		{Name: "gang scheduling", OK: c.served.volcano, Detail: volcanoDetail(c.served.volcano), Hint: "install Volcano, or use gang: false for GPU clusters of several pods"},
-	}
-	wanted := permissions
-	if c.served.volcano {
-		wanted = append(wanted[:len(wanted):len(wanted)], volcanoPermissions)
-	}
-	return append(checks, c.checkPermissions(ctx, wanted))
+	return launcher.Check{Name: "Kubernetes", OK: true, Detail: fmt.Sprintf("%s at %s (context %s)", version.GitVersion, c.config.Host, first(name, "of this pod"))}
 }
 
-func volcanoDetail(served bool) string {
-	if served {
-		return "Volcano's PodGroups are served"
+func (c *client) checkNamespace(ctx context.Context) launcher.Check {
+	check := launcher.Check{Name: "namespace", OK: true, Detail: c.namespace}
+	ns, err := c.core.CoreV1().Namespaces().Get(ctx, c.namespace, metav1.GetOptions{})
+	switch {
+	case apierrors.IsForbidden(err):
+		check.Detail += " (it may not be looked at)"
+	case apierrors.IsNotFound(err):
+		return launcher.Check{Name: check.Name, Detail: c.namespace + " does not exist", Hint: "create it, or set kuberay.namespace"}
+	case err != nil:
+		return failed(check.Name, explain(err, "get", "namespaces", c))
+	case ns.DeletionTimestamp != nil:
+		return launcher.Check{Name: check.Name, Detail: c.namespace + " is being deleted", Hint: "choose another one"}
 	}
-	return "Volcano is not installed"
+	return check
 }
 
-// checkPermissions asks for each one by SelfSubjectAccessReview, which everybody may create.
-func (c *client) checkPermissions(ctx context.Context, wanted []permission) launcher.Check {
-	var missing []string
-	asked := 0
-	for _, p := range wanted {
-		for _, verb := range p.verbs {
-			asked++
-			resource, sub, _ := strings.Cut(p.resource, "/")
-			review, err := c.core.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-				Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Namespace: c.namespace, Group: p.group, Resource: resource, Subresource: sub, Verb: verb,
-				}},
-			}, metav1.CreateOptions{})
-			if err != nil {
-				return launcher.Check{Name: "permissions", Detail: explain(err, "create", "selfsubjectaccessreviews", c).Error()}
-			}
-			if !review.Status.Allowed {
-				missing = append(missing, verb+" "+p.resource)
-			}
+// checkGang looks at Volcano and at the queue that the cluster would wait in.
+func (c *client) checkGang(ctx context.Context, s *spec.ClusterSpec) launcher.Check {
+	check := launcher.Check{Name: "gang scheduling", Hint: "install Volcano, or use gang: false for GPU clusters of several pods"}
+	p, err := newPlan(spec.Copy(s), c.namespace, "", c.served.volcano)
+	switch {
+	case s.KubeRay.Scheduler == "none" || err == nil && p.scheduler.name() == "none":
+		check.OK, check.Detail = true, "not used by this file"
+		return check
+	case !c.served.volcano:
+		check.Detail = "Volcano's PodGroups are not served"
+		return check
+	}
+	name := first(s.KubeRay.Queue, "default")
+	queue, err := c.dynamic.Resource(queues).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsForbidden(err):
+		check.OK, check.Detail = true, "Volcano; its queue "+name+" may not be looked at"
+	case apierrors.IsNotFound(err):
+		check.Detail, check.Hint = "Volcano has no queue "+name, "choose another one with kuberay.queue"
+	case err != nil:
+		return failed(check.Name, explain(err, "get", queues.GroupResource().String(), c))
+	default:
+		state := stateOf(queue.Object)
+		check.OK, check.Detail, check.Hint = state == "Open", fmt.Sprintf("Volcano; queue %s is %s", name, first(state, "without a state")), "ask for it to be opened, or whether Volcano's controllers run"
+	}
+	return check
+}
+
+func stateOf(queue map[string]any) string {
+	status, _ := queue["status"].(map[string]any)
+	state, _ := status["state"].(string)
+	return state
+}
+
+// checkGPUs compares what the nodes have with what the file wants.
+func (c *client) checkGPUs(ctx context.Context, s *spec.ClusterSpec) launcher.Check {
+	check := launcher.Check{Name: "GPUs", OK: true}
+	s = spec.Copy(s)
+	if _, err := adopt(s); err != nil {
+		return failed(check.Name, err)
+	}
+	nodes, err := c.core.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) {
+		check.Detail = "nodes may not be looked at"
+		return check
+	}
+	if err != nil {
+		return failed(check.Name, explain(err, "list", "nodes", c))
+	}
+	total, most := map[string]int{}, map[string]int{}
+	for _, n := range nodes.Items {
+		for name, q := range n.Status.Allocatable {
+			total[string(name)] += int(q.Value())
+			most[string(name)] = max(most[string(name)], int(q.Value()))
 		}
 	}
-	if len(missing) > 0 {
-		return launcher.Check{Name: "permissions", Detail: "not permitted: " + strings.Join(missing, ", "), Hint: "ask for the Role in docs/kuberay.md"}
+	for _, g := range s.NodeGroups() {
+		t, _ := s.GPUTypeOf(g.GPUType)
+		if g.GPUs > most[t.Resource] || g.GPUs*g.Min > total[t.Resource] {
+			return launcher.Check{Name: check.Name, Hint: "lower gpus or replicas, or see why nodes do not offer them",
+				Detail: fmt.Sprintf("%s wants %d nodes with %d %s each; the nodes offer %d, at most %d each", g.Name, g.Min, g.GPUs, t.Resource, total[t.Resource], most[t.Resource])}
+		}
 	}
-	return launcher.Check{Name: "permissions", OK: true, Detail: fmt.Sprintf("all %d", asked)}
+	t, _ := s.GPUTypeOf("")
+	check.Detail = fmt.Sprintf("%d wanted, %d %s on %d nodes", s.TotalGPUs(), total[t.Resource], t.Resource, len(nodes.Items))
+	return check
 }

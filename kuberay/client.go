@@ -24,6 +24,7 @@ import (
 var (
 	rayClusters = rayv1.GroupVersion.WithResource("rayclusters")
 	podGroups   = volcano.SchemeGroupVersion.WithResource("podgroups")
+	queues      = volcano.SchemeGroupVersion.WithResource("queues")
 )
 
 // client is one namespace of one Kubernetes.

@@ -42,11 +42,6 @@ func (p *plan) rayCluster() (*rayv1.RayCluster, error) {
 	return patchedCluster(rc, p.spec.KubeRay.Patch)
 }
 
-// authOptions make Ray check the cluster's token, which is in our Secret.
-func (p *plan) authOptions() *rayv1.AuthOptions {
-	return &rayv1.AuthOptions{Mode: rayv1.AuthModeToken, SecretName: ptr.To(secretName(p.spec.Name))}
-}
-
 // owned makes an object end with the keeper's Job.
 func (p *plan) owned() []metav1.OwnerReference {
 	if p.ownerUID == "" {

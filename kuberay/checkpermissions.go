@@ -1,0 +1,105 @@
+package kuberay
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// permission is one that rayctl needs; docs/kuberay.md has the Role.
+type permission struct {
+	group, resource string
+	verbs           []string
+}
+
+var permissions = []permission{
+	{"batch", "jobs", []string{"create", "get", "list", "watch", "patch", "delete"}},
+	{"", "secrets", []string{"create", "get", "list", "watch", "patch"}},
+	{"", "services", []string{"create"}},
+	{"ray.io", "rayclusters", []string{"create", "get", "list", "watch"}},
+	{"", "pods", []string{"get", "list", "watch"}},
+	{"", "pods/log", []string{"get"}},
+	{"", "events", []string{"list", "watch"}},
+}
+
+var (
+	volcanoPermissions   = permission{"scheduling.volcano.sh", "podgroups", []string{"create", "get", "list", "watch"}}
+	configMapPermissions = permission{"", "configmaps", []string{"create", "get", "patch"}}
+	// One of these is enough.
+	ways = []permission{{"", "pods/portforward", []string{"get"}}, {"", "pods/portforward", []string{"create"}}, {"", "services/proxy", []string{"get", "create", "update"}}}
+)
+
+// parallelReviews is how many questions are asked at once.
+const parallelReviews = 8
+
+// checkPermissions asks for each one by SelfSubjectAccessReview, which everybody may create.
+func (c *client) checkPermissions(ctx context.Context, s *spec.ClusterSpec) launcher.Check {
+	check := launcher.Check{Name: "permissions", Hint: "ask for the Role in docs/kuberay.md"}
+	wanted := slices.Clone(permissions)
+	if c.served.volcano && s.KubeRay.Scheduler != "none" {
+		wanted = append(wanted, volcanoPermissions)
+	}
+	if len(s.KubeRay.ConfigMaps) > 0 {
+		wanted = append(wanted, configMapPermissions)
+	}
+	refused, err := c.refusals(ctx, append(wanted, ways...))
+	if err != nil {
+		return failed(check.Name, err)
+	}
+	var missing []string
+	for _, list := range refused[:len(wanted)] {
+		missing = append(missing, list...)
+	}
+	if !slices.ContainsFunc(refused[len(wanted):], func(list []string) bool { return len(list) == 0 }) {
+		missing = append(missing, "get pods/portforward (or create it, or get, create and update services/proxy)")
+	}
+	if len(missing) > 0 {
+		check.Detail = "not permitted: " + strings.Join(missing, ", ")
+		return check
+	}
+	check.OK, check.Detail = true, fmt.Sprintf("all that rayctl needs in namespace %s", c.namespace)
+	return check
+}
+
+// refusals lists for each permission the verbs that are not allowed, as "verb resource".
+func (c *client) refusals(ctx context.Context, wanted []permission) ([][]string, error) {
+	out := make([][]string, len(wanted))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallelReviews)
+	for i, p := range wanted {
+		g.Go(func() error {
+			for _, verb := range p.verbs {
+				allowed, err := c.allowed(ctx, p, verb)
+				if err != nil {
+					return err
+				}
+				if !allowed {
+					out[i] = append(out[i], verb+" "+p.resource)
+				}
+			}
+			return nil
+		})
+	}
+	return out, g.Wait()
+}
+
+func (c *client) allowed(ctx context.Context, p permission, verb string) (bool, error) {
+	resource, sub, _ := strings.Cut(p.resource, "/")
+	review, err := c.core.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: c.namespace, Group: p.group, Resource: resource, Subresource: sub, Verb: verb,
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, explain(err, "create", "selfsubjectaccessreviews", c)
+	}
+	return review.Status.Allowed, nil
+}
