@@ -89,10 +89,21 @@ func (p *plan) job() *keeper.Job {
 		EntrypointNumCPUs: float64(j.EntrypointCPUs), EntrypointNumGPUs: j.EntrypointGPUs,
 		EntrypointMemory: j.EntrypointMemory.Value(), EntrypointResources: j.EntrypointResources,
 		EntrypointLabelSelector: j.EntrypointLabelSelector,
-		Env:                     j.Env, OutputDir: j.OutputDirFor(p.spec.Name), Cwd: j.Cwd, Grace: time.Duration(*j.Grace).Seconds(),
+		Env:                     j.Env, OutputDir: first(j.OutputDirFor(p.spec.Name), p.scratch()), Cwd: j.Cwd, Grace: time.Duration(*j.Grace).Seconds(),
 		Restarts: keeper.Restarts{
 			Driver: int(j.Restarts.Driver), NodeFailure: int(j.Restarts.NodeFailure),
 			Preempted: int(*j.Restarts.Preempted), TimeLimit: int(j.Restarts.TimeLimit),
 		},
 	}
+}
+
+// scratchDir is the driver's output directory where the file names none: each pod has one of its own, and it goes with the pod.
+const scratchDir = "/rayctl-output"
+
+// scratch is scratchDir if the pods have it: those of a RayCluster that is taken as it is do not.
+func (p *plan) scratch() string {
+	if p.adopted != nil || p.spec.Job.Entrypoint == "" || p.spec.Job.OutputDir != "" {
+		return ""
+	}
+	return scratchDir
 }

@@ -147,11 +147,14 @@ func (p *plan) addGPUType(t *corev1.PodTemplateSpec, g spec.NodeGroup) {
 	t.Spec.Tolerations = slices.Concat(t.Spec.Tolerations, kind.Tolerations)
 }
 
-// addMounts adds the file's mounts and /dev/shm, which KubeRay would make as large as the pod's whole memory.
+// addMounts adds the file's mounts, a place for the driver's output where the file has none, and /dev/shm, which KubeRay would make as large as the pod's whole memory.
 func (p *plan) addMounts(t *corev1.PodTemplateSpec, g spec.NodeGroup) {
 	if shm := shmOf(g); !shm.IsZero() {
 		addVolume(t, "shared-mem", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &shm}},
 			corev1.VolumeMount{MountPath: "/dev/shm"})
+	}
+	if dir := p.scratch(); dir != "" {
+		addVolume(t, "output", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, corev1.VolumeMount{MountPath: dir})
 	}
 	for i, m := range p.spec.Mounts {
 		if m.Source.KubeRay != nil {

@@ -12,7 +12,7 @@ type Job struct {
 	// Default without workingDir: the current directory where the nodes have it (on local, and on Slurm without host), else Ray's own choice.
 	Cwd string `json:"cwd,omitempty"`
 	// OutputDir is a directory on the nodes (or a URI) for checkpoints and results, the same for all attempts of a run, given to the
-	// driver as RAYCTL_OUTPUT_DIR. {name} becomes the run's name. A relative path is relative to the file. Default: on Slurm and local, a directory in the run directory; else none.
+	// driver as RAYCTL_OUTPUT_DIR. {name} becomes the run's name. A relative path is relative to the file. Default: on Slurm and local, a directory in the run directory; on KubeRay one of each pod, which goes with the pod.
 	OutputDir string `json:"outputDir,omitempty" path:"nodes"`
 	// Env is the environment of this job only, through Ray's runtime_env, which Ray shows and logs: not for secrets. Ray replaces $NAME
 	// and ${NAME} in a value by the node's variable NAME, as in PATH: /opt/bin:${PATH}; everything else arrives as it is.
