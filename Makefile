@@ -57,7 +57,7 @@ test: ## everything, on real systems; installs what it needs into caches outside
 	$(GO) test -p 1 -timeout 80m ./...; status=$$?; $(GO) run ./test/kubetest/cmd down; exit $$status
 
 .PHONY: test-kubernetes
-test-kubernetes: ## the KubeRay launcher on a real Kubernetes with KubeRay, Volcano and Ray in pods
+test-kubernetes: ## of these only the ones on Kubernetes, with real KubeRay, Volcano and Ray in pods
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) test -p 1 -parallel 2 -timeout 80m -tags kubernetes ./kuberay
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test -p 1 -timeout 80m ./kuberay ./test/kubetest/...

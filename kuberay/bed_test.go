@@ -1,0 +1,159 @@
+package kuberay_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/rayctl/rayctl/kuberay"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/test/kubetest"
+)
+
+// bed asks Kubernetes, not the launcher, what belongs to a cluster.
+type bed struct {
+	*kubetest.Cluster
+	namespace, kubeconfig string
+	l                     *kuberay.Launcher
+}
+
+// options are those of nearly all tests: to change them costs seconds. The GPUs are the gang proof's; nothing is behind them.
+func options() kubetest.Options { return kubetest.Options{GPUs: 8} }
+
+// newBed is a namespace of its own.
+func newBed(t *testing.T) bed { return bedWith(t, options()) }
+
+func bedWith(t *testing.T, o kubetest.Options) bed {
+	t.Helper()
+	b := bed{Cluster: kubetest.Start(t, o)}
+	b.namespace = b.Namespace(t)
+	b.kubeconfig = b.KubeconfigFor(t, b.namespace)
+	b.l = kuberay.New(kuberay.Config{Kubeconfig: b.kubeconfig})
+	return b
+}
+
+func (b bed) list(t *testing.T, r schema.GroupVersionResource, id launcher.ID) map[string][]byte {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	objects, err := b.Dynamic.Resource(r).Namespace(b.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]byte{}
+	for _, o := range objects.Items {
+		if o.GetLabels()["rayctl.io/name"] != string(id) && o.GetLabels()["ray.io/cluster"] != string(id) && !strings.HasPrefix(o.GetName(), string(id)) {
+			continue
+		}
+		text, err := kyaml.Marshal(o.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[r.Resource+"/"+o.GetName()] = text
+	}
+	return out
+}
+
+func (b bed) allocated(t *testing.T, id launcher.ID) (left []string) {
+	for _, r := range []schema.GroupVersionResource{
+		corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithResource("secrets"), corev1.SchemeGroupVersion.WithResource("services"),
+		batchv1.SchemeGroupVersion.WithResource("jobs"), kubetest.RayClusters, {Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups"},
+	} {
+		for name := range b.list(t, r, id) {
+			if !strings.HasPrefix(name, "jobs/"+string(id)+"-record") && !b.finished(t, name) {
+				left = append(left, name)
+			}
+		}
+	}
+	return left
+}
+
+// finished says whether a pod has ended: the record's stays as long as the record.
+func (b bed) finished(t *testing.T, name string) bool {
+	pod, isPod := strings.CutPrefix(name, "pods/")
+	if !isPod {
+		return false
+	}
+	p, err := b.Core.CoreV1().Pods(b.namespace).Get(context.Background(), pod, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Labels["rayctl.io/role"] == "record" && (p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed)
+}
+
+func (b bed) killKeeper(t *testing.T, id launcher.ID) {
+	t.Helper()
+	err := b.Core.CoreV1().Pods(b.namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))},
+		metav1.ListOptions{LabelSelector: "rayctl.io/role=keeper,rayctl.io/name=" + string(id)})
+	if err != nil {
+		t.Errorf("delete the keeper's pod: %v", err)
+	}
+}
+
+func (b bed) killHead(t *testing.T, id launcher.ID) {
+	t.Helper()
+	var out bytes.Buffer
+	if code, err := b.l.Exec(t.Context(), id, launcher.ExecRequest{Command: []string{"pkill", "-9", "gcs_server"}, Stdout: &out, Stderr: &out}); err != nil || code != 0 {
+		t.Errorf("kill the head's GCS: code %d, %v, %s", code, err, out.String())
+	}
+}
+
+func (b bed) surfaces(t *testing.T, id launcher.ID) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	for _, r := range []schema.GroupVersionResource{
+		corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithResource("services"), corev1.SchemeGroupVersion.WithResource("events"),
+		corev1.SchemeGroupVersion.WithResource("configmaps"), batchv1.SchemeGroupVersion.WithResource("jobs"), kubetest.RayClusters,
+		{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups"},
+	} {
+		for name, text := range b.list(t, r, id) {
+			out[name] = text
+		}
+	}
+	for name := range out {
+		if pod, ok := strings.CutPrefix(name, "pods/"); ok {
+			out["log of "+pod] = b.log(pod)
+		}
+	}
+	return out
+}
+
+func (b bed) log(pod string) []byte {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	r, err := b.Core.CoreV1().Pods(b.namespace).GetLogs(pod, &corev1.PodLogOptions{TailLines: ptr.To(int64(200))}).Stream(ctx)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return text
+}
+
+func (b bed) story(t *testing.T, id launcher.ID) string {
+	var s strings.Builder
+	for name, text := range b.surfaces(t, id) {
+		if strings.HasPrefix(name, "log of ") || strings.HasPrefix(name, "jobs/") || strings.HasPrefix(name, "events/") {
+			fmt.Fprintf(&s, "--- %s\n%s\n", name, text)
+		}
+	}
+	return s.String()
+}

@@ -1,0 +1,159 @@
+package kuberay_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/test/kubetest"
+)
+
+// launchWrites are those of a launch before its commit: Job, Secret, Service, the Job's release, RayCluster, PodGroup, record.
+const launchWrites = 7
+
+// TestClientDiesBetweenWrites lets clients live for 1 to 7 writes of their launches; after them nothing of theirs reaches Kubernetes any more,
+// as after kill -9. All of it ends by itself, except that a Job that never got a keeper stays, without pods, until somebody's `down`.
+func TestClientDiesBetweenWrites(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	name := func(n int) string { return fmt.Sprintf("dies-%d", n) }
+	var all sync.WaitGroup
+	for n := 1; n <= launchWrites; n++ {
+		b.nothingLeft(t, launcher.ID(name(n)))
+		ctx, die := context.WithCancel(t.Context())
+		defer die()
+		g, done := b.newGate(t), new(atomic.Int32)
+		g.set(dieAfter(n, done, die))
+		all.Go(func() {
+			_, err := g.launcher().Launch(ctx, job(name(n), "echo never"), launcher.Payload{})
+			if err == nil || int(done.Load()) != n {
+				t.Errorf("the client that was to die after %d writes died after %d: %v", n, done.Load(), err)
+			}
+		})
+	}
+	all.Wait()
+	for n := 1; n <= launchWrites; n++ {
+		kubetest.Await(t, "the end of "+name(n), func(context.Context) error {
+			left := b.allocated(t, launcher.ID(name(n)))
+			for _, object := range left {
+				if n > 3 || strings.HasPrefix(object, "pods/") {
+					return fmt.Errorf("left: %v", left)
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// dieAfter lets n writes through, one after the other, and nothing after them.
+func dieAfter(n int, done *atomic.Int32, die func()) rule {
+	var one sync.Mutex
+	return func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		one.Lock()
+		switch {
+		case int(done.Load()) >= n:
+			one.Unlock()
+			die()
+			cut(w)
+		case writes(r):
+			defer one.Unlock()
+			done.Add(1)
+			pass.ServeHTTP(w, r)
+		default:
+			one.Unlock()
+			pass.ServeHTTP(w, r)
+		}
+	}
+}
+
+// TestBusyAPIServer answers each request at first as an API server does that has too much to do (429 with Retry-After, by priority and
+// fairness), and the first change of a Job as one does whose object has changed meanwhile (409).
+func TestBusyAPIServer(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	g := b.newGate(t)
+	var mu sync.Mutex
+	asked := map[string]int{}
+	busy, conflicts := 0, 0
+	g.set(func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		mu.Lock()
+		key := r.Method + " " + r.URL.Path
+		asked[key]++
+		n := asked[key]
+		first := r.Header.Get("Upgrade") == "" && n == 1
+		conflict := r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/jobs/patient") && n == 2
+		if first {
+			busy++
+		}
+		if conflict {
+			conflicts++
+		}
+		mu.Unlock()
+		switch {
+		case first:
+			refuse(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests, please try again later")
+		case conflict:
+			refuse(w, http.StatusConflict, metav1.StatusReasonConflict, `Operation cannot be fulfilled on jobs.batch "patient": the object has been modified; please apply your changes to the latest version and try again`)
+		default:
+			pass.ServeHTTP(w, r)
+		}
+	})
+	l := g.launcher()
+	b.nothingLeft(t, "patient")
+	id, err := l.Launch(t.Context(), job("patient", "echo never"), launcher.Payload{})
+	if err != nil {
+		t.Fatalf("launch: %v", err)
+	}
+	if err := l.Terminate(t.Context(), id, launcher.End{Cause: "down", Message: "ended by the test"}); err != nil {
+		t.Errorf("terminate: %v", err)
+	}
+	if r, err := l.Result(t.Context(), id); err != nil || r.Exit.Cause != "down" {
+		t.Errorf("result: %v, %v", r, err)
+	}
+	if busy < 10 || conflicts != 1 {
+		t.Errorf("%d requests were refused, %d conflicts", busy, conflicts)
+	}
+}
+
+// TestOverloadedAPIServer: one that has too much to do for long is said to be so.
+func TestOverloadedAPIServer(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	g := b.newGate(t)
+	g.set(func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		if writes(r) {
+			w.Header().Set("Retry-After", "0")
+			refuse(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests, please try again later")
+			return
+		}
+		pass.ServeHTTP(w, r)
+	})
+	_, err := g.launcher().Launch(t.Context(), job("late", "echo never"), launcher.Payload{})
+	if launcher.ExitCode(err) != launcher.CodeUnreachable || !strings.Contains(err.Error(), "too many requests") {
+		t.Errorf("code %d: %v", launcher.ExitCode(err), err)
+	}
+	b.NothingLeft(t, b.namespace, nil)
+}
+
+// TestCredentialsExpire: a client whose credentials expire while its run goes on says so, and finds it again with new ones.
+func TestCredentialsExpire(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	g := b.newGate(t)
+	r := b.run(t, g.launcher(), job("expires", waitingDriver))
+	r.printed(t, "begun\n")
+	g.set(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		refuse(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized")
+	})
+	r.until(t, "word of the credentials", func(st launcher.Status) bool { return strings.Contains(st.Unreachable, "credentials") })
+	g.set(open)
+	b.release(t, r.id)
+	r.wantEnd(t, "succeeded", 0, "begun\ndone\n")
+}

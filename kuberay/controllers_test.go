@@ -1,0 +1,77 @@
+package kuberay_test
+
+import (
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// The tests of this file break what all clusters share, so they run alone.
+
+// TestAPIServerRestarted takes the API server away while a run is queued, one runs and one ends.
+func TestAPIServerRestarted(t *testing.T) {
+	b := newBed(t)
+	greedy := job("queued", "echo never")
+	greedy.Head.GPUs = 100
+	stops := job("ending", stoppingDriver)
+	grace := spec.Duration(patience)
+	stops.Job.Grace = &grace
+	queued, runs, ends := b.run(t, b.l, greedy), b.run(t, b.l, job("runs", waitingDriver)), b.run(t, b.l, stops)
+	queued.until(t, "a reason to wait", func(st launcher.Status) bool { return st.Phase == launcher.Queued && st.Reason.Code != "" })
+	runs.printed(t, "begun\n")
+	ends.printed(t, "begun\n")
+	ends.actions <- launcher.Stop
+	ends.printed(t, "stopping\n")
+
+	b.StopAPIServer(t)
+	for _, r := range []*running{queued, runs, ends} {
+		r.until(t, "word of the outage", func(st launcher.Status) bool { return st.Unreachable != "" })
+	}
+	b.StartAPIServer(t)
+
+	b.release(t, runs.id)
+	b.release(t, ends.id)
+	queued.actions <- launcher.Stop
+	runs.wantEnd(t, "succeeded", 0, "begun\ndone\n")
+	ends.wantEnd(t, "interrupted", launcher.CodeInterrupted, "begun\nstopping\nsaved\n")
+	queued.wantEnd(t, "interrupted", launcher.CodeInterrupted, "")
+}
+
+// TestOperatorStopped: what runs goes on and ends without KubeRay; a new cluster is told that nobody makes its pods.
+func TestOperatorStopped(t *testing.T) {
+	b := newBed(t)
+	runs := b.run(t, b.l, job("runs", waitingDriver))
+	runs.printed(t, "begun\n")
+	b.StopOperator(t)
+	silent := b.run(t, b.l, job("silent", "echo never"))
+	silent.until(t, "word of the silent operator", func(st launcher.Status) bool { return st.Reason.Code == "OperatorSilent" })
+	silent.actions <- launcher.Stop
+	silent.wantEnd(t, "interrupted", launcher.CodeInterrupted, "")
+	b.release(t, runs.id)
+	runs.wantEnd(t, "succeeded", 0, "begun\ndone\n")
+}
+
+// TestVolcanoStopped: a gang that nobody admits is told so, and starts when Volcano is back.
+func TestVolcanoStopped(t *testing.T) {
+	b := newBed(t)
+	b.StopVolcano(t)
+	waits := b.run(t, b.l, job("waits", "echo at last"))
+	waits.until(t, "word of Volcano's silence", func(st launcher.Status) bool { return st.Reason.Code == "PodGroupIgnored" })
+	b.StartVolcano(t)
+	waits.wantEnd(t, "succeeded", 0, "at last\n")
+}
+
+// TestNodeLost: head, keeper and record vanish at once. When there is room again the driver does not run twice.
+func TestNodeLost(t *testing.T) {
+	b := newBed(t)
+	r := b.run(t, b.l, job("unlucky", waitingDriver))
+	r.printed(t, "begun\n")
+	b.awaitNote(t, r.id)
+	b.LoseNode(t)
+	r.until(t, "word of the eviction", func(st launcher.Status) bool { return st.Reason.Code == "DeletionByTaintManager" })
+	b.RestoreNode(t)
+	if e := r.wantEnd(t, "lost", launcher.CodeLost, "begun\n"); !e.Retryable {
+		t.Errorf("a lost node is retryable: %+v", e)
+	}
+}

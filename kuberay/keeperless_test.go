@@ -1,0 +1,81 @@
+package kuberay_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// keeperlessRole may do what kuberay.keeper: none needs, and may not touch Jobs.
+func keeperlessRole(t *testing.T) (rules []rbacv1.PolicyRule) {
+	t.Helper()
+	for _, r := range minimalRole(t) {
+		switch r.Resources[0] {
+		case "jobs":
+			r.Verbs = []string{"get", "list", "watch"}
+		case "rayclusters":
+			r.Verbs = append(r.Verbs, "delete")
+		}
+		rules = append(rules, r)
+	}
+	return rules
+}
+
+// TestNoKeeper: who may not create Jobs is told the verb, and has runs all the same where the client keeps them.
+func TestNoKeeper(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	l := b.limited(t, keeperlessRole(t))
+	_, err := l.Launch(t.Context(), job("refused", "echo never"), launcher.Payload{})
+	if launcher.ExitCode(err) != launcher.CodePermission || !strings.Contains(err.Error(), "create jobs.batch") {
+		t.Errorf("code %d: %v", launcher.ExitCode(err), err)
+	}
+	keeperless := func(name, entrypoint string) *spec.ClusterSpec {
+		s := job(name, entrypoint)
+		s.KubeRay = &spec.KubeRay{Keeper: "none"}
+		return s
+	}
+	runs, ends := b.run(t, l, keeperless("runs", "echo kept here; exit 3")), b.run(t, l, keeperless("ends", stoppingDriver))
+	runs.wantEnd(t, "driver-failed", 3, "kept here\n")
+	ends.printed(t, "begun\n")
+	ends.actions <- launcher.Stop
+	ends.wantEnd(t, "interrupted", launcher.CodeInterrupted, "begun\nstopping\n") // its grace is 3 s
+	b.NothingLeft(t, b.namespace, nil)
+}
+
+// TestNoKeeperNoJob: a cluster for work by hand, which any client ends.
+func TestNoKeeperNoJob(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	l := b.limited(t, keeperlessRole(t))
+	s := job("by-hand", "")
+	s.KubeRay = &spec.KubeRay{Keeper: "none"}
+	b.nothingLeft(t, "by-hand")
+	id, err := l.Launch(t.Context(), s, launcher.Payload{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	statuses, err := l.Watch(ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for st := range statuses {
+		if st.Phase == launcher.Ready {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		t.Fatal("it was never ready")
+	}
+	if err := b.limited(t, keeperlessRole(t)).Terminate(ctx, id, launcher.End{Cause: "down"}); err != nil {
+		t.Error(err)
+	}
+	b.NothingLeft(t, b.namespace, nil)
+}

@@ -1,0 +1,143 @@
+package kuberay_test
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/rayctl/rayctl/kuberay"
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// minimalRole is the Role of docs/kuberay.md.
+func minimalRole(t *testing.T) []rbacv1.PolicyRule {
+	t.Helper()
+	guide, err := os.ReadFile("../docs/kuberay.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(guide), "## Permissions")
+	_, after, _ = strings.Cut(after, "```yaml\n")
+	text, _, found := strings.Cut(after, "```")
+	var role rbacv1.Role
+	if err := kyaml.UnmarshalStrict([]byte(text), &role); err != nil || !found || len(role.Rules) < 5 {
+		t.Fatalf("the Role in docs/kuberay.md: %v", err)
+	}
+	return role.Rules
+}
+
+// limited is the launcher of a user with these rules and no others.
+func (b bed) limited(t *testing.T, rules []rbacv1.PolicyRule) *kuberay.Launcher {
+	t.Helper()
+	return kuberay.New(kuberay.Config{Kubeconfig: b.LimitedKubeconfig(t, b.namespace, rules...)})
+}
+
+// TestMinimalRole takes a run through its life with the Role of the guide and nothing else; doctor is content with it.
+func TestMinimalRole(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	l := b.limited(t, minimalRole(t))
+	for _, check := range l.Check(t.Context(), nil) {
+		if !check.OK {
+			t.Errorf("doctor: %s: %s", check.Name, check.Detail)
+		}
+	}
+	r := b.run(t, l, job("minimal", "echo with few permissions"))
+	r.wantEnd(t, "succeeded", 0, "with few permissions\n")
+	if err := l.Forget(t.Context(), r.id); err != nil {
+		t.Errorf("forget: %v", err)
+	}
+	b.NothingLeft(t, b.namespace, nil)
+}
+
+// lacks are the verbs of the minimal Role that a launch needs, in the order of their use.
+var lacks = []struct{ verb, resource, want string }{
+	{"get", "jobs", "get jobs.batch"},
+	{"create", "jobs", "create jobs.batch"},
+	{"create", "secrets", "create secrets"},
+	{"create", "services", "create services"},
+	{"patch", "jobs", "patch jobs.batch"},
+	{"create", "rayclusters", "create rayclusters.ray.io"},
+	{"create", "podgroups", "create podgroups.scheduling.volcano.sh"},
+	{"list", "pods", "list pods"},
+	{"get,create", "pods/portforward", "create pods/portforward"},
+}
+
+// TestLaunchNotPermitted: each refused request names its verb and resource, with code 77, and nothing is left.
+func TestLaunchNotPermitted(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	for _, lack := range lacks {
+		_, err := b.limited(t, without(minimalRole(t), lack.verb, lack.resource)).Launch(t.Context(), job("lacking", "echo never"), launcher.Payload{})
+		if launcher.ExitCode(err) != launcher.CodePermission || !strings.Contains(err.Error(), lack.want) {
+			t.Errorf("without %s %s: code %d: %v", lack.verb, lack.resource, launcher.ExitCode(err), err)
+		}
+		b.NothingLeft(t, b.namespace, nil)
+	}
+}
+
+// TestUseNotPermitted does the same for what is needed of a cluster that is there.
+func TestUseNotPermitted(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	r := b.run(t, b.l, job("used", waitingDriver))
+	r.printed(t, "begun\n")
+	watch := func(l *kuberay.Launcher) error { _, err := l.Watch(t.Context(), r.id); return err }
+	for _, lack := range []struct {
+		verb, resource, want string
+		use                  func(*kuberay.Launcher) error
+	}{
+		{"list", "jobs", "list jobs.batch", func(l *kuberay.Launcher) error { _, err := l.List(t.Context(), launcher.Selector{}); return err }},
+		// The API server of today lists in the stream of a watch; the older ones' way is tried after it.
+		{"list,watch", "jobs", "list jobs.batch", watch},
+		{"get", "rayclusters", "get rayclusters.ray.io", watch},
+		{"list,watch", "rayclusters", "list rayclusters.ray.io", watch},
+		{"list,watch", "podgroups", "list podgroups.scheduling.volcano.sh", watch},
+		{"list,watch", "events", "list events", watch},
+		{"list,watch", "pods", "list pods", watch},
+		{"get", "secrets", "get secrets", func(l *kuberay.Launcher) error { _, err := l.Dial(t.Context(), r.id, launcher.Dashboard); return err }},
+		{"get,create", "pods/exec", "pods/exec", func(l *kuberay.Launcher) error {
+			var out bytes.Buffer
+			_, err := l.Exec(t.Context(), r.id, launcher.ExecRequest{Command: []string{"true"}, Stdout: &out})
+			return err
+		}},
+	} {
+		err := lack.use(b.limited(t, without(minimalRole(t), lack.verb, lack.resource)))
+		if launcher.ExitCode(err) != launcher.CodePermission || !strings.Contains(err.Error(), lack.want) {
+			t.Errorf("without %s %s: code %d: %v", lack.verb, lack.resource, launcher.ExitCode(err), err)
+		}
+	}
+	b.release(t, r.id)
+	r.wantEnd(t, "succeeded", 0, "begun\ndone\n")
+	for _, lack := range []struct{ verb, resource, want string }{{"delete", "jobs", "delete jobs.batch"}} {
+		err := b.limited(t, without(minimalRole(t), lack.verb, lack.resource)).Forget(t.Context(), r.id)
+		if launcher.ExitCode(err) != launcher.CodePermission || !strings.Contains(err.Error(), lack.want) {
+			t.Errorf("without %s %s: code %d: %v", lack.verb, lack.resource, launcher.ExitCode(err), err)
+		}
+	}
+	t.Run("expired credentials", func(t *testing.T) {
+		_, err := kuberay.New(kuberay.Config{Kubeconfig: b.InvalidKubeconfig(t, b.namespace)}).List(t.Context(), launcher.Selector{})
+		if launcher.ExitCode(err) != launcher.CodePermission || !strings.Contains(err.Error(), "credentials") {
+			t.Errorf("code %d: %v", launcher.ExitCode(err), err)
+		}
+	})
+}
+
+// without takes verbs from the rule of a resource.
+func without(rules []rbacv1.PolicyRule, verbs, resource string) (out []rbacv1.PolicyRule) {
+	for _, r := range rules {
+		r = *r.DeepCopy()
+		if r.Resources[0] == resource {
+			r.Verbs = slices.DeleteFunc(r.Verbs, func(v string) bool { return slices.Contains(strings.Split(verbs, ","), v) })
+		}
+		if len(r.Verbs) > 0 {
+			out = append(out, r)
+		}
+	}
+	return out
+}

@@ -1,0 +1,156 @@
+package kuberay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/test/kubetest"
+)
+
+// TestHeadPodDeleted: KubeRay makes another head, which knows nothing of the job.
+func TestHeadPodDeleted(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	r := b.run(t, b.l, job("beheaded", waitingDriver))
+	r.printed(t, "begun\n")
+	b.DeletePods(t, b.namespace, "ray.io/cluster=beheaded,ray.io/node-type=head", 0)
+	if e := r.wantEnd(t, "lost", launcher.CodeLost, "begun\n"); !e.Retryable || !strings.Contains(e.Message, "head") {
+		t.Errorf("a lost head is retryable and named: %+v", e)
+	}
+}
+
+// TestWorkerPodDeleted: KubeRay makes another worker and the job goes on; who was lost is told.
+func TestWorkerPodDeleted(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	s := job("wounded", waitingDriver)
+	s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}}
+	r := b.run(t, b.l, s)
+	r.printed(t, "begun\n")
+	b.DeletePods(t, b.namespace, "ray.io/cluster=wounded,ray.io/node-type=worker", 0)
+	r.until(t, "word of the lost worker", func(st launcher.Status) bool {
+		for _, e := range st.Timeline {
+			if e.Kind == "node" && e.To == "DEAD" {
+				return true
+			}
+		}
+		return false
+	})
+	b.release(t, r.id)
+	r.wantEnd(t, "succeeded", 0, "begun\ndone\n")
+}
+
+// TestKeeperKilledTenTimes kills the keeper's process eight times and its pod twice: the run goes on, with its output whole.
+func TestKeeperKilledTenTimes(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	r := b.run(t, b.l, job("tough", waitingDriver))
+	r.printed(t, "begun\n")
+	b.awaitNote(t, r.id)
+	for i := range 10 {
+		pod, pid := b.keeperProcess(t, r.id)
+		if i%4 == 3 {
+			b.DeletePods(t, b.namespace, "rayctl.io/role=keeper,rayctl.io/name=tough", 0)
+		} else if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatalf("kill the keeper of pod %s: %v", pod, err)
+		}
+		kubetest.Await(t, "another keeper", func(context.Context) error {
+			if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {
+				return fmt.Errorf("process %d is still there", pid)
+			}
+			return nil
+		})
+	}
+	b.keeperProcess(t, r.id)
+	b.release(t, r.id)
+	r.wantEnd(t, "succeeded", 0, "begun\ndone\n")
+}
+
+// keeperProcess waits for the keeper's process, which is one of this machine.
+func (b bed) keeperProcess(t *testing.T, id launcher.ID) (pod string, pid int) {
+	t.Helper()
+	kubetest.Await(t, "the keeper's process of "+string(id), func(ctx context.Context) error {
+		pods, err := b.Core.CoreV1().Pods(b.namespace).List(ctx, metav1.ListOptions{LabelSelector: "rayctl.io/role=keeper,rayctl.io/name=" + string(id)})
+		if err != nil {
+			return err
+		}
+		for _, p := range pods.Items {
+			if p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
+				if pod, pid = p.Name, processOf(string(p.UID), "/rayctl/keeper.py"); pid > 0 {
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("no keeper runs in any of %d pods", len(pods.Items))
+	})
+	return pod, pid
+}
+
+// processOf finds the process of a pod that has the argument; 0: none.
+func processOf(uid, argument string) int {
+	files, _ := filepath.Glob("/proc/[0-9]*/cgroup")
+	for _, file := range files {
+		groups, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(groups), "pod"+uid) {
+			continue
+		}
+		command, err := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
+		if err != nil || !strings.Contains(string(command), "\x00"+argument+"\x00") {
+			continue
+		}
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		return pid
+	}
+	return 0
+}
+
+// awaitNote waits until later keepers can know that the job was submitted.
+func (b bed) awaitNote(t *testing.T, id launcher.ID) {
+	t.Helper()
+	kubetest.Await(t, "the note of the submission", func(ctx context.Context) error {
+		secret, err := b.Core.CoreV1().Secrets(b.namespace).Get(ctx, string(id)+"-rayctl", metav1.GetOptions{})
+		if err == nil && string(secret.Data["submitted"]) != "1" {
+			err = errors.New("it is not there")
+		}
+		return err
+	})
+}
+
+// TestNamespaceDeleted: the run and its record go with their namespace, and the client says so; nothing new begins there.
+func TestNamespaceDeleted(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	r := b.run(t, b.l, job("homeless", waitingDriver))
+	r.printed(t, "begun\n")
+	// A finalizer of somebody else keeps the namespace in its end.
+	b.Create(t, b.namespace, `{apiVersion: v1, kind: ConfigMap, metadata: {name: stays, finalizers: [example.com/stays]}}`)
+	if err := b.Core.CoreV1().Namespaces().Delete(t.Context(), b.namespace, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		patch := []byte(`{"metadata": {"finalizers": null}}`)
+		if _, err := b.Core.CoreV1().ConfigMaps(b.namespace).Patch(context.Background(), "stays", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	e, _ := r.ended(t)
+	if e.Code != launcher.CodeLost || !strings.Contains(e.Message, "deleted") {
+		t.Errorf("exit %+v", e)
+	}
+	_, err := b.l.Launch(t.Context(), job("late", "echo never"), launcher.Payload{})
+	if launcher.ExitCode(err) != launcher.CodeStartFailed || !strings.Contains(err.Error(), "is being deleted") {
+		t.Errorf("launch: code %d: %v", launcher.ExitCode(err), err)
+	}
+}

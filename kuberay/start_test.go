@@ -1,0 +1,128 @@
+package kuberay_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/test/kubetest"
+)
+
+// TestNoImage: a start that cannot succeed ends with one sentence, and nothing stays allocated.
+func TestNoImage(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	s := job("noimage", "echo never")
+	s.KubeRay = &spec.KubeRay{KeeperImage: "rayproject/ray:2.60.0"}
+	s.Image = "registry.invalid/nosuch:2.60.0"
+	r := b.run(t, b.l, s)
+	if e := r.wantEnd(t, "start-failed", launcher.CodeStartFailed, ""); !strings.Contains(e.Message, "registry.invalid/nosuch:2.60.0") {
+		t.Errorf("exit %+v", e)
+	}
+}
+
+// TestNoKeeperImage: the launch itself fails where not even the keeper can start.
+func TestNoKeeperImage(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	s := job("nokeeper", "echo never")
+	s.Image = "registry.invalid/nosuch:2.60.0"
+	_, err := b.l.Launch(t.Context(), s, launcher.Payload{})
+	if launcher.ExitCode(err) != launcher.CodeStartFailed || !strings.Contains(err.Error(), "registry.invalid/nosuch:2.60.0") {
+		t.Errorf("code %d: %v", launcher.ExitCode(err), err)
+	}
+	b.NothingLeft(t, b.namespace, nil)
+}
+
+// TestMissingSecret: a pod that refers to what is not there says so; when it is there the pod starts.
+func TestMissingSecret(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	s := job("secretive", `echo "it is $WORD"`)
+	s.Secrets = []spec.Secret{{Name: "WORD", SecretKeyRef: &spec.SecretKeyRef{Name: "theirs", Key: "word"}}}
+	r := b.run(t, b.l, s)
+	r.until(t, "word of the Secret", func(st launcher.Status) bool {
+		return st.Reason.Code == "CreateContainerConfigError" && strings.Contains(st.Reason.Message, `"theirs" not found`)
+	})
+	b.Create(t, b.namespace, `{apiVersion: v1, kind: Secret, metadata: {name: theirs}, stringData: {word: late}}`)
+	r.wantEnd(t, "succeeded", 0, "it is late\n")
+}
+
+// TestCrash: the head's container ends again and again; its last lines are told.
+func TestCrash(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	s := job("crashes", "echo never")
+	s.Head.Patch = spec.Object{"spec": map[string]any{"containers": []any{map[string]any{
+		"name": "ray-head", "args": []any{"echo the disk is upside down >&2; exit 4;"},
+	}}}}
+	r := b.run(t, b.l, s)
+	if e := r.wantEnd(t, "start-failed", launcher.CodeStartFailed, ""); !strings.Contains(e.Message, "the disk is upside down") {
+		t.Errorf("exit %+v", e)
+	}
+}
+
+// TestQuota: a pod that the namespace's quota refuses is named, and the cluster waits; a Job that it refuses fails the launch.
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tight}, spec: {hard: {pods: "2"}}}`) // the keeper's and the record's
+	r := b.run(t, b.l, job("waits", "echo never"))
+	r.until(t, "word of the quota", func(st launcher.Status) bool {
+		return st.Reason.Code == "FailedCreateHeadPod" && strings.Contains(st.Reason.Message, "exceeded quota: tight")
+	})
+	r.actions <- launcher.Stop
+	r.wantEnd(t, "interrupted", launcher.CodeInterrupted, "")
+
+	b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tighter}, spec: {hard: {count/jobs.batch: "0"}}}`)
+	kubetest.Await(t, "the quota to count", func(ctx context.Context) error {
+		_, err := b.l.Launch(ctx, job("refused", "echo never"), launcher.Payload{})
+		if err == nil || !strings.Contains(err.Error(), "exceeded quota: tighter") {
+			return err
+		}
+		if launcher.ExitCode(err) != launcher.CodeStartFailed {
+			t.Errorf("code %d: %v", launcher.ExitCode(err), err)
+		}
+		return nil
+	})
+}
+
+// TestQueueFull: a gang that its queue does not admit says by what limit, and ends when lifetime.queue has passed.
+func TestQueueFull(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	queue := "tiny-" + b.namespace
+	b.Create(t, "", `{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: `+queue+`}, spec: {weight: 1, capability: {cpu: 100m}}}`)
+	t.Cleanup(func() {
+		if err := b.Dynamic.Resource(kubetest.Queues).Delete(context.Background(), queue, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	s := job("crowded", "echo never")
+	s.KubeRay = &spec.KubeRay{Queue: queue}
+	s.Lifetime.Queue = spec.Limit(30 * time.Second)
+	r := b.run(t, b.l, s)
+	r.until(t, "word of the queue's limit", func(st launcher.Status) bool {
+		return st.Reason.Code == "QueueFull" && strings.Contains(st.Reason.Message, "insufficient cpu")
+	})
+	r.wantEnd(t, "queue", launcher.CodeQueueTimeout, "")
+}
+
+// TestNoQueue: Volcano says nothing at all of a queue that does not exist.
+func TestNoQueue(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	s := job("nowhere", "echo never")
+	s.KubeRay = &spec.KubeRay{Queue: "nosuch"}
+	r := b.run(t, b.l, s)
+	r.until(t, "word of the missing queue", func(st launcher.Status) bool {
+		return st.Reason.Code == "PodGroupIgnored" && strings.Contains(st.Reason.Message, "nosuch")
+	})
+	r.actions <- launcher.StopNow
+	r.wantEnd(t, "interrupted", launcher.CodeInterrupted, "")
+}
