@@ -54,7 +54,14 @@ func buildCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = build.All(cmd.Context(), versions, kwok)
+			if _, err = build.All(cmd.Context(), versions, kwok); err != nil {
+				return err
+			}
+			python, err := build.Python(cmd.Context(), say)
+			if err != nil {
+				return err
+			}
+			_, err = build.RayImage(cmd.Context(), python)
 			return err
 		},
 	}
