@@ -82,7 +82,7 @@ func (c *cluster) look() (life, *keeper.State, error) {
 		return beginning, nil, nil
 	case c.hasResult():
 		return ended, st, nil
-	case st.Keeper.Alive():
+	case proc.Alive(st.Keeper.PID, st.Keeper.StartTime):
 		return living, st, nil
 	case c.hasResult(): // it ended while we looked
 		return c.look()

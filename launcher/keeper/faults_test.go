@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/local/proc"
 )
 
 // submit gives the cluster a job as `rayctl submit` does.
@@ -79,7 +80,7 @@ func TestKillKeeperAndSupervisors(t *testing.T) {
 	}).start(nil)
 	r.commit(keeper.Commit{})
 	s := r.state("the driver runs", running)
-	if !s.Keeper.Alive() {
+	if !proc.Alive(s.Keeper.PID, s.Keeper.StartTime) {
 		t.Error("a living keeper is taken for dead")
 	}
 	// A worker's supervisor first: reported by name, and Ray goes on.
@@ -90,7 +91,7 @@ func TestKillKeeperAndSupervisors(t *testing.T) {
 	}
 	r.kill(s.Keeper.PID, s.Nodes[0].PID)
 	r.nothingLeft()
-	if s.Keeper.Alive() {
+	if proc.Alive(s.Keeper.PID, s.Keeper.StartTime) {
 		t.Error("a killed keeper is taken for alive")
 	}
 }
