@@ -3,6 +3,7 @@ package slurm
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"path"
 	"strconv"
 	"time"
@@ -23,6 +24,7 @@ const (
 	currentFile = "current"
 	seedDir     = "seed"
 	firstDir    = "1"
+	againFile   = "again" // in an attempt's directory: why the next one followed
 )
 
 // record says who launched what. Its exclusive creation claims the name.
@@ -121,7 +123,11 @@ func (c *cluster) look(ctx context.Context) error {
 
 func (c *cluster) lookOnce(ctx context.Context) error {
 	before := c.attemptDir()
-	files, err := c.l.site.files.read(ctx, append(c.watched(), c.path(jobFile), path.Join(before, keeper.TokenFile))...)
+	paths, token := append(c.watched(), c.path(jobFile)), path.Join(before, keeper.TokenFile)
+	files, err := c.l.site.files.read(ctx, append(paths, token)...)
+	if errors.As(err, new(*fileError)) { // a token that cannot be read must not hide how the cluster ends
+		files, err = c.l.site.files.read(ctx, paths...)
+	}
 	if err != nil {
 		return err
 	}
@@ -140,7 +146,7 @@ func (c *cluster) lookOnce(ctx context.Context) error {
 	}
 	_, c.committed = files[c.path(firstDir, keeper.CommitFile)]
 	c.job, _ = strconv.Atoi(string(files[c.path(jobFile)].Data)) // not there: 0
-	c.token = string(files[path.Join(before, keeper.TokenFile)].Data)
+	c.token = string(files[token].Data)
 	return c.documents(files, before)
 }
 

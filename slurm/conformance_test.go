@@ -26,6 +26,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if task := os.Getenv(dyingClient); task != "" {
+		dyingClientMain(task)
+	}
 	conformance.Main(m, func(setting string) launcher.Launcher {
 		var b beside
 		if err := json.Unmarshal([]byte(setting), &b); err != nil {
@@ -80,7 +83,13 @@ type bed struct {
 func start(t *testing.T, o slurmtest.Options) *bed {
 	t.Helper()
 	python := raytest.Env(t, raytest.Ray260)
-	o.Binds = append(o.Binds, python)
+	base, err := filepath.EvalSymlinks(python)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, interpreter := range []string{python, base} {
+		o.Binds = append(o.Binds, filepath.Dir(filepath.Dir(interpreter)))
+	}
 	c := slurmtest.Start(t, o)
 	cmd := c.Command(context.Background(), "", "true")
 	b := beside{Prefix: cmd.Args[:len(cmd.Args)-1], Env: cmd.Env, Dir: c.Dir + "/shared/rayctl"}
@@ -101,9 +110,9 @@ func (b *bed) twoGroups() *spec.ClusterSpec {
 	return &spec.ClusterSpec{Ray: spec.Ray{Python: b.python}, Workers: []spec.WorkerGroup{{Name: "a", NodeResources: small()}, {Name: "b", NodeResources: second}}}
 }
 
-// TestSlurm runs on one testbed of two nodes: first what needs no Ray and has the controller for itself, then the suite.
+// TestSlurm runs on one testbed of four nodes: first what needs no Ray and has the controller for itself, then the suite.
 func TestSlurm(t *testing.T) {
-	b := start(t, slurmtest.Options{Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, Preemption: true, LoginSSH: true})
+	b := start(t, slurmtest.Options{Nodes: 4, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, Preemption: true, LoginSSH: true})
 	t.Run("Refused", b.refused)
 	t.Run("Queue", b.queue)
 	t.Run("Doctor", b.doctor)
@@ -111,6 +120,7 @@ func TestSlurm(t *testing.T) {
 	t.Run("WrongHostKey", b.aWrongHostKey)
 	t.Run("ControllerDown", b.controllerDown)
 	t.Run("Conformance", func(t *testing.T) { conformance.Run(t, b.config(t)) })
+	t.Run("AllNodes", b.allNodes)
 	t.Run("Work", b.work)
 	t.Run("Requeued", b.requeued)
 	t.Run("Warned", b.warned)

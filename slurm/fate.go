@@ -171,6 +171,9 @@ func (c *cluster) saved(ctx context.Context, job *keeper.JobState) *keeper.Log {
 	return &keeper.Log{Bytes: reply.Size, Missing: [][2]int64{{reply.Size, -1}}}
 }
 
+// reserveFile is the room that a keeper holds for its result.
+const reserveFile = ".reserve"
+
 // tidy removes what must not outlive the cluster, where its keeper could not.
 func (c *cluster) tidy(ctx context.Context) error {
 	dir := c.attemptDir()
@@ -180,7 +183,7 @@ func (c *cluster) tidy(ctx context.Context) error {
 		return c.l.cut(err)
 	}
 	for _, name := range names {
-		if len(name) > len(orders.PackagePrefix) && name[:len(orders.PackagePrefix)] == orders.PackagePrefix {
+		if strings.HasPrefix(name, orders.PackagePrefix) || name == reserveFile || strings.HasSuffix(name, ".tmp") {
 			paths = append(paths, path.Join(dir, name))
 		}
 	}

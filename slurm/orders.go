@@ -31,6 +31,7 @@ func (p plan) orders() *keeper.Orders {
 		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: spec.LauncherSlurm, SpecHash: spec.Hash(s),
 		Ray: keeper.RaySettings{
 			Command: []string{p.python, "-m", "ray.scripts.scripts"}, Version: s.Ray.Version, Env: s.Env, Setup: p.setup(), TempRoot: p.tempRoot(),
+			NodeLogs: s.Slurm.NodeLogs,
 		},
 		Groups: p.groups(),
 		Start:  keeper.Start{Mode: keeper.StartStep, Argv: p.step()},
@@ -85,6 +86,14 @@ func (p plan) groups() []keeper.Group {
 func (p plan) exclusive(g spec.NodeGroup) bool {
 	e := p.spec.SlurmFor(g).Exclusive
 	return e != nil && *e
+}
+
+// hostPython runs keeper and relay, which need no Ray: with containers, the nodes' own.
+func (p plan) hostPython() string {
+	if p.spec.Slurm.ContainerRuntime != "none" {
+		return "python3"
+	}
+	return p.python
 }
 
 // setup is the modules and the user's own lines.

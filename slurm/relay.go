@@ -51,7 +51,7 @@ func (w *ways) take(c *cluster, node string) *way {
 	found := w.open[key]
 	if found == nil {
 		found = &way{ways: w, key: key, l: c.l, argv: append(c.overlap(node), "--unbuffered",
-			c.record.Python, "-E", "-s", "-u", path.Join(c.record.Programs, templates.SlurmRelay))}
+			c.plan(0).hostPython(), "-E", "-s", "-u", path.Join(c.record.Programs, templates.SlurmRelay))}
 		w.open[key] = found
 	}
 	found.mu.Lock()

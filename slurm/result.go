@@ -44,6 +44,13 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 	return launcher.NewResult(c.status(c.result, Job{}), info, c.openLog), nil
 }
 
+// cameBack says of the causes for which an attempt's job began again what happened.
+var cameBack = map[string]string{
+	keeper.CausePreempted: "its job was preempted or requeued",
+	keeper.CauseLost:      "a node of its job failed",
+	keeper.CauseTimeLimit: "its job reached Slurm's time limit",
+}
+
 // earlier lists the attempts before the job was requeued.
 func (c *cluster) earlier(ctx context.Context) (out []keeper.Attempt, err error) {
 	names, err := c.attempts(ctx)
@@ -53,9 +60,13 @@ func (c *cluster) earlier(ctx context.Context) (out []keeper.Attempt, err error)
 		}
 		before := *c
 		before.current.Attempt = name
-		files, err := c.l.site.files.read(ctx, c.path(name, keeper.StateFile), c.path(name, keeper.ResultFile))
+		files, err := c.l.site.files.read(ctx, c.path(name, keeper.StateFile), c.path(name, keeper.ResultFile), c.path(name, againFile))
 		if err != nil {
 			return nil, c.l.cut(err)
+		}
+		var again struct{ Cause string }
+		if _, err := decode(files, c.path(name, againFile), &again); err != nil {
+			return nil, err
 		}
 		if err := before.documents(files, c.path(name)); err != nil {
 			return nil, err
@@ -63,8 +74,8 @@ func (c *cluster) earlier(ctx context.Context) (out []keeper.Attempt, err error)
 		switch {
 		case before.result != nil:
 			for _, a := range before.result.Attempts {
-				if strings.HasPrefix(a.Message, signalled) { // and it came back
-					a.Cause, a.Message = keeper.CausePreempted, "its job was preempted or requeued"
+				if message := cameBack[again.Cause]; message != "" && strings.HasPrefix(a.Message, signalled) {
+					a.Cause, a.Message = again.Cause, message
 				}
 				out = append(out, a)
 			}

@@ -26,7 +26,8 @@ type component struct {
 // request is what one node of a component asks for.
 type request struct {
 	cpus       int
-	memory     string
+	memory     string // as --mem takes it, "" is Slurm's default
+	whole      bool   // a node for itself
 	gpus       string // [type:]count
 	constraint string
 	slurm      spec.SlurmGroup
@@ -50,14 +51,13 @@ func (p plan) components() []component {
 }
 
 func (p plan) request(g spec.NodeGroup) request {
-	r := request{cpus: int(g.CPUs), slurm: p.spec.SlurmFor(g)}
-	if r.cpus == 0 && !p.exclusive(g) {
+	r := request{cpus: int(g.CPUs), whole: p.exclusive(g), slurm: p.spec.SlurmFor(g)}
+	if r.cpus == 0 && !r.whole {
 		r.cpus = 1
 	}
-	if !g.Memory.IsZero() {
-		const mib = 1 << 20
-		r.memory = fmt.Sprintf("%dM", (g.Memory.Value()+mib-1)/mib)
-	} else if p.exclusive(g) {
+	if mebibytes := mebibytesOf(g); mebibytes > 0 {
+		r.memory = fmt.Sprintf("%dM", mebibytes)
+	} else if r.whole {
 		r.memory = "0" // all of the node's
 	}
 	if r.constraint = r.slurm.Constraint; g.GPUs > 0 {
@@ -73,20 +73,22 @@ func (p plan) request(g spec.NodeGroup) request {
 	return r
 }
 
+// mebibytesOf is the memory that a group's file asks for, 0 if it does not.
+func mebibytesOf(g spec.NodeGroup) int64 {
+	const mib = 1 << 20
+	return (g.Memory.Value() + mib - 1) / mib
+}
+
 // directives are the lines of one component, without #SBATCH.
 func (p plan) directives(c component, first bool) []string {
-	r, group := c.request, c.request.slurm
+	r, group, size := c.request, c.request.slurm, p.size(c)
 	var out []string
 	add := func(name, value string) {
 		if value != "" {
 			out = append(out, name+"="+quote(value))
 		}
 	}
-	out = append(out, fmt.Sprintf("--nodes=%d", c.nodes), "--ntasks-per-node=1")
-	if r.cpus > 0 {
-		out = append(out, fmt.Sprintf("--cpus-per-task=%d", r.cpus))
-	}
-	add("--mem", r.memory)
+	out = append(out, size...)
 	add("--gpus-per-node", r.gpus)
 	add("--partition", group.Partition)
 	add("--account", group.Account)
@@ -107,6 +109,33 @@ func (p plan) directives(c component, first bool) []string {
 		out = append(out, quote(a))
 	}
 	return out
+}
+
+// size says how many tasks of which size there are, one for each worker. Slurm places the workers of a job of equal workers without GPUs, several on
+// a node where they fit. Otherwise each has a node of its own, of which others may have the rest: several tasks on a node of a heterogeneous job, or with GPUs of
+// their own, are beyond srun before 24.11.
+func (p plan) size(c component) []string {
+	r := c.request
+	var out []string
+	if r.cpus > 0 {
+		out = []string{fmt.Sprintf("--cpus-per-task=%d", r.cpus)}
+	}
+	if p.placedBySlurm() {
+		if mebibytes, cpus := megabytes(r.memory), r.cpus; mebibytes > 0 {
+			out = append(out, fmt.Sprintf("--mem-per-cpu=%dM", (mebibytes+cpus-1)/cpus))
+		}
+		return append([]string{fmt.Sprintf("--ntasks=%d", c.nodes)}, out...)
+	}
+	if r.memory != "" {
+		out = append(out, "--mem="+r.memory)
+	}
+	return append([]string{fmt.Sprintf("--nodes=%d", c.nodes), "--ntasks-per-node=1"}, out...)
+}
+
+// placedBySlurm says whether a node may have several workers. Who names nodes, or wants whole ones, wants one on each.
+func (p plan) placedBySlurm() bool {
+	all := p.components()
+	return len(all) == 1 && all[0].nodes > 1 && all[0].request.gpus == "" && !all[0].request.whole && all[0].request.slurm.Nodelist == ""
 }
 
 // firstDirectives are those of the job as a whole.
@@ -184,7 +213,7 @@ func (p plan) script() (string, error) {
 	}
 	var b strings.Builder
 	err := scriptTemplate.Execute(&b, map[string]any{
-		"Components": components, "Python": quote(p.python), "Start": quote(path.Join(p.programs, templates.SlurmStart)), "RunDir": quote(p.run),
+		"Components": components, "Python": quote(p.hostPython()), "Start": quote(path.Join(p.programs, templates.SlurmStart)), "RunDir": quote(p.run),
 	})
 	if err != nil {
 		return "", fmt.Errorf("render the batch script: %w", err)
@@ -197,7 +226,7 @@ func (p plan) printable() error {
 	for _, c := range p.components() {
 		g := c.request.slurm
 		for _, v := range append([]string{g.Partition, g.Account, g.QOS, g.Reservation, g.Constraint, g.Nodelist, g.Exclude, g.Switches,
-			p.spec.Slurm.Dependency, p.spec.Slurm.Begin, p.python, p.run}, g.ExtraArgs...) {
+			p.spec.Slurm.Dependency, p.spec.Slurm.Begin, p.hostPython(), p.run}, g.ExtraArgs...) {
 			if strings.ContainsAny(v, "\n\r\x00") {
 				return launcher.Fail(launcher.CodeSpec, nil, "write it in one line", "the value %q cannot be given to Slurm", v)
 			}

@@ -68,6 +68,27 @@ func TestDirectives(t *testing.T) {
 	}
 }
 
+// Equal workers without GPUs are Slurm's to place; whoever names nodes gets one on each.
+func TestPlacedBySlurm(t *testing.T) {
+	for name, c := range map[string]struct {
+		slurm spec.SlurmGroup
+		gpus  int
+		want  []string
+	}{
+		"equal": {want: []string{"--ntasks=4", "--cpus-per-task=3", "--mem-per-cpu=342M"}},
+		"nodes": {slurm: spec.SlurmGroup{Nodelist: "n[1-4]"}, want: []string{"--nodes=4", "--ntasks-per-node=1", "--cpus-per-task=3", "--mem=1024M"}},
+		"GPUs":  {gpus: 2, want: []string{"--nodes=4", "--ntasks-per-node=1", "--cpus-per-task=3", "--mem=1024M"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := spec.NodeResources{CPUs: 3, GPUs: c.gpus, Memory: resource.MustParse("1Gi")}
+			p := planFor(&spec.ClusterSpec{Slurm: &spec.Slurm{SlurmGroup: c.slurm}, Workers: []spec.WorkerGroup{group("w", 4, r)}})
+			if diff := cmp.Diff(c.want, p.size(p.components()[0])); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func join(parts ...[]string) (out []string) {
 	for _, p := range parts {
 		out = append(out, p...)

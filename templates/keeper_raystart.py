@@ -120,7 +120,8 @@ def resources(group, base):
     if base.get("SLURM_JOB_ID"):
         cpus = base.get("SLURM_CPUS_ON_NODE") if cpus is None else cpus
         gpus = base.get("SLURM_GPUS_ON_NODE") or 0 if gpus is None else gpus
-        if memory is None and int(base.get("SLURM_MEM_PER_NODE") or 0):
+        # In a heterogeneous job the variable is of its first part, everywhere; Ray then goes by the node itself.
+        if memory is None and int(base.get("SLURM_MEM_PER_NODE") or 0) and not base.get("SLURM_HET_SIZE"):
             # Ray's own share: the object store and its processes live in the same allocation.
             memory = int(int(base["SLURM_MEM_PER_NODE"]) * (1 << 20) * 0.7)
     args = []

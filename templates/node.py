@@ -20,6 +20,7 @@ from keeper_state import wall, write_atomically
 
 WORKER_TRIES = 3
 LOG_FILE_LIMIT, LOG_NODE_LIMIT = 1 << 20, 20 << 20
+FINE = ("succeeded", "down", "idle")  # causes of an end that need no explanation
 # The setup is sourced, so that `ulimit` and `export` in it reach Ray; the empty file says that it came to its end.
 SETUP = 'set -e; . "$1"; set +e; : > "$2"; shift 2; exec "$@"'
 
@@ -136,13 +137,25 @@ class Supervisor:
         if left:
             self.report("failed", "processes %s of node %s do not die" % (sorted(left), self.member.name))
         try:
-            save_logs(self.directory, self.place)
+            if self.logs_wanted():
+                save_logs(self.directory, self.place)
         except OSError:
             pass  # a full disk must not keep the node
         shutil.rmtree(self.directory, ignore_errors=True)
         if self.guard:
             self.guard.dismiss()
         self.directory = self.guard = None
+
+    def logs_wanted(self):
+        """Whether Ray's logs of this node are to be saved; by default, and if it is not known how the cluster ends, they are."""
+        wanted = self.orders["ray"].get("nodeLogs") or "always"
+        if wanted != "onFailure":
+            return wanted == "always"
+        try:
+            with open(os.path.join(self.run_dir, "state.json")) as f:
+                return json.load(f)["reason"]["code"] not in FINE
+        except (OSError, ValueError):
+            return True
 
     def report(self, state, message):
         """Tells the keeper through the run directory."""

@@ -13,28 +13,43 @@ import time
 
 import keeper
 import keeper_exit
-from keeper_state import State, wall, write_atomically
+from keeper_state import RESERVE, State, wall, write_atomically
 
 SEED = "seed"  # what the keeper removes at the end of an attempt, kept for the next one
 SEEDS = ("token", "secrets.json")
 AGAIN = "again"  # in an attempt's directory: why the next one follows
 WARNED = "the keeper got SIGUSR1"  # how the keeper's last sentence begins when Slurm warned it, by sbatch's --signal
 NEAR = 180.0  # seconds before the time limit beyond the warning's own: Slurm may warn a minute early
+# What sbatch says of its tasks' size: srun would hold all components of a job to the first one's, or refuse (26.05). The step takes all.
+OF_ITS_TASKS = ("SLURM_CPUS_PER_TASK", "SLURM_TRES_PER_TASK")
 LOOK = 0.1  # seconds between looks for the commit: shared file systems tell nobody of changes
 
 
 def main():
     """Entry point."""
+    for name in OF_ITS_TASKS:
+        os.environ.pop(name, None)
     run, restarts = os.path.abspath(sys.argv[1]), int(os.environ.get("RAYCTL_RESTARTS") or 0)
+    before = last_begun(run, restarts)
+    if not before:
+        restarts = 0  # whatever Slurm counts: a node that failed before the script began took nothing
     first, place = os.path.join(run, "1"), os.path.join(run, str(restarts + 1))
     orders = load(os.path.join(first, "orders.json"))
-    if not committed(os.path.join(first, "commit"), orders["lifetime"].get("lease") or 120):
+    lease = orders["lifetime"].get("lease") or 120
+    if not committed(os.path.join(first, "commit"), lease):
         print("the launch was not committed: nothing is started")
+        forget_abandoned(run, lease)
         return 0
     if os.path.exists(os.path.join(place, "claim")):
         print("another job has %s: nothing is started" % place)
         return 0
-    failure = begin(run, first, place, orders, restarts)
+    try:
+        with open(os.path.join(run, SEED if restarts else "1", "token")):
+            pass
+        failure = begin(run, first, place, orders, restarts, before)
+    except OSError as error:
+        failure = keeper_exit.End("start-failed", "the run's directory cannot be used: %s: %s" % (error.strerror, error.filename), retryable=False)
+        print(failure)
     announce(run, place)
     if failure:
         finish(place, failure)
@@ -46,6 +61,12 @@ def main():
     if not may_come_back(place):
         shutil.rmtree(os.path.join(run, SEED), ignore_errors=True)
     return 0
+
+
+def last_begun(run, restarts):
+    """The directory of the last attempt that a keeper had, "" if there was none."""
+    places = [os.path.join(run, str(n)) for n in range(restarts, 0, -1)]
+    return next((place for place in places if os.path.exists(os.path.join(place, "claim"))), "")
 
 
 def load(path):
@@ -67,7 +88,30 @@ def committed(path, lease):
     return True
 
 
-def begin(run, first, place, orders, restarts):
+def forget_abandoned(run, lease):
+    """Removes what a dead client has left, as if it had never been. One that lives touches its record."""
+    try:
+        if time.time() - os.stat(os.path.join(run, "record.json")).st_mtime < lease:
+            return
+        for name in ["record.json"] + os.listdir(run):  # the record first: without it the rest is nobody's cluster
+            if name != "output":
+                remove(os.path.join(run, name))
+        for directory in (os.path.join(run, "output"), run):
+            if os.path.isdir(directory) and not os.listdir(directory):
+                os.rmdir(directory)
+    except OSError as error:
+        print("what the launch left cannot be removed: %s" % error)
+
+
+def remove(path):
+    """A file or a directory with all below it; what is not there is fine."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
+    elif os.path.lexists(path):
+        os.unlink(path)
+
+
+def begin(run, first, place, orders, restarts, before):
     """Prepares the attempt; returns an End instead of starting one that may not be."""
     waited = time.time() - os.stat(os.path.join(first, "commit")).st_mtime
     lifetime = orders["lifetime"]
@@ -78,7 +122,7 @@ def begin(run, first, place, orders, restarts):
         lifetime["spent"] = max(0.0, waited)
         write_atomically(os.path.join(place, "orders.json"), json.dumps(orders).encode())
         return None
-    before = os.path.join(run, str(restarts))
+    strip(before)
     state = load(os.path.join(before, "result.json")) or load(os.path.join(before, "state.json"))
     cause = why_again(before, state)
     os.makedirs(place, mode=0o700, exist_ok=True)
@@ -133,12 +177,24 @@ def keep_seed(run, first):
 
 
 def why_again(before, state):
-    """Slurm tells a requeued job nothing. It warns the keeper of a preempted one; nobody warns of a node's death."""
+    """Slurm tells a requeued job nothing. It ends the keeper of a preempted one, and that of a job of which another node died, of which it
+    leaves a line in the job's output; of the keeper's own node nobody tells."""
     said = load(os.path.join(before, AGAIN)).get("cause")
     if said:
         return said
+    if "NODE FAILURE" in last_words(os.path.join(os.path.dirname(before), "slurm.out")):
+        return "lost"
     warned = state.get("phase") in ("Draining", "Gone") and state.get("reason", {}).get("code") == "interrupted"
     return "preempted" if warned else "lost"
+
+
+def last_words(path):
+    """Slurm's last line on why it ended the job: "*** JOB 2 ON node2 CANCELLED AT ... DUE TO NODE FAILURE, SEE ... ***"."""
+    try:
+        with open(path, errors="replace") as f:
+            return ([line for line in f if "*** JOB " in line and " DUE TO " in line] or [""])[-1]
+    except OSError:
+        return ""
 
 
 def announce(run, place):
@@ -150,12 +206,19 @@ def announce(run, place):
 
 def finish(place, end):
     """The result of an attempt that was not begun."""
-    orders, log = load(os.path.join(place, "orders.json")), keeper.opened_log(place)
+    os.makedirs(place, mode=0o700, exist_ok=True)
+    orders = load(os.path.join(place, "orders.json")) or load(os.path.join(os.path.dirname(place), "1", "orders.json"))
+    log = keeper.opened_log(place)
     state = State(orders, place, log)
-    for name in os.listdir(place):
-        if name in SEEDS or name in (".reserve",) or name.startswith("package-"):
-            os.unlink(os.path.join(place, name))
+    strip(place)
     state.final(os.path.join(place, "result.json"), end.document(), {"bytes": 0, "missing": []})
+
+
+def strip(place):
+    """Removes from an attempt's directory what its keeper removes at the end, unless it was killed."""
+    for name in os.listdir(place):
+        if name in SEEDS or name == RESERVE or name.startswith("package-") or name.endswith(".tmp"):
+            remove(os.path.join(place, name))
 
 
 def may_come_back(place):

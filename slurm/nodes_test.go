@@ -1,0 +1,184 @@
+//go:build linux
+
+package slurm_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"al.essio.dev/pkg/shellescape"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/test/needs"
+	"github.com/rayctl/rayctl/test/slurmtest"
+)
+
+// lookAround prints, as JSON, what Ray has on each node and the environment of a task there that has all its GPUs.
+const lookAround = `import json, os, resource, socket, ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
+@ray.remote(num_cpus=0)
+def look():
+    return dict(os.environ), resource.getrlimit(resource.RLIMIT_NOFILE)[0], socket.gethostname()
+ray.init(log_to_driver=False, logging_level="ERROR")
+found = {"driver": {"Env": dict(os.environ)}}
+for node in ray.nodes():
+    r = node["Resources"]
+    env, files, host = ray.get(look.options(num_gpus=r.get("GPU", 0), scheduling_strategy=On(node["NodeID"], soft=False)).remote())
+    found[node["NodeName"]] = {"CPU": r.get("CPU", 0), "GPU": r.get("GPU", 0), "MiB": int(r["memory"]) >> 20, "Files": files, "Host": host, "Env": env}
+print(json.dumps(found))`
+
+// around is what lookAround prints of one node.
+type around struct {
+	CPU, GPU   float64
+	MiB, Files int
+	Host       string
+	Env        map[string]string
+}
+
+// TestNodes is about what Ray and its workers find on the nodes.
+func TestNodes(t *testing.T) {
+	b := start(t, slurmtest.Options{Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 4}}})
+	image, path := b.AddContainers(t)
+	modules := filepath.Join(b.Cluster.Dir, "shared", "modules.sh")
+	if err := os.WriteFile(modules, []byte(`module() { export LOADED="$LOADED$* "; }`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b.Env = append(b.Env, "PATH="+path, "BASH_ENV="+modules, "SECRET_OF_THE_LOGIN=x", "SLURM_NTASKS=77", "RAY_ADDRESS=elsewhere:1")
+	t.Run("Granted", func(t *testing.T) { b.granted(t, image) })
+	t.Run("Placed", b.placed)
+	t.Run("Pyxis", func(t *testing.T) { b.inPyxis(t, image) })
+	for _, l := range made {
+		l.Close()
+	}
+	b.RequireClean(t)
+}
+
+// granted: on unlike nodes Ray has what Slurm gave, no more and no less, and workers see their GPUs, what setup, modules and the file
+// gave them, and nothing of Slurm. Each node is in a container.
+func (b *bed) granted(t *testing.T, image string) {
+	exclusive := true
+	part := small()
+	part.CPUs, part.GPUs, part.GPUType = 3, 2, "h100"
+	whole := spec.NodeResources{GPUs: 4, GPUType: "h100", Slurm: &spec.SlurmGroup{Exclusive: &exclusive}}
+	s := &spec.ClusterSpec{
+		Name: "granted", Ray: spec.Ray{Python: b.python}, Image: image,
+		Env: map[string]string{"FROM_FILE": "it's $(id) \"quoted\""}, Setup: "export FROM_SETUP=yes; ulimit -Sn 4321",
+		Slurm:   &spec.Slurm{ContainerRuntime: "apptainer", Modules: []string{"cuda/12 $(id)"}},
+		Workers: []spec.WorkerGroup{{Name: "part", NodeResources: part}, {Name: "whole", NodeResources: whole}},
+	}
+	s.Job.Entrypoint = "python -c " + shellescape.Quote(lookAround)
+	s.Job.Env = map[string]string{"FROM_JOB": "yes"}
+	found := b.look(t, s)
+	for name, want := range map[string]around{
+		"part-0":  {CPU: 3, GPU: 2, MiB: 1024, Files: 4321, Env: map[string]string{"CUDA_VISIBLE_DEVICES": "0,1"}},
+		"whole-0": {CPU: 16, GPU: 4, Files: 4321, Env: map[string]string{"CUDA_VISIBLE_DEVICES": "0,1,2,3"}}, // its memory is the machine's
+	} {
+		got := found[name]
+		got.Env["CUDA_VISIBLE_DEVICES"] = sorted(got.Env["CUDA_VISIBLE_DEVICES"])
+		if got.CPU != want.CPU || got.GPU != want.GPU || want.MiB != 0 && got.MiB != want.MiB || got.Files != want.Files {
+			t.Errorf("%s has %v CPUs, %v GPUs, %d MiB, %d files, want %+v", name, got.CPU, got.GPU, got.MiB, got.Files, want)
+		}
+		want.Env["FROM_FILE"], want.Env["FROM_SETUP"], want.Env["FROM_JOB"] = s.Env["FROM_FILE"], "yes", "yes"
+		want.Env["LOADED"], want.Env["APPTAINER_CONTAINER"] = "load cuda/12 $(id) ", image
+		for k, v := range want.Env {
+			if got.Env[k] != v {
+				t.Errorf("%s of a task on %s is %q, want %q", k, name, got.Env[k], v)
+			}
+		}
+	}
+	for where, f := range found {
+		for k, v := range f.Env {
+			slurms := strings.HasPrefix(k, "SLURM") || strings.HasPrefix(k, "SRUN") || strings.HasPrefix(k, "PMI")
+			if slurms && k != "SLURM_CONF" || k == "SECRET_OF_THE_LOGIN" || k == "RAY_ADDRESS" && v == "elsewhere:1" {
+				t.Errorf("%s=%s leaked to %s", k, v, where)
+			}
+		}
+	}
+}
+
+// sorted puts numbers with commas between them into their order: Ray hands GPUs out in any.
+func sorted(list string) string {
+	parts := strings.Split(list, ",")
+	slices.Sort(parts)
+	return strings.Join(parts, ",")
+}
+
+// inPyxis: the same node, whatever carries it.
+func (b *bed) inPyxis(t *testing.T, image string) {
+	s := b.named("pyxis", "python -c "+shellescape.Quote(lookAround))
+	s.Slurm, s.Image = &spec.Slurm{ContainerRuntime: "pyxis"}, image
+	if got := b.look(t, s)["head-0"]; got.CPU != 1 || got.GPU != 0 || got.Env["PYXIS_IMAGE"] != image {
+		t.Errorf("%v CPUs, %v GPUs, image %q", got.CPU, got.GPU, got.Env["PYXIS_IMAGE"])
+	}
+}
+
+// placed: three equal workers on two nodes of which each has room for two, each as large as it was asked for.
+func (b *bed) placed(t *testing.T) {
+	r := small()
+	r.CPUs = 6
+	three := 3
+	s := &spec.ClusterSpec{Name: "placed", Ray: spec.Ray{Python: b.python}, Workers: []spec.WorkerGroup{{Name: "w", Replicas: &three, NodeResources: r}}}
+	s.Job.Entrypoint = "python -c " + shellescape.Quote(lookAround)
+	found := b.look(t, s)
+	hosts := map[string]int{}
+	for name, n := range found {
+		if name == "driver" {
+			continue
+		}
+		hosts[n.Host]++
+		if n.CPU != 6 || n.MiB != 1024 {
+			t.Errorf("%s has %v CPUs, %d MiB", name, n.CPU, n.MiB)
+		}
+	}
+	if len(found) != 4 || len(hosts) != 2 {
+		t.Errorf("%d workers, on %v", len(found)-1, hosts)
+	}
+}
+
+// look runs lookAround in a cluster.
+func (b *bed) look(t *testing.T, s *spec.ClusterSpec) map[string]around {
+	t.Helper()
+	r := b.begin(t, s, launcher.Payload{})
+	r.ended(0, "succeeded", "")
+	found := map[string]around{}
+	if err := json.Unmarshal(r.out.Bytes(), &found); err != nil {
+		t.Fatalf("%v in %q", err, r.out.String())
+	}
+	r.forgotten()
+	return found
+}
+
+// TestTwoUsers: clusters of two users run on one node at the same time, each sees its own, and ends without the other.
+func TestTwoUsers(t *testing.T) {
+	needs.Root(t)
+	b := start(t, slurmtest.Options{Users: []string{"alice", "bob"}})
+	g := b.gate(t)
+	count := "python -c " + shellescape.Quote(`import ray; ray.init(log_to_driver=False, logging_level="ERROR"); print(len(ray.nodes()))`)
+	var runs []*begun
+	for _, name := range []string{"alice", "bob"} {
+		of := *b
+		cmd := b.Cluster.Command(context.Background(), name, "true")
+		of.beside = beside{Prefix: cmd.Args[:len(cmd.Args)-1], Env: cmd.Env, Dir: b.Home(name) + "/.rayctl"}
+		runs = append(runs, of.begin(t, of.named("same", g.wait()+"; "+count), launcher.Payload{}))
+	}
+	for _, r := range runs {
+		r.until("running", jobRuns)
+	}
+	g.open()
+	for _, r := range runs {
+		if r.ended(0, "succeeded", ""); r.out.String() != "1\n" {
+			t.Errorf("output %q, want one node", r.out.String())
+		}
+		r.forgotten()
+	}
+	for _, l := range made {
+		l.Close()
+	}
+	b.RequireClean(t)
+}

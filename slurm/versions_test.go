@@ -1,0 +1,47 @@
+//go:build linux
+
+package slurm_test
+
+import (
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/test/slurmtest"
+)
+
+// TestVersions takes the oldest and the newest Slurm through what differs most between versions: a job of unlike groups from submission to
+// result, and the end of a cluster that waits and of one that runs. The whole suite is TestSlurm's, on the default version.
+func TestVersions(t *testing.T) {
+	for _, version := range []string{slurmtest.OldestVersion, slurmtest.NewestVersion} {
+		t.Run(version, func(t *testing.T) {
+			b := start(t, slurmtest.Options{Version: version, Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}})
+			t.Run("Run", b.runsOnce)
+			t.Run("Queue", b.queue)
+			t.Run("Terminate", b.terminated)
+			for _, l := range made {
+				l.Close()
+			}
+			b.RequireClean(t)
+		})
+	}
+}
+
+func (b *bed) runsOnce(t *testing.T) {
+	s := b.twoGroups()
+	s.Name, s.Job.Entrypoint = "once", "echo it\\'s $RAYCTL_ATTEMPT; exit 3"
+	s.Workers[1].GPUs, s.Workers[1].GPUType = 1, "h100"
+	r := b.begin(t, s, launcher.Payload{})
+	r.ended(3, "driver-failed", "code 3")
+	if r.out.String() != "it's 1\n" {
+		t.Errorf("output %q", r.out.String())
+	}
+	r.forgotten()
+}
+
+func (b *bed) terminated(t *testing.T) {
+	r := b.begin(t, b.named("ended", ""), launcher.Payload{})
+	r.until("ready", func(s launcher.Status) bool { return s.Phase == launcher.Ready })
+	b.down(t, r.l, r.id)
+	r.ended(launcher.CodeInterrupted, "down", "ended by the test")
+	r.forgotten()
+}
