@@ -1,0 +1,140 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/test/raytest"
+	"github.com/rayctl/rayctl/test/slurmtest"
+)
+
+// site is a Slurm cluster with a user who types rayctl's commands next to its controller, as on a login node.
+type site struct {
+	*slurmtest.Cluster
+	t    *testing.T
+	path string // PATH=..., if it is not the usual one
+}
+
+func newSite(t *testing.T, o slurmtest.Options, binds ...string) *site {
+	t.Helper()
+	o.Binds = append(binds, home.dir, example(t))
+	return &site{Cluster: slurmtest.Start(t, o), t: t}
+}
+
+// rayctl runs a command to its end and returns what it wrote.
+func (s *site) rayctl(args ...string) result {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), exampleLimit)
+	defer cancel()
+	c := s.Command(ctx, "", home.rayctl, args...)
+	c.Env = append(c.Env, "XDG_RUNTIME_DIR="+s.Home("")) // as a login gives it: for what rayctls of a user share
+	if s.path != "" {
+		c.Env = append(c.Env, s.path)
+	}
+	var out, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &out, &stderr
+	if err := c.Run(); err != nil {
+		s.t.Fatalf("rayctl %q: %v\nstdout: %s\nstderr: %s\n%s", args, err, tail(out.String()), tail(stderr.String()), s.story())
+	}
+	return result{out: out.String(), err: stderr.String()}
+}
+
+// story is what keepers and batch scripts said.
+func (s *site) story() string {
+	var b strings.Builder
+	for _, pattern := range []string{"slurm.out", "*/keeper.log", "*/nodes/*/start.log"} {
+		names, _ := filepath.Glob(filepath.Join(s.Home(""), ".rayctl", "runs", "*", pattern))
+		for _, name := range names {
+			text, _ := os.ReadFile(name)
+			b.WriteString("--- " + name + "\n" + tail(string(text)) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// TestGRPOOnSlurm is `make demo` with --launcher slurm: the same file, each of its workers on a node of its own choice.
+func TestGRPOOnSlurm(t *testing.T) {
+	// The environment is made by the local launcher, once; nodes see it as they would one on a shared file system.
+	python := strings.TrimSpace(exampleUser(t).runExample("run", "-f", example(t, "grpo", "rayctl.yaml"), "--set", "workers.rollout.replicas=0",
+		"--", "python", "-c", "import sys; print(sys.executable)").out)
+	s := newSite(t, slurmtest.Options{Nodes: 4}, filepath.Dir(filepath.Dir(python)))
+	r := s.rayctl("run", "-f", example(t, "grpo", "rayctl.yaml"), "--launcher", "slurm", "--set", "ray.python="+python)
+	learned(t, r)
+	s.RequireClean(t)
+}
+
+// slurmExample is what an example needs beside its file, what a site must fill in, and what it then prints.
+type slurmExample struct {
+	args []string
+	want string // a regular expression
+}
+
+// TestSlurmExamples runs every examples/slurm-*.yaml on one site.
+func TestSlurmExamples(t *testing.T) {
+	python := raytest.Env(t, raytest.Ray260)
+	s := newSite(t, slurmtest.Options{
+		Nodes: 4, GPUs: []slurmtest.GPU{{Type: "h100", Count: 8}}, LoginSSH: true,
+		Partitions: []slurmtest.Partition{{Name: "gpu", Nodes: "node[1-3]", Default: true}, {Name: "cpu", Nodes: "node4"}},
+	}, filepath.Dir(filepath.Dir(python)))
+	s.addLogin1()
+	image, path := s.AddContainers(t)
+	s.path = "PATH=" + path
+	models := s.Dir + "/shared/models"
+	if err := os.Mkdir(models, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const all = "0,1,2,3,4,5,6,7"
+	examples := map[string]slurmExample{
+		"slurm-gpu-gang.yaml": {nil, `trainer-0 on node\d: 16 CPUs, GPUs ` + all + `\ntrainer-1 on node\d: 16 CPUs, GPUs ` + all},
+		"slurm-unlike-groups.yaml": {nil, `reward-0 on node4: 2 CPUs, GPUs none\nrollout-0 on node\d: 4 CPUs, GPUs (\d,){3}\d\n` +
+			`rollout-1 on node\d: 4 CPUs, GPUs (\d,){3}\d\ntrainer-0 on node\d: 8 CPUs, GPUs ` + all},
+		"slurm-containers.yaml": {
+			[]string{"--set", "image=" + image, "--set", "mounts=[{mountPath: /models, readOnly: true, source: {slurm: " + models + "}}]"},
+			`worker-0 on node\d: 2 CPUs, GPUs \d\nworker-1 on node\d: 2 CPUs, GPUs \d`},
+		"slurm-ssh.yaml": {nil, `worker-0 on node\d: 2 CPUs, GPUs none\nworker-1 on node\d: 2 CPUs, GPUs none`},
+	}
+	listed, err := os.ReadFile(example(t, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, _ := filepath.Glob(example(t, "slurm-*.yaml"))
+	for _, file := range files {
+		name := filepath.Base(file)
+		contains(t, "examples/README.md", string(listed), name)
+		e, known := examples[name]
+		if !known {
+			t.Errorf("%s is not run by any test", name)
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			s := *s
+			s.t = t
+			r := s.rayctl(append([]string{"run", "-f", file, "--set", "ray.python=" + python}, e.args...)...)
+			if !regexp.MustCompile(`\A` + e.want + `\n\z`).MatchString(r.out) {
+				t.Errorf("printed %q, want %q\n%s", r.out, e.want, r.err)
+			}
+			contains(t, "the receipt", r.err, "succeeded")
+		})
+	}
+	s.RequireClean(t)
+}
+
+// addLogin1 lets the user's ssh reach a login node as login1.
+func (s *site) addLogin1() {
+	s.t.Helper()
+	config := "Host login1\n  HostName login\n  HostKeyAlias login\n  IdentityFile " + s.Login.Key + "\n  UserKnownHostsFile " + s.Login.KnownHosts + "\n"
+	dir := filepath.Join(s.Home(""), ".ssh")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
