@@ -39,6 +39,10 @@ kubernetes-down: ## remove it, or what a killed test has left of it
 bench: build ## measure rayctl beside Ray's own command line, about 10 minutes (BENCH='-n 1 -only submit')
 	$(GO) run ./test/bench -rayctl $(BIN) $(BENCH)
 
+.PHONY: bench-slurm
+bench-slurm: build ## measure rayctl beside Ray's own ways on private Slurm clusters, about 15 minutes a run (BENCH='-n 1 -only nodes4')
+	$(GO) run ./test/bench -slurm -n 3 -rayctl $(BIN) $(BENCH)
+
 .PHONY: help
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 20

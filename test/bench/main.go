@@ -34,6 +34,9 @@ var measures = []measure{
 	{"version", measureVersion},
 }
 
+// slurmMeasures are those of -slurm, on private Slurm clusters (Linux).
+var slurmMeasures []measure
+
 // limit is how long one measure may take for each of its runs.
 const limit = 5 * time.Minute
 
@@ -47,6 +50,7 @@ func main() {
 func run() error {
 	runs := flag.Int("n", 5, "runs of each side")
 	only := flag.String("only", "", "measure only those whose name matches this `REGEXP`: submit jobs latency lines longline pack run version")
+	onSlurm := flag.Bool("slurm", false, "measure on private Slurm clusters instead (make bench-slurm): nodes2 nodes4 nodes8 requests")
 	rayctl := flag.String("rayctl", "bin/rayctl", "the `PROGRAM` to measure")
 	flag.Parse()
 	wanted, err := regexp.Compile(*only)
@@ -63,11 +67,14 @@ func run() error {
 		return err
 	}
 	defer b.close()
-	return b.measureAll(ctx, wanted)
+	if *onSlurm {
+		return b.measureAll(ctx, slurmMeasures, wanted)
+	}
+	return b.measureAll(ctx, measures, wanted)
 }
 
 // measureAll prints the table, also when a measure failed.
-func (b *bench) measureAll(ctx context.Context, wanted *regexp.Regexp) error {
+func (b *bench) measureAll(ctx context.Context, measures []measure, wanted *regexp.Regexp) error {
 	before, begun := loadAverage(), time.Now()
 	var rows []row
 	var failed []error

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// window is how long requests are counted.
+const window = time.Minute
+
+// measureRequests counts what one watched cluster asks of Slurm's controller in a minute, while it waits and while it runs. The row's other
+// side is `squeue --me --iterate=5`, which people leave running.
+func measureRequests(ctx context.Context, b *bench) ([]row, error) {
+	var waiting, running, today []float64
+	err := b.repeat(ctx, "slurm, requests", func(ctx context.Context) error {
+		w, r, s, err := b.countRequests(ctx)
+		waiting, running, today = append(waiting, w), append(running, r), append(today, s)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	count := func(v float64) string { return fmt.Sprintf("%.0f", v) }
+	return []row{
+		compare("requests to the controller in a minute while a cluster waits (`squeue --iterate=5`)", count, today, waiting, 6, ""),
+		compare("requests to the controller in a minute while it runs (`squeue --iterate=5`)", count, today, running, 2, ""),
+	}, nil
+}
+
+func (b *bench) countRequests(ctx context.Context) (waiting, running, squeue float64, err error) {
+	s, err := b.newSite(ctx, 1)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	other, err := s.Submit(ctx, "sleep 100000", "--exclusive")
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ours := s.Command(ctx, "", s.b.rayctl, "run", "--launcher", "slurm", "--set", "slurm.exclusive=true", "--set", "ray.python="+s.b.python, "--name", "watched", "--", "sleep", "100000")
+	if err := ours.Start(); err != nil {
+		return 0, 0, 0, err
+	}
+	defer func() { _ = ours.Wait() }() // killed
+	defer cancel()
+	if err := s.untilJob(ctx, "watched", "PENDING"); err != nil {
+		return 0, 0, 0, err
+	}
+	if waiting, err = s.requests(ctx); err != nil {
+		return 0, 0, 0, err
+	}
+	if _, err := s.Slurm(ctx, "scancel", other); err != nil {
+		return 0, 0, 0, err
+	}
+	if err := s.untilDriver(ctx, "watched"); err != nil {
+		return 0, 0, 0, err
+	}
+	if running, err = s.requests(ctx); err != nil {
+		return 0, 0, 0, err
+	}
+	cancel()
+	return waiting, running, float64(window / (5 * time.Second)), nil
+}
+
+// untilJob waits for a job's state.
+func (s *slurmSite) untilJob(ctx context.Context, name, state string) error {
+	return s.until(ctx, "job "+name+" to be "+state, func() (bool, error) {
+		out, err := s.Slurm(ctx, "squeue", "--noheader", "--name="+name, "--format=%T")
+		return out == state, err
+	})
+}
+
+// untilDriver waits until the driver runs.
+func (s *slurmSite) untilDriver(ctx context.Context, name string) error {
+	return s.until(ctx, "the driver to run", func() (bool, error) {
+		cmd := s.Command(ctx, "", s.b.rayctl, "status", name, "--launcher", "slurm", "-o", "json")
+		out, err := cmd.Output()
+		return strings.Contains(string(out), `"RUNNING"`), err
+	})
+}
+
+func (s *slurmSite) until(ctx context.Context, what string, condition func() (bool, error)) error {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ok, err := condition()
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", what, context.Cause(ctx))
+		}
+	}
+}
+
+// requests counts those of users' commands within the window, by sdiag, which is not counted itself.
+func (s *slurmSite) requests(ctx context.Context) (float64, error) {
+	if _, err := s.Slurm(ctx, "sdiag", "--reset"); err != nil {
+		return 0, err
+	}
+	select {
+	case <-time.After(window):
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	out, err := s.Slurm(ctx, "sdiag")
+	if err != nil {
+		return 0, err
+	}
+	types, _, _ := strings.Cut(out, "Remote Procedure Call statistics by user")
+	total := 0.0
+	for _, m := range request.FindAllStringSubmatch(types, -1) {
+		n, err := strconv.Atoi(m[2])
+		if err != nil {
+			return 0, err
+		}
+		if m[1] != "REQUEST_STATS_INFO" && m[1] != "REQUEST_PING" {
+			total += float64(n)
+		}
+	}
+	return total, nil
+}
+
+// request is a line of sdiag about one kind of message; nodes send MESSAGE_*.
+var request = regexp.MustCompile(`(?m)^\s+(REQUEST_\w+)\s+\(\s*\d+\) count:(\d+)`)

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rayctl/rayctl/test/slurmtest"
+)
+
+func init() {
+	for _, nodes := range []int{2, 4, 8} {
+		slurmMeasures = append(slurmMeasures, measure{fmt.Sprintf("nodes%d", nodes), func(ctx context.Context, b *bench) ([]row, error) { return b.slurmLife(ctx, nodes) }})
+	}
+	slurmMeasures = append(slurmMeasures, measure{"requests", measureRequests})
+}
+
+// slurmRun is one driver on one allocation of whole nodes, by the controller's clock and the driver's.
+type slurmRun struct{ granted, first, last, released time.Time }
+
+func (r slurmRun) toFirstLine() float64 { return r.first.Sub(r.granted).Seconds() }
+func (r slurmRun) toRelease() float64   { return r.released.Sub(r.last).Seconds() }
+func (r slurmRun) wasted() float64 {
+	return (r.released.Sub(r.granted) - r.last.Sub(r.first)).Seconds()
+}
+
+// slurmLife takes the same driver through Ray's two ways and rayctl, in turns, each on a Slurm cluster of its own that nothing ran on before.
+func (b *bench) slurmLife(ctx context.Context, nodes int) ([]row, error) {
+	var symmetric, template, ours []slurmRun
+	side := func(into *[]slurmRun, start func(context.Context, *slurmSite) (string, error)) func(context.Context) error {
+		return func(ctx context.Context) error {
+			run, err := b.onSlurm(ctx, nodes, start)
+			*into = append(*into, run)
+			return err
+		}
+	}
+	err := b.repeat(ctx, fmt.Sprintf("slurm, %d nodes", nodes), side(&ours, func(ctx context.Context, s *slurmSite) (string, error) { return s.rayctlRun(ctx) }),
+		side(&template, func(ctx context.Context, s *slurmSite) (string, error) { return s.sbatch(ctx, "template.sh") }),
+		side(&symmetric, func(ctx context.Context, s *slurmSite) (string, error) { return s.sbatch(ctx, "symmetric.sh") }))
+	if err != nil {
+		return nil, err
+	}
+	of := func(runs []slurmRun, value func(slurmRun) float64) (all []float64) {
+		for _, r := range runs {
+			all = append(all, value(r))
+		}
+		return all
+	}
+	first, wasted := of(ours, slurmRun.toFirstLine), of(ours, slurmRun.wasted)
+	name := func(what, peer string) string { return fmt.Sprintf("%d nodes: %s (%s)", nodes, what, peer) }
+	var rows []row
+	for _, peer := range []struct {
+		name   string
+		runs   []slurmRun
+		factor float64
+	}{{"`ray symmetric-run`", symmetric, 0.85}, {"the documentation's template", template, 0.5}} {
+		today := of(peer.runs, slurmRun.toFirstLine)
+		rows = append(rows, compare(name("allocation to driver's first line, all nodes alive", peer.name), seconds, today, first, peer.factor*median(today),
+			fmt.Sprintf("at most %.2f of it", peer.factor)))
+		rows = append(rows, compare(name("driver's exit to allocation released", peer.name), seconds, of(peer.runs, slurmRun.toRelease), of(ours, slurmRun.toRelease), 1.5, ""))
+	}
+	idle := of(symmetric, slurmRun.wasted)
+	return append(rows, compare(name("allocated but not running the driver", "`ray symmetric-run`"), seconds, idle, wasted, 0.2*median(idle), "at most 0.20 of it")), nil
+}
+
+// slurmSite is a Slurm cluster of its own for one run.
+type slurmSite struct {
+	*slurmtest.Cluster
+	b      *bench
+	driver []string
+	times  string // what the driver writes
+}
+
+func (b *bench) newSite(ctx context.Context, nodes int) (*slurmSite, error) {
+	dir, err := b.workingDir("nodes.py")
+	if err != nil {
+		return nil, err
+	}
+	c, err := slurmtest.New(ctx, slurmtest.Options{Nodes: nodes, Binds: []string{filepath.Dir(filepath.Dir(b.python)), filepath.Dir(b.rayctl), b.dir}})
+	if err != nil {
+		return nil, err
+	}
+	s := &slurmSite{Cluster: c, b: b, times: c.Dir + "/shared/times"}
+	s.driver = []string{b.python, filepath.Join(dir, "nodes.py"), s.times, strconv.Itoa(nodes)}
+	return s, nil
+}
+
+// onSlurm makes one run; start returns when its job has been released.
+func (b *bench) onSlurm(ctx context.Context, nodes int, start func(context.Context, *slurmSite) (string, error)) (r slurmRun, err error) {
+	s, err := b.newSite(ctx, nodes)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	job, err := start(ctx, s)
+	if err != nil {
+		return r, err
+	}
+	r.released = time.Now()
+	state, err := s.JobState(ctx, job)
+	if err == nil && state != "COMPLETED" {
+		err = fmt.Errorf("job %s ended as %s", job, state)
+	}
+	if err != nil {
+		return r, err
+	}
+	if r.granted, err = s.granted(job); err != nil {
+		return r, err
+	}
+	text, err := os.ReadFile(s.times)
+	if err != nil {
+		return r, fmt.Errorf("the driver did not run: %w", err)
+	}
+	r.first, r.last, err = driverTimes(string(text))
+	return r, err
+}
+
+func driverTimes(text string) (first, last time.Time, err error) {
+	var at [2]float64
+	if _, err := fmt.Sscan(text, &at[0], &at[1]); err != nil {
+		return first, last, fmt.Errorf("the driver's times %q: %w", text, err)
+	}
+	moment := func(s float64) time.Time { return time.UnixMicro(int64(s * 1e6)) }
+	return moment(at[0]), moment(at[1]), nil
+}
+
+// begun is slurmctld's line about the start of a job; squeue counts whole seconds.
+var begun = regexp.MustCompile(`(?m)^\[(\S+)\] .*(?:Started|Allocate) JobId=(\d+)\b`)
+
+func (s *slurmSite) granted(job string) (time.Time, error) {
+	text, err := os.ReadFile(s.Dir + "/log/slurmctld.log")
+	if err != nil {
+		return time.Time{}, err
+	}
+	for _, m := range begun.FindAllStringSubmatch(string(text), -1) {
+		if m[2] == job {
+			return time.ParseInLocation("2006-01-02T15:04:05.000", m[1], time.Local)
+		}
+	}
+	return time.Time{}, fmt.Errorf("slurmctld's log does not tell when job %s began", job)
+}
+
+// sbatch submits one of Ray's scripts and waits for the release of its nodes.
+func (s *slurmSite) sbatch(ctx context.Context, script string) (string, error) {
+	text, err := drivers.ReadFile("drivers/" + script)
+	if err != nil {
+		return "", err
+	}
+	path := s.Dir + "/shared/" + script
+	if err := os.WriteFile(path, text, 0o755); err != nil {
+		return "", err
+	}
+	nodes := strconv.Itoa(s.Options.Nodes)
+	cmd := s.Command(ctx, "", "sbatch", append([]string{"--parsable", "--exclusive", "--nodes=" + nodes, "--ntasks-per-node=1", "--mem=0",
+		"--output=" + s.Dir + "/shared/out", path}, s.driver...)...)
+	cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(s.b.python)+":"+pathOf(cmd.Env), "RAY_AUTH_MODE=disabled")
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("sbatch: %w", err)
+	}
+	job := strings.TrimSpace(string(out))
+	return job, s.untilReleased(ctx, job)
+}
+
+func pathOf(env []string) (path string) {
+	for _, kv := range env {
+		if value, is := strings.CutPrefix(kv, "PATH="); is {
+			path = value
+		}
+	}
+	return path
+}
+
+// untilReleased waits until a job holds nothing any more.
+func (s *slurmSite) untilReleased(ctx context.Context, job string) error {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		state, err := s.JobState(ctx, job)
+		switch {
+		case err != nil:
+			return err
+		case state != "PENDING" && state != "RUNNING" && state != "COMPLETING":
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			said, _ := os.ReadFile(s.Dir + "/shared/out")
+			return fmt.Errorf("job %s is still %s: %s", job, state, tail(said))
+		}
+	}
+}
+
+// rayctlRun is `rayctl run`, which returns when the nodes are released; what it looks for then is looked for here, too.
+func (s *slurmSite) rayctlRun(ctx context.Context) (string, error) {
+	cmd := s.Command(ctx, "", s.b.rayctl, append([]string{"run", "--launcher", "slurm", "--workers", strconv.Itoa(s.Options.Nodes), "--cpus-per-worker", "1",
+		"--set", "slurm.exclusive=true", "--set", "ray.python=" + s.b.python, "--"}, s.driver...)...)
+	said := new(strings.Builder)
+	cmd.Stdout, cmd.Stderr = said, said
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	job, err := s.itsJob(ctx)
+	if err == nil {
+		err = s.untilReleased(ctx, job)
+	}
+	released := cmd.Wait()
+	if err := errors.Join(err, released); err != nil {
+		return "", fmt.Errorf("rayctl run: %w: %s", err, said)
+	}
+	return job, nil
+}
+
+// itsJob waits for the one job of the cluster.
+func (s *slurmSite) itsJob(ctx context.Context) (string, error) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		out, err := s.Slurm(ctx, "squeue", "--noheader", "--states=all", "--format=%i")
+		if err != nil || out != "" {
+			return out, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return "", errors.New("there was no job")
+		}
+	}
+}
