@@ -2,9 +2,11 @@ package slurm
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"os/exec"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,93 +17,193 @@ import (
 
 var _ launcher.Checker = (*Launcher)(nil)
 
-// Check examines the way to Slurm, the partition, slurm.dir, and on one node that it sees the same directory and has Ray.
+// Check examines the way to Slurm, what the file asks Slurm for, slurm.dir, and on one node that it sees the same directory, has Ray, and has room for
+// Ray's sockets. What cannot be looked at because something before it fails is left out.
 func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Check {
 	s = prepare(s)
-	version, err := l.site.run(ctx, "sinfo", "--version")
-	checks := []launcher.Check{check("slurm commands", strings.TrimSpace(version)+" on "+l.site.runner.String(), err, "set slurm.host to a login node, or put Slurm's commands into PATH")}
+	version, err := l.site.version(ctx)
+	checks := []launcher.Check{check("controller", version+" answers on "+l.site.controller.String(), err, l.controllerHint(err))}
 	if err != nil {
 		return checks
 	}
-	partitions, err := l.site.run(ctx, "sinfo", "--noheader", "--format=%R")
-	checks = append(checks, check("controller", "it answers", err, "ask your site's administrators"))
-	if err != nil {
-		return checks
-	}
-	checks = append(checks, checkPartition(s.Slurm.Partition, strings.Fields(partitions)))
 	dir, _, err := l.arrive(ctx)
-	probe := path.Join(dir, ".doctor")
+	probe := path.Join(dir, ".doctor-"+rand.Text())
 	if err == nil {
-		err = l.site.files.writeBytes(ctx, probe, []byte("ok"))
+		err = l.site.files.writeBytes(ctx, path.Join(probe, "seen"), []byte("ok"))
 	}
 	checks = append(checks, check("slurm.dir", dir, err, "set slurm.dir to a directory that you may write to and that all nodes share"))
 	if err != nil {
 		return checks
 	}
-	defer func() { _ = l.site.files.remove(context.WithoutCancel(ctx), probe) }() // a file of two bytes
+	defer func() { _ = l.site.files.remove(context.WithoutCancel(ctx), probe) }() // a few bytes
+	request, ok := l.checkRequest(ctx, s, probe)
+	checks = append(checks, request...)
+	if !ok {
+		return checks
+	}
 	return append(checks, l.checkNode(ctx, s, probe)...)
 }
 
 func check(name, detail string, err error, hint string) launcher.Check {
-	if err != nil {
-		return launcher.Check{Name: name, Detail: err.Error(), Hint: hint}
+	if err == nil {
+		return launcher.Check{Name: name, OK: true, Detail: detail}
 	}
-	return launcher.Check{Name: name, OK: true, Detail: detail}
+	var known *launcher.ExitError
+	if errors.As(err, &known) {
+		return launcher.Check{Name: name, Detail: known.Message, Hint: known.Hint}
+	}
+	return launcher.Check{Name: name, Detail: err.Error(), Hint: hint}
 }
 
-func checkPartition(wanted string, there []string) launcher.Check {
-	c := launcher.Check{Name: "partition", OK: true, Detail: "Slurm's default"}
-	if wanted == "" {
-		return c
+func (l *Launcher) controllerHint(err error) string {
+	if away(err) {
+		return "ask your site's administrators whether slurmctld runs"
 	}
-	c.Detail = wanted
-	for _, name := range strings.Split(wanted, ",") {
-		if !slices.Contains(there, name) {
-			c.OK, c.Detail, c.Hint = false, "there is no partition "+name, "choose one of "+strings.Join(there, ", ")
+	return "set slurm.host to a login node, or put Slurm's commands into PATH"
+}
+
+// checkRequest lets Slurm look at what the file asks for, without submitting it: partition, account, QOS, GRES and sizes. false: there is no use in
+// trying a node.
+func (l *Launcher) checkRequest(ctx context.Context, s *spec.ClusterSpec, probe string) ([]launcher.Check, bool) {
+	if s.Name == "" {
+		s.Name = "doctor"
+	}
+	p := plan{spec: s, python: "python3", programs: probe, run: probe, nonce: "doctor"}
+	script, err := p.script()
+	b := batch{plan: p, file: path.Join(probe, scriptFile), environment: l.environment()}
+	if err == nil {
+		err = l.site.files.writeBytes(ctx, b.file, []byte(script))
+	}
+	var start time.Time
+	if err == nil {
+		start, err = l.site.plannedStart(ctx, b)
+	}
+	detail := "Slurm would take it: " + strings.Join(asked(p), ", ")
+	switch {
+	case err == nil && start.IsZero() && l.isREST():
+		detail = "not looked at: slurmrestd cannot be asked without submitting"
+	case err == nil && time.Until(start) > time.Minute:
+		detail += "; it would start at " + start.Local().Format(time.DateTime)
+	case err != nil:
+		err = (&cluster{l: l, name: "what the file asks for"}).refused(err)
+	}
+	return []launcher.Check{check("request", detail, err, "")}, err == nil
+}
+
+func (l *Launcher) isREST() bool { _, rest := l.site.controller.(*REST); return rest }
+
+// asked names what a job asks for.
+func asked(p plan) (out []string) {
+	for _, c := range p.components() {
+		text := fmt.Sprintf("%d × %d CPUs", c.nodes, c.request.cpus)
+		for _, part := range [][2]string{{"GPUs ", c.request.gpus}, {"partition ", c.request.slurm.Partition}, {"account ", c.request.slurm.Account}, {"QOS ", c.request.slurm.QOS}} {
+			if part[1] != "" {
+				text += " " + part[0] + part[1]
+			}
 		}
+		out = append(out, text)
 	}
-	return c
+	return out
 }
 
-// nodeTime is how long doctor waits for a node: none may be free.
+// nodeTime is how many seconds doctor waits for a node: none may be free.
 const nodeTime = 30
 
 // clockSkew is how far clocks may differ before times in records mislead.
 const clockSkew = 5 * time.Second
 
+// look is what runs on the node: its clock, whether it sees the directory and may write there, its temporary directory, python and Ray.
+const look = `date +%s
+cat "$1/seen" 2>/dev/null; echo
+if echo x >"$1/node" 2>/dev/null; then echo writable; else echo; fi
+if [ -d "$3" ] && [ -w "$3" ]; then echo writable; else echo; fi
+"$2" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>&1 | tail -n 1
+"$2" -c 'import ray; print("ray", ray.__version__)' 2>&1 | tail -n 1
+hostname`
+
 // checkNode runs one small step on a free node.
 func (l *Launcher) checkNode(ctx context.Context, s *spec.ClusterSpec, probe string) []launcher.Check {
+	p := plan{spec: s}
+	checks := []launcher.Check{checkPaths(p.tempRoot())}
 	python, err := l.python(ctx, s)
 	if err != nil {
-		return []launcher.Check{check("node", "", err, "")}
+		return append(checks, check("node", "", err, ""))
 	}
-	argv := []string{"srun", "--quiet", "--nodes=1", "--ntasks=1", "--time=1", fmt.Sprintf("--immediate=%d", nodeTime), "--mpi=none", "--job-name=rayctl-doctor"}
+	argv := []string{"srun", "--quiet", "--nodes=1", "--ntasks=1", "--time=1", fmt.Sprintf("--immediate=%d", nodeTime), "--mpi=none", "--job-name=rayctl-doctor", "--chdir=/"}
 	g := s.SlurmFor(s.NodeGroups()[0])
-	for _, o := range [][2]string{{"--partition=", g.Partition}, {"--account=", g.Account}, {"--qos=", g.QOS}} {
+	for _, o := range [][2]string{{"--partition=", g.Partition}, {"--account=", g.Account}, {"--qos=", g.QOS}, {"--reservation=", g.Reservation}, {"--constraint=", g.Constraint}} {
 		if o[1] != "" {
 			argv = append(argv, o[0]+o[1])
 		}
 	}
-	out, err := l.site.run(ctx, append(argv, "sh", "-c", `date +%s; cat "$1"; echo; "$2" -c 'import ray; print(ray.__version__)' 2>&1 | tail -n 1`, "sh", probe, python)...)
+	before := time.Now()
+	out, err := l.site.run(ctx, append(argv, "sh", "-c", look, "sh", probe, python, p.tempRoot())...)
+	if errors.Is(err, exec.ErrNotFound) && l.isREST() {
+		return append(checks, check("node", "not looked at: there is no srun on "+l.site.runner.String(), nil, ""))
+	}
 	if err != nil {
-		return []launcher.Check{check("node", "", err, "no node may be free at the moment; try again, or look at slurm.partition, slurm.account and slurm.qos")}
+		return append(checks, check("node", "", err, "no node may be free at the moment; try again, or look at slurm.partition, slurm.account and slurm.qos"))
 	}
-	lines := append(strings.Split(out, "\n"), "", "", "")
-	checks := []launcher.Check{{Name: "slurm.dir on a node", OK: lines[1] == "ok", Detail: path.Dir(probe)}, {Name: "Ray on a node", OK: true, Detail: lines[2]}}
-	if lines[1] != "ok" {
-		checks[0].Hint = "set slurm.dir to a directory that all nodes share"
+	lines := append(strings.Split(out, "\n"), make([]string, 7)...)
+	node := lines[6]
+	checks = append(checks,
+		finding("slurm.dir on "+node, lines[1] == "ok" && lines[2] == "writable", path.Dir(probe), "it is not there, or cannot be written", "set slurm.dir to a directory that all nodes share"),
+		finding("slurm.tmpDir on "+node, lines[3] == "writable", p.tempRoot(), p.tempRoot()+" is not there, or cannot be written", "set slurm.tmpDir to a directory on each node's own disk"))
+	if s.Slurm.ContainerRuntime == "none" {
+		checks = append(checks, checkPython(node, lines[4]), checkRay(node, lines[5], s))
 	}
-	if _, err := strconv.Atoi(strings.Split(lines[2], ".")[0]); err != nil {
-		checks[1].OK, checks[1].Hint = false, "set ray.python to an interpreter that has Ray, or bring it by slurm.modules or setup, which this check does not run"
-	}
-	return append(checks, checkClock(lines[0]))
+	return append(checks, checkClock(lines[0], before))
 }
 
-func checkClock(text string) launcher.Check {
+func finding(name string, ok bool, detail, fault, hint string) launcher.Check {
+	if ok {
+		return launcher.Check{Name: name, OK: true, Detail: detail}
+	}
+	return launcher.Check{Name: name, Detail: fault, Hint: hint}
+}
+
+// longestSocket is what follows the temporary directory in the longest path of a socket of Ray: r, 8 digits, the session's name, sockets/plasma_store.
+const longestSocket = len("/r12345678/session_2026-01-01_00-00-00_000000_1234567/sockets/plasma_store")
+
+// socketLimit is Linux's for the path of a socket.
+const socketLimit = 107
+
+func checkPaths(root string) launcher.Check {
+	long := len(root) + longestSocket
+	return finding("paths", long <= socketLimit, fmt.Sprintf("sockets below %s have at most %d of %d characters", root, long, socketLimit),
+		fmt.Sprintf("sockets below %s would have %d characters, and Linux allows %d", root, long, socketLimit), "set slurm.tmpDir to a shorter path")
+}
+
+const bringRay = "set ray.python to an interpreter that has Ray, or bring it by slurm.modules or setup, which this check does not run"
+
+func checkPython(node, said string) launcher.Check {
+	var major, minor int
+	n, _ := fmt.Sscanf(said, "%d.%d", &major, &minor)
+	return finding("python on "+node, n == 2 && (major > 3 || major == 3 && minor >= 8), said, "it says "+strconv.Quote(said)+", and 3.8 or later is needed", bringRay)
+}
+
+func checkRay(node, said string, s *spec.ClusterSpec) launcher.Check {
+	name := "Ray on " + node
+	version, ok := strings.CutPrefix(said, "ray ")
+	if !ok {
+		return launcher.Check{Name: name, Detail: said, Hint: bringRay}
+	}
+	return finding(name, s.Ray.Version == "" || s.Ray.Version == version, version, "it is "+version+", and ray.version asks for "+s.Ray.Version, "correct ray.version or ray.python")
+}
+
+// checkClock compares a node's clock with ours, which stood between before and now when it was read.
+func checkClock(text string, before time.Time) launcher.Check {
 	seconds, err := strconv.ParseInt(text, 10, 64)
+	at, skew := time.Unix(seconds, 0), time.Duration(0)
+	switch {
+	case at.Before(before):
+		skew = before.Sub(at)
+	case at.After(time.Now()):
+		skew = time.Until(at)
+	}
 	c := check("clock", "it agrees with this machine's", err, "")
-	if skew := time.Since(time.Unix(seconds, 0)).Abs(); err == nil && skew > clockSkew+nodeTime*time.Second {
-		c.OK, c.Detail, c.Hint = false, fmt.Sprintf("a node's clock differs by %s", skew.Round(time.Second)), "times in records will mislead; tell your site's administrators"
+	if err == nil && skew > clockSkew {
+		c = launcher.Check{Name: "clock", Detail: fmt.Sprintf("a node's clock differs by %s", skew.Round(time.Second)), Hint: "times in records will mislead; tell your site's administrators"}
 	}
 	return c
 }

@@ -137,6 +137,20 @@ func (c commands) cancel(ctx context.Context, id int, onlyWaiting bool) error {
 	return err
 }
 
+// version also asks whether the controller answers.
+func (c commands) version(ctx context.Context) (string, error) {
+	out, err := run(ctx, c.runner, "sinfo", "--version")
+	if err != nil {
+		return "", err
+	}
+	_, err = run(ctx, c.runner, "sinfo", "--noheader", "--format=%R") // unlike scontrol ping it fails when nobody answers
+	name, number, _ := strings.Cut(strings.TrimSpace(out), " ")
+	if name != "" {
+		name = strings.ToUpper(name[:1]) + name[1:]
+	}
+	return name + " " + number, err
+}
+
 // testOnly is what sbatch --test-only says on standard error: "Job 39 to start at 1795253221 using 2 processors on nodes node[1-2] in partition
 // main" (25.05 and later: "... 1795253221 a using ...").
 var testOnly = regexp.MustCompile(`to start at (\d+) `)

@@ -115,7 +115,6 @@ func TestSlurm(t *testing.T) {
 	b := start(t, slurmtest.Options{Nodes: 4, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, Preemption: true, LoginSSH: true})
 	t.Run("Refused", b.refused)
 	t.Run("Queue", b.queue)
-	t.Run("Doctor", b.doctor)
 	t.Run("SSH", b.overSSH)
 	t.Run("WrongHostKey", b.aWrongHostKey)
 	t.Run("ControllerDown", b.controllerDown)

@@ -23,6 +23,8 @@ type controller interface {
 	// plannedStart is when a job would start if it were submitted now; zero where Slurm cannot be asked. A job that could never run is refused
 	// as submit refuses it.
 	plannedStart(ctx context.Context, b batch) (time.Time, error)
+	// version is Slurm's, as the controller's side tells it: "Slurm 24.11.5".
+	version(ctx context.Context) (string, error)
 	// String says where, for notes and errors.
 	String() string
 }

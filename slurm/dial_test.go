@@ -219,41 +219,49 @@ func (b *bed) stepHeals(t *testing.T, l *slurm.Launcher, id launcher.ID) {
 	}
 }
 
-// cutting cuts the connection to the login node whenever so many more bytes have been shown.
+// cutting cuts the connection to the login node when it has seen all of a part, and lets the driver go on.
 type cutting struct {
 	bytes.Buffer
-	each, next int
-	cut        func()
-	cuts       int
+	cut  func(part int)
+	cuts int
 }
 
 func (c *cutting) Write(p []byte) (int, error) {
 	n, err := c.Buffer.Write(p)
-	if c.Len() >= c.next {
-		c.next = c.Len() + c.each
+	for bytes.Contains(c.Bytes(), fmt.Appendf(nil, "end of part %d\n", c.cuts+1)) {
 		c.cuts++
-		c.cut()
+		c.cut(c.cuts)
 	}
 	return n, err
 }
 
 // followCut: of a driver's output no byte is lost or shown twice although the connection is cut again and again.
 func (b *bed) followCut(t *testing.T) {
-	const lines = 300
+	const parts, lines = 3, 100
 	_, l := b.ssh(t)
-	s := b.named("follow", fmt.Sprintf(`i=0; while [ $i -lt %d ]; do i=$((i+1)); printf 'line %%06d \377\r\n' $i; [ $((i%%20)) != 0 ] || sleep 0.2; done`, lines))
+	flag := b.Cluster.Dir + "/shared/cut-"
+	s := b.named("follow", fmt.Sprintf(`for part in $(seq %d); do for i in $(seq %d); do printf '%%s line %%06d \377\r\n' $part $i; done
+echo end of part $part; while [ ! -e %s$part ]; do sleep 0.1; done; done`, parts, lines, flag))
 	var want strings.Builder
-	for i := range lines {
-		fmt.Fprintf(&want, "line %06d \377\r\n", i+1)
+	for part := range parts {
+		for i := range lines {
+			fmt.Fprintf(&want, "%d line %06d \377\r\n", part+1, i+1)
+		}
+		fmt.Fprintf(&want, "end of part %d\n", part+1)
 	}
-	out := &cutting{each: 4000, next: 1000, cut: b.Login.Direct.Cut}
+	out := &cutting{cut: func(part int) {
+		b.Login.Direct.Cut()
+		if err := os.WriteFile(fmt.Sprint(flag, part), nil, 0o644); err != nil {
+			t.Error(err)
+		}
+	}}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	oc, err := launcher.Run(ctx, l, s, launcher.Payload{}, launcher.RunOptions{Stdout: out})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, b.story(t, "follow"))
 	}
-	if out.String() != want.String() || oc.Receipt.Exit.Code != 0 || out.cuts < 2 {
+	if out.String() != want.String() || oc.Receipt.Exit.Code != 0 || out.cuts != parts {
 		t.Errorf("%d of %d bytes, %d cuts, exit %+v", out.Len(), want.Len(), out.cuts, oc.Receipt.Exit)
 	}
 	if err := l.Forget(ctx, "follow"); err != nil {

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"context"
+	"fmt"
 	"path"
 	"slices"
 
@@ -19,31 +20,73 @@ func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.
 		return nil, l.cut(err)
 	}
 	var out []launcher.Status
+	known := map[string]bool{} // nonces of ours
 	for _, name := range names {
 		if len(sel.Names) > 0 && !slices.Contains(sel.Names, name) {
 			continue
 		}
-		s, ok, err := l.listed(ctx, name)
+		s, nonce, ok, err := l.listed(ctx, name)
 		if err != nil {
 			return nil, err
 		}
+		known[nonce] = true
 		if ok && matches(s, sel) {
 			out = append(out, s)
 		}
+	}
+	if sel.Others {
+		others, err := l.others(ctx, sel, known)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, others...)
 	}
 	slices.SortStableFunc(out, func(a, b launcher.Status) int { return a.Created.Compare(b.Created) })
 	return out, nil
 }
 
-// listed is the status of one cluster; ok is false for what is none.
-func (l *Launcher) listed(ctx context.Context, name string) (s launcher.Status, ok bool, err error) {
+// others are clusters that rayctl runs for other users, or from another slurm.dir: Slurm shows their jobs' comments. What Ray does in them only their
+// owners see.
+func (l *Launcher) others(ctx context.Context, sel launcher.Selector, known map[string]bool) (out []launcher.Status, err error) {
+	jobs, err := l.site.everybodys(ctx)
+	if err != nil {
+		return nil, l.site.unreachable(err)
+	}
+	for _, j := range jobs {
+		name, nonce := commented(j.Comment, "name"), nonceOf(j.Comment)
+		if name == "" || known[nonce] || j.Ended() || j.HetOffset > 0 || len(sel.Names) > 0 && !slices.Contains(sel.Names, name) {
+			continue
+		}
+		s := launcher.Status{Name: name, Launcher: l.Name(), Owner: j.User, SpecHash: commented(j.Comment, "spec"), Where: fmt.Sprintf("job %d", j.ID),
+			Phase: launcher.Queued, Reason: explain(j), Created: j.Submit, Since: j.Submit, Attempt: 1}
+		if j.State != StatePending {
+			s.Phase, s.Since = launcher.Provisioning, j.Start
+			s.Reason = launcher.Reason{Code: "NotOurs", Message: "its job runs; what Ray does in it only its owner sees"}
+		}
+		if matches(s, sel) {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// listed is the status of one cluster, and its nonce; ok is false for what is none.
+func (l *Launcher) listed(ctx context.Context, name string) (s launcher.Status, nonce string, ok bool, err error) {
 	c, err := l.cluster(ctx, name)
 	if err != nil {
-		return s, false, nil // not ours
+		return s, "", false, nil // not ours
 	}
-	if err := c.look(ctx); err != nil || c.record == nil || !c.committed {
-		return s, false, err
+	if err := c.look(ctx); err != nil || c.record == nil {
+		return s, "", false, err
 	}
+	if nonce = c.record.Nonce; !c.committed {
+		return s, nonce, false, nil
+	}
+	s, ok, err = c.listed(ctx)
+	return s, nonce, ok, err
+}
+
+func (c *cluster) listed(ctx context.Context) (s launcher.Status, ok bool, err error) {
 	f, j, err := c.ask(ctx, listAge)
 	switch {
 	case err != nil:

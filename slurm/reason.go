@@ -68,14 +68,11 @@ func explain(j Job) launcher.Reason {
 	if code == "" {
 		return launcher.Reason{Code: "Pending", Message: "Slurm has not yet said why the job waits"}
 	}
-	r := launcher.Reason{Code: code}
-	name, rest, _ := strings.Cut(code, ",") // ReqNodeNotAvail, UnavailableNodes:node[1-2]
-	key := strings.ReplaceAll(strings.TrimSpace(name), " ", "_")
-	if s, ok := sayings[strings.ReplaceAll(code, " ", "_")]; ok {
+	name, rest := reasonName(code)
+	r := launcher.Reason{Code: name}
+	if s, ok := sayings[name]; ok {
 		r.Message, r.Hint = s.message, s.hint
-	} else if s, ok := sayings[key]; ok {
-		r.Message, r.Hint = s.message, s.hint
-		if rest = strings.TrimSpace(rest); rest != "" {
+		if rest != "" {
 			r.Message += " (" + rest + ")"
 		}
 	} else {
@@ -85,6 +82,16 @@ func explain(j Job) launcher.Reason {
 		r.Message += ": " + j.Detail
 	}
 	return r
+}
+
+// reasonName is a reason as Slurm's JSON has it: squeue's text has spaces in some, and more words behind a comma in others ("ReqNodeNotAvail,
+// UnavailableNodes:node[1-2]").
+func reasonName(code string) (name, rest string) {
+	if whole := strings.ReplaceAll(code, " ", "_"); sayings[whole].message != "" {
+		return whole, ""
+	}
+	name, rest, _ = strings.Cut(code, ",")
+	return strings.ReplaceAll(strings.TrimSpace(name), " ", "_"), strings.TrimSpace(rest)
 }
 
 func limit(code string) (message, hint string) {
@@ -98,7 +105,8 @@ func limit(code string) (message, hint string) {
 
 // never says whether a job that waits for this reason can never start as it is.
 func never(reason string) bool {
-	switch reason {
+	name, _ := reasonName(reason)
+	switch name {
 	case "DependencyNeverSatisfied", "BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "InvalidAccount", "InvalidQOS",
 		"ReservationDeleted", "launch_failed_requeued_held":
 		return true

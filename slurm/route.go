@@ -141,6 +141,11 @@ func (r *route) dial(ctx context.Context, address string) (net.Conn, error) {
 	return r.step.dial(ctx, address)
 }
 
+// dialContext is dial as HTTP clients want it.
+func (r *route) dialContext(ctx context.Context, _, address string) (net.Conn, error) {
+	return r.dial(ctx, address)
+}
+
 func (r *route) forget(why error) {
 	r.c.l.log.Debug("a way to the head is cut", "cluster", r.c.name, "way", r.String(), "error", why)
 	r.mu.Lock()

@@ -194,27 +194,6 @@ func (b *bed) requeued(t *testing.T) {
 	}
 }
 
-// doctor: everything is found well, and a wrong partition and a python without Ray are named.
-func (b *bed) doctor(t *testing.T) {
-	l, s := b.launcher(), b.named("doctor", "true")
-	s.Slurm = &spec.Slurm{}
-	for _, c := range l.Check(t.Context(), s) {
-		if !c.OK {
-			t.Errorf("%+v", c)
-		}
-	}
-	s.Slurm.Partition, s.Ray.Python = "main,nope", "/usr/bin/python3"
-	bad := map[string]string{}
-	for _, c := range l.Check(t.Context(), s) {
-		if !c.OK {
-			bad[c.Name] = c.Detail
-		}
-	}
-	if !strings.Contains(bad["partition"], "nope") {
-		t.Errorf("findings: %q", bad)
-	}
-}
-
 // warned: Slurm's warning gives the driver its grace, and the next attempt goes on as job.restarts says.
 func (b *bed) warned(t *testing.T) {
 	s := b.named("warned", `trap 'echo saving; sleep 2; echo saved; exit 0' TERM; echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; [ $RAYCTL_ATTEMPT != 1 ] || { sleep 600 & wait; }`)

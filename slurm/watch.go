@@ -35,11 +35,18 @@ type watcher struct {
 	unknown time.Time     // since when the controller does not know the job; zero: it does
 	job     Job           // as last seen
 	planned planned
+
+	pulse  *pulse    // nil: the keeper is not heard
+	pulsed time.Time // when it was last tried
+	silent time.Time // since when it is silent; zero: it was not heard, or still is
 }
 
 func (w *watcher) run(ctx context.Context) {
 	changes, cancel := w.changes(ctx)
-	defer func() { cancel() }()
+	defer func() {
+		cancel()
+		w.pulse.stop()
+	}()
 	paths := w.watched()
 	for ctx.Err() == nil {
 		if err := w.look(ctx); err != nil {
@@ -47,7 +54,7 @@ func (w *watcher) run(ctx context.Context) {
 		} else if w.step(ctx) {
 			return
 		}
-		if now := w.watched(); !reflect.DeepEqual(now, paths) {
+		if now := w.watched(); changes == nil || w.pulse.speaks() || !reflect.DeepEqual(now, paths) {
 			cancel()
 			changes, cancel = w.changes(ctx)
 			paths = now
@@ -56,11 +63,14 @@ func (w *watcher) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
+		case _, open := <-w.news():
+			if !open { // it is silent: files and controller tell why
+				w.pulse, w.silent = nil, time.Now()
+			}
 		case _, open := <-changes:
 			if !open { // cut: another connection
 				rest(ctx, reconnect)
-				cancel()
-				changes, cancel = w.changes(ctx)
+				changes = nil
 			}
 		}
 		timer.Stop()
@@ -73,6 +83,9 @@ const reconnect = time.Second
 // changes tells of changes of the files. While the site cannot be reached there are none, and the pace counts.
 func (w *watcher) changes(ctx context.Context) (<-chan struct{}, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
+	if w.pulse.speaks() { // spares the file system
+		return nil, cancel
+	}
 	changes, err := w.l.site.files.watch(ctx, w.watched())
 	if err != nil {
 		changes = nil
@@ -134,24 +147,6 @@ func (w *watcher) queued(ctx context.Context) bool {
 	return false
 }
 
-// planned is when a job like ours would start: Slurm's scheduler plans only the first jobs of its queue by itself.
-type planned struct{ asked, start time.Time }
-
-// planEvery is how often Slurm is asked for a plan: that is work for its scheduler.
-const planEvery = 10 * time.Minute
-
-func (w *watcher) plannedStart(ctx context.Context) time.Time {
-	waits := w.job.Reason == "Priority" || w.job.Reason == "Resources" || w.job.Reason == "BeginTime"
-	if waits && time.Since(w.planned.asked) > planEvery {
-		start, err := w.l.site.plannedStart(ctx, w.batch())
-		if err != nil {
-			w.l.log.Debug("Slurm does not say when the job would start", "cluster", w.name, "error", err)
-		}
-		w.planned = planned{time.Now(), start}
-	}
-	return w.planned.start
-}
-
 // hopeless says why a waiting job is to be given up; nil if it is not.
 func (w *watcher) hopeless() *verdict {
 	if never(w.job.Reason) {
@@ -182,11 +177,25 @@ func (w *watcher) giveUp(ctx context.Context, v verdict) bool {
 	return w.ending(ctx)
 }
 
-// running is a cluster whose keeper speaks. The controller is asked now and then whether the job still is there.
+// running is a cluster whose keeper speaks. While it is not heard itself, the controller is asked now and then whether the job still is there.
 func (w *watcher) running(ctx context.Context) bool {
 	w.pace = whileRunning
+	if w.pulse == nil && time.Since(w.pulsed) > pulseEvery {
+		w.pulse, w.pulsed = w.listen(ctx), time.Now()
+	}
+	if st := w.pulse.heard(); st != nil && st.Revision > w.state.Revision { // files are written a moment later
+		w.state = st
+	}
 	w.send(ctx, w.living(w.job))
-	f, over := w.question(ctx, whileRunning)
+	if w.pulse.speaks() && w.job.ID != 0 {
+		return false
+	}
+	age := whileRunning
+	if time.Since(w.silent) < believeAfter { // it was killed, or we are cut off
+		age = askAgain
+		w.pace = askAgain
+	}
+	f, over := w.question(ctx, age)
 	if f == gone && !over {
 		w.pace = lookEvery
 	}

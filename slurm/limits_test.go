@@ -1,0 +1,270 @@
+//go:build linux
+
+package slurm_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/test/needs"
+	"github.com/rayctl/rayctl/test/slurmtest"
+)
+
+// TestLimits is a site with accounts, limits and partitions that are not enforced at submission: why jobs wait, in words, and what doctor finds.
+func TestLimits(t *testing.T) {
+	program, flag := prolog(t)
+	var users []string
+	if os.Getuid() == 0 {
+		users = []string{"bob"}
+	}
+	b := start(t, slurmtest.Options{
+		Nodes: 2, Users: users, GPUs: []slurmtest.GPU{{Type: "h100", Count: 8}}, Accounting: true, Features: map[int]string{2: "fast"}, Binds: []string{filepath.Dir(program)},
+		Partitions: []slurmtest.Partition{{Name: "main", Default: true}, {Name: "short", Extra: "MaxTime=5"}},
+		Settings:   map[string]string{"EnforcePartLimits": "NO", "Prolog": program},
+	})
+	for _, args := range [][]string{
+		{"add", "qos", "few", "set", "MaxTRESPerUser=gres/gpu=2"},
+		{"add", "account", "tiny", "set", "GrpTRES=cpu=1"},
+		{"add", "user", b.User(), "account=tiny"},
+		{"modify", "user", b.User(), "set", "qos+=few"},
+	} {
+		if err := b.Sacctmgr(args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("Reasons", func(t *testing.T) { b.reasons(t, flag) })
+	t.Run("Others", b.others)
+	t.Run("Doctor", b.doctorFindings)
+	for _, l := range made {
+		l.Close()
+	}
+	b.RequireClean(t)
+}
+
+// prolog is a program that fails on the nodes while its flag is there.
+func prolog(t *testing.T) (program, flag string) {
+	t.Helper()
+	dir := t.TempDir()
+	program, flag = filepath.Join(dir, "prolog"), filepath.Join(dir, "fails")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n[ ! -e "+flag+" ]\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return program, flag
+}
+
+// reasons: what Slurm says of a waiting job becomes a sentence with a next step, and what can never start ends at once.
+func (b *bed) reasons(t *testing.T, flag string) {
+	l := b.launcher()
+	slurmDo := func(args ...string) {
+		t.Helper()
+		if _, err := b.Slurm(t.Context(), args[0], args[1:]...); err != nil {
+			t.Error(err)
+		}
+	}
+	failed, err := b.Submit(t.Context(), "exit 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.AwaitJob(t, failed, "FAILED")
+	for _, test := range []struct {
+		code   string
+		change func(*spec.ClusterSpec)
+		before func()          // the launch
+		meet   func(st string) // once it waits
+		after  func()
+		words  string
+		never  bool
+	}{
+		{code: "QOSMaxGRESPerUser", change: func(s *spec.ClusterSpec) { s.Slurm.QOS, s.Head.GPUs = "few", 4 }, words: "limit of the QOS"},
+		{code: "AssocGrpCpuLimit", change: func(s *spec.ClusterSpec) { s.Slurm.Account, s.Head.CPUs = "tiny", 2 }, words: "limit of the account"},
+		{code: "PartitionTimeLimit", change: func(s *spec.ClusterSpec) { s.Slurm.Partition, s.Lifetime.Max = "short", spec.Limit(time.Hour) }, words: "more time than the partition allows", never: true},
+		{code: "ReqNodeNotAvail", change: func(s *spec.ClusterSpec) { s.Slurm.Nodelist = "node2" }, words: "not available",
+			before: func() { slurmDo("scontrol", "update", "NodeName=node2", "State=DRAIN", "Reason=test") },
+			after:  func() { slurmDo("scontrol", "update", "NodeName=node2", "State=RESUME") }},
+		{code: "DependencyNeverSatisfied", change: func(s *spec.ClusterSpec) { s.Slurm.Dependency = "afterok:" + failed }, words: "ended in a way that never lets it start", never: true},
+		{code: "BadConstraints", change: func(s *spec.ClusterSpec) { s.Slurm.Constraint, s.Slurm.Begin = "fast", "now+1hour" }, words: "no node can ever meet its constraints", never: true,
+			meet: func(job string) {
+				slurmDo("scontrol", "update", "NodeName=node2", "AvailableFeatures=", "ActiveFeatures=")
+				slurmDo("scontrol", "update", "JobId="+job, "StartTime=now")
+			},
+			after: func() {
+				slurmDo("scontrol", "update", "NodeName=node2", "AvailableFeatures=fast", "ActiveFeatures=fast")
+			}},
+		{code: "launch_failed_requeued_held", change: func(s *spec.ClusterSpec) {}, words: "its launch failed", never: true,
+			before: func() {
+				if err := os.WriteFile(flag, nil, 0o644); err != nil {
+					t.Error(err)
+				}
+			},
+			after: func() {
+				if err := os.Remove(flag); err != nil {
+					t.Error(err)
+				}
+				for i, node := range []string{"node1", "node2"} { // one of them was drained; the other cannot be resumed
+					_, _ = b.Slurm(t.Context(), "scontrol", "update", "NodeName="+node, "State=RESUME")
+					b.AwaitNode(t, i+1, "idle")
+				}
+			}},
+	} {
+		t.Run(test.code, func(t *testing.T) {
+			if test.before != nil {
+				test.before()
+			}
+			if test.after != nil {
+				defer test.after()
+			}
+			s := b.named(strings.ToLower(strings.ReplaceAll(test.code, "_", "-")), "echo never")
+			s.Slurm = &spec.Slurm{}
+			test.change(s)
+			id, err := l.Launch(t.Context(), s, launcher.Payload{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				b.down(t, l, id)
+				if err := l.Forget(t.Context(), id); err != nil {
+					t.Error(err)
+				}
+				b.nothingLeft(t, s.Name)
+			}()
+			met := false
+			st := watchUntil(t, l, id, func(st launcher.Status) bool {
+				if test.meet != nil && !met && st.Reason.Code == "BeginTime" {
+					met = true
+					test.meet(strings.TrimPrefix(st.Where, "job "))
+				}
+				return strings.HasPrefix(st.Reason.Code, test.code) || isGone(st)
+			})
+			switch {
+			case test.never != isGone(st):
+				t.Errorf("phase %s: %+v", st.Phase, st.Reason)
+			case test.never && (st.Exit.Code != launcher.CodeStartFailed || !strings.Contains(st.Exit.Message, test.words)):
+				t.Errorf("exit: %+v", st.Exit)
+			case !test.never && (!strings.Contains(st.Reason.Message, test.words) || st.Reason.Hint == ""):
+				t.Errorf("reason: %+v", st.Reason)
+			}
+		})
+	}
+}
+
+// others: another user's cluster is listed when asked for, as not ours, and cannot be ended by its name.
+func (b *bed) others(t *testing.T) {
+	needs.Root(t)
+	cmd := b.Cluster.Command(t.Context(), "bob", "sbatch", "--parsable", "--begin=now+1hour", "--comment=rayctl name=theirs spec=h nonce=n", "--output=/dev/null", "--wrap=true")
+	cmd.Dir = "/"
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := strings.TrimSpace(string(out))
+	defer func() {
+		if _, err := b.Slurm(t.Context(), "scancel", job); err != nil {
+			t.Error(err)
+		}
+	}()
+	l := b.launcher()
+	id, err := l.Launch(t.Context(), func() *spec.ClusterSpec {
+		s := b.named("ours", "true")
+		s.Slurm = &spec.Slurm{Begin: "now+1hour"}
+		return s
+	}(), launcher.Payload{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		b.down(t, l, id)
+		if err := l.Forget(t.Context(), id); err != nil {
+			t.Error(err)
+		}
+	}()
+	b.down(t, l, "theirs")
+	for _, others := range []bool{false, true} {
+		var seen []string
+		all, err := l.List(t.Context(), launcher.Selector{Others: others})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range all {
+			seen = append(seen, fmt.Sprintf("%s of %s, ours %v, %s %s", s.Name, strings.Split(s.Owner, "@")[0], s.Ours, s.Phase, s.Reason.Code))
+		}
+		want := []string{"ours of " + b.User() + ", ours true, Queued BeginTime"}
+		if others {
+			want = append(want, "theirs of bob, ours false, Queued BeginTime")
+		}
+		slices.Sort(seen)
+		if !slices.Equal(seen, want) {
+			t.Errorf("others %v: %q, want %q", others, seen, want)
+		}
+	}
+}
+
+// doctorFindings: a good file is found well, and each fault by its name with what to do.
+func (b *bed) doctorFindings(t *testing.T) {
+	file := b.Cluster.Dir + "/plain-file"
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		change func(*spec.ClusterSpec)
+		dir    string
+		check  string // that fails; "" none
+		hint   string
+	}{
+		"good": {change: func(s *spec.ClusterSpec) {
+			s.Slurm.Account, s.Head.GPUs, s.Head.GPUType = "users", 2, "h100"
+			s.Ray.Version = "2.60.0"
+		}},
+		"partition":       {change: func(s *spec.ClusterSpec) { s.Slurm.Partition = "nope; $(id)" }, check: "request", hint: "slurm.partition"},
+		"account":         {change: func(s *spec.ClusterSpec) { s.Slurm.Account = "others" }, check: "request", hint: "slurm.account"},
+		"QOS":             {change: func(s *spec.ClusterSpec) { s.Slurm.QOS = "nope" }, check: "request", hint: "slurm.qos"},
+		"GRES":            {change: func(s *spec.ClusterSpec) { s.Head.GPUs, s.Head.GPUType = 1, "b200" }, check: "request", hint: "gpu"},
+		"directory":       {dir: file + "/below", check: "slurm.dir", hint: "slurm.dir"},
+		"not shared":      {dir: "/dev/shm/rayctl", check: "slurm.dir on node1", hint: "all nodes share"},
+		"no Ray":          {change: func(s *spec.ClusterSpec) { s.Ray.Python = "/usr/bin/python3" }, check: "Ray on node1", hint: "ray.python"},
+		"another version": {change: func(s *spec.ClusterSpec) { s.Ray.Version = "2.51.0" }, check: "Ray on node1", hint: "ray.version"},
+		"no python":       {change: func(s *spec.ClusterSpec) { s.Ray.Python = "/no/such/python" }, check: "python on node1", hint: "ray.python"},
+		"long path":       {change: func(s *spec.ClusterSpec) { s.Slurm.TmpDir = "/tmp/" + strings.Repeat("long", 10) }, check: "paths", hint: "slurm.tmpDir"},
+		"no tmpDir":       {change: func(s *spec.ClusterSpec) { s.Slurm.TmpDir = "/no/such" }, check: "slurm.tmpDir on node1", hint: "slurm.tmpDir"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := b.Dir()
+			if test.dir != "" {
+				dir = test.dir
+			}
+			l := slurm.New(slurm.Config{Runner: b.beside, Dir: dir})
+			defer l.Close()
+			s := b.named("doctor", "true")
+			s.Slurm = &spec.Slurm{SlurmGroup: spec.SlurmGroup{Nodelist: "node1"}}
+			if test.change != nil {
+				test.change(s)
+			}
+			var bad []string
+			for _, c := range l.Check(t.Context(), s) {
+				if c.OK {
+					continue
+				}
+				bad = append(bad, c.Name)
+				if strings.Contains(c.Detail+c.Hint, "\n") || c.Name == test.check && !strings.Contains(c.Hint, test.hint) {
+					t.Errorf("%+v", c)
+				}
+			}
+			if test.check == "" && len(bad) > 0 || test.check != "" && !slices.Contains(bad, test.check) {
+				t.Errorf("what fails: %q, want %q", bad, test.check)
+			}
+		})
+	}
+	if out, err := b.Cluster.Command(t.Context(), "", "rm", "-rf", "/dev/shm/rayctl").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	if left, _ := filepath.Glob(b.Dir() + "/.doctor*"); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}

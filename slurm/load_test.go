@@ -1,0 +1,172 @@
+//go:build linux
+
+package slurm_test
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/test/slurmtest"
+)
+
+// watchers is how many watch: each as a process of its own would, sharing only the file.
+const watchers = 50
+
+// What a cluster may cost the controller in a minute.
+const (
+	mostWaiting = 6
+	mostRunning = 2
+)
+
+// TestLoad counts what the controller is asked while many watch one cluster that waits and then runs. The counts do not depend on how many watch.
+func TestLoad(t *testing.T) {
+	b := start(t, slurmtest.Options{Nodes: 2})
+	release := sync.OnceFunc(b.occupy(t))
+	defer release()
+	many := b.sharing(t, watchers)
+	s := b.named("load", "sleep 45")
+	s.Workers = nil
+	id, err := many[0].Launch(t.Context(), s, launcher.Payload{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.down(t, many[0], id)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	seen := &statuses{}
+	for _, l := range many {
+		seen.follow(t, ctx, l, id)
+	}
+	b.Await(t, "all to see why it waits", func(context.Context) (bool, error) {
+		return seen.count(func(s launcher.Status) bool { return s.Reason.Code == "Resources" }) == watchers, nil
+	})
+	waiting := b.measure(t, "waiting", func() { // until the controller was asked again, three times
+		b.Await(t, "three more questions", func(ctx context.Context) (bool, error) {
+			counts, err := b.Requests(ctx)
+			return sum(counts) >= 3, err
+		})
+	})
+	if waiting > mostWaiting {
+		t.Errorf("%.1f requests a minute while waiting, with %d watchers", waiting, watchers)
+	}
+	release()
+	b.awaitAll(t, seen, "running", func(s launcher.Status) bool { return s.Job != nil && s.Job.State == launcher.JobRunning })
+	running := b.measure(t, "running", func() {
+		b.awaitAll(t, seen, "the end of the driver", func(s launcher.Status) bool { return s.Job != nil && s.Job.State == launcher.JobSucceeded })
+	})
+	if running > mostRunning {
+		t.Errorf("%.1f requests a minute while running, with %d watchers", running, watchers)
+	}
+	b.awaitAll(t, seen, "gone", isGone)
+}
+
+// sharing makes launchers that are what processes of one user are to one another.
+func (b *bed) sharing(t *testing.T, n int) (out []*slurm.Launcher) {
+	file := filepath.Join(t.TempDir(), "answers.json")
+	for range n {
+		l := slurm.New(slurm.Config{Runner: b.beside, Dir: b.Dir(), Shared: file})
+		t.Cleanup(l.Close)
+		out = append(out, l)
+	}
+	return out
+}
+
+// measure counts the requests of a while, in a minute.
+func (b *bed) measure(t *testing.T, what string, while func()) float64 {
+	t.Helper()
+	if err := b.ResetRequests(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	while()
+	counts, err := b.Requests(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(began)
+	// The first question after the reset may be due at once: it belongs to the minute before.
+	perMinute := float64(max(0, sum(counts)-1)) / took.Minutes()
+	t.Logf("%s: %v in %s with %d watchers: %.1f a minute", what, counts, took.Round(time.Second), watchers, perMinute)
+	return perMinute
+}
+
+func sum(counts map[string]int) (n int) {
+	for c := range maps.Values(counts) {
+		n += c
+	}
+	return n
+}
+
+// statuses are the last that each watcher saw.
+type statuses struct {
+	mu   sync.Mutex
+	last map[launcher.Launcher]launcher.Status
+}
+
+func (s *statuses) follow(t *testing.T, ctx context.Context, l launcher.Launcher, id launcher.ID) {
+	t.Helper()
+	all, err := l.Watch(ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for st := range all {
+			s.mu.Lock()
+			if s.last == nil {
+				s.last = map[launcher.Launcher]launcher.Status{}
+			}
+			s.last[l] = st
+			s.mu.Unlock()
+		}
+	}()
+}
+
+func (s *statuses) count(cond func(launcher.Status) bool) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.last {
+		if cond(st) {
+			n++
+		}
+	}
+	return n
+}
+
+func (b *bed) awaitAll(t *testing.T, s *statuses, what string, cond func(launcher.Status) bool) {
+	t.Helper()
+	b.Await(t, what, func(context.Context) (bool, error) {
+		return s.count(func(st launcher.Status) bool { return cond(st) || isGone(st) }) == watchers, nil
+	})
+}
+
+// TestPlannedStart: where Slurm's scheduler has not planned a job, it is asked when such a job would start.
+func TestPlannedStart(t *testing.T) {
+	for _, version := range []string{slurmtest.OldestVersion, slurmtest.DefaultVersion, slurmtest.NewestVersion} {
+		t.Run(version, func(t *testing.T) {
+			// Without a backfill scheduler nothing is planned.
+			b := start(t, slurmtest.Options{Version: version, Settings: map[string]string{"SchedulerType": "sched/builtin"}})
+			release, err := b.Submit(t.Context(), "sleep 1000", "--exclusive", "--time=30")
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.AwaitJob(t, release, "RUNNING")
+			l := b.launcher()
+			id, err := l.Launch(t.Context(), b.named("planned", "true"), launcher.Payload{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.down(t, l, id)
+			st := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Reason.Code == "Resources" || s.Reason.Code == "Priority" })
+			if !strings.Contains(st.Reason.Message, "Slurm expects to start it at ") {
+				t.Errorf("reason: %+v", st.Reason)
+			}
+		})
+	}
+}
