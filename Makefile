@@ -43,6 +43,10 @@ bench: build ## measure rayctl beside Ray's own command line, about 10 minutes (
 bench-slurm: build ## measure rayctl beside Ray's own ways on private Slurm clusters, about 15 minutes a run (BENCH='-n 1 -only nodes4')
 	$(GO) run ./test/bench -slurm -n 3 -rayctl $(BIN) $(BENCH)
 
+.PHONY: bench-kuberay
+bench-kuberay: build ## measure rayctl beside KubeRay's RayJobs on a private Kubernetes, about 5 minutes a run (BENCH='-n 1 -only life')
+	$(GO) run ./test/bench -kuberay -n 3 -rayctl $(BIN) $(BENCH)
+
 .PHONY: help
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 20

@@ -37,6 +37,9 @@ var measures = []measure{
 // slurmMeasures are those of -slurm, on private Slurm clusters (Linux).
 var slurmMeasures []measure
 
+// kubeMeasures are those of -kuberay, on a private Kubernetes (Linux).
+var kubeMeasures []measure
+
 // limit is how long one measure may take for each of its runs.
 const limit = 5 * time.Minute
 
@@ -51,6 +54,7 @@ func run() error {
 	runs := flag.Int("n", 5, "runs of each side")
 	only := flag.String("only", "", "measure only those whose name matches this `REGEXP`: submit jobs latency lines longline pack run version")
 	onSlurm := flag.Bool("slurm", false, "measure on private Slurm clusters instead (make bench-slurm): nodes2 nodes4 nodes8 requests")
+	onKube := flag.Bool("kuberay", false, "measure on a private Kubernetes instead (make bench-kuberay): life interrupt latency package minute")
 	rayctl := flag.String("rayctl", "bin/rayctl", "the `PROGRAM` to measure")
 	flag.Parse()
 	wanted, err := regexp.Compile(*only)
@@ -67,6 +71,9 @@ func run() error {
 		return err
 	}
 	defer b.close()
+	if *onKube {
+		return b.measureAll(ctx, kubeMeasures, wanted)
+	}
 	if *onSlurm {
 		return b.measureAll(ctx, slurmMeasures, wanted)
 	}

@@ -25,6 +25,7 @@ type bench struct {
 	dir    string // all that is written is below it
 	runs   int
 	head   sharedHead
+	atEnd  []func() // what measures need beside a head ends so
 }
 
 func newBench(ctx context.Context, rayctl string, runs int) (*bench, error) {
@@ -45,6 +46,9 @@ func newBench(ctx context.Context, rayctl string, runs int) (*bench, error) {
 }
 
 func (b *bench) close() {
+	for _, end := range b.atEnd {
+		end()
+	}
 	b.head.stop()
 	_ = os.RemoveAll(b.dir)
 }

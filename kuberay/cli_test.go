@@ -1,0 +1,118 @@
+package kuberay_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// user types rayctl's commands.
+type user struct {
+	rayctl string
+	env    []string
+}
+
+// newUser builds rayctl. It knows nothing of this machine but the kubeconfig.
+func newUser(t *testing.T, kubeconfig string) *user {
+	t.Helper()
+	dir := t.TempDir()
+	u := &user{rayctl: filepath.Join(dir, "bin", "rayctl"), env: []string{"KUBECONFIG=" + kubeconfig}}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", u.rayctl, "github.com/rayctl/rayctl/cmd/rayctl")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // so that it also runs in pods
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build rayctl: %v: %s", err, out)
+	}
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "RAY") && !strings.HasPrefix(kv, "KUBECONFIG=") && !strings.HasPrefix(kv, "CI=") {
+			u.env = append(u.env, kv)
+		}
+	}
+	for _, name := range []string{"XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"} {
+		u.env = append(u.env, name+"="+filepath.Join(dir, "xdg"))
+	}
+	return u
+}
+
+// answer is what a command left.
+type answer struct {
+	out, notes string
+	code       int
+}
+
+// does runs a command to its end.
+func (u *user) does(t *testing.T, args ...string) answer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	c := exec.CommandContext(ctx, u.rayctl, args...)
+	c.Env, c.Dir = u.env, t.TempDir()
+	var out, notes bytes.Buffer
+	c.Stdout, c.Stderr = &out, &notes
+	if err := c.Run(); err != nil && c.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return answer{out.String(), notes.String(), c.ProcessState.ExitCode()}
+}
+
+// succeeds is does for a command that must end with 0 and print this.
+func (u *user) succeeds(t *testing.T, want string, args ...string) answer {
+	t.Helper()
+	a := u.does(t, args...)
+	if a.code != 0 || !strings.Contains(a.out, want) {
+		t.Fatalf("rayctl %q: code %d, want %q\nstdout: %s\nstderr: %s", args, a.code, want, a.out, a.notes)
+	}
+	return a
+}
+
+// example is the path of one.
+func example(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "examples", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// onlyRecords: all else is gone.
+func onlyRecords(object string) bool { return strings.Contains(object, "-record") }
+
+// TestOthersAreUsed: a cluster that somebody made by kubectl, with a token of KubeRay's making, is listed, worked with, and not ended.
+func TestOthersAreUsed(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	text, err := os.ReadFile(example(t, "kuberay-raycluster.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range strings.Split(strings.Replace(string(text), "rayVersion: 2.60.0", "rayVersion: 2.60.0\n  authOptions: {mode: token}", 1), "\n---\n") {
+		b.Create(t, b.namespace, object)
+	}
+	b.AwaitReady(t, b.namespace, "manifest")
+	u := newUser(t, b.kubeconfig)
+	kube := func(args ...string) []string { return append(args, "--launcher", "kuberay") }
+	if out := u.succeeds(t, "manifest", kube("ls", "--others")...).out; !strings.Contains(out, "manifest (not rayctl's)") {
+		t.Errorf("ls: %s", out)
+	}
+	if out := u.succeeds(t, "", kube("ls")...).out; strings.Contains(out, "manifest") {
+		t.Errorf("ls: %s", out)
+	}
+	u.succeeds(t, "Ready", kube("status", "manifest")...)
+	u.succeeds(t, "hello from the ConfigMap", append(kube("submit", "manifest", "--submission-id", "greet"), "--", "cat", "/etc/greeting/greeting.txt")...)
+	u.succeeds(t, "hello from the ConfigMap", kube("logs", "manifest", "greet")...)
+	u.succeeds(t, "greet", kube("jobs", "manifest")...)
+	l, err := b.l.Dial(t.Context(), "manifest", launcher.Dashboard)
+	if err != nil || l.Token == "" {
+		t.Errorf("dashboard: %v", err)
+	}
+	if a := u.does(t, kube("down", "manifest")...); a.code != launcher.CodeUsage || !strings.Contains(a.notes, "was not made by rayctl") {
+		t.Errorf("down: code %d: %s", a.code, a.notes)
+	}
+	b.AwaitReady(t, b.namespace, "manifest")
+}

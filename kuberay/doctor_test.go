@@ -1,0 +1,127 @@
+package kuberay_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/rayctl/rayctl/kuberay"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/test/kubetest"
+)
+
+// findings are doctor's checks by name.
+func findings(t *testing.T, l *kuberay.Launcher, s *spec.ClusterSpec) map[string]launcher.Check {
+	t.Helper()
+	out := map[string]launcher.Check{}
+	for _, c := range l.Check(t.Context(), s) {
+		out[c.Name] = c
+	}
+	return out
+}
+
+// fails expects a check to say no, and why.
+func fails(t *testing.T, checks map[string]launcher.Check, name, why string) {
+	t.Helper()
+	if c := checks[name]; c.OK || !strings.Contains(c.Detail+" "+c.Hint, why) {
+		t.Errorf("%s: %+v, want a failure with %q", name, c, why)
+	}
+}
+
+// TestDoctor: on a whole Kubernetes all is well, and nothing stays of what was tried; each thing that is wrong is found.
+func TestDoctor(t *testing.T) {
+	b := newBed(t)
+	t.Run("well", func(t *testing.T) {
+		s := smallSpec()
+		worker := smallNode()
+		worker.GPUs = 1
+		s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: worker}}
+		checks := findings(t, b.l, s)
+		for name, want := range map[string]string{
+			"Kubernetes": "v1.", "namespace": b.namespace, "permissions": "all", "gang scheduling": "queue default is Open",
+			"GPUs": "1 wanted", "KubeRay": "the operator acts", "pods and DNS": "finds kubernetes.default.svc",
+		} {
+			if c := checks[name]; !c.OK || !strings.Contains(c.Detail, want) {
+				t.Errorf("%s: %+v, want %q", name, c, want)
+			}
+		}
+		b.NothingLeft(t, b.namespace, nil)
+	})
+	t.Run("wishes", func(t *testing.T) {
+		s := smallSpec()
+		worker := smallNode()
+		worker.GPUs = 9
+		s.Workers, s.KubeRay = []spec.WorkerGroup{{Name: "w", NodeResources: worker}}, &spec.KubeRay{Queue: "nosuch"}
+		s.Image = "registry.invalid/nosuch:2.60.0"
+		checks := findings(t, b.l, s)
+		fails(t, checks, "GPUs", "w wants 1 nodes with 9 nvidia.com/gpu")
+		fails(t, checks, "gang scheduling", "no queue nosuch")
+		fails(t, checks, "pods and DNS", "registry.invalid/nosuch:2.60.0")
+	})
+	t.Run("queue", func(t *testing.T) {
+		closedQueue(t, b, "doctor")
+		s := smallSpec()
+		s.KubeRay, s.Workers = &spec.KubeRay{Queue: "doctor"}, []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}}
+		fails(t, findings(t, b.l, s), "gang scheduling", "queue doctor is Closed")
+	})
+	t.Run("permissions", func(t *testing.T) {
+		l := b.limited(t, reachingBy(t))
+		checks := findings(t, l, nil)
+		fails(t, checks, "permissions", "get pods/portforward (or create it")
+		fails(t, checks, "KubeRay", "cannot be tried")
+		if c := findings(t, b.limited(t, reachingBy(t, proxyOnly)), nil)["permissions"]; !c.OK {
+			t.Errorf("with the proxy alone: %+v", c)
+		}
+		fails(t, findings(t, b.limited(t, without(minimalRole(t), "create", "rayclusters")), nil), "permissions", "not permitted: create rayclusters")
+	})
+	t.Run("namespace", func(t *testing.T) {
+		l := kuberay.New(kuberay.Config{Kubeconfig: b.kubeconfig, Namespace: "nosuch"})
+		fails(t, findings(t, l, nil), "namespace", "nosuch does not exist")
+	})
+	t.Run("context", func(t *testing.T) {
+		l := kuberay.New(kuberay.Config{Kubeconfig: b.kubeconfig, Context: "nosuch"})
+		fails(t, findings(t, l, nil), "Kubernetes", `context "nosuch" does not exist`)
+	})
+	t.Run("operator", func(t *testing.T) {
+		b.StopOperator(t)
+		fails(t, findings(t, b.l, nil), "KubeRay", "the operator did nothing")
+		b.StartOperator(t)
+	})
+}
+
+// closedQueue makes a queue and closes it, as `vcctl queue operate` does.
+func closedQueue(t *testing.T, b bed, name string) {
+	t.Helper()
+	queues := b.Dynamic.Resource(kubetest.Queues)
+	made := b.Create(t, "", "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: "+name+"}\nspec: {weight: 1}")
+	t.Cleanup(func() {
+		if err := queues.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			t.Errorf("delete the queue: %v", err)
+		}
+	})
+	state := func(want string) {
+		kubetest.Await(t, "queue "+name+" to be "+want, func(ctx context.Context) error {
+			q, err := queues.Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if got, _, _ := unstructured.NestedString(q.Object, "status", "state"); got != want {
+				return fmt.Errorf("it is %q", got)
+			}
+			return nil
+		})
+	}
+	state("Open")
+	b.Create(t, b.namespace, fmt.Sprintf(`
+apiVersion: bus.volcano.sh/v1alpha1
+kind: Command
+metadata: {name: close}
+action: CloseQueue
+target: {apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, name: %s, uid: %s, controller: true}`, name, made.GetUID()))
+	state("Closed")
+}

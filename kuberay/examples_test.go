@@ -1,0 +1,100 @@
+package kuberay_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestExamples runs examples/kuberay-*.yaml as users do, the image of the private registry aside, which is nowhere.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	u := newUser(t, b.kubeconfig)
+	t.Run("gang", func(t *testing.T) {
+		u.succeeds(t, "\n1 in headgroup\n1 in reward\n1 in rollout\n2 in trainer\nGPUs: 3\n", "run", "-f", example(t, "kuberay-gang.yaml"))
+	})
+	t.Run("pvc", func(t *testing.T) {
+		models, runs := b.claim(t, "models"), b.claim(t, "runs")
+		if err := os.WriteFile(filepath.Join(models, "weights"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		a := u.succeeds(t, "\n1 in headgroup\n", "run", "-f", example(t, "kuberay-pvc.yaml"), "--name", "stored")
+		if !strings.HasPrefix(a.out, "weights\n") {
+			t.Errorf("output %q", a.out)
+		}
+		if text, err := os.ReadFile(filepath.Join(runs, "stored", "groups.json")); string(text) != `{"headgroup": 1}` {
+			t.Errorf("%q, %v", text, err)
+		}
+	})
+	t.Run("private registry", func(t *testing.T) {
+		b.secret(t, "registry", corev1.SecretTypeDockerConfigJson, corev1.DockerConfigJsonKey, `{"auths": {"registry.example.com": {"auth": "dXNlcjpwYXNz"}}}`)
+		b.secret(t, "wandb", corev1.SecretTypeOpaque, "api-key", "a-key")
+		u.succeeds(t, "1 in headgroup\n", "run", "-f", example(t, "kuberay-private-registry.yaml"), "--image", "rayproject/ray:2.60.0", "--set", "kuberay.keeperImage=rayproject/ray:2.60.0")
+	})
+	t.Run("RayJob", func(t *testing.T) {
+		u.succeeds(t, "\nnumber 1\nnumber 2\nnumber 3\n", "run", "-f", example(t, "kuberay-rayjob.yaml"))
+	})
+	t.Run("RayCluster", func(t *testing.T) {
+		file := example(t, "kuberay-raycluster.yaml")
+		u.succeeds(t, "", "up", "-f", file)
+		u.succeeds(t, "manifest", "ls", "--launcher", "kuberay", "-l", "team=rl")
+		u.succeeds(t, "hello from the ConfigMap", "submit", "manifest", "-f", file, "--", "cat", "/etc/greeting/greeting.txt")
+		u.succeeds(t, "", "down", "manifest", "-f", file)
+	})
+	b.NothingLeft(t, b.namespace, func(object string) bool {
+		return onlyRecords(object) || strings.HasPrefix(object, "persistentvolumeclaims/") || object == "secrets/registry" || object == "secrets/wandb"
+	})
+}
+
+// claim makes a claim that is bound to a directory of this machine, and returns that.
+func (b bed) claim(t *testing.T, name string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), name)
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil { // pods write as another user
+		t.Fatal(err)
+	}
+	volume := b.namespace + "-" + name
+	b.Create(t, "", fmt.Sprintf(`
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: %s}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteMany]
+  persistentVolumeReclaimPolicy: Retain
+  storageClassName: ""
+  hostPath: {path: %s}`, volume, dir))
+	t.Cleanup(func() {
+		if err := b.Core.CoreV1().PersistentVolumes().Delete(context.Background(), volume, metav1.DeleteOptions{}); err != nil {
+			t.Logf("the volume stays: %v", err)
+		}
+	})
+	b.Create(t, b.namespace, fmt.Sprintf(`
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: %s}
+spec:
+  accessModes: [ReadWriteMany]
+  storageClassName: ""
+  volumeName: %s
+  resources: {requests: {storage: 1Gi}}`, name, volume))
+	return dir
+}
+
+func (b bed) secret(t *testing.T, name string, kind corev1.SecretType, key, value string) {
+	t.Helper()
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: kind, StringData: map[string]string{key: value}}
+	if _, err := b.Core.CoreV1().Secrets(b.namespace).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/tools/portforward"
+
+	"github.com/rayctl/rayctl/kuberay"
+	"github.com/rayctl/rayctl/launcher"
+)
+
+var rayJobs = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayjobs"}
+
+// measureInterrupt ends a driver by Ctrl-C, which obeys at once.
+func (k *kube) measureInterrupt(ctx context.Context, b *bench) ([]row, error) {
+	file, err := k.file(ctx, b, 2)
+	if err != nil {
+		return nil, err
+	}
+	var ours []float64
+	err = b.repeat(ctx, "interrupt", func(ctx context.Context) error {
+		command := exec.CommandContext(ctx, b.rayctl, "run", "-f", file, "--on-interrupt", "stop", "--", "sh", "-c", "date +%s.%N >"+shareDir+"/first; exec sleep 600")
+		command.Env, command.Dir = b.environment("KUBECONFIG="+k.kubeconfig), b.dir
+		if err := command.Start(); err != nil {
+			return err
+		}
+		_, err := k.stamp(ctx, "first")
+		begun := time.Now()
+		if err := errors.Join(err, command.Process.Signal(syscall.SIGINT)); err != nil {
+			return err
+		}
+		gone, err := k.podsGone(ctx)
+		ours = append(ours, gone.Sub(begun).Seconds())
+		_ = command.Wait() // its exit code says that it was interrupted
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []row{{"Ctrl-C while the driver runs to no Ray pod left", "-", figures(ours, seconds), "at most " + seconds(3), yes(median(ours) <= 3)}}, nil
+}
+
+// measureLatency follows a driver that prints the time.
+func (k *kube) measureLatency(ctx context.Context, b *bench) ([]row, error) {
+	file, err := k.file(ctx, b, 0)
+	if err != nil {
+		return nil, err
+	}
+	var ours []float64
+	err = b.repeat(ctx, "latency", func(ctx context.Context) error {
+		dir, err := b.workingDir("clock.py")
+		if err != nil {
+			return err
+		}
+		d, err := k.rayctl(ctx, b, "run", "-f", file, "--working-dir", dir, "--", "python", "clock.py")
+		if err != nil {
+			return err
+		}
+		return addLatency(&ours)(d)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []row{{"line printed by the driver to line shown, by port-forward", "-", figures(ours, seconds), "at most " + seconds(0.2), yes(median(ours) <= 0.2)}}, nil
+}
+
+const packageSize = 100 << 20
+
+// measurePackage compares the way of a package to the keeper with client-go's own port-forward to the dashboard.
+func (k *kube) measurePackage(ctx context.Context, b *bench) ([]row, error) {
+	file, err := k.file(ctx, b, 0)
+	if err != nil {
+		return nil, err
+	}
+	const name = "bench-package"
+	if _, err := k.rayctl(ctx, b, "up", "-f", file, "--name", name); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(b.dir, "package")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		return nil, err
+	}
+	if err := os.Truncate(path, packageSize); err != nil {
+		return nil, err
+	}
+	l := kuberay.New(kuberay.Config{Kubeconfig: k.kubeconfig})
+	var raw, ours []float64
+	err = b.repeat(ctx, "package", func(ctx context.Context) error {
+		return timed(&raw, path, func(content io.Reader) error { return k.putRaw(ctx, l, name, content) })
+	}, func(ctx context.Context) error {
+		return timed(&ours, path, func(content io.Reader) error { return putKeeper(ctx, l, name, len(ours), content) })
+	})
+	_, downErr := k.rayctl(ctx, b, "down", "-f", file, name)
+	if err = errors.Join(err, downErr); err != nil {
+		return nil, err
+	}
+	least := 0.8 * median(raw)
+	return []row{{"100 MiB working directory to the keeper (client-go's port-forward to Ray's dashboard)", figures(raw, rate), figures(ours, rate),
+		"at least 0.8 of it: " + rate(least), yes(median(ours) >= least)}}, nil
+}
+
+func rate(v float64) string { return fmt.Sprintf("%.0f MiB/s", v) }
+
+func timed(to *[]float64, path string, send func(io.Reader) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	begun := time.Now()
+	err = send(f)
+	*to = append(*to, packageSize/float64(1<<20)/time.Since(begun).Seconds())
+	return err
+}
+
+func putKeeper(ctx context.Context, l *kuberay.Launcher, name string, n int, content io.Reader) error {
+	e, err := l.Dial(ctx, launcher.ID(name), launcher.Keeper)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	k := launcher.KeeperClient(e)
+	defer k.Close()
+	return k.PutPackage(ctx, fmt.Sprintf("package-%d.zip", n), packageSize, content)
+}
+
+// putRaw sends the content to Ray's dashboard through a listener of client-go's port-forward.
+func (k *kube) putRaw(ctx context.Context, l *kuberay.Launcher, name string, content io.Reader) error {
+	e, err := l.Dial(ctx, launcher.ID(name), launcher.Dashboard) // for the token, and the pod's name
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	pod := e.Via[strings.LastIndex(e.Via, " ")+1:]
+	u := k.core.CoreV1().RESTClient().Post().Resource("pods").Namespace(k.namespace).Name(pod).SubResource("portforward").URL()
+	dialer, err := portforward.NewSPDYOverWebsocketDialer(u, k.rest)
+	if err != nil {
+		return err
+	}
+	stop, ready := make(chan struct{}), make(chan struct{})
+	defer close(stop)
+	f, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{"0:8265"}, stop, ready, io.Discard, io.Discard)
+	if err != nil {
+		return err
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- f.ForwardPorts() }()
+	select {
+	case <-ready:
+	case err := <-failed:
+		return err
+	}
+	ports, err := f.GetPorts()
+	if err != nil {
+		return err
+	}
+	address := fmt.Sprintf("http://127.0.0.1:%d/api/packages/gcs/_ray_pkg_%d.zip", ports[0].Local, time.Now().UnixNano())
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, address, content)
+	if err != nil {
+		return err
+	}
+	request.ContentLength = packageSize
+	request.Header.Set(e.TokenHeader, "Bearer "+e.Token)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("the dashboard answers %s", answer.Status)
+	}
+	return nil
+}
+
+// measureMinute takes a driver that prints a line each second for a minute, and counts what rayctl needs meanwhile.
+func (k *kube) measureMinute(ctx context.Context, b *bench) ([]row, error) {
+	file, err := k.file(ctx, b, 2)
+	if err != nil {
+		return nil, err
+	}
+	var memory, cpu, requests []float64
+	err = b.repeat(ctx, "minute", func(ctx context.Context) error {
+		counted, err := k.counted(b)
+		if err != nil {
+			return err
+		}
+		defer counted.server.Close()
+		d, err := b.command(ctx, b.environment("KUBECONFIG="+counted.kubeconfig), b.rayctl, "run", "-f", file, "--", "sh", "-c", "for i in $(seq 60); do echo $i; sleep 1; done")
+		if err != nil {
+			return err
+		}
+		memory, cpu, requests = append(memory, d.memory), append(cpu, d.cpu), append(requests, float64(counted.requests.Load()))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	count := func(v float64) string { return fmt.Sprintf("%.0f", v) }
+	return []row{
+		{"`run` of one minute: client's memory", "-", figures(memory, megabytes), "at most 60 MB", yes(median(memory) <= 60e6)},
+		{"`run` of one minute: client's processor time", "-", figures(cpu, seconds), "at most " + seconds(0.5), yes(median(cpu) <= 0.5)},
+		{"`run` of one minute: API requests, watches aside", "-", figures(requests, count), "at most 30", yes(median(requests) <= 30)},
+	}, nil
+}
+
+// counted is a way to the API server that counts requests other than watches.
+type counted struct {
+	server     *httptest.Server
+	kubeconfig string
+	requests   atomic.Int64
+}
+
+func (k *kube) counted(b *bench) (*counted, error) {
+	config := rest.CopyConfig(k.rest)
+	config.NextProtos = []string{"http/1.1"} // port-forward needs an upgrade
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, err
+	}
+	target, err := url.Parse(config.Host)
+	if err != nil {
+		return nil, err
+	}
+	c := &counted{kubeconfig: filepath.Join(b.dir, "counted")}
+	proxy := &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	c.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "" {
+			c.requests.Add(1)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	file := clientcmdapi.NewConfig()
+	file.Clusters["c"] = &clientcmdapi.Cluster{Server: c.server.URL}
+	file.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", Namespace: k.namespace}
+	file.CurrentContext = "c"
+	return c, clientcmd.WriteToFile(*file, c.kubeconfig)
+}
