@@ -32,10 +32,6 @@ func (l *Launcher) createCluster(ctx context.Context, c *client, p *plan, rc *ra
 		tokenByEnvironment(rc)
 		created, err = c.create(ctx, rayClusters, rc)
 	}
-	if lacksAuthOptions(err) && rc.Spec.AuthOptions.SecretName != nil {
-		tokenByEnvironment(rc)
-		created, err = c.create(ctx, rayClusters, rc)
-	}
 	if err != nil {
 		return err
 	}
