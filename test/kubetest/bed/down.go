@@ -150,7 +150,7 @@ func (b *Bed) removeBridge(ctx context.Context) error {
 
 func (b *Bed) removeCgroup(ctx context.Context) error {
 	return Until(ctx, func(context.Context) error {
-		for _, root := range b.cgroups() {
+		for _, root := range append(b.cgroups(), b.partsCgroup()) {
 			var dirs []string
 			_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 				if err == nil && d.IsDir() {
@@ -212,7 +212,7 @@ func (b *Bed) Leftovers() []string {
 	if _, err := net.InterfaceByName(b.name()); err == nil {
 		left = append(left, "network interface "+b.name())
 	}
-	for _, path := range append(b.cgroups(), b.Dir) {
+	for _, path := range append(b.cgroups(), b.partsCgroup(), b.Dir) {
 		if _, err := os.Stat(path); err == nil {
 			left = append(left, path)
 		}

@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -65,48 +64,6 @@ func (b *Bed) writeBridge(ctx context.Context) error {
 	} {
 		if out, err := exec.CommandContext(ctx, "ip", args...).CombinedOutput(); err != nil {
 			return fmt.Errorf("making the bridge: ip %s: %w: %s", strings.Join(args, " "), err, out)
-		}
-	}
-	return nil
-}
-
-// cgroups are the directories of the testbed's cgroup: one in each hierarchy of version 1, one altogether of version 2.
-func (b *Bed) cgroups() []string {
-	const root = "/sys/fs/cgroup"
-	if _, err := os.Stat(root + "/cgroup.controllers"); err == nil {
-		return []string{filepath.Join(root, b.name())}
-	}
-	hierarchies, _ := filepath.Glob(root + "/*/cgroup.procs")
-	var dirs []string
-	for _, procs := range hierarchies {
-		dirs = append(dirs, filepath.Join(filepath.Dir(procs), b.name()))
-	}
-	return dirs
-}
-
-func (b *Bed) writeCgroup() error {
-	for _, dir := range b.cgroups() {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("making the testbed's cgroup: %w", err)
-		}
-		// All pods together would otherwise weigh as much as one process of the machine, and starve beside a busy one.
-		for file, weight := range map[string]string{"cpu.shares": "16384", "cpu.weight": "625"} { // 16 CPUs' worth, in version 1 and 2
-			if _, err := os.Stat(filepath.Join(dir, file)); err != nil {
-				continue
-			}
-			if err := os.WriteFile(filepath.Join(dir, file), []byte(weight), 0o644); err != nil {
-				return fmt.Errorf("giving the testbed's cgroup its weight: %w", err)
-			}
-		}
-		// A cpuset of version 1 starts empty, and takes no process so.
-		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
-			all, err := os.ReadFile(filepath.Join(dir, "..", file))
-			if err != nil || !strings.Contains(dir, "cpuset") {
-				continue
-			}
-			if err := os.WriteFile(filepath.Join(dir, file), all, 0o644); err != nil {
-				return fmt.Errorf("making the testbed's cgroup: %w", err)
-			}
 		}
 	}
 	return nil

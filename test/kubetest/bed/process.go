@@ -164,7 +164,7 @@ func (b *Bed) spawn(part Part, c command) (pid int, err error) {
 		return 0, err
 	}
 	go func() { _ = cmd.Wait() }() // reaps it, should it end before us
-	return cmd.Process.Pid, nil
+	return cmd.Process.Pid, b.weigh(part, cmd.Process.Pid)
 }
 
 // stop kills a part and waits until it is gone.
