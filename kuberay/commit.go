@@ -65,8 +65,8 @@ func (l *Launcher) commit(ctx context.Context, c *client, p *plan, pay launcher.
 	if err := c.awaitKeeper(ctx, p.spec.Name); err != nil {
 		return err
 	}
-	e, err := l.Dial(ctx, launcher.ID(p.spec.Name), launcher.Keeper)
-	if err != nil {
+	var e *launcher.Endpoint
+	if err := untilAnswered(ctx, func() error { e, err = l.Dial(ctx, launcher.ID(p.spec.Name), launcher.Keeper); return err }); err != nil {
 		return err
 	}
 	defer e.Close()
@@ -182,7 +182,7 @@ func untilAnswered(ctx context.Context, call func() error) error {
 	for {
 		err := call()
 		var refused *keeper.Error
-		if err == nil || errors.As(err, &refused) || errors.Is(err, launcher.ErrNotFound) {
+		if err == nil || errors.As(err, &refused) || errors.Is(err, launcher.ErrNotFound) || launcher.ExitCode(err) == launcher.CodePermission {
 			return err
 		}
 		if !sleep(ctx, pause) {

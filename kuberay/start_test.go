@@ -105,7 +105,7 @@ func TestQueueFull(t *testing.T) {
 	})
 	s := job("crowded", "echo never")
 	s.KubeRay = &spec.KubeRay{Queue: queue}
-	s.Lifetime.Queue = spec.Limit(30 * time.Second)
+	s.Lifetime.Queue = spec.Limit(time.Minute)
 	r := b.run(t, b.l, s)
 	r.until(t, "word of the queue's limit", func(st launcher.Status) bool {
 		return st.Reason.Code == "QueueFull" && strings.Contains(st.Reason.Message, "insufficient cpu")
