@@ -64,6 +64,14 @@ test: ## everything, on real systems; installs what it needs into caches outside
 	$(GO) run ./test/kubetest/cmd build
 	$(GO) test -p 1 -timeout 80m ./...; status=$$?; $(GO) run ./test/kubetest/cmd down; exit $$status
 
+.PHONY: test-versions
+test-versions: ## a part of the Kubernetes tests with the oldest and the newest supported versions, which it builds: 40 minutes, not in CI
+	scripts/prepare.sh test
+	for set in oldest newest; do \
+		export RAYCTL_TEST_KUBE=$$set; \
+		$(GO) run ./test/kubetest/cmd build --kwok=false && $(GO) test -count 1 -timeout 40m -run '^Test(MinimalRole|Gang|Doctor|Ways|RunSamples|OthersAreUsed)$$' ./kuberay || exit 1; \
+	done; $(GO) run ./test/kubetest/cmd down
+
 .PHONY: test-kubernetes
 test-kubernetes: ## of these only the ones on Kubernetes, with real KubeRay, Volcano and Ray in pods
 	scripts/prepare.sh test

@@ -1,17 +1,29 @@
 package kuberay
 
 import (
+	"context"
 	"strings"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 )
 
 // authOptions make Ray check the cluster's token, which is in our Secret.
 func (p *plan) authOptions() *rayv1.AuthOptions {
 	return &rayv1.AuthOptions{Mode: rayv1.AuthModeToken, SecretName: ptr.To(secretName(p.spec.Name))}
+}
+
+// createRayCluster creates it as it is, or as an older KubeRay takes it.
+func (c *client) createRayCluster(ctx context.Context, rc *rayv1.RayCluster) (*unstructured.Unstructured, error) {
+	created, err := c.create(ctx, rayClusters, rc)
+	if !lacksAuthOptions(err) || rc.Spec.AuthOptions.SecretName == nil {
+		return created, err
+	}
+	tokenByEnvironment(rc)
+	return c.create(ctx, rayClusters, rc)
 }
 
 // lacksAuthOptions: the CRD is of a KubeRay before 1.5. As objects are created with strict validation, it says so.

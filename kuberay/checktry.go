@@ -82,19 +82,17 @@ func (c *client) tryOperator(ctx context.Context, owner *batchv1.Job) launcher.C
 	}
 	rc.Spec.HeadGroupSpec.RayStartParams = map[string]string{}
 	rc.Spec.HeadGroupSpec.Template.Spec.Containers = []corev1.Container{{Name: "ray-head", Image: "none"}}
-	token := "knows authOptions"
-	_, err := c.create(ctx, rayClusters, rc)
-	if lacksAuthOptions(err) {
-		token, rc.Spec.AuthOptions = "does not know authOptions (older than 1.5), so tokens come by the pods' environment", nil
-		_, err = c.create(ctx, rayClusters, rc)
-	}
-	if err != nil {
+	if _, err := c.createRayCluster(ctx, rc); err != nil {
 		return failed(check.Name, err)
+	}
+	token := "knows authOptions"
+	if rc.Spec.AuthOptions == nil {
+		token = "does not know authOptions (KubeRay before 1.5), so tokens come by the pods' environment"
 	}
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, operatorPatience)
 	defer cancel()
-	_, err = watchtools.UntilWithSync(ctx, c.one(ctx, rayClusters, rc.Name), &unstructured.Unstructured{}, nil, func(event watch.Event) (bool, error) {
+	_, err := watchtools.UntilWithSync(ctx, c.one(ctx, rayClusters, rc.Name), &unstructured.Unstructured{}, nil, func(event watch.Event) (bool, error) {
 		seen, ok := as[rayv1.RayCluster](event.Object)
 		return ok && (seen.Status.ObservedGeneration > 0 || seen.Status.State != ""), nil //nolint:staticcheck // KubeRay 1.4 has nothing better
 	})

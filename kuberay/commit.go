@@ -27,11 +27,7 @@ import (
 
 // createCluster creates the RayCluster, and then what holds its pods together.
 func (l *Launcher) createCluster(ctx context.Context, c *client, p *plan, rc *rayv1.RayCluster) error {
-	created, err := c.create(ctx, rayClusters, rc)
-	if lacksAuthOptions(err) && rc.Spec.AuthOptions.SecretName != nil {
-		tokenByEnvironment(rc)
-		created, err = c.create(ctx, rayClusters, rc)
-	}
+	created, err := c.createRayCluster(ctx, rc)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,22 +18,29 @@ import (
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
-// configMapsOf are the ConfigMaps of the file, which end with the keeper's Job.
-func (p *plan) configMapsOf() (out []*corev1.ConfigMap) {
+// configMapsOf are the ConfigMaps of the file, which end with what owns the cluster.
+func (p *plan) configMapsOf(owners []metav1.OwnerReference) (out []*corev1.ConfigMap) {
 	for _, name := range slices.Sorted(maps.Keys(p.spec.KubeRay.ConfigMaps)) {
 		m := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: p.meta(name), Data: p.spec.KubeRay.ConfigMaps[name]}
 		delete(m.Labels, labelName) // runs of one file share it
 		delete(m.Annotations, annotationHash)
-		m.OwnerReferences = p.owned()
+		m.OwnerReferences = owners
 		out = append(out, m)
 	}
 	return out
 }
 
+// ownedBy is for what several clusters may own.
+func ownedBy(rc *rayv1.RayCluster) metav1.OwnerReference {
+	ref := *metav1.NewControllerRef(rc, rayv1.GroupVersion.WithKind("RayCluster"))
+	ref.Controller, ref.BlockOwnerDeletion = nil, nil
+	return ref
+}
+
 // createConfigMaps creates them. One that another run of the file made is shared: it goes with the last of them. One that the user made
 // stays as it is.
-func (c *client) createConfigMaps(ctx context.Context, p *plan) error {
-	for _, m := range p.configMapsOf() {
+func (c *client) createConfigMaps(ctx context.Context, p *plan, owners []metav1.OwnerReference) error {
+	for _, m := range p.configMapsOf(owners) {
 		err := c.createOnly(ctx, configMaps, m)
 		if apierrors.IsAlreadyExists(err) {
 			err = c.shareConfigMap(ctx, m)

@@ -24,7 +24,7 @@ func (l *Launcher) launchKeeperless(ctx context.Context, c *client, p *plan, pay
 	if err != nil {
 		return "", err
 	}
-	created, err := c.create(ctx, rayClusters, rc)
+	created, err := c.createRayCluster(ctx, rc)
 	if apierrors.IsAlreadyExists(err) {
 		return "", launcher.Fail(launcher.CodeSpec, launcher.ErrConflict, "choose another name; another client cannot take over a cluster without a keeper", "a RayCluster named %s exists", id)
 	}
@@ -53,6 +53,9 @@ func (l *Launcher) keepHere(ctx context.Context, c *client, p *plan, pay launche
 	}
 	secret.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(rc, rayv1.GroupVersion.WithKind("RayCluster"))}
 	if err := c.createOnly(ctx, secrets, secret); err != nil {
+		return err
+	}
+	if err := c.createConfigMaps(ctx, p, []metav1.OwnerReference{ownedBy(rc)}); err != nil {
 		return err
 	}
 	if err := c.createGang(ctx, p, rc); err != nil {

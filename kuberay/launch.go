@@ -100,7 +100,7 @@ func (l *Launcher) furnish(ctx context.Context, c *client, p *plan) error {
 	first, firstCtx := errgroup.WithContext(ctx)
 	first.Go(func() error { return c.createOnly(firstCtx, secrets, secret) })
 	first.Go(func() error { return c.createOnly(firstCtx, services, p.service()) })
-	first.Go(func() error { return c.createConfigMaps(firstCtx, p) })
+	first.Go(func() error { return c.createConfigMaps(firstCtx, p, p.owned()) })
 	if err := first.Wait(); err != nil {
 		return err
 	}

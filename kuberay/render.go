@@ -34,7 +34,7 @@ func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 		object runtime.Object
 	}
 	objects := []named{{"job.yaml", p.keeperJob()}, {"secret.yaml", withoutValues(secret)}, {"service.yaml", p.service()}}
-	for _, m := range p.configMapsOf() {
+	for _, m := range p.configMapsOf(p.owned()) {
 		objects = append(objects, named{"configmap-" + m.Name + ".yaml", m})
 	}
 	objects = append(objects, named{"raycluster.yaml", rc}, named{"podgroup.yaml", p.scheduler.gang(rc)}, named{"record.yaml", p.recordJob()})

@@ -136,7 +136,7 @@ func (k *kube) stamp(ctx context.Context, name string) (time.Time, error) {
 	for {
 		text, err := os.ReadFile(path)
 		if err == nil && len(text) > 0 {
-			at, err := strconv.ParseFloat(string(text), 64)
+			at, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
 			return time.UnixMicro(int64(at * 1e6)), errors.Join(err, os.Remove(path))
 		}
 		if err := pause(ctx); err != nil {
