@@ -25,7 +25,8 @@ const (
 
 // ask is the fate by an answer at most age old.
 func (c *cluster) ask(ctx context.Context, age time.Duration) (fate, Job, error) {
-	jobs, err := c.l.queue.ask(ctx, age)
+	// An answer from before the launch does not know its job.
+	jobs, err := c.l.queue.ask(ctx, min(age, max(0, time.Since(c.record.Created))))
 	if err != nil {
 		return unknown, Job{}, err
 	}

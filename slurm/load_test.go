@@ -163,9 +163,9 @@ func TestPlannedStart(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer b.down(t, l, id)
-			st := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Reason.Code == "Resources" || s.Reason.Code == "Priority" })
-			if !strings.Contains(st.Reason.Message, "Slurm expects to start it at ") {
-				t.Errorf("reason: %+v", st.Reason)
+			st := watchUntil(t, l, id, func(s launcher.Status) bool { return strings.Contains(s.Reason.Message, "Slurm expects to start it at ") })
+			if st.Phase != launcher.Queued || st.Reason.Code != "Resources" && st.Reason.Code != "Priority" {
+				t.Errorf("status: %s, %+v", st.Phase, st.Reason)
 			}
 		})
 	}

@@ -125,58 +125,6 @@ func (w *watcher) uncommitted(ctx context.Context) bool {
 	return false
 }
 
-// queued is a cluster whose keeper has said nothing yet.
-func (w *watcher) queued(ctx context.Context) bool {
-	w.pace = whileWaiting
-	f, over := w.question(ctx, whileWaiting)
-	if over || f == gone {
-		return over
-	}
-	if f == alive && w.job.State == StatePending {
-		if reason := w.hopeless(); reason != nil {
-			return w.giveUp(ctx, *reason)
-		}
-		if limit, bound := w.record.Spec.Lifetime.Queue.Bound(); bound {
-			w.pace = min(w.pace, max(time.Until(w.record.Created.Add(limit)), 0)+lookEvery)
-		}
-	}
-	if f == alive && w.job.State == StatePending && w.job.Start.IsZero() {
-		w.job.Start = w.plannedStart(ctx)
-	}
-	w.send(ctx, w.waiting(w.job, f))
-	return false
-}
-
-// hopeless says why a waiting job is to be given up; nil if it is not.
-func (w *watcher) hopeless() *verdict {
-	if never(w.job.Reason) {
-		r := explain(w.job)
-		return &verdict{keeper.CauseStartFailed, "Slurm can never start its job: " + r.Message}
-	}
-	limit, bound := w.record.Spec.Lifetime.Queue.Bound()
-	if bound && time.Since(w.record.Created) > limit && w.result == nil {
-		return &verdict{keeper.CauseQueue, "the cluster was not admitted within lifetime.queue (" + limit.String() + "): " + explain(w.job).Message}
-	}
-	return nil
-}
-
-// giveUp cancels a waiting job. If it has just begun after all, its keeper tells how it ends.
-func (w *watcher) giveUp(ctx context.Context, v verdict) bool {
-	if err := w.l.site.cancel(ctx, w.cluster.job, true); err != nil {
-		w.unreachable(ctx, err)
-		return false
-	}
-	if f, _, err := w.ask(ctx, now); err != nil || f != gone {
-		w.pace = lookEvery
-		return false
-	}
-	if err := w.bury(ctx, v); err != nil {
-		w.unreachable(ctx, err)
-		return false
-	}
-	return w.ending(ctx)
-}
-
 // running is a cluster whose keeper speaks. While it is not heard itself, the controller is asked now and then whether the job still is there.
 func (w *watcher) running(ctx context.Context) bool {
 	w.pace = whileRunning

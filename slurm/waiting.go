@@ -1,0 +1,84 @@
+package slurm
+
+import (
+	"context"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher/keeper"
+)
+
+// queued is a cluster whose keeper has said nothing yet.
+func (w *watcher) queued(ctx context.Context) bool {
+	w.pace = whileWaiting
+	f, over := w.question(ctx, whileWaiting)
+	if over || f == gone {
+		return over
+	}
+	if f != alive || w.job.State != StatePending {
+		w.send(ctx, w.waiting(w.job, f))
+		return false
+	}
+	if w.job.Start.IsZero() {
+		w.job.Start = w.planned.start
+	}
+	w.send(ctx, w.waiting(w.job, f)) // also what is given up now says what it waited for
+	if reason := w.hopeless(); reason != nil {
+		return w.giveUp(ctx, *reason)
+	}
+	if w.job.Start.IsZero() {
+		w.job.Start = w.plannedStart(ctx)
+		w.send(ctx, w.waiting(w.job, f))
+	}
+	if limit, bound := w.record.Spec.Lifetime.Queue.Bound(); bound {
+		w.pace = min(w.pace, max(time.Until(w.record.Created.Add(limit)), 0)+lookEvery)
+	}
+	return false
+}
+
+// planned is when a job like ours would start: Slurm's scheduler plans only the first jobs of its queue by itself.
+type planned struct{ asked, start time.Time }
+
+// planEvery is how often Slurm is asked for a plan: that is work for its scheduler.
+const planEvery = 10 * time.Minute
+
+func (w *watcher) plannedStart(ctx context.Context) time.Time {
+	waits := w.job.Reason == "Priority" || w.job.Reason == "Resources" || w.job.Reason == "BeginTime"
+	if waits && time.Since(w.planned.asked) > planEvery {
+		start, err := w.l.site.plannedStart(ctx, w.batch())
+		if err != nil {
+			w.l.log.Debug("Slurm does not say when the job would start", "cluster", w.name, "error", err)
+		}
+		w.planned = planned{time.Now(), start}
+	}
+	return w.planned.start
+}
+
+// hopeless says why a waiting job is to be given up; nil if it is not.
+func (w *watcher) hopeless() *verdict {
+	if never(w.job.Reason) {
+		r := explain(w.job)
+		return &verdict{keeper.CauseStartFailed, "Slurm can never start its job: " + r.Message}
+	}
+	limit, bound := w.record.Spec.Lifetime.Queue.Bound()
+	if bound && time.Since(w.record.Created) > limit && w.result == nil {
+		return &verdict{keeper.CauseQueue, "the cluster was not admitted within lifetime.queue (" + limit.String() + "): " + explain(w.job).Message}
+	}
+	return nil
+}
+
+// giveUp cancels a waiting job. If it has just begun after all, its keeper tells how it ends.
+func (w *watcher) giveUp(ctx context.Context, v verdict) bool {
+	if err := w.l.site.cancel(ctx, w.cluster.job, true); err != nil {
+		w.unreachable(ctx, err)
+		return false
+	}
+	if f, _, err := w.ask(ctx, now); err != nil || f != gone {
+		w.pace = lookEvery
+		return false
+	}
+	if err := w.bury(ctx, v); err != nil {
+		w.unreachable(ctx, err)
+		return false
+	}
+	return w.ending(ctx)
+}
