@@ -35,7 +35,7 @@ func TestBadInput(t *testing.T) {
 		"name":            {func(s *spec.ClusterSpec) { s.Name = "../x" }, "", launcher.CodeSpec, `"../x"`},
 		"no such Python":  {func(s *spec.ClusterSpec) { s.Ray.Python = "/no/python" }, "", launcher.CodeConfig, "/no/python"},
 		"broken Python":   {func(s *spec.ClusterSpec) { s.Ray.Python = broken }, "", launcher.CodeStartFailed, "Fatal Python error: no codec"},
-		"other Ray":       {func(s *spec.ClusterSpec) { s.Ray.Version = "2.9.3" }, "", launcher.CodeStartFailed, "2.9.3"},
+		"other Ray":       {func(s *spec.ClusterSpec) { s.Ray.Version = "2.9.3" }, "", launcher.CodeConfig, "2.9.3"},
 		"secret":          {func(s *spec.ClusterSpec) { s.Secrets = []spec.Secret{{Name: "TOP"}} }, "", launcher.CodeSpec, "TOP"},
 		"Kubernetes key":  {func(s *spec.ClusterSpec) { s.Secrets = []spec.Secret{{Name: "K", SecretKeyRef: &spec.SecretKeyRef{}}} }, "", launcher.CodeSpec, "K"},
 		"state is a file": {func(*spec.ClusterSpec) {}, file, launcher.CodeConfig, file},
