@@ -5,6 +5,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
+	testbed "github.com/rayctl/rayctl/test/kubetest/bed"
 )
 
 // The tests of this file break what all clusters share, so they run alone.
@@ -64,7 +65,9 @@ func TestVolcanoStopped(t *testing.T) {
 
 // TestNodeLost: head, keeper and record vanish at once. When there is room again the driver does not run twice.
 func TestNodeLost(t *testing.T) {
-	b := newBed(t)
+	o := options()
+	o.Simulated = testbed.Simulated{Nodes: 1, CPUs: 1} // Kubernetes evicts nothing while all of its nodes are lost
+	b := bedWith(t, o)
 	r := b.run(t, b.l, job("unlucky", waitingDriver))
 	r.printed(t, "begun\n")
 	b.awaitNote(t, r.id)

@@ -83,15 +83,14 @@ func (l *Launcher) keepHere(ctx context.Context, c *client, p *plan, pay launche
 	l.mu.Lock()
 	l.residents[launcher.ID(rc.Name)] = r
 	l.mu.Unlock()
-	go l.afterResident(c, launcher.ID(rc.Name), rc.UID, r)
+	go l.afterResident(context.WithoutCancel(ctx), c, launcher.ID(rc.Name), rc.UID, r)
 	return nil
 }
 
 // afterResident deletes the cluster when its keeper has ended.
-func (l *Launcher) afterResident(c *client, id launcher.ID, uid types.UID, r *resident) {
+func (l *Launcher) afterResident(ctx context.Context, c *client, id launcher.ID, uid types.UID, r *resident) {
 	_ = r.child.Wait() // its result says how it went
 	r.collect()
-	ctx := context.Background()
 	if err := patiently(ctx, func() error { return c.deleteCluster(ctx, id, uid) }); err != nil {
 		l.log.Warn("the cluster could not be deleted: `rayctl down` tries again", "cluster", id, "error", err)
 	}

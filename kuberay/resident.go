@@ -36,7 +36,7 @@ func (l *Launcher) startResident(ctx context.Context, p *plan) (*resident, error
 	r := &resident{token: p.token, gone: make(chan struct{}), logs: map[int]*os.File{}}
 	err := r.prepare(ctx, p)
 	if err == nil {
-		go l.carry(launcher.ID(p.spec.Name), r.gate)
+		go l.carry(context.WithoutCancel(ctx), launcher.ID(p.spec.Name), r.gate)
 		err = r.start()
 	}
 	if err != nil {
@@ -79,9 +79,8 @@ func (r *resident) start() error {
 	return r.child.Start()
 }
 
-// carry takes the keeper's connections to the dashboard.
-func (l *Launcher) carry(id launcher.ID, gate net.Listener) {
-	ctx := context.Background() // the listener's end is its end
+// carry takes the keeper's connections to the dashboard until the listener is closed.
+func (l *Launcher) carry(ctx context.Context, id launcher.ID, gate net.Listener) {
 	for {
 		near, err := gate.Accept()
 		if err != nil {

@@ -63,7 +63,8 @@ func (c *Cluster) StartVolcano(t testing.TB) {
 }
 
 // LoseNode makes the real node vanish as a machine that loses its power does: kubelet is gone, and so is all that ran in pods. After
-// 16 s the node is NotReady, 10 s later its pods are evicted; they stay Terminating until RestoreNode.
+// 16 s the node is NotReady, 10 s later its pods are evicted, if there is another (simulated) node that is Ready: while all are lost
+// Kubernetes evicts nothing. Evicted pods stay Terminating until RestoreNode.
 func (c *Cluster) LoseNode(t testing.TB) {
 	t.Helper()
 	c.Stop(t, bed.Kubelet)
