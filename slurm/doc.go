@@ -7,6 +7,7 @@
 //	slurm.sh     the batch script
 //	current      written by the job: which attempt runs, where
 //	1/, 2/, ...  a keeper's run directory for each attempt (docs/keeper.md); 1/commit is the commit of the launch
+//	again        in an attempt's directory: why the next one followed
 //	seed/        what a requeued attempt needs again: token, secrets, packages; gone at the end
 //
 // The job's comment names the launch by a nonce, so that an answer of sbatch that was lost is found again.

@@ -4,24 +4,17 @@ package slurm_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
-	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/slurm"
-	"github.com/rayctl/rayctl/test/needs"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
@@ -45,86 +38,6 @@ func TestFaults(t *testing.T) {
 		l.Close()
 	}
 	b.RequireClean(t)
-}
-
-// smallDisk makes a file system that a test can fill.
-func smallDisk(t *testing.T) string {
-	t.Helper()
-	needs.Root(t)
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=3m,mode=755"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
-// fill takes all space of the disk, until free.
-func fill(t *testing.T, dir string) (free func()) {
-	t.Helper()
-	name := filepath.Join(dir, "filler")
-	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(f, zeroes{}); !errors.Is(err, syscall.ENOSPC) {
-		t.Fatalf("the disk does not get full: %v", err)
-	}
-	_ = f.Close()
-	return func() {
-		if err := os.Remove(name); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-type zeroes struct{}
-
-func (zeroes) Read(p []byte) (int, error) {
-	clear(p)
-	return len(p), nil
-}
-
-// at is the testbed with another slurm.dir.
-func (b *bed) at(dir string) *bed {
-	other := *b
-	other.beside.Dir = dir
-	return &other
-}
-
-// fullDisk: there is no room for a launch.
-func (b *bed) fullDisk(t *testing.T, disk string) {
-	b = b.at(disk)
-	free := fill(t, disk)
-	defer free()
-	_, err := b.launcher().Launch(t.Context(), b.named("full", "echo never"), launcher.Payload{})
-	if launcher.ExitCode(err) != launcher.CodeStartFailed || !strings.Contains(err.Error(), "no space is left") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("%v (code %d)", err, launcher.ExitCode(err))
-	}
-	b.nothingLeft(t, "full")
-}
-
-// diskFills: a disk that fills while the driver runs costs neither its exit code nor its output, for whoever watches.
-func (b *bed) diskFills(t *testing.T, disk string) {
-	b = b.at(disk)
-	g := b.gate(t)
-	r := b.begin(t, b.named("fills", "echo begun; "+g.wait()+"; seq 200000; exit 3"), launcher.Payload{})
-	r.until("running", jobRuns)
-	free := fill(t, disk)
-	g.open()
-	receipt := r.ended(3, "driver-failed", "code 3")
-	free()
-	if out := r.out.String(); !strings.HasPrefix(out, "begun\n1\n") || !strings.HasSuffix(out, "\n200000\n") {
-		t.Errorf("%d bytes of output were seen, ending with %q", len(out), out[max(0, len(out)-20):])
-	}
-	if receipt.Exit.Origin != keeper.OriginDriver {
-		t.Errorf("exit: %+v", receipt.Exit)
-	}
-	r.forgotten()
 }
 
 // unreadableToken: the keeper says what it lacks instead of starting Ray without it. To be a directory is to be unreadable for root, too.
@@ -291,74 +204,3 @@ func (b *bed) kept(t *testing.T) {
 }
 
 func durationPtr(d time.Duration) *spec.Duration { v := spec.Duration(d); return &v }
-
-// dyingClient names the environment variable that makes this test binary a client which dies between sbatch's answer and the commit.
-const dyingClient = "RAYCTL_SLURM_TEST_DYING_CLIENT"
-
-// dying is the site as that client sees it: whoever gets sbatch's answer is dead.
-type dying struct{ beside }
-
-func (d dying) Command(ctx context.Context, argv ...string) *exec.Cmd {
-	for _, word := range argv {
-		if word == "sbatch" {
-			return d.beside.Command(ctx, append([]string{"sh", "-c", `"$@" >&2; kill -9 ` + strconv.Itoa(os.Getpid()), "sh"}, argv...)...)
-		}
-	}
-	return d.beside.Command(ctx, argv...)
-}
-
-// dyingClientMain launches a cluster; it does not return.
-func dyingClientMain(setting string) {
-	var task struct {
-		Beside beside
-		Spec   *spec.ClusterSpec
-	}
-	if err := json.Unmarshal([]byte(setting), &task); err != nil {
-		panic(err)
-	}
-	l := slurm.New(slurm.Config{Runner: dying{task.Beside}, Dir: task.Beside.Dir})
-	_, err := l.Launch(context.Background(), task.Spec, launcher.Payload{Secrets: map[string]string{"WORD": "swordfish"}})
-	panic(err)
-}
-
-// clientDiesAfterSbatch leaves a job whose client is dead.
-func (b *bed) clientDiesAfterSbatch(t *testing.T) {
-	t.Helper()
-	s := b.named("orphan", "echo never")
-	s.Secrets = []spec.Secret{{Name: "WORD"}}
-	setting, err := json.Marshal(map[string]any{"Beside": b.beside, "Spec": s})
-	if err != nil {
-		t.Fatal(err)
-	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := exec.Command(exe, "-test.run=^$")
-	client.Env = append(os.Environ(), dyingClient+"="+string(setting))
-	if out, err := client.CombinedOutput(); client.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		t.Fatalf("the client was not killed: %v\n%s", err, out)
-	}
-	if jobs, err := b.Slurm(t.Context(), "squeue", "--noheader", "--name=orphan"); err != nil || jobs == "" {
-		t.Fatalf("there is no job: %v", err)
-	}
-}
-
-// deadClient: the job of a client that died before the commit starts nothing and leaves nothing.
-func (b *bed) deadClient(t *testing.T) {
-	if out, err := os.ReadFile(filepath.Join(b.run("orphan"), "1", "keeper.log")); err == nil {
-		t.Errorf("a keeper was there: %s", out)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), orders.Lease+patience)
-	defer cancel()
-	for ctx.Err() == nil { // the bed's own waits are shorter than the lease
-		if left := b.allocated(t, "orphan"); len(left) == 0 {
-			break
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second):
-		}
-	}
-	b.nothingLeft(t, "orphan")
-}

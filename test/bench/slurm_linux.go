@@ -105,7 +105,8 @@ func (b *bench) onSlurm(ctx context.Context, nodes int, start func(context.Conte
 	r.released = time.Now()
 	state, err := s.JobState(ctx, job)
 	if err == nil && state != "COMPLETED" {
-		err = fmt.Errorf("job %s ended as %s", job, state)
+		said, _ := os.ReadFile(s.Dir + "/shared/out")
+		err = fmt.Errorf("job %s ended as %s: %s", job, state, tail(said))
 	}
 	if err != nil {
 		return r, err

@@ -1,0 +1,97 @@
+//go:build linux
+
+package slurm_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/test/needs"
+)
+
+// smallDisk makes a file system that a test can fill.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	needs.Root(t)
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=3m,mode=755"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// fill takes all space of the disk, until free.
+func fill(t *testing.T, dir string) (free func()) {
+	t.Helper()
+	name := filepath.Join(dir, "filler")
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(f, zeroes{}); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("the disk does not get full: %v", err)
+	}
+	_ = f.Close()
+	return func() {
+		if err := os.Remove(name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+type zeroes struct{}
+
+func (zeroes) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// at is the testbed with another slurm.dir.
+func (b *bed) at(dir string) *bed {
+	other := *b
+	other.beside.Dir = dir
+	return &other
+}
+
+// fullDisk: there is no room for a launch.
+func (b *bed) fullDisk(t *testing.T, disk string) {
+	b = b.at(disk)
+	free := fill(t, disk)
+	defer free()
+	_, err := b.launcher().Launch(t.Context(), b.named("full", "echo never"), launcher.Payload{})
+	if launcher.ExitCode(err) != launcher.CodeStartFailed || !strings.Contains(err.Error(), "no space is left") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v (code %d)", err, launcher.ExitCode(err))
+	}
+	b.nothingLeft(t, "full")
+}
+
+// diskFills: a disk that fills while the driver runs costs neither its exit code nor its output, for whoever watches.
+func (b *bed) diskFills(t *testing.T, disk string) {
+	b = b.at(disk)
+	g := b.gate(t)
+	r := b.begin(t, b.named("fills", "echo begun; "+g.wait()+"; seq 200000; exit 3"), launcher.Payload{})
+	r.until("running", jobRuns)
+	free := fill(t, disk)
+	g.open()
+	receipt := r.ended(3, "driver-failed", "code 3")
+	free()
+	if out := r.out.String(); !strings.HasPrefix(out, "begun\n1\n") || !strings.HasSuffix(out, "\n200000\n") {
+		t.Errorf("%d bytes of output were seen, ending with %q", len(out), out[max(0, len(out)-20):])
+	}
+	if receipt.Exit.Origin != keeper.OriginDriver {
+		t.Errorf("exit: %+v", receipt.Exit)
+	}
+	r.forgotten()
+}
