@@ -123,6 +123,12 @@ func TestSlurm(t *testing.T) {
 	t.Run("Work", b.work)
 	t.Run("Requeued", b.requeued)
 	t.Run("Warned", b.warned)
+	b.leavesNothing(t)
+}
+
+// leavesNothing ends what this process's launchers run on the site, and checks that it is all.
+func (b *bed) leavesNothing(t *testing.T) {
+	t.Helper()
 	for _, l := range made {
 		l.Close()
 	}

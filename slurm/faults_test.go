@@ -34,10 +34,7 @@ func TestFaults(t *testing.T) {
 	t.Run("NodeIsDown", b.nodeIsDown)
 	t.Run("Kept", b.kept)
 	t.Run("DeadClient", b.deadClient)
-	for _, l := range made {
-		l.Close()
-	}
-	b.RequireClean(t)
+	b.leavesNothing(t)
 }
 
 // unreadableToken: the keeper says what it lacks instead of starting Ray without it. To be a directory is to be unreadable for root, too.

@@ -53,10 +53,7 @@ func TestNodes(t *testing.T) {
 	t.Run("Granted", func(t *testing.T) { b.granted(t, image) })
 	t.Run("Placed", b.placed)
 	t.Run("Pyxis", func(t *testing.T) { b.inPyxis(t, image) })
-	for _, l := range made {
-		l.Close()
-	}
-	b.RequireClean(t)
+	b.leavesNothing(t)
 }
 
 // granted: on unlike nodes Ray has what Slurm gave, no more and no less, and workers see their GPUs, what setup, modules and the file
@@ -177,8 +174,5 @@ func TestTwoUsers(t *testing.T) {
 		}
 		r.forgotten()
 	}
-	for _, l := range made {
-		l.Close()
-	}
-	b.RequireClean(t)
+	b.leavesNothing(t)
 }

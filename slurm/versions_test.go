@@ -18,10 +18,7 @@ func TestVersions(t *testing.T) {
 			t.Run("Run", b.runsOnce)
 			t.Run("Queue", b.queue)
 			t.Run("Terminate", b.terminated)
-			for _, l := range made {
-				l.Close()
-			}
-			b.RequireClean(t)
+			b.leavesNothing(t)
 		})
 	}
 }

@@ -33,11 +33,19 @@ func (r slurmRun) wasted() float64 {
 // slurmLife takes the same driver through Ray's two ways and rayctl, in turns, each on a Slurm cluster of its own that nothing ran on before.
 func (b *bench) slurmLife(ctx context.Context, nodes int) ([]row, error) {
 	var symmetric, template, ours []slurmRun
+	const tries = 3 // on a busy machine Ray's own ways often fail to start
 	side := func(into *[]slurmRun, start func(context.Context, *slurmSite) (string, error)) func(context.Context) error {
 		return func(ctx context.Context) error {
-			run, err := b.onSlurm(ctx, nodes, start)
-			*into = append(*into, run)
-			return err
+			for try := 1; ; try++ {
+				run, err := b.onSlurm(ctx, nodes, start)
+				if err == nil {
+					*into = append(*into, run)
+					return nil
+				}
+				if b.say("try %d of %d: %v", try, tries, err); try == tries || ctx.Err() != nil {
+					return err
+				}
+			}
 		}
 	}
 	err := b.repeat(ctx, fmt.Sprintf("slurm, %d nodes", nodes), side(&ours, func(ctx context.Context, s *slurmSite) (string, error) { return s.rayctlRun(ctx) }),
