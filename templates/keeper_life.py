@@ -24,7 +24,7 @@ LOOK = 3.0  # between looks at the nodes
 LOST_AFTER = 30.0  # seconds without an answer of a head whose process we do not see
 STARTS = 3  # in a row without success
 WORTH_ANOTHER_START = ("already occupied", "already running at", "Address already in use", "Failed to bind", "rrno: 98", "Errno 98",
-                       "imed out")
+                       "imed out", "Failed to start the dashboard")
 
 
 class Silence:

@@ -46,6 +46,7 @@ def environment(orders, member, directory, run_dir, secrets, base):
         # `python` of an entrypoint is the one that has Ray.
         env["PATH"] = os.pathsep.join([os.path.dirname(command), env.get("PATH") or os.defpath])
     env["RAY_agent_register_timeout_ms"] = "120000"  # of the raylet, for its runtime environment agent; 30 s is not enough under load
+    env["RAY_DASHBOARD_STARTUP_TIMEOUT_S"] = "300"  # nor are 60 s for the dashboard; lifetime.start bounds both
     env.update(orders["ray"].get("env") or {})
     env.update(member.group.get("env") or {})
     env.update(secrets)

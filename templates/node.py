@@ -211,7 +211,7 @@ def last_line(path):
         return "; ".join("its %s ended with exit code %s" % found for found in dead)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # Ray follows its errors with advice; an exception or an ERROR line says more.
-    telling = [line for line in lines if re.search(r"(Error|Exception)\b.*: |ERROR", line)]
+    telling = [line for line in lines if re.search(r"(Error|Exception)\b.*: |ERROR", line) and "Error should be written to" not in line]
     return (telling or lines or [""])[-1][:500]
 
 
