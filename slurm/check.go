@@ -22,7 +22,7 @@ var _ launcher.Checker = (*Launcher)(nil)
 func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Check {
 	s = prepare(s)
 	version, err := l.site.version(ctx)
-	checks := []launcher.Check{check("controller", version+" answers on "+l.site.controller.String(), err, l.controllerHint(err))}
+	checks := []launcher.Check{check("controller", version+" answers on "+l.site.String(), err, l.controllerHint(err))}
 	if err != nil {
 		return checks
 	}

@@ -111,6 +111,15 @@ func TestDial(t *testing.T) {
 		})
 	}
 	t.Run("ssh -W", func(t *testing.T) { b.forwards(t, "ssh -W through login") })
+	t.Run("ssh without forwarding", func(t *testing.T) {
+		l := b.ssh(t, "IdentityFile="+b.Login.Restricted)
+		want := "srun --overlap on " + nodes["exposed"]
+		for range 2 { // chosen, then remembered
+			if via, err := answers(t.Context(), l, "exposed", launcher.Keeper); via != want || err != nil {
+				t.Errorf("by %q, want %q; %v", via, want, err)
+			}
+		}
+	})
 	t.Run("srun heals", func(t *testing.T) { b.stepHeals(t, l, "hidden") })
 	t.Run("FollowCut", b.followCut)
 }
@@ -148,9 +157,9 @@ func (b *bed) dialFrom(t *testing.T, program, node string, id launcher.ID) strin
 	return strings.TrimSpace(string(out))
 }
 
-func (b *bed) ssh(t *testing.T) (*slurm.SSH, *slurm.Launcher) {
+func (b *bed) ssh(t *testing.T, options ...string) *slurm.Launcher {
 	t.Helper()
-	ssh, err := slurm.NewSSH("login", nil)
+	ssh, err := slurm.NewSSH("login", options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,12 +171,12 @@ func (b *bed) ssh(t *testing.T) (*slurm.SSH, *slurm.Launcher) {
 			t.Error(err)
 		}
 	})
-	return ssh, l
+	return l
 }
 
 // forwards: through the login node's sshd, and again after a cut.
 func (b *bed) forwards(t *testing.T, want string) {
-	_, l := b.ssh(t)
+	l := b.ssh(t)
 	for _, target := range []launcher.Target{launcher.Keeper, launcher.Dashboard} {
 		if via, err := answers(t.Context(), l, "exposed", target); via != want || err != nil {
 			t.Errorf("%s by %q, want %q; %v", target, via, want, err)
@@ -238,7 +247,7 @@ func (c *cutting) Write(p []byte) (int, error) {
 // followCut: of a driver's output no byte is lost or shown twice although the connection is cut again and again.
 func (b *bed) followCut(t *testing.T) {
 	const parts, lines = 3, 100
-	_, l := b.ssh(t)
+	l := b.ssh(t)
 	flag := b.Cluster.Dir + "/shared/cut-"
 	s := b.named("follow", fmt.Sprintf(`for part in $(seq %d); do for i in $(seq %d); do printf '%%s line %%06d \377\r\n' $part $i; done
 echo end of part $part; while [ ! -e %s$part ]; do sleep 0.1; done; done`, parts, lines, flag))

@@ -128,13 +128,7 @@ func (b *bed) reasons(t *testing.T, flag string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() {
-				b.down(t, l, id)
-				if err := l.Forget(t.Context(), id); err != nil {
-					t.Error(err)
-				}
-				b.nothingLeft(t, s.Name)
-			}()
+			defer b.removed(t, l, id)
 			met := false
 			st := watchUntil(t, l, id, func(st launcher.Status) bool {
 				if test.meet != nil && !met && st.Reason.Code == "BeginTime" {
@@ -153,6 +147,16 @@ func (b *bed) reasons(t *testing.T, flag string) {
 			}
 		})
 	}
+}
+
+// removed ends a cluster and its record.
+func (b *bed) removed(t *testing.T, l *slurm.Launcher, id launcher.ID) {
+	t.Helper()
+	b.down(t, l, id)
+	if err := l.Forget(t.Context(), id); err != nil {
+		t.Error(err)
+	}
+	b.nothingLeft(t, string(id))
 }
 
 // others: another user's cluster is listed when asked for, as not ours, and cannot be ended by its name.
@@ -179,12 +183,7 @@ func (b *bed) others(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		b.down(t, l, id)
-		if err := l.Forget(t.Context(), id); err != nil {
-			t.Error(err)
-		}
-	}()
+	defer b.removed(t, l, id)
 	b.down(t, l, "theirs")
 	for _, others := range []bool{false, true} {
 		var seen []string

@@ -42,7 +42,7 @@ func TestLoad(t *testing.T) {
 	defer cancel()
 	seen := &statuses{}
 	for _, l := range many {
-		seen.follow(t, ctx, l, id)
+		seen.follow(ctx, t, l, id)
 	}
 	b.Await(t, "all to see why it waits", func(context.Context) (bool, error) {
 		return seen.count(func(s launcher.Status) bool { return s.Reason.Code == "Resources" }) == watchers, nil
@@ -110,7 +110,7 @@ type statuses struct {
 	last map[launcher.Launcher]launcher.Status
 }
 
-func (s *statuses) follow(t *testing.T, ctx context.Context, l launcher.Launcher, id launcher.ID) {
+func (s *statuses) follow(ctx context.Context, t *testing.T, l launcher.Launcher, id launcher.ID) {
 	t.Helper()
 	all, err := l.Watch(ctx, id)
 	if err != nil {
@@ -163,7 +163,9 @@ func TestPlannedStart(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer b.down(t, l, id)
-			st := watchUntil(t, l, id, func(s launcher.Status) bool { return strings.Contains(s.Reason.Message, "Slurm expects to start it at ") })
+			st := watchUntil(t, l, id, func(s launcher.Status) bool {
+				return strings.Contains(s.Reason.Message, "Slurm expects to start it at ")
+			})
 			if st.Phase != launcher.Queued || st.Reason.Code != "Resources" && st.Reason.Code != "Priority" {
 				t.Errorf("status: %s, %+v", st.Phase, st.Reason)
 			}

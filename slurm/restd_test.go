@@ -33,7 +33,6 @@ type restd struct {
 	*bed
 	url, tokenFile string
 	drop           atomic.Bool // the next answer to a POST
-	seen           atomic.Pointer[http.Header]
 }
 
 func startRestd(t *testing.T, b *bed) *restd {

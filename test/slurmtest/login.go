@@ -16,6 +16,7 @@ type Login struct {
 	Config     string // ssh_config for the client
 	KnownHosts string // the file it checks host keys with
 	Key        string // the client's private key
+	Restricted string // another one, with which sshd forwards no connections
 
 	// Direct carries the connections to "login", Gateway those to "gateway": for cutting and refusing them.
 	Direct, Gateway *Bridge
@@ -25,7 +26,7 @@ const sshPort = 22
 
 // startLogin makes the two login nodes with a real sshd each, and the client's side.
 func (c *Cluster) startLogin(ctx context.Context) error {
-	login := &Login{Config: c.Dir + "/ssh/config", KnownHosts: c.Dir + "/ssh/known_hosts", Key: c.Dir + "/ssh/id_ed25519"}
+	login := &Login{Config: c.Dir + "/ssh/config", KnownHosts: c.Dir + "/ssh/known_hosts", Key: c.Dir + "/ssh/id_ed25519", Restricted: c.Dir + "/ssh/restricted_ed25519"}
 	if err := c.writeServerKeys(ctx, login); err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func (c *Cluster) startLogin(ctx context.Context) error {
 
 func (c *Cluster) writeServerKeys(ctx context.Context, login *Login) error {
 	host := c.Dir + "/ssh/host_ed25519"
-	for _, key := range []string{host, login.Key} {
+	for _, key := range []string{host, login.Key, login.Restricted} {
 		cmd := exec.CommandContext(ctx, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "testbed", "-f", key)
 		if err := runQuiet(cmd); err != nil {
 			return fmt.Errorf("making ssh keys: %w", err)
@@ -71,9 +72,13 @@ func (c *Cluster) writeServerKeys(ctx context.Context, login *Login) error {
 	if err != nil {
 		return err
 	}
+	restricted, err := os.ReadFile(login.Restricted + ".pub")
+	if err != nil {
+		return err
+	}
 	files := map[string]string{
 		login.KnownHosts:                 "login,gateway " + string(public),
-		c.Dir + "/ssh/authorized_keys":   string(authorized),
+		c.Dir + "/ssh/authorized_keys":   string(authorized) + "no-port-forwarding " + string(restricted),
 		c.Dir + "/ssh/sshd_config":       c.serverConfig(host),
 		c.Dir + "/ssh/known_hosts.wrong": "login,gateway " + string(authorized),
 	}
