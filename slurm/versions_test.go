@@ -14,7 +14,7 @@ import (
 func TestVersions(t *testing.T) {
 	for _, version := range []string{slurmtest.OldestVersion, slurmtest.NewestVersion} {
 		t.Run(version, func(t *testing.T) {
-			b := start(t, slurmtest.Options{Version: version, Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}})
+			b := start(t, slurmtest.Options{Version: version, Nodes: 3, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}})
 			t.Run("Run", b.runsOnce)
 			t.Run("Queue", b.queue)
 			t.Run("Terminate", b.terminated)
@@ -26,7 +26,8 @@ func TestVersions(t *testing.T) {
 func (b *bed) runsOnce(t *testing.T) {
 	s := b.twoGroups()
 	s.Name, s.Job.Entrypoint = "once", "echo it\\'s $RAYCTL_ATTEMPT; exit 3"
-	s.Workers[1].GPUs, s.Workers[1].GPUType = 1, "h100"
+	two := 2
+	s.Workers[1].Replicas, s.Workers[1].GPUs, s.Workers[1].GPUType = &two, 1, "h100"
 	r := b.begin(t, s, launcher.Payload{})
 	r.ended(3, "driver-failed", "code 3")
 	if r.out.String() != "it's 1\n" {

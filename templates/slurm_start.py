@@ -22,12 +22,14 @@ WARNED = "the keeper got SIGUSR1"  # how the keeper's last sentence begins when 
 NEAR = 180.0  # seconds before the time limit beyond the warning's own: Slurm may warn a minute early
 # What sbatch says of its tasks' size: srun would hold all components of a job to the first one's, or refuse (26.05). The step takes all.
 OF_ITS_TASKS = ("SLURM_CPUS_PER_TASK", "SLURM_TRES_PER_TASK")
+# In a heterogeneous job also how many tasks the first component has: srun (24.11 on) would start no more in any other.
+OF_FIRST_COMPONENT = ("SLURM_NTASKS", "SLURM_NPROCS")
 LOOK = 0.1  # seconds between looks for the commit: shared file systems tell nobody of changes
 
 
 def main():
     """Entry point."""
-    for name in OF_ITS_TASKS:
+    for name in OF_ITS_TASKS + (OF_FIRST_COMPONENT if os.environ.get("SLURM_HET_SIZE") else ()):
         os.environ.pop(name, None)
     run, restarts = os.path.abspath(sys.argv[1]), int(os.environ.get("RAYCTL_RESTARTS") or 0)
     before = last_begun(run, restarts)
