@@ -114,31 +114,22 @@ const runDirVariable = "$RAYCTL_RUN_DIR"
 
 // step is the one srun that starts a supervisor on every node. It does not end when one of them does: the keeper decides.
 func (p plan) step() []string {
-	argv := []string{"srun"}
-	components := p.components()
-	for i, c := range components {
-		if i > 0 {
-			argv = append(argv, ":")
+	argv := []string{"srun", "--kill-on-bad-exit=0", "--wait=0", "--mpi=none", "--cpu-bind=none", "--export=ALL", "--job-name=ray", "--input=none"}
+	if n := len(p.components()); n > 1 {
+		groups := "--het-group=0"
+		for i := 1; i < n; i++ {
+			groups += fmt.Sprintf(",%d", i)
 		}
-		argv = append(argv, "--kill-on-bad-exit=0", "--wait=0", "--mpi=none", "--cpu-bind=none", "--export=ALL", "--job-name=ray", "--input=none")
-		if len(components) > 1 { // what is not said here srun takes from the batch script's environment, which is of the first component
-			argv = append(argv, fmt.Sprintf("--het-group=%d", i), fmt.Sprintf("--nodes=%d", c.nodes), fmt.Sprintf("--ntasks=%d", c.nodes))
-		}
-		argv = append(argv, p.supervisor()...)
+		argv = append(argv, groups)
 	}
-	return argv
-}
-
-// supervisor is what each task of the step runs.
-func (p plan) supervisor() []string {
-	var argv []string
+	python := p.python
 	switch p.spec.Slurm.ContainerRuntime {
 	case "pyxis":
-		argv = p.pyxis()
+		argv = append(argv, p.pyxis()...)
 	case "apptainer":
-		argv = p.apptainer()
+		argv = append(argv, p.apptainer()...)
 	}
-	return append(argv, p.python, "-E", "-s", path.Join(p.programs, templates.Supervisor), runDirVariable, "--slurm")
+	return append(argv, python, "-E", "-s", path.Join(p.programs, templates.Supervisor), runDirVariable, "--slurm")
 }
 
 // binds are the paths of the host that a container sees: run directory, programs, mounts.

@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,13 +98,8 @@ func join(parts ...[]string) (out []string) {
 
 func TestStepOfUnlikeGroups(t *testing.T) {
 	argv := strings.Join(planFor(grpo()).step(), " ")
-	if !strings.HasPrefix(argv, "srun ") || strings.Count(argv, "/node.py $RAYCTL_RUN_DIR --slurm") != 3 {
+	if !strings.HasPrefix(argv, "srun ") || !strings.Contains(argv, " --het-group=0,1,2 ") || !strings.HasSuffix(argv, "/node.py $RAYCTL_RUN_DIR --slurm") {
 		t.Errorf("step: %s", argv)
-	}
-	for _, c := range planFor(grpo()).components() {
-		if part := fmt.Sprintf(" --nodes=%d --ntasks=%d ", c.nodes, c.nodes); !strings.Contains(argv, part) {
-			t.Errorf("no%s in the step: %s", part, argv)
-		}
 	}
 	if alone := strings.Join(planFor(&spec.ClusterSpec{}).step(), " "); strings.Contains(alone, "het-group") {
 		t.Errorf("step of equal nodes: %s", alone)
