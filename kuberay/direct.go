@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // direct is for clients that run in a pod of the same Kubernetes: they reach the target by its Service's name.
@@ -23,8 +21,12 @@ const directTimeout = 3 * time.Second
 
 // direct returns nil where this process is in no pod, or in one of another Kubernetes, or may not reach the target. The same Kubernetes is
 // one whose DNS gives the Service's name the very address that the pod has.
-func (c *client) direct(ctx context.Context, p place, pod *corev1.Pod) *direct {
-	if os.Getenv("KUBERNETES_SERVICE_HOST") == "" || pod.Status.PodIP == "" {
+func (c *client) direct(ctx context.Context, p place) *direct {
+	if os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
+		return nil
+	}
+	pod, err := c.serving(ctx, p)
+	if err != nil || pod.Status.PodIP == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, directTimeout)

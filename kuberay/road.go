@@ -100,15 +100,11 @@ func (l *Launcher) road(ctx context.Context, c *client, id launcher.ID, target l
 
 // choose tries the ways from the shortest to the one that needs the least.
 func (c *client) choose(ctx context.Context, p place) (road, error) {
-	pod, err := c.serving(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	if d := c.direct(ctx, p, pod); d != nil {
+	if d := c.direct(ctx, p); d != nil {
 		return d, nil
 	}
 	t := &tunnel{c: c, place: p}
-	err = t.ready(ctx)
+	err := t.ready(ctx)
 	if err == nil {
 		return t, nil
 	}
