@@ -123,7 +123,19 @@ func TestSlurmExamples(t *testing.T) {
 			contains(t, "the receipt", r.err, "succeeded")
 		})
 	}
+	s.endMasters()
 	s.RequireClean(t)
+}
+
+// endMasters ends the connections to login1 that rayctl leaves to the next rayctl for a minute (ControlPersist).
+func (s *site) endMasters() {
+	s.t.Helper()
+	sockets, _ := filepath.Glob(filepath.Join(s.Home(""), "rayctl", "ssh", "*"))
+	for _, socket := range sockets {
+		if out, err := s.Command(s.t.Context(), "", "ssh", "-S", socket, "-O", "exit", "login1").CombinedOutput(); err != nil {
+			s.t.Errorf("ssh -O exit: %v: %s", err, out)
+		}
+	}
 }
 
 // addLogin1 lets the user's ssh reach a login node as login1.
