@@ -192,6 +192,9 @@ func (w *way) dial(ctx context.Context, address string) (net.Conn, error) {
 	return conn, nil
 }
 
+// windowSize is how much of a connection may be on its way to us: on a busy machine word of what we took is late.
+const windowSize = 4 << 20
+
 // connect returns the session, a new one where there is none or it was cut.
 func (w *way) connect(ctx context.Context) (*yamux.Session, *tail, error) {
 	w.mu.Lock()
@@ -206,6 +209,7 @@ func (w *way) connect(ctx context.Context) (*yamux.Session, *tail, error) {
 	config := yamux.DefaultConfig()
 	config.LogOutput = io.Discard
 	config.StreamCloseTimeout = time.Minute
+	config.MaxStreamWindowSize = windowSize
 	session, err := yamux.Client(s, config)
 	if err != nil {
 		return nil, nil, errors.Join(err, s.Close())

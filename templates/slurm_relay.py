@@ -15,6 +15,7 @@ HEADER = struct.Struct(">BBHII")
 DATA, WINDOW, PING, GOAWAY = range(4)
 SYN, ACK, FIN, RST = 1, 2, 4, 8
 FIRST_WINDOW = 256 << 10  # of each stream in each direction, yamux's own
+WINDOW_SIZE = 4 << 20  # of what we take: on a busy machine answers are late
 CHUNK = 64 << 10
 
 
@@ -26,7 +27,7 @@ class Stream:
         self.socket = None
         self.target = b""  # what was read of "host:port\n"
         self.credit = FIRST_WINDOW  # bytes that the client takes
-        self.pending = b""  # bytes for the socket
+        self.pending = bytearray()  # bytes for the socket
         self.finished = False  # the client sends no more
         self.closed = False  # the socket sends no more
 
@@ -84,7 +85,7 @@ class Relay:
             return
         if flags & SYN:
             self.streams[number] = Stream(number)
-            self.send(WINDOW, ACK, number, 0)
+            self.send(WINDOW, ACK, number, WINDOW_SIZE - FIRST_WINDOW)
         stream = self.streams.get(number)
         if stream is None:
             return
@@ -94,7 +95,6 @@ class Relay:
         if kind == WINDOW:
             stream.credit += length
         elif data:
-            self.send(WINDOW, 0, number, len(data))
             self.take(stream, data)
         if flags & FIN and number in self.streams:
             stream.finished = True
@@ -107,6 +107,7 @@ class Relay:
             line, newline, data = stream.target.partition(b"\n")
             if not newline:
                 return
+            self.send(WINDOW, 0, stream.number, len(line) + 1)
             if not self.connect(stream, line.decode()):
                 return
         stream.pending += data
@@ -133,7 +134,9 @@ class Relay:
             return
         try:
             if stream.pending:
-                stream.pending = stream.pending[stream.socket.send(stream.pending):]
+                sent = stream.socket.send(stream.pending)
+                del stream.pending[:sent]
+                self.send(WINDOW, 0, stream.number, sent)  # only now, so that a slow receiver slows the client
             if stream.finished and not stream.pending:
                 stream.socket.shutdown(socket.SHUT_WR)
                 if stream.closed:
