@@ -1,0 +1,65 @@
+"""What follows an attempt that ended, and a start that failed: the next one, or the end."""
+
+import time
+
+import keeper_end
+from keeper_exit import End
+from keeper_state import new_job, wall
+
+STARTS = 3  # in a row without success
+WORTH_ANOTHER_START = ("already occupied", "already running at", "Address already in use", "Failed to bind", "rrno: 98", "Errno 98",
+                       "imed out", "Failed to start the dashboard")
+
+
+class Attempts:
+    """The part of the keeper that counts attempts and starts the cluster again."""
+
+    def restart_cluster(self, lost):
+        """The cluster broke: starts it again if the orders allow it, else ends."""
+        keeper_end.collect(self, reachable=False)
+        if not self.in_use:
+            self.fail_start(str(lost))
+            return
+        limit = ((self.orders.get("job") or {}).get("restarts") or {}).get("nodeFailure", 0)
+        if limit >= 0 and self.used["nodeFailure"] >= limit:
+            raise End("lost", str(lost))
+        self.used["nodeFailure"] += 1
+        self.state.phase("Lost", "NodeFailure", str(lost))
+        self.next_attempt("lost", str(lost), None)
+        self.start_again()
+
+    def fail_start(self, message):
+        """A start that failed is tried again where that may help: a port taken at the last moment, an overloaded host."""
+        self.failed_starts += 1
+        if not any(t in message for t in WORTH_ANOTHER_START) or self.failed_starts >= STARTS:
+            raise End("lost" if self.used["nodeFailure"] else "start-failed", message)
+        self.state.note("restart", "Starting", "StartFailed", message)
+        self.start_again()
+
+    def start_again(self):
+        """All nodes anew."""
+        self.stopping = True
+        self.nodes.stop(self.bell)
+        self.stopping = self.in_use = False
+        self.gang.forget()
+        self.nodes.start()
+        self.limits.stop("start")
+        self.limits.begin("start", time.monotonic())
+        self.state.change(nodes=[], head=dict(self.state.doc["head"], session="", nodeId=""))
+        self.state.phase("Starting", "WaitingForHead", "Ray is starting")
+
+    def next_attempt(self, cause, message, code):
+        """Records the attempt that ended and counts on."""
+        self.record_attempt(cause, message, code)
+        self.driver_log.put_aside()
+        if self.orders.get("job"):
+            self.reason = cause
+            self.state.note("restart", "attempt %d" % (self.state.doc["attempt"] + 1), cause, message)
+        self.state.change(attempt=self.state.doc["attempt"] + 1, job=new_job() if self.orders.get("job") else None)
+
+    def record_attempt(self, cause, message, code):
+        """Adds to `attempts`."""
+        job = self.state.doc["job"] or {}
+        self.state.change(attempts=self.state.doc["attempts"] + [{
+            "attempt": self.state.doc["attempt"], "submissionId": job.get("submissionId", ""), "start": job.get("startTime"),
+            "end": job.get("endTime") or wall(), "cause": cause, "exitCode": code, "message": message}])
