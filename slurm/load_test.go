@@ -38,15 +38,13 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.down(t, many[0], id)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()
 	seen := &statuses{}
 	for _, l := range many {
 		seen.follow(ctx, t, l, id)
 	}
-	b.Await(t, "all to see why it waits", func(context.Context) (bool, error) {
-		return seen.count(func(s launcher.Status) bool { return s.Reason.Code == "Resources" }) == watchers, nil
-	})
+	seen.awaitAll(t, "why it waits", func(s launcher.Status) bool { return s.Reason.Code == "Resources" })
 	waiting := b.measure(t, "waiting", func() { // until the controller was asked again, three times
 		b.Await(t, "three more questions", func(ctx context.Context) (bool, error) {
 			counts, err := b.Requests(ctx)
@@ -57,14 +55,14 @@ func TestLoad(t *testing.T) {
 		t.Errorf("%.1f requests a minute while waiting, with %d watchers", waiting, watchers)
 	}
 	release()
-	b.awaitAll(t, seen, "running", func(s launcher.Status) bool { return s.Job != nil && s.Job.State == launcher.JobRunning })
+	seen.awaitAll(t, "running", func(s launcher.Status) bool { return s.Job != nil && s.Job.State == launcher.JobRunning })
 	running := b.measure(t, "running", func() {
-		b.awaitAll(t, seen, "the end of the driver", func(s launcher.Status) bool { return s.Job != nil && s.Job.State == launcher.JobSucceeded })
+		seen.awaitAll(t, "the end of the driver", func(s launcher.Status) bool { return s.Job != nil && s.Job.State == launcher.JobSucceeded })
 	})
 	if running > mostRunning {
 		t.Errorf("%.1f requests a minute while running, with %d watchers", running, watchers)
 	}
-	b.awaitAll(t, seen, "gone", isGone)
+	seen.awaitAll(t, "gone", isGone)
 }
 
 // sharing makes launchers that are what processes of one user are to one another.
@@ -139,19 +137,28 @@ func (s *statuses) count(cond func(launcher.Status) bool) (n int) {
 	return n
 }
 
-func (b *bed) awaitAll(t *testing.T, s *statuses, what string, cond func(launcher.Status) bool) {
+// awaitAll waits for a condition of all watchers' last statuses, which may need Ray's start.
+func (s *statuses) awaitAll(t *testing.T, what string, cond func(launcher.Status) bool) {
 	t.Helper()
-	b.Await(t, what, func(context.Context) (bool, error) {
-		return s.count(func(st launcher.Status) bool { return cond(st) || isGone(st) }) == watchers, nil
-	})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for s.count(func(st launcher.Status) bool { return cond(st) || isGone(st) }) != watchers {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("waiting for %s: %v", what, ctx.Err())
+		}
+	}
 }
 
-// TestPlannedStart: where Slurm's scheduler has not planned a job, it is asked when such a job would start.
+// TestPlannedStart: the start that Slurm expects is shown while a job waits, in every version. (What `sbatch --test-only` says is read by doctor's tests.)
 func TestPlannedStart(t *testing.T) {
 	for _, version := range []string{slurmtest.OldestVersion, slurmtest.DefaultVersion, slurmtest.NewestVersion} {
 		t.Run(version, func(t *testing.T) {
-			// Without a backfill scheduler nothing is planned.
-			b := start(t, slurmtest.Options{Version: version, Settings: map[string]string{"SchedulerType": "sched/builtin"}})
+			t.Parallel() // each waits for Slurm's scheduler
+			b := start(t, slurmtest.Options{Version: version})
 			release, err := b.Submit(t.Context(), "sleep 1000", "--exclusive", "--time=30")
 			if err != nil {
 				t.Fatal(err)
