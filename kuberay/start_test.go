@@ -71,7 +71,7 @@ func TestCrash(t *testing.T) {
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
-	b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tight}, spec: {hard: {pods: "2"}}}`) // the keeper's and the record's
+	b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tight}, spec: {hard: {requests.memory: 2Gi}}}`) // the head wants 3
 	r := b.run(t, b.l, job("waits", "echo never"))
 	r.until(t, "word of the quota", func(st launcher.Status) bool {
 		return st.Reason.Code == "FailedCreateHeadPod" && strings.Contains(st.Reason.Message, "exceeded quota: tight")
