@@ -2,6 +2,7 @@ package kuberay_test
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,7 +67,9 @@ func TestSamples(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, f := range rendered {
-				b.wouldCreate(t, f)
+				if err := b.dryRun(t.Context(), f); err != nil {
+					t.Errorf("%s: %v", f.Name, err)
+				}
 			}
 		})
 	}
@@ -98,12 +101,11 @@ func samples(t *testing.T, dir string) (out []string) {
 	return out
 }
 
-// wouldCreate lets the API server validate strictly, without creating.
-func (b bed) wouldCreate(t *testing.T, f launcher.File) {
-	t.Helper()
+// dryRun lets the API server validate strictly, without creating.
+func (b bed) dryRun(ctx context.Context, f launcher.File) error {
 	o := &unstructured.Unstructured{}
 	if err := kyaml.UnmarshalStrict(f.Content, &o.Object); err != nil {
-		t.Fatalf("%s: %v", f.Name, err)
+		return err
 	}
 	unstructured.RemoveNestedField(o.Object, "status")
 	unstructured.RemoveNestedField(o.Object, "metadata", "creationTimestamp")
@@ -113,11 +115,9 @@ func (b bed) wouldCreate(t *testing.T, f launcher.File) {
 	}
 	gvk := o.GroupVersionKind()
 	resource := schema.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: strings.ToLower(gvk.Kind) + "s"}
-	_, err := b.Dynamic.Resource(resource).Namespace(b.namespace).Create(t.Context(), o,
+	_, err := b.Dynamic.Resource(resource).Namespace(b.namespace).Create(ctx, o,
 		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
-	if err != nil {
-		t.Errorf("%s: %v", f.Name, err)
-	}
+	return err
 }
 
 // TestRunSamples runs two samples as they are: a RayJob, and a RayCluster whose pods have a token of the user's own.

@@ -33,6 +33,7 @@ type tunnel struct {
 
 	mu      sync.Mutex
 	session *session
+	pod     string // of the last session, as long as it is not known to have ended
 	closed  bool
 }
 
@@ -88,18 +89,37 @@ func (t *tunnel) open(ctx context.Context) (*session, error) {
 			return s, nil
 		}
 	}
-	pod, err := t.c.serving(ctx, t.place)
+	s, err := t.connect(ctx)
 	if err != nil {
 		return nil, err
-	}
-	s, err := within(ctx, connectTimeout, func() (*session, error) { return t.c.forward(pod.Name) })
-	if err != nil {
-		return nil, explain(err, "create", "pods/portforward", t.c)
 	}
 	var watching context.Context
 	watching, s.stop = context.WithCancel(context.WithoutCancel(ctx)) // the connection outlives the call that made it
 	go t.closeWithPod(watching, s)
 	t.session = s
+	return s, nil
+}
+
+// connect goes to the pod of the last session, if that may still be there, or to whichever serves now.
+func (t *tunnel) connect(ctx context.Context) (*session, error) {
+	to := func(pod string) (*session, error) {
+		return within(ctx, connectTimeout, func() (*session, error) { return t.c.forward(pod) })
+	}
+	if t.pod != "" {
+		if s, err := to(t.pod); err == nil {
+			return s, nil
+		}
+		t.pod = ""
+	}
+	pod, err := t.c.serving(ctx, t.place)
+	if err != nil {
+		return nil, err
+	}
+	s, err := to(pod.Name)
+	if err != nil {
+		return nil, explain(err, "create", "pods/portforward", t.c)
+	}
+	t.pod = pod.Name
 	return s, nil
 }
 
@@ -111,8 +131,20 @@ func (t *tunnel) closeWithPod(ctx context.Context, s *session) {
 		pod, ok := event.Object.(*corev1.Pod)
 		return event.Type == watch.Deleted || ok && over(pod), nil
 	})
+	if err == nil {
+		t.forget(s.pod)
+	}
 	if err == nil || ctx.Err() != nil {
 		t.drop(s)
+	}
+}
+
+// forget makes the next session look for another pod.
+func (t *tunnel) forget(pod string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.pod == pod {
+		t.pod = ""
 	}
 }
 
