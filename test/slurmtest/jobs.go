@@ -12,7 +12,7 @@ import (
 )
 
 // waitTimeout bounds the waits of tests; conditions normally hold much sooner.
-const waitTimeout = 2 * time.Minute
+const waitTimeout = 5 * time.Minute
 
 // queryInterval is between two questions to slurmctld, each a process.
 const queryInterval = 200 * time.Millisecond
