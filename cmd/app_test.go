@@ -108,6 +108,7 @@ func TestInterrupts(t *testing.T) {
 		{"terminated", true, "", "", []os.Signal{syscall.SIGTERM}, []launcher.Action{launcher.Stop}},
 		{"hangup", true, "", "", []os.Signal{syscall.SIGHUP}, []launcher.Action{launcher.Detach}},
 		{"broken pipe", true, "", "", []os.Signal{syscall.SIGPIPE}, []launcher.Action{launcher.Detach}},
+		{"broken connection", true, "", "", []os.Signal{syscall.SIGPIPE, syscall.SIGTERM}, []launcher.Action{launcher.Stop}},
 		{"policy detach", true, "detach", "", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Detach}},
 		{"policy stop", true, "stop", "", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Stop}},
 		{"twice", true, "", "", []os.Signal{syscall.SIGINT, syscall.SIGINT}, []launcher.Action{launcher.StopNow}},
@@ -118,6 +119,16 @@ func TestInterrupts(t *testing.T) {
 			a, _, _ := testApp()
 			a.InTTY, a.ErrTTY, a.quiet = c.tty, c.tty, true
 			a.In = io.MultiReader(strings.NewReader(c.typed), blocked{})
+			reader, writer, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer reader.Close()
+			defer writer.Close()
+			a.Out = writer
+			if c.name == "broken pipe" {
+				reader.Close()
+			}
 			var signals chan<- os.Signal
 			a.Notify = func(ch chan<- os.Signal, _ ...os.Signal) { signals = ch }
 			actions := a.watchInterrupts(t.Context(), c.policy)

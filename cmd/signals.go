@@ -3,9 +3,12 @@ package cmd
 import (
 	"bufio"
 	"context"
+	"io"
 	"os"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rayctl/rayctl/launcher"
 )
@@ -51,6 +54,8 @@ func (i *interrupts) loop(ctx context.Context, signals <-chan os.Signal) {
 			action = i.answer(line)
 		case s := <-signals:
 			switch {
+			case s == syscall.SIGPIPE && !readerGone(i.a.Out):
+				continue // Go tells of every connection that broke, and those heal
 			case s == syscall.SIGHUP, s == syscall.SIGPIPE:
 				action = launcher.Detach
 			case asked || stopping:
@@ -114,4 +119,15 @@ func (i *interrupts) answer(line string) launcher.Action {
 		i.a.ui.note("going on")
 		return 0
 	}
+}
+
+// readerGone says whether nobody reads a stream any more, as when `head` has had enough.
+func readerGone(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	streams := []unix.PollFd{{Fd: int32(file.Fd())}} //nolint:gosec // file descriptors are small
+	n, err := unix.Poll(streams, 0)
+	return err == nil && n > 0 && streams[0].Revents&(unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0
 }
