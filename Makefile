@@ -57,12 +57,22 @@ demo: ## a real GRPO training run through a real Ray cluster on this machine
 	@$(MAKE) --no-print-directory build
 	$(BIN) run -f examples/grpo/rayctl.yaml
 
+# Of the KubeRay launcher `make test` has what needs no cluster, the gang proof, and runs on an operator with and without its own gang scheduler.
+# All of it, conformance and faults among it, takes over half an hour: `make test-kubernetes`.
+KUBERAY := ^Test(Golden|Secrets|GangCounts|ChooseScheduler|RayVersion|OldRay|Reasons|Record|RotatedLog|EarlierAttempts|Gang|BatchScheduler|Samples)$$
+
 .PHONY: test
 test: ## everything, on real systems; installs what it needs into caches outside the repository
 	scripts/prepare.sh test
 	$(GO) vet ./...
+	for system in linux/arm64 darwin/amd64 darwin/arm64; do \
+		CGO_ENABLED=0 GOOS=$${system%/*} GOARCH=$${system#*/} $(GO) build -o /dev/null ./cmd/rayctl || exit 1; \
+	done
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) test -p 1 -timeout 80m ./...; status=$$?; $(GO) run ./test/kubetest/cmd down; exit $$status
+	status=0; \
+	$(GO) test -p 1 -timeout 80m $$($(GO) list ./... | grep -v '/kuberay$$') || status=$$?; \
+	$(GO) test -timeout 30m -run '$(KUBERAY)' ./kuberay || status=$$?; \
+	$(GO) run ./test/kubetest/cmd down; exit $$status
 
 .PHONY: test-versions
 test-versions: ## a part of the Kubernetes tests with the oldest and the newest supported versions, which it builds: 40 minutes, not in CI
@@ -73,7 +83,7 @@ test-versions: ## a part of the Kubernetes tests with the oldest and the newest 
 	done; $(GO) run ./test/kubetest/cmd down
 
 .PHONY: test-kubernetes
-test-kubernetes: ## of these only the ones on Kubernetes, with real KubeRay, Volcano and Ray in pods
+test-kubernetes: ## all tests on Kubernetes, with real KubeRay, Volcano and Ray in pods, over half an hour
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
 	$(GO) run ./test/kubetest/cmd run -- $(GO) test -p 1 -timeout 80m ./kuberay ./test/kubetest/...

@@ -63,7 +63,13 @@ func (f *forwarded) Close() error {
 
 // socketPair makes two connected sockets: one for us, one to be inherited.
 func socketPair() (net.Conn, *os.File, error) {
-	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	syscall.ForkLock.RLock() // no child may be forked before they are closed on exec, which not every system does at once
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(pair[0])
+		syscall.CloseOnExec(pair[1])
+	}
+	syscall.ForkLock.RUnlock()
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a pair of sockets: %w", err)
 	}
