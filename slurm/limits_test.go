@@ -3,6 +3,7 @@
 package slurm_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -207,6 +208,11 @@ func (b *bed) others(t *testing.T) {
 
 // doctorFindings: a good file is found well, and each fault by its name with what to do.
 func (b *bed) doctorFindings(t *testing.T) {
+	// What other tests did to the nodes may not have come to an end in the controller's eyes.
+	b.Await(t, "node1 to take jobs", func(ctx context.Context) (bool, error) {
+		_, err := b.Slurm(ctx, "sbatch", "--test-only", "--account=users", "--nodelist=node1", "--wrap=true")
+		return err == nil, err
+	})
 	file := b.Cluster.Dir + "/plain-file"
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
