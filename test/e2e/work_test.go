@@ -172,7 +172,10 @@ func TestClusterCommands(t *testing.T) {
 	contains(t, "node logs", u.want(0, "logs", "shared", "--node", "worker-1").out, "raylet.out")
 	contains(t, "no node log", u.want(65, "logs", "shared", "--node", "worker-1", "--file", "nosuch").err, "no such log file")
 	contains(t, "a job that is not there", u.want(65, "logs", "raysubmit_NOSUCH").err, "raysubmit_NOSUCH")
-	contains(t, "a node log", u.want(0, "logs", "shared", "--node", "worker-1", "--file", "raylet.out", "--tail", "5").out, "raylet")
+	contains(t, "a node log", u.want(0, "logs", "shared", "--node", "worker-1", "--file", "raylet.out").out, "(raylet)")
+	if out := u.want(0, "logs", "shared", "--node", "worker-1", "--file", "raylet.out", "--tail", "5").out; out == "" || strings.Count(out, "\n") > 5 {
+		t.Errorf("the last 5 lines of a node's log: %q", out)
+	}
 	if out := u.want(0, "gc", "--dry-run", "-o", "json").out; strings.Contains(out, "shared") {
 		t.Errorf("gc would remove a living cluster: %s", out)
 	}
