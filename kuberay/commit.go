@@ -23,6 +23,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/orders"
 )
 
 // createCluster creates the RayCluster, and then what holds its pods together.
@@ -238,7 +239,7 @@ func keeperSelector(name string) string {
 
 // awaitCommit waits until whoever is launching the name has committed (true) or given up (false).
 func (c *client) awaitCommit(ctx context.Context, name string) (committed bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*lease)
+	ctx, cancel := context.WithTimeout(ctx, 2*orders.Lease)
 	defer cancel()
 	lw := cache.NewListWatchFromClient(c.core.CoreV1().RESTClient(), "secrets", c.namespace, fields.OneTermEqualSelector("metadata.name", secretName(name)))
 	_, err = watchtools.UntilWithSync(ctx, lw, &corev1.Secret{}, nil, func(event watch.Event) (bool, error) {

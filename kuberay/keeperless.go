@@ -123,7 +123,7 @@ func (l *Launcher) endKeeperless(ctx context.Context, c *client, id launcher.ID,
 			return nil
 		}
 	}
-	rc, err := c.dynamic.Resource(rayClusters).Namespace(c.namespace).Get(ctx, string(id), metav1.GetOptions{})
+	rc, err := c.getCluster(ctx, id)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -172,7 +173,7 @@ func (l *Launcher) existing(ctx context.Context, c *client, p *plan) (bool, erro
 		return false, c.awaitGone(ctx, name)
 	case job.Annotations[annotationHash] != p.hash:
 		return false, conflict(name, c.difference(ctx, p))
-	case job.Spec.Suspend != nil && *job.Spec.Suspend && time.Since(job.CreationTimestamp.Time) > lease:
+	case job.Spec.Suspend != nil && *job.Spec.Suspend && time.Since(job.CreationTimestamp.Time) > orders.Lease:
 		return false, c.deleteJob(ctx, name, job.UID) // its client died at once; it has no keeper
 	}
 	return c.awaitCommit(ctx, name)

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/rayctl/rayctl/launcher"
 )
 
 // mirror keeps a copy of one cluster's objects up to date by list and watch.
@@ -73,7 +75,7 @@ func (c *client) mirror(ctx context.Context, name string) (*mirror, error) {
 
 // podSelector finds the pods: of ours also keeper and record, of others' clusters those that KubeRay labels.
 func (c *client) podSelector(ctx context.Context, name string) (string, error) {
-	rc, err := c.dynamic.Resource(rayClusters).Namespace(c.namespace).Get(ctx, name, metav1.GetOptions{})
+	rc, err := c.getCluster(ctx, launcher.ID(name))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return "", explain(err, "get", rayClusters.GroupResource().String(), c)
 	}

@@ -6,12 +6,11 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 const (
-	// lease protects a half-made launch whose client was suspended.
-	lease = 2 * time.Minute
 	// startLimit is from the head's first answer to all nodes being alive; images of workers may be pulled meanwhile.
 	startLimit = 30 * time.Minute
 
@@ -24,6 +23,8 @@ const (
 func (p *plan) orders() *keeper.Orders {
 	s := p.spec
 	head, dashboard, gcs := p.headAddress()
+	lifetime := orders.Lifetime(s, p.disconnect)
+	lifetime.Start = startLimit.Seconds()
 	return &keeper.Orders{
 		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: spec.LauncherKubeRay, SpecHash: p.hash,
 		Ray:    keeper.RaySettings{Command: []string{"ray"}, Version: s.Ray.Version, TempRoot: "/tmp"},
@@ -34,26 +35,13 @@ func (p *plan) orders() *keeper.Orders {
 		Listen: "0.0.0.0:" + strconv.Itoa(keeperPort), Advertise: serviceName(s.Name) + "." + p.namespace + ".svc",
 		// Kubernetes moves pods: the next keeper takes the cluster over.
 		Signals: map[string]string{"TERM": "detach"},
-		Job:     p.job(),
-		Lifetime: keeper.Lifetime{
-			Lease: lease.Seconds(), Start: startLimit.Seconds(), Queue: seconds(s.Lifetime.Queue), Max: seconds(s.Lifetime.Max),
-			Total: seconds(s.Lifetime.Total), Idle: seconds(s.Lifetime.Idle), Disconnect: p.disconnect.Seconds(),
-			Keep: time.Duration(*s.Lifetime.Keep).Seconds(),
-		},
+		Job:     orders.Job(s, p.scratch()), Lifetime: lifetime,
 	}
 }
 
 // keeperAddress is the keeper's API as pods see it.
 func (p *plan) keeperAddress() string {
 	return "http://" + serviceName(p.spec.Name) + "." + p.namespace + ".svc:" + strconv.Itoa(keeperPort)
-}
-
-func seconds(l spec.Limit) float64 {
-	d, bound := l.Bound()
-	if !bound {
-		return 0
-	}
-	return d.Seconds()
 }
 
 // groups are the nodes that must be alive: the gang. Workers beyond it come when they come.
@@ -77,24 +65,6 @@ func (p *plan) groups() []keeper.Group {
 		out = append(out, keeper.Group{Name: g.Name, Count: n, CPUs: &cpus, GPUs: &gpus, Resources: g.Resources})
 	}
 	return out
-}
-
-func (p *plan) job() *keeper.Job {
-	j := p.spec.Job
-	if j.Entrypoint == "" {
-		return nil
-	}
-	return &keeper.Job{
-		Entrypoint: j.Entrypoint, SubmissionPrefix: p.spec.Name, Metadata: j.Metadata,
-		EntrypointNumCPUs: float64(j.EntrypointCPUs), EntrypointNumGPUs: j.EntrypointGPUs,
-		EntrypointMemory: j.EntrypointMemory.Value(), EntrypointResources: j.EntrypointResources,
-		EntrypointLabelSelector: j.EntrypointLabelSelector,
-		Env:                     j.Env, OutputDir: first(j.OutputDirFor(p.spec.Name), p.scratch()), Cwd: j.Cwd, Grace: time.Duration(*j.Grace).Seconds(),
-		Restarts: keeper.Restarts{
-			Driver: int(j.Restarts.Driver), NodeFailure: int(j.Restarts.NodeFailure),
-			Preempted: int(*j.Restarts.Preempted), TimeLimit: int(j.Restarts.TimeLimit),
-		},
-	}
 }
 
 // scratchDir is the driver's output directory where the file names none: each pod has one of its own, and it goes with the pod.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -81,5 +82,5 @@ func (p *plan) bound() time.Duration {
 	if !hasQueue || !hasMax {
 		return 0
 	}
-	return queue + most + startLimit + time.Duration(*p.spec.Job.Grace) + lease
+	return queue + most + startLimit + time.Duration(*p.spec.Job.Grace) + orders.Lease
 }

@@ -65,7 +65,7 @@ func (c *client) noResult(ctx context.Context, id launcher.ID, record *batchv1.J
 		}
 		return notEnded(string(id))
 	}
-	_, err := c.dynamic.Resource(rayClusters).Namespace(c.namespace).Get(ctx, string(id), metav1.GetOptions{})
+	_, err := c.getCluster(ctx, id)
 	if err == nil {
 		return notEnded(string(id))
 	}

@@ -186,7 +186,7 @@ func (l *Launcher) untilGone(ctx context.Context, id launcher.ID) error {
 
 // refuseOthers keeps our hands off clusters that rayctl did not make.
 func (c *client) refuseOthers(ctx context.Context, id launcher.ID) error {
-	rc, err := c.dynamic.Resource(rayClusters).Namespace(c.namespace).Get(ctx, string(id), metav1.GetOptions{})
+	rc, err := c.getCluster(ctx, id)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
