@@ -52,7 +52,10 @@ func runDown(ctx context.Context, a *App, o *downOptions) error {
 	var g errgroup.Group
 	for _, c := range clusters {
 		g.Go(func() error {
-			_, missing := c.status(ctx) // only for the sentence: what is half-made is ended as well
+			var missing error // only for the sentence: what is half-made is ended as well
+			if len(o.names) > 0 {
+				_, missing = c.status(ctx)
+			}
 			err := c.l.Terminate(ctx, c.id, launcher.End{Cause: "down", Message: "ended by rayctl down", Now: o.now})
 			if err != nil && interrupted(ctx) {
 				a.ui.note("cluster %s goes on ending", c.id)
