@@ -62,7 +62,7 @@ demo: ## a real GRPO training run through a real Ray cluster on this machine
 KUBERAY := ^Test(Golden|Secrets|GangCounts|ChooseScheduler|RayVersion|OldRay|Reasons|Record|RotatedLog|EarlierAttempts|Gang|BatchScheduler|Samples)$$
 
 .PHONY: test
-test: ## everything, on real systems; installs what it needs into caches outside the repository
+test: ## all but the long tests on Kubernetes, on real systems; installs what it needs into caches outside the repository
 	scripts/prepare.sh test
 	$(GO) vet ./...
 	for system in linux/arm64 darwin/amd64 darwin/arm64; do \
