@@ -3,7 +3,6 @@ package slurm
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/google/renameio/v2"
 
 	"github.com/rayctl/rayctl/launcher/filelock"
 )
@@ -149,18 +150,7 @@ func (q *queue) share() error {
 	if err != nil {
 		return err
 	}
-	part, err := os.CreateTemp(filepath.Dir(q.file), filepath.Base(q.file)+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = part.Write(text)
-	if err = errors.Join(err, part.Close()); err == nil {
-		err = os.Rename(part.Name(), q.file)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(part.Name()))
-	}
-	return nil
+	return renameio.WriteFile(q.file, text, 0o600, renameio.WithTempDir(filepath.Dir(q.file)))
 }
 
 // find returns the job of a launch, all its components together: a heterogeneous job holds nodes while one of them does.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/google/renameio/v2"
 )
 
 // keepFor is how long a package stays after its last use.
@@ -74,16 +76,7 @@ func (c *cache) remember(src source, files []file, pkg *Package) {
 	if err != nil {
 		return
 	}
-	path := c.memoryPath(src)
-	temporary, err := os.CreateTemp(c.dir, "memory")
-	if err != nil {
-		return
-	}
-	defer os.Remove(temporary.Name())
-	_, err = temporary.Write(content)
-	if closeErr := temporary.Close(); err == nil && closeErr == nil {
-		_ = os.Rename(temporary.Name(), path)
-	}
+	_ = renameio.WriteFile(c.memoryPath(src), content, 0o600, renameio.WithTempDir(c.dir))
 }
 
 // young reports whether the file was changed so shortly before that another change might leave the same times. File

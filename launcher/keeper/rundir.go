@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/google/renameio/v2"
 )
 
 // RunDir is the directory that a cluster's client, keeper and supervisors share.
@@ -129,17 +131,8 @@ func (d RunDir) writeJSON(name string, document any) error {
 
 // write makes a file appear whole or not at all, mode 0600.
 func (d RunDir) write(name string, content []byte) error {
-	file, err := os.CreateTemp(string(d), "."+name+"-")
-	if err != nil {
+	if err := renameio.WriteFile(d.path(name), content, 0o600, renameio.WithTempDir(string(d))); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
-	}
-	_, err = file.Write(content)
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), d.path(name))
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, errors.Join(err, os.Remove(file.Name())))
 	}
 	return nil
 }
