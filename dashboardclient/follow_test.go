@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -155,7 +157,8 @@ func TestFollowReportsTheWritersError(t *testing.T) {
 func TestFollowGoesOnAtOffset(t *testing.T) {
 	t.Parallel()
 	client, ctx := newest(t)
-	id := submit(t, ctx, client, "seq 1000; sleep 1; seq 1000")
+	wait, open := gate(t)
+	id := submit(t, ctx, client, "seq 1000; "+wait+"; seq 1000")
 	first, stop := context.WithCancel(ctx)
 	defer stop()
 	var shown watchedBuffer
@@ -164,6 +167,7 @@ func TestFollowGoesOnAtOffset(t *testing.T) {
 	if _, err := follower.Run(first, &shown); err == nil {
 		t.Fatal("following did not end with its context")
 	}
+	open()
 	var rest bytes.Buffer
 	job, err := client.FollowJob(id, dashboardclient.FollowOptions{StripHeader: true, Offset: follower.Offset()}).Run(ctx, &rest)
 	if err != nil || job.Status != dashboardclient.JobSucceeded {
@@ -190,20 +194,32 @@ func (b *watchedBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// gate is what a driver waits by, and what lets it go on.
+func gate(t *testing.T) (wait string, open func()) {
+	path := filepath.Join(t.TempDir(), "open")
+	return "until [ -e '" + path + "' ]; do sleep 0.1; done", func() {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestTail(t *testing.T) {
 	t.Parallel()
 	client, ctx := newest(t)
-	id := submit(t, ctx, client, "seq 100000; sleep 2; echo last")
+	wait, open := gate(t)
+	id := submit(t, ctx, client, "seq 100000; "+wait+"; echo last")
 	ready, stop := context.WithCancel(ctx)
 	defer stop()
 	var all watchedBuffer
 	all.contains("\n100000\n", stop)
 	_, _ = client.FollowJob(id, dashboardclient.FollowOptions{StripHeader: true}).Run(ready, &all)
-	var live bytes.Buffer
+	var live watchedBuffer
+	live.contains("\n100000\n", open)
 	if _, err := client.FollowJob(id, dashboardclient.FollowOptions{Tail: 3, StripHeader: true}).Run(ctx, &live); err != nil {
 		t.Fatal(err)
 	}
-	same(t, live.Bytes(), []byte("99998\n99999\n100000\nlast\n"))
+	same(t, live.buffer.Bytes(), []byte("99998\n99999\n100000\nlast\n"))
 	var done bytes.Buffer
 	if err := client.JobLog(ctx, id, &done, dashboardclient.LogOptions{Tail: 2}); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 )
@@ -46,6 +48,20 @@ func (w *watcher) giveUp(ctx context.Context, o *observed) {
 			w.gaveUp.Store(false) // once more at the next look
 		}
 	}()
+}
+
+// hasten deletes the RayCluster of a run that has ended, driver's log and result saved. Kubernetes does the same once the keeper's Job is
+// complete, about two seconds later (1 s to see the container's end, 1 s until the Job controller acts). Who may not delete waits for that.
+func (w *watcher) hasten(ctx context.Context, o *observed) {
+	if w.hastened || w.state == nil || w.state.Exit == nil || o.job == nil || o.cluster == nil || !o.ours() {
+		return
+	}
+	w.hastened = true
+	go func(uid types.UID) {
+		if err := w.c.deleteCluster(ctx, w.id, uid); err != nil {
+			w.l.log.Debug("the RayCluster is left to Kubernetes", "cluster", w.id, "error", err)
+		}
+	}(o.cluster.GetUID())
 }
 
 // restarts is the most that a container of Ray's pods was started again.

@@ -54,7 +54,8 @@ type watcher struct {
 	badSince time.Time // a reason that does not pass is seen since then
 	gaveUp   atomic.Bool
 
-	noted int // the attempt whose submission is in the Secret
+	noted    int  // the attempt whose submission is in the Secret
+	hastened bool // the RayCluster of a run that has ended is deleted
 }
 
 // look is how often time alone may change what is said: a controller that has not reacted for a while.
@@ -73,6 +74,7 @@ func (w *watcher) run(ctx context.Context) {
 		}
 		w.giveUp(ctx, o)
 		w.noteSubmission(ctx)
+		w.hasten(ctx, o)
 		if len(o.role(roleKeeper)) > 0 || w.l.resident(w.id) != nil {
 			select {
 			case w.changed <- struct{}{}:

@@ -15,7 +15,7 @@ import urllib.request
 import zlib
 
 LONG_POLL = 50
-PAUSE = 0.5
+PAUSE, LONGEST_PAUSE = 0.1, 1.0  # between questions that nobody answered
 GONE_AFTER = 30.0  # seconds without the keeper's name in DNS: the cluster was deleted
 NEVER_AFTER = 180.0  # the same for a keeper that never answered
 PREFIX = 50  # bytes that the runtime puts before each line
@@ -74,12 +74,12 @@ class Keeper:
 
     def final_state(self):
         """The final state document, or the last one seen of a keeper that was deleted."""
-        state, revision, unknown_since = {}, -1, None
+        state, revision, unknown_since, pause = {}, -1, None, PAUSE
         while "exit" not in state:
             try:
                 with self.call("/v1/state?after=%d&timeout=%d" % (revision, LONG_POLL), timeout=LONG_POLL + 15) as answer:
                     state = json.load(answer)
-                revision, unknown_since = state.get("revision", -1), None
+                revision, unknown_since, pause = state.get("revision", -1), None, PAUSE
             except (OSError, ValueError) as error:
                 revision = -1  # another keeper counts anew
                 # Without pods behind it the name has no address; without the Service it is not known at all.
@@ -87,7 +87,8 @@ class Keeper:
                 unknown_since = (unknown_since or time.monotonic()) if unknown else None
                 if unknown and time.monotonic() - unknown_since > (GONE_AFTER if state else NEVER_AFTER):
                     return state
-                time.sleep(PAUSE)
+                time.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
         return state
 
     def fetch_earlier(self, path, attempt):
@@ -100,7 +101,7 @@ class Keeper:
                     shutil.copyfileobj(answer, f, 1 << 20)
                 break
             except OSError:
-                time.sleep(PAUSE / 5)
+                time.sleep(PAUSE)
         return size_of(path) - before
 
     def fetch_log(self, path, before, size):
@@ -114,7 +115,7 @@ class Keeper:
                 with self.call("/v1/log?offset=%d" % have, timeout=30) as answer, open(path, "ab") as f:
                     shutil.copyfileobj(answer, f, 1 << 20)
             except OSError:
-                time.sleep(PAUSE / 5)
+                time.sleep(PAUSE)
 
     def recorded(self):
         """Tells the keeper's pod that it may end."""
@@ -126,7 +127,7 @@ class Keeper:
             except OSError as error:
                 if is_unknown_name(error):
                     return
-                time.sleep(PAUSE / 10)
+                time.sleep(PAUSE)
 
     def call(self, path, data=None, timeout=10):
         """One request."""
