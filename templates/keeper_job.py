@@ -122,14 +122,7 @@ def outcome(info):
     # JobSupervisor runs the driver: without it the driver is dead, but not by its own doing.
     if "SUPERVISOR_ACTOR_DIED" in kind or re.search(r"actor (has )?died|node .*died|Job supervisor actor died", message, re.I):
         raise AttemptLost("Ray lost the driver: %s" % first_line(message))
-    return End("submit-failed", "the driver did not start: %s" % (telling(message) or kind))
-
-
-def telling(message):
-    """The line of a message that says most: the last exception in it, else its end."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    errors = [line for line in lines if re.search(r"\b\w*(Error|Exception)\b: |ERROR: |No such file", line)]
-    return (errors or lines or [""])[-1][:500]
+    return End("submit-failed", "the driver did not start: %s" % (keeper_ray.telling_line(message) or kind))
 
 
 def find_driver(submission_id, directories):

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import socket
 import urllib.parse
 
@@ -134,10 +135,11 @@ def package_path(uri):
 
 
 def telling_line(data):
-    """The last line of a traceback or message that says something, at most 500 characters."""
+    """The line of a traceback or message that says most, at most 500 characters: the last exception in it, else the last line with words."""
     text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
-    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
-    return lines[-1][:500] if lines else ""
+    lines = [line.strip() for line in text.splitlines() if re.search(r"\w", line)]
+    errors = [line for line in lines if re.search(r"\b\w*(Error|Exception)\b: |ERROR: |No such file", line)]
+    return (errors or lines or [""])[-1][:500]
 
 
 def version_tuple(text):

@@ -71,6 +71,7 @@ class Exits(unittest.TestCase):
         broken = end(status="FAILED", message="runtime_env setup failed: Traceback\nValueError: no such package\n")
         self.assertEqual((broken["cause"], broken["code"]), ("submit-failed", 73))
         self.assertIn("ValueError: no such package", broken["message"])
+        self.assertEqual(keeper_ray.telling_line(b"Traceback:\nTimeoutError: no answer\n.\n"), "TimeoutError: no answer")
         with self.assertRaises(AttemptLost):
             end(status="FAILED", message="Job supervisor actor died: node dead", error_type="JOB_SUPERVISOR_ACTOR_DIED")
 
