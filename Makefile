@@ -57,22 +57,15 @@ demo: ## a real GRPO training run through a real Ray cluster on this machine
 	@$(MAKE) --no-print-directory build
 	$(BIN) run -f examples/grpo/rayctl.yaml
 
-# Of the KubeRay launcher `make test` has what needs no cluster, the gang proof, and runs on an operator with and without its own gang scheduler.
-# All of it, conformance and faults among it, takes over half an hour: `make test-kubernetes`.
-KUBERAY := ^Test(Golden|Secrets|GangCounts|ChooseScheduler|RayVersion|OldRay|Reasons|Record|RotatedLog|EarlierAttempts|Gang|BatchScheduler|Samples)$$
-
 .PHONY: test
-test: ## all but the long tests on Kubernetes, on real systems; installs what it needs into caches outside the repository
+test: ## everything, on real systems; installs what it needs into caches outside the repository
 	scripts/prepare.sh test
 	$(GO) vet ./...
 	for system in linux/arm64 darwin/amd64 darwin/arm64; do \
 		CGO_ENABLED=0 GOOS=$${system%/*} GOARCH=$${system#*/} $(GO) build -o /dev/null ./cmd/rayctl || exit 1; \
 	done
 	$(GO) run ./test/kubetest/cmd build
-	status=0; \
-	$(GO) test -p 1 -timeout 80m $$($(GO) list ./... | grep -v '/kuberay$$') || status=$$?; \
-	$(GO) test -timeout 30m -run '$(KUBERAY)' ./kuberay || status=$$?; \
-	$(GO) run ./test/kubetest/cmd down; exit $$status
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test -p 2 -timeout 85m ./...
 
 .PHONY: test-versions
 test-versions: ## a part of the Kubernetes tests with the oldest and the newest supported versions, which it builds: 40 minutes, not in CI
@@ -83,7 +76,7 @@ test-versions: ## a part of the Kubernetes tests with the oldest and the newest 
 	done; $(GO) run ./test/kubetest/cmd down
 
 .PHONY: test-kubernetes
-test-kubernetes: ## all tests on Kubernetes, with real KubeRay, Volcano and Ray in pods, over half an hour
+test-kubernetes: ## of `make test` the tests on Kubernetes, with real KubeRay, Volcano and Ray in pods
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
 	$(GO) run ./test/kubetest/cmd run -- $(GO) test -p 1 -timeout 80m ./kuberay ./test/kubetest/...

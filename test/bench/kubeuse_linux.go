@@ -6,21 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/tools/portforward"
 
 	"github.com/rayctl/rayctl/kuberay"
@@ -210,7 +203,8 @@ func (k *kube) measureMinute(ctx context.Context, b *bench) ([]row, error) {
 			return err
 		}
 		used := command.ProcessState.UserTime() + command.ProcessState.SystemTime()
-		memory, cpu, requests = append(memory, most), append(cpu, used.Seconds()), append(requests, float64(counted.requests.Load()))
+		b.say("requests: %s", counted)
+		memory, cpu, requests = append(memory, most), append(cpu, used.Seconds()), append(requests, float64(counted.total()))
 		return nil
 	})
 	if err != nil {
@@ -247,37 +241,4 @@ func peak(command *exec.Cmd) (most float64, err error) {
 			}
 		}
 	}
-}
-
-// counted is a way to the API server that counts requests other than watches.
-type counted struct {
-	server     *httptest.Server
-	kubeconfig string
-	requests   atomic.Int64
-}
-
-func (k *kube) counted(b *bench) (*counted, error) {
-	config := rest.CopyConfig(k.rest)
-	config.NextProtos = []string{"http/1.1"} // port-forward needs an upgrade
-	transport, err := rest.TransportFor(config)
-	if err != nil {
-		return nil, err
-	}
-	target, err := url.Parse(config.Host)
-	if err != nil {
-		return nil, err
-	}
-	c := &counted{kubeconfig: filepath.Join(b.dir, "counted")}
-	proxy := &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
-	c.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("watch") == "" {
-			c.requests.Add(1)
-		}
-		proxy.ServeHTTP(w, r)
-	}))
-	file := clientcmdapi.NewConfig()
-	file.Clusters["c"] = &clientcmdapi.Cluster{Server: c.server.URL}
-	file.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", Namespace: k.namespace}
-	file.CurrentContext = "c"
-	return c, clientcmd.WriteToFile(*file, c.kubeconfig)
 }
