@@ -149,10 +149,6 @@ type File struct {
 
 // Optional abilities, found by type assertion; a launcher without one gets Unsupported's clear error.
 type (
-	// Scaler changes the number of workers of a group.
-	Scaler interface {
-		Scale(ctx context.Context, id ID, group string, replicas int) error
-	}
 	// Execer runs a command on a node of the cluster, in Ray's environment, and returns its exit code.
 	Execer interface {
 		Exec(ctx context.Context, id ID, e ExecRequest) (int, error)
