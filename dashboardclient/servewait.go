@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ErrServeFailed: an application could not be deployed, or became unhealthy.
+// ErrServeFailed says that an application could not be deployed, or became unhealthy.
 var ErrServeFailed = errors.New("the application failed")
 
 // servePoll is the pause between questions: Serve's own control loop turns every 0.1 s, and each answer costs the head some work.

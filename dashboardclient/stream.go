@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/url"
+	"slices"
 	"strconv"
 )
 
@@ -104,7 +105,7 @@ func (r *inbandReader) Read(p []byte) (int, error) {
 		if n == 0 {
 			return 0, err
 		}
-		r.next, r.held = append(r.held, buffer[:n]...), nil
+		r.next, r.held = slices.Concat(r.held, buffer[:n]), nil
 		if at := bytes.LastIndex(r.next, inbandMarker); at >= 0 && len(r.next)-at < 4096 {
 			r.next, r.held = r.next[:at], bytes.Clone(r.next[at:])
 		}

@@ -3,6 +3,7 @@ package dashboardclient
 import (
 	"bytes"
 	"regexp"
+	"slices"
 )
 
 // Ray writes two lines of its own into a driver's log. The first, "2026-11-21 12:21:04,591\tINFO job_manager.py:581 -- Runtime env is
@@ -43,7 +44,7 @@ func (s *stripper) push(p []byte) []byte {
 	if !s.active {
 		return p
 	}
-	data := append(s.held, p...)
+	data := slices.Concat(s.held, p)
 	s.held = nil
 	if s.first {
 		if mayBeRuntimeEnvLine(data) {

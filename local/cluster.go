@@ -84,7 +84,7 @@ func (c *cluster) look() (life, *keeper.State, error) {
 		return ended, st, nil
 	case proc.Alive(st.Keeper.PID, st.Keeper.StartTime):
 		return living, st, nil
-	case c.hasResult(): // it ended while we looked
+	case c.hasResult(): //nolint:gocritic // asked again: it ended while we looked
 		return c.look()
 	default:
 		return orphaned, st, nil

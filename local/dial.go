@@ -116,5 +116,5 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 
 // openLog opens the saved output of an attempt.
 func (c *cluster) openLog(_ context.Context, attempt int, offset int64) (io.ReadCloser, error) {
-	return c.RunDir.OpenLog(attempt, offset)
+	return c.OpenLog(attempt, offset)
 }

@@ -127,13 +127,11 @@ func progress(p launcher.Payload) func(string) {
 // create makes the run directory, starts the keeper, packs while Ray starts, and commits. Whatever fails, nothing stays.
 func (c *cluster) create(ctx context.Context, plan plan, p launcher.Payload) error {
 	if err := c.write(plan, p); err != nil {
-		c.remove()
-		return writeFailed(c.dir, err)
+		return errors.Join(writeFailed(c.dir, err), c.remove())
 	}
 	k, err := c.startKeeper(plan)
 	if err != nil {
-		c.remove()
-		return err
+		return errors.Join(err, c.remove())
 	}
 	err = c.commit(ctx, k, p)
 	k.hangUp() // after the commit it says "done", before it "dead"
@@ -147,7 +145,7 @@ func (c *cluster) create(ctx context.Context, plan plan, p launcher.Payload) err
 func (c *cluster) commit(ctx context.Context, k *keeperProcess, p launcher.Payload) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stop := context.AfterFunc(k.ended, func() { cancel(errKeeperEnded) })
+	stop := context.AfterFunc(k.ended, func() { cancel(errKeeperEnded) }) //nolint:contextcheck // the keeper ends by itself
 	defer stop()
 	document, err := c.pack(ctx, p)
 	if err == nil {

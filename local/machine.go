@@ -32,5 +32,5 @@ func freeSpace(path string) int64 {
 	if err := syscall.Statfs(path, &s); err != nil {
 		return 0
 	}
-	return int64(s.Bavail) * int64(s.Bsize)
+	return int64(s.Bavail) * int64(s.Bsize) //nolint:unconvert // Bsize is a uint32 on macOS
 }

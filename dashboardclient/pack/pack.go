@@ -23,7 +23,7 @@ var DefaultExcludes = []string{".git", ".venv", "venv", "__pycache__"}
 // DefaultMaxSize is the largest package that Ray's dashboard takes, in bytes.
 const DefaultMaxSize = dashboardclient.MaxPackageSize
 
-// ErrTooLarge: the package would be larger than Options.MaxSize. The error names the largest files.
+// ErrTooLarge says that the package would be larger than Options.MaxSize. The error names the largest files.
 var ErrTooLarge = errors.New("package too large")
 
 // Options shapes a package. The zero value is good.

@@ -10,7 +10,7 @@ import (
 // identify tells directories apart.
 func identify(info fs.FileInfo) identity {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return identity{device: uint64(stat.Dev), inode: stat.Ino}
+		return identity{device: uint64(stat.Dev), inode: stat.Ino} //nolint:unconvert // Dev is an int32 on macOS
 	}
 	return identity{}
 }

@@ -185,7 +185,7 @@ const utf8Flag = 0x800
 
 // header is the zip's of a file. Times are left out: they are not content, and Ray does not restore them.
 func header(f file) *zip.FileHeader {
-	h := &zip.FileHeader{Name: f.name, ModifiedDate: 1<<5 | 1} // 1 January 1980
+	h := &zip.FileHeader{Name: f.name, ModifiedDate: 1<<5 | 1} //nolint:staticcheck // 1 January 1980; Modified would add an extra field to each file
 	mode := f.mode
 	if f.dir {
 		mode |= fs.ModeDir

@@ -93,7 +93,7 @@ func (s *suite) startClient(t *testing.T, task clientTask, sp *spec.ClusterSpec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &client{cmd: exec.Command(exe, "-test.run=^$"), seen: map[string]bool{}, change: make(chan struct{}, 1), ended: make(chan struct{})}
+	c := &client{cmd: exec.Command(exe, "-test.run=^$"), seen: map[string]bool{}, change: make(chan struct{}, 1), ended: make(chan struct{})} //nolint:noctx // it is killed when the test wants it
 	c.cmd.Env = append(os.Environ(), clientEnv+"="+string(mustJSON(t, task)))
 	c.cmd.Stderr = os.Stderr
 	out, err := c.cmd.StdoutPipe()

@@ -120,9 +120,9 @@ func (s *suite) until(t *testing.T, id launcher.ID, what string, cond func(launc
 	return last
 }
 
-func (s *suite) untilRunning(t *testing.T, id launcher.ID) launcher.Status {
+func (s *suite) untilRunning(t *testing.T, id launcher.ID) {
 	t.Helper()
-	return s.until(t, id, "running", func(st launcher.Status) bool { return st.Job != nil && st.Job.State == launcher.JobRunning })
+	s.until(t, id, "running", func(st launcher.Status) bool { return st.Job != nil && st.Job.State == launcher.JobRunning })
 }
 
 func (s *suite) untilGone(t *testing.T, id launcher.ID) *launcher.Result {

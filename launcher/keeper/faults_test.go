@@ -157,7 +157,7 @@ func TestAPI(t *testing.T) {
 	_, err = c.Commit(ctx, commit)
 	r.must(err)
 	if !s.Committed {
-		s = r.state("committed", func(s *keeper.State) bool { return s.Committed })
+		r.state("committed", func(s *keeper.State) bool { return s.Committed })
 	}
 	commit.RuntimeEnv = json.RawMessage(`{"pip": ["x"]}`)
 	var refused *keeper.Error

@@ -23,7 +23,7 @@ type Process struct {
 	Start   int64
 	UID     int
 	Zombie  bool
-	command string // with the environment; only where ps made the table
+	command string //nolint:unused // with the environment; only where ps made the table (proc_other.go)
 }
 
 // Alive says whether the process lives. start is its Process.Start, 0 if unknown.

@@ -72,7 +72,7 @@ func (m managed) run(ctx context.Context, lock *os.File, argv []string) error {
 	said := make(chan string)
 	go func() { said <- m.listen(r) }()
 	err := cmd.Run()
-	w.Close()
+	_ = w.Close() // never fails (io.PipeWriter)
 	why := <-said
 	switch {
 	case err == nil:

@@ -62,7 +62,7 @@ func (k *kube) up(ctx context.Context, b *bench) error {
 	if k.unlock, err = k.bed.Lock(ctx); err != nil {
 		return err
 	}
-	b.atEnd = append(b.atEnd, func() {
+	b.atEnd = append(b.atEnd, func() { //nolint:contextcheck // also after an interrupt
 		if err := k.close(); err != nil {
 			b.say("%v", err)
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +25,7 @@ type site struct {
 
 func newSite(t *testing.T, o slurmtest.Options, binds ...string) *site {
 	t.Helper()
-	o.Binds = append(binds, home.dir, example(t))
+	o.Binds = slices.Concat(binds, []string{home.dir, example(t)})
 	return &site{Cluster: slurmtest.Start(t, o), t: t}
 }
 
