@@ -77,6 +77,7 @@ type bed struct {
 	*slurmtest.Cluster
 	beside
 	python string
+	user   string // whose clusters these are; "": there is only one user
 }
 
 // start starts a testbed whose nodes have real Ray.
@@ -153,7 +154,11 @@ func (b *bed) Dir() string { return b.beside.Dir }
 // allocated asks Slurm and the nodes, not the launcher.
 func (b *bed) allocated(t *testing.T, id launcher.ID) []string {
 	t.Helper()
-	out, err := b.Slurm(context.Background(), "squeue", "--noheader", "--name="+string(id), "--format=job %i %T")
+	ask := []string{"--noheader", "--name=" + string(id), "--format=job %i %T"}
+	if b.user != "" {
+		ask = append(ask, "--user="+b.user)
+	}
+	out, err := b.Slurm(context.Background(), "squeue", ask...)
 	if err != nil {
 		t.Fatal(err)
 	}

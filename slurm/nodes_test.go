@@ -160,6 +160,7 @@ func TestTwoUsers(t *testing.T) {
 	var runs []*begun
 	for _, name := range []string{"alice", "bob"} {
 		of := *b
+		of.user = name
 		cmd := b.Cluster.Command(context.Background(), name, "true")
 		of.beside = beside{Prefix: cmd.Args[:len(cmd.Args)-1], Env: cmd.Env, Dir: b.Home(name) + "/.rayctl"}
 		runs = append(runs, of.begin(t, of.named("same", g.wait()+"; "+count), launcher.Payload{}))
