@@ -2,7 +2,6 @@ package slurm
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"path"
 	"slices"
@@ -109,7 +108,7 @@ func (c *cluster) openLog(ctx context.Context, attempt int, offset int64) (io.Re
 			return nil, c.l.cut(err)
 		}
 		for _, name := range names {
-			for _, candidate := range []string{c.path(name, fmt.Sprintf("driver-%d.log", attempt)), c.path(name, keeper.DriverLog)} {
+			for _, candidate := range []string{c.path(name, keeper.AttemptLog(attempt)), c.path(name, keeper.DriverLog)} {
 				if kind, err := c.l.site.files.kind(ctx, candidate); err == nil && kind == "file" && c.isOf(ctx, name, candidate, attempt) {
 					file = candidate
 				}

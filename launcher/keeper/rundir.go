@@ -84,11 +84,14 @@ func (d RunDir) Token() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
+// AttemptLog is the file in a run directory to which the output of an attempt is moved when another one follows.
+func AttemptLog(attempt int) string { return fmt.Sprintf("driver-%d.log", attempt) }
+
 // OpenLog opens the keeper's copy of an attempt's output (0: the last's) at a byte offset. Without a copy it is empty.
 func (d RunDir) OpenLog(attempt int, offset int64) (io.ReadCloser, error) {
 	name := DriverLog // an earlier attempt's was put aside
-	if aside := fmt.Sprintf("driver-%d.log", attempt); attempt != 0 && !d.isCurrent(attempt) {
-		name = aside
+	if attempt != 0 && !d.isCurrent(attempt) {
+		name = AttemptLog(attempt)
 	}
 	file, err := os.Open(d.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
