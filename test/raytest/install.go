@@ -2,14 +2,13 @@ package raytest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/rayctl/rayctl/launcher/filelock"
 )
 
 // release says how a version of Ray is installed.
@@ -44,11 +43,11 @@ func Install(ctx context.Context, version string, logf func(string, ...any)) (st
 		return "", err
 	}
 	dir := filepath.Join(cache, "ray-"+version)
-	unlock, err := lock(dir + ".lock")
+	lock, err := filelock.Acquire(ctx, dir+".lock")
 	if err != nil {
 		return "", err
 	}
-	defer unlock()
+	defer lock.Release()
 	python := filepath.Join(dir, "bin", "python")
 	if _, err := os.Stat(filepath.Join(dir, complete)); err == nil {
 		return python, nil
@@ -73,25 +72,6 @@ func cacheDir() (string, error) {
 		dir = filepath.Join(home, ".cache", "rayctl-test")
 	}
 	return dir, os.MkdirAll(dir, 0o755)
-}
-
-// lock waits for the exclusive lock on path. The kernel releases it if this process dies.
-func lock(path string) (unlock func(), err error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		err = unix.Flock(int(file.Fd()), unix.LOCK_EX)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err != nil {
-		_ = file.Close()
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
-	return func() { _ = file.Close() }, nil
 }
 
 // installInto makes the environment with uv if it is on PATH, which can fetch a fitting Python itself, else with venv and pip.

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
-	"syscall"
 
+	"github.com/rayctl/rayctl/launcher/filelock"
 	"github.com/rayctl/rayctl/test/slurmtest/internal/agent"
 )
 
@@ -77,11 +77,11 @@ func packages(ctx context.Context, rel release) (string, error) {
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
-	unlock, err := lock(filepath.Join(root, rel.version+".lock"))
+	lock, err := filelock.Acquire(ctx, filepath.Join(root, rel.version+".lock"))
 	if err != nil {
 		return "", err
 	}
-	defer unlock()
+	defer lock.Release()
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
@@ -97,18 +97,6 @@ func packages(ctx context.Context, rel release) (string, error) {
 		return "", fmt.Errorf("preparing Slurm %s: %w", rel.version, err)
 	}
 	return dir, nil
-}
-
-func lock(path string) (func(), error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("locking the test cache: %w", err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("locking the test cache: %w", err)
-	}
-	return func() { _ = f.Close() }, nil
 }
 
 // assemble downloads, unpacks and relocates one version into tmp/root.

@@ -12,7 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"github.com/rayctl/rayctl/launcher/filelock"
 )
 
 // CacheDir is where everything made here is kept.
@@ -38,11 +39,14 @@ func Once(ctx context.Context, name string, fill func(ctx context.Context, tmp s
 	if whole(dir) {
 		return dir, nil
 	}
-	unlock, err := lock(dir + ".lock")
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return "", fmt.Errorf("making the test cache: %w", err)
+	}
+	lock, err := filelock.Acquire(ctx, dir+".lock")
 	if err != nil {
 		return "", err
 	}
-	defer unlock()
+	defer lock.Release()
 	if whole(dir) {
 		return dir, nil
 	}
@@ -65,20 +69,6 @@ func Once(ctx context.Context, name string, fill func(ctx context.Context, tmp s
 func whole(dir string) bool {
 	_, err := os.Stat(dir)
 	return err == nil
-}
-
-func lock(path string) (unlock func(), err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, fmt.Errorf("making the test cache: %w", err)
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("locking the test cache: %w", err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		return nil, fmt.Errorf("locking the test cache: %w", errors.Join(err, f.Close()))
-	}
-	return func() { _ = f.Close() }, nil
 }
 
 // copyTree copies a directory of the read-only module cache to a writable one.
