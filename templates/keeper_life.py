@@ -22,24 +22,6 @@ POLL = 0.15  # seconds between questions while something is awaited
 LAZY = 1.0  # while nothing is expected, or the driver's process tells of its end by itself
 SEARCHES = 20  # for the driver's process, before it is taken to run elsewhere
 LOOK = 3.0  # between looks at the nodes
-LOST_AFTER = 30.0  # seconds without an answer of a head whose process we do not see
-
-
-class Silence:
-    """A head that does not answer."""
-
-    def __init__(self):
-        self.since = None
-
-    def broken(self):
-        """It answered."""
-        self.since = None
-
-    def goes_on(self, error):
-        """It did not, again. Raises AttemptLost when that is too long."""
-        self.since = self.since or time.monotonic()
-        if time.monotonic() - self.since > LOST_AFTER:
-            raise AttemptLost("the head does not answer any more: %s" % error)
 
 
 class Keeper(Attempts, Mailbox):
@@ -187,10 +169,10 @@ class Keeper(Attempts, Mailbox):
 
     def follow(self, submission_id):
         """Until Ray says that the driver has ended; returns its record."""
-        silence, seen = Silence(), False
+        silence, seen = keeper_ray.Silence(self.dashboard), False
         while True:
             try:
-                info = self.dashboard.job(submission_id)
+                info = self.dashboard.job(submission_id, silence.patience())
                 silence.broken()
                 if info is None:
                     if seen:
@@ -222,21 +204,21 @@ class Keeper(Attempts, Mailbox):
         if fields["driverNodeId"]:
             self.driver_log.begin(self.state.doc["job"]["logFile"], fields["driverNodeId"], self.nodes.directories(), stream=bool(running))
 
-    def watch_cluster(self):
+    def watch_cluster(self, timeout=2.0):
         """Now and then: is it still the same head, which nodes are there."""
         now = time.monotonic()
         if now >= self.next_look:
             self.next_look = now + LOOK
-            self.gang.same_head(self.dashboard.version(2.0))
-            self.gang.changes(self.dashboard.state("nodes", 2.0))
+            self.gang.same_head(self.dashboard.version(timeout))
+            self.gang.changes(self.dashboard.state("nodes", timeout))
 
     def keep(self):
         """A cluster without a job: until somebody or a limit ends it."""
         self.in_use = True
-        silence, fingerprint = Silence(), None
+        silence, fingerprint = keeper_ray.Silence(self.dashboard), None
         while True:
             try:
-                self.watch_cluster()
+                self.watch_cluster(silence.patience())
                 if self.limits.seconds["idle"]:
                     busy, now_seen = keeper_idle.activity(self.dashboard)
                     if busy or now_seen != fingerprint:

@@ -4,7 +4,13 @@ import http.client
 import json
 import re
 import socket
+import time
 import urllib.parse
+
+from keeper_exit import AttemptLost
+
+LOST_AFTER = 30.0  # seconds without any answer of a head
+PATIENT = 10.0  # seconds for an answer of a head that did not answer: a busy machine takes longer than one that is gone
 
 
 class Unreachable(Exception):
@@ -19,6 +25,29 @@ class Refused(Exception):
         self.status = status
 
 
+class Silence:
+    """A head that does not answer. One of several questions that is answered breaks it: then the head is slow, not gone."""
+
+    def __init__(self, dashboard):
+        self.dashboard, self.since = dashboard, None
+
+    def patience(self):
+        """Seconds for the next answer."""
+        return 2.0 if self.since is None else PATIENT
+
+    def broken(self):
+        """It answered."""
+        self.since = None
+
+    def goes_on(self, error):
+        """It did not, again. Raises AttemptLost when that is too long."""
+        now = time.monotonic()
+        if self.since is None or (self.dashboard.answered or 0) > self.since:
+            self.since = now
+        if now - self.since > LOST_AFTER:
+            raise AttemptLost("the head does not answer any more: %s" % error)
+
+
 class Dashboard:
     """One head's dashboard. A connection for each request: the server may be restarted at any moment."""
 
@@ -29,6 +58,7 @@ class Dashboard:
         if token:
             self._headers["Authorization"] = "Bearer " + token
         self._socket = None
+        self.answered = None  # when anything last did, be it a refusal
 
     def abort(self):
         """Cuts the request that is under way (from a signal handler or another thread)."""
@@ -46,7 +76,9 @@ class Dashboard:
             connection.connect()
             self._socket = connection.sock
             connection.request(method, path, body, dict(self._headers, **(headers or {})))
-            return connection, connection.getresponse()
+            response = connection.getresponse()
+            self.answered = time.monotonic()
+            return connection, response
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             raise Unreachable("%s: %s" % (self.url, error or type(error).__name__))

@@ -1,0 +1,60 @@
+"""When a head counts as lost. Run as test_keeper.py is."""
+
+import http.server
+import os
+import sys
+import threading
+import time
+import unittest
+import unittest.mock
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+import keeper_ray
+from keeper_exit import AttemptLost
+
+
+class SlowHead(http.server.BaseHTTPRequestHandler):
+    """Answers one question at once, another later than asked for, as the dashboard of a busy machine does."""
+
+    def do_GET(self):
+        time.sleep(0.0 if self.path == "/api/version" else 0.6)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, *_args):
+        pass
+
+
+class TheSilence(unittest.TestCase):
+    def setUp(self):
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), SlowHead)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.dashboard = keeper_ray.Dashboard("http://127.0.0.1:%d" % self.server.server_port, "")
+
+    def tearDown(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def look(self, silence, *questions):
+        try:
+            for question in questions:
+                self.dashboard.json("GET", question, 0.2)
+            silence.broken()
+        except keeper_ray.Unreachable as error:
+            silence.goes_on(error)
+
+    def test_any_answer_breaks_it(self):
+        silence = keeper_ray.Silence(self.dashboard)
+        with unittest.mock.patch.object(keeper_ray, "LOST_AFTER", 0.5):
+            for _ in range(5):
+                self.look(silence, "/api/version", "/api/v0/nodes")
+            self.assertEqual(silence.patience(), keeper_ray.PATIENT)
+            with self.assertRaises(AttemptLost):
+                for _ in range(5):
+                    self.look(silence, "/api/v0/nodes")
+
+
+if __name__ == "__main__":
+    unittest.main()
