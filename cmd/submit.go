@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
@@ -148,8 +149,8 @@ func (a *App) job(o *submitOptions) (*spec.Job, error) {
 
 // reserve puts the entrypoint's resources into the job.
 func (o *submitOptions) reserve(job *spec.Job) error {
-	if o.cpus < 0 || o.gpus < 0 {
-		return usageError("", "the driver's resources cannot be negative")
+	if !isAmount(o.cpus) || !isAmount(o.gpus) {
+		return usageError("", "the driver's resources are numbers from 0")
 	}
 	if o.cpus > 0 {
 		job.EntrypointCPUs = spec.CPUs(o.cpus)
@@ -176,7 +177,7 @@ func (o *submitOptions) reserve(job *spec.Job) error {
 	}
 	for name, text := range o.resources {
 		var amount float64
-		if _, err := fmt.Sscan(text, &amount); err != nil || amount < 0 {
+		if _, err := fmt.Sscan(text, &amount); err != nil || !isAmount(amount) {
 			return usageError("", "--entrypoint-resources: %q is not an amount of %s", text, name)
 		}
 		amounts[name] = amount
@@ -184,6 +185,9 @@ func (o *submitOptions) reserve(job *spec.Job) error {
 	job.EntrypointResources = amounts
 	return nil
 }
+
+// isAmount is false for NaN and infinity too, which Go parses and JSON cannot say.
+func isAmount(n float64) bool { return n >= 0 && !math.IsInf(n, 1) }
 
 // submit uploads what the job needs and submits it.
 func (a *App) submit(ctx context.Context, c *connection, o *submitOptions, job *spec.Job) (string, error) {
