@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -116,14 +117,16 @@ func killedBeforeCommit(t *testing.T, s *suite) {
 }
 
 func killedWhileStarting(t *testing.T, s *suite) {
-	s.killedAt(t, "Provisioning", "Starting", "Queued")
+	s.killedAt(t, 3, "Provisioning", "Starting", "Queued")
 }
-func killedWhileRunning(t *testing.T, s *suite) { s.killedAt(t, "RUNNING") }
-func killedWhileEnding(t *testing.T, s *suite)  { s.killedAt(t, "Draining", "SUCCEEDED") }
+
+// killedWhileRunning has a driver that runs for longer than a client on a loaded machine may take to hear of it.
+func killedWhileRunning(t *testing.T, s *suite) { s.killedAt(t, 15, "RUNNING") }
+func killedWhileEnding(t *testing.T, s *suite)  { s.killedAt(t, 3, "Draining", "SUCCEEDED") }
 
 // killedAt: a client that dies after the commit changes nothing.
-func (s *suite) killedAt(t *testing.T, events ...string) {
-	sp := s.spec(t, "echo begun; sleep 3; echo done")
+func (s *suite) killedAt(t *testing.T, seconds int, events ...string) {
+	sp := s.spec(t, fmt.Sprintf("echo begun; sleep %d; echo done", seconds))
 	c := s.startClient(t, clientTask{}, sp)
 	c.await(t, s.Patience, events...)
 	c.kill()
@@ -152,7 +155,7 @@ func keeperKilled(t *testing.T, s *suite) {
 }
 
 func headKilled(t *testing.T, s *suite) {
-	sp := s.spec(t, "echo begun; sleep 600")
+	sp := s.spec(t, "echo begun; exec sleep 600") // a shell would say that its child was killed, if it lives long enough
 	actions := make(chan launcher.Action)
 	go func() {
 		if s.printed(t, launcher.ID(sp.Name), "begun") {
