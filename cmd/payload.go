@@ -96,6 +96,8 @@ func (p *packer) add(ctx context.Context, what, path string, do packFunc) (strin
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", fail(launcher.CodeSpec, err, "paths are relative to the cluster file, those of flags to where you are", "the %s %s does not exist", what, path)
+	case errors.Is(err, pack.ErrNotDirectory):
+		return "", fail(launcher.CodeSpec, err, "give the directory it is in", "the %s %s is a file", what, path)
 	case err != nil:
 		return "", err
 	}

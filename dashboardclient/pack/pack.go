@@ -26,6 +26,9 @@ const DefaultMaxSize = dashboardclient.MaxPackageSize
 // ErrTooLarge says that the package would be larger than Options.MaxSize. The error names the largest files.
 var ErrTooLarge = errors.New("package too large")
 
+// ErrNotDirectory says that what was to be packed is a file.
+var ErrNotDirectory = errors.New("not a directory: give the directory it is in")
+
 // Options shapes a package. The zero value is good.
 type Options struct {
 	// Excludes are patterns in .gitignore syntax, relative to the directory.
@@ -129,7 +132,7 @@ func directory(dir string) (string, error) {
 		return "", err
 	}
 	if !info.IsDir() {
-		return "", fmt.Errorf("%s is a file: give the directory it is in", dir)
+		return "", fmt.Errorf("%s is a file, %w", dir, ErrNotDirectory)
 	}
 	return absolute, nil
 }
