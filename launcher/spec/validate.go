@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -153,10 +154,15 @@ func (v *validator) replicas(p string, g WorkerGroup) {
 	v.failIf(most < n, p+".maxReplicas", "raise it or lower replicas", "%d is less than replicas, %d", most, n)
 }
 
+// tooSmall says that an amount of bytes lacks its unit: "16" is sixteen bytes.
+func tooSmall(q resource.Quantity) bool { return q.Sign() > 0 && q.Cmp(resource.MustParse("1Mi")) < 0 }
+
 func (v *validator) resources(s *ClusterSpec, p string, r *NodeResources) {
 	v.failIf(r.CPUs < 0, p+".cpus", "use a number from 0", "%v is negative", float64(r.CPUs))
 	v.failIf(r.Memory.Sign() < 0, p+".memory", "write it like 16Gi", "%s is negative", r.Memory.String())
 	v.failIf(r.Shm.Sign() < 0, p+".shm", "write it like 16Gi", "%s is negative", r.Shm.String())
+	v.failIf(tooSmall(r.Memory), p+".memory", "write it with a unit, like 16Gi", "%s bytes are no memory to run Ray in", r.Memory.String())
+	v.failIf(tooSmall(r.Shm), p+".shm", "write it with a unit, like 16Gi", "%s bytes are no shared memory to run Ray with", r.Shm.String())
 	v.failIf(r.GPUs < 0, p+".gpus", "use a whole number from 0", "%d is negative", r.GPUs)
 	v.failIf(r.GPUType != "" && r.GPUs == 0, p+".gpuType", "set gpus or remove gpuType", "a GPU type is given for nodes without GPUs")
 	v.failIf(!r.Memory.IsZero() && r.Memory.Cmp(r.Shm) < 0, p+".shm", "shared memory counts as memory: raise memory", "%s is more than memory, %s",
