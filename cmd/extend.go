@@ -33,8 +33,8 @@ func newExtend(a *App) *cobra.Command {
 		ValidArgsFunction: a.completeClusters,
 	}
 	o.config.addSelection(c)
-	c.Flags().StringVar(&o.max, "max", "", "end it this long from now: `DURATION`, or unlimited")
-	c.Flags().StringVar(&o.idle, "idle", "", "end it after so long without work: `DURATION`, or unlimited")
+	c.Flags().StringVar(&o.max, "max", "", "end it this long from now: `DURATION`; 0 or unlimited: never")
+	c.Flags().StringVar(&o.idle, "idle", "", "end it after so long without work: `DURATION`; 0 or unlimited: never")
 	o.output.add(c, formatJSON, formatYAML)
 	return c
 }
