@@ -124,7 +124,7 @@ func (b *bed) powerOff(t *testing.T, s launcher.Status, member string) (restore 
 			if err := b.PowerOnNode(i); err != nil {
 				t.Error(err)
 			}
-			b.AwaitNode(t, i, "idle")
+			b.AwaitNodeBack(t, i)
 		}
 	}
 	t.Fatalf("there is no %s in %+v", member, s.Nodes)

@@ -46,8 +46,7 @@ func (c *Cluster) AwaitJob(t testing.TB, id string, states ...string) {
 	})
 }
 
-// AwaitNode waits until a node's state, as sinfo prints it, starts with the given text: "idle", "down". An idle node that the backfill
-// scheduler once had plans for stays "planned" until that runs again, which it does not without pending jobs.
+// AwaitNode waits until a node's state, as sinfo prints it, starts with the given text: "idle", "down".
 func (c *Cluster) AwaitNode(t testing.TB, i int, state string) {
 	t.Helper()
 	c.Await(t, nodeName(i)+" to be "+state, func(ctx context.Context) (bool, error) {
@@ -55,7 +54,20 @@ func (c *Cluster) AwaitNode(t testing.TB, i int, state string) {
 		if err == nil {
 			err = fmt.Errorf("it is %q", out)
 		}
-		return strings.HasPrefix(out, state) || state == "idle" && out == "planned", err
+		return strings.HasPrefix(out, state), err
+	})
+}
+
+// AwaitNodeBack waits until a node that was away is in service again. Its state may still be that of its last job ("mixed" in 24.11, for minutes
+// after a requeue of that job, "planned"): sinfo learns better with the next job.
+func (c *Cluster) AwaitNodeBack(t testing.TB, i int) {
+	t.Helper()
+	c.Await(t, nodeName(i)+" to be back", func(ctx context.Context) (bool, error) {
+		out, err := c.Slurm(ctx, "sinfo", "-h", "-N", "-n", nodeName(i), "-o", "%T")
+		if err == nil {
+			err = fmt.Errorf("it is %q", out)
+		}
+		return out != "" && !strings.HasPrefix(out, "down") && !strings.HasPrefix(out, "unk") && !strings.HasSuffix(out, "*"), err
 	})
 }
 
