@@ -21,8 +21,9 @@ const (
 	agentPort  = 52365
 	healthPath = "/api/healthz"
 
-	// Ray on SIGTERM drains, for as long as it may. The keeper has stopped the driver before, with the job's own grace.
-	leastGrace = 5 * time.Second
+	// Ray on SIGTERM drains, for as long as it may: an idle node needs 2 s, one whose driver was just stopped takes all that it gets.
+	jobGrace   = 2 * time.Second // of a run: the keeper has stopped the driver before, with the job's own grace
+	leastGrace = 5 * time.Second // of `up`: others' jobs and Serve may be at work
 	mostGrace  = 30 * time.Second
 )
 
@@ -40,7 +41,7 @@ func (p *plan) podTemplate(g spec.NodeGroup, group string) (*corev1.PodTemplateS
 			ImagePullSecrets:              k.ImagePullSecrets,
 			NodeSelector:                  merged(k.NodeSelector, own.NodeSelector),
 			Tolerations:                   slices.Concat(k.Tolerations, own.Tolerations),
-			TerminationGracePeriodSeconds: ptr.To(int64(min(max(time.Duration(*p.spec.Job.Grace), leastGrace), mostGrace).Seconds())),
+			TerminationGracePeriodSeconds: ptr.To(int64(p.podGrace().Seconds())),
 			SecurityContext:               restrictedPod(),
 			Containers:                    []corev1.Container{p.rayContainer(g, group, own)},
 		},
@@ -63,6 +64,13 @@ func (p *plan) rayContainer(g spec.NodeGroup, group string, own spec.KubeRayGrou
 		Resources: p.resources(g, own), Env: p.env(), ReadinessProbe: p.readiness(), SecurityContext: restrictedContainer(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError, // the last lines say why it ended
 	}
+}
+
+func (p *plan) podGrace() time.Duration {
+	if p.spec.Job.Entrypoint != "" {
+		return jobGrace
+	}
+	return min(max(time.Duration(*p.spec.Job.Grace), leastGrace), mostGrace)
 }
 
 // readiness is asked at once and each second: what KubeRay injects where there is none waits 10 s and then 5 s. Ray's node agent
