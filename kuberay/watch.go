@@ -147,7 +147,7 @@ func (w *watcher) listen(ctx context.Context) {
 		if w.l.resident(w.id) == nil && !keeperRuns(w.mirror.observe()) {
 			continue
 		}
-		if w.follow(ctx) {
+		if w.follow(ctx) || sleep(ctx, soon) && w.follow(ctx) { // it may just have ended: then its pod has the result for a moment
 			return
 		}
 		if !sleep(ctx, keeperRetry) { // its pod is being replaced, or does not listen yet
@@ -156,7 +156,10 @@ func (w *watcher) listen(ctx context.Context) {
 	}
 }
 
-const keeperRetry = 200 * time.Millisecond
+const (
+	keeperRetry = 200 * time.Millisecond
+	soon        = 50 * time.Millisecond
+)
 
 // follow hands the keeper's states over until it does not answer; true after its last one.
 func (w *watcher) follow(ctx context.Context) (ended bool) {
