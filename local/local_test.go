@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds each test of a cluster: a loaded machine needs minutes for what takes seconds alone.
-const patience = 4 * time.Minute
+const patience = 6 * time.Minute
 
 // at makes a launcher with directories of the test's own.
 func at(t *testing.T, state string) *local.Launcher {

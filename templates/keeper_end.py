@@ -34,20 +34,30 @@ def stop_driver(keeper, end):
         grace = min(grace, end.grace)
     if keeper.now or grace <= 0:
         return
-    try:
-        keeper.dashboard.stop(job["submissionId"])
-        until = time.monotonic() + grace + 1.0  # Ray kills after its own count of the same seconds
-        while not keeper.now and time.monotonic() < until:
+    patience = 1.0 if end.grace is not None else keeper_ray.PATIENT  # for Ray to hear of it, unless the substrate is in a hurry
+    until, asked = time.monotonic() + grace + patience, False
+    while not keeper.now and time.monotonic() < until:
+        try:
+            if not asked:
+                keeper.dashboard.stop(job["submissionId"])
+                asked, until = True, time.monotonic() + grace + 1.0  # Ray kills after its own count of the same seconds
             info = keeper.dashboard.job(job["submissionId"])
-            if info is None:
-                return
-            keeper.take(info)
-            if info["status"] in keeper_job.TERMINAL:
-                return
-            keeper.driver_log.pump()
+        except keeper_ray.Refused as error:
+            keeper.log("stopping the driver: %s" % error)
+            return
+        except keeper_ray.Unreachable as error:
+            keeper.log("stopping the driver: %s" % error)
+            if "timed out" not in str(error):
+                return  # nobody is there; a head that is only slow is asked again: the driver was promised its grace
             keeper.rest(POLL)
-    except (keeper_ray.Unreachable, keeper_ray.Refused) as error:
-        keeper.log("stopping the driver: %s" % error)
+            continue
+        if info is None:
+            return
+        keeper.take(info)
+        if info["status"] in keeper_job.TERMINAL:
+            return
+        keeper.driver_log.pump()
+        keeper.rest(POLL)
 
 
 def collect(keeper, reachable):
