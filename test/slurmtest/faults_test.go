@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -122,7 +123,8 @@ func TestCommandSignals(t *testing.T) {
 		}
 		c.Await(t, "the command on "+place, func(context.Context) (bool, error) {
 			processes, err := c.Processes(place)
-			return len(processes) > 0 && strings.HasPrefix(processes[0].Command, "sleep"), err // no longer the programs that lead to it
+			// Not yet is it the command while it is one of those that lead to it.
+			return slices.ContainsFunc(processes, func(p Process) bool { return p.Command == "sleep 600" }), err
 		})
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
