@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
 // envNames are the variables that env sets, in the order of printing.
@@ -146,7 +147,7 @@ func (a *App) tokenFile(c *cluster, token string) (string, error) {
 	if old, err := os.ReadFile(path); err == nil && string(old) == token {
 		return path, nil
 	}
-	return path, writeAtomic(path, []byte(token), 0o600)
+	return path, wholefile.Write(path, []byte(token), 0o600)
 }
 
 // forgetToken removes the file that `env` made for a cluster that is gone.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/wholefile"
 	"github.com/rayctl/rayctl/templates/workloads"
 )
 
@@ -81,7 +82,7 @@ func runInit(_ context.Context, a *App, o *initOptions) error {
 	}
 	for _, f := range files {
 		path := filepath.Join(o.dir, f.Name)
-		if err := writeAtomic(path, f.Content, 0o644); err != nil {
+		if err := wholefile.Write(path, f.Content, 0o644); err != nil {
 			return err
 		}
 		fmt.Fprintln(a.Out, path)

@@ -10,9 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
 // historySize is how many receipts this machine keeps.
@@ -32,12 +31,7 @@ func writeReceipt(path string, rc *launcher.Receipt) error {
 	if err != nil {
 		return err
 	}
-	return writeAtomic(path, append(data, '\n'), 0o644)
-}
-
-// writeAtomic replaces a file so that readers see the old or the new one.
-func writeAtomic(path string, data []byte, mode os.FileMode) error {
-	return renameio.WriteFile(path, data, mode, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(mode))
+	return wholefile.Write(path, append(data, '\n'), 0o644)
 }
 
 // cacheDir is rayctl's directory for what may be lost without harm.

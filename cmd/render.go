@@ -10,6 +10,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
 type renderOptions struct {
@@ -129,7 +130,7 @@ func (a *App) writeFiles(dir string, files []launcher.File) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return fmt.Errorf("writing the rendered files: %w", err)
 		}
-		if err := writeAtomic(path, f.Content, 0o644); err != nil {
+		if err := wholefile.Write(path, f.Content, 0o644); err != nil {
 			return fmt.Errorf("writing the rendered files: %w", err)
 		}
 		fmt.Fprintln(a.Out, path)

@@ -7,9 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
 // Files of this launcher in the run directory, besides the keeper's.
@@ -40,7 +39,7 @@ func writeJSON(path string, v any) error {
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", filepath.Base(path), err)
 	}
-	return renameio.WriteFile(path, append(b, '\n'), 0o600, renameio.WithTempDir(filepath.Dir(path)))
+	return wholefile.Write(path, append(b, '\n'), 0o600)
 }
 
 // readJSON reads a file; found is false when it is not there.

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/rayctl/rayctl/launcher/filelock"
+	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
 // comment is what a job of ours carries: it names the launch, so that an answer of sbatch that was lost is found again.
@@ -150,7 +148,7 @@ func (q *queue) share() error {
 	if err != nil {
 		return err
 	}
-	return renameio.WriteFile(q.file, text, 0o600, renameio.WithTempDir(filepath.Dir(q.file)))
+	return wholefile.Write(q.file, text, 0o600)
 }
 
 // find returns the job of a launch, all its components together: a heterogeneous job holds nodes while one of them does.

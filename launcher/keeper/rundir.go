@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/google/renameio/v2"
+	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
 // RunDir is the directory that a cluster's client, keeper and supervisors share.
@@ -134,7 +134,7 @@ func (d RunDir) writeJSON(name string, document any) error {
 
 // write makes a file appear whole or not at all, mode 0600.
 func (d RunDir) write(name string, content []byte) error {
-	if err := renameio.WriteFile(d.path(name), content, 0o600, renameio.WithTempDir(string(d))); err != nil {
+	if err := wholefile.Write(d.path(name), content, 0o600); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
