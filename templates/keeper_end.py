@@ -42,15 +42,13 @@ def stop_driver(keeper, end):
                 keeper.dashboard.stop(job["submissionId"])
                 asked, until = True, time.monotonic() + grace + 1.0  # Ray kills after its own count of the same seconds
             info = keeper.dashboard.job(job["submissionId"])
-        except keeper_ray.Refused as error:
+        except keeper_ray.Slow as error:  # asked again: the driver was promised its grace
             keeper.log("stopping the driver: %s" % error)
-            return
-        except keeper_ray.Unreachable as error:
-            keeper.log("stopping the driver: %s" % error)
-            if "timed out" not in str(error):
-                return  # nobody is there; a head that is only slow is asked again: the driver was promised its grace
             keeper.rest(POLL)
             continue
+        except (keeper_ray.Unreachable, keeper_ray.Refused) as error:
+            keeper.log("stopping the driver: %s" % error)
+            return
         if info is None:
             return
         keeper.take(info)

@@ -17,6 +17,10 @@ class Unreachable(Exception):
     """No usable answer: not listening, timed out, cut, or not Ray's."""
 
 
+class Slow(Unreachable):
+    """No answer in time: somebody may be there."""
+
+
 class Refused(Exception):
     """An answer that says no; the text is one line, the end of Ray's traceback."""
 
@@ -42,7 +46,7 @@ class Silence:
     def goes_on(self, error):
         """It did not, again. Raises AttemptLost when that is too long."""
         now = time.monotonic()
-        if self.since is None or (self.dashboard.answered or 0) > self.since:
+        if self.since is None or self.dashboard.answered > self.since:
             self.since = now
         if now - self.since > LOST_AFTER:
             raise AttemptLost("the head does not answer any more: %s" % error)
@@ -58,7 +62,7 @@ class Dashboard:
         if token:
             self._headers["Authorization"] = "Bearer " + token
         self._socket = None
-        self.answered = None  # when anything last did, be it a refusal
+        self.answered = 0.0  # when anything last did, be it a refusal
 
     def abort(self):
         """Cuts the request that is under way (from a signal handler or another thread)."""
@@ -81,7 +85,12 @@ class Dashboard:
             return connection, response
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            raise Unreachable("%s: %s" % (self.url, error or type(error).__name__))
+            raise self.unanswered(error)
+
+    def unanswered(self, error):
+        """The exception for what went wrong on the way."""
+        kind = Slow if isinstance(error, (socket.timeout, TimeoutError)) else Unreachable  # two classes before Python 3.10
+        return kind("%s: %s" % (self.url, error or type(error).__name__))
 
     def request(self, method, path, timeout=2.0, body=None, headers=None):
         """Returns the body of a 2xx answer."""
@@ -89,7 +98,7 @@ class Dashboard:
         try:
             data = response.read()
         except (OSError, http.client.HTTPException) as error:
-            raise Unreachable("%s: %s" % (self.url, error))
+            raise self.unanswered(error)
         finally:
             self._socket = None
             connection.close()

@@ -1,7 +1,8 @@
-"""When a head counts as lost. Run as test_keeper.py is."""
+"""When a head counts as lost, and when as slow. Run as test_keeper.py is."""
 
 import http.server
 import os
+import socket
 import sys
 import threading
 import time
@@ -10,8 +11,9 @@ import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+import keeper_end
 import keeper_ray
-from keeper_exit import AttemptLost
+from keeper_exit import AttemptLost, End
 
 
 class SlowHead(http.server.BaseHTTPRequestHandler):
@@ -54,6 +56,35 @@ class TheSilence(unittest.TestCase):
             with self.assertRaises(AttemptLost):
                 for _ in range(5):
                     self.look(silence, "/api/v0/nodes")
+
+
+class TheGrace(unittest.TestCase):
+    """Of a driver that is to be stopped."""
+
+    def stop(self, *answers):
+        """What the keeper asks of a dashboard whose `stop` gives these answers, one after another."""
+        keeper = unittest.mock.MagicMock(now=False, orders={"job": {"grace": 3}})
+        keeper.state.doc = {"job": {"state": "RUNNING", "submissionId": "n-1"}}
+        keeper.dashboard.stop.side_effect = answers
+        keeper.dashboard.job.return_value = {"status": "STOPPED"}
+        keeper_end.stop_driver(keeper, End("interrupted", "by the user"))
+        return keeper.dashboard.stop.call_count, keeper.take.call_count
+
+    def test_a_slow_head_is_asked_again(self):
+        self.assertEqual(self.stop(keeper_ray.Slow("timed out"), keeper_ray.Slow("timed out"), None), (3, 1))
+
+    def test_a_head_that_is_gone_is_not(self):
+        self.assertEqual(self.stop(keeper_ray.Unreachable("connection refused")), (1, 0))
+        self.assertEqual(self.stop(keeper_ray.Refused(500, "no")), (1, 0))
+
+    def test_slow_is_no_answer_in_time(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            port = silent.getsockname()[1]
+            with self.assertRaises(keeper_ray.Slow):
+                keeper_ray.Dashboard("http://127.0.0.1:%d" % port, "").version(0.1)
+        with self.assertRaises(keeper_ray.Unreachable) as refused:
+            keeper_ray.Dashboard("http://127.0.0.1:%d" % port, "").version(0.1)
+        self.assertNotIsInstance(refused.exception, keeper_ray.Slow)
 
 
 if __name__ == "__main__":
