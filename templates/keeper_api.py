@@ -64,6 +64,10 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         self._answer(self._post)
 
+    def finish(self):
+        self.keeper.state.left(self)
+        super().finish()
+
     def log_message(self, format, *args):
         pass  # keeper.log has decisions, not requests
 
@@ -108,7 +112,7 @@ class Handler(BaseHTTPRequestHandler):
         if path == "/v1/state":
             if "after" not in query:
                 return self.keeper.state.json()
-            return self.keeper.state.wait(int(query["after"]), min(MAX_WAIT, float(query.get("timeout", 20))))
+            return self.keeper.state.wait(int(query["after"]), min(MAX_WAIT, float(query.get("timeout", 20))), self)
         if path == "/v1/log":
             return self._log(int(query.get("attempt", 0)), int(query.get("offset", 0)))
         raise Rejected(404, "no such call: GET %s" % path)

@@ -57,6 +57,7 @@ class State:
         }
         self._text = b""
         self._answering = 0
+        self._watching = set()  # connections that got a document and will ask for the next one
         try:
             write_atomically(os.path.join(run_dir, RESERVE), b"\0" * RESERVE_SIZE)
         except OSError as error:
@@ -111,11 +112,21 @@ class State:
         with self._changed:
             return json.dumps(self.doc).encode()
 
-    def wait(self, after, seconds):
+    def wait(self, after, seconds, connection):
         """The document, when its revision is not what the client has, or after some seconds."""
         with self._changed:
+            self._watching.discard(connection)
             self._changed.wait_for(lambda: self.doc["revision"] != after, seconds)
+            if "exit" not in self.doc:
+                self._watching.add(connection)
+            self._changed.notify_all()
             return json.dumps(self.doc).encode()
+
+    def left(self, connection):
+        """A connection of the API is closed."""
+        with self._changed:
+            self._watching.discard(connection)
+            self._changed.notify_all()
 
     def answering(self, count):
         """The API counts the requests that it still has to answer."""
@@ -124,9 +135,9 @@ class State:
             self._changed.notify_all()
 
     def drain(self, seconds):
-        """Waits until all waiting requests have got the last document."""
+        """Waits until everybody who watches has got the last document, also who is between two requests."""
         with self._changed:
-            self._changed.wait_for(lambda: self._answering == 0, seconds)
+            self._changed.wait_for(lambda: self._answering == 0 and not self._watching, seconds)
 
     def final(self, path, exit, log):
         """The last change: it is on the disk before anybody is told."""

@@ -12,12 +12,10 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import urllib.parse
 
 PORT = 8476
 PATIENCE = 120.0  # for the record to fetch the result
-LINGER = 0.4  # after that, for a client that was between two questions when the keeper ended
 TRIES = 20  # of a keeper that is killed; after that it is another pod's turn
 ATTEMPT = re.compile(r"^/v1/attempts/(\d{1,9})/log$")
 
@@ -76,8 +74,7 @@ def hand_over(run_dir, token):
     server = http.server.ThreadingHTTPServer(("0.0.0.0", PORT), handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    if done.wait(PATIENCE):
-        time.sleep(LINGER)
+    done.wait(PATIENCE)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

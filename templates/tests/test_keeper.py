@@ -161,6 +161,7 @@ class RayStart(unittest.TestCase):
         self.assertEqual((env["A"], env["B"], env["S"], env["SLURM_CONF"], env["CUDA_VISIBLE_DEVICES"], env["RAY_memory_usage_threshold"]),
                          ("group", HOSTILE, "secret", "c", "0", "1"))
         self.assertEqual((env["RAY_AUTH_MODE"], env["RAY_AUTH_TOKEN_PATH"], env["RAY_JOB_STOP_WAIT_TIME_S"]), ("token", "/run/token", "3"))
+        self.assertEqual(env["RAY_prestart_worker_first_driver"], "0")
         self.assertTrue(env["PATH"].startswith("/opt/venv/bin:"))
 
     def test_arguments(self):
@@ -210,7 +211,7 @@ class GangAndState(unittest.TestCase):
         self.state.phase("Starting", "X", "y")
         self.assertEqual(self.state.doc["revision"], before)
         seen = []
-        waiter = threading.Thread(target=lambda: seen.append(json.loads(self.state.wait(before, 30).decode())))
+        waiter = threading.Thread(target=lambda: seen.append(json.loads(self.state.wait(before, 30, "a client").decode())))
         waiter.start()
         self.state.note("job", "RUNNING")
         waiter.join()
@@ -218,6 +219,19 @@ class GangAndState(unittest.TestCase):
         self.state.final(os.path.join(self.dir.name, "result.json"), End("max", "over").document(), {"bytes": 0, "missing": []})
         with open(os.path.join(self.dir.name, "result.json")) as f:
             self.assertEqual(json.load(f)["exit"]["code"], 124)
+
+    def test_the_end_is_told_to_who_is_between_two_requests(self):
+        for comes_back in (lambda: self.state.wait(revision, 30, "a client"), lambda: self.state.left("a client")):
+            self.setUp()
+            revision = json.loads(self.state.wait(-1, 30, "a client").decode())["revision"]
+            self.state.final(os.path.join(self.dir.name, "result.json"), End("max", "over").document(), {"bytes": 0, "missing": []})
+            drained = threading.Thread(target=self.state.drain, args=(60,))
+            drained.start()
+            drained.join(0.05)
+            self.assertTrue(drained.is_alive())
+            comes_back()
+            drained.join(30)
+            self.assertFalse(drained.is_alive())
 
     def test_by_name(self):
         class Nodes:
