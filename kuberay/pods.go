@@ -113,11 +113,18 @@ func cpusOf(g spec.NodeGroup) spec.CPUs {
 	return 1
 }
 
+// rayDefaults are of every Ray that rayctl starts, unless the file says otherwise: templates/keeper_raystart.py has the same and the reasons.
+var rayDefaults = map[string]string{
+	"RAY_agent_register_timeout_ms": "120000", "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "300", "RAY_prestart_worker_first_driver": "0",
+}
+
 // env is the environment of `ray start`, so of all that Ray starts. Values that are secret are references.
 func (p *plan) env() []corev1.EnvVar {
+	values := maps.Clone(rayDefaults)
+	maps.Copy(values, p.spec.Env)
 	var out []corev1.EnvVar
-	for _, name := range slices.Sorted(maps.Keys(p.spec.Env)) {
-		out = append(out, corev1.EnvVar{Name: name, Value: literal(p.spec.Env[name])})
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		out = append(out, corev1.EnvVar{Name: name, Value: literal(values[name])})
 	}
 	for _, s := range p.spec.Secrets {
 		source := corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secretName(p.spec.Name)}, Key: envPrefix + s.Name}

@@ -41,6 +41,8 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 	err = cmd.Wait()
 	var exit *exec.ExitError
 	switch {
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
 	case errors.As(err, &exit):
 		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 			return 128 + int(ws.Signal()), nil

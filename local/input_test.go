@@ -166,3 +166,44 @@ func TestUp(t *testing.T) {
 		t.Error("gc ended a living cluster")
 	}
 }
+
+// TestWorkerThatNeverRegisters is what a crowded machine does now and then: Ray's first driver (mostly the dashboard's Serve module)
+// would wait for it for ever, and everybody else for that one. See RAY_prestart_worker_first_driver in keeper_raystart.py.
+func TestWorkerThatNeverRegisters(t *testing.T) {
+	t.Parallel()
+	state, site := t.TempDir(), t.TempDir()
+	l := at(t, state)
+	hang := `import os, sys, time
+if any("default_worker.py" in a for a in sys.orig_argv):
+    try:
+        os.mkdir(os.path.join(os.path.dirname(__file__), "hangs"))
+        time.sleep(3600)
+    except FileExistsError:
+        pass
+`
+	if err := os.WriteFile(filepath.Join(site, "sitecustomize.py"), []byte(hang), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := oneNode(t, "slow", "")
+	s.Env = map[string]string{"PYTHONPATH": site, "RAY_worker_register_timeout_seconds": "5"}
+	t.Cleanup(func() { terminate(t, l, "slow") })
+	if _, err := l.Launch(within(t), s, launcher.Payload{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, l, "slow", func(st launcher.Status) bool { return st.Phase == launcher.Ready })
+	ask := `import os, ray, urllib.request
+token = open(os.environ["RAY_AUTH_TOKEN_PATH"]).read().strip()
+url = os.environ["RAY_API_SERVER_ADDRESS"] + "/api/serve/applications/"
+urllib.request.urlopen(urllib.request.Request(url, headers={"Authorization": "Bearer " + token}), timeout=60).read()
+ray.init()
+print("got", ray.get(ray.remote(lambda: 41 + 1).remote()))
+`
+	var out bytes.Buffer
+	code, err := l.Exec(within(t), "slow", launcher.ExecRequest{Stdout: &out, Stderr: &out, Command: []string{"python", "-c", ask}})
+	if err != nil || code != 0 || !strings.Contains(out.String(), "got 42") {
+		t.Errorf("exec: %d, %v, %s", code, err, out.String())
+	}
+	if _, err := os.Stat(filepath.Join(site, "hangs")); err != nil {
+		t.Errorf("no worker was held up: %v", err)
+	}
+}

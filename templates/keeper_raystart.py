@@ -45,8 +45,11 @@ def environment(orders, member, directory, run_dir, secrets, base):
     if os.path.isabs(command):
         # `python` of an entrypoint is the one that has Ray.
         env["PATH"] = os.pathsep.join([os.path.dirname(command), env.get("PATH") or os.defpath])
-    env["RAY_agent_register_timeout_ms"] = "120000"  # of the raylet, for its runtime environment agent; 30 s is not enough under load
-    env["RAY_DASHBOARD_STARTUP_TIMEOUT_S"] = "300"  # nor are 60 s for the dashboard; lifetime.start bounds both
+    env.setdefault("RAY_agent_register_timeout_ms", "120000")  # of the raylet, for its runtime environment agent; 30 s is not enough under load
+    env.setdefault("RAY_DASHBOARD_STARTUP_TIMEOUT_S", "300")  # nor are 60 s for the dashboard; lifetime.start bounds both
+    # Ray answers its first driver only when as many workers as CPUs have started, and never if one of them took more than 60 s
+    # (github.com/ray-project/ray/issues/40131). A job with a working directory cannot use these workers anyway.
+    env.setdefault("RAY_prestart_worker_first_driver", "0")
     env.update(orders["ray"].get("env") or {})
     env.update(member.group.get("env") or {})
     env.update(secrets)
