@@ -70,6 +70,7 @@ def environment(orders, member, directory, run_dir, secrets, base):
     if hook:
         env["RAYCTL_USER_START_HOOK"] = hook
     if orders.get("job"):
+        env["RAYCTL_JOB_STATE"] = os.path.join(run_dir, "state.json")
         env["RAY_JOB_STOP_WAIT_TIME_S"] = str(int(math.ceil(orders["job"].get("grace") or 0)))
     return env
 
@@ -95,7 +96,7 @@ def arguments(orders, member, directory, base, agent_ports):
     """The arguments of `ray start`; no port has a fixed default. agent_ports are for AGENT_PORTS: a raylet waits for ports
     that its agents choose, but only 15 seconds, then it dies (Ray 2.60; there is no setting). It is alive sooner, too."""
     group, gcs = member.group, base["RAYCTL_GCS"]
-    args = list(orders["ray"]["command"]) + [
+    args = lean(orders["ray"]["command"]) + [
         "start", "--block", "--disable-usage-stats", "--node-name=" + member.name, "--temp-dir=" + directory,
         "--min-worker-port=0", "--max-worker-port=0",
     ]
@@ -116,6 +117,13 @@ def arguments(orders, member, directory, base, agent_ports):
     if is_recent(orders["ray"].get("version")):
         args += ["--labels=" + ",".join("%s=%s" % item for item in sorted(labels.items()))]
     return args
+
+
+def lean(command):
+    """Ray's command line without what `ray start` does not need. By its path: `setup` may set PYTHONPATH."""
+    if command[-2:] == ["-m", "ray.scripts.scripts"]:
+        return command[:-2] + [os.path.join(HERE, "rayhook", "rayctl_start.py")]
+    return list(command)
 
 
 def resources(group, base):

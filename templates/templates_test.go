@@ -55,7 +55,7 @@ func TestWriteKeeper(t *testing.T) {
 	if err != nil || len(entries) != 1 || !strings.HasPrefix(entries[0].Name(), "keeper-") {
 		t.Errorf("%v, %v", entries, err)
 	}
-	for _, file := range []string{templates.Keeper, templates.Supervisor, "rayhook/rayctl_start_hook.py"} {
+	for _, file := range []string{templates.Keeper, templates.Supervisor, "rayhook/rayctl_start.py", "rayhook/rayctl_start_hook.py"} {
 		if templates.KeeperFiles()[file] == nil {
 			t.Errorf("%s is not embedded", file)
 		}

@@ -1,35 +1,46 @@
-"""Runs inside `ray start` (RAY_START_HOOK), after its slow imports and before it starts anything. It changes six things:
+"""Runs inside `ray start` (RAY_START_HOOK), after its slow imports and before it starts anything. It changes these things:
 
 - The head's dashboard does not ask the cloud metadata address. That request is made in the dashboard's event loop and stops
   every answer for 5 to 12 seconds on machines that drop such packets, whatever the usage settings are. The dashboard does not
   ask if ~/ray_bootstrap_config.yaml exists, so the dashboard, and only the dashboard, gets a HOME with that file.
 - The head starts its raylet while the dashboard is importing, and waits for the dashboard after that instead of before.
-- The head's Ray client server starts last. It looks for the raylet for 30 seconds, gives up, and takes the head with it.
+- The head's Ray client server starts last (it looks for the raylet for 30 seconds, gives up, and takes the head with it), and where there
+  is a job some seconds after its driver, whose start its second of processor time would delay.
 - A raylet waits 15 seconds for a file with its agent's port, then dies; a host under load needs longer to import the agent.
   The port is chosen by us, so the file is written before the raylet starts, which makes the node ALIVE sooner, too.
 - `ray start` waits longer than 30 seconds for a raylet that lives, and not at all for one that does not.
+- `ray start` looks whether the dashboard's packages are there instead of importing them all, for nothing but that.
 - A worker waits for the head's GCS here, so that importing Ray (a second of processor time) overlaps with the head's start.
 
 All of it is left out where Ray has other functions than expected: then Ray starts as it always did.
 """
 
+import copy
+import importlib.util
+import json
 import os
 import socket
 import threading
 import time
 
 RAYLET_WAIT = 120.0  # seconds
+DRIVER_FIRST = 3.0  # seconds of a running driver before the Ray client server starts
+# What ray/dashboard/optional_deps.py imports (Ray 2.60).
+DASHBOARD_PACKAGES = (
+    "aiohttp", "aiohttp_cors", "grpc", "opencensus", "opentelemetry.exporter.prometheus", "opentelemetry.proto", "prometheus_client", "pydantic",
+)
 
 
 def prepare(ray_params, head):
     """Called by ray start with its parameters."""
     _restore_environment()
     _be_patient()
+    _look_for_packages()
     if head:
-        _change_head(os.path.join(os.environ["RAYCTL_NODE_DIR"], "home"))
+        _change_head(os.path.join(os.environ["RAYCTL_NODE_DIR"], "home"), os.environ.get("RAYCTL_JOB_STATE"))
     else:
         _wait_for_gcs(os.environ.get("RAYCTL_GCS", ""), float(os.environ.get("RAYCTL_GCS_WAIT", "600")))
-    for name in ("RAYCTL_GCS", "RAYCTL_GCS_WAIT"):
+    for name in ("RAYCTL_GCS", "RAYCTL_GCS_WAIT", "RAYCTL_JOB_STATE"):
         os.environ.pop(name, None)
 
 
@@ -75,6 +86,24 @@ def _be_patient():
     services.get_node = wait_for_node
 
 
+def _look_for_packages():
+    try:
+        from ray._private import utils
+        import_them = utils.get_dashboard_dependency_error
+    except (ImportError, AttributeError):
+        return
+
+    def look():
+        try:
+            if all(importlib.util.find_spec(name) for name in DASHBOARD_PACKAGES):
+                return None
+        except (ImportError, ValueError):
+            pass
+        return import_them()
+
+    utils.get_dashboard_dependency_error = look
+
+
 def _announce_agent(node):
     port = getattr(node._ray_params, "dashboard_agent_listen_port", 0)
     try:
@@ -85,7 +114,7 @@ def _announce_agent(node):
         pass  # a Ray whose raylet does not wait for such a file
 
 
-def _change_head(home):
+def _change_head(home, job_state):
     try:
         from ray._private import services
         from ray._private.node import Node
@@ -100,10 +129,34 @@ def _change_head(home):
     def later(self, *args, **kwargs):
         init(self, *args, **kwargs)
         dashboard.wait()
-        if self._ray_params.ray_client_server_port:
+        if not self._ray_params.ray_client_server_port:
+            return
+        if not job_state:
             start_client_server(self)
+            return
+        threading.Thread(target=_start_after_driver, args=(start_client_server, self, job_state), daemon=True).start()
 
     Node.__init__ = later
+
+
+def _start_after_driver(start, node, job_state):
+    while _driver_state(job_state) != "RUNNING":
+        time.sleep(0.5)
+    time.sleep(DRIVER_FIRST)
+    # `ray start --block` walks through all_processes meanwhile, so it gets a new one.
+    alone = copy.copy(node)
+    alone.all_processes = {}
+    start(alone)
+    node.all_processes = dict(node.all_processes, **alone.all_processes)
+    threading.Event().wait()  # what a thread started ends with it (PR_SET_PDEATHSIG)
+
+
+def _driver_state(path):
+    try:
+        with open(path) as f:
+            return json.load(f)["job"]["state"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return ""  # being replaced, or on a file system that is away for a moment
 
 
 class _Dashboard:

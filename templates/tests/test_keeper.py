@@ -167,6 +167,7 @@ class RayStart(unittest.TestCase):
     def test_arguments(self):
         o, ports = orders(), [1, 2, 3, 4]
         head = keeper_raystart.arguments(o, keeper_raystart.Member(o, 0), "/tmp/r1", self.BASE, ports)
+        self.assertEqual(head[:3], ["/opt/venv/bin/python", os.path.join(keeper_raystart.HERE, "rayhook", "rayctl_start.py"), "start"])
         for wanted in ("--head", "--port=1234", "--num-cpus=0", "--dashboard-agent-listen-port=1", "--node-name=head-0", "--labels=rayctl.io/group=head"):
             self.assertIn(wanted, head)
         base = dict(self.BASE, SLURM_JOB_ID="1", SLURM_CPUS_ON_NODE="6", SLURM_GPUS_ON_NODE="")
