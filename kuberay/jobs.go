@@ -25,9 +25,15 @@ var podFiles embed.FS
 const (
 	keeperPodKey = "keeperpod.py" // runs the keeper, and hands its result to the record
 	recordKey    = "record.py"    // the record's program
-	nodeKey      = "node.sh"      // reads setup before Ray starts
+	nodeKey      = "node.sh"      // what pods do before Ray starts
+	waitKey      = "wait.sh"      // keeps KubeRay's init container short
 	reportKey    = "report.py"    // tells the keeper that setup failed
 	setupKey     = "setup.sh"     // spec.setup
+
+	startKey     = "rayctl_start.py" // of templates/rayhook
+	startHookKey = "rayctl_start_hook.py"
+
+	bashEnv = "BASH_ENV" // names a file that bash reads first, also for `bash -c` (bash's manual, "Invocation")
 )
 
 const (
@@ -166,7 +172,10 @@ func programs() map[string][]byte {
 			out[name] = content
 		}
 	}
-	for _, name := range []string{keeperPodKey, recordKey, nodeKey, reportKey} {
+	for _, name := range []string{startKey, startHookKey} {
+		out[name] = templates.KeeperFiles()["rayhook/"+name]
+	}
+	for _, name := range []string{keeperPodKey, recordKey, nodeKey, waitKey, reportKey} {
 		content, err := podFiles.ReadFile("pod/" + name)
 		if err != nil {
 			panic("kuberay: embedded files cannot be read: " + err.Error()) // impossible: they are part of the binary

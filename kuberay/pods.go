@@ -49,7 +49,7 @@ func (p *plan) podTemplate(g spec.NodeGroup, group string) (*corev1.PodTemplateS
 	maps.Copy(t.Annotations, k.Annotations)
 	p.addGPUType(t, g)
 	p.addMounts(t, g)
-	p.addSetup(t)
+	p.addStart(t, group)
 	p.scheduler.pod(t, p.spec.Name, group)
 	return patchedTemplate(t, g)
 }
@@ -194,20 +194,30 @@ func addVolume(t *corev1.PodTemplateSpec, name string, source corev1.VolumeSourc
 	rayContainer(t).VolumeMounts = append(rayContainer(t).VolumeMounts, mount)
 }
 
-// addSetup lets the shell that starts Ray read spec.setup first. KubeRay puts a container's own arguments before `ray start`.
-func (p *plan) addSetup(t *corev1.PodTemplateSpec) {
-	if p.spec.Setup == "" {
-		return
+// addStart lets the shell that starts Ray read pod/node.sh first: KubeRay puts a container's own arguments before `ray start`.
+func (p *plan) addStart(t *corev1.PodTemplateSpec, group string) {
+	c, env := rayContainer(t), func(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }
+	files := []string{nodeKey, startKey, startHookKey}
+	if p.spec.Setup != "" {
+		files = append(files, setupKey, reportKey)
+		c.Env = append(c.Env, env("RAYCTL_KEEPER", p.keeperAddress()), corev1.EnvVar{Name: "RAYCTL_KEEPER_TOKEN", ValueFrom: &corev1.EnvVarSource{
+			SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secretName(p.spec.Name)}, Key: tokenKey},
+		}})
 	}
-	addVolume(t, "rayctl", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-		SecretName: secretName(p.spec.Name), Items: []corev1.KeyToPath{{Key: setupKey, Path: setupKey}, {Key: nodeKey, Path: nodeKey}, {Key: reportKey, Path: reportKey}},
-	}}, corev1.VolumeMount{MountPath: nodeFiles, ReadOnly: true})
-	c := rayContainer(t)
+	if _, own := p.spec.Env[bashEnv]; group != headGroup && !own {
+		files = append(files, waitKey)
+		c.Env = append(c.Env, env(bashEnv, nodeFiles+"/"+waitKey))
+	}
+	if p.spec.Job.Entrypoint != "" {
+		c.Env = append(c.Env, env("RAYCTL_JOB", "1"))
+	}
+	items := make([]corev1.KeyToPath, len(files))
+	for i, name := range files {
+		items[i] = corev1.KeyToPath{Key: name, Path: name}
+	}
+	addVolume(t, "rayctl", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secretName(p.spec.Name), Items: items}},
+		corev1.VolumeMount{MountPath: nodeFiles, ReadOnly: true})
 	c.Args = []string{". " + nodeFiles + "/" + nodeKey + "; true"} // on the left of &&, where KubeRay puts it, the shell would not obey set -e
-	c.Env = append(c.Env, corev1.EnvVar{Name: "RAYCTL_KEEPER", Value: p.keeperAddress()},
-		corev1.EnvVar{Name: "RAYCTL_KEEPER_TOKEN", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: secretName(p.spec.Name)}, Key: tokenKey,
-		}}})
 }
 
 // restrictedPod and restrictedContainer satisfy the "restricted" pod security profile. A group's patch may loosen them.

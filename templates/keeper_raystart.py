@@ -70,7 +70,7 @@ def environment(orders, member, directory, run_dir, secrets, base):
     if hook:
         env["RAYCTL_USER_START_HOOK"] = hook
     if orders.get("job"):
-        env["RAYCTL_JOB_STATE"] = os.path.join(run_dir, "state.json")
+        env["RAYCTL_JOB"] = "1"
         env["RAY_JOB_STOP_WAIT_TIME_S"] = str(int(math.ceil(orders["job"].get("grace") or 0)))
     return env
 

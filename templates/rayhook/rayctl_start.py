@@ -25,4 +25,5 @@ def commands():
 
 
 if __name__ == "__main__":
+    sys.argv[0] = "ray"  # what its messages call it
     commands().main()

@@ -1,4 +1,4 @@
-"""Runs inside `ray start` (RAY_START_HOOK), after its slow imports and before it starts anything. It changes these things:
+"""Runs inside `ray start` (RAY_START_HOOK), on all launchers, after its slow imports and before it starts anything. It changes these things:
 
 - The head's dashboard does not ask the cloud metadata address. That request is made in the dashboard's event loop and stops
   every answer for 5 to 12 seconds on machines that drop such packets, whatever the usage settings are. The dashboard does not
@@ -11,20 +11,22 @@
 - `ray start` waits longer than 30 seconds for a raylet that lives, and not at all for one that does not.
 - `ray start` looks whether the dashboard's packages are there instead of importing them all, for nothing but that.
 - A worker waits for the head's GCS here, so that importing Ray (a second of processor time) overlaps with the head's start.
+- As the first process of a pod it waits for orphans, too: Ray takes zombies for living processes, and when it stops a driver below a
+  shell it would wait for them as long as it may.
 
 All of it is left out where Ray has other functions than expected: then Ray starts as it always did.
 """
 
 import copy
 import importlib.util
-import json
 import os
 import socket
 import threading
 import time
 
 RAYLET_WAIT = 120.0  # seconds
-DRIVER_FIRST = 3.0  # seconds of a running driver before the Ray client server starts
+DRIVER_FIRST = 5.0  # seconds from a job's submission to the start of the Ray client server
+REAP_EVERY = 0.1  # seconds
 # What ray/dashboard/optional_deps.py imports (Ray 2.60).
 DASHBOARD_PACKAGES = (
     "aiohttp", "aiohttp_cors", "grpc", "opencensus", "opentelemetry.exporter.prometheus", "opentelemetry.proto", "prometheus_client", "pydantic",
@@ -37,20 +39,22 @@ def prepare(ray_params, head):
     _be_patient()
     _look_for_packages()
     if head:
-        _change_head(os.path.join(os.environ["RAYCTL_NODE_DIR"], "home"), os.environ.get("RAYCTL_JOB_STATE"))
+        _change_head(os.path.join(os.environ["RAYCTL_NODE_DIR"], "home"), bool(os.environ.get("RAYCTL_JOB")))
     else:
         _wait_for_gcs(os.environ.get("RAYCTL_GCS", ""), float(os.environ.get("RAYCTL_GCS_WAIT", "600")))
-    for name in ("RAYCTL_GCS", "RAYCTL_GCS_WAIT", "RAYCTL_JOB_STATE"):
+    if os.getpid() == 1:
+        _reap_orphans()
+    for name in ("RAYCTL_GCS", "RAYCTL_GCS_WAIT", "RAYCTL_JOB"):
         os.environ.pop(name, None)
 
 
 def _restore_environment():
     os.environ.pop("RAY_START_HOOK", None)
-    rest = os.environ.get("PYTHONPATH", "").split(os.pathsep)[1:]  # the first is this file's directory
-    if rest:
+    here, *rest = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if here == os.path.dirname(os.path.abspath(__file__)):
         os.environ["PYTHONPATH"] = os.pathsep.join(rest)
-    else:
-        os.environ.pop("PYTHONPATH", None)
+        if not rest:
+            del os.environ["PYTHONPATH"]
     users = os.environ.pop("RAYCTL_USER_START_HOOK", "")
     if users:
         os.environ["RAY_START_HOOK"] = users
@@ -114,7 +118,7 @@ def _announce_agent(node):
         pass  # a Ray whose raylet does not wait for such a file
 
 
-def _change_head(home, job_state):
+def _change_head(home, has_job):
     try:
         from ray._private import services
         from ray._private.node import Node
@@ -131,16 +135,16 @@ def _change_head(home, job_state):
         dashboard.wait()
         if not self._ray_params.ray_client_server_port:
             return
-        if not job_state:
+        if has_job:
+            threading.Thread(target=_start_after_driver, args=(start_client_server, self), daemon=True).start()
+        else:
             start_client_server(self)
-            return
-        threading.Thread(target=_start_after_driver, args=(start_client_server, self, job_state), daemon=True).start()
 
     Node.__init__ = later
 
 
-def _start_after_driver(start, node, job_state):
-    while _driver_state(job_state) != "RUNNING":
+def _start_after_driver(start, node):
+    while not _submitted(node):
         time.sleep(0.5)
     time.sleep(DRIVER_FIRST)
     # `ray start --block` walks through all_processes meanwhile, so it gets a new one.
@@ -151,12 +155,43 @@ def _start_after_driver(start, node, job_state):
     threading.Event().wait()  # what a thread started ends with it (PR_SET_PDEATHSIG)
 
 
-def _driver_state(path):
+def _submitted(node):
+    """Whether Ray knows of a job: ray/dashboard/modules/job/common.py, JobInfoStorageClient (Ray 2.9 to 2.60)."""
     try:
-        with open(path) as f:
-            return json.load(f)["job"]["state"]
-    except (OSError, ValueError, TypeError, KeyError):
-        return ""  # being replaced, or on a file system that is away for a moment
+        return bool(node.get_gcs_client().internal_kv_keys(b"_ray_internal_job_info_", namespace=b"job"))
+    except Exception:  # another Ray, or the GCS is busy; then the client server starts at once
+        return True
+
+
+def _reap_orphans():
+    try:
+        from ray._private import services
+        spawn = services.start_ray_process
+    except (ImportError, AttributeError):
+        return
+    own = set()
+
+    def remember(*args, **kwargs):
+        info = spawn(*args, **kwargs)
+        own.add(info.process.pid)
+        return info
+
+    services.start_ray_process = remember
+    threading.Thread(target=_reap, args=(own,), daemon=True).start()
+
+
+def _reap(own):
+    seen = None
+    while True:
+        time.sleep(REAP_EVERY)
+        try:
+            dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            # Somebody who started it may be about to ask, so not at the first sight.
+            if dead and dead.si_pid == seen and seen not in own:
+                os.waitpid(seen, os.WNOHANG)
+        except ChildProcessError:
+            dead = None
+        seen = dead.si_pid if dead else None
 
 
 class _Dashboard:
