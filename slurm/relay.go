@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -51,7 +52,7 @@ func (w *ways) take(c *cluster, node string) *way {
 	found := w.open[key]
 	if found == nil {
 		found = &way{ways: w, key: key, l: c.l, argv: append(c.overlap(node), "--unbuffered",
-			c.plan(0).hostPython(), "-E", "-s", "-u", path.Join(c.record.Programs, templates.SlurmRelay))}
+			c.plan(0).hostPython(), "-E", "-s", "-S", "-u", path.Join(c.record.Programs, templates.SlurmRelay))}
 		w.open[key] = found
 	}
 	found.mu.Lock()
@@ -210,12 +211,32 @@ func (w *way) connect(ctx context.Context) (*yamux.Session, *tail, error) {
 	config.LogOutput = io.Discard
 	config.StreamCloseTimeout = time.Minute
 	config.MaxStreamWindowSize = windowSize
-	session, err := yamux.Client(s, config)
+	session, err := yamux.Client(&whole{stream: s}, config)
 	if err != nil {
 		return nil, nil, errors.Join(err, s.Close())
 	}
 	w.session, w.stream = session, s
 	return session, s.said, nil
+}
+
+// whole writes a frame at once: yamux writes header and content one after the other, and srun would send two messages.
+type whole struct {
+	*stream
+	header []byte
+}
+
+// yamuxHeader is the size of a frame's header; its second byte is the type, 0 for data, its last four the content's length (yamux, spec.md).
+const yamuxHeader = 12
+
+func (w *whole) Write(p []byte) (int, error) {
+	if len(w.header) == 0 && len(p) == yamuxHeader && p[1] == 0 && binary.BigEndian.Uint32(p[8:]) > 0 {
+		w.header = append(w.header, p...)
+		return len(p), nil
+	}
+	n, err := w.stream.Write(append(w.header, p...))
+	n = max(0, n-len(w.header))
+	w.header = w.header[:0]
+	return n, err
 }
 
 // stream is a command's standard input and output.

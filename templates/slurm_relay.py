@@ -28,6 +28,7 @@ class Stream:
         self.target = b""  # what was read of "host:port\n"
         self.credit = FIRST_WINDOW  # bytes that the client takes
         self.pending = bytearray()  # bytes for the socket
+        self.passed_on = 0  # bytes that the socket took and the client was not told of
         self.finished = False  # the client sends no more
         self.closed = False  # the socket sends no more
 
@@ -107,7 +108,7 @@ class Relay:
             line, newline, data = stream.target.partition(b"\n")
             if not newline:
                 return
-            self.send(WINDOW, 0, stream.number, len(line) + 1)
+            stream.passed_on = len(line) + 1
             if not self.connect(stream, line.decode()):
                 return
         stream.pending += data
@@ -136,7 +137,7 @@ class Relay:
             if stream.pending:
                 sent = stream.socket.send(stream.pending)
                 del stream.pending[:sent]
-                self.send(WINDOW, 0, stream.number, sent)  # only now, so that a slow receiver slows the client
+                self.tell(stream, sent)
             if stream.finished and not stream.pending:
                 stream.socket.shutdown(socket.SHUT_WR)
                 if stream.closed:
@@ -145,6 +146,13 @@ class Relay:
             pass
         except OSError:
             self.reset(stream)
+
+    def tell(self, stream, sent):
+        """Lets the client send more, but not a frame for each byte; only what has left us counts, so that a slow receiver slows the client."""
+        stream.passed_on += sent
+        if stream.passed_on >= WINDOW_SIZE // 4:
+            self.send(WINDOW, 0, stream.number, stream.passed_on)
+            stream.passed_on = 0
 
     def forward(self, stream):
         """Bytes from the connection to the client."""

@@ -64,8 +64,11 @@ func (s *slurmSite) tunnel(ctx context.Context) ([]row, error) {
 	err = s.b.repeat(ctx, "slurm, tunnel", func(ctx context.Context) error {
 		return bare.measure(func() (io.ReadWriteCloser, error) { return s.bare(ctx, job, port) })
 	}, func(ctx context.Context) error {
-		l := slurm.New(slurm.Config{Runner: besideController{s}}) // another stream each time
+		l := slurm.New(slurm.Config{Runner: besideController{s}}) // another stream each time, to a cluster that is known
 		defer l.Close()
+		if _, err := l.List(ctx, launcher.Selector{}); err != nil {
+			return err
+		}
 		return ours.measure(func() (io.ReadWriteCloser, error) { return l.DialNode(ctx, launcher.ID("tunnel"), "", port) })
 	})
 	if err != nil {
