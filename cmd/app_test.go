@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -67,6 +68,32 @@ func TestFirstContact(t *testing.T) {
 	for dir, want := range map[string]string{".": "next: `rayctl run`", "it's new": "next: `cd 'it'\"'\"'s new' && rayctl run`"} {
 		if _, next := said("init", "--dir", dir); !strings.Contains(next, want) {
 			t.Errorf("init --dir %q says %q, want %q", dir, next, want)
+		}
+	}
+}
+
+// TestLsWithoutSubstrate does not say that there is no cluster where it could not look.
+func TestLsWithoutSubstrate(t *testing.T) {
+	t.Chdir(t.TempDir())
+	bin := t.TempDir() // without Slurm
+	python, err := exec.Command("python3", "-c", "import sys; print(sys.executable, end='')").Output() // python3 may be a script
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range map[string]string{"sh": "/bin/sh", "env": "/usr/bin/env", "python3": string(python)} {
+		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, value := range map[string]string{"PATH": bin, "HOME": t.TempDir(), "XDG_RUNTIME_DIR": "", "KUBECONFIG": "", "KUBERNETES_SERVICE_HOST": ""} {
+		t.Setenv(name, value)
+	}
+	for name, want := range map[string]string{"slurm": "there is no Slurm on this machine", "kuberay": "no Kubernetes is configured"} {
+		a, out, stderr := testApp()
+		a.Launchers = launchers()
+		code := a.Main(context.Background(), []string{"ls", "--launcher", name})
+		if said := stderr.String(); code != launcher.CodeConfig || out.Len() > 0 || strings.Count(said, "\n") != 1 || !strings.Contains(said, want) {
+			t.Errorf("%s: code %d, stdout %q, stderr %q", name, code, out, said)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,10 +66,10 @@ func runLs(ctx context.Context, a *App, o *lsOptions) error {
 		all = append(all, found...)
 	}
 	slices.SortFunc(all, func(x, y launcher.Status) int { return x.Created.Compare(y.Created) })
-	if err := a.printClusters(o, all); err != nil {
-		return err
+	if failed != nil && len(all) == 0 {
+		return failed
 	}
-	return failed
+	return errors.Join(a.printClusters(o, all), failed)
 }
 
 func (a *App) printClusters(o *lsOptions, all []launcher.Status) error {

@@ -19,6 +19,11 @@ func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.
 	if err != nil {
 		return nil, l.cut(err)
 	}
+	if len(names) == 0 {
+		if _, err := l.site.version(ctx); err != nil && notInstalled(err) {
+			return nil, l.noSlurm(err)
+		}
+	}
 	var out []launcher.Status
 	known := map[string]bool{} // nonces of ours
 	for _, name := range names {

@@ -3,6 +3,7 @@ package slurm
 import (
 	"errors"
 	"io/fs"
+	"os/exec"
 	"strings"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -49,10 +50,20 @@ func (c *cluster) refused(err error) error {
 			return launcher.Fail(r.code, err, r.hint, "Slurm refuses %s: %s", c.name, failed.said)
 		}
 	}
-	if strings.Contains(failed.said, "not found") && strings.Contains(failed.said, "sbatch") || errors.Is(err, fs.ErrNotExist) {
-		return launcher.Fail(launcher.CodeConfig, err, "set slurm.host to a login node, or put Slurm's commands into PATH", "there is no sbatch on %s", c.l.site.runner)
+	if notInstalled(err) {
+		return c.l.noSlurm(err)
 	}
 	return launcher.Fail(launcher.CodeStartFailed, err, "", "Slurm refuses %s: %v", c.name, failed)
+}
+
+// notInstalled says whether a command is not there: 127 is what shells and env exit with then (POSIX, env, "Exit Status").
+func notInstalled(err error) bool {
+	var exit *exec.ExitError
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) || errors.As(err, &exit) && exit.ExitCode() == 127
+}
+
+func (l *Launcher) noSlurm(err error) error {
+	return launcher.Fail(launcher.CodeConfig, err, "set slurm.host to a login node, or put Slurm's commands into PATH", "there is no Slurm on %s", l.site.runner)
 }
 
 // writeFailed explains why the site's directory cannot be used.
