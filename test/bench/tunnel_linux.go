@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -41,10 +42,12 @@ func (s *slurmSite) tunnel(ctx context.Context) ([]row, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cluster := s.Command(ctx, "", s.b.rayctl, "run", "--launcher", "slurm", "--set", "slurm.exclusive=true", "--set", "ray.python="+s.b.python, "--name", "tunnel", "--", "sleep", "100000")
+	cluster.Cancel = func() error { return cluster.Process.Signal(syscall.SIGTERM) } // so that it ends its run
+	cluster.WaitDelay = time.Minute
 	if err := cluster.Start(); err != nil {
 		return nil, err
 	}
-	defer func() { _ = cluster.Wait() }() // killed
+	defer func() { _ = cluster.Wait() }() // its exit code says that it was interrupted
 	defer cancel()
 	if err := s.untilJob(ctx, "tunnel", "RUNNING"); err != nil {
 		return nil, err
