@@ -75,7 +75,7 @@ func TestFirstContact(t *testing.T) {
 // TestLsWithoutSubstrate does not say that there is no cluster where it could not look.
 func TestLsWithoutSubstrate(t *testing.T) {
 	t.Chdir(t.TempDir())
-	bin := t.TempDir() // without Slurm
+	bin := t.TempDir()                                                                                 // without Slurm
 	python, err := exec.Command("python3", "-c", "import sys; print(sys.executable, end='')").Output() // python3 may be a script
 	if err != nil {
 		t.Fatal(err)

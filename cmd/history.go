@@ -112,6 +112,9 @@ func (a *App) past(ctx context.Context, o *historyOptions) ([]past, error) {
 		return nil, err
 	}
 	for _, rc := range receipts {
+		if c.Origins["launcher"].Source == "--launcher" && rc.Launcher != c.Spec.Launcher {
+			continue
+		}
 		if !seen[key(rc.Launcher, rc.Name, rc.Created)] {
 			list = append(list, past{Name: rc.Name, Launcher: rc.Launcher, Created: rc.Created, Ended: rc.Ended, Exit: rc.Exit})
 		}

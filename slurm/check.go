@@ -56,7 +56,7 @@ func check(name, detail string, err error, hint string) launcher.Check {
 }
 
 func (l *Launcher) controllerHint(err error) string {
-	if away(err) {
+	if away(err) && !notInstalled(err) {
 		return "ask your site's administrators whether slurmctld runs"
 	}
 	return "set slurm.host to a login node, or put Slurm's commands into PATH"

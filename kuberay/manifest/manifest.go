@@ -119,6 +119,11 @@ func notOurs(name string, objects []object) error {
 	if len(objects) == 0 {
 		return nil
 	}
+	for _, o := range objects {
+		if o.Kind == KindRayCluster || o.Kind == KindRayJob {
+			return &spec.Error{File: name, Msg: fmt.Sprintf("is a %s with apiVersion %q", o.Kind, o.APIVersion), Hint: "write apiVersion: " + rayv1.GroupVersion.String()}
+		}
+	}
 	return &spec.Error{File: name, Msg: fmt.Sprintf("is a Kubernetes %s, which rayctl does not launch", objects[0].Kind),
 		Hint: "give a cluster file, a RayCluster or a RayJob; Serve applications go to `rayctl serve apply`"}
 }

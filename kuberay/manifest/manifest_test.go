@@ -89,6 +89,7 @@ func TestRefused(t *testing.T) {
 		"their module":    {rayJob("  runtimeEnvYAML: 'py_modules: [/a/b]'\n"), "another machine"},
 		"bad runtime env": {rayJob("  runtimeEnvYAML: '[1]'\n"), "runtimeEnvYAML cannot be read"},
 		"bad env":         {rayJob("  runtimeEnvYAML: 'env_vars: [a]'\n"), "env_vars of runtimeEnvYAML"},
+		"no API":          {"kind: RayJob\nspec: {}\n", `is a RayJob with apiVersion ""`},
 		"service":         {"apiVersion: ray.io/v1\nkind: RayService\n", "which rayctl does not launch"},
 	} {
 		if m, err := Detect("f.yaml", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
