@@ -63,6 +63,11 @@ func runExtend(ctx context.Context, a *App, o *extendOptions) error {
 	if err != nil {
 		return err
 	}
+	if l, ok := c.l.(launcher.Extender); ok {
+		if err := l.Extended(ctx, c.id, launcher.Deadlines(state.Deadlines)); err != nil {
+			return err
+		}
+	}
 	if done, err := o.output.structured(a.Out, state.Deadlines); done || err != nil {
 		return err
 	}

@@ -141,28 +141,48 @@ func (c *client) noteCommit(ctx context.Context, name string, document keeper.Co
 	if err != nil {
 		return fmt.Errorf("encode the commit: %w", err)
 	}
-	return c.note(ctx, name, commitKey, string(text))
+	return c.note(ctx, name, map[string]string{commitKey: string(text)})
 }
 
-// noteSubmission tells later keepers which attempt was submitted: one that finds a new head must not run the driver twice, and its
-// predecessor's files may be lost with the node of both.
-func (w *watcher) noteSubmission(ctx context.Context) {
-	if w.state == nil || w.state.Job == nil || w.state.Job.State == string(launcher.JobWaiting) || w.state.Attempt <= w.noted || w.state.Exit != nil {
+// noteProgress tells later keepers which attempt was submitted, for one that finds a new head must not run the driver twice, and when the
+// cluster ends. Their predecessor's files may be lost with the node of both.
+func (w *watcher) noteProgress(ctx context.Context) {
+	if w.state == nil || w.state.Exit != nil {
 		return
 	}
-	w.noted = w.state.Attempt
-	go func(attempt string) {
-		if err := w.c.note(ctx, string(w.id), submittedKey, attempt); err != nil {
-			w.l.log.Debug("the submission could not be noted", "cluster", w.id, "error", err)
+	news := map[string]string{}
+	if j := w.state.Job; j != nil && j.State != string(launcher.JobWaiting) && w.state.Attempt > w.noted {
+		w.noted = w.state.Attempt
+		news[submittedKey] = strconv.Itoa(w.state.Attempt)
+	}
+	if d := noteOf(launcher.Deadlines(w.state.Deadlines)); d != w.notedDeadlines && w.state.Deadlines != (keeper.Deadlines{}) {
+		w.notedDeadlines = d
+		news[deadlinesKey] = d
+	}
+	if len(news) == 0 {
+		return
+	}
+	go func() {
+		if err := w.c.note(ctx, string(w.id), news); err != nil {
+			w.l.log.Debug("progress could not be noted", "cluster", w.id, "error", err)
 		}
-	}(strconv.Itoa(w.state.Attempt))
+	}()
 }
 
-// note puts a text into the cluster's Secret.
-func (c *client) note(ctx context.Context, name, key, text string) error {
-	patch, err := json.Marshal(map[string]any{"stringData": map[string]string{key: text}})
+// noteOf are the deadlines that time alone does not move, as templates/keeper_limits.py reads them.
+func noteOf(d launcher.Deadlines) string {
+	text, err := json.Marshal(map[string]*time.Time{"max": d.Max, "total": d.Total})
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", key, err)
+		panic("kuberay: " + err.Error()) // impossible: times
+	}
+	return string(text)
+}
+
+// note puts texts into the cluster's Secret.
+func (c *client) note(ctx context.Context, name string, texts map[string]string) error {
+	patch, err := json.Marshal(map[string]any{"stringData": texts})
+	if err != nil {
+		return fmt.Errorf("encode a note: %w", err)
 	}
 	_, err = c.core.CoreV1().Secrets(c.namespace).Patch(ctx, secretName(name), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: managedBy})
 	return explain(err, "patch", "secrets", c)

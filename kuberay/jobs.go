@@ -68,7 +68,7 @@ func (p *plan) keeperJob() *batchv1.Job {
 	job.Spec.Template.Spec.Volumes = []corev1.Volume{
 		{Name: "rayctl", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 			SecretName: secretName(p.spec.Name), Items: keeperItems(),
-			Optional: ptr.To(true), // commit and submission are there only for pods that follow another
+			Optional: ptr.To(true), // what clients note is there only for pods that follow another
 		}}},
 		{Name: "run", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 	}
@@ -80,8 +80,8 @@ func (p *plan) keeperJob() *batchv1.Job {
 
 // keeperItems is the Secret without the user's secrets, which the keeper has no use for.
 func keeperItems() []corev1.KeyToPath {
-	items := []corev1.KeyToPath{{Key: ordersKey, Path: ordersKey}, {Key: tokenKey, Path: tokenKey}, {Key: commitKey, Path: commitKey}, {Key: submittedKey, Path: submittedKey}}
-	for _, name := range slices.Sorted(maps.Keys(programs())) {
+	var items []corev1.KeyToPath
+	for _, name := range append([]string{ordersKey, tokenKey, commitKey, submittedKey, deadlinesKey}, slices.Sorted(maps.Keys(programs()))...) {
 		items = append(items, corev1.KeyToPath{Key: name, Path: name})
 	}
 	return items

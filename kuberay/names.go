@@ -44,6 +44,7 @@ const (
 	ordersKey    = "orders.json"
 	specKey      = "spec.json"   // what was launched, for comparing
 	commitKey    = "commit.json" // its appearance is the commit
+	deadlinesKey = "deadlines"   // of the keeper, for one that follows it in another pod
 	submittedKey = "submitted"   // number of the attempt that was submitted last, as far as a client has seen
 	envPrefix    = "env."        // and the name of a secret of the user
 )

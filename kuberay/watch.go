@@ -54,8 +54,9 @@ type watcher struct {
 	badSince time.Time // a reason that does not pass is seen since then
 	gaveUp   atomic.Bool
 
-	noted    int  // the attempt whose submission is in the Secret
-	hastened bool // the RayCluster of a run that has ended is deleted
+	noted          int    // the attempt whose submission is in the Secret
+	notedDeadlines string // and the deadlines
+	hastened       bool   // the RayCluster of a run that has ended is deleted
 }
 
 // look is how often time alone may change what is said: a controller that has not reacted for a while.
@@ -73,7 +74,7 @@ func (w *watcher) run(ctx context.Context) {
 			return
 		}
 		w.giveUp(ctx, o)
-		w.noteSubmission(ctx)
+		w.noteProgress(ctx)
 		w.hasten(ctx, o)
 		if len(o.role(roleKeeper)) > 0 || w.l.resident(w.id) != nil {
 			select {

@@ -161,6 +161,11 @@ type (
 	Checker interface {
 		Check(ctx context.Context, s *spec.ClusterSpec) []Check
 	}
+	// Extender lets the substrate's own limits, and what a later keeper goes by, follow the keeper's new ones. The error of a substrate that does
+	// not allow it says when the cluster ends all the same.
+	Extender interface {
+		Extended(ctx context.Context, id ID, d Deadlines) error
+	}
 	// Collector removes what dead clients and killed keepers left behind, for gc.
 	Collector interface {
 		Collect(ctx context.Context, dryRun bool) ([]Collected, error)

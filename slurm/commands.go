@@ -137,6 +137,11 @@ func (c commands) cancel(ctx context.Context, id int, onlyWaiting bool) error {
 	return err
 }
 
+func (c commands) extend(ctx context.Context, id int, limit string) error {
+	_, err := run(ctx, c.runner, "scontrol", "update", "JobId="+strconv.Itoa(id), "TimeLimit="+limit)
+	return err
+}
+
 // version also asks whether the controller answers.
 func (c commands) version(ctx context.Context) (string, error) {
 	out, err := run(ctx, c.runner, "sinfo", "--version")

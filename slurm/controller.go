@@ -20,6 +20,8 @@ type controller interface {
 	everybodys(ctx context.Context) ([]Job, error)
 	// cancel ends a job: TERM, and KILL after the site's KillWait. A job that is not there is fine. onlyWaiting: not one that has begun.
 	cancel(ctx context.Context, id int, onlyWaiting bool) error
+	// extend sets the time limit of a job: minutes from its start, or UNLIMITED.
+	extend(ctx context.Context, id int, limit string) error
 	// plannedStart is when a job would start if it were submitted now; zero where Slurm cannot be asked. A job that could never run is refused
 	// as submit refuses it.
 	plannedStart(ctx context.Context, b batch) (time.Time, error)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"al.essio.dev/pkg/shellescape"
 
@@ -163,10 +164,17 @@ func TestTwoUsers(t *testing.T) {
 		of.user = name
 		cmd := b.Cluster.Command(context.Background(), name, "true")
 		of.beside = beside{Prefix: cmd.Args[:len(cmd.Args)-1], Env: cmd.Env, Dir: b.Home(name) + "/.rayctl"}
-		runs = append(runs, of.begin(t, of.named("same", g.wait()+"; "+count), launcher.Payload{}))
+		s := of.named("same", g.wait()+"; "+count)
+		s.Lifetime.Max = spec.Limit(time.Hour)
+		runs = append(runs, of.begin(t, s, launcher.Payload{}))
 	}
 	for _, r := range runs {
 		r.until("running", jobRuns)
+	}
+	late := time.Now().Add(5 * time.Hour) // which Slurm does not let plain users have
+	err := runs[0].l.Extended(t.Context(), "same", launcher.Deadlines{Max: &late})
+	if launcher.ExitCode(err) != launcher.CodePermission || !strings.Contains(err.Error(), "scontrol update JobId=") || !strings.Contains(err.Error(), "all the same") {
+		t.Errorf("a deadline after Slurm's: %v", err)
 	}
 	g.open()
 	for _, r := range runs {

@@ -109,6 +109,22 @@ func killed(answer []byte) error {
 	return nil
 }
 
+func (r *REST) extend(ctx context.Context, id int, limit string) error {
+	version, err := r.find(ctx)
+	if err != nil {
+		return err
+	}
+	if version == v38 {
+		return errors.New("slurmrestd of Slurm 22.05 is not asked for that")
+	}
+	value := map[string]any{"set": true, "infinite": true}
+	if minutes, err := strconv.Atoi(limit); err == nil {
+		value = map[string]any{"set": true, "number": minutes}
+	}
+	_, err = r.call(ctx, http.MethodPost, "/job/"+strconv.Itoa(id), map[string]any{"time_limit": value})
+	return err
+}
+
 func (r *REST) begun(ctx context.Context, id int) (bool, error) {
 	answer, err := r.call(ctx, http.MethodGet, "/job/"+strconv.Itoa(id), nil)
 	if err != nil {

@@ -283,6 +283,18 @@ func (r *restd) run(t *testing.T) {
 	l := r.launcher(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	s := r.named("rest-up", "")
+	s.Lifetime.Max = spec.Limit(10 * time.Minute)
+	id, err := l.Launch(ctx, s, launcher.Payload{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watchUntil(t, l, id, func(s launcher.Status) bool { return s.Phase == launcher.Ready })
+	r.extends(t, l, id)
+	r.down(t, l, id)
+	if err := l.Forget(ctx, id); err != nil {
+		t.Error(err)
+	}
 	oc, err := launcher.Run(ctx, l, r.named("rest-run", "echo from ray; exit 3"), launcher.Payload{}, launcher.RunOptions{Stdout: &out})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, r.story(t, "rest-run"))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"reflect"
+	"strconv"
 	"strings"
 	"text/template"
 	"time"
@@ -183,10 +184,14 @@ func (p plan) timeLimit() string {
 	if !bound {
 		return ""
 	}
-	// Slurm warns up to a minute early, and a warning is the end.
-	limit += p.warning() + 2*time.Minute
-	return fmt.Sprint(int((limit + time.Minute - 1) / time.Minute))
+	return strconv.Itoa(minutes(limit + p.afterMax()))
 }
+
+// afterMax is what the end takes after lifetime.max. Slurm warns up to a minute early, and a warning is the end.
+func (p plan) afterMax() time.Duration { return p.warning() + 2*time.Minute }
+
+// minutes is a duration in Slurm's unit of time limits.
+func minutes(d time.Duration) int { return int((d + time.Minute - 1) / time.Minute) }
 
 // deadline ends a job that waited longer than lifetime.queue though nobody watches. Slurm can do that only where there is a time limit.
 func (p plan) deadline() string {

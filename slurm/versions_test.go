@@ -3,9 +3,14 @@
 package slurm_test
 
 import (
+	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
@@ -37,9 +42,37 @@ func (b *bed) runsOnce(t *testing.T) {
 }
 
 func (b *bed) terminated(t *testing.T) {
-	r := b.begin(t, b.named("ended", ""), launcher.Payload{})
+	s := b.named("ended", "")
+	s.Lifetime.Max = spec.Limit(10 * time.Minute)
+	r := b.begin(t, s, launcher.Payload{})
 	r.until("ready", func(s launcher.Status) bool { return s.Phase == launcher.Ready })
+	b.extends(t, r.l, r.id)
 	b.down(t, r.l, r.id)
 	r.ended(launcher.CodeInterrupted, "down", "ended by the test")
 	r.forgotten()
+}
+
+// extends: Slurm's own limit of the job follows the keeper's. root may raise it; who may not is told when the job ends and what to ask for.
+func (b *bed) extends(t *testing.T, l *slurm.Launcher, id launcher.ID) {
+	t.Helper()
+	limit := func() string {
+		t.Helper()
+		out, err := b.Slurm(t.Context(), "squeue", "--noheader", "--name="+string(id), "--format=%l")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(out)
+	}
+	before := limit()
+	soon, late := time.Now().Add(2*time.Minute), time.Now().Add(5*time.Hour)
+	if err := l.Extended(t.Context(), id, launcher.Deadlines{Max: &soon}); err != nil || limit() != before {
+		t.Errorf("a deadline before Slurm's: %v, %s", err, limit())
+	}
+	err := l.Extended(t.Context(), id, launcher.Deadlines{Max: &late})
+	switch {
+	case os.Getuid() == 0 && (err != nil || !strings.HasPrefix(limit(), "5:0")):
+		t.Errorf("a later deadline: %v, Slurm's limit %s", err, limit())
+	case os.Getuid() != 0 && (launcher.ExitCode(err) != launcher.CodePermission || !strings.Contains(err.Error(), "scontrol update JobId=") || limit() != before):
+		t.Errorf("a later deadline: %v, Slurm's limit %s", err, limit())
+	}
 }

@@ -26,6 +26,7 @@ def main():
     bell = process.Bell()
     bell.catch(signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    earlier = predecessor(run_dir)
     state = State(orders, run_dir, log)
     nodes = keeper_nodes.MODES[orders["start"]["mode"]](orders, run_dir, log)
     failure = start(nodes)
@@ -35,6 +36,7 @@ def main():
     from keeper_life import Keeper
     token = read_token(run_dir)
     keeper = Keeper(orders, run_dir, token, nodes, bell, state, log)
+    keeper.resume(earlier)
     host, port = keeper_api.serve(keeper, orders["listen"], token)
     url = "http://" + keeper_nodes.join(orders["advertise"] if host in ("0.0.0.0", "::") else host, port)
     state.change(keeper={"url": url, "host": os.uname().nodename, "pid": os.getpid(), "startTime": process.start_time(os.getpid())})
@@ -65,6 +67,17 @@ def claim(run_dir, orders):
     with os.fdopen(fd, "w") as f:
         json.dump({"pid": os.getpid(), "startTime": process.start_time(os.getpid()), "host": os.uname().nodename}, f)
     return True
+
+
+def predecessor(run_dir):
+    """What an earlier keeper of an external cluster said: its state document, or its deadlines if it had another pod; {} if there was none."""
+    for name, part in (("state.json", lambda d: d), ("deadlines", lambda d: {"deadlines": d})):
+        try:
+            with open(os.path.join(run_dir, name)) as f:
+                return part(json.load(f))
+        except (OSError, ValueError):
+            continue
+    return {}
 
 
 def start(nodes):

@@ -16,7 +16,7 @@ from keeper_limits import Limits
 from keeper_log import DriverLog
 from keeper_mail import Mailbox
 from keeper_process import pidfd_open, reap
-from keeper_state import new_job, wall
+from keeper_state import new_job, seconds_of, wall
 
 POLL = 0.15  # seconds between questions while something is awaited
 LAZY = 1.0  # while nothing is expected, or the driver's process tells of its end by itself
@@ -42,6 +42,16 @@ class Keeper(Attempts, Mailbox):
         self.driver_fd, self.searches = None, 0  # the driver's process, where it runs on this host
         self.stopping = False  # children that end were asked to
         self.next_look = 0.0
+
+    def resume(self, earlier):
+        """Limits go on as with the keeper before, see keeper.predecessor."""
+        offset = time.monotonic() - time.time()
+        if earlier.get("phase") in ("", "Provisioning"):
+            self.limits.begin("queue", seconds_of(earlier["since"]) + offset)
+            return
+        for name, due in (earlier.get("deadlines") or {}).items():
+            if name in ("max", "total"):
+                self.limits.resume(name, due and seconds_of(due) + offset)
 
     def run(self):
         """The whole life; returns when nothing is left."""

@@ -31,6 +31,14 @@ class Limits:
         self.seconds[name] = float(seconds)
         self.since[name] = now
 
+    def resume(self, name, due):
+        """As an earlier keeper had it: the limit falls due then; None: never, somebody took it away."""
+        if due is None:
+            self.seconds[name] = 0.0
+            return
+        self.seconds[name] = self.seconds[name] or 1.0  # somebody set one
+        self.since[name] = due - self.seconds[name]
+
     def due(self, name):
         """When the limit falls due, None if never."""
         since, seconds = self.since[name], self.seconds[name]

@@ -1,5 +1,6 @@
 """The state document: what the keeper knows, for its API, for state.json and for result.json."""
 
+import calendar
 import json
 import os
 import threading
@@ -14,6 +15,12 @@ def wall(seconds=None):
     """RFC 3339 in UTC with milliseconds."""
     now = time.time() if seconds is None else seconds
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + ".%03dZ" % (int(now * 1000) % 1000)
+
+
+def seconds_of(text):
+    """The seconds of the wall clock for a time as wall writes it, with any number of digits."""
+    whole, _, fraction = text.rstrip("Z").partition(".")
+    return calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) + float("0." + (fraction or "0"))
 
 
 def write_atomically(path, data):

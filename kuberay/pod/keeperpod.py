@@ -36,9 +36,10 @@ def main():
 
 
 def prepare(files, run_dir):
-    """Fills the run directory; a pod that follows another finds the commit in the Secret."""
+    """Fills the run directory; a pod that follows another finds in the Secret what clients noted."""
     os.umask(0o077)
-    for source, target in (("orders.json", "orders.json"), ("auth_token", "token"), ("commit.json", "commit"), ("submitted", "submitted")):
+    for source, target in (("orders.json", "orders.json"), ("auth_token", "token"), ("commit.json", "commit"),
+                           ("submitted", "submitted"), ("deadlines", "deadlines")):
         path = os.path.join(run_dir, target)
         if os.path.exists(os.path.join(files, source)) and not os.path.exists(path):
             shutil.copyfile(os.path.join(files, source), path + ".new")

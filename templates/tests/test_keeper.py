@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 import keeper_exit
 import keeper_gang
 import keeper_job
+import keeper_life
 import keeper_nodes
 import keeper_ports
 import keeper_process
@@ -81,6 +82,34 @@ class Exits(unittest.TestCase):
 
 
 class TheLimits(unittest.TestCase):
+    def test_resume(self):
+        limits = Limits({"max": 60, "total": 100}, 1000.0)
+        limits.resume("max", 1010.0)
+        limits.resume("total", None)
+        for name in ("max", "total"):
+            limits.begin(name, 1000.0)
+        self.assertEqual((limits.due("max"), limits.due("total"), limits.passed(1009.9), limits.passed(1010.0)), (1010.0, None, None, "max"))
+        limits = Limits({}, 1000.0)
+        limits.resume("max", 1010.0)
+        limits.begin("max", 1000.0)
+        self.assertEqual(limits.due("max"), 1010.0)
+
+    def test_another_keeper_goes_on(self):
+        def keeper(earlier):
+            k = keeper_life.Keeper.__new__(keeper_life.Keeper)
+            k.limits = Limits({"queue": 50, "max": 60, "total": 100}, time.monotonic())
+            k.resume(earlier)
+            return k.limits
+        ago = wall(time.time() - 20)
+        first, waiting = keeper({}), keeper({"phase": "Provisioning", "since": ago, "deadlines": {"max": None, "idle": None, "total": None}})
+        running = keeper({"phase": "Ready", "since": ago, "deadlines": {"max": wall(time.time() + 7), "idle": ago, "total": None}})
+        other_pod = keeper({"deadlines": {"max": "2100-01-02T03:04:05.123456789Z", "total": None}})
+        self.assertEqual((first.since["queue"], first.since["max"], waiting.since["max"]), (None, None, None))
+        self.assertAlmostEqual(waiting.due("queue") - time.monotonic(), 30, delta=5)
+        self.assertAlmostEqual(running.due("max") - time.monotonic(), 7, delta=5)
+        self.assertEqual((running.seconds["total"], running.due("idle")), (0, None))
+        self.assertGreater(other_pod.due("max") - time.monotonic(), 86400 * 365)
+
     def test_order(self):
         limits = Limits({"lease": 10, "max": 100, "total": 50, "spent": 20, "idle": 5}, 1000.0)
         self.assertEqual(limits.next(), 1010)

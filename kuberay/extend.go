@@ -1,0 +1,48 @@
+package kuberay
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+var _ launcher.Extender = (*Launcher)(nil)
+
+// Extended moves the deadline of the keeper's Job, and notes the new limits for a keeper that follows in another pod.
+func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d launcher.Deadlines) error {
+	c, err := l.kube(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.note(ctx, string(id), map[string]string{deadlinesKey: noteOf(d)}); err != nil {
+		return err
+	}
+	job, err := c.job(ctx, string(id))
+	if err != nil || job == nil || job.Spec.ActiveDeadlineSeconds == nil || job.Status.StartTime == nil {
+		return err // nothing of Kubernetes' ends it, or it has just ended
+	}
+	var deadline *int64
+	if d.Max != nil {
+		seconds := int64((d.Max.Sub(job.Status.StartTime.Time) + afterMax).Seconds())
+		if seconds <= *job.Spec.ActiveDeadlineSeconds {
+			return nil
+		}
+		deadline = &seconds
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"activeDeadlineSeconds": deadline}})
+	if err != nil {
+		return fmt.Errorf("encode the deadline: %w", err)
+	}
+	_, err = c.core.BatchV1().Jobs(c.namespace).Patch(ctx, string(id), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: managedBy})
+	return explain(err, "patch", "jobs.batch", c)
+}
+
+// afterMax is what the end may take after lifetime.max, before Kubernetes ends a cluster whose keeper is stuck.
+const afterMax = 10 * time.Minute

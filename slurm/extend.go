@@ -1,0 +1,52 @@
+package slurm
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+var _ launcher.Extender = (*Launcher)(nil)
+
+// Extended moves the job's own time limit if it falls before the keeper's. To raise it most sites leave to administrators (scontrol(1), "TimeLimit":
+// "only the Slurm administrator or root can increase").
+func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d launcher.Deadlines) error {
+	c, err := l.running(ctx, id)
+	if err != nil {
+		return err
+	}
+	jobs, err := l.site.jobs(ctx)
+	if err != nil {
+		return l.site.unreachable(err)
+	}
+	for _, j := range jobs {
+		if j.ID == c.current.Job && !j.Ended() {
+			return c.raise(ctx, j, d.Max)
+		}
+	}
+	return launcher.NotFound(id)
+}
+
+// raise lets a running job go on until the keeper's deadline and the end it makes then; nil: for ever.
+func (c *cluster) raise(ctx context.Context, j Job, until *time.Time) error {
+	limit := "UNLIMITED"
+	if until != nil {
+		end := until.Add(c.plan(0).afterMax())
+		if !end.After(j.End) {
+			return nil
+		}
+		limit = strconv.Itoa(minutes(end.Sub(j.Start)))
+	}
+	if j.End.IsZero() || j.End.After(time.Now().AddDate(1, 0, 0)) { // no limit: Slurm counts on a year (slurm/src/slurmctld/job_mgr.c, 365 days)
+		return nil
+	}
+	err := c.l.site.extend(ctx, j.ID, limit)
+	if err == nil {
+		return nil
+	}
+	return launcher.Fail(launcher.CodePermission, err, fmt.Sprintf("ask your site's administrators for `scontrol update JobId=%d TimeLimit=%s`", j.ID, limit),
+		"Slurm ends %s at %s all the same: %v", c.name, j.End.UTC().Format(time.RFC3339), err)
+}
