@@ -18,7 +18,10 @@ import (
 const (
 	nodeFiles = "/rayctl" // where pods have our files
 
-	agentPort  = 52365
+	agentPort = 52365
+	// Of Ray's agents, beside the GCS's 6379: outside what the kernel and Ray choose from.
+	agentGRPCPort, runtimeEnvPort = "6381", "6382"
+
 	healthPath = "/api/healthz"
 
 	// Ray on SIGTERM drains, for as long as it may: an idle node needs 2 s, one whose driver was just stopped takes all that it gets.

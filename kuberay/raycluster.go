@@ -109,6 +109,9 @@ func (p *plan) startParams(g spec.NodeGroup, head bool) map[string]string {
 	if head {
 		params["dashboard-host"] = "0.0.0.0"
 	}
+	if p.rayAtLeast("2.49.0") { // a raylet waits 15 seconds for ports that its agents choose, then it dies; KubeRay gives the other two
+		params["dashboard-agent-grpc-port"], params["runtime-env-agent-port"] = agentGRPCPort, runtimeEnvPort
+	}
 	if len(g.Resources) > 0 && g.Tasks {
 		params["resources"] = shellQuote(g.Resources)
 	}

@@ -71,7 +71,7 @@ func (s *suite) savedLog(t *testing.T, id launcher.ID) []byte {
 
 // detach leaves after the commit; whoever comes later finds status, output and result.
 func detach(t *testing.T, s *suite) {
-	sp := s.spec(t, "echo one; sleep 3; echo two; exit 4")
+	sp := s.spec(t, "echo one; sleep 15; echo two; exit 4")
 	oc, err := launcher.Run(s.context(t), s.l, sp, launcher.Payload{}, launcher.RunOptions{Detach: true})
 	if err != nil || !oc.Detached {
 		t.Fatalf("detach: %+v, %v", oc, err)

@@ -38,12 +38,12 @@ def prepare(ray_params, head):
     _restore_environment()
     _be_patient()
     _look_for_packages()
+    if os.getpid() == 1:
+        _reap_orphans()
     if head:
         _change_head(os.path.join(os.environ["RAYCTL_NODE_DIR"], "home"), bool(os.environ.get("RAYCTL_JOB")))
     else:
         _wait_for_gcs(os.environ.get("RAYCTL_GCS", ""), float(os.environ.get("RAYCTL_GCS_WAIT", "600")))
-    if os.getpid() == 1:
-        _reap_orphans()
     for name in ("RAYCTL_GCS", "RAYCTL_GCS_WAIT", "RAYCTL_JOB"):
         os.environ.pop(name, None)
 
