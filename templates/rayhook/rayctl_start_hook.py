@@ -18,6 +18,7 @@ All of it is left out where Ray has other functions than expected: then Ray star
 """
 
 import copy
+import importlib
 import importlib.util
 import os
 import socket
@@ -46,6 +47,9 @@ def prepare(ray_params, head):
         _wait_for_gcs(os.environ.get("RAYCTL_GCS", ""), float(os.environ.get("RAYCTL_GCS_WAIT", "600")))
     for name in ("RAYCTL_GCS", "RAYCTL_GCS_WAIT", "RAYCTL_JOB"):
         os.environ.pop(name, None)
+    module, _, users = os.environ.get("RAY_START_HOOK", "").rpartition(".")
+    if users:
+        getattr(importlib.import_module(module), users)(ray_params, head)
 
 
 def _restore_environment():
