@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,19 @@ func (b bed) allocated(t *testing.T, id launcher.ID) (left []string) {
 				left = append(left, name)
 			}
 		}
+	}
+	return left
+}
+
+// left is what is allocated to a cluster that has ended. KubeRay may make the head's Service once more while the RayCluster goes; Kubernetes collects
+// it then, so Services alone are waited for.
+func (b bed) left(t *testing.T, id launcher.ID) (left []string) {
+	for range 100 {
+		left = b.allocated(t, id)
+		if len(left) == 0 || slices.ContainsFunc(left, func(name string) bool { return !strings.HasPrefix(name, "services/") }) {
+			break
+		}
+		time.Sleep(300 * time.Millisecond)
 	}
 	return left
 }

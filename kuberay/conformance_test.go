@@ -43,7 +43,7 @@ func (b bed) conformance() conformance.Config {
 			s.Workers[1].Resources = map[string]float64{"b": 1}
 			return s
 		},
-		Allocated: b.allocated, KillKeeper: b.killKeeper, KeeperReturns: true, KillHead: b.killHead,
+		Allocated: b.left, KillKeeper: b.killKeeper, KeeperReturns: true, KillHead: b.killHead,
 		Surfaces: b.surfaces, Story: b.story, Patience: patience,
 	}
 }

@@ -78,7 +78,7 @@ func (b bed) nothingLeft(t *testing.T, id launcher.ID) {
 		if err := b.l.Terminate(ctx, id, launcher.End{Cause: "down", Now: true}); err != nil {
 			t.Errorf("terminate %s: %v", id, err)
 		}
-		if left := b.allocated(t, id); len(left) > 0 {
+		if left := b.left(t, id); len(left) > 0 {
 			t.Errorf("left of %s: %v", id, left)
 		}
 	})
