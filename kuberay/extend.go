@@ -2,13 +2,7 @@ package kuberay
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/launcher"
 )
@@ -36,11 +30,7 @@ func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d launcher.Dead
 		}
 		deadline = &seconds
 	}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"activeDeadlineSeconds": deadline}})
-	if err != nil {
-		return fmt.Errorf("encode the deadline: %w", err)
-	}
-	_, err = c.core.BatchV1().Jobs(c.namespace).Patch(ctx, string(id), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: managedBy})
+	err = c.patchJob(ctx, string(id), map[string]any{"spec": map[string]any{"activeDeadlineSeconds": deadline}})
 	return explain(err, "patch", "jobs.batch", c)
 }
 

@@ -131,11 +131,19 @@ const undoTimeout = 30 * time.Second
 // unsuspend lets the keeper's pod start.
 func (c *client) unsuspend(ctx context.Context, name string) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		_, err := c.core.BatchV1().Jobs(c.namespace).Patch(ctx, name, types.MergePatchType, []byte(`{"spec":{"suspend":false}}`),
-			metav1.PatchOptions{FieldManager: managedBy})
-		return err
+		return c.patchJob(ctx, name, map[string]any{"spec": map[string]any{"suspend": false}})
 	})
 	return explain(err, "patch", "jobs.batch", c)
+}
+
+// patchJob changes a Job by a merge patch. The error is Kubernetes' own.
+func (c *client) patchJob(ctx context.Context, name string, change any) error {
+	patch, err := json.Marshal(change)
+	if err != nil {
+		return fmt.Errorf("encode a change of job %s: %w", name, err)
+	}
+	_, err = c.core.BatchV1().Jobs(c.namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: managedBy})
+	return err
 }
 
 // deleteJob deletes a Job with its pods; one that is gone, or is another one by now, is no error.

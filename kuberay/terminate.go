@@ -151,14 +151,10 @@ func (c *client) closeRecord(ctx context.Context, name string, end launcher.End,
 	if err != nil {
 		return fmt.Errorf("encode the result: %w", err)
 	}
-	patch, err := json.Marshal(map[string]any{
+	err = c.patchJob(ctx, recordName(name), map[string]any{
 		"metadata": map[string]any{"annotations": map[string]string{annotationResult: string(text)}},
 		"spec":     map[string]any{"activeDeadlineSeconds": 1},
 	})
-	if err != nil {
-		return fmt.Errorf("encode the result: %w", err)
-	}
-	_, err = c.core.BatchV1().Jobs(c.namespace).Patch(ctx, recordName(name), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: managedBy})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -119,7 +119,7 @@ func (r *REST) extend(ctx context.Context, id int, limit string) error {
 	}
 	value := map[string]any{"set": true, "infinite": true}
 	if minutes, err := strconv.Atoi(limit); err == nil {
-		value = map[string]any{"set": true, "number": minutes}
+		value = set(minutes)
 	}
 	_, err = r.call(ctx, http.MethodPost, "/job/"+strconv.Itoa(id), map[string]any{"time_limit": value})
 	return err
