@@ -85,10 +85,6 @@ class Supervisor:
             process.kill_all([self.marker], spare=[os.getpid()])
             shutil.rmtree(self.directory, ignore_errors=True)  # of this very node, killed before
         os.mkdir(self.directory, 0o700)
-        os.mkdir(os.path.join(self.directory, "home"))
-        # See rayhook/rayctl_start_hook.py.
-        with open(os.path.join(self.directory, "home", "ray_bootstrap_config.yaml"), "w") as f:
-            f.write("provider: {type: rayctl}\n")
         self.guard = Guard(self.directory, self.marker)
 
     def start(self):

@@ -20,8 +20,6 @@ read -ra rayctl_python <<< "${rayctl_line#??}"
 rayctl_dir=$(mktemp -d)
 case "$rayctl_dir $rayctl_line" in
 /*" #!"*python | /*" #!"*python3 | /*" #!"*python3.*)
-  mkdir "$rayctl_dir/home"
-  echo 'provider: {type: rayctl}' > "$rayctl_dir/home/ray_bootstrap_config.yaml"
   export RAYCTL_NODE_DIR=$rayctl_dir RAYCTL_GCS=$RAY_ADDRESS RAYCTL_USER_START_HOOK=$RAY_START_HOOK RAY_START_HOOK=rayctl_start_hook.prepare
   ray() { exec "${rayctl_python[@]}" /rayctl/rayctl_start.py "$@"; }
   ;;

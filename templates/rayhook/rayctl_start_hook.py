@@ -129,6 +129,9 @@ def _change_head(home, has_job):
         _ = services.start_api_server, services.start_ray_process, Node.start_ray_client_server
     except (ImportError, AttributeError):
         return
+    os.mkdir(home)
+    with open(os.path.join(home, "ray_bootstrap_config.yaml"), "w") as f:
+        f.write("provider: {type: rayctl}\n")
     dashboard = _Dashboard(services, home)
     services.start_api_server = dashboard.start
     init, start_client_server = Node.__init__, Node.start_ray_client_server
