@@ -122,7 +122,7 @@ func (s submission) try(ctx context.Context) (done bool, err error) {
 	if posted == nil || !ambiguous(posted) || ctx.Err() != nil {
 		return true, s.client.lacking(ctx, posted)
 	}
-	job, err := s.client.GetJob(ctx, s.body.SubmissionID)
+	job, err := s.client.getJob(ctx, request{once: true}, s.body.SubmissionID) // no answer: posting again asks the same
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return refused(posted), s.client.lacking(ctx, posted)
