@@ -21,6 +21,8 @@ type FollowOptions struct {
 	StripHeader bool
 	// GiveUp is how long the dashboard may be unreachable before Run fails with ErrUnreachable. 0: for ever, until ctx ends.
 	GiveUp time.Duration
+	// Unhurried is for a caller who learns of the job's end from somebody else: it is looked for once a second only.
+	Unhurried bool
 	// OnStatus, if given, is called from Run with the job whenever its status was seen to change.
 	OnStatus func(Job)
 	// OnInterrupted, if given, is called when the connection was lost (with the cause) and, with nil, when it is back. Not
@@ -110,7 +112,11 @@ func (f *Follower) runLive(ctx context.Context, w io.Writer, job *Job) (*Job, er
 	group.Go(func() error { return f.tailer.follow(streaming, w) })
 	group.Go(func() error {
 		defer stop()
-		latest, err := f.watch(groupCtx, endRhythm, func(job *Job) bool { return job.Status.Terminal() })
+		wait := endRhythm
+		if f.opts.Unhurried {
+			wait = steady(time.Second)
+		}
+		latest, err := f.watch(groupCtx, wait, func(job *Job) bool { return job.Status.Terminal() })
 		if latest != nil {
 			job = latest
 		}

@@ -138,7 +138,7 @@ func (o *output) followOnce(ctx context.Context, a *attemptLog) error {
 		return err
 	}
 	defer c.Close()
-	f := c.FollowJob(a.submission, dashboardclient.FollowOptions{Offset: a.offset, GiveUp: giveUp})
+	f := c.FollowJob(a.submission, dashboardclient.FollowOptions{Offset: a.offset, GiveUp: giveUp, Unhurried: true}) // complete ends it
 	_, err = f.Run(ctx, a.strip)
 	a.offset = f.Offset()
 	return err
