@@ -31,6 +31,7 @@ class Stream:
         self.passed_on = 0  # bytes that the socket took and the client was not told of
         self.finished = False  # the client sends no more
         self.closed = False  # the socket sends no more
+        self.watched = 0  # what of the socket is waited for
 
 
 class Relay:
@@ -38,31 +39,50 @@ class Relay:
 
     def __init__(self):
         self.streams = {}
+        self.connected = {}  # those with a socket, by its number
         self.buffered = bytearray()
+        self.poll = select.poll()
 
     def send(self, kind, flags, number, length, data=b""):
         """One frame to the client."""
-        view = memoryview(HEADER.pack(0, kind, flags, number, length) + data)
-        while view:
-            view = view[os.write(1, view):]
+        left = HEADER.pack(0, kind, flags, number, length) + data
+        while left:
+            left = left[os.write(1, left):]
 
     def run(self):
         """Until the client goes."""
+        self.poll.register(0, select.POLLIN)
         while True:
-            reading = [0] + [s.socket for s in self.streams.values() if s.socket and s.credit > 0 and not s.closed]
-            writing = [s.socket for s in self.streams.values() if s.socket and s.pending]
-            readable, writable, _ = select.select(reading, writing, [])
-            if 0 in readable:
-                data = os.read(0, 4 * CHUNK)
-                if not data:
-                    return
-                self.buffered += data
-                self.frames()
-            for stream in list(self.streams.values()):
-                if stream.socket in writable:
-                    self.flush(stream)
-                if stream.socket in readable and stream.number in self.streams:
-                    self.forward(stream)
+            for number, events in self.poll.poll():
+                if number == 0:
+                    data = os.read(0, 4 * CHUNK)
+                    if not data:
+                        return
+                    self.buffered += data
+                    self.frames()
+                elif number in self.connected:  # and not dropped by what came before it
+                    self.serve(self.connected[number], events)
+
+    def serve(self, stream, events):
+        """Does what its socket is ready for."""
+        if events & select.POLLOUT:
+            self.flush(stream)
+        if events & ~select.POLLOUT and stream.watched & select.POLLIN:  # what is left of a broken one is its error
+            self.forward(stream)
+        self.watch(stream)
+
+    def watch(self, stream):
+        """Waits for what the stream can do next."""
+        if stream.number not in self.streams or stream.socket is None:
+            return
+        wanted = (select.POLLIN if stream.credit > 0 and not stream.closed else 0) | (select.POLLOUT if stream.pending else 0)
+        if wanted == stream.watched:
+            return
+        if wanted:
+            self.poll.register(stream.socket, wanted)
+        else:
+            self.poll.unregister(stream.socket)  # or it would tell of a hang-up again and again
+        stream.watched = wanted
 
     def frames(self):
         """Acts on what has arrived whole."""
@@ -72,7 +92,7 @@ class Relay:
             size = HEADER.size + (length if kind == DATA else 0)
             if len(self.buffered) - at < size:
                 break
-            self.frame(kind, flags, number, length, bytes(self.buffered[at + HEADER.size:at + size]))
+            self.frame(kind, flags, number, length, self.buffered[at + HEADER.size:at + size])
             at += size
         del self.buffered[:at]
 
@@ -100,6 +120,7 @@ class Relay:
         if flags & FIN and number in self.streams:
             stream.finished = True
             self.flush(stream)
+        self.watch(stream)
 
     def take(self, stream, data):
         """Bytes for the connection; the first line says to where."""
@@ -121,6 +142,7 @@ class Relay:
             stream.socket = socket.create_connection((host.strip("[]"), int(port)), 5)
             stream.socket.setblocking(False)
             stream.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.connected[stream.socket.fileno()] = stream
             return True
         except (OSError, ValueError):
             stream.socket = None
@@ -180,8 +202,13 @@ class Relay:
     def drop(self, stream):
         """Forgets it."""
         self.streams.pop(stream.number, None)
-        if stream.socket is not None:
-            stream.socket.close()
+        if stream.socket is None:
+            return
+        self.connected.pop(stream.socket.fileno(), None)
+        if stream.watched:
+            self.poll.unregister(stream.socket)
+            stream.watched = 0
+        stream.socket.close()
 
 
 if __name__ == "__main__":
