@@ -11,6 +11,7 @@ import time
 LINUX = sys.platform.startswith("linux")
 PR_SET_CHILD_SUBREAPER = 36
 SYS_PIDFD_OPEN = 434  # the same number on every architecture
+RESCAN = 0.5  # seconds for killed processes to be gone before all are looked at again
 
 
 def become_subreaper():
@@ -125,7 +126,26 @@ def kill_all(markers=(), spare=(), limit=10.0):
         ended.update(reap())
         if not left or time.monotonic() > until:
             return left, ended
-        select.select([], [], [], 0.01)  # the kernel needs a moment to take them down
+        _await_death(left, min(until, time.monotonic() + RESCAN), ended)
+
+
+def _await_death(pids, until, ended):
+    """The kernel needs a moment to take them down, and all processors for it: only they are looked at, each time a bit later."""
+    pause = 0.005
+    while time.monotonic() < until and any(_lives(pid) for pid in pids):
+        select.select([], [], [], pause)
+        pause = min(2 * pause, 0.04)
+        ended.update(reap())
+
+
+def _lives(pid):
+    if LINUX:
+        return _read("/proc/%d/stat" % pid).rpartition(b")")[2].split()[:1] not in ([], [b"Z"], [b"X"])
+    try:
+        os.kill(pid, 0)
+        return True
+    except OSError:
+        return False
 
 
 class Bell:

@@ -93,46 +93,49 @@ class Keeper:
 
     def fetch_earlier(self, path, attempt):
         """Appends the log of an attempt before the last, and returns its size. Only keeperpod.py serves it, once the keeper has ended."""
-        before, until = size_of(path), time.monotonic() + 60
-        while time.monotonic() < until:
-            try:
-                with self.call("/v1/attempts/%d/log" % attempt, timeout=30) as answer, open(path, "ab") as f:
-                    f.truncate(before)
-                    shutil.copyfileobj(answer, f, 1 << 20)
-                break
-            except OSError:
-                time.sleep(PAUSE)
+        before = size_of(path)
+
+        def fetch():
+            with self.call("/v1/attempts/%d/log" % attempt, timeout=30) as answer, open(path, "ab") as f:
+                f.truncate(before)
+                shutil.copyfileobj(answer, f, 1 << 20)
+
+        until_answered(60, fetch)
         return size_of(path) - before
 
     def fetch_log(self, path, before, size):
         """Appends the driver's log; goes on where it was cut."""
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
+        def fetch():
             have = size_of(path) - before
-            if have >= size:
-                return
-            try:
+            if have < size:
                 with self.call("/v1/log?offset=%d" % have, timeout=30) as answer, open(path, "ab") as f:
                     shutil.copyfileobj(answer, f, 1 << 20)
-            except OSError:
-                time.sleep(PAUSE)
+            if size_of(path) - before < size:
+                raise ConnectionError("cut")
+
+        until_answered(60, fetch)
 
     def recorded(self):
         """Tells the keeper's pod that it may end."""
-        until = time.monotonic() + 20
-        while time.monotonic() < until:
-            try:
-                self.call("/v1/recorded", data=b"{}", timeout=5).close()
-                return
-            except OSError as error:
-                if is_unknown_name(error):
-                    return
-                time.sleep(PAUSE)
+        until_answered(20, lambda: self.call("/v1/recorded", data=b"{}", timeout=5).close(), is_unknown_name)
 
     def call(self, path, data=None, timeout=10):
         """One request."""
         request = urllib.request.Request(self.url + path, data=data, headers={"Authorization": "Bearer " + self.token})
         return urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=timeout)
+
+
+def until_answered(seconds, ask, enough=lambda error: False):
+    """Asks again while nobody answers, each time a bit later, until some seconds have passed or an error says enough."""
+    until, pause = time.monotonic() + seconds, PAUSE
+    while True:
+        try:
+            return ask()
+        except OSError as error:
+            if time.monotonic() > until or enough(error):
+                return None
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
 
 
 def size_of(path):
