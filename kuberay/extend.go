@@ -2,7 +2,6 @@ package kuberay
 
 import (
 	"context"
-	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 )
@@ -24,7 +23,7 @@ func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d launcher.Dead
 	}
 	var deadline *int64
 	if d.Max != nil {
-		seconds := int64((d.Max.Sub(job.Status.StartTime.Time) + afterMax).Seconds())
+		seconds := int64((d.Max.Sub(job.Status.StartTime.Time) + afterMax(l.grace(ctx, c, id))).Seconds())
 		if seconds <= *job.Spec.ActiveDeadlineSeconds {
 			return nil
 		}
@@ -33,6 +32,3 @@ func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d launcher.Dead
 	err = c.patchJob(ctx, string(id), map[string]any{"spec": map[string]any{"activeDeadlineSeconds": deadline}})
 	return explain(err, "patch", "jobs.batch", c)
 }
-
-// afterMax is what the end may take after lifetime.max, before Kubernetes ends a cluster whose keeper is stuck.
-const afterMax = 10 * time.Minute

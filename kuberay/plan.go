@@ -82,5 +82,8 @@ func (p *plan) bound() time.Duration {
 	if !hasQueue || !hasMax {
 		return 0
 	}
-	return queue + most + startLimit + time.Duration(*p.spec.Job.Grace) + orders.Lease
+	return queue + most + afterMax(time.Duration(*p.spec.Job.Grace))
 }
+
+// afterMax is how long a cluster that lifetime.max ends may still be there before its keeper is taken for stuck.
+func afterMax(grace time.Duration) time.Duration { return startLimit + grace + orders.Lease }
