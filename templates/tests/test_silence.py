@@ -5,7 +5,6 @@ import os
 import socket
 import sys
 import threading
-import time
 import unittest
 import unittest.mock
 
@@ -17,10 +16,11 @@ from keeper_exit import AttemptLost, End
 
 
 class SlowHead(http.server.BaseHTTPRequestHandler):
-    """Answers one question at once, another later than asked for, as the dashboard of a busy machine does."""
+    """Answers one question at once, another later than anybody waits for, as the dashboard of a busy machine does."""
 
     def do_GET(self):
-        time.sleep(0.0 if self.path == "/api/version" else 0.6)
+        if self.path != "/api/version":
+            self.server.over.wait()
         self.send_response(200)
         self.end_headers()
         self.wfile.write(b"{}")
@@ -32,30 +32,34 @@ class SlowHead(http.server.BaseHTTPRequestHandler):
 class TheSilence(unittest.TestCase):
     def setUp(self):
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), SlowHead)
+        self.server.over = threading.Event()
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.dashboard = keeper_ray.Dashboard("http://127.0.0.1:%d" % self.server.server_port, "")
+        self.now = 0.0  # the keeper's clock: a second for each question, however busy this machine is
 
     def tearDown(self):
+        self.server.over.set()
         self.server.shutdown()
         self.server.server_close()
 
-    def look(self, silence, *questions):
+    def look(self, silence, **questions):
         try:
-            for question in questions:
-                self.dashboard.json("GET", question, 0.2)
+            for question, timeout in questions.items():
+                self.now += 1
+                self.dashboard.json("GET", "/api/" + question, timeout)
             silence.broken()
         except keeper_ray.Unreachable as error:
             silence.goes_on(error)
 
     def test_any_answer_breaks_it(self):
-        silence = keeper_ray.Silence(self.dashboard)
-        with unittest.mock.patch.object(keeper_ray, "LOST_AFTER", 0.5):
+        silence, clock = keeper_ray.Silence(self.dashboard), unittest.mock.Mock(monotonic=lambda: self.now)
+        with unittest.mock.patch.object(keeper_ray, "LOST_AFTER", 3.0), unittest.mock.patch.object(keeper_ray, "time", clock):
             for _ in range(5):
-                self.look(silence, "/api/version", "/api/v0/nodes")
+                self.look(silence, version=60, nodes=0.05)
             self.assertEqual(silence.patience(), keeper_ray.PATIENT)
             with self.assertRaises(AttemptLost):
                 for _ in range(5):
-                    self.look(silence, "/api/v0/nodes")
+                    self.look(silence, nodes=0.05)
 
 
 class TheGrace(unittest.TestCase):
