@@ -31,7 +31,7 @@ func (p plan) orders() *keeper.Orders {
 	return &keeper.Orders{
 		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: spec.LauncherLocal, SpecHash: spec.Hash(s),
 		Ray: keeper.RaySettings{
-			Command: p.env.RayCommand, Version: p.env.Version, Env: s.Env, Setup: s.Setup, TempRoot: p.tempRoot,
+			Python: p.env.Python, Version: p.env.Version, Env: s.Env, Setup: s.Setup, TempRoot: p.tempRoot,
 		},
 		Groups: p.groups(),
 		Start:  keeper.Start{Mode: keeper.StartSpawn},

@@ -22,7 +22,7 @@ const gib = 1 << 30
 func planFor(s *spec.ClusterSpec) plan {
 	s.Name = "x"
 	return plan{
-		spec: prepare(s), env: rayenv.Env{Python: "/v/bin/python", RayCommand: []string{"/v/bin/python", "-m", "ray.scripts.scripts"}, Version: "2.60.0"},
+		spec: prepare(s), env: rayenv.Env{Python: "/v/bin/python", Version: "2.60.0"},
 		machine: machine{CPUs: 8, Memory: 32 * gib, Shm: 16 * gib}, runDir: "/state/x", tempRoot: "/tmp",
 	}
 }
@@ -123,7 +123,7 @@ func TestOrders(t *testing.T) {
 	if diff := cmp.Diff(wantLife, o.Lifetime); diff != "" {
 		t.Error(diff)
 	}
-	wantRay := keeper.RaySettings{Command: p.env.RayCommand, Version: "2.60.0", Env: map[string]string{"A": "b c"}, Setup: "true", TempRoot: "/tmp"}
+	wantRay := keeper.RaySettings{Python: p.env.Python, Version: "2.60.0", Env: map[string]string{"A": "b c"}, Setup: "true", TempRoot: "/tmp"}
 	if diff := cmp.Diff(wantRay, o.Ray); diff != "" {
 		t.Error(diff)
 	}

@@ -30,7 +30,7 @@ func (p plan) orders() *keeper.Orders {
 	return &keeper.Orders{
 		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: spec.LauncherSlurm, SpecHash: spec.Hash(s),
 		Ray: keeper.RaySettings{
-			Command: []string{p.python, "-m", "ray.scripts.scripts"}, Version: s.Ray.Version, Env: s.Env, Setup: p.setup(), TempRoot: p.tempRoot(),
+			Python: p.python, Version: s.Ray.Version, Env: s.Env, Setup: p.setup(), TempRoot: p.tempRoot(),
 			NodeLogs: s.Slurm.NodeLogs,
 		},
 		Groups: p.groups(),

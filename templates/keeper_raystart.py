@@ -41,10 +41,10 @@ def node_dir(orders, run_dir, index, attempt=0):
 def environment(orders, member, directory, run_dir, secrets, base):
     """The environment of `ray start`, from the one we have (base)."""
     env = {k: v for k, v in base.items() if k in KEPT or not FOREIGN.match(k)}
-    command = orders["ray"]["command"][0]
-    if os.path.isabs(command):
+    python = orders["ray"]["python"]
+    if os.path.isabs(python):
         # `python` of an entrypoint is the one that has Ray.
-        env["PATH"] = os.pathsep.join([os.path.dirname(command), env.get("PATH") or os.defpath])
+        env["PATH"] = os.pathsep.join([os.path.dirname(python), env.get("PATH") or os.defpath])
     env.setdefault("RAY_agent_register_timeout_ms", "120000")  # of the raylet, for its runtime environment agent; 30 s is not enough under load
     env.setdefault("RAY_DASHBOARD_STARTUP_TIMEOUT_S", "300")  # nor are 60 s for the dashboard; lifetime.start bounds both
     # Ray answers its first driver only when as many workers as CPUs have started, and never if one of them took more than 60 s
@@ -57,9 +57,8 @@ def environment(orders, member, directory, run_dir, secrets, base):
         "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": os.path.join(run_dir, "token"),
         "RAY_USAGE_STATS_ENABLED": "0", "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
         "RAYCTL_NODE_DIR": directory,
-        # The hook takes itself out again before Ray starts anything.
+        # Beside rayctl_start.py. It takes itself out again before Ray starts anything.
         "RAY_START_HOOK": "rayctl_start_hook.prepare",
-        "PYTHONPATH": os.pathsep.join([os.path.join(HERE, "rayhook")] + [p for p in [env.get("PYTHONPATH")] if p]),
         "RAYCTL_GCS": base.get("RAYCTL_GCS", ""),
         "RAYCTL_GCS_WAIT": str((orders.get("lifetime") or {}).get("start") or 600),
     })
@@ -96,8 +95,8 @@ def arguments(orders, member, directory, base, agent_ports):
     """The arguments of `ray start`; no port has a fixed default. agent_ports are for AGENT_PORTS: a raylet waits for ports
     that its agents choose, but only 15 seconds, then it dies (Ray 2.60; there is no setting). It is alive sooner, too."""
     group, gcs = member.group, base["RAYCTL_GCS"]
-    args = lean(orders["ray"]["command"]) + [
-        "start", "--block", "--disable-usage-stats", "--node-name=" + member.name, "--temp-dir=" + directory,
+    args = [
+        orders["ray"]["python"], os.path.join(HERE, "rayhook", "rayctl_start.py"), "start", "--block", "--disable-usage-stats", "--node-name=" + member.name, "--temp-dir=" + directory,
         "--min-worker-port=0", "--max-worker-port=0",
     ]
     if is_recent(orders["ray"].get("version")):
@@ -117,13 +116,6 @@ def arguments(orders, member, directory, base, agent_ports):
     if is_recent(orders["ray"].get("version")):
         args += ["--labels=" + ",".join("%s=%s" % item for item in sorted(labels.items()))]
     return args
-
-
-def lean(command):
-    """Ray's command line without what `ray start` does not need. By its path: `setup` may set PYTHONPATH."""
-    if command[-2:] == ["-m", "ray.scripts.scripts"]:
-        return command[:-2] + [os.path.join(HERE, "rayhook", "rayctl_start.py")]
-    return list(command)
 
 
 def resources(group, base):

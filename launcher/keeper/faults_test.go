@@ -110,7 +110,7 @@ func TestStep(t *testing.T) {
 	t.Setenv("SLURM_JOB_ID", "7")
 	t.Setenv("SLURM_CPUS_ON_NODE", "2")
 	r := newRig(t, `echo "cpus $(env | grep -c ^SLURM_)"; exit 4`, nil)
-	python := r.orders.Ray.Command[0]
+	python := r.orders.Ray.Python
 	r.orders.Advertise, r.orders.DashboardHost, r.orders.Listen, r.orders.WatchStdin = "auto", "auto", "auto:0", false
 	r.orders.Groups[0].CPUs, r.orders.Groups[0].GPUs = nil, nil
 	r.orders.Start = keeper.Start{Mode: keeper.StartStep, Argv: []string{"sh", "-c",

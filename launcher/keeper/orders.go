@@ -48,7 +48,7 @@ type Orders struct {
 
 // RaySettings says how Ray is started on every node.
 type RaySettings struct {
-	Command  []string          `json:"command"` // argv prefix of the ray command line tool
+	Python   string            `json:"python"` // that has Ray, on the nodes
 	Version  string            `json:"version,omitempty"`
 	Env      map[string]string `json:"env,omitempty"`
 	Setup    string            `json:"setup,omitempty"`

@@ -38,9 +38,6 @@ type Options struct {
 type Env struct {
 	// Python is the absolute path of its interpreter.
 	Python string
-	// RayCommand runs Ray's command line tool: argv to which arguments are added. It does not rely on the ray script, whose
-	// first line breaks in long paths and in paths with spaces.
-	RayCommand []string
 	// Version of Ray in it.
 	Version string
 	// Dir is its directory if rayctl made it, else empty.
@@ -48,7 +45,7 @@ type Env struct {
 }
 
 func newEnv(python, version, dir string) Env {
-	return Env{Python: python, RayCommand: []string{python, "-m", "ray.scripts.scripts"}, Version: version, Dir: dir}
+	return Env{Python: python, Version: version, Dir: dir}
 }
 
 // Ensure returns the environment, and makes it first if it must. Two callers at once make it once. Errors are

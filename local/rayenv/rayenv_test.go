@@ -160,10 +160,10 @@ func TestRealRay(t *testing.T) {
 		t.Errorf("got %+v, planned %+v", env, planned)
 	}
 	again, err := Ensure(t.Context(), o)
-	if err != nil || !slices.Equal(again.RayCommand, env.RayCommand) || Planned(o).Python != env.Python {
+	if err != nil || again != env || Planned(o).Python != env.Python {
 		t.Errorf("again: %+v, %v, planned %+v", again, err, Planned(o))
 	}
-	out, err := exec.Command(env.RayCommand[0], append(env.RayCommand[1:], "--version")...).CombinedOutput()
+	out, err := exec.Command(env.Python, "-m", "ray.scripts.scripts", "--version").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), DefaultVersion) {
 		t.Errorf("%v: %s", err, out)
 	}

@@ -54,11 +54,6 @@ def prepare(ray_params, head):
 
 def _restore_environment():
     os.environ.pop("RAY_START_HOOK", None)
-    here, *rest = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if here == os.path.dirname(os.path.abspath(__file__)):
-        os.environ["PYTHONPATH"] = os.pathsep.join(rest)
-        if not rest:
-            del os.environ["PYTHONPATH"]
     users = os.environ.pop("RAYCTL_USER_START_HOOK", "")
     if users:
         os.environ["RAY_START_HOOK"] = users
