@@ -107,7 +107,7 @@ func TestBusyAPIServer(t *testing.T) {
 	})
 	l := g.launcher()
 	b.nothingLeft(t, "patient")
-	id, err := l.Launch(t.Context(), job("patient", "echo never"), launcher.Payload{})
+	id, err := l.Launch(t.Context(), job("patient", "sleep 600"), launcher.Payload{})
 	if err != nil {
 		t.Fatalf("launch: %v", err)
 	}

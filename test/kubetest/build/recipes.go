@@ -7,6 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Programs are the paths of all programs, and of the files that belong to them.
@@ -21,17 +24,13 @@ type Programs struct {
 
 // All builds everything of one set of versions, or finds it in the cache; KWOK only if asked for.
 func All(ctx context.Context, v Versions, kwok bool) (Programs, error) {
-	built := map[string]Built{}
-	modules := []Module{kubernetes(v.Kubernetes), etcd(v.Etcd), coreDNS(v.CoreDNS), kubeRay(v.KubeRay), volcano(v.Volcano, v.VolcanoAPIs)}
+	modules := []Module{kubernetes(v.Kubernetes), volcano(v.Volcano, v.VolcanoAPIs), kubeRay(v.KubeRay), etcd(v.Etcd), coreDNS(v.CoreDNS)}
 	if kwok {
 		modules = append(modules, kwokModule(v.KWOK))
 	}
-	for _, m := range modules {
-		b, err := m.Build(ctx)
-		if err != nil {
-			return Programs{}, err
-		}
-		built[m.Name] = b
+	built, err := buildAll(ctx, modules)
+	if err != nil {
+		return Programs{}, err
 	}
 	p := Programs{
 		Etcd:               built["etcd"].Program("etcd"),
@@ -52,12 +51,31 @@ func All(ctx context.Context, v Versions, kwok bool) (Programs, error) {
 	if kwok {
 		p.KWOK = built["kwok"].Program("kwok")
 	}
-	var err error
 	if p.Runtime, err = DebianRuntime(ctx); err != nil {
 		return Programs{}, err
 	}
 	p.Pause, err = pauseProgram(ctx)
 	return p, err
+}
+
+// atOnce modules are built: a linker, or a package that all others wait for, leaves processors idle.
+const atOnce = 2
+
+func buildAll(ctx context.Context, modules []Module) (map[string]Built, error) {
+	var mu sync.Mutex
+	built := map[string]Built{}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for _, m := range modules {
+		group.Go(func() error {
+			b, err := m.Build(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			built[m.Name] = b
+			return err
+		})
+	}
+	return built, group.Wait()
 }
 
 func kubernetes(version string) Module {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/rayctl/rayctl/test/kubetest/bed"
 	"github.com/rayctl/rayctl/test/kubetest/build"
@@ -54,15 +55,19 @@ func buildCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err = build.All(cmd.Context(), versions, kwok); err != nil {
+			group, ctx := errgroup.WithContext(cmd.Context())
+			group.Go(func() error {
+				_, err := build.All(ctx, versions, kwok)
 				return err
-			}
-			python, err := build.Python(cmd.Context(), say)
-			if err != nil {
+			})
+			group.Go(func() error {
+				python, err := build.Python(ctx, say)
+				if err == nil {
+					_, err = build.RayImage(ctx, python)
+				}
 				return err
-			}
-			_, err = build.RayImage(cmd.Context(), python)
-			return err
+			})
+			return group.Wait()
 		},
 	}
 	cmd.Flags().BoolVar(&kwok, "kwok", true, "also KWOK, for simulated nodes")
