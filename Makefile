@@ -76,7 +76,7 @@ test-versions: ## a part of the Kubernetes tests with the oldest and the newest 
 	scripts/prepare.sh test
 	for set in oldest newest; do \
 		export RAYCTL_TEST_KUBE=$$set; \
-		$(GO) run ./test/kubetest/cmd build --kwok=false && $(GO) test -count 1 -timeout 40m -run '^Test(MinimalRole|Gang|Doctor|Ways|RunSamples|OthersAreUsed)$$' ./kuberay || exit 1; \
+		$(GO) run ./test/kubetest/cmd build --kwok=false && $(GO) test -count 1 -timeout 40m -run '^Test(MinimalRole|Gang|Doctor|Ways|Samples|OthersAreUsed)$$' ./kuberay || exit 1; \
 	done; $(GO) run ./test/kubetest/cmd down
 
 .PHONY: test-kubernetes

@@ -83,6 +83,16 @@ func example(t *testing.T, name string) string {
 // onlyRecords: all else is gone.
 func onlyRecords(object string) bool { return strings.Contains(object, "-record") }
 
+// knowsAuthOptions: KubeRay 1.5 and later do.
+func knowsAuthOptions(t *testing.T, b bed) bool {
+	t.Helper()
+	samples, err := filepath.Glob(filepath.Join(b.Samples(), "ray-cluster.auth-manual.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(samples) > 0
+}
+
 // TestOthersAreUsed: a cluster that somebody made by kubectl, with a token of KubeRay's making, is listed, worked with, and not ended.
 func TestOthersAreUsed(t *testing.T) {
 	t.Parallel()
@@ -91,7 +101,11 @@ func TestOthersAreUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, object := range strings.Split(strings.Replace(string(text), "rayVersion: 2.60.0", "rayVersion: 2.60.0\n  authOptions: {mode: token}", 1), "\n---\n") {
+	manifest := string(text)
+	if knowsAuthOptions(t, b) {
+		manifest = strings.Replace(manifest, "rayVersion: 2.60.0", "rayVersion: 2.60.0\n  authOptions: {mode: token}", 1)
+	}
+	for _, object := range strings.Split(manifest, "\n---\n") {
 		b.Create(t, b.namespace, object)
 	}
 	b.AwaitReady(t, b.namespace, "manifest")
@@ -108,7 +122,7 @@ func TestOthersAreUsed(t *testing.T) {
 	u.succeeds(t, "hello from the ConfigMap", kube("logs", "manifest", "greet")...)
 	u.succeeds(t, "greet", kube("jobs", "manifest")...)
 	l, err := b.l.Dial(t.Context(), "manifest", launcher.Dashboard)
-	if err != nil || l.Token == "" {
+	if err != nil || (l.Token != "") != knowsAuthOptions(t, b) {
 		t.Errorf("dashboard: %v", err)
 	}
 	if a := u.does(t, kube("down", "manifest")...); a.code != launcher.CodeUsage || !strings.Contains(a.notes, "was not made by rayctl") {

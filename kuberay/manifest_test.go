@@ -47,7 +47,7 @@ var refused = map[string]string{
 func TestSamples(t *testing.T) {
 	b := newBed(t)
 	files := samples(t, b.Samples())
-	if len(files) < 50 {
+	if len(files) < 30 { // KubeRay 1.4 has some 40
 		t.Fatalf("only %d samples in %s", len(files), b.Samples())
 	}
 	for _, file := range files {

@@ -34,6 +34,7 @@ type tunnel struct {
 	mu      sync.Mutex
 	session *session
 	pod     string // of the last session, as long as it is not known to have ended
+	version string // of that pod, when it was found
 	closed  bool
 }
 
@@ -95,7 +96,7 @@ func (t *tunnel) open(ctx context.Context) (*session, error) {
 	}
 	var watching context.Context
 	watching, s.stop = context.WithCancel(context.WithoutCancel(ctx)) // the connection outlives the call that made it
-	go t.closeWithPod(watching, s)
+	go t.closeWithPod(watching, s, t.version)
 	t.session = s
 	return s, nil
 }
@@ -119,24 +120,39 @@ func (t *tunnel) connect(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, explain(err, "create", "pods/portforward", t.c)
 	}
-	t.pod = pod.Name
+	t.pod, t.version = pod.Name, pod.ResourceVersion
 	return s, nil
 }
 
 // closeWithPod ends the connection as soon as its pod has ended: everybody's reads fail at once instead of hanging.
-func (t *tunnel) closeWithPod(ctx context.Context, s *session) {
-	lw := cache.NewListWatchFromClient(t.c.core.CoreV1().RESTClient(), "pods", t.c.namespace, fields.OneTermEqualSelector("metadata.name", s.pod))
-	missing := func(store cache.Store) (bool, error) { return len(store.ListKeys()) == 0, nil }
-	_, err := watchtools.UntilWithSync(ctx, lw, &corev1.Pod{}, missing, func(event watch.Event) (bool, error) {
-		pod, ok := event.Object.(*corev1.Pod)
-		return event.Type == watch.Deleted || ok && over(pod), nil
-	})
+func (t *tunnel) closeWithPod(ctx context.Context, s *session, version string) {
+	err := t.untilOver(ctx, s.pod, version)
 	if err == nil {
 		t.forget(s.pod)
 	}
 	if err == nil || ctx.Err() != nil {
 		t.drop(s)
 	}
+}
+
+// untilOver waits for a pod's end.
+func (t *tunnel) untilOver(ctx context.Context, pod, version string) error {
+	lw := cache.NewListWatchFromClient(t.c.core.CoreV1().RESTClient(), "pods", t.c.namespace, fields.OneTermEqualSelector("metadata.name", pod))
+	ended := func(event watch.Event) (bool, error) {
+		if event.Type == watch.Error {
+			return false, apierrors.FromObject(event.Object)
+		}
+		pod, ok := event.Object.(*corev1.Pod)
+		return event.Type == watch.Deleted || ok && over(pod), nil
+	}
+	_, err := watchtools.Until(ctx, version, lw, ended)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	// The pod was found too long ago: the API server has forgotten what happened since.
+	missing := func(store cache.Store) (bool, error) { return len(store.ListKeys()) == 0, nil }
+	_, err = watchtools.UntilWithSync(ctx, lw, &corev1.Pod{}, missing, ended)
+	return err
 }
 
 // forget makes the next session look for another pod.

@@ -139,7 +139,7 @@ func sameStatus(a, b launcher.Status) bool {
 
 // listen takes the keeper's states while its pod runs.
 func (w *watcher) listen(ctx context.Context) {
-	for {
+	for pause := soon; ; pause = min(2*pause, keeperRetry) { // each time costs the API server a connection
 		select {
 		case <-ctx.Done():
 			return
@@ -148,18 +148,22 @@ func (w *watcher) listen(ctx context.Context) {
 		if w.l.resident(w.id) == nil && !keeperRuns(w.mirror.observe()) {
 			continue
 		}
-		if w.follow(ctx) || sleep(ctx, soon) && w.follow(ctx) { // it may just have ended: then its pod has the result for a moment
+		begun := time.Now()
+		if w.follow(ctx) {
 			return
 		}
-		if !sleep(ctx, keeperRetry) { // its pod is being replaced, or does not listen yet
+		if time.Since(begun) > keeperRetry { // it may just have ended: then its pod has the result for a moment
+			pause = soon
+		}
+		if !sleep(ctx, pause) { // its pod is being replaced, or does not listen yet
 			return
 		}
 	}
 }
 
 const (
-	keeperRetry = 200 * time.Millisecond
 	soon        = 50 * time.Millisecond
+	keeperRetry = time.Second
 )
 
 // follow hands the keeper's states over until it does not answer; true after its last one.
