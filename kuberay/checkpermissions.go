@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -34,7 +35,8 @@ var (
 	volcanoPermissions   = permission{"scheduling.volcano.sh", "podgroups", []string{"create", "get", "list", "watch"}}
 	configMapPermissions = permission{"", "configmaps", []string{"create", "get", "patch"}}
 	// One of these is enough.
-	ways = []permission{{"", "pods/portforward", []string{"get"}}, {"", "pods/portforward", []string{"create"}}, {"", "services/proxy", []string{"get", "create", "update"}}}
+	ways      = []permission{{"", "pods/portforward", []string{"create"}}, {"", "services/proxy", []string{"get", "create", "update"}}}
+	websocket = permission{"", "pods/portforward", []string{"get"}} // also enough before Kubernetes 1.35 (AuthorizePodWebsocketUpgradeCreatePermission)
 )
 
 // parallelReviews is how many questions are asked at once.
@@ -50,7 +52,11 @@ func (c *client) checkPermissions(ctx context.Context, s *spec.ClusterSpec) laun
 	if len(s.KubeRay.ConfigMaps) > 0 {
 		wanted = append(wanted, configMapPermissions)
 	}
-	refused, err := c.refusals(ctx, append(wanted, ways...))
+	enough := slices.Clone(ways)
+	if c.olderThan("1.35.0") {
+		enough = append(enough, websocket)
+	}
+	refused, err := c.refusals(ctx, append(wanted, enough...))
 	if err != nil {
 		return failed(check.Name, err)
 	}
@@ -59,7 +65,7 @@ func (c *client) checkPermissions(ctx context.Context, s *spec.ClusterSpec) laun
 		missing = append(missing, list...)
 	}
 	if !slices.ContainsFunc(refused[len(wanted):], func(list []string) bool { return len(list) == 0 }) {
-		missing = append(missing, "get pods/portforward (or create it, or get, create and update services/proxy)")
+		missing = append(missing, "create pods/portforward (or get, create and update services/proxy)")
 	}
 	if len(missing) > 0 {
 		check.Detail = "not permitted: " + strings.Join(missing, ", ")
@@ -67,6 +73,16 @@ func (c *client) checkPermissions(ctx context.Context, s *spec.ClusterSpec) laun
 	}
 	check.OK, check.Detail = true, fmt.Sprintf("all that rayctl needs in namespace %s", c.namespace)
 	return check
+}
+
+// olderThan compares the API server's version, if it says one.
+func (c *client) olderThan(wanted string) bool {
+	info, err := c.core.Discovery().ServerVersion()
+	if err != nil {
+		return false
+	}
+	v, err := version.ParseGeneric(info.GitVersion)
+	return err == nil && v.LessThan(version.MustParseSemantic(wanted))
 }
 
 // refusals lists for each permission the verbs that are not allowed, as "verb resource".

@@ -72,7 +72,7 @@ func TestDoctor(t *testing.T) {
 	t.Run("permissions", func(t *testing.T) {
 		l := b.limited(t, reachingBy(t))
 		checks := findings(t, l, nil)
-		fails(t, checks, "permissions", "get pods/portforward (or create it")
+		fails(t, checks, "permissions", "create pods/portforward (or get, create and update services/proxy)")
 		fails(t, checks, "KubeRay", "cannot be tried")
 		if c := findings(t, b.limited(t, reachingBy(t, proxyOnly)), nil)["permissions"]; !c.OK {
 			t.Errorf("with the proxy alone: %+v", c)

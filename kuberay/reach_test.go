@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,10 +24,22 @@ import (
 
 // Rules that differ in how a pod may be reached.
 var (
-	websocketOnly = permit("pods/portforward", "get")
-	spdyOnly      = permit("pods/portforward", "create")
-	proxyOnly     = permit("services/proxy", "get", "create", "update")
+	spdyOnly  = permit("pods/portforward", "create")
+	proxyOnly = permit("services/proxy", "get", "create", "update")
 )
+
+// websocketOnly is the rule for websockets, which from Kubernetes 1.35 on (AuthorizePodWebsocketUpgradeCreatePermission) is that for both.
+func (b bed) websocketOnly(t *testing.T) rbacv1.PolicyRule {
+	t.Helper()
+	version, err := b.Core.Discovery().ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if minor, err := strconv.Atoi(version.Minor); err != nil || minor >= 35 {
+		return permit("pods/portforward", "get", "create")
+	}
+	return permit("pods/portforward", "get")
+}
 
 func permit(resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
@@ -73,7 +86,7 @@ func TestWays(t *testing.T) {
 	for _, way := range []struct {
 		via string
 		may rbacv1.PolicyRule
-	}{{"port-forward (websocket)", websocketOnly}, {"port-forward (SPDY)", spdyOnly}, {"the API server's proxy", proxyOnly}} {
+	}{{"port-forward (websocket)", b.websocketOnly(t)}, {"port-forward (SPDY)", spdyOnly}, {"the API server's proxy", proxyOnly}} {
 		t.Run(way.via, func(t *testing.T) {
 			l := kuberay.New(kuberay.Config{Kubeconfig: b.LimitedKubeconfig(t, b.namespace, reachingBy(t, way.may)...)})
 			all[way.via] = l

@@ -52,7 +52,7 @@ type answered struct {
 
 // Ages up to which an answer is good enough.
 const (
-	whileWaiting = 12 * time.Second // five questions a minute: with those for the expected start, less than six
+	whileWaiting = 12 * time.Second // at first, later as whileRunning; a squeue is two requests (jobs, partitions): six in the first minute, then four
 	whileRunning = 30 * time.Second // two
 	now          = time.Duration(0)
 )

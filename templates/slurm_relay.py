@@ -16,7 +16,7 @@ DATA, WINDOW, PING, GOAWAY = range(4)
 SYN, ACK, FIN, RST = 1, 2, 4, 8
 FIRST_WINDOW = 256 << 10  # of each stream in each direction, yamux's own
 WINDOW_SIZE = 4 << 20  # of what we take: on a busy machine answers are late
-CHUNK = 64 << 10
+CHUNK = (64 << 10) - HEADER.size  # with its header as much as a pipe holds: a frame is one write
 
 
 class Stream:
@@ -55,7 +55,7 @@ class Relay:
         while True:
             for number, events in self.poll.poll():
                 if number == 0:
-                    data = os.read(0, 4 * CHUNK)
+                    data = os.read(0, 256 << 10)
                     if not data:
                         return
                     self.buffered += data

@@ -45,6 +45,9 @@ func (b *bench) countRequests(ctx context.Context) (waiting, running, squeue flo
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ours := s.Command(ctx, "", s.b.rayctl, "run", "--launcher", "slurm", "--set", "slurm.exclusive=true", "--set", "ray.python="+s.b.python, "--name", "watched", "--", "sleep", "100000")
+	if squeue, err = s.iterated(ctx); err != nil {
+		return 0, 0, 0, err
+	}
 	if err := ours.Start(); err != nil {
 		return 0, 0, 0, err
 	}
@@ -66,7 +69,20 @@ func (b *bench) countRequests(ctx context.Context) (waiting, running, squeue flo
 		return 0, 0, 0, err
 	}
 	cancel()
-	return waiting, running, float64(window / (5 * time.Second)), nil
+	return waiting, running, squeue, nil
+}
+
+// iterated counts what squeue asks that somebody has left running.
+func (s *slurmSite) iterated(ctx context.Context) (float64, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	squeue := s.Command(ctx, "", "squeue", "--me", "--iterate=5")
+	if err := squeue.Start(); err != nil {
+		cancel()
+		return 0, err
+	}
+	defer func() { _ = squeue.Wait() }() // killed
+	defer cancel()
+	return s.requests(ctx)
 }
 
 // untilJob waits for a job's state.
