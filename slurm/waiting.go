@@ -10,7 +10,7 @@ import (
 // queued is a cluster whose keeper has said nothing yet.
 func (w *watcher) queued(ctx context.Context) bool {
 	w.pace = min(max(time.Since(w.record.Created), whileWaiting), whileRunning) // what keeps a job waiting changes seldom
-	f, over := w.question(ctx, w.pace)
+	f, over := w.question(ctx, whileWaiting)
 	if over || f == gone {
 		return over
 	}
