@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -30,8 +31,11 @@ type bed struct {
 	l                     *kuberay.Launcher
 }
 
-// options are those of nearly all tests: to change them costs seconds. The GPUs are the gang proof's; nothing is behind them.
-func options() kubetest.Options { return kubetest.Options{GPUs: 8} }
+// options are those of nearly all tests: to change them costs seconds. The GPUs are the gang proof's; nothing is behind them. With
+// RAYCTL_TEST_BATCH_SCHEDULER, as `make test-versions` sets it, all tests have an operator that makes PodGroups itself.
+func options() kubetest.Options {
+	return kubetest.Options{GPUs: 8, BatchScheduler: os.Getenv("RAYCTL_TEST_BATCH_SCHEDULER") != ""}
+}
 
 // newBed is a namespace of its own.
 func newBed(t *testing.T) bed { return bedWith(t, options()) }
