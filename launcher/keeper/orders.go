@@ -48,7 +48,7 @@ type Orders struct {
 
 // RaySettings says how Ray is started on every node.
 type RaySettings struct {
-	Python   string            `json:"python"` // that has Ray, on the nodes
+	Python   string            `json:"python,omitempty"` // that has Ray, on the nodes; not for the mode external
 	Version  string            `json:"version,omitempty"`
 	Env      map[string]string `json:"env,omitempty"`
 	Setup    string            `json:"setup,omitempty"`
