@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/rayctl/rayctl/dashboardclient"
@@ -20,10 +21,11 @@ type output struct {
 	log *slog.Logger
 	w   io.Writer
 
-	shown   map[int]*attemptLog // by attempt
-	current string              // submission id that is followed
-	cancel  context.CancelFunc
-	done    chan struct{}
+	shown     map[int]*attemptLog // by attempt
+	current   string              // submission id that is followed
+	following *attemptLog
+	cancel    context.CancelFunc
+	done      chan struct{}
 }
 
 // attemptLog is what was shown of one attempt's log.
@@ -31,7 +33,8 @@ type attemptLog struct {
 	submission string
 	offset     int64 // raw bytes of the log consumed
 	strip      *dashboardclient.DriverOutput
-	whole      bool // shown to its end
+	whole      bool        // shown to its end
+	ended      atomic.Bool // the driver has: a head that does not answer now is not waited for
 }
 
 func newOutput(l Launcher, id ID, w io.Writer, log *slog.Logger) *output {
@@ -53,20 +56,25 @@ func (o *output) see(ctx context.Context, s Status) {
 		return
 	}
 	if o.current == s.Job.SubmissionID {
+		if s.Job.State.Terminal() {
+			o.following.ended.Store(true)
+		}
 		return
 	}
 	o.stop()
 	job := *s.Job
-	o.current = job.SubmissionID
+	n := submissionAttempt(job.SubmissionID)
+	o.current, o.following = job.SubmissionID, o.attempt(&job, n)
+	o.following.ended.Store(job.State.Terminal())
 	ctx, o.cancel = context.WithCancel(ctx)
 	o.done = make(chan struct{})
+	following := o.following
 	go func() {
 		defer close(o.done)
-		n := submissionAttempt(job.SubmissionID)
 		if err := o.earlier(ctx, &job, n); err != nil { // complete shows them
 			o.log.Debug("the output of earlier attempts cannot be read now", "cluster", o.id, "error", err)
 		}
-		o.follow(ctx, o.attempt(&job, n))
+		o.follow(ctx, following)
 	}()
 }
 
@@ -113,7 +121,7 @@ func (o *output) stop() {
 func (o *output) follow(ctx context.Context, a *attemptLog) {
 	for ctx.Err() == nil {
 		err := o.followOnce(ctx, a)
-		if err == nil || errors.Is(err, dashboardclient.ErrNotFound) || errors.Is(err, ErrNotFound) {
+		if err == nil || a.ended.Load() || errors.Is(err, dashboardclient.ErrNotFound) || errors.Is(err, ErrNotFound) {
 			return
 		}
 		o.log.Debug("following the driver's log was interrupted", "cluster", o.id, "error", err)
