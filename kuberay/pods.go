@@ -125,6 +125,9 @@ var rayDefaults = map[string]string{
 // env is the environment of `ray start`, so of all that Ray starts. Values that are secret are references.
 func (p *plan) env() []corev1.EnvVar {
 	values := maps.Clone(rayDefaults)
+	if p.spec.Job.Entrypoint != "" {
+		values["RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"] = "0" // in jobGrace nothing drains; `up` may have Serve at work
+	}
 	maps.Copy(values, p.spec.Env)
 	var out []corev1.EnvVar
 	for _, name := range slices.Sorted(maps.Keys(values)) {
