@@ -32,7 +32,7 @@ type bed struct {
 }
 
 // options are those of nearly all tests: to change them costs seconds. The GPUs are the gang proof's; nothing is behind them. With
-// RAYCTL_TEST_BATCH_SCHEDULER, as `make test-versions` sets it, all tests have an operator that makes PodGroups itself.
+// RAYCTL_TEST_BATCH_SCHEDULER, as `make test` sets it for the conformance suite, they have an operator that makes PodGroups itself.
 func options() kubetest.Options {
 	return kubetest.Options{GPUs: 8, BatchScheduler: os.Getenv("RAYCTL_TEST_BATCH_SCHEDULER") != ""}
 }
