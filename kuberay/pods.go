@@ -24,8 +24,8 @@ const (
 
 	healthPath = "/api/healthz"
 
-	// Ray on SIGTERM drains, for as long as it may: an idle node needs 2 s, one whose driver was just stopped takes all that it gets. Its
-	// first step, to tell the GCS, takes no second.
+	// Ray on SIGTERM drains, for as long as it may: an idle node needs 2 s, one whose driver was just stopped takes all that it gets. The
+	// nodes of a run are told not to, see env.
 	jobGrace   = time.Second     // of a run: the keeper has stopped the driver before, with the job's own grace
 	leastGrace = 5 * time.Second // of `up`: others' jobs and Serve may be at work
 	mostGrace  = 30 * time.Second

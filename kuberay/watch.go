@@ -139,7 +139,8 @@ func sameStatus(a, b launcher.Status) bool {
 
 // listen takes the keeper's states while its pod runs.
 func (w *watcher) listen(ctx context.Context) {
-	for pause := soon; ; pause = min(2*pause, keeperRetry) { // each time costs the API server a connection
+	pause := soon
+	for {
 		select {
 		case <-ctx.Done():
 			return
@@ -158,6 +159,7 @@ func (w *watcher) listen(ctx context.Context) {
 		if !sleep(ctx, pause) { // its pod is being replaced, or does not listen yet
 			return
 		}
+		pause = min(2*pause, keeperRetry) // each time costs the API server a connection
 	}
 }
 
