@@ -79,7 +79,7 @@ func (l *Launcher) commit(ctx context.Context, c *client, p *plan, pay launcher.
 		return launcher.Fail(launcher.CodeUnreachable, err, "try again", "the launch of %s could not be committed: %v", p.spec.Name, err)
 	}
 	// From here on the cluster lives. A keeper that moves to another pod finds the commit in the Secret.
-	if err := c.noteCommit(context.WithoutCancel(ctx), p.spec.Name, document); err != nil {
+	if err := c.noteCommit(context.WithoutCancel(ctx), p.spec.Name, document); err != nil && !apierrors.IsNotFound(err) { // not found: it has ended already
 		l.log.Warn("the commit could not be noted: `up` clusters will not survive the loss of the keeper's pod", "error", err)
 	}
 	return nil

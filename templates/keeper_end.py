@@ -3,6 +3,7 @@
 import os
 import time
 
+import keeper_exit
 import keeper_job
 import keeper_ray
 from keeper_state import RESERVE
@@ -21,7 +22,20 @@ def finish(keeper, end):
         except Exception as error:
             keeper.log("at the end: %s: %s" % (type(error).__name__, error))
     keeper.driver_log.close()
-    record(keeper, end)
+    record(keeper, heard(keeper, end))
+
+
+def heard(keeper, end):
+    """A client that is still launching an external cluster hands its commit to the keeper itself, and would find nobody: such an end waits
+    for it, or for its lease. Who asked for the end needs no telling."""
+    if not keeper.nodes.external or end.cause in ("abandoned", "down", "interrupted"):
+        return end
+    while not keeper.state.doc["committed"] and not keeper.bell.signals:
+        due = keeper.limits.due("lease")
+        if due is None or due <= time.monotonic():
+            return keeper_exit.limit_end("lease", keeper.limits.seconds["lease"], end.message)
+        keeper.rest(POLL)
+    return end
 
 
 def stop_driver(keeper, end):

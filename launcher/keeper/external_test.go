@@ -80,6 +80,34 @@ func TestExternal(t *testing.T) {
 	}
 }
 
+// A cluster whose setup fails may end before its client has committed the launch: the client hears of it when it does.
+func TestEndBeforeCommit(t *testing.T) {
+	early := func(lease float64) *rig {
+		r := newRig(t, "echo never", func(o *keeper.Orders) {
+			o.Start = keeper.Start{Mode: keeper.StartExternal, Dashboard: "http://127.0.0.1:9", GCS: "127.0.0.1:9"}
+			o.WatchStdin, o.Lifetime.Lease = false, lease
+		})
+		r.start(nil)
+		r.state("it waits for the head", func(s *keeper.State) bool { return s.Phase == keeper.PhaseProvisioning })
+		_, err := r.client().End(context.Background(), keeper.End{Cause: keeper.CauseStartFailed, Message: "setup failed"})
+		r.must(err)
+		return r
+	}
+	r := early(600)
+	s := r.state("it drains", func(s *keeper.State) bool { return s.Phase == keeper.PhaseDraining })
+	if _, err := r.dir.Result(); !errors.Is(err, fs.ErrNotExist) || s.Exit != nil {
+		t.Errorf("the end was recorded before anybody could hear of it: %v, %+v", err, s.Exit)
+	}
+	_, err := r.client().Commit(context.Background(), keeper.Commit{})
+	r.must(err)
+	if end := r.result(); end.Exit.Cause != keeper.CauseStartFailed || end.Exit.Message != "setup failed" || !end.Committed {
+		t.Errorf("a client that committed late got %+v", end.Exit)
+	}
+	if end := early(10).result(); end.Exit.Cause != keeper.CauseAbandoned || !strings.Contains(end.Exit.Message, "setup failed") {
+		t.Errorf("for a client that is dead: %+v", end.Exit)
+	}
+}
+
 func zipped(t *testing.T, name, content string) []byte {
 	t.Helper()
 	var buffer bytes.Buffer
