@@ -2,8 +2,6 @@ package slurm
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,8 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/hashicorp/yamux"
 
 	"github.com/rayctl/rayctl/templates"
 )
@@ -37,7 +33,7 @@ type way struct {
 	mu      sync.Mutex
 	users   int
 	idle    *time.Timer
-	session *yamux.Session
+	session *mux
 	stream  *stream
 }
 
@@ -162,7 +158,7 @@ func (w *way) close() {
 
 func (w *way) shut() {
 	if w.session != nil {
-		_ = w.session.Close() // it closes the stream
+		w.session.cut(net.ErrClosed) // it closes the stream
 		w.session, w.stream = nil, nil
 	}
 }
@@ -171,83 +167,62 @@ func (w *way) shut() {
 func (w *way) isOpen() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.session != nil && !w.session.IsClosed()
+	return w.session != nil && w.session.alive()
 }
 
 // dial opens a connection to an address as seen from the node.
 func (w *way) dial(ctx context.Context, address string) (net.Conn, error) {
-	session, said, err := w.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := session.OpenStream()
-	if err == nil {
-		_, err = io.WriteString(conn, address+"\n")
-	}
-	if err != nil {
-		if line := said.lastLine(); line != "" {
+	for {
+		session, said, fresh, err := w.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		conn, err := session.open(ctx)
+		if err == nil {
+			_, err = io.WriteString(conn, address+"\n")
+		}
+		switch {
+		case err == nil:
+			return conn, nil
+		case !fresh && !session.alive() && ctx.Err() == nil:
+			continue // cut while nobody used it
+		case said.lastLine() != "":
 			return nil, fmt.Errorf("the way through srun is cut: %s", complaint(said))
 		}
-		return nil, fmt.Errorf("the way through srun is cut: %w", err)
+		return nil, err
 	}
-	return conn, nil
 }
 
-// windowSize is how much of a connection may be on its way to us: on a busy machine word of what we took is late.
-const windowSize = 4 << 20
-
-// connect returns the session, a new one where there is none or it was cut.
-func (w *way) connect(ctx context.Context) (*yamux.Session, *tail, error) {
+// connect returns the session, a fresh one where there is none or it was cut.
+func (w *way) connect(ctx context.Context) (m *mux, said *tail, fresh bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.session != nil && !w.session.IsClosed() {
-		return w.session, w.stream.said, nil
+	if w.session != nil && w.session.alive() {
+		return w.session, w.stream.said, false, nil
 	}
 	s, err := openStream(ctx, w.l.site.runner, w.argv)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
-	config := yamux.DefaultConfig()
-	config.LogOutput = io.Discard
-	config.StreamCloseTimeout = time.Minute
-	config.MaxStreamWindowSize = windowSize
-	session, err := yamux.Client(&whole{stream: s}, config)
-	if err != nil {
-		return nil, nil, errors.Join(err, s.Close())
-	}
-	w.session, w.stream = session, s
-	return session, s.said, nil
-}
-
-// whole writes a frame at once: yamux writes header and content one after the other, and srun would send two messages.
-type whole struct {
-	*stream
-	header []byte
-}
-
-// yamuxHeader is the size of a frame's header; its second byte is the type, 0 for data, its last four the content's length (yamux, spec.md).
-const yamuxHeader = 12
-
-func (w *whole) Write(p []byte) (int, error) {
-	if len(w.header) == 0 && len(p) == yamuxHeader && p[1] == 0 && binary.BigEndian.Uint32(p[8:]) > 0 {
-		w.header = append(w.header, p...)
-		return len(p), nil
-	}
-	n, err := w.stream.Write(append(w.header, p...))
-	n = max(0, n-len(w.header))
-	w.header = w.header[:0]
-	return n, err
+	w.session, w.stream = newMux(s), s
+	return w.session, s.said, true, nil
 }
 
 // stream is a command's standard input and output.
 type stream struct {
-	io.Reader
+	readDeadliner
 	io.WriteCloser
 	cmd    *exec.Cmd
 	cancel context.CancelFunc
 	said   *tail
 	once   sync.Once
 	ended  chan struct{}
+}
+
+// readDeadliner is what a command's standard output is: an *os.File for a pipe.
+type readDeadliner interface {
+	io.Reader
+	SetReadDeadline(time.Time) error
 }
 
 // closeTime is what a command gets to end after its input was closed.
@@ -259,11 +234,12 @@ func openStream(ctx context.Context, r Runner, argv []string) (*stream, error) {
 	s := &stream{cmd: cmd, cancel: cancel, said: &tail{}, ended: make(chan struct{})}
 	cmd.Stderr = s.said
 	in, err := cmd.StdinPipe()
+	var out io.ReadCloser
 	if err == nil {
-		s.WriteCloser = in
-		s.Reader, err = cmd.StdoutPipe()
+		out, err = cmd.StdoutPipe()
 	}
 	if err == nil {
+		s.WriteCloser, s.readDeadliner = in, out.(readDeadliner) // os/exec makes it by os.Pipe
 		err = cmd.Start()
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rayctl/rayctl/templates"
 )
@@ -105,7 +106,75 @@ func TestRelayHeals(t *testing.T) {
 		if _, err := conn.Read(make([]byte, 1)); err == nil {
 			t.Error("a cut connection still speaks")
 		}
-		<-w.session.CloseChan()
+		<-w.session.done
+	}
+}
+
+// Whoever waits reads for all: one who leaves, closed or out of time, lets another go on.
+func TestRelayReadersLeave(t *testing.T) {
+	w, address := relayHere(t), echo(t)
+	dial := func() net.Conn {
+		conn, err := w.dial(context.Background(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	reads, stays, late := dial(), dial(), dial()
+	ended, answer := make(chan error), make(chan byte)
+	go func() {
+		_, err := reads.Read(make([]byte, 1))
+		ended <- err
+	}()
+	go func() {
+		one := make([]byte, 1)
+		_, _ = io.ReadFull(stays, one) // zero is not what is sent
+		answer <- one[0]
+	}()
+	if err := late.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := late.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("out of time: %v", err)
+	}
+	if err := reads.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("closed while it read: %v", err)
+	}
+	if _, err := stays.Write([]byte("x")); err != nil || <-answer != 'x' {
+		t.Errorf("one who stayed was not served: %v", err)
+	}
+	_ = late.SetReadDeadline(time.Time{}) // never fails
+	if _, err := late.Write([]byte("y")); err != nil {
+		t.Error(err)
+	}
+	if _, err := io.ReadFull(late, make([]byte, 1)); err != nil {
+		t.Errorf("after a deadline: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.dial(ctx, address); !errors.Is(err, context.Canceled) {
+		t.Errorf("a dial that was cancelled: %v", err)
+	}
+}
+
+// Both pipes are full and nobody reads: a writer takes what the far end has to say, or both would wait for each other.
+func TestRelayTakesWhileItWrites(t *testing.T) {
+	w, address := relayHere(t), echo(t)
+	sent := make([]byte, 3<<20)
+	_, _ = rand.Read(sent) // never fails (crypto/rand)
+	conn, err := w.dial(context.Background(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write(sent); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, len(sent))
+	if _, err := io.ReadFull(conn, got); err != nil || !bytes.Equal(got, sent) {
+		t.Errorf("what came back differs: %v", err)
 	}
 }
 

@@ -1,6 +1,6 @@
 """Several TCP connections over one byte stream: the far end, `srun -u --overlap ... python3 slurm_relay.py` on a cluster's node.
 
-Standard input and output speak yamux (github.com/hashicorp/yamux, spec.md; the client's side is that Go library): the client opens
+Standard input and output speak yamux (github.com/hashicorp/yamux, spec.md; the client's side is slurm/mux.go): the client opens
 a stream, sends "host:port\n", and has a connection to there. It ends with its standard input. Python 3.6 or later.
 """
 
@@ -16,7 +16,8 @@ DATA, WINDOW, PING, GOAWAY = range(4)
 SYN, ACK, FIN, RST = 1, 2, 4, 8
 FIRST_WINDOW = 256 << 10  # of each stream in each direction, yamux's own
 WINDOW_SIZE = 4 << 20  # of what we take: on a busy machine answers are late
-CHUNK = (64 << 10) - HEADER.size  # with its header as much as a pipe holds: a frame is one write
+PIPE = 64 << 10  # bytes that a pipe holds
+CHUNK = PIPE - HEADER.size  # a frame is one write
 
 
 class Stream:
@@ -55,7 +56,7 @@ class Relay:
         while True:
             for number, events in self.poll.poll():
                 if number == 0:
-                    data = os.read(0, 256 << 10)
+                    data = os.read(0, PIPE)
                     if not data:
                         return
                     self.buffered += data

@@ -1,0 +1,282 @@
+package slurm
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// mux carries many connections over one byte stream, in the frames of yamux (github.com/hashicorp/yamux, spec.md); the far end is
+// templates/slurm_relay.py. No goroutine stands between a connection's user and the stream, as in that library: who writes writes the frame
+// itself, and of those who wait one reads the frames for all. Each goroutine in between wakes a thread more in each direction, which on a busy
+// machine is most of a round trip (`make bench-slurm BENCH="-only tunnel"`).
+type mux struct {
+	pipe deadlined
+	in   *bufio.Reader // of the one who reads
+
+	writing sync.Mutex // one frame at a time
+	frame   []byte     // that is being written
+	count   int        // of frames begun
+
+	mu      sync.Mutex
+	conns   map[uint32]*muxConn
+	number  uint32   // of the newest connection
+	reader  *muxConn // whose user reads frames now
+	standIn *muxConn // for a writer who waits
+	relief  int      // count of the frame that it is not needed for any more
+	heard   time.Time
+	err     error // why it is cut
+	done    chan struct{}
+	probe   *time.Timer
+}
+
+// deadlined is a byte stream whose reads can be interrupted, such as a command's pipes.
+type deadlined interface {
+	io.ReadWriteCloser
+	SetReadDeadline(time.Time) error
+}
+
+// Frames: version (0), type, flags, connection, and a length: of the content of data, else a number.
+const (
+	muxHeader = 12
+	muxFrame  = 64 << 10 // with its header as much as a pipe holds: one write, and one read
+
+	frameData, frameWindow, framePing = 0, 1, 2
+
+	flagSYN, flagACK, flagFIN, flagRST = 1, 2, 4, 8
+)
+
+const (
+	firstWindow = 256 << 10 // bytes of a new connection that may be on their way, in each direction
+	windowSize  = 4 << 20   // of what we take: on a busy machine word of what we took is late
+
+	stall      = 100 * time.Millisecond // of a write, until frames are read for its sake
+	probeEvery = 30 * time.Second       // while somebody waits
+	silence    = 10 * time.Second       // after a probe, then the stream is taken for cut
+)
+
+func newMux(pipe deadlined) *mux {
+	m := &mux{pipe: pipe, in: bufio.NewReaderSize(pipe, muxFrame), conns: map[uint32]*muxConn{}, heard: time.Now(), done: make(chan struct{})}
+	m.standIn = m.conn(0)
+	m.number = 1 // those of a client are odd
+	m.probe = time.AfterFunc(probeEvery, m.ask)
+	return m
+}
+
+// conn makes a connection known to this end. m.mu is locked, or m is new.
+func (m *mux) conn(number uint32) *muxConn {
+	c := &muxConn{m: m, number: number, credit: firstWindow}
+	c.changed.L = &m.mu
+	m.conns[number] = c
+	return c
+}
+
+// open begins a connection, and waits for the far end's word that it knows of it: a stream may have been cut while nobody used it.
+func (m *mux) open(ctx context.Context) (net.Conn, error) {
+	m.mu.Lock()
+	c := m.conn(m.number)
+	m.number += 2
+	m.mu.Unlock()
+	attend := context.AfterFunc(ctx, func() { _ = c.Close() }) // it ends the wait
+	err := m.write(frameWindow, flagSYN, c.number, windowSize-firstWindow, nil)
+	if err == nil {
+		m.mu.Lock()
+		err = m.until(c, func() bool { return c.known }, nil)
+		m.mu.Unlock()
+	}
+	if !attend() {
+		return nil, context.Cause(ctx)
+	}
+	return c, err
+}
+
+// write sends one frame. The far end may wait for us to take its own frames first; if nobody does, they are read until this one is written.
+func (m *mux) write(kind byte, flags uint16, number, length uint32, content []byte) error {
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	m.frame = append(m.frame[:0], 0, kind)
+	m.frame = binary.BigEndian.AppendUint16(m.frame, flags)
+	m.frame = binary.BigEndian.AppendUint32(m.frame, number)
+	m.frame = binary.BigEndian.AppendUint32(m.frame, length)
+	m.frame = append(m.frame, content...)
+	m.count++
+	count := m.count
+	stalled := time.AfterFunc(stall, func() { m.relieve(count) })
+	_, err := m.pipe.Write(m.frame)
+	if !stalled.Stop() {
+		m.relieved(count)
+	}
+	if err != nil {
+		m.cut(err)
+	}
+	return err
+}
+
+// relieve reads frames until one of ours is written.
+func (m *mux) relieve(count int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_ = m.until(m.standIn, func() bool { return m.relief >= count }, nil) // the writer sees a failure, too
+}
+
+func (m *mux) relieved(count int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.relief = count
+	m.standIn.nudge()
+}
+
+// until waits for what frames bring to c, and reads them for all unless somebody else does. m.mu is locked, but for the waiting.
+func (m *mux) until(c *muxConn, happened func() bool, by *deadline) error {
+	defer m.handOver()
+	for {
+		switch {
+		case happened():
+			return nil
+		case c.closed:
+			return net.ErrClosed
+		case m.err != nil:
+			return m.err
+		case by.passed():
+			return os.ErrDeadlineExceeded
+		case m.reader != nil:
+			c.waiting++
+			c.changed.Wait()
+			c.waiting--
+			continue
+		}
+		m.reader = c
+		m.mu.Unlock()
+		err := m.readFrame()
+		m.mu.Lock()
+		m.reader = nil
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded): // nudged: the next round sees why
+			_ = m.pipe.SetReadDeadline(time.Time{}) // if that fails the next read does
+		case err != nil:
+			m.fail(err)
+		}
+	}
+}
+
+// handOver lets another one read who waits. m.mu is locked.
+func (m *mux) handOver() {
+	if m.reader != nil {
+		return
+	}
+	for _, c := range m.conns {
+		if c.waiting > 0 {
+			c.changed.Broadcast()
+			return
+		}
+	}
+}
+
+// readFrame takes one frame from the stream. An error leaves what has arrived of it for the next read.
+func (m *mux) readFrame() error {
+	header, err := m.in.Peek(muxHeader)
+	if err != nil {
+		return err
+	}
+	kind, flags := header[1], binary.BigEndian.Uint16(header[2:])
+	number, length := binary.BigEndian.Uint32(header[4:]), binary.BigEndian.Uint32(header[8:])
+	size := muxHeader
+	if kind == frameData {
+		if length > muxFrame-muxHeader {
+			return fmt.Errorf("a frame of %d bytes", length)
+		}
+		size += int(length)
+	}
+	whole, err := m.in.Peek(size)
+	if err != nil {
+		return err
+	}
+	known := m.take(kind, flags, number, length, whole[muxHeader:])
+	_, _ = m.in.Discard(size) // it is there: it was peeked at
+	if !known && flags&(flagFIN|flagRST) == 0 {
+		go m.write(frameWindow, flagRST, number, 0, nil) //nolint:errcheck // a failure cuts the stream; and who reads must not wait for a write
+	}
+	return nil
+}
+
+// take hands a frame to its connection; false if that is closed.
+func (m *mux) take(kind byte, flags uint16, number, length uint32, content []byte) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.heard = time.Now()
+	if kind != frameData && kind != frameWindow {
+		return true
+	}
+	c := m.conns[number]
+	if c == nil {
+		return false
+	}
+	if kind == frameWindow {
+		c.credit += length
+	}
+	c.arrived = append(c.arrived, content...)
+	c.known = c.known || flags&flagACK != 0
+	c.finished = c.finished || flags&flagFIN != 0
+	c.broken = c.broken || flags&flagRST != 0
+	if c.waiting > 0 {
+		c.changed.Broadcast()
+	}
+	return true
+}
+
+// ask sends a probe while somebody reads, and cuts a stream that is silent afterwards.
+func (m *mux) ask() {
+	m.mu.Lock()
+	waited, silent, cut := m.reader != nil, time.Since(m.heard), m.err != nil
+	m.mu.Unlock()
+	switch {
+	case cut:
+		return
+	case waited && silent > probeEvery+silence:
+		m.cut(errors.New("nothing was heard for " + silent.Round(time.Second).String()))
+		return
+	case waited && silent > silence:
+		m.probe.Reset(silence)
+		_ = m.write(framePing, flagSYN, 0, 0, nil) // a failure cuts the stream
+		return
+	}
+	m.probe.Reset(probeEvery)
+}
+
+// cut ends all connections.
+func (m *mux) cut(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fail(err)
+}
+
+// fail is cut with m.mu locked.
+func (m *mux) fail(err error) {
+	if m.err != nil {
+		return
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF // EOF is the regular end of a connection
+	}
+	m.err = fmt.Errorf("the way through srun is cut: %w", err)
+	close(m.done)
+	m.probe.Stop()
+	_ = m.pipe.Close() // who reads now sees it
+	for _, c := range m.conns {
+		c.changed.Broadcast()
+	}
+}
+
+// alive says whether the stream is not known to be cut.
+func (m *mux) alive() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.err == nil
+}
