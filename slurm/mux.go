@@ -18,12 +18,12 @@ import (
 // itself, and of those who wait one reads the frames for all. Each goroutine in between wakes a thread more in each direction, which on a busy
 // machine is most of a round trip (`make bench-slurm BENCH="-only tunnel"`).
 type mux struct {
-	pipe deadlined
+	pipe pipes
 	in   *bufio.Reader // of the one who reads
 
 	writing sync.Mutex // one frame at a time
 	frame   []byte     // that is being written
-	count   int        // of frames begun
+	count   int        // of frames that had to wait
 
 	mu      sync.Mutex
 	conns   map[uint32]*muxConn
@@ -37,10 +37,12 @@ type mux struct {
 	probe   *time.Timer
 }
 
-// deadlined is a byte stream whose reads can be interrupted, such as a command's pipes.
-type deadlined interface {
+// pipes are a byte stream whose reads can be interrupted, and that says how much it takes at once.
+type pipes interface {
 	io.ReadWriteCloser
 	SetReadDeadline(time.Time) error
+	// writeSome writes what there is room for now.
+	writeSome(p []byte) (int, error)
 }
 
 // Frames: version (0), type, flags, connection, and a length: of the content of data, else a number.
@@ -62,7 +64,7 @@ const (
 	silence    = 10 * time.Second       // after a probe, then the stream is taken for cut
 )
 
-func newMux(pipe deadlined) *mux {
+func newMux(pipe pipes) *mux {
 	m := &mux{pipe: pipe, in: bufio.NewReaderSize(pipe, muxFrame), conns: map[uint32]*muxConn{}, heard: time.Now(), done: make(chan struct{})}
 	m.standIn = m.conn(0)
 	m.number = 1 // those of a client are odd
@@ -97,7 +99,7 @@ func (m *mux) open(ctx context.Context) (net.Conn, error) {
 	return c, err
 }
 
-// write sends one frame. The far end may wait for us to take its own frames first; if nobody does, they are read until this one is written.
+// write sends one frame.
 func (m *mux) write(kind byte, flags uint16, number, length uint32, content []byte) error {
 	m.writing.Lock()
 	defer m.writing.Unlock()
@@ -106,15 +108,25 @@ func (m *mux) write(kind byte, flags uint16, number, length uint32, content []by
 	m.frame = binary.BigEndian.AppendUint32(m.frame, number)
 	m.frame = binary.BigEndian.AppendUint32(m.frame, length)
 	m.frame = append(m.frame, content...)
-	m.count++
-	count := m.count
-	stalled := time.AfterFunc(stall, func() { m.relieve(count) })
-	_, err := m.pipe.Write(m.frame)
-	if !stalled.Stop() {
-		m.relieved(count)
+	n, err := m.pipe.writeSome(m.frame)
+	if err == nil && n < len(m.frame) {
+		err = m.writeRest(m.frame[n:])
 	}
 	if err != nil {
 		m.cut(err)
+	}
+	return err
+}
+
+// writeRest waits until the far end takes the rest of a frame. It may itself wait for us to take its own frames first; if nobody does, they are
+// read meanwhile.
+func (m *mux) writeRest(rest []byte) error {
+	m.count++
+	count := m.count
+	stalled := time.AfterFunc(stall, func() { m.relieve(count) })
+	_, err := m.pipe.Write(rest)
+	if !stalled.Stop() {
+		m.relieved(count)
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/rayctl/rayctl/templates"
@@ -212,6 +214,7 @@ func (w *way) connect(ctx context.Context) (m *mux, said *tail, fresh bool, err 
 type stream struct {
 	readDeadliner
 	io.WriteCloser
+	direct syscall.RawConn // of the input
 	cmd    *exec.Cmd
 	cancel context.CancelFunc
 	said   *tail
@@ -223,6 +226,18 @@ type stream struct {
 type readDeadliner interface {
 	io.Reader
 	SetReadDeadline(time.Time) error
+}
+
+// writeSome implements pipes: 0 where the pipe is full.
+func (s *stream) writeSome(p []byte) (n int, err error) {
+	callErr := s.direct.Write(func(fd uintptr) bool {
+		n, err = syscall.Write(int(fd), p)
+		return true
+	})
+	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR) {
+		err = nil
+	}
+	return max(n, 0), errors.Join(err, callErr)
 }
 
 // closeTime is what a command gets to end after its input was closed.
@@ -239,7 +254,10 @@ func openStream(ctx context.Context, r Runner, argv []string) (*stream, error) {
 		out, err = cmd.StdoutPipe()
 	}
 	if err == nil {
-		s.WriteCloser, s.readDeadliner = in, out.(readDeadliner) // os/exec makes it by os.Pipe
+		s.WriteCloser, s.readDeadliner = in, out.(readDeadliner) // os/exec makes them by os.Pipe
+		s.direct, err = in.(syscall.Conn).SyscallConn()
+	}
+	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
