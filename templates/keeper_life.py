@@ -20,6 +20,7 @@ from keeper_state import new_job, seconds_of, wall
 
 POLL = 0.15  # seconds between questions while something is awaited
 LAZY = 1.0  # while nothing is expected, or the driver's process tells of its end by itself
+SOON, SOON_FOR = 0.03, 1.0  # after the driver's process has ended: Ray says so within a tenth of a second
 SEARCHES = 20  # for the driver's process, before it is taken to run elsewhere
 LOOK = 3.0  # between looks at the nodes
 
@@ -40,6 +41,7 @@ class Keeper(Attempts, Mailbox):
         self.failed_starts = 0  # in a row
         self.in_use = False  # a cluster lost before that is one that failed to start
         self.driver_fd, self.searches = None, 0  # the driver's process, where it runs on this host
+        self.driver_ended = float("-inf")  # when that was seen to end
         self.stopping = False  # children that end were asked to
         self.next_look = 0.0
 
@@ -198,7 +200,13 @@ class Keeper(Attempts, Mailbox):
             except keeper_ray.Unreachable as error:
                 silence.goes_on(error)
             self.driver_log.pump()
-            self.pause(LAZY if self.driver_fd is not None and silence.since is None else POLL)
+            self.pause(self.pace(silence))
+
+    def pace(self, silence):
+        """Seconds until Ray is asked for the job again."""
+        if self.driver_fd is not None and silence.since is None:
+            return LAZY
+        return SOON if time.monotonic() < self.driver_ended + SOON_FOR else POLL
 
     def take(self, info):
         """Ray's record of the job; the driver's process and log, once it runs."""
@@ -266,8 +274,8 @@ class Keeper(Attempts, Mailbox):
         fds = ([self.driver_fd] if self.driver_fd is not None else []) + self.stdin_fds()
         ready = self.bell.wait(seconds, fds)
         if self.driver_fd is not None and self.driver_fd in ready:
-            os.close(self.driver_fd)  # the driver has ended: Ray is asked at the quick pace again
-            self.driver_fd, self.searches = None, 0
+            os.close(self.driver_fd)
+            self.driver_fd, self.searches, self.driver_ended = None, 0, time.monotonic()
         self.read_mail(ready)
         for name, code in self.nodes.ended(reap()):
             if not self.stopping:
