@@ -198,7 +198,7 @@ func (w *watcher) question(ctx context.Context, age time.Duration) (f fate, over
 // ending is a cluster whose keeper has said its last word: its job is about to release the nodes, or to come back.
 func (w *watcher) ending(ctx context.Context) bool {
 	// Normally it is a matter of tenths of a second; nodes that do not come free are asked for less and less often.
-	w.pace = min(max(lookEvery, w.resultAge/4), whileWaiting)
+	w.pace = min(max(lookEvery/2, w.resultAge/4), whileWaiting)
 	f, j, err := w.ask(ctx, w.pace)
 	switch {
 	case err != nil:

@@ -34,7 +34,7 @@ func (r slurmRun) wasted() float64 {
 func (b *bench) slurmLife(ctx context.Context, nodes int) ([]row, error) {
 	var symmetric, template, ours []slurmRun
 	const tries = 3 // on a busy machine Ray's own ways often fail to start
-	side := func(into *[]slurmRun, start func(context.Context, *slurmSite) (string, error)) func(context.Context) error {
+	side := func(into *[]slurmRun, start func(context.Context, *slurmSite) (string, time.Time, error)) func(context.Context) error {
 		return func(ctx context.Context) error {
 			for try := 1; ; try++ {
 				run, err := b.onSlurm(ctx, nodes, start)
@@ -48,9 +48,13 @@ func (b *bench) slurmLife(ctx context.Context, nodes int) ([]row, error) {
 			}
 		}
 	}
-	err := b.repeat(ctx, fmt.Sprintf("slurm, %d nodes", nodes), side(&ours, func(ctx context.Context, s *slurmSite) (string, error) { return s.rayctlRun(ctx) }),
-		side(&template, func(ctx context.Context, s *slurmSite) (string, error) { return s.sbatch(ctx, "template.sh") }),
-		side(&symmetric, func(ctx context.Context, s *slurmSite) (string, error) { return s.sbatch(ctx, "symmetric.sh") }))
+	err := b.repeat(ctx, fmt.Sprintf("slurm, %d nodes", nodes), side(&ours, func(ctx context.Context, s *slurmSite) (string, time.Time, error) { return s.rayctlRun(ctx) }),
+		side(&template, func(ctx context.Context, s *slurmSite) (string, time.Time, error) {
+			return s.sbatch(ctx, "template.sh")
+		}),
+		side(&symmetric, func(ctx context.Context, s *slurmSite) (string, time.Time, error) {
+			return s.sbatch(ctx, "symmetric.sh")
+		}))
 	if err != nil {
 		return nil, err
 	}
@@ -99,18 +103,18 @@ func (b *bench) newSite(ctx context.Context, nodes int) (*slurmSite, error) {
 	return s, nil
 }
 
-// onSlurm makes one run; start returns when its job has been released.
-func (b *bench) onSlurm(ctx context.Context, nodes int, start func(context.Context, *slurmSite) (string, error)) (r slurmRun, err error) {
+// onSlurm makes one run; start says when its job had released its nodes.
+func (b *bench) onSlurm(ctx context.Context, nodes int, start func(context.Context, *slurmSite) (string, time.Time, error)) (r slurmRun, err error) {
 	s, err := b.newSite(ctx, nodes)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	job, err := start(ctx, s)
+	job, released, err := start(ctx, s)
 	if err != nil {
 		return r, err
 	}
-	r.released = time.Now()
+	r.released = released
 	state, err := s.JobState(ctx, job)
 	if err == nil && state != "COMPLETED" {
 		said, _ := os.ReadFile(s.Dir + "/shared/out")
@@ -156,14 +160,14 @@ func (s *slurmSite) granted(job string) (time.Time, error) {
 }
 
 // sbatch submits one of Ray's scripts and waits for the release of its nodes.
-func (s *slurmSite) sbatch(ctx context.Context, script string) (string, error) {
+func (s *slurmSite) sbatch(ctx context.Context, script string) (job string, released time.Time, err error) {
 	text, err := drivers.ReadFile("drivers/" + script)
 	if err != nil {
-		return "", err
+		return "", released, err
 	}
 	path := s.Dir + "/shared/" + script
 	if err := os.WriteFile(path, text, 0o755); err != nil {
-		return "", err
+		return "", released, err
 	}
 	nodes := strconv.Itoa(s.Options.Nodes)
 	cmd := s.Command(ctx, "", "sbatch", append([]string{"--parsable", "--exclusive", "--nodes=" + nodes, "--ntasks-per-node=1", "--mem=0",
@@ -171,10 +175,11 @@ func (s *slurmSite) sbatch(ctx context.Context, script string) (string, error) {
 	cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(s.b.python)+":"+pathOf(cmd.Env), "RAY_AUTH_MODE=disabled")
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("sbatch: %w", err)
+		return "", released, fmt.Errorf("sbatch: %w", err)
 	}
-	job := strings.TrimSpace(string(out))
-	return job, s.untilReleased(ctx, job)
+	job = strings.TrimSpace(string(out))
+	released, err = s.untilReleased(ctx, job)
+	return job, released, err
 }
 
 func pathOf(env []string) (path string) {
@@ -186,45 +191,44 @@ func pathOf(env []string) (path string) {
 	return path
 }
 
-// untilReleased waits until a job holds nothing any more.
-func (s *slurmSite) untilReleased(ctx context.Context, job string) error {
+// untilReleased waits until a job holds nothing any more, and says when that was.
+func (s *slurmSite) untilReleased(ctx context.Context, job string) (time.Time, error) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		state, err := s.JobState(ctx, job)
 		switch {
 		case err != nil:
-			return err
+			return time.Time{}, err
 		case state != "PENDING" && state != "RUNNING" && state != "COMPLETING":
-			return nil
+			return time.Now(), nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			said, _ := os.ReadFile(s.Dir + "/shared/out")
-			return fmt.Errorf("job %s is still %s: %s", job, state, tail(said))
+			return time.Time{}, fmt.Errorf("job %s is still %s: %s", job, state, tail(said))
 		}
 	}
 }
 
-// rayctlRun is `rayctl run`, which returns when the nodes are released; what it looks for then is looked for here, too.
-func (s *slurmSite) rayctlRun(ctx context.Context) (string, error) {
+// rayctlRun is `rayctl run`. When the nodes are released is seen in the same way as for the others.
+func (s *slurmSite) rayctlRun(ctx context.Context) (job string, released time.Time, err error) {
 	cmd := s.Command(ctx, "", s.b.rayctl, append([]string{"run", "--launcher", "slurm", "--workers", strconv.Itoa(s.Options.Nodes), "--cpus-per-worker", "1",
 		"--set", "slurm.exclusive=true", "--set", "ray.python=" + s.b.python, "--"}, s.driver...)...)
 	said := new(strings.Builder)
 	cmd.Stdout, cmd.Stderr = said, said
 	if err := cmd.Start(); err != nil {
-		return "", err
+		return "", released, err
 	}
-	job, err := s.itsJob(ctx)
-	if err == nil {
-		err = s.untilReleased(ctx, job)
+	if job, err = s.itsJob(ctx); err == nil {
+		released, err = s.untilReleased(ctx, job)
 	}
-	released := cmd.Wait()
-	if err := errors.Join(err, released); err != nil {
-		return "", fmt.Errorf("rayctl run: %w: %s", err, said)
+	ended := cmd.Wait()
+	if err := errors.Join(err, ended); err != nil {
+		return "", released, fmt.Errorf("rayctl run: %w: %s", err, said)
 	}
-	return job, nil
+	return job, released, nil
 }
 
 // itsJob waits for the one job of the cluster.
