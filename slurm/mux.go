@@ -32,7 +32,8 @@ type mux struct {
 	standIn *muxConn // for a writer who waits
 	relief  int      // count of the frame that it is not needed for any more
 	heard   time.Time
-	err     error // why it is cut
+	probed  time.Time // zero: no probe is under way
+	err     error     // why it is cut
 	done    chan struct{}
 	probe   *time.Timer
 }
@@ -243,23 +244,27 @@ func (m *mux) take(kind byte, flags uint16, number, length uint32, content []byt
 	return true
 }
 
-// ask sends a probe while somebody reads, and cuts a stream that is silent afterwards.
+// ask sends a probe while somebody reads, and cuts a stream that stays silent after it.
 func (m *mux) ask() {
 	m.mu.Lock()
-	waited, silent, cut := m.reader != nil, time.Since(m.heard), m.err != nil
+	waited, now := m.reader != nil && m.err == nil, time.Now()
+	silent := now.Sub(m.heard)
+	unanswered := waited && m.heard.Before(m.probed)
+	m.probed = time.Time{}
+	next, send := probeEvery, waited && !unanswered && silent > silence
+	if send {
+		m.probed, next = now, silence
+	}
+	if m.err == nil {
+		m.probe.Reset(next)
+	}
 	m.mu.Unlock()
 	switch {
-	case cut:
-		return
-	case waited && silent > probeEvery+silence:
+	case unanswered:
 		m.cut(errors.New("nothing was heard for " + silent.Round(time.Second).String()))
-		return
-	case waited && silent > silence:
-		m.probe.Reset(silence)
+	case send:
 		_ = m.write(framePing, flagSYN, 0, 0, nil) // a failure cuts the stream
-		return
 	}
-	m.probe.Reset(probeEvery)
 }
 
 // cut ends all connections.

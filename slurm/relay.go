@@ -175,7 +175,7 @@ func (w *way) isOpen() bool {
 // dial opens a connection to an address as seen from the node.
 func (w *way) dial(ctx context.Context, address string) (net.Conn, error) {
 	for {
-		session, said, fresh, err := w.connect(ctx)
+		session, s, fresh, err := w.connect(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -188,26 +188,28 @@ func (w *way) dial(ctx context.Context, address string) (net.Conn, error) {
 			return conn, nil
 		case !fresh && !session.alive() && ctx.Err() == nil:
 			continue // cut while nobody used it
-		case said.lastLine() != "":
-			return nil, fmt.Errorf("the way through srun is cut: %s", complaint(said))
+		case !session.alive():
+			<-s.ended // it has said all
+			if s.said.lastLine() != "" {
+				return nil, fmt.Errorf("the way through srun is cut: %s", complaint(s.said))
+			}
 		}
 		return nil, err
 	}
 }
 
 // connect returns the session, a fresh one where there is none or it was cut.
-func (w *way) connect(ctx context.Context) (m *mux, said *tail, fresh bool, err error) {
+func (w *way) connect(ctx context.Context) (m *mux, s *stream, fresh bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.session != nil && w.session.alive() {
-		return w.session, w.stream.said, false, nil
+		return w.session, w.stream, false, nil
 	}
-	s, err := openStream(ctx, w.l.site.runner, w.argv)
-	if err != nil {
+	if s, err = openStream(ctx, w.l.site.runner, w.argv); err != nil {
 		return nil, nil, false, err
 	}
 	w.session, w.stream = newMux(s), s
-	return w.session, s.said, true, nil
+	return w.session, s, true, nil
 }
 
 // stream is a command's standard input and output.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -157,6 +158,39 @@ func TestRelayReadersLeave(t *testing.T) {
 	cancel()
 	if _, err := w.dial(ctx, address); !errors.Is(err, context.Canceled) {
 		t.Errorf("a dial that was cancelled: %v", err)
+	}
+}
+
+// A far end that hangs is found out by whoever waits, and what a command says that ends is told.
+func TestRelayIsSilent(t *testing.T) {
+	w := &way{ways: &ways{open: map[string]*way{}}, l: New(Config{}), argv: []string{"sleep", "1000"}}
+	failed := make(chan error)
+	go func() {
+		_, err := w.dial(context.Background(), "127.0.0.1:1")
+		failed <- err
+	}()
+	var m *mux
+	for reading := false; !reading; time.Sleep(time.Millisecond) {
+		w.mu.Lock()
+		m = w.session
+		w.mu.Unlock()
+		if m != nil {
+			m.mu.Lock()
+			reading, m.heard = m.reader != nil, time.Now().Add(-time.Hour)
+			m.mu.Unlock()
+		}
+	}
+	m.ask()
+	if !m.alive() {
+		t.Fatal("cut before it was asked")
+	}
+	m.ask()
+	if err := <-failed; err == nil || !strings.Contains(err.Error(), "nothing was heard for 1h") {
+		t.Errorf("a far end that hangs: %v", err)
+	}
+	w.argv = []string{"bash", "-c", "echo srun: error: Invalid job id specified >&2; exit 1"}
+	if _, err := w.dial(context.Background(), "127.0.0.1:1"); err == nil || !strings.HasSuffix(err.Error(), "cut: Invalid job id specified") {
+		t.Errorf("a command that fails: %v", err)
 	}
 }
 
