@@ -85,6 +85,7 @@ func (f *files) callOnce(ctx context.Context, op string, request map[string]any,
 	}
 	number, answers, err := s.send(op, request)
 	if err != nil {
+		f.leave(s)
 		return err
 	}
 	defer s.forget(number)
@@ -113,6 +114,7 @@ func (f *files) watch(ctx context.Context, paths []string) (<-chan struct{}, err
 	}
 	number, answers, err := s.send("watch", map[string]any{"paths": paths})
 	if err != nil {
+		f.leave(s)
 		return nil, err
 	}
 	out := make(chan struct{}, 1)
@@ -180,6 +182,15 @@ func (f *files) open(ctx context.Context) (*session, error) {
 	}
 	f.session = s
 	return s, nil
+}
+
+// leave lets the next call start another session: this one takes nothing any more, though its end may not have been noticed.
+func (f *files) leave(s *session) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.session == s {
+		f.session = nil
+	}
 }
 
 func (s *session) send(op string, request map[string]any) (int, chan answer, error) {

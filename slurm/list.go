@@ -103,7 +103,7 @@ func (c *cluster) listed(ctx context.Context) (s launcher.Status, ok bool, err e
 	case c.result != nil && f == alive && j.State == StatePending:
 		s = c.waiting(j, f)
 	case c.result != nil && f == alive:
-		s = c.releasing(j)
+		s = c.releasing(c.result, j)
 	case c.result != nil && c.expired():
 		return s, false, c.remove(ctx)
 	case c.result != nil:

@@ -8,12 +8,16 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/templates"
 )
 
@@ -238,6 +242,40 @@ func TestFiles(t *testing.T) {
 	}
 	if err := f.remove(ctx, filepath.Dir(name), filepath.Join(dir, "nothing")); err != nil {
 		t.Error(err)
+	}
+}
+
+// holding is a runner whose commands' standard error stays open when they have ended, as an ssh that leaves a master behind.
+type holding struct{ Here }
+
+func (holding) Command(ctx context.Context, argv ...string) *exec.Cmd {
+	return Here{}.Command(ctx, append([]string{"sh", "-c", `sleep 5 & exec "$@"`, "sh"}, argv...)...)
+}
+
+// A session that has ended is not used again, even if its end was not noticed.
+func TestFilesHeal(t *testing.T) {
+	f, ctx := &files{runner: holding{}}, t.Context()
+	if _, err := f.kind(ctx, "/"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.session.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for ended := false; !ended; time.Sleep(time.Millisecond) {
+		_, _, err := f.session.send("kind", map[string]any{"path": "/"})
+		ended = err != nil
+	}
+	if kind, err := f.kind(ctx, "/"); err != nil || kind == "" {
+		t.Errorf("after a cut: %q, %v", kind, err)
+	}
+	f.close()
+}
+
+// The keeper's last word may be heard before its result is seen, and before the nodes are free.
+func TestLastWordIsNotTheEnd(t *testing.T) {
+	c := &cluster{name: "x", record: &record{Spec: &spec.ClusterSpec{}}, state: &keeper.State{Phase: keeper.PhaseGone, Exit: &keeper.Exit{Cause: "succeeded"}}}
+	if s := c.living(Job{}); s.Phase != launcher.Draining || s.Exit != nil {
+		t.Errorf("a cluster that Slurm has not released: %s, %+v", s.Phase, s.Exit)
 	}
 }
 

@@ -49,12 +49,17 @@ func (c *cluster) before(attempt int, j Job, after []launcher.Event) []launcher.
 	return events
 }
 
-// living is the status of a cluster whose keeper speaks.
-func (c *cluster) living(j Job) launcher.Status { return c.status(c.state, j) }
+// living is the status of a cluster whose keeper speaks. Its last word may be heard before its result is seen.
+func (c *cluster) living(j Job) launcher.Status {
+	if c.state.Exit != nil {
+		return c.releasing(c.state, j)
+	}
+	return c.status(c.state, j)
+}
 
 // releasing is the status between the keeper's last word and the release of the nodes.
-func (c *cluster) releasing(j Job) launcher.Status {
-	s := c.status(c.result, j)
+func (c *cluster) releasing(last *keeper.State, j Job) launcher.Status {
+	s := c.status(last, j)
 	s.Phase, s.Exit = launcher.Draining, nil
 	s.Reason = launcher.Reason{Code: "Completing", Message: "Slurm is releasing the nodes"}
 	return s

@@ -209,7 +209,7 @@ func (w *watcher) ending(ctx context.Context) bool {
 		w.send(ctx, w.waiting(j, f))
 		return false
 	case f == alive:
-		w.send(ctx, w.releasing(j))
+		w.send(ctx, w.releasing(w.result, j))
 		return false
 	}
 	if err := w.settle(ctx, j); err != nil {
