@@ -85,17 +85,34 @@ func (b bed) allocated(t *testing.T, id launcher.ID) (left []string) {
 	return left
 }
 
-// left is what is allocated to a cluster that has ended. KubeRay may make the head's Service once more while the RayCluster goes; Kubernetes collects
-// it then, so Services alone are waited for.
+// left is what is allocated to a cluster that has ended. KubeRay, when its view of the RayCluster is behind that of the pods, makes the head's
+// Service and pod once more while the RayCluster goes; Kubernetes collects them then, so they are waited for.
 func (b bed) left(t *testing.T, id launcher.ID) (left []string) {
 	for range 100 {
 		left = b.allocated(t, id)
-		if len(left) == 0 || slices.ContainsFunc(left, func(name string) bool { return !strings.HasPrefix(name, "services/") }) {
+		if len(left) == 0 || slices.ContainsFunc(left, func(name string) bool { return !b.madeAgain(t, id, name) }) {
 			break
 		}
 		time.Sleep(300 * time.Millisecond)
 	}
 	return left
+}
+
+// madeAgain says whether KubeRay made a Service or a pod (another one) after the end of its cluster.
+func (b bed) madeAgain(t *testing.T, id launcher.ID, name string) bool {
+	if strings.HasPrefix(name, "services/") {
+		return true
+	}
+	pod, isPod := strings.CutPrefix(name, "pods/")
+	if !isPod {
+		return false
+	}
+	p, err := b.Core.CoreV1().Pods(b.namespace).Get(context.Background(), pod, metav1.GetOptions{})
+	if err != nil {
+		return apierrors.IsNotFound(err) // just now
+	}
+	r, err := b.l.Result(context.Background(), id)
+	return err == nil && p.Labels["ray.io/cluster"] != "" && !p.CreationTimestamp.Time.Before(r.Since.Truncate(time.Second))
 }
 
 // finished says whether a pod has ended: the record's stays as long as the record.

@@ -79,7 +79,7 @@ func (b bed) nothingLeft(t *testing.T, id launcher.ID) {
 			t.Errorf("terminate %s: %v", id, err)
 		}
 		if left := b.left(t, id); len(left) > 0 {
-			t.Errorf("left of %s: %v", id, left)
+			t.Errorf("left of %s: %v\n%s", id, left, b.story(t, id))
 		}
 	})
 }
