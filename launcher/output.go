@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -35,6 +36,22 @@ type attemptLog struct {
 	strip      *dashboardclient.DriverOutput
 	whole      bool        // shown to its end
 	ended      atomic.Bool // the driver has: a head that does not answer now is not waited for
+	unreached  atomic.Bool // the last connection could not be made
+}
+
+// errEnded: what is missing of the log is in its saved copy.
+var errEnded = errors.New("the driver has ended, and its head does not answer any more")
+
+// useful is dial without the tries that only cost: each may be requests to the API server, or a step of the job.
+func (a *attemptLog) useful(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if a.ended.Load() && a.unreached.Load() {
+			return nil, errEnded
+		}
+		conn, err := dial(ctx, network, address)
+		a.unreached.Store(err != nil)
+		return conn, err
+	}
 }
 
 func newOutput(l Launcher, id ID, w io.Writer, log *slog.Logger) *output {
@@ -141,6 +158,9 @@ func (o *output) followOnce(ctx context.Context, a *attemptLog) error {
 		return err
 	}
 	defer e.Close()
+	if e.DialContext != nil {
+		e.DialContext = a.useful(e.DialContext)
+	}
 	c, err := DashboardClient(e, o.log)
 	if err != nil {
 		return err
