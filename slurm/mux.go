@@ -27,14 +27,13 @@ type mux struct {
 
 	mu      sync.Mutex
 	conns   map[uint32]*muxConn
-	number  uint32   // of the newest connection
+	number  uint32   // of the next connection
 	reader  *muxConn // whose user reads frames now
 	standIn *muxConn // for a writer who waits
 	relief  int      // count of the frame that it is not needed for any more
 	heard   time.Time
 	probed  time.Time // zero: no probe is under way
 	err     error     // why it is cut
-	done    chan struct{}
 	probe   *time.Timer
 }
 
@@ -66,7 +65,7 @@ const (
 )
 
 func newMux(pipe pipes) *mux {
-	m := &mux{pipe: pipe, in: bufio.NewReaderSize(pipe, muxFrame), conns: map[uint32]*muxConn{}, heard: time.Now(), done: make(chan struct{})}
+	m := &mux{pipe: pipe, in: bufio.NewReaderSize(pipe, muxFrame), conns: map[uint32]*muxConn{}, heard: time.Now()}
 	m.standIn = m.conn(0)
 	m.number = 1 // those of a client are odd
 	m.probe = time.AfterFunc(probeEvery, m.ask)
@@ -283,7 +282,6 @@ func (m *mux) fail(err error) {
 		err = io.ErrUnexpectedEOF // EOF is the regular end of a connection
 	}
 	m.err = fmt.Errorf("the way through srun is cut: %w", err)
-	close(m.done)
 	m.probe.Stop()
 	_ = m.pipe.Close() // who reads now sees it
 	for _, c := range m.conns {

@@ -111,7 +111,9 @@ func TestRelayHeals(t *testing.T) {
 		if _, err := conn.Read(make([]byte, 1)); err == nil {
 			t.Error("a cut connection still speaks")
 		}
-		<-w.session.done
+		if w.session.alive() {
+			t.Error("a cut way is taken for whole")
+		}
 	}
 }
 
