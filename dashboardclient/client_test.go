@@ -3,8 +3,10 @@ package dashboardclient_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,5 +120,36 @@ func TestContextEndsRetries(t *testing.T) {
 	cancel()
 	if _, err := client.ListJobs(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, dashboardclient.ErrUnreachable) {
 		t.Error(err)
+	}
+}
+
+// TestTunnelNeedsNoProxy: a proxy of the environment is for dashboards that are reached by their address, not for those behind a tunnel.
+func TestTunnelNeedsNoProxy(t *testing.T) {
+	usual := http.DefaultTransport.(*http.Transport) // the environment's proxies are read once, which is too early for a test
+	before := usual.Proxy
+	t.Cleanup(func() { usual.Proxy = before })
+	usual.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy.example:3128", User: url.UserPassword("user", "secret")})
+	var asked *http.Request
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r
+		_, _ = w.Write([]byte(`{"version": "4", "ray_version": "2.60.0"}`))
+	}))
+	t.Cleanup(server.Close)
+	var dialled string
+	client, err := dashboardclient.New(dashboardclient.Config{
+		URL: "http://head.example:8265",
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			dialled = address
+			return (&net.Dialer{}).DialContext(ctx, network, server.Listener.Addr().String())
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Version(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if dialled != "head.example:8265" || asked.Header.Get("Proxy-Authorization") != "" || strings.HasPrefix(asked.RequestURI, "http") {
+		t.Errorf("dialled %s, asked %s with %v", dialled, asked.RequestURI, asked.Header)
 	}
 }

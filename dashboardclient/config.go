@@ -28,7 +28,8 @@ type Config struct {
 	TokenHeader string
 	// Transport carries all requests, if given; DialContext is then not used.
 	Transport http.RoundTripper
-	// DialContext opens the connections, for dashboards behind a tunnel. The address it is given is URL's host and port.
+	// DialContext opens the connections, for dashboards behind a tunnel. The address it is given is URL's host and port. With it, the
+	// environment's HTTP_PROXY is not used.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 	// Logger gets one debug line for each request and a warning for each retry. Nil: nothing is logged.
 	Logger *slog.Logger

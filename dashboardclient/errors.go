@@ -81,6 +81,9 @@ func (c *Client) apiError(doing string, response *http.Response, body []byte) er
 		e.kind, e.Message = ErrUnauthorized, "the dashboard at "+c.URL()+" wants a token, and none was given"
 	case http.StatusForbidden:
 		e.kind, e.Message = ErrUnauthorized, "the dashboard at "+c.URL()+" refused the token: it is not this cluster's"
+		if said := kubernetes(body); said != "" {
+			e.Message = "not permitted: " + said
+		}
 	case http.StatusNotFound:
 		_, line := telling(string(body))
 		e.kind, e.Message = ErrNotFound, "not found: "+line
@@ -93,6 +96,15 @@ func (c *Client) apiError(doing string, response *http.Response, body []byte) er
 		}
 	}
 	return e
+}
+
+// kubernetes is what its API server says where its proxy of Services is the way to the dashboard.
+func kubernetes(body []byte) string {
+	var status struct{ Kind, Message string }
+	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" {
+		return ""
+	}
+	return status.Message
 }
 
 // notRay says that what answers is something else.

@@ -4,14 +4,24 @@ import "bytes"
 
 // lineStarts notes where the last lines of what is written to it begin.
 type lineStarts struct {
-	keep     int     // how many
-	ring     []int64 // offsets of line beginnings; once full, the oldest is at count modulo keep
-	count    int     // of lines so far
+	keep     int       // how many
+	strip    *stripper // nil: every line counts
+	ring     []int64   // offsets of line beginnings; once full, the oldest is at count modulo keep
+	count    int       // of lines so far
 	position int64
 	midLine  bool
 }
 
 func (s *lineStarts) Write(p []byte) (int, error) {
+	if s.strip == nil {
+		s.take(p)
+	} else {
+		s.take(s.strip.push(p))
+	}
+	return len(p), nil
+}
+
+func (s *lineStarts) take(p []byte) {
 	for rest := p; len(rest) > 0; {
 		if !s.midLine {
 			s.begin()
@@ -25,7 +35,6 @@ func (s *lineStarts) Write(p []byte) (int, error) {
 		s.position += int64(line)
 		rest = rest[line:]
 	}
-	return len(p), nil
 }
 
 func (s *lineStarts) begin() {
@@ -37,13 +46,21 @@ func (s *lineStarts) begin() {
 	s.count++
 }
 
-// first is the offset of the oldest line noted, 0 if there is none.
+// first is the offset of the oldest line noted, 0 if there is none. Nothing is written after it.
 func (s *lineStarts) first() int64 {
+	if s.strip != nil {
+		s.take(s.strip.flush())
+	}
+	at := int64(0)
 	switch {
 	case len(s.ring) == 0:
-		return 0
 	case len(s.ring) < s.keep:
-		return s.ring[0]
+		at = s.ring[0]
+	default:
+		at = s.ring[s.count%s.keep]
 	}
-	return s.ring[s.count%s.keep]
+	if s.strip != nil && at > 0 { // from the beginning Ray's lines are still to be left out
+		at = s.strip.raw(at)
+	}
+	return at
 }

@@ -1,6 +1,7 @@
 package dashboardclient
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -32,11 +33,16 @@ func (c *Client) JobLog(ctx context.Context, id string, w io.Writer, opts LogOpt
 			return err
 		}
 	}
-	var strip *stripper
-	if opts.StripHeader {
-		strip = newStripper(id, job.Entrypoint, opts.Offset)
+	file := driverLog(node, id)
+	if opts.StripHeader && opts.Tail > 0 {
+		err = c.copyTail(ctx, file, newStripper(id, job.Entrypoint, 0), w, opts.Tail)
+	} else {
+		var strip *stripper
+		if opts.StripHeader {
+			strip = newStripper(id, job.Entrypoint, opts.Offset)
+		}
+		err = c.copyLog(ctx, file, w, strip, opts)
 	}
-	err = c.copyLog(ctx, driverLog(node, id), w, strip, opts)
 	var answered *APIError
 	if errors.As(err, &answered) && answered.Status >= 500 && job.DriverNodeID == "" {
 		return nil // it has had no driver, and so no log
@@ -128,6 +134,22 @@ func (c *Client) FollowNodeLog(ctx context.Context, nodeID, name string, w io.Wr
 		}
 	}
 	return t.follow(ctx, w)
+}
+
+// copyTail copies the driver's last lines. The cluster counts Ray's as well, so it is asked for so many more.
+func (c *Client) copyTail(ctx context.Context, file logFile, strip *stripper, w io.Writer, lines int) error {
+	strip.first = false // a tail rarely begins where the file does: lines that may be Ray's are looked at below
+	var tail bytes.Buffer
+	more := lines + 1 + bytes.Count(strip.entrypointLine, []byte("\n"))
+	if err := c.copyLog(ctx, file, &tail, strip, LogOptions{Tail: more}); err != nil {
+		return err
+	}
+	driver := tail.Bytes()
+	driver = driver[len(runtimeEnvLine.Find(driver)):]
+	starts := &lineStarts{keep: lines}
+	starts.take(driver)
+	_, err := w.Write(driver[starts.first():])
+	return err
 }
 
 // copyLog copies a file once. Nothing is repeated: a caller that wants that has a Follower.

@@ -8,16 +8,12 @@ import (
 
 // Ray writes two lines of its own into a driver's log. The first, "2026-11-21 12:21:04,591\tINFO job_manager.py:581 -- Runtime env is
 // setting up." (not in 2.9.3), begins the file. The second, "Running entrypoint for job ID: COMMAND" (2.60), is written
-// through a buffer that is flushed only after the driver was started, so a quick driver's output comes before it, and it may even
-// split a line of the driver's. It is therefore looked for, exactly, in everything near the beginning.
+// through a buffer that is flushed only after the driver was started, so a quick driver's output comes before it (on a busy machine 10 MB
+// were seen), and it may even split a line of the driver's. It is therefore looked for, exactly, until it has come.
 var runtimeEnvLine = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\tINFO job_manager\.py:\d{1,6} -- Runtime env is setting up\.\n`)
 
-const (
-	// runtimeEnvLineMax is more than that line has.
-	runtimeEnvLineMax = 100
-	// entrypointLineWithin is how far from the beginning of the file the second line is looked for.
-	entrypointLineWithin = 1 << 20
-)
+// runtimeEnvLineMax is more than the first line has.
+const runtimeEnvLineMax = 100
 
 // stripper removes Ray's own lines from the bytes of a driver's log.
 type stripper struct {
@@ -26,6 +22,9 @@ type stripper struct {
 	active         bool   // something may still have to be removed
 	position       int64  // in the raw file, of the end of what was pushed
 	held           []byte // pushed, but not yet known to be the driver's
+
+	firstLength  int64 // of the first line, if it was Ray's
+	entrypointAt int64 // where in the raw file the second was; -1: it was not seen
 }
 
 // newStripper starts at this offset of the raw file.
@@ -33,9 +32,19 @@ func newStripper(id, entrypoint string, offset int64) *stripper {
 	return &stripper{
 		entrypointLine: []byte("Running entrypoint for job " + id + ": " + entrypoint + "\n"),
 		first:          offset == 0,
-		active:         offset < entrypointLineWithin,
+		active:         true,
 		position:       offset,
+		entrypointAt:   -1,
 	}
+}
+
+// raw is where in the raw file something begins that is so far into what the driver wrote.
+func (s *stripper) raw(offset int64) int64 {
+	offset += s.firstLength
+	if s.entrypointAt >= 0 && offset > s.entrypointAt {
+		offset += int64(len(s.entrypointLine))
+	}
+	return offset
 }
 
 // push takes the next bytes of the file and returns those that are the driver's. The result is valid until the next call.
@@ -44,23 +53,23 @@ func (s *stripper) push(p []byte) []byte {
 	if !s.active {
 		return p
 	}
-	data := slices.Concat(s.held, p)
-	s.held = nil
+	data := p
+	if len(s.held) > 0 {
+		data, s.held = slices.Concat(s.held, p), nil
+	}
 	if s.first {
 		if mayBeRuntimeEnvLine(data) {
-			s.held = data
+			s.held = bytes.Clone(data)
 			return nil
 		}
 		s.first = false
-		data = data[len(runtimeEnvLine.Find(data)):]
+		s.firstLength = int64(len(runtimeEnvLine.Find(data)))
+		data = data[s.firstLength:]
 	}
 	if before, after, found := bytes.Cut(data, s.entrypointLine); found {
 		s.active = false
+		s.entrypointAt = s.position - int64(len(data)-len(before))
 		return append(before[:len(before):len(before)], after...)
-	}
-	if s.position > entrypointLineWithin {
-		s.active = false
-		return data
 	}
 	keep := overlap(data, s.entrypointLine)
 	s.held = bytes.Clone(data[len(data)-keep:])

@@ -28,7 +28,8 @@ func TestStripper(t *testing.T) {
 		"begins like a header": {"2026-11-21 12", "2026-11-21 12", 0},
 		"a driver's own":       {"2026-11-21 12:21:04,591\tINFO train.py:1 -- hi\n", "2026-11-21 12:21:04,591\tINFO train.py:1 -- hi\n", 0},
 		"from an offset":       {header + line + "x", header + "x", 7},
-		"far from the start":   {line, line, entrypointLineWithin},
+		"far from the start":   {header + strings.Repeat("x", 2<<20) + line + "y", strings.Repeat("x", 2<<20) + "y", 0},
+		"from far off":         {line + "y", "y", 2 << 20},
 	} {
 		for _, size := range []int{1, 3, len(test.raw) + 1} {
 			s := newStripper("j1", "echo \"a\nb\"", test.offset)
@@ -40,7 +41,7 @@ func TestStripper(t *testing.T) {
 			}
 			got.Write(s.flush())
 			if got.String() != test.want {
-				t.Errorf("%s, in pieces of %d: %q, not %q", name, size, got.String(), test.want)
+				t.Errorf("%s, in pieces of %d: %.200q, not %.200q", name, size, got.String(), test.want)
 			}
 		}
 	}
@@ -61,6 +62,37 @@ func TestLineStarts(t *testing.T) {
 			}
 			if s.first() != test.want {
 				t.Errorf("the last %d lines of %q begin at %d, not %d", test.keep, test.text, s.first(), test.want)
+			}
+		}
+	}
+}
+
+// TestTailOfDriver: what Ray wrote late, at the end or inside of a line, is not one of the driver's last lines.
+func TestTailOfDriver(t *testing.T) {
+	const header = "2026-11-21 12:21:04,591\tINFO job_manager.py:581 -- Runtime env is setting up.\n"
+	const line = "Running entrypoint for job j1: echo \"a\nb\"\n"
+	for raw, want := range map[string]string{
+		header + "1\n2\n3\n" + line:         "2\n3\n",
+		header + "1\n2\n" + line + "3\n":    "2\n3\n",
+		header + line + "1\n2\n3\n":         "2\n3\n",
+		header + "1\n22" + line + "22\n3\n": "2222\n3\n",
+		header + "1\n2" + line + "\n3\n4":   "3\n4",
+		header + line + "1\n":               "1\n",
+		line:                                "",
+		"1\n2\n3\n":                         "2\n3\n",
+	} {
+		for _, size := range []int{1, 5, 1000} {
+			s := &lineStarts{keep: 2, strip: newStripper("j1", "echo \"a\nb\"", 0)}
+			for rest := raw; rest != ""; {
+				n := min(size, len(rest))
+				_, _ = s.Write([]byte(rest[:n]))
+				rest = rest[n:]
+			}
+			from := s.first()
+			after := newStripper("j1", "echo \"a\nb\"", from)
+			got := string(after.push([]byte(raw[from:]))) + string(after.flush())
+			if got != want {
+				t.Errorf("the last 2 lines of %q: %q, not %q", raw, got, want)
 			}
 		}
 	}

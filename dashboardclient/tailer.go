@@ -185,14 +185,14 @@ func (t *tailer) flush(w io.Writer) error {
 	return nil
 }
 
-// seekTail moves to the beginning of the last lines there are now.
+// seekTail moves to the beginning of the last lines there are now; Ray's own do not count where they are left out.
 func (t *tailer) seekTail(ctx context.Context, lines int) error {
 	body, err := t.client.openLog(ctx, t.file, -1, false)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	starts := &lineStarts{keep: lines}
+	starts := &lineStarts{keep: lines, strip: t.strip}
 	if _, err := io.Copy(starts, body); err != nil {
 		return err
 	}

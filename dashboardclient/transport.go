@@ -20,9 +20,6 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.DialContext == nil {
-		c.DialContext = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext
-	}
 	switch {
 	case c.Retry.Max == 0:
 		c.Retry.Max = 5
@@ -43,7 +40,11 @@ func newHTTP(config Config, host string) *retryablehttp.Client {
 	base := config.Transport
 	if base == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
-		transport.DialContext = config.DialContext
+		transport.DialContext = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext
+		if config.DialContext != nil {
+			// A tunnel leads to the dashboard alone: what is said to a proxy, its password too, would arrive there.
+			transport.DialContext, transport.Proxy = config.DialContext, nil
+		}
 		// A head that hangs shall not hang us; the slowest answer known is a submission that waits for the head's agent.
 		transport.ResponseHeaderTimeout = 2 * time.Minute
 		transport.DisableCompression = true // logs are streamed: compression would delay them
