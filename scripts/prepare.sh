@@ -10,13 +10,18 @@ want() { # want PACKAGE TEST...: the package is needed unless the test passes
 	"$@" >/dev/null 2>&1 || need+=("$package")
 }
 
-want python3-venv python3 -c 'import ensurepip, venv'
-want ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
+# Elsewhere certificates are in other places and Python has venv; if not, Go, pip and rayctl say so themselves.
+if command -v apt-get >/dev/null; then
+	command -v uv >/dev/null || want python3-venv python3 -c 'import ensurepip, venv'
+	want ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
+fi
 if [ "${1:-demo}" = test ]; then
 	want procps command -v ps
 	want openssh-client command -v ssh
-	want util-linux command -v unshare
-	want iproute2 command -v ip
+	if [ "$(uname)" = Linux ]; then
+		want util-linux command -v unshare
+		want iproute2 command -v ip
+	fi
 	want shellcheck command -v shellcheck
 	want tmux command -v tmux
 fi
