@@ -28,7 +28,7 @@ def main():
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     earlier = predecessor(run_dir)
     state = State(orders, run_dir, log)
-    nodes = keeper_nodes.MODES[orders["start"]["mode"]](orders, run_dir, log)
+    nodes = keeper_nodes.MODES[orders["start"]["mode"]](orders, run_dir, bell, log)
     failure = start(nodes)
 
     import keeper_api

@@ -13,7 +13,7 @@ from keeper_mail import Conflict
 
 MAX_WAIT = 60.0
 MAX_DOCUMENT = 4 << 20  # of a JSON body
-PACKAGE_NAME = re.compile(r"^package-[A-Za-z0-9._-]{1,200}\.(zip|whl|jar)$")
+PACKAGE_NAME = re.compile(r"^package-[A-Za-z0-9._+!-]{1,200}\.(zip|whl|jar)$")
 
 
 class Rejected(Exception):
@@ -136,7 +136,9 @@ class Handler(BaseHTTPRequestHandler):
                     self.wfile.write(block)
                     left -= len(block)
         except FileNotFoundError:
-            return b""
+            if attempt not in (0, self.keeper.state.doc["attempt"]):
+                raise Rejected(404, "there is no output of attempt %d here" % attempt)
+            return b""  # not yet
         except OSError:
             self.close_connection = True
         return None
@@ -160,11 +162,12 @@ class Handler(BaseHTTPRequestHandler):
     def _store(self, path, left):
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as f:
             while left:
-                block = self.rfile.read(min(left, 1 << 20))
+                block = self.rfile.read1(min(left, 1 << 20))  # what has arrived: on a slow line a whole piece may take minutes
                 if not block:
                     raise Rejected(400, "the package is shorter than its Content-Length")
                 f.write(block)
                 left -= len(block)
+                self.keeper.hear()
 
     def _post(self, path, _query):
         size = int(self.headers.get("Content-Length") or 0)
@@ -186,6 +189,8 @@ class Handler(BaseHTTPRequestHandler):
         if path not in ("/v1/renew", "/v1/end", "/v1/extend", "/v1/disconnect"):
             raise Rejected(404, "no such call: POST %s" % path)
         check(what, body)
+        if body.get("idle") is not None and self.keeper.orders.get("job"):
+            raise Rejected(409, "a run has no idle limit: it ends with its driver")
         self.keeper.post(what, body)
         return self.keeper.state.json()
 

@@ -39,7 +39,7 @@ class Attempts:
     def start_again(self):
         """All nodes anew."""
         self.stopping = True
-        self.nodes.stop(self.bell)
+        self.nodes.stop()
         self.stopping = self.in_use = False
         self.gang.forget()
         self.nodes.start()

@@ -16,13 +16,17 @@ def finish(keeper, end):
     keeper.stopping = True
     keeper.log("end %s: %s" % (end.cause, end.message))
     keeper.state.phase("Draining", end.cause, end.message)
-    for step in (lambda: stop_driver(keeper, end), lambda: collect(keeper, reachable=True), lambda: keeper.nodes.stop(keeper.bell)):
+    for step in (lambda: stop_driver(keeper, end), lambda: collect(keeper, reachable=True), keeper.nodes.stop):
         try:
             step()
         except Exception as error:
             keeper.log("at the end: %s: %s" % (type(error).__name__, error))
     keeper.driver_log.close()
-    record(keeper, heard(keeper, end))
+    try:
+        end = heard(keeper, end)
+    except Exception as error:  # a commit that cannot be taken: what ended the cluster is still worth a record
+        keeper.log("at the end: %s: %s" % (type(error).__name__, error))
+    record(keeper, end)
 
 
 def heard(keeper, end):

@@ -27,9 +27,10 @@ class Limits:
         self.since[name] = None
 
     def extend(self, name, now, seconds):
-        """The limit falls due that many seconds from now; 0 removes it."""
+        """The limit falls due that many seconds from now; 0 removes it. idle counts only once there is something that could be idle."""
         self.seconds[name] = float(seconds)
-        self.since[name] = now
+        if name != "idle" or self.since[name] is not None:
+            self.since[name] = now
 
     def resume(self, name, due):
         """As an earlier keeper had it: the limit falls due then; None: never, somebody took it away."""

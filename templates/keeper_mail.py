@@ -14,13 +14,14 @@ class Conflict(Exception):
 
 
 class Mailbox:
-    """The part of the keeper that others write to. Only post and take_commit may be called from other threads."""
+    """The part of the keeper that others write to. Only hear, post and take_commit may be called from other threads."""
 
     def __init__(self, run_dir, bell, state):
         self.run_dir, self.bell, self.state = run_dir, bell, state
         self._lock = threading.Lock()
         self._letters = []
         self._stdin = None
+        self._heard = float("-inf")  # when the client's last piece of a package came
         self.commit = {}
         self.asked = None  # the End somebody asked for
         self.now = False  # without grace
@@ -51,6 +52,10 @@ class Mailbox:
         else:
             read.wait(3.0)
 
+    def hear(self):
+        """From the API: the client is alive, and busy. It rings no bell: its lease is looked at when it falls due."""
+        self._heard = time.monotonic()
+
     def take_commit(self, body):
         """From the API: stores the commit; the same again is fine, another one is a Conflict."""
         text = json.dumps(body, sort_keys=True).encode()
@@ -71,6 +76,8 @@ class Mailbox:
         for what, body, read in letters:
             getattr(self, "on_" + what)(body)
             read.set()
+        if self.limits.since["lease"] is not None:  # not committed yet
+            self.limits.restart("lease", max(self.limits.since["lease"], self._heard))
         self.look_for_commit()
         if self._stdin in ready and not os.read(0, 4096):
             self._stdin = None

@@ -7,13 +7,16 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 
 import keeper_process as process
 import keeper_raystart as raystart
 from keeper_ports import free_ports
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-HEAD_LOOK, WORKER_LOOK = 0.5, 3.0  # seconds between looks at the reports of a step's supervisors: files of a shared file system
+LAST_WORDS = 2.0  # seconds for the output of a step that has ended
+
+
 def own_address(environ):
     """This host's address as other nodes know it: what the batch script says, else what the host's name means, else the
     source address of packets that leave it."""
@@ -55,8 +58,8 @@ def join(host, port):
 class Nodes:
     """What the three modes share: addresses, supervisors' reports, and names."""
 
-    def __init__(self, orders, run_dir, log):
-        self.orders, self.run_dir, self.log = orders, run_dir, log
+    def __init__(self, orders, run_dir, bell, log):
+        self.orders, self.run_dir, self.bell, self.log = orders, run_dir, bell, log
         self.members = raystart.members(orders)
         self.round = 0  # restarts of the whole cluster
         self.children = {}  # pid -> (Popen, name)
@@ -71,14 +74,9 @@ class Nodes:
         return dict(os.environ, RAYCTL_GCS=self.gcs, RAYCTL_DASHBOARD=join(dashboard_host, dashboard),
                     RAYCTL_CLIENT_PORT=str(self.client_port), RAYCTL_NODE_IP=host, RAYCTL_ROUND=str(self.round))
 
-    def report(self, member):
+    def report(self, _member):
         """What the node's supervisor last said in this round, {} if nothing."""
-        try:
-            with open(os.path.join(self.run_dir, "nodes", member.name, "report.json")) as f:
-                report = json.load(f)
-        except (OSError, ValueError):
-            return {}
-        return report if report.get("round") == self.round else {}
+        return {}
 
     def ended(self, codes):
         """Takes {pid: code} of dead children; returns [(name, code)] of those that were ours."""
@@ -97,21 +95,22 @@ class Nodes:
                 found.append(directory)
         return found
 
-    def launch(self, argv, name, env, stdin):
-        """Starts a child in a session of its own."""
+    def launch(self, argv, name, env, stdin, stdout=None):
+        """Starts a child in a session of its own; what it says is in keeper.log, unless stdout is given."""
         out = os.open(os.path.join(self.run_dir, "keeper.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            child = subprocess.Popen(argv, stdin=stdin, stdout=out, stderr=out, env=env, start_new_session=True)
+            child = subprocess.Popen(argv, stdin=stdin, stdout=out if stdout is None else stdout, stderr=out, env=env, start_new_session=True)
         finally:
             os.close(out)
         self.children[child.pid] = (child, name)
+        return child
 
-    def stop(self, bell, limit=8.0):
+    def stop(self, limit=8.0):
         """Ends all nodes and returns when nothing of them is left on this host."""
         self.ask_to_stop()
         until = process.time.monotonic() + limit
         while self.children and process.time.monotonic() < until:
-            bell.wait(min(0.5, until - process.time.monotonic()))
+            self.bell.wait(min(0.5, until - process.time.monotonic()))
             self.ended(process.reap())
         directories = self.directories()
         left, codes = process.kill_all([b"RAYCTL_NODE_DIR=" + os.fsencode(d) for d in directories])
@@ -138,38 +137,65 @@ class Spawned(Nodes):
             self.launch([sys.executable, "-S", "-E", os.path.join(HERE, "node.py"), self.run_dir, str(member.index)],
                         member.name, env, subprocess.PIPE)
 
+    def report(self, member):
+        """From a file: whoever cleans up after a keeper that was killed reads it, too."""
+        try:
+            with open(os.path.join(self.run_dir, "nodes", member.name, "report.json")) as f:
+                report = json.load(f)
+        except (OSError, ValueError):
+            return {}
+        return report if report.get("round") == self.round else {}
+
     def ask_to_stop(self):
         for child, _ in self.children.values():
             child.stdin.close()
 
 
 class Step(Nodes):
-    """One command that starts node.py on all nodes, such as srun."""
+    """One command that starts node.py on all nodes, such as srun. It carries what the supervisors report on its output."""
 
     external = False
 
-    def __init__(self, orders, run_dir, log):
-        super().__init__(orders, run_dir, log)
-        self.gave_up = set()  # (round, node name)
-        self.looks = {}  # when nodes' reports are looked at again: the head's and the others'
+    def __init__(self, orders, run_dir, bell, log):
+        super().__init__(orders, run_dir, bell, log)
+        self.reports = {}  # (round, node name) -> the last
+        self.gave_up = set()  # of these, those told
+        self.reader = None
+
+    def report(self, member):
+        return self.reports.get((self.round, member.name), {})
 
     def ended(self, codes):
         """The step does not end with one of its tasks: supervisors that gave up say so in their reports."""
-        found, now = super().ended(codes), process.time.monotonic()
-        for head, pause in ((True, HEAD_LOOK), (False, WORKER_LOOK)):
-            if now < self.looks.get(head, 0.0):
-                continue
-            self.looks[head] = now + pause
-            for member in self.members:
-                key = (self.round, member.name)
-                if member.head == head and key not in self.gave_up and self.report(member).get("state") == "failed":
-                    self.gave_up.add(key)
-                    found.append((member.name, 1))
+        if any(pid in self.children for pid in codes):
+            self.reader.join(LAST_WORDS)
+        found = super().ended(codes)
+        for member in self.members:
+            key = (self.round, member.name)
+            if key not in self.gave_up and self.report(member).get("state") == "failed":
+                self.gave_up.add(key)
+                found.append((member.name, 1))
         return found
 
     def start(self):
         """Starts the step."""
-        self.launch(self.expanded("argv"), "step", self.choose_addresses(), subprocess.DEVNULL)
+        child = self.launch(self.expanded("argv"), "step", self.choose_addresses(), subprocess.DEVNULL, subprocess.PIPE)
+        self.reader = threading.Thread(target=self.listen, args=(child.stdout,), daemon=True)
+        self.reader.start()
+
+    def listen(self, output):
+        """Takes the supervisors' reports, a line each, until the step has ended. What else is said there is logged."""
+        with output:
+            for line in output:
+                try:
+                    report = json.loads(line)
+                    self.reports[report["round"], report["name"]] = report
+                    self.log("node %(name)s %(state)s on %(host)s" % report
+                             + (" in " + report["directory"] if report["directory"] else "")
+                             + (": " + report["message"] if report["message"] else ""))
+                except (ValueError, TypeError, KeyError):
+                    self.log("the step: " + line.decode("utf-8", "replace"))
+                self.bell.ring()
 
     def expanded(self, name):
         """A command of the orders with $SLURM_JOB_ID and the like filled in: they were written before there was a job."""
@@ -199,7 +225,7 @@ class External(Nodes):
         self.gcs, self.dashboard = start.get("gcs") or "", start["dashboard"].rstrip("/")
         self.client_port = 10001
 
-    def stop(self, bell, limit=0.0):
+    def stop(self, limit=0.0):
         self.round += 1
 
 

@@ -2,7 +2,8 @@
 
 It starts `ray start --block` as its child and takes everything below it down at once, with SIGKILL, when its keeper goes (end of
 file on stdin), on a signal, or when Ray gives up. Asking Ray to stop takes half a minute. A forked guard does the same if the
-supervisor itself is killed. See docs/keeper.md.
+supervisor itself is killed. It tells what it does by a file, or in a step by lines on its output, which Slurm carries to the
+keeper: a file for each node on a shared file system costs more, the more nodes there are. See docs/keeper.md.
 """
 
 import json
@@ -19,7 +20,11 @@ from keeper_ports import free_ports
 from keeper_state import wall, write_atomically
 
 WORKER_TRIES = 3
+GUARD_LOOKS, GUARD_PAUSE = 3, 0.3  # seconds between them
 LOG_FILE_LIMIT, LOG_NODE_LIMIT = 1 << 20, 20 << 20
+# Slurm carries lines of less than MAX_MSG_LEN, 1024 bytes, whole; longer ones may come mixed with other tasks' output (src/common/io_hdr.h,
+# _task_build_message in slurmstepd/io.c).
+REPORT_LINE_LIMIT = 1000
 FINE = ("succeeded", "down", "idle")  # causes of an end that need no explanation
 # The setup is sourced, so that `ulimit` and `export` in it reach Ray; the empty file says that it came to its end.
 SETUP = 'set -e; . "$1"; set +e; : > "$2"; shift 2; exec "$@"'
@@ -28,7 +33,7 @@ SETUP = 'set -e; . "$1"; set +e; : > "$2"; shift 2; exec "$@"'
 class Supervisor:
     """One node's life."""
 
-    def __init__(self, run_dir, index, watch_stdin):
+    def __init__(self, run_dir, index, in_step):
         self.run_dir = os.path.abspath(run_dir)
         with open(os.path.join(run_dir, "orders.json")) as f:
             self.orders = json.load(f)
@@ -36,7 +41,8 @@ class Supervisor:
         self.place = os.path.join(self.run_dir, "nodes", self.member.name)
         self.round = int(os.environ.get("RAYCTL_ROUND", "0"))  # counts restarts of the whole cluster
         self.bell = process.Bell()
-        self.watch = [0] if watch_stdin else []
+        self.in_step = in_step
+        self.watch = [] if in_step else [0]
         self.directory = self.marker = self.guard = None
         self.last_failure = ""  # of an earlier try
 
@@ -44,7 +50,6 @@ class Supervisor:
         """Returns the exit code: 0 when asked to end, 1 when Ray or the setup failed."""
         process.become_subreaper()
         self.bell.catch(signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
-        os.makedirs(self.place, mode=0o700, exist_ok=True)
         tries = 1 if self.member.head else WORKER_TRIES
         for attempt in range(tries):
             try:
@@ -154,11 +159,15 @@ class Supervisor:
             return True
 
     def report(self, state, message):
-        """Tells the keeper through the run directory."""
+        """Tells the keeper, and whoever cleans up after a local one that was killed."""
         report = {"state": state, "message": message, "at": wall(), "pid": os.getpid(), "host": os.uname().nodename,
                   "directory": self.directory or "", "round": self.round}
         try:
-            write_atomically(os.path.join(self.place, "report.json"), json.dumps(report).encode())
+            if self.in_step:
+                os.write(1, report_line(dict(report, name=self.member.name)))
+            else:
+                os.makedirs(self.place, mode=0o700, exist_ok=True)
+                write_atomically(os.path.join(self.place, "report.json"), json.dumps(report).encode())
         except OSError:
             pass
 
@@ -178,8 +187,10 @@ class Guard:
             for fd in (0, 1, 2):
                 os.dup2(null, fd)
             if os.read(reader, 1) == b"":
-                process.kill_all([marker])
-                shutil.rmtree(directory, ignore_errors=True)
+                for _ in range(GUARD_LOOKS):  # a process that is just being started shows no environment yet, and would go on writing
+                    process.kill_all([marker])
+                    shutil.rmtree(directory, ignore_errors=True)
+                    process.time.sleep(GUARD_PAUSE)
             os._exit(0)
         os.close(reader)
 
@@ -191,6 +202,15 @@ class Guard:
             os.waitpid(self.pid, 0)
         except ChildProcessError:
             pass
+
+
+def report_line(report):
+    """The report as a line that comes whole; the end of a long message is left out."""
+    while True:
+        line = json.dumps(report, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        if len(line) <= REPORT_LINE_LIMIT or not report["message"]:
+            return line
+        report = dict(report, message=report["message"][:len(report["message"]) * 4 // 5])
 
 
 def last_line(path):
@@ -229,6 +249,7 @@ def save_logs(directory, target):
             if not take:
                 continue
             f.seek(size - take)
+            os.makedirs(target, mode=0o700, exist_ok=True)
             copy = os.path.join(target, os.path.basename(path))
             with os.fdopen(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
                 out.write(f.read(take))
@@ -239,7 +260,7 @@ def main():
     """Entry point."""
     run_dir, index = sys.argv[1], sys.argv[2]
     slurm = index == "--slurm"
-    supervisor = Supervisor(run_dir, int(os.environ["SLURM_PROCID"] if slurm else index), watch_stdin=not slurm)
+    supervisor = Supervisor(run_dir, int(os.environ["SLURM_PROCID"] if slurm else index), in_step=slurm)
     sys.exit(supervisor.run())
 
 

@@ -24,6 +24,7 @@ NEAR = 180.0  # seconds before the time limit beyond the warning's own: Slurm ma
 OF_ITS_TASKS = ("SLURM_CPUS_PER_TASK", "SLURM_TRES_PER_TASK")
 # In a heterogeneous job also how many tasks the first component has: srun (24.11 on) would start no more in any other.
 OF_FIRST_COMPONENT = ("SLURM_NTASKS", "SLURM_NPROCS")
+LEFTOVER = 30.0  # seconds that steps of the attempt before may take to end
 LOOK = 0.1  # seconds between looks for the commit: shared file systems tell nobody of changes
 
 
@@ -125,6 +126,7 @@ def begin(run, first, place, orders, restarts, before):
         write_atomically(os.path.join(place, "orders.json"), json.dumps(orders).encode())
         return None
     strip(before)
+    end_leftovers()
     state = load(os.path.join(before, "result.json")) or load(os.path.join(before, "state.json"))
     cause = why_again(before, state)
     os.makedirs(place, mode=0o700, exist_ok=True)
@@ -138,6 +140,23 @@ def begin(run, first, place, orders, restarts, before):
     if not allowed(run, orders, restarts, cause):
         return keeper_exit.End(cause, SENTENCES[cause])
     return None
+
+
+def end_leftovers():
+    """Of a heterogeneous job Slurm (24.11) requeues only the component whose node failed: in the others the step of the attempt before goes
+    on, and srun would be refused ("Duplicate job step id"). Best effort: srun tells."""
+    jobs = [os.environ.get("SLURM_JOB_ID_HET_GROUP_%d" % n, "") for n in range(int(os.environ.get("SLURM_HET_SIZE") or 0))]
+    steps = [job + ".0" for job in jobs if job]
+    if not steps:
+        return
+    for name in ("TERM", "KILL"):
+        subprocess.call(["scancel", "--signal=" + name] + steps, stderr=subprocess.DEVNULL)  # of those that are there
+        until = time.monotonic() + LEFTOVER
+        while time.monotonic() < until:
+            listed = subprocess.run(["squeue", "--noheader", "--steps", "--format=%i", "--jobs=" + ",".join(jobs)], stdout=subprocess.PIPE, check=False)
+            if listed.returncode or not any(step.endswith(b".0") for step in listed.stdout.split()):
+                return
+            select.select([], [], [], 1.0)
 
 
 LIMITS = {"preempted": "preempted", "lost": "nodeFailure", "time-limit": "timeLimit"}  # the orders' restarts by cause

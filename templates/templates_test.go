@@ -22,7 +22,7 @@ func TestKeeperUnits(t *testing.T) {
 		}
 		found = true
 		t.Run(name, func(t *testing.T) {
-			for _, file := range []string{"test_keeper.py", "test_silence.py"} {
+			for _, file := range []string{"test_keeper.py", "test_silence.py", "test_upload.py"} {
 				cmd := exec.Command(python, "-B", "-W", "error::SyntaxWarning", filepath.Join("tests", file))
 				if out, err := cmd.CombinedOutput(); err != nil {
 					t.Errorf("%s: %v\n%s", file, err, out)

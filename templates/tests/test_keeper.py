@@ -123,6 +123,11 @@ class TheLimits(unittest.TestCase):
         self.assertEqual(limits.passed(1011), "idle")
         limits.extend("idle", 1011, 0)
         self.assertIsNone(limits.passed(1011))
+        starting = Limits({}, 1000.0)
+        starting.extend("idle", 1000, 5)
+        self.assertIsNone(starting.due("idle"))  # it is not idle while it starts
+        starting.begin("idle", 1010)
+        self.assertEqual(starting.due("idle"), 1015)
 
 
 class Submission(unittest.TestCase):
