@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -41,7 +42,8 @@ type App struct {
 
 	quiet, verbose bool
 	ui             *ui
-	parsed         bool // the command line was understood: errors from here on are not usage errors
+	parsed         bool        // the command line was understood: errors from here on are not usage errors
+	handedOn       atomic.Bool // Ctrl-C is for a command that runs on this terminal
 }
 
 // System is the App of a real process.
@@ -97,21 +99,32 @@ func (a *App) action(run func(ctx context.Context) error) func(*cobra.Command, [
 		signals := make(chan os.Signal, 2)
 		a.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 		go func() {
-			select {
-			case <-signals:
-				cancel(errInterrupted)
-			case <-ctx.Done():
+			for ctx.Err() == nil {
+				select {
+				case s := <-signals:
+					if s != syscall.SIGINT || !a.handedOn.Load() {
+						cancel(launcher.Interruption{Signal: s})
+					}
+				case <-ctx.Done():
+				}
 			}
 		}()
 		err := run(ctx)
-		if err != nil && errors.Is(context.Cause(ctx), errInterrupted) && exitCodeOf(err) != launcher.CodeInterrupted {
+		var told *launcher.ExitError
+		if err != nil && interrupted(ctx) && (!errors.As(err, &told) || told.Code != launcher.CodeInterrupted) { // what comes of it needs no words
 			return exitCode(launcher.CodeInterrupted)
 		}
 		return err
 	}
 }
 
-var errInterrupted = errors.New("interrupted")
+// handOn leaves this terminal's keys to a command that runs on it: Ctrl-C and Ctrl-\ signal it, too.
+func (a *App) handOn() {
+	a.handedOn.Store(true)
+	a.Notify(make(chan os.Signal, 1), syscall.SIGQUIT) // Go's own answer to it is to crash
+}
 
 // interrupted says whether the user asked the command that ctx belongs to to stop.
-func interrupted(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errInterrupted) }
+func interrupted(ctx context.Context) bool {
+	return errors.As(context.Cause(ctx), &launcher.Interruption{})
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
 )
 
 // dashboardOptions say which dashboard a command talks to: a cluster's, or any by its address.
@@ -115,6 +116,15 @@ func (a *App) dial(ctx context.Context, c *cluster, t launcher.Target) (*launche
 	default:
 		return nil, err
 	}
+}
+
+// askKeeper talks to the keeper of a cluster.
+func (a *App) askKeeper(ctx context.Context, c *cluster, ask func(*keeper.Client) error) error {
+	e, err := a.dial(ctx, c, launcher.Keeper)
+	if err != nil {
+		return err
+	}
+	return launcher.AskOver(e, ask)
 }
 
 // rayToken finds the token that Ray's own tools would send.

@@ -1,12 +1,15 @@
 package cmd
 
 import (
+	"archive/tar"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -80,7 +83,7 @@ func runCp(ctx context.Context, a *App, o *cpOptions) error {
 	if err != nil {
 		return err
 	}
-	n := &nodeShell{e: e, id: c.id, node: o.node}
+	n := &nodeShell{ui: a.ui, e: e, id: c.id, node: o.node}
 	if o.to.remote {
 		return n.upload(ctx, o.from.path, o.to.path)
 	}
@@ -89,15 +92,38 @@ func runCp(ctx context.Context, a *App, o *cpOptions) error {
 
 // nodeShell runs commands on one node.
 type nodeShell struct {
+	ui   *ui
 	e    launcher.Execer
 	id   launcher.ID
 	node string
+	said string // by the last command, on stderr
+}
+
+// copying reports a copy to the user. A total of 0 is not known.
+func (n *nodeShell) copying(what string, total int64) *launcher.Meter {
+	return &launcher.Meter{Progress: launcher.Progress{Text: "copying " + what, Total: total}, Report: n.ui.transfer}
+}
+
+// warnLeftOut tells what was not copied, in one line.
+func (n *nodeShell) warnLeftOut(names []string) {
+	if len(names) == 0 {
+		return
+	}
+	text, more := "", ""
+	if rest := len(names) - 5; rest > 0 {
+		names, more = names[:5], fmt.Sprintf(" and %d more", rest)
+	}
+	for _, name := range names {
+		text += " " + strconv.Quote(name) // a node's names can be anything
+	}
+	n.ui.warn("left out, as devices, sockets and fifos are:%s%s", text, more)
 }
 
 // run runs a command; a failure carries its last words.
 func (n *nodeShell) run(ctx context.Context, stdin io.Reader, stdout io.Writer, command ...string) error {
 	var words strings.Builder
 	code, err := n.e.Exec(ctx, n.id, launcher.ExecRequest{Node: n.node, Command: command, Stdin: stdin, Stdout: stdout, Stderr: &words})
+	n.said = words.String()
 	if err != nil {
 		return err
 	}
@@ -121,17 +147,25 @@ func (n *nodeShell) upload(ctx context.Context, src, dst string) error {
 	if parent == "" {
 		parent = "."
 	}
+	total, err := treeSize(src)
+	if err != nil {
+		return err
+	}
 	r, w := io.Pipe()
+	p := &packing{to: tar.NewWriter(w), sent: n.copying(src, total)}
 	packed := make(chan error, 1)
 	go func() {
-		err := tarOut(src, name, w)
+		err := p.pack(src, name)
 		w.CloseWithError(err)
 		packed <- err
 	}()
-	err := n.run(ctx, r, io.Discard, "tar", "-C", parent, "-xf", "-")
+	err = n.run(ctx, r, io.Discard, "tar", "-C", parent, "-xf", "-")
 	r.CloseWithError(errors.New("tar on the node ended"))
 	if perr := <-packed; err == nil {
 		err = perr
+	}
+	if err == nil {
+		n.warnLeftOut(p.leftOut)
 	}
 	return err
 }
@@ -146,9 +180,10 @@ func (n *nodeShell) download(ctx context.Context, src, dst string) error {
 		return usageError("", "the root directory cannot be copied")
 	}
 	r, w := io.Pipe()
+	u := &unpacking{name: name}
 	written := make(chan error, 1)
 	go func() {
-		err := tarIn(r, name, dst)
+		err := u.unpack(n.copying(src, 0).Reader(r), dst)
 		r.CloseWithError(err)
 		written <- err
 	}()
@@ -157,5 +192,18 @@ func (n *nodeShell) download(ctx context.Context, src, dst string) error {
 	if werr := <-written; err == nil || errors.Is(err, werr) { // what went wrong here reaches the node's tar too, which then says less of it
 		err = werr
 	}
+	if err == nil {
+		n.warnLeftOut(append(u.leftOut, ignored(n.said)...))
+	}
 	return err
+}
+
+// ignored are the sockets that the node's tar left out itself, of which it says "tar: NAME: socket ignored".
+func ignored(said string) (names []string) {
+	for line := range strings.Lines(said) {
+		if name, ok := strings.CutSuffix(strings.TrimSpace(line), ": socket ignored"); ok {
+			names = append(names, strings.TrimPrefix(name, "tar: "))
+		}
+	}
+	return names
 }

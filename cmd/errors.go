@@ -13,6 +13,7 @@ import (
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/dashboardclient/pack"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -85,7 +86,7 @@ func exitCodeOf(err error) int {
 		return own.Code
 	case spec.AsErrors(err) != nil:
 		return specCode(spec.AsErrors(err))
-	case errors.Is(err, dashboardclient.ErrUnauthorized):
+	case errors.Is(err, dashboardclient.ErrUnauthorized), errors.Is(err, keeper.ErrNotPermitted):
 		return launcher.CodePermission
 	case errors.Is(err, dashboardclient.ErrNotFound), errors.Is(err, dashboardclient.ErrConflict), errors.Is(err, dashboardclient.ErrTooLarge), errors.Is(err, pack.ErrTooLarge):
 		return launcher.CodeSpec

@@ -20,9 +20,11 @@ type execOptions struct {
 func newExec(a *App) *cobra.Command {
 	o := &execOptions{}
 	c := &cobra.Command{
-		Use:     "exec [NAME] [--node NODE] -- COMMAND...",
-		Short:   "Run a command on a node, in Ray's environment there",
-		Long:    "exec runs COMMAND on the head's node or on another one and exits with its exit code. Its arguments reach it unchanged; no shell is between.",
+		Use:   "exec [NAME] [--node NODE] -- COMMAND...",
+		Short: "Run a command on a node, in Ray's environment there",
+		Long: "exec runs COMMAND on the head's node or on another one and exits with its exit code. Its arguments reach it unchanged; no shell is between.\n" +
+			"With -it it is on this terminal, and Ctrl-C is its own. Without, Ctrl-C ends exec, and asks the command to end where signals reach it: not on\n" +
+			"Kubernetes, nor by ssh.",
 		Example: "  rayctl exec -- nvidia-smi\n  rayctl exec dev --node trainer-1 -- ray status\n  rayctl exec -it -- bash",
 		Args: func(c *cobra.Command, args []string) error {
 			own, command := splitDash(c, args)
@@ -45,7 +47,7 @@ func newExec(a *App) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.node, "node", "", "name of the `NODE` (default: the head's)")
 	f.BoolVarP(&o.stdin, "stdin", "i", false, "pass this command's stdin on")
-	f.BoolVarP(&o.tty, "tty", "t", false, "run it on a terminal")
+	f.BoolVarP(&o.tty, "tty", "t", false, "with -i, run it on this terminal")
 	return c
 }
 
@@ -59,9 +61,12 @@ func runExec(ctx context.Context, a *App, o *execOptions) error {
 	if err != nil {
 		return err
 	}
-	request := launcher.ExecRequest{Node: o.node, Command: o.command, Stdout: a.Out, Stderr: a.Err, TTY: o.tty}
+	request := launcher.ExecRequest{Node: o.node, Command: o.command, Stdout: a.Out, Stderr: a.Err, TTY: o.tty && o.stdin && a.InTTY, Shared: a.handOn}
 	if o.stdin {
 		request.Stdin = a.In
+	}
+	if o.tty && !request.TTY { // nobody could type there
+		a.ui.note("-t has no effect: it needs -i, and a terminal as stdin")
 	}
 	code, err := e.Exec(ctx, c.id, request)
 	if err != nil {

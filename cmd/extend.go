@@ -52,18 +52,12 @@ func runExtend(ctx context.Context, a *App, o *extendOptions) error {
 	if err != nil {
 		return err
 	}
-	e, err := a.dial(ctx, c, launcher.Keeper)
+	var state *keeper.State
+	err = a.askKeeper(ctx, c, func(k *keeper.Client) error { state, err = k.Extend(ctx, request); return err })
 	if err != nil {
 		return err
 	}
-	defer e.Close()
-	k := launcher.KeeperClient(e)
-	defer k.Close()
-	state, err := k.Extend(ctx, request)
-	if err != nil {
-		return err
-	}
-	if l, ok := c.l.(launcher.Extender); ok {
+	if l, ok := c.l.(launcher.Extender); ok && request.Max != nil { // idle is the keeper's alone
 		if err := l.Extended(ctx, c.id, launcher.Deadlines(state.Deadlines)); err != nil {
 			return err
 		}

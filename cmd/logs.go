@@ -2,11 +2,13 @@ package cmd
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -53,6 +55,9 @@ func (o *logsOptions) arguments(args []string) error {
 	if o.tail < 0 || o.attempt < 0 {
 		return usageError("", "--tail and --attempt cannot be negative")
 	}
+	if o.attempt > 0 && (o.node != "" || o.dashboard.address != "") {
+		return usageError("", "--attempt is of a run's own output, and goes neither with --node nor with --address")
+	}
 	if o.file != "" && o.node == "" {
 		return usageError("", "--file needs --node")
 	}
@@ -86,6 +91,8 @@ func runLogs(ctx context.Context, a *App, o *logsOptions) error {
 	switch {
 	case err != nil:
 		return err
+	case o.attempt > s.Attempt:
+		return fail(launcher.CodeSpec, nil, "", "%s has no attempt %d: its last one is %d", c.id, o.attempt, s.Attempt)
 	case s.Phase.Ended():
 		return a.recordLogs(ctx, o, c)
 	case o.node == "" && (o.job == "" || (s.Job != nil && s.Job.SubmissionID == o.job)) && s.Job != nil:
@@ -114,6 +121,9 @@ func (a *App) ownJobLogs(ctx context.Context, o *logsOptions, c *cluster, s laun
 		a.ui.note("%s", outcome.Receipt.Exit.Sentence())
 		return codeOrNil(outcome.Receipt.Exit.Code)
 	}
+	if o.attempt != 0 && o.attempt < s.Attempt {
+		return a.earlierLogs(ctx, o, c, s)
+	}
 	if s.Job.State == launcher.JobWaiting {
 		a.ui.note("the job of %s is not submitted yet: %s", c.id, phaseLine(s))
 		return nil
@@ -125,6 +135,19 @@ func (a *App) ownJobLogs(ctx context.Context, o *logsOptions, c *cluster, s laun
 	defer conn.close()
 	o.job = s.Job.SubmissionID
 	return a.dashboardLogs(ctx, o, conn)
+}
+
+// earlierLogs shows the output of an attempt before the one that runs. The keeper has a copy; a head that was started again knows nothing of it.
+func (a *App) earlierLogs(ctx context.Context, o *logsOptions, c *cluster, s launcher.Status) error {
+	if !slices.ContainsFunc(s.Attempts, func(old launcher.Attempt) bool { return old.Attempt == o.attempt }) {
+		return fail(launcher.CodeSpec, launcher.ErrNotEnded, "the same command shows what was saved of it once the run has ended",
+			"attempt %d of %s had another keeper than the one that answers now", o.attempt, c.id)
+	}
+	err := a.askKeeper(ctx, c, func(k *keeper.Client) error { return tailLog(ctx, a.Out, &s, k.Log, o.attempt, o.tail) })
+	if err != nil || !o.follow {
+		return err
+	}
+	return attemptCode(&s, o.attempt)
 }
 
 // dashboardLogs shows the output of one job, or a node's log.
@@ -176,19 +199,14 @@ func (a *App) recordLogs(ctx context.Context, o *logsOptions, c *cluster) error 
 	if o.job != "" && (r.Job == nil || r.Job.SubmissionID != o.job) {
 		return fail(launcher.CodeSpec, launcher.ErrEnded, "only the output of a run's own job is kept", "cluster %s has ended, and job %s with it", c.id, o.job)
 	}
-	if o.tail > 0 {
-		err = tailLog(ctx, a.Out, r, o.attempt, o.tail)
-	} else {
-		err = copyLog(ctx, a.Out, r, o.attempt)
-	}
-	if err != nil {
+	if err := tailLog(ctx, a.Out, &r.Status, r.OpenLog, o.attempt, o.tail); err != nil {
 		return err
 	}
 	for _, m := range r.Log.Missing {
 		a.ui.warn("bytes %d to %d of the output could not be saved", m[0], m[1])
 	}
-	if o.follow && r.Exit != nil {
-		return codeOrNil(r.Exit.Code)
+	if !o.follow {
+		return nil
 	}
-	return nil
+	return attemptCode(&r.Status, o.attempt)
 }

@@ -1,7 +1,9 @@
 package cmd
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +36,25 @@ func TestEntrypoint(t *testing.T) {
 		if _, err := entrypoint([]string{bad}); exitCodeOf(err) != launcher.CodeUsage {
 			t.Errorf("%q: %v", bad, err)
 		}
+	}
+}
+
+// TestCwd: every part of the entrypoint runs in job.cwd, and none does if it cannot be entered.
+func TestCwd(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "-it's $(here)")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	sh := func(cwd string) (string, error) {
+		r := submitRequest(&spec.Job{Entrypoint: "pwd & wait; pwd", Cwd: cwd}, &launcher.Packages{})
+		out, err := exec.Command("sh", "-c", r.Entrypoint).Output()
+		return string(out), err
+	}
+	if out, err := sh(dir); err != nil || out != dir+"\n"+dir+"\n" {
+		t.Errorf("%v, %q", err, out)
+	}
+	if out, err := sh(dir + "/nosuch"); err == nil || out != "" {
+		t.Errorf("%v, %q", err, out)
 	}
 }
 

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -134,15 +135,15 @@ func acceptAll(ctx context.Context, l net.Listener, handle func(net.Conn)) error
 	}
 }
 
-// join copies both ways; one side's end of file is passed on, the other way goes on.
+// join copies both ways; one side's end of file is passed on, the other way goes on until its own. Whether who has ended still listens is not known:
+// it is the far end's answer to the end of file, its own, that ends an idle connection. So a side that cannot half-close is closed wholly, although
+// its answer is lost: nobody would ever end it. No launcher has such connections; and kubectl port-forward, too, ends one direction of its stream.
 func join(a, b net.Conn) {
 	done := make(chan struct{}, 2)
 	pass := func(to, from net.Conn) {
 		_, err := io.Copy(to, from)
-		if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {
-			err = half.CloseWrite()
-		}
-		if err != nil {
+		// Another failure of closeWrite is a broken connection: the other copy finds that out, after what had come before.
+		if err != nil || errors.Is(closeWrite(to), errors.ErrUnsupported) {
 			to.Close()
 		}
 		done <- struct{}{}
@@ -153,4 +154,13 @@ func join(a, b net.Conn) {
 	<-done
 	a.Close()
 	b.Close()
+}
+
+// closeWrite ends one direction of a connection that can: ErrUnsupported for others.
+func closeWrite(c net.Conn) error {
+	half, ok := c.(interface{ CloseWrite() error })
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return half.CloseWrite()
 }

@@ -162,7 +162,7 @@ func (a *App) recorded(ctx context.Context, l launcher.Launcher, s *spec.Cluster
 		return nil, taken
 	}
 	a.ui.note("run %s ended %s; this is its record", s.Name, stamp(r.Since))
-	if err := copyLog(ctx, a.ui.output(), r, 0); err != nil {
+	if err := copyLog(ctx, a.ui.output(), &r.Status, r.OpenLog, 0); err != nil {
 		return nil, err
 	}
 	return &launcher.Outcome{ID: launcher.ID(s.Name), Receipt: launcher.NewReceipt(r), Result: r}, nil

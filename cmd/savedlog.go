@@ -11,33 +11,36 @@ import (
 )
 
 // copyLog shows the saved output of one attempt, without Ray's own first lines.
-func copyLog(ctx context.Context, w io.Writer, r *launcher.Result, attempt int) error {
-	saved, err := r.OpenLog(ctx, attempt, 0)
+func copyLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher.LogOpener, attempt int) error {
+	saved, err := open(ctx, attempt, 0)
 	if err != nil {
 		return err
 	}
 	defer saved.Close()
-	if r.Job == nil {
+	if s.Job == nil {
 		_, err := io.Copy(w, saved)
 		return err
 	}
-	id := r.Job.SubmissionID
-	for _, old := range r.Attempts {
+	id := s.Job.SubmissionID
+	for _, old := range s.Attempts {
 		if old.Attempt == attempt && old.SubmissionID != "" {
 			id = old.SubmissionID
 		}
 	}
-	own := dashboardclient.NewDriverOutput(w, id, r.Job.Entrypoint)
+	own := dashboardclient.NewDriverOutput(w, id, s.Job.Entrypoint)
 	if _, err := io.Copy(own, saved); err != nil {
 		return err
 	}
 	return own.Flush()
 }
 
-// tailLog shows the last lines of the saved output.
-func tailLog(ctx context.Context, w io.Writer, r *launcher.Result, attempt, lines int) error {
+// tailLog shows the last lines of the saved output; 0: all.
+func tailLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher.LogOpener, attempt, lines int) error {
+	if lines == 0 {
+		return copyLog(ctx, w, s, open, attempt)
+	}
 	t := &tail{lines: lines}
-	if err := copyLog(ctx, t, r, attempt); err != nil {
+	if err := copyLog(ctx, t, s, open, attempt); err != nil {
 		return err
 	}
 	_, err := w.Write(t.last())
@@ -73,6 +76,24 @@ func (t *tail) last() []byte {
 		}
 	}
 	return t.buf[end+1:]
+}
+
+// attemptCode is what -f exits with after the output of an attempt that has ended: the run's code after the last (0 is the last, too).
+func attemptCode(s *launcher.Status, attempt int) error {
+	for _, old := range s.Attempts {
+		switch {
+		case old.Attempt != attempt || attempt == s.Attempt:
+		case old.ExitCode != nil:
+			return codeOrNil(*old.ExitCode)
+		default:
+			code, _ := launcher.ExitCodeFor(old.Cause)
+			return codeOrNil(code)
+		}
+	}
+	if s.Exit == nil {
+		return nil
+	}
+	return codeOrNil(s.Exit.Code)
 }
 
 // nodeLogPlace says where the saved logs of the nodes are, if they are files.

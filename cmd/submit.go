@@ -216,7 +216,8 @@ func submitRequest(job *spec.Job, p *launcher.Packages) dashboardclient.SubmitRe
 	}
 	entry := job.Entrypoint
 	if job.Cwd != "" {
-		entry = "cd " + shellescape.Quote(job.Cwd) + " && " + entry
+		// On a line of its own, as the keeper has it: in `cd D && a & b` the shell runs b elsewhere.
+		entry = "cd -- " + shellescape.Quote(job.Cwd) + " || exit 1\n" + entry
 	}
 	return dashboardclient.SubmitRequest{
 		Entrypoint: entry, RuntimeEnv: env, Metadata: job.Metadata,

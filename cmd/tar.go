@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -23,18 +24,39 @@ func absolute(p string) string {
 	return abs
 }
 
-// tarOut writes a file or directory as name.
-func tarOut(src, name string, w io.Writer) error {
-	t := tar.NewWriter(w)
-	err := filepath.WalkDir(src, func(p string, d fs.DirEntry, err error) error {
+// treeSize counts the bytes of a file or of those in a directory.
+func treeSize(src string) (total int64, err error) {
+	err = filepath.WalkDir(src, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			total += info.Size()
+		}
+		return err
+	})
+	return total, err
+}
+
+// packing writes an archive. What is no file, directory or symbolic link is left out.
+type packing struct {
+	to      *tar.Writer
+	sent    *launcher.Meter
+	leftOut []string
+}
+
+// pack writes a file or directory as name.
+func (p *packing) pack(src, name string) error {
+	err := filepath.WalkDir(src, func(file string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		rel, err := filepath.Rel(src, p)
+		rel, err := filepath.Rel(src, file)
 		if err != nil {
 			return err
 		}
-		return tarEntry(t, p, path.Join(name, filepath.ToSlash(rel)))
+		return p.entry(file, path.Join(name, filepath.ToSlash(rel)))
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return fail(launcher.CodeSpec, err, "", "%s does not exist", src)
@@ -42,13 +64,17 @@ func tarOut(src, name string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return t.Close()
+	return p.to.Close()
 }
 
-func tarEntry(t *tar.Writer, file, name string) error {
+func (p *packing) entry(file, name string) error {
 	info, err := os.Lstat(file)
 	if err != nil {
 		return err
+	}
+	if info.Mode().Type()&^(fs.ModeDir|fs.ModeSymlink) != 0 {
+		p.leftOut = append(p.leftOut, file)
+		return nil
 	}
 	link := ""
 	if info.Mode()&fs.ModeSymlink != 0 {
@@ -61,7 +87,7 @@ func tarEntry(t *tar.Writer, file, name string) error {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	h.Name, h.Uid, h.Gid, h.Uname, h.Gname = name, 0, 0, "", ""
-	if err := t.WriteHeader(h); err != nil || !info.Mode().IsRegular() {
+	if err := p.to.WriteHeader(h); err != nil || !info.Mode().IsRegular() {
 		return err
 	}
 	f, err := os.Open(file)
@@ -69,24 +95,45 @@ func tarEntry(t *tar.Writer, file, name string) error {
 		return err
 	}
 	defer f.Close()
-	_, err = io.Copy(t, f)
+	_, err = io.Copy(p.to, p.sent.Reader(f))
 	return err
 }
 
-// tarIn unpacks the archive of name to dst, or into dst if that is a directory. Nothing in the archive can reach outside: the node is
-// not trusted with this machine's files.
-func tarIn(r io.Reader, name, dst string) error {
+// unpacking writes the archive of name here. Nothing in it can reach outside of the destination: the node is not trusted with this machine's
+// files.
+type unpacking struct {
+	name    string
+	leftOut []string
+
+	parent *os.Root
+	target string   // in parent: where name goes
+	tree   *os.Root // what is there, if it is a directory: no link leads out of it
+	whole  bool     // it is not, so that nothing can follow
+}
+
+// unpack writes to dst, or into dst if that is a directory.
+func (u *unpacking) unpack(r io.Reader, dst string) error {
 	parent, target := filepath.Split(absolute(dst))
 	if info, err := os.Stat(dst); err == nil && info.IsDir() {
-		parent, target = dst, name
+		parent, target = dst, u.name
 	} else if strings.HasSuffix(dst, string(filepath.Separator)) {
 		return fail(launcher.CodeSpec, nil, "", "there is no directory %s here", dst)
 	}
-	root, err := os.OpenRoot(parent)
-	if err != nil {
+	var err error
+	if u.parent, err = os.OpenRoot(parent); err != nil {
 		return fail(launcher.CodeSpec, err, "", "%v", err)
 	}
-	defer root.Close()
+	defer u.parent.Close()
+	u.target = target
+	return u.entries(r)
+}
+
+func (u *unpacking) entries(r io.Reader) error {
+	defer func() {
+		if u.tree != nil {
+			u.tree.Close()
+		}
+	}()
 	for t := tar.NewReader(r); ; {
 		h, err := t.Next()
 		switch {
@@ -96,34 +143,128 @@ func tarIn(r io.Reader, name, dst string) error {
 		case err != nil:
 			return err
 		}
-		rel := strings.TrimPrefix(path.Clean(h.Name), name)
-		if err := unpack(root, h, path.Join(target, rel), t); err != nil {
+		rel, err := u.within(h.Name)
+		if err == nil && rel == "." {
+			err = u.top(h, t)
+		} else if err == nil {
+			err = u.below(h, rel, t)
+		}
+		if err != nil {
 			return fmt.Errorf("unpacking %s: %w", h.Name, err)
 		}
 	}
 }
 
-func unpack(root *os.Root, h *tar.Header, name string, r io.Reader) error {
+// within is where a name of the archive goes, as seen from where the whole goes.
+func (u *unpacking) within(member string) (string, error) {
+	rel := path.Clean(member)
+	if rel == u.name {
+		return ".", nil
+	}
+	rel = strings.TrimPrefix(rel, u.name+"/")
+	if !filepath.IsLocal(rel) {
+		return "", fmt.Errorf("the node's archive names %q, which is not in %s", member, u.name)
+	}
+	return rel, nil
+}
+
+// top makes the one thing that was asked for.
+func (u *unpacking) top(h *tar.Header, r io.Reader) error {
 	mode := fs.FileMode(h.Mode).Perm()
+	switch {
+	case u.whole:
+		return errors.New("the node's archive goes on after its end")
+	case h.Typeflag == tar.TypeDir:
+		return u.directory(mode)
+	}
+	u.whole = true
+	switch h.Typeflag {
+	case tar.TypeSymlink:
+		return symlink(u.parent, h.Linkname, u.target)
+	case tar.TypeReg:
+		return write(u.parent, u.target, os.O_TRUNC, mode, r)
+	default:
+		u.leftOut = append(u.leftOut, h.Name)
+		return nil
+	}
+}
+
+// directory opens the target as a directory, which may be there already.
+func (u *unpacking) directory(mode fs.FileMode) error {
+	if u.tree != nil {
+		return nil
+	}
+	err := u.parent.MkdirAll(u.target, mode|0o700)
+	if err == nil {
+		u.tree, err = u.parent.OpenRoot(u.target)
+	}
+	return err
+}
+
+// below makes something in the target. What is there already gives way, as with tar: to write into it would change all its hard links.
+func (u *unpacking) below(h *tar.Header, name string, r io.Reader) error {
+	mode := fs.FileMode(h.Mode).Perm()
+	if u.tree == nil {
+		return errors.New("the node's archive has no directory for it")
+	}
 	switch h.Typeflag {
 	case tar.TypeDir:
-		return root.MkdirAll(name, mode|0o700)
+		return u.tree.MkdirAll(name, mode|0o700)
 	case tar.TypeSymlink:
-		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) { // as tar and cp do
-			return err
-		}
-		return root.Symlink(h.Linkname, name)
+		return symlink(u.tree, h.Linkname, name)
+	case tar.TypeLink:
+		return u.link(h, name)
 	case tar.TypeReg:
-		f, err := root.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
-		if err != nil {
+		if err := vacate(u.tree, name); err != nil {
 			return err
 		}
-		_, err = io.Copy(f, r)
-		if cerr := f.Close(); err == nil {
-			err = cerr
-		}
-		return err
+		return write(u.tree, name, os.O_EXCL, mode, r)
 	default:
-		return nil // devices and sockets are no use here
+		u.leftOut = append(u.leftOut, h.Name)
+		return nil
 	}
+}
+
+// link makes a further name of a file that was unpacked before.
+func (u *unpacking) link(h *tar.Header, name string) error {
+	if slices.Contains(u.leftOut, h.Linkname) {
+		u.leftOut = append(u.leftOut, h.Name)
+		return nil
+	}
+	old, err := u.within(h.Linkname)
+	if err != nil || old == name {
+		return err
+	}
+	if err := vacate(u.tree, name); err != nil {
+		return err
+	}
+	return u.tree.Link(old, name)
+}
+
+func symlink(root *os.Root, to, name string) error {
+	if err := vacate(root, name); err != nil {
+		return err
+	}
+	return root.Symlink(to, name)
+}
+
+// vacate removes what is there, but no directory with something in it.
+func vacate(root *os.Root, name string) error {
+	err := root.Remove(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func write(root *os.Root, name string, flag int, mode fs.FileMode, r io.Reader) error {
+	f, err := root.OpenFile(name, os.O_CREATE|os.O_WRONLY|flag, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, r)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
 }

@@ -116,8 +116,12 @@ func (u *ui) transfer(p launcher.Progress) {
 		u.step, u.stepSince, u.stepShown = p.Text, now, time.Time{}
 	}
 	since := u.stepSince
-	quick := p.Total > 0 && now.Sub(since) < time.Second
-	again := !u.a.ErrTTY && now.Sub(u.stepShown) < 10*time.Second
+	pause := 10 * time.Second
+	if u.a.ErrTTY {
+		pause = 100 * time.Millisecond
+	}
+	quick := (p.Done > 0 || p.Total > 0) && now.Sub(since) < time.Second
+	again := now.Sub(u.stepShown) < pause
 	if !quick && !again {
 		u.stepShown = now
 	}
@@ -126,8 +130,11 @@ func (u *ui) transfer(p launcher.Progress) {
 		return
 	}
 	text := p.Text
-	if p.Total > 0 {
-		text = fmt.Sprintf("%s: %s of %s", p.Text, size(p.Done), size(p.Total))
+	switch {
+	case p.Total > 0:
+		text += fmt.Sprintf(": %s of %s", size(p.Done), size(p.Total))
+	case p.Done > 0:
+		text += ": " + size(p.Done)
 	}
 	u.live(text, since)
 }

@@ -76,7 +76,7 @@ func runUp(ctx context.Context, a *App, o *upOptions) error {
 	actions := a.watchInterrupts(ctx, onInterruptStop)
 	opts := launcher.RunOptions{Actions: actions, Detach: true, Logger: a.logger()}
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, opts)
-	if errors.Is(err, launcher.ErrEnded) { // only a record is left of the cluster that had the name
+	if errors.Is(err, launcher.ErrEnded) && worthless(ctx, l, id) {
 		if err := a.forget(ctx, l, id); err != nil {
 			return err
 		}
@@ -99,6 +99,12 @@ func runUp(ctx context.Context, a *App, o *upOptions) error {
 		return err
 	}
 	return a.answerUp(o, ready)
+}
+
+// worthless says of an ended cluster whether its record may go unasked: it has neither output nor outcome of a job.
+func worthless(ctx context.Context, l launcher.Launcher, id launcher.ID) bool {
+	r, err := l.Result(ctx, id)
+	return errors.Is(err, launcher.ErrNotFound) || err == nil && r.Job == nil
 }
 
 // loadUp reads the configuration for a cluster without a job.

@@ -14,7 +14,7 @@ func StatusOf(st *keeper.State) Status {
 		Deadlines: Deadlines(st.Deadlines), EndOnDisconnect: st.EndOnDisconnect,
 	}
 	for _, g := range st.Groups {
-		s.Groups = append(s.Groups, GroupStatus{Name: g.Name, Ready: g.Ready, Wanted: g.Wanted})
+		s.Groups = append(s.Groups, GroupStatus(g))
 	}
 	for _, n := range st.Nodes {
 		s.Nodes = append(s.Nodes, NodeStatus{Name: n.Name, Group: n.Group, State: n.State, Host: n.Host, NodeID: n.NodeID, Message: n.Message})

@@ -182,7 +182,10 @@ type ExecRequest struct {
 	Command        []string
 	Stdin          io.Reader // nil: none
 	Stdout, Stderr io.Writer
-	TTY            bool
+	TTY            bool // on a terminal, as Stdin is
+	// Shared, if given, is called before a command runs on this process's own terminal, whose Ctrl-C then signals both. Elsewhere it
+	// reaches the command alone, as something typed.
+	Shared func()
 }
 
 // Check is one finding of doctor.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/launcher/keeper"
 )
 
 // output shows the driver's log, byte for byte and each byte once: live from the dashboard while the head lives, the rest
@@ -100,19 +101,14 @@ func (o *output) earlier(ctx context.Context, job *JobStatus, n int) error {
 	if n == 1 {
 		return nil
 	}
-	e, err := o.l.Dial(ctx, o.id, Keeper)
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	c := KeeperClient(e)
-	defer c.Close()
-	for k := 1; k < n; k++ {
-		if err := o.rest(o.attempt(job, k), func(offset int64) (io.ReadCloser, error) { return c.Log(ctx, k, offset) }); err != nil {
-			return err
+	return AskKeeper(ctx, o.l, o.id, func(c *keeper.Client) error {
+		for k := 1; k < n; k++ {
+			if err := o.rest(o.attempt(job, k), func(offset int64) (io.ReadCloser, error) { return c.Log(ctx, k, offset) }); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // submissionAttempt is n of the submission id <name>-<n>.

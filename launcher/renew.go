@@ -13,7 +13,7 @@ func (v *view) renew(ctx context.Context) {
 	tick := time.NewTicker(min(v.disconnect/4, 10*time.Second))
 	defer tick.Stop()
 	for {
-		err := askKeeper(ctx, v.l, v.id, func(c *keeper.Client) error { return v.renewOver(ctx, c, tick.C) })
+		err := AskKeeper(ctx, v.l, v.id, func(c *keeper.Client) error { return v.renewOver(ctx, c, tick.C) })
 		if ctx.Err() != nil {
 			return
 		}
@@ -50,7 +50,7 @@ func (v *view) letGo(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, letGoTime)
 	defer cancel()
-	err := askKeeper(ctx, v.l, v.id, func(c *keeper.Client) error {
+	err := AskKeeper(ctx, v.l, v.id, func(c *keeper.Client) error {
 		_, err := c.Disconnect(ctx, 0)
 		return err
 	})
@@ -59,11 +59,17 @@ func (v *view) letGo(ctx context.Context) {
 	}
 }
 
-func askKeeper(ctx context.Context, l Launcher, id ID, ask func(*keeper.Client) error) error {
+// AskKeeper talks to the keeper of a cluster; errors of Dial are returned as they are.
+func AskKeeper(ctx context.Context, l Launcher, id ID, ask func(*keeper.Client) error) error {
 	e, err := l.Dial(ctx, id, Keeper)
 	if err != nil {
 		return err
 	}
+	return AskOver(e, ask)
+}
+
+// AskOver talks to the keeper behind an Endpoint, and closes both.
+func AskOver(e *Endpoint, ask func(*keeper.Client) error) error {
 	defer e.Close()
 	c := KeeperClient(e)
 	defer c.Close()

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -33,8 +34,12 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 		return 0, err
 	}
 	cmd := exec.CommandContext(ctx, lookPath(e.Command[0], filepath.Dir(c.record.Python)), e.Command[1:]...)
+	cmd.Cancel = func() error { return endGently(ctx, cmd.Process) }
 	cmd.Args[0] = e.Command[0]
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, e.Stdin, e.Stdout, e.Stderr
+	if e.TTY && e.Shared != nil {
+		e.Shared()
+	}
 	if err := cmd.Start(); err != nil {
 		return 0, cannotRun(e.Command[0], err)
 	}
@@ -52,6 +57,19 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 		return 0, fmt.Errorf("pass on what %q reads and writes: %w", e.Command[0], err)
 	}
 	return 0, nil
+}
+
+// grace is how long a command may take to end after it was asked to.
+const grace = 10 * time.Second
+
+// endGently asks a process to end, and kills it after its grace. This is not exec.Cmd's WaitDelay, because that also cuts off output which
+// is slow to be taken after an end in good order.
+func endGently(ctx context.Context, p *os.Process) error {
+	time.AfterFunc(grace, func() { _ = p.Kill() }) // which does nothing once it has ended
+	if s := launcher.SignalFor(ctx); s != nil {
+		return p.Signal(s)
+	}
+	return nil
 }
 
 // cannotRun has the exit codes of shells (POSIX, Shell Command Language, 2.8.2): 127 for a command that is not found, 126 for one that

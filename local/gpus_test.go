@@ -33,6 +33,9 @@ print(*sorted(ray.get([g.visible.remote() for g in gpus])))'`)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if u := oc.Receipt.Usage; u.GPUs != 3 || u.GPUSeconds <= 0 {
+		t.Errorf("the receipt: %+v", u)
+	}
 	if oc.Receipt.Exit.Code != 0 || !strings.HasSuffix(out.String(), "\n4 6 7\n") {
 		t.Errorf("%+v, the driver printed %q", oc.Receipt.Exit, out.String())
 	}

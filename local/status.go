@@ -23,7 +23,6 @@ func (c *cluster) status(how life, st *keeper.State) launcher.Status {
 	if st.Keeper.PID > 0 && s.Phase != launcher.Gone {
 		s.Where = fmt.Sprintf("pid %d", st.Keeper.PID)
 	}
-	c.addGPUs(&s)
 	switch how {
 	case orphaned:
 		s.Phase = launcher.Lost
@@ -32,17 +31,6 @@ func (c *cluster) status(how life, st *keeper.State) launcher.Status {
 		s.Unreachable = c.notHere().Error()
 	}
 	return s
-}
-
-// addGPUs adds what the keeper does not say about groups.
-func (c *cluster) addGPUs(s *launcher.Status) {
-	for _, g := range c.record.Spec.NodeGroups() {
-		for i := range s.Groups {
-			if s.Groups[i].Name == g.Name && g.Tasks {
-				s.Groups[i].GPUs = float64(g.GPUs)
-			}
-		}
-	}
 }
 
 // vanished is the last status of a cluster whose launch was given up.

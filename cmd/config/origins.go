@@ -1,7 +1,6 @@
 package config
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -69,9 +68,4 @@ func (all Origins) nearest(path string) (spec.Origin, bool) {
 		path = path[:i]
 	}
 	return spec.Origin{}, false
-}
-
-// Given says whether any of the paths was given by somebody.
-func (all Origins) Given(paths ...string) bool {
-	return slices.ContainsFunc(paths, func(p string) bool { _, ok := all[p]; return ok })
 }

@@ -32,6 +32,9 @@ type Error struct {
 
 func (e *Error) Error() string { return "the keeper refuses: " + e.Message }
 
+// ErrNotPermitted says that what is between us and the keeper, as the proxy of Services in Kubernetes, did not pass the request on.
+var ErrNotPermitted = errors.New("not permitted")
+
 // Client speaks the keeper's HTTP API. It is safe for concurrent use.
 type Client struct {
 	endpoint Endpoint
@@ -214,10 +217,15 @@ func (c *Client) do(request *http.Request) (*http.Response, error) {
 	}
 	defer response.Body.Close()
 	var answer struct {
-		Error string `json:"error"`
+		Error         string `json:"error"`
+		Kind, Message string // of Kubernetes
 	}
 	text, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
-	if err = errors.Join(err, json.Unmarshal(text, &answer)); err != nil || answer.Error == "" {
+	err = errors.Join(err, json.Unmarshal(text, &answer))
+	if response.StatusCode == http.StatusForbidden && answer.Kind == "Status" {
+		return nil, fmt.Errorf("%w: %s", ErrNotPermitted, answer.Message)
+	}
+	if err != nil || answer.Error == "" {
 		answer.Error = response.Status
 	}
 	return nil, &Error{Status: response.StatusCode, Message: answer.Error}

@@ -106,6 +106,12 @@ func TestEndBeforeCommit(t *testing.T) {
 	if end := early(10).result(); end.Exit.Cause != keeper.CauseAbandoned || !strings.Contains(end.Exit.Message, "setup failed") {
 		t.Errorf("for a client that is dead: %+v", end.Exit)
 	}
+	damaged := early(600)
+	damaged.state("it drains", func(s *keeper.State) bool { return s.Phase == keeper.PhaseDraining }) // else the damage might end it
+	damaged.must(os.WriteFile(filepath.Join(string(damaged.dir), "commit"), []byte("{"), 0o600))
+	if end := damaged.result(); end.Exit.Cause != keeper.CauseStartFailed || end.Exit.Message != "setup failed" {
+		t.Errorf("with a damaged commit: %+v", end.Exit)
+	}
 }
 
 func zipped(t *testing.T, name, content string) []byte {

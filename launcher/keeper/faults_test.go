@@ -143,6 +143,7 @@ func TestAPI(t *testing.T) {
 		"401 the keeper's token is missing or wrong": second(stranger.State(ctx)),
 		"404 packages are PUT":                       c.PutPackage(ctx, "../orders.json", 1, strings.NewReader("x")),
 		"400 idle is not a number of seconds":        second(c.Extend(ctx, keeper.Extend{Idle: ptr(-1.0)})),
+		"409 a run has no idle limit":                second(c.Extend(ctx, keeper.Extend{Idle: ptr(60.0)})),
 	} {
 		status, text, _ := strings.Cut(what, " ")
 		var refused *keeper.Error
@@ -150,7 +151,9 @@ func TestAPI(t *testing.T) {
 			t.Errorf("want %s, got %v", what, err)
 		}
 	}
-	r.must(c.PutPackage(ctx, "package-1.zip", 3, strings.NewReader("zip")))
+	for _, name := range []string{"1.zip", "jax-0.6.0+cuda12-cp312-cp312-manylinux_2_28_x86_64.whl", "a-1!2.0-py3-none-any.whl"} {
+		r.must(c.PutPackage(ctx, "package-"+name, 3, strings.NewReader("zip")))
+	}
 	commit := keeper.Commit{RuntimeEnv: json.RawMessage(`{}`)}
 	s, err = c.Commit(ctx, commit)
 	r.must(err)

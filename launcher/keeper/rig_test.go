@@ -88,7 +88,7 @@ func (r *rig) start(secrets map[string]string) *rig {
 		}
 		r.wait()
 		if r.t.Failed() {
-			r.t.Logf("keeper.log:\n%s", r.dir.KeeperLogTail(60))
+			r.t.Logf("keeper.log:\n%s", r.story())
 		}
 		r.nothingLeft()
 	})
@@ -123,7 +123,7 @@ func (r *rig) wait() {
 	select {
 	case <-r.exited:
 	case <-time.After(patience):
-		r.t.Fatalf("the keeper does not end:\n%s", r.dir.KeeperLogTail(60))
+		r.t.Fatalf("the keeper does not end:\n%s", r.story())
 	}
 }
 
@@ -136,6 +136,16 @@ func (r *rig) result() *keeper.State {
 	return state
 }
 
+// story is the end of keeper.log, for messages about a keeper that failed.
+func (r *rig) story() string {
+	text, err := os.ReadFile(filepath.Join(string(r.dir), keeper.KeeperLog))
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-60):], "\n")
+}
+
 // eventually waits until check returns true.
 func (r *rig) eventually(what string, check func() bool) {
 	r.t.Helper()
@@ -145,7 +155,7 @@ func (r *rig) eventually(what string, check func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			r.t.Fatalf("%s: not within %v\n%s", what, patience, r.dir.KeeperLogTail(60))
+			r.t.Fatalf("%s: not within %v\n%s", what, patience, r.story())
 		}
 	}
 }
@@ -167,7 +177,7 @@ func (r *rig) state(what string, check func(*keeper.State) bool) *keeper.State {
 			r.t.Fatalf("%s: it ended: %+v", what, s.Exit)
 		}
 	}
-	r.t.Fatalf("%s: not within %v\n%s", what, patience, r.dir.KeeperLogTail(60))
+	r.t.Fatalf("%s: not within %v\n%s", what, patience, r.story())
 	return nil
 }
 

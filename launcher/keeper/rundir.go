@@ -112,16 +112,6 @@ func (d RunDir) isCurrent(attempt int) bool {
 	return err == nil && st.Attempt == attempt
 }
 
-// KeeperLogTail returns the last lines of the keeper's own log, for messages about a keeper that failed.
-func (d RunDir) KeeperLogTail(lines int) string {
-	text, err := os.ReadFile(d.path(KeeperLog))
-	if err != nil {
-		return ""
-	}
-	all := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
-}
-
 func (d RunDir) path(name string) string { return filepath.Join(string(d), name) }
 
 func (d RunDir) writeJSON(name string, document any) error {

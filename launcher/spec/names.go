@@ -21,11 +21,3 @@ func NameFrom(text string) string {
 	}
 	return name
 }
-
-// RunName appends a run's suffix of at most five characters to a cluster's name, which is cut if the two are too long together.
-func RunName(name, suffix string) string {
-	if room := MaxNameLength - len(suffix) - 1; len(name) > room {
-		name = strings.TrimRight(name[:room], "-")
-	}
-	return name + "-" + suffix
-}

@@ -34,9 +34,6 @@ type CPUs float64
 // Bound returns the limit and true, or false where there is no limit.
 func (l Limit) Bound() (time.Duration, bool) { return time.Duration(l), l > 0 }
 
-// Allows says whether another attempt may follow when used of them were already made for this cause.
-func (c Count) Allows(used int) bool { return c == Unlimited || used < int(c) }
-
 var (
 	slurmTime = regexp.MustCompile(`^(?:(\d+)-)?(\d+)(?::(\d{1,2}))?(?::(\d{1,2}))?$`)
 	goTime    = regexp.MustCompile(`^(?:(\d+(?:\.\d+)?)w)?(?:(\d+(?:\.\d+)?)d)?((?:\d+(?:\.\d+)?(?:h|m|s|ms))*)$`)

@@ -50,9 +50,6 @@ func TestLimitAndCount(t *testing.T) {
 	if _, ok := NoLimit.Bound(); ok {
 		t.Error("no limit has a bound")
 	}
-	if !Unlimited.Allows(1000) || Count(2).Allows(2) || !Count(2).Allows(1) || Count(0).Allows(0) {
-		t.Error("Allows counts wrong")
-	}
 }
 
 func TestCPUs(t *testing.T) {
@@ -84,9 +81,5 @@ func TestNames(t *testing.T) {
 		if got := NameFrom(text); got != want || CheckName(got) != nil {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
-	}
-	long := NameFrom("abcdefghijabcdefghijabcdefghijabcdefghij")
-	if got := RunName("abcdefghijabcdefghijabcdefghijabcdefghij", "x1f3a"); CheckName(got) != nil || got != long+"-x1f3a" {
-		t.Errorf("%q", got)
 	}
 }

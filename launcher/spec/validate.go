@@ -167,17 +167,22 @@ func (v *validator) resources(s *ClusterSpec, p string, r *NodeResources) {
 	v.failIf(r.GPUType != "" && r.GPUs == 0, p+".gpuType", "set gpus or remove gpuType", "a GPU type is given for nodes without GPUs")
 	v.failIf(!r.Memory.IsZero() && r.Memory.Cmp(r.Shm) < 0, p+".shm", "shared memory counts as memory: raise memory", "%s is more than memory, %s",
 		r.Shm.String(), r.Memory.String())
-	for _, name := range slices.Sorted(maps.Keys(r.Resources)) {
-		rp := join(p+".resources", name)
-		v.failIf(strings.TrimSpace(name) == "", rp, "give it a name", "a custom resource has no name")
-		v.failIf(slices.Contains([]string{"cpu", "gpu", "memory", "object_store_memory"}, strings.ToLower(name)), rp,
-			"use cpus, gpus, memory or shm", "%q is not a custom resource of Ray", name)
-		v.failIf(r.Resources[name] < 0, rp, "use a number from 0", "%v is negative", r.Resources[name])
-	}
+	v.customResources(p+".resources", "use cpus, gpus, memory or shm", r.Resources)
 	if r.GPUType != "" && s.Launcher == LauncherKubeRay {
 		_, known := s.GPUTypes[r.GPUType]
 		v.failIf(!known, p+".gpuType", "add gpuTypes."+r.GPUType+" with its nodeSelector, best in a profile",
 			"gpuTypes does not say which nodes have %q", r.GPUType)
+	}
+}
+
+// customResources checks amounts of Ray's custom resources; instead says what to use for Ray's own ones.
+func (v *validator) customResources(p, instead string, amounts map[string]float64) {
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		rp := join(p, name)
+		v.failIf(strings.TrimSpace(name) == "", rp, "give it a name", "a custom resource has no name")
+		v.failIf(slices.Contains([]string{"cpu", "gpu", "memory", "object_store_memory"}, strings.ToLower(name)), rp,
+			instead, "%q is not a custom resource of Ray", name)
+		v.failIf(amounts[name] < 0, rp, "use a number from 0", "%v is negative", amounts[name])
 	}
 }
 

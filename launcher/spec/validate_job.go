@@ -47,6 +47,7 @@ func (v *validator) job(s *ClusterSpec) {
 	}
 	v.failIf(j.EntrypointCPUs < 0, "job.entrypointCpus", "use a number from 0", "%v is negative", float64(j.EntrypointCPUs))
 	v.failIf(j.EntrypointGPUs < 0, "job.entrypointGpus", "use a number from 0", "%v is negative", j.EntrypointGPUs)
+	v.customResources("job.entrypointResources", "use entrypointCpus, entrypointGpus or entrypointMemory", j.EntrypointResources)
 	for _, c := range []struct {
 		name string
 		n    Count

@@ -63,6 +63,8 @@ func TestValidate(t *testing.T) {
 		{"runtime_env", "job: {runtimeEnv: {env_vars: {A: b}}}", "job.runtimeEnv.env_vars: env_vars has a field of its own: use job.env"},
 		{"runtime_env pip list", "job: {runtimeEnv: {pip: [a]}}", "use job.pip"},
 		{"metadata", "job: {metadata: {rayctlX: b}}", "keys that begin with rayctl are reserved"},
+		{"driver's resource", "job: {entrypointResources: {x: -1}}", "job.entrypointResources.x: -1 is negative"},
+		{"driver's CPUs", "job: {entrypointResources: {CPU: 1}}", `"CPU" is not a custom resource of Ray: use entrypointCpus, entrypointGpus or entrypointMemory`},
 		{"transport", "slurm: {transport: shh}", `"shh" is not possible here: did you mean ssh?`},
 		{"ssh without host", "slurm: {transport: ssh}", "transport ssh needs a host"},
 		{"option as host", "slurm: {host: -oProxyCommand=x}", "is not a host"},

@@ -1,0 +1,42 @@
+package cmd
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// TestTransfer: a transfer is told once it proves to be long, as far as it has come; on a terminal not at each piece.
+func TestTransfer(t *testing.T) {
+	for name, test := range map[string]struct {
+		tty   bool
+		total int64
+		every time.Duration
+		want  string
+		times int // that it is told
+	}{
+		"short":                   {false, 100e6, time.Millisecond, "", 0},
+		"plain":                   {false, 100e6, 200 * time.Millisecond, "sending: 6.0 MB of 100 MB\nsending: 56 MB of 100 MB\n", 2},
+		"plain, no total":         {false, 0, 200 * time.Millisecond, "sending: 6.0 MB\nsending: 56 MB\n", 2},
+		"terminal":                {true, 100e6, 200 * time.Millisecond, "sending: 6.0 MB of 100 MB (1.0 s)", 95},
+		"terminal, in many parts": {true, 100e6, 20 * time.Millisecond, "sending: 51 MB of 100 MB (1.0 s)", 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, _, stderr := testApp()
+			a.ErrTTY = test.tty
+			defer a.ui.close()
+			now := time.Unix(0, 0)
+			a.Now = func() time.Time { return now }
+			for done := int64(1e6); done <= 100e6; done += 1e6 {
+				a.ui.transfer(launcher.Progress{Text: "sending", Done: done, Total: test.total})
+				now = now.Add(test.every)
+			}
+			a.ui.clear()
+			if said := stderr.String(); !strings.Contains(said, test.want) || strings.Count(said, "sending") != test.times {
+				t.Errorf("told %d times: %q", strings.Count(said, "sending"), said)
+			}
+		})
+	}
+}
