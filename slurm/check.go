@@ -125,8 +125,8 @@ hostname`
 func (l *Launcher) checkNode(ctx context.Context, s *spec.ClusterSpec, probe string) []launcher.Check {
 	p := plan{spec: s}
 	checks := []launcher.Check{checkPaths(p.tempRoot())}
-	python, err := l.python(ctx, s)
-	if err != nil {
+	var err error
+	if p.python, err = l.python(ctx, s); err != nil {
 		return append(checks, check("node", "", err, ""))
 	}
 	argv := []string{"srun", "--quiet", "--nodes=1", "--ntasks=1", "--time=1", fmt.Sprintf("--immediate=%d", nodeTime), "--mpi=none", "--job-name=rayctl-doctor", "--chdir=/"}
@@ -137,7 +137,7 @@ func (l *Launcher) checkNode(ctx context.Context, s *spec.ClusterSpec, probe str
 		}
 	}
 	before := time.Now()
-	out, err := l.site.run(ctx, append(argv, "sh", "-c", look, "sh", probe, python, p.tempRoot())...)
+	out, err := l.site.run(ctx, append(argv, "sh", "-c", look, "sh", probe, p.hostPython(), p.tempRoot())...)
 	if errors.Is(err, exec.ErrNotFound) && l.isREST() {
 		return append(checks, check("node", "not looked at: there is no srun on "+l.site.runner.String(), nil, ""))
 	}
@@ -149,9 +149,7 @@ func (l *Launcher) checkNode(ctx context.Context, s *spec.ClusterSpec, probe str
 	checks = append(checks,
 		finding("slurm.dir on "+node, lines[1] == "ok" && lines[2] == "writable", path.Dir(probe), "it is not there, or cannot be written", "set slurm.dir to a directory that all nodes share"),
 		finding("slurm.tmpDir on "+node, lines[3] == "writable", p.tempRoot(), p.tempRoot()+" is not there, or cannot be written", "set slurm.tmpDir to a directory on each node's own disk"))
-	if s.Slurm.ContainerRuntime == "none" {
-		checks = append(checks, checkPython(node, lines[4]), checkRay(node, lines[5], s))
-	}
+	checks = append(checks, checkPrograms(node, lines[4], lines[5], s)...)
 	return append(checks, checkClock(lines[0], before))
 }
 
@@ -174,12 +172,21 @@ func checkPaths(root string) launcher.Check {
 		fmt.Sprintf("sockets below %s would have %d characters, and Linux allows %d", root, long, socketLimit), "set slurm.tmpDir to a shorter path")
 }
 
+// checkPrograms judges what a node's interpreter said of itself and of Ray. With containers that is the one that runs the keeper, and Ray is inside.
+func checkPrograms(node, python, ray string, s *spec.ClusterSpec) []launcher.Check {
+	if s.Slurm.ContainerRuntime == "none" {
+		return []launcher.Check{checkPython(node, python, bringRay), checkRay(node, ray, s)}
+	}
+	inside := check("Ray", "not looked at: it and ray.python are in the container, which this check does not start", nil, "")
+	return []launcher.Check{checkPython(node, python, "install python3 on the nodes: outside of the container it runs the keeper"), inside}
+}
+
 const bringRay = "set ray.python to an interpreter that has Ray, or bring it by slurm.modules or setup, which this check does not run"
 
-func checkPython(node, said string) launcher.Check {
+func checkPython(node, said, hint string) launcher.Check {
 	var major, minor int
 	n, _ := fmt.Sscanf(said, "%d.%d", &major, &minor)
-	return finding("python on "+node, n == 2 && (major > 3 || major == 3 && minor >= 8), said, "it says "+strconv.Quote(said)+", and 3.8 or later is needed", bringRay)
+	return finding("python on "+node, n == 2 && (major > 3 || major == 3 && minor >= 8), said, "it says "+strconv.Quote(said)+", and 3.8 or later is needed", hint)
 }
 
 func checkRay(node, said string, s *spec.ClusterSpec) launcher.Check {

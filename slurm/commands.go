@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,19 +84,23 @@ func unanswered(failed *commandError) bool {
 var noAnswer = []string{"Unable to contact slurm controller", "Socket timed out", "Zero Bytes were transmitted", "Connection refused", "Connection timed out", "Transport endpoint",
 	"connect failure", "ssh: ", "Host key verification failed", "Connection closed", "Connection reset", "mux_client"}
 
-// kept are the variables of the login environment that a job starts with. All else, secrets among it, would be stored by Slurm.
+// kept are the variables of the login environment that Slurm's commands, and the jobs they submit, start with. All else, secrets among it, would
+// be stored by Slurm; and SBATCH_..., SQUEUE_..., SCANCEL_... change what a command does: with SQUEUE_PARTITION it does not see all jobs.
 const cleanEnvironment = `for v in ` + kept + `; do
 if eval "[ -n \"\${$v+x}\" ]"; then eval "set -- \"$v=\$$v\" \"\$@\""; fi; done; exec env -i "$@"`
 
 const kept = "PATH HOME USER LOGNAME SHELL LANG SLURM_CONF MODULESHOME MODULEPATH LMOD_CMD LMOD_DIR BASH_ENV"
 
-// sbatch is the command line of sbatch in a clean environment.
-func sbatch(args ...string) []string {
-	return append([]string{"sh", "-c", cleanEnvironment, "sh", "sbatch"}, args...)
+// clean is the command line of one of Slurm's commands in a clean environment; settings NAME=VALUE may stand before it.
+func clean(argv ...string) []string {
+	return append([]string{"sh", "-c", cleanEnvironment, "sh"}, argv...)
 }
 
+// timesAsNumbers is how Slurm's commands are to print times.
+const timesAsNumbers = "SLURM_TIME_FORMAT=%s"
+
 func (c commands) submit(ctx context.Context, b batch) (int, error) {
-	out, err := run(ctx, c.runner, sbatch("--parsable", b.file)...)
+	out, err := run(ctx, c.runner, clean("sbatch", "--parsable", b.file)...)
 	if err != nil {
 		return 0, err
 	}
@@ -116,9 +119,10 @@ func (c commands) jobs(ctx context.Context) ([]Job, error) {
 
 func (c commands) everybodys(ctx context.Context) ([]Job, error) { return c.squeue(ctx) }
 
+// squeue asks for jobs in all partitions, hidden ones too.
 func (c commands) squeue(ctx context.Context, args ...string) ([]Job, error) {
-	argv := append([]string{"env", "SLURM_TIME_FORMAT=%s", "squeue", "--noheader", "--format=" + textFormat}, args...)
-	out, err := run(ctx, c.runner, argv...)
+	argv := append([]string{timesAsNumbers, "squeue", "--all", "--noheader", "--format=" + textFormat}, args...)
+	out, err := run(ctx, c.runner, clean(argv...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +134,7 @@ func (c commands) cancel(ctx context.Context, id int, onlyWaiting bool) error {
 	if onlyWaiting {
 		argv = append(argv, "--state=PENDING")
 	}
-	_, err := run(ctx, c.runner, append(argv, strconv.Itoa(id))...)
+	_, err := run(ctx, c.runner, clean(append(argv, strconv.Itoa(id))...)...)
 	if err != nil && strings.Contains(err.Error(), "Invalid job id") {
 		return nil
 	}
@@ -138,7 +142,7 @@ func (c commands) cancel(ctx context.Context, id int, onlyWaiting bool) error {
 }
 
 func (c commands) extend(ctx context.Context, id int, limit string) error {
-	_, err := run(ctx, c.runner, "scontrol", "update", "JobId="+strconv.Itoa(id), "TimeLimit="+limit)
+	_, err := run(ctx, c.runner, clean("scontrol", "update", "JobId="+strconv.Itoa(id), "TimeLimit="+limit)...)
 	return err
 }
 
@@ -161,9 +165,7 @@ func (c commands) version(ctx context.Context) (string, error) {
 var testOnly = regexp.MustCompile(`to start at (\d+) `)
 
 func (c commands) plannedStart(ctx context.Context, b batch) (time.Time, error) {
-	argv := sbatch("--test-only", b.file)
-	at := slices.Index(argv, "sbatch")
-	_, said, err := runBoth(ctx, c.runner, slices.Insert(argv, at, "env", "SLURM_TIME_FORMAT=%s")...)
+	_, said, err := runBoth(ctx, c.runner, clean(timesAsNumbers, "sbatch", "--test-only", b.file)...)
 	if err != nil {
 		return time.Time{}, err
 	}

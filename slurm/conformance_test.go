@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -114,6 +115,8 @@ func (b *bed) twoGroups() *spec.ClusterSpec {
 // TestSlurm runs on one testbed of four nodes: first what needs no Ray and has the controller for itself, then the suite.
 func TestSlurm(t *testing.T) {
 	b := start(t, slurmtest.Options{Nodes: 4, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, Preemption: true, LoginSSH: true})
+	// What users set for their own commands is not for ours: squeue would not show our jobs.
+	b.Env = append(b.Env, "SQUEUE_PARTITION=high", "SQUEUE_STATES=SUSPENDED", "SCANCEL_PARTITION=high", "SLURM_TIME_FORMAT=%H")
 	t.Run("Refused", b.refused)
 	t.Run("Queue", b.queue)
 	t.Run("SSH", b.overSSH)
@@ -124,6 +127,9 @@ func TestSlurm(t *testing.T) {
 	t.Run("Work", b.work)
 	t.Run("Requeued", b.requeued)
 	t.Run("Warned", b.warned)
+	t.Run("Preempted", b.preempted)
+	t.Run("EndedBetween", b.endedBetween)
+	t.Run("TimeLimit", b.timeLimit)
 	b.leavesNothing(t)
 }
 
@@ -202,23 +208,27 @@ func (b *bed) processes(t *testing.T, id launcher.ID) (out []slurmtest.Process) 
 	return out
 }
 
+// nodeStarted is a line of keeper.log.
+var nodeStarted = regexp.MustCompile(`(?m) node \S+ starting on (\S+) in (\S+)`)
+
 // directories are the nodes' temporary directories that are still there.
 func (b *bed) directories(t *testing.T, id launcher.ID) (out []string) {
 	t.Helper()
-	reports, _ := filepath.Glob(filepath.Join(b.run(id), "*", keeper.NodesDir, "*", "report.json"))
-	for _, name := range reports {
-		var report struct{ Directory, Host string }
-		text, _ := os.ReadFile(name)
-		if json.Unmarshal(text, &report) != nil || report.Directory == "" {
-			continue
-		}
-		files, err := b.Files(report.Host)
+	logs, _ := filepath.Glob(filepath.Join(b.run(id), "*", "keeper.log"))
+	var text []byte
+	for _, name := range logs {
+		log, _ := os.ReadFile(name)
+		text = append(text, log...)
+	}
+	for _, told := range nodeStarted.FindAllStringSubmatch(string(text), -1) {
+		host, directory := told[1], told[2]
+		files, err := b.Files(host)
 		if err != nil {
 			continue // switched off
 		}
 		for _, f := range files {
-			if f == report.Directory {
-				out = append(out, report.Host+": directory "+f)
+			if f == directory {
+				out = append(out, host+": directory "+f)
 			}
 		}
 	}
@@ -280,7 +290,7 @@ func (b *bed) occupy(t *testing.T) func() {
 
 func (b *bed) story(_ *testing.T, id launcher.ID) string {
 	var text strings.Builder
-	for _, pattern := range []string{"slurm.sh", "slurm.out", "*/keeper.log", "*/nodes/*/report.json", "*/nodes/*/start.log"} {
+	for _, pattern := range []string{"slurm.sh", "slurm.out", "*/keeper.log", "*/nodes/*/start.log"} {
 		names, _ := filepath.Glob(filepath.Join(b.run(id), pattern))
 		for _, name := range names {
 			content, _ := os.ReadFile(name)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"strconv"
+	"sync"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -105,13 +106,27 @@ func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, po
 	return &releasing{Conn: conn, release: w.release}, nil
 }
 
-// releasing releases the way with the connection.
+// releasing releases the way with the connection, once.
 type releasing struct {
 	net.Conn
 	release func() error
+	once    sync.Once
 }
 
-func (r *releasing) Close() error { return errors.Join(r.Conn.Close(), r.release()) }
+// CloseWrite ends one direction, where the connection can.
+func (r *releasing) CloseWrite() error {
+	half, ok := r.Conn.(interface{ CloseWrite() error })
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return half.CloseWrite()
+}
+
+// Close implements net.Conn.
+func (r *releasing) Close() (err error) {
+	r.once.Do(func() { err = errors.Join(r.Conn.Close(), r.release()) })
+	return err
+}
 
 var _ launcher.NodeDialer = (*Launcher)(nil)
 

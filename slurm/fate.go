@@ -23,10 +23,10 @@ const (
 	gone                // it ended and holds nothing
 )
 
-// ask is the fate by an answer at most age old.
+// ask is the fate by an answer at most age old. A job that waits although its keeper has spoken was requeued, if the answer is the later news.
 func (c *cluster) ask(ctx context.Context, age time.Duration) (fate, Job, error) {
 	// An answer from before the launch does not know its job.
-	jobs, err := c.l.queue.ask(ctx, min(age, max(0, time.Since(c.record.Created))))
+	jobs, at, err := c.l.queue.askWhen(ctx, min(age, max(0, time.Since(c.record.Created))))
 	if err != nil {
 		return unknown, Job{}, err
 	}
@@ -36,9 +36,17 @@ func (c *cluster) ask(ctx context.Context, age time.Duration) (fate, Job, error)
 		return unknown, j, nil
 	case j.Ended():
 		return gone, j, nil
+	case j.State == StatePending && age > 0 && c.spokeAfter(at):
+		return c.ask(ctx, now)
 	default:
 		return alive, j, nil
 	}
+}
+
+// spokeAfter says whether the keeper's files were written after that moment.
+func (c *cluster) spokeAfter(at time.Time) bool {
+	ago := time.Since(at)
+	return c.result != nil && c.resultAge < ago || c.result == nil && c.state != nil && c.stateAge < ago
 }
 
 // A controller that was restarted has lost up to 5 seconds of its state and recovers jobs from the nodes: an unknown job is asked
@@ -50,32 +58,38 @@ const (
 
 // over says whether the cluster has ended and holds nothing. One that ended without a result gets one.
 func (c *cluster) over(ctx context.Context) (bool, error) {
+	over, _, err := c.overOr(ctx, time.Second)
+	return over, err
+}
+
+// overOr also returns the job of a cluster that has not ended, by an answer at most age old.
+func (c *cluster) overOr(ctx context.Context, age time.Duration) (bool, Job, error) {
 	began := time.Now()
 	for {
-		f, j, err := c.ask(ctx, time.Second)
+		f, j, err := c.ask(ctx, age)
 		switch {
 		case err != nil && c.result != nil && c.resultAge > time.Hour:
-			return true, nil // whatever the controller knows of it
+			return true, j, nil // whatever the controller knows of it
 		case err != nil:
-			return false, c.l.site.unreachable(err)
+			return false, j, c.l.site.unreachable(err)
 		case f == alive:
-			return false, nil
+			return false, j, nil
 		case c.result != nil:
-			return true, c.settle(ctx, j)
+			return true, j, c.settle(ctx, j)
 		case f == gone:
-			return true, c.bury(ctx, verdictOf(j))
+			return true, j, c.bury(ctx, verdictOf(j))
 		case time.Since(began) > believeAfter:
-			return true, c.bury(ctx, verdict{keeper.CauseLost, "Slurm does not know its job any more"})
+			return true, j, c.bury(ctx, verdict{keeper.CauseLost, "Slurm does not know its job any more"})
 		}
 		rest(ctx, askAgain)
 		if err := ctx.Err(); err != nil {
-			return false, err
+			return false, j, err
 		}
 		if err := c.look(ctx); err != nil {
-			return false, err
+			return false, j, err
 		}
 		if c.record == nil {
-			return true, nil
+			return true, j, nil
 		}
 	}
 }
@@ -118,18 +132,31 @@ func (c *cluster) settle(ctx context.Context, j Job) error {
 	switch j.State {
 	case StateCancelled, StateTimeout, StatePreempted, StateNodeFail:
 		if e != nil && e.Cause == keeper.CauseInterrupted && strings.HasPrefix(e.Message, signalled) {
-			v := verdictOf(j)
-			c.result.Exit = exitOf(v)
-			c.result.Reason = keeper.Reason{Code: v.cause, Message: v.message}
-			if n := len(c.result.Attempts); n > 0 {
-				c.result.Attempts[n-1].Cause, c.result.Attempts[n-1].Message = v.cause, v.message
-			}
-			if err := c.l.site.files.writeJSON(ctx, path.Join(c.attemptDir(), keeper.ResultFile), c.result, false); err != nil {
-				return c.writeFailed(err)
-			}
+			return c.overrule(ctx, verdictOf(j))
 		}
 	}
 	return c.tidy(ctx)
+}
+
+// overrule ends a cluster that was between two attempts: the result of the last one gets another cause.
+func (c *cluster) overrule(ctx context.Context, v verdict) error {
+	c.result.Exit = exitOf(v)
+	c.result.Reason = keeper.Reason{Code: v.cause, Message: v.message}
+	if n := len(c.result.Attempts); n > 0 {
+		c.result.Attempts[n-1].Cause, c.result.Attempts[n-1].Message = v.cause, v.message
+	}
+	if err := c.l.site.files.writeJSON(ctx, path.Join(c.attemptDir(), keeper.ResultFile), c.result, false); err != nil {
+		return c.writeFailed(err)
+	}
+	return c.tidy(ctx)
+}
+
+// conclude ends a cluster whose waiting job was cancelled.
+func (c *cluster) conclude(ctx context.Context, v verdict) error {
+	if c.result != nil {
+		return c.overrule(ctx, v)
+	}
+	return c.bury(ctx, v)
 }
 
 func exitOf(v verdict) *keeper.Exit {
@@ -200,7 +227,11 @@ func firstState(s *spec.ClusterSpec) *keeper.State {
 	st := &keeper.State{Name: s.Name, Launcher: spec.LauncherSlurm, SpecHash: spec.Hash(s), Attempt: 1}
 	for _, g := range s.NodeGroups() {
 		if g.Count > 0 {
-			st.Groups = append(st.Groups, keeper.GroupState{Name: g.Name, Wanted: g.Count, GPUs: float64(g.GPUs)})
+			group := keeper.GroupState{Name: g.Name, Wanted: g.Count}
+			if g.Tasks { // as the keeper counts: those of a head without tasks are nobody's
+				group.GPUs = float64(g.GPUs)
+			}
+			st.Groups = append(st.Groups, group)
 		}
 	}
 	return st

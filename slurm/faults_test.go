@@ -31,6 +31,7 @@ func TestFaults(t *testing.T) {
 	t.Run("ControllerRestarts", b.controllerRestarts)
 	t.Run("WorkerNodeDies", b.workerNodeDies)
 	t.Run("HeadNodeDies", b.headNodeDies)
+	t.Run("HeadNodeReplaced", b.headNodeReplaced)
 	t.Run("NodeIsDown", b.nodeIsDown)
 	t.Run("Kept", b.kept)
 	t.Run("DeadClient", b.deadClient)

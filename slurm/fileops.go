@@ -12,6 +12,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 )
 
@@ -57,13 +58,13 @@ func (f *files) writeJSON(ctx context.Context, path string, document any, exclus
 }
 
 // upload copies a file of this machine.
-func (f *files) upload(ctx context.Context, from, to string) error {
+func (f *files) upload(ctx context.Context, from, to string, sent *launcher.Meter) error {
 	file, err := os.Open(from)
 	if err != nil {
 		return fmt.Errorf("open the package: %w", err)
 	}
 	defer file.Close()
-	return f.write(ctx, to, file, false)
+	return f.write(ctx, to, sent.Reader(file), false)
 }
 
 // found is one small file.

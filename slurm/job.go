@@ -3,6 +3,7 @@ package slurm
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,7 +71,7 @@ func (j Job) Has(flag string) bool {
 	return false
 }
 
-// parseJSON reads the jobs of `squeue --json`, `scontrol show job --json` and slurmrestd, of every data parser from v0.0.38
+// parseJSON reads the jobs of slurmrestd, of every data parser from v0.0.38
 // (22.05) to v0.0.45 (26.05): job_state became a list and numbers became objects in between.
 func parseJSON(b []byte) ([]Job, error) {
 	var doc struct {
@@ -125,23 +126,32 @@ func (j jsonJob) job() Job {
 	return out
 }
 
+// baseStates are all base states; whatever else stands beside one is a flag.
+var baseStates = []string{StatePending, StateRunning, StateSuspended, StateCompleted, StateCancelled, StateFailed, StateTimeout, StateNodeFail,
+	StatePreempted, StateDeadline, StateBootFail, StateOOM}
+
+// flagged are the base states of jobs of which squeue's text form shows a flag instead (slurm/src/common/slurm_protocol_defs.c, job_state_string):
+// the flags that only jobs have that run, or that wait. Of others, COMPLETING first of all, the base state is one of the ended.
+var flagged = map[string]string{
+	"CONFIGURING": StateRunning, "RESIZING": StateRunning, "STOPPED": StateRunning, "SIGNALING": StateRunning, "POWER_UP_NODE": StateRunning,
+	"REQUEUED": StatePending, "REQUEUE_FED": StatePending, "REQUEUE_HOLD": StatePending, "SPECIAL_EXIT": StatePending, "RESV_DEL_HOLD": StatePending,
+}
+
 // setState splits ["CANCELLED", "COMPLETING"] into base state and flags.
 func (j *Job) setState(all []string) {
-	flags := map[string]bool{"COMPLETING": true, "CONFIGURING": true, "REQUEUED": true, "REQUEUE_FED": true, "REQUEUE_HOLD": true,
-		"SPECIAL_EXIT": true, "RESIZING": true, "STAGE_OUT": true, "SIGNALING": true, "STOPPED": true, "LAUNCH_FAILED": true,
-		"RECONFIG_FAIL": true, "POWER_UP_NODE": true, "REVOKED": true, "UPDATE_DB": true, "EXPEDITING": true}
+	implied := StateCompleted
 	for _, s := range all {
-		if flags[s] {
-			j.Flags = append(j.Flags, s)
-		} else {
+		if slices.Contains(baseStates, s) {
 			j.State = s
+			continue
+		}
+		j.Flags = append(j.Flags, s)
+		if flagged[s] != "" {
+			implied = flagged[s]
 		}
 	}
-	if j.State == "" { // squeue's text form shows COMPLETING in place of the base state
-		j.State = StateCompleted
-		if j.Has("CONFIGURING") {
-			j.State = StateRunning
-		}
+	if j.State == "" {
+		j.State = implied
 	}
 }
 
@@ -211,27 +221,27 @@ func (e *exit) raw(b []byte) error {
 	return nil
 }
 
-// textFormat is squeue's -o for versions whose JSON cannot be asked for one user's jobs (before 23.02). The unit separator cannot
-// be typed into a comment by accident; the comment is last, so even if it were, nothing else would shift.
-const textFormat = "%A\x1f%i\x1f%T\x1f%r\x1f%P\x1f%N\x1f%D\x1f%B\x1f%V\x1f%S\x1f%e\x1f%u\x1f%j\x1f%k"
+// textFormat is squeue's -o: all versions have it, their JSON cannot be asked for one user's jobs before 23.02. Each job begins with a record
+// separator, as names and comments may have line breaks; separators cannot be typed into them by accident. What users write comes last.
+const textFormat = recordSeparator + "%A\x1f%i\x1f%T\x1f%r\x1f%P\x1f%N\x1f%D\x1f%B\x1f%V\x1f%S\x1f%e\x1f%u\x1f%j\x1f%k"
 
-const unitSeparator = "\x1f"
+const (
+	recordSeparator = "\x1e"
+	unitSeparator   = "\x1f"
+)
 
-// parseText reads squeue's lines in textFormat, with times as SLURM_TIME_FORMAT=%s prints them.
+// parseText reads squeue's answer in textFormat, with times as SLURM_TIME_FORMAT=%s prints them.
 func parseText(out string) ([]Job, error) {
+	before, records, _ := strings.Cut(out, recordSeparator)
+	if strings.TrimSpace(before) != "" {
+		return nil, fmt.Errorf("squeue's answer %q does not have the fields asked for", before)
+	}
 	var jobs []Job
-	for line := range strings.Lines(out) {
-		line = strings.TrimSuffix(line, "\n")
-		if line == "" {
-			continue
-		}
-		f := strings.SplitN(line, unitSeparator, 14)
-		if len(f) != 14 {
-			return nil, fmt.Errorf("squeue's line %q does not have the 14 fields asked for", line)
-		}
+	for _, record := range strings.Split(records, recordSeparator) {
+		f := strings.SplitN(strings.TrimSuffix(record, "\n"), unitSeparator, 14)
 		id, err := strconv.Atoi(f[0])
-		if err != nil {
-			return nil, fmt.Errorf("squeue's job id %q is not a number", f[0])
+		if len(f) != 14 || err != nil {
+			continue // somebody wrote a separator into a comment
 		}
 		j := Job{ID: id, Reason: noneIsEmpty(f[3]), Partition: f[4], NodeList: f[5], BatchHost: naIsEmpty(f[7]), User: f[11], Name: f[12], Comment: naIsEmpty(f[13])}
 		j.NodeCount, _ = strconv.Atoi(f[6]) // a range such as 1-4 while pending

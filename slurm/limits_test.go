@@ -4,6 +4,7 @@ package slurm_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -213,8 +214,12 @@ func (b *bed) doctorFindings(t *testing.T) {
 		_, err := b.Slurm(ctx, "sbatch", "--test-only", "--account=users", "--nodelist=node1", "--wrap=true")
 		return err == nil, err
 	})
-	file := b.Cluster.Dir + "/plain-file"
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
+	file, wrong := b.Cluster.Dir+"/plain-file", b.Cluster.Dir+"/wrong"
+	if err := errors.Join(
+		os.WriteFile(file, nil, 0o600), os.Mkdir(wrong, 0o755),
+		// A node whose clock is an hour ahead: Linux has one clock for all of the testbed's nodes.
+		os.WriteFile(wrong+"/date", []byte("#!/bin/sh\necho $(($(/bin/date +%s) + 3600))\n"), 0o755),
+	); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
@@ -222,11 +227,16 @@ func (b *bed) doctorFindings(t *testing.T) {
 		dir    string
 		check  string // that fails; "" none
 		hint   string
+		says   string // a check that does not fail
+		path   string // before PATH, also on the node: srun hands it on
 	}{
 		"good": {change: func(s *spec.ClusterSpec) {
 			s.Slurm.Account, s.Head.GPUs, s.Head.GPUType = "users", 2, "h100"
 			s.Ray.Version = "2.60.0"
-		}},
+		}, says: "Ray on node1: 2.60.0"},
+		"container": {change: func(s *spec.ClusterSpec) {
+			s.Image, s.Ray.Python, s.Slurm.ContainerRuntime = "ray.sif", "/in/the/image/python", "apptainer"
+		}, says: "Ray: not looked at"},
 		"partition":       {change: func(s *spec.ClusterSpec) { s.Slurm.Partition = "nope; $(id)" }, check: "request", hint: "slurm.partition"},
 		"account":         {change: func(s *spec.ClusterSpec) { s.Slurm.Account = "others" }, check: "request", hint: "slurm.account"},
 		"QOS":             {change: func(s *spec.ClusterSpec) { s.Slurm.QOS = "nope" }, check: "request", hint: "slurm.qos"},
@@ -238,13 +248,18 @@ func (b *bed) doctorFindings(t *testing.T) {
 		"no python":       {change: func(s *spec.ClusterSpec) { s.Ray.Python = "/no/such/python" }, check: "python on node1", hint: "ray.python"},
 		"long path":       {change: func(s *spec.ClusterSpec) { s.Slurm.TmpDir = "/tmp/" + strings.Repeat("long", 10) }, check: "paths", hint: "slurm.tmpDir"},
 		"no tmpDir":       {change: func(s *spec.ClusterSpec) { s.Slurm.TmpDir = "/no/such" }, check: "slurm.tmpDir on node1", hint: "slurm.tmpDir"},
+		"clock":           {path: wrong, check: "clock", hint: "administrators"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := b.Dir()
 			if test.dir != "" {
 				dir = test.dir
 			}
-			l := slurm.New(slurm.Config{Runner: b.beside, Dir: dir})
+			with := b.beside
+			if test.path != "" {
+				with.Prefix = slices.Concat(with.Prefix, []string{"sh", "-c", `PATH="$0:$PATH"; exec "$@"`, test.path})
+			}
+			l := slurm.New(slurm.Config{Runner: with, Dir: dir})
 			defer l.Close()
 			s := b.named("doctor", "true")
 			s.Slurm = &spec.Slurm{SlurmGroup: spec.SlurmGroup{Nodelist: "node1"}}
@@ -252,8 +267,10 @@ func (b *bed) doctorFindings(t *testing.T) {
 				test.change(s)
 			}
 			var bad []string
+			said := false
 			for _, c := range l.Check(t.Context(), s) {
 				if c.OK {
+					said = said || strings.HasPrefix(c.Name+": "+c.Detail, test.says)
 					continue
 				}
 				bad = append(bad, c.Name)
@@ -264,6 +281,9 @@ func (b *bed) doctorFindings(t *testing.T) {
 			if test.check == "" && len(bad) > 0 || test.check != "" && !slices.Contains(bad, test.check) {
 				t.Errorf("what fails: %q, want %q", bad, test.check)
 			}
+			if test.says != "" && !said {
+				t.Errorf("no check says %q", test.says)
+			}
 		})
 	}
 	if out, err := b.Cluster.Command(t.Context(), "", "rm", "-rf", "/dev/shm/rayctl").CombinedOutput(); err != nil {
@@ -271,5 +291,14 @@ func (b *bed) doctorFindings(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(b.Dir() + "/.doctor*"); len(left) > 0 {
 		t.Errorf("left: %q", left)
+	}
+	if err := b.StopController(); err != nil {
+		t.Fatal(err)
+	}
+	if checks := b.launcher().Check(t.Context(), b.named("doctor", "true")); len(checks) != 1 || checks[0].OK || checks[0].Name != "controller" || !strings.Contains(checks[0].Hint, "slurmctld") {
+		t.Errorf("without a controller: %+v", checks)
+	}
+	if err := b.StartController(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -100,7 +100,7 @@ func (c *cluster) listed(ctx context.Context) (s launcher.Status, ok bool, err e
 			s = c.living(Job{})
 		}
 		s.Unreachable = err.Error()
-	case c.result != nil && f == alive && j.State == StatePending:
+	case f == alive && j.State == StatePending:
 		s = c.waiting(j, f)
 	case c.result != nil && f == alive:
 		s = c.releasing(c.result, j)

@@ -13,7 +13,7 @@ type muxConn struct {
 	m      *mux
 	number uint32
 
-	sending sync.Mutex // one Write at a time
+	sending sync.Mutex // one Write at a time, and the end after it
 
 	// Guarded by m.mu.
 	changed  sync.Cond
@@ -24,6 +24,7 @@ type muxConn struct {
 	known    bool   // to the far end
 	finished bool   // the far end sends no more
 	broken   bool   // the far end has no such connection
+	ended    bool   // we send no more
 	closed   bool
 	readBy   deadline
 	writeBy  deadline
@@ -99,8 +100,11 @@ func (c *muxConn) Write(p []byte) (written int, err error) {
 func (c *muxConn) mayWrite(wanted int) (int, error) {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()
-	if c.closed {
+	switch {
+	case c.closed:
 		return 0, net.ErrClosed
+	case c.ended:
+		return 0, syscall.EPIPE
 	}
 	if err := c.m.until(c, func() bool { return c.credit > 0 || c.broken }, &c.writeBy); err != nil {
 		return 0, err
@@ -113,23 +117,60 @@ func (c *muxConn) mayWrite(wanted int) (int, error) {
 	return n, nil
 }
 
-// Close implements net.Conn.
-func (c *muxConn) Close() error {
-	c.m.mu.Lock()
-	if c.closed {
-		c.m.mu.Unlock()
-		return nil
+// CloseWrite tells the far end that no more comes, once a Write that is under way has ended. Reading goes on.
+func (c *muxConn) CloseWrite() error {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	first, err := c.endWriting()
+	if first {
+		err = c.m.write(frameWindow, flagFIN, c.number, 0, nil)
 	}
-	c.closed = true
-	c.arrived = nil
-	delete(c.m.conns, c.number)
-	tell := !c.broken && c.m.err == nil
-	c.nudge()
-	c.m.mu.Unlock()
-	if tell {
-		return c.m.write(frameWindow, flagFIN, c.number, 0, nil)
+	return err
+}
+
+// endWriting says whether the far end is to be told.
+func (c *muxConn) endWriting() (first bool, err error) {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	switch {
+	case c.closed:
+		return false, net.ErrClosed
+	case c.m.err != nil:
+		return false, c.m.err
+	case c.broken:
+		return false, syscall.ECONNRESET
+	}
+	first, c.ended = !c.ended, true
+	return first, nil
+}
+
+// Close implements net.Conn. What was written still arrives, unless there is something that was not read, as with TCP.
+func (c *muxConn) Close() error {
+	if flag := c.leave(); flag != 0 {
+		return c.m.write(frameWindow, flag, c.number, 0, nil)
 	}
 	return nil
+}
+
+// leave forgets the connection, and says what the far end is to be told. A reset where something was not read: if that is all that we take, the
+// far end sends nothing more that we could answer by a reset, and watches the node's connection no more; it would never be rid of it.
+func (c *muxConn) leave() (flag uint16) {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	if c.closed {
+		return 0
+	}
+	switch {
+	case c.broken, c.m.err != nil:
+	case len(c.arrived) > 0:
+		flag = flagRST
+	case !c.ended:
+		flag = flagFIN
+	}
+	c.closed, c.arrived = true, nil
+	delete(c.m.conns, c.number)
+	c.nudge()
+	return flag
 }
 
 // nudge makes those who wait on this connection look again; c.m.mu is locked.

@@ -74,18 +74,24 @@ func (a answered) good(asked time.Time, age time.Duration) bool {
 
 // ask returns the jobs as the controller knew them at most age ago. Whoever asks meanwhile gets the same answer.
 func (q *queue) ask(ctx context.Context, age time.Duration) ([]Job, error) {
+	jobs, _, err := q.askWhen(ctx, age)
+	return jobs, err
+}
+
+// askWhen also says since when the answer is at least true.
+func (q *queue) askWhen(ctx context.Context, age time.Duration) ([]Job, time.Time, error) {
 	asked := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.last.good(asked, age) {
 		if err := q.refresh(ctx, asked, age); err != nil {
-			return nil, err
+			return nil, time.Time{}, err
 		}
 	}
 	if q.last.Away != "" {
-		return nil, &commandError{name: "Slurm", said: q.last.Away, err: errAway}
+		return nil, time.Time{}, &commandError{name: "Slurm", said: q.last.Away, err: errAway}
 	}
-	return q.last.Jobs, nil
+	return q.last.Jobs, q.last.Began, nil
 }
 
 // refresh takes another process's answer, or asks for all of them.

@@ -33,6 +33,7 @@ var refusals = []struct {
 	{"Job violates accounting/QOS policy", "ask for less, or choose another slurm.qos or slurm.account", launcher.CodePermission},
 	{"User's group not permitted to use this partition", "choose another slurm.partition", launcher.CodePermission},
 	{"Access/permission denied", "ask your site's administrators", launcher.CodePermission},
+	{"Required partition not available", "choose another slurm.partition, or wait until it takes jobs", launcher.CodeSpec},
 	{"Requested partition configuration not available", "choose another slurm.partition, or ask for less", launcher.CodeSpec},
 	{"unrecognized option", "correct slurm.extraArgs", launcher.CodeSpec},
 	{"Slurm temporarily unable to accept job", "try again later", launcher.CodeUnreachable},

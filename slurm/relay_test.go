@@ -8,16 +8,13 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
-	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/keeper"
-	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/templates"
 )
 
@@ -33,8 +30,13 @@ func relayHere(t *testing.T) *way {
 	return w
 }
 
-// echo answers everything it is sent, once it was sent all.
+// echo answers everything it is sent.
 func echo(t *testing.T) string {
+	return serving(t, func(conn *net.TCPConn) { _, _ = io.Copy(conn, conn) }) // the test looks at what came back
+}
+
+// serving handles each connection to the returned address, and closes it after that.
+func serving(t *testing.T, handle func(*net.TCPConn)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,7 +51,7 @@ func echo(t *testing.T) string {
 			}
 			go func() {
 				defer conn.Close()
-				_, _ = io.Copy(conn, conn) // the test looks at what came back
+				handle(conn.(*net.TCPConn))
 			}()
 		}
 	}()
@@ -218,83 +220,116 @@ func TestRelayTakesWhileItWrites(t *testing.T) {
 	}
 }
 
-func TestFiles(t *testing.T) {
-	f, ctx, dir := &files{runner: Here{}}, t.Context(), t.TempDir()
-	t.Cleanup(f.close)
-	name, content := filepath.Join(dir, "sub", "a b$(id)'\"\n"), make([]byte, 3<<20+5)
-	_, _ = rand.Read(content) // never fails (crypto/rand)
-	if err := f.write(ctx, name, bytes.NewReader(content), true); err != nil {
-		t.Fatal(err)
-	}
-	if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", info, err)
-	}
-	if err := f.write(ctx, name, bytes.NewReader(nil), true); !errors.Is(err, os.ErrExist) {
-		t.Errorf("written twice: %v", err)
-	}
-	got, err := io.ReadAll(&reader{ctx: ctx, files: f, path: name, offset: 7})
-	if err != nil || !bytes.Equal(got, content[7:]) {
-		t.Errorf("read %d bytes: %v", len(got), err)
-	}
-	if left, err := f.names(ctx, filepath.Dir(name)); err != nil || len(left) != 1 {
-		t.Errorf("files: %q, %v", left, err)
-	}
-	if err := f.writeBytes(ctx, "/proc/no/such", nil); err == nil {
-		t.Error("wrote into /proc")
-	}
-	if err := f.remove(ctx, filepath.Dir(name), filepath.Join(dir, "nothing")); err != nil {
-		t.Error(err)
-	}
-}
-
-// holding is a runner whose commands' standard error stays open when they have ended, as an ssh that leaves a master behind.
-type holding struct{ Here }
-
-func (holding) Command(ctx context.Context, argv ...string) *exec.Cmd {
-	return Here{}.Command(ctx, append([]string{"sh", "-c", `sleep 5 & exec "$@"`, "sh"}, argv...)...)
-}
-
-// A session that has ended is not used again, even if its end was not noticed.
-func TestFilesHeal(t *testing.T) {
-	f, ctx := &files{runner: holding{}}, t.Context()
-	if _, err := f.kind(ctx, "/"); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.session.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	for ended := false; !ended; time.Sleep(time.Millisecond) {
-		_, _, err := f.session.send("kind", map[string]any{"path": "/"})
-		ended = err != nil
-	}
-	if kind, err := f.kind(ctx, "/"); err != nil || kind == "" {
-		t.Errorf("after a cut: %q, %v", kind, err)
-	}
-	f.close()
-}
-
-// The keeper's last word may be heard before its result is seen, and before the nodes are free.
-func TestLastWordIsNotTheEnd(t *testing.T) {
-	c := &cluster{name: "x", record: &record{Spec: &spec.ClusterSpec{}}, state: &keeper.State{Phase: keeper.PhaseGone, Exit: &keeper.Exit{Cause: "succeeded"}}}
-	if s := c.living(Job{}); s.Phase != launcher.Draining || s.Exit != nil {
-		t.Errorf("a cluster that Slurm has not released: %s, %+v", s.Phase, s.Exit)
-	}
-}
-
-// A watch tells of the first look and of each change, and ends when the way is cut.
-func TestFilesWatch(t *testing.T) {
-	f, name := &files{runner: Here{}}, filepath.Join(t.TempDir(), "x")
-	changes, err := f.watch(t.Context(), []string{name})
+// A client that has sent all is answered, and has said its end once.
+func TestRelayHalfCloses(t *testing.T) {
+	heard := make(chan []byte)
+	address := serving(t, func(conn *net.TCPConn) {
+		all, _ := io.ReadAll(conn) // the test looks at what came
+		_, _ = conn.Write([]byte("all of it"))
+		heard <- all
+	})
+	inner, err := relayHere(t).dial(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-changes
-	if err := os.WriteFile(name, []byte("1"), 0o600); err != nil {
+	c, released := inner.(*muxConn), 0
+	conn := &releasing{Conn: inner, release: func() error { released++; return nil }}
+	sent := make([]byte, 3<<20)
+	_, _ = rand.Read(sent) // never fails (crypto/rand)
+	if _, err := conn.Write(sent); err != nil {
 		t.Fatal(err)
 	}
-	<-changes
-	f.close()
-	if _, open := <-changes; open {
-		t.Error("a cut watch goes on")
+	if err := conn.CloseWrite(); err != nil {
+		t.Error(err)
+	}
+	if again, err := c.endWriting(); again || err != nil {
+		t.Errorf("it would end twice: %v, %v", again, err)
+	}
+	if _, err := conn.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("a write after the end: %v", err)
+	}
+	if got := <-heard; !bytes.Equal(got, sent) {
+		t.Errorf("%d bytes of %d came", len(got), len(sent))
+	}
+	if got, err := io.ReadAll(conn); err != nil || string(got) != "all of it" {
+		t.Errorf("the answer: %q, %v", got, err)
+	}
+	if flag := c.leave(); flag != 0 || len(c.m.conns) != 1 { // the other one is the stand-in
+		t.Errorf("it would say %d where all is said; %d are known", flag, len(c.m.conns))
+	}
+	if err := errors.Join(conn.Close(), conn.Close()); err != nil || released != 1 {
+		t.Errorf("released %d times: %v", released, err)
+	}
+	if err := conn.CloseWrite(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("an end after the end: %v", err)
+	}
+}
+
+// A client that leaves without its answer is still heard to the end: it does not say what makes the relay drop what it holds.
+func TestRelayHearsThoseWhoLeft(t *testing.T) {
+	heard := make(chan int64)
+	w, address := relayHere(t), serving(t, func(conn *net.TCPConn) {
+		n, _ := io.Copy(io.Discard, conn) // the test looks at what came
+		heard <- n
+	})
+	for _, half := range []bool{false, true} {
+		conn, err := w.dial(t.Context(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, want := conn.(*muxConn), uint16(flagFIN)
+		_, err = c.Write(make([]byte, 3<<20))
+		if half {
+			err, want = errors.Join(err, c.CloseWrite()), 0
+		}
+		flag := c.leave() // Close sends it
+		if err := errors.Join(err, c.m.write(frameWindow, flag, c.number, 0, nil)); err != nil || flag != want {
+			t.Fatalf("it says %d at its end: %v", flag, err)
+		}
+		if n := <-heard; n != 3<<20 {
+			t.Errorf("%d bytes came (half-closed before: %v)", n, half)
+		}
+	}
+}
+
+// A client leaves with all unread that it takes: nothing comes any more that could be answered by a reset, but its program must not wait for it.
+func TestRelayDropsTheUnread(t *testing.T) {
+	failed := make(chan error)
+	address := serving(t, func(conn *net.TCPConn) {
+		for {
+			if _, err := conn.Write(make([]byte, muxFrame)); err != nil {
+				failed <- err
+				return
+			}
+		}
+	})
+	w := relayHere(t)
+	reads, err := w.dial(t.Context(), echo(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = reads.Read(make([]byte, 1)) }() // it takes the frames of all
+	for _, half := range []bool{false, true} {
+		conn, err := w.dial(t.Context(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := conn.(*muxConn)
+		if half {
+			err = c.CloseWrite()
+		}
+		for arrived := 0; arrived < windowSize; time.Sleep(time.Millisecond) {
+			c.m.mu.Lock()
+			arrived = len(c.arrived)
+			c.m.mu.Unlock()
+		}
+		if err := errors.Join(err, c.Close()); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-failed:
+		case <-time.After(time.Minute):
+			t.Fatalf("its program still waits (half-closed before: %v)", half)
+		}
 	}
 }

@@ -24,6 +24,7 @@ func (b batch) request(version string) (map[string]any, error) {
 			return nil, cannot("slurm.extraArgs", "")
 		}
 		part := b.common(c)
+		b.size(part, c, version)
 		if version == v38 {
 			err = b.older(part, c)
 		} else {
@@ -55,22 +56,41 @@ func cannot(key, why string) error {
 // common are the fields that all versions have alike. As with sbatch, what concerns the job as a whole is said of each part.
 func (b batch) common(c component) map[string]any {
 	g, s := c.request.slurm, b.plan.spec
-	part := map[string]any{"tasks_per_node": 1, "name": s.Name, "current_working_directory": b.plan.run}
+	part := map[string]any{"name": s.Name, "current_working_directory": b.plan.run}
 	for key, value := range map[string]string{"partition": g.Partition, "account": g.Account, "qos": g.QOS, "reservation": g.Reservation, "constraints": c.request.constraint} {
 		if value != "" {
 			part[key] = value
 		}
 	}
-	if c.request.cpus > 0 {
-		part["cpus_per_task"] = c.request.cpus
-	}
 	part["comment"] = comment(s.Name, spec.Hash(s), b.plan.nonce)
 	part["standard_output"] = strings.ReplaceAll(path.Join(b.plan.run, outFile), "%", "%%")
-	part["requeue"] = b.plan.requeues()
 	if s.Slurm.Dependency != "" {
 		part["dependency"] = s.Slurm.Dependency
 	}
 	return part
+}
+
+// sizeFields are the fields for the options of plan.size.
+var sizeFields = map[string]string{
+	"--nodes": "nodes", "--ntasks-per-node": "tasks_per_node", "--ntasks": "tasks", "--cpus-per-task": "cpus_per_task", "--mem": "memory_per_node", "--mem-per-cpu": "memory_per_cpu",
+}
+
+// size translates plan.size, so that workers are placed as the rendered script says.
+func (b batch) size(part map[string]any, c component, version string) {
+	for _, option := range b.plan.size(c) {
+		name, value, _ := strings.Cut(option, "=")
+		field, n := sizeFields[name], megabytes(value)
+		switch {
+		case version == v38:
+			part[field] = n
+		case field == "nodes":
+			part[field] = value
+		case strings.HasPrefix(field, "memory_"):
+			part[field] = set(n)
+		default:
+			part[field] = n
+		}
+	}
 }
 
 // older are the fields as 22.05 has them, whose parser takes sbatch's own options. It has no --switches, and no way to signal the batch script: there
@@ -80,21 +100,22 @@ func (b batch) older(part map[string]any, c component) error {
 	if g.Switches != "" {
 		return cannot("slurm.switches", " in Slurm 22.05")
 	}
-	part["nodes"] = c.nodes
 	part["environment"] = b.variables()
 	for key, value := range map[string]string{"nodelist": g.Nodelist, "exclude_nodes": g.Exclude, "gpus_per_node": c.request.gpus} {
 		if value != "" {
 			part[key] = value
 		}
 	}
-	if c.request.memory != "" {
-		part["memory_per_node"] = megabytes(c.request.memory)
-	}
 	if g.Exclusive != nil && *g.Exclusive {
 		part["exclusive"] = "exclusive"
 	}
 	if minutes := b.plan.timeLimit(); minutes != "" {
 		part["time_limit"], _ = strconv.Atoi(minutes)
+	}
+	if b.plan.requeues() {
+		part["requeue"] = true
+	} else {
+		part["no_requeue"] = true // with "requeue": false it would be requeued all the same
 	}
 	part["open_mode"] = "append"
 	for key, value := range map[string]string{"begin_time": b.plan.spec.Slurm.Begin, "deadline": b.plan.deadline()} {
@@ -108,7 +129,6 @@ func (b batch) older(part map[string]any, c component) error {
 // newer are the fields of v0.0.40 (23.11) and later.
 func (b batch) newer(part map[string]any, c component) error {
 	g := c.request.slurm
-	part["nodes"] = strconv.Itoa(c.nodes)
 	part["environment"] = b.environment
 	for key, value := range map[string]string{"required_nodes": g.Nodelist, "excluded_nodes": g.Exclude} {
 		if value != "" {
@@ -117,9 +137,6 @@ func (b batch) newer(part map[string]any, c component) error {
 	}
 	if c.request.gpus != "" {
 		part["tres_per_node"] = "gres/gpu:" + c.request.gpus
-	}
-	if c.request.memory != "" {
-		part["memory_per_node"] = set(megabytes(c.request.memory))
 	}
 	if g.Exclusive != nil && *g.Exclusive {
 		part["shared"] = []string{"none"}
@@ -131,6 +148,7 @@ func (b batch) newer(part map[string]any, c component) error {
 	if err := switches(part, g.Switches); err != nil {
 		return err
 	}
+	part["requeue"] = b.plan.requeues()
 	part["open_mode"] = []string{"APPEND"}
 	part["kill_warning_signal"], part["kill_warning_flags"] = "USR1", []string{"BATCH_JOB"}
 	part["kill_warning_delay"] = set(int(b.plan.warning().Seconds()))
@@ -142,11 +160,11 @@ func set(n int) map[string]any { return map[string]any{"set": true, "number": n}
 
 // megabytes of "1536000M" and "0".
 func megabytes(memory string) int {
-	n, _ := strconv.Atoi(strings.TrimSuffix(memory, "M")) // written by plan.request
+	n, _ := strconv.Atoi(strings.TrimSuffix(memory, "M")) // written by plan.request and plan.size
 	return n
 }
 
-// switches translates COUNT[@WAIT].
+// switches translates COUNT[@WAIT]. A wait without a unit is in minutes, as sbatch takes it.
 func switches(part map[string]any, value string) error {
 	if value == "" {
 		return nil
@@ -157,6 +175,9 @@ func switches(part map[string]any, value string) error {
 		part["required_switches"] = set(n)
 	}
 	if err == nil && waits {
+		if _, e := strconv.Atoi(wait); e == nil {
+			wait += "m"
+		}
 		var d time.Duration
 		if d, err = spec.ParseDuration(wait); err == nil {
 			part["wait_for_switch"] = int(d.Seconds())

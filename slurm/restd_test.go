@@ -15,11 +15,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -121,43 +122,6 @@ func TestREST(t *testing.T) {
 	}
 }
 
-// full asks for most of what a job can ask for.
-func (r *restd) full(name string) *spec.ClusterSpec {
-	yes := true
-	s := r.twoGroups()
-	s.Name, s.Job.Entrypoint = name, "true"
-	s.Lifetime = spec.Lifetime{Max: spec.Limit(time.Hour), Queue: spec.Limit(time.Hour)}
-	s.Workers[0].GPUs, s.Workers[0].GPUType = 2, "h100"
-	s.Slurm = &spec.Slurm{Begin: "now+1hour", SlurmGroup: spec.SlurmGroup{Partition: "main", Exclusive: &yes}}
-	s.Workers[0].Slurm, s.Workers[1].Slurm = &spec.SlurmGroup{Nodelist: "node1"}, &spec.SlurmGroup{Exclude: "node1"}
-	return s
-}
-
-// request: what Slurm knows of a job is the same whether it came by sbatch or by slurmrestd.
-func (r *restd) request(t *testing.T) {
-	shown := func(l *slurm.Launcher, name string) []string {
-		id, err := l.Launch(t.Context(), r.full(name), launcher.Payload{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.down(t, l, id)
-		out, err := r.Slurm(t.Context(), "squeue", "--noheader", "--name="+name, "--format=%C|%D|%m|%b|%l|%P|%r|%T|%x|%n|%h|%k")
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := strings.Split(strings.ReplaceAll(out, "name="+name, "name=X"), "\n")
-		for i, line := range lines {
-			before, _, _ := strings.Cut(line, " nonce=") // another one each time
-			lines[i] = strings.ReplaceAll(before, "gres/gpu:", "gres:gpu:")
-		}
-		return lines
-	}
-	a, b := shown(r.bed.launcher(), "by-command"), shown(r.launcher(t), "by-rest")
-	if !slices.Equal(a, b) || len(a) != 2 {
-		t.Errorf("by sbatch:\n%s\nby slurmrestd:\n%s", strings.Join(a, "\n"), strings.Join(b, "\n"))
-	}
-}
-
 // life: submitted, asked for, told why it waits, cancelled, and nothing left.
 func (r *restd) life(t *testing.T) {
 	release := r.occupy(t)
@@ -211,6 +175,9 @@ func (r *restd) refusals(t *testing.T) {
 		"no such GPU":         {func(s *spec.ClusterSpec) { s.Workers[0].GPUs, s.Workers[0].GPUType = 1, "b200" }, "gpus"},
 		"no such feature":     {func(s *spec.ClusterSpec) { s.Slurm.Constraint = "'quoted' thing" }, "slurm.constraint"},
 		"no such reservation": {func(s *spec.ClusterSpec) { s.Slurm.Reservation = "r" }, "slurm.reservation"},
+		"more memory":         {func(s *spec.ClusterSpec) { s.Workers[0].Memory = resource.MustParse("9Ti") }, "lower cpus, memory"},
+		"no such dependency":  {func(s *spec.ClusterSpec) { s.Slurm.Dependency = "nonsense" }, "slurm.dependency"},
+		"unlike switches":     {func(s *spec.ClusterSpec) { s.Slurm.Switches = "few" }, "slurm.switches"},
 		"arguments of sbatch": {func(s *spec.ClusterSpec) { s.Slurm.ExtraArgs = []string{"--segment=2"} }, "slurm.extraArgs"},
 	} {
 		one := 1

@@ -193,8 +193,12 @@ func (p plan) afterMax() time.Duration { return p.warning() + 2*time.Minute }
 // minutes is a duration in Slurm's unit of time limits.
 func minutes(d time.Duration) int { return int((d + time.Minute - 1) / time.Minute) }
 
-// deadline ends a job that waited longer than lifetime.queue though nobody watches. Slurm can do that only where there is a time limit.
+// deadline ends a job that waited longer than lifetime.queue though nobody watches. Slurm can do that only where there is a time limit, and only
+// of a job that starts once: a requeued one would be held to it again, and nobody may move it once the job has begun (measured: 24.11).
 func (p plan) deadline() string {
+	if p.requeues() {
+		return ""
+	}
 	queue, bound := p.spec.Lifetime.Queue.Bound()
 	limit, limited := p.spec.Lifetime.Max.Bound()
 	if !bound || !limited {

@@ -58,13 +58,19 @@ func TestDirectives(t *testing.T) {
 	want := [][]string{
 		join([]string{"--nodes=4", "--ntasks-per-node=1", "--cpus-per-task=96", "--mem=1536000M", "--gpus-per-node=h100:8", "--partition=gpu,gpu2"}, common, where,
 			[]string{"--time=248", "--job-name=x", "--comment='" + comment("x", spec.Hash(p.spec), "N") + "'", "--output=/s/runs/x/slurm.out", "--open-mode=append",
-				"--chdir=/s/runs/x", "--signal=B:USR1@360", "--dependency=afterok:1", "--begin=now+1hour", "--deadline=now+58140seconds", "--requeue", "--segment=2"}),
+				"--chdir=/s/runs/x", "--signal=B:USR1@360", "--dependency=afterok:1", "--begin=now+1hour", "--requeue", "--segment=2"}),
 		join([]string{"--nodes=3", "--ntasks-per-node=1", "--cpus-per-task=48", "--gpus-per-node=4", "--partition=gpu,gpu2"}, common,
 			[]string{"--constraint='ib&a100'"}, where, []string{"--time=248", "--segment=2"}),
 		join([]string{"--nodes=2", "--ntasks-per-node=1", "--mem=0", "--partition=cpu"}, common, where, []string{"--exclusive", "--time=248", "--segment=2"}),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+	once := grpo() // Slurm holds a job to its deadline when it comes back, too: only one that does not has one
+	once.Job.Restarts.Preempted = new(spec.Count)
+	p = planFor(once)
+	if all := strings.Join(p.directives(p.components()[0], true), " "); !strings.Contains(all, " --deadline=now+58140seconds --no-requeue ") {
+		t.Errorf("of a job that starts once: %s", all)
 	}
 }
 

@@ -76,10 +76,8 @@ func (c *cluster) pack(ctx context.Context, p launcher.Payload) ([]byte, error) 
 	}
 	if packages != nil {
 		for _, file := range packages.Files {
-			if p.Progress != nil {
-				p.Progress(launcher.Progress{Text: "uploading working directory", Total: file.Size})
-			}
-			if err := c.l.site.files.upload(ctx, file.Path, c.path(firstDir, orders.PackageName(file.URI))); err != nil {
+			sent := &launcher.Meter{Progress: launcher.Progress{Text: "uploading working directory", Total: file.Size}, Report: p.Progress}
+			if err := c.l.site.files.upload(ctx, file.Path, c.path(firstDir, orders.PackageName(file.URI)), sent); err != nil {
 				return nil, err
 			}
 		}

@@ -15,13 +15,6 @@ func (c *cluster) status(st *keeper.State, j Job) launcher.Status {
 	if c.job != 0 {
 		s.Where = fmt.Sprintf("job %d", c.job)
 	}
-	for _, g := range c.record.Spec.NodeGroups() {
-		for i := range s.Groups {
-			if s.Groups[i].Name == g.Name && g.Tasks {
-				s.Groups[i].GPUs = float64(g.GPUs)
-			}
-		}
-	}
 	s.Timeline = append(c.before(s.Attempt, j, s.Timeline), s.Timeline...)
 	return s
 }
@@ -69,8 +62,8 @@ func (c *cluster) releasing(last *keeper.State, j Job) launcher.Status {
 func (c *cluster) waiting(j Job, f fate) launcher.Status {
 	st := firstState(c.record.Spec)
 	st.Phase, st.Since = keeper.PhaseQueued, c.record.Created
-	if c.result != nil { // it was requeued
-		st.Attempt, st.Since, st.Attempts = c.result.Attempt+1, c.result.Since, c.result.Attempts
+	if last := c.lastWord(); last != nil { // it was requeued
+		st.Attempt, st.Since, st.Attempts = last.Attempt+1, last.Since, last.Attempts
 	}
 	s := c.status(st, j)
 	switch {
@@ -91,6 +84,14 @@ func (c *cluster) waiting(j Job, f fate) launcher.Status {
 		s.Reason = launcher.Reason{Code: "Submitted", Message: "the job was submitted"}
 	}
 	return s
+}
+
+// lastWord is the last that the keeper said; nil: nothing yet.
+func (c *cluster) lastWord() *keeper.State {
+	if c.result != nil {
+		return c.result
+	}
+	return c.state
 }
 
 // vanished is the last status of a cluster whose launch was given up, or whose record was removed.

@@ -22,13 +22,17 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 	if !c.committed {
 		return c.terminateUncommitted(ctx)
 	}
-	asked, limit, looked := false, time.Now().Add(c.patience(end)), time.Time{}
+	asked, began, looked := false, time.Now(), time.Time{}
+	limit := began.Add(c.patience(end))
 	for ctx.Err() == nil {
+		var j Job
+		age := min(max(lookEvery, time.Since(began)/4), askAgain)       // Slurm is asked less and less often
 		if c.result != nil || !asked || time.Since(looked) > askAgain { // else the keeper tells
-			if over, err := c.over(ctx); over || err != nil {
+			over, job, err := c.overOr(ctx, age)
+			if over || err != nil {
 				return err
 			}
-			looked = time.Now()
+			j, looked = job, time.Now()
 		}
 		switch {
 		case time.Now().After(limit):
@@ -36,11 +40,11 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 				return err
 			}
 			limit = time.Now().Add(endSlack)
-		case c.result != nil:
-		case c.state == nil || c.state.Keeper.URL == "":
+		case j.State == StatePending:
 			if err := c.cancelWaiting(ctx, end); err != nil {
 				return err
 			}
+		case c.result != nil, c.state == nil, c.state.Keeper.URL == "": // its nodes are about to be free, or its keeper to be there; patience is bounded
 		case !asked:
 			asked = c.askKeeper(ctx, end)
 		}
@@ -79,43 +83,29 @@ func (c *cluster) terminateUncommitted(ctx context.Context) error {
 	return nil
 }
 
-// cancelWaiting cancels a job whose keeper is not there yet. Slurm tells whether it was still waiting.
+// cancelWaiting cancels a job that has not begun, or waits for its next attempt. Slurm tells whether it was still waiting.
 func (c *cluster) cancelWaiting(ctx context.Context, end launcher.End) error {
-	f, j, err := c.ask(ctx, now)
-	if err != nil {
-		return c.l.site.unreachable(err)
-	}
-	if f != alive {
-		return nil
-	}
-	if j.State != StatePending {
-		return nil // its keeper will be there soon; patience is bounded
-	}
 	if err := c.l.site.cancel(ctx, c.job, true); err != nil {
 		return c.l.site.unreachable(err)
 	}
-	if f, j, err = c.ask(ctx, now); err != nil || f != gone || j.State != StateCancelled || c.result != nil {
+	if f, j, err := c.ask(ctx, now); err != nil || f != gone || j.State != StateCancelled {
 		return nil // the next look tells
 	}
 	message := end.Message
 	if message == "" {
 		message = "the cluster was ended before it began"
 	}
-	return c.bury(ctx, verdict{end.Cause, message})
+	return c.conclude(ctx, verdict{end.Cause, message})
 }
 
 // askKeeper hands the end to the keeper; false if it does not answer.
 func (c *cluster) askKeeper(ctx context.Context, end launcher.End) bool {
 	ctx, cancel := context.WithTimeout(ctx, endSlack)
 	defer cancel()
-	e, err := c.l.Dial(ctx, c.id(), launcher.Keeper)
-	if err != nil {
-		return false
-	}
-	defer e.Close()
-	client := launcher.KeeperClient(e)
-	defer client.Close()
-	_, err = client.End(ctx, keeper.End{Cause: end.Cause, Message: end.Message, By: c.record.Owner, Now: end.Now})
+	err := launcher.AskKeeper(ctx, c.l, c.id(), func(k *keeper.Client) error {
+		_, err := k.End(ctx, keeper.End{Cause: end.Cause, Message: end.Message, By: c.record.Owner, Now: end.Now})
+		return err
+	})
 	if err != nil {
 		c.l.log.Debug("the keeper does not answer", "cluster", c.name, "error", err)
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
@@ -42,6 +44,13 @@ func (b *bed) nothingLeft(t *testing.T, name string) {
 // refused: what can never run is refused at once, in a sentence with the next step, and leaves nothing.
 func (b *bed) refused(t *testing.T) {
 	l := b.launcher()
+	limits := func(values ...string) {
+		if _, err := b.Slurm(t.Context(), "scontrol", append([]string{"update", "PartitionName=high"}, values...)...); err != nil {
+			t.Error(err)
+		}
+	}
+	limits("MaxTime=5", "MaxMemPerNode=2048")
+	defer limits("MaxTime=UNLIMITED", "MaxMemPerNode=0")
 	for name, test := range map[string]struct {
 		change func(*spec.ClusterSpec)
 		want   string
@@ -54,6 +63,10 @@ func (b *bed) refused(t *testing.T) {
 		"no such node":        {func(s *spec.ClusterSpec) { s.Slurm.Nodelist = "elsewhere" }, "slurm.nodelist"},
 		"no such argument":    {func(s *spec.ClusterSpec) { s.Slurm.ExtraArgs = []string{"--no-such-option=1"} }, "extraArgs"},
 		"no such reservation": {func(s *spec.ClusterSpec) { s.Slurm.Reservation = "r" }, "slurm.reservation"},
+		"no such job":         {func(s *spec.ClusterSpec) { s.Slurm.Dependency = "afterok:999999" }, "slurm.dependency"},
+		"more memory":         {func(s *spec.ClusterSpec) { s.Workers[0].Memory = resource.MustParse("9Ti") }, "lower cpus, memory"},
+		"too much memory":     {func(s *spec.ClusterSpec) { s.Slurm.Partition, s.Workers[0].Memory = "high", resource.MustParse("3Gi") }, "lower the workers' memory"},
+		"too long":            {func(s *spec.ClusterSpec) { s.Slurm.Partition, s.Lifetime.Max = "high", spec.Limit(time.Hour) }, "lower lifetime.max"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			one := 1

@@ -9,19 +9,21 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/conformance"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
 // TestVersions takes the oldest and the newest Slurm through what differs most between versions: a job of unlike groups from submission to
-// result, and the end of a cluster that waits and of one that runs. The whole suite is TestSlurm's, on the default version.
+// result, the end of a cluster that waits and of one that runs, and the quick part of the suite. The whole suite is TestSlurm's, on the default version.
 func TestVersions(t *testing.T) {
 	for _, version := range []string{slurmtest.OldestVersion, slurmtest.NewestVersion} {
 		t.Run(version, func(t *testing.T) {
 			b := start(t, slurmtest.Options{Version: version, Nodes: 3, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}})
 			t.Run("Run", b.runsOnce)
 			t.Run("Queue", b.queue)
+			t.Run("Conformance", func(t *testing.T) { conformance.Quick(t, b.config(t)) })
 			t.Run("Terminate", b.terminated)
 			b.leavesNothing(t)
 		})

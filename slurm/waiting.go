@@ -63,7 +63,7 @@ func (w *watcher) hopeless() *verdict {
 		return &verdict{keeper.CauseStartFailed, "Slurm can never start its job: " + r.Message}
 	}
 	limit, bound := w.record.Spec.Lifetime.Queue.Bound()
-	if bound && time.Since(w.record.Created) > limit && w.result == nil {
+	if bound && time.Since(w.record.Created) > limit && w.lastWord() == nil {
 		return &verdict{keeper.CauseQueue, "the cluster was not admitted within lifetime.queue (" + limit.String() + "): " + explain(w.job).Message}
 	}
 	return nil
@@ -79,7 +79,7 @@ func (w *watcher) giveUp(ctx context.Context, v verdict) bool {
 		w.pace = lookEvery
 		return false
 	}
-	if err := w.bury(ctx, v); err != nil {
+	if err := w.conclude(ctx, v); err != nil {
 		w.unreachable(ctx, err)
 		return false
 	}

@@ -34,6 +34,7 @@ type watcher struct {
 	pace    time.Duration // until the next look, if nothing changes
 	unknown time.Time     // since when the controller does not know the job; zero: it does
 	job     Job           // as last seen
+	again   string        // directory of the attempt after which the job was seen waiting: the next one is to come
 	planned planned
 
 	pulse  *pulse    // nil: the keeper is not heard
@@ -102,6 +103,8 @@ func (w *watcher) step(ctx context.Context) (last bool) {
 		return true
 	case !w.committed:
 		return w.uncommitted(ctx)
+	case w.again == w.attemptDir():
+		return w.queued(ctx)
 	case w.result != nil:
 		return w.ending(ctx)
 	case w.state != nil:
@@ -109,6 +112,11 @@ func (w *watcher) step(ctx context.Context) (last bool) {
 	default:
 		return w.queued(ctx)
 	}
+}
+
+// requeued notes that the job waits for its next attempt.
+func (w *watcher) requeued(j Job) {
+	w.job, w.again, w.pace = j, w.attemptDir(), 0
 }
 
 func (w *watcher) uncommitted(ctx context.Context) bool {
@@ -164,6 +172,9 @@ func (w *watcher) question(ctx context.Context, age time.Duration) (f fate, over
 		w.job, w.unknown = j, time.Time{}
 	}
 	switch {
+	case f == alive && j.State == StatePending && w.state != nil && w.again != w.attemptDir():
+		w.requeued(j)
+		return f, false
 	case f == alive:
 		return f, false
 	case f == unknown && w.unknown.IsZero():
@@ -175,7 +186,7 @@ func (w *watcher) question(ctx context.Context, age time.Duration) (f fate, over
 	}
 	// The files may be newer than the controller's answer.
 	if err := w.look(ctx); err != nil || w.cluster.record == nil || w.result != nil {
-		w.pace = 0
+		w.pace, w.again = 0, ""
 		return f, false
 	}
 	v := verdict{keeper.CauseLost, "Slurm does not know its job any more"}
@@ -205,8 +216,7 @@ func (w *watcher) ending(ctx context.Context) bool {
 		w.unreachable(ctx, w.l.site.unreachable(err))
 		return false
 	case f == alive && j.State == StatePending:
-		w.pace, w.job = whileWaiting, j
-		w.send(ctx, w.waiting(j, f))
+		w.requeued(j)
 		return false
 	case f == alive:
 		w.send(ctx, w.releasing(w.result, j))

@@ -43,6 +43,7 @@ func (b *bed) work(t *testing.T) {
 	if want := "[('a-0', 1, 1024), ('b-0', 2, 1024)]\n"; out.String() != want {
 		t.Errorf("Ray has %q, want %q; %s", out.String(), want, said.String())
 	}
+	b.execs(t, id)
 	b.killRaylet(t, st.Nodes[1].Host)
 	told := watchUntil(t, l, id, func(st launcher.Status) bool {
 		for _, e := range st.Timeline {

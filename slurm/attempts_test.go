@@ -1,0 +1,101 @@
+//go:build linux
+
+package slurm_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// attempts says which one it is, and only the first needs long.
+const attempts = `echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; [ $RAYCTL_ATTEMPT != 1 ] || exec sleep 600`
+
+// preempt takes all nodes in the partition that preempts ours, until release.
+func (b *bed) preempt(t *testing.T) (release func()) {
+	t.Helper()
+	id, err := b.Submit(t.Context(), "sleep 1000", "--partition=high", "--exclusive", "--nodes=4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if _, err := b.Slurm(t.Context(), "scancel", id); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// waitsAgain is a run whose job waits for its second attempt.
+func waitsAgain(s launcher.Status) bool {
+	return s.Phase == launcher.Queued && s.Attempt == 2 && s.Reason.Message != ""
+}
+
+// preempted: a job of higher priority takes the nodes. The run says that it waits, and goes on when it has nodes again.
+func (b *bed) preempted(t *testing.T) {
+	s := b.named("yields", attempts)
+	s.Lifetime.Queue, s.Lifetime.Max = spec.Limit(time.Hour), spec.Limit(time.Hour)
+	r := b.begin(t, s, launcher.Payload{})
+	r.until("running", jobRuns)
+	release := b.preempt(t)
+	r.until("waiting again", waitsAgain)
+	listed, err := r.l.List(t.Context(), launcher.Selector{Names: []string{"yields"}})
+	if err != nil || len(listed) != 1 || !waitsAgain(listed[0]) {
+		t.Errorf("listed: %+v, %v", listed, err)
+	}
+	release()
+	receipt := r.ended(0, "succeeded", "")
+	if want := "attempt 1 because\nattempt 2 because preempted\n"; r.out.String() != want || len(receipt.Attempts) != 2 || receipt.Attempts[0].Cause != "preempted" {
+		t.Errorf("output %q, want %q; attempts %+v\n%s", r.out.String(), want, receipt.Attempts, b.story(t, r.id))
+	}
+	r.forgotten()
+}
+
+// endedBetween: who waits for the next attempt ends as any that waits, by `down` and by its job's being cancelled.
+func (b *bed) endedBetween(t *testing.T) {
+	for cause, end := range map[string]func(*begun){
+		"down":        func(r *begun) { b.down(t, r.l, r.id) },
+		"interrupted": func(r *begun) { b.scancel(t, r.id) },
+	} {
+		t.Run(cause, func(t *testing.T) {
+			r := b.begin(t, b.named("between", attempts), launcher.Payload{})
+			r.until("running", jobRuns)
+			release := b.preempt(t)
+			defer release()
+			r.until("waiting again", waitsAgain)
+			end(r)
+			r.ended(launcher.CodeInterrupted, cause, "")
+			r.forgotten()
+		})
+	}
+}
+
+// timeLimit: Slurm's own limit of the job gives the driver its grace, and the next attempt goes on.
+func (b *bed) timeLimit(t *testing.T) {
+	s := b.named("limited", `trap 'echo saved; exit 0' TERM; echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; [ $RAYCTL_ATTEMPT != 1 ] || { sleep 600 & wait; }`)
+	s.Slurm = &spec.Slurm{SlurmGroup: spec.SlurmGroup{ExtraArgs: []string{"--time=2"}}} // Slurm warns a minute and the grace before
+	s.Job.Restarts.TimeLimit, s.Job.Grace = 1, durationPtr(10*time.Second)
+	r := b.begin(t, s, launcher.Payload{})
+	receipt := r.ended(0, "succeeded", "")
+	if want := "attempt 1 because\nsaved\nattempt 2 because time-limit\n"; r.out.String() != want || len(receipt.Attempts) != 2 || receipt.Attempts[0].Cause != "time-limit" {
+		t.Errorf("output %q, want %q; attempts %+v\n%s", r.out.String(), want, receipt.Attempts, b.story(t, r.id))
+	}
+	r.forgotten()
+}
+
+// headNodeReplaced: with a restart left the loss of the head's node is the beginning of the next attempt, on another node.
+func (b *bed) headNodeReplaced(t *testing.T) {
+	s := b.spread("replaced", strings.Replace(attempts, "echo", "hostname; echo", 1))
+	s.Job.Restarts.NodeFailure = 1
+	r := b.begin(t, s, launcher.Payload{})
+	running := r.until("running", jobRuns)
+	defer b.powerOff(t, running, "a-0")()
+	receipt := r.ended(0, "succeeded", "")
+	lines := strings.Split(r.out.String(), "\n")
+	if len(lines) != 5 || lines[1] != "attempt 1 because" || lines[3] != "attempt 2 because lost" || lines[0] == lines[2] || len(receipt.Attempts) != 2 {
+		t.Errorf("output %q, attempts %+v\n%s", lines, receipt.Attempts, b.story(t, r.id))
+	}
+	r.forgotten()
+}
