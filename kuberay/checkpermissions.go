@@ -22,13 +22,25 @@ type permission struct {
 }
 
 var permissions = []permission{
-	{"batch", "jobs", []string{"create", "get", "list", "watch", "patch", "delete"}},
-	{"", "secrets", []string{"create", "get", "list", "watch", "patch"}},
-	{"", "services", []string{"create"}},
-	{"ray.io", "rayclusters", []string{"create", "get", "list", "watch"}},
 	{"", "pods", []string{"get", "list", "watch"}},
 	{"", "pods/log", []string{"get"}},
+	{"", "pods/exec", []string{"get", "create"}},
 	{"", "events", []string{"list", "watch"}},
+}
+
+// keeperPermissions are for clusters with a keeper. Whether they need jobs/finalizers, too, is seen by tryOut.
+var keeperPermissions = []permission{
+	{"batch", "jobs", []string{"create", "get", "list", "watch", "patch", "delete"}},
+	{"", "secrets", []string{"create", "get", "patch"}},
+	{"", "services", []string{"create"}},
+	{"ray.io", "rayclusters", []string{"create", "get", "list", "watch"}},
+}
+
+// keeperlessPermissions are for kuberay.keeper: none.
+var keeperlessPermissions = []permission{
+	{"batch", "jobs", []string{"get", "list", "watch"}},
+	{"", "secrets", []string{"create", "get", "patch"}},
+	{"ray.io", "rayclusters", []string{"create", "get", "list", "watch", "delete"}},
 }
 
 var (
@@ -44,14 +56,8 @@ const parallelReviews = 8
 
 // checkPermissions asks for each one by SelfSubjectAccessReview, which everybody may create.
 func (c *client) checkPermissions(ctx context.Context, s *spec.ClusterSpec) launcher.Check {
-	check := launcher.Check{Name: "permissions", Hint: "ask for the Role in docs/kuberay.md"}
-	wanted := slices.Clone(permissions)
-	if c.served.volcano && s.KubeRay.Scheduler != "none" {
-		wanted = append(wanted, volcanoPermissions)
-	}
-	if len(s.KubeRay.ConfigMaps) > 0 {
-		wanted = append(wanted, configMapPermissions)
-	}
+	check := launcher.Check{Name: "permissions", Hint: roleHint}
+	wanted := permissionsFor(s, c.served.volcano)
 	enough := slices.Clone(ways)
 	if c.olderThan("1.35.0") {
 		enough = append(enough, websocket)
@@ -73,6 +79,21 @@ func (c *client) checkPermissions(ctx context.Context, s *spec.ClusterSpec) laun
 	}
 	check.OK, check.Detail = true, fmt.Sprintf("all that rayctl needs in namespace %s", c.namespace)
 	return check
+}
+
+// permissionsFor are those that the file needs all of.
+func permissionsFor(s *spec.ClusterSpec, volcano bool) []permission {
+	wanted := slices.Concat(keeperPermissions, permissions)
+	if s.KubeRay.Keeper == keeperNone {
+		wanted = slices.Concat(keeperlessPermissions, permissions)
+	}
+	if volcano && s.KubeRay.Scheduler != "none" {
+		wanted = append(wanted, volcanoPermissions)
+	}
+	if len(s.KubeRay.ConfigMaps) > 0 {
+		wanted = append(wanted, configMapPermissions)
+	}
+	return wanted
 }
 
 // olderThan compares the API server's version, if it says one.

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/utils/ptr"
@@ -33,6 +34,9 @@ const (
 // RayCluster that a Job owns. The Job ends by itself, and with it all of it, whatever becomes of this process.
 func (l *Launcher) tryOut(ctx context.Context, c *client, s *spec.ClusterSpec) []launcher.Check {
 	s.Name = "rayctl-doctor-" + strings.ToLower(rand.Text()[:5])
+	if s.KubeRay.Keeper == keeperNone {
+		return l.tryAlone(ctx, c, s.Name)
+	}
 	p, err := newPlan(spec.Copy(s), c.namespace, l.owner, true)
 	withPod := err == nil // what is wrong with the file was said before
 	job := c.tryJob(s, p, withPod)
@@ -45,7 +49,11 @@ func (l *Launcher) tryOut(ctx context.Context, c *client, s *spec.ClusterSpec) [
 			l.log.Warn("what doctor created ends by itself", "job", created.Name, "error", err)
 		}
 	}()
-	checks := []launcher.Check{c.tryOperator(ctx, created)}
+	operator, _ := c.tryOperator(ctx, metav1.ObjectMeta{Name: created.Name, Labels: created.Labels, OwnerReferences: []metav1.OwnerReference{{
+		APIVersion: "batch/v1", Kind: "Job", Name: created.Name, UID: created.UID, Controller: ptr.To(false),
+		BlockOwnerDeletion: ptr.To(true), // as in a launch: this is where jobs/finalizers may be needed
+	}}})
+	checks := []launcher.Check{operator}
 	if withPod {
 		checks = append(checks, c.tryPod(ctx, created.Name))
 	} else {
@@ -54,9 +62,23 @@ func (l *Launcher) tryOut(ctx context.Context, c *client, s *spec.ClusterSpec) [
 	return checks
 }
 
+// tryAlone sees whether the operator acts, for who may not create Jobs. If this process is killed meanwhile a suspended RayCluster stays.
+func (l *Launcher) tryAlone(ctx context.Context, c *client, name string) []launcher.Check {
+	operator, uid := c.tryOperator(ctx, metav1.ObjectMeta{Name: name, Labels: map[string]string{labelDoctor: name}})
+	if uid != "" {
+		if err := c.deleteCluster(context.WithoutCancel(ctx), launcher.ID(name), uid); err != nil {
+			l.log.Warn("what doctor created could not be removed", "raycluster", name, "error", err)
+		}
+	}
+	return []launcher.Check{operator, {Name: "pods and DNS", OK: true, Detail: "not tried, as that takes a Job"}}
+}
+
+// labelDoctor marks what doctor creates.
+const labelDoctor = "rayctl.io/doctor"
+
 // tryJob runs the lookup, or nothing where there is no image.
 func (c *client) tryJob(s *spec.ClusterSpec, p *plan, withPod bool) *batchv1.Job {
-	labels := map[string]string{"rayctl.io/doctor": s.Name}
+	labels := map[string]string{labelDoctor: s.Name}
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: c.namespace, Labels: labels},
 		Spec:       batchv1.JobSpec{ActiveDeadlineSeconds: ptr.To(int64((podPatience + operatorPatience).Seconds())), TTLSecondsAfterFinished: ptr.To(int32(60)), BackoffLimit: ptr.To(int32(0))},
@@ -71,19 +93,18 @@ func (c *client) tryJob(s *spec.ClusterSpec, p *plan, withPod bool) *batchv1.Job
 	return job
 }
 
-// tryOperator waits until the operator notes that the RayCluster is suspended.
-func (c *client) tryOperator(ctx context.Context, owner *batchv1.Job) launcher.Check {
+// tryOperator creates a suspended RayCluster, and waits until the operator notes that it is. "" for what could not be created.
+func (c *client) tryOperator(ctx context.Context, m metav1.ObjectMeta) (launcher.Check, types.UID) {
 	check := launcher.Check{Name: "KubeRay", Hint: "see whether the operator runs and watches this namespace"}
 	rc := &rayv1.RayCluster{
-		TypeMeta: metav1.TypeMeta{APIVersion: rayv1.GroupVersion.String(), Kind: "RayCluster"},
-		ObjectMeta: metav1.ObjectMeta{Name: owner.Name, Labels: owner.Labels, OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: "batch/v1", Kind: "Job", Name: owner.Name, UID: owner.UID, Controller: ptr.To(false), BlockOwnerDeletion: ptr.To(false)}}},
+		TypeMeta: metav1.TypeMeta{APIVersion: rayv1.GroupVersion.String(), Kind: "RayCluster"}, ObjectMeta: m,
 		Spec: rayv1.RayClusterSpec{Suspend: ptr.To(true), RayVersion: "2.52.0", AuthOptions: &rayv1.AuthOptions{Mode: rayv1.AuthModeToken, SecretName: ptr.To("none")}},
 	}
 	rc.Spec.HeadGroupSpec.RayStartParams = map[string]string{}
 	rc.Spec.HeadGroupSpec.Template.Spec.Containers = []corev1.Container{{Name: "ray-head", Image: "none"}}
-	if _, err := c.createRayCluster(ctx, rc); err != nil {
-		return failed(check.Name, err)
+	created, err := c.createRayCluster(ctx, rc)
+	if err != nil {
+		return failed(check.Name, err), ""
 	}
 	token := "knows authOptions"
 	if rc.Spec.AuthOptions == nil {
@@ -92,25 +113,25 @@ func (c *client) tryOperator(ctx context.Context, owner *batchv1.Job) launcher.C
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, operatorPatience)
 	defer cancel()
-	_, err := watchtools.UntilWithSync(ctx, c.one(ctx, rayClusters, rc.Name), &unstructured.Unstructured{}, nil, func(event watch.Event) (bool, error) {
+	_, err = watchtools.UntilWithSync(ctx, c.one(ctx, rayClusters, rc.Name), &unstructured.Unstructured{}, nil, func(event watch.Event) (bool, error) {
 		seen, ok := as[rayv1.RayCluster](event.Object)
 		return ok && (seen.Status.ObservedGeneration > 0 || seen.Status.State != ""), nil //nolint:staticcheck // KubeRay 1.4 has nothing better
 	})
 	if err != nil {
 		check.Detail = fmt.Sprintf("the operator did nothing with a RayCluster for %s", operatorPatience)
-		return check
+		return check, created.GetUID()
 	}
 	check.OK, check.Detail = true, fmt.Sprintf("the operator acts (after %.1f s); its ray.io/v1 %s", time.Since(began).Seconds(), token)
-	return check
+	return check, created.GetUID()
 }
 
 // tryPod waits for the lookup's end.
 func (c *client) tryPod(ctx context.Context, name string) launcher.Check {
-	check := launcher.Check{Name: "pods and DNS", Hint: "see why with `kubectl describe pod -l rayctl.io/doctor=" + name + "`"}
+	check := launcher.Check{Name: "pods and DNS", Hint: "see why with `kubectl describe pod -l " + labelDoctor + "=" + name + "`"}
 	ctx, cancel := context.WithTimeout(ctx, podPatience)
 	defer cancel()
 	var last *corev1.Pod
-	err := c.awaitPods(ctx, "rayctl.io/doctor="+name, func(event watch.Event) (bool, error) {
+	err := c.awaitPods(ctx, labelDoctor+"="+name, func(event watch.Event) (bool, error) {
 		if pod, ok := event.Object.(*corev1.Pod); ok {
 			last = pod
 		}

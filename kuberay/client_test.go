@@ -2,8 +2,10 @@ package kuberay_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
 )
 
@@ -19,11 +23,13 @@ import (
 const launchWrites = 7
 
 // TestClientDiesBetweenWrites lets clients live for 1 to 7 writes of their launches; after them nothing of theirs reaches Kubernetes any more,
-// as after kill -9. All of it ends by itself, except that a Job that never got a keeper stays, without pods, until somebody's `down`.
+// as after kill -9. All of it ends by itself, except that a Job that never got a keeper stays, without pods, until somebody's `down` or the
+// next launch of that name: who launches it again waits as long as a client may be alive, and gets it, whatever it was to be.
 func TestClientDiesBetweenWrites(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	name := func(n int) string { return fmt.Sprintf("dies-%d", n) }
+	again := map[int]string{1: "echo never", 2: "echo another", launchWrites: "echo another"}
 	var all sync.WaitGroup
 	for n := 1; n <= launchWrites; n++ {
 		b.nothingLeft(t, launcher.ID(name(n)))
@@ -36,10 +42,16 @@ func TestClientDiesBetweenWrites(t *testing.T) {
 			if err == nil || int(done.Load()) != n {
 				t.Errorf("the client that was to die after %d writes died after %d: %v", n, done.Load(), err)
 			}
+			if driver := again[n]; driver != "" {
+				b.launchAgain(t, job(name(n), driver))
+			}
 		})
 	}
 	all.Wait()
 	for n := 1; n <= launchWrites; n++ {
+		if again[n] != "" {
+			continue
+		}
 		kubetest.Await(t, "the end of "+name(n), func(context.Context) error {
 			left := b.allocated(t, launcher.ID(name(n)))
 			for _, object := range left {
@@ -50,6 +62,71 @@ func TestClientDiesBetweenWrites(t *testing.T) {
 			return nil
 		})
 	}
+}
+
+// launchAgain launches a name that a client has left half made.
+func (b bed) launchAgain(t *testing.T, s *spec.ClusterSpec) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := b.l.Launch(ctx, s, launcher.Payload{}); err != nil {
+		t.Errorf("launch %s again: %v", s.Name, err)
+		return
+	}
+	secret, err := b.Core.CoreV1().Secrets(b.namespace).Get(ctx, s.Name+"-rayctl", metav1.GetOptions{})
+	if err != nil || secret.Data["commit.json"] == nil || !strings.Contains(string(secret.Data["spec.json"]), s.Job.Entrypoint) {
+		t.Errorf("%s is not what was launched last: %v", s.Name, err)
+	}
+	if err := b.l.Terminate(ctx, launcher.ID(s.Name), launcher.End{Cause: "down", Now: true}); err != nil {
+		t.Errorf("terminate %s: %v", s.Name, err)
+	}
+}
+
+// TestClientDiesWhileCommitting: the commit is noted, and the keeper has not heard of it. Whoever launches the name finishes it, and a keeper in
+// another pod knows of it.
+func TestClientDiesWhileCommitting(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	s := job("noted", waitingDriver)
+	b.nothingLeft(t, "noted")
+	ctx, die := context.WithCancel(t.Context())
+	defer die()
+	g := b.newGate(t)
+	g.set(func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		switch {
+		case ctx.Err() != nil:
+			cut(w)
+		case r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/secrets/noted-rayctl"):
+			pass.ServeHTTP(httptest.NewRecorder(), r)
+			die()
+			cut(w)
+		default:
+			pass.ServeHTTP(w, r)
+		}
+	})
+	if _, err := g.launcher().Launch(ctx, s, launcher.Payload{}); launcher.ExitCode(err) != launcher.CodeInterrupted {
+		t.Fatalf("the client that was to die: %v", err)
+	}
+	committed := func(want bool, not *keeper.State) *keeper.State {
+		return b.keeperSays(t, "noted", func(ctx context.Context, k *keeper.Client) (*keeper.State, error) {
+			st, err := k.State(ctx)
+			switch {
+			case err != nil:
+				return nil, err
+			case not != nil && st.Keeper == not.Keeper:
+				return nil, errors.New("it is the same keeper")
+			case st.Committed != want:
+				return nil, fmt.Errorf("committed: %v", st.Committed)
+			}
+			return st, nil
+		})
+	}
+	committed(false, nil)
+	if _, err := b.l.Launch(t.Context(), s, launcher.Payload{}); err != nil {
+		t.Fatalf("launch it again: %v", err)
+	}
+	first := committed(true, nil)
+	b.killKeeper(t, "noted")
+	committed(true, first)
 }
 
 // dieAfter lets n writes through, one after the other, and nothing after them.

@@ -8,10 +8,10 @@ import (
 	"os"
 	"path"
 	"strconv"
-	"strings"
 	"time"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,40 +49,63 @@ func (c *client) createGang(ctx context.Context, p *plan, rc *rayv1.RayCluster) 
 	return err
 }
 
-// commit hands the packages to the keeper, and says that the client's part is done.
-func (l *Launcher) commit(ctx context.Context, c *client, p *plan, pay launcher.Payload) error {
-	packages, err := pack(ctx, pay)
+// commit hands the packages to the keeper, and says that the client's part is done. The commit is noted before the keeper hears of it: from
+// then on whoever comes, a keeper in another pod or a client that launches the name, can finish what a client that dies here has begun.
+func (m *making) commit(ctx context.Context) error {
+	name := m.p.spec.Name
+	packages, err := pack(ctx, m.pay)
 	if err != nil {
 		return err
 	}
-	document, err := commitOf(packages)
+	document, err := orders.Commit(packages)
 	if err != nil {
 		return err
 	}
-	if err := c.awaitKeeper(ctx, p.spec.Name); err != nil {
+	if err := m.awaitKeeper(ctx); err != nil {
 		return err
 	}
 	var e *launcher.Endpoint
-	if err := untilAnswered(ctx, func() error { e, err = l.Dial(ctx, launcher.ID(p.spec.Name), launcher.Keeper); return err }); err != nil {
+	if err := untilAnswered(ctx, func() error { e, err = m.l.Dial(ctx, launcher.ID(name), launcher.Keeper); return err }); err != nil {
 		return err
 	}
 	defer e.Close()
 	k := launcher.KeeperClient(e)
 	defer k.Close()
 	if err := untilAnswered(ctx, func() error { _, err := k.State(ctx); return err }); err != nil {
-		return notReady(p.spec.Name, "keeper", err)
+		return notReady(name, "keeper", err)
 	}
-	if err := send(ctx, k, packages, pay); err != nil {
-		return launcher.Fail(launcher.CodeUnreachable, err, "try again", "the working directory could not be sent to the keeper of %s: %v", p.spec.Name, err)
+	if err := m.handOver(ctx, k, packages); err != nil {
+		return err
+	}
+	if err := m.c.noteCommit(ctx, name, document); err != nil {
+		return err
 	}
 	if err := untilAnswered(ctx, func() error { _, err := k.Commit(ctx, document); return err }); err != nil {
-		return launcher.Fail(launcher.CodeUnreachable, err, "try again", "the launch of %s could not be committed: %v", p.spec.Name, err)
-	}
-	// From here on the cluster lives. A keeper that moves to another pod finds the commit in the Secret.
-	if err := c.noteCommit(context.WithoutCancel(ctx), p.spec.Name, document); err != nil && !apierrors.IsNotFound(err) { // not found: it has ended already
-		l.log.Warn("the commit could not be noted: `up` clusters will not survive the loss of the keeper's pod", "error", err)
+		return notTold(err, "the launch of %s could not be committed: %v", name, err)
 	}
 	return nil
+}
+
+// handOver sends the packages to a keeper that answers. From here on its lease, which each piece of a package renews, ends what is not
+// committed; Kubernetes need not.
+func (m *making) handOver(ctx context.Context, k *keeper.Client, packages *launcher.Packages) error {
+	both, bothCtx := errgroup.WithContext(ctx)
+	both.Go(func() error { return m.settle(bothCtx) })
+	both.Go(func() error {
+		if err := send(bothCtx, k, packages, m.pay); err != nil {
+			return notTold(err, "the working directory could not be sent to the keeper of %s: %v", m.p.spec.Name, err)
+		}
+		return nil
+	})
+	return both.Wait()
+}
+
+// notTold is the error of a launch whose keeper could not be told something.
+func notTold(err error, format string, args ...any) error {
+	if errors.Is(err, keeper.ErrNotPermitted) {
+		return launcher.Fail(launcher.CodePermission, err, roleHint, format, args...)
+	}
+	return launcher.Fail(launcher.CodeUnreachable, err, "try again", format, args...)
 }
 
 func pack(ctx context.Context, pay launcher.Payload) (*launcher.Packages, error) {
@@ -96,43 +119,33 @@ func pack(ctx context.Context, pay launcher.Payload) (*launcher.Packages, error)
 	return packages, err
 }
 
-func commitOf(packages *launcher.Packages) (keeper.Commit, error) {
-	var document keeper.Commit
-	for _, f := range packages.Files {
-		document.Packages = append(document.Packages, keeper.Package{URI: f.URI, File: packageName(f.URI)})
-	}
-	if packages.RuntimeEnv == nil {
-		return document, nil
-	}
-	var err error
-	if document.RuntimeEnv, err = json.Marshal(packages.RuntimeEnv); err != nil {
-		return document, launcher.Fail(launcher.CodeSpec, err, "", "job.runtimeEnv cannot be sent to Ray: %v", err)
-	}
-	return document, nil
-}
-
-// packageName is package-HASH.zip for gcs://_ray_pkg_HASH.zip.
-func packageName(uri string) string {
-	return "package-" + strings.TrimPrefix(path.Base(uri), "_ray_pkg_")
-}
-
 // send streams the packages to the keeper's disk.
 func send(ctx context.Context, k *keeper.Client, packages *launcher.Packages, pay launcher.Payload) error {
 	for _, f := range packages.Files {
-		if pay.Progress != nil {
-			pay.Progress(launcher.Progress{Text: "uploading " + path.Base(f.Path), Total: f.Size})
-		}
-		file, err := os.Open(f.Path)
-		if err != nil {
-			return fmt.Errorf("open the package: %w", err)
-		}
-		err = k.PutPackage(ctx, packageName(f.URI), f.Size, file)
-		file.Close()
-		if err != nil {
+		if err := sendFile(ctx, k, f, pay); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sendTries is how often a package is sent from its beginning when the way to the keeper is cut.
+const sendTries = 4
+
+func sendFile(ctx context.Context, k *keeper.Client, f launcher.PackageFile, pay launcher.Payload) error {
+	for try := 1; ; try++ {
+		sent := &launcher.Meter{Progress: launcher.Progress{Text: "uploading " + path.Base(f.Path), Total: f.Size}, Report: pay.Progress}
+		file, err := os.Open(f.Path)
+		if err != nil {
+			return fmt.Errorf("open the package: %w", err)
+		}
+		err = k.PutPackage(ctx, orders.PackageName(f.URI), f.Size, sent.Reader(file))
+		file.Close()
+		var refused *keeper.Error
+		if err == nil || errors.As(err, &refused) || errors.Is(err, keeper.ErrNotPermitted) || try == sendTries || !sleep(ctx, time.Duration(try)*time.Second/2) {
+			return err
+		}
+	}
 }
 
 // noteCommit puts the commit into the Secret, from where other pods and other clients read it.
@@ -199,7 +212,7 @@ func untilAnswered(ctx context.Context, call func() error) error {
 	for {
 		err := call()
 		var refused *keeper.Error
-		if err == nil || errors.As(err, &refused) || errors.Is(err, launcher.ErrNotFound) || launcher.ExitCode(err) == launcher.CodePermission {
+		if err == nil || errors.As(err, &refused) || errors.Is(err, keeper.ErrNotPermitted) || errors.Is(err, launcher.ErrNotFound) || launcher.ExitCode(err) == launcher.CodePermission {
 			return err
 		}
 		if !sleep(ctx, pause) {
@@ -221,27 +234,6 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// awaitKeeper waits until the keeper's container runs. The keeper's pod is in no gang, so it need not queue; what keeps it from
-// starting for good (its image, its Secret) is an error.
-func (c *client) awaitKeeper(ctx context.Context, name string) error {
-	var failure error
-	err := c.awaitPods(ctx, keeperSelector(name), func(event watch.Event) (bool, error) {
-		pod, ok := event.Object.(*corev1.Pod)
-		if !ok || event.Type == watch.Deleted {
-			return false, nil
-		}
-		if why := stuck(pod); why != "" {
-			failure = launcher.Fail(launcher.CodeStartFailed, nil, "check kuberay.keeperImage and image", "the keeper's pod %s does not start: %s", pod.Name, why)
-			return true, nil
-		}
-		return pod.Status.Phase == corev1.PodRunning, nil
-	})
-	if err != nil {
-		return explain(err, "watch", "pods", c)
-	}
-	return failure
-}
-
 // awaitPods watches pods from the beginning until the condition holds.
 func (c *client) awaitPods(ctx context.Context, selector string, cond watchtools.ConditionFunc) error {
 	// An informer that may not list tries for ever, and says nothing.
@@ -255,19 +247,6 @@ func (c *client) awaitPods(ctx context.Context, selector string, cond watchtools
 
 func keeperSelector(name string) string {
 	return labelName + "=" + name + "," + labelRole + "=" + roleKeeper
-}
-
-// awaitCommit waits until whoever is launching the name has committed (true) or given up (false).
-func (c *client) awaitCommit(ctx context.Context, name string) (committed bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*orders.Lease)
-	defer cancel()
-	lw := cache.NewListWatchFromClient(c.core.CoreV1().RESTClient(), "secrets", c.namespace, fields.OneTermEqualSelector("metadata.name", secretName(name)))
-	_, err = watchtools.UntilWithSync(ctx, lw, &corev1.Secret{}, nil, func(event watch.Event) (bool, error) {
-		secret, ok := event.Object.(*corev1.Secret)
-		committed = ok && event.Type != watch.Deleted && secret.Data[commitKey] != nil
-		return committed || event.Type == watch.Deleted, nil
-	})
-	return committed, explain(err, "watch", "secrets", c)
 }
 
 // awaitGone waits until a Job that is being deleted has vanished.

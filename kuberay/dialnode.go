@@ -22,7 +22,7 @@ func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, po
 	if err != nil {
 		return nil, explain(err, "create", "pods/portforward", c)
 	}
-	conn, err := within(ctx, streamTimeout, func() (net.Conn, error) { return s.stream(int32(port), func() { _ = s.Close() }) })
+	conn, err := within(ctx, streamTimeout, func() (*streamConn, error) { return s.stream(int32(port), func() { _ = s.Close() }) })
 	if err != nil {
 		_ = s.Close() // the stream's error is the one to tell
 		return nil, fmt.Errorf("connect to port %d of %s: %w", port, pod.Name, err)
@@ -32,12 +32,12 @@ func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, po
 
 // nodeConn ends its port-forward with itself.
 type nodeConn struct {
-	net.Conn
+	*streamConn
 	session *session
 }
 
 // Close closes both.
 func (c nodeConn) Close() error {
-	c.Conn.Close()
+	_ = c.streamConn.Close() // never fails
 	return c.session.Close()
 }

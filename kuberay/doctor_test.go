@@ -78,6 +78,9 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("with the proxy alone: %+v", c)
 		}
 		fails(t, findings(t, b.limited(t, without(minimalRole(t), "create", "rayclusters")), nil), "permissions", "not permitted: create rayclusters")
+		s := smallSpec()
+		s.KubeRay = &spec.KubeRay{Keeper: "none"}
+		fails(t, findings(t, b.limited(t, minimalRole(t)), s), "permissions", "not permitted: delete rayclusters")
 	})
 	t.Run("namespace", func(t *testing.T) {
 		l := kuberay.New(kuberay.Config{Kubeconfig: b.kubeconfig, Namespace: "nosuch"})

@@ -32,7 +32,7 @@ func explain(err error, verb, resource string, c *client) error {
 	case apierrors.IsForbidden(err) && strings.Contains(text, "because it is being terminated"):
 		return launcher.Fail(launcher.CodeStartFailed, err, "choose another namespace", "the %s is being deleted", where)
 	case apierrors.IsForbidden(err):
-		return launcher.Fail(launcher.CodePermission, err, "ask for the Role in docs/kuberay.md", "not permitted to %s %s in %s: %s", verb, resource, where, text)
+		return launcher.Fail(launcher.CodePermission, err, roleHint, "not permitted to %s %s in %s: %s", verb, resource, where, text)
 	case apierrors.IsNotFound(err) && strings.Contains(text, "namespaces"):
 		return launcher.Fail(launcher.CodeConfig, err, "create it, or set kuberay.namespace", "there is no %s", where)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
@@ -74,6 +74,9 @@ func retryable(err error) bool {
 	return apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) ||
 		apierrors.IsTimeout(err) || apierrors.IsInternalError(err) || isNet(err)
 }
+
+// roleHint is the next step of who lacks a permission.
+const roleHint = "ask for the Role in docs/kuberay.md"
 
 func notReady(name, what string, why error) error {
 	text := ""

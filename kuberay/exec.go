@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 
+	"golang.org/x/term"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,6 +58,14 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 	o := remotecommand.StreamOptions{Stdin: e.Stdin, Stdout: e.Stdout, Stderr: e.Stderr, Tty: e.TTY}
 	if e.TTY {
 		o.Stderr = nil
+		if terminal, ok := e.Stdin.(*os.File); ok {
+			w, err := newWindow(terminal)
+			if err != nil {
+				return 0, err
+			}
+			defer w.takeBack()
+			o.TerminalSizeQueue = w
+		}
 	}
 	err = executor.StreamWithContext(ctx, o)
 	var code exec.CodeExitError
@@ -61,6 +73,46 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 		return code.Code, nil
 	}
 	return 0, explain(err, "create", "pods/exec", c)
+}
+
+// window is this terminal in the hands of a command elsewhere.
+type window struct {
+	fd      int
+	before  *term.State
+	changed chan os.Signal
+	over    chan struct{}
+}
+
+// newWindow leaves it to the terminal there what typed keys mean, Ctrl-C too.
+func newWindow(terminal *os.File) (*window, error) {
+	w := &window{fd: int(terminal.Fd()), changed: make(chan os.Signal, 1), over: make(chan struct{})} //nolint:gosec // file descriptors are small
+	var err error
+	if w.before, err = term.MakeRaw(w.fd); err != nil {
+		return nil, launcher.Fail(launcher.CodeConfig, err, "leave -t out", "stdin is no terminal that can be used: %v", err)
+	}
+	w.changed <- syscall.SIGWINCH // its size now
+	signal.Notify(w.changed, syscall.SIGWINCH)
+	return w, nil
+}
+
+// Next waits for the next size of the window.
+func (w *window) Next() *remotecommand.TerminalSize {
+	select {
+	case <-w.over:
+		return nil
+	case <-w.changed:
+	}
+	width, height, err := term.GetSize(w.fd)
+	if err != nil {
+		return nil
+	}
+	return &remotecommand.TerminalSize{Width: uint16(width), Height: uint16(height)} //nolint:gosec // they are of 16 bits in the kernel
+}
+
+func (w *window) takeBack() {
+	signal.Stop(w.changed)
+	close(w.over)
+	_ = term.Restore(w.fd, w.before) // if it fails the terminal is gone
 }
 
 // node finds the pod of a node: "" is the head, else a pod's name, or <group>-<i> in the order of their making.

@@ -17,6 +17,7 @@ var hopeless = map[string]time.Duration{
 	"ErrImagePull": time.Minute, "ImagePullBackOff": time.Minute,
 	"CreateContainerConfigError": time.Minute, "CreateContainerError": time.Minute, "RunContainerError": time.Minute,
 	"CrashLoopBackOff": 0, "OOMKilled": 0,
+	clusterMissing: silence, // what is mirrored may be a bit old
 }
 
 // crashes is how often a container may end before its cluster is given up.
@@ -30,7 +31,7 @@ func (w *watcher) giveUp(ctx context.Context, o *observed) {
 	}
 	r := o.reason()
 	patience, bad := hopeless[r.Code]
-	if !bad || (r.Code == "CrashLoopBackOff" || r.Code == "OOMKilled") && o.restarts() < crashes {
+	if !bad || (r.Code == "CrashLoopBackOff" || r.Code == "OOMKilled") && o.restarts() < crashes || r.Code == clusterMissing && !w.committed() {
 		w.badSince = time.Time{}
 		return
 	}
@@ -42,6 +43,9 @@ func (w *watcher) giveUp(ctx context.Context, o *observed) {
 	}
 	w.gaveUp.Store(true)
 	end := launcher.End{Cause: keeper.CauseStartFailed, Message: r.Message}
+	if r.Code == clusterMissing {
+		end = clusterDeleted
+	}
 	go func() {
 		if err := w.l.ask(ctx, w.c, w.id, end); err != nil && ctx.Err() == nil {
 			w.l.log.Info("the keeper could not be told that the start has failed", "cluster", w.id, "error", err)
@@ -49,6 +53,12 @@ func (w *watcher) giveUp(ctx context.Context, o *observed) {
 		}
 	}()
 }
+
+// clusterDeleted is the end of a cluster whose RayCluster somebody else deleted. A keeper would wait for its head.
+var clusterDeleted = launcher.End{Cause: keeper.CauseLost, Message: "its RayCluster was deleted"}
+
+// committed: by then there was a RayCluster.
+func (w *watcher) committed() bool { return w.state != nil && w.state.Committed }
 
 // hasten deletes the RayCluster of a run that has ended, driver's log and result saved. Kubernetes does the same once the keeper's Job is
 // complete, about two seconds later (1 s to see the container's end, 1 s until the Job controller acts). Who may not delete waits for that.

@@ -42,6 +42,12 @@ const (
 
 	runDir = "/run/rayctl" // the keeper's run directory
 
+	// annotationKeeper on a record is the UID of the Job whose record it is.
+	annotationKeeper = "rayctl.io/keeper"
+
+	// startDeadline is how long a launch without a keeper outlives its client, see provisional.
+	startDeadline = 5 * time.Minute
+
 	// leastKeep lets whoever watched a cluster with `keep: 0` read its result.
 	leastKeep = time.Minute
 )
@@ -101,13 +107,24 @@ func (p *plan) recordJob() *batchv1.Job {
 			}),
 		},
 	}
+	if p.ownerUID != "" {
+		job.Annotations[annotationKeeper] = string(p.ownerUID)
+	}
 	job.Spec.Template.Spec.Volumes = []corev1.Volume{
 		{Name: "rayctl", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-			SecretName: secretName(p.spec.Name), Optional: ptr.To(true), // after the cluster's end it is gone; then the pod fails instead of waiting for ever
+			SecretName: secretName(p.spec.Name), Optional: ptr.To(true), // after the cluster's end it is gone: the pod does not wait for ever, and record.py knows by it
 			Items: []corev1.KeyToPath{{Key: recordKey, Path: recordKey}, {Key: tokenKey, Path: tokenKey}},
 		}}},
 		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 	}
+	return job
+}
+
+// provisional is a Job as it is until a keeper answers: Kubernetes ends it soon, and does not keep it. A client that lives moves the deadline;
+// after one that died there may be no keeper to end what it has left, if not even the keeper's pod can start.
+func provisional(job *batchv1.Job) *batchv1.Job {
+	job.Spec.ActiveDeadlineSeconds = ptr.To(int64(startDeadline.Seconds()))
+	job.Spec.TTLSecondsAfterFinished = ptr.To(min(*job.Spec.TTLSecondsAfterFinished, int32(leastKeep.Seconds())))
 	return job
 }
 

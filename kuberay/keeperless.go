@@ -12,6 +12,7 @@ import (
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
 )
 
 // keeperNone is the value of kuberay.keeper for users who may not create Jobs.
@@ -95,6 +96,23 @@ func (l *Launcher) afterResident(ctx context.Context, c *client, id launcher.ID,
 		l.log.Warn("the cluster could not be deleted: `rayctl down` tries again", "cluster", id, "error", err)
 	}
 	close(r.gone)
+}
+
+// bereaved waits for the end of this client's keeper, whose RayCluster is gone: where somebody else deleted it, it is told so. nil if ctx ends first.
+func (l *Launcher) bereaved(ctx context.Context, c *client, id launcher.ID, r *resident) *keeper.State {
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		for asking.Err() == nil && l.ask(asking, c, id, clusterDeleted) != nil && sleep(asking, time.Second) {
+			continue // it does not listen yet, or has just ended
+		}
+	}()
+	select {
+	case <-r.gone:
+		return r.final
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // resident is this client's keeper of the cluster; nil where there is none.

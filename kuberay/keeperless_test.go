@@ -18,6 +18,8 @@ func keeperlessRole(t *testing.T) (rules []rbacv1.PolicyRule) {
 		switch r.Resources[0] {
 		case "jobs":
 			r.Verbs = []string{"get", "list", "watch"}
+		case "services":
+			continue
 		case "rayclusters":
 			r.Verbs = append(r.Verbs, "delete")
 		}
@@ -39,6 +41,11 @@ func TestNoKeeper(t *testing.T) {
 		s := job(name, entrypoint)
 		s.KubeRay = &spec.KubeRay{Keeper: "none"}
 		return s
+	}
+	for _, check := range l.Check(t.Context(), keeperless("any", "echo never")) {
+		if !check.OK {
+			t.Errorf("doctor: %s: %s", check.Name, check.Detail)
+		}
 	}
 	runs, ends := b.run(t, l, keeperless("runs", "echo kept here; exit 3")), b.run(t, l, keeperless("ends", stoppingDriver))
 	runs.wantEnd(t, "driver-failed", 3, "kept here\n")

@@ -74,7 +74,7 @@ func rendered(t *testing.T, text string) map[string]string {
 
 // TestGolden compares what Launch would create with testdata/.
 func TestGolden(t *testing.T) {
-	for name, file := range map[string]string{"small": smallFile, "gang": gangFile} {
+	for name, file := range map[string]string{"small": smallFile, "gang": gangFile, "keeperless": smallFile + "kuberay: {keeper: none}\n"} {
 		for part, got := range rendered(t, file) {
 			path := filepath.Join("testdata", name, part)
 			if update {

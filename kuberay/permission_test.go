@@ -2,16 +2,20 @@ package kuberay_test
 
 import (
 	"bytes"
+	"context"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/rayctl/rayctl/kuberay"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // minimalRole is the Role of docs/kuberay.md.
@@ -66,6 +70,7 @@ var lacks = []struct{ verb, resource, want string }{
 	{"create", "podgroups", "create podgroups.scheduling.volcano.sh"},
 	{"list", "pods", "list pods"},
 	{"get,create", "pods/portforward", "create pods/portforward"},
+	{"patch", "secrets", "patch secrets"},
 }
 
 // TestLaunchNotPermitted: each refused request names its verb and resource, with code 77, and nothing is left.
@@ -79,6 +84,60 @@ func TestLaunchNotPermitted(t *testing.T) {
 		}
 		b.NothingLeft(t, b.namespace, nil)
 	}
+}
+
+// TestProxyNotPermitted: through the API server's proxy of Services each kind of request is a verb of its own.
+func TestProxyNotPermitted(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	file := filepath.Join(t.TempDir(), "package.zip")
+	if err := os.WriteFile(file, []byte("content"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	packed := func(context.Context) (*launcher.Packages, error) {
+		return &launcher.Packages{Files: []launcher.PackageFile{{URI: "gcs://_ray_pkg_0123456789abcdef.zip", Path: file, Size: 7}}}, nil
+	}
+	for _, lack := range []struct {
+		may  []string
+		pay  launcher.Payload
+		want string
+	}{
+		{[]string{"get"}, launcher.Payload{}, `cannot create resource "services/proxy"`},
+		{[]string{"get", "create"}, launcher.Payload{Packages: packed}, `cannot update resource "services/proxy"`},
+	} {
+		l := kuberay.New(kuberay.Config{Kubeconfig: b.LimitedKubeconfig(t, b.namespace, reachingBy(t, permit("services/proxy", lack.may...))...)})
+		_, err := l.Launch(t.Context(), job("lacking", "echo never"), lack.pay)
+		if launcher.ExitCode(err) != launcher.CodePermission || !strings.Contains(err.Error(), lack.want) {
+			t.Errorf("with %q: code %d: %v", lack.may, launcher.ExitCode(err), err)
+		}
+		b.NothingLeft(t, b.namespace, nil)
+	}
+}
+
+// TestConfigMapsNotPermitted: a file with ConfigMaps needs more than the Role of the guide.
+func TestConfigMapsNotPermitted(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	s := job("lacking", "echo never")
+	s.KubeRay = &spec.KubeRay{ConfigMaps: map[string]map[string]string{"greeting": {"text": "hello"}}}
+	may := func(verbs ...string) error {
+		_, err := b.limited(t, append(minimalRole(t), permit("configmaps", verbs...))).Launch(t.Context(), s, launcher.Payload{})
+		return err
+	}
+	wants := func(err error, want string) {
+		t.Helper()
+		if launcher.ExitCode(err) != launcher.CodePermission || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %s: code %d: %v", want, launcher.ExitCode(err), err)
+		}
+	}
+	wants(may("get", "patch"), "create configmaps")
+	b.Create(t, b.namespace, `{apiVersion: v1, kind: ConfigMap, metadata: {name: greeting, labels: {app.kubernetes.io/managed-by: rayctl}}, data: {text: hello}}`)
+	wants(may("create", "patch"), "get configmaps")
+	wants(may("create", "get"), "patch configmaps")
+	if err := b.Core.CoreV1().ConfigMaps(b.namespace).Delete(t.Context(), "greeting", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.NothingLeft(t, b.namespace, nil)
 }
 
 // TestUseNotPermitted does the same for what is needed of a cluster that is there.
@@ -114,8 +173,21 @@ func TestUseNotPermitted(t *testing.T) {
 	}
 	b.release(t, r.id)
 	r.wantEnd(t, "succeeded", 0, "begun\ndone\n")
-	for _, lack := range []struct{ verb, resource, want string }{{"delete", "jobs", "delete jobs.batch"}} {
-		err := b.limited(t, without(minimalRole(t), lack.verb, lack.resource)).Forget(t.Context(), r.id)
+	for _, lack := range []struct {
+		verb, resource, want string
+		use                  func(*kuberay.Launcher) error
+	}{
+		{"get", "pods/log", "get pods/log", func(l *kuberay.Launcher) error {
+			result, err := l.Result(t.Context(), r.id)
+			if err != nil {
+				return err
+			}
+			_, err = result.OpenLog(t.Context(), 0, 0)
+			return err
+		}},
+		{"delete", "jobs", "delete jobs.batch", func(l *kuberay.Launcher) error { return l.Forget(t.Context(), r.id) }},
+	} {
+		err := lack.use(b.limited(t, without(minimalRole(t), lack.verb, lack.resource)))
 		if launcher.ExitCode(err) != launcher.CodePermission || !strings.Contains(err.Error(), lack.want) {
 			t.Errorf("without %s %s: code %d: %v", lack.verb, lack.resource, launcher.ExitCode(err), err)
 		}

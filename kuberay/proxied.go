@@ -69,13 +69,17 @@ func (x *proxied) check(r *http.Response) error {
 	if to := r.Header.Get("Location"); to != "" {
 		r.Header.Set("Location", strings.TrimPrefix(to, x.base.Path))
 	}
-	return refusal(r)
+	err := refusal(r)
+	if isForbidden(err) {
+		return nil // whoever asked is told, for it names the verb
+	}
+	return err
 }
 
 // mostStatus is more than a Status of the API server has.
 const mostStatus = 64 << 10
 
-// refusal is the error in an answer of the API server itself; the body of others stays readable.
+// refusal is the error in an answer of the API server itself. The body stays readable.
 func refusal(r *http.Response) error {
 	if r.StatusCode < http.StatusBadRequest || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
 		return nil
@@ -84,14 +88,14 @@ func refusal(r *http.Response) error {
 	if err != nil {
 		return err
 	}
-	var status metav1.Status
-	if json.Unmarshal(text, &status) == nil && status.Kind == "Status" && status.APIVersion == "v1" {
-		return &apierrors.StatusError{ErrStatus: status}
-	}
 	r.Body = struct {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(text), r.Body), r.Body}
+	var status metav1.Status
+	if json.Unmarshal(text, &status) == nil && status.Kind == "Status" && status.APIVersion == "v1" {
+		return &apierrors.StatusError{ErrStatus: status}
+	}
 	return nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/kuberay"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/conformance"
 	"github.com/rayctl/rayctl/test/kubetest"
 )
 
@@ -109,6 +110,19 @@ func TestWays(t *testing.T) {
 			t.Errorf("code %d: %v", launcher.ExitCode(err), err)
 		}
 	})
+	t.Run("proxy, to look at only", func(t *testing.T) {
+		l := kuberay.New(kuberay.Config{Kubeconfig: b.LimitedKubeconfig(t, b.namespace, reachingBy(t, permit("services/proxy", "get"))...)})
+		c, done := dashboard(t, l, id)
+		defer done()
+		if _, err := c.ListJobs(t.Context()); err != nil {
+			t.Error(err)
+		}
+		_, err := c.SubmitJob(t.Context(), dashboardclient.SubmitRequest{SubmissionID: "refused", Entrypoint: "true"})
+		if !errors.Is(err, dashboardclient.ErrUnauthorized) || !strings.Contains(err.Error(), `cannot create resource "services/proxy"`) {
+			t.Errorf("submit: %v", err)
+		}
+	})
+	t.Run("terminal", func(t *testing.T) { conformance.OnTerminal(t, b.l, id) })
 	t.Run("from inside", func(t *testing.T) { fromInside(t, b, id) })
 	t.Run("healing", func(t *testing.T) { heal(t, b, id, all) })
 }

@@ -20,13 +20,27 @@ const silence = 10 * time.Second
 // conditions say little (an image that does not exist is there, a crash is not), so all of them are asked.
 func (o *observed) reason() launcher.Reason {
 	for _, find := range []func() launcher.Reason{
-		o.refusedSpec, o.refusedPods, o.disruptedPods, o.stuckPods, o.waitingGang, o.unscheduledPods, o.idleOperator,
+		o.missingCluster, o.refusedSpec, o.refusedPods, o.disruptedPods, o.stuckPods, o.waitingGang, o.unscheduledPods, o.idleOperator,
 	} {
 		if r := find(); r.Code != "" {
 			return r
 		}
 	}
 	return launcher.Reason{}
+}
+
+// clusterMissing is the reason of a keeper without a RayCluster.
+const clusterMissing = "RayClusterMissing"
+
+// missingCluster: a launch creates the RayCluster soon after the keeper's Job; where it is not there somebody has deleted it.
+func (o *observed) missingCluster() launcher.Reason {
+	if o.job == nil || o.cluster != nil || o.now.Sub(o.job.CreationTimestamp.Time) <= silence {
+		return launcher.Reason{}
+	}
+	return launcher.Reason{
+		Code: clusterMissing, Message: "the RayCluster does not exist: it was deleted, or its launch has not come to it",
+		Hint: "`rayctl down " + o.job.Name + "` ends what is left",
+	}
 }
 
 // refusedSpec: the operator does not take the RayCluster; only an event says so.
@@ -54,13 +68,15 @@ func (o *observed) refusedPods() launcher.Reason {
 	return launcher.Reason{}
 }
 
-// disruptedPods: Kubernetes takes a pod away, because its node is lost or drained, or another pod is worth more.
+// disruptedPods: Kubernetes takes a pod away, because its node is lost or drained, or another pod is worth more. One that it has taken stays,
+// as a pod of the keeper's Job does until the end, and says nothing of now.
 func (o *observed) disruptedPods() launcher.Reason {
 	for _, p := range o.pods {
-		for _, c := range p.Status.Conditions {
-			if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
-				return launcher.Reason{Code: c.Reason, Message: fmt.Sprintf("pod %s is taken away from node %s: %s", p.Name, p.Spec.NodeName, c.Message)}
-			}
+		if over(p) {
+			continue
+		}
+		if c := disruption(p); c != nil {
+			return launcher.Reason{Code: c.Reason, Message: fmt.Sprintf("pod %s is taken away from node %s: %s", p.Name, p.Spec.NodeName, c.Message)}
 		}
 	}
 	return launcher.Reason{}

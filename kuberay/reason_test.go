@@ -127,6 +127,16 @@ func TestReasons(t *testing.T) {
 			onNode(o, corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
 			o.pods[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager", Message: "Taint manager: deleting due to NoExecute taint"}}
 		}, launcher.Starting, "DeletionByTaintManager", "pod c-head-x is taken away from node node1: Taint manager"},
+		{"evicted before", func(o *observed) {
+			onNode(o, waiting("ErrImagePull", "not found"))
+			o.pods = append(o.pods, &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "c-x", Labels: map[string]string{labelName: "c", labelRole: roleKeeper}},
+				Status: corev1.PodStatus{Phase: corev1.PodFailed, Conditions: []corev1.PodCondition{{
+					Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "TerminationByKubelet", Message: "The node was low on resource: memory."}}},
+			})
+		}, launcher.Provisioning, "ErrImagePull", "not found"},
+		{"RayCluster deleted", func(o *observed) { o.pods, o.cluster = nil, nil }, launcher.Queued, clusterMissing, "it was deleted"},
+		{"RayCluster not made yet", func(o *observed) { o.pods, o.cluster, o.now = nil, nil, launched.Add(time.Second) }, launcher.Queued, "", ""},
 		{"starting", func(o *observed) {
 			onNode(o, corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
 			o.pods[1].Spec.NodeName = "node1"

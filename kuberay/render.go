@@ -2,6 +2,7 @@ package kuberay
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,23 +22,10 @@ func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	secret, err := p.secret()
+	objects, err := p.objects()
 	if err != nil {
 		return nil, err
 	}
-	rc, err := p.rayCluster()
-	if err != nil {
-		return nil, err
-	}
-	type named struct {
-		name   string
-		object runtime.Object
-	}
-	objects := []named{{"job.yaml", p.keeperJob()}, {"secret.yaml", withoutValues(secret)}, {"service.yaml", p.service()}}
-	for _, m := range p.configMapsOf(p.owned()) {
-		objects = append(objects, named{"configmap-" + m.Name + ".yaml", m})
-	}
-	objects = append(objects, named{"raycluster.yaml", rc}, named{"podgroup.yaml", p.scheduler.gang(rc)}, named{"record.yaml", p.recordJob()})
 	var files []launcher.File
 	for _, o := range objects {
 		if o.object == nil {
@@ -50,6 +38,34 @@ func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 		files = append(files, launcher.File{Name: o.name, Content: text})
 	}
 	return files, nil
+}
+
+// part is an object, and its file.
+type part struct {
+	name   string
+	object runtime.Object
+}
+
+// objects are all that a launch creates, as furnish and keepHere do.
+func (p *plan) objects() ([]part, error) {
+	secret, err := p.secret()
+	if err != nil {
+		return nil, err
+	}
+	rc, err := p.rayCluster()
+	if err != nil {
+		return nil, err
+	}
+	var shared []part
+	for _, m := range p.configMapsOf(p.owned()) {
+		shared = append(shared, part{"configmap-" + m.Name + ".yaml", m})
+	}
+	cluster, hidden, gang := part{"raycluster.yaml", rc}, part{"secret.yaml", withoutValues(secret)}, part{"podgroup.yaml", p.scheduler.gang(rc)}
+	if p.spec.KubeRay.Keeper == keeperNone {
+		return slices.Concat([]part{cluster, hidden}, shared, []part{gang}), nil
+	}
+	begin, rest := []part{{"job.yaml", p.keeperJob()}, hidden, {"service.yaml", p.service()}}, []part{cluster, gang, {"record.yaml", p.recordJob()}}
+	return slices.Concat(begin, shared, rest), nil
 }
 
 // withoutValues keeps the keys of what is secret or generated.

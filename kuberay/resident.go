@@ -13,6 +13,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/templates"
 )
 
@@ -118,12 +119,12 @@ func (r *resident) endpoint(id launcher.ID) (*launcher.Endpoint, error) {
 
 // commit hands the packages over.
 func (r *resident) commit(packages *launcher.Packages) error {
-	document, err := commitOf(packages)
+	document, err := orders.Commit(packages)
 	if err != nil {
 		return err
 	}
 	for _, f := range packages.Files {
-		if err := os.Symlink(f.Path, filepath.Join(string(r.run), packageName(f.URI))); err != nil {
+		if err := os.Symlink(f.Path, filepath.Join(string(r.run), orders.PackageName(f.URI))); err != nil {
 			return fmt.Errorf("hand the package over: %w", err)
 		}
 	}

@@ -2,6 +2,7 @@ package kuberay
 
 import (
 	"bytes"
+	"cmp"
 	"compress/zlib"
 	"context"
 	"encoding/base64"
@@ -28,7 +29,7 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 		return r.result(id, c.namespace)
 	}
 	name := string(id)
-	record, err := c.job(ctx, recordName(name))
+	record, err := c.record(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -40,8 +41,13 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 		return nil, err
 	}
 	o := &observed{now: endOf(record), record: record, pods: pods}
-	info, saved := launcher.LogInfo{}, &savedLog{c: c}
-	if st := left(o); st != nil && st.Log != nil {
+	info, saved, st := launcher.LogInfo{}, &savedLog{c: c}, left(o)
+	if st == nil || st.Exit.Cause == keeper.CauseLost { // so it seems to the record; the keeper knows better
+		if lives, err := c.keeperLives(ctx, name); lives || err != nil {
+			return nil, cmp.Or(err, notEnded(name))
+		}
+	}
+	if st != nil && st.Log != nil {
 		info.Bytes, info.Missing = st.Log.Bytes, st.Log.Missing
 		if saved, err = c.savedLog(ctx, o, st); err != nil {
 			return nil, err
@@ -73,6 +79,12 @@ func (c *client) noResult(ctx context.Context, id launcher.ID, record *batchv1.J
 		return launcher.NotFound(id)
 	}
 	return explain(err, "get", rayClusters.GroupResource().String(), c)
+}
+
+// keeperLives says whether the cluster's Job is at work.
+func (c *client) keeperLives(ctx context.Context, name string) (bool, error) {
+	job, err := c.job(ctx, name)
+	return job != nil && job.DeletionTimestamp == nil && !jobEnded(job), err
 }
 
 // podsOf lists a Job's pods.
@@ -164,7 +176,7 @@ func decodeState(text string) *recordState {
 	return st
 }
 
-// Forget removes the record of an ended cluster.
+// Forget removes the record of an ended cluster. A Job that only has its name is left alone.
 func (l *Launcher) Forget(ctx context.Context, id launcher.ID) error {
 	c, err := l.kube(ctx)
 	if err != nil {
@@ -176,9 +188,12 @@ func (l *Launcher) Forget(ctx context.Context, id launcher.ID) error {
 		}
 		return notEnded(string(id))
 	}
-	record, err := c.job(ctx, recordName(string(id)))
-	if err != nil || record == nil || record.Labels[labelManagedBy] != managedBy {
+	record, err := c.anyJob(ctx, recordName(string(id)))
+	if err != nil || record == nil {
 		return err
+	}
+	if !isOurs(record, roleRecord, string(id)) {
+		return taken(record)
 	}
 	if err := c.deleteJob(ctx, record.Name, record.UID); err != nil {
 		return err

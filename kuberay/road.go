@@ -121,7 +121,7 @@ func (c *client) choose(ctx context.Context, p place) (road, error) {
 	}
 	x.close()
 	if isForbidden(proxyErr) {
-		return nil, launcher.Fail(launcher.CodePermission, err, "ask for the Role in docs/kuberay.md",
+		return nil, launcher.Fail(launcher.CodePermission, err, roleHint,
 			"not permitted to reach %s: neither get pods/portforward (websocket), create pods/portforward (SPDY) nor get services/proxy is allowed in namespace %s", p.what, c.namespace)
 	}
 	return nil, proxyErr

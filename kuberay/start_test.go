@@ -30,13 +30,18 @@ func TestNoImage(t *testing.T) {
 func TestNoKeeperImage(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
-	s := job("nokeeper", "echo never")
-	s.Image = "registry.invalid/nosuch:2.60.0"
-	_, err := b.l.Launch(t.Context(), s, launcher.Payload{})
-	if launcher.ExitCode(err) != launcher.CodeStartFailed || !strings.Contains(err.Error(), "registry.invalid/nosuch:2.60.0") {
-		t.Errorf("code %d: %v", launcher.ExitCode(err), err)
+	for image, want := range map[string]string{
+		"registry.invalid/NoSuch:2.60.0": "registry.invalid/NoSuch:2.60.0", // capitals make it invalid; what may be pulled later is given a minute
+		"rayctl.test/pause:1":            "python3 cannot be started in image rayctl.test/pause:1",
+	} {
+		s := job("nokeeper", "echo never")
+		s.KubeRay = &spec.KubeRay{KeeperImage: image}
+		_, err := b.l.Launch(t.Context(), s, launcher.Payload{})
+		if launcher.ExitCode(err) != launcher.CodeStartFailed || !strings.Contains(err.Error(), want) {
+			t.Errorf("code %d: %v", launcher.ExitCode(err), err)
+		}
+		b.NothingLeft(t, b.namespace, nil)
 	}
-	b.NothingLeft(t, b.namespace, nil)
 }
 
 // TestMissingSecret: a pod that refers to what is not there says so; when it is there the pod starts.

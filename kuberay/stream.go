@@ -14,7 +14,7 @@ import (
 )
 
 // stream opens the pair of streams that is one connection to a port (client-go's portforward does the same behind a listener).
-func (s *session) stream(port int32, broken func()) (net.Conn, error) {
+func (s *session) stream(port int32, broken func()) (*streamConn, error) {
 	headers := http.Header{}
 	headers.Set(corev1.StreamType, corev1.StreamTypeError)
 	headers.Set(corev1.PortHeader, strconv.Itoa(int(port)))
@@ -76,6 +76,10 @@ func (c *streamConn) Read(p []byte) (int, error) {
 }
 
 func (c *streamConn) Write(p []byte) (int, error) { return c.data.Write(p) }
+
+// CloseWrite tells the far end that no more comes; reading goes on, as in kubectl's port-forward. The program in the pod may see it only with the
+// end of the whole connection: containerd ends that a second later, whatever the program still has to say.
+func (c *streamConn) CloseWrite() error { return c.data.Close() }
 
 func (c *streamConn) Close() error {
 	c.close.Do(func() {

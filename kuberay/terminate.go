@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// endSlack is how long an end may take beyond the driver's grace before the keeper is taken for stuck.
-	endSlack = time.Minute
+	// endSlack is how long an end may take beyond the driver's grace before the keeper is taken for stuck. It waits for the record, which may
+	// be slow to find it (PATIENCE in keeperpod.py): the driver's output is worth that.
+	endSlack = 150 * time.Second
 	// annotationResult is the result of a cluster whose keeper could not tell it, written by the client that ended it.
 	annotationResult = "rayctl.io/result"
 )
@@ -68,16 +69,11 @@ func (l *Launcher) ask(ctx context.Context, c *client, id launcher.ID, end launc
 	if l.resident(id) == nil && err == nil && !anyRuns(pods.Items) {
 		return notReady(string(id), "keeper", nil)
 	}
-	e, err := l.Dial(ctx, id, launcher.Keeper)
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	k := launcher.KeeperClient(e)
-	defer k.Close()
-	err = untilAnswered(ctx, func() error {
-		_, err := k.End(ctx, keeper.End{Cause: end.Cause, Message: end.Message, By: l.owner, Now: end.Now})
-		return err
+	err = launcher.AskKeeper(ctx, l, id, func(k *keeper.Client) error {
+		return untilAnswered(ctx, func() error {
+			_, err := k.End(ctx, keeper.End{Cause: end.Cause, Message: end.Message, By: l.owner, Now: end.Now})
+			return err
+		})
 	})
 	var refused *keeper.Error
 	if errors.As(err, &refused) {

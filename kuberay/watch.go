@@ -25,7 +25,7 @@ func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.S
 		cancel()
 		return nil, err
 	}
-	if o := m.observe(); !o.known() {
+	if o := m.observe(); !o.known() && l.resident(id) == nil {
 		cancel()
 		return nil, launcher.NotFound(id)
 	}
@@ -69,7 +69,9 @@ func (w *watcher) run(ctx context.Context) {
 	for {
 		o := w.mirror.observe()
 		if o.gone() {
-			w.send(ctx, finalStatus(w.id, w.c.namespace, o, w.final(ctx, o)))
+			if st := w.final(ctx, o); ctx.Err() == nil {
+				w.send(ctx, finalStatus(w.id, w.c.namespace, o, st))
+			}
 			w.l.forgetWays(w.id)
 			return
 		}
@@ -95,17 +97,16 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// final is the record's state document; else the keeper's last word, if that was its final one.
+// final is the keeper's last word, if that was its final one; else the record's state document. nil: there is none, or ctx has ended.
 func (w *watcher) final(ctx context.Context, o *observed) *keeper.State {
-	if st := recordedBy(o); st != nil {
-		return st
+	if r := w.l.resident(w.id); r != nil {
+		return w.l.bereaved(ctx, w.c, w.id, r)
 	}
 	if w.state != nil && w.state.Exit != nil {
 		return w.state
 	}
-	if r := w.l.resident(w.id); r != nil {
-		<-r.gone
-		return r.final
+	if st := recordedBy(o); st != nil {
+		return st
 	}
 	if o.record != nil { // its pod may be missing in what was mirrored
 		if st, err := w.c.recorded(ctx, o.record); err == nil {

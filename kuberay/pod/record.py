@@ -4,6 +4,7 @@ Waits until the keeper has the result, fetches it, prints the driver's log, and 
 message. It needs no permission in Kubernetes."""
 
 import base64
+import http.client
 import json
 import os
 import shutil
@@ -15,12 +16,14 @@ import urllib.request
 import zlib
 
 LONG_POLL = 50
+CONNECT = 3.0  # seconds; DNS may still tell the address of a keeper's pod that is gone, where nobody answers at all
 PAUSE, LONGEST_PAUSE = 0.1, 1.0  # between questions that nobody answered
-GONE_AFTER = 30.0  # seconds without the keeper's name in DNS: the cluster was deleted
-NEVER_AFTER = 180.0  # the same for a keeper that never answered
 PREFIX = 50  # bytes that the runtime puts before each line
 WHOLE = 8 << 20  # a log up to this size is printed as it is
 PIECE = 1 << 20
+HINT = b"""# Packed, because kubelets drop the beginning of a long log. `rayctl logs NAME` reads it, or: kubectl logs job/NAME-record | \
+python3 -c 'import base64,sys,zlib; [sys.stdout.buffer.write(zlib.decompress(base64.b64decode(l.split()[1]))) for l in sys.stdin.buffer if l.split()[0].isdigit()]'
+"""
 MESSAGE_LIMIT = 4096  # of Kubernetes
 MESSAGE = os.environ.get("RAYCTL_TERMINATION_LOG", "/dev/termination-log")
 
@@ -28,8 +31,7 @@ MESSAGE = os.environ.get("RAYCTL_TERMINATION_LOG", "/dev/termination-log")
 def main():
     """Entry point."""
     url, token_file = sys.argv[1:3]
-    with open(token_file) as f:
-        keeper = Keeper(url, f.read().strip())
+    keeper = Keeper(url, token_file)
     state = keeper.final_state()
     path, earlier = os.path.join(os.environ.get("TMPDIR", "/tmp"), "driver.log"), []
     if "exit" in state:
@@ -55,10 +57,12 @@ def rotates(path):
 
 
 def show(path, packed):
-    """Prints the driver's log as it is; or packed, one line "OFFSET BASE64" for each piece, so that what is left of it can be read."""
+    """Prints the driver's log as it is; or packed, one line "OFFSET BASE64" for each piece, so that what is left of it can be read, after a
+    line for whoever finds that in `kubectl logs`."""
     if not os.path.exists(path):
         return
     out, at = sys.stdout.buffer, 0
+    out.write(HINT if packed else b"")
     with open(path, "rb") as f:
         for block in iter(lambda: f.read(PIECE), b""):
             out.write(b"%d %s\n" % (at, base64.b64encode(zlib.compress(block))) if packed else block)
@@ -69,27 +73,33 @@ def show(path, packed):
 class Keeper:
     """The keeper's API, as far as the record needs it."""
 
-    def __init__(self, url, token):
-        self.url, self.token = url, token
+    def __init__(self, url, token_file):
+        self.url, self.token_file, self.token = url, token_file, read(token_file)
 
     def final_state(self):
-        """The final state document, or the last one seen of a keeper that was deleted."""
-        state, revision, unknown_since, pause = {}, -1, None, PAUSE
+        """The final state document, or the last one seen of a keeper whose cluster was deleted."""
+        state, revision, pause = {}, -1, PAUSE
         while "exit" not in state:
             try:
                 with self.call("/v1/state?after=%d&timeout=%d" % (revision, LONG_POLL), timeout=LONG_POLL + 15) as answer:
                     state = json.load(answer)
-                revision, unknown_since, pause = state.get("revision", -1), None, PAUSE
-            except (OSError, ValueError) as error:
+                revision, pause = state.get("revision", -1), PAUSE
+            except (OSError, ValueError):
                 revision = -1  # another keeper counts anew
-                # Without pods behind it the name has no address; without the Service it is not known at all.
-                unknown = is_unknown_name(error)
-                unknown_since = (unknown_since or time.monotonic()) if unknown else None
-                if unknown and time.monotonic() - unknown_since > (GONE_AFTER if state else NEVER_AFTER):
+                if self.deleted():
                     return state
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
         return state
+
+    def deleted(self):
+        """Whether the cluster's Secret is gone, or another cluster's by now. Only that is sure: a keeper that nobody finds may be back in ten
+        minutes, the Job controller's longest pause between pods. The Secret ends with the keeper's Job, and what is mounted of it soon after,
+        at the kubelet's next look at this pod (a minute or a bit more), because the volume is optional."""
+        try:
+            return read(self.token_file) != self.token
+        except FileNotFoundError:
+            return True
 
     def fetch_earlier(self, path, attempt):
         """Appends the log of an attempt before the last, and returns its size. Only keeperpod.py serves it, once the keeper has ended."""
@@ -122,7 +132,23 @@ class Keeper:
     def call(self, path, data=None, timeout=10):
         """One request."""
         request = urllib.request.Request(self.url + path, data=data, headers={"Authorization": "Bearer " + self.token})
-        return urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=timeout)
+        return urllib.request.build_opener(urllib.request.ProxyHandler({}), Opener).open(request, timeout=timeout)
+
+
+class Connection(http.client.HTTPConnection):
+    """One whose timeout is not that of connecting."""
+
+    def connect(self):
+        timeout, self.timeout = self.timeout, min(self.timeout, CONNECT)
+        super().connect()
+        self.sock.settimeout(timeout)
+
+
+class Opener(urllib.request.HTTPHandler):
+    """Opens Connections."""
+
+    def http_open(self, req):
+        return self.do_open(Connection, req)
 
 
 def until_answered(seconds, ask, enough=lambda error: False):
@@ -136,6 +162,12 @@ def until_answered(seconds, ask, enough=lambda error: False):
                 return None
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def read(path):
+    """A small file's text."""
+    with open(path) as f:
+        return f.read().strip()
 
 
 def size_of(path):

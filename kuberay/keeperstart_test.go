@@ -1,0 +1,96 @@
+package kuberay
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// TestKeeperWait has a row for each cause that keeps a keeper's pod from running, with Kubernetes' own strings.
+func TestKeeperWait(t *testing.T) {
+	keeperPod := func(o *observed, change func(*corev1.Pod)) {
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "c-k", CreationTimestamp: metav1.NewTime(launched), Labels: map[string]string{labelName: "c", labelRole: roleKeeper}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: keeperContainer, Image: "me/nopython:1"}}},
+		}
+		change(p)
+		o.pods = append(o.pods, p)
+	}
+	ended := func(p *corev1.Pod, code int32, reason, message string) {
+		p.Status.Phase = corev1.PodFailed
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message}}}}
+	}
+	noPull := func(o *observed) {
+		keeperPod(o, func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("ErrImagePull", "nosuch:1: not found")}
+		})
+	}
+	refused := func(o *observed) {
+		o.events = []*corev1.Event{{
+			InvolvedObject: corev1.ObjectReference{Kind: "Job", Name: "c", UID: o.job.UID}, Reason: "FailedCreate",
+			Message: `Error creating: pods "c-k" is forbidden: exceeded quota: rq, requested: pods=1, used: pods=0, limited: pods=0`,
+		}}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*observed)
+		after  time.Duration // since the first look
+		code   int           // 0: it is waited for
+		want   string
+	}{
+		{"soon", func(*observed) {}, time.Second, 0, ""},
+		{"not seen yet", func(*observed) {}, time.Minute, 0, "the keeper's pod is starting"},
+		{"quota", refused, time.Hour, 0, "exceeded quota: rq"},
+		{"quota of an earlier Job", func(o *observed) { refused(o); o.events[0].InvolvedObject.UID = "other" }, time.Minute, 0, "is starting"},
+		{"quota, until lifetime.queue", refused, 2 * time.Hour, launcher.CodeQueueTimeout, "exceeded quota: rq"},
+		{"no room", func(o *observed) {
+			keeperPod(o, func(p *corev1.Pod) { unscheduled(p, "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu") })
+		}, time.Hour, 0, "1 Insufficient cpu"},
+		{"image, at first", noPull, 50 * time.Second, 0, "nosuch:1: not found"},
+		{"image, after a minute", noPull, time.Minute, launcher.CodeStartFailed, "nosuch:1: not found"},
+		{"image that cannot be", func(o *observed) {
+			keeperPod(o, func(p *corev1.Pod) {
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("InvalidImageName", "invalid reference format")}
+			})
+		}, 0, launcher.CodeStartFailed, "invalid reference format"},
+		{"image without python3", func(o *observed) {
+			keeperPod(o, func(p *corev1.Pod) {
+				ended(p, 128, "StartError", `failed to create containerd task: exec: "python3": executable file not found in $PATH`)
+			})
+		}, 0, launcher.CodeStartFailed, "python3 cannot be started in image me/nopython:1"},
+		{"failed once", func(o *observed) { keeperPod(o, func(p *corev1.Pod) { ended(p, 1, "Error", "") }) }, time.Hour, 0, "exit code 1"},
+		{"failed often", func(o *observed) {
+			for range crashes {
+				keeperPod(o, func(p *corev1.Pod) { ended(p, 1, "Error", "SyntaxError") })
+			}
+		}, 0, launcher.CodeStartFailed, "SyntaxError"},
+		{"evicted often", func(o *observed) {
+			for range crashes {
+				keeperPod(o, func(p *corev1.Pod) {
+					ended(p, 137, "Error", "")
+					p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}
+				})
+			}
+		}, time.Hour, 0, "has failed"},
+		{"ended by somebody", func(o *observed) { o.job = nil }, 0, launcher.CodeInterrupted, "was ended while it was launched"},
+		{"replaced by somebody", func(o *observed) { o.job.UID = "other" }, 0, launcher.CodeInterrupted, "was ended while it was launched"},
+	} {
+		p := planOf(t, strings.Replace(smallFile, "name: small", "name: c", 1)+"lifetime: {queue: 2h}\n", true)
+		p.ownerUID = "mine"
+		w, why, err := &keeperWait{p: p, begun: launched}, "", error(nil)
+		for _, at := range []time.Duration{0, c.after} { // a reason must last to count
+			o := scene(func(o *observed) { o.now, o.job.UID = launched.Add(at), p.ownerUID; c.change(o) })
+			if why, err = w.look(o); err != nil {
+				why = err.Error()
+			}
+		}
+		if err == nil && c.code != 0 || err != nil && launcher.ExitCode(err) != c.code || !strings.Contains(why, c.want) || c.want == "" && why != "" {
+			t.Errorf("%s: %q, %v; want %d, %q", c.name, why, err, c.code, c.want)
+		}
+	}
+}
