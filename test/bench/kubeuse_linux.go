@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -198,9 +199,11 @@ func (k *kube) measureMinute(ctx context.Context, b *bench) ([]row, error) {
 		defer counted.server.Close()
 		command := exec.CommandContext(ctx, b.rayctl, "run", "-f", file, "--", "sh", "-c", "for i in $(seq 60); do echo $i; sleep 1; done")
 		command.Env, command.Dir = b.environment("KUBECONFIG="+counted.kubeconfig), b.dir
+		said := new(bytes.Buffer)
+		command.Stderr = said
 		most, err := peak(command)
 		if err != nil {
-			return err
+			return fmt.Errorf("rayctl run: %w: %s", err, tail(said.Bytes()))
 		}
 		used := command.ProcessState.UserTime() + command.ProcessState.SystemTime()
 		b.say("requests: %s", counted)

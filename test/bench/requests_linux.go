@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -25,11 +27,29 @@ func measureRequests(ctx context.Context, b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	count := func(v float64) string { return fmt.Sprintf("%.0f", v) }
 	return []row{
 		compare("requests to the controller in a minute while a cluster waits (`squeue --iterate=5`)", count, today, waiting, 6, ""),
 		compare("requests to the controller in a minute while it runs (`squeue --iterate=5`)", count, today, running, 2, ""),
 	}, nil
+}
+
+func count(v float64) string { return fmt.Sprintf("%.0f", v) }
+
+// cost counts the requests that a site's controller has had but for questions, which rayctl, Slurm's commands and this bench ask now and
+// then; and what there is in the users' homes.
+func (s *slurmSite) cost(ctx context.Context) (requests, files float64, err error) {
+	orders, err := s.Orders(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, n := range orders {
+		requests += float64(n)
+	}
+	err = filepath.WalkDir(s.Dir+"/home", func(string, fs.DirEntry, error) error {
+		files++
+		return nil
+	})
+	return requests, files, err
 }
 
 func (b *bench) countRequests(ctx context.Context) (waiting, running, squeue float64, err error) {
@@ -118,9 +138,10 @@ func (s *slurmSite) until(ctx context.Context, what string, condition func() (bo
 	}
 }
 
-// requests counts those of users' commands within the window, by sdiag, which is not counted itself.
+// requests counts those of users' commands within the window, by sdiag, which is not counted itself. A squeue asks for partitions, too, which
+// Cluster.Requests leaves out.
 func (s *slurmSite) requests(ctx context.Context) (float64, error) {
-	if _, err := s.Slurm(ctx, "sdiag", "--reset"); err != nil {
+	if err := s.ResetRequests(ctx); err != nil {
 		return 0, err
 	}
 	select {

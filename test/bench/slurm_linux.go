@@ -22,7 +22,10 @@ func init() {
 }
 
 // slurmRun is one driver on one allocation of whole nodes, by the controller's clock and the driver's.
-type slurmRun struct{ granted, first, last, released time.Time }
+type slurmRun struct {
+	granted, first, last, released time.Time
+	requests, files                float64 // what it cost the controller and the shared file systems, see cost
+}
 
 func (r slurmRun) toFirstLine() float64 { return r.first.Sub(r.granted).Seconds() }
 func (r slurmRun) toRelease() float64   { return r.released.Sub(r.last).Seconds() }
@@ -30,11 +33,19 @@ func (r slurmRun) wasted() float64 {
 	return (r.released.Sub(r.granted) - r.last.Sub(r.first)).Seconds()
 }
 
+// starter runs the driver on a site; it says which job that was and when it had released its nodes.
+type starter func(*slurmSite, context.Context) (job string, released time.Time, err error)
+
+// script is one of Ray's ways.
+func script(name string) starter {
+	return func(s *slurmSite, ctx context.Context) (string, time.Time, error) { return s.sbatch(ctx, name) }
+}
+
 // slurmLife takes the same driver through Ray's two ways and rayctl, in turns, each on a Slurm cluster of its own that nothing ran on before.
 func (b *bench) slurmLife(ctx context.Context, nodes int) ([]row, error) {
 	var symmetric, template, ours []slurmRun
 	const tries = 3 // on a busy machine Ray's own ways often fail to start
-	side := func(into *[]slurmRun, start func(context.Context, *slurmSite) (string, time.Time, error)) func(context.Context) error {
+	side := func(into *[]slurmRun, start starter) func(context.Context) error {
 		return func(ctx context.Context) error {
 			for try := 1; ; try++ {
 				run, err := b.onSlurm(ctx, nodes, start)
@@ -48,13 +59,8 @@ func (b *bench) slurmLife(ctx context.Context, nodes int) ([]row, error) {
 			}
 		}
 	}
-	err := b.repeat(ctx, fmt.Sprintf("slurm, %d nodes", nodes), side(&ours, func(ctx context.Context, s *slurmSite) (string, time.Time, error) { return s.rayctlRun(ctx) }),
-		side(&template, func(ctx context.Context, s *slurmSite) (string, time.Time, error) {
-			return s.sbatch(ctx, "template.sh")
-		}),
-		side(&symmetric, func(ctx context.Context, s *slurmSite) (string, time.Time, error) {
-			return s.sbatch(ctx, "symmetric.sh")
-		}))
+	err := b.repeat(ctx, fmt.Sprintf("slurm, %d nodes", nodes),
+		side(&ours, (*slurmSite).rayctlRun), side(&template, script("template.sh")), side(&symmetric, script("symmetric.sh")))
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +82,19 @@ func (b *bench) slurmLife(ctx context.Context, nodes int) ([]row, error) {
 		rows = append(rows, compare(name("allocation to driver's first line, all nodes alive", peer.name), seconds, today, first, peer.factor*median(today),
 			fmt.Sprintf("at most %.2f of it", peer.factor)))
 		rows = append(rows, compare(name("driver's exit to allocation released", peer.name), seconds, of(peer.runs, slurmRun.toRelease), of(ours, slurmRun.toRelease), 1.5, ""))
+	}
+	for _, cost := range []struct {
+		what  string
+		value func(slurmRun) float64
+	}{
+		{"requests to the controller, questions aside", func(r slurmRun) float64 { return r.requests }},
+		{"files and folders in home", func(r slurmRun) float64 { return r.files }},
+	} {
+		costs := of(ours, cost.value)
+		if _, known := b.costs[cost.what]; !known {
+			b.costs[cost.what] = median(costs)
+		}
+		rows = append(rows, compare(name(cost.what, "the documentation's template"), count, of(template, cost.value), costs, b.costs[cost.what], "as many on any number of nodes"))
 	}
 	idle := of(symmetric, slurmRun.wasted)
 	return append(rows, compare(name("allocated but not running the driver", "`ray symmetric-run`"), seconds, idle, wasted, 0.2*median(idle), "at most 0.20 of it")), nil
@@ -103,14 +122,14 @@ func (b *bench) newSite(ctx context.Context, nodes int) (*slurmSite, error) {
 	return s, nil
 }
 
-// onSlurm makes one run; start says when its job had released its nodes.
-func (b *bench) onSlurm(ctx context.Context, nodes int, start func(context.Context, *slurmSite) (string, time.Time, error)) (r slurmRun, err error) {
+// onSlurm makes one run.
+func (b *bench) onSlurm(ctx context.Context, nodes int, start starter) (r slurmRun, err error) {
 	s, err := b.newSite(ctx, nodes)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	job, released, err := start(ctx, s)
+	job, released, err := start(s, ctx)
 	if err != nil {
 		return r, err
 	}
@@ -124,6 +143,9 @@ func (b *bench) onSlurm(ctx context.Context, nodes int, start func(context.Conte
 		return r, err
 	}
 	if r.granted, err = s.granted(job); err != nil {
+		return r, err
+	}
+	if r.requests, r.files, err = s.cost(ctx); err != nil {
 		return r, err
 	}
 	text, err := os.ReadFile(s.times)

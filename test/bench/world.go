@@ -25,7 +25,8 @@ type bench struct {
 	dir    string // all that is written is below it
 	runs   int
 	head   sharedHead
-	atEnd  []func() // what measures need beside a head ends so
+	atEnd  []func()           // what measures need beside a head ends so
+	costs  map[string]float64 // of a run on the first number of nodes: more nodes cost no more
 }
 
 func newBench(ctx context.Context, rayctl string, runs int) (*bench, error) {
@@ -36,7 +37,7 @@ func newBench(ctx context.Context, rayctl string, runs int) (*bench, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("%w: build it (make build) or name it by -rayctl", err)
 	}
-	b := &bench{rayctl: path, runs: runs}
+	b := &bench{rayctl: path, runs: runs, costs: map[string]float64{}}
 	if b.python, err = raytest.Install(ctx, rayVersion, b.say); err != nil {
 		return nil, err
 	}

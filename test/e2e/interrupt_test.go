@@ -196,4 +196,66 @@ func TestUpCancelled(t *testing.T) {
 	if out := u.want(0, "ls", "-o", "name").out; strings.Contains(out, "cancelled") {
 		t.Errorf("still there: %s", out)
 	}
+	u.want(0, "up", "cancelled", "--detach", "--workers", "2") // there was no job whose record could be lost
+	u.want(0, "down", "cancelled", "--now")
+}
+
+// TestExecOnTerminal: Ctrl-C is the command's, and what the command makes of it is rayctl's end.
+func TestExecOnTerminal(t *testing.T) {
+	u := sharedCluster(t)
+	s := u.start(true, "exec", "-it", "shared", "--", "sh", "-c", `trap "echo caught" INT; echo ready; until read line; do :; done; echo "got $line"; exit 7`)
+	s.until("ready", 1)
+	s.key(ctrlC)
+	s.until("caught", 1)
+	s.key(ctrlC)
+	s.until("caught", 2)
+	s.key("more\n")
+	if code := s.code(); code != 7 || !strings.Contains(s.String(), "got more") {
+		t.Errorf("a command that catches: exit code %d, %q", code, s)
+	}
+
+	shell := u.start(true, "exec", "-it", "shared", "--", "bash", "--norc", "--noprofile")
+	shell.key("sh -c 'echo be\"\"gun; exec sleep 1000'\n")
+	shell.until("begun", 1)
+	shell.key(ctrlC)
+	shell.key("echo go''ing on; exit 5\n")
+	if code := shell.code(); code != 5 || !strings.Contains(shell.String(), "going on") {
+		t.Errorf("a shell: exit code %d, %q", code, shell)
+	}
+
+	simple := u.start(true, "exec", "-it", "shared", "--", "sh", "-c", "echo ready; exec sleep 1000")
+	simple.until("ready", 1)
+	simple.key(ctrlC)
+	if code := simple.code(); code != launcher.CodeInterrupted {
+		t.Errorf("a command that does not catch: exit code %d, %q", code, simple)
+	}
+}
+
+// counts says how often it is asked to end, and takes a moment to.
+const counts = `n=0; trap 'n=$((n+1))' INT TERM HUP; echo ready; until [ $n -gt 0 ]; do sleep 0.1; done; sleep 0.5; sleep 0.5; echo "asked $n times"; exit 3`
+
+// TestExecInterrupted: without -t the command is asked to end, once, and killed only after its grace.
+func TestExecInterrupted(t *testing.T) {
+	u := sharedCluster(t)
+	ended := func(name string, s *screen, want string) {
+		t.Helper()
+		if code := s.code(); code != launcher.CodeInterrupted || !strings.Contains(s.String(), want) || strings.Contains(s.String(), "rayctl:") {
+			t.Errorf("%s: exit code %d, %q", name, code, s)
+		}
+	}
+	s := u.start(true, "exec", "shared", "--", "sh", "-c", counts)
+	s.until("ready", 1)
+	s.key(ctrlC)
+	ended("Ctrl-C", s, "asked 1 times")
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		s := u.start(false, "exec", "shared", "--", "sh", "-c", counts)
+		s.until("ready", 1)
+		s.cmd.Process.Signal(signal)
+		ended(signal.String(), s, "asked 1 times")
+	}
+	s = u.start(false, "exec", "shared", "--", "sh", "-c", `trap "" TERM; echo ready; exec sleep 1000`)
+	s.until("ready", 1)
+	s.cmd.Process.Signal(syscall.SIGTERM)
+	ended("deaf", s, "ready")
+	contains(t, "-t without a terminal", u.want(0, "exec", "-t", "shared", "--", "true").err, "-t has no effect")
 }

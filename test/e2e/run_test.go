@@ -65,6 +65,10 @@ func TestRun(t *testing.T) {
 			t.Errorf("ls shows what has ended: %s", out)
 		}
 		u.want(65, "submit", "once", "--", "true")
+		contains(t, "up", u.want(65, "up", "once").err, "once", "--recreate") // the record is worth more than a name
+		if got := u.want(0, "logs", "once").out; got != r.out {
+			t.Errorf("logs after up: %q", got)
+		}
 		u.want(0, "down", "once")
 	})
 }
@@ -79,4 +83,34 @@ func TestRunShapesItsReceipt(t *testing.T) {
 	if output != "hello" || r.err != "" || rc.Exit.Code != 137 || rc.Exit.Origin != "driver" || !strings.HasPrefix(rc.Name, "shaped-") {
 		t.Errorf("%+v", r)
 	}
+}
+
+// TestEarlierAttempts shows the output of each attempt while the run lives, and after it.
+func TestEarlierAttempts(t *testing.T) {
+	u := newUser(t)
+	u.write("rayctl.yaml", `name: again
+job:
+  entrypoint: 'echo try $RAYCTL_ATTEMPT; [ $RAYCTL_ATTEMPT = 2 ] || exit 3; exec sleep 1000'
+  restarts: {driver: 1}
+`)
+	s := u.start(false, "run", "--name", "again")
+	s.until("try 2", 1)
+	each := func() {
+		t.Helper()
+		for n, want := range map[string]string{"1": "try 1\n", "2": "try 2\n"} {
+			if got := u.want(0, "logs", "again", "--attempt", n).out; got != want {
+				t.Errorf("attempt %s: %q", n, got)
+			}
+		}
+		if got := u.want(3, "logs", "again", "--attempt", "1", "--tail", "1", "-f").out; got != "try 1\n" {
+			t.Errorf("the end of attempt 1: %q", got)
+		}
+		contains(t, "no attempt", u.want(65, "logs", "again", "--attempt", "3").err, "again", "no attempt 3")
+	}
+	each()
+	u.want(0, "down", "again")
+	if code := s.code(); code != launcher.CodeInterrupted {
+		t.Errorf("exit code %d, %q", code, s)
+	}
+	each()
 }

@@ -5,6 +5,7 @@ package slurmtest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -33,6 +34,13 @@ func (c *Cluster) Requests(ctx context.Context) (map[string]int, error) {
 		}
 	}
 	return counts, nil
+}
+
+// Orders are those of Requests that are no questions: clients and watchers ask now and then, however often that is.
+func (c *Cluster) Orders(ctx context.Context) (map[string]int, error) {
+	counts, err := c.Requests(ctx)
+	maps.DeleteFunc(counts, func(kind string, _ int) bool { return strings.Contains(kind, "_INFO") })
+	return counts, err
 }
 
 // ResetRequests lets Requests count from here on.
