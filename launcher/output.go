@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -23,6 +24,7 @@ type output struct {
 	log *slog.Logger
 	w   io.Writer
 
+	job       *JobStatus          // the last that was seen
 	shown     map[int]*attemptLog // by attempt
 	current   string              // submission id that is followed
 	following *attemptLog
@@ -82,28 +84,29 @@ func (o *output) see(ctx context.Context, s Status) {
 	o.stop()
 	job := *s.Job
 	n := submissionAttempt(job.SubmissionID)
-	o.current, o.following = job.SubmissionID, o.attempt(&job, n)
+	o.job, o.current, o.following = &job, job.SubmissionID, o.attempt(&job, n)
 	o.following.ended.Store(job.State.Terminal())
 	ctx, o.cancel = context.WithCancel(ctx)
 	o.done = make(chan struct{})
 	following := o.following
 	go func() {
 		defer close(o.done)
-		if err := o.earlier(ctx, &job, n); err != nil { // complete shows them
-			o.log.Debug("the output of earlier attempts cannot be read now", "cluster", o.id, "error", err)
+		// If the driver ends before, nothing of it is shown live: complete shows all in order.
+		if o.retry(ctx, following, func() error { return o.earlier(ctx, &job, n) }) == nil {
+			_ = o.retry(ctx, following, func() error { return o.followOnce(ctx, following) }) // what it misses, complete adds
 		}
-		o.follow(ctx, following)
 	}()
 }
 
-// earlier shows what is missing of the attempts before n, from the keeper's copies, so that attempts come in their order.
+// earlier shows what is missing of the attempts before n, from the keeper's copies.
 func (o *output) earlier(ctx context.Context, job *JobStatus, n int) error {
 	if n == 1 {
 		return nil
 	}
 	return AskKeeper(ctx, o.l, o.id, func(c *keeper.Client) error {
 		for k := 1; k < n; k++ {
-			if err := o.rest(o.attempt(job, k), func(offset int64) (io.ReadCloser, error) { return c.Log(ctx, k, offset) }); err != nil {
+			err := o.rest(o.attempt(job, k), func(offset int64) (io.ReadCloser, error) { return c.Log(ctx, k, offset) })
+			if err != nil && !errors.Is(err, keeper.ErrNotFound) { // it ran no driver, or had another keeper
 				return err
 			}
 		}
@@ -130,12 +133,12 @@ func (o *output) stop() {
 	o.cancel = nil
 }
 
-// follow copies the log until it is complete, the head is gone, or ctx ends. What it misses, complete adds.
-func (o *output) follow(ctx context.Context, a *attemptLog) {
-	for ctx.Err() == nil {
-		err := o.followOnce(ctx, a)
-		if err == nil || a.ended.Load() || errors.Is(err, dashboardclient.ErrNotFound) || errors.Is(err, ErrNotFound) {
-			return
+// retry tries until it succeeds, the driver has ended, the head is gone, or ctx ends; the last error tells.
+func (o *output) retry(ctx context.Context, a *attemptLog, try func() error) error {
+	for {
+		err := try()
+		if err == nil || ctx.Err() != nil || a.ended.Load() || errors.Is(err, dashboardclient.ErrNotFound) || errors.Is(err, ErrNotFound) {
+			return err
 		}
 		o.log.Debug("following the driver's log was interrupted", "cluster", o.id, "error", err)
 		select {
@@ -178,19 +181,24 @@ func DashboardClient(e *Endpoint, log *slog.Logger) (*dashboardclient.Client, er
 // complete shows from the saved log what was not shown live: all attempts in their order.
 func (o *output) complete(ctx context.Context, r *Result) error {
 	o.stop() // whatever it has not shown by now is in the saved log
-	job, last := r.Job, 0
-	if job != nil && job.SubmissionID != "" {
-		last = submissionAttempt(job.SubmissionID)
+	last := 0
+	for _, a := range r.Attempts {
+		if a.SubmissionID != "" {
+			o.job, last = cmp.Or(o.job, &JobStatus{SubmissionID: a.SubmissionID}), a.Attempt
+		}
+	}
+	if r.Job != nil && r.Job.SubmissionID != "" {
+		o.job, last = r.Job, submissionAttempt(r.Job.SubmissionID)
 	}
 	for n := range o.shown {
 		last = max(last, n)
 	}
 	for n := 1; n <= last; n++ {
 		which := n
-		if n == last {
+		if n == r.Attempt {
 			which = 0
 		}
-		if err := o.rest(o.attempt(job, n), func(offset int64) (io.ReadCloser, error) { return r.OpenLog(ctx, which, offset) }); err != nil {
+		if err := o.rest(o.attempt(o.job, n), func(offset int64) (io.ReadCloser, error) { return r.OpenLog(ctx, which, offset) }); err != nil {
 			return err
 		}
 	}

@@ -3,11 +3,15 @@
 package slurm_test
 
 import (
+	"bufio"
+	"context"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -33,9 +37,11 @@ func waitsAgain(s launcher.Status) bool {
 	return s.Phase == launcher.Queued && s.Attempt == 2 && s.Reason.Message != ""
 }
 
-// preempted: a job of higher priority takes the nodes. The run says that it waits, and goes on when it has nodes again.
+// preempted: a job of higher priority takes the nodes. The run says that it waits, and goes on when it has nodes again. Who comes only now
+// sees what the first attempt printed before what the second does.
 func (b *bed) preempted(t *testing.T) {
-	s := b.named("yields", attempts)
+	g := b.gate(t)
+	s := b.named("yields", attempts+"; "+g.wait())
 	s.Lifetime.Queue, s.Lifetime.Max = spec.Limit(time.Hour), spec.Limit(time.Hour)
 	r := b.begin(t, s, launcher.Payload{})
 	r.until("running", jobRuns)
@@ -46,11 +52,36 @@ func (b *bed) preempted(t *testing.T) {
 		t.Errorf("listed: %+v, %v", listed, err)
 	}
 	release()
+	late := bufio.NewScanner(b.attach(t, r.id))
+	for _, want := range []string{"attempt 1 because", "attempt 2 because preempted"} {
+		if !late.Scan() || late.Text() != want {
+			t.Errorf("who came late sees %q, want %q", late.Text(), want)
+		}
+	}
+	g.open()
 	receipt := r.ended(0, "succeeded", "")
 	if want := "attempt 1 because\nattempt 2 because preempted\n"; r.out.String() != want || len(receipt.Attempts) != 2 || receipt.Attempts[0].Cause != "preempted" {
 		t.Errorf("output %q, want %q; attempts %+v\n%s", r.out.String(), want, receipt.Attempts, b.story(t, r.id))
 	}
 	r.forgotten()
+}
+
+// attach is the output that another client sees.
+func (b *bed) attach(t *testing.T, id launcher.ID) io.Reader {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	out, in := io.Pipe()
+	done := make(chan struct{})
+	t.Cleanup(func() {
+		cancel()
+		_ = out.Close() // never fails
+		<-done
+	})
+	go func() {
+		defer close(done)
+		_, err := launcher.Attach(ctx, b.launcher(), id, launcher.RunOptions{Stdout: in})
+		_ = in.CloseWithError(err) // never fails
+	}()
+	return out
 }
 
 // endedBetween: who waits for the next attempt ends as any that waits, by `down` and by its job's being cancelled.
@@ -94,8 +125,11 @@ func (b *bed) headNodeReplaced(t *testing.T) {
 	defer b.powerOff(t, running, "a-0")()
 	receipt := r.ended(0, "succeeded", "")
 	lines := strings.Split(r.out.String(), "\n")
-	if len(lines) != 5 || lines[1] != "attempt 1 because" || lines[3] != "attempt 2 because lost" || lines[0] == lines[2] || len(receipt.Attempts) != 2 {
-		t.Errorf("output %q, attempts %+v\n%s", lines, receipt.Attempts, b.story(t, r.id))
+	if len(lines) != 5 || lines[1] != "attempt 1 because" || lines[3] != "attempt 2 because lost" || lines[0] == lines[2] {
+		t.Errorf("output %q\n%s", lines, b.story(t, r.id))
+	}
+	if a := receipt.Attempts; len(a) != 2 || a[0].Attempt != 1 || a[0].Cause != keeper.CauseLost || a[1].Attempt != 2 || a[1].Cause != "succeeded" {
+		t.Errorf("attempts %+v\n%s", a, b.story(t, r.id))
 	}
 	r.forgotten()
 }

@@ -60,7 +60,7 @@ class State:
             "nodes": [], "job": new_job() if job else None,
             "committed": False, "lastRenewal": None, "endOnDisconnect": 0,
             "deadlines": {"max": None, "idle": None, "total": None},
-            "timeline": [], "attempts": [],
+            "timeline": [], "attempts": orders.get("attempts") or [],
         }
         self._text = b""
         self._answering = 0

@@ -133,7 +133,9 @@ def begin(run, first, place, orders, restarts, before):
     for name in os.listdir(os.path.join(run, SEED)):
         shutil.copy(os.path.join(run, SEED, name), os.path.join(place, name))
     shutil.copy(os.path.join(first, "commit"), os.path.join(place, "commit"))
-    orders.update(attempt=int(state.get("attempt") or restarts) + 1, restartReason=cause)
+    ended = int(state.get("attempt") or restarts)
+    keep_logs(before, place, ended)
+    orders.update(attempt=ended + 1, restartReason=cause, attempts=attempts_of(state, ended, cause))
     lifetime["spent"] = max(0.0, waited)
     write_atomically(os.path.join(place, "orders.json"), json.dumps(orders).encode())
     write_atomically(os.path.join(before, AGAIN), json.dumps({"cause": cause}).encode())
@@ -207,6 +209,29 @@ def why_again(before, state):
         return "lost"
     warned = state.get("phase") in ("Draining", "Gone") and state.get("reason", {}).get("code") == "interrupted"
     return "preempted" if warned else "lost"
+
+
+HAPPENED = {"preempted": "its job was preempted or requeued", "lost": "a node of its job failed", "time-limit": "its job reached Slurm's time limit"}
+
+
+def attempts_of(state, ended, cause):
+    """All attempts up to the one that ended for this cause. Its keeper did not know why it was told to end, or had no time to say anything."""
+    attempts = list(state.get("attempts") or [])
+    if not attempts or attempts[-1]["attempt"] != ended:
+        job = state.get("job") or {}
+        attempts.append({"attempt": ended, "submissionId": job.get("submissionId", ""), "start": job.get("startTime"), "end": job.get("endTime"),
+                         "cause": cause, "exitCode": None, "message": HAPPENED[cause]})
+    elif attempts[-1]["message"].startswith("the keeper got SIG"):
+        attempts[-1] = dict(attempts[-1], cause=cause, message=HAPPENED[cause])
+    return attempts
+
+
+def keep_logs(before, place, ended):
+    """Other names for the output of earlier attempts: the next keeper has it all."""
+    for name in os.listdir(before):
+        to = os.path.join(place, "driver-%d.log" % ended if name == "driver.log" else name)
+        if name.startswith("driver") and name.endswith(".log") and not os.path.exists(to):
+            os.link(os.path.join(before, name), to)
 
 
 def last_words(path):

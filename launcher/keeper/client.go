@@ -32,6 +32,14 @@ type Error struct {
 
 func (e *Error) Error() string { return "the keeper refuses: " + e.Message }
 
+// Is makes a 404 an ErrNotFound.
+func (e *Error) Is(target error) bool {
+	return target == ErrNotFound && e.Status == http.StatusNotFound
+}
+
+// ErrNotFound says that the keeper does not have what was asked for.
+var ErrNotFound = errors.New("not found")
+
 // ErrNotPermitted says that what is between us and the keeper, as the proxy of Services in Kubernetes, did not pass the request on.
 var ErrNotPermitted = errors.New("not permitted")
 

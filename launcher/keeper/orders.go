@@ -25,12 +25,13 @@ const (
 
 // Orders is what a cluster's keeper is told to do.
 type Orders struct {
-	Version       int    `json:"version"`
-	Name          string `json:"name"`
-	Attempt       int    `json:"attempt"`       // from 1; greater when the substrate started the run again
-	RestartReason string `json:"restartReason"` // why this attempt exists, empty for the first
-	Launcher      string `json:"launcher"`
-	SpecHash      string `json:"specHash"`
+	Version       int       `json:"version"`
+	Name          string    `json:"name"`
+	Attempt       int       `json:"attempt"`            // from 1; greater when the substrate started the run again
+	RestartReason string    `json:"restartReason"`      // why this attempt exists, empty for the first
+	Attempts      []Attempt `json:"attempts,omitempty"` // those before, of other keepers; their output is in AttemptLog files
+	Launcher      string    `json:"launcher"`
+	SpecHash      string    `json:"specHash"`
 
 	Ray           RaySettings `json:"ray"`
 	Groups        []Group     `json:"groups"` // node indexes run over the groups in this order; index 0 is the head

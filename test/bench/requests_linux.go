@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -138,9 +136,8 @@ func (s *slurmSite) until(ctx context.Context, what string, condition func() (bo
 	}
 }
 
-// requests counts those of users' commands within the window, by sdiag, which is not counted itself. A squeue asks for partitions, too, which
-// Cluster.Requests leaves out.
-func (s *slurmSite) requests(ctx context.Context) (float64, error) {
+// requests counts those of users' commands within the window.
+func (s *slurmSite) requests(ctx context.Context) (total float64, err error) {
 	if err := s.ResetRequests(ctx); err != nil {
 		return 0, err
 	}
@@ -149,23 +146,9 @@ func (s *slurmSite) requests(ctx context.Context) (float64, error) {
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
 	}
-	out, err := s.Slurm(ctx, "sdiag")
-	if err != nil {
-		return 0, err
+	counts, err := s.Requests(ctx)
+	for _, n := range counts {
+		total += float64(n)
 	}
-	types, _, _ := strings.Cut(out, "Remote Procedure Call statistics by user")
-	total := 0.0
-	for _, m := range request.FindAllStringSubmatch(types, -1) {
-		n, err := strconv.Atoi(m[2])
-		if err != nil {
-			return 0, err
-		}
-		if m[1] != "REQUEST_STATS_INFO" && m[1] != "REQUEST_PING" {
-			total += float64(n)
-		}
-	}
-	return total, nil
+	return total, err
 }
-
-// request is a line of sdiag about one kind of message; nodes send MESSAGE_*.
-var request = regexp.MustCompile(`(?m)^\s+(REQUEST_\w+)\s+\(\s*\d+\) count:(\d+)`)

@@ -12,7 +12,7 @@ import (
 )
 
 // ownRequests are those of Slurm's daemons among themselves, and of this package.
-var ownRequests = regexp.MustCompile(`^(REQUEST_STATS_INFO|REQUEST_PING|MESSAGE_.*|REQUEST_COMPLETE_.*|REQUEST_STEP_COMPLETE|ACCOUNTING_.*|.*_NODE_REGISTRATION_STATUS|REQUEST_CONFIG|REQUEST_PERSIST_INIT|REQUEST_PARTITION_INFO)$`)
+var ownRequests = regexp.MustCompile(`^(REQUEST_STATS_INFO|REQUEST_PING|MESSAGE_.*|REQUEST_COMPLETE_.*|REQUEST_STEP_COMPLETE|ACCOUNTING_.*|.*_NODE_REGISTRATION_STATUS|REQUEST_CONFIG|REQUEST_PERSIST_INIT)$`)
 
 var rpcLine = regexp.MustCompile(`^\s*(\w+)\s*\(\s*\d+\)\s*count:(\d+)`)
 
