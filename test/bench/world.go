@@ -109,18 +109,20 @@ func (b *bench) onHead() []string {
 	return b.environment("RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN_PATH="+b.head.TokenFile)
 }
 
-// workingDir makes a directory with one driver, whose content, and so its package, is new.
-func (b *bench) workingDir(driver string) (string, error) {
+// workingDir makes a directory with some drivers, whose content, and so its package, is new.
+func (b *bench) workingDir(names ...string) (string, error) {
 	dir, err := os.MkdirTemp(b.dir, "work-")
 	if err != nil {
 		return "", err
 	}
-	source, err := drivers.ReadFile("drivers/" + driver)
-	if err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(filepath.Join(dir, driver), source, 0o644); err != nil {
-		return "", err
+	for _, name := range names {
+		source, err := drivers.ReadFile("drivers/" + name)
+		if err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), source, 0o644); err != nil {
+			return "", err
+		}
 	}
 	return dir, os.WriteFile(filepath.Join(dir, "name"), []byte(dir), 0o644)
 }
