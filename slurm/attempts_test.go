@@ -5,7 +5,11 @@ package slurm_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +49,7 @@ func (b *bed) preempted(t *testing.T) {
 	s.Lifetime.Queue, s.Lifetime.Max = spec.Limit(time.Hour), spec.Limit(time.Hour)
 	r := b.begin(t, s, launcher.Payload{})
 	r.until("running", jobRuns)
+	b.copied(t, r.id, "attempt 1 because\n")
 	release := b.preempt(t)
 	r.until("waiting again", waitsAgain)
 	listed, err := r.l.List(t.Context(), launcher.Selector{Names: []string{"yields"}})
@@ -122,6 +127,7 @@ func (b *bed) headNodeReplaced(t *testing.T) {
 	s.Job.Restarts.NodeFailure = 1
 	r := b.begin(t, s, launcher.Payload{})
 	running := r.until("running", jobRuns)
+	b.copied(t, r.id, "attempt 1 because\n") // what the node has not let out yet is lost with it
 	defer b.powerOff(t, running, "a-0")()
 	receipt := r.ended(0, "succeeded", "")
 	lines := strings.Split(r.out.String(), "\n")
@@ -132,4 +138,16 @@ func (b *bed) headNodeReplaced(t *testing.T) {
 		t.Errorf("attempts %+v\n%s", a, b.story(t, r.id))
 	}
 	r.forgotten()
+}
+
+// copied waits until the keeper's copy of the first attempt's output has this.
+func (b *bed) copied(t *testing.T, id launcher.ID, text string) {
+	t.Helper()
+	b.Await(t, "the output "+text, func(context.Context) (bool, error) {
+		log, err := os.ReadFile(filepath.Join(b.run(id), "1", keeper.DriverLog))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return strings.Contains(string(log), text), err
+	})
 }

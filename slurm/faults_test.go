@@ -23,7 +23,7 @@ import (
 func TestFaults(t *testing.T) {
 	small := smallDisk(t)
 	b := start(t, slurmtest.Options{Nodes: 4, Binds: []string{small}})
-	b.clientDiesAfterSbatch(t) // its end is looked at last: it takes two minutes, of which nothing happens in
+	b.clientDiesAfterSbatch(t) // DeadClient looks at its end: it takes two minutes, of which nothing happens in
 	t.Run("FullDisk", func(t *testing.T) { b.fullDisk(t, small) })
 	t.Run("DiskFills", func(t *testing.T) { b.diskFills(t, small) })
 	t.Run("UnreadableToken", b.unreadableToken)

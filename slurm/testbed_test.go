@@ -182,6 +182,7 @@ func (b *bed) requeued(t *testing.T) {
 	l := b.launcher()
 	requeue := func(st launcher.Status) {
 		if st.Attempt == 1 && st.Job != nil && st.Job.State == launcher.JobRunning && st.Phase == launcher.Ready {
+			b.copied(t, "again", "attempt 1 because in ")
 			if _, err := b.Slurm(t.Context(), "scontrol", "requeue", strings.TrimPrefix(st.Where, "job ")); err != nil {
 				t.Error(err)
 			}
@@ -217,6 +218,7 @@ func (b *bed) warned(t *testing.T) {
 	warn := func(st launcher.Status) {
 		if !sent && st.Job != nil && st.Job.State == launcher.JobRunning {
 			sent = true
+			b.copied(t, "warned", "attempt 1 because\n")
 			if _, err := b.Slurm(t.Context(), "scancel", "--batch", "--signal=USR1", strings.TrimPrefix(st.Where, "job ")); err != nil {
 				t.Error(err)
 			}
