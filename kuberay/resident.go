@@ -140,7 +140,7 @@ func (r *resident) collect() {
 	}
 	r.final = st
 	for n := 1; n <= st.Attempt; n++ {
-		name := fmt.Sprintf("driver-%d.log", n)
+		name := keeper.AttemptLog(n)
 		if n == st.Attempt {
 			name = keeper.DriverLog
 		}

@@ -24,7 +24,6 @@ const (
 	currentFile = "current"
 	seedDir     = "seed"
 	firstDir    = "1"
-	againFile   = "again" // in an attempt's directory: why the next one followed
 )
 
 // record says who launched what. Its exclusive creation claims the name.

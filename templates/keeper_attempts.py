@@ -4,7 +4,7 @@ import time
 
 import keeper_end
 from keeper_exit import End
-from keeper_state import new_job, wall
+from keeper_state import ended_attempt, new_job, wall
 
 STARTS = 3  # in a row without success
 WORTH_ANOTHER_START = ("already occupied", "already running at", "Address already in use", "Failed to bind", "rrno: 98", "Errno 98",
@@ -59,7 +59,5 @@ class Attempts:
 
     def record_attempt(self, cause, message, code):
         """Adds to `attempts`."""
-        job = self.state.doc["job"] or {}
-        self.state.change(attempts=self.state.doc["attempts"] + [{
-            "attempt": self.state.doc["attempt"], "submissionId": job.get("submissionId", ""), "start": job.get("startTime"),
-            "end": job.get("endTime") or wall(), "cause": cause, "exitCode": code, "message": message}])
+        doc = self.state.doc
+        self.state.change(attempts=doc["attempts"] + [ended_attempt(doc, cause, message, code, wall())])

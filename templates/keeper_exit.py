@@ -74,6 +74,7 @@ def duration(seconds):
     return "".join(parts) or "0s"
 
 
+SIGNALLED = "the keeper got SIG"  # how the sentence of an end by a signal begins
 SENTENCES = {
     "lease": ("abandoned", "the client did not commit the launch within %s"),
     "queue": ("queue", "the cluster was not admitted within lifetime.queue (%s)"),

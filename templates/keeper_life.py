@@ -287,7 +287,7 @@ class Keeper(Attempts, Mailbox):
         cause = (self.orders.get("signals") or {}).get(name) or ("time-limit" if name == "USR1" else "interrupted")
         if cause == "detach":
             return Detached()
-        return End(cause, "the keeper got SIG%s" % name)
+        return End(cause, keeper_exit.SIGNALLED + name)
 
     def show_deadlines(self):
         """Deadlines as moments of the wall clock."""

@@ -178,3 +178,10 @@ def new_job(submission_id="", entrypoint=""):
     return {"submissionId": submission_id, "entrypoint": entrypoint, "state": "WAITING", "driverNodeId": "", "driverPid": 0,
             "startTime": None, "endTime": None, "exitCode": None, "signal": None, "message": "",
             "logFile": "job-driver-%s.log" % submission_id if submission_id else ""}
+
+
+def ended_attempt(doc, cause, message, code=None, end=None):
+    """The entry of `attempts` for the attempt that a state document is about; end counts where Ray did not tell."""
+    job = doc.get("job") or {}
+    return {"attempt": doc["attempt"], "submissionId": job.get("submissionId", ""), "start": job.get("startTime"),
+            "end": job.get("endTime") or end, "cause": cause, "exitCode": code, "message": message}

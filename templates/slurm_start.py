@@ -13,12 +13,12 @@ import time
 
 import keeper
 import keeper_exit
-from keeper_state import RESERVE, State, wall, write_atomically
+from keeper_state import RESERVE, State, ended_attempt, wall, write_atomically
 
 SEED = "seed"  # what the keeper removes at the end of an attempt, kept for the next one
 SEEDS = ("token", "secrets.json")
 AGAIN = "again"  # in an attempt's directory: why the next one follows
-WARNED = "the keeper got SIGUSR1"  # how the keeper's last sentence begins when Slurm warned it, by sbatch's --signal
+WARNED = keeper_exit.SIGNALLED + "USR1"  # how the keeper's last sentence begins when Slurm warned it, by sbatch's --signal
 NEAR = 180.0  # seconds before the time limit beyond the warning's own: Slurm may warn a minute early
 # What sbatch says of its tasks' size: srun would hold all components of a job to the first one's, or refuse (26.05). The step takes all.
 OF_ITS_TASKS = ("SLURM_CPUS_PER_TASK", "SLURM_TRES_PER_TASK")
@@ -140,7 +140,7 @@ def begin(run, first, place, orders, restarts, before):
     write_atomically(os.path.join(place, "orders.json"), json.dumps(orders).encode())
     write_atomically(os.path.join(before, AGAIN), json.dumps({"cause": cause}).encode())
     if not allowed(run, orders, restarts, cause):
-        return keeper_exit.End(cause, SENTENCES[cause])
+        return keeper_exit.End(cause, SENTENCES[cause] % "the")
     return None
 
 
@@ -162,7 +162,7 @@ def end_leftovers():
 
 
 LIMITS = {"preempted": "preempted", "lost": "nodeFailure", "time-limit": "timeLimit"}  # the orders' restarts by cause
-SENTENCES = {"preempted": "the job was preempted or requeued", "lost": "a node of the job failed", "time-limit": "the job reached Slurm's time limit"}
+SENTENCES = {"preempted": "%s job was preempted or requeued", "lost": "a node of %s job failed", "time-limit": "%s job reached Slurm's time limit"}
 
 
 def allowed(run, orders, attempts, cause):
@@ -211,18 +211,13 @@ def why_again(before, state):
     return "preempted" if warned else "lost"
 
 
-HAPPENED = {"preempted": "its job was preempted or requeued", "lost": "a node of its job failed", "time-limit": "its job reached Slurm's time limit"}
-
-
 def attempts_of(state, ended, cause):
     """All attempts up to the one that ended for this cause. Its keeper did not know why it was told to end, or had no time to say anything."""
     attempts = list(state.get("attempts") or [])
     if not attempts or attempts[-1]["attempt"] != ended:
-        job = state.get("job") or {}
-        attempts.append({"attempt": ended, "submissionId": job.get("submissionId", ""), "start": job.get("startTime"), "end": job.get("endTime"),
-                         "cause": cause, "exitCode": None, "message": HAPPENED[cause]})
-    elif attempts[-1]["message"].startswith("the keeper got SIG"):
-        attempts[-1] = dict(attempts[-1], cause=cause, message=HAPPENED[cause])
+        attempts.append(ended_attempt(dict(state, attempt=ended), cause, SENTENCES[cause] % "its"))
+    elif attempts[-1]["message"].startswith(keeper_exit.SIGNALLED):
+        attempts[-1] = dict(attempts[-1], cause=cause, message=SENTENCES[cause] % "its")
     return attempts
 
 
@@ -272,7 +267,7 @@ def may_come_back(place):
     result = load(os.path.join(place, "result.json"))
     if os.path.exists(os.path.join(place, AGAIN)):
         return True
-    return not result or result.get("exit", {}).get("message", "").startswith("the keeper got SIGTERM")
+    return not result or result.get("exit", {}).get("message", "").startswith(keeper_exit.SIGNALLED + "TERM")
 
 
 if __name__ == "__main__":
