@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -42,8 +43,10 @@ type App struct {
 
 	quiet, verbose bool
 	ui             *ui
-	parsed         bool        // the command line was understood: errors from here on are not usage errors
-	handedOn       atomic.Bool // Ctrl-C is for a command that runs on this terminal
+	filesNamed     bool           // the files in force were printed
+	parsed         bool           // the command line was understood: errors from here on are not usage errors
+	handedOn       atomic.Bool    // Ctrl-C is for a command that runs on this terminal
+	telling        sync.WaitGroup // of the failure of stdout
 }
 
 // System is the App of a real process.
@@ -63,6 +66,7 @@ func Main(args []string) int { return System().Main(context.Background(), args) 
 func (a *App) Main(ctx context.Context, args []string) (code int) {
 	a.ui = newUI(a)
 	defer a.ui.close()
+	a.Out = launcher.NewStdout(a.Out, a.outputLost)
 	defer func() {
 		if p := recover(); p != nil {
 			code = a.report(fail(launcher.CodeInternal, errPanic, "please report it with the command at https://github.com/rayctl/rayctl/issues, and `-v` shows where",
@@ -78,7 +82,27 @@ func (a *App) Main(ctx context.Context, args []string) (code int) {
 	if err != nil && !a.parsed {
 		err = usage(root, err)
 	}
-	return a.report(err)
+	return a.outputCode(a.report(err))
+}
+
+// outputLost tells that stdout takes nothing more. The command goes on: what it does is worth more than what it shows. A closed pipe is no
+// news to whoever closed it. It must not wait for the ui, which may be what writes.
+func (a *App) outputLost(err error) {
+	if errors.Is(err, syscall.EPIPE) {
+		return
+	}
+	a.telling.Go(func() {
+		a.ui.warn("%s the output cannot be written, the rest of it is not shown: %v", a.ui.paint(red, "rayctl:"), err)
+	})
+}
+
+// outputCode is the exit code of a command, which is not 0 if its output was lost.
+func (a *App) outputCode(code int) int {
+	a.telling.Wait()
+	if out, ok := a.Out.(*launcher.Stdout); ok && out.Err() != nil && code == 0 {
+		return launcher.CodeOutputLost
+	}
+	return code
 }
 
 var errPanic = errors.New("panic")

@@ -36,7 +36,7 @@ func newCp(a *App) *cobra.Command {
 		Use:   "cp SRC DST",
 		Short: "Copy a file or directory to or from a node",
 		Long: "cp copies between this machine and a node; one side is NAME:PATH, or :PATH for the default cluster. As with cp -r, a directory goes into DST if that\n" +
-			"is a directory, else becomes DST. The node needs tar.",
+			"is a directory, else becomes DST. What is there is replaced when the copy is whole, and never by itself. The node needs tar.",
 		Example: "  rayctl cp dev:/tmp/result.json .\n  rayctl cp model/ :/scratch/model --node trainer-1",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -134,18 +134,27 @@ func (n *nodeShell) run(ctx context.Context, stdin io.Reader, stdout io.Writer, 
 }
 
 // upload copies into DST if that is a directory there, else to DST.
-func (n *nodeShell) upload(ctx context.Context, src, dst string) error {
+func (n *nodeShell) upload(ctx context.Context, src, dst string) (err error) {
 	if _, err := os.Lstat(src); err != nil {
 		return fail(launcher.CodeSpec, err, "", "%v", err)
 	}
-	parent, name := path.Split(strings.TrimRight(dst, "/"))
-	if n.run(ctx, nil, io.Discard, "test", "-d", dst) == nil {
-		parent, name = dst, filepath.Base(absolute(src))
-	} else if strings.HasSuffix(dst, "/") {
-		return fail(launcher.CodeSpec, nil, "", "there is no directory %s on the node", dst)
+	stage := "." + stageName()
+	var said strings.Builder
+	if err := n.run(ctx, nil, &said, "sh", "-c", beginUpload, "sh", dst, filepath.Base(absolute(src)), stage); err != nil {
+		return err
 	}
-	if parent == "" {
-		parent = "."
+	target := strings.TrimSuffix(said.String(), "\n")
+	parent, name := path.Split(target)
+	placed := false
+	defer func() {
+		if !placed { // also where ctx has ended
+			_ = n.run(context.WithoutCancel(ctx), nil, io.Discard, "rm", "-rf", "--", path.Join(parent, stage))
+		}
+	}()
+	if _, err := os.Lstat(filepath.Join(parent, stage)); err == nil { // the node's directory is one of this machine
+		if err := refuseSame(src, target); err != nil {
+			return err
+		}
 	}
 	total, err := treeSize(src)
 	if err != nil {
@@ -159,15 +168,39 @@ func (n *nodeShell) upload(ctx context.Context, src, dst string) error {
 		w.CloseWithError(err)
 		packed <- err
 	}()
-	err = n.run(ctx, r, io.Discard, "tar", "-C", parent, "-xf", "-")
+	err = n.run(ctx, r, io.Discard, "sh", "-c", finishUpload, "sh", parent, name, stage)
 	r.CloseWithError(errors.New("tar on the node ended"))
 	if perr := <-packed; err == nil {
 		err = perr
 	}
 	if err == nil {
+		placed = true
 		n.warnLeftOut(p.leftOut)
 	}
 	return err
+}
+
+// refuseSame keeps a file or directory from being copied onto or into itself. Both paths are of this machine.
+func refuseSame(src, target string) error {
+	from, err := os.Stat(src)
+	if err != nil {
+		return nil //nolint:nilerr // a link to nothing is the same as nothing
+	}
+	if to, err := os.Stat(target); err == nil && os.SameFile(from, to) {
+		return fail(launcher.CodeSpec, nil, "", "%s and %s are the same: nothing was copied", src, target)
+	}
+	for dir := filepath.Dir(target); from.IsDir(); dir = filepath.Dir(dir) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			dir = real
+		}
+		if to, err := os.Stat(dir); err == nil && os.SameFile(from, to) {
+			return fail(launcher.CodeSpec, nil, "", "%s cannot be copied into itself, as %s", src, target)
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	return nil
 }
 
 // download copies into DST if that is a directory here, else to DST.
@@ -179,15 +212,19 @@ func (n *nodeShell) download(ctx context.Context, src, dst string) error {
 	if name == "" {
 		return usageError("", "the root directory cannot be copied")
 	}
-	r, w := io.Pipe()
 	u := &unpacking{name: name}
+	if err := u.open(dst); err != nil {
+		return err
+	}
+	defer u.close()
+	r, w := io.Pipe()
 	written := make(chan error, 1)
 	go func() {
-		err := u.unpack(n.copying(src, 0).Reader(r), dst)
+		err := u.entries(n.copying(src, 0).Reader(r))
 		r.CloseWithError(err)
 		written <- err
 	}()
-	err := n.run(ctx, nil, w, "tar", "-C", parent, "-cf", "-", "--", name)
+	err := n.run(ctx, nil, w, "sh", "-c", sendDownload, "sh", u.marker, u.path, parent, name)
 	w.CloseWithError(err)
 	if werr := <-written; err == nil || errors.Is(err, werr) { // what went wrong here reaches the node's tar too, which then says less of it
 		err = werr

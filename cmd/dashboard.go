@@ -2,17 +2,22 @@ package cmd
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
 type dashboardCommandOptions struct {
@@ -27,8 +32,9 @@ func newDashboard(a *App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dashboard [NAME] [--open]",
 		Short: "Give a local URL of Ray's dashboard, until Ctrl-C",
-		Long: "dashboard serves Ray's dashboard on 127.0.0.1 until Ctrl-C and prints its URL. The URL carries a secret that only you have: other users of this\n" +
-			"machine get nothing. The cluster's own token stays in this process.",
+		Long: "dashboard serves Ray's dashboard on 127.0.0.1 until Ctrl-C and prints its URL. The URL works once: it leads your browser to an address of its\n" +
+			"own, NAME.localhost, with a session that other users of this machine and other pages do not get; another URL is printed when it was used.\n" +
+			"Through ssh -L PORT:127.0.0.1:PORT the same URL works. The cluster's own token stays in this process.",
 		Example: "  rayctl dashboard --open\n  rayctl dashboard dev --port 8265",
 		Args:    noDash(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -65,11 +71,16 @@ func runDashboard(ctx context.Context, a *App, o *dashboardCommandOptions) error
 	server := &http.Server{Handler: proxy, ReadHeaderTimeout: 10 * time.Second}
 	fmt.Fprintln(a.Out, proxy.entryURL())
 	a.ui.note("the dashboard of %s, until Ctrl-C", c.id)
+	removePage := func() {}
+	proxy.used = func() {
+		a.ui.note("that URL is used up; for another browser: %s", proxy.entryURL())
+	}
 	if o.open {
-		if err := openBrowser(ctx, proxy.entryURL()); err != nil {
+		if removePage, err = a.openBrowser(ctx, proxy.entryURL()); err != nil {
 			a.ui.warn("no browser could be opened: %v", err)
 		}
 	}
+	defer removePage()
 	return serveUntil(ctx, server, listener)
 }
 
@@ -82,7 +93,7 @@ func listenLocal(ctx context.Context, port int) (net.Listener, error) {
 	if err != nil {
 		return nil, fail(launcher.CodeConfig, err, "choose another port, or 0 for a free one", "port %d cannot be used: %v", port, err)
 	}
-	return l, nil
+	return ownPeers{l}, nil
 }
 
 // serveUntil serves until ctx ends; being stopped is the normal end.
@@ -95,10 +106,21 @@ func serveUntil(ctx context.Context, server *http.Server, l net.Listener) error 
 	return nil
 }
 
-func openBrowser(ctx context.Context, url string) error {
+// openBrowser opens a page that leads to the URL: every user of the machine sees the arguments of programs, and this file only its owner.
+func (a *App) openBrowser(ctx context.Context, url string) (remove func(), err error) {
+	nothing := func() {}
+	dir, err := a.cacheDir("dashboard")
+	if err != nil {
+		return nothing, err
+	}
+	page := filepath.Join(dir, strings.ToLower(rand.Text())+".html")
+	if err := wholefile.Write(page, []byte(onwards(url, "")), 0o600); err != nil {
+		return nothing, err
+	}
+	remove = func() { os.Remove(page) }
 	program := "xdg-open"
 	if runtime.GOOS == "darwin" {
 		program = "open"
 	}
-	return exec.CommandContext(ctx, program, url).Start()
+	return remove, exec.CommandContext(ctx, program, page).Start()
 }

@@ -43,6 +43,7 @@ func runDoctor(ctx context.Context, a *App, o *doctorOptions) error {
 		return err
 	}
 	a.ui.note("%s", c.Reason)
+	a.notePackages(c.Spec)
 	checker, err := ability[launcher.Checker](l, "doctor")
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ func (a *App) printChecks(checks []launcher.Check) {
 		}
 		fmt.Fprintf(a.Out, "%s  %s: %s\n", mark, k.Name, oneLine(k.Detail))
 		if !k.OK && k.Hint != "" {
-			fmt.Fprintf(a.Out, "      %s\n", k.Hint)
+			fmt.Fprintf(a.Out, "      %s\n", clean(k.Hint))
 		}
 	}
 }

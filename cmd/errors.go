@@ -60,7 +60,7 @@ func (a *App) report(err error) int {
 		return int(silent)
 	}
 	for _, line := range strings.Split(strings.TrimRight(sentence(err), "\n"), "\n") {
-		fmt.Fprintf(a.Err, "%s %s\n", a.ui.paint(red, "rayctl:"), line)
+		fmt.Fprintf(a.Err, "%s %s\n", a.ui.paint(red, "rayctl:"), clean(line))
 	}
 	return exitCodeOf(err)
 }

@@ -2,10 +2,12 @@ package cmd
 
 import (
 	"context"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 type execOptions struct {
@@ -61,7 +63,7 @@ func runExec(ctx context.Context, a *App, o *execOptions) error {
 	if err != nil {
 		return err
 	}
-	request := launcher.ExecRequest{Node: o.node, Command: o.command, Stdout: a.Out, Stderr: a.Err, TTY: o.tty && o.stdin && a.InTTY, Shared: a.handOn}
+	request := launcher.ExecRequest{Node: o.node, Command: o.command, Stdout: a.commandOut(c.l, o.tty), Stderr: a.Err, TTY: o.tty && o.stdin && a.InTTY, Shared: a.handOn}
 	if o.stdin {
 		request.Stdin = a.In
 	}
@@ -73,4 +75,13 @@ func runExec(ctx context.Context, a *App, o *execOptions) error {
 		return err
 	}
 	return codeOrNil(code)
+}
+
+// commandOut is stdout for a command. One that is a process of this machine (srun, ssh, or the command itself) gets the stream itself: it may be a
+// terminal, and a full disk is that process's to tell.
+func (a *App) commandOut(l launcher.Launcher, tty bool) io.Writer {
+	if out, ok := a.Out.(*launcher.Stdout); ok && (tty || l.Name() != spec.LauncherKubeRay) {
+		return out.Writer()
+	}
+	return a.Out
 }

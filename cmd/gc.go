@@ -1,7 +1,9 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,36 +49,30 @@ func runGC(ctx context.Context, a *App, o *gcOptions) error {
 		return err
 	}
 	var all []launcher.Collected
+	var failures []error // what one launcher cannot read keeps nobody from the rest
 	for _, l := range ls {
 		tokens, err := a.collectTokens(ctx, l, o.dryRun)
-		if err != nil {
-			return err
+		all, failures = append(all, tokens...), append(failures, err)
+		if collector, ok := l.(launcher.Collector); ok {
+			found, err := collector.Collect(ctx, o.dryRun)
+			all, failures = append(all, found...), append(failures, err)
 		}
-		all = append(all, tokens...)
-		collector, ok := l.(launcher.Collector)
-		if !ok {
-			continue
-		}
-		found, err := collector.Collect(ctx, o.dryRun)
-		if err != nil {
-			return err
-		}
-		all = append(all, found...)
 	}
+	failed := errors.Join(failures...)
 	if done, err := o.output.structured(a.Out, nonNil(all)); done || err != nil {
-		return err
+		return cmp.Or(err, failed)
 	}
 	verb := "removed"
 	if o.dryRun {
 		verb = "would remove"
 	}
 	for _, x := range all {
-		fmt.Fprintf(a.Out, "%s %s %s: %s\n", verb, x.What, x.Name, x.Why)
+		fmt.Fprintf(a.Out, "%s %s %s: %s\n", verb, clean(x.What), clean(x.Name), clean(x.Why))
 	}
-	if len(all) == 0 {
+	if len(all) == 0 && failed == nil {
 		a.ui.note("there is nothing to remove")
 	}
-	return nil
+	return failed
 }
 
 // collectTokens removes the token files that `env` made for clusters that are gone.

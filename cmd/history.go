@@ -62,7 +62,7 @@ func runHistory(ctx context.Context, a *App, o *historyOptions) error {
 	rows := [][]string{{"NAME", "LAUNCHER", "ENDED", "TOOK", "EXIT", "CAUSE", "OUTPUT"}}
 	for _, p := range list {
 		if o.output.format == formatName {
-			fmt.Fprintln(a.Out, p.Name)
+			fmt.Fprintln(a.Out, clean(p.Name))
 			continue
 		}
 		kept := "-"

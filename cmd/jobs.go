@@ -59,7 +59,7 @@ func runJobs(ctx context.Context, a *App, o *jobsOptions) error {
 	for i := range jobs {
 		j := &jobs[i]
 		if o.output.format == formatName {
-			fmt.Fprintln(a.Out, jobName(j))
+			fmt.Fprintln(a.Out, clean(jobName(j)))
 			continue
 		}
 		row := []string{jobName(j), string(j.Status), stamp(j.StartTime), took(a.Now(), j), shorten(j.Entrypoint, o.output.format == formatWide)}

@@ -1,6 +1,8 @@
 package cmd
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -45,15 +47,34 @@ func (a *App) load(o *configOptions, opts config.Options) (*config.Loaded, error
 	if err != nil {
 		return nil, err
 	}
+	a.nameFiles(c)
 	for _, w := range c.Warnings {
 		a.ui.note("%s", w)
 	}
 	return c, nil
 }
 
+// nameFiles makes the files in force a command's first line, as what is in them decides what runs, and one may be found far above.
+func (a *App) nameFiles(c *config.Loaded) {
+	if len(c.Files) > 0 && !a.filesNamed {
+		a.ui.note("using %s", strings.Join(c.Files, " and "))
+	}
+	a.filesNamed = true
+}
+
 // selection reads the configuration for a command on clusters that are there.
 func (a *App) selection(o *configOptions) (*config.Loaded, error) {
 	return a.load(o, config.Options{SkipValidation: true})
+}
+
+// notePackages says of packages that this launcher does not install that they are left out.
+func (a *App) notePackages(s *spec.ClusterSpec) {
+	if s.Local == nil || len(s.Local.Packages) == 0 || s.Launcher == spec.LauncherLocal {
+		return
+	}
+	where := map[string]string{spec.LauncherKubeRay: "the image", spec.LauncherSlurm: "the nodes' Python"}[s.Launcher]
+	a.ui.note("local.packages (%s) are not installed by the %s launcher: %s must have them, or give them in job.runtimeEnv (pip)",
+		strings.Join(s.Local.Packages, ", "), s.Launcher, where)
 }
 
 // launcher makes the launcher that the configuration chose.

@@ -199,11 +199,17 @@ func (a *App) recordLogs(ctx context.Context, o *logsOptions, c *cluster) error 
 	if o.job != "" && (r.Job == nil || r.Job.SubmissionID != o.job) {
 		return fail(launcher.CodeSpec, launcher.ErrEnded, "only the output of a run's own job is kept", "cluster %s has ended, and job %s with it", c.id, o.job)
 	}
-	if err := tailLog(ctx, a.Out, &r.Status, r.OpenLog, o.attempt, o.tail); err != nil {
+	attempt := o.attempt
+	if attempt == 0 {
+		if attempt = lastOutput(ctx, &r.Status, r.OpenLog); attempt != 0 {
+			a.ui.note("attempt %d had no output; this is that of attempt %d", r.Attempt, attempt)
+		}
+	}
+	if err := tailLog(ctx, a.Out, &r.Status, r.OpenLog, attempt, o.tail); err != nil {
 		return err
 	}
 	for _, m := range r.Log.Missing {
-		a.ui.warn("bytes %d to %d of the output could not be saved", m[0], m[1])
+		a.ui.warn("%s", launcher.MissingOutput(m))
 	}
 	if !o.follow {
 		return nil

@@ -83,7 +83,7 @@ func (a *App) printClusters(o *lsOptions, all []launcher.Status) error {
 	}
 	for _, s := range all {
 		if o.output.format == formatName {
-			fmt.Fprintln(a.Out, s.Name)
+			fmt.Fprintln(a.Out, clean(s.Name))
 			continue
 		}
 		row := a.clusterRow(s)

@@ -42,7 +42,7 @@ func (a *App) listNodeLogs(ctx context.Context, c *connection, node string) erro
 		return err
 	}
 	for _, f := range slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(files))...))) {
-		fmt.Fprintln(a.Out, f)
+		fmt.Fprintln(a.Out, clean(f))
 	}
 	return nil
 }

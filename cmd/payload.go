@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/dashboardclient/pack"
@@ -33,8 +34,28 @@ func (a *App) secrets(s *spec.ClusterSpec) (map[string]string, error) {
 			}
 			values[secret.Name] = value
 		}
+		if err := checkSecret(secret.Name, values); err != nil {
+			return nil, err
+		}
 	}
 	return values, nil
+}
+
+// checkSecret refuses a value that cannot become an environment variable of the driver unchanged: it is JSON on its way, and a C string there.
+func checkSecret(name string, values map[string]string) error {
+	value, here := values[name]
+	why := ""
+	switch {
+	case !here:
+	case strings.ContainsRune(value, 0):
+		why = "it has a NUL byte"
+	case !utf8.ValidString(value):
+		why = "it is not UTF-8"
+	}
+	if why == "" {
+		return nil
+	}
+	return fail(launcher.CodeConfig, nil, "encode it, as with base64, and decode it in the driver", "secret %s cannot be an environment variable: %s", name, why)
 }
 
 // packages packs what the job takes along. Without anything to pack it costs nothing.
@@ -67,11 +88,11 @@ func (a *App) packages(j *spec.Job) func(context.Context) (*launcher.Packages, e
 func runtimeEnv(j *spec.Job) map[string]any {
 	env := map[string]any{}
 	maps.Copy(env, j.RuntimeEnv)
-	if len(j.Pip) > 0 {
-		env["pip"] = j.Pip
+	if len(j.Pip.Packages) > 0 {
+		env["pip"] = j.Pip.Packages
 	}
-	if len(j.Uv) > 0 {
-		env["uv"] = j.Uv
+	if len(j.Uv.Packages) > 0 {
+		env["uv"] = j.Uv.Packages
 	}
 	return env
 }
@@ -90,7 +111,11 @@ func (p *packer) add(ctx context.Context, what, path string, do packFunc) (strin
 	if pack.IsRemote(path) {
 		return path, nil
 	}
-	made, err := do(ctx, path, pack.Options{Excludes: p.excludes, Logger: p.a.logger(), Progress: func(n pack.Progress) {
+	cache, err := p.a.cacheDir("packages")
+	if err != nil {
+		return "", err
+	}
+	made, err := do(ctx, path, pack.Options{CacheDir: cache, Excludes: p.excludes, Logger: p.a.logger(), Progress: func(n pack.Progress) {
 		p.a.ui.transfer(launcher.Progress{Text: "packing the " + what, Done: n.Bytes, Total: n.TotalBytes})
 	}})
 	switch {

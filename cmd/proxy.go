@@ -4,34 +4,46 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"fmt"
+	"html"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync"
 
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// proxy gives one browser the dashboard: whoever knows the secret of the entry URL gets a cookie, and requests with the cookie go to the
-// dashboard with the cluster's token. The Host header must be ours, so that a page of another origin cannot use rebound DNS.
+// proxy gives one browser the dashboard. Who has an entry, which works once, is sent on to a name of this proxy's own below localhost, which
+// browsers resolve to loopback (RFC 6761, 6.3): the session is a cookie of that name, as one of 127.0.0.1 would go to every port of it, those of
+// other users too. A browser that does not know such names gets a session as its credentials for this port (RFC 7617). Requests with a session go
+// to the dashboard with the cluster's token. Names in Host other than ours and loopback's (DNS rebinding), and requests that pages of other
+// origins make, other ports of loopback included, are refused.
 type proxy struct {
-	address string // host:port that we serve on
-	secret  string
-	cookie  string // its name; cookies ignore ports, so each proxy has its own
+	address string // 127.0.0.1:port that we serve on; behind `ssh -L` the browser has another port
+	name    string // our own
+	session string
 	forward *httputil.ReverseProxy
+	used    func() // an entry was used
+
+	mu      sync.Mutex
+	entries map[string]bool // to its first use; true: somebody was given it
 }
+
+const (
+	sessionCookie = "rayctl-session"
+	sessionUser   = "rayctl"
+	entryPath     = "/rayctl/"
+)
 
 func newProxy(e *launcher.Endpoint, address string) (*proxy, error) {
 	target, err := url.Parse(e.URL)
 	if err != nil {
 		return nil, fmt.Errorf("the dashboard's address %q: %w", e.URL, err)
 	}
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	p := &proxy{address: address, secret: rand.Text(), cookie: "rayctl-" + port}
+	p := &proxy{address: address, name: strings.ToLower(rand.Text()) + ".localhost", session: rand.Text(), used: func() {}, entries: map[string]bool{}}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy = nil
 	if e.DialContext != nil {
@@ -41,13 +53,19 @@ func newProxy(e *launcher.Endpoint, address string) (*proxy, error) {
 		Transport: transport, FlushInterval: -1,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
-			removeCookie(r.Out, p.cookie)
+			removeCookie(r.Out, sessionCookie)
+			r.Out.Header.Del("Authorization") // may be our session
 			if e.Token != "" {
 				r.Out.Header.Set(e.TokenHeader, "Bearer "+e.Token)
 			}
 			if r.Out.Header.Get("Origin") != "" {
 				r.Out.Header.Set("Origin", target.Scheme+"://"+target.Host)
 			}
+		},
+		ModifyResponse: func(r *http.Response) error {
+			r.Header.Set("Referrer-Policy", "same-origin") // our name is nobody else's business
+			r.Header.Set("X-Frame-Options", "SAMEORIGIN")
+			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, "The dashboard does not answer: "+err.Error(), http.StatusBadGateway)
@@ -56,29 +74,111 @@ func newProxy(e *launcher.Endpoint, address string) (*proxy, error) {
 	return p, nil
 }
 
-// entryURL is what the user opens; it holds the secret.
-func (p *proxy) entryURL() string { return "http://" + p.address + "/rayctl/" + p.secret }
+// entryURL makes an entry for one use.
+func (p *proxy) entryURL() string { return "http://" + p.address + entryPath + p.newEntry(true) }
+
+func (p *proxy) newEntry(given bool) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	entry := rand.Text()
+	p.entries[entry] = given
+	return entry
+}
+
+// take uses an entry up.
+func (p *proxy) take(entry string) bool {
+	p.mu.Lock()
+	given, ok := p.entries[entry]
+	delete(p.entries, entry)
+	p.mu.Unlock()
+	if given {
+		p.used()
+	}
+	return ok
+}
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Host != p.address && r.Host != strings.Replace(p.address, "127.0.0.1", "localhost", 1) {
+	host, port := splitHost(r.Host)
+	own := host == p.name
+	entry, entering := strings.CutPrefix(r.URL.Path, entryPath)
+	switch {
+	case !own && host != "127.0.0.1" && host != "localhost":
 		http.Error(w, "This address is not served here.", http.StatusMisdirectedRequest)
-		return
-	}
-	if given, entry := strings.CutPrefix(r.URL.Path, "/rayctl/"); entry && p.matches(given) {
-		http.SetCookie(w, &http.Cookie{Name: p.cookie, Value: p.secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-		w.Header().Set("Referrer-Policy", "no-referrer")
-		http.Redirect(w, r, "/", http.StatusSeeOther)
-		return
-	}
-	if c, err := r.Cookie(p.cookie); err != nil || !p.matches(c.Value) {
+	case entering && r.Method == http.MethodGet && r.Header.Get("Sec-Purpose") == "": // not of a browser that looks ahead
+		p.enter(w, entry, own, host, port)
+	case !fromOwnPage(r):
+		http.Error(w, "Pages of other origins have no access.", http.StatusForbidden)
+	case own && p.hasCookie(r), !own && p.hasCredentials(r):
+		p.forward.ServeHTTP(w, r)
+	case own:
 		http.Error(w, "Open the URL that `rayctl dashboard` printed.", http.StatusForbidden)
+	default:
+		w.Header().Set("WWW-Authenticate", `Basic realm="Open the URL that rayctl dashboard printed"`)
+		http.Error(w, "Open the URL that `rayctl dashboard` printed.", http.StatusUnauthorized)
+	}
+}
+
+// enter answers an entry with a page, not a redirect: a browser counts a redirect as the page's that led here, and then keeps a strict cookie back.
+func (p *proxy) enter(w http.ResponseWriter, entry string, own bool, host, port string) {
+	if !p.take(entry) {
+		http.Error(w, "This entry was used already, or never was one. `rayctl dashboard` prints another one when one is used.", http.StatusForbidden)
 		return
 	}
-	p.forward.ServeHTTP(w, r)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	w.Header().Set("Cache-Control", "no-store")
+	if own {
+		http.SetCookie(w, &http.Cookie{Name: sessionCookie, Value: p.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		_, _ = io.WriteString(w, onwards("/", ""))
+		return
+	}
+	at := func(host string) string { return "http://" + net.JoinHostPort(host, port) }
+	other := "http://" + sessionUser + ":" + p.session + "@" + net.JoinHostPort(host, port) + "/"
+	_, _ = io.WriteString(w, onwards(at(p.name)+entryPath+p.newEntry(false), other))
+}
+
+// onwards is a page that leads to an address; other is for browsers that do not find it.
+func onwards(address, other string) string {
+	page := `<!doctype html><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url=` + html.EscapeString(address) + `"><title>rayctl</title>`
+	if other != "" {
+		page += `<p>If your browser does not find the dashboard's own address, go back and <a href="` + html.EscapeString(other) + `">open it here</a>.`
+	}
+	return page + "\n"
+}
+
+// fromOwnPage refuses requests that pages of other origins made, also of other ports, which cookies do not tell apart. What is no browser says neither.
+func fromOwnPage(r *http.Request) bool {
+	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host {
+		return false
+	}
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+		return true
+	}
+	return false
+}
+
+func (p *proxy) hasCookie(r *http.Request) bool {
+	c, err := r.Cookie(sessionCookie)
+	return err == nil && p.matches(c.Value)
+}
+
+func (p *proxy) hasCredentials(r *http.Request) bool {
+	name, password, ok := r.BasicAuth()
+	return ok && name == sessionUser && p.matches(password)
 }
 
 func (p *proxy) matches(given string) bool {
-	return subtle.ConstantTimeCompare([]byte(given), []byte(p.secret)) == 1
+	return subtle.ConstantTimeCompare([]byte(given), []byte(p.session)) == 1
+}
+
+// splitHost parts a Host header.
+func splitHost(text string) (host, port string) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return strings.ToLower(text), "80"
+	}
+	return strings.ToLower(host), port
 }
 
 // removeCookie keeps our secret from the dashboard.

@@ -3,14 +3,18 @@ package cmd
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/trust"
 	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
@@ -41,8 +45,8 @@ func (a *App) cacheDir(parts ...string) (string, error) {
 		base = filepath.Join(a.Getenv("HOME"), ".cache")
 	}
 	dir := filepath.Join(append([]string{base, "rayctl"}, parts...)...)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("making the cache directory: %w", err)
+	if err := trust.MakeDir(dir); err != nil {
+		return "", fail(launcher.CodePermission, err, "set XDG_CACHE_HOME to a directory that only you may write to", "the cache directory %s cannot be used: %v", dir, err)
 	}
 	return dir, nil
 }
@@ -68,6 +72,32 @@ func (a *App) remember(rc *launcher.Receipt) error {
 		}
 	}
 	return nil
+}
+
+// refused returns what keeps the receipt of a launch that failed: no substrate has a record of it. A name that is taken is no launch.
+func (a *App) refused(s *spec.ClusterSpec) func(error) {
+	began := time.Now().UTC()
+	return func(err error) {
+		if errors.Is(err, launcher.ErrConflict) || errors.Is(err, launcher.ErrEnded) {
+			return
+		}
+		cause, code := keeper.CauseStartFailed, launcher.ExitCode(err)
+		switch code {
+		case launcher.CodeInterrupted:
+			cause = keeper.CauseInterrupted
+		case launcher.CodeQueueTimeout:
+			cause = keeper.CauseQueue
+		}
+		ended := time.Now().UTC()
+		rc := &launcher.Receipt{
+			Name: s.Name, Launcher: s.Launcher, SpecHash: spec.Hash(s), Created: began, Ended: ended, Timeline: []launcher.Event{},
+			Exit:      launcher.Exit{Origin: keeper.OriginRayctl, Cause: cause, Code: code, Message: sentence(err)},
+			Durations: launcher.Durations{Total: ended.Sub(began).Seconds()},
+		}
+		if err := a.remember(rc); err != nil {
+			a.logger().Debug("the refused launch is not in the history", "error", err)
+		}
+	}
 }
 
 // receipts reads the receipts that this machine keeps, skipping what cannot be read.

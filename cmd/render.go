@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -73,6 +74,9 @@ func runRender(_ context.Context, a *App, o *renderOptions) error {
 	if o.up {
 		c.Spec.Job = jobOfUp(c.Spec)
 	}
+	if err := c.ReadJobFiles(); err != nil {
+		return err
+	}
 	l, err := a.launcher(c)
 	if err != nil {
 		return err
@@ -119,7 +123,11 @@ func (a *App) printFiles(o *renderOptions, files []launcher.File) error {
 			fmt.Fprintln(a.Out, f.Name)
 			continue
 		}
-		fmt.Fprintf(a.Out, "# --- %s\n%s\n", f.Name, f.Content)
+		mark := "# ---" // a comment in scripts and orders
+		if strings.HasSuffix(f.Name, ".yaml") {
+			mark = "---\n#" // documents of one stream, as `kubectl apply -f -` takes it
+		}
+		fmt.Fprintf(a.Out, "%s %s\n%s\n", mark, f.Name, f.Content)
 	}
 	return nil
 }

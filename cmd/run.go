@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -77,17 +78,18 @@ func runRun(ctx context.Context, a *App, o *runOptions) error {
 	name := c.Spec.Name
 	a.ui.note("%s: run %s", c.Reason, a.ui.paint(bold, name))
 	a.hintShell(o.command)
+	a.notePackages(c.Spec)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if o.recreate {
-		if err := a.replace(ctx, l, launcher.ID(name)); err != nil {
+		if err := a.replace(ctx, l, c.Spec, &payload); err != nil {
 			return err
 		}
 	}
 	watch := a.newWatcher()
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, launcher.RunOptions{
 		Stdout: a.ui.output(), OnStatus: watch.see, Actions: a.watchInterrupts(ctx, o.onInterrupt),
-		Detach: o.detach, Logger: a.logger(),
+		OnRefused: a.refused(c.Spec), Detach: o.detach, Logger: a.logger(),
 	})
 	if errors.Is(err, launcher.ErrEnded) && o.config.exactName() != "" {
 		outcome, err = a.recorded(ctx, l, c.Spec, err)
@@ -124,6 +126,9 @@ func (a *App) loadRun(o *runOptions) (*config.Loaded, launcher.Launcher, error) 
 		return nil, nil, err
 	}
 	if err := spec.RequireEntrypoint(c.Spec); err != nil {
+		return nil, nil, err
+	}
+	if err := c.ReadJobFiles(); err != nil {
 		return nil, nil, err
 	}
 	if err := startHere(&c.Spec.Job, c.Spec); err != nil {
@@ -184,11 +189,13 @@ func (a *App) finishRun(o *runOptions, outcome *launcher.Outcome) error {
 		a.logger().Debug("the receipt is not in the history", "error", err)
 	}
 	if !a.quiet {
-		a.ui.line(strings.TrimSuffix(receiptText(rc), "\n"))
+		a.ui.line(clean(strings.TrimSuffix(receiptText(rc), "\n")))
+	} else if rc.Exit.Code != 0 && rc.Exit.Origin != "driver" { // with -q nothing else would say so
+		a.ui.warn("rayctl: %s: %s", rc.Name, rc.Exit.Sentence())
 	}
 	if o.receipt != "" {
 		if err := writeReceipt(o.receipt, rc); err != nil {
-			return fail(launcher.CodeConfig, err, "the run itself ended with exit code "+itoa(rc.Exit.Code), "the receipt cannot be written: %v", err)
+			return fail(cmp.Or(rc.Exit.Code, launcher.CodeConfig), err, "the run itself ended with exit code "+itoa(rc.Exit.Code), "the receipt cannot be written: %v", err)
 		}
 	}
 	if o.output.format == formatName {
@@ -200,8 +207,25 @@ func (a *App) finishRun(o *runOptions, outcome *launcher.Outcome) error {
 	return codeOrNil(rc.Exit.Code)
 }
 
-// replace ends the cluster of that name and forgets it.
-func (a *App) replace(ctx context.Context, l launcher.Launcher, id launcher.ID) error {
+// replace ends the cluster of the spec's name and forgets it, once all is known to be well with the launch that can be known before: what is packed,
+// and what the launcher would refuse. The packages are made here, once.
+func (a *App) replace(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, p *launcher.Payload) error {
+	if _, err := l.Render(s); err != nil {
+		return err
+	}
+	if v, ok := l.(launcher.Validator); ok {
+		if err := v.Validate(ctx, s, *p); err != nil {
+			return err
+		}
+	}
+	if p.Packages != nil {
+		made, err := p.Packages(ctx)
+		if err != nil {
+			return err
+		}
+		p.Packages = func(context.Context) (*launcher.Packages, error) { return made, nil }
+	}
+	id := launcher.ID(s.Name)
 	if err := l.Terminate(ctx, id, launcher.End{Cause: "down", Message: "replaced by --recreate"}); err != nil {
 		return err
 	}

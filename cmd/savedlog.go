@@ -34,6 +34,21 @@ func copyLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher
 	return own.Flush()
 }
 
+// lastOutput is the last attempt that has any saved output, if an earlier one than the run's last; else 0.
+func lastOutput(ctx context.Context, s *launcher.Status, open launcher.LogOpener) int {
+	for which, n := 0, s.Attempt; n >= 1; n-- {
+		if log, err := open(ctx, which, 0); err == nil {
+			got, _ := io.ReadFull(log, make([]byte, 1)) // what cannot be read is no output
+			_ = log.Close()
+			if got > 0 {
+				return which
+			}
+		}
+		which = n - 1
+	}
+	return 0
+}
+
 // tailLog shows the last lines of the saved output; 0: all.
 func tailLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher.LogOpener, attempt, lines int) error {
 	if lines == 0 {

@@ -67,7 +67,7 @@ func (a *App) printServe(o *output, s *dashboardclient.ServeStatus) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Applications)) {
 		app := s.Applications[name]
 		if o.format == formatName {
-			fmt.Fprintln(a.Out, name)
+			fmt.Fprintln(a.Out, clean(name))
 			continue
 		}
 		rows = append(rows, []string{name, orDash(app.RoutePrefix), app.Status, "-", "-", "-", orDash(shorten(app.Message, false))})

@@ -14,6 +14,7 @@ import (
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/dashboardclient/pack"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 type serveApplyOptions struct {
@@ -28,7 +29,8 @@ func newServeApply(a *App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "apply -f SERVE.YAML [CLUSTER]",
 		Short: "Make Serve run what a config file says, and wait until it does",
-		Long: "apply takes Serve's own config file. A runtime_env.working_dir or py_modules that is a local directory is packed and uploaded.\n" +
+		Long: "apply takes Serve's own config file. A runtime_env.working_dir or py_modules that is a local directory is packed and uploaded,\n" +
+			"a requirements file (pip, uv) or conda environment (.yaml) is read here, as Ray's SDK does; relative to the file.\n" +
 			"It returns when all applications are RUNNING, or says which deployment is unhealthy and why. Applications that the file does not name are deleted.",
 		Example: "  rayctl serve apply -f serve.yaml\n  rayctl serve apply -f - dev < serve.yaml",
 		Args:    noDash(1, "one cluster"),
@@ -66,7 +68,7 @@ func runServeApply(ctx context.Context, a *App, o *serveApplyOptions) error {
 	p := &packer{a: a, out: &launcher.Packages{}}
 	var names []string
 	for i, app := range apps {
-		if err := p.packApplication(ctx, dir, app); err != nil {
+		if err := p.packApplication(ctx, fmt.Sprintf("%s: applications[%d].runtime_env", o.file, i), dir, app); err != nil {
 			return err
 		}
 		name, _ := app["name"].(string)
@@ -154,8 +156,8 @@ func applications(file string, config map[string]any) ([]map[string]any, error) 
 	return out, nil
 }
 
-// packApplication replaces an application's local directories by packages.
-func (p *packer) packApplication(ctx context.Context, dir string, app map[string]any) error {
+// packApplication replaces an application's local directories by packages, and files of its runtime_env by what is in them; at names the runtime_env in messages.
+func (p *packer) packApplication(ctx context.Context, at, dir string, app map[string]any) error {
 	env, ok := app["runtime_env"].(map[string]any)
 	if !ok {
 		return nil
@@ -172,6 +174,9 @@ func (p *packer) packApplication(ctx context.Context, dir string, app map[string
 			return err
 		}
 		env["working_dir"] = uri
+	}
+	if err := spec.ReadRuntimeEnv(at, dir, env); err != nil {
+		return err
 	}
 	modules, _ := env["py_modules"].([]any)
 	for i, m := range modules {

@@ -123,6 +123,9 @@ func (i *interrupts) answer(line string) launcher.Action {
 
 // readerGone says whether nobody reads a stream any more, as when `head` has had enough.
 func readerGone(w io.Writer) bool {
+	if out, ok := w.(*launcher.Stdout); ok {
+		w = out.Writer()
+	}
 	file, ok := w.(*os.File)
 	if !ok {
 		return false

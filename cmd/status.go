@@ -94,7 +94,7 @@ func (a *App) watchStatus(ctx context.Context, o *statusOptions, c *cluster) err
 func (a *App) printChange(o *statusOptions, s launcher.Status, last string) error {
 	switch o.output.format {
 	case formatJSON:
-		return json.NewEncoder(a.Out).Encode(s)
+		return json.NewEncoder(cleanJSON(a.Out)).Encode(s)
 	case formatYAML:
 		fmt.Fprintln(a.Out, "---")
 		return writeYAML(a.Out, s)

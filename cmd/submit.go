@@ -130,6 +130,9 @@ func (a *App) job(o *submitOptions) (*spec.Job, error) {
 	if err := spec.RequireEntrypoint(c.Spec); err != nil {
 		return nil, err
 	}
+	if err := c.ReadJobFiles(); err != nil {
+		return nil, err
+	}
 	job := c.Spec.Job
 	metadata, err := pairs("--metadata", o.metadata)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/rayctl/rayctl/launcher"
 )
@@ -100,32 +101,68 @@ func (p *packing) entry(file, name string) error {
 }
 
 // unpacking writes the archive of name here. Nothing in it can reach outside of the destination: the node is not trusted with this machine's
-// files.
+// files. A file is written beside the one that it replaces, and takes its place when it is whole; the one that was asked for, when all has arrived.
 type unpacking struct {
 	name    string
 	leftOut []string
 
 	parent *os.Root
 	target string   // in parent: where name goes
+	path   string   // the same from the root of this machine
+	marker string   // a file beside the target while it is copied; empty: the target is written as it is
+	staged string   // in parent: a file that will be the target
 	tree   *os.Root // what is there, if it is a directory: no link leads out of it
 	whole  bool     // it is not, so that nothing can follow
 }
 
 // unpack writes to dst, or into dst if that is a directory.
 func (u *unpacking) unpack(r io.Reader, dst string) error {
+	if err := u.open(dst); err != nil {
+		return err
+	}
+	defer u.close()
+	return u.entries(r)
+}
+
+// open finds the target: dst, what dst leads to as a link, or name in the directory dst.
+func (u *unpacking) open(dst string) error {
+	info, err := os.Stat(dst)
+	if err == nil && info.Mode().IsRegular() {
+		if real, err := filepath.EvalSymlinks(dst); err == nil {
+			dst = real
+		}
+	}
 	parent, target := filepath.Split(absolute(dst))
-	if info, err := os.Stat(dst); err == nil && info.IsDir() {
-		parent, target = dst, u.name
+	if err == nil && info.IsDir() {
+		parent, target = absolute(dst), u.name
 	} else if strings.HasSuffix(dst, string(filepath.Separator)) {
 		return fail(launcher.CodeSpec, nil, "", "there is no directory %s here", dst)
 	}
-	var err error
 	if u.parent, err = os.OpenRoot(parent); err != nil {
 		return fail(launcher.CodeSpec, err, "", "%v", err)
 	}
-	defer u.parent.Close()
-	u.target = target
-	return u.entries(r)
+	u.target, u.path = target, filepath.Join(parent, target)
+	if info != nil && !info.IsDir() && !info.Mode().IsRegular() { // a terminal, a pipe
+		return nil
+	}
+	marker := "." + stageName()
+	if err := write(u.parent, marker, os.O_EXCL, 0o600, strings.NewReader("")); err != nil {
+		u.close()
+		return fail(exitCodeOf(err), err, "", "nothing can be written in %s: %v", parent, err)
+	}
+	u.marker = filepath.Join(parent, marker)
+	return nil
+}
+
+// close removes what is not finished.
+func (u *unpacking) close() {
+	if u.marker != "" {
+		_ = u.parent.Remove(filepath.Base(u.marker))
+	}
+	if u.staged != "" {
+		_ = u.parent.Remove(u.staged)
+	}
+	_ = u.parent.Close()
 }
 
 func (u *unpacking) entries(r io.Reader) error {
@@ -138,8 +175,10 @@ func (u *unpacking) entries(r io.Reader) error {
 		h, err := t.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			_, err = io.Copy(io.Discard, r) // what tar pads with
-			return err
+			if _, err = io.Copy(io.Discard, r); err != nil { // what tar pads with, and how it ended
+				return err
+			}
+			return u.commit()
 		case err != nil:
 			return err
 		}
@@ -182,11 +221,60 @@ func (u *unpacking) top(h *tar.Header, r io.Reader) error {
 	case tar.TypeSymlink:
 		return symlink(u.parent, h.Linkname, u.target)
 	case tar.TypeReg:
-		return write(u.parent, u.target, os.O_TRUNC, mode, r)
+		return u.file(mode, r)
 	default:
 		u.leftOut = append(u.leftOut, h.Name)
 		return nil
 	}
+}
+
+// file writes the target: beside it, unless it is something like a terminal.
+func (u *unpacking) file(mode fs.FileMode, r io.Reader) error {
+	if u.marker == "" {
+		out, err := os.OpenFile(u.path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(out, r)
+		return errors.Join(err, out.Close())
+	}
+	old, err := u.parent.Lstat(u.target)
+	if err == nil && old.IsDir() {
+		return &fs.PathError{Op: "replace", Path: u.path, Err: syscall.EISDIR}
+	}
+	u.staged = "." + stageName()
+	if err := write(u.parent, u.staged, os.O_EXCL, mode, r); err != nil {
+		return err
+	}
+	if old != nil && old.Mode().IsRegular() { // as if it had been written into
+		return u.parent.Chmod(u.staged, old.Mode().Perm())
+	}
+	return nil
+}
+
+// commit puts a file in its place.
+func (u *unpacking) commit() error {
+	if u.staged == "" {
+		return nil
+	}
+	err := u.parent.Rename(u.staged, u.target)
+	if err == nil {
+		u.staged = ""
+	}
+	return err
+}
+
+// replace writes a file in the tree beside the one that it replaces.
+func replace(root *os.Root, name string, mode fs.FileMode, r io.Reader) error {
+	staged := filepath.Join(filepath.Dir(name), "."+stageName())
+	err := write(root, staged, os.O_EXCL, mode, r)
+	if err == nil {
+		err = root.Rename(staged, name)
+	}
+	if err != nil {
+		_ = root.Remove(staged)
+	}
+	return err
 }
 
 // directory opens the target as a directory, which may be there already.
@@ -215,10 +303,7 @@ func (u *unpacking) below(h *tar.Header, name string, r io.Reader) error {
 	case tar.TypeLink:
 		return u.link(h, name)
 	case tar.TypeReg:
-		if err := vacate(u.tree, name); err != nil {
-			return err
-		}
-		return write(u.tree, name, os.O_EXCL, mode, r)
+		return replace(u.tree, name, mode, r)
 	default:
 		u.leftOut = append(u.leftOut, h.Name)
 		return nil

@@ -55,11 +55,12 @@ func newUI(a *App) *ui {
 }
 
 // paint colours a word where colours are wanted.
-func (u *ui) paint(c color, s string) string {
+func (u *ui) paint(c color, s string) painted {
+	s = clean(s)
 	if !u.color {
-		return s
+		return painted(s)
 	}
-	return "\x1b[" + string(c) + "m" + s + "\x1b[0m"
+	return painted("\x1b[" + string(c) + "m" + s + "\x1b[0m")
 }
 
 // note prints a line that stays.
@@ -67,11 +68,11 @@ func (u *ui) note(format string, args ...any) {
 	if u.a.quiet {
 		return
 	}
-	u.line(fmt.Sprintf(format, args...))
+	u.line(fmt.Sprintf(format, cleanArgs(args)...))
 }
 
 // warn prints a line that stays, also with --quiet.
-func (u *ui) warn(format string, args ...any) { u.line(fmt.Sprintf(format, args...)) }
+func (u *ui) warn(format string, args ...any) { u.line(fmt.Sprintf(format, cleanArgs(args)...)) }
 
 func (u *ui) line(s string) {
 	u.mu.Lock()
@@ -95,7 +96,7 @@ func (u *ui) live(text string, since time.Time) {
 	if !u.a.ErrTTY {
 		if text != u.plain {
 			u.plain = text
-			fmt.Fprintln(u.a.Err, text)
+			fmt.Fprintln(u.a.Err, clean(text))
 		}
 		return
 	}
@@ -208,7 +209,7 @@ func (u *ui) output() io.Writer {
 // logWriter is where -v's lines go.
 func (u *ui) logWriter() io.Writer {
 	return writerFunc(func(p []byte) (int, error) {
-		u.line(strings.TrimSuffix(string(p), "\n"))
+		u.line(clean(strings.TrimSuffix(string(p), "\n")))
 		return len(p), nil
 	})
 }
@@ -217,7 +218,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+// oneLine is somebody's text in a line or a column of ours.
+func oneLine(s string) string { return clean(strings.Join(strings.Fields(s), " ")) }
 
 // size prints a number of bytes for a person.
 func size(n int64) string {

@@ -66,15 +66,16 @@ func runUp(ctx context.Context, a *App, o *upOptions) error {
 	}
 	id := launcher.ID(c.Spec.Name)
 	a.ui.note("%s: cluster %s", c.Reason, a.ui.paint(bold, c.Spec.Name))
+	a.notePackages(c.Spec)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if o.recreate {
-		if err := a.replace(ctx, l, id); err != nil {
+		if err := a.replace(ctx, l, c.Spec, &payload); err != nil {
 			return err
 		}
 	}
 	actions := a.watchInterrupts(ctx, onInterruptStop)
-	opts := launcher.RunOptions{Actions: actions, Detach: true, Logger: a.logger()}
+	opts := launcher.RunOptions{Actions: actions, OnRefused: a.refused(c.Spec), Detach: true, Logger: a.logger()}
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, opts)
 	if errors.Is(err, launcher.ErrEnded) && worthless(ctx, l, id) {
 		if err := a.forget(ctx, l, id); err != nil {

@@ -55,6 +55,7 @@ type request struct {
 	query  url.Values // may be nil
 	body   any        // sent as JSON; a retryablehttp.ReaderFunc is sent as it is
 	once   bool       // not repeated
+	stream bool       // the answer may be silent, and endless
 	limit  time.Duration
 }
 
@@ -93,7 +94,7 @@ func (c *Client) call(ctx context.Context, r request, answer any) error {
 		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<20)) // so that the connection can be used again
 		return nil
 	}
-	body, err := io.ReadAll(response.Body)
+	body, err := readDocument(response.Body)
 	if err != nil {
 		return c.failure(ctx, limited, r.doing, err)
 	}
@@ -121,6 +122,9 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 func (c *Client) roundTrip(ctx context.Context, r request) (*http.Response, error) {
 	if r.once {
 		ctx = context.WithValue(ctx, onceKey{}, true)
+	}
+	if r.stream {
+		ctx = context.WithValue(ctx, streamKey{}, true)
 	}
 	body, contentType := r.body, "application/octet-stream"
 	if _, stream := body.(retryablehttp.ReaderFunc); !stream && body != nil {

@@ -35,6 +35,9 @@ type Config struct {
 	Logger *slog.Logger
 	// Retry bounds the repetition of requests that failed for a passing reason.
 	Retry Retry
+	// Silence is how long the dashboard may take until it begins to answer, and between two bytes of an answer that is a document. 0: two
+	// minutes. The slowest answer known is a submission that waits for the head's agent.
+	Silence time.Duration
 }
 
 // Retry bounds the repetition of one request. Waits grow exponentially from WaitMin to WaitMax.

@@ -79,6 +79,9 @@ func (c *Client) apiError(doing string, response *http.Response, body []byte) er
 	switch response.StatusCode {
 	case http.StatusUnauthorized:
 		e.kind, e.Message = ErrUnauthorized, "the dashboard at "+c.URL()+" wants a token, and none was given"
+		if c.gaveToken(response) { // Ray says 403 to a wrong one
+			e.Message = "what answers at " + c.URL() + " does not accept the token that was given: it is another cluster's, or a proxy before the dashboard wants something else"
+		}
 	case http.StatusForbidden:
 		e.kind, e.Message = ErrUnauthorized, "the dashboard at "+c.URL()+" refused the token: it is not this cluster's"
 		if said := kubernetes(body); said != "" {
@@ -89,6 +92,15 @@ func (c *Client) apiError(doing string, response *http.Response, body []byte) er
 		e.kind, e.Message = ErrNotFound, "not found: "+line
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		e.Message = fmt.Sprintf("%s is not a Ray dashboard: it redirects to %s", c.URL(), response.Header.Get("Location"))
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		_, line := telling(string(body))
+		e.Message = "the dashboard is busy: it answered " + response.Status
+		if after := response.Header.Get("Retry-After"); after != "" {
+			e.Message += ", and asks to be asked again after " + shorten(after, 40) + " (seconds, or a time)"
+		}
+		if line != "" {
+			e.Message += ": " + line
+		}
 	default:
 		e.exception, e.Message = telling(string(body))
 		if e.Message == "" || strings.HasPrefix(e.Message, "500 ") { // aiohttp's answer to an exception that nobody caught
@@ -96,6 +108,11 @@ func (c *Client) apiError(doing string, response *http.Response, body []byte) er
 		}
 	}
 	return e
+}
+
+// gaveToken says whether the request of an answer carried a token.
+func (c *Client) gaveToken(response *http.Response) bool {
+	return response.Request != nil && response.Request.Header.Get(c.config.TokenHeader) != ""
 }
 
 // kubernetes is what its API server says where its proxy of Services is the way to the dashboard.

@@ -44,7 +44,7 @@ func (c *Client) openLog(ctx context.Context, file logFile, lines int, follow bo
 		media = "stream"
 		query.Set("interval", "0.05") // seconds between looks at the end of the file
 	}
-	response, err := c.open(ctx, request{doing: "read log " + file.name, path: []string{"api", "v0", "logs", media}, query: query, once: true})
+	response, err := c.open(ctx, request{doing: "read log " + file.name, path: []string{"api", "v0", "logs", media}, query: query, once: true, stream: true})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
+
+	"github.com/rayctl/rayctl/dashboardclient/lastaddress"
 )
 
 func (c Config) withDefaults() Config {
@@ -26,6 +28,9 @@ func (c Config) withDefaults() Config {
 	case c.Retry.Max < 0:
 		c.Retry.Max = 0
 	}
+	if c.Silence == 0 {
+		c.Silence = 2 * time.Minute
+	}
 	if c.Retry.WaitMin == 0 {
 		c.Retry.WaitMin = 50 * time.Millisecond
 	}
@@ -40,14 +45,13 @@ func newHTTP(config Config, host string) *retryablehttp.Client {
 	base := config.Transport
 	if base == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
-		transport.DialContext = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext
+		transport.DialContext = (&lastaddress.Dialer{Dialer: net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}}).DialContext
 		if config.DialContext != nil {
 			// A tunnel leads to the dashboard alone: what is said to a proxy, its password too, would arrive there.
 			transport.DialContext, transport.Proxy = config.DialContext, nil
 		}
-		// A head that hangs shall not hang us; the slowest answer known is a submission that waits for the head's agent.
-		transport.ResponseHeaderTimeout = 2 * time.Minute
-		transport.DisableCompression = true // logs are streamed: compression would delay them
+		transport.ResponseHeaderTimeout = config.Silence // a head that hangs shall not hang us
+		transport.DisableCompression = true              // logs are streamed: compression would delay them
 		base = transport
 	}
 	client := retryablehttp.NewClient()
@@ -58,6 +62,7 @@ func newHTTP(config Config, host string) *retryablehttp.Client {
 	}
 	client.RetryMax, client.RetryWaitMin, client.RetryWaitMax = config.Retry.Max, config.Retry.WaitMin, config.Retry.WaitMax
 	client.CheckRetry = checkRetry
+	client.Backoff = config.wait
 	client.ErrorHandler = retryablehttp.PassthroughErrorHandler // the last answer or error, not "giving up after 6 attempts"
 	client.Logger = nil                                         // its own lines hold whole URLs at level ERROR
 	client.RequestLogHook = func(_ retryablehttp.Logger, r *http.Request, attempt int) {
@@ -71,6 +76,20 @@ func newHTTP(config Config, host string) *retryablehttp.Client {
 // backoff is the wait before a repetition that go-retryablehttp does not make itself.
 func (c *Client) backoff(attempt int) time.Duration {
 	return retryablehttp.DefaultBackoff(c.config.Retry.WaitMin, c.config.Retry.WaitMax, attempt, nil)
+}
+
+// longestWait is how long a dashboard, or a proxy before it, may make us wait before a repetition.
+const longestWait = 10 * time.Second
+
+// wait is the time before a repetition. What the answer asks for by Retry-After (RFC 9110, 10.2.3) is obeyed within bounds, and told.
+func (c Config) wait(least, most time.Duration, attempt int, response *http.Response) time.Duration {
+	wait := retryablehttp.DefaultBackoff(least, most, attempt, response)
+	if response == nil || response.Header.Get("Retry-After") == "" {
+		return wait
+	}
+	bounded := min(wait, longestWait)
+	c.Logger.Warn("the dashboard asks to be asked later", "status", response.StatusCode, "asked", wait, "waiting", bounded)
+	return bounded
 }
 
 // onceKey marks the context of a request that must not be repeated.
@@ -115,7 +134,11 @@ func (t *tokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Header.Set(t.config.TokenHeader, "Bearer "+token)
 	}
 	t.config.Logger.Debug("request to the dashboard", "method", r.Method, "path", r.URL.Path)
-	return t.base.RoundTrip(r)
+	response, err := t.base.RoundTrip(r)
+	if err == nil && (r.Context().Value(streamKey{}) == nil || response.StatusCode != http.StatusOK) {
+		response.Body = &document{ReadCloser: response.Body, silence: t.config.Silence}
+	}
+	return response, err
 }
 
 // CloseIdleConnections is what http.Client.CloseIdleConnections looks for.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
@@ -30,60 +32,87 @@ const (
 	lookup = "import socket; print(socket.getaddrinfo('kubernetes.default.svc', 443)[0][4][0])"
 )
 
-// tryOut sees whether the operator acts, whether it knows tokens, and whether a pod starts and finds names, by creating a suspended
-// RayCluster that a Job owns. The Job ends by itself, and with it all of it, whatever becomes of this process.
+// tryOut sees whether the API server takes what a launch creates, whether operator and gang scheduler act, whether the pods are let in, and whether
+// one starts and finds names. What it creates for that, pods that no scheduler may place among it, is owned by a Job, which ends by itself, and
+// with it all of it, whatever becomes of this process.
 func (l *Launcher) tryOut(ctx context.Context, c *client, s *spec.ClusterSpec) []launcher.Check {
 	s.Name = "rayctl-doctor-" + strings.ToLower(rand.Text()[:5])
-	if s.KubeRay.Keeper == keeperNone {
-		return l.tryAlone(ctx, c, s.Name)
+	p, err := newPlan(spec.Copy(s), c.namespace, l.owner, c.served.volcano)
+	if err != nil { // what is wrong with the file was said before
+		p = nil
 	}
-	p, err := newPlan(spec.Copy(s), c.namespace, l.owner, true)
-	withPod := err == nil // what is wrong with the file was said before
-	job := c.tryJob(s, p, withPod)
+	var checks []launcher.Check
+	if p != nil {
+		checks = append(checks, c.checkObjects(ctx, p), c.checkQuota(ctx, p))
+		if !checks[0].OK {
+			return append(checks, launcher.Check{Name: "KubeRay", Detail: "it cannot be tried before Kubernetes takes the objects", Hint: checks[0].Hint})
+		}
+	}
+	if s.KubeRay.Keeper == keeperNone {
+		return append(checks, l.tryAlone(ctx, c, s.Name)...)
+	}
+	job := c.tryJob(s, p)
 	created, err := c.core.BatchV1().Jobs(c.namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: managedBy})
 	if err != nil {
-		return []launcher.Check{failed("KubeRay", explain(err, "create", "jobs.batch", c))}
+		return append(checks, failed("KubeRay", explain(err, "create", "jobs.batch", c)))
 	}
 	defer func() {
 		if err := c.deleteJob(context.WithoutCancel(ctx), created.Name, created.UID); err != nil {
 			l.log.Warn("what doctor created ends by itself", "job", created.Name, "error", err)
 		}
 	}()
-	operator, _ := c.tryOperator(ctx, metav1.ObjectMeta{Name: created.Name, Labels: created.Labels, OwnerReferences: []metav1.OwnerReference{{
-		APIVersion: "batch/v1", Kind: "Job", Name: created.Name, UID: created.UID, Controller: ptr.To(false),
+	return append(checks, c.tryAll(ctx, p, created)...)
+}
+
+// tryAll makes the tries at once: each may have to wait for its patience.
+func (c *client) tryAll(ctx context.Context, p *plan, job *batchv1.Job) []launcher.Check {
+	m := metav1.ObjectMeta{Name: job.Name, Labels: job.Labels, OwnerReferences: []metav1.OwnerReference{{
+		APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: job.UID, Controller: ptr.To(false),
 		BlockOwnerDeletion: ptr.To(true), // as in a launch: this is where jobs/finalizers may be needed
-	}}})
-	checks := []launcher.Check{operator}
-	if withPod {
-		checks = append(checks, c.tryPod(ctx, created.Name))
-	} else {
-		checks = append(checks, launcher.Check{Name: "pods and DNS", OK: true, Detail: "not tried, as the file has no image"})
+	}}}
+	tries := []func() []launcher.Check{
+		func() []launcher.Check { checks, _ := c.tryOperator(ctx, p, m); return checks },
+		func() []launcher.Check {
+			if p == nil {
+				return []launcher.Check{{Name: "pods and DNS", OK: true, Detail: "not tried, as the file has no image"}}
+			}
+			return []launcher.Check{c.tryPod(ctx, job)}
+		},
 	}
-	return checks
+	if p != nil && p.scheduler.name() == volcanoName {
+		tries = append(tries, func() []launcher.Check { return []launcher.Check{c.tryVolcano(ctx, p, m)} })
+	}
+	found := make([][]launcher.Check, len(tries))
+	var all sync.WaitGroup
+	for i, try := range tries {
+		all.Go(func() { found[i] = try() })
+	}
+	all.Wait()
+	return slices.Concat(found...)
 }
 
 // tryAlone sees whether the operator acts, for who may not create Jobs. If this process is killed meanwhile a suspended RayCluster stays.
 func (l *Launcher) tryAlone(ctx context.Context, c *client, name string) []launcher.Check {
-	operator, uid := c.tryOperator(ctx, metav1.ObjectMeta{Name: name, Labels: map[string]string{labelDoctor: name}})
+	checks, uid := c.tryOperator(ctx, nil, metav1.ObjectMeta{Name: name, Labels: map[string]string{labelDoctor: name}})
 	if uid != "" {
 		if err := c.deleteCluster(context.WithoutCancel(ctx), launcher.ID(name), uid); err != nil {
 			l.log.Warn("what doctor created could not be removed", "raycluster", name, "error", err)
 		}
 	}
-	return []launcher.Check{operator, {Name: "pods and DNS", OK: true, Detail: "not tried, as that takes a Job"}}
+	return append(checks, launcher.Check{Name: "pods and DNS", OK: true, Detail: "not tried, as that takes a Job"})
 }
 
 // labelDoctor marks what doctor creates.
 const labelDoctor = "rayctl.io/doctor"
 
 // tryJob runs the lookup, or nothing where there is no image.
-func (c *client) tryJob(s *spec.ClusterSpec, p *plan, withPod bool) *batchv1.Job {
+func (c *client) tryJob(s *spec.ClusterSpec, p *plan) *batchv1.Job {
 	labels := map[string]string{labelDoctor: s.Name}
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: c.namespace, Labels: labels},
 		Spec:       batchv1.JobSpec{ActiveDeadlineSeconds: ptr.To(int64((podPatience + operatorPatience).Seconds())), TTLSecondsAfterFinished: ptr.To(int32(60)), BackoffLimit: ptr.To(int32(0))},
 	}
-	if withPod {
+	if p != nil {
 		job.Spec.Template = p.helperPod("doctor", corev1.Container{Name: "doctor", Command: []string{"python3", "-E", "-s", "-c", lookup}})
 	} else {
 		job.Spec.Parallelism = ptr.To(int32(0))
@@ -93,53 +122,87 @@ func (c *client) tryJob(s *spec.ClusterSpec, p *plan, withPod bool) *batchv1.Job
 	return job
 }
 
-// tryOperator creates a suspended RayCluster, and waits until the operator notes that it is. "" for what could not be created.
-func (c *client) tryOperator(ctx context.Context, m metav1.ObjectMeta) (launcher.Check, types.UID) {
+// tryOperator creates a RayCluster, and waits until the operator notes that it has looked at it: one whose pods are gated, or without a plan a
+// suspended one. "" for what could not be created.
+func (c *client) tryOperator(ctx context.Context, p *plan, m metav1.ObjectMeta) ([]launcher.Check, types.UID) {
 	check := launcher.Check{Name: "KubeRay", Hint: "see whether the operator runs and watches this namespace"}
+	rc, whole := suspended(m), (*rayv1.RayCluster)(nil)
+	if p != nil {
+		var err error
+		if whole, err = p.rayCluster(); err != nil {
+			return []launcher.Check{failed(check.Name, err)}, ""
+		}
+		rc = gated(whole, m)
+	}
+	token := rc.Spec.AuthOptions != nil
+	created, err := c.createRayCluster(ctx, rc)
+	if err != nil {
+		return []launcher.Check{failed(check.Name, err)}, ""
+	}
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, operatorPatience)
+	defer cancel()
+	var seen *rayv1.RayCluster
+	_, err = watchtools.UntilWithSync(ctx, c.one(ctx, rayClusters, rc.Name), &unstructured.Unstructured{}, nil, func(event watch.Event) (bool, error) {
+		var ok bool
+		seen, ok = as[rayv1.RayCluster](event.Object)
+		return ok && (seen.Status.ObservedGeneration > 0 || seen.Status.State != ""), nil //nolint:staticcheck // KubeRay 1.4 has nothing better
+	})
+	if err != nil {
+		check.Detail = fmt.Sprintf("the operator did nothing with a RayCluster for %s", operatorPatience)
+		return []launcher.Check{check}, created.GetUID()
+	}
+	check.OK, check.Detail = true, fmt.Sprintf("the operator acts (after %.1f s)", time.Since(began).Seconds())
+	switch {
+	case token && rc.Spec.AuthOptions != nil:
+		check.Detail += "; its ray.io/v1 knows authOptions"
+	case token:
+		check.Detail += "; its ray.io/v1 does not know authOptions (KubeRay before 1.5), so tokens come by the pods' environment"
+	}
+	if p == nil {
+		return []launcher.Check{check}, created.GetUID()
+	}
+	return []launcher.Check{check, letIn(whole, seen)}, created.GetUID()
+}
+
+// suspended is a RayCluster at which an operator looks without making anything.
+func suspended(m metav1.ObjectMeta) *rayv1.RayCluster {
 	rc := &rayv1.RayCluster{
 		TypeMeta: metav1.TypeMeta{APIVersion: rayv1.GroupVersion.String(), Kind: "RayCluster"}, ObjectMeta: m,
 		Spec: rayv1.RayClusterSpec{Suspend: ptr.To(true), RayVersion: "2.52.0", AuthOptions: &rayv1.AuthOptions{Mode: rayv1.AuthModeToken, SecretName: ptr.To("none")}},
 	}
 	rc.Spec.HeadGroupSpec.RayStartParams = map[string]string{}
 	rc.Spec.HeadGroupSpec.Template.Spec.Containers = []corev1.Container{{Name: "ray-head", Image: "none"}}
-	created, err := c.createRayCluster(ctx, rc)
-	if err != nil {
-		return failed(check.Name, err), ""
-	}
-	token := "knows authOptions"
-	if rc.Spec.AuthOptions == nil {
-		token = "does not know authOptions (KubeRay before 1.5), so tokens come by the pods' environment"
-	}
-	began := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, operatorPatience)
-	defer cancel()
-	_, err = watchtools.UntilWithSync(ctx, c.one(ctx, rayClusters, rc.Name), &unstructured.Unstructured{}, nil, func(event watch.Event) (bool, error) {
-		seen, ok := as[rayv1.RayCluster](event.Object)
-		return ok && (seen.Status.ObservedGeneration > 0 || seen.Status.State != ""), nil //nolint:staticcheck // KubeRay 1.4 has nothing better
-	})
-	if err != nil {
-		check.Detail = fmt.Sprintf("the operator did nothing with a RayCluster for %s", operatorPatience)
-		return check, created.GetUID()
-	}
-	check.OK, check.Detail = true, fmt.Sprintf("the operator acts (after %.1f s); its ray.io/v1 %s", time.Since(began).Seconds(), token)
-	return check, created.GetUID()
+	return rc
 }
 
-// tryPod waits for the lookup's end.
-func (c *client) tryPod(ctx context.Context, name string) launcher.Check {
-	check := launcher.Check{Name: "pods and DNS", Hint: "see why with `kubectl describe pod -l " + labelDoctor + "=" + name + "`"}
+// tryPod waits for the lookup's end, or until the Job controller says that it may not make the pod.
+func (c *client) tryPod(ctx context.Context, job *batchv1.Job) launcher.Check {
+	check := launcher.Check{Name: "pods and DNS", Hint: "see why with `kubectl describe pod -n " + c.namespace + " -l " + labelDoctor + "=" + job.Name + "`"}
 	ctx, cancel := context.WithTimeout(ctx, podPatience)
 	defer cancel()
+	var refused launcher.Reason
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		if refused = c.refusedJob(ctx, job.Name, job.UID); refused.Code != "" {
+			cancel()
+		}
+	}()
 	var last *corev1.Pod
-	err := c.awaitPods(ctx, labelDoctor+"="+name, func(event watch.Event) (bool, error) {
+	err := c.awaitPods(ctx, labelDoctor+"="+job.Name+",batch.kubernetes.io/job-name", func(event watch.Event) (bool, error) {
 		if pod, ok := event.Object.(*corev1.Pod); ok {
 			last = pod
 		}
 		return last != nil && (over(last) || stuck(last) != ""), nil
 	})
+	cancel()
+	<-watching
 	switch {
 	case err == nil && last.Status.Phase == corev1.PodSucceeded:
 		check.OK, check.Detail = true, "a pod starts and finds kubernetes.default.svc"
+	case refused.Code != "":
+		check.Detail, check.Hint = refused.Message, refused.Hint
 	case err == nil && last.Status.Phase == corev1.PodFailed:
 		check.Detail = "a pod cannot look up kubernetes.default.svc: " + endOfPod(last)
 	case last == nil:

@@ -35,6 +35,7 @@ type client struct {
 	dynamic   dynamic.Interface
 	served    served
 	pulse     *pulse
+	dryRun    []string // of what create sends; empty: it is meant
 }
 
 // served is what the API server has.
@@ -146,7 +147,7 @@ func (c *client) create(ctx context.Context, r schema.GroupVersionResource, obje
 	unstructured.RemoveNestedField(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
 	out, err := c.dynamic.Resource(r).Namespace(c.namespace).Create(ctx, &unstructured.Unstructured{Object: content},
-		metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, FieldManager: managedBy})
+		metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, FieldManager: managedBy, DryRun: c.dryRun})
 	if err != nil {
 		return nil, explain(err, "create", r.GroupResource().String(), c)
 	}

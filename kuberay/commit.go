@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"strconv"
 	"time"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
@@ -16,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
@@ -155,50 +153,6 @@ func (c *client) noteCommit(ctx context.Context, name string, document keeper.Co
 		return fmt.Errorf("encode the commit: %w", err)
 	}
 	return c.note(ctx, name, map[string]string{commitKey: string(text)})
-}
-
-// noteProgress tells later keepers which attempt was submitted, for one that finds a new head must not run the driver twice, and when the
-// cluster ends. Their predecessor's files may be lost with the node of both.
-func (w *watcher) noteProgress(ctx context.Context) {
-	if w.state == nil || w.state.Exit != nil {
-		return
-	}
-	news := map[string]string{}
-	if j := w.state.Job; j != nil && j.State != string(launcher.JobWaiting) && w.state.Attempt > w.noted {
-		w.noted = w.state.Attempt
-		news[submittedKey] = strconv.Itoa(w.state.Attempt)
-	}
-	if d := noteOf(launcher.Deadlines(w.state.Deadlines)); d != w.notedDeadlines && w.state.Deadlines != (keeper.Deadlines{}) {
-		w.notedDeadlines = d
-		news[deadlinesKey] = d
-	}
-	if len(news) == 0 {
-		return
-	}
-	go func() {
-		if err := w.c.note(ctx, string(w.id), news); err != nil {
-			w.l.log.Debug("progress could not be noted", "cluster", w.id, "error", err)
-		}
-	}()
-}
-
-// noteOf are the deadlines that time alone does not move, as templates/keeper_limits.py reads them.
-func noteOf(d launcher.Deadlines) string {
-	text, err := json.Marshal(map[string]*time.Time{"max": d.Max, "total": d.Total})
-	if err != nil {
-		panic("kuberay: " + err.Error()) // impossible: times
-	}
-	return string(text)
-}
-
-// note puts texts into the cluster's Secret.
-func (c *client) note(ctx context.Context, name string, texts map[string]string) error {
-	patch, err := json.Marshal(map[string]any{"stringData": texts})
-	if err != nil {
-		return fmt.Errorf("encode a note: %w", err)
-	}
-	_, err = c.core.CoreV1().Secrets(c.namespace).Patch(ctx, secretName(name), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: managedBy})
-	return explain(err, "patch", "secrets", c)
 }
 
 // keeperPatience is how long a keeper's container may take from running to answering.

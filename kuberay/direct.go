@@ -8,12 +8,15 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/rayctl/rayctl/dashboardclient/lastaddress"
 )
 
 // direct is for clients that run in a pod of the same Kubernetes: they reach the target by its Service's name.
 type direct struct {
 	place
 	address string
+	dialer  lastaddress.Dialer
 }
 
 // directTimeout is short: where a NetworkPolicy is in the way, there are other ways.
@@ -37,6 +40,7 @@ func (c *client) direct(ctx context.Context, p place) *direct {
 		return nil
 	}
 	d := &direct{place: p, address: net.JoinHostPort(host, strconv.Itoa(p.port))}
+	d.dialer.Timeout, d.dialer.KeepAlive = streamTimeout, 5*time.Second
 	if d.ready(ctx) != nil {
 		return nil
 	}
@@ -52,8 +56,7 @@ func (d *direct) ready(ctx context.Context) error {
 }
 
 func (d *direct) dial(ctx context.Context) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: streamTimeout, KeepAlive: 5 * time.Second}
-	conn, err := dialer.DialContext(ctx, "tcp", d.address)
+	conn, err := d.dialer.DialContext(ctx, "tcp", d.address)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", d.what, err)
 	}

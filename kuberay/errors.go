@@ -31,6 +31,8 @@ func explain(err error, verb, resource string, c *client) error {
 		return launcher.Fail(launcher.CodeStartFailed, err, "free some of it, or ask for a larger quota", "%s is refused: %s", resource, text)
 	case apierrors.IsForbidden(err) && strings.Contains(text, "because it is being terminated"):
 		return launcher.Fail(launcher.CodeStartFailed, err, "choose another namespace", "the %s is being deleted", where)
+	case strings.Contains(text, "ValidatingAdmissionPolicy '"), strings.Contains(text, "admission webhook") && strings.Contains(text, "denied the request"):
+		return launcher.Fail(launcher.CodePermission, err, "change labels, kuberay.annotations or kuberay.patch, or ask those who made the rule", "creating %s in %s is not permitted: %s", resource, where, text)
 	case apierrors.IsForbidden(err):
 		return launcher.Fail(launcher.CodePermission, err, roleHint, "not permitted to %s %s in %s: %s", verb, resource, where, text)
 	case apierrors.IsNotFound(err) && strings.Contains(text, "namespaces"):

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -17,45 +18,83 @@ var hopeless = map[string]time.Duration{
 	"ErrImagePull": time.Minute, "ImagePullBackOff": time.Minute,
 	"CreateContainerConfigError": time.Minute, "CreateContainerError": time.Minute, "RunContainerError": time.Minute,
 	"CrashLoopBackOff": 0, "OOMKilled": 0,
+	quotaTooSmall: 0, quotaUndefined: 0, limitRange: 0, podSecurity: 0, policyDenied: 0, podInvalid: 0, webhookDenied: time.Minute, notThere: time.Minute,
 	clusterMissing: silence, // what is mirrored may be a bit old
 }
 
 // crashes is how often a container may end before its cluster is given up.
 const crashes = 3
 
-// giveUp ends the start of a cluster that cannot succeed: the keeper sees only that the head does not answer, and would wait for
+// giveUp ends a cluster that cannot start, or whose RayCluster was deleted: the keeper sees only that the head does not answer, and would wait for
 // lifetime.queue. Whoever watches tells it what Kubernetes says.
 func (w *watcher) giveUp(ctx context.Context, o *observed) {
-	if w.gaveUp.Load() || w.state != nil && (w.state.Phase == keeper.PhaseReady || w.state.Exit != nil) || !o.ours() || o.job == nil && w.l.resident(w.id) == nil {
+	if w.gaveUp.Load() || !o.ours() || o.job == nil && w.l.resident(w.id) == nil {
 		return
 	}
-	r := o.reason()
-	patience, bad := hopeless[r.Code]
-	if !bad || (r.Code == "CrashLoopBackOff" || r.Code == "OOMKilled") && o.restarts() < crashes || r.Code == clusterMissing && !w.committed() {
-		w.badSince = time.Time{}
-		return
+	end := w.deleted(o)
+	if end == nil {
+		end = w.hopelessStart(o)
 	}
-	if w.badSince.IsZero() {
-		w.badSince = o.now
-	}
-	if o.now.Sub(w.badSince) < patience {
+	if end == nil {
 		return
 	}
 	w.gaveUp.Store(true)
-	end := launcher.End{Cause: keeper.CauseStartFailed, Message: r.Message}
-	if r.Code == clusterMissing {
-		end = clusterDeleted
-	}
 	go func() {
-		if err := w.l.ask(ctx, w.c, w.id, end); err != nil && ctx.Err() == nil {
-			w.l.log.Info("the keeper could not be told that the start has failed", "cluster", w.id, "error", err)
+		if err := w.l.ask(ctx, w.c, w.id, *end); err != nil && ctx.Err() == nil {
+			w.l.log.Info("the keeper could not be told that the cluster is to end", "cluster", w.id, "why", end.Message, "error", err)
 			w.gaveUp.Store(false) // once more at the next look
 		}
 	}()
 }
 
+// deleted is the end of a cluster whose RayCluster was there and is deleted, by somebody else than its keeper's end. nil: it is not.
+func (w *watcher) deleted(o *observed) *launcher.End {
+	switch {
+	case o.cluster != nil && o.cluster.DeletionTimestamp == nil:
+		w.sawCluster = true
+		return nil
+	case !w.sawCluster || w.state == nil || w.state.Phase == keeper.PhaseDraining || w.state.Exit != nil, // it ends anyway
+		o.job != nil && (o.job.DeletionTimestamp != nil || jobEnded(o.job)): // with its Job
+		return nil
+	}
+	return ptr.To(clusterDeleted(w.c, w.id))
+}
+
+// hopelessStart is the end of a start that has been seen to fail for as long as that may pass by itself. nil: it may still pass.
+func (w *watcher) hopelessStart(o *observed) *launcher.End {
+	if w.state != nil && (w.state.Phase == keeper.PhaseReady || w.state.Exit != nil) {
+		return nil
+	}
+	r := o.reason()
+	patience, bad := hopeless[r.Code]
+	if !bad || (r.Code == "CrashLoopBackOff" || r.Code == "OOMKilled") && o.restarts() < crashes || r.Code == clusterMissing && !w.committed() {
+		w.badSince = time.Time{}
+		return nil
+	}
+	if w.badSince.IsZero() {
+		w.badSince = o.now
+	}
+	switch {
+	case o.now.Sub(w.badSince) < patience:
+		return nil
+	case r.Code == clusterMissing:
+		return ptr.To(clusterDeleted(w.c, w.id))
+	}
+	return &launcher.End{Cause: keeper.CauseStartFailed, Message: sentence(r)}
+}
+
+// sentence is a reason with its next step.
+func sentence(r launcher.Reason) string {
+	if r.Hint == "" {
+		return r.Message
+	}
+	return r.Message + ": " + r.Hint
+}
+
 // clusterDeleted is the end of a cluster whose RayCluster somebody else deleted. A keeper would wait for its head.
-var clusterDeleted = launcher.End{Cause: keeper.CauseLost, Message: "its RayCluster was deleted"}
+func clusterDeleted(c *client, id launcher.ID) launcher.End {
+	return launcher.End{Cause: keeper.CauseLost, Message: "its RayCluster was deleted: " + c.namespace + "/" + string(id)}
+}
 
 // committed: by then there was a RayCluster.
 func (w *watcher) committed() bool { return w.state != nil && w.state.Committed }

@@ -78,6 +78,7 @@ func (p *plan) keeperJob() *batchv1.Job {
 		}}},
 		{Name: "run", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 	}
+	p.withPackages(&job.Spec.Template.Spec)
 	if bound := p.bound(); bound > 0 {
 		job.Spec.ActiveDeadlineSeconds = ptr.To(int64(bound.Seconds()))
 	}
@@ -87,7 +88,7 @@ func (p *plan) keeperJob() *batchv1.Job {
 // keeperItems is the Secret without the user's secrets, which the keeper has no use for.
 func keeperItems() []corev1.KeyToPath {
 	var items []corev1.KeyToPath
-	for _, name := range append([]string{ordersKey, tokenKey, commitKey, submittedKey, deadlinesKey}, slices.Sorted(maps.Keys(programs()))...) {
+	for _, name := range append([]string{ordersKey, tokenKey, commitKey, stateKey, submittedKey, deadlinesKey}, slices.Sorted(maps.Keys(programs()))...) {
 		items = append(items, corev1.KeyToPath{Key: name, Path: name})
 	}
 	return items
@@ -185,7 +186,7 @@ func (p *plan) secret() (*corev1.Secret, error) {
 func programs() map[string][]byte {
 	out := map[string][]byte{}
 	for name, content := range templates.KeeperFiles() {
-		if !strings.Contains(name, "/") && name != templates.Supervisor {
+		if !strings.Contains(name, "/") && !strings.HasPrefix(name, "node") { // KubeRay supervises the nodes
 			out[name] = content
 		}
 	}

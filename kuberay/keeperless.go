@@ -21,6 +21,9 @@ const keeperNone = "none"
 // launchKeeperless creates a cluster that this client keeps. RayCluster first: it owns the Secret, for which its pods wait, and the gang.
 func (l *Launcher) launchKeeperless(ctx context.Context, c *client, p *plan, pay launcher.Payload) (launcher.ID, error) {
 	id := launcher.ID(p.spec.Name)
+	if err := c.requireQueue(ctx, p); err != nil {
+		return "", err
+	}
 	rc, err := p.rayCluster()
 	if err != nil {
 		return "", err
@@ -62,6 +65,9 @@ func (l *Launcher) keepHere(ctx context.Context, c *client, p *plan, pay launche
 	if err := c.createGang(ctx, p, rc); err != nil {
 		return err
 	}
+	if err := c.awaitAdmission(ctx, rc.Name); err != nil {
+		return err
+	}
 	if p.spec.Job.Entrypoint == "" {
 		l.log.Warn("without a keeper no limit of `lifetime` counts: the cluster stays until `rayctl down`", "cluster", rc.Name)
 		return nil
@@ -88,6 +94,30 @@ func (l *Launcher) keepHere(ctx context.Context, c *client, p *plan, pay launche
 	return nil
 }
 
+// awaitAdmission waits until the operator has looked at the RayCluster, or seems not to run; a refusal that cannot pass is an error.
+func (c *client) awaitAdmission(ctx context.Context, name string) error {
+	mirroring, cancel := context.WithCancel(ctx)
+	defer cancel()
+	mirror, err := c.mirror(mirroring, name)
+	if err != nil {
+		return err
+	}
+	enough := time.After(silence)
+	for {
+		o := mirror.observe()
+		if err := o.refused(name); err != nil || o.admitted() {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return interrupted(ctx.Err(), name)
+		case <-enough:
+			return nil
+		case <-mirror.changed:
+		}
+	}
+}
+
 // afterResident deletes the cluster when its keeper has ended.
 func (l *Launcher) afterResident(ctx context.Context, c *client, id launcher.ID, uid types.UID, r *resident) {
 	_ = r.child.Wait() // its result says how it went
@@ -103,7 +133,7 @@ func (l *Launcher) bereaved(ctx context.Context, c *client, id launcher.ID, r *r
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		for asking.Err() == nil && l.ask(asking, c, id, clusterDeleted) != nil && sleep(asking, time.Second) {
+		for asking.Err() == nil && l.ask(asking, c, id, clusterDeleted(c, id)) != nil && sleep(asking, time.Second) {
 			continue // it does not listen yet, or has just ended
 		}
 	}()

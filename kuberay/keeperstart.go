@@ -34,11 +34,8 @@ func (m *making) awaitKeeper(ctx context.Context) error {
 	wait := keeperWait{p: m.p, begun: m.begun}
 	for {
 		o := mirror.observe()
-		if keeperRuns(o) {
-			return nil
-		}
 		why, err := wait.look(o)
-		if err != nil {
+		if err != nil || keeperRuns(o) && (o.admitted() || o.now.Sub(m.begun) > silence) {
 			return err
 		}
 		say(m.pay, first(mirror.trouble(), why))
@@ -69,6 +66,9 @@ func (w *keeperWait) look(o *observed) (why string, err error) {
 	r := o.keeperReason()
 	if w.hopeless(r.Code, o.now) {
 		return "", launcher.Fail(launcher.CodeStartFailed, nil, r.Hint, "the keeper of %s does not start: %s", name, r.Message)
+	}
+	if err := o.refused(name); err != nil {
+		return "", err
 	}
 	waited := o.now.Sub(w.begun)
 	if queue, bound := w.p.spec.Lifetime.Queue.Bound(); bound && waited >= queue {
@@ -119,12 +119,35 @@ func (o *observed) keeperReason() launcher.Reason {
 
 // refusedKeeper: quota or admission; only an event of the Job says so. An earlier Job of the name may have left events, too.
 func (o *observed) refusedKeeper() launcher.Reason {
+	var last *corev1.Event
 	for _, e := range o.events {
-		if e.InvolvedObject.Kind == "Job" && o.job != nil && e.InvolvedObject.UID == o.job.UID && e.Reason == "FailedCreate" {
-			return launcher.Reason{Code: e.Reason, Message: "its pod is refused: " + e.Message, Hint: "free some of the namespace's quota, or ask for more"}
+		if e.InvolvedObject.Kind == "Job" && o.job != nil && e.InvolvedObject.UID == o.job.UID && e.Reason == "FailedCreate" &&
+			(last == nil || eventTime(last).Before(eventTime(e))) {
+			last = e
 		}
 	}
-	return launcher.Reason{}
+	if last == nil {
+		return launcher.Reason{}
+	}
+	return o.refusedHelper().explain(last.Message, last.Reason)
+}
+
+// admitted says whether the operator has made the pods of the RayCluster, or has said why it did not: its first look at a RayCluster does either.
+// A launch waits for that before its commit, though not for an operator that does not run. So a refusal that cannot pass ends the launch, and no
+// client has to watch for it later.
+func (o *observed) admitted() bool {
+	c := o.cluster
+	return c != nil && (c.Status.ObservedGeneration > 0 || c.Status.State != "" || len(c.Status.Conditions) > 0) //nolint:staticcheck // see phase
+}
+
+// refused is the error of a launch whose RayCluster or pods are refused for good.
+func (o *observed) refused(name string) error {
+	for _, r := range []launcher.Reason{o.refusedSpec(), o.refusedPods()} {
+		if patience, bad := hopeless[r.Code]; bad && patience == 0 {
+			return launcher.Fail(launcher.CodeStartFailed, nil, r.Hint, "%s cannot start: %s", name, r.Message)
+		}
+	}
+	return nil
 }
 
 // failedKeeper: a container that could not begin, or has ended before anybody saw it run. The Job makes other pods, with growing pauses.
@@ -137,7 +160,7 @@ func failedKeeper(pods []*corev1.Pod, last *corev1.Pod) launcher.Reason {
 			}
 		}
 	}
-	r := launcher.Reason{Code: "KeeperFailed", Message: fmt.Sprintf("pod %s has failed: %s", last.Name, first(endOfPod(last), last.Status.Reason)), Hint: "`kubectl logs " + last.Name + "` may say more"}
+	r := launcher.Reason{Code: "KeeperFailed", Message: fmt.Sprintf("pod %s has failed: %s", last.Name, first(endOfPod(last), last.Status.Reason)), Hint: fmt.Sprintf("`kubectl logs -n %s %s -c %s` may say more", last.Namespace, last.Name, keeperContainer)}
 	if failures(pods) >= crashes {
 		r.Code = "CrashLoopBackOff"
 	}

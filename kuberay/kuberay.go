@@ -46,6 +46,7 @@ type Launcher struct {
 	mu        sync.Mutex
 	tokens    map[launcher.ID]string
 	residents map[launcher.ID]*resident
+	payloads  map[launcher.ID]launcher.Payload // of clusters that this client launched
 	ways      map[way]road
 }
 
@@ -62,7 +63,7 @@ func New(c Config) *Launcher {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Launcher{config: c, owner: thisUser(), log: c.Logger, tokens: map[launcher.ID]string{}, residents: map[launcher.ID]*resident{}, ways: map[way]road{}}
+	return &Launcher{config: c, owner: thisUser(), log: c.Logger, tokens: map[launcher.ID]string{}, residents: map[launcher.ID]*resident{}, payloads: map[launcher.ID]launcher.Payload{}, ways: map[way]road{}}
 }
 
 // ConfigOf takes from a cluster file how Kubernetes is reached.

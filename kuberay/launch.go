@@ -30,49 +30,64 @@ var (
 // holds no room, and no lease runs out.
 func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, pay launcher.Payload) (launcher.ID, error) {
 	s = prepare(s)
-	c, err := l.kube(ctx)
+	c, p, err := l.planned(ctx, s, pay)
 	if err != nil {
-		return "", err
-	}
-	p, err := newPlan(s, c.namespace, l.owner, c.served.volcano)
-	if err != nil {
-		return "", err
-	}
-	if p, err = p.with(pay); err != nil {
-		return "", err
-	}
-	if err = c.readToken(ctx, p); err != nil {
 		return "", err
 	}
 	if s.KubeRay.Keeper == keeperNone {
-		if pay, err = packed(ctx, pay); err != nil {
+		packages, err := pack(ctx, pay)
+		if err != nil {
 			return "", err
 		}
-		return l.launchKeeperless(ctx, c, p, pay)
+		return l.launchKeeperless(ctx, c, p, withPacked(pay, packages))
 	}
 	id := launcher.ID(s.Name)
+	l.keepPayload(id, pay)
 	for {
 		if exists, err := l.existing(ctx, c, p, pay); exists || err != nil {
 			return id, err
 		}
-		if pay, err = packed(ctx, pay); err != nil {
+		if err := c.requireQueue(ctx, p); err != nil {
 			return id, err
 		}
-		err := (&making{l: l, c: c, p: p, pay: pay}).create(ctx)
+		packages, err := pack(ctx, pay)
+		if err != nil {
+			return id, err
+		}
+		pay, p.kept = withPacked(pay, packages), keepable(packages)
+		err = (&making{l: l, c: c, p: p, pay: pay}).create(ctx)
 		if !apierrors.IsAlreadyExists(err) {
 			return id, err
 		}
 	}
 }
 
-// packed is the payload with its packages made, once.
-func packed(ctx context.Context, pay launcher.Payload) (launcher.Payload, error) {
-	packages, err := pack(ctx, pay)
+// planned is what Launch makes of a spec, with the namespace that it goes to.
+func (l *Launcher) planned(ctx context.Context, s *spec.ClusterSpec, pay launcher.Payload) (*client, *plan, error) {
+	c, err := l.kube(ctx)
 	if err != nil {
-		return pay, err
+		return nil, nil, err
 	}
+	p, err := newPlan(s, c.namespace, l.owner, c.served.volcano)
+	if err != nil {
+		return nil, nil, err
+	}
+	if p, err = p.with(pay); err != nil {
+		return nil, nil, err
+	}
+	return c, p, c.readToken(ctx, p)
+}
+
+// Validate finds what Launch refuses, see launcher.Validator.
+func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, pay launcher.Payload) error {
+	_, _, err := l.planned(ctx, prepare(s), pay)
+	return err
+}
+
+// withPacked is the payload with its packages made, once.
+func withPacked(pay launcher.Payload, packages *launcher.Packages) launcher.Payload {
 	pay.Packages = func(context.Context) (*launcher.Packages, error) { return packages, nil }
-	return pay, nil
+	return pay
 }
 
 // making is one launch under way.
@@ -126,6 +141,7 @@ func (m *making) furnish(ctx context.Context) error {
 	service := p.service()
 	first, firstCtx := errgroup.WithContext(ctx)
 	first.Go(func() error { return claimed(c.createOnly(firstCtx, secrets, secret), "Secret", secret.Name) })
+	first.Go(func() error { return c.createPackages(firstCtx, p) })
 	first.Go(func() error { return claimed(c.createOnly(firstCtx, services, service), "Service", service.Name) })
 	first.Go(func() error { return c.createConfigMaps(firstCtx, p, p.owned()) })
 	if err := first.Wait(); err != nil {

@@ -34,6 +34,7 @@ const (
 // Names of a cluster's objects. KubeRay and its Volcano plug-in have fixed the head's Service and the PodGroup.
 func recordName(name string) string   { return name + "-record" }
 func secretName(name string) string   { return name + "-rayctl" }
+func packagesName(name string) string { return name + "-packages" }
 func serviceName(name string) string  { return name + "-keeper" }
 func headService(name string) string  { return name + "-head-svc" }
 func podGroupName(name string) string { return "ray-" + name + "-pg" }
@@ -44,7 +45,8 @@ const (
 	ordersKey    = "orders.json"
 	specKey      = "spec.json"   // what was launched, for comparing
 	commitKey    = "commit.json" // its appearance is the commit
-	deadlinesKey = "deadlines"   // of the keeper, for one that follows it in another pod
+	stateKey     = "state.json"  // what the keeper knew, as far as a client has seen: for one that follows it in another pod
+	deadlinesKey = "deadlines"   // of the keeper, as it was told to change them; newer than those of the state
 	submittedKey = "submitted"   // number of the attempt that was submitted last, as far as a client has seen
 	envPrefix    = "env."        // and the name of a secret of the user
 )

@@ -95,12 +95,20 @@ func (o *observed) phase() (launcher.Phase, launcher.Reason, time.Time) {
 	case head == nil || head.Spec.NodeName == "":
 		return launcher.Queued, reason, o.created()
 	case o.cluster != nil && o.cluster.Status.State == rayv1.Ready && ready == wanted && reason.Code == "": //nolint:staticcheck // KubeRay 1.4 has nothing better
-		return launcher.Ready, reason, o.now
+		return launcher.Ready, reason, o.readySince()
 	case !running(head):
 		return launcher.Provisioning, orReason(reason, "PullingOrStarting", "the head's pod is starting"), scheduledAt(head)
 	default:
 		return launcher.Starting, orReason(reason, "WaitingForPods", fmt.Sprintf("%d of %d pods are ready", ready, wanted)), scheduledAt(head)
 	}
+}
+
+// readySince is when KubeRay saw all pods ready first. KubeRay before 1.2 does not say.
+func (o *observed) readySince() time.Time {
+	if at := o.cluster.Status.StateTransitionTimes[rayv1.Ready]; at != nil {
+		return at.Time
+	}
+	return o.now
 }
 
 func orReason(r launcher.Reason, code, message string) launcher.Reason {

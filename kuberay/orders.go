@@ -35,7 +35,7 @@ func (p *plan) orders() *keeper.Orders {
 		Listen: "0.0.0.0:" + strconv.Itoa(keeperPort), Advertise: serviceName(s.Name) + "." + p.namespace + ".svc",
 		// Kubernetes moves pods: the next keeper takes the cluster over.
 		Signals: map[string]string{"TERM": "detach"},
-		Job:     orders.Job(s, p.scratch()), Lifetime: lifetime,
+		Job:     orders.Job(s, p.scratch()), Grace: orders.Grace(s), Lifetime: lifetime,
 	}
 }
 

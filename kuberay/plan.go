@@ -25,7 +25,8 @@ type plan struct {
 	token      string
 	secrets    map[string]string // values that come from the client
 	disconnect time.Duration
-	ownerUID   types.UID // of the keeper's Job, once it exists
+	kept       []launcher.PackageFile // packages that a Secret keeps, see kept.go
+	ownerUID   types.UID              // of the keeper's Job, once it exists
 }
 
 // newPlan checks what is not a matter of the cluster file alone.

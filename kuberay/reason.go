@@ -58,11 +58,7 @@ func (o *observed) refusedPods() launcher.Reason {
 	}
 	for _, c := range o.cluster.Status.Conditions {
 		if c.Type == "ReplicaFailure" && c.Status == metav1.ConditionTrue {
-			hint := ""
-			if strings.Contains(c.Message, "quota") {
-				hint = "free some of the namespace's quota, or ask for more"
-			}
-			return launcher.Reason{Code: c.Reason, Message: "a pod is refused: " + c.Message, Hint: hint}
+			return o.refusedRay(c.Reason, c.Message).explain(c.Message, c.Reason)
 		}
 	}
 	return launcher.Reason{}
@@ -95,6 +91,7 @@ func (o *observed) stuckPods() launcher.Reason {
 // stuckPod explains a container that cannot start or does not stay up.
 func stuckPod(p *corev1.Pod) launcher.Reason {
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		who := fmt.Sprintf("container %s of pod %s", c.Name, p.Name)
 		ended := c.LastTerminationState.Terminated
 		if ended == nil {
 			ended = c.State.Terminated
@@ -107,31 +104,37 @@ func stuckPod(p *corev1.Pod) launcher.Reason {
 		case "", "ContainerCreating", "PodInitializing":
 			continue
 		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
-			return launcher.Reason{Code: waiting.Reason, Message: fmt.Sprintf("the image of pod %s cannot be pulled: %s", p.Name, waiting.Message), Hint: "check image and kuberay.imagePullSecrets"}
+			return launcher.Reason{Code: waiting.Reason, Message: fmt.Sprintf("the image of %s cannot be pulled: %s", who, waiting.Message), Hint: "check image and kuberay.imagePullSecrets"}
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-			return launcher.Reason{Code: waiting.Reason, Message: fmt.Sprintf("pod %s cannot start: %s", p.Name, waiting.Message), Hint: "check secrets and mounts"}
+			return launcher.Reason{Code: waiting.Reason, Message: fmt.Sprintf("%s cannot start: %s", who, waiting.Message), Hint: "check secrets and mounts"}
 		case "CrashLoopBackOff":
-			return crashed(p, ended)
+			return crashed(p, c.Name, ended)
 		default:
-			return launcher.Reason{Code: waiting.Reason, Message: fmt.Sprintf("pod %s waits: %s", p.Name, first(waiting.Message, waiting.Reason))}
+			return launcher.Reason{Code: waiting.Reason, Message: fmt.Sprintf("%s waits: %s", who, first(waiting.Message, waiting.Reason))}
 		}
 	}
 	return launcher.Reason{}
 }
 
-func crashed(p *corev1.Pod, ended *corev1.ContainerStateTerminated) launcher.Reason {
+func crashed(p *corev1.Pod, container string, ended *corev1.ContainerStateTerminated) launcher.Reason {
+	who := fmt.Sprintf("container %s of pod %s", container, p.Name)
 	switch {
 	case ended == nil:
-		return launcher.Reason{Code: "CrashLoopBackOff", Message: fmt.Sprintf("pod %s ends again and again", p.Name)}
+		return launcher.Reason{Code: "CrashLoopBackOff", Message: who + " ends again and again", Hint: logsOf(p, container) + " may say why"}
 	case ended.Reason == "OOMKilled":
-		return launcher.Reason{Code: ended.Reason, Message: fmt.Sprintf("pod %s was killed because it needed more memory than it may have", p.Name), Hint: "raise memory of the group"}
+		return launcher.Reason{Code: ended.Reason, Message: who + " was killed because it needed more memory than it may have", Hint: "raise memory of the group"}
 	default:
 		return launcher.Reason{
 			Code:    "CrashLoopBackOff",
-			Message: fmt.Sprintf("pod %s ends with code %d: %s", p.Name, ended.ExitCode, first(lastLines(ended.Message), ended.Reason)),
-			Hint:    "`kubectl logs --previous " + p.Name + "` shows all of it",
+			Message: fmt.Sprintf("%s ends with code %d: %s", who, ended.ExitCode, first(lastLines(ended.Message), ended.Reason)),
+			Hint:    logsOf(p, container) + " shows all of it",
 		}
 	}
+}
+
+// logsOf is the command that shows what a container printed before it was started again.
+func logsOf(p *corev1.Pod, container string) string {
+	return fmt.Sprintf("`kubectl logs -n %s %s -c %s --previous`", p.Namespace, p.Name, container)
 }
 
 // lastLines keeps the end of what a container printed.
@@ -165,7 +168,7 @@ func (o *observed) waitingGang() launcher.Reason {
 	case o.gang.Status.Phase == "" && old:
 		return launcher.Reason{
 			Code: "PodGroupIgnored", Message: fmt.Sprintf("Volcano ignores the PodGroup: queue %s does not exist, or Volcano does not run", first(o.gang.Spec.Queue, "default")),
-			Hint: "check kuberay.queue with `kubectl get queues`",
+			Hint: "compare kuberay.queue with `kubectl get queues`, and see whether Volcano's scheduler runs: `rayctl doctor` tries it",
 		}
 	case o.gang.Status.Phase == volcano.PodGroupPending:
 		return o.pendingGang()

@@ -2,10 +2,13 @@ package kuberay
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	kyaml "sigs.k8s.io/yaml"
 
@@ -31,13 +34,51 @@ func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 		if o.object == nil {
 			continue
 		}
-		text, err := kyaml.Marshal(o.object)
+		content, err := applicable(o.object)
+		if err != nil {
+			return nil, fmt.Errorf("render %s: %w", o.name, err)
+		}
+		text, err := kyaml.Marshal(content)
 		if err != nil {
 			return nil, fmt.Errorf("render %s: %w", o.name, err)
 		}
 		files = append(files, launcher.File{Name: o.name, Content: text})
 	}
 	return files, nil
+}
+
+// applicable is an object as `kubectl apply` takes it: without what only the API server fills in. An owner that does not exist yet has no UID, and
+// so is no owner for the API server.
+func applicable(object runtime.Object) (map[string]any, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	delete(content, "status")
+	o := &unstructured.Unstructured{Object: content}
+	owners := slices.DeleteFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == "" })
+	o.SetOwnerReferences(nil)
+	if len(owners) > 0 {
+		o.SetOwnerReferences(owners)
+	}
+	withoutNulls(content)
+	return content, nil
+}
+
+// withoutNulls removes what nobody has set, such as creation times and the maps of KubeRay's types that are not optional: the API server refuses
+// a null where its schema wants an object.
+func withoutNulls(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		maps.DeleteFunc(v, func(_ string, inner any) bool { return inner == nil })
+		for _, inner := range v {
+			withoutNulls(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			withoutNulls(inner)
+		}
+	}
 }
 
 // part is an object, and its file.

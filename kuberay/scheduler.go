@@ -1,8 +1,11 @@
 package kuberay
 
 import (
+	"context"
+
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -90,6 +93,35 @@ func (volcanoScheduler) gang(rc *rayv1.RayCluster) runtime.Object {
 		},
 	}
 }
+
+// queueOf is Volcano's queue of the plan; "" where Volcano does not admit it.
+func (p *plan) queueOf() string {
+	if p.scheduler.name() != volcanoName {
+		return ""
+	}
+	rc, err := p.rayCluster()
+	if err != nil {
+		return "" // said where it is created
+	}
+	return first(rc.Labels[queueLabel], "default")
+}
+
+// requireQueue refuses a launch into a queue that does not exist, of which Volcano itself would say nothing at all. Who may not look at queues,
+// which are no namespace's, finds out by waiting.
+func (c *client) requireQueue(ctx context.Context, p *plan) error {
+	name := p.queueOf()
+	if name == "" {
+		return nil
+	}
+	_, err := c.dynamic.Resource(queues).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return launcher.Fail(launcher.CodeStartFailed, err, queueHint, "%s cannot start: Volcano has no queue %s", p.spec.Name, name)
+	}
+	return nil
+}
+
+// queueHint is the next step where a queue is missing.
+const queueHint = "change kuberay.queue to one that `kubectl get queues.scheduling.volcano.sh` lists"
 
 // gangOf counts pods and their requests as KubeRay does: the head and the workers, or with an autoscaler the least of them.
 func gangOf(rc *rayv1.RayCluster) (int32, corev1.ResourceList) {

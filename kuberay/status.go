@@ -1,6 +1,7 @@
 package kuberay
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,12 +31,34 @@ func livingStatus(id launcher.ID, namespace string, o *observed, st *keeper.Stat
 		s.Reason = reason // it says more than "1 of 3 nodes are alive"
 	}
 	s.Exit = nil
-	if len(s.Groups) == 0 {
-		s.Groups = o.groups()
-	}
+	s.Groups = mergedGroups(s, o.groups())
 	describe(&s, id, namespace, o)
 	s.Unreachable = trouble
 	return s
+}
+
+// mergedGroups counts what an autoscaled cluster has now: the keeper's groups are the gang, which is the least of it.
+func mergedGroups(s launcher.Status, shown []launcher.GroupStatus) []launcher.GroupStatus {
+	if len(s.Groups) == 0 {
+		return shown
+	}
+	alive := map[string]int{}
+	for _, n := range s.Nodes {
+		if n.State == "ALIVE" {
+			alive[n.Group]++
+		}
+	}
+	out := slices.Clone(s.Groups)
+	for _, g := range shown {
+		i := slices.IndexFunc(out, func(k launcher.GroupStatus) bool { return k.Name == g.Name })
+		if i < 0 {
+			out = append(out, g)
+			continue
+		}
+		out[i].Wanted = max(out[i].Wanted, g.Wanted)
+		out[i].Ready = max(out[i].Ready, min(alive[g.Name], out[i].Wanted))
+	}
+	return out
 }
 
 // describe adds what the keeper does not know.

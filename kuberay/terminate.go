@@ -188,7 +188,7 @@ func (c *client) refuseOthers(ctx context.Context, id launcher.ID) error {
 	if rc.GetLabels()[labelManagedBy] == managedBy {
 		return nil
 	}
-	return launcher.Fail(launcher.CodeUsage, nil, "`kubectl delete raycluster "+string(id)+"` if it is yours", "the RayCluster %s was not made by rayctl, which does not end it", id)
+	return launcher.Fail(launcher.CodeUsage, nil, "`kubectl delete raycluster -n "+rc.GetNamespace()+" "+string(id)+"` if it is yours", "the RayCluster %s was not made by rayctl, which does not end it", id)
 }
 
 // grace is the driver's, from what was launched.

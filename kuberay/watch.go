@@ -29,7 +29,10 @@ func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.S
 		cancel()
 		return nil, launcher.NotFound(id)
 	}
-	w := &watcher{l: l, c: c, id: id, mirror: m, out: make(chan launcher.Status), news: make(chan *keeper.State), changed: make(chan struct{}, 1)}
+	w := &watcher{
+		l: l, c: c, id: id, mirror: m, begun: time.Now(), out: make(chan launcher.Status), news: make(chan *keeper.State), changed: make(chan struct{}, 1),
+		silent: make(chan struct{}, 1), notes: make(chan map[string]string, 1),
+	}
 	go func() {
 		defer cancel()
 		defer close(w.out)
@@ -47,16 +50,20 @@ type watcher struct {
 	out     chan launcher.Status
 	news    chan *keeper.State // from the keeper
 	changed chan struct{}      // the keeper's pod may answer now
+	silent  chan struct{}      // the keeper did not answer
+	begun   time.Time
 
 	state *keeper.State // the keeper's last word
 	sent  *launcher.Status
 
-	badSince time.Time // a reason that does not pass is seen since then
-	gaveUp   atomic.Bool
+	mute       bool      // the keeper was asked and did not answer: what Kubernetes shows is all there is
+	sawCluster bool      // there was a RayCluster
+	badSince   time.Time // a reason that does not pass is seen since then
+	gaveUp     atomic.Bool
 
-	noted          int    // the attempt whose submission is in the Secret
-	notedDeadlines string // and the deadlines
-	hastened       bool   // the RayCluster of a run that has ended is deleted
+	noted    string                 // the state that is in the Secret
+	notes    chan map[string]string // for it
+	hastened bool                   // the RayCluster of a run that has ended is deleted
 }
 
 // look is how often time alone may change what is said: a controller that has not reacted for a while.
@@ -64,6 +71,7 @@ const look = 5 * time.Second
 
 func (w *watcher) run(ctx context.Context) {
 	go w.listen(ctx)
+	go w.takeNotes(ctx)
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for {
@@ -76,7 +84,7 @@ func (w *watcher) run(ctx context.Context) {
 			return
 		}
 		w.giveUp(ctx, o)
-		w.noteProgress(ctx)
+		w.noteProgress()
 		w.hasten(ctx, o)
 		if len(o.role(roleKeeper)) > 0 || w.l.resident(w.id) != nil {
 			select {
@@ -84,7 +92,7 @@ func (w *watcher) run(ctx context.Context) {
 			default:
 			}
 		}
-		if !w.send(ctx, livingStatus(w.id, w.c.namespace, o, w.state, w.mirror.trouble())) {
+		if !w.awaitsKeeper(o) && !w.send(ctx, livingStatus(w.id, w.c.namespace, o, w.state, w.mirror.trouble())) {
 			return
 		}
 		select {
@@ -92,9 +100,16 @@ func (w *watcher) run(ctx context.Context) {
 			return
 		case <-w.mirror.changed:
 		case <-tick.C:
+		case <-w.silent:
+			w.mute = true
 		case w.state = <-w.news:
 		}
 	}
+}
+
+// awaitsKeeper says whether the first status is to wait for the keeper's word, which tells more than Kubernetes does: some take only that one.
+func (w *watcher) awaitsKeeper(o *observed) bool {
+	return w.sent == nil && w.state == nil && !w.mute && w.l.resident(w.id) == nil && keeperRuns(o) && time.Since(w.begun) < look
 }
 
 // final is the keeper's last word, if that was its final one; else the record's state document. nil: there is none, or ctx has ended.
@@ -154,6 +169,10 @@ func (w *watcher) listen(ctx context.Context) {
 		if w.follow(ctx) {
 			return
 		}
+		select {
+		case w.silent <- struct{}{}:
+		default:
+		}
 		if time.Since(begun) > keeperRetry { // it may just have ended: then its pod has the result for a moment
 			pause = soon
 		}
@@ -191,6 +210,9 @@ func (w *watcher) follow(ctx context.Context) (ended bool) {
 		}
 		if st.Exit != nil {
 			return true
+		}
+		if err := w.l.giveAgain(ctx, w.id, k, st.MissingPackages); err != nil {
+			w.l.log.Warn("a package was lost with the keeper's pod, and cannot be sent again", "cluster", w.id, "error", err)
 		}
 	}
 	return false

@@ -13,6 +13,7 @@ const (
 	CodeUnreachable  = 69  // substrate or dashboard does not answer
 	CodeInternal     = 70  // a bug of rayctl
 	CodeStartFailed  = 73  // the cluster failed to start
+	CodeOutputLost   = 74  // stdout took not all of the output, and nothing else went wrong
 	CodeQueueTimeout = 75  // lifetime.queue passed
 	CodeLost         = 76  // the cluster was lost while the driver ran
 	CodePermission   = 77  // not permitted; the message names verb and resource

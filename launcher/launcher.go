@@ -170,6 +170,10 @@ type (
 	Collector interface {
 		Collect(ctx context.Context, dryRun bool) ([]Collected, error)
 	}
+	// Validator finds what Launch refuses before it creates anything, whatever is there under the name: for what is replaced by the launch.
+	Validator interface {
+		Validate(ctx context.Context, s *spec.ClusterSpec, p Payload) error
+	}
 	// Forgetter removes the record of an ended cluster, so that its name is free again.
 	Forgetter interface {
 		Forget(ctx context.Context, id ID) error

@@ -58,7 +58,8 @@ func (a *attemptLog) useful(dial func(ctx context.Context, network, address stri
 }
 
 func newOutput(l Launcher, id ID, w io.Writer, log *slog.Logger) *output {
-	return &output{l: l, id: id, w: w, log: log, shown: map[int]*attemptLog{}}
+	// A writer that fails must not be taken for a connection that was lost, after which the same bytes would be written again.
+	return &output{l: l, id: id, w: NewStdout(w, func(err error) { log.Warn("the output is not shown any more", "cluster", id, "error", err) }), log: log, shown: map[int]*attemptLog{}}
 }
 
 // attempt is what was shown of attempt n of the run that the job belongs to: all attempts have the same entrypoint, and ids <name>-<n>.

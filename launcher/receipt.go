@@ -3,8 +3,11 @@ package launcher
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // Receipt is the account of one run: what happened when, what it cost, how it ended and whose exit code that is.
@@ -62,7 +65,7 @@ func NewReceipt(r *Result) *Receipt {
 		rc.SubmissionID = r.Job.SubmissionID
 	}
 	rc.Durations = durations(r.Timeline, r.Created, r.Since)
-	rc.Usage = usage(r.Groups, rc.Durations)
+	rc.Usage = usage(r, rc.Durations)
 	return rc
 }
 
@@ -110,17 +113,33 @@ func durations(timeline []Event, created, ended time.Time) Durations {
 // Terminal says whether Ray will not change the state any more.
 func (s JobState) Terminal() bool { return s == JobSucceeded || s == JobFailed || s == JobStopped }
 
-func usage(groups []GroupStatus, d Durations) Usage {
+// reached says whether the cluster ever was in one of these phases.
+func reached(timeline []Event, phases ...Phase) bool {
+	return slices.ContainsFunc(timeline, func(e Event) bool { return e.Kind == "phase" && slices.Contains(phases, Phase(e.To)) })
+}
+
+// usage counts what was allocated. Time in the queue is not; of pods on Kubernetes, which get their nodes one by one, those count that Ray knows if
+// the cluster ended before all were there.
+func usage(r *Result, d Durations) Usage {
 	var u Usage
-	for _, g := range groups {
+	n, gpus := 0.0, 0.0 // allocated
+	for _, g := range r.Groups {
 		u.Nodes += g.Wanted
 		u.GPUs += float64(g.Wanted) * g.GPUs
+		n += float64(g.Ready)
+		gpus += float64(g.Ready) * g.GPUs
 	}
+	if r.Launcher != spec.LauncherKubeRay || reached(r.Timeline, Ready) {
+		n, gpus = float64(u.Nodes), u.GPUs // pods come one by one, other nodes together
+	}
+	n = max(n, min(1, float64(u.Nodes))) // the head's pod, which did not answer
 	allocated := max(d.Total-d.Queued, 0)
+	if !reached(r.Timeline, Provisioning, Starting, Ready) {
+		allocated = 0 // it ended while it waited: nodes that it never had
+	}
 	busy := min(d.Driver, allocated)
-	n := float64(u.Nodes)
 	u.NodeSeconds, u.BusyNodeSeconds, u.WastedNodeSeconds = n*allocated, n*busy, n*(allocated-busy)
-	u.GPUSeconds, u.BusyGPUSeconds, u.WastedGPUSeconds = u.GPUs*allocated, u.GPUs*busy, u.GPUs*(allocated-busy)
+	u.GPUSeconds, u.BusyGPUSeconds, u.WastedGPUSeconds = gpus*allocated, gpus*busy, gpus*(allocated-busy)
 	return u
 }
 
@@ -159,7 +178,7 @@ func (rc *Receipt) WriteText(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, "  log     %s (%d bytes)\n", orElse(rc.Log.Path, "`rayctl logs "+rc.Name+"`"), rc.Log.Bytes)
 	for _, m := range rc.Log.Missing {
-		fmt.Fprintf(&b, "          bytes %d to %d could not be saved\n", m[0], m[1])
+		fmt.Fprintf(&b, "          %s\n", MissingOutput(m))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 )
@@ -28,6 +29,17 @@ type LogInfo struct {
 	Bytes   int64      `json:"bytes"`             // length of the driver's log as Ray wrote it
 	Missing [][2]int64 `json:"missing,omitempty"` // byte ranges [from, to) that could not be saved
 	Path    string     `json:"path,omitempty"`    // where it is, if it is a file
+}
+
+// MissingOutput says which range of the driver's output was not saved; one that ends with -1 goes to the end, wherever that was.
+func MissingOutput(r [2]int64) string {
+	switch {
+	case r[1] >= 0:
+		return fmt.Sprintf("Bytes %d to %d of the output were not saved", r[0], r[1])
+	case r[0] == 0:
+		return "The output was not saved"
+	}
+	return fmt.Sprintf("Output after byte %d was not saved", r[0])
 }
 
 // LogOpener opens the saved log of one attempt at a byte offset.

@@ -22,12 +22,15 @@ const (
 
 // RunOptions shape Run and Attach.
 type RunOptions struct {
-	// Stdout takes the driver's output, byte for byte, and nothing else. nil: the output is not followed.
+	// Stdout takes the driver's output, byte for byte, and nothing else. If it fails it gets nothing more (see Stdout), and the run goes on.
+	// nil: the output is not followed.
 	Stdout io.Writer
 	// OnStatus is called with each Status of the cluster, from one goroutine; nil: none.
 	OnStatus func(Status)
 	// Actions brings what the user asks for; nil: nothing.
 	Actions <-chan Action
+	// OnRefused is called when the launch failed, so that nothing was begun and nobody else keeps a record of it; nil: none.
+	OnRefused func(error)
 	// Detach makes Run return as soon as the launch is committed.
 	Detach bool
 	// Logger takes notes for -v; nil: none.
@@ -49,6 +52,9 @@ func Run(ctx context.Context, l Launcher, s *spec.ClusterSpec, p Payload, o RunO
 	id, early, err := launch(ctx, l, s, p, o)
 	switch {
 	case err != nil:
+		if o.OnRefused != nil {
+			o.OnRefused(err)
+		}
 		return nil, err
 	case o.Detach && early == 0:
 		return &Outcome{ID: id, Detached: true}, nil

@@ -54,7 +54,7 @@ func (l *Launcher) open(id launcher.ID) (*cluster, error) {
 	c := l.cluster(name)
 	found, err := readJSON(c.path(recordFile), &c.record)
 	if err != nil {
-		return nil, launcher.Fail(launcher.CodeInternal, err, "`rayctl gc` removes what is broken", "the record of %s cannot be read: %v", name, err)
+		return nil, launcher.Fail(launcher.CodeInternal, err, "look at "+c.dir+" and remove it yourself once nothing of it runs; `rayctl gc` leaves it alone", "the record of %s cannot be read: %v", name, err)
 	}
 	if !found || c.record.Spec == nil || c.record.Spec.Lifetime.Keep == nil {
 		return nil, launcher.NotFound(id)

@@ -1,8 +1,12 @@
 package local
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/filelock"
@@ -13,42 +17,53 @@ import (
 // Collect ends what is left of killed keepers and dead clients, and removes old records and environments.
 func (l *Launcher) Collect(ctx context.Context, dryRun bool) ([]launcher.Collected, error) {
 	var out []launcher.Collected
+	var unread []error
 	inUse := map[string]bool{}
 	for _, name := range l.names() {
 		found, env, err := l.collect(ctx, name, dryRun)
 		if err != nil {
-			return out, err
+			unread = append(unread, err)
 		}
 		out = append(out, found...)
 		inUse[env] = true
+	}
+	if len(unread) > 0 { // nobody knows which environments these use
+		return out, errors.Join(unread...)
 	}
 	environments, err := rayenv.Collect(l.cacheDir, dryRun, func(dir string) bool { return inUse[dir] })
 	return append(out, environments...), err
 }
 
-// collect looks after one name, unless somebody is at work on it. It also returns the environment that a living cluster uses.
+// collect looks after one name, unless somebody is at work on it. It also returns the environment that a cluster uses which lives, or may.
 func (l *Launcher) collect(ctx context.Context, name string, dryRun bool) (found []launcher.Collected, env string, err error) {
 	lock, err := filelock.Try(l.lockPath(name))
-	if err != nil || lock == nil {
+	if err != nil {
 		return nil, "", err
 	}
+	c, unread := l.open(launcher.ID(name))
+	if lock == nil {
+		if unread != nil { // it is just being written
+			return nil, "", nil
+		}
+		return nil, c.record.EnvDir, nil
+	}
 	defer lock.Release()
-	c, err := l.open(launcher.ID(name))
-	if err != nil {
+	if errors.Is(unread, launcher.ErrNotFound) {
 		return l.collectDebris(l.cluster(name), dryRun)
+	}
+	if unread != nil {
+		return nil, "", unread
 	}
 	how, st, err := c.look()
 	if err != nil {
-		return l.collectDebris(c, dryRun)
+		return nil, c.record.EnvDir, err
 	}
 	add := func(what, why string) {
 		found = append(found, launcher.Collected{What: what, Name: name, Why: why})
 	}
 	switch {
-	case how == living && (c.Committed() || st.Exit != nil):
+	case how == living && (c.Committed() || st.Committed || st.Exit != nil), how == elsewhere:
 		return nil, c.record.EnvDir, nil
-	case how == elsewhere:
-		return nil, "", nil
 	case how != ended:
 		if left, err := proc.Marked(c.markers()...); err == nil && len(left) > 0 {
 			add("processes "+pids(left), "their keeper or client was killed")
@@ -78,14 +93,42 @@ func (c *cluster) settleHeld(ctx context.Context) error {
 	return c.settleLocked(ctx, lost())
 }
 
-// collectDebris removes a directory that is no readable record.
+// collectDebris removes a directory without a record: the beginning of a launch or the rest of a removal. If the record was lost otherwise, the
+// cluster may live: its keeper has written where it is, and its nodes theirs.
 func (l *Launcher) collectDebris(c *cluster, dryRun bool) ([]launcher.Collected, string, error) {
 	if isDir(c.path(outputName)) || !isDir(c.dir) { // drivers' output stays
 		return nil, "", nil
 	}
-	found := []launcher.Collected{{What: "run directory", Name: filepath.Base(c.dir), Why: "it is damaged or incomplete"}}
+	if alive, err := c.aliveWithoutRecord(); err != nil || alive {
+		return nil, "", cmp.Or(err, error(launcher.Fail(launcher.CodeInternal, nil, "end its processes first", "%s has no record, but processes that live: it is left alone", c.dir)))
+	}
+	found := []launcher.Collected{{What: "run directory", Name: filepath.Base(c.dir), Why: "it is incomplete"}}
 	if dryRun {
 		return found, "", nil
 	}
 	return found, "", c.remove()
+}
+
+// aliveWithoutRecord says whether the keeper or a node of a cluster lives, by what they wrote themselves and by their command lines. An error: it
+// cannot be known.
+func (c *cluster) aliveWithoutRecord() (bool, error) {
+	st, err := c.state()
+	if err != nil {
+		return false, err
+	}
+	if st != nil && proc.Alive(st.Keeper.PID, st.Keeper.StartTime) {
+		return true, nil
+	}
+	table, err := proc.Table()
+	if err != nil {
+		return false, launcher.Fail(launcher.CodeInternal, err, "", "the process table cannot be read: %v", err)
+	}
+	places := append(c.nodeDirs(), " "+c.dir+" ")
+	for _, p := range table {
+		line := " " + proc.CommandLine(p) + " "
+		if !p.Zombie && slices.ContainsFunc(places, func(place string) bool { return strings.Contains(line, place) }) {
+			return true, nil
+		}
+	}
+	return false, nil
 }

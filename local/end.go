@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -48,45 +47,19 @@ func (c *cluster) bury(ctx context.Context, v verdict) error {
 	if st == nil {
 		st = &keeper.State{Name: c.name, Launcher: c.l.Name(), Attempt: 1}
 	}
-	now := time.Now().UTC()
-	code, _ := launcher.ExitCodeFor(v.cause)
+	now, exit := time.Now().UTC(), launcher.Conclude(st, v.cause, v.message)
+	exit.Retryable, exit.By = exit.Cause == keeper.CauseLost, c.l.owner
 	st.Revision++
-	st.Phase, st.Since, st.Reason = keeper.PhaseGone, now, keeper.Reason{Code: v.cause, Message: v.message}
-	st.Timeline = append(st.Timeline, keeper.Event{At: now, Attempt: st.Attempt, Event: "phase", To: st.Phase, Code: v.cause, Message: v.message})
-	st.Exit = &keeper.Exit{Origin: keeper.OriginRayctl, Cause: v.cause, Code: code, Message: v.message, Retryable: v.cause == keeper.CauseLost, By: c.l.owner}
-	st.Log = c.salvage(st.Job)
+	st.Phase, st.Since, st.Reason = keeper.PhaseGone, now, keeper.Reason{Code: exit.Cause, Message: exit.Message}
+	st.Timeline = append(st.Timeline, keeper.Event{At: now, Attempt: st.Attempt, Event: "phase", To: st.Phase, Code: exit.Cause, Message: exit.Message})
+	st.Exit = exit
+	if st.Log, err = c.salvage(st.Job); err != nil {
+		return writeFailed(c.dir, err)
+	}
 	if err := writeJSON(c.path(keeper.ResultFile), st); err != nil {
 		return writeFailed(c.dir, err)
 	}
 	return c.removeSecrets()
-}
-
-// salvage completes the keeper's copy of the driver's output with what the head's supervisor saved.
-func (c *cluster) salvage(job *keeper.JobState) *keeper.Log {
-	have := size(c.path(keeper.DriverLog))
-	if job != nil && job.LogFile != "" {
-		for _, dir := range c.logDirs() {
-			if n := c.takeSaved(filepath.Join(dir, filepath.Base(job.LogFile)), have); n > have {
-				return &keeper.Log{Bytes: n}
-			}
-		}
-	}
-	if job.Terminal() {
-		return &keeper.Log{Bytes: have}
-	}
-	return &keeper.Log{Bytes: have, Missing: [][2]int64{{have, -1}}}
-}
-
-// savedWhole is the size from which on a supervisor saves only a log's end.
-const savedWhole = 1 << 20
-
-// takeSaved replaces the keeper's copy by a whole and longer one, and returns the length of that.
-func (c *cluster) takeSaved(path string, have int64) int64 {
-	n, scratch := size(path), c.path(keeper.DriverLog+".saved")
-	if n <= have || n >= savedWhole || place(path, scratch) != nil || os.Rename(scratch, c.path(keeper.DriverLog)) != nil {
-		return 0
-	}
-	return n
 }
 
 func size(path string) int64 {

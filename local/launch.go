@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/filelock"
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/trust"
 	"github.com/rayctl/rayctl/local/rayenv"
 )
 
@@ -43,8 +45,21 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 	return c.id(), nil
 }
 
+// Validate finds what Launch refuses, see launcher.Validator.
+func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) error {
+	s = prepare(s)
+	if err := orders.Refuse(s, p); err != nil {
+		return err
+	}
+	_, err := l.plan(ctx, l.cluster(s.Name), s, p)
+	return err
+}
+
 // lock takes the lock of a cluster's name.
 func (l *Launcher) lock(ctx context.Context, name string) (*filelock.Lock, error) {
+	if err := trust.MakeDir(filepath.Dir(l.locks)); err != nil {
+		return nil, notOurs(filepath.Dir(l.locks), err)
+	}
 	lock, err := filelock.Acquire(ctx, l.lockPath(name))
 	switch {
 	case ctx.Err() != nil:
@@ -177,14 +192,23 @@ var errKeeperEnded = errors.New("the keeper ended")
 // lookEvery is how often files that only another process changes are looked at, where it cannot tell us.
 const lookEvery = 10 * time.Millisecond
 
+// roomAfter is how long the keeper may say nothing before we look whether it could: its disk may be full.
+const roomAfter = 3 * time.Second
+
 // untilCommitted waits until the keeper has read the commit.
 func (c *cluster) untilCommitted(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	for {
+	for next := time.Now().Add(roomAfter); ; {
 		st, err := c.state()
 		if err != nil || st != nil && st.Committed {
 			return err
+		}
+		if time.Now().After(next) {
+			if err := c.Room(); err != nil {
+				return writeFailed(c.dir, err)
+			}
+			next = time.Now().Add(roomAfter)
 		}
 		select {
 		case <-ctx.Done():
@@ -198,6 +222,9 @@ func (c *cluster) untilCommitted(ctx context.Context) error {
 func (c *cluster) keeperFailure() error {
 	if st, err := c.Result(); err == nil && st.Exit != nil {
 		return launcher.Fail(st.Exit.Code, nil, "", "%s did not start: %s", c.name, st.Exit.Message)
+	}
+	if err := c.Room(); err != nil {
+		return writeFailed(c.dir, err)
 	}
 	why := "it said nothing"
 	if b, err := os.ReadFile(c.path(errFile)); err == nil && len(strings.TrimSpace(string(b))) > 0 {

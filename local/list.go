@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,8 +47,11 @@ func (l *Launcher) names() []string {
 // soon as nothing is left of it.
 func (l *Launcher) listed(ctx context.Context, name string) (launcher.Status, bool) {
 	c, err := l.open(launcher.ID(name))
-	if err != nil {
+	if errors.Is(err, launcher.ErrNotFound) {
 		return launcher.Status{}, false
+	}
+	if err != nil { // it may live
+		return launcher.Status{Name: name, Launcher: l.Name(), Phase: launcher.Lost, Attempt: 1, Unreachable: err.Error()}, true
 	}
 	how, st, err := c.look()
 	if err == nil && how == orphaned {
@@ -60,7 +64,7 @@ func (l *Launcher) listed(ctx context.Context, name string) (launcher.Status, bo
 		s.Unreachable = err.Error()
 		return s, true
 	}
-	if how == missing || how == beginning && l.nobodyLaunches(name) || how == ended && !c.Committed() {
+	if how == missing || how == beginning && l.nobodyLaunches(name) && !c.isHere() || how == ended && !c.Committed() {
 		return launcher.Status{}, false
 	}
 	return c.status(how, st), true

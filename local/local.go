@@ -8,6 +8,7 @@
 package local
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"os/user"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/trust"
 )
 
 // Config says where the launcher keeps things. The zero value is for users.
@@ -76,6 +78,9 @@ func New(c Config) (*Launcher, error) {
 		if *dir, err = filepath.Abs(*dir); err != nil {
 			return nil, launcher.Fail(launcher.CodeConfig, err, "change to a directory that exists", "the current directory is gone: %v", err)
 		}
+		if err := trust.CheckDir(*dir); err != nil {
+			return nil, notOurs(*dir, err)
+		}
 	}
 	return &Launcher{
 		clusters: filepath.Join(c.StateDir, "clusters"), locks: filepath.Join(c.StateDir, "locks"),
@@ -94,6 +99,18 @@ func userDir(variable, below string) (string, error) {
 		return "", launcher.Fail(launcher.CodeConfig, err, "set HOME or "+variable, "there is no home directory: %v", err)
 	}
 	return filepath.Join(home, below, "rayctl"), nil
+}
+
+// notOurs refuses a directory whose records, programs and secrets somebody else could have written.
+func notOurs(dir string, err error) error {
+	if !errors.As(err, new(*trust.Error)) {
+		return writeFailed(dir, err)
+	}
+	reason, fix := trust.Explain(err)
+	if fix != "" {
+		fix += ", else "
+	}
+	return launcher.Fail(launcher.CodePermission, err, fix+"set XDG_STATE_HOME and XDG_CACHE_HOME to directories that only you may write to", "%s is not used, as %s", dir, reason)
 }
 
 func userName() string {

@@ -38,7 +38,7 @@ func (p plan) orders() *keeper.Orders {
 		Listen: loopback + ":0", Advertise: loopback, DashboardHost: loopback,
 		WatchStdin: true,
 		Job:        orders.Job(s, filepath.Join(p.runDir, outputName)),
-		Lifetime:   orders.Lifetime(s, p.disconnect),
+		Grace:      orders.Grace(s), Lifetime: orders.Lifetime(s, p.disconnect),
 	}
 }
 
@@ -109,8 +109,8 @@ func (p plan) nodes() int { return max(1, p.spec.TotalNodes()) }
 // outputName is the default output directory in the run directory.
 const outputName = "output"
 
-// Ray makes sockets of up to 64 bytes below a node's directory, whose own name takes 10, and AF_UNIX allows 104 bytes on macOS.
-const longestTempRoot = 104 - 64 - 10
+// Ray makes sockets of up to 64 bytes below a node's directory, whose own name and the t in it take 12, and AF_UNIX allows 104 bytes on macOS.
+const longestTempRoot = 104 - 64 - 12
 
 // tempRoot chooses where nodes have their temporary directories: local.tmpDir, else TMPDIR if it is short enough, else /tmp.
 func tempRoot(s *spec.ClusterSpec) (string, error) {

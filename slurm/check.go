@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path"
 	"strconv"
 	"strings"
@@ -137,8 +136,8 @@ func (l *Launcher) checkNode(ctx context.Context, s *spec.ClusterSpec, probe str
 		}
 	}
 	before := time.Now()
-	out, err := l.site.run(ctx, append(argv, "sh", "-c", look, "sh", probe, p.hostPython(), p.tempRoot())...)
-	if errors.Is(err, exec.ErrNotFound) && l.isREST() {
+	out, err := l.site.run(ctx, cleanStep(append(argv, "sh", "-c", look, "sh", probe, p.hostPython(), p.tempRoot())...)...)
+	if notInstalled(err) && l.isREST() {
 		return append(checks, check("node", "not looked at: there is no srun on "+l.site.runner.String(), nil, ""))
 	}
 	if err != nil {
@@ -160,8 +159,8 @@ func finding(name string, ok bool, detail, fault, hint string) launcher.Check {
 	return launcher.Check{Name: name, Detail: fault, Hint: hint}
 }
 
-// longestSocket is what follows the temporary directory in the longest path of a socket of Ray: r, 8 digits, the session's name, sockets/plasma_store.
-const longestSocket = len("/r12345678/session_2026-01-01_00-00-00_000000_1234567/sockets/plasma_store")
+// longestSocket is what follows the temporary directory in the longest path of a socket of Ray: r, 8 digits, t, the session's name, sockets/plasma_store.
+const longestSocket = len("/r12345678/t/session_2026-01-01_00-00-00_000000_1234567/sockets/plasma_store")
 
 // socketLimit is Linux's for the path of a socket.
 const socketLimit = 107

@@ -65,6 +65,7 @@ type cluster struct {
 	result    *keeper.State // nil before the current attempt's end
 	resultAge time.Duration
 	token     string
+	released  time.Time // when Slurm released the nodes of a job that it has ended, or queued again; zero: it is not known
 }
 
 // attemptDir is the keeper's run directory of the current attempt.
@@ -130,7 +131,7 @@ func (c *cluster) lookOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	*c = cluster{l: c.l, name: c.name, dir: c.dir}
+	*c = cluster{l: c.l, name: c.name, dir: c.dir, released: c.released}
 	if _, err := decode(files, c.path(currentFile), &c.current); err != nil {
 		return err
 	}
@@ -144,7 +145,9 @@ func (c *cluster) lookOnce(ctx context.Context) error {
 		c.record, c.age = &r, files[c.path(recordFile)].Age
 	}
 	_, c.committed = files[c.path(firstDir, keeper.CommitFile)]
-	c.job, _ = strconv.Atoi(string(files[c.path(jobFile)].Data)) // not there: 0
+	if c.job, _ = strconv.Atoi(string(files[c.path(jobFile)].Data)); c.job == 0 { // it is not there
+		c.job = c.current.Job
+	}
 	c.token = string(files[token].Data)
 	return c.documents(files, before)
 }

@@ -84,18 +84,6 @@ func unanswered(failed *commandError) bool {
 var noAnswer = []string{"Unable to contact slurm controller", "Socket timed out", "Zero Bytes were transmitted", "Connection refused", "Connection timed out", "Transport endpoint",
 	"connect failure", "ssh: ", "Host key verification failed", "Connection closed", "Connection reset", "mux_client"}
 
-// kept are the variables of the login environment that Slurm's commands, and the jobs they submit, start with. All else, secrets among it, would
-// be stored by Slurm; and SBATCH_..., SQUEUE_..., SCANCEL_... change what a command does: with SQUEUE_PARTITION it does not see all jobs.
-const cleanEnvironment = `for v in ` + kept + `; do
-if eval "[ -n \"\${$v+x}\" ]"; then eval "set -- \"$v=\$$v\" \"\$@\""; fi; done; exec env -i "$@"`
-
-const kept = "PATH HOME USER LOGNAME SHELL LANG SLURM_CONF MODULESHOME MODULEPATH LMOD_CMD LMOD_DIR BASH_ENV"
-
-// clean is the command line of one of Slurm's commands in a clean environment; settings NAME=VALUE may stand before it.
-func clean(argv ...string) []string {
-	return append([]string{"sh", "-c", cleanEnvironment, "sh"}, argv...)
-}
-
 // timesAsNumbers is how Slurm's commands are to print times.
 const timesAsNumbers = "SLURM_TIME_FORMAT=%s"
 
@@ -148,11 +136,11 @@ func (c commands) extend(ctx context.Context, id int, limit string) error {
 
 // version also asks whether the controller answers.
 func (c commands) version(ctx context.Context) (string, error) {
-	out, err := run(ctx, c.runner, "sinfo", "--version")
+	out, err := run(ctx, c.runner, clean("sinfo", "--version")...)
 	if err != nil {
 		return "", err
 	}
-	_, err = run(ctx, c.runner, "sinfo", "--noheader", "--format=%R") // unlike scontrol ping it fails when nobody answers
+	_, err = run(ctx, c.runner, clean("sinfo", "--noheader", "--format=%R")...) // unlike scontrol ping it fails when nobody answers
 	name, number, _ := strings.Cut(strings.TrimSpace(out), " ")
 	if name != "" {
 		name = strings.ToUpper(name[:1]) + name[1:]

@@ -30,7 +30,10 @@ func (c *cluster) ask(ctx context.Context, age time.Duration) (fate, Job, error)
 	if err != nil {
 		return unknown, Job{}, err
 	}
-	j, found := find(jobs, c.record.Nonce)
+	j, found := c.find(jobs)
+	if found {
+		c.job, c.released = j.leader(), j.released()
+	}
 	switch {
 	case !found:
 		return unknown, j, nil
@@ -77,7 +80,7 @@ func (c *cluster) overOr(ctx context.Context, age time.Duration) (bool, Job, err
 		case c.result != nil:
 			return true, j, c.settle(ctx, j)
 		case f == gone:
-			return true, j, c.bury(ctx, verdictOf(j))
+			return true, j, c.bury(ctx, c.verdict(ctx, j))
 		case time.Since(began) > believeAfter:
 			return true, j, c.bury(ctx, verdict{keeper.CauseLost, "Slurm does not know its job any more"})
 		}
@@ -118,10 +121,13 @@ func verdictOf(j Job) verdict {
 		if j.Signal != 0 || j.Reason == "RaisedSignal" || j.Reason == "JobLaunchFailure" {
 			return verdict{keeper.CauseLost, "the keeper was killed"}
 		}
-		return verdict{keeper.CauseLost, "the batch script failed; " + outFile + " in its directory may say why"}
+		return verdict{keeper.CauseLost, scriptFailed}
 	}
 	return verdict{keeper.CauseLost, "its job ended (" + j.State + ") without a result"}
 }
+
+// scriptFailed is all that Slurm knows of it.
+const scriptFailed = "the batch script failed"
 
 // signalled begins the keeper's sentence when Slurm ended it by a signal, which does not say why.
 const signalled = "the keeper got SIG"
@@ -132,7 +138,7 @@ func (c *cluster) settle(ctx context.Context, j Job) error {
 	switch j.State {
 	case StateCancelled, StateTimeout, StatePreempted, StateNodeFail:
 		if e != nil && e.Cause == keeper.CauseInterrupted && strings.HasPrefix(e.Message, signalled) {
-			return c.overrule(ctx, verdictOf(j))
+			return c.overrule(ctx, c.fateOf(ctx, j))
 		}
 	}
 	return c.tidy(ctx)
@@ -140,7 +146,7 @@ func (c *cluster) settle(ctx context.Context, j Job) error {
 
 // overrule ends a cluster that was between two attempts: the result of the last one gets another cause.
 func (c *cluster) overrule(ctx context.Context, v verdict) error {
-	c.result.Exit = exitOf(v)
+	c.result.Exit = exitOf(c.result, v)
 	c.result.Reason = keeper.Reason{Code: v.cause, Message: v.message}
 	if n := len(c.result.Attempts); n > 0 {
 		c.result.Attempts[n-1].Cause, c.result.Attempts[n-1].Message = v.cause, v.message
@@ -159,10 +165,11 @@ func (c *cluster) conclude(ctx context.Context, v verdict) error {
 	return c.bury(ctx, v)
 }
 
-func exitOf(v verdict) *keeper.Exit {
-	code, _ := launcher.ExitCodeFor(v.cause)
-	retryable := v.cause == keeper.CauseLost || v.cause == keeper.CauseQueue || v.cause == keeper.CausePreempted
-	return &keeper.Exit{Origin: keeper.OriginRayctl, Cause: v.cause, Code: code, Message: v.message, Retryable: retryable}
+// exitOf is the exit by a verdict, where the keeper was not ending the cluster for another reason when it died.
+func exitOf(st *keeper.State, v verdict) *keeper.Exit {
+	e := launcher.Conclude(st, v.cause, v.message)
+	e.Retryable = e.Cause == keeper.CauseLost || e.Cause == keeper.CauseQueue || e.Cause == keeper.CausePreempted
+	return e
 }
 
 // bury writes the result in a dead keeper's place. If the keeper, or another client, was faster, theirs stays.
@@ -171,13 +178,17 @@ func (c *cluster) bury(ctx context.Context, v verdict) error {
 	if st == nil {
 		st = firstState(c.record.Spec)
 	}
-	at := time.Now().UTC()
+	at, exit := c.endedAt(st), exitOf(st, v)
 	st.Revision++
-	st.Phase, st.Since, st.Reason = keeper.PhaseGone, at, keeper.Reason{Code: v.cause, Message: v.message}
-	st.Timeline = append(st.Timeline, keeper.Event{At: at, Attempt: st.Attempt, Event: "phase", To: st.Phase, Code: v.cause, Message: v.message})
-	st.Exit = exitOf(v)
-	st.Log = c.saved(ctx, st.Job)
-	err := c.l.site.files.writeJSON(ctx, path.Join(c.attemptDir(), keeper.ResultFile), st, true)
+	st.Phase, st.Since, st.Reason = keeper.PhaseGone, at, keeper.Reason{Code: exit.Cause, Message: exit.Message}
+	st.Timeline = append(st.Timeline, keeper.Event{At: at, Attempt: st.Attempt, Event: "phase", To: st.Phase, Code: exit.Cause, Message: exit.Message})
+	st.Exit = exit
+	st.Attempts = attemptsWith(st, at)
+	var err error
+	if st.Log, err = c.saved(ctx, st.Job); err != nil {
+		return err
+	}
+	err = c.l.site.files.writeJSON(ctx, path.Join(c.attemptDir(), keeper.ResultFile), st, true)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return c.writeFailed(err)
 	}
@@ -187,16 +198,47 @@ func (c *cluster) bury(ctx context.Context, v verdict) error {
 	return c.tidy(ctx)
 }
 
-// saved is how much of the driver's output there is. Without the keeper nobody knows what is missing.
-func (c *cluster) saved(ctx context.Context, job *keeper.JobState) *keeper.Log {
-	var reply struct{ Size int64 }
-	if err := c.l.site.files.call(ctx, "read", map[string]any{"path": path.Join(c.attemptDir(), keeper.DriverLog), "offset": 1 << 62}, &reply); err != nil {
-		reply.Size = 0 // there is none
+// endedAt is when a cluster ended whose keeper is dead: when Slurm released its nodes, as far as that is known.
+func (c *cluster) endedAt(st *keeper.State) time.Time {
+	at := time.Now().UTC()
+	if released := c.released; !released.IsZero() && released.Before(at) {
+		at = released
 	}
-	if job == nil || job.Terminal() {
-		return &keeper.Log{Bytes: reply.Size}
+	if n := len(st.Timeline); n > 0 && at.Before(st.Timeline[n-1].At) {
+		at = st.Timeline[n-1].At
 	}
-	return &keeper.Log{Bytes: reply.Size, Missing: [][2]int64{{reply.Size, -1}}}
+	return at
+}
+
+// attemptsWith are all attempts, also the one whose keeper died.
+func attemptsWith(st *keeper.State, at time.Time) []keeper.Attempt {
+	if st.Job == nil || st.Job.SubmissionID == "" || len(st.Attempts) > 0 && st.Attempts[len(st.Attempts)-1].Attempt == st.Attempt {
+		return st.Attempts
+	}
+	last := keeper.Attempt{Attempt: st.Attempt, SubmissionID: st.Job.SubmissionID, Start: st.Job.StartTime, End: &at, Cause: st.Exit.Cause, Message: st.Exit.Message}
+	if st.Exit.Origin == keeper.OriginDriver {
+		last.End, last.ExitCode = st.Job.EndTime, &st.Exit.Code
+	}
+	return append(st.Attempts, last)
+}
+
+// saved completes the copy of the driver's output by what its node has saved, and says how much there is. Of what was not saved nobody knows the length.
+func (c *cluster) saved(ctx context.Context, job *keeper.JobState) (*keeper.Log, error) {
+	var reply struct {
+		Size  int64 `json:"size"`
+		Whole bool  `json:"whole"`
+	}
+	name := ""
+	if job != nil {
+		name = job.LogFile
+	}
+	if err := c.l.site.files.call(ctx, "salvage", map[string]any{"attempt": c.attemptDir(), "log": name}, &reply); err != nil {
+		return nil, c.writeFailed(err)
+	}
+	if reply.Whole || job == nil || job.State == keeper.JobWaiting || job.Terminal() {
+		return &keeper.Log{Bytes: reply.Size}, nil
+	}
+	return &keeper.Log{Bytes: reply.Size, Missing: [][2]int64{{reply.Size, -1}}}, nil
 }
 
 // reserveFile is the room that a keeper holds for its result.

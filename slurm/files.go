@@ -141,7 +141,9 @@ func (f *files) watch(ctx context.Context, paths []string) (<-chan struct{}, err
 }
 
 // bootstrap reads the program from standard input: as an argument, everybody's ps would show all of it.
+// Nor does it take modules from the current directory, where somebody else's json.py may lie.
 const bootstrap = `import os, sys
+sys.path = [p for p in sys.path if p]
 need, text = int(sys.argv[1]), b""
 while len(text) < need:
     more = os.read(0, need - len(text))

@@ -25,6 +25,7 @@ type Job struct {
 	NodeList  string // node[1-4]
 	NodeCount int
 	BatchHost string
+	WorkDir   string // as it was submitted: the run's directory of a job of ours
 	Restarts  int
 	ExitCode  int
 	Signal    int
@@ -59,6 +60,18 @@ func (j Job) Ended() bool {
 		return true
 	}
 	return false
+}
+
+// released is when the job last gave its nodes back: a job that is queued again counts as submitted then (slurm/src/slurmctld/job_mgr.c,
+// batch_requeue_fini). Zero while it has them.
+func (j Job) released() time.Time {
+	switch {
+	case j.State == StatePending:
+		return j.Submit
+	case j.Ended():
+		return j.End
+	}
+	return time.Time{}
 }
 
 // Has says whether the job's state carries a flag.
@@ -108,6 +121,7 @@ type jsonJob struct {
 	Nodes     string `json:"nodes"`
 	NodeCount number `json:"node_count"`
 	BatchHost string `json:"batch_host"`
+	WorkDir   string `json:"current_working_directory"`
 	Restarts  number `json:"restart_cnt"`
 	Exit      exit   `json:"exit_code"`
 	Submit    number `json:"submit_time"`
@@ -119,7 +133,7 @@ func (j jsonJob) job() Job {
 	out := Job{
 		ID: int(j.ID), HetJobID: int(j.HetJobID), HetOffset: int(j.HetOffset), Name: j.Name, User: j.User, Comment: j.Comment,
 		Reason: noneIsEmpty(j.Reason), Detail: j.Detail, Partition: j.Partition, NodeList: j.Nodes, NodeCount: int(j.NodeCount),
-		BatchHost: j.BatchHost, Restarts: int(j.Restarts), ExitCode: j.Exit.code, Signal: j.Exit.signal,
+		BatchHost: j.BatchHost, WorkDir: j.WorkDir, Restarts: int(j.Restarts), ExitCode: j.Exit.code, Signal: j.Exit.signal,
 		Submit: unix(int64(j.Submit)), Start: unix(int64(j.Start)), End: unix(int64(j.End)),
 	}
 	out.setState(j.State)
@@ -223,7 +237,7 @@ func (e *exit) raw(b []byte) error {
 
 // textFormat is squeue's -o: all versions have it, their JSON cannot be asked for one user's jobs before 23.02. Each job begins with a record
 // separator, as names and comments may have line breaks; separators cannot be typed into them by accident. What users write comes last.
-const textFormat = recordSeparator + "%A\x1f%i\x1f%T\x1f%r\x1f%P\x1f%N\x1f%D\x1f%B\x1f%V\x1f%S\x1f%e\x1f%u\x1f%j\x1f%k"
+const textFormat = recordSeparator + "%A\x1f%i\x1f%T\x1f%r\x1f%P\x1f%N\x1f%D\x1f%B\x1f%V\x1f%S\x1f%e\x1f%u\x1f%Z\x1f%j\x1f%k"
 
 const (
 	recordSeparator = "\x1e"
@@ -238,12 +252,12 @@ func parseText(out string) ([]Job, error) {
 	}
 	var jobs []Job
 	for _, record := range strings.Split(records, recordSeparator) {
-		f := strings.SplitN(strings.TrimSuffix(record, "\n"), unitSeparator, 14)
+		f := strings.SplitN(strings.TrimSuffix(record, "\n"), unitSeparator, 15)
 		id, err := strconv.Atoi(f[0])
-		if len(f) != 14 || err != nil {
+		if len(f) != 15 || err != nil {
 			continue // somebody wrote a separator into a comment
 		}
-		j := Job{ID: id, Reason: noneIsEmpty(f[3]), Partition: f[4], NodeList: f[5], BatchHost: naIsEmpty(f[7]), User: f[11], Name: f[12], Comment: naIsEmpty(f[13])}
+		j := Job{ID: id, Reason: noneIsEmpty(f[3]), Partition: f[4], NodeList: f[5], BatchHost: naIsEmpty(f[7]), User: f[11], WorkDir: f[12], Name: f[13], Comment: naIsEmpty(f[14])}
 		j.NodeCount, _ = strconv.Atoi(f[6]) // a range such as 1-4 while pending
 		j.Submit, j.Start, j.End = textTime(f[8]), textTime(f[9]), textTime(f[10])
 		if leader, offset, het := strings.Cut(f[1], "+"); het {

@@ -14,24 +14,14 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/templates"
 )
 
 // Launch creates the cluster and commits it, see launcher.Launcher. Everything is staged before sbatch, and the commit follows its
 // answer: a client that dies before leaves a directory, or a job that starts nothing.
 func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) (launcher.ID, error) {
 	s = prepare(s)
-	if err := orders.Refuse(s, p); err != nil {
+	if err := refuse(s, p); err != nil {
 		return "", err
-	}
-	if s.TotalNodes() == 0 {
-		return "", launcher.Fail(launcher.CodeSpec, nil, "give a group replicas", "%s has no node", s.Name)
-	}
-	if err := refuseExposed(s); err != nil {
-		return "", err
-	}
-	if s.IsGang() && s.GangNodes() != s.TotalNodes() {
-		return "", launcher.Fail(launcher.CodeSpec, nil, "make minReplicas equal to replicas", "Slurm starts all workers of %s together: groups cannot be elastic", s.Name)
 	}
 	c, err := l.cluster(ctx, s.Name)
 	if err != nil {
@@ -49,6 +39,33 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 			return c.id(), c.interrupted(ctx, err)
 		}
 	}
+}
+
+// Validate finds what Launch refuses, see launcher.Validator.
+func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) error {
+	s = prepare(s)
+	if err := refuse(s, p); err != nil {
+		return err
+	}
+	_, err := l.python(ctx, s)
+	return err
+}
+
+// refuse finds what Slurm's launcher cannot do.
+func refuse(s *spec.ClusterSpec, p launcher.Payload) error {
+	if err := orders.Refuse(s, p); err != nil {
+		return err
+	}
+	if s.TotalNodes() == 0 {
+		return launcher.Fail(launcher.CodeSpec, nil, "give a group replicas", "%s has no node", s.Name)
+	}
+	if err := refuseExposed(s); err != nil {
+		return err
+	}
+	if s.IsGang() && s.GangNodes() != s.TotalNodes() {
+		return launcher.Fail(launcher.CodeSpec, nil, "make minReplicas equal to replicas", "Slurm starts all workers of %s together: groups cannot be elastic", s.Name)
+	}
+	return nil
 }
 
 func (c *cluster) interrupted(ctx context.Context, err error) error {
@@ -70,7 +87,7 @@ func (c *cluster) claim(ctx context.Context, s *spec.ClusterSpec, p launcher.Pay
 	}
 	r := &record{
 		Name: s.Name, Owner: owner, Nonce: rand.Text(), Created: time.Now().UTC(), Labels: s.Labels, Command: p.Command,
-		Python: python, Programs: path.Join(dir, "keeper", "keeper-"+templates.KeeperHash()), Spec: s,
+		Python: python, Programs: programsIn(dir), Spec: s,
 	}
 	err = c.l.site.files.writeJSON(ctx, c.path(recordFile), r, true)
 	if errors.Is(err, fs.ErrExist) || errors.Is(err, errCut) { // cut: it may be there, and ours
@@ -186,7 +203,7 @@ func (c *cluster) submit(ctx context.Context) error {
 	if err != nil {
 		return c.refused(err)
 	}
-	c.job = id
+	c.job = id // by which the job is ours from now on
 	f := c.l.site.files
 	if err := f.writeBytes(ctx, c.path(jobFile), []byte(strconv.Itoa(id))); err != nil {
 		return err
@@ -205,14 +222,14 @@ func (c *cluster) batch() batch {
 	return batch{plan: c.plan(0), file: c.path(scriptFile), environment: c.l.environment()}
 }
 
-// resolve asks for the nonce: the job may be there although sbatch got no answer.
+// resolve looks for the launch among the jobs: it may be there although sbatch got no answer.
 func (c *cluster) resolve(ctx context.Context, cause error) (int, error) {
 	jobs, err := c.l.queue.ask(ctx, now)
 	if err != nil {
 		return 0, c.l.site.unreachable(cause)
 	}
-	if j, ok := find(jobs, c.record.Nonce); ok {
-		return j.ID, nil
+	if j, ok := c.find(jobs); ok {
+		return j.leader(), nil
 	}
 	return 0, c.l.site.unreachable(cause)
 }
@@ -221,8 +238,8 @@ func (c *cluster) resolve(ctx context.Context, cause error) (int, error) {
 func (c *cluster) abandon(ctx context.Context) error {
 	if c.record != nil {
 		if jobs, err := c.l.queue.ask(ctx, now); err == nil {
-			if j, ok := find(jobs, c.record.Nonce); ok && !j.Ended() {
-				if err := c.l.site.cancel(ctx, j.ID, false); err != nil {
+			if j, ok := c.find(jobs); ok && !j.Ended() {
+				if err := c.l.site.cancel(ctx, j.leader(), false); err != nil {
 					return err
 				}
 			}

@@ -93,6 +93,15 @@ func (l *Launcher) listed(ctx context.Context, name string) (s launcher.Status, 
 
 func (c *cluster) listed(ctx context.Context) (s launcher.Status, ok bool, err error) {
 	f, j, err := c.ask(ctx, listAge)
+	if err == nil && f == alive {
+		done, failed := c.takeLast(ctx, j)
+		if failed != nil {
+			c.l.log.Debug("a job that waits in vain could not be ended", "cluster", c.name, "error", failed)
+		}
+		if done {
+			return c.status(c.result, j), true, nil
+		}
+	}
 	switch {
 	case err != nil:
 		s = c.waiting(Job{}, unknown)
@@ -109,7 +118,7 @@ func (c *cluster) listed(ctx context.Context) (s launcher.Status, ok bool, err e
 	case c.result != nil:
 		s = c.status(c.result, j)
 	case f == gone:
-		if err := c.bury(ctx, verdictOf(j)); err != nil {
+		if err := c.bury(ctx, c.verdict(ctx, j)); err != nil {
 			return s, false, err
 		}
 		s = c.status(c.result, j)

@@ -37,8 +37,8 @@ func (p plan) orders() *keeper.Orders {
 		Start:  keeper.Start{Mode: keeper.StartStep, Argv: p.step()},
 		// On loopback of the head's node clients come through a step of the job.
 		Listen: listen, Advertise: "auto", DashboardHost: dashboard,
-		Job:      orders.Job(s, path.Join(p.run, outputName)),
-		Lifetime: orders.Lifetime(s, p.disconnect),
+		Job:   orders.Job(s, path.Join(p.run, outputName)),
+		Grace: orders.Grace(s), Lifetime: orders.Lifetime(s, p.disconnect),
 	}
 }
 

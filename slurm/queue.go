@@ -14,7 +14,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
-// comment is what a job of ours carries: it names the launch, so that an answer of sbatch that was lost is found again.
+// comment is what a job of ours carries: it names the launch, so that an answer of sbatch that was lost is found again. Afterwards the job is known by
+// its id: comments may be rewritten, by their owner, an administrator, or a plugin of the site (JobSubmitPlugins).
 func comment(name, hash, nonce string) string {
 	return fmt.Sprintf("rayctl name=%s spec=%s nonce=%s", name, hash, nonce)
 }
@@ -155,20 +156,4 @@ func (q *queue) share() error {
 		return err
 	}
 	return wholefile.Write(q.file, text, 0o600)
-}
-
-// find returns the job of a launch, all its components together: a heterogeneous job holds nodes while one of them does.
-func find(jobs []Job, nonce string) (Job, bool) {
-	for _, j := range jobs {
-		if nonceOf(j.Comment) != nonce || nonce == "" {
-			continue
-		}
-		for _, other := range jobs {
-			if j.HetJobID != 0 && other.HetJobID == j.HetJobID && other.ID != j.ID && !other.Ended() && j.Ended() {
-				j.State, j.Flags = other.State, other.Flags
-			}
-		}
-		return j, true
-	}
-	return Job{}, false
 }

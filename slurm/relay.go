@@ -70,7 +70,7 @@ func (c *cluster) overlap(node string) []string {
 	if len(c.plan(0).components()) > 1 {
 		argv = append(argv, "--het-group="+c.componentOf(node))
 	}
-	return argv
+	return cleanStep(argv...)
 }
 
 // componentOf is the part of a heterogeneous job that a node belongs to.

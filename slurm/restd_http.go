@@ -36,6 +36,7 @@ func NewREST(url, tokenFile string) *REST {
 	c.Logger = nil
 	c.RetryMax, c.RetryWaitMin, c.RetryWaitMax = 3, 100*time.Millisecond, time.Second
 	c.CheckRetry = mayRetry
+	c.Backoff = backoff
 	c.ErrorHandler = retryablehttp.PassthroughErrorHandler
 	c.HTTPClient.Timeout = commandTime
 	// A redirect elsewhere would be given the token.
@@ -58,6 +59,14 @@ func mayRetry(ctx context.Context, resp *http.Response, err error) (bool, error)
 		return ctx.Value(isQuestion{}) != nil && !errors.Is(err, context.DeadlineExceeded), nil
 	}
 	return resp.StatusCode == http.StatusServiceUnavailable || resp.StatusCode == http.StatusTooManyRequests, nil
+}
+
+// longestWait is how long slurmrestd, or a proxy before it, may make us wait before a repetition.
+const longestWait = 10 * time.Second
+
+// backoff obeys an answer's Retry-After within bounds.
+func backoff(least, most time.Duration, attempt int, resp *http.Response) time.Duration {
+	return min(retryablehttp.DefaultBackoff(least, most, attempt, resp), longestWait)
 }
 
 // isQuestion marks the context of requests that change nothing.
@@ -111,7 +120,7 @@ func (r *REST) call(ctx context.Context, method, path string, request any) (answ
 }
 
 // answerSize bounds one answer: a big site's jobs are some tens of megabytes.
-const answerSize = 512 << 20
+const answerSize = 256 << 20
 
 // send sends one request. The error of an answer other than 2xx has Slurm's words.
 func (r *REST) send(ctx context.Context, method, path string, request any) (status int, answer []byte, err error) {
@@ -144,8 +153,11 @@ func (r *REST) send(ctx context.Context, method, path string, request any) (stat
 		return 0, nil, &commandError{name: "slurmrestd", err: errors.Join(errAway, errors.Unwrap(err))} // its URL is told elsewhere
 	}
 	defer resp.Body.Close()
-	if answer, err = io.ReadAll(io.LimitReader(resp.Body, answerSize)); err != nil {
+	if answer, err = io.ReadAll(io.LimitReader(resp.Body, answerSize+1)); err != nil {
 		return resp.StatusCode, nil, &commandError{name: "slurmrestd", err: errors.Join(errAway, err)}
+	}
+	if len(answer) > answerSize {
+		return resp.StatusCode, nil, launcher.Fail(launcher.CodeUnreachable, nil, "check slurm.restUrl", "the answer of %s has no end: it is longer than %d MiB", r.url, answerSize>>20)
 	}
 	if resp.StatusCode/100 == 2 {
 		return resp.StatusCode, answer, nil

@@ -222,7 +222,7 @@ func (p plan) script() (string, error) {
 	}
 	var b strings.Builder
 	err := scriptTemplate.Execute(&b, map[string]any{
-		"Components": components, "Python": quote(p.hostPython()), "Start": quote(path.Join(p.programs, templates.SlurmStart)), "RunDir": quote(p.run),
+		"Components": components, "Python": quote(p.hostPython()), "Start": quote(path.Join(p.programs, templates.SlurmBatch)), "RunDir": quote(p.run), "Nonce": quote(p.nonce),
 	})
 	if err != nil {
 		return "", fmt.Errorf("render the batch script: %w", err)

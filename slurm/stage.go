@@ -89,6 +89,9 @@ func (c *cluster) pack(ctx context.Context, p launcher.Payload) ([]byte, error) 
 	return json.Marshal(document)
 }
 
+// programsIn is where slurm.dir has this version of the keeper's files.
+func programsIn(dir string) string { return path.Join(dir, "keeper", "keeper-"+templates.KeeperHash()) }
+
 // writePrograms puts the keeper's files there, unless they are: the directory appears whole or not at all.
 func (l *Launcher) writePrograms(ctx context.Context, dir string) error {
 	f := l.site.files

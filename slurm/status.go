@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -22,6 +23,9 @@ func (c *cluster) status(st *keeper.State, j Job) launcher.Status {
 // before is what happened before the keeper, by Slurm's clock.
 func (c *cluster) before(attempt int, j Job, after []launcher.Event) []launcher.Event {
 	events := []launcher.Event{{At: c.record.Created, Attempt: 1, Kind: "phase", To: string(launcher.Queued)}}
+	if slices.ContainsFunc(after, func(e launcher.Event) bool { return e.To == string(launcher.Provisioning) }) { // of earlier attempts
+		return events
+	}
 	start := time.Time{}
 	switch {
 	case c.current.Start > 0:
@@ -63,7 +67,7 @@ func (c *cluster) waiting(j Job, f fate) launcher.Status {
 	st := firstState(c.record.Spec)
 	st.Phase, st.Since = keeper.PhaseQueued, c.record.Created
 	if last := c.lastWord(); last != nil { // it was requeued
-		st.Attempt, st.Since, st.Attempts = last.Attempt+1, last.Since, last.Attempts
+		st.Attempt, st.Since, st.Attempts, st.Timeline = last.Attempt+1, last.Since, last.Attempts, last.Timeline
 	}
 	s := c.status(st, j)
 	switch {

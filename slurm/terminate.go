@@ -74,8 +74,8 @@ func (c *cluster) terminateUncommitted(ctx context.Context) error {
 	if err != nil {
 		return c.l.site.unreachable(err)
 	}
-	if j, ok := find(jobs, c.record.Nonce); ok && !j.Ended() {
-		return c.l.site.cancel(ctx, j.ID, false)
+	if j, ok := c.find(jobs); ok && !j.Ended() {
+		return c.l.site.cancel(ctx, j.leader(), false)
 	}
 	if c.age > orders.Lease {
 		return c.remove(ctx)
@@ -85,17 +85,12 @@ func (c *cluster) terminateUncommitted(ctx context.Context) error {
 
 // cancelWaiting cancels a job that has not begun, or waits for its next attempt. Slurm tells whether it was still waiting.
 func (c *cluster) cancelWaiting(ctx context.Context, end launcher.End) error {
-	if err := c.l.site.cancel(ctx, c.job, true); err != nil {
-		return c.l.site.unreachable(err)
-	}
-	if f, j, err := c.ask(ctx, now); err != nil || f != gone || j.State != StateCancelled {
-		return nil // the next look tells
-	}
 	message := end.Message
 	if message == "" {
 		message = "the cluster was ended before it began"
 	}
-	return c.conclude(ctx, verdict{end.Cause, message})
+	_, err := c.withdraw(ctx, verdict{end.Cause, message})
+	return err
 }
 
 // askKeeper hands the end to the keeper; false if it does not answer.

@@ -22,7 +22,7 @@ func (w *watcher) queued(ctx context.Context) bool {
 		w.job.Start = w.planned.start
 	}
 	w.send(ctx, w.waiting(w.job, f)) // also what is given up now says what it waited for
-	if reason := w.hopeless(); reason != nil {
+	if reason := w.hopeless(ctx); reason != nil {
 		return w.giveUp(ctx, *reason)
 	}
 	if w.job.Start.IsZero() {
@@ -57,7 +57,14 @@ func (w *watcher) plannedStart(ctx context.Context) time.Time {
 }
 
 // hopeless says why a waiting job is to be given up; nil if it is not.
-func (w *watcher) hopeless() *verdict {
+func (w *watcher) hopeless(ctx context.Context) *verdict {
+	last, err := w.lastAttempt(ctx, w.job)
+	if err != nil {
+		w.l.log.Debug("it is not known whether another attempt may follow", "cluster", w.name, "error", err)
+	}
+	if last != nil {
+		return last
+	}
 	if never(w.job.Reason) {
 		r := explain(w.job)
 		return &verdict{keeper.CauseStartFailed, "Slurm can never start its job: " + r.Message}
@@ -71,17 +78,15 @@ func (w *watcher) hopeless() *verdict {
 
 // giveUp cancels a waiting job. If it has just begun after all, its keeper tells how it ends.
 func (w *watcher) giveUp(ctx context.Context, v verdict) bool {
-	if err := w.l.site.cancel(ctx, w.cluster.job, true); err != nil {
+	done, err := w.withdraw(ctx, v)
+	switch {
+	case err != nil:
 		w.unreachable(ctx, err)
 		return false
-	}
-	if f, _, err := w.ask(ctx, now); err != nil || f != gone {
+	case !done:
 		w.pace = lookEvery
 		return false
 	}
-	if err := w.conclude(ctx, v); err != nil {
-		w.unreachable(ctx, err)
-		return false
-	}
+	w.again = ""
 	return w.ending(ctx)
 }

@@ -191,7 +191,7 @@ func (w *watcher) question(ctx context.Context, age time.Duration) (f fate, over
 	}
 	v := verdict{keeper.CauseLost, "Slurm does not know its job any more"}
 	if f == gone {
-		v = verdictOf(j)
+		v = w.verdict(ctx, j)
 	}
 	s := w.waiting(j, f)
 	if w.state != nil {

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 )
 
-//go:embed keeper*.py node.py rayhook/*.py slurm_relay.py slurm_start.py
+//go:embed keeper*.py node*.py rayhook/*.py slurm_account.py slurm_after.py slurm_batch.py slurm_exec.py slurm_killed.py slurm_relay.py slurm_start.py
 var keeperFiles embed.FS
 
 // Names of the programs in the directory that WriteKeeper fills.

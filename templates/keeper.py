@@ -13,8 +13,8 @@ import keeper_process as process
 from keeper_state import State, wall
 
 
-def main():
-    """Entry point: claim, start the nodes, serve, live."""
+def main(told=None):
+    """Entry point: claim, start the nodes, serve, live. told(number) is called at each signal."""
     run_dir = os.path.abspath(sys.argv[1])
     os.umask(0o077)
     orders = keeper_nodes.with_addresses(load(run_dir), os.environ)
@@ -23,7 +23,7 @@ def main():
         log("another keeper has this directory")
         return 0
     process.become_subreaper()
-    bell = process.Bell()
+    bell = process.Bell(told)
     bell.catch(signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     earlier = predecessor(run_dir)
@@ -32,11 +32,12 @@ def main():
     failure = start(nodes)
 
     import keeper_api
+    import keeper_resume
     from keeper_exit import End
     from keeper_life import Keeper
     token = read_token(run_dir)
     keeper = Keeper(orders, run_dir, token, nodes, bell, state, log)
-    keeper.resume(earlier)
+    keeper_resume.take_over(keeper, earlier)
     host, port = keeper_api.serve(keeper, orders["listen"], token)
     url = "http://" + keeper_nodes.join(orders["advertise"] if host in ("0.0.0.0", "::") else host, port)
     state.change(keeper={"url": url, "host": os.uname().nodename, "pid": os.getpid(), "startTime": process.start_time(os.getpid())})
@@ -64,8 +65,11 @@ def claim(run_dir, orders):
         fd = os.open(os.path.join(run_dir, "claim"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         return orders["start"]["mode"] == "external" and not os.path.exists(os.path.join(run_dir, "result.json"))
-    with os.fdopen(fd, "w") as f:
-        json.dump({"pid": os.getpid(), "startTime": process.start_time(os.getpid()), "host": os.uname().nodename}, f)
+    try:
+        with os.fdopen(fd, "w") as f:
+            json.dump({"pid": os.getpid(), "startTime": process.start_time(os.getpid()), "host": os.uname().nodename}, f)
+    except OSError:
+        pass  # a full disk; that it is there is what counts
     return True
 
 

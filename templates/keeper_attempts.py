@@ -1,8 +1,12 @@
-"""What follows an attempt that ended, and a start that failed: the next one, or the end."""
+"""How an attempt begins, and what follows one that ended, or a start that failed: the next one, or the end."""
 
+import os
 import time
 
 import keeper_end
+import keeper_job
+import keeper_resume
+import keeper_silence
 from keeper_exit import End
 from keeper_state import ended_attempt, new_job, wall
 
@@ -13,6 +17,34 @@ WORTH_ANOTHER_START = ("already occupied", "already running at", "Address alread
 
 class Attempts:
     """The part of the keeper that counts attempts and starts the cluster again."""
+
+    def submit(self, submission_id):
+        """Gives Ray packages and job, unless it knows the job: asked until it answers, because a silent head may. Returns whether a keeper
+        before this one did. Raises AttemptLost."""
+        self.driver_ended = float("-inf")
+        if self.submitted(self.state.doc["attempt"]):
+            return True
+        silence = keeper_silence.of(self)
+        if keeper_job.patiently(lambda: keeper_job.knows(self.dashboard, submission_id, silence.patience()), silence, self.pause):
+            return False
+        packages = (self.commit or {}).get("packages") or []
+        while True:
+            missing = keeper_job.patiently(lambda: keeper_job.upload(self.dashboard, self.run_dir, packages), silence, self.pause)
+            if not missing:
+                break
+            keeper_resume.await_packages(self, missing)
+        keeper_job.submit(self.dashboard, self.body, silence, self.pause)
+        return False
+
+    def submitted(self, number):
+        """Whether a keeper before this one submitted the attempt: it is not submitted again to a head that does not know it, which is another one."""
+        if self.state.doc["job"]["state"] != "WAITING":
+            return True
+        try:
+            with open(os.path.join(self.run_dir, "submitted")) as f:
+                return number <= int(f.read())
+        except (OSError, ValueError):
+            return False
 
     def restart_cluster(self, lost):
         """The cluster broke: starts it again if the orders allow it, else ends."""

@@ -6,9 +6,12 @@ import time
 import keeper_exit
 import keeper_job
 import keeper_ray
+import keeper_resume
+import keeper_silence
 from keeper_state import RESERVE
 
 POLL = 0.1
+RUNNING = ("PENDING", "RUNNING")
 
 
 def finish(keeper, end):
@@ -16,7 +19,8 @@ def finish(keeper, end):
     keeper.stopping = True
     keeper.log("end %s: %s" % (end.cause, end.message))
     keeper.state.phase("Draining", end.cause, end.message)
-    for step in (lambda: stop_driver(keeper, end), lambda: collect(keeper, reachable=True), keeper.nodes.stop):
+    for step in (lambda: stop_drivers(keeper, end), lambda: collect(keeper, reachable=True),
+                 lambda: recover(keeper, end), keeper.nodes.stop):
         try:
             step()
         except Exception as error:
@@ -42,38 +46,62 @@ def heard(keeper, end):
     return end
 
 
-def stop_driver(keeper, end):
-    """Gives a running driver its grace."""
-    job = keeper.state.doc["job"]
-    if not job or job["state"] not in ("PENDING", "RUNNING") or end.driver is not None or end.cause == "lost":
-        return
-    grace = float(keeper.orders["job"].get("grace") or 0)
+def stop_drivers(keeper, end, others=True):
+    """Gives running drivers their grace: the job's own, and those of what was submitted to the cluster besides."""
+    grace = float((keeper.orders.get("job") or keeper.orders).get("grace") or 0)
     if end.grace is not None:
         grace = min(grace, end.grace)
-    if keeper.now or grace <= 0:
+    if not keeper.in_use or end.driver is not None or end.cause == "lost" or grace <= 0:
         return
-    patience = 1.0 if end.grace is not None else keeper_ray.PATIENT  # for Ray to hear of it, unless the substrate is in a hurry
-    until, asked = time.monotonic() + grace + patience, False
+    job, own = keeper.state.doc["job"], None
+    if job and job["state"] in RUNNING:
+        own = job["submissionId"]
+    patience = 1.0 if end.grace is not None else keeper_silence.PATIENT  # for Ray to hear of it, unless the substrate is in a hurry
+    until, running = time.monotonic() + grace + patience, {}
     while not keeper.now and time.monotonic() < until:
         try:
-            if not asked:
-                keeper.dashboard.stop(job["submissionId"])
-                asked, until = True, time.monotonic() + grace + 1.0  # Ray kills after its own count of the same seconds
-            info = keeper.dashboard.job(job["submissionId"])
+            if own and own not in running:
+                running[own] = ask_to_stop(keeper, own)
+                until = time.monotonic() + grace + 1.0  # Ray kills after its own count of the same seconds
+            for submission_id in submissions(keeper, own) if others else ():
+                running[submission_id] = running.get(submission_id) or ask_to_stop(keeper, submission_id)
+                until = time.monotonic() + grace + 1.0
+            others = False
+            for submission_id in running:
+                running[submission_id] = running[submission_id] and still_runs(keeper, submission_id, submission_id == own)
+            if not any(running.values()):
+                return
         except keeper_ray.Slow as error:  # asked again: the driver was promised its grace
-            keeper.log("stopping the driver: %s" % error)
-            keeper.rest(POLL)
-            continue
+            keeper.log("stopping drivers: %s" % error)
         except (keeper_ray.Unreachable, keeper_ray.Refused) as error:
-            keeper.log("stopping the driver: %s" % error)
-            return
-        if info is None:
-            return
-        keeper.take(info)
-        if info["status"] in keeper_job.TERMINAL:
+            keeper.log("stopping drivers: %s" % error)
             return
         keeper.driver_log.pump()
         keeper.rest(POLL)
+
+
+def submissions(keeper, own):
+    """Submission ids of jobs that others sent to the cluster and that run."""
+    jobs = keeper.dashboard.json("GET", "/api/jobs/", 5.0)
+    return [j["submission_id"] for j in jobs if j.get("submission_id") not in (None, "", own) and j.get("status") in RUNNING]
+
+
+def ask_to_stop(keeper, submission_id):
+    """SIGTERM by Ray, and SIGKILL after the grace that the nodes were started with. Returns whether there was something to stop."""
+    try:
+        keeper.dashboard.stop(submission_id)
+        return True
+    except keeper_ray.Refused as refused:  # it has just ended
+        keeper.log("stopping %s: %s" % (submission_id, refused))
+        return False
+
+
+def still_runs(keeper, submission_id, own):
+    """Whether Ray has not seen its end; of the job's own driver all is taken over."""
+    info = keeper.dashboard.job(submission_id)
+    if info is not None and own:
+        keeper.take(info)
+    return info is not None and info["status"] not in keeper_job.TERMINAL
 
 
 def collect(keeper, reachable):
@@ -82,6 +110,12 @@ def collect(keeper, reachable):
     if keeper.driver_fd is not None:
         os.close(keeper.driver_fd)
         keeper.driver_fd = None
+
+
+def recover(keeper, end):
+    """The output of earlier attempts, if it was lost with the keeper that had it."""
+    if keeper.resumed and keeper.dashboard is not None and end.cause != "lost":
+        keeper_resume.recover_logs(keeper)
 
 
 def record(keeper, end):

@@ -10,6 +10,7 @@ from keeper_exit import AttemptLost, End
 from keeper_state import wall
 
 TERMINAL = ("SUCCEEDED", "FAILED", "STOPPED")
+TAKES_JOBS = 60.0  # seconds: a dashboard that takes none for longer than this and lifetime.silence did not start
 
 
 def submission(orders, commit, number, reason):
@@ -39,43 +40,73 @@ def in_directory(directory, entrypoint):
 
 
 def upload(dashboard, run_dir, packages):
-    """Gives the cluster the packages that it does not have."""
+    """Gives the cluster the packages that it does not have; returns the names of those that the run directory does not have either."""
+    missing = []
     for package in packages:
         path = os.path.join(run_dir, os.path.basename(package["file"]))
         try:
             if not dashboard.has_package(package["uri"]):
                 dashboard.put_package(package["uri"], path)
+        except FileNotFoundError:
+            missing.append(package["file"])
         except (OSError, keeper_ray.Refused) as error:
             raise End("package-failed", "the package %s could not be uploaded to Ray: %s" % (package["file"], error))
+    return missing
 
 
-def submit(dashboard, body, pause, lost_after=60.0):
-    """Submits once, however often an answer is lost: asks before each repetition. Gives up when Ray refuses."""
-    until, error = process.time.monotonic() + lost_after, None
-    while process.time.monotonic() < until:
+def patiently(ask, silence, pause):
+    """The answer to ask(), however long the head is silent while something of it lives. Raises AttemptLost."""
+    while True:
         try:
-            if dashboard.job(body["submission_id"]) is not None:
-                return
-            dashboard.submit(body)
-            return
+            answer = ask()
+            silence.broken()
+            return answer
+        except keeper_ray.Unreachable as error:
+            silence.goes_on(error)
+        pause(0.5)
+
+
+def submit(dashboard, body, silence, pause):
+    """Submits once, however often an answer is lost: asks before each repetition. Gives up when Ray refuses, or takes no job for too long."""
+    begin, error = process.time.monotonic(), None
+
+    def once():
+        nonlocal error
+        if error is not None and silence.limit and process.time.monotonic() - begin > max(TAKES_JOBS, silence.limit):
+            raise AttemptLost("the dashboard took no job for %ds: %s" % (process.time.monotonic() - begin, error))
+        try:
+            if dashboard.job(body["submission_id"], silence.patience()) is None:
+                dashboard.submit(body)
+            return True
         except keeper_ray.Refused as refused:
             # Seen while the head's agent starts: a 500, and the job runs all the same. Asked again, once more refused: it is meant.
             if dashboard_has(dashboard, body["submission_id"]):
-                return
-            if refused.status < 500 or error is not None:
+                return True
+            if refused.status < 500 or isinstance(error, keeper_ray.Refused):
                 raise End("submit-failed", "Ray refused the job: %s" % refused)
             error = refused
         except keeper_ray.Unreachable as unreachable:
             error = unreachable
+            raise
+        return False
+
+    while not patiently(once, silence, pause):
         pause(0.5)
-    raise AttemptLost("the dashboard took no job for %ds: %s" % (lost_after, error))
 
 
 def dashboard_has(dashboard, submission_id):
     """Whether Ray knows the submission; an unreachable dashboard does not."""
     try:
-        return dashboard.job(submission_id) is not None
-    except (keeper_ray.Unreachable, keeper_ray.Refused):
+        return knows(dashboard, submission_id)
+    except keeper_ray.Unreachable:
+        return False
+
+
+def knows(dashboard, submission_id, timeout=2.0):
+    """Whether Ray knows the submission. Raises Unreachable."""
+    try:
+        return dashboard.job(submission_id, timeout) is not None
+    except keeper_ray.Refused:
         return False
 
 
@@ -96,6 +127,12 @@ def fields(info):
 def first_line(text):
     """The first line, at most 500 characters: Ray appends the end of the log."""
     return text.strip().partition("\n")[0].partition(", last available logs")[0][:500]
+
+
+def whole_message(info):
+    """All that Ray says of a job, as a log."""
+    text = (info.get("message") or "").strip()
+    return (text + "\n").encode("utf-8", "replace") if text else b""
 
 
 def exit_code(info):

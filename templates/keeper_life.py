@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import time
 
 import keeper_end
@@ -9,6 +10,8 @@ import keeper_exit
 import keeper_idle
 import keeper_job
 import keeper_ray
+import keeper_resume
+import keeper_silence
 from keeper_attempts import Attempts
 from keeper_exit import AttemptLost, Detached, End
 from keeper_gang import Gang
@@ -16,7 +19,7 @@ from keeper_limits import Limits
 from keeper_log import DriverLog
 from keeper_mail import Mailbox
 from keeper_process import pidfd_open, reap
-from keeper_state import new_job, seconds_of, wall
+from keeper_state import new_job, wall
 
 POLL = 0.15  # seconds between questions while something is awaited
 LAZY = 1.0  # while nothing is expected, or the driver's process tells of its end by itself
@@ -35,7 +38,7 @@ class Keeper(Attempts, Mailbox):
         self.dashboard = None
         self.driver_log = DriverLog(run_dir, lambda: keeper_ray.Dashboard(nodes.dashboard, token), log)
         self.gang = Gang(orders, nodes, state)
-        self.used = {"driver": 0, "nodeFailure": 0}  # restarts
+        self.used = {"driver": 0, "nodeFailure": 0, "timeLimit": 0}  # restarts
         self.reason = orders.get("restartReason", "")
         self.body = None  # what was submitted last
         self.failed_starts = 0  # in a row
@@ -43,17 +46,8 @@ class Keeper(Attempts, Mailbox):
         self.driver_fd, self.searches = None, 0  # the driver's process, where it runs on this host
         self.driver_ended = float("-inf")  # when that was seen to end
         self.stopping = False  # children that end were asked to
+        self.resumed = False  # it goes on where a keeper before it was lost
         self.next_look = 0.0
-
-    def resume(self, earlier):
-        """Limits go on as with the keeper before, see keeper.predecessor."""
-        offset = time.monotonic() - time.time()
-        if earlier.get("phase") in ("", "Provisioning"):
-            self.limits.begin("queue", seconds_of(earlier["since"]) + offset)
-            return
-        for name, due in (earlier.get("deadlines") or {}).items():
-            if name in ("max", "total"):
-                self.limits.resume(name, due and seconds_of(due) + offset)
 
     def run(self):
         """The whole life; returns when nothing is left."""
@@ -72,6 +66,8 @@ class Keeper(Attempts, Mailbox):
     def live(self):
         """Raises End."""
         self.admit()
+        if self.asked is not None:  # the nodes did not start, or a keeper before this one was ending the cluster
+            raise self.asked
         while True:
             try:
                 self.wait_for_gang()
@@ -87,8 +83,10 @@ class Keeper(Attempts, Mailbox):
     def admit(self):
         """Limits that count from admission begin; on an external cluster that is when the head first answers."""
         if self.nodes.external:
-            self.limits.begin("queue", time.monotonic())
-            self.state.phase("Provisioning", "WaitingForHead", "the head does not answer yet")
+            keeper_resume.look_for_packages(self)
+            if self.state.doc["phase"] in keeper_resume.WAITING:
+                self.limits.begin("queue", time.monotonic())
+                self.state.phase("Queued", "WaitingForHead", "the head has no address yet")
             return
         self.admitted()
         self.state.phase("Starting", "WaitingForHead", "Ray is starting")
@@ -110,8 +108,8 @@ class Keeper(Attempts, Mailbox):
                     self.greet()
                 if self.gang.count(self.dashboard.state("nodes", 2.0)):
                     break
-            except keeper_ray.Unreachable:
-                pass
+            except keeper_ray.Unreachable as error:
+                self.placed(error)
             except keeper_ray.Refused as refused:
                 if refused.status in (401, 403):
                     raise End("start-failed", "the head's dashboard refuses the cluster's token: %s" % refused)
@@ -121,6 +119,12 @@ class Keeper(Attempts, Mailbox):
             self.limits.begin("idle", time.monotonic())  # whoever reads Ready reads the deadline, too
             self.show_deadlines()
         self.state.phase("Ready")
+
+    def placed(self, error):
+        """A head whose name has an address is a pod that runs on a node, also if it does not answer yet: the name of a headless Service has the
+        addresses of its pods, and a pod gets one from its node (Kubernetes' documentation, "DNS for Services and Pods", "Pod Lifecycle")."""
+        if self.state.doc["phase"] == "Queued" and not isinstance(error.__context__, socket.gaierror):
+            self.state.phase("Provisioning", "WaitingForHead", "the head does not answer yet")
 
     def greet(self):
         """The head's first answer; on an external cluster it means admission."""
@@ -133,34 +137,36 @@ class Keeper(Attempts, Mailbox):
         """Until the client is done with its part."""
         while not self.state.doc["committed"]:
             self.look_for_commit()
-            if self.nodes.external and self.orders.get("job"):
+            if not self.state.doc["committed"] and self.nodes.external and self.orders.get("job"):
                 self.adopt()
             self.pause(0 if self.state.doc["committed"] else POLL)
 
     def adopt(self):
-        """A keeper that takes over from one that was evicted finds the job on the head: it was committed."""
+        """A keeper that follows another and was given no commit document finds the job on the head: so it was committed, whatever the document
+        says. That of the client is taken when it comes."""
         submission_id = "%s-%d" % (self.orders["job"]["submissionPrefix"], self.state.doc["attempt"])
         if keeper_job.dashboard_has(self.dashboard, submission_id):
             self.log("job %s is there already" % submission_id)
-            self.take_commit({})
+            self.committed()
 
     def run_job(self):
         """Submits the driver and follows it; again if it may be restarted. Raises End."""
         while True:
-            number = self.state.doc["attempt"]
-            self.body = keeper_job.submission(self.orders, self.commit, number, self.reason)
+            self.body = keeper_job.submission(self.orders, self.commit or {}, self.state.doc["attempt"], self.reason)
             submission_id = self.body["submission_id"]
-            self.state.change(job=new_job(submission_id, self.body["entrypoint"]))
+            if self.state.doc["job"]["submissionId"] != submission_id:
+                self.state.change(job=new_job(submission_id, self.body["entrypoint"]))
             self.searches = 0 if self.nodes.external else SEARCHES
-            try:
-                if not keeper_job.dashboard_has(self.dashboard, submission_id):
-                    self.not_twice(number)
-                    keeper_job.upload(self.dashboard, self.run_dir, self.commit.get("packages") or [])
-                    keeper_job.submit(self.dashboard, self.body, self.pause)
-            except keeper_ray.Unreachable as error:
-                raise AttemptLost("the head was lost before the job was submitted: %s" % error)
+            submitted = self.submit(submission_id)
             self.in_use, self.failed_starts = True, 0
-            end = keeper_job.outcome(self.follow(submission_id))
+            try:
+                info = self.follow(submission_id, submitted)
+                end = keeper_job.outcome(info)
+            except End as limit:
+                self.after_max(limit)
+                continue
+            if end.cause == "submit-failed":  # as with a runtime environment that cannot be made: Ray's message has its traceback
+                self.driver_log.instead(self.state.doc["job"]["logFile"], keeper_job.whole_message(info))
             keeper_end.collect(self, reachable=True)
             limit = (self.orders["job"].get("restarts") or {}).get("driver", 0)
             if end.driver is None or end.driver[0] == 0 or (limit >= 0 and self.used["driver"] >= limit):
@@ -168,20 +174,24 @@ class Keeper(Attempts, Mailbox):
             self.used["driver"] += 1
             self.next_attempt("driver-failed", end.message, end.driver[0])
 
-    def not_twice(self, number):
-        """A keeper that follows another, on a head that does not know what was submitted: both were lost. Raises AttemptLost."""
-        try:
-            with open(os.path.join(self.run_dir, "submitted")) as f:
-                submitted = int(f.read())
-        except (OSError, ValueError):
-            return
-        if number <= submitted:
-            self.in_use = True
-            raise AttemptLost("the head was lost together with the keeper, and does not know the job any more")
+    def after_max(self, limit):
+        """lifetime.max is an attempt's: the next one follows on the same nodes if the orders allow it. On Slurm the job's time limit is that of
+        lifetime.max, so there slurm_start.py asks for another job. Raises the End otherwise."""
+        wanted = (self.orders["job"].get("restarts") or {}).get("timeLimit", 0)
+        if limit.cause != "max" or self.orders["start"]["mode"] == "step" or 0 <= wanted <= self.used["timeLimit"]:
+            raise limit
+        keeper_end.stop_drivers(self, limit, others=False)
+        if self.asked is not None or self.bell.signals or self.state.doc["job"]["state"] not in keeper_job.TERMINAL:
+            raise limit  # never two drivers
+        keeper_end.collect(self, reachable=True)
+        self.used["timeLimit"] += 1
+        self.limits.extend("max", time.monotonic(), self.orders["lifetime"]["max"])
+        self.show_deadlines()
+        self.next_attempt("time-limit", limit.message, None)
 
-    def follow(self, submission_id):
-        """Until Ray says that the driver has ended; returns its record."""
-        silence, seen = keeper_ray.Silence(self.dashboard), False
+    def follow(self, submission_id, seen):
+        """Until Ray says that the driver has ended; returns its record. `seen`: Ray knew it."""
+        silence = keeper_silence.of(self)
         while True:
             try:
                 info = self.dashboard.job(submission_id, silence.patience())
@@ -233,7 +243,7 @@ class Keeper(Attempts, Mailbox):
     def keep(self):
         """A cluster without a job: until somebody or a limit ends it."""
         self.in_use = True
-        silence, fingerprint = keeper_ray.Silence(self.dashboard), None
+        silence, fingerprint = keeper_silence.of(self), None
         while True:
             try:
                 self.watch_cluster(silence.patience())
@@ -266,7 +276,7 @@ class Keeper(Attempts, Mailbox):
             raise self.signalled(number)
         name = self.limits.passed(time.monotonic())
         if name:
-            reason = self.state.doc["reason"]["message"] if name == "start" else ""
+            reason = "" if self.gang.complete else self.state.doc["reason"]["message"]  # before all nodes were there
             raise keeper_exit.limit_end(name, self.limits.seconds[name], reason)
 
     def rest(self, seconds):

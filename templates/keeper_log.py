@@ -5,6 +5,8 @@ import http.client
 import os
 import threading
 
+import keeper_directory
+import keeper_logread
 import keeper_ray
 
 BLOCK = 1 << 20
@@ -24,21 +26,30 @@ class DriverLog:
         self._base = 0  # bytes of this attempt's log, once it is finished
         self.missing = []
 
-    def begin(self, filename, node_id, directories, stream):
-        """An attempt's driver runs: find its log."""
+    def begin(self, filename, node_id, directories, stream, resume=False):
+        """An attempt's driver runs: find its log. `resume`: driver.log has the beginning of it already, from a keeper before this one."""
         if self._current == filename:
             return
         self.put_aside()
         self._current = filename
         self._open()
-        self._name, self._node, self._got = filename, node_id, 0
+        self._name, self._node, self._got = filename, node_id, os.path.getsize(self._path) if resume and self._out else 0
         for directory in directories:
-            for path in glob.glob(os.path.join(glob.escape(directory), "session_2*", "logs", glob.escape(filename))):
+            for path in glob.glob(os.path.join(glob.escape(keeper_directory.rays(directory)), "session_2*", "logs", glob.escape(filename))):
                 self._source = open(path, "rb")  # stays readable when the node's directory goes
                 return
         if stream:
-            self._stream = threading.Thread(target=self._follow, args=(filename, node_id), daemon=True, name="log")
+            self._stream = threading.Thread(target=self._follow, args=(filename, node_id, self._got), daemon=True, name="log")
             self._stream.start()
+
+    def instead(self, filename, text):
+        """The log of an attempt whose driver never ran: why."""
+        self.begin(filename, "", (), stream=False)
+        with self._lock:
+            self._name = None  # there is nothing to take over
+        if self._got == 0:
+            self._append(text)
+            self._base += self._got
 
     def path(self, attempt):
         """The file with an attempt's output; 0 is the last attempt."""
@@ -96,6 +107,14 @@ class DriverLog:
         self._base += self._got
         self._source = None
 
+    def fetch(self, filename, node_id, path):
+        """Puts the log of an attempt that has ended into a file, from the head."""
+        other = DriverLog(self._run_dir, self._dashboard_of, self._log)
+        other._path = path
+        other.begin(filename, node_id, [], stream=False)
+        other.finish(reachable=True)
+        other.close()
+
     def document(self):
         """The `log` part of result.json."""
         return {"bytes": self._base, "missing": self.missing}
@@ -129,49 +148,54 @@ class DriverLog:
         else:
             self.missing.append([begin, end])
 
-    def _follow(self, filename, node_id):
-        """Streams until the connection ends; what is lost after that comes with finish()."""
+    def _follow(self, filename, node_id, skip):
+        """Streams, from a byte on, until the connection ends; what is lost after that comes with finish()."""
         dashboard = self._dashboard_of()
         try:
+            version = _version(dashboard)
+            if not keeper_logread.can_follow(version):
+                return  # finish() reads the whole file
             connection, response = dashboard.open(
                 "GET", dashboard.log_path("stream", node_id, filename, interval=0.1, timeout=86400 * 365), 86400.0)
-        except keeper_ray.Unreachable as error:
+        except (keeper_ray.Unreachable, keeper_ray.Refused) as error:
             self._log("cannot stream the driver's log: %s" % error)
             return
         try:
-            first = response.status == 200
-            while first is not None and response.status == 200:
-                block = response.read1(BLOCK)
-                # Ray up to 2.40 puts a byte 1 or 0 before each chunk, which read1 cannot tell apart: finish() will do.
-                if not block or (first and block[:1] in (b"0", b"1", b"\0", b"\1")):
+            read = keeper_logread.plain(lambda: response.read1(BLOCK), version)
+            while response.status == 200:
+                block = read()
+                if not block:
                     return
-                first = False
                 with self._lock:
                     if self._name != filename:
                         return
-                    self._append(block)
-        except (OSError, http.client.HTTPException) as error:
+                    if skip < len(block):
+                        self._append(block[skip:])
+                    skip = max(0, skip - len(block))
+        except (keeper_ray.Refused, OSError, http.client.HTTPException) as error:
             self._log("the stream of the driver's log was cut: %s" % error)
         finally:
             connection.close()
 
     def _rest(self, name):
         dashboard = self._dashboard_of()
+        version = _version(dashboard)
         connection, response = dashboard.open("GET", dashboard.log_path("file", self._node, name), 30.0)
         try:
             if response.status != 200:
                 raise keeper_ray.Refused(response.status, keeper_ray.telling_line(response.read()))
-            skip = None
+            read, skip = keeper_logread.plain(lambda: response.read(BLOCK), version), self._got
             while True:
-                block = response.read(BLOCK)
+                block = read()
                 if not block:
                     return
-                if skip is None:
-                    # Ray up to 2.40 puts the byte 1 before the text of this answer as well.
-                    block = block[1:] if block[:1] in (b"1", b"\1") else block
-                    skip = self._got
                 if skip < len(block):
                     self._append(block[skip:])
                 skip = max(0, skip - len(block))
         finally:
             connection.close()
+
+
+def _version(dashboard):
+    """Of Ray, as (2, 60)."""
+    return keeper_ray.version_tuple(dashboard.version(10.0).get("ray_version", ""))

@@ -21,8 +21,8 @@ class Mailbox:
         self._lock = threading.Lock()
         self._letters = []
         self._stdin = None
-        self._heard = float("-inf")  # when the client's last piece of a package came
-        self.commit = {}
+        self.heard_at = float("-inf")  # when the client's last piece of a package came
+        self.commit = None  # the commit document, once it was taken
         self.asked = None  # the End somebody asked for
         self.now = False  # without grace
         self.mail_aborts = None  # the dashboard whose request an end may cut
@@ -54,7 +54,7 @@ class Mailbox:
 
     def hear(self):
         """From the API: the client is alive, and busy. It rings no bell: its lease is looked at when it falls due."""
-        self._heard = time.monotonic()
+        self.heard_at = time.monotonic()
 
     def take_commit(self, body):
         """From the API: stores the commit; the same again is fine, another one is a Conflict."""
@@ -77,7 +77,7 @@ class Mailbox:
             getattr(self, "on_" + what)(body)
             read.set()
         if self.limits.since["lease"] is not None:  # not committed yet
-            self.limits.restart("lease", max(self.limits.since["lease"], self._heard))
+            self.limits.restart("lease", max(self.limits.since["lease"], self.heard_at))
         self.look_for_commit()
         if self._stdin in ready and not os.read(0, 4096):
             self._stdin = None
@@ -87,7 +87,7 @@ class Mailbox:
 
     def look_for_commit(self):
         """Takes the commit if it is there."""
-        if self.state.doc["committed"]:
+        if self.commit is not None:
             return
         try:
             with open(os.path.join(self.run_dir, "commit"), "rb") as f:
@@ -96,6 +96,12 @@ class Mailbox:
             return
         except ValueError as error:
             raise End("submit-failed", "the commit document is damaged: %s" % error)
+        self.committed()
+
+    def committed(self):
+        """The client is done with its part."""
+        if self.state.doc["committed"]:
+            return
         self._stdin = None
         self.limits.stop("lease")
         self.start_renewals()

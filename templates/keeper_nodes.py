@@ -86,6 +86,10 @@ class Nodes:
         """Pid of the node's supervisor where it is our child, else 0."""
         return next((pid for pid, (_, name) in self.children.items() if name == member.name), 0)
 
+    def head_runs(self):
+        """Whether the head's supervisor is there, which ends together with any process of Ray's."""
+        return False
+
     def directories(self):
         """Temporary directories of nodes on this host."""
         found = []
@@ -137,6 +141,9 @@ class Spawned(Nodes):
             self.launch([sys.executable, "-S", "-E", os.path.join(HERE, "node.py"), self.run_dir, str(member.index)],
                         member.name, env, subprocess.PIPE)
 
+    def head_runs(self):
+        return self.pid_of(self.members[0]) != 0
+
     def report(self, member):
         """From a file: whoever cleans up after a keeper that was killed reads it, too."""
         try:
@@ -161,6 +168,9 @@ class Step(Nodes):
         self.reports = {}  # (round, node name) -> the last
         self.gave_up = set()  # of these, those told
         self.reader = None
+
+    def head_runs(self):
+        return bool(self.children) and self.report(self.members[0]).get("state") in ("starting", "retrying")
 
     def report(self, member):
         return self.reports.get((self.round, member.name), {})

@@ -72,7 +72,7 @@ def process_table():
 
 
 def descendants(root, table=None):
-    """Pids of everything below root, without zombies."""
+    """Pids of everything below root, without zombies, and without other clusters."""
     table = process_table() if table is None else table
     children = {}
     for pid, (parent, _) in table.items():
@@ -80,9 +80,19 @@ def descendants(root, table=None):
     found, todo = [], list(children.get(root, ()))
     while todo:
         pid = todo.pop()
+        if of_another_cluster(pid):
+            continue
         found.append(pid)
         todo.extend(children.get(pid, ()))
     return [pid for pid in found if not table[pid][1].startswith("Z")]
+
+
+def of_another_cluster(pid):
+    """Whether it is the keeper or a supervisor of a local cluster that was launched from within this one, such as by `rayctl up` in a driver.
+    Such a cluster lives on its own, though its keeper is our descendant; Ray's own processes do not inherit the mark."""
+    own = os.environ.get("RAYCTL_MARK", "")
+    marks = [line for line in environ_of(pid).split(b"\0") if line.startswith(b"RAYCTL_MARK=")]
+    return any(line != b"RAYCTL_MARK=" + os.fsencode(own) for line in marks)
 
 
 def marked(marker):
@@ -151,7 +161,8 @@ def _lives(pid):
 class Bell:
     """Wakes one waiting loop from signals, other threads and file descriptors."""
 
-    def __init__(self):
+    def __init__(self, told=None):
+        self._told = told
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
@@ -167,6 +178,8 @@ class Bell:
 
     def _note(self, number, _frame):
         self.signals.append(number)
+        if self._told:
+            self._told(number)
         if self.on_signal:
             self.on_signal()
 

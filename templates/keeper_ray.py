@@ -7,10 +7,7 @@ import socket
 import time
 import urllib.parse
 
-from keeper_exit import AttemptLost
-
-LOST_AFTER = 30.0  # seconds without any answer of a head
-PATIENT = 10.0  # seconds for an answer of a head that did not answer: a busy machine takes longer than one that is gone
+import keeper_address
 
 
 class Unreachable(Exception):
@@ -29,27 +26,13 @@ class Refused(Exception):
         self.status = status
 
 
-class Silence:
-    """A head that does not answer. One of several questions that is answered breaks it: then the head is slow, not gone."""
+class Connection(http.client.HTTPConnection):
+    """One to the address that worked last."""
 
-    def __init__(self, dashboard):
-        self.dashboard, self.since = dashboard, None
-
-    def patience(self):
-        """Seconds for the next answer."""
-        return 2.0 if self.since is None else PATIENT
-
-    def broken(self):
-        """It answered."""
-        self.since = None
-
-    def goes_on(self, error):
-        """It did not, again. Raises AttemptLost when that is too long."""
-        now = time.monotonic()
-        if self.since is None or self.dashboard.answered > self.since:
-            self.since = now
-        if now - self.since > LOST_AFTER:
-            raise AttemptLost("the head does not answer any more: %s" % error)
+    def connect(self):
+        self.sock = keeper_address.of(self.host).connect(self.port, self.timeout)
+        self.sock.settimeout(self.timeout)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 class Dashboard:
@@ -75,7 +58,7 @@ class Dashboard:
 
     def open(self, method, path, timeout, body=None, headers=None):
         """Sends a request; returns connection and response, whose body the caller reads."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+        connection = Connection(self.host, self.port, timeout=timeout)
         try:
             connection.connect()
             self._socket = connection.sock
@@ -164,9 +147,9 @@ class Dashboard:
             self.request("PUT", package_path(uri), 300.0, f, {"Content-Length": str(size)})
 
     def log_path(self, kind, node_id, filename, **query):
-        """Path of the state API's logs: kind file or stream."""
+        """Path of the state API's logs: kind file or stream. keeper_logread reads the answer."""
         return "/api/v0/logs/%s?%s" % (kind, urllib.parse.urlencode(
-            dict({"node_id": node_id, "filename": filename, "lines": -1}, **query)))
+            dict({"node_id": node_id, "filename": filename, "lines": -1, "format": "text"}, **query)))
 
 
 def package_path(uri):

@@ -1,10 +1,11 @@
 """What `ray start` of one node is given: arguments and environment. Pure."""
 
-import hashlib
 import json
 import math
 import os
 import re
+
+import keeper_directory
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -30,12 +31,6 @@ class Member:
 def members(orders):
     """All nodes in the order of their indexes."""
     return [Member(orders, i) for i in range(sum(g["count"] for g in orders["groups"]))]
-
-
-def node_dir(orders, run_dir, index, attempt=0):
-    """The node's own directory: short, because sockets below it may have at most 107 bytes, and different for each start."""
-    key = "\0".join([orders["name"], str(orders.get("attempt", 1)), os.path.abspath(run_dir), str(index), str(attempt)])
-    return os.path.join(orders["ray"].get("tempRoot") or "/tmp", "r" + hashlib.sha256(key.encode()).hexdigest()[:8])
 
 
 def environment(orders, member, directory, run_dir, secrets, base):
@@ -70,7 +65,7 @@ def environment(orders, member, directory, run_dir, secrets, base):
         env["RAYCTL_USER_START_HOOK"] = hook
     if orders.get("job"):
         env["RAYCTL_JOB"] = "1"
-        env["RAY_JOB_STOP_WAIT_TIME_S"] = str(int(math.ceil(orders["job"].get("grace") or 0)))
+    env["RAY_JOB_STOP_WAIT_TIME_S"] = str(int(math.ceil((orders.get("job") or orders).get("grace") or 0)))
     return env
 
 
@@ -96,7 +91,7 @@ def arguments(orders, member, directory, base, agent_ports):
     that its agents choose, but only 15 seconds, then it dies (Ray 2.60; there is no setting). It is alive sooner, too."""
     group, gcs = member.group, base["RAYCTL_GCS"]
     args = [
-        orders["ray"]["python"], os.path.join(HERE, "rayhook", "rayctl_start.py"), "start", "--block", "--disable-usage-stats", "--node-name=" + member.name, "--temp-dir=" + directory,
+        orders["ray"]["python"], os.path.join(HERE, "rayhook", "rayctl_start.py"), "start", "--block", "--disable-usage-stats", "--node-name=" + member.name, "--temp-dir=" + keeper_directory.rays(directory),
         "--min-worker-port=0", "--max-worker-port=0",
     ]
     if is_recent(orders["ray"].get("version")):

@@ -1,6 +1,7 @@
 """The state document: what the keeper knows, for its API, for state.json and for result.json."""
 
 import calendar
+import errno
 import json
 import os
 import threading
@@ -8,7 +9,9 @@ import time
 
 
 RESERVE = ".reserve"  # a file that is removed when the last document must be written to a full disk
-RESERVE_SIZE = 256 << 10
+RESERVE_SIZE = 256 << 10  # the client takes it before it starts the keeper (launcher/keeper/rundir.go): where that fails nothing is begun
+RESERVE_KEPT, RESERVE_STEP = 128 << 10, 16 << 10  # for the last document; what other documents take of it at once
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def wall(seconds=None):
@@ -41,11 +44,32 @@ def write_atomically(path, data):
         raise
 
 
+def write_from_reserve(run_dir, path, data):
+    """write_atomically, with the file's directory. On a full disk the reserve gives way, so that whoever cleans up finds what was begun."""
+    while True:
+        try:
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            return write_atomically(path, data)
+        except OSError as error:
+            if error.errno not in FULL or not _shrink(os.path.join(run_dir, RESERVE)):
+                raise
+
+
+def _shrink(reserve):
+    try:
+        size = os.path.getsize(reserve)
+        if size > RESERVE_KEPT:
+            os.truncate(reserve, max(RESERVE_KEPT, size - RESERVE_STEP))
+        return size > RESERVE_KEPT
+    except OSError:
+        return False
+
+
 class State:
     """Changed by the main thread only; read by the API's threads, who wait here for the next revision."""
 
     def __init__(self, orders, run_dir, log):
-        self._path = os.path.join(run_dir, "state.json")
+        self._run_dir, self._path = run_dir, os.path.join(run_dir, "state.json")
         self._changed = threading.Condition()
         self._log = log
         self._disk_full = False
@@ -60,13 +84,14 @@ class State:
             "nodes": [], "job": new_job() if job else None,
             "committed": False, "lastRenewal": None, "endOnDisconnect": 0,
             "deadlines": {"max": None, "idle": None, "total": None},
-            "timeline": [], "attempts": orders.get("attempts") or [],
+            "timeline": orders.get("timeline") or [], "attempts": orders.get("attempts") or [],
         }
         self._text = b""
         self._answering = 0
         self._watching = set()  # connections that got a document and will ask for the next one
         try:
-            write_atomically(os.path.join(run_dir, RESERVE), b"\0" * RESERVE_SIZE)
+            if not os.path.exists(os.path.join(run_dir, RESERVE)):
+                write_atomically(os.path.join(run_dir, RESERVE), b"\0" * RESERVE_SIZE)
         except OSError as error:
             log("cannot reserve room for the result: %s" % error)
 
@@ -165,7 +190,7 @@ class State:
 
     def _save(self, document):
         try:
-            write_atomically(self._path, document)
+            write_from_reserve(self._run_dir, self._path, document)
             self._disk_full = False
         except OSError as error:
             if not self._disk_full:  # said once; the API still has the truth

@@ -1,9 +1,9 @@
 """The supervisor of one Ray node: `node.py RUN_DIR INDEX`, or `node.py RUN_DIR --slurm` as a task of a Slurm step.
 
-It starts `ray start --block` as its child and takes everything below it down at once, with SIGKILL, when its keeper goes (end of
-file on stdin), on a signal, or when Ray gives up. Asking Ray to stop takes half a minute. A forked guard does the same if the
-supervisor itself is killed. It tells what it does by a file, or in a step by lines on its output, which Slurm carries to the
-keeper: a file for each node on a shared file system costs more, the more nodes there are. See docs/keeper.md.
+It starts `ray start --block` below it and takes everything down at once, with SIGKILL, when its keeper goes (end of file on stdin),
+on a signal, or when Ray gives up. Asking Ray to stop takes half a minute. Two guards do the same if the supervisor itself is killed: a
+forked one, and node_guard.py between it and Ray. It tells what it does by a file, or in a step by lines on its output, which Slurm
+carries to the keeper: a file for each node on a shared file system costs more, the more nodes there are. See docs/keeper.md.
 """
 
 import json
@@ -14,13 +14,18 @@ import signal
 import subprocess
 import sys
 
+import keeper_directory
 import keeper_process as process
 import keeper_raystart as raystart
+import node_guard
 from keeper_ports import free_ports
-from keeper_state import wall, write_atomically
+from keeper_rest import save_rest
+from keeper_state import wall, write_from_reserve
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 WORKER_TRIES = 3
-GUARD_LOOKS, GUARD_PAUSE = 3, 0.3  # seconds between them
+# Slurm signals the processes of a step one after the other (slurmstepd, _handle_signal_container): Ray may die of the end's signal before we have it.
+SIGNAL_LATE = 2.0  # seconds
 LOG_FILE_LIMIT, LOG_NODE_LIMIT = 1 << 20, 20 << 20
 # Slurm carries lines of less than MAX_MSG_LEN, 1024 bytes, whole; longer ones may come mixed with other tasks' output (src/common/io_hdr.h,
 # _task_build_message in slurmstepd/io.c).
@@ -43,7 +48,7 @@ class Supervisor:
         self.bell = process.Bell()
         self.in_step = in_step
         self.watch = [] if in_step else [0]
-        self.directory = self.marker = self.guard = None
+        self.directory = self.marker = self.guard = self.lifeline = None
         self.last_failure = ""  # of an earlier try
 
     def run(self):
@@ -53,7 +58,7 @@ class Supervisor:
         tries = 1 if self.member.head else WORKER_TRIES
         for attempt in range(tries):
             try:
-                message = self.live(attempt)
+                message = self.live()
             except OSError as error:
                 message, tries = "node %s: %s" % (self.member.name, error), 1
             finally:
@@ -68,10 +73,10 @@ class Supervisor:
                 break
         return 1
 
-    def live(self, attempt):
+    def live(self):
         """One start of Ray; returns None when asked to end, else why Ray ended."""
         self.setup_failed = False
-        self.make_directory(attempt)
+        self.make_directory()
         self.report("starting", self.last_failure)
         child = self.start()
         code = None
@@ -80,17 +85,22 @@ class Supervisor:
             code = process.reap().get(child)
             if self.bell.signals or (0 in ready and not os.read(0, 4096)):
                 return None
+        if self.in_step and self.asked_soon():
+            return None
         return self.failure(code)
 
-    def make_directory(self, attempt):
+    def asked_soon(self):
+        """Whether the step is being ended: all of its processes get the signal, and Ray's may have been first."""
+        until = process.time.monotonic() + SIGNAL_LATE
+        while not self.bell.signals and process.time.monotonic() < until:
+            self.bell.wait(until - process.time.monotonic())
+        return bool(self.bell.signals)
+
+    def make_directory(self):
         """A fresh directory that only we may enter, and a guard for it."""
-        self.directory = raystart.node_dir(self.orders, self.run_dir, self.member.index, "%d.%d" % (self.round, attempt))
-        self.marker = b"RAYCTL_NODE_DIR=" + os.fsencode(self.directory)
-        if os.path.lexists(self.directory) and os.lstat(self.directory).st_uid == os.getuid():
-            process.kill_all([self.marker], spare=[os.getpid()])
-            shutil.rmtree(self.directory, ignore_errors=True)  # of this very node, killed before
-        os.mkdir(self.directory, 0o700)
-        self.guard = Guard(self.directory, self.marker)
+        self.directory = keeper_directory.make(self.orders["ray"].get("tempRoot") or "/tmp")
+        self.marker = node_guard.mark(self.directory)
+        self.guard = Guard(self.directory)
 
     def start(self):
         """Starts Ray in a session of its own; returns the pid."""
@@ -108,9 +118,14 @@ class Supervisor:
             with open(script, "w") as f:
                 f.write(setup + "\n")
             command = ["bash", "-c", SETUP, "setup", script, self.setup_done] + command
-        with open(os.path.join(self.directory, "start.log"), "wb") as out:
-            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-                                     env=env, cwd=self.working_directory(), start_new_session=True)
+        command = [sys.executable, "-S", "-E", os.path.join(HERE, "node_guard.py"), self.directory] + command
+        reader, self.lifeline = os.pipe()
+        try:
+            with open(os.path.join(self.directory, "start.log"), "wb") as out:
+                child = subprocess.Popen(command, stdin=reader, stdout=out, stderr=subprocess.STDOUT,
+                                         env=env, cwd=self.working_directory(), start_new_session=True)
+        finally:
+            os.close(reader)
         self.child = child  # kept: Popen would otherwise collect the exit code itself
         return child.pid
 
@@ -126,6 +141,9 @@ class Supervisor:
         line = last_line(os.path.join(self.directory, "start.log"))
         self.setup_failed = bool(self.orders["ray"].get("setup")) and not os.path.exists(self.setup_done)
         what = "setup" if self.setup_failed else "ray start"
+        shortage = "" if self.setup_failed else keeper_directory.shortage(self.directory)
+        if shortage:
+            line = shortage
         how = "was ended by signal %d" % -code if code < 0 else "exited with code %d" % code
         return "%s on node %s %s%s" % (what, self.member.name, how, ": " + line if line else "")
 
@@ -138,14 +156,20 @@ class Supervisor:
         if left:
             self.report("failed", "processes %s of node %s do not die" % (sorted(left), self.member.name))
         try:
+            save_rest(self.run_dir, self.directory, self.place)
+        except OSError as error:
+            self.report("ended", "the rest of the driver's output cannot be saved: %s" % error)
+        try:
             if self.logs_wanted():
                 save_logs(self.directory, self.place)
         except OSError:
             pass  # a full disk must not keep the node
         shutil.rmtree(self.directory, ignore_errors=True)
+        if self.lifeline is not None:
+            os.close(self.lifeline)
         if self.guard:
             self.guard.dismiss()
-        self.directory = self.guard = None
+        self.directory = self.guard = self.lifeline = None
 
     def logs_wanted(self):
         """Whether Ray's logs of this node are to be saved; by default, and if it is not known how the cluster ends, they are."""
@@ -166,8 +190,7 @@ class Supervisor:
             if self.in_step:
                 os.write(1, report_line(dict(report, name=self.member.name)))
             else:
-                os.makedirs(self.place, mode=0o700, exist_ok=True)
-                write_atomically(os.path.join(self.place, "report.json"), json.dumps(report).encode())
+                write_from_reserve(self.run_dir, os.path.join(self.place, "report.json"), json.dumps(report).encode())
         except OSError:
             pass
 
@@ -175,22 +198,19 @@ class Supervisor:
 class Guard:
     """A forked process that cleans up if the supervisor is killed: it waits for the end of a pipe only we hold."""
 
-    def __init__(self, directory, marker):
+    def __init__(self, directory):
         reader, self._pipe = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self._pipe)
             os.setsid()
-            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):
-                signal.signal(number, signal.SIG_IGN)  # a signal to all of a Slurm step is for the supervisor
+            for number in node_guard.SIGNALS:
+                signal.signal(number, signal.SIG_IGN)
             null = os.open(os.devnull, os.O_RDWR)
             for fd in (0, 1, 2):
                 os.dup2(null, fd)
             if os.read(reader, 1) == b"":
-                for _ in range(GUARD_LOOKS):  # a process that is just being started shows no environment yet, and would go on writing
-                    process.kill_all([marker])
-                    shutil.rmtree(directory, ignore_errors=True)
-                    process.time.sleep(GUARD_PAUSE)
+                node_guard.end_node(directory)
             os._exit(0)
         os.close(reader)
 

@@ -1,4 +1,4 @@
-"""What the batch script becomes: `slurm_start.py RUN`, RUN being the run's directory with one directory for each attempt.
+"""What the batch script becomes: `slurm_start.py RUN NONCE`, RUN being the run's directory with one directory for each attempt.
 
 It makes the directory of a requeued attempt, waits for the commit, says in RUN/current where the run is, and turns into the keeper.
 """
@@ -7,24 +7,24 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 
 import keeper
 import keeper_exit
-from keeper_state import RESERVE, State, ended_attempt, wall, write_atomically
+from keeper_state import State, wall, write_atomically
+from slurm_account import SEED, SEEDS, attempts_of, conclude, end_leftovers, remove, requeued_at, strip, timeline_of
+from slurm_after import AGAIN, SENTENCES, allowed, last_state, last_words, load, salvage, why_again
 
-SEED = "seed"  # what the keeper removes at the end of an attempt, kept for the next one
-SEEDS = ("token", "secrets.json")
-AGAIN = "again"  # in an attempt's directory: why the next one follows
 WARNED = keeper_exit.SIGNALLED + "USR1"  # how the keeper's last sentence begins when Slurm warned it, by sbatch's --signal
 NEAR = 180.0  # seconds before the time limit beyond the warning's own: Slurm may warn a minute early
 # What sbatch says of its tasks' size: srun would hold all components of a job to the first one's, or refuse (26.05). The step takes all.
 OF_ITS_TASKS = ("SLURM_CPUS_PER_TASK", "SLURM_TRES_PER_TASK")
 # In a heterogeneous job also how many tasks the first component has: srun (24.11 on) would start no more in any other.
 OF_FIRST_COMPONENT = ("SLURM_NTASKS", "SLURM_NPROCS")
-LEFTOVER = 30.0  # seconds that steps of the attempt before may take to end
 LOOK = 0.1  # seconds between looks for the commit: shared file systems tell nobody of changes
 
 
@@ -33,6 +33,10 @@ def main():
     for name in OF_ITS_TASKS + (OF_FIRST_COMPONENT if os.environ.get("SLURM_HET_SIZE") else ()):
         os.environ.pop(name, None)
     run, restarts = os.path.abspath(sys.argv[1]), int(os.environ.get("RAYCTL_RESTARTS") or 0)
+    if load(os.path.join(run, "record.json")).get("nonce") != sys.argv[2]:
+        print("the launch of this job was given up: nothing is started")
+        return 0
+    keep_id(run)
     before = last_begun(run, restarts)
     if not before:
         restarts = 0  # whatever Slurm counts: a node that failed before the script began took nothing
@@ -47,6 +51,8 @@ def main():
         print("another job has %s: nothing is started" % place)
         return 0
     try:
+        if restarts and not may_follow(run, before):
+            return 0
         with open(os.path.join(run, SEED if restarts else "1", "token")):
             pass
         failure = begin(run, first, place, orders, restarts, before)
@@ -59,7 +65,7 @@ def main():
     else:
         os.environ["RAYCTL_RUN_DIR"] = place
         sys.argv = [sys.argv[0], place]
-        keeper.main()
+        keeper.main(lambda number: give_up(run, place, orders, number))
         come_again(run, place, orders)
     if not may_come_back(place):
         shutil.rmtree(os.path.join(run, SEED), ignore_errors=True)
@@ -72,13 +78,14 @@ def last_begun(run, restarts):
     return next((place for place in places if os.path.exists(os.path.join(place, "claim"))), "")
 
 
-def load(path):
-    """A JSON file; {} where there is none."""
+def keep_id(run):
+    """The job's id, by which clients know it, unless the client that got sbatch's answer has written it."""
+    path, number = os.path.join(run, "job"), os.environ.get("SLURM_JOB_ID", "")
     try:
-        with open(path) as f:
-            return json.load(f)
-    except FileNotFoundError:
-        return {}
+        if number and not os.path.exists(path):
+            write_atomically(path, number.encode())
+    except OSError as error:
+        print("the job's id cannot be written: %s" % error)
 
 
 def committed(path, lease):
@@ -106,82 +113,67 @@ def forget_abandoned(run, lease):
         print("what the launch left cannot be removed: %s" % error)
 
 
-def remove(path):
-    """A file or a directory with all below it; what is not there is fine."""
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path, ignore_errors=True)
-    elif os.path.lexists(path):
-        os.unlink(path)
-
-
 def begin(run, first, place, orders, restarts, before):
     """Prepares the attempt; returns an End instead of starting one that may not be."""
     waited = time.time() - os.stat(os.path.join(first, "commit")).st_mtime
     lifetime = orders["lifetime"]
-    if restarts == 0:
+    if not before:
         keep_seed(run, first)
         if lifetime.get("queue") and waited > lifetime["queue"]:
             return keeper_exit.limit_end("queue", lifetime["queue"])
         lifetime["spent"] = max(0.0, waited)
         write_atomically(os.path.join(place, "orders.json"), json.dumps(orders).encode())
         return None
-    strip(before)
-    end_leftovers()
-    state = load(os.path.join(before, "result.json")) or load(os.path.join(before, "state.json"))
-    cause = why_again(before, state)
+    state, follows = last_state(before), load(os.path.join(before, AGAIN))
+    cause = follows["cause"]
     os.makedirs(place, mode=0o700, exist_ok=True)
     for name in os.listdir(os.path.join(run, SEED)):
         shutil.copy(os.path.join(run, SEED, name), os.path.join(place, name))
     shutil.copy(os.path.join(first, "commit"), os.path.join(place, "commit"))
     ended = int(state.get("attempt") or restarts)
     keep_logs(before, place, ended)
-    orders.update(attempt=ended + 1, restartReason=cause, attempts=attempts_of(state, ended, cause))
+    orders.update(attempt=ended + 1, restartReason=cause, attempts=attempts_of(state, ended, cause, follows.get("message")),
+                  timeline=timeline_of(run, state, cause, [("Queued", requeued_at()), ("Provisioning", float(os.environ.get("SLURM_JOB_START_TIME") or 0))]))
     lifetime["spent"] = max(0.0, waited)
     write_atomically(os.path.join(place, "orders.json"), json.dumps(orders).encode())
-    write_atomically(os.path.join(before, AGAIN), json.dumps({"cause": cause}).encode())
-    if not allowed(run, orders, restarts, cause):
-        return keeper_exit.End(cause, SENTENCES[cause] % "the")
     return None
 
 
-def end_leftovers():
-    """Of a heterogeneous job Slurm (24.11) requeues only the component whose node failed: in the others the step of the attempt before goes
-    on, and srun would be refused ("Duplicate job step id"). Best effort: srun tells."""
-    jobs = [os.environ.get("SLURM_JOB_ID_HET_GROUP_%d" % n, "") for n in range(int(os.environ.get("SLURM_HET_SIZE") or 0))]
-    steps = [job + ".0" for job in jobs if job]
-    if not steps:
-        return
-    for name in ("TERM", "KILL"):
-        subprocess.call(["scancel", "--signal=" + name] + steps, stderr=subprocess.DEVNULL)  # of those that are there
-        until = time.monotonic() + LEFTOVER
-        while time.monotonic() < until:
-            listed = subprocess.run(["squeue", "--noheader", "--steps", "--format=%i", "--jobs=" + ",".join(jobs)], stdout=subprocess.PIPE, check=False)
-            if listed.returncode or not any(step.endswith(b".0") for step in listed.stdout.split()):
-                return
-            select.select([], [], [], 1.0)
+def may_follow(run, before):
+    """Takes stock of the attempt that ended. Where none may follow, it was the last one, and says so."""
+    strip(before)
+    end_leftovers("TERM", "KILL")
+    state = last_state(before)
+    salvage({"attempt": before, "log": (state.get("job") or {}).get("logFile")})
+    cause, _ = why_again(run, before, state)
+    if allowed(run, load(os.path.join(before, "orders.json")), before, cause):
+        write_atomically(os.path.join(before, AGAIN), json.dumps({"cause": cause}).encode())
+        return True
+    conclude(run, before, keeper_exit.End(cause, SENTENCES[cause] % "its"), [("Queued", requeued_at())])
+    return False
 
 
-LIMITS = {"preempted": "preempted", "lost": "nodeFailure", "time-limit": "timeLimit"}  # the orders' restarts by cause
-SENTENCES = {"preempted": "%s job was preempted or requeued", "lost": "a node of %s job failed", "time-limit": "%s job reached Slurm's time limit"}
-
-
-def allowed(run, orders, attempts, cause):
-    """Whether the run may begin again for this cause; the attempt that just ended is already counted."""
-    limit = ((orders.get("job") or {}).get("restarts") or {}).get(LIMITS[cause], 0)
-    used = [load(os.path.join(run, str(n + 1), AGAIN)).get("cause") for n in range(attempts)]
-    return limit < 0 or used.count(cause) <= limit
+def give_up(run, place, orders, number):
+    """At a signal to the keeper. Slurm queues the job again when one of its nodes fails: where no attempt may follow, it need not wait for nodes to say
+    so. Not later: Slurm kills the keeper soon (KillWait)."""
+    def cancel():
+        if "NODE FAILURE" in last_words(run) and not allowed(run, orders, place, "lost"):
+            subprocess.call(["scancel", os.environ["SLURM_JOB_ID"]])
+    if number == signal.SIGTERM:
+        threading.Thread(target=cancel, daemon=True).start()
 
 
 def come_again(run, place, orders):
     """Slurm warned the keeper of the time limit or (PreemptParameters=send_user_signal) of a preemption, and the keeper has ended all in
     order. Slurm would take that for the end of the job, so we ask for the next attempt."""
-    ended = load(os.path.join(place, "result.json")).get("exit", {}).get("message", "")
-    if not ended.startswith(WARNED) or not orders.get("job"):
+    ended = load(os.path.join(place, "result.json")).get("exit", {})
+    by_max = ended.get("cause") == "max"  # which is the job's time limit, less what the end takes
+    if not (by_max or ended.get("message", "").startswith(WARNED)) or not orders.get("job"):
         return
     grace, limit = float(orders["job"].get("grace") or 0), float(os.environ.get("SLURM_JOB_END_TIME") or 0)
-    cause = "preempted" if limit and limit - time.time() > grace + NEAR else "time-limit"
+    cause = "preempted" if not by_max and limit and limit - time.time() > grace + NEAR else "time-limit"
     write_atomically(os.path.join(place, AGAIN), json.dumps({"cause": cause}).encode())
-    if allowed(run, orders, int(os.path.basename(place)), cause):
+    if allowed(run, orders, place, cause):
         if subprocess.call(["scontrol", "requeue", os.environ["SLURM_JOB_ID"]]) == 0:
             return
     os.unlink(os.path.join(place, AGAIN))
@@ -199,28 +191,6 @@ def keep_seed(run, first):
                 pass
 
 
-def why_again(before, state):
-    """Slurm tells a requeued job nothing. It ends the keeper of a preempted one, and that of a job of which another node died, of which it
-    leaves a line in the job's output; of the keeper's own node nobody tells."""
-    said = load(os.path.join(before, AGAIN)).get("cause")
-    if said:
-        return said
-    if "NODE FAILURE" in last_words(os.path.join(os.path.dirname(before), "slurm.out")):
-        return "lost"
-    warned = state.get("phase") in ("Draining", "Gone") and state.get("reason", {}).get("code") == "interrupted"
-    return "preempted" if warned else "lost"
-
-
-def attempts_of(state, ended, cause):
-    """All attempts up to the one that ended for this cause. Its keeper did not know why it was told to end, or had no time to say anything."""
-    attempts = list(state.get("attempts") or [])
-    if not attempts or attempts[-1]["attempt"] != ended:
-        attempts.append(ended_attempt(dict(state, attempt=ended), cause, SENTENCES[cause] % "its"))
-    elif attempts[-1]["message"].startswith(keeper_exit.SIGNALLED):
-        attempts[-1] = dict(attempts[-1], cause=cause, message=SENTENCES[cause] % "its")
-    return attempts
-
-
 def keep_logs(before, place, ended):
     """Other names for the output of earlier attempts: the next keeper has it all."""
     for name in os.listdir(before):
@@ -229,19 +199,11 @@ def keep_logs(before, place, ended):
             os.link(os.path.join(before, name), to)
 
 
-def last_words(path):
-    """Slurm's last line on why it ended the job: "*** JOB 2 ON node2 CANCELLED AT ... DUE TO NODE FAILURE, SEE ... ***"."""
-    try:
-        with open(path, errors="replace") as f:
-            return ([line for line in f if "*** JOB " in line and " DUE TO " in line] or [""])[-1]
-    except OSError:
-        return ""
-
-
 def announce(run, place):
     """Where the run is, for clients."""
+    said = os.path.join(run, "slurm.out")
     write_atomically(os.path.join(run, "current"), json.dumps({
-        "attempt": os.path.basename(place), "job": int(os.environ.get("SLURM_JOB_ID") or 0), "at": wall(),
+        "attempt": os.path.basename(place), "said": os.path.getsize(said) if os.path.exists(said) else 0, "job": int(os.environ.get("SLURM_JOB_ID") or 0), "at": wall(),
         "node": os.environ.get("SLURMD_NODENAME", ""), "start": int(os.environ.get("SLURM_JOB_START_TIME") or 0)}).encode())
 
 
@@ -253,13 +215,6 @@ def finish(place, end):
     state = State(orders, place, log)
     strip(place)
     state.final(os.path.join(place, "result.json"), end.document(), {"bytes": 0, "missing": []})
-
-
-def strip(place):
-    """Removes from an attempt's directory what its keeper removes at the end, unless it was killed."""
-    for name in os.listdir(place):
-        if name in SEEDS or name == RESERVE or name.startswith("package-") or name.endswith(".tmp"):
-            remove(os.path.join(place, name))
 
 
 def may_come_back(place):

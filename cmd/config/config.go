@@ -43,6 +43,8 @@ type Loaded struct {
 	Origins Origins
 	// File is the cluster file as it was named or found; "" if there is none.
 	File string
+	// Files are all that were read, as they were named or found: File, and the user's configuration.
+	Files []string
 	// Profile is the chosen profile, "default" if that applied without being chosen, or "".
 	Profile string
 	// Reason says which launcher was chosen and why: "slurm, because rayctl.yaml has a slurm: section".
@@ -134,6 +136,10 @@ func (l *loader) finish(sections sections) (*Loaded, error) {
 	}
 	return l.out, nil
 }
+
+// ReadJobFiles reads the files of this machine that the job is described in: requirements and conda environments. Commands that start the job call it before
+// anything else happens; those that only look for clusters do not need the files.
+func (l *Loaded) ReadJobFiles() error { return l.Origins.Locate(l.Spec.Job.ReadFiles()) }
 
 // defaultName names a cluster after the folder of its file.
 func (l *loader) defaultName(s *spec.ClusterSpec) {

@@ -21,7 +21,7 @@ var scalarFlags = []struct{ flag, key, usage string }{
 	{"output-dir", "job.outputDir", "`DIR` for results on the nodes, given to the driver as RAYCTL_OUTPUT_DIR"},
 	{"grace", "job.grace", "`TIME` between SIGTERM and SIGKILL for the driver"},
 	{"queue-timeout", "lifetime.queue", "give up if the nodes are not there after `TIME`"},
-	{"max", "lifetime.max", "end the cluster `TIME` after its nodes are there"},
+	{"max", "lifetime.max", "end the cluster `TIME` after its nodes are granted; Ray's start counts"},
 	{"idle", "lifetime.idle", "end the cluster when it was idle for `TIME`"},
 	{"keep", "lifetime.keep", "keep log and result for `TIME` after the end"},
 }

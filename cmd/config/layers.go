@@ -9,8 +9,12 @@ import (
 	"os"
 	"path/filepath"
 
+	"al.essio.dev/pkg/shellescape"
+
 	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/trust"
 )
 
 const (
@@ -26,6 +30,7 @@ func (l *loader) readFile() error {
 		return err
 	}
 	l.out.File = name
+	l.out.Files = append(l.out.Files, displayed(name))
 	if l.out.Manifest, err = manifest.Detect(name, data); err != nil {
 		return err
 	}
@@ -38,6 +43,13 @@ func (l *loader) readFile() error {
 	}
 	l.file = doc
 	return nil
+}
+
+func displayed(name string) string {
+	if name == stdinName {
+		return "standard input"
+	}
+	return name
 }
 
 // takeManifest makes a cluster file of what was written for KubeRay.
@@ -81,12 +93,30 @@ func (l *loader) fileData() (string, []byte, error) {
 			return "", nil, nil
 		}
 		name = l.short(found)
+		if err := trusted(l.abs(name), "the cluster file", "-f "); err != nil {
+			return "", nil, err
+		}
 	}
 	data, err := os.ReadFile(l.abs(name))
 	if err != nil {
 		return "", nil, &spec.Error{File: name, Msg: "the cluster file cannot be read: " + cause(err), Hint: "give another one with -f, or make one with `rayctl init`"}
 	}
 	return name, data, nil
+}
+
+// trusted refuses a file that nobody named if somebody else could have written it: what is in it runs commands as this user, as git's
+// configuration does (safe.directory). Naming the file is consent. A file that is not there is fs.ErrNotExist, and must not be read afterwards.
+func trusted(path, what, consent string) error {
+	err := trust.Check(path)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	reason, fix := trust.Explain(err)
+	hint := fmt.Sprintf("give it as %s if you trust whoever can write there", consent+shellescape.Quote(path))
+	if fix != "" {
+		hint = fix + ", else " + hint
+	}
+	return launcher.Fail(launcher.CodePermission, err, hint, "%s %s can run commands as you, and is not taken unasked as %s", what, path, reason)
 }
 
 // search looks for rayctl.yaml in dir and above, up to the root of the git work tree. Outside a work tree only dir counts: what lies
@@ -168,13 +198,19 @@ func (l *loader) userConfig() (*spec.Document, error) {
 	if path == "" {
 		return spec.NewDocument(), nil
 	}
+	if l.v.GetString(keyConfig) == "" {
+		switch err := trusted(l.abs(path), "your configuration", spec.EnvConfig+"="); {
+		case errors.Is(err, fs.ErrNotExist):
+			return spec.NewDocument(), nil
+		case err != nil:
+			return nil, err
+		}
+	}
 	data, err := os.ReadFile(l.abs(path))
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && l.v.GetString(keyConfig) == "":
-		return spec.NewDocument(), nil
-	case err != nil:
+	if err != nil {
 		return nil, &spec.Error{File: path, Msg: "your configuration cannot be read: " + cause(err)}
 	}
+	l.out.Files = append(l.out.Files, path)
 	return l.parse(path, data)
 }
 

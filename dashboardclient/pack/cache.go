@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -26,6 +27,7 @@ type cache struct {
 type memory struct {
 	States string `json:"states"` // digest of the list of files with their states
 	URI    string `json:"uri"`
+	Sum    string `json:"sum"` // SHA-256 of the package's own bytes, in hexadecimal
 	Files  int    `json:"files"`
 	Bytes  int64  `json:"bytes"`
 }
@@ -44,7 +46,8 @@ func openCache(dir string) (*cache, error) {
 	return &cache{dir: dir, opened: time.Now()}, nil
 }
 
-// recall returns the package of a source whose files are what they were, or nil.
+// recall returns the package of a source whose files are what they were, or nil. The package is read whole: a crash of the machine, a full disk
+// or a foreign hand may have left less of it than was written, and Ray would fail to unpack it on each node, at every launch anew.
 func (c *cache) recall(src source, files []file) *Package {
 	content, err := os.ReadFile(c.memoryPath(src))
 	if err != nil {
@@ -55,13 +58,13 @@ func (c *cache) recall(src source, files []file) *Package {
 		return nil
 	}
 	path := c.packagePath(m.URI)
-	info, err := os.Stat(path)
-	if err != nil {
+	sum, size, err := sumOf(path)
+	if err != nil || sum != m.Sum {
 		return nil
 	}
 	now := time.Now()
 	_ = os.Chtimes(path, now, now) // its last use, for prune; not worth an error
-	return &Package{URI: m.URI, Path: path, Size: info.Size(), Files: m.Files, Bytes: m.Bytes, Reused: true}
+	return &Package{URI: m.URI, Path: path, Size: size, Files: m.Files, Bytes: m.Bytes, Reused: true, sum: sum}
 }
 
 // remember notes the package of a source, unless a file is so young that it might be changed again without its times showing it.
@@ -72,7 +75,7 @@ func (c *cache) remember(src source, files []file, pkg *Package) {
 			return
 		}
 	}
-	content, err := json.Marshal(memory{States: digest(files), URI: pkg.URI, Files: pkg.Files, Bytes: pkg.Bytes})
+	content, err := json.Marshal(memory{States: digest(files), URI: pkg.URI, Sum: pkg.sum, Files: pkg.Files, Bytes: pkg.Bytes})
 	if err != nil {
 		return
 	}
@@ -88,6 +91,20 @@ func (s state) young(now time.Time) bool {
 		tick = 2100 * time.Millisecond
 	}
 	return newest > now.Add(-tick).UnixNano()
+}
+
+// sumOf reads a file.
+func sumOf(path string) (sum string, size int64, err error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer in.Close()
+	hash := sha256.New()
+	if size, err = io.Copy(hash, in); err != nil {
+		return "", 0, err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), size, nil
 }
 
 // prune removes packages and memories that were not used for long, and what crashes left.

@@ -1,83 +1,114 @@
 package pack
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+	"syscall"
 )
 
 // rules say what is left out. Each kind of file is a chain of its own, in which a deeper or later pattern overrides, as in git; what any
 // chain excludes is left out, as in Ray.
 type rules struct {
-	excludes, gitignore, rayignore []gitignore.Pattern
+	excludes, gitignore, rayignore []pattern
 	noGitignore                    bool
 }
 
-func newRules(opts Options) rules {
+// newRules returns the rules at the top of a directory that is packed, without the files in it.
+func newRules(root string, opts Options) (rules, error) {
 	r := rules{noGitignore: opts.NoGitignore}
 	for _, line := range append(append([]string{}, DefaultExcludes...), opts.Excludes...) {
-		r.excludes = append(r.excludes, parse(line, nil)...)
+		r.excludes = append(r.excludes, parsePatterns([]byte(line), 0)...)
 	}
-	return r
-}
-
-// in returns the rules inside a directory, given those of its parent.
-func (r rules) in(dir string, domain []string) (rules, error) {
+	if r.noGitignore {
+		return r, nil
+	}
 	var err error
-	if !r.noGitignore {
-		if r.gitignore, err = extend(r.gitignore, filepath.Join(dir, ".gitignore"), domain); err != nil {
-			return r, err
-		}
-	}
-	r.rayignore, err = extend(r.rayignore, filepath.Join(dir, ".rayignore"), domain)
+	r.gitignore, err = extend(nil, gitExclude(root), 0)
 	return r, err
 }
 
-// skip reports whether a file or directory is left out.
-func (r rules) skip(path []string, dir bool) bool {
-	for _, chain := range [][]gitignore.Pattern{r.excludes, r.gitignore, r.rayignore} {
-		if len(chain) > 0 && gitignore.NewMatcher(chain).Match(path, dir) {
-			return true
+// in returns the rules inside a directory, given those of its parent. relative is its path, empty for the top.
+func (r rules) in(dir, relative string, entries []fs.DirEntry) (rules, error) {
+	base := len(relative)
+	if base > 0 {
+		base++ // the slash
+	}
+	for _, entry := range entries {
+		var err error
+		switch name := entry.Name(); {
+		case name == ".gitignore" && !r.noGitignore && entry.Type().IsRegular(): // git does not follow a link
+			r.gitignore, err = extend(r.gitignore, filepath.Join(dir, name), base)
+		case name == ".rayignore":
+			r.rayignore, err = extend(r.rayignore, filepath.Join(dir, name), base)
+		}
+		if err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// skip reports whether a file or directory is left out. What is below a directory that is left out is not asked for: no pattern brings it back.
+func (r rules) skip(path string, dir bool) bool {
+	return excluded(r.excludes, path, dir) || excluded(r.gitignore, path, dir) || excluded(r.rayignore, path, dir)
+}
+
+// excluded asks the last pattern that matches.
+func excluded(chain []pattern, path string, dir bool) bool {
+	for i := len(chain) - 1; i >= 0; i-- {
+		if chain[i].matches(path, dir) {
+			return !chain[i].negated
 		}
 	}
 	return false
 }
 
-func extend(chain []gitignore.Pattern, path string, domain []string) ([]gitignore.Pattern, error) {
-	file, err := os.Open(path)
+// extend adds the patterns of a file, if it is there.
+func extend(chain []pattern, path string, base int) ([]pattern, error) {
+	content, err := readRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return chain, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the patterns: %w", err)
 	}
-	defer file.Close()
-	chain = chain[:len(chain):len(chain)] // siblings append to the same parent's
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		chain = append(chain, parse(lines.Text(), domain)...)
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read the patterns in %s: %w", path, err)
-	}
-	return chain, nil
+	return append(chain[:len(chain):len(chain)], parsePatterns(content, base)...), nil // siblings append to the same parent's
 }
 
-// parse reads one line. go-git knows neither "[!a]" nor that "dir/**" leaves dir itself alone: both are written so that it means the same.
-func parse(line string, domain []string) []gitignore.Pattern {
-	line = strings.TrimSuffix(strings.TrimPrefix(line, "\ufeff"), "\r")
-	if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
-		return nil
+// gitExclude is the path of the file with patterns of this clone of a repository, if the directory is the top of one. In a linked working tree
+// ("git worktree add") .git is a file that names a directory, and that has a file which names the clone's.
+func gitExclude(root string) string {
+	dir := filepath.Join(root, ".git")
+	if content, err := readRegular(dir); err == nil {
+		dir = from(root, strings.TrimPrefix(string(content), "gitdir:"))
+		if common, err := readRegular(filepath.Join(dir, "commondir")); err == nil {
+			dir = from(dir, string(common))
+		}
 	}
-	line = strings.ReplaceAll(line, "[!", "[^")
-	if inside, ok := strings.CutSuffix(line, "/**"); ok {
-		line = inside + "/*"
+	return filepath.Join(dir, "info", "exclude")
+}
+
+// from resolves a path that is relative to a directory.
+func from(dir, path string) string {
+	path = strings.TrimSpace(path)
+	if filepath.IsAbs(path) {
+		return path
 	}
-	return []gitignore.Pattern{gitignore.ParsePattern(line, domain)}
+	return filepath.Join(dir, path)
+}
+
+// readRegular reads a file. Whatever else has its name (a directory, a pipe that nobody writes to) counts as not there.
+func readRegular(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, syscall.ENOTDIR) || err == nil && !info.Mode().IsRegular() {
+		return nil, fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
 }

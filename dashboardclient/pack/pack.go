@@ -1,7 +1,15 @@
 // Package pack makes the zip packages that Ray unpacks on the nodes as a job's working_dir or py_modules.
 //
 // A package is named by its content: the same files give the same URI on every machine, so that a cluster which has it needs no
-// upload. What is left out follows Ray: .gitignore and .rayignore in every directory, Options.Excludes, and DefaultExcludes.
+// upload. What is left out follows Ray: .gitignore and .rayignore in every directory, Options.Excludes, and DefaultExcludes. Beyond Ray, the
+// directory's own .git/info/exclude counts: it is where git's users put what is private to their clone. What is outside of the directory does not
+// (.gitignore files above it, the user's core.excludesFile), so that the same directory gives the same package for everybody. What is left out by a
+// pattern is left out also if git tracks it.
+//
+// All patterns mean what they mean to git 2.39, compared on generated trees (TestIgnoreIsGits: 2,000 of them, none differs). The matcher is our own because
+// go-git's v5.19.3 differed from git in 299 of 1,000 such trees ("!data" brought back what is below, "!*/" everything in the directories). As git it
+// sees bytes, with case, on every system.
+//
 // Symbolic links are followed, as Ray does, which cannot unpack them. Permissions are kept (Ray 2.9.3 and 2.40 ignore them when unpacking).
 package pack
 
@@ -33,7 +41,7 @@ var ErrNotDirectory = errors.New("not a directory: give the directory it is in")
 type Options struct {
 	// Excludes are patterns in .gitignore syntax, relative to the directory.
 	Excludes []string
-	// NoGitignore makes .gitignore files count for nothing (.rayignore files still do).
+	// NoGitignore makes .gitignore and .git/info/exclude count for nothing (.rayignore files still do).
 	NoGitignore bool
 	// CacheDir is where packages and the memory of unchanged directories are kept. Empty: "rayctl/packages" in the user's cache directory.
 	CacheDir string
@@ -65,6 +73,8 @@ type Package struct {
 	Bytes int64
 	// Reused is true if nothing had to be read: the directory is unchanged since it was last packed.
 	Reused bool
+
+	sum string // of the zip, see memory
 }
 
 // WorkingDir packs a directory for Ray's working_dir.

@@ -45,13 +45,18 @@ func walk(ctx context.Context, src source, opts Options) ([]file, error) {
 		return nil, readable(err)
 	}
 	w := &walker{ctx: ctx, opts: opts, src: src, within: []identity{identify(root)}}
-	if err := w.directory(src.root, nil, newRules(opts)); err != nil {
+	outer, err := newRules(src.root, opts)
+	if err != nil {
+		return nil, readable(err)
+	}
+	if err := w.directory(src.root, "", outer); err != nil {
 		return nil, err
 	}
 	return w.files, nil
 }
 
-func (w *walker) directory(path string, relative []string, outer rules) error {
+// directory lists what is in a directory. relative is its path below the top, with slashes; empty for the top.
+func (w *walker) directory(path, relative string, outer rules) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}
@@ -59,7 +64,7 @@ func (w *walker) directory(path string, relative []string, outer rules) error {
 	if err != nil {
 		return readable(err)
 	}
-	inner, err := outer.in(path, relative)
+	inner, err := outer.in(path, relative, entries)
 	if err != nil {
 		return readable(err)
 	}
@@ -67,22 +72,26 @@ func (w *walker) directory(path string, relative []string, outer rules) error {
 		if w.src.only != "" && entry.Name() != w.src.only {
 			continue
 		}
-		if err := w.entry(path, append(relative[:len(relative):len(relative)], entry.Name()), entry, inner); err != nil {
+		name := entry.Name()
+		if relative != "" {
+			name = relative + "/" + name
+		}
+		if err := w.entry(path, name, entry, inner); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *walker) entry(dir string, relative []string, entry fs.DirEntry, r rules) error {
+func (w *walker) entry(dir, name string, entry fs.DirEntry, r rules) error {
 	path := filepath.Join(dir, entry.Name())
-	if w.src.only == "" && r.skip(relative, entry.IsDir()) {
+	if w.src.only == "" && r.skip(name, entry.IsDir()) {
 		return nil
 	}
 	info, err := entry.Info()
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		info, err = os.Stat(path)
-		if err == nil && info.IsDir() && w.src.only == "" && r.skip(relative, true) {
+		if err == nil && info.IsDir() && w.src.only == "" && r.skip(name, true) {
 			return nil
 		}
 	}
@@ -93,13 +102,12 @@ func (w *walker) entry(dir string, relative []string, entry fs.DirEntry, r rules
 	if err != nil {
 		return readable(err)
 	}
-	name := strings.Join(relative, "/")
 	if !utf8.ValidString(name) || strings.Contains(name, `\`) {
 		return fmt.Errorf("the name %q cannot be unpacked by Ray: rename or exclude it", name)
 	}
 	switch {
 	case info.IsDir():
-		return w.subdirectory(path, relative, info, r)
+		return w.subdirectory(path, name, info, r)
 	case info.Mode().IsRegular():
 		w.add(path, name, info)
 	default:
@@ -108,7 +116,7 @@ func (w *walker) entry(dir string, relative []string, entry fs.DirEntry, r rules
 	return nil
 }
 
-func (w *walker) subdirectory(path string, relative []string, info fs.FileInfo, r rules) error {
+func (w *walker) subdirectory(path, relative string, info fs.FileInfo, r rules) error {
 	self := identify(info)
 	for _, outer := range w.within {
 		if outer == self {
@@ -123,7 +131,7 @@ func (w *walker) subdirectory(path string, relative []string, info fs.FileInfo, 
 		return readable(err)
 	}
 	if empty {
-		w.add(path, strings.Join(relative, "/")+"/", info)
+		w.add(path, relative+"/", info)
 		return nil
 	}
 	return w.directory(path, relative, r)

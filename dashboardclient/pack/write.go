@@ -44,6 +44,9 @@ func write(ctx context.Context, files []file, dir string, opts Options) (pkg *Pa
 	if w.size.n > opts.MaxSize { // the directory at its end counts, too
 		return nil, false, tooLarge(files, opts.MaxSize)
 	}
+	if err := temporary.Sync(); err != nil { // else a crash of the machine may leave a file of this name and size without its bytes
+		return nil, false, err
+	}
 	if err := temporary.Close(); err != nil {
 		return nil, false, err
 	}
@@ -52,11 +55,12 @@ func write(ctx context.Context, files []file, dir string, opts Options) (pkg *Pa
 	if err := os.Rename(temporary.Name(), path); err != nil {
 		return nil, false, err
 	}
-	return &Package{URI: "gcs://" + name, Path: path, Size: w.size.n, Files: w.progress.Files, Bytes: w.progress.Bytes}, w.stable, nil
+	return &Package{URI: "gcs://" + name, Path: path, Size: w.size.n, Files: w.progress.Files, Bytes: w.progress.Bytes,
+		sum: hex.EncodeToString(w.size.sum.Sum(nil))}, w.stable, nil
 }
 
 func newWriter(out io.Writer, files []file, opts Options) *writer {
-	size := &countingWriter{w: out}
+	size := &countingWriter{w: out, sum: sha256.New()}
 	w := &writer{opts: opts, files: files, size: size, zip: zip.NewWriter(size), tree: sha256.New(), stable: true}
 	w.zip.RegisterCompressor(zip.Deflate, func(out io.Writer) (io.WriteCloser, error) { return newDeflater(out) })
 	for _, f := range files {
@@ -194,14 +198,17 @@ func header(f file) *zip.FileHeader {
 	return h
 }
 
+// countingWriter counts and sums what is written.
 type countingWriter struct {
-	w io.Writer
-	n int64
+	w   io.Writer
+	n   int64
+	sum hash.Hash
 }
 
 func (c *countingWriter) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
 	c.n += int64(n)
+	c.sum.Write(p[:n])
 	return n, err
 }
 

@@ -4,6 +4,7 @@ package manifest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ type Manifest struct {
 	File string
 	// Kind is RayCluster or RayJob.
 	Kind string
-	// Name is the object's metadata.name, or "".
+	// Name is the object's metadata.name, or what its generateName begins with, or "".
 	Name string
 	// Keys are the file's content as keys of a cluster file.
 	Keys []Key
@@ -72,7 +73,7 @@ func Detect(name string, data []byte) (*Manifest, error) {
 	if main == nil {
 		return nil, notOurs(name, rest)
 	}
-	m := &Manifest{File: name, Kind: main.Kind, Name: main.Metadata.Name}
+	m := &Manifest{File: name, Kind: main.Kind, Name: cmp.Or(main.Metadata.Name, strings.TrimRight(main.Metadata.GenerateName, "-"))}
 	if err := m.read(main, rest); err != nil {
 		return nil, err
 	}

@@ -99,6 +99,9 @@ func (m *Manifest) readRuntimeEnv(text string) error {
 			return m.errorf("give a URI, or job.pyModules with --set", "py_modules of runtimeEnvYAML has the path %s, which is of another machine", module)
 		}
 	}
+	if files := spec.ClientFiles(r.rest); len(files) > 0 {
+		return m.errorf("write down there what is in it", "%s of runtimeEnvYAML is the file %s, which is of another machine", files[0].Key, files[0].File)
+	}
 	m.setAll("job.env", r.env)
 	return m.setLists(r)
 }

@@ -1,10 +1,11 @@
-"""The keeper's pod: `keeperpod.py FILES RUN_DIR`. Python 3.8 or later, standard library only.
+"""The keeper's pod: `keeperpod.py FILES RUN_DIR [PACKAGES]`. Python 3.8 or later, standard library only.
 
-Prepares the run directory from the Secret mounted at FILES, runs the keeper there, and when that has ended serves its result until the
-record has fetched it. Then it exits 0: Kubernetes deletes the Job, and with it the cluster."""
+Prepares the run directory from the Secrets mounted at FILES and PACKAGES, runs the keeper there, and when that has ended serves its result
+until the record has fetched it. Then it exits 0: Kubernetes deletes the Job, and with it the cluster."""
 
 import hmac
 import http.server
+import json
 import os
 import re
 import shutil
@@ -24,6 +25,8 @@ def main():
     """Entry point."""
     files, run_dir = sys.argv[1:3]
     prepare(files, run_dir)
+    for packages in sys.argv[3:]:
+        take_packages(packages, run_dir)
     token = read(os.path.join(files, "auth_token")).strip()
     for _ in range(TRIES):
         code = run(files, run_dir)
@@ -38,12 +41,40 @@ def main():
 def prepare(files, run_dir):
     """Fills the run directory; a pod that follows another finds in the Secret what clients noted."""
     os.umask(0o077)
+    if not os.path.exists(os.path.join(run_dir, "state.json")):
+        take_note(files, run_dir)
     for source, target in (("orders.json", "orders.json"), ("auth_token", "token"), ("commit.json", "commit"),
                            ("submitted", "submitted"), ("deadlines", "deadlines")):
         path = os.path.join(run_dir, target)
         if os.path.exists(os.path.join(files, source)) and not os.path.exists(path):
-            shutil.copyfile(os.path.join(files, source), path + ".new")
-            os.replace(path + ".new", path)
+            copy(os.path.join(files, source), path)
+
+
+def take_packages(packages, run_dir):
+    """Those that the client gave to a keeper whose pod was lost; what is in the run directory is the same."""
+    for name in os.listdir(packages):
+        path = os.path.join(run_dir, name)
+        if name.startswith("package-") and not os.path.exists(path):
+            copy(os.path.join(packages, name), path)
+
+
+def copy(source, path):
+    """The whole file, or none."""
+    shutil.copyfile(source, path + ".new")
+    os.replace(path + ".new", path)
+
+
+def take_note(files, run_dir):
+    """The state document of the keeper before, with the deadlines that were noted since."""
+    try:
+        state = json.loads(read(os.path.join(files, "state.json")).decode())
+        state["deadlines"] = dict(state.get("deadlines") or {}, **json.loads(read(os.path.join(files, "deadlines")).decode() or "{}"))
+    except (ValueError, TypeError):
+        return  # there is none
+    path = os.path.join(run_dir, "state.json")
+    with open(path + ".new", "w") as f:
+        json.dump(state, f)
+    os.replace(path + ".new", path)
 
 
 def run(files, run_dir):

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rayctl/rayctl/dashboardclient/lastaddress"
 )
 
 // Endpoint says how a keeper's API is reached.
@@ -55,6 +57,9 @@ const longPoll = 25 * time.Second
 // callTimeout limits calls that the keeper answers at once.
 const callTimeout = 10 * time.Second
 
+// longestState is enough for the states of thousands of nodes with all that happened to them.
+const longestState = 64 << 20
+
 // NewClient makes a client; it does not connect.
 func NewClient(e Endpoint) *Client {
 	e.URL = strings.TrimRight(e.URL, "/")
@@ -63,7 +68,7 @@ func NewClient(e Endpoint) *Client {
 	}
 	transport := &http.Transport{DialContext: e.DialContext, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}
 	if e.DialContext == nil {
-		transport.DialContext = (&net.Dialer{Timeout: 5 * time.Second}).DialContext
+		transport.DialContext = (&lastaddress.Dialer{Dialer: net.Dialer{Timeout: 5 * time.Second}}).DialContext
 	}
 	return &Client{endpoint: e, http: &http.Client{Transport: transport}}
 }
@@ -198,8 +203,15 @@ func (c *Client) state(ctx context.Context, method, path string, body any, timeo
 		return nil, fmt.Errorf("reach the keeper: %w", err)
 	}
 	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, longestState+1))
+	if err == nil && len(text) > longestState {
+		err = fmt.Errorf("it has no end: it is longer than %d MiB", longestState>>20)
+	}
 	state := &State{}
-	if err := json.NewDecoder(response.Body).Decode(state); err != nil {
+	if err == nil {
+		err = json.Unmarshal(text, state)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read the keeper's answer: %w", err)
 	}
 	return state, nil

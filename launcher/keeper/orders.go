@@ -20,6 +20,7 @@ const (
 	DriverLog   = "driver.log"   // the driver's output; complete when ResultFile is there
 	KeeperLog   = "keeper.log"   // the keeper's decisions
 	ClaimFile   = "claim"        // made by the keeper that took the directory
+	ReserveFile = ".reserve"     // room for the keeper's documents on a disk that becomes full
 	NodesDir    = "nodes"        // Ray's own logs, one directory a node, after the end
 )
 
@@ -43,7 +44,8 @@ type Orders struct {
 	// Signals gives causes of the end by signal (TERM, INT, USR1); by default USR1 is time-limit, others are interrupted.
 	// The cause "detach" makes the keeper of an external cluster leave it alone: another keeper will take over.
 	Signals  map[string]string `json:"signals,omitempty"`
-	Job      *Job              `json:"job"` // nil: keep the cluster until it is ended
+	Job      *Job              `json:"job"`   // nil: keep the cluster until it is ended
+	Grace    float64           `json:"grace"` // Job.Grace where there is no job: of drivers submitted to the cluster
 	Lifetime Lifetime          `json:"lifetime"`
 }
 
@@ -110,7 +112,7 @@ type Restarts struct {
 	Driver      int `json:"driver"`      // the driver failed; the cluster stays
 	NodeFailure int `json:"nodeFailure"` // the head was lost; the cluster starts again
 	Preempted   int `json:"preempted"`   // the substrate took the nodes
-	TimeLimit   int `json:"timeLimit"`   // the substrate's time limit ended the cluster
+	TimeLimit   int `json:"timeLimit"`   // lifetime.max or the substrate's time limit ended the attempt
 }
 
 // Lifetime has limits in seconds, 0 is no limit.
@@ -122,6 +124,7 @@ type Lifetime struct {
 	Total      float64 `json:"total"`      // over attempts
 	Spent      float64 `json:"spent"`      // of total, by earlier attempts of the run
 	Idle       float64 `json:"idle"`       // without work
+	Silence    float64 `json:"silence"`    // without an answer of the head, and nothing of it seen alive
 	Disconnect float64 `json:"disconnect"` // without a renewal by the client
 	Keep       float64 `json:"keep"`       // the record, after the end
 }

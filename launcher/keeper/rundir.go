@@ -25,7 +25,11 @@ func NewToken() string {
 	return hex.EncodeToString(secret)
 }
 
-// Prepare makes the directory (mode 0700; its parents too) and writes what a keeper needs to start. secrets may be nil.
+// reserveSize is RESERVE_SIZE of templates/keeper_state.py.
+const reserveSize = 256 << 10
+
+// Prepare makes the directory (mode 0700; its parents too) and writes what a keeper needs to start, first of all its reserve: a disk without
+// room for it is told before anything is begun. secrets may be nil.
 // A directory that has orders already is an error wrapping fs.ErrExist.
 func (d RunDir) Prepare(orders *Orders, token string, secrets map[string]string) error {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
@@ -33,6 +37,9 @@ func (d RunDir) Prepare(orders *Orders, token string, secrets map[string]string)
 	}
 	if _, err := os.Lstat(d.path(OrdersFile)); err == nil {
 		return fmt.Errorf("run directory %s is in use: %w", d, fs.ErrExist)
+	}
+	if err := d.write(ReserveFile, make([]byte, reserveSize)); err != nil {
+		return err
 	}
 	if len(secrets) > 0 {
 		if err := d.writeJSON(SecretsFile, secrets); err != nil {
@@ -43,6 +50,14 @@ func (d RunDir) Prepare(orders *Orders, token string, secrets map[string]string)
 		return err
 	}
 	return d.writeJSON(OrdersFile, orders)
+}
+
+// Room returns the error of writing a file as large as the keeper's documents, if it cannot be written.
+func (d RunDir) Room() error {
+	const name = ".room"
+	err := d.write(name, make([]byte, 16<<10))
+	_ = os.Remove(d.path(name)) // of a failure there is nothing
+	return err
 }
 
 // Commit commits the launch. The packages are in the directory already.

@@ -72,6 +72,8 @@ type State struct {
 	LastRenewal     *time.Time `json:"lastRenewal"`
 	EndOnDisconnect float64    `json:"endOnDisconnect"` // seconds, 0 is off
 	Deadlines       Deadlines  `json:"deadlines"`
+	// MissingPackages are files of the commit that were lost with the pod of the keeper before: who has them puts them again.
+	MissingPackages []string `json:"missingPackages,omitempty"`
 
 	Timeline []Event   `json:"timeline"`
 	Attempts []Attempt `json:"attempts"`
@@ -160,7 +162,7 @@ type Deadlines struct {
 type Event struct {
 	At      time.Time `json:"at"`
 	Attempt int       `json:"attempt"`
-	Event   string    `json:"event"` // phase, job, restart or node
+	Event   string    `json:"event"` // phase, job, restart, node or head
 	To      string    `json:"to"`
 	Code    string    `json:"code,omitempty"`
 	Message string    `json:"message,omitempty"`

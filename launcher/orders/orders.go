@@ -2,6 +2,7 @@
 package orders
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -13,6 +14,8 @@ const (
 	Lease = 2 * time.Minute
 	// StartLimit is generous: on a loaded machine Ray needs minutes.
 	StartLimit = 10 * time.Minute
+	// Silence is the limit of a file that gives none: longer than name services, networks and overloaded heads usually need.
+	Silence = 5 * time.Minute
 )
 
 // Lifetime is the file's limits in the keeper's seconds. disconnect is Payload.EndOnDisconnect.
@@ -20,7 +23,7 @@ func Lifetime(s *spec.ClusterSpec, disconnect time.Duration) keeper.Lifetime {
 	return keeper.Lifetime{
 		Lease: Lease.Seconds(), Start: StartLimit.Seconds(), Queue: Seconds(s.Lifetime.Queue), Max: Seconds(s.Lifetime.Max),
 		Total: Seconds(s.Lifetime.Total), Idle: Seconds(s.Lifetime.Idle), Disconnect: disconnect.Seconds(),
-		Keep: time.Duration(*s.Lifetime.Keep).Seconds(),
+		Silence: Seconds(cmp.Or(s.Lifetime.Silence, spec.Limit(Silence))), Keep: time.Duration(*s.Lifetime.Keep).Seconds(),
 	}
 }
 
@@ -32,6 +35,9 @@ func Seconds(l spec.Limit) float64 {
 	}
 	return d.Seconds()
 }
+
+// Grace is the seconds between SIGTERM and SIGKILL of a driver.
+func Grace(s *spec.ClusterSpec) float64 { return time.Duration(*s.Job.Grace).Seconds() }
 
 // Job is the file's job; nil where it has none. outputDir is for jobs that say nothing of it.
 func Job(s *spec.ClusterSpec, outputDir string) *keeper.Job {
@@ -47,7 +53,7 @@ func Job(s *spec.ClusterSpec, outputDir string) *keeper.Job {
 		EntrypointNumCPUs: float64(j.EntrypointCPUs), EntrypointNumGPUs: j.EntrypointGPUs,
 		EntrypointMemory: j.EntrypointMemory.Value(), EntrypointResources: j.EntrypointResources,
 		EntrypointLabelSelector: j.EntrypointLabelSelector,
-		Env:                     j.Env, OutputDir: outputDir, Cwd: j.Cwd, Grace: time.Duration(*j.Grace).Seconds(),
+		Env:                     j.Env, OutputDir: outputDir, Cwd: j.Cwd, Grace: Grace(s),
 		Restarts: keeper.Restarts{
 			Driver: int(j.Restarts.Driver), NodeFailure: int(j.Restarts.NodeFailure),
 			Preempted: int(*j.Restarts.Preempted), TimeLimit: int(j.Restarts.TimeLimit),

@@ -56,7 +56,9 @@ func (d *decoder) decode(n *node, v reflect.Value, path, pathTag string) {
 	case t == quantityType:
 		d.quantity(n, v, path)
 	case t == objectType:
-		d.free(n, v, path)
+		d.free(n, v, path, pathTag)
+	case t == requirementsType:
+		d.requirements(n, v, path, pathTag)
 	case n.kind == scalarKind && reflect.PointerTo(t).Implements(textUnmarshaler):
 		if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(n.text)); err != nil {
 			d.fail(n, path, "", "%v", err)
@@ -198,8 +200,8 @@ func (d *decoder) quantity(n *node, v reflect.Value, path string) {
 	d.fail(n, path, "write a Kubernetes quantity like 16Gi, 500M or 8", "%s is not a quantity", n.describe())
 }
 
-// free takes any object as it is.
-func (d *decoder) free(n *node, v reflect.Value, path string) {
+// free takes any object as it is, but makes paths of the client in it absolute.
+func (d *decoder) free(n *node, v reflect.Value, path, pathTag string) {
 	if !d.want(n, objectKind, path, "") {
 		return
 	}
@@ -208,7 +210,11 @@ func (d *decoder) free(n *node, v reflect.Value, path string) {
 		d.fail(n, path, "", "%v", err)
 		return
 	}
-	v.Set(reflect.ValueOf(Object(p.(map[string]any))))
+	object := Object(p.(map[string]any))
+	if pathTag == "runtimeEnv" {
+		resolveClientFiles(n, object)
+	}
+	v.Set(reflect.ValueOf(object))
 }
 
 // viaJSON is for foreign types with their own JSON form, such as Kubernetes' IntOrString.

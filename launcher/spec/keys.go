@@ -35,7 +35,7 @@ func walkKeys(t reflect.Type, path string, visit func(string)) {
 		switch ft := deref(f.typ); {
 		case isScalar(ft):
 			visit(p)
-		case ft.Kind() == reflect.Struct && ours(ft):
+		case ft.Kind() == reflect.Struct && ours(ft) && ft != requirementsType:
 			walkKeys(ft, p, visit)
 		}
 	}

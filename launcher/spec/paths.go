@@ -13,6 +13,8 @@ import (
 //	         up on PATH by who runs it
 //	nodes    a path that the nodes see: relative to dir too, but ~ is left alone
 //
+// A map with the tag runtimeEnv has such paths of the client in it, see ClientFiles.
+//
 // URIs stay as they are.
 func resolvePath(p, dir, tag string) string {
 	if tag == "" || p == "" || IsURI(p) {

@@ -77,7 +77,7 @@ func structIn(t reflect.Type) (inner reflect.Type, suffix string) {
 	case reflect.Map:
 		t, suffix = deref(t.Elem()), ".NAME"
 	}
-	if t.Kind() != reflect.Struct || !ours(t) {
+	if t.Kind() != reflect.Struct || !ours(t) || t == requirementsType {
 		return nil, ""
 	}
 	return t, suffix
@@ -105,6 +105,8 @@ func words(t reflect.Type) string {
 		return "number or unlimited"
 	case reflect.TypeFor[CPUs]():
 		return "number or quantity"
+	case requirementsType:
+		return "list of text, or a file"
 	case reflect.TypeFor[Secret]():
 		return "name or map"
 	}

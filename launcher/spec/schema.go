@@ -65,6 +65,8 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 		return oneOf(number("number"), str(quantityPattern))
 	case objectType:
 		return &jsonschema.Schema{Type: "object"}
+	case requirementsType:
+		return oneOf(&jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string"}}, &jsonschema.Schema{Type: "string", Description: "A requirements file of the client."})
 	case reflect.TypeFor[VolumeSource](), reflect.TypeFor[Toleration](), reflect.TypeFor[LocalObjectReference]():
 		return &jsonschema.Schema{Type: "object", Description: "As in the Kubernetes API, core/v1 " + t.Name() + "."}
 	case reflect.TypeFor[map[string]string]():

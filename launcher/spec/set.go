@@ -17,7 +17,7 @@ func set(n *node, t reflect.Type, at, rest, text string, o Origin) error {
 	key, more, nested := strings.Cut(rest, ".")
 	t = deref(t)
 	switch {
-	case t.Kind() == reflect.Struct && t != quantityType && key != "":
+	case t.Kind() == reflect.Struct && t != quantityType && t != requirementsType && key != "":
 		f, ok := findField(t, key)
 		if !ok {
 			return unknownKey(entry{key: key, origin: o}, at, t)

@@ -177,7 +177,8 @@ type WorkerGroup struct {
 type Lifetime struct {
 	// Queue is how long the cluster may wait until its whole gang is admitted; then it is given up (exit code 75). Default: no limit.
 	Queue Limit `json:"queue,omitzero"`
-	// Max is how long an attempt may run, counted from the admission of the gang (exit code 124). On Slurm it also is --time.
+	// Max is how long an attempt may run, counted from the admission of the gang: when its nodes are granted, so that the start of Ray counts
+	// (exit code 124). On local that is the launch, on Slurm the start of the job, whose --time it also is, on KubeRay the head's first answer.
 	// Default: for up 12h; for run no limit, on Slurm then the partition's default.
 	Max Limit `json:"max,omitzero"`
 	// Total is how long all attempts together may take, queueing included. Default: no limit.
@@ -185,6 +186,9 @@ type Lifetime struct {
 	// Idle ends a cluster that had no running task, no resource in use, no submission job and no Serve application for this long.
 	// Default: for up 1h; for run no limit.
 	Idle Limit `json:"idle,omitzero"`
+	// Silence is how long the head may not answer, while no driver, GCS or supervisor of it is seen alive either; then the cluster is lost (exit
+	// code 76). Default: 5m.
+	Silence Limit `json:"silence,omitzero"`
 	// Keep is how long the driver's log, the exit code and the timeline are kept after the end. 0 keeps nothing. Default: 7d.
 	Keep *Duration `json:"keep,omitempty"`
 }

@@ -5,7 +5,7 @@ type Job struct {
 	// Entrypoint is the driver's command line, run by the shell on the head. A command after -- replaces it.
 	Entrypoint string `json:"entrypoint,omitempty"`
 	// WorkingDir is a directory that is packed, uploaded and made the driver's current directory on all nodes; relative to the
-	// file. .gitignore and .rayignore are obeyed. A remote URI (https, s3, gs, ...) is passed to Ray as it is. Excludes cwd.
+	// file. .gitignore and .rayignore in it are obeyed as git does, and its .git/info/exclude. A remote URI (https, s3, gs, ...) is passed to Ray as it is. Excludes cwd.
 	// Default: none.
 	WorkingDir string `json:"workingDir,omitempty" path:"client"`
 	// Cwd is an absolute directory that the nodes already have and that the driver starts in; nothing is uploaded. Excludes workingDir.
@@ -22,17 +22,19 @@ type Job struct {
 	Grace *Duration `json:"grace,omitempty"`
 	// Restarts says how often the run is tried again, by what ended the attempt.
 	Restarts Restarts `json:"restarts,omitzero"`
-	// Excludes are patterns as in .gitignore that are left out of workingDir, besides .gitignore and .rayignore.
+	// Excludes are patterns as in .gitignore that are left out of workingDir, besides .gitignore and .rayignore; "!venv" brings back what is left out by default: .git, .venv, venv, __pycache__.
 	Excludes []string `json:"excludes,omitempty"`
 	// PyModules are directories, packages or URIs that are uploaded and importable in the job (py_modules of runtime_env).
 	PyModules []string `json:"pyModules,omitempty" path:"client"`
-	// Pip are requirements that Ray installs with pip for this job on every node (pip of runtime_env). Excludes uv.
-	Pip []string `json:"pip,omitempty"`
-	// Uv are requirements that Ray installs with uv for this job on every node (uv of runtime_env). Excludes pip.
-	Uv []string `json:"uv,omitempty"`
-	// RuntimeEnv is passed on as Ray's runtime_env. The keys that have a field here (working_dir, env_vars, py_modules, excludes,
-	// pip, uv) are errors in it.
-	RuntimeEnv Object `json:"runtimeEnv,omitempty"`
+	// Pip are requirements that Ray installs with pip for this job on every node (pip of runtime_env): a list, or the name of a requirements file, which
+	// is read on the client as Ray's SDK does, with the files that its -r lines name by a relative path; relative to the file. Excludes uv.
+	Pip Requirements `json:"pip,omitzero" path:"client"`
+	// Uv are requirements that Ray installs with uv for this job on every node (uv of runtime_env): a list, or the name of a requirements file, as for pip. Excludes pip.
+	Uv Requirements `json:"uv,omitzero" path:"client"`
+	// RuntimeEnv is passed on as Ray's runtime_env. The keys working_dir, env_vars, py_modules and excludes, and lists of pip and uv, are errors in it, as they have a
+	// field here. Files are read on the client as Ray's SDK does: requirements files (pip, pip.packages and uv), and a conda environment whose
+	// name ends in .yaml or .yml; relative to the file. Another text of conda is an environment that the nodes have.
+	RuntimeEnv Object `json:"runtimeEnv,omitempty" path:"runtimeEnv"`
 	// Metadata is kept with the job by Ray, as its job API takes it. Keys that begin with rayctl are reserved.
 	Metadata map[string]string `json:"metadata,omitempty"`
 	// EntrypointCPUs is the number of CPUs reserved for the driver itself (entrypoint_num_cpus). Default: 0.
@@ -55,6 +57,7 @@ type Restarts struct {
 	NodeFailure Count `json:"nodeFailure,omitempty"`
 	// Preempted counts attempts ended by the scheduler's preemption, requeue or eviction. Default: unlimited.
 	Preempted *Count `json:"preempted,omitempty"`
-	// TimeLimit counts attempts ended by lifetime.max or the partition's time limit. Default: 0.
+	// TimeLimit counts attempts ended by lifetime.max or the partition's time limit. The next attempt has lifetime.max for itself: on Slurm in
+	// another job, elsewhere on the same nodes. Default: 0.
 	TimeLimit Count `json:"timeLimit,omitempty"`
 }

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -40,7 +41,9 @@ func (v *validator) job(s *ClusterSpec) {
 		v.absolute("job.cwd", j.Cwd)
 	}
 	v.outputDir(j.OutputDir)
-	v.failIf(len(j.Pip) > 0 && len(j.Uv) > 0, "job.uv", "keep one of them", "there are both pip and uv")
+	v.failIf(!j.Pip.IsZero() && !j.Uv.IsZero(), "job.uv", "keep one of them", "there are both pip and uv")
+	v.requirements("job.pip", j.Pip.Packages)
+	v.requirements("job.uv", j.Uv.Packages)
 	v.runtimeEnv(j)
 	for _, k := range slices.Sorted(maps.Keys(j.Metadata)) {
 		v.failIf(strings.HasPrefix(strings.ToLower(k), "rayctl"), printable(join("job.metadata", k)), "choose another key", "keys that begin with rayctl are reserved")
@@ -72,18 +75,36 @@ func (v *validator) outputDir(dir string) {
 	}
 }
 
+// requirements refuses what a list cannot have: pip reads it on the nodes, which have no file that is relative to the cluster file.
+func (v *validator) requirements(p string, lines []string) {
+	for i, line := range lines {
+		option, file := includedFile(line)
+		v.failIf(file != "", fmt.Sprintf("%s[%d]", p, i), "a requirements file is given instead of the list, as in "+p+": requirements.txt, or by the absolute path that it has on the nodes",
+			"%s %s names a file that the nodes do not have", option, file)
+	}
+}
+
 // runtimeEnvFields are the keys of Ray's runtime_env that have a field in Job.
 var runtimeEnvFields = map[string]string{
 	"working_dir": "job.workingDir", "env_vars": "job.env", "py_modules": "job.pyModules", "excludes": "job.excludes", "pip": "job.pip", "uv": "job.uv",
 }
 
+// usesOf say how a field of Job is used instead of runtimeEnv's key, where its name is not enough.
+var usesOf = map[string]string{
+	"job.pip": ", which takes a list or the name of a requirements file", "job.uv": ", which takes a list or the name of a requirements file",
+}
+
 func (v *validator) runtimeEnv(j *Job) {
 	for _, k := range slices.Sorted(maps.Keys(j.RuntimeEnv)) {
 		field := runtimeEnvFields[k]
-		// Ray's own forms of pip and uv know more than a list: {packages: [...], pip_check: false}.
+		// Ray's own forms of pip and uv know more than a list: {packages: [...], pip_check: false}. A text is a requirements file.
 		_, list := j.RuntimeEnv[k].([]any)
-		rich := (k == "pip" || k == "uv") && !list && len(j.Pip) == 0 && len(j.Uv) == 0
-		v.failIf(field != "" && !rich, join("job.runtimeEnv", k), "use "+field, "%s has a field of its own", k)
+		rich := (k == "pip" || k == "uv") && !list && j.Pip.IsZero() && j.Uv.IsZero()
+		v.failIf(field != "" && !rich, join("job.runtimeEnv", k), "use "+field+usesOf[field], "%s has a field of its own", k)
+	}
+	if uv, ok := j.RuntimeEnv["uv"].(map[string]any); ok { // unlike pip's, see parse_and_validate_uv of Ray 2.60
+		_, list := uv["packages"].([]any)
+		v.failIf(!list, "job.runtimeEnv.uv.packages", "use job.uv"+usesOf["job.uv"], "Ray wants a list there")
 	}
 }
 

@@ -26,8 +26,10 @@ type python struct {
 
 func (p python) minor() string { return fmt.Sprintf("%d.%d", p.Version[0], p.Version[1]) }
 
-// probe reads metadata only: importing Ray takes a second.
+// probe reads metadata only: importing Ray takes a second. The current directory, where somebody else's json.py may lie, is no place for modules.
 const probe = `
+import sys
+sys.path = [p for p in sys.path if p]
 import importlib.util as u, json, sys
 try:
     import importlib.metadata as m
@@ -46,7 +48,9 @@ func ask(ctx context.Context, path string) (python, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
 	var p python
-	out, err := exec.CommandContext(ctx, path, "-c", probe).Output()
+	cmd := exec.CommandContext(ctx, path, "-c", probe)
+	cmd.Dir = "/" // `python -c` imports from where it is: a types.py of the user's project is no part of the interpreter
+	out, err := cmd.Output()
 	if err != nil {
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/filelock"
+	"github.com/rayctl/rayctl/launcher/trust"
 )
 
 // DefaultVersion is the newest Ray that rayctl was tested with.
@@ -162,6 +163,9 @@ func (m managed) ensure(ctx context.Context) error {
 }
 
 func (m managed) lock(ctx context.Context) (*filelock.Lock, error) {
+	if err := trust.MakeDir(filepath.Dir(m.dir)); err != nil {
+		return nil, writeFailed(m.dir, err)
+	}
 	lock, err := filelock.Try(m.dir + ".lock")
 	if err == nil && lock == nil {
 		m.progress("another rayctl installs " + m.requirements[0] + "; waiting for it")

@@ -11,12 +11,15 @@
 - `ray start` waits longer than 30 seconds for a raylet that lives, and not at all for one that does not.
 - `ray start` looks whether the dashboard's packages are there instead of importing them all, for nothing but that.
 - A worker waits for the head's GCS here, so that importing Ray (a second of processor time) overlaps with the head's start.
+- The dashboard, whose children are started by `python -c`, and the Ray client server, which is started by `python -m`, have an empty
+  current directory: from the user's they would import a grpc.py or test.py of his, and Ray would not start. Drivers and workers have the user's.
 - As the first process of a pod it waits for orphans, too: Ray takes zombies for living processes, and when it stops a driver below a
   shell it would wait for them as long as it may.
 
 All of it is left out where Ray has other functions than expected: then Ray starts as it always did.
 """
 
+import contextlib
 import copy
 import importlib
 import importlib.util
@@ -129,8 +132,12 @@ def _change_head(home, has_job):
         f.write("provider: {type: rayctl}\n")
     dashboard = _Dashboard(services, home)
     services.start_api_server = dashboard.start
-    init, start_client_server = Node.__init__, Node.start_ray_client_server
+    init, start_at_users = Node.__init__, Node.start_ray_client_server
     Node.start_ray_client_server = lambda self: None
+
+    def start_client_server(node):
+        with _current_directory(home):
+            start_at_users(node)
 
     def later(self, *args, **kwargs):
         init(self, *args, **kwargs)
@@ -143,6 +150,18 @@ def _change_head(home, has_job):
             start_client_server(self)
 
     Node.__init__ = later
+
+
+@contextlib.contextmanager
+def _current_directory(path):
+    """Children started meanwhile begin there. It is all threads': nothing else that `ray start` does meanwhile names a file relative to it."""
+    before = os.open(".", os.O_RDONLY)
+    os.chdir(path)
+    try:
+        yield
+    finally:
+        os.fchdir(before)
+        os.close(before)
 
 
 def _start_after_driver(start, node):
@@ -236,7 +255,8 @@ class _Dashboard:
         before = {name: os.environ.get(name) for name in ("HOME", "TMPDIR")}
         os.environ.update(dict.fromkeys(before, self._home))
         try:
-            self._process = self._spawn(*args, **kwargs)
+            with _current_directory(self._home):
+                self._process = self._spawn(*args, **kwargs)
         finally:
             for name, value in before.items():
                 del os.environ[name]

@@ -1,0 +1,72 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// clean makes a string of somebody else's harmless on a terminal: control characters (escape sequences, carriage returns, those of C1 too),
+// characters that turn the direction of writing, and bytes that are no UTF-8 are written as Go writes them. Line ends and tabs stay.
+func clean(s string) string {
+	if !strings.ContainsFunc(s, dangerous) {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case !dangerous(r):
+			b.WriteRune(r)
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case r < 0x80:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		case r == utf8.RuneError:
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+func dangerous(r rune) bool {
+	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' || r == utf8.RuneError
+}
+
+// cleanJSON writes the same JSON with those characters as its escapes, which encoding/json has only for the first 32; they are in strings alone.
+func cleanJSON(w io.Writer) io.Writer {
+	return writerFunc(func(p []byte) (int, error) {
+		var b strings.Builder
+		for _, r := range string(p) {
+			if dangerous(r) {
+				fmt.Fprintf(&b, `\u%04x`, r)
+				continue
+			}
+			b.WriteRune(r)
+		}
+		if _, err := io.WriteString(w, b.String()); err != nil {
+			return 0, err
+		}
+		return len(p), nil
+	})
+}
+
+// painted is a text of ours with colours, that clean does not touch.
+type painted string
+
+// cleanArgs cleans what stands in a sentence of ours.
+func cleanArgs(args []any) []any {
+	out := make([]any, len(args))
+	for i, arg := range args {
+		switch v := arg.(type) {
+		case painted, bool, int, int64, float64:
+			out[i] = v
+		default:
+			out[i] = clean(fmt.Sprint(v))
+		}
+	}
+	return out
+}

@@ -1,0 +1,67 @@
+package cmd
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// ownPeers is a listener on loopback that only this user and root reach, as every user of the machine may connect to loopback. Where the system
+// does not tell whose a connection is (all but Linux) it takes all.
+type ownPeers struct{ net.Listener }
+
+func (l ownPeers) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil || runtime.GOOS != "linux" || ours(conn) {
+			return conn, err
+		}
+		conn.Close()
+	}
+}
+
+// ours finds the other end in Linux' tables of connections, where it has the addresses the other way around (proc_pid_net(5)).
+func ours(conn net.Conn) bool {
+	far, ok := conn.RemoteAddr().(*net.TCPAddr)
+	near, ok2 := conn.LocalAddr().(*net.TCPAddr)
+	if !ok || !ok2 {
+		return false
+	}
+	for _, table := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} { // a program may use an IPv6 socket for IPv4
+		if uid, found := ownerOf(table, hexAddress(far), hexAddress(near)); found {
+			return uid == 0 || uid == os.Geteuid()
+		}
+	}
+	return false
+}
+
+// ownerOf looks a connection up. One that its program has closed has no inode any more, and seems to be root's: it is nobody's.
+func ownerOf(table, local, remote string) (uid int, found bool) {
+	f, err := os.Open(table)
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		col := strings.Fields(lines.Text()) // sl local remote st tx:rx tr:when retrnsmt uid timeout inode
+		if len(col) < 10 || !strings.HasSuffix(col[1], local) || !strings.HasSuffix(col[2], remote) || col[9] == "0" {
+			continue
+		}
+		uid, err := strconv.Atoi(col[7])
+		return uid, err == nil
+	}
+	return 0, false
+}
+
+// hexAddress is an IPv4 address as in those tables: bytes of a little-endian machine, port.
+func hexAddress(a *net.TCPAddr) string {
+	ip := a.IP.To4()
+	if ip == nil {
+		return "?"
+	}
+	return fmt.Sprintf("%02X%02X%02X%02X:%04X", ip[3], ip[2], ip[1], ip[0], a.Port)
+}

@@ -1,0 +1,56 @@
+package dashboardclient
+
+import (
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+)
+
+// streamKey marks the context of a request whose answer is a stream: it may be silent, and has no end.
+type streamKey struct{}
+
+// document is the body of an answer that comes in one piece. One that stops coming is an error.
+type document struct {
+	io.ReadCloser
+	silence time.Duration
+	stopped atomic.Bool
+}
+
+// Read implements io.Reader.
+func (d *document) Read(p []byte) (int, error) {
+	timer := time.AfterFunc(d.silence, func() {
+		d.stopped.Store(true)
+		_ = d.ReadCloser.Close() // it ends the read
+	})
+	n, err := d.ReadCloser.Read(p)
+	timer.Stop()
+	if err != nil && d.stopped.Load() {
+		err = fmt.Errorf("the answer stopped for %s before its end", d.silence)
+	}
+	return n, err
+}
+
+// Documents of Ray are some megabytes: the longest known are lists of ten thousand tasks.
+const (
+	longestDocument = 128 << 20
+	slowestDocument = 10 * time.Minute // until its last byte
+)
+
+// readDocument reads an answer, unless it is endless.
+func readDocument(body io.ReadCloser) ([]byte, error) {
+	var late atomic.Bool
+	timer := time.AfterFunc(slowestDocument, func() {
+		late.Store(true)
+		_ = body.Close()
+	})
+	defer timer.Stop()
+	text, err := io.ReadAll(io.LimitReader(body, longestDocument+1))
+	switch {
+	case late.Load():
+		return nil, fmt.Errorf("the answer has no end: it still came after %s", slowestDocument)
+	case len(text) > longestDocument:
+		return nil, fmt.Errorf("the answer has no end: it is longer than %d MiB", longestDocument>>20)
+	}
+	return text, err
+}

@@ -1,0 +1,62 @@
+// Package lastaddress dials hosts by name through times in which the name service does not answer.
+package lastaddress
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+// resolveLimit is how long a name service may take for a name whose address is known.
+const resolveLimit = 2 * time.Second
+
+// Dialer is a net.Dialer that goes on with the address that worked last when a name cannot be resolved. It is safe for concurrent use.
+type Dialer struct {
+	net.Dialer
+	mutex sync.Mutex
+	known map[string]string // "name:port": "address:port"
+}
+
+// DialContext connects to "host:port". A name is resolved each time; only if that fails, the address that it had before counts. Errors are those of net.Dialer.
+func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	d.mutex.Lock()
+	known := d.known[address]
+	d.mutex.Unlock()
+	if known != "" && !d.resolves(ctx, address) {
+		return d.Dialer.DialContext(ctx, network, known)
+	}
+	conn, err := d.Dialer.DialContext(ctx, network, address)
+	if err == nil {
+		d.remember(address, conn.RemoteAddr().String())
+	}
+	return conn, err
+}
+
+// resolves says whether the name service knows the host; that it says there is none counts like any other failure, as a name service that has just been
+// started says so of every name.
+func (d *Dialer) resolves(ctx context.Context, address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return true // for net.Dialer to refuse
+	}
+	ctx, cancel := context.WithTimeout(ctx, resolveLimit)
+	defer cancel()
+	resolver := d.Resolver
+	if resolver == nil {
+		resolver = net.DefaultResolver
+	}
+	_, err = resolver.LookupHost(ctx, host)
+	var failure *net.DNSError
+	return !errors.As(err, &failure)
+}
+
+func (d *Dialer) remember(address, worked string) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if d.known == nil {
+		d.known = map[string]string{}
+	}
+	d.known[address] = worked
+}

@@ -1,0 +1,97 @@
+package pack
+
+import (
+	"bytes"
+	"strings"
+)
+
+// pattern is one line of a file in .gitignore syntax.
+type pattern struct {
+	negated   bool // "!": what it matches is not left out after all
+	dirsOnly  bool // "/" at the end
+	nameOnly  bool // no other "/": it is compared with the last part of the path, at any depth
+	base      int  // length of the path of the directory whose file has it, with the slash behind it
+	literal   string
+	endsWith  bool // "*" and then literal
+	wildcards []token
+	never     bool // malformed, as "[a" and "a\": matches nothing, in git, too
+}
+
+// parsePatterns reads a file of patterns. base is the length of its directory's path with the slash behind it, 0 for the top.
+func parsePatterns(content []byte, base int) []pattern {
+	var patterns []pattern
+	content = bytes.TrimPrefix(content, []byte("\ufeff"))
+	for _, line := range strings.Split(string(content), "\n") {
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		line = strings.TrimSuffix(line, "\r")
+		line, _, _ = strings.Cut(line, "\x00") // git's lines are strings of C
+		if p, ok := parsePattern(withoutTrailingSpaces(line), base); ok {
+			patterns = append(patterns, p)
+		}
+	}
+	return patterns
+}
+
+// withoutTrailingSpaces keeps a space that has a backslash before it. A backslash as the last character keeps all of them, as in git.
+func withoutTrailingSpaces(line string) string {
+	end := 0
+	for i := 0; i < len(line); i++ {
+		switch line[i] {
+		case ' ':
+			continue
+		case '\\':
+			i++
+			if i == len(line) {
+				return line
+			}
+		}
+		end = i + 1
+	}
+	return line[:end]
+}
+
+// parsePattern reads one line. ok is false if it can match nothing because nothing is in it.
+func parsePattern(line string, base int) (p pattern, ok bool) {
+	p.base = base
+	line, p.negated = strings.CutPrefix(line, "!")
+	line, p.dirsOnly = strings.CutSuffix(line, "/")
+	if line == "" {
+		return p, false
+	}
+	p.nameOnly = !strings.Contains(line, "/")
+	line = strings.TrimPrefix(line, "/")
+	special := strings.IndexAny(line, `*?[\`)
+	switch {
+	case special < 0:
+		p.literal = line
+	case p.nameOnly && special == 0 && line[0] == '*' && !strings.ContainsAny(line[1:], `*?[\`):
+		p.literal, p.endsWith = line[1:], true
+	default:
+		// git compares what is before the first wildcard separately, so that "**" behind it stands at a beginning, even in "a**/b".
+		p.literal = line[:special]
+		p.wildcards, ok = parseWildcards(line[special:])
+		p.never = !ok
+	}
+	return p, true
+}
+
+// matches reports whether a path, relative to the top and with slashes, is meant. It must be below the pattern's directory.
+func (p *pattern) matches(path string, dir bool) bool {
+	if p.never || p.dirsOnly && !dir {
+		return false
+	}
+	subject := path[p.base:]
+	if p.nameOnly {
+		subject = path[strings.LastIndexByte(path, '/')+1:]
+	}
+	if p.endsWith {
+		return strings.HasSuffix(subject, p.literal)
+	}
+	if p.wildcards == nil {
+		return subject == p.literal
+	}
+	rest, ok := strings.CutPrefix(subject, p.literal)
+	return ok && matchWildcards(p.wildcards, rest)
+}

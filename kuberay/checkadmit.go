@@ -1,0 +1,212 @@
+package kuberay
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/utils/ptr"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// volcanoPatience is how long Volcano's scheduler may take to look at a PodGroup. Its cycle is one second.
+const volcanoPatience = 15 * time.Second
+
+// checkObjects lets the API server judge what a launch creates, by dry runs: schema, admission policies, webhooks, quotas of objects.
+func (c *client) checkObjects(ctx context.Context, p *plan) launcher.Check {
+	check := launcher.Check{Name: "objects"}
+	dry := *c
+	dry.dryRun = []string{metav1.DryRunAll}
+	objects, err := p.objects()
+	if err != nil {
+		return failed(check.Name, err)
+	}
+	resources := map[string]schema.GroupVersionResource{"Job": jobs, "Secret": secrets, "Service": services, "ConfigMap": configMaps, "PodGroup": podGroups}
+	var kinds []string
+	for _, o := range objects {
+		if o.object == nil {
+			continue
+		}
+		kind := o.object.GetObjectKind().GroupVersionKind().Kind
+		switch object := o.object.(type) {
+		case *rayv1.RayCluster:
+			_, err = dry.createRayCluster(ctx, object.DeepCopy())
+		case *volcano.PodGroup:
+			object.OwnerReferences = nil // the RayCluster has no UID
+			err = dry.createOnly(ctx, podGroups, object)
+		default:
+			err = dry.createOnly(ctx, resources[kind], object)
+		}
+		if err != nil && !apierrors.IsAlreadyExists(err) { // a ConfigMap of the file's may be there
+			return failed(check.Name, err)
+		}
+		if !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	check.OK, check.Detail = true, "Kubernetes would take "+strings.Join(kinds, ", ")
+	return check
+}
+
+// checkQuota compares what the cluster as a whole takes with the quotas of the namespace, if they may be read.
+func (c *client) checkQuota(ctx context.Context, p *plan) launcher.Check {
+	check := launcher.Check{Name: "quota", OK: true}
+	quotas, err := c.core.CoreV1().ResourceQuotas(c.namespace).List(ctx, metav1.ListOptions{})
+	switch {
+	case apierrors.IsForbidden(err):
+		check.Detail = "quotas may not be looked at"
+		return check
+	case err != nil:
+		return failed(check.Name, explain(err, "list", "resourcequotas", c))
+	case len(quotas.Items) == 0:
+		check.Detail = "the namespace has none"
+		return check
+	}
+	rc, err := p.rayCluster()
+	if err != nil {
+		return failed(check.Name, err)
+	}
+	whole := groupsOf(rc)
+	if p.spec.KubeRay.Keeper != keeperNone {
+		whole = append(whole, wanted{2, p.keeperJob().Spec.Template.Spec}) // the record's pod is alike
+	}
+	var tight []string
+	for _, q := range quotas.Items {
+		if len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil {
+			continue // it counts some pods only; that is seen when pods are tried
+		}
+		for _, name := range slices.Sorted(maps.Keys(q.Status.Hard)) {
+			needs, hard, used := need(whole, string(name)), q.Status.Hard[name], q.Status.Used[name]
+			free := hard.DeepCopy()
+			free.Sub(used)
+			switch {
+			case needs.Cmp(hard) > 0:
+				r := refusedPod{part: "the groups", file: workersOf}
+				return launcher.Check{Name: check.Name, Hint: r.answer(keysFor(string(name), name == corev1.ResourceLimitsCPU), "or ask for a larger quota "+q.Name),
+					Detail: fmt.Sprintf("the cluster needs %s of %s, and quota %s allows %s in all", needs.String(), name, q.Name, hard.String())}
+			case needs.Cmp(free) > 0:
+				tight = append(tight, fmt.Sprintf("it would wait now for %s: quota %s has %s free of %s, and it needs %s", name, q.Name, free.String(), hard.String(), needs.String()))
+			}
+		}
+	}
+	check.Detail = first(strings.Join(tight, "; "), "the cluster fits into what is free")
+	return check
+}
+
+// groupsOf are the pods that the start of a RayCluster waits for.
+func groupsOf(rc *rayv1.RayCluster) []wanted {
+	out := []wanted{{1, rc.Spec.HeadGroupSpec.Template.Spec}}
+	for i := range rc.Spec.WorkerGroupSpecs {
+		out = append(out, wanted{neededOf(rc, i), rc.Spec.WorkerGroupSpecs[i].Template.Spec})
+	}
+	return out
+}
+
+func need(pods []wanted, name string) (sum resource.Quantity) {
+	for _, w := range pods {
+		q := usage(w.pod, name)
+		q.Mul(int64(w.n))
+		sum.Add(q)
+	}
+	return sum
+}
+
+// gated is the RayCluster of the plan with one pod of each group, none of which any scheduler may place: KubeRay makes the pods, with all that it
+// adds to them, and quota, LimitRange, Pod Security and policies see them, but nothing runs.
+func gated(rc *rayv1.RayCluster, m metav1.ObjectMeta) *rayv1.RayCluster {
+	out := rc.DeepCopy()
+	out.Name, out.OwnerReferences = m.Name, m.OwnerReferences
+	strip := func(labels map[string]string) map[string]string { // doctor's cluster is nobody's: `ls` shows it only among others'
+		labels = merged(labels, m.Labels)
+		for _, name := range []string{labelManagedBy, labelName, labelOwner} {
+			delete(labels, name)
+		}
+		return labels
+	}
+	gate := func(t *corev1.PodTemplateSpec) {
+		t.Labels = strip(t.Labels)
+		t.Spec.SchedulingGates = append(t.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: labelDoctor})
+	}
+	out.Labels = strip(out.Labels)
+	gate(&out.Spec.HeadGroupSpec.Template)
+	for i := range out.Spec.WorkerGroupSpecs {
+		g := &out.Spec.WorkerGroupSpecs[i]
+		one := ptr.To(min(1, int32(neededOf(rc, i))))
+		g.Replicas, g.MinReplicas, g.MaxReplicas = one, one, ptr.To(max(1, ptr.Deref(g.MaxReplicas, 1)))
+		gate(&g.Template)
+	}
+	return out
+}
+
+// letIn judges from the status of a gated RayCluster whether its pods were made.
+func letIn(whole, seen *rayv1.RayCluster) launcher.Check {
+	check := launcher.Check{Name: "pods of the cluster", OK: true, Detail: "KubeRay may make one of each group"}
+	o := &observed{cluster: whole.DeepCopy()}
+	o.cluster.Name, o.cluster.Status = seen.Name, seen.Status
+	r := o.refusedPods()
+	switch {
+	case r.Code == quotaFull:
+		check.Detail = r.Message + ": " + r.Hint
+	case r.Code != "":
+		check.OK, check.Detail, check.Hint = false, r.Message, r.Hint
+	case ptr.Deref(seen.Spec.Suspend, false):
+		check.Detail = "not tried, as a queueing system holds the RayCluster"
+	}
+	return check
+}
+
+// tryVolcano creates a PodGroup that asks for nothing, and waits until Volcano's scheduler notes that it has seen it.
+func (c *client) tryVolcano(ctx context.Context, p *plan, m metav1.ObjectMeta) launcher.Check {
+	check := launcher.Check{Name: "Volcano", Hint: "see whether its scheduler runs, such as with `kubectl -n volcano-system get pods`; gangs wait until it does"}
+	queue := p.queueOf()
+	gang := &volcano.PodGroup{
+		TypeMeta:   metav1.TypeMeta{APIVersion: volcano.SchemeGroupVersion.String(), Kind: "PodGroup"},
+		ObjectMeta: metav1.ObjectMeta{Name: podGroupName(m.Name) + "-try", Labels: m.Labels, OwnerReferences: m.OwnerReferences},
+		Spec:       volcano.PodGroupSpec{MinMember: 1, Queue: queue, PriorityClassName: p.spec.KubeRay.PriorityClassName},
+	}
+	if err := c.createOnly(ctx, podGroups, gang); err != nil {
+		return failed(check.Name, err)
+	}
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, volcanoPatience)
+	defer cancel()
+	_, err := watchtools.UntilWithSync(ctx, c.one(ctx, podGroups, gang.Name), &unstructured.Unstructured{}, nil, func(event watch.Event) (bool, error) {
+		seen, ok := as[volcano.PodGroup](event.Object)
+		return ok && (seen.Status.Phase != "" || len(seen.Status.Conditions) > 0), nil
+	})
+	if err != nil {
+		check.Detail = fmt.Sprintf("its scheduler did nothing with a PodGroup in queue %s for %s: it does not run, or there is no such queue", queue, volcanoPatience)
+		return check
+	}
+	check.OK, check.Detail = true, fmt.Sprintf("its scheduler acts (after %.1f s)", time.Since(began).Seconds())
+	return check
+}
+
+// refusedJob waits until the Job controller says that it may not make the Job's pod; "" if ctx ends first.
+func (c *client) refusedJob(ctx context.Context, name string, uid types.UID) launcher.Reason {
+	var r launcher.Reason
+	lw := eventsOf(c.core.CoreV1().RESTClient(), c.namespace, name)
+	_, _ = watchtools.UntilWithSync(ctx, lw, &corev1.Event{}, nil, func(event watch.Event) (bool, error) {
+		e, ok := event.Object.(*corev1.Event)
+		if ok && e.InvolvedObject.UID == uid && e.Reason == "FailedCreate" {
+			r = refusedPod{part: "the keeper", needed: 1}.explain(e.Message, e.Reason)
+		}
+		return r.Code != "", nil
+	})
+	return r
+}

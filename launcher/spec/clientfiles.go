@@ -1,0 +1,250 @@
+package spec
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// ReadFiles replaces the names of requirements files and conda environments by what is in the files, as Ray's SDK does before it submits a job. The error
+// is an *Error that names key and file.
+func (j *Job) ReadFiles() error {
+	for _, f := range []struct {
+		key string
+		in  *Requirements
+	}{{"job.pip", &j.Pip}, {"job.uv", &j.Uv}} {
+		if f.in.File == "" {
+			continue
+		}
+		lines, err := readRequirements(f.key, f.in.File)
+		if err != nil {
+			return err
+		}
+		*f.in = Requirements{Packages: lines}
+	}
+	return ReadRuntimeEnv("job.runtimeEnv", "", j.RuntimeEnv)
+}
+
+// ReadRuntimeEnv replaces the files that a runtime_env names by what is in them. key is the runtime_env's own, for messages; relative names are relative to
+// dir, "" is the current directory.
+func ReadRuntimeEnv(key, dir string, env map[string]any) error {
+	for _, f := range ClientFiles(env) {
+		file, read := resolvePath(f.File, dir, "client"), readLines
+		if f.Key == "conda" {
+			read = readConda
+		}
+		value, err := read(join(key, f.Key), file)
+		if err != nil {
+			return err
+		}
+		f.Set(value)
+	}
+	return nil
+}
+
+// readLines is readRequirements with the list as JSON has it.
+func readLines(key, file string) (any, error) {
+	lines, err := readRequirements(key, file)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]any, len(lines))
+	for i, l := range lines {
+		out[i] = l
+	}
+	return out, nil
+}
+
+// readRequirements are the lines of a requirements file as Ray's SDK passes them on, comments and blank lines among them and each once
+// (_handle_local_deps_requirement_file and parse_and_validate_pip). Lines that take in another file, which Ray leaves to the nodes, are replaced by that
+// file's.
+func readRequirements(key, file string) ([]string, error) {
+	r := requirementsReader{key: key}
+	lines, err := r.file(file)
+	if err != nil {
+		return nil, err
+	}
+	seen, once := map[string]bool{}, lines[:0]
+	for _, l := range lines {
+		if !seen[l] {
+			once = append(once, l)
+		}
+		seen[l] = true
+	}
+	return once, nil
+}
+
+const fromFile = "paths are relative to the cluster file, those of flags to where you are"
+
+// requirementsReader reads a requirements file and those that it takes in.
+type requirementsReader struct {
+	key  string
+	open []string // from the first file to the one that is read
+}
+
+func (r *requirementsReader) file(file string) ([]string, error) {
+	whence := fromFile + "; packages by name are a list, as in [numpy]"
+	if len(r.open) > 0 {
+		whence = "-r in " + r.open[len(r.open)-1] + " is relative to that file's directory"
+	}
+	text, err := readText(r.key, "the requirements file", file, whence)
+	if err != nil {
+		return nil, err
+	}
+	r.open = append(r.open, file)
+	defer func() { r.open = r.open[:len(r.open)-1] }()
+	return r.expand(strings.Split(stripped(text), "\n"), file)
+}
+
+// expand replaces lines that take in another file, relative to the file they are in, as pip has it. A constraint applies only where something else asks for
+// the package, which no line can express.
+func (r *requirementsReader) expand(lines []string, in string) (out []string, err error) {
+	for _, line := range lines {
+		option, name := includedFile(line)
+		if name == "" {
+			out = append(out, line)
+			continue
+		}
+		included := filepath.Join(filepath.Dir(in), name)
+		switch {
+		case strings.HasPrefix(option, "-c") || strings.HasPrefix(option, "--c"):
+			return nil, &Error{Path: r.key, Msg: fmt.Sprintf("%s has the line %q, and the nodes do not have that file", in, line),
+				Hint: "write its versions into " + filepath.Base(in) + ", or the absolute path that it has on the nodes"}
+		case slices.Contains(r.open, included):
+			return nil, &Error{Path: r.key, Msg: fmt.Sprintf("%s has the line %q, and is itself taken in by that file", in, line), Hint: "remove one of the two lines"}
+		}
+		below, err := r.file(included)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, below...)
+	}
+	return out, nil
+}
+
+// stripped is text as Python's read_text().strip() has it: every line end is \n, white space around the whole is gone.
+func stripped(text string) string {
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
+	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f })
+}
+
+// readConda is a conda environment's YAML file as a map. Requirements files in its pip section are replaced by their lines.
+func readConda(key, file string) (any, error) {
+	const what = "the conda environment"
+	text, err := readText(key, what, file, fromFile)
+	if err != nil {
+		return nil, err
+	}
+	value, err := plainYAML(text)
+	if err != nil {
+		return nil, &Error{Path: key, Msg: fmt.Sprintf("%s %s cannot be read: %v", what, file, err), Hint: "`conda env export` writes one"}
+	}
+	env, ok := value.(map[string]any)
+	if !ok {
+		return nil, &Error{Path: key, Msg: fmt.Sprintf("%s %s is not a map of keys", what, file), Hint: "`conda env export` writes one"}
+	}
+	return env, expandConda(key, file, env)
+}
+
+func plainYAML(text string) (any, error) {
+	root, err := parseYAML([]byte(text))
+	if err != nil {
+		if errors.Is(err, errSecondDocument) {
+			return nil, errors.New("it has more than one YAML document")
+		}
+		return nil, err
+	}
+	if root == nil {
+		return nil, nil
+	}
+	c := converter{}
+	n, cerr := c.convert(root, 0)
+	if cerr != nil {
+		return nil, cerr
+	}
+	return n.plain()
+}
+
+func expandConda(key, file string, env map[string]any) error {
+	dependencies, _ := env["dependencies"].([]any)
+	for _, d := range dependencies {
+		section, _ := d.(map[string]any)
+		list, ok := section["pip"].([]any)
+		if !ok {
+			continue
+		}
+		r := requirementsReader{key: key, open: []string{file}}
+		var out []any
+		for _, item := range list {
+			line, ok := item.(string)
+			if !ok {
+				out = append(out, item)
+				continue
+			}
+			lines, err := r.expand([]string{line}, file)
+			if err != nil {
+				return err
+			}
+			for _, l := range lines {
+				out = append(out, l)
+			}
+		}
+		section["pip"] = out
+	}
+	return nil
+}
+
+// readText reads a text file of this machine. Only a regular file is one, as for Ray's SDK: opening a named pipe could wait for ever.
+// whence says what relative names are relative to.
+func readText(key, what, file, whence string) (string, error) {
+	fail := func(hint, format string, args ...any) (string, error) {
+		return "", &Error{Path: key, Msg: what + " " + printable(file) + " " + fmt.Sprintf(format, args...), Hint: hint}
+	}
+	if IsURI(file) {
+		return fail("download it first, or write a list of requirements", "is a URL, not a file of this machine")
+	}
+	st, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fail(whence, "does not exist")
+	case err == nil && !st.Mode().IsRegular():
+		return fail("give the file itself", "is not a regular file")
+	}
+	data, err := readAtMost(file, maxFileBytes+1)
+	if err != nil {
+		return fail("make it readable for you", "cannot be read: %v", reason(err))
+	}
+	if len(data) > maxFileBytes {
+		return fail("give the right one", "is larger than 4 MiB, which no such file is")
+	}
+	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
+		return fail("save it as UTF-8", "is not a text file in UTF-8")
+	}
+	return string(data), nil
+}
+
+func readAtMost(file string, most int64) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// reason is the system's reason without the path, which stands before it.
+func reason(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}

@@ -1,0 +1,2 @@
+// Package scripts has the tests of the shell scripts beside it.
+package scripts

@@ -1,0 +1,68 @@
+package slurm
+
+import (
+	"slices"
+	"time"
+)
+
+// find returns the cluster's job, all its components together: a heterogeneous job holds nodes while one of them does.
+func (c *cluster) find(jobs []Job) (Job, bool) {
+	found := c.candidates(jobs)
+	if len(found) == 0 || c.job == 0 && len(found) > 1 {
+		return Job{}, false
+	}
+	j := found[0]
+	for _, other := range jobs {
+		if j.HetJobID != 0 && other.HetJobID == j.HetJobID && other.ID != j.ID && !other.Ended() && j.Ended() {
+			j.State, j.Flags = other.State, other.Flags
+		}
+	}
+	return j, true
+}
+
+// candidates are the jobs that may be the cluster's, one of each heterogeneous job: at most one where its id is known, or its nonce is seen.
+func (c *cluster) candidates(jobs []Job) (found []Job) {
+	owns := c.owns
+	if c.job == 0 {
+		owns = func(j Job) bool { return nonceOf(j.Comment) == c.record.Nonce }
+		if !slices.ContainsFunc(jobs, owns) {
+			owns = c.resembles
+		}
+	}
+	leaders := map[int]bool{}
+	for _, j := range jobs {
+		if leader := j.leader(); owns(j) && !leaders[leader] {
+			leaders[leader] = true
+			found = append(found, j)
+		}
+	}
+	return found
+}
+
+// leader is the id by which sbatch, scancel and scontrol know the job.
+func (j Job) leader() int {
+	if j.HetJobID != 0 {
+		return j.HetJobID
+	}
+	return j.ID
+}
+
+// owns says whether a job is the one whose id the run's directory has. Slurm begins with the first id again after MaxJobId (slurm.conf(5)): another job
+// of the same user that got it then has neither the nonce nor the directory nor the name.
+func (c *cluster) owns(j Job) bool {
+	if j.leader() != c.job {
+		return false
+	}
+	if nonce := nonceOf(j.Comment); nonce != "" {
+		return nonce == c.record.Nonce
+	}
+	return j.WorkDir == c.dir || j.Name == c.record.Name
+}
+
+// submitSkew is by how much the controller's clock may be behind ours.
+const submitSkew = 10 * time.Minute
+
+// resembles says whether a job can only be the launch's, whose id is not known because sbatch's answer was lost, although somebody rewrote its comment.
+func (c *cluster) resembles(j Job) bool {
+	return nonceOf(j.Comment) == "" && j.WorkDir == c.dir && j.Name == c.record.Name && !j.Ended() && j.Submit.After(c.record.Created.Add(-submitSkew))
+}

@@ -1,0 +1,56 @@
+package slurm
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/rayctl/rayctl/launcher/keeper"
+)
+
+// verdict is what Slurm says of a job that ended without a result, and if its batch script failed, what that printed: before the keeper's first word
+// it could not be started, by an interpreter that is missing, too old or not executable.
+func (c *cluster) verdict(ctx context.Context, j Job) verdict {
+	v := c.fateOf(ctx, j)
+	if j.State != StateFailed || j.Signal != 0 || v.message != scriptFailed {
+		return v
+	}
+	said, file := c.lastWords(ctx), c.path(outFile)
+	if said == "" {
+		said = "it printed nothing"
+	}
+	if c.state == nil {
+		return verdict{keeper.CauseStartFailed, fmt.Sprintf("the batch script could not start the keeper with %s: %s; correct ray.python (all of its output: %s)", c.plan(0).hostPython(), said, file)}
+	}
+	return verdict{v.cause, fmt.Sprintf("%s: %s (all of its output: %s)", v.message, said, file)}
+}
+
+const (
+	lastWordsSize  = 4 << 10 // bytes of a long output that are looked at
+	lastWordsLines = 3
+)
+
+// lastWords are the last lines that the batch script printed, in one; "" if they cannot be read.
+func (c *cluster) lastWords(ctx context.Context) string {
+	var reply struct {
+		Size int64
+		Data []byte
+	}
+	read := func(offset int64) error {
+		return c.l.site.files.call(ctx, "read", map[string]any{"path": c.path(outFile), "offset": offset}, &reply)
+	}
+	err := read(0)
+	if err == nil && reply.Size > int64(len(reply.Data)) {
+		err = read(reply.Size - lastWordsSize)
+	}
+	if err != nil {
+		return ""
+	}
+	var lines []string
+	for line := range strings.Lines(string(reply.Data)) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-lastWordsLines):], " | ")
+}

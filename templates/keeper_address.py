@@ -1,0 +1,83 @@
+"""Where a host is. The address that worked last is kept: a name service that is away does not make a healthy head silent."""
+
+import socket
+import threading
+import time
+
+FRESH = 30.0  # seconds after which a name is resolved again, beside the work: a head may move, and its address go to somebody else
+NO_SUCH_NAME = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
+
+_all = {}  # host -> Address
+
+
+def of(host):
+    """The one Address of a host."""
+    return _all.setdefault(host, Address(host))
+
+
+class Address:
+    """One host's addresses. Names are resolved in a thread: without an answer of the name service, getaddrinfo takes a minute and cannot be cut short."""
+
+    def __init__(self, host):
+        self.host, self.error = host, None  # error: of the last resolution, None if it succeeded
+        self._changed = threading.Condition()
+        self._known, self._asking, self._asked = [], False, float("-inf")
+        try:
+            self._known = [a[4][0] for a in socket.getaddrinfo(host, None, 0, socket.SOCK_STREAM, 0, socket.AI_NUMERICHOST)]
+            self._fixed = True
+        except OSError:
+            self._fixed = False
+
+    @property
+    def unknown(self):
+        """Whether the name service answers that there is no such name, as Kubernetes does for a head without a pod."""
+        return isinstance(self.error, socket.gaierror) and self.error.errno in NO_SUCH_NAME
+
+    def connect(self, port, timeout):
+        """A connection to the address that worked last; where that fails, to those that the name has now. Raises OSError."""
+        until = time.monotonic() + timeout
+        if time.monotonic() - self._asked > FRESH:
+            self._ask()
+        known, error = list(self._known), None
+        for again in (False, True):
+            for ip in known:
+                try:
+                    connection = socket.create_connection((ip, port), max(0.05, until - time.monotonic()))
+                except OSError as failed:
+                    error = failed
+                    continue
+                self._known.sort(key=lambda other: other != ip)
+                return connection
+            if again or self._fixed:
+                break
+            known = [ip for ip in self._resolved(until) if ip not in known]
+        raise error or self.error or socket.timeout("%s was not resolved in time" % self.host)
+
+    def _resolved(self, until):
+        """What the name service says now; waits for it until then."""
+        self._ask()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._asking, max(0.0, until - time.monotonic()))
+            return list(self._known)
+
+    def _ask(self):
+        """Has the name resolved beside the work, unless that is under way."""
+        with self._changed:
+            if self._asking or self._fixed:
+                return
+            self._asking, self._asked = True, time.monotonic()
+        threading.Thread(target=self._resolve, daemon=True, name="resolve").start()
+
+    def _resolve(self):
+        found, error = [], None
+        try:
+            for family, _, _, _, address in socket.getaddrinfo(self.host, None, 0, socket.SOCK_STREAM):
+                if family in (socket.AF_INET, socket.AF_INET6) and address[0] not in found:
+                    found.append(address[0])
+        except (OSError, UnicodeError) as failed:
+            error = failed if isinstance(failed, OSError) else OSError(str(failed))
+        with self._changed:
+            if found:
+                self._known = sorted(found, key=lambda ip: ip not in self._known[:1])
+            self.error, self._asking = error, False
+            self._changed.notify_all()

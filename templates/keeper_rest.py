@@ -1,0 +1,55 @@
+"""What a node's supervisor saves of the driver's output beyond the keeper's copy, for whoever concludes the run of a keeper that was killed."""
+
+import json
+import os
+import shutil
+
+SAME = 4096  # bytes at the end of the keeper's copy that must be in the log at the same place
+
+
+def save_rest(run_dir, directory, target):
+    """Saves target/<log>.from-<N>, the log from the end of the keeper's copy on, or <log>.whole where that is no copy of its beginning (its disk
+    was full). Nothing where the driver was on another node, and where a keeper that lives has taken all. Raises OSError."""
+    try:
+        with open(os.path.join(run_dir, "state.json")) as f:
+            state = json.load(f)
+    except (FileNotFoundError, ValueError):
+        return
+    name, phase = os.path.basename((state.get("job") or {}).get("logFile") or ""), state.get("phase")
+    source = log_below(directory, name) if name and phase not in ("Gone", "Lost") else None
+    if source is None:
+        return
+    with open(source, "rb") as log:
+        begin = copied(os.path.join(run_dir, "driver.log"), log)
+        if phase == "Draining" and begin == os.fstat(log.fileno()).st_size:
+            return
+        os.makedirs(target, mode=0o700, exist_ok=True)
+        rest = os.path.join(target, name + (".whole" if begin is None else ".from-%d" % begin))
+        log.seek(begin or 0)
+        with os.fdopen(os.open(rest + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+            shutil.copyfileobj(log, out)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(rest + ".tmp", rest)
+
+
+def log_below(directory, name):
+    """The driver's log among Ray's, None if it is not on this node."""
+    for root, _, names in os.walk(directory):
+        path = os.path.join(root, name)
+        if name in names and os.path.basename(root) == "logs" and not os.path.islink(path):
+            return path
+    return None
+
+
+def copied(path, log):
+    """How much of the log the keeper's copy has; None if the copy is not the beginning of the log."""
+    try:
+        with open(path, "rb") as copy:
+            size = os.fstat(copy.fileno()).st_size
+            copy.seek(max(0, size - SAME))
+            log.seek(max(0, size - SAME))
+            end = copy.read()
+            return size if log.read(len(end)) == end else None
+    except FileNotFoundError:
+        return 0
