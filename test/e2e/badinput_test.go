@@ -83,8 +83,9 @@ func TestBrokenRay(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.env = []string{"RAYCTL_RAY_PYTHON=" + script}
-	u.want(launcher.CodeConfig, "run", "--", "true")
+	u.want(launcher.CodeConfig, "run", "--name", "broken", "--", "true")
 	u.env = nil
+	contains(t, "a run that was refused", u.want(0, "history").out, "broken", "78")
 	shell := u.want(127, "run", "--", "no-such-program; true")
 	contains(t, "no such driver", shell.out, "not found")
 	contains(t, "the hint", shell.err, "sh -c 'no-such-program; true'")

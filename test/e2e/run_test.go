@@ -69,6 +69,11 @@ func TestRun(t *testing.T) {
 		if got := u.want(0, "logs", "once").out; got != r.out {
 			t.Errorf("logs after up: %q", got)
 		}
+		u.want(65, "run", "--name", "once", "--recreate", "--working-dir", "nosuch", "--", "true")
+		u.want(launcher.CodeConfig, "run", "--name", "once", "--recreate", "--set", "ray.python=/nosuch/python", "--", "true")
+		if got := u.want(0, "logs", "once").out; got != r.out {
+			t.Errorf("logs after launches that were refused: %q", got)
+		}
 		u.want(0, "down", "once")
 	})
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"io"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -73,6 +75,13 @@ func TestExecAndCp(t *testing.T) {
 	if err != nil || string(got) != "content\n" {
 		t.Errorf("%q, %v", got, err)
 	}
+	file := filepath.Join(there, "in ner", "$(a)")
+	contains(t, "from itself", u.want(65, "cp", "shared:"+file, file).err, "the same", "nothing was copied")
+	contains(t, "to itself", u.want(65, "cp", file, "shared:"+there+"/in ner").err, "the same")
+	contains(t, "into itself", u.want(65, "cp", "shared:"+there, there+"/in ner/x").err, "into itself")
+	if got, err := os.ReadFile(file); err != nil || string(got) != "content\n" {
+		t.Errorf("after copies onto itself: %q, %v", got, err)
+	}
 	contains(t, "what is not here", u.want(65, "cp", "nosuch", "shared:/tmp/x").err, "rayctl: lstat nosuch: no such file")
 	contains(t, "no place here", u.want(65, "cp", "shared:"+there, "nosuch/dir/").err, "rayctl: there is no directory nosuch/dir/ here")
 	u.want(65, "cp", "shared:/nosuch", ".")
@@ -89,7 +98,6 @@ func TestDashboard(t *testing.T) {
 			entry = line
 		}
 	}
-	base, _, _ := strings.Cut(entry, "/rayctl/")
 	get := func(c *http.Client, url string) (int, string) {
 		resp, err := c.Get(url)
 		if err != nil {
@@ -102,23 +110,63 @@ func TestDashboard(t *testing.T) {
 		}
 		return resp.StatusCode, string(body)
 	}
-	if code, _ := get(http.DefaultClient, base+"/api/version"); code != http.StatusForbidden {
+	plain, _, _ := strings.Cut(entry, "/rayctl/")
+	if code, _ := get(http.DefaultClient, plain+"/api/version"); code != http.StatusUnauthorized {
 		t.Errorf("without the secret: %d", code)
 	}
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	browser := &http.Client{Jar: jar}
-	if code, body := get(browser, entry); code != http.StatusOK || !strings.Contains(body, "html") {
+	browser, base := enterDashboard(t, entry)
+	if code, body := get(browser, base); code != http.StatusOK || !strings.Contains(body, "html") {
 		t.Errorf("the page: %d %.200s", code, body)
 	}
+	if code, _ := get(browser, plain+"/api/version"); code != http.StatusUnauthorized {
+		t.Errorf("what every port of 127.0.0.1 gets is enough: %d", code)
+	}
+	if code, _ := get(http.DefaultClient, entry); code != http.StatusForbidden {
+		t.Errorf("the entry works twice: %d", code)
+	}
+	s.until("/rayctl/", 2) // another entry
 	if code, body := get(browser, base+"/api/version"); code != http.StatusOK || !strings.Contains(body, "2.60.0") {
 		t.Errorf("the API: %d %s", code, body)
 	}
 	s.cmd.Process.Signal(syscall.SIGINT)
 	if code := s.code(); code != 0 {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// nextPage is where a page of `rayctl dashboard` leads to.
+var nextPage = regexp.MustCompile(`http-equiv="refresh" content="0; url=([^"]+)"`)
+
+// enterDashboard does what a browser does that opens an entry, and knows names below localhost.
+func enterDashboard(t *testing.T, entry string) (browser *http.Client, base string) {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser = &http.Client{Jar: jar, Transport: &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		_, port, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, "127.0.0.1:"+port)
+	}}}
+	t.Cleanup(browser.CloseIdleConnections)
+	for at := entry; ; {
+		resp, err := browser.Get(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		next := nextPage.FindSubmatch(body)
+		if err != nil || next == nil {
+			t.Fatalf("%s: %d %s, %v", at, resp.StatusCode, body, err)
+		}
+		if string(next[1]) == "/" {
+			return browser, "http://" + resp.Request.URL.Host
+		}
+		at = string(next[1])
 	}
 }
 

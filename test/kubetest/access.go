@@ -34,7 +34,7 @@ func (c *Cluster) Namespace(t testing.TB) string {
 
 func (c *Cluster) removeNamespace(t testing.TB, name string) {
 	t.Helper()
-	Await(t, "the end of namespace "+name, func(ctx context.Context) error {
+	Await(t, "the end of namespace "+name, unhurried(func(ctx context.Context) error {
 		err := c.Core.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
@@ -44,7 +44,7 @@ func (c *Cluster) removeNamespace(t testing.TB, name string) {
 		}
 		left, err := c.Left(ctx, name)
 		return fmt.Errorf("it still has %v (%w)", left, err)
-	})
+	}))
 }
 
 // KubeconfigFor is the administrator's kubeconfig with a namespace.

@@ -48,6 +48,12 @@ func (c *Cluster) StopOperator(t testing.TB) { t.Helper(); c.Stop(t, bed.Operato
 // StartOperator starts it again.
 func (c *Cluster) StartOperator(t testing.TB) { t.Helper(); c.Start(t, bed.Operator) }
 
+// StopDNS kills the cluster's name service. What has an address goes on.
+func (c *Cluster) StopDNS(t testing.TB) { t.Helper(); c.Stop(t, bed.DNS) }
+
+// StartDNS starts it again.
+func (c *Cluster) StartDNS(t testing.TB) { t.Helper(); c.Start(t, bed.DNS) }
+
 // StopVolcano kills Volcano's scheduler and controllers: its pods stay Pending without a word. The CRDs stay.
 func (c *Cluster) StopVolcano(t testing.TB) {
 	t.Helper()

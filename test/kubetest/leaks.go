@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -72,7 +73,7 @@ func ownedByNamespace(object *unstructured.Unstructured) bool {
 // list otherwise.
 func (c *Cluster) NothingLeft(t testing.TB, namespace string, allowed func(object string) bool) {
 	t.Helper()
-	Await(t, "nothing to be left in namespace "+namespace, func(ctx context.Context) error {
+	Await(t, "nothing to be left in namespace "+namespace, unhurried(func(ctx context.Context) error {
 		left, err := c.Left(ctx, namespace)
 		if err != nil {
 			return err
@@ -84,5 +85,19 @@ func (c *Cluster) NothingLeft(t testing.TB, namespace string, allowed func(objec
 			return errors.New("left: " + strings.Join(left, ", "))
 		}
 		return nil
-	})
+	}))
+}
+
+// unhurried is for a check that lists every kind of object: a few tests that wait so, ten times a second, take half of the machine's processors.
+func unhurried(check func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := check(ctx)
+		if err != nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(500 * time.Millisecond):
+			}
+		}
+		return err
+	}
 }

@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rayctl/rayctl/test/needs"
+)
+
+// TestNearlyFullDisk: a launch on a file system with so many KiB free, whichever of the user's it is, comes up or ends with one sentence that
+// names the file system, and then nothing runs and nothing is hidden. The sizes are such that the disk becomes full at another step each time.
+func TestNearlyFullDisk(t *testing.T) {
+	needs.Root(t)
+	for place, sizes := range map[string][]int{
+		"state": {4, 120, 220, 260, 280, 300, 320, 360, 420, 500, 600},
+		"tmp":   {4, 1024, 15 << 10, 17 << 10},
+		"cache": {4, 16, 64},
+	} {
+		for _, kib := range sizes {
+			t.Run(fmt.Sprintf("%s with %d KiB", place, kib), func(t *testing.T) { launchOn(t, place, kib) })
+		}
+	}
+}
+
+func launchOn(t *testing.T, place string, kib int) {
+	u := newUser(t)
+	full := mountSmall(t, kib)
+	variables := map[string]string{"state": "XDG_STATE_HOME", "cache": "XDG_CACHE_HOME", "tmp": "TMPDIR"}
+	own := t.TempDir()
+	u.env = append(u.env, "XDG_STATE_HOME="+own+"/s", "XDG_CACHE_HOME="+own+"/c", variables[place]+"="+full)
+	u.write("work/main.py", "print('fine')\n"+strings.Repeat("# not so small when it is packed: "+u.dir+"\n", 10))
+	u.write("work/data.txt", strings.Repeat(incompressible(), 4))
+	r := u.do("run", "--name", "full", "--workers", "1", "--cpus-per-worker", "1", "--working-dir", "work", "--", "python", "main.py")
+	switch {
+	case r.code == 0:
+		contains(t, "the output", r.out, "fine")
+	case r.code != 73 || !strings.Contains(r.err, full) || !strings.Contains(r.err, "no space "):
+		t.Errorf("exit code %d, stdout %q, stderr %q", r.code, r.out, r.err)
+	default:
+		t.Logf("%s", r.err[strings.LastIndex(strings.TrimSpace(r.err), "\n")+1:])
+	}
+	if list := decode[[]struct{ Name, Phase string }](t, u.want(0, "ls", "-o", "json").out); len(list) > 0 {
+		t.Errorf("clusters: %+v", list)
+	}
+	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, path := range environs {
+		if data, err := os.ReadFile(path); err == nil && bytes.Contains(data, []byte(variables[place]+"="+full)) {
+			command, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
+			t.Errorf("left: %s", bytes.ReplaceAll(command, []byte{0}, []byte{' '}))
+		}
+	}
+	if place == "tmp" {
+		if left, err := filepath.Glob(full + "/r????????"); err != nil || len(left) > 0 {
+			t.Errorf("left: %v, %v", left, err)
+		}
+	}
+}
+
+// incompressible is 32 KiB that do not become smaller.
+func incompressible() string {
+	text := make([]byte, 32<<10)
+	state := uint32(1)
+	for i := range text {
+		state = state*1664525 + 1013904223
+		text[i] = byte(state >> 24)
+	}
+	return string(text)
+}
+
+// mountSmall makes a file system with so many KiB, at a path that is short enough for Ray's sockets.
+func mountSmall(t *testing.T, kib int) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dk,mode=700", kib), "tmpfs", dir).CombinedOutput()
+	needs.That(t, err == nil, "a file system of its own: %s", out)
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Errorf("unmount: %v", err)
+		}
+		os.Remove(dir)
+	})
+	return dir
+}

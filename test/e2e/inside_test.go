@@ -1,0 +1,53 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestClusterOfADriver: a cluster that a driver launches lives on after its run, as one that was launched from a shell.
+func TestClusterOfADriver(t *testing.T) {
+	u := newUser(t)
+	u.env = append(u.env, "RAYCTL="+home.rayctl, "INNER="+u.python)
+	defer u.do("down", "inner", "--now")
+	out := u.want(0, "run", "--name", "outer", "--workers", "1", "--cpus-per-worker", "1", "--", "sh", "-c", `RAYCTL_RAY_PYTHON="$INNER" "$RAYCTL" up inner --workers 1 --cpus-per-worker 1 && echo launched`).out
+	contains(t, "the driver's output", out, "launched")
+	list := decode[[]struct{ Name, Phase string }](t, u.want(0, "ls", "-o", "json").out)
+	if len(list) != 1 || list[0].Name != "inner" || list[0].Phase != "Ready" {
+		t.Errorf("clusters after the run: %+v", list)
+	}
+	contains(t, "a job on it", u.want(0, "submit", "inner", "-q", "--", "echo", "still", "here").out, "still here")
+}
+
+// TestModulesLikeRays: files of the user named like modules that Ray imports are of no concern for Ray's own processes, and the driver has them.
+func TestModulesLikeRays(t *testing.T) {
+	u := newUser(t)
+	const noted = `import os, sys
+open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "imported-" + __name__), "a").write(" ".join(sys.orig_argv) + "\n")
+`
+	names := []string{"grpc", "redis", "types", "test", "aiohttp", "google", "logging", "psutil", "mine"}
+	for _, name := range names {
+		u.write(name+".py", noted)
+	}
+	// 10 s: Ray's client server starts 5 s after the submission, and takes the head down if it cannot.
+	out := u.want(0, "run", "-q", "--name", "like", "--workers", "1", "--cpus-per-worker", "1", "--", "sh", "-c", `sleep 10; python -c 'import mine; print("imported")'`).out
+	contains(t, "the driver's output", out, "imported")
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(u.dir, "imported-"+name))
+		if name == "mine" {
+			contains(t, "who imported the user's own module", string(text), "import mine")
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			// Python itself looks there for the driver, and Ray's workers for what tasks import.
+			if !strings.Contains(line, "import mine") && !strings.Contains(line, "default_worker.py") {
+				t.Errorf("%s.py was imported by %s", name, line)
+			}
+		}
+		if err != nil && !os.IsNotExist(err) {
+			t.Error(err)
+		}
+	}
+}
