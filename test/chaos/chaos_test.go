@@ -1,0 +1,99 @@
+//go:build linux
+
+package chaos
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+var (
+	number = flag.Int("chaos.n", 0, "so many random cases")
+	seed   = flag.Uint64("chaos.seed", 1, "from which all cases follow")
+	begin  = flag.Int("chaos.first", 0, "number of the first case")
+	only   = flag.String("chaos.launchers", "local,slurm,kuberay", "launchers to choose from; other choices make other cases of the same seed")
+)
+
+// TestCampaign runs random cases; none without -chaos.n, as in `make test`. The launchers run side by side, each one case at a time.
+func TestCampaign(t *testing.T) {
+	launchers := strings.Split(*only, ",")
+	faults := map[string][]string{}
+	for _, l := range launchers {
+		if worlds[l] == nil {
+			t.Fatalf("-chaos.launchers: there is no launcher %q", l)
+		}
+		faults[l] = faultNames(l)
+	}
+	var cases []drawn
+	for i := range *number {
+		cases = append(cases, draw(*seed, *begin+i, launchers, faults))
+	}
+	violations := runAll(t, cases)
+	t.Logf("chaos: %d cases, %d violations; faults: %s", len(cases), violations, tally(cases))
+}
+
+// faultNames are those of a launcher, without starting anything.
+func faultNames(launcher string) []string {
+	var w world
+	switch launcher {
+	case "local":
+		w = &localWorld{}
+	case "slurm":
+		w = &slurmWorld{}
+	default:
+		w = &kubeWorld{}
+	}
+	return slices.Sorted(maps.Keys(w.faults()))
+}
+
+// runAll runs cases and returns how many of them violated something.
+func runAll(t *testing.T, cases []drawn) (violations int) {
+	if len(cases) == 0 {
+		return 0
+	}
+	rayctl := buildRayctl(t)
+	by := map[string][]drawn{}
+	for _, d := range cases {
+		by[d.launcher] = append(by[d.launcher], d)
+	}
+	var mu sync.Mutex
+	t.Run("cases", func(t *testing.T) {
+		for launcher, mine := range by {
+			t.Run(launcher, func(t *testing.T) {
+				t.Parallel()
+				w := worlds[launcher](t, rayctl)
+				for _, d := range mine {
+					if !t.Run(fmt.Sprintf("%d-%s", d.number, strings.ReplaceAll(d.fault, " ", "-")), func(t *testing.T) { runCase(t, w, d) }) {
+						mu.Lock()
+						violations++
+						mu.Unlock()
+					}
+				}
+				w.end(t)
+			})
+		}
+	})
+	return violations
+}
+
+func buildRayctl(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rayctl-chaos-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, "rayctl")
+	if out, err := exec.Command("go", "build", "-o", path, "github.com/rayctl/rayctl/cmd/rayctl").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return path
+}

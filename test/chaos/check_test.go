@@ -1,0 +1,202 @@
+//go:build linux
+
+package chaos
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// check holds what is left to what must be true after every case.
+func (r *running) check(clientCode int, status *launcher.Status) {
+	r.nothingAllocated()
+	for _, v := range r.book.violations() {
+		r.t.Errorf("the driver found: %s", v)
+	}
+	r.checkExit(clientCode, status)
+	r.checkLines("the client's output", r.out.String(), r.f.clientDies || status == nil)
+	if r.second != nil {
+		r.checkSecond(clientCode)
+	}
+	if status != nil {
+		r.checkRecord(status)
+	}
+	r.lookForSecrets("after the end")
+}
+
+// nothingAllocated waits for what the substrate collects by itself.
+func (r *running) nothingAllocated() {
+	var left []string
+	for limit := time.Now().Add(90 * time.Second); time.Now().Before(limit); time.Sleep(300 * time.Millisecond) {
+		if left = r.w.allocated(r.d.run()); len(left) == 0 {
+			return
+		}
+	}
+	r.t.Errorf("left behind:\n%s", strings.Join(left, "\n"))
+}
+
+// checkExit: the cause is the driver's own end or one that the fault explains; client, record and receipt agree on the code.
+func (r *running) checkExit(clientCode int, status *launcher.Status) {
+	if status == nil || status.Exit == nil {
+		if !slices.Contains(r.f.causes, "abandoned") || r.book.attempts() > 0 {
+			r.t.Errorf("the run left no record; the client ended with %d", clientCode)
+		}
+		return
+	}
+	exit := *status.Exit
+	own := "succeeded"
+	if r.d.code != 0 {
+		own = "driver-failed"
+	}
+	causes := r.f.causes
+	if r.f.node && r.d.restarts > 0 && r.d.fault != "keeper killed" {
+		causes = nil
+	}
+	switch {
+	case exit.Cause == own && exit.Code == r.d.code:
+		last := r.book.attempts()
+		if !r.book.ended(last) {
+			r.t.Errorf("the exit is the driver's own, but the driver of attempt %d did not come to its end", last)
+		}
+	case !r.struck || !slices.Contains(causes, exit.Cause):
+		r.t.Errorf("the run ended with %s, code %d (%s); after %q (struck: %v) it may end with the driver's own end or %q", exit.Cause, exit.Code, exit.Message, r.d.fault, r.struck, causes)
+	}
+	if r.f.clientDies {
+		return
+	}
+	if clientCode != exit.Code {
+		r.t.Errorf("the client's exit code is %d, the record's %d (%s)", clientCode, exit.Code, exit.Cause)
+	}
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(r.job), "receipt.json"))
+	var receipt launcher.Receipt
+	if err == nil {
+		err = json.Unmarshal(text, &receipt)
+	}
+	if err != nil || receipt.Exit.Code != exit.Code || receipt.Exit.Cause != exit.Cause {
+		r.t.Errorf("the receipt (%v) has exit %+v, the record %+v", err, receipt.Exit, exit)
+	}
+	if r.book.attempts() > 0 && receipt.Usage.NodeSeconds <= 0 && err == nil {
+		r.t.Errorf("a driver ran and the receipt charges %.1f node-seconds", receipt.Usage.NodeSeconds)
+	}
+}
+
+// checkLines: each attempt's lines from 1 on, each once and in order, attempts in order. What an attempt printed is all there,
+// unless the reader (partly) or the fault may have lost its end.
+func (r *running) checkLines(what, text string, partly bool) {
+	attempt, line := 0, 0
+	finish := func() {
+		if attempt > 0 && !partly {
+			r.complete(what, attempt, line)
+		}
+	}
+	for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		var a, n int
+		if _, err := fmt.Sscanf(l, "attempt %d line %d", &a, &n); err != nil {
+			if text != "" && !strings.HasPrefix(l, "Terminated") && !strings.HasPrefix(l, "Killed") {
+				r.t.Errorf("%s has the line %q", what, l)
+			}
+			continue
+		}
+		if a > attempt {
+			finish()
+			attempt, line = a, 0
+		}
+		if a != attempt || n != line+1 {
+			r.t.Errorf("%s: line %d of attempt %d comes after line %d of attempt %d", what, n, a, line, attempt)
+			return
+		}
+		if want := strings.Repeat("x", n*37%400); !strings.HasSuffix(l, " "+want) {
+			r.t.Errorf("%s: line %d of attempt %d is %q", what, n, a, l)
+		}
+		line = n
+	}
+	finish()
+	if !partly && attempt < r.book.attempts() && !(r.f.lossy && r.struck) && r.book.progress(r.book.attempts()) > 0 {
+		r.t.Errorf("%s ends with attempt %d, and %d began", what, attempt, r.book.attempts())
+	}
+}
+
+// complete checks how far an attempt's lines go.
+func (r *running) complete(what string, attempt, last int) {
+	switch printed := r.book.progress(attempt); {
+	case r.book.ended(attempt) && last != r.d.lines:
+		if !(r.f.lossy && r.struck && attempt < r.book.attempts()) {
+			r.t.Errorf("%s has %d of the %d lines of attempt %d, which came to its end", what, last, r.d.lines, attempt)
+		}
+	case !r.book.ended(attempt) && last < printed && !(r.f.lossy && r.struck):
+		r.t.Errorf("%s has %d of the %d lines that attempt %d had printed when it was ended", what, last, printed, attempt)
+	}
+}
+
+// checkSecond: the same command again is the same run, with the same answer.
+func (r *running) checkSecond(clientCode int) {
+	done := make(chan error, 1)
+	go func() { done <- r.second.Wait() }()
+	select {
+	case err := <-done:
+		if code := exitCode(r.second, err); code != clientCode {
+			r.t.Errorf("the first client ended with %d, the second with %d", clientCode, code)
+		}
+		r.checkLines("the second client's output", r.secondOut.String(), false)
+	case <-time.After(patience):
+		_ = r.second.Process.Kill()
+		r.t.Error("the second client did not end")
+	}
+}
+
+// checkRecord reads each attempt's saved output back.
+func (r *running) checkRecord(status *launcher.Status) {
+	for attempt := 1; attempt <= r.book.attempts(); attempt++ {
+		a := r.rayctl("logs", r.d.run(), "--attempt", strconv.Itoa(attempt))
+		if a.code != 0 && a.code != status.Exit.Code || a.out == "" && r.book.progress(attempt) > 0 && !(r.f.lossy && r.struck) {
+			r.t.Errorf("logs --attempt %d: code %d, %d bytes; %s", attempt, a.code, len(a.out), a.err)
+			continue
+		}
+		r.checkAttempt(attempt, a.out)
+	}
+	if r.book.attempts() > 0 {
+		a := r.rayctl("logs", r.d.run())
+		if a.out == "" && r.book.furthest() > 0 && !(r.f.lossy && r.struck) {
+			r.t.Errorf("logs: code %d, no output; %s", a.code, a.err)
+		}
+	}
+}
+
+func (r *running) checkAttempt(attempt int, text string) {
+	what := fmt.Sprintf("the record of attempt %d", attempt)
+	last := 0
+	for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		var a, n int
+		if _, err := fmt.Sscanf(l, "attempt %d line %d", &a, &n); err != nil {
+			continue // what Ray or the shell wrote
+		}
+		if a != attempt || n != last+1 {
+			r.t.Errorf("%s: line %d of attempt %d comes after line %d", what, n, a, last)
+			return
+		}
+		last = n
+	}
+	r.complete(what, attempt, last)
+}
+
+// lookForSecrets searches everything that is shown or stored.
+func (r *running) lookForSecrets(when string) {
+	surfaces := r.w.surfaces(r.d.run())
+	surfaces["stdout"], surfaces["stderr"] = []byte(r.out.String()), []byte(r.err.String())
+	surfaces["receipt"], _ = os.ReadFile(filepath.Join(filepath.Dir(r.job), "receipt.json"))
+	tail := []byte(r.secret[len(r.secret)-20:]) // whatever the quoting
+	for name, text := range surfaces {
+		if bytes.Contains(text, tail) {
+			r.t.Errorf("%s the secret is in %s", when, name)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+//go:build linux
+
+package chaos
+
+import (
+	"bytes"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// fault is one thing that goes wrong.
+type fault struct {
+	// strike does it, and returns whether there was anything to strike.
+	strike func(r *running) bool
+	// causes that may end the run besides its driver's own end.
+	causes []string
+	// node faults count against job.restarts.nodeFailure: with a restart left the run succeeds as its driver does.
+	node bool
+	// lossy faults take output with them that had not left the node yet.
+	lossy bool
+	// clientDies: its exit code and the completeness of its output are no promise.
+	clientDies bool
+}
+
+// clientFaults concern the client, the user and the driver; every launcher has them.
+func clientFaults() map[string]fault {
+	return map[string]fault{
+		"client killed":     {strike: toClient(syscall.SIGKILL), causes: []string{"abandoned"}, clientDies: true},
+		"client hung up":    {strike: toClient(syscall.SIGHUP), causes: []string{"abandoned", "interrupted"}, clientDies: true},
+		"client terminated": {strike: toClient(syscall.SIGTERM), causes: []string{"abandoned", "interrupted"}},
+		"client frozen": {strike: func(r *running) bool {
+			_ = r.client.Process.Signal(syscall.SIGSTOP)
+			time.Sleep(6 * time.Second)
+			return r.client.Process.Signal(syscall.SIGCONT) == nil
+		}},
+		"second client": {strike: func(r *running) bool { r.second = r.start(&r.secondOut); return true }},
+		"down":          {strike: func(r *running) bool { return r.rayctl("down", r.d.run()).code == 0 }, causes: []string{"down", "abandoned"}},
+		"down --now":    {strike: func(r *running) bool { return r.rayctl("down", "--now", r.d.run()).code == 0 }, causes: []string{"down", "abandoned"}},
+		"driver killed": {strike: kill("driver.py " + "/"), causes: []string{"driver-signaled"}},
+	}
+}
+
+// rayFaults concern Ray's processes on the head's node. headLossy: its files go with it.
+func rayFaults(headLossy bool) map[string]fault {
+	lost := fault{causes: []string{"lost"}, node: true, lossy: headLossy}
+	with := func(strike func(*running) bool) fault { f := lost; f.strike = strike; return f }
+	return map[string]fault{
+		"GCS killed":       with(kill("gcs_server")),
+		"dashboard killed": with(kill("dashboard/dashboard.py", "ray-dashboard")),
+		"raylet killed":    with(kill("/raylet/raylet ")),
+		"dashboard frozen": {strike: func(r *running) bool {
+			frozen(r.processes(), command("dashboard/dashboard.py", "ray-dashboard"), 40*time.Second)
+			return true
+		}},
+	}
+}
+
+// kill ends the first of the run's processes whose command line has one of the parts.
+func kill(parts ...string) func(*running) bool {
+	return func(r *running) bool {
+		for _, p := range r.processes() {
+			if command(parts...)(p) {
+				return syscall.Kill(p.pid, syscall.SIGKILL) == nil
+			}
+		}
+		return false
+	}
+}
+
+func freeze(length time.Duration, parts ...string) func(*running) bool {
+	return func(r *running) bool {
+		frozen(r.processes(), command(parts...), length)
+		return true
+	}
+}
+
+func toClient(sig syscall.Signal) func(*running) bool {
+	return func(r *running) bool { return r.client.Process.Signal(sig) == nil }
+}
+
+// answer is what a command printed.
+type answer struct {
+	out, err string
+	code     int
+}
+
+func ask(c *exec.Cmd) answer {
+	var out, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &out, &stderr
+	err := c.Run()
+	return answer{out.String(), stderr.String(), exitCode(c, err)}
+}
+
+// exitCode is 128 and the signal's number if one ended the command, -1 if it never began.
+func exitCode(c *exec.Cmd, err error) int {
+	if c.ProcessState == nil {
+		return -1
+	}
+	if status, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	if err == nil {
+		return 0
+	}
+	return c.ProcessState.ExitCode()
+}
+
+// transcript is what a command has written so far.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (t *transcript) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text.Write(p)
+}
+
+func (t *transcript) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text.String()
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

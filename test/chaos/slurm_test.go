@@ -1,0 +1,154 @@
+//go:build linux
+
+package chaos
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/test/raytest"
+	"github.com/rayctl/rayctl/test/slurmtest"
+)
+
+// slurmWorld is a Slurm cluster of four nodes.
+type slurmWorld struct {
+	*slurmtest.Cluster
+	t              *testing.T
+	rayctl, python string
+	off            int // the node whose power was cut, from 1
+}
+
+func newSlurmWorld(t *testing.T, rayctl string) world {
+	python := raytest.Env(t, raytest.Ray260)
+	base, err := filepath.EvalSymlinks(python)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binds := []string{filepath.Dir(rayctl), filepath.Dir(filepath.Dir(python)), filepath.Dir(filepath.Dir(base))}
+	return &slurmWorld{Cluster: slurmtest.Start(t, slurmtest.Options{Nodes: 4, Binds: binds}), t: t, rayctl: rayctl, python: python}
+}
+
+func (w *slurmWorld) dir() string { return w.Dir + "/shared" }
+
+func (w *slurmWorld) command(ctx context.Context, args ...string) *exec.Cmd {
+	c := w.Command(ctx, "", w.rayctl, args...)
+	c.Env = append(c.Env, "XDG_RUNTIME_DIR="+w.Home(""))
+	return c
+}
+
+func (w *slurmWorld) file(workers int, _ string) string {
+	text := "launcher: slurm\nray: {python: " + w.python + "}\nslurm: {dir: " + w.dir() + "/rayctl, exclusive: true}\n"
+	if workers > 0 {
+		text += "workers: [{name: w, replicas: 2, cpus: 1, memory: 1Gi}]\n"
+	}
+	return text
+}
+
+func (w *slurmWorld) runDir(run string) string { return filepath.Join(w.dir(), "rayctl", "runs", run) }
+
+func (w *slurmWorld) processes(run string) []process { return ofRun(run, w.runDir(run)) }
+
+func (w *slurmWorld) allocated(run string) (left []string) {
+	jobs, err := w.Slurm(context.Background(), "squeue", "--noheader", "--name="+run, "--format=job %i %T")
+	if err != nil {
+		return []string{err.Error()}
+	}
+	if jobs != "" {
+		left = strings.Split(jobs, "\n")
+	}
+	for _, p := range w.processes(run) {
+		left = append(left, p.String())
+	}
+	return append(left, secretFiles(w.runDir(run))...)
+}
+
+func (w *slurmWorld) surfaces(run string) map[string][]byte {
+	out := merge(files(w.runDir(run)), argv(), files(w.Dir+"/state"), files(w.Dir+"/spool"), files(w.Dir+"/log"))
+	if shown, err := w.Slurm(context.Background(), "scontrol", "show", "job", "--details"); err == nil {
+		out["scontrol show job"] = []byte(shown)
+	}
+	return out
+}
+
+func (w *slurmWorld) story(run string) string { return story(w.runDir(run)) }
+
+// job is the run's job id; empty before it has one.
+func (w *slurmWorld) job(run string) string {
+	out, _ := w.Slurm(context.Background(), "squeue", "--noheader", "--name="+run, "--format=%A")
+	id, _, _ := strings.Cut(out, "\n")
+	return strings.TrimSpace(id)
+}
+
+// onJob runs a command of Slurm on the run's job.
+func (w *slurmWorld) onJob(argv ...string) func(*running) bool {
+	return func(r *running) bool {
+		id := w.job(r.d.run())
+		if id == "" {
+			return false
+		}
+		full := make([]string, len(argv))
+		for i, a := range argv {
+			full[i] = strings.ReplaceAll(a, "JOB", id)
+		}
+		_, err := w.Slurm(context.Background(), full[0], full[1:]...)
+		return err == nil
+	}
+}
+
+func (w *slurmWorld) faults() map[string]fault {
+	return merge(clientFaults(), rayFaults(false), map[string]fault{
+		"keeper killed":     {strike: kill("slurm_start.py"), causes: []string{"lost"}, node: true},
+		"keeper frozen":     {strike: freeze(8*time.Second, "slurm_start.py")},
+		"supervisor killed": {strike: kill("node.py"), causes: []string{"lost"}, node: true},
+		"scancel":           {strike: w.onJob("scancel", "JOB"), causes: []string{"interrupted"}},
+		"requeued":          {strike: w.onJob("scontrol", "requeue", "JOB")},
+		"comment rewritten": {strike: w.onJob("scontrol", "update", "JobId=JOB", "Comment=rewritten by a plugin")},
+		"controller killed": {strike: w.controllerKilled},
+		"node loses power":  {strike: w.powerCut, causes: []string{"lost"}, node: true, lossy: true},
+	})
+}
+
+func (w *slurmWorld) controllerKilled(*running) bool {
+	if err := w.KillController(); err != nil {
+		return false
+	}
+	time.Sleep(8 * time.Second)
+	return w.StartController(context.Background()) == nil
+}
+
+// powerCut switches off the first node of the run's job, which has the head.
+func (w *slurmWorld) powerCut(r *running) bool {
+	out, _ := w.Slurm(context.Background(), "squeue", "--noheader", "--name="+r.d.run(), "--format=%N")
+	hosts, err := w.Slurm(context.Background(), "scontrol", "show", "hostnames", strings.TrimSpace(out))
+	first, _, _ := strings.Cut(hosts, "\n")
+	node, numberErr := strconv.Atoi(strings.TrimPrefix(first, "node"))
+	if err != nil || numberErr != nil || w.PowerOffNode(node) != nil {
+		return false
+	}
+	w.off = node
+	return true
+}
+
+func (w *slurmWorld) settle(t *testing.T) {
+	if w.off == 0 {
+		return
+	}
+	if err := w.PowerOnNode(w.off); err != nil {
+		t.Fatal(err)
+	}
+	w.AwaitNodeBack(t, w.off)
+	w.off = 0
+}
+
+func (w *slurmWorld) end(t *testing.T) {
+	if err := os.RemoveAll(w.Home("") + "/.ssh"); err != nil {
+		t.Error(err)
+	}
+	w.RequireClean(t)
+}

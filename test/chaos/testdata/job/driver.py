@@ -1,0 +1,49 @@
+"""The driver of every case: prints numbered lines, and writes into a book, which the test reads, what it did and whether it was alone.
+
+Usage: driver.py BOOK LINES PAUSE EXIT_CODE SHA256_OF_THE_SECRET
+"""
+import fcntl
+import hashlib
+import os
+import sys
+import time
+
+import part  # of the working directory: the package arrived
+
+
+def note(book, name, text=""):
+    """A new file of the book; False if it is there already."""
+    try:
+        with open(os.path.join(book, name), "x") as page:
+            page.write(text)
+        return True
+    except FileExistsError:
+        return False
+
+
+def main():
+    book, lines, pause, code, digest = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
+    attempt, me = os.environ["RAYCTL_ATTEMPT"], f"{os.uname().nodename} {os.getpid()}"
+    alone = open(os.path.join(book, "lock"), "a")
+    try:
+        fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        note(book, f"violation-two-drivers-{attempt}-{os.getpid()}", me)
+    if not note(book, f"begun-{attempt}", me):
+        note(book, f"violation-attempt-twice-{attempt}-{os.getpid()}", me)
+    if hashlib.sha256(os.environ.get("WORD", "").encode()).hexdigest() != digest:
+        note(book, f"violation-no-secret-{attempt}", me)
+    if os.environ.get("FROM_JOB") != "a 'value' of the job" or part.VALUE != 42:
+        note(book, f"violation-no-runtime-env-{attempt}", me)
+    with open(os.path.join(book, f"progress-{attempt}"), "w") as progress:
+        for line in range(1, lines + 1):
+            print(f"attempt {attempt} line {line} {'x' * (line * 37 % 400)}", flush=True)
+            progress.seek(0)
+            progress.write(str(line))
+            progress.flush()
+            time.sleep(pause)
+    note(book, f"ended-{attempt}", me)
+    sys.exit(code)
+
+
+main()

@@ -1,0 +1,2 @@
+"""A module that the driver finds only if its working directory arrived."""
+VALUE = 42

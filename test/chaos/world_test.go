@@ -1,0 +1,109 @@
+//go:build linux
+
+package chaos
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/test/raytest"
+)
+
+// world is one launcher on its real substrate.
+type world interface {
+	// dir is a directory that the client and all nodes see under one path.
+	dir() string
+	// command prepares a rayctl as a user of this substrate types it.
+	command(ctx context.Context, args ...string) *exec.Cmd
+	// file is the part of the cluster file that this substrate needs; books is the directory that nodes must see.
+	file(workers int, books string) string
+	// processes are those of a run, on whatever node.
+	processes(run string) []process
+	// allocated is what the substrate itself has of a run that has ended.
+	allocated(run string) []string
+	// surfaces are what the substrate stores and shows of a run, files that exist to hold secrets left out.
+	surfaces(run string) map[string][]byte
+	// story is what to read after a violation.
+	story(run string) string
+	faults() map[string]fault
+	// settle brings the substrate back after a case, and returns when it works.
+	settle(t *testing.T)
+	// end checks that nothing is left of all cases.
+	end(t *testing.T)
+}
+
+// worlds make a launcher's world.
+var worlds = map[string]func(t *testing.T, rayctl string) world{
+	"local": newLocalWorld, "slurm": newSlurmWorld, "kuberay": newKubeWorld,
+}
+
+// localWorld is this machine.
+type localWorld struct{ home, rayctl, python string }
+
+func newLocalWorld(t *testing.T, rayctl string) world {
+	return &localWorld{home: t.TempDir(), rayctl: rayctl, python: raytest.Env(t, raytest.Ray260)}
+}
+
+func (w *localWorld) dir() string { return w.home }
+
+func (w *localWorld) command(ctx context.Context, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, w.rayctl, args...)
+	c.Env = append(plainEnvironment(), "HOME="+w.home, "XDG_STATE_HOME="+w.home+"/state", "XDG_CACHE_HOME="+w.home+"/cache", "XDG_CONFIG_HOME="+w.home+"/config")
+	return c
+}
+
+func (w *localWorld) file(workers int, _ string) string {
+	text := "launcher: local\nray: {python: " + w.python + "}\n"
+	if workers > 0 {
+		text += "head: {cpus: 1}\nworkers: [{name: w, cpus: 1}]\n"
+	}
+	return text
+}
+
+func (w *localWorld) runDir(run string) string {
+	return filepath.Join(w.home, "state", "rayctl", "clusters", run)
+}
+
+func (w *localWorld) processes(run string) []process { return ofRun(run, w.runDir(run)) }
+
+func (w *localWorld) allocated(run string) (left []string) {
+	for _, p := range w.processes(run) {
+		left = append(left, p.String())
+	}
+	left = append(left, secretFiles(w.runDir(run))...)
+	reports, _ := filepath.Glob(filepath.Join(w.runDir(run), keeper.NodesDir, "*", "report.json"))
+	for _, r := range reports {
+		text, _ := os.ReadFile(r)
+		for _, word := range strings.Split(string(text), `"`) { // the directory below which a node's supervisor put Ray's
+			info, err := os.Stat(word)
+			if err == nil && info.IsDir() && strings.HasPrefix(filepath.Base(word), "r") && filepath.Dir(word) == filepath.Clean(os.TempDir()) {
+				left = append(left, "directory "+word)
+			}
+		}
+	}
+	return left
+}
+
+func (w *localWorld) surfaces(run string) map[string][]byte {
+	return merge(files(w.runDir(run)), argv())
+}
+
+func (w *localWorld) story(run string) string { return story(w.runDir(run)) }
+
+func (w *localWorld) faults() map[string]fault {
+	return merge(clientFaults(), rayFaults(false), map[string]fault{
+		"keeper killed":     {strike: kill("keeper.py"), causes: []string{"lost", "abandoned"}},
+		"keeper frozen":     {strike: freeze(8*time.Second, "keeper.py")},
+		"supervisor killed": {strike: kill("node.py"), causes: []string{"lost"}, node: true},
+	})
+}
+
+func (w *localWorld) settle(*testing.T) {}
+
+func (w *localWorld) end(*testing.T) {}
