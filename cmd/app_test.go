@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -174,56 +172,3 @@ func TestInterrupts(t *testing.T) {
 type blocked struct{}
 
 func (blocked) Read([]byte) (int, error) { select {} }
-
-// TestProxy lets in who has the secret, and nobody else.
-func TestProxy(t *testing.T) {
-	dashboard := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, r.Header.Get("Authorization")+" "+r.Header.Get("Cookie"))
-	}))
-	defer dashboard.Close()
-	server := httptest.NewUnstartedServer(nil)
-	p, err := newProxy(&launcher.Endpoint{URL: dashboard.URL, Token: "T", TokenHeader: "Authorization"}, server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.Config.Handler = p
-	server.Start()
-	defer server.Close()
-	get := func(path, cookie, host string) (int, string, *http.Response) {
-		r, err := http.NewRequest(http.MethodGet, server.URL+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if cookie != "" {
-			r.Header.Set("Cookie", cookie+"; other=1")
-		}
-		if host != "" {
-			r.Host = host
-		}
-		resp, err := http.DefaultTransport.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, string(body), resp
-	}
-	good := p.cookie + "=" + p.secret
-	for _, c := range []struct {
-		path, cookie, host string
-		want               int
-	}{
-		{"/", "", "", 403}, {"/", p.cookie + "=wrong", "", 403}, {"/rayctl/wrong", "", "", 403}, {"/", good, "evil.example", 421},
-		{"/rayctl/" + p.secret, "", "", 303}, {"/", good, "", 200},
-	} {
-		if got, body, _ := get(c.path, c.cookie, c.host); got != c.want {
-			t.Errorf("%+v: %d %s", c, got, body)
-		}
-	}
-	if _, body, _ := get("/", good, ""); body != "Bearer T other=1" {
-		t.Errorf("the dashboard saw %q", body)
-	}
-}

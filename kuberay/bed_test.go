@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -133,11 +134,55 @@ func (b bed) finished(t *testing.T, name string) bool {
 
 func (b bed) killKeeper(t *testing.T, id launcher.ID) {
 	t.Helper()
-	err := b.Core.CoreV1().Pods(b.namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))},
-		metav1.ListOptions{LabelSelector: "rayctl.io/role=keeper,rayctl.io/name=" + string(id)})
-	if err != nil {
-		t.Errorf("delete the keeper's pod: %v", err)
+	b.keeperProcess(t, id)
+	b.DeletePods(t, b.namespace, "rayctl.io/role=keeper,rayctl.io/name="+string(id), 0)
+}
+
+func (b bed) killKeeperProcess(t *testing.T, id launcher.ID) {
+	t.Helper()
+	if _, pid := b.keeperProcess(t, id); syscall.Kill(pid, syscall.SIGKILL) != nil {
+		t.Errorf("the keeper %d cannot be killed", pid)
 	}
+}
+
+func (b bed) hold(*testing.T) (string, func(*testing.T, launcher.ID)) {
+	return "until [ -e /tmp/go ]; do sleep 0.2; done", func(t *testing.T, id launcher.ID) {
+		t.Helper()
+		kubetest.Await(t, "the head's container, to release it", func(ctx context.Context) error {
+			code, err := b.l.Exec(ctx, id, launcher.ExecRequest{Command: []string{"touch", "/tmp/go"}, Stdout: io.Discard, Stderr: io.Discard})
+			if err == nil && code != 0 {
+				err = fmt.Errorf("code %d", code)
+			}
+			return err
+		})
+	}
+}
+
+// freezeDashboard stops the process that serves HTTP; the head's other processes go on. Pods are processes of this machine.
+func (b bed) freezeDashboard(t *testing.T, id launcher.ID) func() {
+	t.Helper()
+	pods, err := b.Core.CoreV1().Pods(b.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "ray.io/node-type=head,ray.io/cluster=" + string(id)})
+	if err != nil || len(pods.Items) != 1 {
+		t.Errorf("the head's pod: %d, %v", len(pods.Items), err)
+		return func() {}
+	}
+	pid := processOf(string(pods.Items[0].UID), "dashboard/dashboard.py\x00")
+	signal := func(number syscall.Signal) {
+		if pid == 0 {
+			t.Error("the head's pod has no dashboard")
+		} else if err := syscall.Kill(pid, number); err != nil {
+			t.Errorf("signal %d to %d: %v", number, pid, err)
+		}
+	}
+	signal(syscall.SIGSTOP)
+	return func() { signal(syscall.SIGCONT) }
+}
+
+// nameServiceAway concerns all clusters of the tests: none of them ends by it.
+func (b bed) nameServiceAway(t *testing.T) func() {
+	t.Helper()
+	b.StopDNS(t)
+	return func() { b.StartDNS(t) }
 }
 
 func (b bed) killHead(t *testing.T, id launcher.ID) {

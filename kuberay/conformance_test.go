@@ -43,7 +43,8 @@ func (b bed) conformance() conformance.Config {
 			s.Workers[1].Resources = map[string]float64{"b": 1}
 			return s
 		},
-		Allocated: b.left, KillKeeper: b.killKeeper, KeeperReturns: true, KillHead: b.killHead,
+		Allocated: b.left, KillKeeper: b.killKeeper, KillKeeperProcess: b.killKeeperProcess, KeeperReturns: true, KillHead: b.killHead,
+		Hold: b.hold, FreezeDashboard: b.freezeDashboard, NameServiceAway: b.nameServiceAway,
 		Surfaces: b.surfaces, Story: b.story, Patience: patience,
 	}
 }

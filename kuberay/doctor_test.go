@@ -45,6 +45,8 @@ func TestDoctor(t *testing.T) {
 		for name, want := range map[string]string{
 			"Kubernetes": "v1.", "namespace": b.namespace, "permissions": "all", "gang scheduling": "queue default is Open",
 			"GPUs": "1 wanted", "KubeRay": "the operator acts", "pods and DNS": "finds kubernetes.default.svc",
+			"objects": "would take Job, Secret, Service, RayCluster, PodGroup", "quota": "the namespace has none", "pods of the cluster": "one of each group",
+			"Volcano": "its scheduler acts",
 		} {
 			if c := checks[name]; !c.OK || !strings.Contains(c.Detail, want) {
 				t.Errorf("%s: %+v, want %q", name, c, want)
@@ -62,6 +64,31 @@ func TestDoctor(t *testing.T) {
 		fails(t, checks, "GPUs", "w wants 1 nodes with 9 nvidia.com/gpu")
 		fails(t, checks, "gang scheduling", "no queue nosuch")
 		fails(t, checks, "pods and DNS", "registry.invalid/nosuch:2.60.0")
+	})
+	t.Run("refusals", func(t *testing.T) {
+		b := newBed(t)
+		b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tight}, spec: {hard: {requests.memory: 5Gi}}}`)
+		b.awaitRefused(t, anyPod(), "tight") // before there is a LimitRange, whose maximum is a default, too
+		b.Create(t, b.namespace, `{apiVersion: v1, kind: LimitRange, metadata: {name: small}, spec: {limits: [{type: Container, max: {memory: 1Gi}}]}}`)
+		big := anyPod()
+		big.Spec.Containers[0].Resources = smallContainer("2Gi")
+		b.awaitRefused(t, big, "maximum memory usage")
+		s := smallSpec()
+		s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}}
+		checks := findings(t, b.l, s)
+		fails(t, checks, "quota", "needs 6240Mi of requests.memory, and quota tight allows 5Gi in all change workers[].memory")
+		fails(t, checks, "pods of the cluster", "maximum memory usage per Container is 1Gi, but limit is 3Gi change head.memory")
+		b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: none}, spec: {hard: {pods: "0"}}}`)
+		b.awaitQuota(t)
+		fails(t, findings(t, b.l, smallSpec()), "pods and DNS", "a pod of the keeper is refused: exceeded quota: none")
+		b.NothingLeft(t, b.namespace, nil)
+	})
+	t.Run("Volcano", func(t *testing.T) {
+		b.StopVolcano(t)
+		defer b.StartVolcano(t)
+		s := smallSpec()
+		s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}}
+		fails(t, findings(t, b.l, s), "Volcano", "its scheduler did nothing with a PodGroup in queue default")
 	})
 	t.Run("queue", func(t *testing.T) {
 		closedQueue(t, b, "doctor")

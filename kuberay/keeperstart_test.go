@@ -33,7 +33,7 @@ func TestKeeperWait(t *testing.T) {
 	refused := func(o *observed) {
 		o.events = []*corev1.Event{{
 			InvolvedObject: corev1.ObjectReference{Kind: "Job", Name: "c", UID: o.job.UID}, Reason: "FailedCreate",
-			Message: `Error creating: pods "c-k" is forbidden: exceeded quota: rq, requested: pods=1, used: pods=0, limited: pods=0`,
+			Message: `Error creating: pods "c-k" is forbidden: exceeded quota: rq, requested: pods=1, used: pods=4, limited: pods=4`,
 		}}
 	}
 	for _, c := range []struct {
@@ -46,6 +46,10 @@ func TestKeeperWait(t *testing.T) {
 		{"soon", func(*observed) {}, time.Second, 0, ""},
 		{"not seen yet", func(*observed) {}, time.Minute, 0, "the keeper's pod is starting"},
 		{"quota", refused, time.Hour, 0, "exceeded quota: rq"},
+		{"quota that never suffices", func(o *observed) {
+			refused(o)
+			o.events[0].Message = strings.ReplaceAll(o.events[0].Message, "pods=4", "pods=0")
+		}, time.Hour, launcher.CodeStartFailed, "exceeded quota: rq"},
 		{"quota of an earlier Job", func(o *observed) { refused(o); o.events[0].InvolvedObject.UID = "other" }, time.Minute, 0, "is starting"},
 		{"quota, until lifetime.queue", refused, 2 * time.Hour, launcher.CodeQueueTimeout, "exceeded quota: rq"},
 		{"no room", func(o *observed) {

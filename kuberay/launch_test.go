@@ -91,8 +91,8 @@ func (b bed) job(t *testing.T, name string) *batchv1.Job {
 func TestKeeperRefused(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
-	quotas := b.Core.CoreV1().ResourceQuotas(b.namespace)
-	b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: none}, spec: {hard: {pods: "0"}}}`)
+	b.occupy(t, "", "", "") // the cluster of keeper, record and head would fit, but not beside others' three pods
+	b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: none}, spec: {hard: {pods: "3"}}}`)
 	b.awaitQuota(t)
 	waits := job("waits", waitingDriver)
 	b.nothingLeft(t, "waits")
@@ -133,9 +133,7 @@ func TestKeeperRefused(t *testing.T) {
 			t.Errorf("Job %s would stay without its client: %+v", name, d)
 		}
 	}
-	if err := quotas.Delete(t.Context(), "none", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	b.leave(t)
 	if err := <-launched; err != nil {
 		t.Fatalf("with room: %v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/rayctl/rayctl/cmd/config"
@@ -101,22 +102,21 @@ func samples(t *testing.T, dir string) (out []string) {
 	return out
 }
 
-// dryRun lets the API server validate strictly, without creating.
+// dryRun lets the API server validate strictly, without creating, what `rayctl render` prints, as `kubectl apply --server-side -f -` sends it.
 func (b bed) dryRun(ctx context.Context, f launcher.File) error {
 	o := &unstructured.Unstructured{}
 	if err := kyaml.UnmarshalStrict(f.Content, &o.Object); err != nil {
 		return err
 	}
-	unstructured.RemoveNestedField(o.Object, "status")
-	unstructured.RemoveNestedField(o.Object, "metadata", "creationTimestamp")
 	o.SetNamespace(b.namespace)
-	if o.GetKind() == "PodGroup" { // it becomes the property of the RayCluster, which has no UID here
-		o.SetOwnerReferences(nil)
+	text, err := o.MarshalJSON()
+	if err != nil {
+		return err
 	}
 	gvk := o.GroupVersionKind()
 	resource := schema.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: strings.ToLower(gvk.Kind) + "s"}
-	_, err := b.Dynamic.Resource(resource).Namespace(b.namespace).Create(ctx, o,
-		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+	_, err = b.Dynamic.Resource(resource).Namespace(b.namespace).Patch(ctx, o.GetName(), types.ApplyPatchType, text,
+		metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: "kubectl", FieldValidation: metav1.FieldValidationStrict})
 	return err
 }
 

@@ -105,6 +105,30 @@ func planOf(t *testing.T, text string, volcano bool) *plan {
 	return p
 }
 
+// TestKeptPackages: packages are kept for the next keeper where a Secret has room for all of them.
+func TestKeptPackages(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "package.zip")
+	if err := os.WriteFile(path, []byte("zipped"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	packages := &launcher.Packages{Files: []launcher.PackageFile{{URI: "gcs://_ray_pkg_a.zip", Path: path, Size: 6}, {URI: "gcs://_ray_pkg_b.zip", Path: path, Size: keepLimit - 6}}}
+	p := planOf(t, smallFile, true)
+	p.kept = keepable(packages)
+	secret, err := p.packagesSecret()
+	if err != nil || secret == nil || len(secret.Data) != 2 || string(secret.Data["package-a.zip"]) != "zipped" {
+		t.Fatalf("the Secret of two packages: %+v, %v", secret, err)
+	}
+	volumes := p.keeperJob().Spec.Template.Spec.Volumes
+	if v := volumes[len(volumes)-1]; v.Secret == nil || v.Secret.SecretName != secret.Name || len(v.Secret.Items) != 2 {
+		t.Errorf("the keeper's pod has not these packages: %+v", volumes)
+	}
+	packages.Files[1].Size++
+	p.kept = keepable(packages)
+	if secret, err := p.packagesSecret(); secret != nil || err != nil || len(p.keeperJob().Spec.Template.Spec.Volumes) != len(volumes)-1 {
+		t.Errorf("more than a Secret has room for: %+v, %v", secret, err)
+	}
+}
+
 // TestSecrets: values of secrets are in the Secret and in no other object.
 func TestSecrets(t *testing.T) {
 	p, err := planOf(t, gangFile, true).with(launcher.Payload{Secrets: map[string]string{"WANDB_API_KEY": "s3cr3t-value"}})

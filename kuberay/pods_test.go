@@ -1,6 +1,7 @@
 package kuberay_test
 
 import (
+	"archive/zip"
 	"context"
 	"errors"
 	"fmt"
@@ -10,11 +11,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/rayctl/rayctl/kuberay"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
@@ -53,14 +56,18 @@ func TestWorkerPodDeleted(t *testing.T) {
 	r.wantEnd(t, "succeeded", 0, "begun\ndone\n")
 }
 
-// TestKeeperKilledTenTimes kills the keeper's process seven times and its pod three times: the run goes on, with its output whole. Kubernetes
-// takes 10, 20 and 40 s to make another pod, in which nobody knows the keeper's name.
+// TestKeeperKilledTenTimes kills the keeper's process seven times and its pod three times: the run, which has a working directory, a runtime
+// environment and a secret, goes on, with its output whole and an account as if there had been one keeper. Kubernetes takes 10, 20 and 40 s to
+// make another pod, in which nobody knows the keeper's name.
 func TestKeeperKilledTenTimes(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
-	r := b.run(t, b.l, job("tough", waitingDriver))
+	s, pay := whole(t, "tough")
+	r := b.runWith(t, b.l, s, pay)
 	r.printed(t, "begun\n")
+	b.wantFirstStatus(t, r.id)
 	b.awaitNote(t, r.id)
+	begun := time.Now()
 	for i := range 10 {
 		pod, pid := b.keeperProcess(t, r.id)
 		if i%3 == 2 {
@@ -76,25 +83,127 @@ func TestKeeperKilledTenTimes(t *testing.T) {
 		})
 	}
 	b.keeperProcess(t, r.id)
+	ran := time.Since(begun).Seconds()
 	b.release(t, r.id)
-	r.wantEnd(t, "succeeded", 0, "begun\ndone\n")
+	r.wantEnd(t, "succeeded", 0, "packed enveloped hidden\nbegun\ndone\n")
+	r.wantOneAccount(t, ran)
 }
 
-// TestRayClusterDeleted: somebody deletes the RayCluster before Ray is up. No head will ever answer the keeper, in a pod or here.
+// whole is a launch as the command makes it: working directory, runtime environment, secret.
+func whole(t *testing.T, name string) (*spec.ClusterSpec, launcher.Payload) {
+	t.Helper()
+	return wholeWith(t, name, nil)
+}
+
+// wholeWith is whole with another file of that content in the working directory.
+func wholeWith(t *testing.T, name string, other []byte) (*spec.ClusterSpec, launcher.Payload) {
+	t.Helper()
+	s := job(name, `echo "$(cat word.txt) $WORD $HIDDEN"; `+waitingDriver)
+	s.Secrets = []spec.Secret{{Name: "HIDDEN"}}
+	path, uri := filepath.Join(t.TempDir(), "package.zip"), "gcs://_ray_pkg_0123456789abcdef.zip"
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := zip.NewWriter(file)
+	w, err := z.Create("word.txt")
+	if err == nil {
+		_, err = w.Write([]byte("packed"))
+	}
+	if err == nil && other != nil {
+		if w, err = z.Create("other"); err == nil {
+			_, err = w.Write(other)
+		}
+	}
+	if err := errors.Join(err, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	info, err := file.Stat()
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	packages := &launcher.Packages{
+		Files:      []launcher.PackageFile{{URI: uri, Path: path, Size: info.Size()}},
+		RuntimeEnv: map[string]any{"working_dir": uri, "env_vars": map[string]any{"WORD": "enveloped"}},
+	}
+	return s, launcher.Payload{
+		Packages: func(context.Context) (*launcher.Packages, error) { return packages, nil },
+		Secrets:  map[string]string{"HIDDEN": "hidden"},
+	}
+}
+
+// wantFirstStatus: who looks once sees what the keeper knows.
+func (b bed) wantFirstStatus(t *testing.T, id launcher.ID) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	statuses, err := kuberay.New(kuberay.Config{Kubeconfig: b.kubeconfig}).Watch(ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := <-statuses
+	if st.Job == nil || st.Job.State != launcher.JobRunning || len(st.Nodes) == 0 || len(st.Timeline) == 0 || st.Phase != launcher.Ready {
+		t.Errorf("the first status: %+v", st)
+	}
+}
+
+// wantOneAccount: the receipt of a run that had several keepers, and whose driver ran for at least so many seconds.
+func (r *running) wantOneAccount(t *testing.T, ran float64) {
+	t.Helper()
+	receipt, seen := r.outcome.Receipt, map[string]int{}
+	for _, e := range receipt.Timeline {
+		seen[e.Kind+" "+e.To]++
+	}
+	for _, once := range []string{"phase Starting", "phase Ready", "commit ", "job RUNNING", "job SUCCEEDED", "phase Gone"} {
+		if seen[once] != 1 {
+			t.Errorf("%q is %d times in the timeline", once, seen[once])
+		}
+	}
+	if seen["keeper resumed"] == 0 || len(receipt.Attempts) != 1 {
+		t.Errorf("keepers %d, attempts %+v", seen["keeper resumed"], receipt.Attempts)
+	}
+	if receipt.Durations.Driver < ran || receipt.Usage.BusyNodeSeconds < ran || receipt.Log.Bytes == 0 || len(receipt.Log.Missing) > 0 {
+		t.Errorf("the driver ran for %.1f s at least: %+v, %+v, %+v", ran, receipt.Durations, receipt.Usage, receipt.Log)
+	}
+	if t.Failed() {
+		t.Logf("timeline: %+v", receipt.Timeline)
+	}
+}
+
+// TestRayClusterDeleted: somebody deletes the RayCluster before Ray is up. No head will ever answer the keeper, in a pod or here. Pods that never
+// ran cost nothing.
 func TestRayClusterDeleted(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
+	queue := b.tinyQueue(t)
 	for name, keeper := range map[string]string{"kept": "", "unkept": "none"} {
 		s := job(name, "echo never")
-		s.KubeRay = &spec.KubeRay{Queue: "nosuch", Keeper: keeper}
+		s.KubeRay = &spec.KubeRay{Queue: queue, Keeper: keeper}
 		r := b.run(t, b.l, s)
-		r.until(t, "word of the missing queue", func(st launcher.Status) bool { return st.Reason.Code == "PodGroupIgnored" })
+		r.until(t, "word of the queue's limit", func(st launcher.Status) bool { return st.Reason.Code == "QueueFull" })
 		if err := b.Dynamic.Resource(kubetest.RayClusters).Namespace(b.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if e := r.wantEnd(t, "lost", launcher.CodeLost, ""); !strings.Contains(e.Message, "RayCluster was deleted") {
+		if e := r.wantEnd(t, "lost", launcher.CodeLost, ""); !strings.Contains(e.Message, "RayCluster was deleted: "+b.namespace+"/"+name) {
 			t.Errorf("exit %+v", e)
 		}
+		if u := r.outcome.Receipt.Usage; keeper == "" && (u.Nodes != 1 || u.NodeSeconds != 0) {
+			t.Errorf("pods that never ran are charged: %+v", u)
+		}
+	}
+}
+
+// TestRayClusterDeletedWhileRunning: the end names the RayCluster, not a head that does not answer.
+func TestRayClusterDeletedWhileRunning(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	r := b.run(t, b.l, job("razed", waitingDriver))
+	r.printed(t, "begun\n")
+	if err := b.Dynamic.Resource(kubetest.RayClusters).Namespace(b.namespace).Delete(t.Context(), "razed", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if e := r.wantEnd(t, "lost", launcher.CodeLost, "begun\n"); !e.Retryable || !strings.Contains(e.Message, "RayCluster was deleted: "+b.namespace+"/razed") {
+		t.Errorf("exit %+v", e)
 	}
 }
 
@@ -122,7 +231,7 @@ func (b bed) keeperProcess(t *testing.T, id launcher.ID) (pod string, pid int) {
 		}
 		for _, p := range pods.Items {
 			if p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
-				if pod, pid = p.Name, processOf(string(p.UID), "/rayctl/keeper.py"); pid > 0 {
+				if pod, pid = p.Name, processOf(string(p.UID), "\x00/rayctl/keeper.py\x00"); pid > 0 {
 					return nil
 				}
 			}
@@ -132,8 +241,8 @@ func (b bed) keeperProcess(t *testing.T, id launcher.ID) (pod string, pid int) {
 	return pod, pid
 }
 
-// processOf finds the process of a pod that has the argument; 0: none.
-func processOf(uid, argument string) int {
+// processOf finds the process of a pod with a part of its command line, whose arguments end with NUL; 0: none.
+func processOf(uid, part string) int {
 	files, _ := filepath.Glob("/proc/[0-9]*/cgroup")
 	for _, file := range files {
 		groups, err := os.ReadFile(file)
@@ -141,7 +250,7 @@ func processOf(uid, argument string) int {
 			continue
 		}
 		command, err := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
-		if err != nil || !strings.Contains(string(command), "\x00"+argument+"\x00") {
+		if err != nil || !strings.Contains(string(command), part) {
 			continue
 		}
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))

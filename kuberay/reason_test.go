@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -87,18 +88,31 @@ func TestReasons(t *testing.T) {
 		{"image, later", func(o *observed) { onNode(o, waiting("ImagePullBackOff", `Back-off pulling image "nosuch:1"`)) },
 			launcher.Provisioning, "ImagePullBackOff", "nosuch:1"},
 		{"crash", func(o *observed) { crash(o, 2, "Error", "Usage: ray start\nError: No such option: --nosuch") },
-			launcher.Provisioning, "CrashLoopBackOff", "ends with code 2: Usage: ray start; Error: No such option: --nosuch"},
+			launcher.Provisioning, "CrashLoopBackOff", "container ray-head of pod c-head-x ends with code 2: Usage: ray start; Error: No such option: --nosuch"},
 		{"memory", func(o *observed) { crash(o, 137, "OOMKilled", "") }, launcher.Provisioning, "OOMKilled", "more memory"},
 		{"secret missing", func(o *observed) { onNode(o, waiting("CreateContainerConfigError", `secret "nosuch" not found`)) },
 			launcher.Provisioning, "CreateContainerConfigError", `secret "nosuch" not found`},
 		{"quota, worker", func(o *observed) {
 			o.pods = o.pods[:1]
-			condition(o, "ReplicaFailure", "FailedCreateWorkerPod", `pods "c-w" is forbidden: exceeded quota: rq, requested: pods=1, used: pods=1, limited: pods=1`)
-		}, launcher.Queued, "FailedCreateWorkerPod", "exceeded quota: rq"},
+			condition(o, "ReplicaFailure", "FailedCreateWorkerPod", "failed to create worker pod\npods \"c-w-worker-x2v4z\" is forbidden: exceeded quota: rq, requested: pods=1, used: pods=9, limited: pods=9")
+		}, launcher.Queued, quotaFull, "a pod of group w is refused: exceeded quota: rq, requested: pods=1, limited: pods=9"},
+		{"quota, whole", func(o *observed) {
+			o.pods = o.pods[:1]
+			condition(o, "ReplicaFailure", "FailedCreateWorkerPod", `pods "c-w-worker-x2v4z" is forbidden: exceeded quota: rq, requested: pods=1, used: pods=3, limited: pods=3`)
+		}, launcher.Queued, quotaTooSmall, "the cluster as a whole needs pods=4"}, // keeper, record, head, worker
+		{"quota, elastic", func(o *observed) {
+			least := int32(0)
+			o.pods, o.cluster.Spec.EnableInTreeAutoscaling, o.cluster.Spec.WorkerGroupSpecs[0].MinReplicas = o.pods[:1], ptr.To(true), &least
+			condition(o, "ReplicaFailure", "FailedCreateWorkerPod", `pods "c-w-worker-x2v4z" is forbidden: exceeded quota: rq, requested: pods=1, used: pods=3, limited: pods=3`)
+		}, launcher.Queued, "FailedCreateWorkerPod", "exceeded quota: rq"}, // the start does not need it
 		{"quota, head", func(o *observed) {
 			o.pods = nil
 			condition(o, "ReplicaFailure", "FailedCreateHeadPod", `pods "c-head" is forbidden: failed quota: rq: must specify limits.cpu for: ray-head`)
-		}, launcher.Queued, "FailedCreateHeadPod", "must specify limits.cpu"},
+		}, launcher.Queued, quotaUndefined, "a pod of the head is refused: failed quota: rq: must specify limits.cpu"},
+		{"service account", func(o *observed) {
+			o.pods = nil
+			condition(o, "ReplicaFailure", "FailedCreateHeadPod", `pods "c-head-" is forbidden: error looking up service account ns/none: serviceaccount "none" not found`)
+		}, launcher.Queued, notThere, "service account ns/none"},
 		{"bad spec", func(o *observed) {
 			o.pods = nil
 			o.events = []*corev1.Event{{InvolvedObject: corev1.ObjectReference{Kind: "RayCluster", Name: "c"}, Reason: "InvalidRayClusterSpec", Message: "The RayCluster spec is invalid c: headGroupSpec should have at least one container"}}

@@ -53,12 +53,17 @@ type running struct {
 // run takes a spec through launcher.Run in the background. At the test's end the cluster is gone, however that went.
 func (b bed) run(t *testing.T, l launcher.Launcher, s *spec.ClusterSpec) *running {
 	t.Helper()
+	return b.runWith(t, l, s, launcher.Payload{})
+}
+
+func (b bed) runWith(t *testing.T, l launcher.Launcher, s *spec.ClusterSpec, pay launcher.Payload) *running {
+	t.Helper()
 	r := &running{id: launcher.ID(s.Name), actions: make(chan launcher.Action, 1), done: make(chan struct{}), changed: make(chan struct{})}
 	b.nothingLeft(t, r.id)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	t.Cleanup(cancel)
 	go func() {
-		oc, err := launcher.Run(ctx, l, s, launcher.Payload{}, launcher.RunOptions{Stdout: r, Actions: r.actions, OnStatus: func(st launcher.Status) {
+		oc, err := launcher.Run(ctx, l, s, pay, launcher.RunOptions{Stdout: r, Actions: r.actions, OnStatus: func(st launcher.Status) {
 			r.change(func() { r.status = st })
 		}})
 		r.change(func() { r.outcome, r.err = oc, err })

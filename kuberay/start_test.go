@@ -72,18 +72,10 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestQuota: a pod that the namespace's quota refuses is named, and the cluster waits; a Job that it refuses fails the launch.
-func TestQuota(t *testing.T) {
+// TestJobRefused: a Job that the namespace's quota refuses fails the launch.
+func TestJobRefused(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
-	b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tight}, spec: {hard: {requests.memory: 2Gi}}}`) // the head wants 3
-	r := b.run(t, b.l, job("waits", "echo never"))
-	r.until(t, "word of the quota", func(st launcher.Status) bool {
-		return st.Reason.Code == "FailedCreateHeadPod" && strings.Contains(st.Reason.Message, "exceeded quota: tight")
-	})
-	r.actions <- launcher.Stop
-	r.wantEnd(t, "interrupted", launcher.CodeInterrupted, "")
-
 	b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tighter}, spec: {hard: {count/jobs.batch: "0"}}}`)
 	kubetest.Await(t, "the quota to count", func(ctx context.Context) error {
 		_, err := b.l.Launch(ctx, job("refused", "echo never"), launcher.Payload{})
@@ -101,13 +93,7 @@ func TestQuota(t *testing.T) {
 func TestQueueFull(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
-	queue := "tiny-" + b.namespace
-	b.Create(t, "", `{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: `+queue+`}, spec: {weight: 1, capability: {cpu: 100m}}}`)
-	t.Cleanup(func() {
-		if err := b.Dynamic.Resource(kubetest.Queues).Delete(context.Background(), queue, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
+	queue := b.tinyQueue(t)
 	s := job("crowded", "echo never")
 	s.KubeRay = &spec.KubeRay{Queue: queue}
 	s.Lifetime.Queue = spec.Limit(time.Minute)
@@ -118,16 +104,15 @@ func TestQueueFull(t *testing.T) {
 	r.wantEnd(t, "queue", launcher.CodeQueueTimeout, "")
 }
 
-// TestNoQueue: Volcano says nothing at all of a queue that does not exist.
-func TestNoQueue(t *testing.T) {
-	t.Parallel()
-	b := newBed(t)
-	s := job("nowhere", "echo never")
-	s.KubeRay = &spec.KubeRay{Queue: "nosuch"}
-	r := b.run(t, b.l, s)
-	r.until(t, "word of the missing queue", func(st launcher.Status) bool {
-		return st.Reason.Code == "PodGroupIgnored" && strings.Contains(st.Reason.Message, "nosuch")
+// tinyQueue is a queue that has no room for any head.
+func (b bed) tinyQueue(t *testing.T) string {
+	t.Helper()
+	queue := "tiny-" + b.namespace
+	b.Create(t, "", `{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: `+queue+`}, spec: {weight: 1, capability: {cpu: 100m}}}`)
+	t.Cleanup(func() {
+		if err := b.Dynamic.Resource(kubetest.Queues).Delete(context.Background(), queue, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
 	})
-	r.actions <- launcher.StopNow
-	r.wantEnd(t, "interrupted", launcher.CodeInterrupted, "")
+	return queue
 }

@@ -2,11 +2,16 @@ package kuberay
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 )
 
@@ -20,6 +25,72 @@ func TestFinal(t *testing.T) {
 	w.state.Exit = nil
 	if st := w.final(t.Context(), &observed{record: record}); st.Exit.Cause != "lost" {
 		t.Errorf("%+v", st.Exit)
+	}
+}
+
+// TestFirstWord: a status waits for the word of a keeper that runs, for a while, unless that is known not to answer.
+func TestFirstWord(t *testing.T) {
+	now := time.Now()
+	runs := &observed{pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{labelRole: roleKeeper}}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}}}
+	for name, c := range map[string]struct {
+		w    *watcher
+		o    *observed
+		want bool
+	}{
+		"it runs":            {&watcher{begun: now}, runs, true},
+		"there is none":      {&watcher{begun: now}, &observed{}, false},
+		"it does not answer": {&watcher{begun: now, mute: true}, runs, false},
+		"it is slow":         {&watcher{begun: now.Add(-look)}, runs, false},
+		"it has answered":    {&watcher{begun: now, state: &keeper.State{}}, runs, false},
+	} {
+		c.w.l = New(Config{})
+		if got := c.w.awaitsKeeper(c.o); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestAutoscaledGroups: a keeper counts the gang, Kubernetes what there is now.
+func TestAutoscaledGroups(t *testing.T) {
+	two := int32(2)
+	o := scene(func(o *observed) {
+		w := o.cluster.Spec.WorkerGroupSpecs[0]
+		w.Replicas = &two
+		o.cluster.Spec.WorkerGroupSpecs = append(o.cluster.Spec.WorkerGroupSpecs[:0], w)
+	})
+	st := &keeper.State{
+		Phase: keeper.PhaseReady, Groups: []keeper.GroupState{{Name: "head", Ready: 1, Wanted: 1}, {Name: "w", Ready: 1, Wanted: 1, GPUs: 8}},
+		Nodes: []keeper.Node{{Group: "head", State: "ALIVE"}, {Group: "w", State: "ALIVE"}, {Group: "w", State: "DEAD"}, {Group: "w", State: "ALIVE"}},
+	}
+	want := []launcher.GroupStatus{{Name: "head", Ready: 1, Wanted: 1}, {Name: "w", Ready: 2, Wanted: 2, GPUs: 8}}
+	if got := livingStatus("c", "n", o, st, "").Groups; !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+	st.Groups = st.Groups[:1] // a group that may be empty is not in the gang
+	if got := livingStatus("c", "n", o, st, "").Groups; len(got) != 2 || got[1].Wanted != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestNotes: what a later keeper is to know, without what changes all the time or may be large.
+func TestNotes(t *testing.T) {
+	now := time.Now()
+	st := &keeper.State{
+		Revision: 7, Attempt: 2, Job: &keeper.JobState{State: keeper.JobRunning}, Nodes: make([]keeper.Node, 5000), LastRenewal: &now,
+		Deadlines: keeper.Deadlines{Idle: &now}, Timeline: []keeper.Event{{Event: "phase", To: "Ready"}},
+	}
+	first := notesOf(st)
+	later := now.Add(time.Second)
+	st.Revision, st.LastRenewal, st.Deadlines.Idle = 8, &later, &later
+	if first[stateKey] != notesOf(st)[stateKey] {
+		t.Error("each renewal is a note")
+	}
+	if len(first[stateKey]) > 4096 || first[submittedKey] != "2" || !strings.Contains(first[stateKey], `"to":"Ready"`) {
+		t.Errorf("%d bytes, %v", len(first[stateKey]), first)
+	}
+	st.Timeline[0].Message = strings.Repeat("m", noteLimit)
+	if notesOf(st) != nil {
+		t.Error("a note that is too large for a Secret")
 	}
 }
 

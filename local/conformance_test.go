@@ -41,12 +41,14 @@ func TestConformance(t *testing.T) {
 				{Name: "a"}, {Name: "b", NodeResources: spec.NodeResources{Resources: map[string]float64{"b": 1}}},
 			}}
 		},
-		Allocated:  here.allocated,
-		KillKeeper: here.killKeeper,
-		KillHead:   here.killHead,
-		Surfaces:   here.surfaces,
-		Story:      here.story,
-		Patience:   patience,
+		Allocated:       here.allocated,
+		KillKeeper:      here.killKeeper,
+		Hold:            here.hold,
+		KillHead:        here.killHead,
+		FreezeDashboard: here.freezeDashboard,
+		Surfaces:        here.surfaces,
+		Story:           here.story,
+		Patience:        patience,
 	})
 }
 
@@ -113,24 +115,48 @@ func (m machine) killKeeper(t *testing.T, id launcher.ID) {
 	m.kill(t, id, func(cmd string) bool { return strings.Contains(cmd, "keeper.py") })
 }
 
+func (m machine) hold(t *testing.T) (string, func(*testing.T, launcher.ID)) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "go")
+	return "until [ -e " + path + " ]; do sleep 0.2; done", func(t *testing.T, _ launcher.ID) {
+		t.Helper()
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func (m machine) killHead(t *testing.T, id launcher.ID) {
 	t.Helper()
 	m.kill(t, id, func(cmd string) bool { return strings.Contains(cmd, "gcs_server") })
 }
 
+// freezeDashboard stops the process that serves HTTP; Ray's other processes go on.
+func (m machine) freezeDashboard(t *testing.T, id launcher.ID) func() {
+	t.Helper()
+	dashboard := func(command string) bool { return strings.Contains(command, "dashboard/dashboard.py") }
+	m.signal(t, id, syscall.SIGSTOP, dashboard)
+	return func() { m.signal(t, id, syscall.SIGCONT, dashboard) }
+}
+
 func (m machine) kill(t *testing.T, id launcher.ID, match func(string) bool) {
 	t.Helper()
-	killed := 0
+	m.signal(t, id, syscall.SIGKILL, match)
+}
+
+func (m machine) signal(t *testing.T, id launcher.ID, number syscall.Signal, match func(string) bool) {
+	t.Helper()
+	hit := 0
 	for _, p := range m.processes(t, id) {
 		if match(proc.CommandLine(p)) {
-			if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
-				t.Errorf("kill %d: %v", p.PID, err)
+			if err := syscall.Kill(p.PID, number); err != nil {
+				t.Errorf("signal %d to %d: %v", number, p.PID, err)
 			}
-			killed++
+			hit++
 		}
 	}
-	if killed != 1 {
-		t.Errorf("%d processes were killed, not one", killed)
+	if hit != 1 {
+		t.Errorf("%d processes got signal %d, not one", hit, number)
 	}
 }
 

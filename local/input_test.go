@@ -71,7 +71,7 @@ func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	needs.Root(t)
 	state := t.TempDir()
-	mount := exec.Command("mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", state)
+	mount := exec.Command("mount", "-t", "tmpfs", "-o", "size=16k,mode=700", "tmpfs", state)
 	out, err := mount.CombinedOutput()
 	needs.That(t, err == nil, "a file system of its own: %s", out)
 	t.Cleanup(func() {
@@ -161,6 +161,23 @@ func TestUp(t *testing.T) {
 	got, err := l.Collect(within(t), false)
 	if err != nil || len(got) != 1 || got[0].Name != "crashed" {
 		t.Errorf("collect: %+v, %v", got, err)
+	}
+	// Not even one whose record it cannot read.
+	record := filepath.Join(state, "clusters", "up", "record.json")
+	whole, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, damage := range []func() error{func() error { return os.Truncate(record, int64(len(whole)/2)) }, func() error { return os.Remove(record) }} {
+		if err := damage(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := l.Collect(within(t), false); err == nil || len(got) != 0 {
+			t.Errorf("collect with a damaged record: %+v, %v", got, err)
+		}
+		if err := os.WriteFile(record, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if len(processes(t, state, "up")) == 0 {
 		t.Error("gc ended a living cluster")

@@ -1,16 +1,20 @@
 package local_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/local/proc"
 )
 
@@ -92,6 +96,77 @@ func TestNothingStaysWithoutCommit(t *testing.T) {
 	}
 }
 
+// A node's supervisor and its forked guard are killed at the same moment, and nobody else looks after a worker: the keeper does so at the end.
+func TestSupervisorAndGuardKilled(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	l := at(t, state)
+	s := oneNode(t, "pair", "")
+	s.Workers = []spec.WorkerGroup{{Name: "h"}, {Name: "w"}}
+	t.Cleanup(func() { terminate(t, l, "pair") })
+	if _, err := l.Launch(within(t), s, launcher.Payload{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, l, "pair", func(st launcher.Status) bool { return st.Phase == launcher.Ready })
+	var out bytes.Buffer // a worker's child in a session of its own, too
+	code, err := l.Exec(within(t), "pair", launcher.ExecRequest{Stdout: &out, Stderr: &out, Command: []string{"python", "-c", `import ray, subprocess
+ray.init()
+@ray.remote(num_cpus=0, label_selector={"rayctl.io/group": "w"}, lifetime="detached", name="a")
+class A:
+    def start(self):
+        return subprocess.Popen(["setsid", "sleep", "3600"]).pid
+print("pid", ray.get(A.remote().start.remote()))`}})
+	var pid int
+	if _, scanErr := fmt.Sscanf(out.String()[max(0, strings.LastIndex(out.String(), "pid ")):], "pid %d", &pid); code != 0 || err != nil || scanErr != nil {
+		t.Fatalf("exec: %d, %v, %v, %s", code, err, scanErr, out.String())
+	}
+	dir := reported(t, state, "pair", "w-0")
+	var both []int
+	for _, p := range processes(t, state, "pair") {
+		if line := proc.CommandLine(p); strings.Contains(line, "/node.py ") && strings.HasSuffix(line, " 1") {
+			both = append(both, p.PID)
+		}
+	}
+	if len(both) != 2 {
+		t.Fatalf("supervisor and guard: %v", both)
+	}
+	for _, number := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} { // stopped first, so that neither sees the other's end
+		for _, pid := range both {
+			if err := syscall.Kill(pid, number); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for ctx := within(t); proc.Alive(pid, 0) || isThere(dir) || len(naming(t, dir)) > 0; time.Sleep(10 * time.Millisecond) {
+		if ctx.Err() != nil {
+			t.Fatalf("left: the worker's child %v, directory %v, processes %v", proc.Alive(pid, 0), isThere(dir), naming(t, dir))
+		}
+	}
+	if st, err := l.List(within(t), launcher.Selector{}); err != nil || len(st) != 1 || st[0].Phase != launcher.Ready {
+		t.Errorf("the head: %+v, %v", st, err)
+	}
+}
+
+func isThere(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// naming lists the command lines that name a directory.
+func naming(t *testing.T, dir string) (lines []string) {
+	t.Helper()
+	table, err := proc.Table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range table {
+		if line := proc.CommandLine(p); !p.Zombie && strings.Contains(line, dir) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
 // All who would clean up are killed at once: the keeper, the supervisors and their guards. What Ray started is found by its markers.
 func TestEverybodyKilled(t *testing.T) {
 	t.Parallel()
@@ -118,7 +193,7 @@ func TestEverybodyKilled(t *testing.T) {
 	until(t, l, "victim", func(launcher.Status) bool { return ray() > 0 })
 	dirs := nodeDirs(t, state, "victim")
 	for _, p := range processes(t, state, "victim") {
-		if line := proc.CommandLine(p); strings.Contains(line, "keeper.py") || strings.Contains(line, "node.py") {
+		if line := proc.CommandLine(p); strings.Contains(line, "keeper.py") || strings.Contains(line, "node.py") || strings.Contains(line, "node_guard.py") {
 			if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}

@@ -79,6 +79,20 @@ func nodeDirs(t *testing.T, state, name string) (dirs []string) {
 	return dirs
 }
 
+// reported is one node's temporary directory.
+func reported(t *testing.T, state, name, node string) string {
+	t.Helper()
+	var report struct{ Directory string }
+	b, err := os.ReadFile(filepath.Join(state, "clusters", name, "nodes", node, "report.json"))
+	if err == nil {
+		err = json.Unmarshal(b, &report)
+	}
+	if err != nil || report.Directory == "" {
+		t.Fatalf("the directory of node %s: %v, %s", node, err, b)
+	}
+	return report.Directory
+}
+
 // nothingLeft checks processes and temporary directories.
 func nothingLeft(t *testing.T, state, name string, dirs ...string) {
 	t.Helper()

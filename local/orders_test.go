@@ -119,7 +119,7 @@ func TestOrders(t *testing.T) {
 	if diff := cmp.Diff(wantJob, o.Job); diff != "" {
 		t.Error(diff)
 	}
-	wantLife := keeper.Lifetime{Lease: 120, Start: 600, Max: 60, Disconnect: 120, Keep: 3600}
+	wantLife := keeper.Lifetime{Lease: 120, Start: 600, Max: 60, Silence: 300, Disconnect: 120, Keep: 3600}
 	if diff := cmp.Diff(wantLife, o.Lifetime); diff != "" {
 		t.Error(diff)
 	}

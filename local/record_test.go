@@ -3,7 +3,10 @@ package local
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,7 +110,7 @@ func TestOrphanGetsItsResult(t *testing.T) {
 	if err := os.MkdirAll(logs, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for path, text := range map[string]string{c.path(keeper.DriverLog): "first\n", filepath.Join(logs, "job-driver-o-1.log"): "first\nsecond\n"} {
+	for path, text := range map[string]string{c.path(keeper.DriverLog): "first\n", filepath.Join(logs, "job-driver-o-1.log.from-6"): "second\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -141,5 +144,62 @@ func TestOtherMachinesClusterIsLeftAlone(t *testing.T) {
 	}
 	if _, err := l.Collect(t.Context(), false); err != nil || c.hasResult() {
 		t.Errorf("collect: %v", err)
+	}
+}
+
+// gc removes nothing that it cannot read, and nothing of which something lives.
+func TestUnreadableIsLeftAlone(t *testing.T) {
+	l := testLauncher(t)
+	bare := func(name string, files map[string]any) *cluster {
+		c := leave(t, l, name, l.host, time.Hour, files)
+		if err := os.Remove(c.path(outputName)); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	broken := func(c *cluster, file string) *cluster {
+		if err := os.WriteFile(c.path(file), []byte(`{"na`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	left := []*cluster{
+		broken(bare("record", nil), recordFile),
+		broken(bare("state", map[string]any{keeper.CommitFile: keeper.Commit{}}), keeper.StateFile),
+		broken(bare("result", map[string]any{keeper.CommitFile: keeper.Commit{}}), keeper.ResultFile),
+		bare("lost", map[string]any{keeper.CommitFile: keeper.Commit{}}), // its record is, its keeper lives
+	}
+	lost := left[3]
+	if err := os.Remove(lost.path(recordFile)); err != nil {
+		t.Fatal(err)
+	}
+	living := exec.Command("sh", "-c", "read x", "keeper.py", lost.dir)
+	in, err := living.StdinPipe()
+	if err == nil {
+		err = living.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer living.Wait() // it is told to end
+	defer in.Close()
+	rest := bare("rest", nil)
+	if err := os.Remove(rest.path(recordFile)); err != nil {
+		t.Fatal(err)
+	}
+	found, err := l.Collect(t.Context(), false)
+	if len(found) != 1 || found[0].Name != "rest" {
+		t.Errorf("collected %+v", found)
+	}
+	for _, c := range left {
+		if err == nil || !strings.Contains(err.Error(), c.dir) {
+			t.Errorf("%s is not named: %v", c.name, err)
+		}
+		if entries, _ := os.ReadDir(c.dir); len(entries) == 0 {
+			t.Errorf("%s was removed", c.name)
+		}
+	}
+	if got := namesOf(t, l); !slices.Contains(got, "record") || !slices.Contains(got, "state") {
+		t.Errorf("listed: %v", got)
 	}
 }

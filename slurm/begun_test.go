@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rayctl/rayctl/dashboardclient/pack"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
@@ -117,4 +118,24 @@ func (g gate) open() {
 	if err := os.WriteFile(g.path, nil, 0o644); err != nil {
 		g.t.Fatal(err)
 	}
+}
+
+// asCommanded makes a launch as the command does: with a working directory, a runtime environment and a secret. The driver finds the file `here`.
+func asCommanded(t *testing.T, s *spec.ClusterSpec) launcher.Payload {
+	t.Helper()
+	dir, cache := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "here"), []byte(s.Name), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.Secrets = []spec.Secret{{Name: "WORD"}}
+	return launcher.Payload{Secrets: map[string]string{"WORD": "swordfish"}, Packages: func(ctx context.Context) (*launcher.Packages, error) {
+		made, err := pack.WorkingDir(ctx, dir, pack.Options{CacheDir: cache})
+		if err != nil {
+			return nil, err
+		}
+		return &launcher.Packages{
+			Files:      []launcher.PackageFile{{URI: made.URI, Path: made.Path, Size: made.Size}},
+			RuntimeEnv: map[string]any{"working_dir": made.URI, "env_vars": map[string]any{"SAID": "so"}},
+		}, nil
+	}}
 }

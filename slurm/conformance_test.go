@@ -118,6 +118,7 @@ func TestSlurm(t *testing.T) {
 	// What users set for their own commands is not for ours: squeue would not show our jobs.
 	b.Env = append(b.Env, "SQUEUE_PARTITION=high", "SQUEUE_STATES=SUSPENDED", "SCANCEL_PARTITION=high", "SLURM_TIME_FORMAT=%H")
 	t.Run("Refused", b.refused)
+	t.Run("CannotStart", b.cannotStart)
 	t.Run("Queue", b.queue)
 	t.Run("SSH", b.overSSH)
 	t.Run("WrongHostKey", b.aWrongHostKey)
@@ -144,8 +145,9 @@ func (b *bed) leavesNothing(t *testing.T) {
 
 func (b *bed) config(t *testing.T) conformance.Config {
 	return conformance.Config{
-		Setting: b.setting(t), Spec: b.spec, TwoGroups: b.twoGroups, Allocated: b.allocated, KillKeeper: b.killKeeper, KillHead: b.killHead,
-		Surfaces: b.surfaces, Story: b.story, Occupy: b.closePartition, Patience: patience,
+		Setting: b.setting(t), Spec: b.spec, TwoGroups: b.twoGroups, Allocated: b.allocated, KillKeeper: b.killKeeper, KillHead: b.killHead, Hold: b.hold,
+		FreezeDashboard: b.freezeDashboard,
+		Surfaces:        b.surfaces, Story: b.story, Occupy: b.closePartition, Patience: patience,
 	}
 }
 
@@ -240,24 +242,43 @@ func (b *bed) killKeeper(t *testing.T, id launcher.ID) {
 	b.kill(t, id, func(command string) bool { return strings.Contains(command, "slurm_start.py") })
 }
 
+func (b *bed) hold(t *testing.T) (string, func(*testing.T, launcher.ID)) {
+	t.Helper()
+	g := b.gate(t)
+	return g.wait(), func(*testing.T, launcher.ID) { g.open() }
+}
+
 func (b *bed) killHead(t *testing.T, id launcher.ID) {
 	t.Helper()
 	b.kill(t, id, func(command string) bool { return strings.Contains(command, "gcs_server") })
 }
 
+// freezeDashboard stops the process that serves HTTP; Ray's other processes go on.
+func (b *bed) freezeDashboard(t *testing.T, id launcher.ID) func() {
+	t.Helper()
+	dashboard := func(command string) bool { return strings.Contains(command, "dashboard/dashboard.py") }
+	b.signal(t, id, syscall.SIGSTOP, dashboard)
+	return func() { b.signal(t, id, syscall.SIGCONT, dashboard) }
+}
+
 func (b *bed) kill(t *testing.T, id launcher.ID, match func(string) bool) {
 	t.Helper()
-	killed := 0
+	b.signal(t, id, syscall.SIGKILL, match)
+}
+
+func (b *bed) signal(t *testing.T, id launcher.ID, number syscall.Signal, match func(string) bool) {
+	t.Helper()
+	hit := 0
 	for _, p := range b.processes(t, id) {
 		if match(p.Command) {
-			if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
-				t.Errorf("kill %d: %v", p.PID, err)
+			if err := syscall.Kill(p.PID, number); err != nil {
+				t.Errorf("signal %d to %d: %v", number, p.PID, err)
 			}
-			killed++
+			hit++
 		}
 	}
-	if killed != 1 {
-		t.Errorf("%d processes were killed, not one", killed)
+	if hit != 1 {
+		t.Errorf("%d processes got signal %d, not one", hit, number)
 	}
 }
 

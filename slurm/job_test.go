@@ -59,9 +59,9 @@ func TestFlagsOfState(t *testing.T) {
 }
 
 func TestParseText(t *testing.T) {
-	line := recordSeparator + strings.Join([]string{"12", "11+1", "PENDING", "Resources", "main", "", "2", "n/a", "1700000000", "N/A", "N/A", "me", "c-1", `rayctl "x" $(id)`}, unitSeparator) + "\n"
+	line := recordSeparator + strings.Join([]string{"12", "11+1", "PENDING", "Resources", "main", "", "2", "n/a", "1700000000", "N/A", "N/A", "me", "/runs/c", "c-1", `rayctl "x" $(id)`}, unitSeparator) + "\n"
 	// A job of another program whose name has a line break, and one that somebody wrote separators into.
-	other := recordSeparator + strings.Join([]string{"13", "13", "RUNNING", "None", "main", "n1", "1", "n1", "1", "2", "N/A", "me", "two\nlines", "a\nb"}, unitSeparator) + "\n"
+	other := recordSeparator + strings.Join([]string{"13", "13", "RUNNING", "None", "main", "n1", "1", "n1", "1", "2", "N/A", "me", "/", "two\nlines", "a\nb"}, unitSeparator) + "\n"
 	if jobs, err := parseText(other + line + recordSeparator + "12" + unitSeparator + "x\n"); err != nil || len(jobs) != 2 || jobs[0].Name != "two\nlines" || jobs[0].Comment != "a\nb" || jobs[1].ID != 12 {
 		t.Errorf("%v, %+v", err, jobs)
 	}
@@ -69,7 +69,7 @@ func TestParseText(t *testing.T) {
 		t.Errorf("no jobs: %v, %+v", err, jobs)
 	}
 	jobs, err := parseText(line)
-	want := []Job{{ID: 12, HetJobID: 11, HetOffset: 1, State: StatePending, Reason: "Resources", Partition: "main", NodeCount: 2, User: "me", Name: "c-1", Comment: `rayctl "x" $(id)`, Submit: time.Unix(1700000000, 0).UTC()}}
+	want := []Job{{ID: 12, HetJobID: 11, HetOffset: 1, State: StatePending, Reason: "Resources", Partition: "main", NodeCount: 2, User: "me", WorkDir: "/runs/c", Name: "c-1", Comment: `rayctl "x" $(id)`, Submit: time.Unix(1700000000, 0).UTC()}}
 	if err != nil || !cmp.Equal(jobs, want) {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, jobs))
 	}

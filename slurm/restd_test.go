@@ -132,6 +132,7 @@ func (r *restd) life(t *testing.T) {
 		t.Fatal(err)
 	}
 	watchUntil(t, l, id, func(s launcher.Status) bool { return s.Reason.Code == "Resources" })
+	r.rewrite(t, id)
 	if listed, err := l.List(t.Context(), launcher.Selector{}); err != nil || len(listed) != 1 || listed[0].Phase != launcher.Queued {
 		t.Errorf("list: %+v, %v", listed, err)
 	}

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -183,6 +182,30 @@ func TestUnchangedIsReused(t *testing.T) {
 	}
 }
 
+// TestDamagedIsNotReused: a package in the cache that is not what was written is made again, and so is good from then on.
+func TestDamagedIsNotReused(t *testing.T) {
+	root := tree(t, map[string]string{"a.py": strings.Repeat("print(1)\n", 100), "b.py": "2"})
+	age(t, root)
+	opts := Options{CacheDir: t.TempDir()}
+	first := packed(t, root, opts)
+	good, err := os.ReadFile(first.Path)
+	must(t, err)
+	flipped := bytes.Clone(good)
+	flipped[len(flipped)/2] ^= 1
+	for name, damaged := range map[string][]byte{"truncated": good[:len(good)/2], "empty": nil, "one bit": flipped, "longer": append(bytes.Clone(good), 0)} {
+		must(t, os.WriteFile(first.Path, damaged, 0o600))
+		again := packed(t, root, opts)
+		content, err := os.ReadFile(again.Path)
+		must(t, err)
+		if again.Reused || again.URI != first.URI || !bytes.Equal(content, good) || again.Size != int64(len(good)) {
+			t.Errorf("%s: %+v", name, again)
+		}
+		if once := packed(t, root, opts); !once.Reused || once.Size != int64(len(good)) {
+			t.Errorf("%s: mended, but not taken: %+v", name, once)
+		}
+	}
+}
+
 // TestYoungIsNotRemembered: a file changed at the moment of packing might be changed again in the same tick of the clock.
 func TestYoungIsNotRemembered(t *testing.T) {
 	root := tree(t, map[string]string{"a.py": "1"})
@@ -214,38 +237,6 @@ func TestPatterns(t *testing.T) {
 	}
 	if got := names(Options{NoGitignore: true}); !slices.Contains(got, "secret") || slices.Contains(got, "a.bin") {
 		t.Errorf("without .gitignore: %v", got)
-	}
-}
-
-// TestGitignoreIsGits compares with git itself.
-func TestGitignoreIsGits(t *testing.T) {
-	patterns := "# comment\n*.pyc\n/build\ndist/\n!keep.pyc\n\\#hash\n\\!bang\na/**/z\n**/node_modules\nlogs/**\n!logs/keep\ndoc/*.txt\n" +
-		"[!x]y\nq?.md\nfoo*bar\nnested/deep/\n*.[oa]\nspa ce\ntrailing  \ncrlf\r\n"
-	files := map[string]string{".gitignore": patterns}
-	for _, name := range strings.Fields("x.pyc keep.pyc build/f sub/build/f dist/f sub/dist/f #hash !bang a/z a/b/z a/b/c/z node_modules/x/f " +
-		"sub/node_modules/f logs/keep logs/in/f doc/a.txt doc/sub/a.txt ay xy q1.md q12.md foo1bar fobar nested/deep/f x/nested/deep/f a.o a.a a.b trailing crlf") {
-		files[name] = ""
-	}
-	files["spa ce"] = ""
-	root := tree(t, files)
-	git := exec.Command("git", "-c", "init.defaultBranch=main", "init", "-q")
-	git.Dir = root
-	must(t, git.Run())
-	git = exec.Command("git", "-c", "core.excludesFile=/dev/null", "ls-files", "-z", "--others", "--exclude-standard")
-	git.Dir = root
-	out, err := git.Output()
-	must(t, err)
-	want := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-	slices.Sort(want)
-	var got []string
-	listed, err := walk(t.Context(), source{root: root}, Options{Logger: slog.New(slog.DiscardHandler)})
-	must(t, err)
-	for _, f := range listed {
-		got = append(got, f.name)
-	}
-	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("git lists (-), we (+):\n%s", diff)
 	}
 }
 

@@ -87,6 +87,9 @@ func TestRefused(t *testing.T) {
 		"existing":        {rayJob("  clusterSelector: {a: b}\n"), "clusterSelector"},
 		"relative path":   {rayJob("  runtimeEnvYAML: 'working_dir: ./src'\n"), "relative to nothing"},
 		"their module":    {rayJob("  runtimeEnvYAML: 'py_modules: [/a/b]'\n"), "another machine"},
+		"their file":      {rayJob("  runtimeEnvYAML: 'pip: requirements.txt'\n"), "pip of runtimeEnvYAML is the file requirements.txt, which is of another machine: write down there what is in it"},
+		"their packages":  {rayJob("  runtimeEnvYAML: 'pip: {packages: /a/r.txt}'\n"), "pip.packages of runtimeEnvYAML is the file /a/r.txt"},
+		"their conda":     {rayJob("  runtimeEnvYAML: 'conda: environment.yml'\n"), "conda of runtimeEnvYAML is the file environment.yml"},
 		"bad runtime env": {rayJob("  runtimeEnvYAML: '[1]'\n"), "runtimeEnvYAML cannot be read"},
 		"bad env":         {rayJob("  runtimeEnvYAML: 'env_vars: [a]'\n"), "env_vars of runtimeEnvYAML"},
 		"no API":          {"kind: RayJob\nspec: {}\n", `is a RayJob with apiVersion ""`},
@@ -107,5 +110,13 @@ func TestImageDirectory(t *testing.T) {
 	m, err := Detect("j.yaml", []byte("apiVersion: ray.io/v1\nkind: RayJob\nspec: {entrypoint: a, runtimeEnvYAML: 'working_dir: /home/ray/app', rayClusterSpec: {"+cluster+"}}\n"))
 	if err != nil || keys(m)["job.cwd"] != "/home/ray/app" {
 		t.Errorf("%v, %v", m, err)
+	}
+}
+
+// TestGenerateName: a manifest without a name gives runs the beginning of theirs, as the API server would.
+func TestGenerateName(t *testing.T) {
+	m, err := Detect("f.yaml", []byte("apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {generateName: sweep-}\nspec: {headGroupSpec: {template: {spec: {containers: [{name: h, image: i}]}}}}\n"))
+	if err != nil || m.Name != "sweep" {
+		t.Errorf("%+v, %v", m, err)
 	}
 }

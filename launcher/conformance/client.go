@@ -55,14 +55,15 @@ func clientMain(text string) error {
 	if err := json.Unmarshal(task.Spec, &s); err != nil {
 		return err
 	}
-	p := launcher.Payload{EndOnDisconnect: task.Disconnect, Packages: func(ctx context.Context) (*launcher.Packages, error) {
+	p := payloadOf(&s)
+	p.EndOnDisconnect, p.Packages = task.Disconnect, func(ctx context.Context) (*launcher.Packages, error) {
 		fmt.Println("event packing")
 		if task.Hang {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		return nil, nil
-	}}
+		return packagesOf(ctx, &s)
+	}
 	l := factory(task.Setting)
 	_, err := launcher.Run(context.Background(), l, &s, p, launcher.RunOptions{
 		Stdout: io.Discard, Detach: task.Detach,

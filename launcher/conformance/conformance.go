@@ -26,12 +26,20 @@ type Config struct {
 	// Allocated lists what the substrate itself says is allocated to the cluster: processes, jobs, pods, sockets,
 	// temporary files; empty means nothing. Finished records do not count.
 	Allocated func(t *testing.T, id launcher.ID) []string
-	// KillKeeper kills the keeper with SIGKILL (its process, its pod).
+	// KillKeeper kills the keeper with SIGKILL (its process, its pod), once it is there.
 	KillKeeper func(t *testing.T, id launcher.ID)
+	// KillKeeperProcess kills less than KillKeeper: what the keeper has on its disk stays. nil: KillKeeper does.
+	KillKeeperProcess func(t *testing.T, id launcher.ID)
+	// Hold returns a setup with which no node of a cluster has Ray until release.
+	Hold func(t *testing.T) (setup string, release func(*testing.T, launcher.ID))
 	// KeeperReturns says that the substrate starts a killed keeper again and the run goes on; otherwise the cluster is lost.
 	KeeperReturns bool
 	// KillHead kills Ray's head (its GCS) with SIGKILL.
 	KillHead func(t *testing.T, id launcher.ID)
+	// FreezeDashboard stops the process of the head's dashboard (SIGSTOP) until thaw. nil: the launcher's tests cannot yet.
+	FreezeDashboard func(t *testing.T, id launcher.ID) (thaw func())
+	// NameServiceAway takes away the name service by which the cluster's parts find each other, until back. nil: they use addresses alone.
+	NameServiceAway func(t *testing.T) (back func())
 	// Occupy takes the substrate's whole capacity so that the next cluster queues, until release. nil: it has no queue.
 	Occupy func(t *testing.T) (release func())
 	// Surfaces returns everything that the substrate shows or stores about a cluster, by name: manifests, files, logs, argv of its
@@ -56,6 +64,7 @@ func scenarios() []scenario {
 		{"exit code 3", true, exitThree},
 		{"driver ended by a signal", false, exitSignal},
 		{"driver that does not exist", false, noSuchDriver},
+		{"runtime environment that fails", false, noRuntimeEnv},
 		{"output byte for byte", true, outputBytes},
 		{"one name, many launches", true, oneName},
 		{"another spec under the same name", false, conflict},
@@ -69,7 +78,11 @@ func scenarios() []scenario {
 		{"client killed while ending", false, killedWhileEnding},
 		{"detach, then logs, status and result", false, detach},
 		{"keeper killed", true, keeperKilled},
+		{"keeper killed before the gang is there", false, keeperKilledEarly},
+		{"keeper killed while its cluster ends", false, keeperKilledEnding},
 		{"head killed", true, headKilled},
+		{"dashboard frozen for a minute", false, dashboardFrozen},
+		{"name service away for a minute", false, nameServiceAway},
 		{"queue limit", false, queueLimit},
 		{"max lifetime", true, maxLifetime},
 		{"idle", false, idle},
@@ -94,7 +107,10 @@ func run(t *testing.T, c Config, quick bool) {
 	if c.Patience == 0 {
 		c.Patience = 3 * time.Minute
 	}
-	s := &suite{Config: c, l: factory(c.Setting)}
+	if c.KillKeeperProcess == nil {
+		c.KillKeeperProcess = c.KillKeeper
+	}
+	s := &suite{Config: c, l: factory(c.Setting), payload: writePayload(t)}
 	for _, sc := range scenarios() {
 		if quick && !sc.quick || !s.has(sc.name) {
 			continue
@@ -111,6 +127,10 @@ func (s *suite) has(name string) bool {
 	switch name {
 	case "queue limit":
 		return s.Occupy != nil
+	case "dashboard frozen for a minute":
+		return s.FreezeDashboard != nil
+	case "name service away for a minute":
+		return s.NameServiceAway != nil
 	case "unlike groups":
 		return s.TwoGroups != nil
 	default:

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 func exitZero(t *testing.T, s *suite) {
 	sp := s.spec(t, "echo hello from $RAYCTL_RUN attempt $RAYCTL_ATTEMPT")
 	var phases []launcher.Phase
-	oc, out := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{OnStatus: func(st launcher.Status) {
+	oc, out := s.run(t, sp, launcher.RunOptions{OnStatus: func(st launcher.Status) {
 		if len(phases) == 0 || phases[len(phases)-1] != st.Phase {
 			phases = append(phases, st.Phase)
 		}
@@ -37,12 +38,12 @@ func exitZero(t *testing.T, s *suite) {
 	if err != nil || r.Exit.Code != 0 {
 		t.Errorf("result after the end: %v, %v", r, err)
 	}
-	_, err = s.l.Launch(s.context(t), sp, launcher.Payload{})
+	_, err = s.l.Launch(s.context(t), sp, payloadOf(sp))
 	wantCode(t, err, launcher.CodeSpec, launcher.ErrEnded)
 }
 
 func exitThree(t *testing.T, s *suite) {
-	oc, _ := s.run(t, s.spec(t, "exit 3"), launcher.Payload{}, launcher.RunOptions{})
+	oc, _ := s.run(t, s.spec(t, "exit 3"), launcher.RunOptions{})
 	wantExit(t, oc.Receipt.Exit, "driver", "driver-failed", 3)
 	if oc.Receipt.Exit.Retryable {
 		t.Error("a driver's own failure is not retryable")
@@ -50,22 +51,43 @@ func exitThree(t *testing.T, s *suite) {
 }
 
 func exitSignal(t *testing.T, s *suite) {
-	oc, _ := s.run(t, s.spec(t, python("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")), launcher.Payload{}, launcher.RunOptions{})
+	oc, _ := s.run(t, s.spec(t, python("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")), launcher.RunOptions{})
 	wantExit(t, oc.Receipt.Exit, "driver", "driver-signaled", 128+11)
 }
 
 func noSuchDriver(t *testing.T, s *suite) {
-	oc, out := s.run(t, s.spec(t, "no-such-program-at-all"), launcher.Payload{}, launcher.RunOptions{})
+	oc, out := s.run(t, s.spec(t, "no-such-program-at-all"), launcher.RunOptions{})
 	wantExit(t, oc.Receipt.Exit, "driver", "driver-failed", 127) // the shell's code
 	if !strings.Contains(out, "not found") {
 		t.Errorf("the shell's words are not in the output: %q", out)
 	}
 }
 
+// noRuntimeEnv: the driver never runs, so Ray has no log of it. The saved one has what Ray says. The package is missing in Ray's store, as one
+// that pip cannot install: Ray says both in the same way, and this one within seconds.
+func noRuntimeEnv(t *testing.T, s *suite) {
+	sp := s.spec(t, "echo never")
+	p := payloadOf(sp)
+	p.Packages = func(context.Context) (*launcher.Packages, error) {
+		return &launcher.Packages{RuntimeEnv: map[string]any{"working_dir": "gcs://_ray_pkg_0123456789abcdef.zip"}}, nil
+	}
+	oc, out := s.runWith(t, sp, p, launcher.RunOptions{})
+	wantExit(t, oc.Receipt.Exit, "rayctl", "submit-failed", launcher.CodeStartFailed)
+	saved := string(s.savedLog(t, oc.ID))
+	for _, want := range []string{"Traceback (most recent call last)", "_ray_pkg_0123456789abcdef"} {
+		if !strings.Contains(saved, want) {
+			t.Errorf("no %q in the saved log: %q", want, saved)
+		}
+	}
+	if out != saved {
+		t.Errorf("shown: %q\nsaved: %q", out, saved)
+	}
+}
+
 func maxLifetime(t *testing.T, s *suite) {
 	sp := s.spec(t, "sleep 600")
 	sp.Lifetime.Max = spec.Limit(25 * time.Second)
-	oc, _ := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{})
+	oc, _ := s.run(t, sp, launcher.RunOptions{})
 	wantExit(t, oc.Receipt.Exit, "rayctl", "max", launcher.CodeTimeLimit)
 }
 
@@ -94,7 +116,7 @@ func queueLimit(t *testing.T, s *suite) {
 	defer release()
 	sp := s.spec(t, "echo never")
 	sp.Lifetime.Queue = spec.Limit(5 * time.Second)
-	oc, out := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{})
+	oc, out := s.run(t, sp, launcher.RunOptions{})
 	wantExit(t, oc.Receipt.Exit, "rayctl", "queue", launcher.CodeQueueTimeout)
 	if out != "" {
 		t.Errorf("a driver ran: %q", out)
@@ -107,7 +129,7 @@ n = int(os.environ["RAYCTL_ATTEMPT"])
 print("attempt", n, "because", os.environ.get("RAYCTL_RESTART_REASON", ""), flush=True)
 sys.exit(0 if n == 3 else 5)`))
 	sp.Job.Restarts.Driver = 2
-	oc, out := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{})
+	oc, out := s.run(t, sp, launcher.RunOptions{})
 	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
 	want := "attempt 1 because \nattempt 2 because driver-failed\nattempt 3 because driver-failed\n"
 	if out != want {
@@ -121,7 +143,7 @@ sys.exit(0 if n == 3 else 5)`))
 func setupFails(t *testing.T, s *suite) {
 	sp := s.spec(t, "echo never")
 	sp.Setup = "echo the licence server is away >&2\nfalse"
-	oc, _ := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{})
+	oc, _ := s.run(t, sp, launcher.RunOptions{})
 	wantExit(t, oc.Receipt.Exit, "rayctl", "start-failed", launcher.CodeStartFailed)
 	if !strings.Contains(oc.Receipt.Exit.Message, "the licence server is away") {
 		t.Errorf("the reason is not told: %q", oc.Receipt.Exit.Message)

@@ -25,7 +25,7 @@ func interrupt(t *testing.T, s *suite) {
 	sp := s.spec(t, "exec "+python(checkpointProgram))
 	sp.Job.Grace = durationPtr(60 * time.Second)
 	oc, out := s.interrupted(t, sp.Name, launcher.Stop, func(o launcher.RunOptions) (*launcher.Outcome, string) {
-		return s.run(t, sp, launcher.Payload{}, o)
+		return s.run(t, sp, o)
 	})
 	wantExit(t, oc.Receipt.Exit, "rayctl", "interrupted", launcher.CodeInterrupted)
 	if out != "training\ncheckpointing\nsaved\n" {
@@ -38,7 +38,7 @@ func interruptTwice(t *testing.T, s *suite) {
 	sp := s.spec(t, "exec "+python(strings.Replace(checkpointProgram, "sleep(10)", "sleep(500)", 1)))
 	sp.Job.Grace = durationPtr(550 * time.Second)
 	oc, out := s.interrupted(t, sp.Name, launcher.StopNow, func(o launcher.RunOptions) (*launcher.Outcome, string) {
-		return s.run(t, sp, launcher.Payload{}, o)
+		return s.run(t, sp, o)
 	})
 	wantExit(t, oc.Receipt.Exit, "rayctl", "interrupted", launcher.CodeInterrupted)
 	if strings.Contains(out, "saved") {
@@ -139,23 +139,6 @@ func (s *suite) killedAt(t *testing.T, seconds int, events ...string) {
 	}
 }
 
-// keeperKilled: where the substrate starts the keeper again the run goes on; elsewhere it is lost, and nothing stays.
-func keeperKilled(t *testing.T, s *suite) {
-	sp := s.spec(t, "echo begun; sleep 20; echo done")
-	id := s.launch(t, sp)
-	s.untilRunning(t, id)
-	s.KillKeeper(t, id)
-	r := s.untilGone(t, id)
-	if s.KeeperReturns {
-		wantExit(t, *r.Exit, "driver", "succeeded", 0)
-		return
-	}
-	wantExit(t, *r.Exit, "rayctl", "lost", launcher.CodeLost)
-	if left := s.Allocated(t, id); len(left) > 0 {
-		t.Errorf("allocated after the keeper's death: %s", strings.Join(left, ", "))
-	}
-}
-
 func headKilled(t *testing.T, s *suite) {
 	sp := s.spec(t, "echo begun; exec sleep 600") // a shell would say that its child was killed, if it lives long enough
 	actions := make(chan launcher.Action)
@@ -164,7 +147,7 @@ func headKilled(t *testing.T, s *suite) {
 			s.KillHead(t, launcher.ID(sp.Name))
 		}
 	}()
-	oc, out := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{Actions: actions})
+	oc, out := s.run(t, sp, launcher.RunOptions{Actions: actions})
 	wantExit(t, oc.Receipt.Exit, "rayctl", "lost", launcher.CodeLost)
 	if !oc.Receipt.Exit.Retryable || !strings.Contains(oc.Receipt.Exit.Message, "head") {
 		t.Errorf("a lost head is retryable and named: %+v", oc.Receipt.Exit)
@@ -189,7 +172,9 @@ const disconnect = 20 * time.Second
 // renewals: a client that is there keeps its run longer than the time of a disconnect.
 func renewals(t *testing.T, s *suite) {
 	sp := s.spec(t, "sleep 25; echo done")
-	oc, out := s.run(t, sp, launcher.Payload{EndOnDisconnect: disconnect}, launcher.RunOptions{})
+	pay := payloadOf(sp)
+	pay.EndOnDisconnect = disconnect
+	oc, out := s.runWith(t, sp, pay, launcher.RunOptions{})
 	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
 	if out != "done\n" {
 		t.Errorf("output %q", out)

@@ -40,7 +40,7 @@ func wantOutput() []byte {
 }
 
 func outputBytes(t *testing.T, s *suite) {
-	oc, out := s.run(t, s.spec(t, python(outputProgram)), launcher.Payload{}, launcher.RunOptions{})
+	oc, out := s.run(t, s.spec(t, python(outputProgram)), launcher.RunOptions{})
 	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
 	sameBytes(t, "shown live", []byte(out))
 	sameBytes(t, "saved", s.savedLog(t, oc.ID))
@@ -72,7 +72,7 @@ func (s *suite) savedLog(t *testing.T, id launcher.ID) []byte {
 // detach leaves after the commit; whoever comes later finds status, output and result.
 func detach(t *testing.T, s *suite) {
 	sp := s.spec(t, "echo one; sleep 15; echo two; exit 4")
-	oc, err := launcher.Run(s.context(t), s.l, sp, launcher.Payload{}, launcher.RunOptions{Detach: true})
+	oc, err := launcher.Run(s.context(t), s.l, sp, payloadOf(sp), launcher.RunOptions{Detach: true})
 	if err != nil || !oc.Detached {
 		t.Fatalf("detach: %+v, %v", oc, err)
 	}

@@ -21,14 +21,14 @@ func oneName(t *testing.T, s *suite) {
 	errs := make([]error, 4)
 	for i := range errs {
 		wg.Go(func() {
-			_, errs[i] = s.l.Launch(s.context(t), sp, launcher.Payload{})
+			_, errs[i] = s.l.Launch(s.context(t), sp, payloadOf(sp))
 		})
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatalf("launches of one name: %v", err)
 	}
-	oc, out := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{}) // and once more: attaches
+	oc, out := s.run(t, sp, launcher.RunOptions{}) // and once more: attaches
 	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
 	if out != "ran\n" {
 		t.Errorf("output %q: the driver did not run exactly once", out)
@@ -40,7 +40,8 @@ func conflict(t *testing.T, s *suite) {
 	id := s.launch(t, sp)
 	other := s.Spec()
 	other.Name, other.Job.Entrypoint, other.Lifetime.Max = sp.Name, "echo other", sp.Lifetime.Max
-	_, err := s.l.Launch(s.context(t), other, launcher.Payload{})
+	s.carry(other)
+	_, err := s.l.Launch(s.context(t), other, payloadOf(other))
 	wantCode(t, err, launcher.CodeSpec, launcher.ErrConflict)
 	if err != nil && !strings.Contains(err.Error(), "entrypoint") {
 		t.Errorf("the difference is not told: %v", err)
@@ -65,7 +66,7 @@ print(os.environ["RAYCTL_RUN"], len(ray.nodes()), flush=True)`)
 			sp := s.spec(t, program)
 			t.Run(sp.Name, func(t *testing.T) {
 				t.Parallel()
-				oc, out := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{})
+				oc, out := s.run(t, sp, launcher.RunOptions{})
 				wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
 				if !strings.HasSuffix(out, sp.Name+" 1\n") {
 					t.Errorf("output %q", out)
@@ -83,7 +84,7 @@ print(len([n for n in ray.nodes() if n["Alive"]]), "nodes at the start")
 @ray.remote(resources={"b": 1}, num_cpus=0)
 def where(): return ray.get_runtime_context().get_node_id()
 print("on the other node:", ray.get(where.remote()) != ray.get_runtime_context().get_node_id())`))
-	oc, out := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{})
+	oc, out := s.run(t, sp, launcher.RunOptions{})
 	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
 	if !strings.Contains(out, "2 nodes at the start\non the other node: True\n") {
 		t.Errorf("output %q", out)

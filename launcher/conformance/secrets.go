@@ -28,8 +28,10 @@ class Actor:
 a = Actor.remote()
 print("driver", h()); print("actor", ray.get(a.h.remote()), flush=True)
 time.sleep(600)`))
-	sp.Secrets = []spec.Secret{{Name: "RAYCTL_TEST_SECRET"}}
-	id, err := s.l.Launch(s.context(t), sp, launcher.Payload{Secrets: map[string]string{"RAYCTL_TEST_SECRET": secret}})
+	sp.Secrets = append(sp.Secrets, spec.Secret{Name: "RAYCTL_TEST_SECRET"})
+	pay := payloadOf(sp)
+	pay.Secrets["RAYCTL_TEST_SECRET"] = secret
+	id, err := s.l.Launch(s.context(t), sp, pay)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +57,7 @@ time.sleep(600)`))
 	for _, f := range rendered {
 		surfaces["rendered "+f.Name] = f.Content
 	}
-	wantAbsent(t, surfaces, secret, token)
+	wantAbsent(t, surfaces, secret, token, secretOf(sp))
 }
 
 func wantAbsent(t *testing.T, surfaces map[string][]byte, values ...string) {
@@ -133,7 +135,7 @@ print(json.dumps([{n: os.environ.get(n) for n in names}, {n: os.environ.get("N" 
 	// In the values of a job's env_vars Ray itself replaces $NAME and ${NAME} (ray/_private/utils.py, update_envs): wanted for PATH.
 	sp.Job.Env["Q3"] = strings.ReplaceAll(values["Q3"], "${HOME}", "${}")
 	sp.Job.Metadata = map[string]string{"note": values["Q1"] + values["Q3"]}
-	oc, out := s.run(t, sp, launcher.Payload{}, launcher.RunOptions{})
+	oc, out := s.run(t, sp, launcher.RunOptions{})
 	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
 	wantArgs := []string{values["Q1"], values["Q2"], values["Q3"], values["Q4"]}
 	inJob := maps.Clone(values)

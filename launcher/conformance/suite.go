@@ -19,7 +19,8 @@ import (
 // suite is a Config and the launcher under test.
 type suite struct {
 	Config
-	l launcher.Launcher
+	l       launcher.Launcher
+	payload string // the directories that every launch takes along
 }
 
 // spec returns the smallest spec with a name of its own and an entrypoint, and checks at the end that nothing is left.
@@ -36,6 +37,7 @@ func (s *suite) named(t *testing.T, sp *spec.ClusterSpec, entrypoint string) *sp
 	sp.Name = "c-" + randomHex(4)
 	sp.Job.Entrypoint = entrypoint
 	sp.Lifetime.Max = spec.Limit(backstop)
+	s.carry(sp)
 	s.leakCheck(t, launcher.ID(sp.Name))
 	return sp
 }
@@ -79,7 +81,12 @@ func (s *suite) context(t *testing.T) context.Context {
 }
 
 // run takes a spec through launcher.Run, and returns what it printed.
-func (s *suite) run(t *testing.T, sp *spec.ClusterSpec, p launcher.Payload, o launcher.RunOptions) (*launcher.Outcome, string) {
+func (s *suite) run(t *testing.T, sp *spec.ClusterSpec, o launcher.RunOptions) (*launcher.Outcome, string) {
+	t.Helper()
+	return s.runWith(t, sp, payloadOf(sp), o)
+}
+
+func (s *suite) runWith(t *testing.T, sp *spec.ClusterSpec, p launcher.Payload, o launcher.RunOptions) (*launcher.Outcome, string) {
 	t.Helper()
 	var out bytes.Buffer
 	o.Stdout = &out
@@ -93,7 +100,7 @@ func (s *suite) run(t *testing.T, sp *spec.ClusterSpec, p launcher.Payload, o la
 // launch commits a cluster and leaves it alone.
 func (s *suite) launch(t *testing.T, sp *spec.ClusterSpec) launcher.ID {
 	t.Helper()
-	id, err := s.l.Launch(s.context(t), sp, launcher.Payload{})
+	id, err := s.l.Launch(s.context(t), sp, payloadOf(sp))
 	if err != nil {
 		t.Fatalf("launch: %v", err)
 	}

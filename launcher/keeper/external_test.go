@@ -80,6 +80,62 @@ func TestExternal(t *testing.T) {
 	}
 }
 
+// Before Ray 2.46 the state API gives a log in another form, and before 2.33 in a third: the copy has the driver's bytes alone, live and at the end.
+func TestExternalOldRay(t *testing.T) {
+	for _, version := range []string{raytest.Ray240, raytest.Ray29} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			head := raytest.Shared(t, version)
+			script := filepath.Join(t.TempDir(), "many.py")
+			flag := filepath.Join(t.TempDir(), "flag")
+			r := newRig(t, "exec python "+script+" "+flag, func(o *keeper.Orders) {
+				o.Start = keeper.Start{Mode: keeper.StartExternal, Dashboard: head.URL, GCS: head.GCSAddress}
+				o.WatchStdin = false
+				o.Groups = []keeper.Group{{Name: "head", Count: 1}}
+				o.Job.SubmissionPrefix = o.Name
+				o.Ray.Version = version
+			})
+			// More than three blocks of 64 KiB in bytes that no text has, what looks like a failure of Ray's, and the digits that it put before blocks.
+			r.must(os.WriteFile(script, []byte(`import os, sys, time
+sys.stdout.buffer.write(b"\x01" + b"1\n" * 50000 + b"[get_logs] Fetch log error: mine\n" + bytes(range(256)) * 500 + b"waiting\n")
+sys.stdout.flush()
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.1)
+print("last [get_logs] Fetch log", flush=True)
+`), 0o600))
+			want := "\x01" + strings.Repeat("1\n", 50000) + "[get_logs] Fetch log error: mine\n"
+			for range 500 {
+				for b := range 256 {
+					want += string([]byte{byte(b)})
+				}
+			}
+			want += "waiting\n"
+			r.token = head.Token
+			r.start(nil)
+			r.state("the head answers", ready)
+			_, err := r.client().Commit(context.Background(), keeper.Commit{})
+			r.must(err)
+			if version == raytest.Ray240 { // whose streams can be read
+				r.eventually("the log is streamed", func() bool { return strings.HasSuffix(r.log(), want) })
+			}
+			r.state("the driver runs", running)
+			r.must(os.WriteFile(flag, nil, 0o600))
+			end := r.result()
+			if end.Exit.Cause != keeper.CauseSucceeded {
+				t.Errorf("exit: %+v of %+v", end.Exit, end.Job)
+			}
+			log := r.log()
+			want += "last [get_logs] Fetch log\n"
+			if !strings.HasSuffix(log, want) || end.Log.Bytes != int64(len(log)) || len(end.Log.Missing) != 0 {
+				t.Errorf("log of %d bytes, want %d after Ray's own: %+v", len(log), len(want), end.Log)
+			}
+			if own := strings.TrimSuffix(log, want); len(own) > 1000 || strings.ContainsAny(own[:min(1, len(own))], "\x01\x00") {
+				t.Errorf("before the driver's output: %.300q", own)
+			}
+		})
+	}
+}
+
 // A cluster whose setup fails may end before its client has committed the launch: the client hears of it when it does.
 func TestEndBeforeCommit(t *testing.T) {
 	early := func(lease float64) *rig {

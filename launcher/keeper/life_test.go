@@ -181,7 +181,7 @@ func TestStartFailures(t *testing.T) {
 		"setup":  {func(o *keeper.Orders) { o.Ray.Setup = "echo fine; echo 'no scratch disk' >&2; false" }, "setup on node head-0 exited with code 1: no scratch disk"},
 		"python": {func(o *keeper.Orders) { o.Ray.Python = "/nonexistent/python" }, "No such file or directory: '/nonexistent/python'"},
 		"no Ray": {func(o *keeper.Orders) { o.Ray.Python = bare }, "ray start on node head-0 exited with code 1: ModuleNotFoundError: No module named 'ray'"},
-		"long":   {func(o *keeper.Orders) { o.Ray.TempRoot = "/nonexistent/directory" }, "No such file or directory: '/nonexistent/directory/"},
+		"long":   {func(o *keeper.Orders) { o.Ray.TempRoot = "/nonexistent/directory" }, "No such file or directory: '/nonexistent/directory"},
 		"limit":  {func(o *keeper.Orders) { o.Lifetime.Start = 0.5 }, "Ray was not up within"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,6 +34,7 @@ type rig struct {
 	orders *keeper.Orders
 	token  string
 	files  string
+	wrap   []string // before the keeper's command
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	exited chan struct{}
@@ -97,7 +99,8 @@ func (r *rig) start(secrets map[string]string) *rig {
 
 func (r *rig) exec() {
 	r.t.Helper()
-	r.cmd = exec.Command(raytest.Env(r.t, raytest.Ray260), "-S", "-E", filepath.Join(r.files, templates.Keeper), string(r.dir))
+	argv := append(slices.Clone(r.wrap), raytest.Env(r.t, raytest.Ray260), "-S", "-E", filepath.Join(r.files, templates.Keeper), string(r.dir))
+	r.cmd = exec.Command(argv[0], argv[1:]...)
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	var err error
 	r.stdin, err = r.cmd.StdinPipe()

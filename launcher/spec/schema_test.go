@@ -57,12 +57,12 @@ func validate(t *testing.T, s *jsonschema.Schema, text []byte) error {
 func TestSchemaAcceptsWhatDecodeAccepts(t *testing.T) {
 	s := compiled(t)
 	for _, text := range []string{design, "{}", "lifetime: {max: 0, keep: 3-12:00:00, idle: unlimited, queue: 1.5h}", "workers: [{name: a, cpus: 500m, memory: 1024}]",
-		"profiles: {site: {slurm: {partition: x}}, default: {workers: [{name: a}]}}", "job: {restarts: {driver: 3, preempted: 2}}"} {
+		"profiles: {site: {slurm: {partition: x}}, default: {workers: [{name: a}]}}", "job: {restarts: {driver: 3, preempted: 2}}", "job: {pip: requirements.txt}", "job: {uv: [a]}"} {
 		if err := validate(t, s, []byte(text)); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	for _, text := range []string{"worker: []", "workers: [{replicas: 1}]", "gang: maybe", "lifetime: {max: 90}", "job: {restarts: {driver: x}}", "secrets: [{file: x}]", "slurm: {transport: x}",
+	for _, text := range []string{"worker: []", "workers: [{replicas: 1}]", "gang: maybe", "lifetime: {max: 90}", "job: {restarts: {driver: x}}", "secrets: [{file: x}]", "slurm: {transport: x}", "job: {pip: 3}", "job: {uv: {packages: [a]}}",
 		"workers: [{name: a, memory: 16GB}]", "workers: [{name: a, gpus: 0.5}]", "profiles: {site: {partition: x}}"} {
 		if err := validate(t, s, []byte(text)); err == nil {
 			t.Errorf("%s: accepted", text)

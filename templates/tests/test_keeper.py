@@ -22,6 +22,8 @@ import keeper_ports
 import keeper_process
 import keeper_ray
 import keeper_raystart
+import keeper_resume
+import keeper_silence
 import node
 from keeper_exit import AttemptLost, End
 from keeper_limits import Limits
@@ -98,7 +100,7 @@ class TheLimits(unittest.TestCase):
         def keeper(earlier):
             k = keeper_life.Keeper.__new__(keeper_life.Keeper)
             k.limits = Limits({"queue": 50, "max": 60, "total": 100}, time.monotonic())
-            k.resume(earlier)
+            keeper_resume.resume_limits(k, earlier)
             return k.limits
         ago = wall(time.time() - 20)
         first, waiting = keeper({}), keeper({"phase": "Provisioning", "since": ago, "deadlines": {"max": None, "idle": None, "total": None}})
@@ -162,7 +164,7 @@ class Submission(unittest.TestCase):
             def __init__(self, answers):
                 self.answers, self.posts, self.known = answers, 0, False
 
-            def job(self, _id):
+            def job(self, _id, _timeout=2.0):
                 return {} if self.known else None
 
             def submit(self, _body):
@@ -171,13 +173,23 @@ class Submission(unittest.TestCase):
                 self.known = accepted
                 if error:
                     raise error
+        silence = keeper_silence.Silence(unittest.mock.Mock(answered=0.0), unittest.mock.Mock(), lambda: (["the GCS"], False), 300.0)
         cut, refused = keeper_ray.Unreachable("cut"), keeper_ray.Refused(500, "boom")
         for answers, posts in (([(True, cut)], 1), ([(True, refused)], 1), ([(False, cut), (True, None)], 2), ([(False, refused), (True, None)], 2)):
             ray = Ray(answers)
-            keeper_job.submit(ray, {"submission_id": "x"}, lambda _: None)
+            keeper_job.submit(ray, {"submission_id": "x"}, silence, lambda _: None)
             self.assertEqual(ray.posts, posts)
         with self.assertRaises(End):
-            keeper_job.submit(Ray([(False, keeper_ray.Refused(400, "bad"))]), {"submission_id": "x"}, lambda _: None)
+            keeper_job.submit(Ray([(False, keeper_ray.Refused(400, "bad"))]), {"submission_id": "x"}, silence, lambda _: None)
+
+    def test_a_silent_head_is_asked_again_before_it_gets_the_job(self):
+        keeper = keeper_life.Keeper.__new__(keeper_life.Keeper)
+        keeper.orders, keeper.pause, keeper.driver_ended = {}, lambda _: None, 0.0
+        keeper.state = unittest.mock.Mock(doc={"attempt": 1, "job": {"state": "WAITING"}})
+        keeper.dashboard, keeper.run_dir, keeper.driver_fd, keeper.nodes = unittest.mock.Mock(answered=0.0), "/nonexistent", None, unittest.mock.Mock(gcs="")
+        keeper.dashboard.job.side_effect = [keeper_ray.Slow("timed out"), keeper_ray.Slow("timed out"), {"status": "RUNNING"}]
+        keeper.submit("n-1")
+        keeper.dashboard.submit.assert_not_called()
 
 
 class RayStart(unittest.TestCase):
@@ -212,11 +224,6 @@ class RayStart(unittest.TestCase):
         self.assertTrue(keeper_raystart.is_recent("2.49.1") and keeper_raystart.is_recent(""))
         with self.assertRaises(ValueError):
             keeper_raystart.Member(o, 3)
-
-    def test_directory(self):
-        names = {keeper_raystart.node_dir(orders(), "/run/" + "x" * 300, i, r) for i in range(3) for r in range(3)}
-        self.assertEqual(len(names), 9)
-        self.assertTrue(all(len(n) == len("/tmp/r12345678") for n in names))
 
     def test_addresses(self):
         o = keeper_nodes.with_addresses({"advertise": "auto", "listen": "auto:0"}, {"RAYCTL_ADVERTISE": "10.1.1.1"})
@@ -298,7 +305,7 @@ class GangAndState(unittest.TestCase):
 class Log(unittest.TestCase):
     def test_attempts_and_missing(self):
         with tempfile.TemporaryDirectory() as top:
-            logs = os.path.join(top, "session_2026", "logs")
+            logs = os.path.join(top, "t", "session_2026", "logs")
             os.makedirs(logs)
             log = DriverLog(top, lambda: None, lambda text: None)
             for name, text in (("job-driver-x-1.log", b"a\r\n\xff"), ("job-driver-x-2.log", b"b" * 3000000)):
@@ -332,6 +339,26 @@ class Processes(unittest.TestCase):
             """ % os.path.dirname(HERE)
         out = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout.decode()
         self.assertTrue(out.startswith("[] 0 [-9"), out)
+
+    def test_another_cluster_stays(self):
+        """The keeper of a cluster that a driver launched has that cluster's mark, and what is below it may have none."""
+        code = """if True:
+            import os, subprocess, sys
+            sys.path.insert(0, %r)
+            import keeper_process as p
+            p.become_subreaper()
+            os.environ["RAYCTL_MARK"] = "ours"
+            others = subprocess.Popen(["sh", "-c", "env -u RAYCTL_MARK sleep 1000; :"], env=dict(os.environ, RAYCTL_MARK="others"), start_new_session=True)
+            ours = subprocess.Popen(["sh", "-c", "sleep 1000; :"], env=dict(os.environ, RAYCTL_MARK="ours"), start_new_session=True)
+            tree = lambda: {pid: parent for pid, (parent, _) in p.process_table().items()}
+            while not {others.pid, ours.pid} <= set(tree().values()) or not p.of_another_cluster(others.pid): pass
+            left, ended = p.kill_all()
+            lives = others.pid in tree() and others.pid in tree().values()
+            os.killpg(others.pid, 9)
+            print(sorted(left), ours.pid in ended and others.pid not in ended, lives)
+            """ % os.path.dirname(HERE)
+        out = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout.decode()
+        self.assertEqual(out, "[] True True\n")
 
     def test_bell(self):
         bell = keeper_process.Bell()

@@ -10,9 +10,14 @@ import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+import keeper_address
 import keeper_end
 import keeper_ray
+import keeper_silence
 from keeper_exit import AttemptLost, End
+
+
+ALIVE, NOTHING, GONE = (["the driver's process", "the GCS"], False), ([], False), ([], True)
 
 
 class SlowHead(http.server.BaseHTTPRequestHandler):
@@ -51,15 +56,124 @@ class TheSilence(unittest.TestCase):
         except keeper_ray.Unreachable as error:
             silence.goes_on(error)
 
+    def silence(self, limit, *seen):
+        """One whose looks find these, the last for ever."""
+        self.state, looks = unittest.mock.Mock(doc={"phase": "Ready"}), list(seen)
+        signs = lambda: looks.pop(0) if len(looks) > 1 else looks[0]
+        clock = unittest.mock.Mock(monotonic=lambda: self.now)
+        for module, name, value in ((keeper_ray, "time", clock), (keeper_silence, "time", clock), (keeper_silence, "LOOK", 1.0),
+                                    (keeper_silence, "GONE_AFTER", 3.0), (keeper_silence, "WORTH_TELLING", 2.0)):
+            patch = unittest.mock.patch.object(module, name, value)
+            patch.start()
+            self.addCleanup(patch.stop)
+        return keeper_silence.Silence(self.dashboard, self.state, signs, limit)
+
     def test_any_answer_breaks_it(self):
-        silence, clock = keeper_ray.Silence(self.dashboard), unittest.mock.Mock(monotonic=lambda: self.now)
-        with unittest.mock.patch.object(keeper_ray, "LOST_AFTER", 3.0), unittest.mock.patch.object(keeper_ray, "time", clock):
+        silence = self.silence(3.0, NOTHING)
+        for _ in range(5):
+            self.look(silence, version=60, nodes=0.05)
+        self.assertEqual(silence.patience(), keeper_silence.PATIENT)
+        self.state.note.assert_not_called()
+        with self.assertRaises(AttemptLost) as lost:
             for _ in range(5):
-                self.look(silence, version=60, nodes=0.05)
-            self.assertEqual(silence.patience(), keeper_ray.PATIENT)
-            with self.assertRaises(AttemptLost):
-                for _ in range(5):
-                    self.look(silence, nodes=0.05)
+                self.look(silence, nodes=0.05)
+        self.assertIn("lifetime.silence", str(lost.exception))
+
+    def test_what_lives_is_waited_for_and_told_once(self):
+        silence = self.silence(3.0, ALIVE)
+        for _ in range(20):
+            self.look(silence, nodes=0.05)
+        self.look(silence, version=60)
+        self.assertEqual([c[0][:2] for c in self.state.note.call_args_list], [("head", "silent"), ("head", "answers")])
+        self.assertIn("the driver's process and the GCS are alive", self.state.phase.call_args_list[0][0][2])
+        self.assertEqual(self.state.phase.call_args_list[-1][0], ("Ready",))
+        silence = self.silence(3.0, ALIVE, ALIVE, ALIVE, ALIVE, ALIVE, NOTHING)
+        with self.assertRaises(AttemptLost):  # counted from when nothing was seen
+            for self.asked in range(20):
+                self.look(silence, nodes=0.05)
+        self.assertEqual(self.asked, 9)
+
+    def test_no_limit(self):
+        silence = self.silence(0, NOTHING)
+        for _ in range(20):
+            self.look(silence, nodes=0.05)
+
+    def test_what_is_known_to_be_gone_is_not(self):
+        self.dashboard = keeper_ray.Dashboard("http://127.0.0.1:1", "")  # nobody listens
+        silence = self.silence(1000.0, GONE)
+        with self.assertRaises(AttemptLost):
+            for self.asked in range(20):
+                self.look(silence, nodes=1)
+        self.assertEqual(self.asked, 4)
+
+    def test_the_gcs(self):
+        self.assertIs(keeper_silence.gcs_lives("127.0.0.1:1"), False)
+        self.assertIsNone(keeper_silence.gcs_lives(""))
+        with socket.create_server(("127.0.0.1", 0)) as stopped:  # the kernel accepts for a process that is stopped
+            self.assertIs(keeper_silence.gcs_lives("127.0.0.1:%d" % stopped.getsockname()[1], 0.1), True)
+        with socket.create_server(("127.0.0.1", 0)) as proxy:
+            threading.Thread(target=lambda: proxy.accept()[0].close(), daemon=True).start()
+            self.assertIsNone(keeper_silence.gcs_lives("127.0.0.1:%d" % proxy.getsockname()[1], 60))
+
+
+class TheAddress(unittest.TestCase):
+    """The resolver's answers are those of glibc: EAI_AGAIN after a while where no name server answers, EAI_NONAME where one says so."""
+
+    def setUp(self):
+        self.answer, real = [], socket.getaddrinfo
+        self.hold = threading.Event()
+        self.hold.set()
+
+        def resolve(host, port, *rest):
+            if host != "head.test" or keeper_address.socket.AI_NUMERICHOST in rest:
+                return real(host, port, *rest)
+            self.hold.wait()
+            if isinstance(self.answer, Exception):
+                raise self.answer
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, 0)) for ip in self.answer]
+        patch = unittest.mock.patch.object(keeper_address.socket, "getaddrinfo", resolve)
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.addCleanup(self.hold.set)
+        self.address = keeper_address.Address("head.test")
+
+    def reaches(self, server):
+        """Where a connection gets to."""
+        with self.address.connect(server.getsockname()[1], 60) as connection:
+            return connection.getpeername()[0]
+
+    def test_the_last_that_worked_is_kept(self):
+        with socket.create_server(("127.0.0.1", 0)) as first:
+            self.answer = ["127.0.0.1"]
+            self.assertEqual(self.reaches(first), "127.0.0.1")
+            self.answer = socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+            with unittest.mock.patch.object(keeper_address, "FRESH", -1.0):
+                for _ in range(3):
+                    self.assertEqual(self.reaches(first), "127.0.0.1")
+            self.hold.clear()  # nothing waits for the name service
+            with unittest.mock.patch.object(keeper_address, "FRESH", -1.0):
+                self.assertEqual(self.reaches(first), "127.0.0.1")
+
+    def test_one_that_stops_answering_is_resolved_again(self):
+        with socket.create_server(("127.0.0.1", 0)) as first:
+            self.answer, port = ["127.0.0.1"], first.getsockname()[1]
+            self.reaches(first)
+        with socket.create_server(("127.0.0.2", port)) as moved:
+            self.answer = ["127.0.0.2"]
+            self.assertEqual(self.reaches(moved), "127.0.0.2")
+        self.answer = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        with self.assertRaises(ConnectionRefusedError):
+            self.address.connect(port, 60)
+        self.assertTrue(self.address.unknown)
+
+    def test_nothing_known(self):
+        self.answer = socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        with self.assertRaises(socket.gaierror):
+            self.address.connect(1, 60)
+        self.assertFalse(self.address.unknown)
+        self.hold.clear()
+        with self.assertRaises(OSError):
+            self.address.connect(1, 0.05)
 
 
 class TheGrace(unittest.TestCase):
@@ -71,7 +185,7 @@ class TheGrace(unittest.TestCase):
         keeper.state.doc = {"job": {"state": "RUNNING", "submissionId": "n-1"}}
         keeper.dashboard.stop.side_effect = answers
         keeper.dashboard.job.return_value = {"status": "STOPPED"}
-        keeper_end.stop_driver(keeper, End("interrupted", "by the user"))
+        keeper_end.stop_drivers(keeper, End("interrupted", "by the user"))
         return keeper.dashboard.stop.call_count, keeper.take.call_count
 
     def test_a_slow_head_is_asked_again(self):

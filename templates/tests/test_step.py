@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -68,6 +69,32 @@ class Step(unittest.TestCase):
         self.assertEqual(line.count(b"\n"), 1)
         self.assertTrue(json.loads(line)["message"].startswith("caf\u00e9 \"\\\n?"))
         self.assertEqual(json.loads(node.report_line(dict(report, message="short")))["message"], "short")
+
+    def test_signal_reaches_ray_first(self):
+        """Slurm signals the processes of a step one after the other, Ray's maybe before its supervisor: that is the end, no failure of Ray."""
+        python = os.path.join(self.dir.name, "python")
+        with open(python, "w") as f:  # in place of the one that has Ray
+            f.write("#!/bin/sh\nexec sleep 600\n")
+        os.chmod(python, 0o755)
+        with open(os.path.join(self.dir.name, "orders.json"), "w") as f:
+            json.dump(dict(ORDERS, ray={"python": python, "tempRoot": self.dir.name}), f)
+        with open(os.path.join(self.dir.name, "token"), "w") as f:
+            f.write("token")
+        environ = dict(os.environ, SLURM_PROCID="1", RAYCTL_GCS="127.0.0.1:1", RAYCTL_DASHBOARD="127.0.0.1:2", RAYCTL_CLIENT_PORT="3", RAYCTL_NODE_IP="127.0.0.1")
+        supervisor = subprocess.Popen([sys.executable, os.path.join(os.path.dirname(HERE), "node.py"), self.dir.name, "--slurm"],
+                                      env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        self.addCleanup(supervisor.kill)
+        self.addCleanup(supervisor.stdout.close)
+        self.assertEqual(json.loads(supervisor.stdout.readline())["state"], "starting")
+        ray = []
+        while not ray:
+            ray = [pid for pid in keeper_process.descendants(supervisor.pid) if keeper_process._read("/proc/%d/cmdline" % pid).startswith(b"sleep\0")]
+        os.kill(ray[0], signal.SIGUSR1)
+        while ray[0] in keeper_process.descendants(supervisor.pid):
+            pass
+        os.kill(supervisor.pid, signal.SIGUSR1)
+        said = [json.loads(line)["state"] for line in supervisor.stdout]
+        self.assertEqual((said, supervisor.wait()), (["ended"], 0))
 
     def test_no_file_for_a_node(self):
         """A supervisor in a step writes nothing into the run directory."""

@@ -1,0 +1,102 @@
+package cmd
+
+import (
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/test/needs"
+)
+
+// TestOwnPeersOfAnotherUser: a connection of another user's is closed unread, over an IPv6 socket too, and one whose program has closed it at
+// once; the next one of this user's is taken.
+func TestOwnPeersOfAnotherUser(t *testing.T) {
+	needs.Root(t)
+	l, err := listenLocal(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	taken := make(chan string)
+	go func() {
+		defer close(taken)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			said := make([]byte, 6)
+			io.ReadFull(conn, said)
+			conn.Close()
+			taken <- string(said)
+		}
+	}()
+	for name, to := range map[string]syscall.Sockaddr{
+		"IPv4":                 &syscall.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}},
+		"IPv6":                 &syscall.SockaddrInet6{Port: port, Addr: [16]byte{10: 0xff, 0xff, 127, 0, 0, 1}},
+		"IPv4, closed at once": &syscall.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}},
+	} {
+		foreign := connectAs(t, 12347, to)
+		foreign.SetDeadline(time.Now().Add(time.Minute))
+		foreign.Write([]byte("theirs"))
+		if name != "IPv4, closed at once" {
+			if n, err := foreign.Read(make([]byte, 1)); n != 0 || os.IsTimeout(err) {
+				t.Errorf("%s: another user's connection is not closed: %d bytes, %v", name, n, err)
+			}
+		}
+		foreign.Close()
+		own := connectAs(t, 0, to)
+		own.Write([]byte("mine!!"))
+		select {
+		case said := <-taken:
+			if said != "mine!!" {
+				t.Errorf("%s: a connection with %q was taken", name, said)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: no connection was taken, not our own either", name)
+		}
+		own.Close()
+	}
+}
+
+// connectAs is a connection whose socket belongs to a user: to the one for whom the thread that makes it has rights to files (sock_alloc in
+// Linux takes the fsuid). The thread ends with its goroutine.
+func connectAs(t *testing.T, uid int, to syscall.Sockaddr) *os.File {
+	t.Helper()
+	family := syscall.AF_INET
+	if _, ok := to.(*syscall.SockaddrInet6); ok {
+		family = syscall.AF_INET6
+	}
+	type made struct {
+		fd  int
+		err error
+	}
+	result := make(chan made)
+	go func() {
+		runtime.LockOSThread() // and not unlocked
+		if err := syscall.Setfsuid(uid); err != nil {
+			result <- made{-1, err}
+			return
+		}
+		fd, err := syscall.Socket(family, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+		if err == nil {
+			err = syscall.Connect(fd, to)
+		}
+		if err == nil {
+			err = syscall.SetNonblock(fd, true) // for deadlines
+		}
+		result <- made{fd, err}
+	}()
+	r := <-result
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	f := os.NewFile(uintptr(r.fd), "connection")
+	t.Cleanup(func() { f.Close() })
+	return f
+}

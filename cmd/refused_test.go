@@ -1,0 +1,109 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// refuser is a substrate that takes no launch and has no record, as Kubernetes with a policy or Slurm with a wrong partition.
+type refuser struct {
+	launcher.Launcher
+	err error
+}
+
+func (r refuser) Name() string { return "slurm" }
+
+func (r refuser) Launch(context.Context, *spec.ClusterSpec, launcher.Payload) (launcher.ID, error) {
+	return "", r.err
+}
+
+func (r refuser) List(context.Context, launcher.Selector) ([]launcher.Status, error) { return nil, nil }
+
+// TestRefusedIsHistory: a launch that is refused has no keeper and no record, so the receipt is this machine's. A name that is taken is no launch.
+func TestRefusedIsHistory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	cache := t.TempDir()
+	said := func(r refuser, args ...string) (int, string, string) {
+		a, out, stderr := testApp()
+		a.Getenv = func(name string) string { return map[string]string{"XDG_CACHE_HOME": cache}[name] }
+		a.Launchers["slurm"] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) { return r, nil }
+		code := a.Main(t.Context(), append(args, "--launcher", "slurm"))
+		return code, out.String(), stderr.String()
+	}
+	refused := refuser{err: launcher.Fail(launcher.CodePermission, nil, "ask for it", "the partition is not for you")}
+	if code, _, stderr := said(refused, "run", "--name", "mine", "--set", "job.entrypoint=true"); code != launcher.CodePermission {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	taken := refuser{err: launcher.Fail(launcher.CodeSpec, launcher.ErrConflict, "", "the name is taken")}
+	if code, _, stderr := said(taken, "run", "--name", "taken", "--set", "job.entrypoint=true"); code != launcher.CodeSpec {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	if code, _, stderr := said(refused, "up", "dev"); code != launcher.CodePermission {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	_, out, stderr := said(refused, "history", "-o", "json")
+	var list []past
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 2 {
+		t.Fatalf("%v: %s %s", err, out, stderr)
+	}
+	for i, name := range []string{"dev", "mine"} { // the newest first
+		if p := list[i]; p.Name != name || p.Launcher != "slurm" || p.Exit.Code != launcher.CodePermission || !strings.Contains(p.Exit.Message, "not for you") {
+			t.Errorf("%+v", p)
+		}
+	}
+}
+
+// TestRenderIsOneStream: what render prints for Kubernetes is a stream of documents, as `kubectl apply -f -` reads it, each with a kind.
+func TestRenderIsOneStream(t *testing.T) {
+	t.Chdir(t.TempDir())
+	a, out, stderr := testApp()
+	a.Launchers["kuberay"] = launchers()["kuberay"]
+	args := []string{"render", "--launcher", "kuberay", "--image", "rayproject/ray:2.60.0", "--set", "local.packages=[jax]", "--", "true"}
+	if code := a.Main(t.Context(), args); code != 0 {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	var kinds []string
+	documents := utilyaml.NewYAMLToJSONDecoder(bytes.NewReader(out.Bytes()))
+	for {
+		var o struct{ Kind string }
+		err := documents.Decode(&o)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds = append(kinds, o.Kind)
+	}
+	if got := strings.Join(kinds, " "); got != "Job Secret Service RayCluster PodGroup Job" {
+		t.Errorf("kinds %q of\n%s", got, out)
+	}
+}
+
+// TestUnusedPackages: packages that only the local launcher installs are named once elsewhere.
+func TestUnusedPackages(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, want := range map[string]int{"slurm": 1, "local": 0} {
+		a, _, stderr := testApp()
+		cache := t.TempDir()
+		a.Getenv = func(name string) string { return map[string]string{"XDG_CACHE_HOME": cache}[name] }
+		a.Launchers[name] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) {
+			return refuser{err: errors.New("enough")}, nil
+		}
+		a.Main(t.Context(), []string{"run", "--launcher", name, "--set", "local.packages=[jax]", "--set", "job.entrypoint=true"})
+		if got := strings.Count(stderr.String(), "local.packages (jax) are not installed by the slurm launcher: the nodes' Python must have them"); got != want {
+			t.Errorf("%s: %d notes: %s", name, got, stderr)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package kuberay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/test/kubetest"
+)
+
+// occupy lets three pods of others take room of a quota. They are never scheduled.
+func (b bed) occupy(t *testing.T, memory ...string) {
+	t.Helper()
+	for i, m := range memory {
+		resources := ""
+		if m != "" {
+			resources = fmt.Sprintf(", resources: {requests: {memory: %s}, limits: {memory: %s}}", m, m)
+		}
+		b.Create(t, b.namespace, fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: other-%d, labels: {other: pod}}, spec: "+
+			"{schedulingGates: [{name: rayctl.test/never}], containers: [{name: c, image: none%s}]}}", i, resources))
+	}
+}
+
+// leave takes them away.
+func (b bed) leave(t *testing.T) {
+	t.Helper()
+	b.DeletePods(t, b.namespace, "other=pod", 0)
+}
+
+// awaitRefused waits until the API server refuses this pod with these words: rules count some time after they are made.
+func (b bed) awaitRefused(t *testing.T, pod *corev1.Pod, words string) {
+	t.Helper()
+	kubetest.Await(t, "a refusal: "+words, func(ctx context.Context) error {
+		_, err := b.Core.CoreV1().Pods(b.namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil && strings.Contains(err.Error(), words) {
+			return nil
+		}
+		return errors.Join(errors.New("it is let in"), err)
+	})
+}
+
+// policy makes a ValidatingAdmissionPolicy that counts in the test's namespace alone, and waits until it does.
+func (b bed) policy(t *testing.T, name, resources, expression, message string) {
+	t.Helper()
+	b.Create(t, "", fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: %s}
+spec:
+  failurePolicy: Fail
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: ["*"], operations: [CREATE], resources: [%s]}]}
+  validations: [{expression: %q, message: %q}]`, name, resources, expression, message))
+	b.Create(t, "", fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: %s}
+spec: {policyName: %s, validationActions: [Deny], matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %s}}}}`, name, name, b.namespace))
+	t.Cleanup(func() {
+		o, ctx := metav1.DeleteOptions{}, context.Background()
+		policies := b.Core.AdmissionregistrationV1()
+		if err := errors.Join(policies.ValidatingAdmissionPolicyBindings().Delete(ctx, name, o), policies.ValidatingAdmissionPolicies().Delete(ctx, name, o)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func smallContainer(memory string) corev1.ResourceRequirements {
+	list := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}
+	return corev1.ResourceRequirements{Requests: list, Limits: list}
+}
+
+func anyPod() *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "any"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none"}}}}
+}
+
+// level gives the namespace a Pod Security profile.
+func (b bed) level(t *testing.T, profile string) {
+	t.Helper()
+	_, err := b.Core.CoreV1().Namespaces().Patch(t.Context(), b.namespace, "application/merge-patch+json",
+		fmt.Appendf(nil, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":%q}}}`, profile), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRefusalsEndTheLaunch: what cannot pass ends the launch before its commit, with the key of the file that answers it. So no client has to
+// watch for it, and nothing stays.
+func TestRefusalsEndTheLaunch(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		prepare func(t *testing.T, b bed)
+		change  func(s *spec.ClusterSpec)
+		code    int
+		want    []string
+	}{
+		{"quota", func(t *testing.T, b bed) {
+			b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tight}, spec: {hard: {requests.memory: 2Gi}}}`) // the head wants 3
+			b.awaitRefused(t, anyPod(), "tight")
+		}, nil, launcher.CodeStartFailed, []string{"a pod of the head is refused: exceeded quota: tight, requested: requests.memory=3Gi, limited: requests.memory=2Gi", "change head.memory, or ask for a larger quota tight"}},
+		{"quota of the whole", func(t *testing.T, b bed) {
+			b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tight}, spec: {hard: {requests.memory: 5Gi}}}`)
+			b.awaitRefused(t, anyPod(), "tight")
+		}, func(s *spec.ClusterSpec) { s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}} },
+			launcher.CodeStartFailed, []string{"a pod of group w is refused: exceeded quota: tight", "the cluster as a whole needs requests.memory=6240Mi", "change workers[].memory of group w"}},
+		{"limits", func(t *testing.T, b bed) {
+			b.Create(t, b.namespace, `{apiVersion: v1, kind: LimitRange, metadata: {name: small}, spec: {limits: [{type: Container, max: {memory: 1Gi}}]}}`)
+			big := anyPod()
+			big.Spec.Containers[0].Resources = smallContainer("2Gi")
+			b.awaitRefused(t, big, "maximum memory usage")
+		}, nil, launcher.CodeStartFailed, []string{"maximum memory usage per Container is 1Gi, but limit is 3Gi", "change head.memory, or ask for another LimitRange"}},
+		{"profile", func(t *testing.T, b bed) {
+			b.level(t, "restricted")
+			b.awaitRefused(t, anyPod(), "violates PodSecurity")
+		}, func(s *spec.ClusterSpec) { s.Head.Patch = spec.Object{"spec": map[string]any{"hostNetwork": true}} },
+			launcher.CodeStartFailed, []string{"a pod of the head is refused: violates PodSecurity", "host namespaces", "change head.patch or mounts"}},
+		{"policy", func(t *testing.T, b bed) {
+			b.policy(t, "images-"+b.namespace, "pods", "!object.metadata.name.contains('head')", "heads need the label team")
+			head := anyPod()
+			head.Name = "head"
+			b.awaitRefused(t, head, "heads need the label team")
+		}, nil, launcher.CodeStartFailed, []string{"a pod of the head is refused: ValidatingAdmissionPolicy 'images-", "heads need the label team", "change labels or head.patch, or ask for an exception of policy images-"}},
+		{"policy of our objects", func(t *testing.T, b bed) {
+			b.policy(t, "teams-"+b.namespace, "services", "has(object.metadata.labels) && 'team' in object.metadata.labels", "say whose it is")
+			kubetest.Await(t, "the policy to count", func(ctx context.Context) error {
+				service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "any"}, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}
+				_, err := b.Core.CoreV1().Services(b.namespace).Create(ctx, service, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+				if apierrors.IsInvalid(err) && strings.Contains(err.Error(), "say whose it is") {
+					return nil
+				}
+				return errors.Join(errors.New("it is let in"), err)
+			})
+		}, nil, launcher.CodePermission, []string{"creating services", "say whose it is", "change labels"}},
+		{"queue", func(*testing.T, bed) {}, func(s *spec.ClusterSpec) { s.KubeRay = &spec.KubeRay{Queue: "nosuch"} },
+			launcher.CodeStartFailed, []string{"Volcano has no queue nosuch", "kuberay.queue"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t)
+			c.prepare(t, b)
+			s := job("refused", "echo never")
+			if c.change != nil {
+				c.change(s)
+			}
+			_, err := b.l.Launch(t.Context(), s, launcher.Payload{})
+			if err == nil || launcher.ExitCode(err) != c.code {
+				t.Fatalf("code %d, want %d: %v", launcher.ExitCode(err), c.code, err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v\nwant %q", err, want)
+				}
+			}
+			b.awaitNothing(t, "refused")
+		})
+	}
+}

@@ -1,0 +1,86 @@
+package kuberay_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/test/kubetest"
+)
+
+// TestKeeperLostAround: a keeper is lost before the gang is there, its process and then its pod with all that was on its disk (a working directory
+// for which a Secret has room, and a larger one), and while its cluster ends. TestKeeperKilledTenTimes does the same while the driver runs.
+func TestKeeperLostAround(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	early, pay := whole(t, "early")
+	early.KubeRay = &spec.KubeRay{Queue: b.tinyQueue(t)}
+	waits := b.runWith(t, b.l, early, pay)
+	large := make([]byte, 3<<20)
+	_, _ = rand.Read(large)
+	other, otherPay := wholeWith(t, "large", large)
+	other.KubeRay = early.KubeRay
+	resends := b.runWith(t, b.l, other, otherPay)
+	for _, r := range []*running{waits, resends} {
+		r.until(t, "word of the queue's limit", func(st launcher.Status) bool { return st.Reason.Code == "QueueFull" && len(st.Timeline) > 0 })
+	}
+	queued := time.Now()
+
+	late := job("late", stoppingDriver)
+	grace := spec.Duration(patience)
+	late.Job.Grace = &grace
+	ends := b.run(t, b.l, late)
+	ends.printed(t, "begun\n")
+
+	b.loseKeeper(t, waits.id, func(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	b.loseKeeper(t, waits.id, func(int) { b.killKeeper(t, waits.id) })
+	b.loseKeeper(t, resends.id, func(int) { b.killKeeper(t, resends.id) })
+	waited := time.Since(queued).Seconds()
+	wide := []byte(`{"spec": {"capability": {"cpu": "100"}}}`)
+	if _, err := b.Dynamic.Resource(kubetest.Queues).Patch(t.Context(), early.KubeRay.Queue, types.MergePatchType, wide, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	ends.actions <- launcher.Stop
+	ends.printed(t, "stopping\n")
+	b.loseKeeper(t, ends.id, func(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	b.release(t, ends.id)
+	if e := ends.wantEnd(t, "interrupted", launcher.CodeInterrupted, "begun\nstopping\nsaved\n"); strings.Contains(e.Message, "Ray's job API") {
+		t.Errorf("the end has another reason than the one that was given: %+v", e)
+	}
+
+	waits.printed(t, "begun\n")
+	b.release(t, waits.id)
+	waits.wantEnd(t, "succeeded", 0, "packed enveloped hidden\nbegun\ndone\n")
+	waits.wantOneAccount(t, 0)
+	if d := waits.outcome.Receipt.Durations; d.Queued < waited || waits.outcome.Receipt.Usage.NodeSeconds > d.Total-waited {
+		t.Errorf("it was queued for %.1f s at least: %+v, %+v", waited, d, waits.outcome.Receipt.Usage)
+	}
+	resends.printed(t, "begun\n")
+	b.release(t, resends.id)
+	resends.wantEnd(t, "succeeded", 0, "packed enveloped hidden\nbegun\ndone\n")
+}
+
+// loseKeeper loses the keeper of a cluster and waits for the next one.
+func (b bed) loseKeeper(t *testing.T, id launcher.ID, lose func(pid int)) {
+	t.Helper()
+	_, pid := b.keeperProcess(t, id)
+	lose(pid)
+	kubetest.Await(t, "the end of the keeper of "+string(id), func(context.Context) error {
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {
+			return fmt.Errorf("process %d is still there", pid)
+		}
+		return nil
+	})
+	b.keeperProcess(t, id)
+}

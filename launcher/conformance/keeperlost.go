@@ -1,0 +1,129 @@
+package conformance
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// keeperKilled: where the substrate starts the keeper again the run goes on; elsewhere it is lost, and nothing stays but what the driver has written.
+func keeperKilled(t *testing.T, s *suite) {
+	const seconds, code = 20, 4
+	seen := lines(3)
+	sp := s.spec(t, linesDriver(seconds, code))
+	id := s.launch(t, sp)
+	shown := s.following(t, id)
+	s.awaitPrinted(t, id, seen)
+	s.KillKeeper(t, id)
+	got := shown()
+	if s.endsWithoutKeeper(t, id, got, seconds, code) {
+		return
+	}
+	if !strings.HasPrefix(lines(seconds), got) || !strings.HasPrefix(got, seen) || !strings.HasSuffix(got, "\n") {
+		t.Errorf("shown: %q", got)
+	}
+	s.wantOutput(t, id, got, got)
+}
+
+// endsWithoutKeeper waits for the end of a run whose keeper was killed: true if the keeper came back and the driver came to its own end, with all
+// of its lines; else the run is lost.
+func (s *suite) endsWithoutKeeper(t *testing.T, id launcher.ID, shown string, seconds, code int) bool {
+	t.Helper()
+	r := s.untilGone(t, id)
+	if s.KeeperReturns {
+		wantExit(t, *r.Exit, "driver", "driver-failed", code)
+		s.wantOutput(t, id, shown, lines(seconds))
+		return true
+	}
+	s.wantLost(t, id, r)
+	return false
+}
+
+// keeperKilledEarly: before all nodes are there. That a keeper's disk is lost with it is kuberay's TestKeeperLostAround.
+func keeperKilledEarly(t *testing.T, s *suite) {
+	const seconds, code = 3, 4
+	sp := s.spec(t, linesDriver(seconds, code))
+	setup, release := s.Hold(t)
+	sp.Setup = setup
+	id := s.launch(t, sp)
+	shown := s.following(t, id)
+	s.until(t, id, "waited for by a keeper", func(st launcher.Status) bool { return s.KeeperReturns || st.Phase == launcher.Starting })
+	s.KillKeeperProcess(t, id)
+	if s.KeeperReturns {
+		release(t, id)
+	}
+	got := shown()
+	if s.endsWithoutKeeper(t, id, got, seconds, code) {
+		return
+	}
+	s.wantOutput(t, id, got, "")
+}
+
+// keeperKilledEnding: while the driver has its grace. The end that was under way is the run's, whoever concludes it.
+func keeperKilledEnding(t *testing.T, s *suite) {
+	sp := s.spec(t, "exec "+python(strings.Replace(checkpointProgram, "sleep(10)", "sleep(20)", 1)))
+	sp.Job.Grace = durationPtr(2 * time.Minute)
+	id := s.launch(t, sp)
+	shown := s.following(t, id)
+	s.awaitPrinted(t, id, "training\n")
+	ctx, down := s.context(t), make(chan error, 1)
+	go func() { down <- s.l.Terminate(ctx, id, launcher.End{Cause: "down", Message: "ended by the test"}) }()
+	s.awaitPrinted(t, id, "checkpointing\n")
+	s.KillKeeper(t, id)
+	if err := <-down; err != nil {
+		t.Errorf("terminate: %v", err)
+	}
+	if left := s.Allocated(t, id); len(left) > 0 {
+		t.Errorf("allocated after Terminate returned: %s", strings.Join(left, ", "))
+	}
+	want := "training\ncheckpointing\n"
+	if s.KeeperReturns {
+		want += "saved\n"
+	}
+	s.wantOutput(t, id, shown(), want)
+	r := s.untilGone(t, id)
+	wantExit(t, *r.Exit, "rayctl", "down", launcher.CodeInterrupted)
+	if !strings.Contains(r.Exit.Message, "ended by the test") || !s.KeeperReturns && !strings.Contains(r.Exit.Message, "keeper was killed") {
+		t.Errorf("the reason is not told: %q", r.Exit.Message)
+	}
+}
+
+// wantLost is the end of a run whose keeper nobody starts again.
+func (s *suite) wantLost(t *testing.T, id launcher.ID, r *launcher.Result) {
+	t.Helper()
+	wantExit(t, *r.Exit, "rayctl", "lost", launcher.CodeLost)
+	if !r.Exit.Retryable || !strings.Contains(r.Exit.Message, "keeper was killed") {
+		t.Errorf("a lost keeper is retryable and named: %+v", r.Exit)
+	}
+	if left := s.Allocated(t, id); len(left) > 0 {
+		t.Errorf("allocated after the keeper's death: %s", strings.Join(left, ", "))
+	}
+}
+
+// following shows a run's output to a client from here to its end; the function returned waits for that.
+func (s *suite) following(t *testing.T, id launcher.ID) (shown func() string) {
+	t.Helper()
+	var out bytes.Buffer
+	ctx, done := s.context(t), make(chan error, 1)
+	go func() {
+		_, err := launcher.Attach(ctx, s.l, id, launcher.RunOptions{Stdout: &out})
+		done <- err
+	}()
+	return func() string {
+		t.Helper()
+		if err := <-done; err != nil {
+			t.Fatalf("following: %v\nshown: %s", err, short(out.Bytes()))
+		}
+		return out.String()
+	}
+}
+
+func (s *suite) awaitPrinted(t *testing.T, id launcher.ID, text string) {
+	t.Helper()
+	if !s.printed(t, id, text) {
+		t.Fatalf("the driver never printed %q", text)
+	}
+}

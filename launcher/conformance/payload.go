@@ -1,0 +1,104 @@
+package conformance
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rayctl/rayctl/dashboardclient/pack"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Every launch of the suite carries what launches of the command carry: a working directory, a module, a runtime environment, variables, a secret.
+const (
+	suiteSecret = "RAYCTL_SUITE_SECRET"
+	suiteDigest = "RAYCTL_SUITE_DIGEST" // a variable: the secret's SHA-256
+	suiteModule = "rayctl_suite"
+)
+
+// linesProgram is the file lines.py of the working directory: `python lines.py SECONDS [CODE]` checks that all of the payload has reached the driver,
+// prints a line each second, and exits. It is no shell: a shell writes a line of its own when what it waits for is killed.
+const linesProgram = `import hashlib, os, sys, time
+import ` + suiteModule + `
+assert ` + suiteModule + `.here
+assert hashlib.sha256(os.environ["` + suiteSecret + `"].encode()).hexdigest() == os.environ["` + suiteDigest + `"]
+for i in range(int(sys.argv[1])):
+    print("line", i + 1, flush=True)
+    time.sleep(1)
+sys.exit(int((sys.argv[2:] or ["0"])[0]))
+`
+
+// linesDriver is the entrypoint for it.
+func linesDriver(seconds, code int) string {
+	return fmt.Sprintf("exec python lines.py %d %d", seconds, code)
+}
+
+// writePayload makes the directories that all launches of a suite take along.
+func writePayload(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, content := range map[string]string{"work/lines.py": linesProgram, suiteModule + "/__init__.py": "here = True\n"} {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+// carry puts the payload into a spec, as the cluster file would.
+func (s *suite) carry(sp *spec.ClusterSpec) {
+	sum := sha256.Sum256([]byte(secretOf(sp)))
+	sp.Job.WorkingDir, sp.Job.PyModules = filepath.Join(s.payload, "work"), []string{filepath.Join(s.payload, suiteModule)}
+	sp.Job.RuntimeEnv = spec.Object{"config": map[string]any{"setup_timeout_seconds": 900}}
+	sp.Job.Env = map[string]string{suiteDigest: hex.EncodeToString(sum[:])}
+	sp.Secrets = []spec.Secret{{Name: suiteSecret}}
+}
+
+// secretOf is the same in the test's process and in the clients that it starts.
+func secretOf(sp *spec.ClusterSpec) string {
+	sum := sha256.Sum256([]byte("the secret of " + sp.Name))
+	return hex.EncodeToString(sum[:])
+}
+
+// payloadOf makes what the command makes of a spec, see cmd/payload.go.
+func payloadOf(sp *spec.ClusterSpec) launcher.Payload {
+	return launcher.Payload{
+		Secrets:  map[string]string{suiteSecret: secretOf(sp)},
+		Packages: func(ctx context.Context) (*launcher.Packages, error) { return packagesOf(ctx, sp) },
+	}
+}
+
+func packagesOf(ctx context.Context, sp *spec.ClusterSpec) (*launcher.Packages, error) {
+	options := pack.Options{CacheDir: filepath.Join(filepath.Dir(sp.Job.WorkingDir), "packages")}
+	work, err := pack.WorkingDir(ctx, sp.Job.WorkingDir, options)
+	if err != nil {
+		return nil, err
+	}
+	out := &launcher.Packages{RuntimeEnv: map[string]any{"working_dir": work.URI}}
+	made := []*pack.Package{work}
+	var modules []any
+	for _, path := range sp.Job.PyModules {
+		module, err := pack.Module(ctx, path, options)
+		if err != nil {
+			return nil, err
+		}
+		made, modules = append(made, module), append(modules, module.URI)
+	}
+	out.RuntimeEnv["py_modules"] = modules
+	for key, value := range sp.Job.RuntimeEnv {
+		out.RuntimeEnv[key] = value
+	}
+	for _, p := range made {
+		out.Files = append(out.Files, launcher.PackageFile{URI: p.URI, Path: p.Path, Size: p.Size})
+	}
+	return out, nil
+}

@@ -1,0 +1,87 @@
+package conformance
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// outage is how long the dashboard or the name service is away: twice as long as a head may refuse all connections.
+const outage = 60 * time.Second
+
+// lines is what `python lines.py n` prints.
+func lines(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "line %d\n", i+1)
+	}
+	return b.String()
+}
+
+// dashboardFrozen: the process is stopped, as by a machine that swaps. Everything else of the cluster lives, and so it does not end.
+func dashboardFrozen(t *testing.T, s *suite) {
+	timeline := s.outlives(t, func(id launcher.ID) (back func()) {
+		thaw := s.FreezeDashboard(t, id)
+		st := s.until(t, id, "said to be silent", func(st launcher.Status) bool { return st.Reason.Code == "HeadSilent" })
+		if st.Phase != launcher.Ready || !strings.Contains(st.Reason.Message, "alive: waiting") {
+			t.Errorf("phase %s, %q", st.Phase, st.Reason.Message)
+		}
+		return thaw
+	})
+	var told []string
+	for _, e := range timeline {
+		if e.Kind == "head" {
+			told = append(told, e.To)
+		}
+	}
+	for i, want := range slices.Repeat([]string{"silent", "answers"}, max(1, (len(told)+1)/2)) { // more than once on a machine so loaded that Ray is silent by itself
+		if i >= len(told) || told[i] != want {
+			t.Errorf("the timeline has %v of the head", told)
+			break
+		}
+	}
+}
+
+// nameServiceAway: what is known of addresses is enough.
+func nameServiceAway(t *testing.T, s *suite) {
+	s.outlives(t, func(launcher.ID) func() { return s.NameServiceAway(t) })
+}
+
+// outlives has a driver run through an outage: each of its lines is shown and saved once and in order, and its exit code is the run's.
+func (s *suite) outlives(t *testing.T, begin func(launcher.ID) (back func())) []launcher.Event {
+	t.Helper()
+	const seconds, code = 75, 5
+	sp := s.spec(t, linesDriver(seconds, code))
+	id := launcher.ID(sp.Name)
+	go func() {
+		if s.printed(t, id, "line 3\n") {
+			over := time.After(outage)
+			back := begin(id)
+			<-over
+			back()
+		}
+	}()
+	oc, out := s.run(t, sp, launcher.RunOptions{})
+	wantExit(t, oc.Receipt.Exit, "driver", "driver-failed", code)
+	s.wantOutput(t, id, out, lines(seconds))
+	r, err := s.l.Result(s.context(t), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Timeline
+}
+
+// wantOutput compares what a client showed, and what is saved.
+func (s *suite) wantOutput(t *testing.T, id launcher.ID, shown, want string) {
+	t.Helper()
+	for what, got := range map[string][]byte{"shown": []byte(shown), "saved": s.savedLog(t, id)} {
+		if !bytes.Equal(got, []byte(want)) {
+			t.Errorf("%s: %q", what, got)
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package keeper_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher/keeper"
+)
+
+// What answers at a keeper's old address may be another program, whose answer never ends.
+func TestEndlessAnswer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		piece := strings.Repeat(" ", 1<<20)
+		for _, err := io.WriteString(w, piece); err == nil; _, err = io.WriteString(w, piece) { //nolint:revive // all is in the header
+		}
+	}))
+	defer server.Close()
+	c := keeper.NewClient(keeper.Endpoint{URL: server.URL})
+	defer c.Close()
+	if _, err := c.State(t.Context()); err == nil || !strings.Contains(err.Error(), "has no end") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,78 @@
+package keeper_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/test/needs"
+	"github.com/rayctl/rayctl/test/raytest"
+)
+
+// The name service is away for longer than a head may refuse connections: the keeper of an external cluster goes on with the address it knows, by
+// the real resolver, whose answers come from a file of the keeper's own.
+func TestNameServiceAway(t *testing.T) {
+	needs.Root(t)
+	t.Parallel()
+	head := raytest.Shared(t, raytest.Ray260)
+	hosts := filepath.Join(t.TempDir(), "hosts")
+	write := func(text string) {
+		if err := os.WriteFile(hosts, []byte("127.0.0.1 localhost\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("127.0.0.1 head.rayctl.test\n")
+	r := newRig(t, "echo begun; sleep 45; exit 6", func(o *keeper.Orders) {
+		named := func(address string) string { return strings.Replace(address, "127.0.0.1", "head.rayctl.test", 1) }
+		o.Start = keeper.Start{Mode: keeper.StartExternal, Dashboard: named(head.URL), GCS: named(head.GCSAddress)}
+		o.WatchStdin = false
+		o.Job.SubmissionPrefix = o.Name
+	})
+	r.token = head.Token
+	r.wrap = []string{"unshare", "--mount", "sh", "-c", `mount --bind "$0" /etc/hosts && exec "$@"`, hosts}
+	r.start(nil)
+	r.must(r.dir.Commit(keeper.Commit{}))
+	r.state("the driver runs", running)
+	if !strings.HasPrefix(r.orders.Start.Dashboard, "http://head.rayctl.test:") {
+		t.Fatalf("the head has no name: %s", r.orders.Start.Dashboard)
+	}
+	write("")
+	if end := r.result(); end.Exit.Cause != keeper.CauseDriverFailed || end.Exit.Code != 6 || slices.ContainsFunc(end.Timeline, aboutHead) {
+		t.Errorf("exit: %+v, %+v", end.Exit, end.Timeline)
+	}
+}
+
+func aboutHead(e keeper.Event) bool { return e.Event == "head" }
+
+// Nothing is seen of the head: what is between closes its connections, and its GCS cannot be reached. The cluster is lost when lifetime.silence has
+// passed, and the status says so meanwhile.
+func TestNothingSeen(t *testing.T) {
+	t.Parallel()
+	head := raytest.Shared(t, raytest.Ray260)
+	proxy := raytest.NewProxy(t, head)
+	r := newRig(t, "echo begun; sleep 100000", func(o *keeper.Orders) {
+		o.Start = keeper.Start{Mode: keeper.StartExternal, Dashboard: proxy.URL, GCS: "192.0.2.1:6379"} // an address that nobody has (RFC 5737)
+		o.WatchStdin = false
+		o.Job.SubmissionPrefix = o.Name
+		o.Lifetime.Silence = 15
+	})
+	r.token = head.Token
+	r.start(nil)
+	r.must(r.dir.Commit(keeper.Commit{}))
+	r.state("the driver runs", running)
+	proxy.Break(func(*http.Request) raytest.Fault { return raytest.Fault{Refuse: true} })
+	s := r.state("the silence is told", func(s *keeper.State) bool { return s.Reason.Code == "HeadSilent" })
+	if !strings.Contains(s.Reason.Message, "15s") || !slices.ContainsFunc(s.Timeline, aboutHead) {
+		t.Errorf("reason: %+v, timeline: %+v", s.Reason, s.Timeline)
+	}
+	if end := r.result(); end.Exit.Cause != keeper.CauseLost || end.Exit.Code != 76 || !strings.Contains(end.Exit.Message, "lifetime.silence") {
+		t.Errorf("exit: %+v", end.Exit)
+	}
+	if _, err := head.Client(t).StopJob(t.Context(), s.Job.SubmissionID); err != nil {
+		t.Errorf("stop the driver that the keeper could not reach: %v", err)
+	}
+}

@@ -1,0 +1,80 @@
+//go:build linux
+
+package slurm_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// cannotStart: a batch script that cannot start the keeper is told as such, with what it printed and where that is.
+func (b *bed) cannotStart(t *testing.T) {
+	shared := b.Cluster.Dir + "/shared/"
+	file := func(name, text string, mode os.FileMode) string {
+		if err := os.WriteFile(shared+name, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return shared + name
+	}
+	// No package here has a Python before 3.8. What matters of one is its version: that is what ours says that it is.
+	old := `#!/bin/sh
+exec ` + b.python + ` -c 'import runpy, sys; sys.version_info = (3, 6, 8, "final", 0); sys.argv = sys.argv[3:]; sys.path.insert(0, sys.argv[0].rpartition("/")[0]); runpy.run_path(sys.argv[0], run_name="__main__")' "$@"
+`
+	for name, test := range map[string]struct{ python, words string }{
+		"s-missing":    {shared + "nosuch/bin/python", "No such file or directory"},
+		"s-no-program": {file("s-text", "#!/bin/sh\n", 0o644), "Permission denied"},
+		"s-old":        {file("s-old", old, 0o755), "is Python 3.6, and rayctl needs 3.8 or later"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := b.named(name, "echo never")
+			s.Ray.Python = test.python
+			b.begin(t, s, launcher.Payload{}).notStarted(test.words)
+		})
+	}
+	t.Run("s-no-python", b.noPython)
+}
+
+// noPython: the login node has a python3, and the nodes have none.
+func (b *bed) noPython(t *testing.T) {
+	bin := b.Cluster.Dir + "/shared/bin"
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"python3", "sh", "env", "sbatch", "squeue", "scancel"} {
+		out, err := b.beside.Command(t.Context(), "sh", "-c", `readlink -f "$(command -v "$1")"`, "sh", name).Output()
+		if err == nil {
+			err = os.Symlink(strings.TrimSpace(string(out)), filepath.Join(bin, name))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := *b
+	other.beside.Env = append(slices.Clone(b.Env), "PATH="+bin)
+	open := b.closePartition(t)
+	s := b.named("s-no-python", "echo never")
+	s.Ray.Python = ""
+	r := other.begin(t, s, launcher.Payload{})
+	r.until("waiting", func(s launcher.Status) bool { return s.Phase == launcher.Queued && s.Where != "" })
+	if err := os.Remove(filepath.Join(bin, "python3")); err != nil {
+		t.Error(err)
+	}
+	open()
+	r.notStarted("python3: not found")
+}
+
+func (r *begun) notStarted(words string) {
+	r.t.Helper()
+	receipt := r.ended(launcher.CodeStartFailed, "start-failed", words)
+	for _, part := range []string{filepath.Join(r.run(r.id), "slurm.out"), "correct ray.python"} {
+		if !strings.Contains(receipt.Exit.Message, part) {
+			r.t.Errorf("%q does not name %s", receipt.Exit.Message, part)
+		}
+	}
+	r.forgotten()
+}
