@@ -221,7 +221,7 @@ func TestTail(t *testing.T) {
 	}
 	same(t, live.buffer.Bytes(), []byte("99998\n99999\n100000\nlast\n"))
 	var done bytes.Buffer
-	if err := client.JobLog(ctx, id, &done, dashboardclient.LogOptions{Tail: 2}); err != nil {
+	if err := client.JobLog(ctx, id, &done, dashboardclient.LogOptions{Tail: 2, StripHeader: true}); err != nil {
 		t.Fatal(err)
 	}
 	same(t, done.Bytes(), []byte("100000\nlast\n"))

@@ -30,14 +30,23 @@ const volcanoPatience = 15 * time.Second
 // checkObjects lets the API server judge what a launch creates, by dry runs: schema, admission policies, webhooks, quotas of objects.
 func (c *client) checkObjects(ctx context.Context, p *plan) launcher.Check {
 	check := launcher.Check{Name: "objects"}
+	kinds, err := c.tryObjects(ctx, p)
+	if err != nil {
+		return failed(check.Name, err)
+	}
+	check.OK, check.Detail = true, "Kubernetes would take "+strings.Join(kinds, ", ")
+	return check
+}
+
+// tryObjects creates by dry runs what a launch creates, and returns the kinds.
+func (c *client) tryObjects(ctx context.Context, p *plan) (kinds []string, err error) {
 	dry := *c
 	dry.dryRun = []string{metav1.DryRunAll}
 	objects, err := p.objects()
 	if err != nil {
-		return failed(check.Name, err)
+		return nil, err
 	}
 	resources := map[string]schema.GroupVersionResource{"Job": jobs, "Secret": secrets, "Service": services, "ConfigMap": configMaps, "PodGroup": podGroups}
-	var kinds []string
 	for _, o := range objects {
 		if o.object == nil {
 			continue
@@ -53,14 +62,13 @@ func (c *client) checkObjects(ctx context.Context, p *plan) launcher.Check {
 			err = dry.createOnly(ctx, resources[kind], object)
 		}
 		if err != nil && !apierrors.IsAlreadyExists(err) { // a ConfigMap of the file's may be there
-			return failed(check.Name, err)
+			return nil, err
 		}
 		if !slices.Contains(kinds, kind) {
 			kinds = append(kinds, kind)
 		}
 	}
-	check.OK, check.Detail = true, "Kubernetes would take "+strings.Join(kinds, ", ")
-	return check
+	return kinds, nil
 }
 
 // checkQuota compares what the cluster as a whole takes with the quotas of the namespace, if they may be read.

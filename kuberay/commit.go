@@ -152,7 +152,7 @@ func (c *client) noteCommit(ctx context.Context, name string, document keeper.Co
 	if err != nil {
 		return fmt.Errorf("encode the commit: %w", err)
 	}
-	return c.note(ctx, name, map[string]string{commitKey: string(text)})
+	return patiently(ctx, func() error { return c.note(ctx, name, map[string]string{commitKey: string(text)}) })
 }
 
 // keeperPatience is how long a keeper's container may take from running to answering.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"strings"
@@ -27,7 +28,7 @@ func explain(err error, verb, resource string, c *client) error {
 		return launcher.Fail(launcher.CodeInterrupted, err, "", "interrupted while Kubernetes was asked to %s %s", verb, resource)
 	case apierrors.IsUnauthorized(err):
 		return launcher.Fail(launcher.CodePermission, err, "log in again (`kubectl auth whoami` should work)", "Kubernetes does not accept the credentials for %s %s: they are missing, wrong or expired", verb, resource)
-	case apierrors.IsForbidden(err) && strings.Contains(text, "exceeded quota"):
+	case outOfQuota(err):
 		return launcher.Fail(launcher.CodeStartFailed, err, "free some of it, or ask for a larger quota", "%s is refused: %s", resource, text)
 	case apierrors.IsForbidden(err) && strings.Contains(text, "because it is being terminated"):
 		return launcher.Fail(launcher.CodeStartFailed, err, "choose another namespace", "the %s is being deleted", where)
@@ -45,7 +46,7 @@ func explain(err error, verb, resource string, c *client) error {
 		return launcher.Fail(launcher.CodeSpec, err, hint, "Kubernetes refuses the %s: %s", resource, text)
 	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsInternalError(err):
 		return launcher.Fail(launcher.CodeUnreachable, err, "try again", "Kubernetes cannot %s %s now: %s", verb, resource, text)
-	case isNet(err):
+	case isNet(err), answerLost(err):
 		return launcher.Fail(launcher.CodeUnreachable, err, "check the network, and kuberay.context", "the Kubernetes at %s does not answer: %s", c.config.Host, text)
 	default:
 		return launcher.Fail(launcher.CodeUnreachable, err, "", "Kubernetes could not %s %s: %s", verb, resource, text)
@@ -65,10 +66,21 @@ func cause(err error) string {
 	return err.Error()
 }
 
+// outOfQuota says that there is no room for it in a quota now.
+func outOfQuota(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(cause(err), "exceeded quota")
+}
+
 func isNet(err error) bool {
 	var n net.Error
 	var u *url.Error
 	return errors.As(err, &n) || errors.As(err, &u)
+}
+
+// answerLost says that the API server answered, and the way to it failed before all of the answer was read: what was asked may have been done.
+// (rest.Request.transformResponse of client-go 0.35 wraps what reading a body returns, which is no net.Error.)
+func answerLost(err error) bool {
+	return err != nil && (errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(err.Error(), "error when reading response body"))
 }
 
 // retryable are refusals that a later request may not get.

@@ -80,7 +80,16 @@ func (l *Launcher) planned(ctx context.Context, s *spec.ClusterSpec, pay launche
 
 // Validate finds what Launch refuses, see launcher.Validator.
 func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, pay launcher.Payload) error {
-	_, _, err := l.planned(ctx, prepare(s), pay)
+	c, p, err := l.planned(ctx, prepare(s), pay)
+	if err != nil {
+		return err
+	}
+	if err := c.requireQueue(ctx, p); err != nil {
+		return err
+	}
+	if _, err = c.tryObjects(ctx, p); outOfQuota(err) {
+		return nil // by what is there under the name, perhaps
+	}
 	return err
 }
 

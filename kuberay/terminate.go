@@ -102,16 +102,16 @@ func (l *Launcher) force(ctx context.Context, c *client, id launcher.ID, uid typ
 	return l.untilGone(ctx, id)
 }
 
-// outage is how long an API server that is restarted may be away before an end is given up.
+// outage is how long an API server that is restarted may be away before an end, or a commit, is given up.
 const outage = 2 * time.Minute
 
-// patiently repeats a call that failed because the API server did not answer.
+// patiently repeats a call, which may be made twice, that failed because the API server did not answer.
 func patiently(ctx context.Context, call func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, outage)
 	defer cancel()
 	for {
 		err := call()
-		if err == nil || !retryable(err) || !sleep(ctx, time.Second) {
+		if err == nil || !retryable(err) && !answerLost(err) || !sleep(ctx, time.Second) {
 			return err
 		}
 	}

@@ -67,16 +67,7 @@ func (l *Launcher) checkRequest(ctx context.Context, s *spec.ClusterSpec, probe 
 	if s.Name == "" {
 		s.Name = "doctor"
 	}
-	p := plan{spec: s, python: "python3", programs: probe, run: probe, nonce: "doctor"}
-	script, err := p.script()
-	b := batch{plan: p, file: path.Join(probe, scriptFile), environment: l.environment()}
-	if err == nil {
-		err = l.site.files.writeBytes(ctx, b.file, []byte(script))
-	}
-	var start time.Time
-	if err == nil {
-		start, err = l.site.plannedStart(ctx, b)
-	}
+	p, start, err := l.wouldStart(ctx, s, probe)
 	detail := "Slurm would take it: " + strings.Join(asked(p), ", ")
 	switch {
 	case err == nil && start.IsZero() && l.isREST():
@@ -87,6 +78,38 @@ func (l *Launcher) checkRequest(ctx context.Context, s *spec.ClusterSpec, probe 
 		err = (&cluster{l: l, name: "what the file asks for"}).refused(err)
 	}
 	return []launcher.Check{check("request", detail, err, "")}, err == nil
+}
+
+// wouldStart lets Slurm judge a job as the spec asks for it, from a script in a directory on the site.
+func (l *Launcher) wouldStart(ctx context.Context, s *spec.ClusterSpec, dir string) (plan, time.Time, error) {
+	p := plan{spec: s, python: "python3", programs: dir, run: dir, nonce: "doctor"}
+	script, err := p.script()
+	if err != nil {
+		return p, time.Time{}, err
+	}
+	b := batch{plan: p, file: path.Join(dir, scriptFile), environment: l.environment()}
+	if err := l.site.files.writeBytes(ctx, b.file, []byte(script)); err != nil {
+		return p, time.Time{}, err
+	}
+	start, err := l.site.plannedStart(ctx, b)
+	return p, start, err
+}
+
+// tryRequest is checkRequest for a launch that replaces a cluster. Limits on how much one may have at a time are no refusal: what is there under the
+// name counts against them.
+func (l *Launcher) tryRequest(ctx context.Context, s *spec.ClusterSpec) error {
+	dir, _, err := l.arrive(ctx)
+	if err != nil {
+		return err
+	}
+	probe := path.Join(dir, ".try-"+rand.Text())
+	defer func() { _ = l.site.files.remove(context.WithoutCancel(ctx), probe) }() // one script
+	_, _, err = l.wouldStart(ctx, s, probe)
+	err = (&cluster{l: l, name: s.Name}).refused(err)
+	if launcher.ExitCode(err) == launcher.CodePermission && strings.Contains(err.Error(), "accounting/QOS policy") {
+		return nil
+	}
+	return err
 }
 
 func (l *Launcher) isREST() bool { _, rest := l.site.controller.(*REST); return rest }

@@ -47,8 +47,10 @@ func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher
 	if err := refuse(s, p); err != nil {
 		return err
 	}
-	_, err := l.python(ctx, s)
-	return err
+	if _, err := l.python(ctx, s); err != nil {
+		return err
+	}
+	return l.tryRequest(ctx, s)
 }
 
 // refuse finds what Slurm's launcher cannot do.

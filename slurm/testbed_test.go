@@ -78,6 +78,9 @@ func (b *bed) refused(t *testing.T) {
 				t.Errorf("%v (code %d)", err, launcher.ExitCode(err))
 			}
 			b.nothingLeft(t, "refused")
+			if err := l.Validate(t.Context(), s, launcher.Payload{}); launcher.ExitCode(err) != launcher.CodeSpec || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("what --recreate asks before it ends anything: %v", err)
+			}
 		})
 	}
 }
