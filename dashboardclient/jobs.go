@@ -115,8 +115,11 @@ func (c *Client) ListJobs(ctx context.Context) ([]Job, error) {
 }
 
 // StopJob asks Ray to stop the job: SIGTERM, and SIGKILL after RAY_JOB_STOP_WAIT_TIME_S (3 s by default) of the node. It returns at once;
-// false means that the job had ended before.
+// false means that the job had ended before: Ray itself answers true as long as the job's supervisor is there, which may be seconds longer.
 func (c *Client) StopJob(ctx context.Context, id string) (bool, error) {
+	if job, err := c.GetJob(ctx, id); err != nil || job.Status.Terminal() {
+		return false, err
+	}
 	var answer struct {
 		Stopped bool `json:"stopped"`
 	}
