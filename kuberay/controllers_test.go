@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/conformance"
 	"github.com/rayctl/rayctl/launcher/spec"
 	testbed "github.com/rayctl/rayctl/test/kubetest/bed"
 )
@@ -68,13 +69,19 @@ func TestNodeLost(t *testing.T) {
 	o := options()
 	o.Simulated = testbed.Simulated{Nodes: 1, CPUs: 1} // Kubernetes evicts nothing while all of its nodes are lost
 	b := bedWith(t, o)
-	r := b.run(t, b.l, job("unlucky", waitingDriver))
-	r.printed(t, "begun\n")
-	b.awaitNote(t, r.id)
-	b.LoseNode(t)
-	r.until(t, "word of the eviction", func(st launcher.Status) bool { return st.Reason.Code == "DeletionByTaintManager" })
-	b.RestoreNode(t)
-	if e := r.wantEnd(t, "lost", launcher.CodeLost, "begun\n"); !e.Retryable {
-		t.Errorf("a lost node is retryable: %+v", e)
-	}
+	conformance.NodeLost(t, b.conformance(), func(t *testing.T, id launcher.ID) (back func()) {
+		b.awaitNote(t, id)
+		b.LoseNode(t)
+		statuses, err := b.l.Watch(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for st := range statuses {
+			if st.Reason.Code == "DeletionByTaintManager" {
+				break
+			}
+		}
+		b.RestoreNode(t)
+		return nil
+	})
 }

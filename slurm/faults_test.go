@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/conformance"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/slurmtest"
@@ -134,7 +135,7 @@ func (b *bed) powerOff(t *testing.T, s launcher.Status, member string) (restore 
 
 // workerNodeDies: the next attempt runs on other nodes and knows why.
 func (b *bed) workerNodeDies(t *testing.T) {
-	s := b.spread("one-less", `echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; [ $RAYCTL_ATTEMPT != 1 ] || sleep 600`)
+	s := b.spread("one-less", `echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; [ $RAYCTL_ATTEMPT != 1 ] || exec sleep 600`)
 	s.Job.Restarts.NodeFailure = 1
 	r := b.begin(t, s, launcher.Payload{})
 	defer b.powerOff(t, r.until("running", jobRuns), "b-0")()
@@ -147,10 +148,11 @@ func (b *bed) workerNodeDies(t *testing.T) {
 
 // headNodeDies: with no restart left it is the end, although Slurm would run the job again.
 func (b *bed) headNodeDies(t *testing.T) {
-	r := b.begin(t, b.spread("headless", "echo begun; exec sleep 600"), launcher.Payload{})
-	defer b.powerOff(t, r.until("running", jobRuns), "a-0")()
-	r.ended(launcher.CodeLost, "lost", "node")
-	r.forgotten()
+	c := b.config(t)
+	c.Spec = func() *spec.ClusterSpec { return b.spread("", "") }
+	conformance.NodeLost(t, c, func(t *testing.T, id launcher.ID) (back func()) {
+		return b.powerOff(t, watchUntil(t, b.launcher(), id, jobRuns), "a-0")
+	})
 }
 
 // nodeIsDown: who waits for a node that does not answer is told so, and gets it when it is back.

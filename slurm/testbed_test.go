@@ -181,7 +181,7 @@ func (b *bed) controllerDown(t *testing.T) {
 
 // requeued: a preempted job comes back as the next attempt, with the same output directory, and knows why.
 func (b *bed) requeued(t *testing.T) {
-	s := b.named("again", `echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON in $RAYCTL_OUTPUT_DIR; [ $RAYCTL_ATTEMPT != 1 ] || sleep 600`)
+	s := b.named("again", `echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON in $RAYCTL_OUTPUT_DIR; [ $RAYCTL_ATTEMPT != 1 ] || exec sleep 600`)
 	l := b.launcher()
 	requeue := func(st launcher.Status) {
 		if st.Attempt == 1 && st.Job != nil && st.Job.State == launcher.JobRunning && st.Phase == launcher.Ready {

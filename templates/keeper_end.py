@@ -17,6 +17,7 @@ RUNNING = ("PENDING", "RUNNING")
 def finish(keeper, end):
     """Driver, log, nodes, record: in this order, whatever fails."""
     keeper.stopping = True
+    keeper.mail_aborts = None  # what is asked of Ray from here on is the end: neither a signal nor another request to end may cut it short
     keeper.log("end %s: %s" % (end.cause, end.message))
     keeper.state.phase("Draining", end.cause, end.message)
     for step in (lambda: stop_drivers(keeper, end), lambda: collect(keeper, reachable=True),

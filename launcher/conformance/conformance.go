@@ -104,13 +104,7 @@ func Run(t *testing.T, c Config) { run(t, c, false) }
 func Quick(t *testing.T, c Config) { run(t, c, true) }
 
 func run(t *testing.T, c Config, quick bool) {
-	if c.Patience == 0 {
-		c.Patience = 3 * time.Minute
-	}
-	if c.KillKeeperProcess == nil {
-		c.KillKeeperProcess = c.KillKeeper
-	}
-	s := &suite{Config: c, l: factory(c.Setting), payload: writePayload(t)}
+	s := newSuite(t, c)
 	for _, sc := range scenarios() {
 		if quick && !sc.quick || !s.has(sc.name) {
 			continue
@@ -120,6 +114,17 @@ func run(t *testing.T, c Config, quick bool) {
 			sc.run(t, s)
 		})
 	}
+}
+
+func newSuite(t *testing.T, c Config) *suite {
+	t.Helper()
+	if c.Patience == 0 {
+		c.Patience = 3 * time.Minute
+	}
+	if c.KillKeeperProcess == nil {
+		c.KillKeeperProcess = c.KillKeeper
+	}
+	return &suite{Config: c, l: factory(c.Setting), payload: writePayload(t)}
 }
 
 // has leaves out what a substrate does not have at all.
