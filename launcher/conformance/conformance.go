@@ -59,7 +59,9 @@ type scenario struct {
 }
 
 func scenarios() []scenario {
-	return []scenario{
+	return []scenario{ // those that wait for long first: others run beside them
+		{"dashboard frozen for a minute", false, dashboardFrozen},
+		{"name service away for a minute", false, nameServiceAway},
 		{"exit code 0 and what is left", true, exitZero},
 		{"exit code 3", true, exitThree},
 		{"driver ended by a signal", false, exitSignal},
@@ -81,8 +83,6 @@ func scenarios() []scenario {
 		{"keeper killed before the gang is there", false, keeperKilledEarly},
 		{"keeper killed while its cluster ends", false, keeperKilledEnding},
 		{"head killed", true, headKilled},
-		{"dashboard frozen for a minute", false, dashboardFrozen},
-		{"name service away for a minute", false, nameServiceAway},
 		{"queue limit", false, queueLimit},
 		{"max lifetime", true, maxLifetime},
 		{"idle", false, idle},

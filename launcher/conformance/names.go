@@ -61,19 +61,19 @@ func sideBySide(t *testing.T, s *suite) {
 	program := python(`import os, ray
 ray.init(log_to_driver=False, logging_level="ERROR")
 print(os.environ["RAYCTL_RUN"], len(ray.nodes()), flush=True)`)
-	t.Run("both", func(t *testing.T) {
-		for range 2 {
-			sp := s.spec(t, program)
-			t.Run(sp.Name, func(t *testing.T) {
-				t.Parallel()
-				oc, out := s.run(t, sp, launcher.RunOptions{})
-				wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
-				if !strings.HasSuffix(out, sp.Name+" 1\n") {
-					t.Errorf("output %q", out)
-				}
-			})
+	var ids []launcher.ID
+	var shown []func() string
+	for range 2 {
+		id := s.launch(t, s.spec(t, program))
+		ids, shown = append(ids, id), append(shown, s.following(t, id))
+	}
+	for i, id := range ids {
+		out := shown[i]()
+		wantExit(t, *s.untilGone(t, id).Exit, "driver", "succeeded", 0)
+		if !strings.HasSuffix(out, string(id)+" 1\n") {
+			t.Errorf("output %q", out)
 		}
-	})
+	}
 }
 
 // unlikeGroups starts a head group and another one; the driver begins when all nodes are there, and reaches each.
