@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -74,4 +75,9 @@ func ExitCodeFor(cause string) (code int, ok bool) {
 	}
 	code, ok = codes[cause]
 	return code, ok
+}
+
+// Retryable says of a keeper's cause whether the same command may succeed if repeated, where nothing more is known of the end.
+func Retryable(cause string) bool {
+	return slices.Contains([]string{"lost", "preempted", "start-failed", "queue", "abandoned", "disconnected"}, cause)
 }

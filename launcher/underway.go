@@ -24,5 +24,6 @@ func Conclude(st *keeper.State, cause, message string) *keeper.Exit {
 		}
 	}
 	e.Code, _ = ExitCodeFor(e.Cause)
+	e.Retryable = Retryable(e.Cause)
 	return e
 }

@@ -48,7 +48,7 @@ func (c *cluster) bury(ctx context.Context, v verdict) error {
 		st = &keeper.State{Name: c.name, Launcher: c.l.Name(), Attempt: 1}
 	}
 	now, exit := time.Now().UTC(), launcher.Conclude(st, v.cause, v.message)
-	exit.Retryable, exit.By = exit.Cause == keeper.CauseLost, c.l.owner
+	exit.By = c.l.owner
 	st.Revision++
 	st.Phase, st.Since, st.Reason = keeper.PhaseGone, now, keeper.Reason{Code: exit.Cause, Message: exit.Message}
 	st.Timeline = append(st.Timeline, keeper.Event{At: now, Attempt: st.Attempt, Event: "phase", To: st.Phase, Code: exit.Cause, Message: exit.Message})

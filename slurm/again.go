@@ -32,7 +32,7 @@ func (c *cluster) lastAttempt(ctx context.Context, j Job) (*verdict, error) {
 	if err != nil || a.Allowed || !a.Told && time.Since(j.Submit) < presumeAfter {
 		return nil, err
 	}
-	return &verdict{a.Cause, a.Message}, nil
+	return &verdict{cause: a.Cause, message: a.Message}, nil
 }
 
 // withdraw cancels a waiting job and concludes its cluster. done is false if it has begun after all: then its keeper tells how it ends.
@@ -54,7 +54,7 @@ func (c *cluster) fateOf(ctx context.Context, j Job) verdict {
 		return v
 	}
 	if a, err := c.another(ctx); err == nil && a.Cause == keeper.CauseLost && a.Told && !a.Allowed {
-		return verdict{a.Cause, a.Message}
+		return verdict{cause: a.Cause, message: a.Message}
 	}
 	return v
 }

@@ -82,7 +82,7 @@ func (c *cluster) overOr(ctx context.Context, age time.Duration) (bool, Job, err
 		case f == gone:
 			return true, j, c.bury(ctx, c.verdict(ctx, j))
 		case time.Since(began) > believeAfter:
-			return true, j, c.bury(ctx, verdict{keeper.CauseLost, "Slurm does not know its job any more"})
+			return true, j, c.bury(ctx, verdict{cause: keeper.CauseLost, message: "Slurm does not know its job any more"})
 		}
 		rest(ctx, askAgain)
 		if err := ctx.Err(); err != nil {
@@ -98,32 +98,35 @@ func (c *cluster) overOr(ctx context.Context, age time.Duration) (bool, Job, err
 }
 
 // verdict is how a cluster ended that could not tell itself.
-type verdict struct{ cause, message string }
+type verdict struct {
+	cause, message string
+	final          bool // the same again would end the same way, whatever the cause
+}
 
 // verdictOf is what Slurm says of a job that ended without a result.
 func verdictOf(j Job) verdict {
 	switch j.State {
 	case StateCancelled:
-		return verdict{keeper.CauseInterrupted, "its job was cancelled"}
+		return verdict{cause: keeper.CauseInterrupted, message: "its job was cancelled"}
 	case StateTimeout:
-		return verdict{keeper.CauseTimeLimit, "its job reached Slurm's time limit"}
+		return verdict{cause: keeper.CauseTimeLimit, message: "its job reached Slurm's time limit"}
 	case StateDeadline:
-		return verdict{keeper.CauseQueue, "its job could not start early enough for lifetime.queue"}
+		return verdict{cause: keeper.CauseQueue, message: "its job could not start early enough for lifetime.queue"}
 	case StatePreempted:
-		return verdict{keeper.CausePreempted, "its job was preempted"}
+		return verdict{cause: keeper.CausePreempted, message: "its job was preempted"}
 	case StateNodeFail:
-		return verdict{keeper.CauseLost, "a node of its job failed"}
+		return verdict{cause: keeper.CauseLost, message: "a node of its job failed"}
 	case StateBootFail:
-		return verdict{keeper.CauseStartFailed, "the nodes of its job could not be booted"}
+		return verdict{cause: keeper.CauseStartFailed, message: "the nodes of its job could not be booted"}
 	case StateOOM:
-		return verdict{keeper.CauseLost, "its job used more memory than it was given"}
+		return verdict{cause: keeper.CauseLost, message: "its job used more memory than it was given"}
 	case StateFailed:
 		if j.Signal != 0 || j.Reason == "RaisedSignal" || j.Reason == "JobLaunchFailure" {
-			return verdict{keeper.CauseLost, "the keeper was killed"}
+			return verdict{cause: keeper.CauseLost, message: "the keeper was killed"}
 		}
-		return verdict{keeper.CauseLost, scriptFailed}
+		return verdict{cause: keeper.CauseLost, message: scriptFailed}
 	}
-	return verdict{keeper.CauseLost, "its job ended (" + j.State + ") without a result"}
+	return verdict{cause: keeper.CauseLost, message: "its job ended (" + j.State + ") without a result"}
 }
 
 // scriptFailed is all that Slurm knows of it.
@@ -168,7 +171,7 @@ func (c *cluster) conclude(ctx context.Context, v verdict) error {
 // exitOf is the exit by a verdict, where the keeper was not ending the cluster for another reason when it died.
 func exitOf(st *keeper.State, v verdict) *keeper.Exit {
 	e := launcher.Conclude(st, v.cause, v.message)
-	e.Retryable = e.Cause == keeper.CauseLost || e.Cause == keeper.CauseQueue || e.Cause == keeper.CausePreempted
+	e.Retryable = e.Retryable && !v.final
 	return e
 }
 

@@ -20,9 +20,9 @@ func (c *cluster) verdict(ctx context.Context, j Job) verdict {
 		said = "it printed nothing"
 	}
 	if c.state == nil {
-		return verdict{keeper.CauseStartFailed, fmt.Sprintf("the batch script could not start the keeper with %s: %s; correct ray.python (all of its output: %s)", c.plan(0).hostPython(), said, file)}
+		return verdict{final: true, cause: keeper.CauseStartFailed, message: fmt.Sprintf("the batch script could not start the keeper with %s: %s; correct ray.python (all of its output: %s)", c.plan(0).hostPython(), said, file)}
 	}
-	return verdict{v.cause, fmt.Sprintf("%s: %s (all of its output: %s)", v.message, said, file)}
+	return verdict{cause: v.cause, message: fmt.Sprintf("%s: %s (all of its output: %s)", v.message, said, file)}
 }
 
 const (

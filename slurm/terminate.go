@@ -89,7 +89,7 @@ func (c *cluster) cancelWaiting(ctx context.Context, end launcher.End) error {
 	if message == "" {
 		message = "the cluster was ended before it began"
 	}
-	_, err := c.withdraw(ctx, verdict{end.Cause, message})
+	_, err := c.withdraw(ctx, verdict{cause: end.Cause, message: message})
 	return err
 }
 

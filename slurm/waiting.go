@@ -67,11 +67,11 @@ func (w *watcher) hopeless(ctx context.Context) *verdict {
 	}
 	if never(w.job.Reason) {
 		r := explain(w.job)
-		return &verdict{keeper.CauseStartFailed, "Slurm can never start its job: " + r.Message}
+		return &verdict{final: true, cause: keeper.CauseStartFailed, message: "Slurm can never start its job: " + r.Message}
 	}
 	limit, bound := w.record.Spec.Lifetime.Queue.Bound()
 	if bound && time.Since(w.record.Created) > limit && w.lastWord() == nil {
-		return &verdict{keeper.CauseQueue, "the cluster was not admitted within lifetime.queue (" + limit.String() + "): " + explain(w.job).Message}
+		return &verdict{cause: keeper.CauseQueue, message: "the cluster was not admitted within lifetime.queue (" + limit.String() + "): " + explain(w.job).Message}
 	}
 	return nil
 }

@@ -189,7 +189,7 @@ func (w *watcher) question(ctx context.Context, age time.Duration) (f fate, over
 		w.pace, w.again = 0, ""
 		return f, false
 	}
-	v := verdict{keeper.CauseLost, "Slurm does not know its job any more"}
+	v := verdict{cause: keeper.CauseLost, message: "Slurm does not know its job any more"}
 	if f == gone {
 		v = w.verdict(ctx, j)
 	}
