@@ -53,17 +53,23 @@ func notesOf(st *keeper.State) map[string]string {
 	return news
 }
 
-// takeNotes writes notes one after the other, so that an older one never replaces a newer.
+// takeNotes writes notes one after the other, so that an older one never replaces a newer. One that could not be written is written again, unless a
+// newer one has come, or the client may not write any: a keeper in another pod must know that the job was submitted.
 func (w *watcher) takeNotes(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case news := <-w.notes:
-			if err := w.c.note(ctx, string(w.id), news); err != nil {
-				w.l.log.Debug("progress could not be noted", "cluster", w.id, "error", err)
+			for {
+				err := w.c.note(ctx, string(w.id), news)
+				if err != nil {
+					w.l.log.Debug("progress could not be noted", "cluster", w.id, "error", err)
+				}
+				if !sleep(ctx, time.Second) || err == nil || !retryable(err) && !answerLost(err) || len(w.notes) > 0 { // a large cluster's nodes come one by one
+					break
+				}
 			}
-			sleep(ctx, time.Second) // a large cluster's nodes come one by one
 		}
 	}
 }

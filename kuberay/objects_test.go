@@ -2,8 +2,10 @@ package kuberay
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,6 +105,18 @@ func planOf(t *testing.T, text string, volcano bool) *plan {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// TestGroupsOfTheKeeper: it knows each group by name, also one of which no node must be there.
+func TestGroupsOfTheKeeper(t *testing.T) {
+	groups := planOf(t, smallFile+"workers: [{name: elastic, minReplicas: 0, replicas: 2, maxReplicas: 4, gpus: 1}, {name: needed, replicas: 2}]\n", true).groups()
+	var got []string
+	for _, g := range groups {
+		got = append(got, fmt.Sprintf("%s %d", g.Name, g.Count))
+	}
+	if want := []string{"head 1", "elastic 0", "needed 2"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
 
 // TestKeptPackages: packages are kept for the next keeper where a Secret has room for all of them.

@@ -44,7 +44,8 @@ func (p *plan) keeperAddress() string {
 	return "http://" + serviceName(p.spec.Name) + "." + p.namespace + ".svc:" + strconv.Itoa(keeperPort)
 }
 
-// groups are the nodes that must be alive: the gang. Workers beyond it come when they come.
+// groups are all groups, each with the number of nodes that must be alive: the gang. Workers beyond it come when they come, also those of a group of
+// which none must, so that they never count as another group's.
 func (p *plan) groups() []keeper.Group {
 	var out []keeper.Group
 	for _, g := range p.spec.NodeGroups() {
@@ -54,9 +55,6 @@ func (p *plan) groups() []keeper.Group {
 		}
 		if g.Head {
 			n = max(n, 1)
-		}
-		if n == 0 {
-			continue
 		}
 		cpus, gpus := math.Ceil(float64(cpusOf(g))), float64(g.GPUs)
 		if !g.Tasks {

@@ -48,11 +48,12 @@ class Gang:
     def by_label(self, rows):
         """Nodes of others: KubeRay labels them with their group (Ray 2.49 and later); else head and workers are told apart."""
         nodes, ready, groups = [], {}, [g["name"] for g in self.orders["groups"]]
+        workers = [g["name"] for g in self.orders["groups"][1:] if g["count"]] + groups[1:] + groups[:1]
         for row in rows:
             labels = row.get("labels") or {}
             group = labels.get("rayctl.io/group") or labels.get("ray.io/node-group") or ""
             if group not in groups:
-                group = groups[0] if row.get("is_head_node") or len(groups) == 1 else groups[1]
+                group = groups[0] if row.get("is_head_node") else workers[0]
             ready[group] = ready.get(group, 0) + (row["state"] == "ALIVE")
             nodes.append({"name": row.get("node_name") or row["node_id"][:8], "group": group, "pid": 0, "nodeId": row["node_id"],
                           "state": row["state"], "host": row.get("node_ip") or "", "message": row.get("state_message") or ""})

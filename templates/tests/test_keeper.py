@@ -301,6 +301,16 @@ class GangAndState(unittest.TestCase):
                 {"node_id": "c", "state": "ALIVE"}]
         self.assertTrue(gang.count(rows))
 
+    def test_nodes_of_a_group_of_which_none_must_be_there(self):
+        class Nodes:
+            external = True
+        told = orders()
+        told["groups"].insert(1, {"name": "elastic", "count": 0})
+        for unlabelled, complete in (({}, True), ({"labels": {"ray.io/node-group": "elastic"}}, False)):
+            gang = keeper_gang.Gang(told, Nodes, State(told, self.dir.name, lambda text: None))
+            rows = [{"node_id": "a", "state": "ALIVE", "is_head_node": True}] + [dict(unlabelled, node_id=n, state="ALIVE") for n in "bc"]
+            self.assertEqual(gang.count(rows), complete)
+
 
 class Log(unittest.TestCase):
     def test_attempts_and_missing(self):
