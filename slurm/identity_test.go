@@ -94,7 +94,7 @@ func (b *bed) rewrittenInQueue(t *testing.T, l *slurm.Launcher, s *spec.ClusterS
 
 // rewrittenWhileRunning: another client's `down` ends the run by its keeper, and nothing stays.
 func (b *bed) rewrittenWhileRunning(t *testing.T) {
-	s := b.named("rewritten", "cat here; echo; exec sleep 600")
+	s := b.named("rewritten", "echo \"$(cat here)\"; exec sleep 600")
 	r := b.begin(t, s, asCommanded(t, s))
 	r.until("running", jobRuns)
 	b.copied(t, r.id, "rewritten\n")

@@ -25,7 +25,7 @@ func TestLastAttempt(t *testing.T) {
 // keeperKilledWithOutput: what the driver wrote after its keeper's last look is in the record, and a restart that is left is made.
 func (b *bed) keeperKilledWithOutput(t *testing.T) {
 	g := b.gate(t)
-	s := b.named("killed", "cat here; echo; [ $RAYCTL_ATTEMPT = 1 ] || exit 0; "+g.wait()+"; seq 20; touch "+g.path+".done; exec sleep 600")
+	s := b.named("killed", "echo \"$(cat here)\"; [ $RAYCTL_ATTEMPT = 1 ] || exit 0; "+g.wait()+"; seq 20; touch "+g.path+".done; exec sleep 600")
 	s.Job.Restarts.NodeFailure = 1
 	r := b.begin(t, s, asCommanded(t, s))
 	r.until("running", jobRuns)
@@ -53,7 +53,7 @@ func (b *bed) keeperKilledWithOutput(t *testing.T) {
 
 // nodeFailedLast: the job that Slurm queues again is withdrawn, although nothing could start it.
 func (b *bed) nodeFailedLast(t *testing.T) {
-	s := b.spread("last", "cat here; echo; exec sleep 600")
+	s := b.spread("last", "echo \"$(cat here)\"; exec sleep 600")
 	r := b.begin(t, s, asCommanded(t, s))
 	st := r.until("running", jobRuns)
 	b.copied(t, r.id, "last\n")
