@@ -1,0 +1,106 @@
+// Command times runs `go test -json` and prints where the minutes go: `go run ./test/times -- go test -json -p 2 ./...`.
+//
+// For each test it prints how long it ran, and the processor seconds of the whole machine in that time, shared evenly among the tests that ran
+// together (a test that waits for its subtests, or for its turn, does not run). A test with much time and few processor seconds waits: others can run
+// beside it. The output of tests that fail follows the table. It exits as the command does.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	args := os.Args[1:]
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		fmt.Fprintln(os.Stderr, "usage: times -- go test -json ...")
+		os.Exit(2)
+	}
+	if err := run(args); err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && exit.ExitCode() > 0 {
+			os.Exit(exit.ExitCode())
+		}
+		fmt.Fprintln(os.Stderr, "times:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	c := exec.Command(args[0], args[1:]...) //nolint:gosec // the command line's own
+	c.Stderr = os.Stderr
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("run %s: %w", args[0], err)
+	}
+	if err := c.Start(); err != nil {
+		return fmt.Errorf("run %s: %w", args[0], err)
+	}
+	events := make(chan event)
+	go func() {
+		defer close(events)
+		lines := bufio.NewScanner(out)
+		lines.Buffer(nil, 64<<20)
+		for lines.Scan() {
+			var e event
+			if json.Unmarshal(lines.Bytes(), &e) == nil {
+				events <- e
+			}
+		}
+	}()
+	b := newBook()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case e, more := <-events:
+			if !more {
+				b.print(os.Stdout)
+				return c.Wait()
+			}
+			b.spend(busySeconds(), time.Now())
+			b.take(e)
+		case <-tick.C:
+			b.spend(busySeconds(), time.Now())
+		}
+	}
+}
+
+// busySeconds is how long the machine's processors have worked since its start (proc(5), /proc/stat: user, nice, system, irq, softirq in 1/100 s).
+func busySeconds() float64 {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	var user, nice, system, idle, wait, irq, soft float64
+	if _, err := fmt.Sscanf(line, "cpu %f %f %f %f %f %f %f", &user, &nice, &system, &idle, &wait, &irq, &soft); err != nil {
+		return 0
+	}
+	return (user + nice + system + irq + soft) / 100
+}
+
+// sorted are a book's entries, the longest first.
+func sorted(entries map[test]*cost) []test {
+	var out []test
+	for t := range entries {
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b test) int {
+		if entries[a].wall != entries[b].wall {
+			return int(entries[b].wall - entries[a].wall)
+		}
+		return strings.Compare(a.pkg+a.name, b.pkg+b.name)
+	})
+	return out
+}
