@@ -27,13 +27,8 @@ func TestMain(m *testing.M) {
 // patience is generous: testing machines are loaded.
 const patience = 5 * time.Minute
 
-// TestConformance: with an operator that makes PodGroups itself only those promises are checked again that differ between versions of a substrate.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	if options().BatchScheduler {
-		conformance.Quick(t, newBed(t).conformance())
-		return
-	}
 	conformance.Run(t, newBed(t).conformance())
 }
 

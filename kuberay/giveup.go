@@ -99,7 +99,8 @@ func clusterDeleted(c *client, id launcher.ID) launcher.End {
 // committed: by then there was a RayCluster.
 func (w *watcher) committed() bool { return w.state != nil && w.state.Committed }
 
-// hasten deletes the RayCluster of a run that has ended, driver's log and result saved. Kubernetes does the same once the keeper's Job is
+// hasten deletes the RayCluster of a run that has ended, when the record has driver's log and result: until then a keeper in another pod, after the
+// loss of this one, would get them from the head again. Kubernetes does the same once the keeper's Job is
 // complete, about two seconds later (1 s to see the container's end, 1 s until the Job controller acts). Who may not delete waits for that.
 func (w *watcher) hasten(ctx context.Context, o *observed) {
 	if w.hastened || w.state == nil || w.state.Exit == nil || o.job == nil || o.cluster == nil || !o.ours() {

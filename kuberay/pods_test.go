@@ -224,19 +224,25 @@ func TestKeeperJobDeleted(t *testing.T) {
 // keeperProcess waits for the keeper's process, which is one of this machine.
 func (b bed) keeperProcess(t *testing.T, id launcher.ID) (pod string, pid int) {
 	t.Helper()
-	kubetest.Await(t, "the keeper's process of "+string(id), func(ctx context.Context) error {
-		pods, err := b.Core.CoreV1().Pods(b.namespace).List(ctx, metav1.ListOptions{LabelSelector: "rayctl.io/role=keeper,rayctl.io/name=" + string(id)})
+	return b.roleProcess(t, id, "keeper", "\x00/rayctl/keeper.py\x00")
+}
+
+// roleProcess waits for a process in the pods of a role.
+func (b bed) roleProcess(t *testing.T, id launcher.ID, role, part string) (pod string, pid int) {
+	t.Helper()
+	kubetest.Await(t, "the "+role+"'s process of "+string(id), func(ctx context.Context) error {
+		pods, err := b.Core.CoreV1().Pods(b.namespace).List(ctx, metav1.ListOptions{LabelSelector: "rayctl.io/role=" + role + ",rayctl.io/name=" + string(id)})
 		if err != nil {
 			return err
 		}
 		for _, p := range pods.Items {
 			if p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
-				if pod, pid = p.Name, processOf(string(p.UID), "\x00/rayctl/keeper.py\x00"); pid > 0 {
+				if pod, pid = p.Name, processOf(string(p.UID), part); pid > 0 {
 					return nil
 				}
 			}
 		}
-		return fmt.Errorf("no keeper runs in any of %d pods", len(pods.Items))
+		return fmt.Errorf("no %s runs in any of %d pods", role, len(pods.Items))
 	})
 	return pod, pid
 }

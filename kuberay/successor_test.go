@@ -1,6 +1,7 @@
 package kuberay_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -69,6 +71,38 @@ func TestKeeperLostAround(t *testing.T) {
 	resends.printed(t, "begun\n")
 	b.release(t, resends.id)
 	resends.wantEnd(t, "succeeded", 0, "packed enveloped hidden\nbegun\ndone\n")
+}
+
+// TestKeeperLostBeforeRecord: a keeper's pod is lost when the client knows the end and the record has not fetched the output yet. The head is still
+// there, and so the record gets it from the next keeper.
+func TestKeeperLostBeforeRecord(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	r := b.run(t, b.l, job("unsaved", waitingDriver))
+	r.printed(t, "begun\n")
+	pod, keeper := b.keeperProcess(t, r.id)
+	_, record := b.roleProcess(t, r.id, "record", "\x00/rayctl/record.py\x00")
+	if err := syscall.Kill(record, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	b.release(t, r.id)
+	kubetest.Await(t, "the keeper's end", func(context.Context) error {
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d", keeper)); err == nil {
+			return fmt.Errorf("process %d is still there", keeper)
+		}
+		return nil
+	})
+	if err := b.Core.CoreV1().Pods(b.namespace).Delete(t.Context(), pod, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(record, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	r.wantEnd(t, "succeeded", 0, "begun\ndone\n")
+	var saved bytes.Buffer
+	if _, err := launcher.Attach(t.Context(), b.l, r.id, launcher.RunOptions{Stdout: &saved}); err != nil || saved.String() != "begun\ndone\n" {
+		t.Errorf("saved: %q, %v", saved.String(), err)
+	}
 }
 
 // loseKeeper loses the keeper of a cluster and waits for the next one.

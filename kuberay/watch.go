@@ -31,7 +31,7 @@ func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.S
 	}
 	w := &watcher{
 		l: l, c: c, id: id, mirror: m, begun: time.Now(), out: make(chan launcher.Status), news: make(chan *keeper.State), changed: make(chan struct{}, 1),
-		silent: make(chan struct{}, 1), notes: make(chan map[string]string, 1),
+		silent: make(chan struct{}, 1), notes: make(chan map[string]string, 1), recorded: make(chan struct{}),
 	}
 	go func() {
 		defer cancel()
@@ -63,7 +63,8 @@ type watcher struct {
 
 	noted    string                 // the state that is in the Secret
 	notes    chan map[string]string // for it
-	hastened bool                   // the RayCluster of a run that has ended is deleted
+	recorded chan struct{}          // closed when the record has the result of a run that has ended
+	hastened bool                   // the RayCluster of such a run is deleted
 }
 
 // look is how often time alone may change what is said: a controller that has not reacted for a while.
@@ -74,6 +75,7 @@ func (w *watcher) run(ctx context.Context) {
 	go w.takeNotes(ctx)
 	tick := time.NewTicker(look)
 	defer tick.Stop()
+	recorded := w.recorded
 	for {
 		o := w.mirror.observe()
 		if o.gone() {
@@ -85,7 +87,6 @@ func (w *watcher) run(ctx context.Context) {
 		}
 		w.giveUp(ctx, o)
 		w.noteProgress()
-		w.hasten(ctx, o)
 		if len(o.role(roleKeeper)) > 0 || w.l.resident(w.id) != nil {
 			select {
 			case w.changed <- struct{}{}:
@@ -103,6 +104,9 @@ func (w *watcher) run(ctx context.Context) {
 		case <-w.silent:
 			w.mute = true
 		case w.state = <-w.news:
+		case <-recorded:
+			recorded = nil
+			w.hasten(ctx, w.mirror.observe())
 		}
 	}
 }
@@ -209,6 +213,7 @@ func (w *watcher) follow(ctx context.Context) (ended bool) {
 			return true
 		}
 		if st.Exit != nil {
+			w.awaitRecord(ctx, k)
 			return true
 		}
 		if err := w.l.giveAgain(ctx, w.id, k, st.MissingPackages); err != nil {
@@ -216,6 +221,26 @@ func (w *watcher) follow(ctx context.Context) (ended bool) {
 		}
 	}
 	return false
+}
+
+// recordPatience is how long the keeper's pod may take from its last state to knowing that the record has everything.
+const recordPatience = time.Minute
+
+// awaitRecord closes recorded when the record has the result. If that is never known, Kubernetes ends what is left by itself.
+func (w *watcher) awaitRecord(ctx context.Context, k *keeper.Client) {
+	ctx, cancel := context.WithTimeout(ctx, recordPatience)
+	defer cancel()
+	for pause := soon; ; pause = min(2*pause, keeperRetry) {
+		err := k.Recorded(ctx)
+		if err == nil {
+			close(w.recorded)
+			return
+		}
+		w.l.log.Debug("it is not known yet that the result is recorded", "cluster", w.id, "error", err)
+		if !sleep(ctx, pause) {
+			return
+		}
+	}
 }
 
 func keeperRuns(o *observed) bool {

@@ -17,6 +17,7 @@ import urllib.parse
 
 PORT = 8476
 PATIENCE = 120.0  # for the record to fetch the result
+HOLD = 20.0  # seconds that a question for the record may be held
 TRIES = 20  # of a keeper that is killed; after that it is another pod's turn
 ATTEMPT = re.compile(r"^/v1/attempts/(\d{1,9})/log$")
 
@@ -31,8 +32,7 @@ def main():
     for _ in range(TRIES):
         code = run(files, run_dir)
         if os.path.exists(os.path.join(run_dir, "result.json")):
-            hand_over(run_dir, token)
-            return 0
+            return 0 if hand_over(run_dir, token) else 1
         if code >= 0:
             return 1  # it detached, or could not start: the next pod goes on
     return 1
@@ -98,15 +98,25 @@ def read(path):
 
 
 def hand_over(run_dir, token):
-    """Serves the result until the record has it."""
-    done = threading.Event()
+    """Serves the result until the record has it. False: this pod is to end before that, and another one must go on: with the end of a pod that
+    succeeds Kubernetes deletes the cluster."""
+    done, signalled = threading.Event(), threading.Event()
+
+    def end(*_):
+        if not done.is_set():
+            signalled.set()
+            done.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: done.set())
-    handler = type("BoundHandler", (Handler,), {"run_dir": run_dir, "token": token, "done": done})
+        signal.signal(number, end)
+    handler = type("BoundHandler", (Handler,), {"run_dir": run_dir, "token": token, "done": done, "signalled": signalled, "answering": []})
     server = http.server.ThreadingHTTPServer(("0.0.0.0", PORT), handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     done.wait(PATIENCE)
+    for answered in list(handler.answering):
+        answered.wait(1.0)
+    return not signalled.is_set()
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -114,7 +124,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    run_dir = token = done = None
+    run_dir = token = done = signalled = None
+    answering = []  # an Event for each request that waits for the record
 
     def do_GET(self):
         url = urllib.parse.urlsplit(self.path)
@@ -126,6 +137,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_log("driver.log", int(dict(urllib.parse.parse_qsl(url.query)).get("offset", 0)))
         elif ATTEMPT.match(url.path):
             self.send_log("driver-%s.log" % ATTEMPT.match(url.path).group(1), 0)
+        elif url.path == "/v1/recorded":
+            self.await_record()
         else:
             self.answer(404, b'{"error": "the cluster has ended"}')
 
@@ -137,6 +150,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer(200, read(os.path.join(self.run_dir, "result.json")))
         if self.path == "/v1/recorded":
             self.done.set()
+
+    def await_record(self):
+        """Answers when the record has everything: what is left of the cluster may go."""
+        answered = threading.Event()
+        self.answering.append(answered)
+        try:
+            if self.done.wait(HOLD) and not self.signalled.is_set():
+                self.answer(200, b"{}")
+            else:
+                self.answer(504, b'{"error": "the record has not fetched the result yet"}')
+        finally:
+            answered.set()
 
     def authorized(self):
         """Compares the token."""

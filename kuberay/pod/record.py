@@ -36,7 +36,11 @@ def main():
     path, earlier = os.path.join(os.environ.get("TMPDIR", "/tmp"), "driver.log"), []
     if "exit" in state:
         earlier = [keeper.fetch_earlier(path, n) for n in range(1, state.get("attempt", 1))]
-        keeper.fetch_log(path, sum(earlier), (state.get("log") or {}).get("bytes", 0))
+        log = state.get("log") or {"bytes": 0}
+        keeper.fetch_log(path, sum(earlier), log["bytes"])
+        have = max(0, size_of(path) - sum(earlier))
+        if have < log["bytes"]:  # the keeper was lost with it
+            state["log"] = dict(log, bytes=have, missing=(log.get("missing") or []) + [[have, -1]])
         keeper.recorded()
     else:
         state = vanished(state)

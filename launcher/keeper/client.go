@@ -183,6 +183,20 @@ func (c *Client) Log(ctx context.Context, attempt int, offset int64) (io.ReadClo
 	return response.Body, nil
 }
 
+// Recorded returns nil when the result and the driver's output are saved where they outlive the keeper's pod, which on Kubernetes the record's pod
+// does once the keeper has ended. A keeper that has not ended does not know.
+func (c *Client) Recorded(ctx context.Context) error {
+	request, err := c.request(ctx, http.MethodGet, "/v1/recorded", nil)
+	if err != nil {
+		return err
+	}
+	response, err := c.do(request)
+	if err != nil {
+		return fmt.Errorf("ask whether the result is recorded: %w", err)
+	}
+	return response.Body.Close()
+}
+
 func (c *Client) state(ctx context.Context, method, path string, body any, timeout time.Duration) (*State, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
