@@ -58,7 +58,10 @@ func (r *running) checkExit(clientCode int, status *launcher.Status) {
 		own = "driver-failed"
 	}
 	causes := r.f.causes
-	if r.f.node && r.d.restarts > 0 && r.d.fault != "keeper killed" {
+	if r.f.node && r.book.attempts() == 0 { // Ray's own command said so
+		causes = append(slices.Clone(causes), "start-failed")
+	}
+	if r.f.node && r.book.attempts() > 0 && r.d.restarts > 0 && r.d.fault != "keeper killed" {
 		causes = nil
 	}
 	switch {
@@ -156,6 +159,9 @@ func (r *running) checkSecond(clientCode int) {
 // checkRecord reads each attempt's saved output back.
 func (r *running) checkRecord(status *launcher.Status) {
 	for attempt := 1; attempt <= r.book.attempts(); attempt++ {
+		if !r.book.begun(attempt) {
+			continue
+		}
 		a := r.rayctl("logs", r.d.run(), "--attempt", strconv.Itoa(attempt))
 		if a.code != 0 && a.code != status.Exit.Code || a.out == "" && r.book.progress(attempt) > 0 && !(r.f.lossy && r.struck) {
 			r.t.Errorf("logs --attempt %d: code %d, %d bytes; %s", attempt, a.code, len(a.out), a.err)

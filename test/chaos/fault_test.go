@@ -38,7 +38,7 @@ func clientFaults() map[string]fault {
 		}},
 		"second client": {strike: func(r *running) bool { r.second = r.start(&r.secondOut); return true }},
 		"down":          {strike: func(r *running) bool { return r.rayctl("down", r.d.run()).code == 0 }, causes: []string{"down", "abandoned"}},
-		"down --now":    {strike: func(r *running) bool { return r.rayctl("down", "--now", r.d.run()).code == 0 }, causes: []string{"down", "abandoned"}},
+		"down --now":    {strike: func(r *running) bool { return r.rayctl("down", "--now", r.d.run()).code == 0 }, causes: []string{"down", "abandoned"}, lossy: true},
 		"driver killed": {strike: kill("driver.py " + "/"), causes: []string{"driver-signaled"}},
 	}
 }

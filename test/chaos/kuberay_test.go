@@ -32,8 +32,10 @@ type kubeWorld struct {
 	stopped                             []bed.Part
 }
 
+var kubeOptions = kubetest.Options{GPUs: 8}
+
 func newKubeWorld(t *testing.T, rayctl string) world {
-	w := &kubeWorld{Cluster: kubetest.Start(t, kubetest.Options{GPUs: 8}), t: t, home: t.TempDir(), rayctl: rayctl}
+	w := &kubeWorld{Cluster: kubetest.Start(t, kubeOptions), t: t, home: t.TempDir(), rayctl: rayctl}
 	w.namespace = w.Namespace(t)
 	w.kubeconfig = w.KubeconfigFor(t, w.namespace)
 	return w
@@ -215,6 +217,8 @@ func (w *kubeWorld) away(part bed.Part, length time.Duration) func(*running) boo
 	}
 }
 
-func (w *kubeWorld) settle(*testing.T) {}
+// settle starts what has ended by itself: without the API server for some seconds a controller loses its lease, and exits (client-go, leaderelection).
+// Elsewhere its kubelet starts it again.
+func (w *kubeWorld) settle(*testing.T) { kubetest.Start(w.t, kubeOptions) }
 
 func (w *kubeWorld) end(*testing.T) { _ = os.RemoveAll(w.home + "/state") }

@@ -74,7 +74,7 @@ func (c *Cluster) AwaitNodeBack(t testing.TB, i int) {
 // Await waits for a condition, and fails the test if it does not come to hold. Errors of the condition are told only then.
 func (c *Cluster) Await(t testing.TB, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waitTimeout) // also at a test's end
 	defer cancel()
 	if err := await(ctx, queryInterval, what, func() (bool, error) { return condition(ctx) }); err != nil {
 		t.Fatal(err)
