@@ -70,7 +70,24 @@ test: ## everything, on real systems; installs what it needs into caches outside
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/rayctl
 	$(GO) run ./test/kubetest/cmd build
 	$(GO) run ./test/kubetest/cmd run -- $(GO) test -p 2 -timeout 85m ./...
-	RAYCTL_TEST_BATCH_SCHEDULER=1 $(GO) run ./test/kubetest/cmd run -- $(GO) test -timeout 40m -run '^TestConformance$$' ./kuberay
+	RAYCTL_TEST_BATCH_SCHEDULER=1 RAYCTL_TEST_QUICK=1 $(GO) run ./test/kubetest/cmd run -- $(GO) test -timeout 40m -run '^TestConformance$$' ./kuberay
+
+.PHONY: test-times
+test-times: ## the tests of `make test`, and a table of where their minutes go, waiting against processor (TESTS='-p 1 ./slurm')
+	scripts/prepare.sh test
+	$(GO) run ./test/kubetest/cmd build
+	$(GO) run ./test/kubetest/cmd run -- $(GO) run ./test/times -- $(GO) test -json -count 1 -timeout 85m $(or $(TESTS),-p 2 ./...)
+
+.PHONY: check
+check: ## a few minutes for every save: vet, lint, units, the quick part of the conformance suite on local Ray, one run on Slurm, one on Kubernetes
+	scripts/prepare.sh test
+	$(GO) vet ./...
+	@$(MAKE) --no-print-directory lint
+	$(GO) test -short ./...
+	RAYCTL_TEST_QUICK=1 $(GO) test -run '^TestConformance$$' ./local
+	$(GO) test -run '^TestSlurm$$/^Work$$' ./slurm
+	$(GO) run ./test/kubetest/cmd build
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test -run '^TestGang$$' ./kuberay
 
 .PHONY: test-versions
 test-versions: ## a part of the Kubernetes tests with the oldest and the newest supported versions, which it builds: 40 minutes, not in CI

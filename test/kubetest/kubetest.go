@@ -72,6 +72,7 @@ var held struct {
 // of an hour, longer than go test's own limit, so `go run ./test/kubetest/cmd build` comes first.
 func Start(t testing.TB, opts Options) *Cluster {
 	t.Helper()
+	needs.RealSystem(t)
 	needs.Root(t)
 	needs.Program(t, "ip", "iproute2")
 	needs.Program(t, "dpkg-deb", "dpkg")

@@ -17,6 +17,14 @@ func Root(t testing.TB) {
 	}
 }
 
+// RealSystem needs a Ray, a Slurm or a Kubernetes, which take minutes: with -short, as in `make check`, the test is left out.
+func RealSystem(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: needs a real system")
+	}
+}
+
 // Program needs an executable; as root, a missing one is installed from the machine's Debian package pkg.
 func Program(t testing.TB, name, pkg string) string {
 	t.Helper()

@@ -4,6 +4,8 @@ package raytest
 
 import (
 	"testing"
+
+	"github.com/rayctl/rayctl/test/needs"
 )
 
 // Versions of Ray that the tests know how to install.
@@ -17,6 +19,7 @@ const (
 // processes, under ${RAYCTL_TEST_CACHE:-$HOME/.cache/rayctl-test}. RAYCTL_TEST_RAY_2_60_0=DIR names an environment to use instead.
 func Env(t testing.TB, version string) string {
 	t.Helper()
+	needs.RealSystem(t)
 	python, err := Install(t.Context(), version, t.Logf)
 	if err != nil {
 		t.Fatalf("Ray %s for tests: %v", version, err)

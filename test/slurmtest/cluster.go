@@ -25,6 +25,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rayctl/rayctl/test/needs"
 	"github.com/rayctl/rayctl/test/slurmtest/internal/agent"
 )
 
@@ -54,6 +55,7 @@ const startTimeout = 2 * time.Minute
 // Start starts a cluster for a test and removes it at the test's end.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
+	needs.RealSystem(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // the first use of a version downloads it
 	defer cancel()
 	c, err := New(ctx, o)
