@@ -66,6 +66,10 @@ def patiently(ask, silence, pause):
         pause(0.5)
 
 
+# How the dashboard of Ray 2.60 answers 500 when it does not reach the agent of the head's node, to which it hands jobs on: nobody has refused anything.
+NO_AGENT = "aiohttp.client_exceptions."
+
+
 def submit(dashboard, body, silence, pause):
     """Submits once, however often an answer is lost: asks before each repetition. Gives up when Ray refuses, or takes no job for too long."""
     begin, error = process.time.monotonic(), None
@@ -82,7 +86,7 @@ def submit(dashboard, body, silence, pause):
             # Seen while the head's agent starts: a 500, and the job runs all the same. Asked again, once more refused: it is meant.
             if dashboard_has(dashboard, body["submission_id"]):
                 return True
-            if refused.status < 500 or isinstance(error, keeper_ray.Refused):
+            if refused.status < 500 or isinstance(error, keeper_ray.Refused) and NO_AGENT not in str(refused):
                 raise End("submit-failed", "Ray refused the job: %s" % refused)
             error = refused
         except keeper_ray.Unreachable as unreachable:

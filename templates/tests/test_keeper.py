@@ -179,6 +179,12 @@ class Submission(unittest.TestCase):
             ray = Ray(answers)
             keeper_job.submit(ray, {"submission_id": "x"}, silence, lambda _: None)
             self.assertEqual(ray.posts, posts)
+        away = keeper_ray.Refused(500, "aiohttp.client_exceptions.ClientConnectorError: Cannot connect to host 10.0.0.1:52365")
+        ray = Ray([(False, away), (False, away), (False, away), (True, None)])
+        keeper_job.submit(ray, {"submission_id": "x"}, silence, lambda _: None)
+        self.assertEqual(ray.posts, 4)
+        with self.assertRaises(End):
+            keeper_job.submit(Ray([(False, refused), (False, refused)]), {"submission_id": "x"}, silence, lambda _: None)
         with self.assertRaises(End):
             keeper_job.submit(Ray([(False, keeper_ray.Refused(400, "bad"))]), {"submission_id": "x"}, silence, lambda _: None)
 
