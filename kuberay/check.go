@@ -1,6 +1,7 @@
 package kuberay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -56,7 +57,7 @@ func (c *client) checkServer(name string) launcher.Check {
 	if err != nil {
 		return failed("Kubernetes", explain(err, "get", "the version", c))
 	}
-	return launcher.Check{Name: "Kubernetes", OK: true, Detail: fmt.Sprintf("%s at %s (context %s)", version.GitVersion, c.config.Host, first(name, "of this pod"))}
+	return launcher.Check{Name: "Kubernetes", OK: true, Detail: fmt.Sprintf("%s at %s (context %s)", version.GitVersion, c.config.Host, cmp.Or(name, "of this pod"))}
 }
 
 func (c *client) checkNamespace(ctx context.Context) launcher.Check {
@@ -87,7 +88,7 @@ func (c *client) checkGang(ctx context.Context, s *spec.ClusterSpec) launcher.Ch
 		check.Detail = "Volcano's PodGroups are not served"
 		return check
 	}
-	name := first(s.KubeRay.Queue, "default")
+	name := cmp.Or(s.KubeRay.Queue, "default")
 	queue, err := c.dynamic.Resource(queues).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
@@ -98,7 +99,7 @@ func (c *client) checkGang(ctx context.Context, s *spec.ClusterSpec) launcher.Ch
 		return failed(check.Name, explain(err, "get", queues.GroupResource().String(), c))
 	default:
 		state := stateOf(queue.Object)
-		check.OK, check.Detail, check.Hint = state == "Open", fmt.Sprintf("Volcano; queue %s is %s", name, first(state, "without a state")), "ask for it to be opened, or whether Volcano's controllers run"
+		check.OK, check.Detail, check.Hint = state == "Open", fmt.Sprintf("Volcano; queue %s is %s", name, cmp.Or(state, "without a state")), "ask for it to be opened, or whether Volcano's controllers run"
 	}
 	return check
 }

@@ -1,6 +1,7 @@
 package kuberay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -112,7 +113,7 @@ func (c *client) checkQuota(ctx context.Context, p *plan) launcher.Check {
 			}
 		}
 	}
-	check.Detail = first(strings.Join(tight, "; "), "the cluster fits into what is free")
+	check.Detail = cmp.Or(strings.Join(tight, "; "), "the cluster fits into what is free")
 	return check
 }
 

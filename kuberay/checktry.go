@@ -1,6 +1,7 @@
 package kuberay
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -208,7 +209,7 @@ func (c *client) tryPod(ctx context.Context, job *batchv1.Job) launcher.Check {
 	case last == nil:
 		check.Detail = fmt.Sprintf("no pod was made for a Job within %s", podPatience)
 	default:
-		check.Detail = "a small pod does not start: " + first(stuck(last), notScheduled(last), string(last.Status.Phase))
+		check.Detail = "a small pod does not start: " + cmp.Or(stuck(last), notScheduled(last), string(last.Status.Phase))
 	}
 	return check
 }
@@ -221,7 +222,7 @@ func endOfPod(pod *corev1.Pod) string {
 			return fmt.Sprintf("exit code %d %s", t.ExitCode, lines[len(lines)-1])
 		}
 	}
-	return first(pod.Status.Message, pod.Status.Reason)
+	return cmp.Or(pod.Status.Message, pod.Status.Reason)
 }
 
 func notScheduled(pod *corev1.Pod) string {

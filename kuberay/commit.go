@@ -22,6 +22,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
 // createCluster creates the RayCluster, and then what holds its pods together.
@@ -140,7 +141,7 @@ func sendFile(ctx context.Context, k *keeper.Client, f launcher.PackageFile, pay
 		err = k.PutPackage(ctx, orders.PackageName(f.URI), f.Size, sent.Reader(file))
 		file.Close()
 		var refused *keeper.Error
-		if err == nil || errors.As(err, &refused) || errors.Is(err, keeper.ErrNotPermitted) || try == sendTries || !sleep(ctx, time.Duration(try)*time.Second/2) {
+		if err == nil || errors.As(err, &refused) || errors.Is(err, keeper.ErrNotPermitted) || try == sendTries || !sleep.For(ctx, time.Duration(try)*time.Second/2) {
 			return err
 		}
 	}
@@ -169,22 +170,10 @@ func untilAnswered(ctx context.Context, call func() error) error {
 		if err == nil || errors.As(err, &refused) || errors.Is(err, keeper.ErrNotPermitted) || errors.Is(err, launcher.ErrNotFound) || launcher.ExitCode(err) == launcher.CodePermission {
 			return err
 		}
-		if !sleep(ctx, pause) {
+		if !sleep.For(ctx, pause) {
 			return err
 		}
 		pause = min(2*pause, time.Second)
-	}
-}
-
-// sleep waits, and says whether ctx still lives.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }
 

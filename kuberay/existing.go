@@ -16,6 +16,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -41,7 +42,7 @@ func (l *Launcher) existing(ctx context.Context, c *client, p *plan, pay launche
 			return false, queueTimeout(p.spec.Name, "could not be launched", queue, why, "")
 		}
 		say(pay, why)
-		if !sleep(ctx, lookAgain) {
+		if !sleep.For(ctx, lookAgain) {
 			return false, interrupted(ctx.Err(), p.spec.Name)
 		}
 	}

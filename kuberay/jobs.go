@@ -1,6 +1,7 @@
 package kuberay
 
 import (
+	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -132,7 +133,7 @@ func provisional(job *batchv1.Job) *batchv1.Job {
 // helperPod is the small pod of keeper and record.
 func (p *plan) helperPod(role string, c corev1.Container) corev1.PodTemplateSpec {
 	k := p.spec.KubeRay
-	c.Image, c.ImagePullPolicy = first(k.KeeperImage, p.spec.NodeGroups()[0].Image), corev1.PullPolicy(k.ImagePullPolicy)
+	c.Image, c.ImagePullPolicy = cmp.Or(k.KeeperImage, p.spec.NodeGroups()[0].Image), corev1.PullPolicy(k.ImagePullPolicy)
 	c.SecurityContext = restrictedContainer()
 	c.Resources = corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("48Mi")},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
 // keeperNone is the value of kuberay.keeper for users who may not create Jobs.
@@ -133,7 +134,7 @@ func (l *Launcher) bereaved(ctx context.Context, c *client, id launcher.ID, r *r
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		for asking.Err() == nil && l.ask(asking, c, id, clusterDeleted(c, id)) != nil && sleep(asking, time.Second) {
+		for asking.Err() == nil && l.ask(asking, c, id, clusterDeleted(c, id)) != nil && sleep.For(asking, time.Second) {
 			continue // it does not listen yet, or has just ended
 		}
 	}()

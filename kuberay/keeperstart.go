@@ -1,6 +1,7 @@
 package kuberay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -38,7 +39,7 @@ func (m *making) awaitKeeper(ctx context.Context) error {
 		if err != nil || keeperRuns(o) && (o.admitted() || o.now.Sub(m.begun) > silence) {
 			return err
 		}
-		say(m.pay, first(mirror.trouble(), why))
+		say(m.pay, cmp.Or(mirror.trouble(), why))
 		m.prolong(ctx)
 		select {
 		case <-ctx.Done():
@@ -160,7 +161,7 @@ func failedKeeper(pods []*corev1.Pod, last *corev1.Pod) launcher.Reason {
 			}
 		}
 	}
-	r := launcher.Reason{Code: "KeeperFailed", Message: fmt.Sprintf("pod %s has failed: %s", last.Name, first(endOfPod(last), last.Status.Reason)), Hint: fmt.Sprintf("`kubectl logs -n %s %s -c %s` may say more", last.Namespace, last.Name, keeperContainer)}
+	r := launcher.Reason{Code: "KeeperFailed", Message: fmt.Sprintf("pod %s has failed: %s", last.Name, cmp.Or(endOfPod(last), last.Status.Reason)), Hint: fmt.Sprintf("`kubectl logs -n %s %s -c %s` may say more", last.Namespace, last.Name, keeperContainer)}
 	if failures(pods) >= crashes {
 		r.Code = "CrashLoopBackOff"
 	}

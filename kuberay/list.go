@@ -1,6 +1,7 @@
 package kuberay
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
 )
 
 // List asks for Jobs, RayClusters and pods of the namespace: three requests, however many clusters there are. What only a keeper
@@ -42,18 +44,8 @@ func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.
 }
 
 func matches(s launcher.Status, sel launcher.Selector) bool {
-	if s.Phase.Ended() && !sel.All || !s.Ours && !sel.Others {
-		return false
-	}
-	if s.Phase.Ended() && s.Exit != nil && s.Exit.Cause == "abandoned" {
-		return false // as if it had never been
-	}
-	for k, v := range sel.Labels {
-		if s.Labels[k] != v {
-			return false
-		}
-	}
-	return true
+	abandoned := s.Phase.Ended() && s.Exit != nil && s.Exit.Cause == keeper.CauseAbandoned // as if it had never been
+	return (s.Ours || sel.Others) && !abandoned && sel.Matches(s)
 }
 
 // everything is what Kubernetes shows, by cluster.
@@ -97,7 +89,7 @@ func (c *client) everything(ctx context.Context, sel launcher.Selector) (map[str
 	}
 	for i := range pods.Items {
 		p := &pods.Items[i]
-		if name := first(p.Labels[labelName], p.Labels[rayClusterLabel]); all[name] != nil {
+		if name := cmp.Or(p.Labels[labelName], p.Labels[rayClusterLabel]); all[name] != nil {
 			all[name].pods = append(all[name].pods, p)
 		}
 	}

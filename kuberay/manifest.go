@@ -1,6 +1,7 @@
 package kuberay
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -41,8 +42,8 @@ func adopt(s *spec.ClusterSpec) (*adopted, error) {
 		return nil, badCluster("the head has no container")
 	}
 	s.Head.NodeResources = resourcesOf(head)
-	s.KubeRay.KeeperImage = first(s.KubeRay.KeeperImage, s.Head.Image)
-	s.KubeRay.ImagePullPolicy = first(s.KubeRay.ImagePullPolicy, string(rayContainer(head).ImagePullPolicy))
+	s.KubeRay.KeeperImage = cmp.Or(s.KubeRay.KeeperImage, s.Head.Image)
+	s.KubeRay.ImagePullPolicy = cmp.Or(s.KubeRay.ImagePullPolicy, string(rayContainer(head).ImagePullPolicy))
 	s.KubeRay.ImagePullSecrets = append(s.KubeRay.ImagePullSecrets, head.Spec.ImagePullSecrets...)
 	s.Workers = nil
 	for i := range a.spec.WorkerGroupSpecs {
@@ -139,7 +140,7 @@ func (p *plan) takeManifest() (err error) {
 	if p.adopted, err = adopt(p.spec); p.adopted == nil || err != nil {
 		return err
 	}
-	p.version = first(p.spec.Ray.Version, p.adopted.spec.RayVersion, rayVersion(p.spec))
+	p.version = cmp.Or(p.spec.Ray.Version, p.adopted.spec.RayVersion, rayVersion(p.spec))
 	if _, err := version.ParseGeneric(p.version); err != nil {
 		p.version = "0.0.0" // all that would follow from it is the token
 	}

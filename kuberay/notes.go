@@ -12,6 +12,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
 // What a keeper in another pod must know of the one before it is noted in the cluster's Secret, by the clients that watch: the keeper itself has
@@ -66,7 +67,7 @@ func (w *watcher) takeNotes(ctx context.Context) {
 				if err != nil {
 					w.l.log.Debug("progress could not be noted", "cluster", w.id, "error", err)
 				}
-				if !sleep(ctx, time.Second) || err == nil || !retryable(err) && !answerLost(err) || len(w.notes) > 0 { // a large cluster's nodes come one by one
+				if !sleep.For(ctx, time.Second) || err == nil || !retryable(err) && !answerLost(err) || len(w.notes) > 0 { // a large cluster's nodes come one by one
 					break
 				}
 			}

@@ -1,6 +1,7 @@
 package kuberay
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -35,7 +36,7 @@ func newPlan(s *spec.ClusterSpec, namespace, owner string, volcanoServed bool) (
 	if err := p.takeManifest(); err != nil {
 		return nil, err
 	}
-	p.version = first(p.version, rayVersion(s))
+	p.version = cmp.Or(p.version, rayVersion(s))
 	if err := spec.CheckName(s.Name); err != nil {
 		return nil, launcher.Fail(launcher.CodeSpec, err, "choose another one", "%q cannot be a cluster's name: %v", s.Name, err)
 	}

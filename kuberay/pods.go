@@ -1,6 +1,7 @@
 package kuberay
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -40,8 +41,8 @@ func (p *plan) podTemplate(g spec.NodeGroup, group string) (*corev1.PodTemplateS
 	t := &corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: p.labels(), Annotations: map[string]string{}},
 		Spec: corev1.PodSpec{
-			ServiceAccountName:            first(own.ServiceAccountName, k.ServiceAccountName),
-			PriorityClassName:             first(own.PriorityClassName, k.PriorityClassName),
+			ServiceAccountName:            cmp.Or(own.ServiceAccountName, k.ServiceAccountName),
+			PriorityClassName:             cmp.Or(own.PriorityClassName, k.PriorityClassName),
 			ImagePullSecrets:              k.ImagePullSecrets,
 			NodeSelector:                  merged(k.NodeSelector, own.NodeSelector),
 			Tolerations:                   slices.Concat(k.Tolerations, own.Tolerations),
@@ -234,15 +235,6 @@ func restrictedPod() *corev1.PodSecurityContext {
 
 func restrictedContainer() *corev1.SecurityContext {
 	return &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
-}
-
-func first(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }
 
 func merged(all ...map[string]string) map[string]string {

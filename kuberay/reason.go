@@ -1,6 +1,7 @@
 package kuberay
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -110,7 +111,7 @@ func stuckPod(p *corev1.Pod) launcher.Reason {
 		case "CrashLoopBackOff":
 			return crashed(p, c.Name, ended)
 		default:
-			return launcher.Reason{Code: waiting.Reason, Message: fmt.Sprintf("%s waits: %s", who, first(waiting.Message, waiting.Reason))}
+			return launcher.Reason{Code: waiting.Reason, Message: fmt.Sprintf("%s waits: %s", who, cmp.Or(waiting.Message, waiting.Reason))}
 		}
 	}
 	return launcher.Reason{}
@@ -126,7 +127,7 @@ func crashed(p *corev1.Pod, container string, ended *corev1.ContainerStateTermin
 	default:
 		return launcher.Reason{
 			Code:    "CrashLoopBackOff",
-			Message: fmt.Sprintf("%s ends with code %d: %s", who, ended.ExitCode, first(lastLines(ended.Message), ended.Reason)),
+			Message: fmt.Sprintf("%s ends with code %d: %s", who, ended.ExitCode, cmp.Or(lastLines(ended.Message), ended.Reason)),
 			Hint:    logsOf(p, container) + " shows all of it",
 		}
 	}
@@ -167,7 +168,7 @@ func (o *observed) waitingGang() launcher.Reason {
 		return launcher.Reason{}
 	case o.gang.Status.Phase == "" && old:
 		return launcher.Reason{
-			Code: "PodGroupIgnored", Message: fmt.Sprintf("Volcano ignores the PodGroup: queue %s does not exist, or Volcano does not run", first(o.gang.Spec.Queue, "default")),
+			Code: "PodGroupIgnored", Message: fmt.Sprintf("Volcano ignores the PodGroup: queue %s does not exist, or Volcano does not run", cmp.Or(o.gang.Spec.Queue, "default")),
 			Hint: "compare kuberay.queue with `kubectl get queues`, and see whether Volcano's scheduler runs: `rayctl doctor` tries it",
 		}
 	case o.gang.Status.Phase == volcano.PodGroupPending:
@@ -182,7 +183,7 @@ func (o *observed) waitingGang() launcher.Reason {
 }
 
 func (o *observed) pendingGang() launcher.Reason {
-	r := launcher.Reason{Code: "QueueFull", Message: fmt.Sprintf("the gang waits in queue %s", first(o.gang.Spec.Queue, "default"))}
+	r := launcher.Reason{Code: "QueueFull", Message: fmt.Sprintf("the gang waits in queue %s", cmp.Or(o.gang.Spec.Queue, "default"))}
 	if e := o.event("PodGroup", "Unschedulable"); e != nil {
 		r.Message += ": " + e.Message
 	}
@@ -206,7 +207,7 @@ func (o *observed) unscheduledPods() launcher.Reason {
 	if len(pending) == 0 || o.now.Sub(pending[0].CreationTimestamp.Time) <= silence {
 		return launcher.Reason{}
 	}
-	return launcher.Reason{Code: "NoScheduler", Message: fmt.Sprintf("nobody schedules the pods: no scheduler named %q answers", first(pending[0].Spec.SchedulerName, "default-scheduler"))}
+	return launcher.Reason{Code: "NoScheduler", Message: fmt.Sprintf("nobody schedules the pods: no scheduler named %q answers", cmp.Or(pending[0].Spec.SchedulerName, "default-scheduler"))}
 }
 
 func (o *observed) unscheduledMessage() string {

@@ -1,6 +1,7 @@
 package kuberay
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,7 +21,7 @@ import (
 // is taken as Volcano.
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	s = prepare(s)
-	namespace := first(s.KubeRay.Namespace, l.config.Namespace, "default")
+	namespace := cmp.Or(s.KubeRay.Namespace, l.config.Namespace, "default")
 	p, err := newPlan(s, namespace, l.owner, true)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package kuberay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ func (c *client) place(ctx context.Context, id launcher.ID, target launcher.Targ
 	}
 	return place{
 		what: "the head of " + name, selector: headSelector(name), port: portParam(&rc.Spec, "dashboard-port", dashboardPort),
-		service: first(rc.Status.Head.ServiceName, headServiceName(name, &rc.Spec)),
+		service: cmp.Or(rc.Status.Head.ServiceName, headServiceName(name, &rc.Spec)),
 	}, nil
 }
 

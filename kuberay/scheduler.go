@@ -1,6 +1,7 @@
 package kuberay
 
 import (
+	"cmp"
 	"context"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
@@ -103,7 +104,7 @@ func (p *plan) queueOf() string {
 	if err != nil {
 		return "" // said where it is created
 	}
-	return first(rc.Labels[queueLabel], "default")
+	return cmp.Or(rc.Labels[queueLabel], "default")
 }
 
 // requireQueue refuses a launch into a queue that does not exist, of which Volcano itself would say nothing at all. Who may not look at queues,

@@ -1,6 +1,7 @@
 package kuberay
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -67,7 +68,7 @@ func describe(s *launcher.Status, id launcher.ID, namespace string, o *observed)
 	s.Where, s.Created = namespace+"/"+string(id), o.created()
 	if m := o.meta(); m != nil {
 		s.Owner, s.Labels = m.GetAnnotations()[annotationOwner], userLabels(m.GetLabels())
-		s.SpecHash = first(s.SpecHash, m.GetAnnotations()[annotationHash])
+		s.SpecHash = cmp.Or(s.SpecHash, m.GetAnnotations()[annotationHash])
 	}
 }
 

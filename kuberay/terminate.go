@@ -1,6 +1,7 @@
 package kuberay
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
 const (
@@ -111,7 +113,7 @@ func patiently(ctx context.Context, call func() error) error {
 	defer cancel()
 	for {
 		err := call()
-		if err == nil || !retryable(err) && !answerLost(err) || !sleep(ctx, time.Second) {
+		if err == nil || !retryable(err) && !answerLost(err) || !sleep.For(ctx, time.Second) {
 			return err
 		}
 	}
@@ -124,7 +126,7 @@ func (l *Launcher) askPatiently(ctx context.Context, c *client, id launcher.ID, 
 		if err == nil {
 			return nil
 		}
-		if _, away := c.job(ctx, string(id)); away == nil || !retryable(away) || !sleep(ctx, time.Second) {
+		if _, away := c.job(ctx, string(id)); away == nil || !retryable(away) || !sleep.For(ctx, time.Second) {
 			return err
 		}
 	}
@@ -133,7 +135,7 @@ func (l *Launcher) askPatiently(ctx context.Context, c *client, id launcher.ID, 
 // closeRecord writes the result in place of a keeper that cannot, and ends the record's pod.
 func (c *client) closeRecord(ctx context.Context, name string, end launcher.End, why error) error {
 	code, _ := launcher.ExitCodeFor(end.Cause)
-	message := first(end.Message, "ended by the user")
+	message := cmp.Or(end.Message, "ended by the user")
 	if why != nil {
 		message += " (" + why.Error() + ")"
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
 // Watch merges what Kubernetes shows (list and watch, never polling) with what the keeper says.
@@ -180,7 +181,7 @@ func (w *watcher) listen(ctx context.Context) {
 		if time.Since(begun) > keeperRetry { // it may just have ended: then its pod has the result for a moment
 			pause = soon
 		}
-		if !sleep(ctx, pause) { // its pod is being replaced, or does not listen yet
+		if !sleep.For(ctx, pause) { // its pod is being replaced, or does not listen yet
 			return
 		}
 		pause = min(2*pause, keeperRetry) // each time costs the API server a connection
@@ -237,7 +238,7 @@ func (w *watcher) awaitRecord(ctx context.Context, k *keeper.Client) {
 			return
 		}
 		w.l.log.Debug("it is not known yet that the result is recorded", "cluster", w.id, "error", err)
-		if !sleep(ctx, pause) {
+		if !sleep.For(ctx, pause) {
 			return
 		}
 	}

@@ -141,6 +141,19 @@ type Selector struct {
 	Others bool              // Ray clusters that rayctl did not make, too
 }
 
+// Matches says whether a cluster is selected by its phase and labels. Names and Others are the launchers' to judge: they decide what is looked at.
+func (sel Selector) Matches(s Status) bool {
+	if s.Phase.Ended() && !sel.All {
+		return false
+	}
+	for k, v := range sel.Labels {
+		if s.Labels[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
 // File is one rendered file: a manifest, a batch script, orders.
 type File struct {
 	Name    string // "script.sh", "raycluster.yaml"

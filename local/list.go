@@ -19,7 +19,7 @@ func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.
 		if len(sel.Names) > 0 && !slices.Contains(sel.Names, name) {
 			continue
 		}
-		if s, ok := l.listed(ctx, name); ok && matches(s, sel) {
+		if s, ok := l.listed(ctx, name); ok && sel.Matches(s) {
 			out = append(out, s)
 		}
 	}
@@ -68,18 +68,6 @@ func (l *Launcher) listed(ctx context.Context, name string) (launcher.Status, bo
 		return launcher.Status{}, false
 	}
 	return c.status(how, st), true
-}
-
-func matches(s launcher.Status, sel launcher.Selector) bool {
-	if s.Phase.Ended() && !sel.All {
-		return false
-	}
-	for k, v := range sel.Labels {
-		if s.Labels[k] != v {
-			return false
-		}
-	}
-	return true
 }
 
 func (l *Launcher) lockPath(name string) string { return filepath.Join(l.locks, name) }

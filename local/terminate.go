@@ -7,6 +7,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
 // endSlack is how long an end may take beyond the driver's grace before the keeper is taken for stuck.
@@ -37,7 +38,7 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 		case how == beginning && l.nobodyLaunches(c.name):
 			err = c.settle(ctx, lost())
 		case how == beginning || st.Keeper.URL == "":
-			rest(ctx, lookEvery)
+			sleep.For(ctx, lookEvery)
 		default:
 			err = c.end(ctx, st, end)
 		}
@@ -52,7 +53,7 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 func (c *cluster) end(ctx context.Context, st *keeper.State, end launcher.End) error {
 	client, err := c.client(st)
 	if err != nil {
-		rest(ctx, lookEvery) // it is just ending: its token is gone
+		sleep.For(ctx, lookEvery) // it is just ending: its token is gone
 		return nil
 	}
 	defer client.Close()
@@ -75,7 +76,7 @@ func (c *cluster) end(ctx context.Context, st *keeper.State, end launcher.End) e
 		if how, _, err := c.look(); err != nil || how != living {
 			return err
 		}
-		rest(wait, lookEvery)
+		sleep.For(wait, lookEvery)
 	}
 	return c.force(ctx, end, "the keeper did not end in time")
 }

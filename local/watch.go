@@ -6,6 +6,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/local/proc"
 )
 
@@ -78,7 +79,7 @@ func (w *watcher) begin(ctx context.Context) {
 			_ = w.settle(ctx, lost()) // the next look tells
 		}
 	}
-	rest(ctx, lookEvery)
+	sleep.For(ctx, lookEvery)
 }
 
 // follow sends states from the keeper's API until it does not answer.
@@ -86,7 +87,7 @@ func (w *watcher) follow(ctx context.Context, st *keeper.State) {
 	w.sendState(ctx, st)
 	client, err := w.client(st)
 	if err != nil {
-		rest(ctx, lookEvery) // it has no address yet
+		sleep.For(ctx, lookEvery) // it has no address yet
 		return
 	}
 	defer client.Close()
@@ -99,7 +100,7 @@ func (w *watcher) follow(ctx context.Context, st *keeper.State) {
 	if how, st, err := w.look(); err == nil && how == living && st.Exit == nil && ctx.Err() == nil {
 		w.unreachable(ctx, st, "the keeper does not answer")
 	} else {
-		rest(ctx, lookEvery) // it has said its last word: its end is a matter of milliseconds
+		sleep.For(ctx, lookEvery) // it has said its last word: its end is a matter of milliseconds
 	}
 }
 
@@ -116,7 +117,7 @@ func (w *watcher) unreachable(ctx context.Context, st *keeper.State, why string)
 	s := w.status(living, st)
 	s.Unreachable = why
 	w.send(ctx, s)
-	rest(ctx, time.Second)
+	sleep.For(ctx, time.Second)
 }
 
 func (w *watcher) send(ctx context.Context, s launcher.Status) {
@@ -138,14 +139,4 @@ func (w *watcher) awaitNothingLeft(ctx context.Context) bool {
 		w.unreachable(ctx, nil, err.Error())
 	}
 	return err == nil && ctx.Err() == nil
-}
-
-// rest waits, or until ctx ends.
-func rest(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -84,7 +85,7 @@ func (c *cluster) overOr(ctx context.Context, age time.Duration) (bool, Job, err
 		case time.Since(began) > believeAfter:
 			return true, j, c.bury(ctx, verdict{cause: keeper.CauseLost, message: "Slurm does not know its job any more"})
 		}
-		rest(ctx, askAgain)
+		sleep.For(ctx, askAgain)
 		if err := ctx.Err(); err != nil {
 			return false, j, err
 		}

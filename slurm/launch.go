@@ -13,6 +13,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -134,7 +135,7 @@ func (c *cluster) existing(ctx context.Context, s *spec.ClusterSpec) (done bool,
 		if c.abandoned() {
 			return false, c.abandon(ctx)
 		}
-		rest(ctx, lookEvery)
+		sleep.For(ctx, lookEvery)
 		return false, ctx.Err()
 	}
 	if over, err := c.over(ctx); err != nil {
@@ -187,7 +188,7 @@ func (c *cluster) create(ctx context.Context, p launcher.Payload) error {
 func (c *cluster) heartbeat(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
-		for rest(ctx, orders.Lease/4); ctx.Err() == nil; rest(ctx, orders.Lease/4) {
+		for sleep.For(ctx, orders.Lease/4); ctx.Err() == nil; sleep.For(ctx, orders.Lease/4) {
 			if err := c.l.site.files.call(ctx, "touch", map[string]any{"path": c.path(recordFile)}, nil); err != nil {
 				c.l.log.Debug("the claim cannot be renewed", "cluster", c.name, "error", err)
 			}

@@ -35,7 +35,7 @@ func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.
 			return nil, err
 		}
 		known[nonce] = true
-		if ok && matches(s, sel) {
+		if ok && sel.Matches(s) {
 			out = append(out, s)
 		}
 	}
@@ -68,7 +68,7 @@ func (l *Launcher) others(ctx context.Context, sel launcher.Selector, known map[
 			s.Phase, s.Since = launcher.Provisioning, j.Start
 			s.Reason = launcher.Reason{Code: "NotOurs", Message: "its job runs; what Ray does in it only its owner sees"}
 		}
-		if matches(s, sel) {
+		if sel.Matches(s) {
 			out = append(out, s)
 		}
 	}
@@ -132,15 +132,3 @@ func (c *cluster) listed(ctx context.Context) (s launcher.Status, ok bool, err e
 
 // listAge lets one answer serve a whole list.
 const listAge = whileWaiting / 5
-
-func matches(s launcher.Status, sel launcher.Selector) bool {
-	if s.Phase.Ended() && !sel.All {
-		return false
-	}
-	for k, v := range sel.Labels {
-		if s.Labels[k] != v {
-			return false
-		}
-	}
-	return true
-}

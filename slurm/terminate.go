@@ -8,6 +8,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
 // Terminate asks the keeper to end the cluster, and Slurm where there is no keeper or it is stuck.
@@ -48,7 +49,7 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 		case !asked:
 			asked = c.askKeeper(ctx, end)
 		}
-		rest(ctx, lookEvery)
+		sleep.For(ctx, lookEvery)
 		if err := c.look(ctx); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
 // Watch follows the run's files, which change without a question to the controller, and asks the controller seldom: for what only it
@@ -70,7 +71,7 @@ func (w *watcher) run(ctx context.Context) {
 			}
 		case _, open := <-changes:
 			if !open { // cut: another connection
-				rest(ctx, reconnect)
+				sleep.For(ctx, reconnect)
 				changes = nil
 			}
 		}

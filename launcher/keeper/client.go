@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/dashboardclient/lastaddress"
+	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
 // Endpoint says how a keeper's API is reached.
@@ -99,7 +100,7 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[*State, error] {
 			case ctx.Err() != nil:
 				return
 			case err != nil:
-				if !yield(nil, err) || !wait(ctx, pause) {
+				if !yield(nil, err) || !sleep.For(ctx, pause) {
 					return
 				}
 				pause = min(2*pause, 2*time.Second)
@@ -113,18 +114,6 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[*State, error] {
 			}
 			pause = 100 * time.Millisecond
 		}
-	}
-}
-
-// wait pauses, and says whether ctx still lives.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 
