@@ -20,7 +20,7 @@ func TestAnswers(t *testing.T) {
 	t.Cleanup(func() { close(stopped) })
 	endless := func(w io.Writer) {
 		piece := bytes.Repeat([]byte(`"x",`), 256<<10)
-		for _, err := io.WriteString(w, "["); err == nil; _, err = w.Write(piece) { //nolint:revive // all is in the header
+		for _, err := io.WriteString(w, "["); err == nil; _, err = w.Write(piece) {
 		}
 	}
 	stops := func(status int) http.HandlerFunc {

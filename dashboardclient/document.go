@@ -21,7 +21,7 @@ type document struct {
 func (d *document) Read(p []byte) (int, error) {
 	timer := time.AfterFunc(d.silence, func() {
 		d.stopped.Store(true)
-		_ = d.ReadCloser.Close() // it ends the read
+		_ = d.Close() // it ends the read
 	})
 	n, err := d.ReadCloser.Read(p)
 	timer.Stop()

@@ -55,7 +55,7 @@ func (b *bed) noPython(t *testing.T) {
 		}
 	}
 	other := *b
-	other.beside.Env = append(slices.Clone(b.Env), "PATH="+bin)
+	other.Env = append(slices.Clone(b.Env), "PATH="+bin)
 	open := b.closePartition(t)
 	s := b.named("s-no-python", "echo never")
 	s.Ray.Python = ""

@@ -14,7 +14,7 @@ import (
 func TestEndlessAnswer(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		piece := strings.Repeat(" ", 1<<20)
-		for _, err := io.WriteString(w, piece); err == nil; _, err = io.WriteString(w, piece) { //nolint:revive // all is in the header
+		for _, err := io.WriteString(w, piece); err == nil; _, err = io.WriteString(w, piece) {
 		}
 	}))
 	defer server.Close()

@@ -123,19 +123,22 @@ func (r *running) checkLines(what, text string, partly bool) {
 		line = n
 	}
 	finish()
-	if !partly && attempt < r.book.attempts() && !(r.f.lossy && r.struck) && r.book.progress(r.book.attempts()) > 0 {
+	if !partly && attempt < r.book.attempts() && !r.mayLose() && r.book.progress(r.book.attempts()) > 0 {
 		r.t.Errorf("%s ends with attempt %d, and %d began", what, attempt, r.book.attempts())
 	}
 }
+
+// mayLose says whether output went with what was broken.
+func (r *running) mayLose() bool { return r.f.lossy && r.struck }
 
 // complete checks how far an attempt's lines go.
 func (r *running) complete(what string, attempt, last int) {
 	switch printed := r.book.progress(attempt); {
 	case r.book.ended(attempt) && last != r.d.lines:
-		if !(r.f.lossy && r.struck && attempt < r.book.attempts()) {
+		if !r.mayLose() || attempt == r.book.attempts() {
 			r.t.Errorf("%s has %d of the %d lines of attempt %d, which came to its end", what, last, r.d.lines, attempt)
 		}
-	case !r.book.ended(attempt) && last < printed && !(r.f.lossy && r.struck):
+	case !r.book.ended(attempt) && last < printed && !r.mayLose():
 		r.t.Errorf("%s has %d of the %d lines that attempt %d had printed when it was ended", what, last, printed, attempt)
 	}
 }
@@ -163,7 +166,7 @@ func (r *running) checkRecord(status *launcher.Status) {
 			continue
 		}
 		a := r.rayctl("logs", r.d.run(), "--attempt", strconv.Itoa(attempt))
-		if a.code != 0 && a.code != status.Exit.Code || a.out == "" && r.book.progress(attempt) > 0 && !(r.f.lossy && r.struck) {
+		if a.code != 0 && a.code != status.Exit.Code || a.out == "" && r.book.progress(attempt) > 0 && !r.mayLose() {
 			r.t.Errorf("logs --attempt %d: code %d, %d bytes; %s", attempt, a.code, len(a.out), a.err)
 			continue
 		}
@@ -171,7 +174,7 @@ func (r *running) checkRecord(status *launcher.Status) {
 	}
 	if r.book.attempts() > 0 {
 		a := r.rayctl("logs", r.d.run())
-		if a.out == "" && r.book.furthest() > 0 && !(r.f.lossy && r.struck) {
+		if a.out == "" && r.book.furthest() > 0 && !r.mayLose() {
 			r.t.Errorf("logs: code %d, no output; %s", a.code, a.err)
 		}
 	}

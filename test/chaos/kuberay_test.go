@@ -29,7 +29,6 @@ type kubeWorld struct {
 	*kubetest.Cluster
 	t                                   *testing.T
 	home, rayctl, kubeconfig, namespace string
-	stopped                             []bed.Part
 }
 
 var kubeOptions = kubetest.Options{GPUs: 8}

@@ -67,7 +67,10 @@ func onDashboard(t *testing.T, victim, attacker *secondUser, w *watch) {
 	}
 	ours := []string{hostOf(t, entry), hostOf(t, entry2), line(forward, "127.0.0.1:")}
 	at := func(i int, path string, headers ...string) request { return gets(ours[i], path, headers...) }
-	path := func(address string) string { return address[strings.Index(address, "/rayctl/"):] }
+	path := func(address string) string {
+		_, after, _ := strings.Cut(address, "/rayctl/")
+		return "/rayctl/" + after
+	}
 	noAnswer := func(when string, requests ...request) {
 		for _, r := range attacker.probe(requests) {
 			if r.Status != 0 || r.Err == "" || r.Silent || strings.Contains(r.Err, "refused") { // accepted by the kernel, closed by rayctl

@@ -7,6 +7,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ func main() {
 }
 
 func run(args []string) error {
-	c := exec.Command(args[0], args[1:]...) //nolint:gosec // the command line's own
+	c := exec.CommandContext(context.Background(), args[0], args[1:]...) //nolint:gosec // the command line's own
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
 	if err != nil {
