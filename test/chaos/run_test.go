@@ -39,6 +39,7 @@ type running struct {
 	second    *exec.Cmd
 	secondOut transcript
 	struck    bool
+	lost      bool // the run ended with the loss of its cluster
 }
 
 // runCase launches, breaks, waits for the end, and checks.
