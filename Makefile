@@ -104,7 +104,7 @@ test-kubernetes: ## of `make test` the tests on Kubernetes, with real KubeRay, V
 	$(GO) run ./test/kubetest/cmd run -- $(GO) test -p 1 -timeout 80m ./kuberay ./test/kubetest/...
 
 .PHONY: chaos
-chaos: ## random faults on random launches on all launchers, not in CI (CHAOS='-chaos.n 150 -chaos.seed 7'); prints cases, faults by kind, violations
+chaos: ## random faults on random launches on all launchers, not in CI (CHAOS='-chaos.n 150 -chaos.seed 7', or -chaos.kept: what failed once); prints cases, faults by kind, violations
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) run ./test/kubetest/cmd run -- $(GO) test -count 1 -timeout 6h -v -run '^TestCampaign$$' ./test/chaos -args $(or $(CHAOS),-chaos.n 150 -chaos.seed 1)
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test -count 1 -parallel 3 -timeout 6h -v -run '^Test(Campaign|Kept)$$' ./test/chaos -args $(or $(CHAOS),-chaos.n 150 -chaos.seed 1)

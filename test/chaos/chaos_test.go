@@ -24,20 +24,26 @@ var (
 
 // TestCampaign runs random cases; none without -chaos.n, as in `make test`. The launchers run side by side, each one case at a time.
 func TestCampaign(t *testing.T) {
-	launchers := strings.Split(*only, ",")
-	faults := map[string][]string{}
-	for _, l := range launchers {
-		if worlds[l] == nil {
-			t.Fatalf("-chaos.launchers: there is no launcher %q", l)
-		}
-		faults[l] = faultNames(l)
-	}
+	launchers, faults := chosen(t)
 	var cases []drawn
 	for i := range *number {
 		cases = append(cases, draw(*seed, *begin+i, launchers, faults))
 	}
 	violations := runAll(t, cases)
 	t.Logf("chaos: %d cases, %d violations; faults: %s", len(cases), violations, tally(cases))
+}
+
+// chosen are the launchers to choose from, with the names of each one's faults.
+func chosen(t *testing.T) (launchers []string, faults map[string][]string) {
+	t.Helper()
+	launchers, faults = strings.Split(*only, ","), map[string][]string{}
+	for _, l := range launchers {
+		if worlds[l] == nil {
+			t.Fatalf("-chaos.launchers: there is no launcher %q", l)
+		}
+		faults[l] = faultNames(l)
+	}
+	return launchers, faults
 }
 
 // faultNames are those of a launcher, without starting anything.
