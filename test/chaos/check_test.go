@@ -53,7 +53,6 @@ func (r *running) checkExit(clientCode int, status *launcher.Status) {
 		return
 	}
 	exit := *status.Exit
-	r.lost = exit.Cause == "lost"
 	own := "succeeded"
 	if r.d.code != 0 {
 		own = "driver-failed"
@@ -65,8 +64,9 @@ func (r *running) checkExit(clientCode int, status *launcher.Status) {
 	if r.f.node && r.book.attempts() > 0 && r.d.restarts > 0 && r.d.fault != "keeper killed" {
 		causes = nil
 	}
+	r.own = exit.Cause == own && exit.Code == r.d.code
 	switch {
-	case exit.Cause == own && exit.Code == r.d.code:
+	case r.own:
 		last := r.book.attempts()
 		if !r.book.ended(last) {
 			r.t.Errorf("the exit is the driver's own, but the driver of attempt %d did not come to its end", last)
@@ -136,7 +136,7 @@ func (r *running) mayLose() bool { return r.f.lossy && r.struck }
 func (r *running) complete(what string, attempt, last int) {
 	switch printed := r.book.progress(attempt); {
 	case r.book.ended(attempt) && last != r.d.lines:
-		if !r.mayLose() || attempt == r.book.attempts() && !r.lost {
+		if !r.mayLose() || attempt == r.book.attempts() && r.own {
 			r.t.Errorf("%s has %d of the %d lines of attempt %d, which came to its end", what, last, r.d.lines, attempt)
 		}
 	case !r.book.ended(attempt) && last < printed && !r.mayLose():

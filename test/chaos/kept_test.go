@@ -23,6 +23,7 @@ var kept = []struct {
 	{8, 29, "templates: test_answers_that_are_lost, an agent that is away"},
 	{8, 88, "templates: test_answers_that_are_lost, an agent that is away"},
 	{8, 89, "of the campaign itself: a head that is lost takes the last line along, and the record says so"},
+	{8, 105, "of the campaign itself: down --now waits for no output"},
 }
 
 // TestKept runs the kept cases with -chaos.kept.

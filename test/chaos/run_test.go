@@ -39,7 +39,7 @@ type running struct {
 	second    *exec.Cmd
 	secondOut transcript
 	struck    bool
-	lost      bool // the run ended with the loss of its cluster
+	own       bool // the exit is the driver's own
 }
 
 // runCase launches, breaks, waits for the end, and checks.
