@@ -65,7 +65,7 @@ func (c *client) createPackages(ctx context.Context, p *plan) error {
 	if secret == nil || err != nil {
 		return err
 	}
-	return claimed(c.createOnly(ctx, secrets, secret), "Secret", secret.Name)
+	return c.createOwn(ctx, secrets, secret, p.spec.Name)
 }
 
 // withPackages mounts the Secret into the keeper's pod. A keeper starts without it, too, should somebody have deleted it.

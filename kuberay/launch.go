@@ -138,7 +138,7 @@ func (m *making) create(ctx context.Context) error {
 
 // furnish creates what the Job owns, and the record.
 func (m *making) furnish(ctx context.Context) error {
-	c, p := m.c, m.p
+	c, p, name := m.c, m.p, m.p.spec.Name
 	secret, err := p.secret()
 	if err != nil {
 		return err
@@ -149,9 +149,9 @@ func (m *making) furnish(ctx context.Context) error {
 	}
 	service := p.service()
 	first, firstCtx := errgroup.WithContext(ctx)
-	first.Go(func() error { return claimed(c.createOnly(firstCtx, secrets, secret), "Secret", secret.Name) })
+	first.Go(func() error { return c.createOwn(firstCtx, secrets, secret, name) })
 	first.Go(func() error { return c.createPackages(firstCtx, p) })
-	first.Go(func() error { return claimed(c.createOnly(firstCtx, services, service), "Service", service.Name) })
+	first.Go(func() error { return c.createOwn(firstCtx, services, service, name) })
 	first.Go(func() error { return c.createConfigMaps(firstCtx, p, p.owned()) })
 	if err := first.Wait(); err != nil {
 		return err
@@ -162,17 +162,11 @@ func (m *making) furnish(ctx context.Context) error {
 		return err
 	}
 	next, nextCtx := errgroup.WithContext(ctx)
-	next.Go(func() error { return claimed(m.l.createCluster(nextCtx, c, p, rc), "RayCluster", rc.Name) })
+	next.Go(func() error {
+		return c.afterLeftovers(nextCtx, rayClusters, rc.Name, name, func() error { return m.l.createCluster(nextCtx, c, p, rc) })
+	})
 	next.Go(func() error { return c.createOnly(nextCtx, jobs, provisional(p.recordJob())) }) // whose its name is, existing says
 	return next.Wait()
-}
-
-// claimed names what has one of our names. Ours would have had our Job before it.
-func claimed(err error, kind, name string) error {
-	if apierrors.IsAlreadyExists(err) {
-		return foreign(kind, name)
-	}
-	return err
 }
 
 // undo deletes the Job, and so all that it owns, and the record if it is this launch's.
