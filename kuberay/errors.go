@@ -89,6 +89,9 @@ func retryable(err error) bool {
 		apierrors.IsTimeout(err) || apierrors.IsInternalError(err) || isNet(err)
 }
 
+// passes says whether a request that may be made twice is worth making again.
+func passes(err error) bool { return retryable(err) || answerLost(err) }
+
 // roleHint is the next step of who lacks a permission.
 const roleHint = "ask for the Role in docs/kuberay.md"
 

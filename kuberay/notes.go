@@ -67,7 +67,7 @@ func (w *watcher) takeNotes(ctx context.Context) {
 				if err != nil {
 					w.l.log.Debug("progress could not be noted", "cluster", w.id, "error", err)
 				}
-				if !sleep.For(ctx, time.Second) || err == nil || !retryable(err) && !answerLost(err) || len(w.notes) > 0 { // a large cluster's nodes come one by one
+				if !sleep.For(ctx, time.Second) || err == nil || !passes(err) || len(w.notes) > 0 { // a large cluster's nodes come one by one
 					break
 				}
 			}

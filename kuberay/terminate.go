@@ -113,7 +113,7 @@ func patiently(ctx context.Context, call func() error) error {
 	defer cancel()
 	for {
 		err := call()
-		if err == nil || !retryable(err) && !answerLost(err) || !sleep.For(ctx, time.Second) {
+		if err == nil || !passes(err) || !sleep.For(ctx, time.Second) {
 			return err
 		}
 	}

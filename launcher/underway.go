@@ -6,14 +6,14 @@ import (
 	"github.com/rayctl/rayctl/launcher/keeper"
 )
 
-// signalled begins a keeper's sentence when it was told to end by a signal, which does not say why; as in templates/keeper_exit.py.
-const signalled = "the keeper got SIG"
+// Signalled begins a keeper's sentence when it was told to end by a signal, which does not say why; as in templates/keeper_exit.py.
+const Signalled = "the keeper got SIG"
 
 // Conclude is the exit of a cluster whose keeper was lost: that of the end which the keeper was carrying out then (phase Draining), with the driver's own
 // code if it had one. Without such an end it is the cause given.
 func Conclude(st *keeper.State, cause, message string) *keeper.Exit {
 	e := &keeper.Exit{Origin: keeper.OriginRayctl, Cause: cause, Message: message}
-	if begun := st.Reason; st.Phase == keeper.PhaseDraining && !strings.HasPrefix(begun.Message, signalled) {
+	if begun := st.Reason; st.Phase == keeper.PhaseDraining && !strings.HasPrefix(begun.Message, Signalled) {
 		_, ours := ExitCodeFor(begun.Code)
 		switch {
 		case ours && begun.Code != cause:

@@ -133,15 +133,12 @@ func verdictOf(j Job) verdict {
 // scriptFailed is all that Slurm knows of it.
 const scriptFailed = "the batch script failed"
 
-// signalled begins the keeper's sentence when Slurm ended it by a signal, which does not say why.
-const signalled = "the keeper got SIG"
-
 // settle is what is left to do when the keeper has written its result and the job is gone: Slurm may know better why it ended.
 func (c *cluster) settle(ctx context.Context, j Job) error {
 	e := c.result.Exit
 	switch j.State {
 	case StateCancelled, StateTimeout, StatePreempted, StateNodeFail:
-		if e != nil && e.Cause == keeper.CauseInterrupted && strings.HasPrefix(e.Message, signalled) {
+		if e != nil && e.Cause == keeper.CauseInterrupted && strings.HasPrefix(e.Message, launcher.Signalled) {
 			return c.overrule(ctx, c.fateOf(ctx, j))
 		}
 	}
