@@ -36,7 +36,8 @@ type agent struct {
 	cfg      SetupArgs
 	children *children
 	nodes    map[string]*Client
-	made     int // nodes made so far, for names of network devices
+	links    map[string]string // the controller's ends of the nodes' network cables, by node
+	made     int               // nodes made so far, for names of network devices
 }
 
 // SetupArgs are what Setup and Node need.
@@ -50,7 +51,7 @@ type SetupArgs struct {
 }
 
 func serveAgent() {
-	a := &agent{children: reapChildren(), nodes: map[string]*Client{}}
+	a := &agent{children: reapChildren(), nodes: map[string]*Client{}, links: map[string]string{}}
 	server := rpc.NewServer()
 	if err := server.RegisterName("Agent", a); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -209,42 +210,50 @@ func (a *agent) Node(args SetupArgs, pid *int) error {
 	if err := client.Call("Agent.PID", struct{}{}, pid); err != nil {
 		return err
 	}
-	if err := a.join(args.Address, *pid); err != nil {
+	link, err := a.join(args.Address, *pid)
+	if err != nil {
 		return err
 	}
 	a.mu.Lock()
-	a.nodes[args.Name] = client
+	a.nodes[args.Name], a.links[args.Name] = client, link
 	a.mu.Unlock()
 	return client.Call("Agent.Setup", args, nil)
 }
 
-// join gives the network namespace of a process an interface on the cluster's network.
-func (a *agent) join(address string, pid int) error {
+// join gives the network namespace of a process an interface on the cluster's network, and returns the name of its other end.
+func (a *agent) join(address string, pid int) (veth string, err error) {
 	a.mu.Lock()
 	a.made++
-	veth := fmt.Sprintf("v%d", a.made)
+	veth = fmt.Sprintf("v%d", a.made)
 	a.mu.Unlock()
 	link := "/run/netns/" + veth // ip knows namespaces by name; process ids here are not those of this /proc
 	if err := os.MkdirAll("/run/netns", 0o755); err != nil {
-		return err
+		return "", err
 	}
 	if err := os.Symlink(fmt.Sprintf("/proc/%d/ns/net", pid), link); err != nil {
-		return err
+		return "", err
 	}
 	defer func() { _ = os.Remove(link) }()
 	octets := net.ParseIP(address).To4()
 	mac := fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", octets[0], octets[1], octets[2], octets[3]) // survives a power cycle: no stale ARP
-	return a.ip(fmt.Sprintf("link add %s type veth peer name eth0 address %s netns %s", veth, mac, veth),
+	return veth, a.ip(fmt.Sprintf("link add %s type veth peer name eth0 address %s netns %s", veth, mac, veth),
 		fmt.Sprintf("link set %s master br0 up", veth))
 }
 
-// RemoveNode is a power cut: everything on the node dies at once.
+// RemoveNode is a power cut: everything on the node dies at once. Its network goes first, as the kernel would still close the connections of what is
+// killed, by which others learn of it before Slurm does.
 func (a *agent) RemoveNode(name string, _ *struct{}) error {
 	a.mu.Lock()
+	link := a.links[name]
 	delete(a.nodes, name)
+	delete(a.links, name)
 	a.mu.Unlock()
+	var err error
+	if link != "" {
+		err = a.ip("link set " + link + " down")
+	}
 	a.children.stop("node "+name, syscall.SIGKILL)
-	return nil
+	return err
 }
 
 func (a *agent) forward(node string, call func(*Client) error) error {
