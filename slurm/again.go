@@ -2,6 +2,9 @@ package slurm
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"path"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -35,8 +38,23 @@ func (c *cluster) lastAttempt(ctx context.Context, j Job) (*verdict, error) {
 	return &verdict{cause: a.Cause, message: a.Message}, nil
 }
 
+// withdrawn is why rayctl cancelled a job that waited. It is written before Slurm is asked: whoever sees the cancelled job first knows that it was rayctl.
+type withdrawn struct {
+	Cause    string `json:"cause"`
+	Message  string `json:"message"`
+	Final    bool   `json:"final,omitempty"`
+	Revision int64  `json:"revision"` // of the keeper's last word, 0 without one: a job that began after all and ended later was not withdrawn
+}
+
+// withdrawnFile stands in the directory of the attempt after which the job waited.
+const withdrawnFile = "withdrawn"
+
 // withdraw cancels a waiting job and concludes its cluster. done is false if it has begun after all: then its keeper tells how it ends.
 func (c *cluster) withdraw(ctx context.Context, v verdict) (done bool, err error) {
+	note := withdrawn{Cause: v.cause, Message: v.message, Final: v.final, Revision: c.revision()}
+	if err := c.l.site.files.writeJSON(ctx, path.Join(c.attemptDir(), withdrawnFile), note, true); err != nil && !errors.Is(err, fs.ErrExist) {
+		c.l.log.Debug("it could not be noted why the job is cancelled", "cluster", c.name, "error", err) // to end it does not need the disk
+	}
 	if err := c.l.site.cancel(ctx, c.job, true); err != nil {
 		return false, c.l.site.unreachable(err)
 	}
@@ -47,10 +65,28 @@ func (c *cluster) withdraw(ctx context.Context, v verdict) (done bool, err error
 	return true, c.conclude(ctx, v)
 }
 
-// fateOf is how a cluster ended, by Slurm's word and by the files': a job that was cancelled after its last attempt was so because no other might follow.
+func (c *cluster) revision() int64 {
+	if last := c.lastWord(); last != nil {
+		return last.Revision
+	}
+	return 0
+}
+
+// fateOf is how a cluster ended, by Slurm's word and by the files': a job that waited and was cancelled was so for the reason that is noted, or because
+// no other attempt might follow.
 func (c *cluster) fateOf(ctx context.Context, j Job) verdict {
 	v := verdictOf(j)
-	if j.State != StateCancelled || c.lastWord() == nil {
+	if j.State != StateCancelled {
+		return v
+	}
+	var note withdrawn
+	file := path.Join(c.attemptDir(), withdrawnFile)
+	if files, err := c.l.site.files.read(ctx, file); err == nil {
+		if there, err := decode(files, file, &note); there && err == nil && note.Revision == c.revision() {
+			return verdict{cause: note.Cause, message: note.Message, final: note.Final}
+		}
+	}
+	if c.lastWord() == nil {
 		return v
 	}
 	if a, err := c.another(ctx); err == nil && a.Cause == keeper.CauseLost && a.Told && !a.Allowed {
