@@ -64,24 +64,34 @@ func TestVolcanoStopped(t *testing.T) {
 	waits.wantEnd(t, "succeeded", 0, "at last\n")
 }
 
-// TestNodeLost: head, keeper and record vanish at once. When there is room again the driver does not run twice.
+// TestNodeLost: heads, keepers and records vanish at once. When there is room again no driver runs twice.
 func TestNodeLost(t *testing.T) {
 	o := options()
 	o.Simulated = testbed.Simulated{Nodes: 1, CPUs: 1} // Kubernetes evicts nothing while all of its nodes are lost
 	b := bedWith(t, o)
-	conformance.NodeLost(t, b.conformance(), func(t *testing.T, id launcher.ID) (back func()) {
-		b.awaitNote(t, id)
-		b.LoseNode(t)
-		statuses, err := b.l.Watch(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
+	conformance.NodeLost(t, b.conformance(), func(t *testing.T, ids []launcher.ID) (back func()) {
+		for _, id := range ids[1:] { // the first has no driver yet
+			b.awaitNote(t, id)
 		}
-		for st := range statuses {
-			if st.Reason.Code == "DeletionByTaintManager" {
-				break
-			}
+		b.LoseNode(t)
+		for _, id := range ids {
+			b.awaitEviction(t, id)
 		}
 		b.RestoreNode(t)
 		return nil
 	})
+}
+
+func (b bed) awaitEviction(t *testing.T, id launcher.ID) {
+	t.Helper()
+	statuses, err := b.l.Watch(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for st := range statuses {
+		if st.Reason.Code == "DeletionByTaintManager" {
+			return
+		}
+	}
+	t.Fatalf("%s was never evicted", id)
 }

@@ -112,25 +112,29 @@ func (b *bed) spread(name, entrypoint string) *spec.ClusterSpec {
 func (b *bed) powerOff(t *testing.T, s launcher.Status, member string) (restore func()) {
 	t.Helper()
 	for _, n := range s.Nodes {
-		if n.Name != member {
-			continue
-		}
-		i, err := strconv.Atoi(strings.TrimPrefix(n.Host, "node"))
-		if err != nil {
-			t.Fatalf("%s is on %q: %v", member, n.Host, err)
-		}
-		if err := b.PowerOffNode(i); err != nil {
-			t.Fatal(err)
-		}
-		return func() {
-			if err := b.PowerOnNode(i); err != nil {
-				t.Error(err)
-			}
-			b.AwaitNodeBack(t, i)
+		if n.Name == member {
+			return b.powerOffHost(t, n.Host)
 		}
 	}
 	t.Fatalf("there is no %s in %+v", member, s.Nodes)
 	return nil
+}
+
+func (b *bed) powerOffHost(t *testing.T, host string) (restore func()) {
+	t.Helper()
+	i, err := strconv.Atoi(strings.TrimPrefix(host, "node"))
+	if err != nil {
+		t.Fatalf("the node is %q: %v", host, err)
+	}
+	if err := b.PowerOffNode(i); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := b.PowerOnNode(i); err != nil {
+			t.Error(err)
+		}
+		b.AwaitNodeBack(t, i)
+	}
 }
 
 // workerNodeDies: the next attempt runs on other nodes and knows why.
@@ -146,12 +150,29 @@ func (b *bed) workerNodeDies(t *testing.T) {
 	r.forgotten()
 }
 
-// headNodeDies: with no restart left it is the end, although Slurm would run the job again.
+// headNodeDies: with no restart left it is the end, although Slurm would run the job again. The nodes are dark at the same moment.
 func (b *bed) headNodeDies(t *testing.T) {
 	c := b.config(t)
-	c.Spec = func() *spec.ClusterSpec { return b.spread("", "") }
-	conformance.NodeLost(t, c, func(t *testing.T, id launcher.ID) (back func()) {
-		return b.powerOff(t, watchUntil(t, b.launcher(), id, jobRuns), "a-0")
+	c.TwoGroups = func() *spec.ClusterSpec { return b.spread("", "") }
+	c.Spec = func() *spec.ClusterSpec {
+		s, exclusive := b.spec(), true
+		s.Slurm = &spec.Slurm{SlurmGroup: spec.SlurmGroup{Exclusive: &exclusive}}
+		return s
+	}
+	conformance.NodeLost(t, c, func(t *testing.T, ids []launcher.ID) func() {
+		var restore []func()
+		for _, id := range ids {
+			host, err := b.Slurm(t.Context(), "squeue", "--noheader", "--name="+string(id), "--format=%B") // the node of the batch script, first
+			if err != nil {
+				t.Fatal(err)
+			}
+			restore = append(restore, b.powerOffHost(t, strings.Fields(host)[0]))
+		}
+		return func() {
+			for _, back := range restore {
+				back()
+			}
+		}
 	})
 }
 

@@ -91,33 +91,6 @@ func keeperKilledEnding(t *testing.T, s *suite) {
 	}
 }
 
-// NodeLost is the promise for a cluster whose keeper and head are lost with their node while a driver runs: the run is lost, which is retryable, no
-// second driver begins, and what was shown and saved are lines that the driver wrote, each once and in order. lose does it, and back, if not nil, is
-// called when the run has ended. It is no scenario of Run, because the clusters of neighbours would go with the node.
-func NodeLost(t *testing.T, c Config, lose func(t *testing.T, id launcher.ID) (back func())) {
-	s := newSuite(t, c)
-	sp := s.spec(t, linesDriver(600, 0))
-	id := s.launch(t, sp)
-	shown := s.following(t, id)
-	s.awaitPrinted(t, id, lines(3))
-	if back := lose(t, id); back != nil {
-		defer back()
-	}
-	got := shown()
-	r := s.untilGone(t, id)
-	wantExit(t, *r.Exit, "rayctl", "lost", launcher.CodeLost)
-	if !r.Exit.Retryable || len(r.Attempts) > 1 {
-		t.Errorf("a lost node is retryable, and the driver began once: %+v, %+v", r.Exit, r.Attempts)
-	}
-	if !strings.HasPrefix(got, lines(3)) || !strings.HasPrefix(lines(600), got) {
-		t.Errorf("shown: %q", got)
-	}
-	if saved := string(s.savedLog(t, id)); !strings.HasPrefix(lines(600), saved) {
-		t.Errorf("saved: %q", saved)
-	}
-	s.eventually(t, "nothing is allocated", func() bool { return len(s.Allocated(t, id)) == 0 })
-}
-
 // wantLost is the end of a run whose keeper nobody starts again.
 func (s *suite) wantLost(t *testing.T, id launcher.ID, r *launcher.Result) {
 	t.Helper()

@@ -1,0 +1,120 @@
+package conformance
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// NodeLost is the promise for clusters whose keepers and heads are lost with their nodes: before the gang is there, while the driver runs, and while
+// it has its grace. lose takes the nodes of the three away, and returns when the substrate has given them up; back, if not nil, is called when all three
+// have ended. It is no scenario of Run, because the clusters of neighbours would go with the nodes.
+func NodeLost(t *testing.T, c Config, lose func(t *testing.T, ids []launcher.ID) (back func())) {
+	s := newSuite(t, c)
+	early, running, ending := s.lostEarly(t), s.lostRunning(t), s.lostEnding(t)
+	back := lose(t, []launcher.ID{early.id, running.id, ending.id})
+	for _, l := range []lostWithItsNode{early, running, ending} {
+		t.Run(l.moment, l.check)
+	}
+	if back != nil {
+		back()
+	}
+}
+
+// lostWithItsNode is a cluster that is about to lose its keeper's node, and what must be true afterwards.
+type lostWithItsNode struct {
+	moment string
+	id     launcher.ID
+	check  func(t *testing.T)
+}
+
+// lostEarly: no driver has begun. Where the keeper returns the gang comes together and the driver runs; elsewhere the run is lost, which is retryable.
+func (s *suite) lostEarly(t *testing.T) lostWithItsNode {
+	const seconds, code = 3, 4
+	sp := s.spec(t, linesDriver(seconds, code))
+	setup, release := s.Hold(t)
+	sp.Setup = setup
+	id := s.launch(t, sp)
+	shown := s.following(t, id)
+	s.until(t, id, "waited for by a keeper", func(st launcher.Status) bool { return st.Phase == launcher.Starting })
+	return lostWithItsNode{"before the gang is there", id, func(t *testing.T) {
+		if s.KeeperReturns {
+			release(t, id)
+		}
+		if got := shown(); !s.endsWithoutNode(t, id, got, seconds, code) {
+			s.wantOutput(t, id, got, "")
+		}
+	}}
+}
+
+// endsWithoutNode is endsWithoutKeeper for a keeper that went with its node: it was not killed, it is just not there.
+func (s *suite) endsWithoutNode(t *testing.T, id launcher.ID, shown string, seconds, code int) bool {
+	t.Helper()
+	r := s.untilGone(t, id)
+	if s.KeeperReturns {
+		wantExit(t, *r.Exit, "driver", "driver-failed", code)
+		s.wantOutput(t, id, shown, lines(seconds))
+		return true
+	}
+	s.wantLostNode(t, id, r)
+	return false
+}
+
+func (s *suite) wantLostNode(t *testing.T, id launcher.ID, r *launcher.Result) {
+	t.Helper()
+	wantExit(t, *r.Exit, "rayctl", "lost", launcher.CodeLost)
+	if !r.Exit.Retryable || len(r.Attempts) > 1 {
+		t.Errorf("a lost node is retryable, and the driver began once: %+v, %+v", r.Exit, r.Attempts)
+	}
+	s.eventually(t, "nothing is allocated", func() bool { return len(s.Allocated(t, id)) == 0 })
+}
+
+// lostRunning: the run is lost, no second driver begins, and what was shown and saved are lines that the driver wrote, each once and in order.
+func (s *suite) lostRunning(t *testing.T) lostWithItsNode {
+	sp := s.named(t, s.TwoGroups(), linesDriver(600, 0))
+	id := s.launch(t, sp)
+	shown := s.following(t, id)
+	s.awaitPrinted(t, id, lines(3))
+	return lostWithItsNode{"while the driver runs", id, func(t *testing.T) {
+		got := shown()
+		s.wantLostNode(t, id, s.untilGone(t, id))
+		if !strings.HasPrefix(got, lines(3)) || !strings.HasPrefix(lines(600), got) {
+			t.Errorf("shown: %q", got)
+		}
+		if saved := string(s.savedLog(t, id)); !strings.HasPrefix(lines(600), saved) {
+			t.Errorf("saved: %q", saved)
+		}
+	}}
+}
+
+// lostEnding: the end that was under way is the run's.
+func (s *suite) lostEnding(t *testing.T) lostWithItsNode {
+	sp := s.spec(t, "exec "+python(strings.Replace(checkpointProgram, "sleep(10)", "sleep(500)", 1)))
+	sp.Job.Grace = durationPtr(9 * time.Minute)
+	id := s.launch(t, sp)
+	shown := s.following(t, id)
+	s.awaitPrinted(t, id, "training\n")
+	ctx, down := s.context(t), make(chan error, 1)
+	go func() { down <- s.l.Terminate(ctx, id, launcher.End{Cause: "down", Message: "ended by the test"}) }()
+	s.awaitPrinted(t, id, "checkpointing\n")
+	return lostWithItsNode{"while the driver has its grace", id, func(t *testing.T) {
+		if err := <-down; err != nil {
+			t.Errorf("terminate: %v", err)
+		}
+		const written = "training\ncheckpointing\n"
+		if got := shown(); got != written {
+			t.Errorf("shown: %q", got)
+		}
+		r := s.untilGone(t, id)
+		wantExit(t, *r.Exit, "rayctl", "down", launcher.CodeInterrupted)
+		if !strings.Contains(r.Exit.Message, "ended by the test") {
+			t.Errorf("the reason is not told: %q", r.Exit.Message)
+		}
+		if saved := string(s.savedLog(t, id)); !strings.HasPrefix(written, saved) {
+			t.Errorf("saved: %q", saved)
+		}
+		s.eventually(t, "nothing is allocated", func() bool { return len(s.Allocated(t, id)) == 0 })
+	}}
+}
