@@ -50,7 +50,8 @@ type Launcher interface {
 	// End.Now. Ending a cluster that is gone or was never there is not an error.
 	Terminate(ctx context.Context, id ID, end End) error
 
-	// List returns clusters that live, and finished records when sel.All: ours, and others' Ray clusters marked so.
+	// List returns clusters that live, and finished records when sel.All: ours, and others' Ray clusters marked so. It changes nothing: a cluster whose
+	// keeper is dead is returned as it will be concluded, a record whose time is over is left out.
 	List(ctx context.Context, sel Selector) ([]Status, error)
 
 	// Render returns exactly what Launch would create, secrets left out. It reaches no substrate.
@@ -179,7 +180,8 @@ type (
 	Extender interface {
 		Extended(ctx context.Context, id ID, d Deadlines) error
 	}
-	// Collector removes what dead clients and killed keepers left behind, for gc.
+	// Collector does what nobody is left to do, for gc: it concludes the runs of dead keepers and removes what dead clients left, and records whose time
+	// is over. Launch does the same beside its own work, as far as that takes no time.
 	Collector interface {
 		Collect(ctx context.Context, dryRun bool) ([]Collected, error)
 	}

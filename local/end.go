@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/filelock"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/local/proc"
@@ -44,6 +43,18 @@ func (c *cluster) bury(ctx context.Context, v verdict) error {
 	if err != nil || how == ended {
 		return err
 	}
+	st = c.concluded(st, v)
+	if st.Log, err = c.salvage(st.Job); err != nil {
+		return writeFailed(c.dir, err)
+	}
+	if err := writeJSON(c.path(keeper.ResultFile), st); err != nil {
+		return writeFailed(c.dir, err)
+	}
+	return c.removeSecrets()
+}
+
+// concluded is the last state of a cluster whose keeper is dead. st is the last that it wrote, nil if it never did.
+func (c *cluster) concluded(st *keeper.State, v verdict) *keeper.State {
 	if st == nil {
 		st = &keeper.State{Name: c.name, Launcher: c.l.Name(), Attempt: 1}
 	}
@@ -53,13 +64,7 @@ func (c *cluster) bury(ctx context.Context, v verdict) error {
 	st.Phase, st.Since, st.Reason = keeper.PhaseGone, now, keeper.Reason{Code: exit.Cause, Message: exit.Message}
 	st.Timeline = append(st.Timeline, keeper.Event{At: now, Attempt: st.Attempt, Event: "phase", To: st.Phase, Code: exit.Cause, Message: exit.Message})
 	st.Exit = exit
-	if st.Log, err = c.salvage(st.Job); err != nil {
-		return writeFailed(c.dir, err)
-	}
-	if err := writeJSON(c.path(keeper.ResultFile), st); err != nil {
-		return writeFailed(c.dir, err)
-	}
-	return c.removeSecrets()
+	return st
 }
 
 func size(path string) int64 {
@@ -184,47 +189,4 @@ func (c *cluster) removeSecrets() error {
 		}
 	}
 	return nil
-}
-
-// leastKeep lets whoever watched a cluster with `keep: 0` read its result.
-const leastKeep = time.Minute
-
-func (c *cluster) keptUntil() time.Time {
-	info, err := os.Stat(c.path(keeper.ResultFile))
-	if err != nil {
-		return time.Now()
-	}
-	return info.ModTime().Add(max(c.record.keep(), leastKeep))
-}
-
-// prune removes records that were kept long enough, and launches that died before the commit. What somebody works on is left.
-func (l *Launcher) prune() {
-	for _, name := range l.names() {
-		if c, why := l.prunable(name); why != "" {
-			if lock, err := filelock.Try(l.lockPath(name)); err == nil && lock != nil {
-				if _, why := l.prunable(name); why != "" && c.remove() == nil {
-					lock.Remove()
-				}
-				lock.Release()
-			}
-		}
-	}
-}
-
-// prunable says why a record may go; "" if it may not.
-func (l *Launcher) prunable(name string) (*cluster, string) {
-	c, err := l.open(launcher.ID(name))
-	if err != nil {
-		return nil, ""
-	}
-	if how, _, err := c.look(); err != nil || how != ended {
-		return c, ""
-	}
-	switch {
-	case !c.Committed():
-		return c, "its client died before the launch was committed"
-	case time.Now().After(c.keptUntil()):
-		return c, "lifetime.keep has passed"
-	}
-	return c, ""
 }

@@ -25,7 +25,7 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 	if err := orders.Refuse(s, p); err != nil {
 		return "", err
 	}
-	l.prune()
+	l.reconcile(ctx)
 	lock, err := l.lock(ctx, s.Name)
 	if err != nil {
 		return "", err

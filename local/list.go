@@ -8,18 +8,16 @@ import (
 	"slices"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/local/proc"
 )
 
-// List reads the run directories.
-func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.Status, error) {
-	l.prune()
+// List reads the run directories, and changes nothing in them.
+func (l *Launcher) List(_ context.Context, sel launcher.Selector) ([]launcher.Status, error) {
 	var out []launcher.Status
 	for _, name := range l.names() {
 		if len(sel.Names) > 0 && !slices.Contains(sel.Names, name) {
 			continue
 		}
-		if s, ok := l.listed(ctx, name); ok && sel.Matches(s) {
+		if s, ok := l.listed(name); ok && sel.Matches(s) {
 			out = append(out, s)
 		}
 	}
@@ -43,9 +41,9 @@ func (l *Launcher) names() []string {
 	return names(entries)
 }
 
-// listed is the status of one cluster; ok is false for what is none. A cluster whose keeper was killed gets its result here as
-// soon as nothing is left of it.
-func (l *Launcher) listed(ctx context.Context, name string) (launcher.Status, bool) {
+// listed is the status of one cluster; ok is false for what is none, and for a record whose time is over. A cluster of which nothing lives any more is shown
+// as it will be concluded.
+func (l *Launcher) listed(name string) (launcher.Status, bool) {
 	c, err := l.open(launcher.ID(name))
 	if errors.Is(err, launcher.ErrNotFound) {
 		return launcher.Status{}, false
@@ -55,8 +53,8 @@ func (l *Launcher) listed(ctx context.Context, name string) (launcher.Status, bo
 	}
 	how, st, err := c.look()
 	if err == nil && how == orphaned {
-		if left, procErr := proc.Marked(c.markers()...); procErr == nil && len(left) == 0 && c.settle(ctx, lost()) == nil {
-			how, st, err = c.look()
+		if _, last, dead := l.leftBehind(name); dead {
+			how, st = ended, c.concluded(last, lost())
 		}
 	}
 	if err != nil {
@@ -64,7 +62,7 @@ func (l *Launcher) listed(ctx context.Context, name string) (launcher.Status, bo
 		s.Unreachable = err.Error()
 		return s, true
 	}
-	if how == missing || how == beginning && l.nobodyLaunches(name) && !c.isHere() || how == ended && !c.Committed() {
+	if how == missing || l.overdue(name) || how == beginning && l.nobodyLaunches(name) && !c.isHere() || how == ended && !c.Committed() {
 		return launcher.Status{}, false
 	}
 	return c.status(how, st), true

@@ -88,6 +88,12 @@ func TestRecordsAreKeptAndPruned(t *testing.T) {
 	if got := namesOf(t, l); len(got) != 2 {
 		t.Errorf("listed: %v, want kept and, for a moment, none", got)
 	}
+	for _, c := range []*cluster{old, abandoned} {
+		if _, err := os.Stat(c.path(recordFile)); err != nil {
+			t.Errorf("%s went because somebody listed: %v", c.name, err)
+		}
+	}
+	l.reconcile(t.Context())
 	if _, err := os.Stat(precious); err != nil {
 		t.Errorf("the driver's output was removed: %v", err)
 	}
@@ -99,6 +105,31 @@ func TestRecordsAreKeptAndPruned(t *testing.T) {
 	}
 	if got, err := l.Collect(t.Context(), true); err != nil || len(got) != 0 {
 		t.Errorf("left for gc: %+v, %v", got, err)
+	}
+}
+
+// Whoever lists finds a dead cluster as it will be concluded, and changes nothing. What changes something concludes it.
+func TestListOnlyReads(t *testing.T) {
+	l := testLauncher(t)
+	c := leave(t, l, "o", l.host, time.Hour, map[string]any{keeper.StateFile: dead("o"), keeper.CommitFile: keeper.Commit{}, keeper.TokenFile: "secret"})
+	begun := leave(t, l, "begun", l.host, time.Hour, map[string]any{keeper.StateFile: dead("begun")}) // never committed
+	for _, kind := range []string{"before", "after"} {
+		all, err := l.List(t.Context(), launcher.Selector{All: true})
+		if err != nil || len(all) != 1 || all[0].Phase != launcher.Gone || all[0].Exit == nil || all[0].Exit.Code != launcher.CodeLost {
+			t.Errorf("%s: %+v, %v", kind, all, err)
+		}
+		if living, err := l.List(t.Context(), launcher.Selector{}); err != nil || len(living) != 0 {
+			t.Errorf("%s it lives: %+v, %v", kind, living, err)
+		}
+		for _, path := range []string{c.path(keeper.TokenFile), begun.path(recordFile)} {
+			if _, err := os.Stat(path); (err == nil) != (kind == "before") {
+				t.Errorf("%s: %s: %v", kind, path, err)
+			}
+		}
+		if c.hasResult() != (kind == "after") {
+			t.Errorf("%s: there is a result: %v", kind, c.hasResult())
+		}
+		l.reconcile(t.Context())
 	}
 }
 

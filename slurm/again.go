@@ -94,12 +94,3 @@ func (c *cluster) fateOf(ctx context.Context, j Job) verdict {
 	}
 	return v
 }
-
-// takeLast ends a listed cluster whose job waits though no attempt may follow.
-func (c *cluster) takeLast(ctx context.Context, j Job) (done bool, err error) {
-	v, err := c.lastAttempt(ctx, j)
-	if err != nil || v == nil {
-		return false, err
-	}
-	return c.withdraw(ctx, *v)
-}

@@ -175,16 +175,7 @@ func exitOf(st *keeper.State, v verdict) *keeper.Exit {
 
 // bury writes the result in a dead keeper's place. If the keeper, or another client, was faster, theirs stays.
 func (c *cluster) bury(ctx context.Context, v verdict) error {
-	st := c.state
-	if st == nil {
-		st = firstState(c.record.Spec)
-	}
-	at, exit := c.endedAt(st), exitOf(st, v)
-	st.Revision++
-	st.Phase, st.Since, st.Reason = keeper.PhaseGone, at, keeper.Reason{Code: exit.Cause, Message: exit.Message}
-	st.Timeline = append(st.Timeline, keeper.Event{At: at, Attempt: st.Attempt, Event: "phase", To: st.Phase, Code: exit.Cause, Message: exit.Message})
-	st.Exit = exit
-	st.Attempts = attemptsWith(st, at)
+	st := c.concluded(v)
 	var err error
 	if st.Log, err = c.saved(ctx, st.Job); err != nil {
 		return err
@@ -197,6 +188,21 @@ func (c *cluster) bury(ctx context.Context, v verdict) error {
 		return err
 	}
 	return c.tidy(ctx)
+}
+
+// concluded is the last state of a cluster whose keeper is dead. The length of its output is not in it.
+func (c *cluster) concluded(v verdict) *keeper.State {
+	st := c.state
+	if st == nil {
+		st = firstState(c.record.Spec)
+	}
+	at, exit := c.endedAt(st), exitOf(st, v)
+	st.Revision++
+	st.Phase, st.Since, st.Reason = keeper.PhaseGone, at, keeper.Reason{Code: exit.Cause, Message: exit.Message}
+	st.Timeline = append(st.Timeline, keeper.Event{At: at, Attempt: st.Attempt, Event: "phase", To: st.Phase, Code: exit.Cause, Message: exit.Message})
+	st.Exit = exit
+	st.Attempts = attemptsWith(st, at)
+	return st
 }
 
 // endedAt is when a cluster ended whose keeper is dead: when Slurm released its nodes, as far as that is known.

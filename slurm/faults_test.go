@@ -221,6 +221,12 @@ func (b *bed) kept(t *testing.T) {
 	if n := list(); n != 0 {
 		t.Errorf("%d records after their time", n)
 	}
+	for _, dryRun := range []bool{true, false} { // to list has removed nothing
+		found, err := b.launcher().Collect(t.Context(), dryRun)
+		if err != nil || len(found) != 1 || found[0].Name != "kept" {
+			t.Errorf("collected (dry run: %v): %+v, %v", dryRun, found, err)
+		}
+	}
 	b.nothingLeft(t, "kept")
 }
 

@@ -4,7 +4,9 @@ package slurm_test
 
 import (
 	"context"
+	"maps"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,6 +20,7 @@ import (
 func TestLastAttempt(t *testing.T) {
 	b := start(t, slurmtest.Options{Nodes: 2})
 	t.Run("KeeperKilled", b.keeperKilledWithOutput)
+	t.Run("ListOnlyReads", b.listOnlyReads)
 	t.Run("NodeFailed", b.nodeFailedLast)
 	b.leavesNothing(t)
 }
@@ -67,6 +70,73 @@ func (b *bed) nodeFailedLast(t *testing.T) {
 		t.Errorf("output %q; receipt %+v\n%s", r.out.String(), receipt, b.story(t, r.id))
 	}
 	r.forgotten()
+}
+
+// listOnlyReads: a job that waits in vain, of which only the head's node knew and that nobody watches, is listed as it is, and withdrawn by gc.
+func (b *bed) listOnlyReads(t *testing.T) {
+	s := b.spread("unseen", "exec sleep 600")
+	l := b.launcher()
+	id, err := l.Launch(t.Context(), s, asCommanded(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := watchUntil(t, l, id, jobRuns)
+	defer b.closePartition(t)()
+	defer b.powerOff(t, st, st.Nodes[0].Name)()
+	waits := func(ctx context.Context) (bool, error) { // its first component: Slurm leaves the others running
+		out, err := b.Slurm(ctx, "squeue", "--noheader", "--name="+string(id), "--format=%T")
+		return strings.HasPrefix(out, "PENDING"), err
+	}
+	b.Await(t, "the job to wait again", waits)
+	before := contents(t, b.run(id))
+	for range 3 {
+		listed, err := l.List(t.Context(), launcher.Selector{})
+		if err != nil || len(listed) != 1 || listed[0].Phase != launcher.Queued || listed[0].Attempt != 2 {
+			t.Errorf("listed: %+v, %v", listed, err)
+		}
+	}
+	if after := contents(t, b.run(id)); !maps.Equal(before, after) {
+		t.Errorf("to list has changed the run's directory:\n%v\n%v", before, after)
+	}
+	if still, err := waits(t.Context()); err != nil || !still {
+		t.Errorf("to list has ended the job: %v", err)
+	}
+	b.Await(t, "gc to withdraw it", func(ctx context.Context) (bool, error) { // the node's word may be late on shared file systems
+		found, err := l.Collect(ctx, false)
+		return len(found) == 1 && found[0].What == "waiting job", err
+	})
+	var r *launcher.Result
+	b.Await(t, "the nodes of its other component to be free", func(ctx context.Context) (free bool, err error) {
+		r, err = l.Result(ctx, id)
+		return err == nil, err
+	})
+	if r.Exit.Code != launcher.CodeLost || !r.Exit.Retryable {
+		t.Errorf("result: %+v", r.Exit)
+	}
+	if err := l.Forget(t.Context(), id); err != nil {
+		t.Error(err)
+	}
+	b.nothingLeft(t, "unseen")
+}
+
+// contents are the files below a directory with their sizes and times.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			out[path] = info.ModTime().String() + " " + strconv.FormatInt(info.Size(), 10)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 func (b *bed) awaitFile(t *testing.T, path string) {

@@ -34,7 +34,11 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 			return "", c.interrupted(ctx, err)
 		}
 		if mine {
-			return c.id(), c.interrupted(ctx, c.create(ctx, p))
+			err := c.create(ctx, p)
+			if err == nil {
+				go l.reconcile(context.WithoutCancel(ctx), c.name)
+			}
+			return c.id(), c.interrupted(ctx, err)
 		}
 		if done, err := c.existing(ctx, s); done || err != nil {
 			return c.id(), c.interrupted(ctx, err)

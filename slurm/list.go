@@ -9,7 +9,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// List reads the runs' directories, with one question to the controller for all.
+// List reads the runs' directories, with one question to the controller for all, and changes nothing.
 func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.Status, error) {
 	dir, _, err := l.arrive(ctx)
 	if err != nil {
@@ -87,21 +87,13 @@ func (l *Launcher) listed(ctx context.Context, name string) (s launcher.Status, 
 	if nonce = c.record.Nonce; !c.committed {
 		return s, nonce, false, nil
 	}
-	s, ok, err = c.listed(ctx)
-	return s, nonce, ok, err
+	s, ok = c.listed(ctx)
+	return s, nonce, ok, nil
 }
 
-func (c *cluster) listed(ctx context.Context) (s launcher.Status, ok bool, err error) {
+// listed: a cluster whose keeper is dead is shown as it will be concluded. ok is false for a record whose time is over.
+func (c *cluster) listed(ctx context.Context) (s launcher.Status, ok bool) {
 	f, j, err := c.ask(ctx, listAge)
-	if err == nil && f == alive {
-		done, failed := c.takeLast(ctx, j)
-		if failed != nil {
-			c.l.log.Debug("a job that waits in vain could not be ended", "cluster", c.name, "error", failed)
-		}
-		if done {
-			return c.status(c.result, j), true, nil
-		}
-	}
 	switch {
 	case err != nil:
 		s = c.waiting(Job{}, unknown)
@@ -114,20 +106,17 @@ func (c *cluster) listed(ctx context.Context) (s launcher.Status, ok bool, err e
 	case c.result != nil && f == alive:
 		s = c.releasing(c.result, j)
 	case c.result != nil && c.expired():
-		return s, false, c.remove(ctx)
+		return s, false
 	case c.result != nil:
 		s = c.status(c.result, j)
 	case f == gone:
-		if err := c.bury(ctx, c.verdict(ctx, j)); err != nil {
-			return s, false, err
-		}
-		s = c.status(c.result, j)
+		s = c.status(c.concluded(c.verdict(ctx, j)), j)
 	case c.state != nil:
 		s = c.living(j)
 	default:
 		s = c.waiting(j, f)
 	}
-	return s, true, nil
+	return s, true
 }
 
 // listAge lets one answer serve a whole list.
