@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -69,7 +70,7 @@ func (a *App) Main(ctx context.Context, args []string) (code int) {
 	a.Out = launcher.NewStdout(a.Out, a.outputLost)
 	defer func() {
 		if p := recover(); p != nil {
-			code = a.report(fail(launcher.CodeInternal, errPanic, "please report it with the command at https://github.com/rayctl/rayctl/issues, and `-v` shows where",
+			code = a.report(fail(runstate.CodeInternal, errPanic, "please report it with the command at https://github.com/rayctl/rayctl/issues, and `-v` shows where",
 				"rayctl has a bug: %v", p))
 			if a.verbose {
 				fmt.Fprintf(a.Err, "%s", debug.Stack())
@@ -100,7 +101,7 @@ func (a *App) outputLost(err error) {
 func (a *App) outputCode(code int) int {
 	a.telling.Wait()
 	if out, ok := a.Out.(*launcher.Stdout); ok && out.Err() != nil && code == 0 {
-		return launcher.CodeOutputLost
+		return runstate.CodeOutputLost
 	}
 	return code
 }
@@ -135,8 +136,8 @@ func (a *App) action(run func(ctx context.Context) error) func(*cobra.Command, [
 		}()
 		err := run(ctx)
 		var told *launcher.ExitError
-		if err != nil && interrupted(ctx) && (!errors.As(err, &told) || told.Code != launcher.CodeInterrupted) { // what comes of it needs no words
-			return exitCode(launcher.CodeInterrupted)
+		if err != nil && interrupted(ctx) && (!errors.As(err, &told) || told.Code != runstate.CodeInterrupted) { // what comes of it needs no words
+			return exitCode(runstate.CodeInterrupted)
 		}
 		return err
 	}

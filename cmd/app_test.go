@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // testApp is an App without a world: no terminal, no variables, no launchers.
@@ -42,7 +43,7 @@ func TestUsage(t *testing.T) {
 		a.Launchers["local"] = launchers()["local"]
 		t.Setenv("XDG_STATE_HOME", t.TempDir())
 		code := a.Main(context.Background(), args)
-		if code != launcher.CodeUsage || out.Len() > 0 || strings.Count(stderr.String(), "\n") != 1 {
+		if code != runstate.CodeUsage || out.Len() > 0 || strings.Count(stderr.String(), "\n") != 1 {
 			t.Errorf("%q: code %d, stdout %q, stderr %q", args, code, out, stderr)
 		}
 	}
@@ -89,7 +90,7 @@ func TestLsWithoutSubstrate(t *testing.T) {
 		a, out, stderr := testApp()
 		a.Launchers = launchers()
 		code := a.Main(context.Background(), []string{"ls", "--launcher", name})
-		if said := stderr.String(); code != launcher.CodeConfig || out.Len() > 0 || strings.Count(said, "\n") != 1 || !strings.Contains(said, want) {
+		if said := stderr.String(); code != runstate.CodeConfig || out.Len() > 0 || strings.Count(said, "\n") != 1 || !strings.Contains(said, want) {
 			t.Errorf("%s: code %d, stdout %q, stderr %q", name, code, out, said)
 		}
 	}
@@ -113,7 +114,7 @@ func TestPanic(t *testing.T) {
 	a.Getenv = func(string) string { return "" }
 	a.Launchers = nil
 	a.Out = writerFunc(func([]byte) (int, error) { panic("broken") })
-	if code := a.Main(context.Background(), []string{"version"}); code != launcher.CodeInternal || strings.Count(stderr.String(), "\n") != 1 {
+	if code := a.Main(context.Background(), []string{"version"}); code != runstate.CodeInternal || strings.Count(stderr.String(), "\n") != 1 {
 		t.Errorf("code %d, stderr %q", code, stderr)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -33,8 +34,8 @@ func TestClean(t *testing.T) {
 		}
 	}
 	a, out, stderr := testApp()
-	s := launcher.Status{Name: evil, Labels: map[string]string{"l": evil}, Phase: launcher.Ready, Nodes: []launcher.NodeStatus{{Name: evil, Message: evil}},
-		Reason: launcher.Reason{Message: evil}, Job: &launcher.JobStatus{Message: evil}, Exit: &launcher.Exit{Message: evil}, Timeline: []launcher.Event{{Message: evil}}}
+	s := launcher.Status{Name: evil, Labels: map[string]string{"l": evil}, Phase: runstate.Ready, Nodes: []runstate.Node{{Name: evil, Message: evil}},
+		Reason: runstate.Reason{Message: evil}, Job: &runstate.Job{Message: evil}, Exit: &runstate.Exit{Message: evil}, Timeline: []runstate.Event{{Message: evil}}}
 	for _, format := range []string{formatText, formatWide, formatName, formatJSON} {
 		if err := a.printClusters(&lsOptions{output: output{format: format}}, []launcher.Status{s}); err != nil {
 			t.Fatal(err)
@@ -73,13 +74,13 @@ func TestSecretContent(t *testing.T) {
 		}
 		a, _, _ := testApp()
 		_, err := a.secrets(&spec.ClusterSpec{Secrets: []spec.Secret{{Name: name, File: filepath.Join(dir, name)}}})
-		if exitCodeOf(err) != launcher.CodeConfig || !strings.Contains(err.Error(), "secret "+name) || strings.Contains(err.Error(), "hush") {
+		if exitCodeOf(err) != runstate.CodeConfig || !strings.Contains(err.Error(), "secret "+name) || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	a, _, _ := testApp()
 	a.Getenv = func(string) string { return "hush\xe9" }
-	if _, err := a.secrets(&spec.ClusterSpec{Secrets: []spec.Secret{{Name: "VARIABLE"}}}); exitCodeOf(err) != launcher.CodeConfig || strings.Contains(err.Error(), "hush") {
+	if _, err := a.secrets(&spec.ClusterSpec{Secrets: []spec.Secret{{Name: "VARIABLE"}}}); exitCodeOf(err) != runstate.CodeConfig || strings.Contains(err.Error(), "hush") {
 		t.Errorf("a variable: %v", err)
 	}
 }
@@ -90,7 +91,7 @@ func TestQuietFailure(t *testing.T) {
 		a, _, stderr := testApp()
 		a.quiet = true
 		a.Getenv = func(string) string { return t.TempDir() }
-		rc := &launcher.Receipt{Name: "x", Exit: launcher.Exit{Cause: "start-failed", Code: 73, Origin: origin, Message: "no Ray here"}}
+		rc := &launcher.Receipt{Name: "x", Exit: runstate.Exit{Cause: "start-failed", Code: 73, Origin: origin, Message: "no Ray here"}}
 		err := a.finishRun(&runOptions{}, &launcher.Outcome{Receipt: rc})
 		if exitCodeOf(err) != 73 || stderr.String() != want {
 			t.Errorf("%s: %v, %q", origin, err, stderr)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -144,7 +145,7 @@ func choose(all []listed, c *config.Loaded) (listed, string, error) {
 			return listed{}, "", usageError("name one", "several clusters are meant: %s", names(part.clusters))
 		}
 	}
-	return listed{}, "", fail(launcher.CodeSpec, launcher.ErrNotFound, "`rayctl up` or `rayctl run` makes one, and NAME chooses an ended one", "there is no cluster")
+	return listed{}, "", fail(runstate.CodeSpec, launcher.ErrNotFound, "`rayctl up` or `rayctl run` makes one, and NAME chooses an ended one", "there is no cluster")
 }
 
 func single(list []listed, newest bool) (listed, bool) {

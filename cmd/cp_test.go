@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // thisMachine runs a node's commands here, as the local launcher does. cut, if positive, ends the archive after so many bytes, in either direction, as a
@@ -127,7 +128,7 @@ func TestCopyOntoItself(t *testing.T) {
 				"download": copier(t, thisMachine{}).download(t.Context(), from, to),
 				"upload":   copier(t, thisMachine{}).upload(t.Context(), from, to),
 			} {
-				if exitCodeOf(err) != launcher.CodeSpec || !strings.Contains(err.Error(), "the same") && !strings.Contains(err.Error(), "into itself") {
+				if exitCodeOf(err) != runstate.CodeSpec || !strings.Contains(err.Error(), "the same") && !strings.Contains(err.Error(), "into itself") {
 					t.Errorf("%s: %v", direction, err)
 				}
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
@@ -91,7 +92,7 @@ func listenLocal(ctx context.Context, port int) (net.Listener, error) {
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
-		return nil, fail(launcher.CodeConfig, err, "choose another port, or 0 for a free one", "port %d cannot be used: %v", port, err)
+		return nil, fail(runstate.CodeConfig, err, "choose another port, or 0 for a free one", "port %d cannot be used: %v", port, err)
 	}
 	return ownPeers{l}, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 type doctorOptions struct {
@@ -61,7 +62,7 @@ func runDoctor(ctx context.Context, a *App, o *doctorOptions) error {
 		a.printChecks(checks)
 	}
 	if failed > 0 {
-		return fail(launcher.CodeConfig, nil, "", "%d of %d checks failed", failed, len(checks))
+		return fail(runstate.CodeConfig, nil, "", "%d of %d checks failed", failed, len(checks))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 type downOptions struct {
@@ -59,7 +60,7 @@ func runDown(ctx context.Context, a *App, o *downOptions) error {
 			err := c.l.Terminate(ctx, c.id, launcher.End{Cause: "down", Message: "ended by rayctl down", Now: o.now})
 			if err != nil && interrupted(ctx) {
 				a.ui.note("cluster %s goes on ending", c.id)
-				return exitCode(launcher.CodeInterrupted)
+				return exitCode(runstate.CodeInterrupted)
 			}
 			if err != nil {
 				return err

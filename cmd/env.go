@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
@@ -106,7 +107,7 @@ func (a *App) variables(ctx context.Context, c *cluster) (map[string]string, err
 	}
 	defer e.Close()
 	if e.DialContext != nil {
-		return nil, fail(launcher.CodeUsage, nil, "use `rayctl dashboard "+string(c.id)+"` or `rayctl port-forward`", "this machine does not reach the dashboard of %s directly", c.id)
+		return nil, fail(runstate.CodeUsage, nil, "use `rayctl dashboard "+string(c.id)+"` or `rayctl port-forward`", "this machine does not reach the dashboard of %s directly", c.id)
 	}
 	s, err := c.status(ctx)
 	if err != nil {
@@ -157,7 +158,7 @@ func (a *App) forgetToken(c *cluster) error {
 		return err
 	}
 	if err := os.Remove(filepath.Join(dir, string(c.id))); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fail(launcher.CodeConfig, err, "remove it yourself", "the token file of %s stays: %v", c.id, err)
+		return fail(runstate.CodeConfig, err, "remove it yourself", "the token file of %s stays: %v", c.id, err)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/rayctl/rayctl/dashboardclient/pack"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -36,7 +37,7 @@ func fail(code int, err error, hint, format string, args ...any) error {
 }
 
 func usageError(hint, format string, args ...any) error {
-	return launcher.Fail(launcher.CodeUsage, nil, hint, format, args...)
+	return launcher.Fail(runstate.CodeUsage, nil, hint, format, args...)
 }
 
 // usage makes one sentence of what cobra found wrong with the command line.
@@ -87,25 +88,25 @@ func exitCodeOf(err error) int {
 	case spec.AsErrors(err) != nil:
 		return specCode(spec.AsErrors(err))
 	case errors.Is(err, dashboardclient.ErrUnauthorized), errors.Is(err, keeper.ErrNotPermitted):
-		return launcher.CodePermission
+		return runstate.CodePermission
 	case errors.Is(err, dashboardclient.ErrNotFound), errors.Is(err, dashboardclient.ErrConflict), errors.Is(err, dashboardclient.ErrTooLarge), errors.Is(err, pack.ErrTooLarge):
-		return launcher.CodeSpec
+		return runstate.CodeSpec
 	case errors.Is(err, dashboardclient.ErrUnreachable), errors.Is(err, dashboardclient.ErrUnsupported):
-		return launcher.CodeUnreachable
+		return runstate.CodeUnreachable
 	case errors.Is(err, context.Canceled):
-		return launcher.CodeInterrupted
+		return runstate.CodeInterrupted
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return launcher.CodeStartFailed
+		return runstate.CodeStartFailed
 	case errors.Is(err, fs.ErrPermission):
-		return launcher.CodePermission
+		return runstate.CodePermission
 	case errors.Is(err, fs.ErrNotExist):
-		return launcher.CodeSpec
+		return runstate.CodeSpec
 	default:
 		var apiErr *dashboardclient.APIError
 		if errors.As(err, &apiErr) {
-			return launcher.CodeUnreachable
+			return runstate.CodeUnreachable
 		}
-		return launcher.CodeInternal
+		return runstate.CodeInternal
 	}
 }
 
@@ -113,8 +114,8 @@ func exitCodeOf(err error) int {
 func specCode(es spec.Errors) int {
 	for _, e := range es {
 		if !strings.HasPrefix(e.File, "--") {
-			return launcher.CodeSpec
+			return runstate.CodeSpec
 		}
 	}
-	return launcher.CodeUsage
+	return runstate.CodeUsage
 }

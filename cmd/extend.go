@@ -8,6 +8,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -52,13 +53,13 @@ func runExtend(ctx context.Context, a *App, o *extendOptions) error {
 	if err != nil {
 		return err
 	}
-	var state *keeper.State
+	var state *runstate.State
 	err = a.askKeeper(ctx, c, func(k *keeper.Client) error { state, err = k.Extend(ctx, request); return err })
 	if err != nil {
 		return err
 	}
 	if l, ok := c.l.(launcher.Extender); ok && request.Max != nil { // idle is the keeper's alone
-		if err := l.Extended(ctx, c.id, launcher.Deadlines(state.Deadlines)); err != nil {
+		if err := l.Extended(ctx, c.id, state.Deadlines); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,7 @@ package cmd
 import (
 	"os"
 
-	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -15,7 +15,7 @@ func startHere(job *spec.Job, s *spec.ClusterSpec) error {
 	}
 	dir, err := os.Getwd()
 	if err != nil {
-		return fail(launcher.CodeConfig, err, "change to a directory that exists", "the current directory is gone: %v", err)
+		return fail(runstate.CodeConfig, err, "change to a directory that exists", "the current directory is gone: %v", err)
 	}
 	job.Cwd = dir
 	return nil

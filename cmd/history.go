@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 type historyOptions struct {
@@ -23,7 +24,7 @@ type past struct {
 	Launcher string        `json:"launcher"`
 	Created  time.Time     `json:"created"`
 	Ended    time.Time     `json:"ended"`
-	Exit     launcher.Exit `json:"exit"`
+	Exit     runstate.Exit `json:"exit"`
 	Record   bool          `json:"record"` // output and result can still be read
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/rayctl/rayctl/dashboardclient"
-	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // followJob shows a job's output until it ends. An interrupt stops the watching alone.
@@ -28,7 +28,7 @@ func (a *App) followJob(ctx context.Context, c *connection, id string, opts dash
 	a.ui.clear()
 	if err != nil && interrupted(ctx) {
 		a.ui.note("stopped watching, the job goes on: `rayctl logs%s %s -f` shows it, `rayctl stop%s %s` stops it", c.flags(), id, c.flags(), id)
-		return nil, exitCode(launcher.CodeInterrupted)
+		return nil, exitCode(runstate.CodeInterrupted)
 	}
 	return job, err
 }
@@ -51,7 +51,7 @@ func jobExitCode(j *dashboardclient.Job) (code int, own bool) {
 	case j.Status == dashboardclient.JobSucceeded:
 		return 0, true
 	case j.Status == dashboardclient.JobStopped:
-		return launcher.CodeInterrupted, false
+		return runstate.CodeInterrupted, false
 	case j.DriverExitCode != nil && *j.DriverExitCode != 0:
 		return shellCode(*j.DriverExitCode), true
 	}
@@ -61,9 +61,9 @@ func jobExitCode(j *dashboardclient.Job) (code int, own bool) {
 		}
 	}
 	if startFailure[j.ErrorType] || j.StartTime.IsZero() || strings.Contains(j.Message, "runtime_env") {
-		return launcher.CodeStartFailed, false
+		return runstate.CodeStartFailed, false
 	}
-	return launcher.CodeLost, false
+	return runstate.CodeLost, false
 }
 
 // startFailure are Ray's error types of a driver that never ran.

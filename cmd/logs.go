@@ -9,6 +9,7 @@ import (
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -92,7 +93,7 @@ func runLogs(ctx context.Context, a *App, o *logsOptions) error {
 	case err != nil:
 		return err
 	case o.attempt > s.Attempt:
-		return fail(launcher.CodeSpec, nil, "", "%s has no attempt %d: its last one is %d", c.id, o.attempt, s.Attempt)
+		return fail(runstate.CodeSpec, nil, "", "%s has no attempt %d: its last one is %d", c.id, o.attempt, s.Attempt)
 	case s.Phase.Ended():
 		return a.recordLogs(ctx, o, c)
 	case o.node == "" && (o.job == "" || (s.Job != nil && s.Job.SubmissionID == o.job)) && s.Job != nil:
@@ -114,7 +115,7 @@ func (a *App) ownJobLogs(ctx context.Context, o *logsOptions, c *cluster, s laun
 		switch {
 		case err != nil && interrupted(ctx):
 			a.ui.note("stopped watching, run %s goes on: `rayctl down %s` ends it", c.id, c.id)
-			return exitCode(launcher.CodeInterrupted)
+			return exitCode(runstate.CodeInterrupted)
 		case err != nil:
 			return err
 		}
@@ -124,7 +125,7 @@ func (a *App) ownJobLogs(ctx context.Context, o *logsOptions, c *cluster, s laun
 	if o.attempt != 0 && o.attempt < s.Attempt {
 		return a.earlierLogs(ctx, o, c, s)
 	}
-	if s.Job.State == launcher.JobWaiting {
+	if s.Job.State == runstate.JobWaiting {
 		a.ui.note("the job of %s is not submitted yet: %s", c.id, phaseLine(s))
 		return nil
 	}
@@ -139,8 +140,8 @@ func (a *App) ownJobLogs(ctx context.Context, o *logsOptions, c *cluster, s laun
 
 // earlierLogs shows the output of an attempt before the one that runs. The keeper has a copy; a head that was started again knows nothing of it.
 func (a *App) earlierLogs(ctx context.Context, o *logsOptions, c *cluster, s launcher.Status) error {
-	if !slices.ContainsFunc(s.Attempts, func(old launcher.Attempt) bool { return old.Attempt == o.attempt }) {
-		return fail(launcher.CodeSpec, launcher.ErrNotEnded, "the same command shows what was saved of it once the run has ended",
+	if !slices.ContainsFunc(s.Attempts, func(old runstate.Attempt) bool { return old.Attempt == o.attempt }) {
+		return fail(runstate.CodeSpec, launcher.ErrNotEnded, "the same command shows what was saved of it once the run has ended",
 			"attempt %d of %s had another keeper than the one that answers now", o.attempt, c.id)
 	}
 	err := a.askKeeper(ctx, c, func(k *keeper.Client) error { return tailLog(ctx, a.Out, &s, k.Log, o.attempt, o.tail) })
@@ -184,7 +185,7 @@ func newestJob(ctx context.Context, c *connection) (string, error) {
 			return jobs[i].SubmissionID, nil
 		}
 	}
-	return "", fail(launcher.CodeSpec, nil, "`rayctl submit -- COMMAND` runs one", "the cluster had no job yet")
+	return "", fail(runstate.CodeSpec, nil, "`rayctl submit -- COMMAND` runs one", "the cluster had no job yet")
 }
 
 // recordLogs shows the saved output of a run that is gone.
@@ -194,10 +195,10 @@ func (a *App) recordLogs(ctx context.Context, o *logsOptions, c *cluster) error 
 		return err
 	}
 	if o.node != "" {
-		return fail(launcher.CodeSpec, launcher.ErrEnded, "", "cluster %s has ended: its nodes' logs are in its record%s", c.id, nodeLogPlace(r))
+		return fail(runstate.CodeSpec, launcher.ErrEnded, "", "cluster %s has ended: its nodes' logs are in its record%s", c.id, nodeLogPlace(r))
 	}
 	if o.job != "" && (r.Job == nil || r.Job.SubmissionID != o.job) {
-		return fail(launcher.CodeSpec, launcher.ErrEnded, "only the output of a run's own job is kept", "cluster %s has ended, and job %s with it", c.id, o.job)
+		return fail(runstate.CodeSpec, launcher.ErrEnded, "only the output of a run's own job is kept", "cluster %s has ended, and job %s with it", c.id, o.job)
 	}
 	attempt := o.attempt
 	if attempt == 0 {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/rayctl/rayctl/dashboardclient"
-	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // nodeLogs lists Ray's log files of a node, or shows one of them.
@@ -28,7 +28,7 @@ func (a *App) nodeLogs(ctx context.Context, o *logsOptions, c *connection) error
 	case o.follow:
 		err = c.FollowNodeLog(ctx, node.ID, o.file, a.Out, opts)
 		if interrupted(ctx) {
-			return exitCode(launcher.CodeInterrupted)
+			return exitCode(runstate.CodeInterrupted)
 		}
 	default:
 		err = c.NodeLog(ctx, node.ID, o.file, a.Out, opts)
@@ -61,5 +61,5 @@ func findNode(ctx context.Context, c *connection, name string) (*dashboardclient
 		}
 		known = append(known, n.Name)
 	}
-	return nil, fail(launcher.CodeSpec, nil, "there are "+strings.Join(known, ", "), "the cluster has no node %q", name)
+	return nil, fail(runstate.CodeSpec, nil, "there are "+strings.Join(known, ", "), "the cluster has no node %q", name)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -33,7 +34,7 @@ func TestEntrypoint(t *testing.T) {
 		t.Error(d)
 	}
 	for _, bad := range []string{"a\x00b", "\xff"} {
-		if _, err := entrypoint([]string{bad}); exitCodeOf(err) != launcher.CodeUsage {
+		if _, err := entrypoint([]string{bad}); exitCodeOf(err) != runstate.CodeUsage {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -79,7 +80,7 @@ func TestParsePorts(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "0", "65536", "a:b", "1:", "1:2:3", "-1"} {
-		if got, err := parsePorts(text); exitCodeOf(err) != launcher.CodeUsage {
+		if got, err := parsePorts(text); exitCodeOf(err) != runstate.CodeUsage {
 			t.Errorf("%q: got %+v, %v", text, got, err)
 		}
 	}
@@ -104,7 +105,7 @@ func TestRunOf(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	at := func(name string, phase launcher.Phase, minute int) listed {
+	at := func(name string, phase runstate.Phase, minute int) listed {
 		return listed{status: launcher.Status{Name: name, Phase: phase, Created: time.Unix(int64(60*minute), 0)}}
 	}
 	file := &config.Loaded{Spec: &spec.ClusterSpec{Name: "grpo"}, File: "rayctl.yaml"}
@@ -116,14 +117,14 @@ func TestChoose(t *testing.T) {
 		want string
 		code int
 	}{
-		{"the only one", []listed{at("a", launcher.Ready, 1)}, none, "a", 0},
-		{"none", nil, none, "", launcher.CodeSpec},
-		{"two", []listed{at("a", launcher.Ready, 1), at("b", launcher.Ready, 2)}, none, "", launcher.CodeUsage},
-		{"the file's", []listed{at("a", launcher.Ready, 1), at("grpo", launcher.Ready, 2)}, file, "grpo", 0},
-		{"the file's run", []listed{at("a", launcher.Ready, 1), at("grpo-abcde", launcher.Ready, 2)}, file, "grpo-abcde", 0},
-		{"two runs", []listed{at("grpo-aaaaa", launcher.Ready, 1), at("grpo-abcde", launcher.Ready, 2)}, file, "", launcher.CodeUsage},
-		{"living before ended", []listed{at("a", launcher.Gone, 2), at("b", launcher.Ready, 1)}, none, "b", 0},
-		{"the last ended", []listed{at("a", launcher.Gone, 2), at("b", launcher.Gone, 1)}, none, "a", 0},
+		{"the only one", []listed{at("a", runstate.Ready, 1)}, none, "a", 0},
+		{"none", nil, none, "", runstate.CodeSpec},
+		{"two", []listed{at("a", runstate.Ready, 1), at("b", runstate.Ready, 2)}, none, "", runstate.CodeUsage},
+		{"the file's", []listed{at("a", runstate.Ready, 1), at("grpo", runstate.Ready, 2)}, file, "grpo", 0},
+		{"the file's run", []listed{at("a", runstate.Ready, 1), at("grpo-abcde", runstate.Ready, 2)}, file, "grpo-abcde", 0},
+		{"two runs", []listed{at("grpo-aaaaa", runstate.Ready, 1), at("grpo-abcde", runstate.Ready, 2)}, file, "", runstate.CodeUsage},
+		{"living before ended", []listed{at("a", runstate.Gone, 2), at("b", runstate.Ready, 1)}, none, "b", 0},
+		{"the last ended", []listed{at("a", runstate.Gone, 2), at("b", runstate.Gone, 1)}, none, "a", 0},
 	} {
 		got, _, err := choose(c.all, c.from)
 		if got.status.Name != c.want || exitCodeOf(err) != c.code {
@@ -144,9 +145,9 @@ func TestJobExitCode(t *testing.T) {
 		{dashboardclient.Job{Status: dashboardclient.JobFailed, DriverExitCode: code(3)}, 3, true},
 		{dashboardclient.Job{Status: dashboardclient.JobFailed, DriverExitCode: code(-9)}, 137, true},
 		{dashboardclient.Job{Status: dashboardclient.JobFailed, StartTime: start, Message: "Job entrypoint command failed with exit code 4, last"}, 4, true},
-		{dashboardclient.Job{Status: dashboardclient.JobStopped, DriverExitCode: code(-15)}, launcher.CodeInterrupted, false},
-		{dashboardclient.Job{Status: dashboardclient.JobFailed, ErrorType: "RUNTIME_ENV_SETUP_FAILURE", StartTime: start}, launcher.CodeStartFailed, false},
-		{dashboardclient.Job{Status: dashboardclient.JobFailed, ErrorType: "JOB_SUPERVISOR_ACTOR_DIED", StartTime: start}, launcher.CodeLost, false},
+		{dashboardclient.Job{Status: dashboardclient.JobStopped, DriverExitCode: code(-15)}, runstate.CodeInterrupted, false},
+		{dashboardclient.Job{Status: dashboardclient.JobFailed, ErrorType: "RUNTIME_ENV_SETUP_FAILURE", StartTime: start}, runstate.CodeStartFailed, false},
+		{dashboardclient.Job{Status: dashboardclient.JobFailed, ErrorType: "JOB_SUPERVISOR_ACTOR_DIED", StartTime: start}, runstate.CodeLost, false},
 	} {
 		if got, own := jobExitCode(&c.job); got != c.want || own != c.own {
 			t.Errorf("%+v: got %d, %v", c.job, got, own)

@@ -12,6 +12,7 @@ import (
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/dashboardclient/pack"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -24,13 +25,13 @@ func (a *App) secrets(s *spec.ClusterSpec) (map[string]string, error) {
 		case secret.File != "":
 			data, err := os.ReadFile(spec.ExpandHome(secret.File))
 			if err != nil {
-				return nil, fail(launcher.CodeConfig, err, "", "secret %s cannot be read: %v", secret.Name, err)
+				return nil, fail(runstate.CodeConfig, err, "", "secret %s cannot be read: %v", secret.Name, err)
 			}
 			values[secret.Name] = strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
 		default:
 			value := a.Getenv(secret.Name)
 			if value == "" {
-				return nil, fail(launcher.CodeConfig, nil, "export it, or give the secret a file", "secret %s is not set in your environment", secret.Name)
+				return nil, fail(runstate.CodeConfig, nil, "export it, or give the secret a file", "secret %s is not set in your environment", secret.Name)
 			}
 			values[secret.Name] = value
 		}
@@ -55,7 +56,7 @@ func checkSecret(name string, values map[string]string) error {
 	if why == "" {
 		return nil
 	}
-	return fail(launcher.CodeConfig, nil, "encode it, as with base64, and decode it in the driver", "secret %s cannot be an environment variable: %s", name, why)
+	return fail(runstate.CodeConfig, nil, "encode it, as with base64, and decode it in the driver", "secret %s cannot be an environment variable: %s", name, why)
 }
 
 // packages packs what the job takes along. Without anything to pack it costs nothing.
@@ -120,9 +121,9 @@ func (p *packer) add(ctx context.Context, what, path string, do packFunc) (strin
 	}})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", fail(launcher.CodeSpec, err, "paths are relative to the cluster file, those of flags to where you are", "the %s %s does not exist", what, path)
+		return "", fail(runstate.CodeSpec, err, "paths are relative to the cluster file, those of flags to where you are", "the %s %s does not exist", what, path)
 	case errors.Is(err, pack.ErrNotDirectory):
-		return "", fail(launcher.CodeSpec, err, "give the directory it is in", "the %s %s is a file", what, path)
+		return "", fail(runstate.CodeSpec, err, "give the directory it is in", "the %s %s is a file", what, path)
 	case err != nil:
 		return "", err
 	}

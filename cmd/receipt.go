@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/trust"
 	"github.com/rayctl/rayctl/launcher/wholefile"
@@ -46,7 +46,7 @@ func (a *App) cacheDir(parts ...string) (string, error) {
 	}
 	dir := filepath.Join(append([]string{base, "rayctl"}, parts...)...)
 	if err := trust.MakeDir(dir); err != nil {
-		return "", fail(launcher.CodePermission, err, "set XDG_CACHE_HOME to a directory that only you may write to", "the cache directory %s cannot be used: %v", dir, err)
+		return "", fail(runstate.CodePermission, err, "set XDG_CACHE_HOME to a directory that only you may write to", "the cache directory %s cannot be used: %v", dir, err)
 	}
 	return dir, nil
 }
@@ -81,17 +81,17 @@ func (a *App) refused(s *spec.ClusterSpec) func(error) {
 		if errors.Is(err, launcher.ErrConflict) || errors.Is(err, launcher.ErrEnded) {
 			return
 		}
-		cause, code := keeper.CauseStartFailed, launcher.ExitCode(err)
+		cause, code := runstate.CauseStartFailed, launcher.ExitCode(err)
 		switch code {
-		case launcher.CodeInterrupted:
-			cause = keeper.CauseInterrupted
-		case launcher.CodeQueueTimeout:
-			cause = keeper.CauseQueue
+		case runstate.CodeInterrupted:
+			cause = runstate.CauseInterrupted
+		case runstate.CodeQueueTimeout:
+			cause = runstate.CauseQueue
 		}
 		ended := time.Now().UTC()
 		rc := &launcher.Receipt{
-			Name: s.Name, Launcher: s.Launcher, SpecHash: spec.Hash(s), Created: began, Ended: ended, Timeline: []launcher.Event{},
-			Exit:      launcher.Exit{Origin: keeper.OriginRayctl, Cause: cause, Code: code, Message: sentence(err)},
+			Name: s.Name, Launcher: s.Launcher, SpecHash: spec.Hash(s), Created: began, Ended: ended, Timeline: []runstate.Event{},
+			Exit:      runstate.Exit{Origin: runstate.OriginRayctl, Cause: cause, Code: code, Message: sentence(err)},
 			Durations: launcher.Durations{Total: ended.Sub(began).Seconds()},
 		}
 		if err := a.remember(rc); err != nil {

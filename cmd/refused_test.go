@@ -13,6 +13,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -41,15 +42,15 @@ func TestRefusedIsHistory(t *testing.T) {
 		code := a.Main(t.Context(), append(args, "--launcher", "slurm"))
 		return code, out.String(), stderr.String()
 	}
-	refused := refuser{err: launcher.Fail(launcher.CodePermission, nil, "ask for it", "the partition is not for you")}
-	if code, _, stderr := said(refused, "run", "--name", "mine", "--set", "job.entrypoint=true"); code != launcher.CodePermission {
+	refused := refuser{err: launcher.Fail(runstate.CodePermission, nil, "ask for it", "the partition is not for you")}
+	if code, _, stderr := said(refused, "run", "--name", "mine", "--set", "job.entrypoint=true"); code != runstate.CodePermission {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
-	taken := refuser{err: launcher.Fail(launcher.CodeSpec, launcher.ErrConflict, "", "the name is taken")}
-	if code, _, stderr := said(taken, "run", "--name", "taken", "--set", "job.entrypoint=true"); code != launcher.CodeSpec {
+	taken := refuser{err: launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "", "the name is taken")}
+	if code, _, stderr := said(taken, "run", "--name", "taken", "--set", "job.entrypoint=true"); code != runstate.CodeSpec {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
-	if code, _, stderr := said(refused, "up", "dev"); code != launcher.CodePermission {
+	if code, _, stderr := said(refused, "up", "dev"); code != runstate.CodePermission {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
 	_, out, stderr := said(refused, "history", "-o", "json")
@@ -58,7 +59,7 @@ func TestRefusedIsHistory(t *testing.T) {
 		t.Fatalf("%v: %s %s", err, out, stderr)
 	}
 	for i, name := range []string{"dev", "mine"} { // the newest first
-		if p := list[i]; p.Name != name || p.Launcher != "slurm" || p.Exit.Code != launcher.CodePermission || !strings.Contains(p.Exit.Message, "not for you") {
+		if p := list[i]; p.Name != name || p.Launcher != "slurm" || p.Exit.Code != runstate.CodePermission || !strings.Contains(p.Exit.Message, "not for you") {
 			t.Errorf("%+v", p)
 		}
 	}

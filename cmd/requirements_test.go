@@ -15,6 +15,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/raytest"
 )
@@ -227,7 +228,7 @@ func TestRequirementsRefused(t *testing.T) {
 				return nil, os.ErrInvalid
 			}
 			code := a.Main(context.Background(), []string{verb, "-q", "-f", "rayctl.yaml"})
-			if text := stderr.String(); code != launcher.CodeSpec || out.Len() > 0 || strings.Count(text, "\n") != 1 || !strings.Contains(text, c.want) {
+			if text := stderr.String(); code != runstate.CodeSpec || out.Len() > 0 || strings.Count(text, "\n") != 1 || !strings.Contains(text, c.want) {
 				t.Errorf("%s %s: code %d, stdout %q\ngot  %s\nwant %s", verb, c.job, code, out, text, c.want)
 			}
 		}
@@ -249,7 +250,7 @@ func TestServeRequirements(t *testing.T) {
 		t.Error(d)
 	}
 	app = map[string]any{"runtime_env": map[string]any{"pip": "nosuch.txt"}}
-	if err := p.packApplication(t.Context(), "s.yaml: applications[0].runtime_env", dir, app); exitCodeOf(err) != launcher.CodeSpec || !strings.HasPrefix(err.Error(), "s.yaml: applications[0].runtime_env.pip: the requirements file "+dir) {
+	if err := p.packApplication(t.Context(), "s.yaml: applications[0].runtime_env", dir, app); exitCodeOf(err) != runstate.CodeSpec || !strings.HasPrefix(err.Error(), "s.yaml: applications[0].runtime_env.pip: the requirements file "+dir) {
 		t.Error(err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -109,7 +110,7 @@ func (o *runOptions) validate() error {
 	}
 	if o.receipt != "" {
 		if _, err := os.Stat(filepath.Dir(o.receipt)); err != nil {
-			return fail(launcher.CodeConfig, err, "make its directory first", "--receipt: %v", err)
+			return fail(runstate.CodeConfig, err, "make its directory first", "--receipt: %v", err)
 		}
 	}
 	return o.output.validate()
@@ -195,7 +196,7 @@ func (a *App) finishRun(o *runOptions, outcome *launcher.Outcome) error {
 	}
 	if o.receipt != "" {
 		if err := writeReceipt(o.receipt, rc); err != nil {
-			return fail(cmp.Or(rc.Exit.Code, launcher.CodeConfig), err, "the run itself ended with exit code "+itoa(rc.Exit.Code), "the receipt cannot be written: %v", err)
+			return fail(cmp.Or(rc.Exit.Code, runstate.CodeConfig), err, "the run itself ended with exit code "+itoa(rc.Exit.Code), "the receipt cannot be written: %v", err)
 		}
 	}
 	if o.output.format == formatName {

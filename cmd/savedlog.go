@@ -8,6 +8,7 @@ import (
 
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // copyLog shows the saved output of one attempt, without Ray's own first lines.
@@ -101,8 +102,7 @@ func attemptCode(s *launcher.Status, attempt int) error {
 		case old.ExitCode != nil:
 			return codeOrNil(*old.ExitCode)
 		default:
-			code, _ := launcher.ExitCodeFor(old.Cause)
-			return codeOrNil(code)
+			return codeOrNil(runstate.CodeOf(old.Cause))
 		}
 	}
 	if s.Exit == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/dashboardclient/pack"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -73,7 +74,7 @@ func runServeApply(ctx context.Context, a *App, o *serveApplyOptions) error {
 		}
 		name, _ := app["name"].(string)
 		if name == "" {
-			return fail(launcher.CodeSpec, nil, "", "%s: applications[%d] has no name", o.file, i)
+			return fail(runstate.CodeSpec, nil, "", "%s: applications[%d] has no name", o.file, i)
 		}
 		names = append(names, name)
 	}
@@ -99,9 +100,9 @@ func (a *App) serveReady(ctx context.Context, c *connection, o *serveApplyOption
 		switch {
 		case err != nil && interrupted(ctx):
 			a.ui.note("stopped watching: `rayctl serve status%s` shows the applications", c.flags())
-			return exitCode(launcher.CodeInterrupted)
-		case err != nil && exitCodeOf(err) == launcher.CodeInternal:
-			return fail(launcher.CodeStartFailed, err, "", "%s", sentence(err))
+			return exitCode(runstate.CodeInterrupted)
+		case err != nil && exitCodeOf(err) == runstate.CodeInternal:
+			return fail(runstate.CodeStartFailed, err, "", "%s", sentence(err))
 		case err != nil:
 			return err
 		}
@@ -131,10 +132,10 @@ func (a *App) readServe(file string) (config map[string]any, dir string, err err
 		dir = filepath.Dir(file)
 	}
 	if err != nil {
-		return nil, "", fail(launcher.CodeSpec, err, "", "Serve's config cannot be read: %v", err)
+		return nil, "", fail(runstate.CodeSpec, err, "", "Serve's config cannot be read: %v", err)
 	}
 	if err := yaml.UnmarshalStrict(data, &config); err != nil {
-		return nil, "", fail(launcher.CodeSpec, err, "", "%s: %v", file, err)
+		return nil, "", fail(runstate.CodeSpec, err, "", "%s: %v", file, err)
 	}
 	return config, dir, nil
 }
@@ -143,13 +144,13 @@ func (a *App) readServe(file string) (config map[string]any, dir string, err err
 func applications(file string, config map[string]any) ([]map[string]any, error) {
 	list, ok := config["applications"].([]any)
 	if !ok || len(list) == 0 {
-		return nil, fail(launcher.CodeSpec, nil, "`serve build` writes one", "%s has no applications", file)
+		return nil, fail(runstate.CodeSpec, nil, "`serve build` writes one", "%s has no applications", file)
 	}
 	var out []map[string]any
 	for i, item := range list {
 		app, ok := item.(map[string]any)
 		if !ok {
-			return nil, fail(launcher.CodeSpec, nil, "", "%s: applications[%d] is not a map", file, i)
+			return nil, fail(runstate.CodeSpec, nil, "", "%s: applications[%d] is not a map", file, i)
 		}
 		out = append(out, app)
 	}

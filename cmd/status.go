@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 type statusOptions struct {
@@ -86,7 +87,7 @@ func (a *App) watchStatus(ctx context.Context, o *statusOptions, c *cluster) err
 		last = changeLine(s)
 	}
 	if interrupted(ctx) {
-		return exitCode(launcher.CodeInterrupted)
+		return exitCode(runstate.CodeInterrupted)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // absolute is p from the root, so that "." and ".." have a name.
@@ -60,7 +61,7 @@ func (p *packing) pack(src, name string) error {
 		return p.entry(file, path.Join(name, filepath.ToSlash(rel)))
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return fail(launcher.CodeSpec, err, "", "%s does not exist", src)
+		return fail(runstate.CodeSpec, err, "", "%s does not exist", src)
 	}
 	if err != nil {
 		return err
@@ -136,10 +137,10 @@ func (u *unpacking) open(dst string) error {
 	if err == nil && info.IsDir() {
 		parent, target = absolute(dst), u.name
 	} else if strings.HasSuffix(dst, string(filepath.Separator)) {
-		return fail(launcher.CodeSpec, nil, "", "there is no directory %s here", dst)
+		return fail(runstate.CodeSpec, nil, "", "there is no directory %s here", dst)
 	}
 	if u.parent, err = os.OpenRoot(parent); err != nil {
-		return fail(launcher.CodeSpec, err, "", "%v", err)
+		return fail(runstate.CodeSpec, err, "", "%v", err)
 	}
 	u.target, u.path = target, filepath.Join(parent, target)
 	if info != nil && !info.IsDir() && !info.Mode().IsRegular() { // a terminal, a pipe

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -134,18 +135,18 @@ func (a *App) untilReady(ctx context.Context, l launcher.Launcher, id launcher.I
 	for {
 		select {
 		case s, open := <-statuses:
-			if !open || s.Phase == launcher.Gone {
+			if !open || s.Phase == runstate.Gone {
 				return none, a.neverReady(ctx, l, id)
 			}
 			watch.see(s)
-			if s.Phase == launcher.Ready {
+			if s.Phase == runstate.Ready {
 				a.ui.clear()
 				return s, nil
 			}
 		case action := <-actions:
 			if action == launcher.Detach {
 				a.ui.note("cluster %s goes on starting", id)
-				return none, exitCode(launcher.CodeInterrupted)
+				return none, exitCode(runstate.CodeInterrupted)
 			}
 			go func() {
 				ending <- l.Terminate(ctx, id, launcher.End{Cause: "interrupted", Message: "up was interrupted", Now: action == launcher.StopNow})
@@ -165,15 +166,15 @@ func (a *App) neverReady(ctx context.Context, l launcher.Launcher, id launcher.I
 		return err
 	}
 	if r.Exit == nil {
-		return fail(launcher.CodeStartFailed, nil, "", "cluster %s ended before it was ready", id)
+		return fail(runstate.CodeStartFailed, nil, "", "cluster %s ended before it was ready", id)
 	}
 	return a.endedEarly(id, *r.Exit)
 }
 
-func (a *App) endedEarly(id launcher.ID, e launcher.Exit) error {
+func (a *App) endedEarly(id launcher.ID, e runstate.Exit) error {
 	code := e.Code
 	if code == 0 {
-		code = launcher.CodeStartFailed
+		code = runstate.CodeStartFailed
 	}
 	reason := e.Message
 	if reason == "" {

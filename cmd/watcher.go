@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // watcher tells the phases of one cluster as they change. While the driver runs it is silent: the output speaks.
@@ -16,8 +17,8 @@ func (a *App) newWatcher() *watcher { return &watcher{a: a} }
 
 // see takes each Status.
 func (w *watcher) see(s launcher.Status) {
-	running := s.Job != nil && s.Job.State != launcher.JobWaiting && s.Job.State != launcher.JobPending
-	if s.Phase == launcher.Gone || (s.Phase == launcher.Ready && running && s.Unreachable == "") {
+	running := s.Job != nil && s.Job.State != runstate.JobWaiting && s.Job.State != runstate.JobPending
+	if s.Phase == runstate.Gone || (s.Phase == runstate.Ready && running && s.Unreachable == "") {
 		if w.last != "" {
 			w.a.ui.clear()
 		}
@@ -35,7 +36,7 @@ func phaseLine(s launcher.Status) string {
 		text = fmt.Sprintf("%s (attempt %d)", text, s.Attempt)
 	}
 	reason := s.Reason.Message
-	if s.Phase == launcher.Ready && s.Job != nil && reason == "" {
+	if s.Phase == runstate.Ready && s.Job != nil && reason == "" {
 		reason = "submitting the job"
 	}
 	if reason != "" {

@@ -23,6 +23,7 @@ import (
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // volcanoPatience is how long Volcano's scheduler may take to look at a PodGroup. Its cycle is one second.
@@ -207,8 +208,8 @@ func (c *client) tryVolcano(ctx context.Context, p *plan, m metav1.ObjectMeta) l
 }
 
 // refusedJob waits until the Job controller says that it may not make the Job's pod; "" if ctx ends first.
-func (c *client) refusedJob(ctx context.Context, name string, uid types.UID) launcher.Reason {
-	var r launcher.Reason
+func (c *client) refusedJob(ctx context.Context, name string, uid types.UID) runstate.Reason {
+	var r runstate.Reason
 	lw := eventsOf(c.core.CoreV1().RESTClient(), c.namespace, name)
 	_, _ = watchtools.UntilWithSync(ctx, lw, &corev1.Event{}, nil, func(event watch.Event) (bool, error) {
 		e, ok := event.Object.(*corev1.Event)

@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -182,7 +183,7 @@ func (c *client) tryPod(ctx context.Context, job *batchv1.Job) launcher.Check {
 	check := launcher.Check{Name: "pods and DNS", Hint: "see why with `kubectl describe pod -n " + c.namespace + " -l " + labelDoctor + "=" + job.Name + "`"}
 	ctx, cancel := context.WithTimeout(ctx, podPatience)
 	defer cancel()
-	var refused launcher.Reason
+	var refused runstate.Reason
 	watching := make(chan struct{})
 	go func() {
 		defer close(watching)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // user types rayctl's commands.
@@ -125,7 +126,7 @@ func TestOthersAreUsed(t *testing.T) {
 	if err != nil || (l.Token != "") != knowsAuthOptions(t, b) {
 		t.Errorf("dashboard: %v", err)
 	}
-	if a := u.does(t, kube("down", "manifest")...); a.code != launcher.CodeUsage || !strings.Contains(a.notes, "was not made by rayctl") {
+	if a := u.does(t, kube("down", "manifest")...); a.code != runstate.CodeUsage || !strings.Contains(a.notes, "was not made by rayctl") {
 		t.Errorf("down: code %d: %s", a.code, a.notes)
 	}
 	b.AwaitReady(t, b.namespace, "manifest")

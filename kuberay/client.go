@@ -18,6 +18,7 @@ import (
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // Resources that have no typed client here.
@@ -64,7 +65,7 @@ func (l *Launcher) kube(ctx context.Context) (*client, error) {
 		return nil, err
 	}
 	if !c.served.ray {
-		return nil, launcher.Fail(launcher.CodeConfig, nil, "install the KubeRay operator, or choose another context", "the Kubernetes at %s does not serve ray.io/v1: KubeRay is missing or older than 1.0", c.config.Host)
+		return nil, launcher.Fail(runstate.CodeConfig, nil, "install the KubeRay operator, or choose another context", "the Kubernetes at %s does not serve ray.io/v1: KubeRay is missing or older than 1.0", c.config.Host)
 	}
 	l.client = c
 	return c, nil
@@ -79,11 +80,11 @@ func newClient(c Config) (*client, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	config, err := loader.ClientConfig()
 	if err != nil {
-		return nil, launcher.Fail(launcher.CodeConfig, err, "set kuberay.kubeconfig or KUBECONFIG, and kuberay.context", "no Kubernetes is configured: %v", err)
+		return nil, launcher.Fail(runstate.CodeConfig, err, "set kuberay.kubeconfig or KUBECONFIG, and kuberay.context", "no Kubernetes is configured: %v", err)
 	}
 	namespace, _, err := loader.Namespace()
 	if err != nil {
-		return nil, launcher.Fail(launcher.CodeConfig, err, "set kuberay.namespace", "the namespace is not clear: %v", err)
+		return nil, launcher.Fail(runstate.CodeConfig, err, "set kuberay.namespace", "the namespace is not clear: %v", err)
 	}
 	config.QPS, config.Burst, config.UserAgent = requestsPerSecond, requestBurst, managedBy
 	out := &client{namespace: namespace, config: config, pulse: &pulse{}}
@@ -96,7 +97,7 @@ func newClient(c Config) (*client, error) {
 		out.dynamic, err = dynamic.NewForConfig(watched)
 	}
 	if err != nil {
-		return nil, launcher.Fail(launcher.CodeConfig, err, "check the kubeconfig", "the configuration of Kubernetes cannot be used: %v", err)
+		return nil, launcher.Fail(runstate.CodeConfig, err, "check the kubeconfig", "the configuration of Kubernetes cannot be used: %v", err)
 	}
 	return out, nil
 }
@@ -110,7 +111,7 @@ func (c *client) discover(ctx context.Context) error {
 	config.Timeout = discoverTimeout
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return launcher.Fail(launcher.CodeConfig, err, "check the kubeconfig", "the configuration of Kubernetes cannot be used: %v", err)
+		return launcher.Fail(runstate.CodeConfig, err, "check the kubeconfig", "the configuration of Kubernetes cannot be used: %v", err)
 	}
 	type answer struct {
 		groups *metav1.APIGroupList
@@ -123,7 +124,7 @@ func (c *client) discover(ctx context.Context) error {
 	}()
 	select {
 	case <-ctx.Done():
-		return launcher.Fail(launcher.CodeInterrupted, ctx.Err(), "", "interrupted while asking Kubernetes")
+		return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "interrupted while asking Kubernetes")
 	case a := <-done:
 		if a.err != nil {
 			return explain(a.err, "get", "the API groups", c)
@@ -173,5 +174,5 @@ func as[T any](object any) (*T, bool) {
 
 // interrupted is the error of a call whose context ended.
 func interrupted(err error, name string) error {
-	return launcher.Fail(launcher.CodeInterrupted, err, "", "interrupted while working on %s", name)
+	return launcher.Fail(runstate.CodeInterrupted, err, "", "interrupted while working on %s", name)
 }

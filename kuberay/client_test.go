@@ -15,6 +15,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
 )
@@ -103,11 +104,11 @@ func TestClientDiesWhileCommitting(t *testing.T) {
 			pass.ServeHTTP(w, r)
 		}
 	})
-	if _, err := g.launcher().Launch(ctx, s, launcher.Payload{}); launcher.ExitCode(err) != launcher.CodeInterrupted {
+	if _, err := g.launcher().Launch(ctx, s, launcher.Payload{}); launcher.ExitCode(err) != runstate.CodeInterrupted {
 		t.Fatalf("the client that was to die: %v", err)
 	}
-	committed := func(want bool, not *keeper.State) *keeper.State {
-		return b.keeperSays(t, "noted", func(ctx context.Context, k *keeper.Client) (*keeper.State, error) {
+	committed := func(want bool, not *runstate.State) *runstate.State {
+		return b.keeperSays(t, "noted", func(ctx context.Context, k *keeper.Client) (*runstate.State, error) {
 			st, err := k.State(ctx)
 			switch {
 			case err != nil:
@@ -213,7 +214,7 @@ func TestOverloadedAPIServer(t *testing.T) {
 		pass.ServeHTTP(w, r)
 	})
 	_, err := g.launcher().Launch(t.Context(), job("late", "echo never"), launcher.Payload{})
-	if launcher.ExitCode(err) != launcher.CodeUnreachable || !strings.Contains(err.Error(), "too many requests") {
+	if launcher.ExitCode(err) != runstate.CodeUnreachable || !strings.Contains(err.Error(), "too many requests") {
 		t.Errorf("code %d: %v", launcher.ExitCode(err), err)
 	}
 	b.NothingLeft(t, b.namespace, nil)

@@ -22,6 +22,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
@@ -102,9 +103,9 @@ func (m *making) handOver(ctx context.Context, k *keeper.Client, packages *launc
 // notTold is the error of a launch whose keeper could not be told something.
 func notTold(err error, format string, args ...any) error {
 	if errors.Is(err, keeper.ErrNotPermitted) {
-		return launcher.Fail(launcher.CodePermission, err, roleHint, format, args...)
+		return launcher.Fail(runstate.CodePermission, err, roleHint, format, args...)
 	}
-	return launcher.Fail(launcher.CodeUnreachable, err, "try again", format, args...)
+	return launcher.Fail(runstate.CodeUnreachable, err, "try again", format, args...)
 }
 
 func pack(ctx context.Context, pay launcher.Payload) (*launcher.Packages, error) {
@@ -167,7 +168,7 @@ func untilAnswered(ctx context.Context, call func() error) error {
 	for {
 		err := call()
 		var refused *keeper.Error
-		if err == nil || errors.As(err, &refused) || errors.Is(err, keeper.ErrNotPermitted) || errors.Is(err, launcher.ErrNotFound) || launcher.ExitCode(err) == launcher.CodePermission {
+		if err == nil || errors.As(err, &refused) || errors.Is(err, keeper.ErrNotPermitted) || errors.Is(err, launcher.ErrNotFound) || launcher.ExitCode(err) == runstate.CodePermission {
 			return err
 		}
 		if !sleep.For(ctx, pause) {

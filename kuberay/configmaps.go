@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
@@ -62,7 +63,7 @@ func (c *client) shareConfigMap(ctx context.Context, m *corev1.ConfigMap) error 
 	case there.Labels[labelManagedBy] != managedBy:
 		return nil
 	case !maps.Equal(there.Data, m.Data):
-		return launcher.Fail(launcher.CodeSpec, launcher.ErrConflict, "give it another name, or end the other cluster first",
+		return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "give it another name, or end the other cluster first",
 			"the ConfigMap %s belongs to another cluster, with other content", m.Name)
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
@@ -97,7 +98,7 @@ func (c *client) foreignToken(ctx context.Context, source tokenSource) (string, 
 	}
 	secret, err := c.core.CoreV1().Secrets(c.namespace).Get(ctx, source.secret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return "", launcher.Fail(launcher.CodeSpec, err, "create it first", "the Secret %s, which holds the token of the RayCluster, does not exist in namespace %s", source.secret, c.namespace)
+		return "", launcher.Fail(runstate.CodeSpec, err, "create it first", "the Secret %s, which holds the token of the RayCluster, does not exist in namespace %s", source.secret, c.namespace)
 	}
 	if err != nil {
 		return "", explain(err, "get", "secrets", c)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/conformance"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	testbed "github.com/rayctl/rayctl/test/kubetest/bed"
 )
@@ -20,7 +21,7 @@ func TestAPIServerRestarted(t *testing.T) {
 	grace := spec.Duration(patience)
 	stops.Job.Grace = &grace
 	queued, runs, ends := b.run(t, b.l, greedy), b.run(t, b.l, job("runs", waitingDriver)), b.run(t, b.l, stops)
-	queued.until(t, "a reason to wait", func(st launcher.Status) bool { return st.Phase == launcher.Queued && st.Reason.Code != "" })
+	queued.until(t, "a reason to wait", func(st launcher.Status) bool { return st.Phase == runstate.Queued && st.Reason.Code != "" })
 	runs.printed(t, "begun\n")
 	ends.printed(t, "begun\n")
 	ends.actions <- launcher.Stop
@@ -36,8 +37,8 @@ func TestAPIServerRestarted(t *testing.T) {
 	b.release(t, ends.id)
 	queued.actions <- launcher.Stop
 	runs.wantEnd(t, "succeeded", 0, "begun\ndone\n")
-	ends.wantEnd(t, "interrupted", launcher.CodeInterrupted, "begun\nstopping\nsaved\n")
-	queued.wantEnd(t, "interrupted", launcher.CodeInterrupted, "")
+	ends.wantEnd(t, "interrupted", runstate.CodeInterrupted, "begun\nstopping\nsaved\n")
+	queued.wantEnd(t, "interrupted", runstate.CodeInterrupted, "")
 }
 
 // TestOperatorStopped: what runs goes on and ends without KubeRay; a new cluster is told that nobody makes its pods.
@@ -49,7 +50,7 @@ func TestOperatorStopped(t *testing.T) {
 	silent := b.run(t, b.l, job("silent", "echo never"))
 	silent.until(t, "word of the silent operator", func(st launcher.Status) bool { return st.Reason.Code == "OperatorSilent" })
 	silent.actions <- launcher.Stop
-	silent.wantEnd(t, "interrupted", launcher.CodeInterrupted, "")
+	silent.wantEnd(t, "interrupted", runstate.CodeInterrupted, "")
 	b.release(t, runs.id)
 	runs.wantEnd(t, "succeeded", 0, "begun\ndone\n")
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // Dial reaches the keeper's pod or the head's, by whichever way there is (see road). The dashboards of Ray clusters that others made are
@@ -54,7 +55,7 @@ func (l *Launcher) forgetWays(id launcher.ID) {
 
 // whyNot tells a cluster that is gone from one that is not there yet.
 func (l *Launcher) whyNot(ctx context.Context, c *client, id launcher.ID, target launcher.Target, err error) error {
-	if launcher.ExitCode(err) == launcher.CodePermission {
+	if launcher.ExitCode(err) == runstate.CodePermission {
 		return err
 	}
 	if _, getErr := c.getCluster(ctx, id); apierrors.IsNotFound(getErr) {
@@ -103,7 +104,7 @@ func (c *client) othersToken(ctx context.Context, id launcher.ID) (string, error
 	}
 	source, err := tokenOf(&rc.Spec)
 	if err != nil {
-		return "", launcher.Fail(launcher.CodeUnreachable, err, "`rayctl port-forward "+string(id)+" 8265`, and --address with your own token in RAY_AUTH_TOKEN, reach it",
+		return "", launcher.Fail(runstate.CodeUnreachable, err, "`rayctl port-forward "+string(id)+" 8265`, and --address with your own token in RAY_AUTH_TOKEN, reach it",
 			"the RayCluster %s takes Kubernetes' own tokens, which rayctl does not send", id)
 	}
 	if source.ours && rc.Spec.AuthOptions != nil {

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // explain turns an error of the API server into one sentence with a next step and an exit code. The original stays inside for
@@ -25,31 +26,31 @@ func explain(err error, verb, resource string, c *client) error {
 	text := cause(err)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !isNet(err):
-		return launcher.Fail(launcher.CodeInterrupted, err, "", "interrupted while Kubernetes was asked to %s %s", verb, resource)
+		return launcher.Fail(runstate.CodeInterrupted, err, "", "interrupted while Kubernetes was asked to %s %s", verb, resource)
 	case apierrors.IsUnauthorized(err):
-		return launcher.Fail(launcher.CodePermission, err, "log in again (`kubectl auth whoami` should work)", "Kubernetes does not accept the credentials for %s %s: they are missing, wrong or expired", verb, resource)
+		return launcher.Fail(runstate.CodePermission, err, "log in again (`kubectl auth whoami` should work)", "Kubernetes does not accept the credentials for %s %s: they are missing, wrong or expired", verb, resource)
 	case outOfQuota(err):
-		return launcher.Fail(launcher.CodeStartFailed, err, "free some of it, or ask for a larger quota", "%s is refused: %s", resource, text)
+		return launcher.Fail(runstate.CodeStartFailed, err, "free some of it, or ask for a larger quota", "%s is refused: %s", resource, text)
 	case apierrors.IsForbidden(err) && strings.Contains(text, "because it is being terminated"):
-		return launcher.Fail(launcher.CodeStartFailed, err, "choose another namespace", "the %s is being deleted", where)
+		return launcher.Fail(runstate.CodeStartFailed, err, "choose another namespace", "the %s is being deleted", where)
 	case strings.Contains(text, "ValidatingAdmissionPolicy '"), strings.Contains(text, "admission webhook") && strings.Contains(text, "denied the request"):
-		return launcher.Fail(launcher.CodePermission, err, "change labels, kuberay.annotations or kuberay.patch, or ask those who made the rule", "creating %s in %s is not permitted: %s", resource, where, text)
+		return launcher.Fail(runstate.CodePermission, err, "change labels, kuberay.annotations or kuberay.patch, or ask those who made the rule", "creating %s in %s is not permitted: %s", resource, where, text)
 	case apierrors.IsForbidden(err):
-		return launcher.Fail(launcher.CodePermission, err, roleHint, "not permitted to %s %s in %s: %s", verb, resource, where, text)
+		return launcher.Fail(runstate.CodePermission, err, roleHint, "not permitted to %s %s in %s: %s", verb, resource, where, text)
 	case apierrors.IsNotFound(err) && strings.Contains(text, "namespaces"):
-		return launcher.Fail(launcher.CodeConfig, err, "create it, or set kuberay.namespace", "there is no %s", where)
+		return launcher.Fail(runstate.CodeConfig, err, "create it, or set kuberay.namespace", "there is no %s", where)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		hint := "compare `rayctl render` with what the cluster's version takes"
 		if strings.Contains(text, "unknown field") {
 			hint = "the CRD on the cluster is older than that: upgrade KubeRay, or leave the field out"
 		}
-		return launcher.Fail(launcher.CodeSpec, err, hint, "Kubernetes refuses the %s: %s", resource, text)
+		return launcher.Fail(runstate.CodeSpec, err, hint, "Kubernetes refuses the %s: %s", resource, text)
 	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsInternalError(err):
-		return launcher.Fail(launcher.CodeUnreachable, err, "try again", "Kubernetes cannot %s %s now: %s", verb, resource, text)
+		return launcher.Fail(runstate.CodeUnreachable, err, "try again", "Kubernetes cannot %s %s now: %s", verb, resource, text)
 	case isNet(err), answerLost(err):
-		return launcher.Fail(launcher.CodeUnreachable, err, "check the network, and kuberay.context", "the Kubernetes at %s does not answer: %s", c.config.Host, text)
+		return launcher.Fail(runstate.CodeUnreachable, err, "check the network, and kuberay.context", "the Kubernetes at %s does not answer: %s", c.config.Host, text)
 	default:
-		return launcher.Fail(launcher.CodeUnreachable, err, "", "Kubernetes could not %s %s: %s", verb, resource, text)
+		return launcher.Fail(runstate.CodeUnreachable, err, "", "Kubernetes could not %s %s: %s", verb, resource, text)
 	}
 }
 
@@ -100,24 +101,24 @@ func notReady(name, what string, why error) error {
 	if why != nil {
 		text = ": " + why.Error()
 	}
-	return launcher.Fail(launcher.CodeUnreachable, errors.Join(launcher.ErrNotReady, why), "`rayctl status "+name+"` says what it waits for",
+	return launcher.Fail(runstate.CodeUnreachable, errors.Join(launcher.ErrNotReady, why), "`rayctl status "+name+"` says what it waits for",
 		"the %s of %s does not answer yet%s", what, name, text)
 }
 
 func notEnded(name string) error {
-	return launcher.Fail(launcher.CodeSpec, launcher.ErrNotEnded, "`rayctl down "+name+"` ends it", "%s has not ended", name)
+	return launcher.Fail(runstate.CodeSpec, launcher.ErrNotEnded, "`rayctl down "+name+"` ends it", "%s has not ended", name)
 }
 
 func hasEnded(name, until string) error {
-	return launcher.Fail(launcher.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
+	return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
 		"a cluster named %s has ended, and its record is kept%s", name, until)
 }
 
 func conflict(name, difference string) error {
-	return launcher.Fail(launcher.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",
+	return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",
 		"a cluster named %s exists with another spec (%s)", name, difference)
 }
 
 func foreign(kind, name string) error {
-	return launcher.Fail(launcher.CodeSpec, launcher.ErrConflict, "choose another name", "a %s named %s exists that rayctl did not make", kind, fmt.Sprintf("%q", name))
+	return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name", "a %s named %s exists that rayctl did not make", kind, fmt.Sprintf("%q", name))
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/util/exec"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // Exec runs a command in the Ray container of a node's pod, whose environment is that of `ray start`.
@@ -30,7 +31,7 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 		return 0, err
 	}
 	if len(e.Command) == 0 {
-		return 0, launcher.Fail(launcher.CodeUsage, nil, "give one after --", "there is no command to run")
+		return 0, launcher.Fail(runstate.CodeUsage, nil, "give one after --", "there is no command to run")
 	}
 	pod, err := c.node(ctx, id, e.Node)
 	if err != nil {
@@ -88,7 +89,7 @@ func newWindow(terminal *os.File) (*window, error) {
 	w := &window{fd: int(terminal.Fd()), changed: make(chan os.Signal, 1), over: make(chan struct{})} //nolint:gosec // file descriptors are small
 	var err error
 	if w.before, err = term.MakeRaw(w.fd); err != nil {
-		return nil, launcher.Fail(launcher.CodeConfig, err, "leave -t out", "stdin is no terminal that can be used: %v", err)
+		return nil, launcher.Fail(runstate.CodeConfig, err, "leave -t out", "stdin is no terminal that can be used: %v", err)
 	}
 	w.changed <- syscall.SIGWINCH // its size now
 	signal.Notify(w.changed, syscall.SIGWINCH)
@@ -147,5 +148,5 @@ func (c *client) node(ctx context.Context, id launcher.ID, name string) (*corev1
 		}
 		known = append(known, node+" ("+p.Name+")")
 	}
-	return nil, launcher.Fail(launcher.CodeUsage, nil, "its nodes are: "+strings.Join(known, ", "), "%s has no node %q", id, name)
+	return nil, launcher.Fail(runstate.CodeUsage, nil, "its nodes are: "+strings.Join(known, ", "), "%s has no node %q", id, name)
 }

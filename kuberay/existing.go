@@ -16,6 +16,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -131,7 +132,7 @@ func (l *Launcher) ended(ctx context.Context, c *client, record *batchv1.Job) er
 	if err != nil {
 		return err
 	}
-	if st == nil && record.Spec.ActiveDeadlineSeconds != nil || st != nil && st.Exit.Cause == keeper.CauseAbandoned { // see provisional
+	if st == nil && record.Spec.ActiveDeadlineSeconds != nil || st != nil && st.Exit.Cause == runstate.CauseAbandoned { // see provisional
 		return c.deleteJob(ctx, record.Name, record.UID)
 	}
 	return hasEnded(record.Labels[labelName], keptUntil(record))
@@ -204,7 +205,7 @@ func taken(job *batchv1.Job) error {
 	if job.Labels[labelManagedBy] != managedBy {
 		return foreign("Job", job.Name)
 	}
-	return launcher.Fail(launcher.CodeSpec, launcher.ErrConflict, "choose another name", "the Job %s is the %s of the cluster %s", job.Name, job.Labels[labelRole], job.Labels[labelName])
+	return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name", "the Job %s is the %s of the cluster %s", job.Name, job.Labels[labelRole], job.Labels[labelName])
 }
 
 func jobEnded(job *batchv1.Job) bool { return !endOf(job).IsZero() }

@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 var _ launcher.Extender = (*Launcher)(nil)
 
 // Extended moves the deadline of the keeper's Job, and notes the new limits for a keeper that follows in another pod.
-func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d launcher.Deadlines) error {
+func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d runstate.Deadlines) error {
 	c, err := l.kube(ctx)
 	if err != nil {
 		return err

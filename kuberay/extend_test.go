@@ -12,6 +12,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
 )
@@ -26,11 +27,11 @@ func TestExtend(t *testing.T) {
 	r.printed(t, "begun\n")
 	b.awaitNote(t, r.id)
 	hours := (3 * time.Hour).Seconds()
-	first := b.keeperSays(t, r.id, func(ctx context.Context, k *keeper.Client) (*keeper.State, error) {
+	first := b.keeperSays(t, r.id, func(ctx context.Context, k *keeper.Client) (*runstate.State, error) {
 		return k.Extend(ctx, keeper.Extend{Max: &hours})
 	})
 	want := *first.Deadlines.Max
-	if err := b.l.Extended(t.Context(), r.id, launcher.Deadlines(first.Deadlines)); err != nil {
+	if err := b.l.Extended(t.Context(), r.id, first.Deadlines); err != nil {
 		t.Fatal(err)
 	}
 	held, err := b.Core.BatchV1().Jobs(b.namespace).Get(t.Context(), string(r.id), metav1.GetOptions{})
@@ -43,7 +44,7 @@ func TestExtend(t *testing.T) {
 	} {
 		before := first
 		kill()
-		first = b.keeperSays(t, r.id, func(ctx context.Context, k *keeper.Client) (*keeper.State, error) {
+		first = b.keeperSays(t, r.id, func(ctx context.Context, k *keeper.Client) (*runstate.State, error) {
 			st, err := k.State(ctx)
 			switch {
 			case err != nil:
@@ -64,7 +65,7 @@ func TestExtend(t *testing.T) {
 }
 
 // keeperSays asks the keeper until it answers as wanted.
-func (b bed) keeperSays(t *testing.T, id launcher.ID, ask func(context.Context, *keeper.Client) (*keeper.State, error)) (st *keeper.State) {
+func (b bed) keeperSays(t *testing.T, id launcher.ID, ask func(context.Context, *keeper.Client) (*runstate.State, error)) (st *runstate.State) {
 	t.Helper()
 	kubetest.Await(t, "the keeper's answer", func(ctx context.Context) error {
 		e, err := b.l.Dial(ctx, id, launcher.Keeper)

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
 )
@@ -30,7 +31,7 @@ func TestGang(t *testing.T) {
 	if whole, none := b.scheduled(t, runs.id), b.scheduled(t, waits.id); whole != 6 || none != 0 {
 		t.Errorf("%d pods of %s have a node, and %d of %s", whole, runs.id, none, waits.id)
 	}
-	waits.until(t, "a reason to wait", func(st launcher.Status) bool { return st.Phase == launcher.Queued && st.Reason.Message != "" })
+	waits.until(t, "a reason to wait", func(st launcher.Status) bool { return st.Phase == runstate.Queued && st.Reason.Message != "" })
 	b.release(t, runs.id)
 	runs.wantEnd(t, "succeeded", 0, "begun\ndone\n")
 	waits.printed(t, "begun\n")

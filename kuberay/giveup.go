@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // hopeless are reasons that do not pass by waiting, and how long they are looked at before the start is given up: registries and
@@ -53,7 +53,7 @@ func (w *watcher) deleted(o *observed) *launcher.End {
 	case o.cluster != nil && o.cluster.DeletionTimestamp == nil:
 		w.sawCluster = true
 		return nil
-	case !w.sawCluster || w.state == nil || w.state.Phase == keeper.PhaseDraining || w.state.Exit != nil, // it ends anyway
+	case !w.sawCluster || w.state == nil || w.state.Phase == runstate.Draining || w.state.Exit != nil, // it ends anyway
 		o.job != nil && (o.job.DeletionTimestamp != nil || jobEnded(o.job)): // with its Job
 		return nil
 	}
@@ -62,7 +62,7 @@ func (w *watcher) deleted(o *observed) *launcher.End {
 
 // hopelessStart is the end of a start that has been seen to fail for as long as that may pass by itself. nil: it may still pass.
 func (w *watcher) hopelessStart(o *observed) *launcher.End {
-	if w.state != nil && (w.state.Phase == keeper.PhaseReady || w.state.Exit != nil) {
+	if w.state != nil && (w.state.Phase == runstate.Ready || w.state.Exit != nil) {
 		return nil
 	}
 	r := o.reason()
@@ -80,11 +80,11 @@ func (w *watcher) hopelessStart(o *observed) *launcher.End {
 	case r.Code == clusterMissing:
 		return ptr.To(clusterDeleted(w.c, w.id))
 	}
-	return &launcher.End{Cause: keeper.CauseStartFailed, Message: sentence(r)}
+	return &launcher.End{Cause: runstate.CauseStartFailed, Message: sentence(r)}
 }
 
 // sentence is a reason with its next step.
-func sentence(r launcher.Reason) string {
+func sentence(r runstate.Reason) string {
 	if r.Hint == "" {
 		return r.Message
 	}
@@ -93,7 +93,7 @@ func sentence(r launcher.Reason) string {
 
 // clusterDeleted is the end of a cluster whose RayCluster somebody else deleted. A keeper would wait for its head.
 func clusterDeleted(c *client, id launcher.ID) launcher.End {
-	return launcher.End{Cause: keeper.CauseLost, Message: "its RayCluster was deleted: " + c.namespace + "/" + string(id)}
+	return launcher.End{Cause: runstate.CauseLost, Message: "its RayCluster was deleted: " + c.namespace + "/" + string(id)}
 }
 
 // committed: by then there was a RayCluster.

@@ -12,7 +12,7 @@ import (
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
@@ -31,7 +31,7 @@ func (l *Launcher) launchKeeperless(ctx context.Context, c *client, p *plan, pay
 	}
 	created, err := c.createRayCluster(ctx, rc)
 	if apierrors.IsAlreadyExists(err) {
-		return "", launcher.Fail(launcher.CodeSpec, launcher.ErrConflict, "choose another name; another client cannot take over a cluster without a keeper", "a RayCluster named %s exists", id)
+		return "", launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name; another client cannot take over a cluster without a keeper", "a RayCluster named %s exists", id)
 	}
 	if err != nil {
 		return "", err
@@ -45,7 +45,7 @@ func (l *Launcher) launchKeeperless(ctx context.Context, c *client, p *plan, pay
 		l.log.Warn("what was created could not be removed: `rayctl down` tries again", "cluster", id, "error", undo)
 	}
 	if ctx.Err() != nil {
-		return "", launcher.Fail(launcher.CodeInterrupted, ctx.Err(), "", "the launch of %s was interrupted; nothing was left behind", id)
+		return "", launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "the launch of %s was interrupted; nothing was left behind", id)
 	}
 	return "", err
 }
@@ -130,7 +130,7 @@ func (l *Launcher) afterResident(ctx context.Context, c *client, id launcher.ID,
 }
 
 // bereaved waits for the end of this client's keeper, whose RayCluster is gone: where somebody else deleted it, it is told so. nil if ctx ends first.
-func (l *Launcher) bereaved(ctx context.Context, c *client, id launcher.ID, r *resident) *keeper.State {
+func (l *Launcher) bereaved(ctx context.Context, c *client, id launcher.ID, r *resident) *runstate.State {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {

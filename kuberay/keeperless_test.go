@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -34,7 +35,7 @@ func TestNoKeeper(t *testing.T) {
 	b := newBed(t)
 	l := b.limited(t, keeperlessRole(t))
 	_, err := l.Launch(t.Context(), job("refused", "echo never"), launcher.Payload{})
-	if launcher.ExitCode(err) != launcher.CodePermission || !strings.Contains(err.Error(), "create jobs.batch") {
+	if launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), "create jobs.batch") {
 		t.Errorf("code %d: %v", launcher.ExitCode(err), err)
 	}
 	keeperless := func(name, entrypoint string) *spec.ClusterSpec {
@@ -51,7 +52,7 @@ func TestNoKeeper(t *testing.T) {
 	runs.wantEnd(t, "driver-failed", 3, "kept here\n")
 	ends.printed(t, "begun\n")
 	ends.actions <- launcher.Stop
-	ends.wantEnd(t, "interrupted", launcher.CodeInterrupted, "begun\nstopping\n") // its grace is 3 s
+	ends.wantEnd(t, "interrupted", runstate.CodeInterrupted, "begun\nstopping\n") // its grace is 3 s
 	b.NothingLeft(t, b.namespace, nil)
 }
 
@@ -74,7 +75,7 @@ func TestNoKeeperNoJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	for st := range statuses {
-		if st.Phase == launcher.Ready {
+		if st.Phase == runstate.Ready {
 			break
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // prolongEvery is how often a client that waits for its keeper's pod moves the deadline of the Jobs.
@@ -61,12 +62,12 @@ type keeperWait struct {
 func (w *keeperWait) look(o *observed) (why string, err error) {
 	name := w.p.spec.Name
 	if o.job == nil || o.job.UID != w.p.ownerUID || o.job.DeletionTimestamp != nil || jobEnded(o.job) {
-		return "", launcher.Fail(launcher.CodeInterrupted, nil, "launch it again",
+		return "", launcher.Fail(runstate.CodeInterrupted, nil, "launch it again",
 			"%s was ended while it was launched: by somebody, or by Kubernetes because this client was not heard of for %s", name, launcher.Human(startDeadline.Seconds()))
 	}
 	r := o.keeperReason()
 	if w.hopeless(r.Code, o.now) {
-		return "", launcher.Fail(launcher.CodeStartFailed, nil, r.Hint, "the keeper of %s does not start: %s", name, r.Message)
+		return "", launcher.Fail(runstate.CodeStartFailed, nil, r.Hint, "the keeper of %s does not start: %s", name, r.Message)
 	}
 	if err := o.refused(name); err != nil {
 		return "", err
@@ -100,7 +101,7 @@ func (w *keeperWait) hopeless(code string, now time.Time) bool {
 }
 
 // keeperReason is why the keeper's pod does not run, from the last one that the Job has made.
-func (o *observed) keeperReason() launcher.Reason {
+func (o *observed) keeperReason() runstate.Reason {
 	pods := o.role(roleKeeper)
 	if len(pods) == 0 {
 		return o.refusedKeeper()
@@ -113,13 +114,13 @@ func (o *observed) keeperReason() launcher.Reason {
 		return r
 	}
 	if message := notScheduled(last); message != "" {
-		return launcher.Reason{Code: corev1.PodReasonUnschedulable, Message: "no node has room for its pod: " + message}
+		return runstate.Reason{Code: corev1.PodReasonUnschedulable, Message: "no node has room for its pod: " + message}
 	}
-	return launcher.Reason{}
+	return runstate.Reason{}
 }
 
 // refusedKeeper: quota or admission; only an event of the Job says so. An earlier Job of the name may have left events, too.
-func (o *observed) refusedKeeper() launcher.Reason {
+func (o *observed) refusedKeeper() runstate.Reason {
 	var last *corev1.Event
 	for _, e := range o.events {
 		if e.InvolvedObject.Kind == "Job" && o.job != nil && e.InvolvedObject.UID == o.job.UID && e.Reason == "FailedCreate" &&
@@ -128,7 +129,7 @@ func (o *observed) refusedKeeper() launcher.Reason {
 		}
 	}
 	if last == nil {
-		return launcher.Reason{}
+		return runstate.Reason{}
 	}
 	return o.refusedHelper().explain(last.Message, last.Reason)
 }
@@ -143,25 +144,25 @@ func (o *observed) admitted() bool {
 
 // refused is the error of a launch whose RayCluster or pods are refused for good.
 func (o *observed) refused(name string) error {
-	for _, r := range []launcher.Reason{o.refusedSpec(), o.refusedPods()} {
+	for _, r := range []runstate.Reason{o.refusedSpec(), o.refusedPods()} {
 		if patience, bad := hopeless[r.Code]; bad && patience == 0 {
-			return launcher.Fail(launcher.CodeStartFailed, nil, r.Hint, "%s cannot start: %s", name, r.Message)
+			return launcher.Fail(runstate.CodeStartFailed, nil, r.Hint, "%s cannot start: %s", name, r.Message)
 		}
 	}
 	return nil
 }
 
 // failedKeeper: a container that could not begin, or has ended before anybody saw it run. The Job makes other pods, with growing pauses.
-func failedKeeper(pods []*corev1.Pod, last *corev1.Pod) launcher.Reason {
+func failedKeeper(pods []*corev1.Pod, last *corev1.Pod) runstate.Reason {
 	for _, s := range last.Status.ContainerStatuses {
 		if t := s.State.Terminated; t != nil && (t.Reason == "StartError" || t.Reason == "ContainerCannotRun") {
-			return launcher.Reason{
+			return runstate.Reason{
 				Code: t.Reason, Message: fmt.Sprintf("python3 cannot be started in image %s: %s", last.Spec.Containers[0].Image, lastLines(t.Message)),
 				Hint: "set kuberay.keeperImage to an image with python3",
 			}
 		}
 	}
-	r := launcher.Reason{Code: "KeeperFailed", Message: fmt.Sprintf("pod %s has failed: %s", last.Name, cmp.Or(endOfPod(last), last.Status.Reason)), Hint: fmt.Sprintf("`kubectl logs -n %s %s -c %s` may say more", last.Namespace, last.Name, keeperContainer)}
+	r := runstate.Reason{Code: "KeeperFailed", Message: fmt.Sprintf("pod %s has failed: %s", last.Name, cmp.Or(endOfPod(last), last.Status.Reason)), Hint: fmt.Sprintf("`kubectl logs -n %s %s -c %s` may say more", last.Namespace, last.Name, keeperContainer)}
 	if failures(pods) >= crashes {
 		r.Code = "CrashLoopBackOff"
 	}
@@ -226,5 +227,5 @@ func queueTimeout(name, what string, queue time.Duration, why, hint string) erro
 	if why != "" {
 		why = ": " + why
 	}
-	return launcher.Fail(launcher.CodeQueueTimeout, nil, hint, "%s %s within lifetime.queue (%s)%s", name, what, launcher.Human(queue.Seconds()), why)
+	return launcher.Fail(runstate.CodeQueueTimeout, nil, hint, "%s %s within lifetime.queue (%s)%s", name, what, launcher.Human(queue.Seconds()), why)
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // TestKeeperWait has a row for each cause that keeps a keeper's pod from running, with Kubernetes' own strings.
@@ -49,30 +50,30 @@ func TestKeeperWait(t *testing.T) {
 		{"quota that never suffices", func(o *observed) {
 			refused(o)
 			o.events[0].Message = strings.ReplaceAll(o.events[0].Message, "pods=4", "pods=0")
-		}, time.Hour, launcher.CodeStartFailed, "exceeded quota: rq"},
+		}, time.Hour, runstate.CodeStartFailed, "exceeded quota: rq"},
 		{"quota of an earlier Job", func(o *observed) { refused(o); o.events[0].InvolvedObject.UID = "other" }, time.Minute, 0, "is starting"},
-		{"quota, until lifetime.queue", refused, 2 * time.Hour, launcher.CodeQueueTimeout, "exceeded quota: rq"},
+		{"quota, until lifetime.queue", refused, 2 * time.Hour, runstate.CodeQueueTimeout, "exceeded quota: rq"},
 		{"no room", func(o *observed) {
 			keeperPod(o, func(p *corev1.Pod) { unscheduled(p, "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu") })
 		}, time.Hour, 0, "1 Insufficient cpu"},
 		{"image, at first", noPull, 50 * time.Second, 0, "nosuch:1: not found"},
-		{"image, after a minute", noPull, time.Minute, launcher.CodeStartFailed, "nosuch:1: not found"},
+		{"image, after a minute", noPull, time.Minute, runstate.CodeStartFailed, "nosuch:1: not found"},
 		{"image that cannot be", func(o *observed) {
 			keeperPod(o, func(p *corev1.Pod) {
 				p.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("InvalidImageName", "invalid reference format")}
 			})
-		}, 0, launcher.CodeStartFailed, "invalid reference format"},
+		}, 0, runstate.CodeStartFailed, "invalid reference format"},
 		{"image without python3", func(o *observed) {
 			keeperPod(o, func(p *corev1.Pod) {
 				ended(p, 128, "StartError", `failed to create containerd task: exec: "python3": executable file not found in $PATH`)
 			})
-		}, 0, launcher.CodeStartFailed, "python3 cannot be started in image me/nopython:1"},
+		}, 0, runstate.CodeStartFailed, "python3 cannot be started in image me/nopython:1"},
 		{"failed once", func(o *observed) { keeperPod(o, func(p *corev1.Pod) { ended(p, 1, "Error", "") }) }, time.Hour, 0, "exit code 1"},
 		{"failed often", func(o *observed) {
 			for range crashes {
 				keeperPod(o, func(p *corev1.Pod) { ended(p, 1, "Error", "SyntaxError") })
 			}
-		}, 0, launcher.CodeStartFailed, "SyntaxError"},
+		}, 0, runstate.CodeStartFailed, "SyntaxError"},
 		{"evicted often", func(o *observed) {
 			for range crashes {
 				keeperPod(o, func(p *corev1.Pod) {
@@ -81,8 +82,8 @@ func TestKeeperWait(t *testing.T) {
 				})
 			}
 		}, time.Hour, 0, "has failed"},
-		{"ended by somebody", func(o *observed) { o.job = nil }, 0, launcher.CodeInterrupted, "was ended while it was launched"},
-		{"replaced by somebody", func(o *observed) { o.job.UID = "other" }, 0, launcher.CodeInterrupted, "was ended while it was launched"},
+		{"ended by somebody", func(o *observed) { o.job = nil }, 0, runstate.CodeInterrupted, "was ended while it was launched"},
+		{"replaced by somebody", func(o *observed) { o.job.UID = "other" }, 0, runstate.CodeInterrupted, "was ended while it was launched"},
 	} {
 		p := planOf(t, strings.Replace(smallFile, "name: small", "name: c", 1)+"lifetime: {queue: 2h}\n", true)
 		p.ownerUID = "mine"

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -131,7 +132,7 @@ func (m *making) create(ctx context.Context) error {
 		m.l.log.Warn("what was created could not be removed; it ends by itself", "cluster", name, "error", undo)
 	}
 	if ctx.Err() != nil {
-		return launcher.Fail(launcher.CodeInterrupted, ctx.Err(), "", "the launch of %s was interrupted; nothing was left behind", name)
+		return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "the launch of %s was interrupted; nothing was left behind", name)
 	}
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
 )
@@ -49,7 +50,7 @@ spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name
 		"late":  `a Job named "late-record" exists`,
 	} {
 		_, err := g.launcher().Launch(t.Context(), job(name, "echo never"), launcher.Payload{})
-		if launcher.ExitCode(err) != launcher.CodeSpec || !strings.Contains(err.Error(), want) {
+		if launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), want) {
 			t.Errorf("launch: code %d: %v", launcher.ExitCode(err), err)
 		}
 		b.awaitNothing(t, launcher.ID(name))
@@ -118,7 +119,7 @@ func TestKeeperRefused(t *testing.T) {
 	short := job("short", "echo never")
 	short.Lifetime.Queue = spec.Limit(5 * time.Second)
 	_, err := b.l.Launch(t.Context(), short, launcher.Payload{})
-	if launcher.ExitCode(err) != launcher.CodeQueueTimeout || !strings.Contains(err.Error(), "exceeded quota: none") {
+	if launcher.ExitCode(err) != runstate.CodeQueueTimeout || !strings.Contains(err.Error(), "exceeded quota: none") {
 		t.Errorf("code %d: %v", launcher.ExitCode(err), err)
 	}
 	b.awaitNothing(t, "short")

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // List asks for Jobs, RayClusters and pods of the namespace: three requests, however many clusters there are. What only a keeper
@@ -44,7 +44,7 @@ func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.
 }
 
 func matches(s launcher.Status, sel launcher.Selector) bool {
-	abandoned := s.Phase.Ended() && s.Exit != nil && s.Exit.Cause == keeper.CauseAbandoned // as if it had never been
+	abandoned := s.Phase.Ended() && s.Exit != nil && s.Exit.Cause == runstate.CauseAbandoned // as if it had never been
 	return (s.Ours || sel.Others) && !abandoned && sel.Matches(s)
 }
 

@@ -14,6 +14,7 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -58,7 +59,7 @@ func adopt(s *spec.ClusterSpec) (*adopted, error) {
 }
 
 func badCluster(format string, args ...any) error {
-	return launcher.Fail(launcher.CodeSpec, nil, "compare it with KubeRay's reference of ray.io/v1", "the RayCluster cannot be taken: %s", fmt.Sprintf(format, args...))
+	return launcher.Fail(runstate.CodeSpec, nil, "compare it with KubeRay's reference of ray.io/v1", "the RayCluster cannot be taken: %s", fmt.Sprintf(format, args...))
 }
 
 // groupOf counts the nodes of a group. The gang is what is to be there at the start; with an autoscaler the least of it.
@@ -131,7 +132,7 @@ func tokenOf(s *rayv1.RayClusterSpec) (tokenSource, error) {
 }
 
 func noKubernetesTokens() error {
-	return launcher.Fail(launcher.CodeSpec, nil, "leave enableK8sTokenAuth out: authOptions {mode: token} gives the cluster a token of its own",
+	return launcher.Fail(runstate.CodeSpec, nil, "leave enableK8sTokenAuth out: authOptions {mode: token} gives the cluster a token of its own",
 		"the RayCluster takes Kubernetes' own tokens, which the keeper does not have")
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -59,7 +60,7 @@ func TestSamples(t *testing.T) {
 				rendered, err = b.l.Render(s)
 			}
 			if why, bad := refused[filepath.Base(file)]; bad {
-				if launcher.ExitCode(err) != launcher.CodeSpec && !strings.Contains(errText(err), why) || !strings.Contains(errText(err), why) {
+				if launcher.ExitCode(err) != runstate.CodeSpec && !strings.Contains(errText(err), why) || !strings.Contains(errText(err), why) {
 					t.Errorf("%v, want one with %q", err, why)
 				}
 				return
@@ -139,7 +140,7 @@ func TestRunSamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		smallContainers(s.KubeRay.RayCluster)
-		if _, err := b.l.Launch(t.Context(), s, launcher.Payload{}); launcher.ExitCode(err) != launcher.CodeSpec || !strings.Contains(err.Error(), "the Secret ray-cluster-with-auth") {
+		if _, err := b.l.Launch(t.Context(), s, launcher.Payload{}); launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), "the Secret ray-cluster-with-auth") {
 			t.Errorf("without its Secret: %v", err)
 		}
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "ray-cluster-with-auth"}, StringData: map[string]string{"auth_token": "a-token-of-32-characters-or-more-"}}

@@ -10,8 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
@@ -37,7 +36,7 @@ func (w *watcher) noteProgress() {
 }
 
 // notesOf are the notes about a state. The nodes are left out: there may be thousands of them, and the next keeper gets them from Ray.
-func notesOf(st *keeper.State) map[string]string {
+func notesOf(st *runstate.State) map[string]string {
 	known := *st
 	known.Nodes, known.LastRenewal, known.Deadlines.Idle, known.Revision = nil, nil, nil, 0 // or each renewal would be a note
 	text, err := json.Marshal(known)
@@ -45,11 +44,11 @@ func notesOf(st *keeper.State) map[string]string {
 		return nil
 	}
 	news := map[string]string{stateKey: string(text)}
-	if j := st.Job; j != nil && j.State != string(launcher.JobWaiting) {
+	if j := st.Job; j != nil && j.State != runstate.JobWaiting {
 		news[submittedKey] = strconv.Itoa(st.Attempt)
 	}
-	if st.Deadlines != (keeper.Deadlines{}) {
-		news[deadlinesKey] = noteOf(launcher.Deadlines(st.Deadlines))
+	if st.Deadlines != (runstate.Deadlines{}) {
+		news[deadlinesKey] = noteOf(st.Deadlines)
 	}
 	return news
 }
@@ -76,7 +75,7 @@ func (w *watcher) takeNotes(ctx context.Context) {
 }
 
 // noteOf are the deadlines that time alone does not move, as templates/keeper_limits.py reads them.
-func noteOf(d launcher.Deadlines) string {
+func noteOf(d runstate.Deadlines) string {
 	text, err := json.Marshal(map[string]*time.Time{"max": d.Max, "total": d.Total})
 	if err != nil {
 		panic("kuberay: " + err.Error()) // impossible: times

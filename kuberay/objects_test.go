@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -177,7 +178,7 @@ func TestSecrets(t *testing.T) {
 			t.Errorf("the keeper's pod sees %s", item.Key)
 		}
 	}
-	if _, err := planOf(t, gangFile, true).with(launcher.Payload{}); launcher.ExitCode(err) != launcher.CodeSpec {
+	if _, err := planOf(t, gangFile, true).with(launcher.Payload{}); launcher.ExitCode(err) != runstate.CodeSpec {
 		t.Errorf("a secret without a value: %v", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // observed is all that Kubernetes shows of one cluster at one moment. What is said about it is a pure function of it.
@@ -83,23 +83,23 @@ func (o *observed) created() time.Time {
 }
 
 // phase is where Kubernetes has brought the cluster, and why it is not further. What Ray says comes from the keeper.
-func (o *observed) phase() (launcher.Phase, launcher.Reason, time.Time) {
+func (o *observed) phase() (runstate.Phase, runstate.Reason, time.Time) {
 	reason := o.reason()
 	ready, wanted := o.counts()
 	head := o.head()
 	switch {
 	case !o.allocated():
-		return launcher.Gone, launcher.Reason{}, o.now
+		return runstate.Gone, runstate.Reason{}, o.now
 	case o.job == nil && o.record != nil, o.job != nil && (o.job.DeletionTimestamp != nil || jobEnded(o.job)), o.cluster != nil && o.cluster.DeletionTimestamp != nil:
-		return launcher.Draining, launcher.Reason{Code: "Deleting", Message: fmt.Sprintf("pods left: %d", len(o.rayPods()))}, o.now
+		return runstate.Draining, runstate.Reason{Code: "Deleting", Message: fmt.Sprintf("pods left: %d", len(o.rayPods()))}, o.now
 	case head == nil || head.Spec.NodeName == "":
-		return launcher.Queued, reason, o.created()
+		return runstate.Queued, reason, o.created()
 	case o.cluster != nil && o.cluster.Status.State == rayv1.Ready && ready == wanted && reason.Code == "": //nolint:staticcheck // KubeRay 1.4 has nothing better
-		return launcher.Ready, reason, o.readySince()
+		return runstate.Ready, reason, o.readySince()
 	case !running(head):
-		return launcher.Provisioning, orReason(reason, "PullingOrStarting", "the head's pod is starting"), scheduledAt(head)
+		return runstate.Provisioning, orReason(reason, "PullingOrStarting", "the head's pod is starting"), scheduledAt(head)
 	default:
-		return launcher.Starting, orReason(reason, "WaitingForPods", fmt.Sprintf("%d of %d pods are ready", ready, wanted)), scheduledAt(head)
+		return runstate.Starting, orReason(reason, "WaitingForPods", fmt.Sprintf("%d of %d pods are ready", ready, wanted)), scheduledAt(head)
 	}
 }
 
@@ -111,11 +111,11 @@ func (o *observed) readySince() time.Time {
 	return o.now
 }
 
-func orReason(r launcher.Reason, code, message string) launcher.Reason {
+func orReason(r runstate.Reason, code, message string) runstate.Reason {
 	if r.Code != "" {
 		return r
 	}
-	return launcher.Reason{Code: code, Message: message}
+	return runstate.Reason{Code: code, Message: message}
 }
 
 // counts are Ray's pods that are ready, and those the cluster is to have.
@@ -138,7 +138,7 @@ func (o *observed) counts() (ready, wanted int) {
 }
 
 // groups counts ready pods by group, for clusters without a keeper to ask.
-func (o *observed) groups() (out []launcher.GroupStatus) {
+func (o *observed) groups() (out []runstate.Group) {
 	if o.cluster == nil {
 		return nil
 	}
@@ -150,10 +150,10 @@ func (o *observed) groups() (out []launcher.GroupStatus) {
 		}
 		return n
 	}
-	out = append(out, launcher.GroupStatus{Name: "head", Ready: count(headGroup), Wanted: 1, GPUs: gpusOf(o.cluster.Spec.HeadGroupSpec.Template)})
+	out = append(out, runstate.Group{Name: "head", Ready: count(headGroup), Wanted: 1, GPUs: gpusOf(o.cluster.Spec.HeadGroupSpec.Template)})
 	for _, g := range o.cluster.Spec.WorkerGroupSpecs {
 		if g.Replicas != nil {
-			out = append(out, launcher.GroupStatus{Name: g.GroupName, Ready: count(g.GroupName), Wanted: int(*g.Replicas), GPUs: gpusOf(g.Template)})
+			out = append(out, runstate.Group{Name: g.GroupName, Ready: count(g.GroupName), Wanted: int(*g.Replicas), GPUs: gpusOf(g.Template)})
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // TestOthers: clusters that rayctl did not make are listed as such, and not ended; their names are taken.
@@ -27,10 +28,10 @@ spec:
 	if mine, err := b.l.List(t.Context(), launcher.Selector{}); err != nil || len(mine) != 0 {
 		t.Errorf("list of ours: %+v, %v", mine, err)
 	}
-	if err := b.l.Terminate(t.Context(), "theirs", launcher.End{Cause: "down"}); launcher.ExitCode(err) != launcher.CodeUsage {
+	if err := b.l.Terminate(t.Context(), "theirs", launcher.End{Cause: "down"}); launcher.ExitCode(err) != runstate.CodeUsage {
 		t.Errorf("terminate: %v", err)
 	}
-	if _, err := b.l.Launch(t.Context(), job("theirs", "echo never"), launcher.Payload{}); launcher.ExitCode(err) != launcher.CodeSpec {
+	if _, err := b.l.Launch(t.Context(), job("theirs", "echo never"), launcher.Payload{}); launcher.ExitCode(err) != runstate.CodeSpec {
 		t.Errorf("launch under a name that is taken: %v", err)
 	}
 	b.NothingLeft(t, b.namespace, func(object string) bool {

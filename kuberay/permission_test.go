@@ -15,6 +15,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -79,7 +80,7 @@ func TestLaunchNotPermitted(t *testing.T) {
 	b := newBed(t)
 	for _, lack := range lacks {
 		_, err := b.limited(t, without(minimalRole(t), lack.verb, lack.resource)).Launch(t.Context(), job("lacking", "echo never"), launcher.Payload{})
-		if launcher.ExitCode(err) != launcher.CodePermission || !strings.Contains(err.Error(), lack.want) {
+		if launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), lack.want) {
 			t.Errorf("without %s %s: code %d: %v", lack.verb, lack.resource, launcher.ExitCode(err), err)
 		}
 		b.NothingLeft(t, b.namespace, nil)
@@ -107,7 +108,7 @@ func TestProxyNotPermitted(t *testing.T) {
 	} {
 		l := kuberay.New(kuberay.Config{Kubeconfig: b.LimitedKubeconfig(t, b.namespace, reachingBy(t, permit("services/proxy", lack.may...))...)})
 		_, err := l.Launch(t.Context(), job("lacking", "echo never"), lack.pay)
-		if launcher.ExitCode(err) != launcher.CodePermission || !strings.Contains(err.Error(), lack.want) {
+		if launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), lack.want) {
 			t.Errorf("with %q: code %d: %v", lack.may, launcher.ExitCode(err), err)
 		}
 		b.NothingLeft(t, b.namespace, nil)
@@ -126,7 +127,7 @@ func TestConfigMapsNotPermitted(t *testing.T) {
 	}
 	wants := func(err error, want string) {
 		t.Helper()
-		if launcher.ExitCode(err) != launcher.CodePermission || !strings.Contains(err.Error(), want) {
+		if launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %s: code %d: %v", want, launcher.ExitCode(err), err)
 		}
 	}
@@ -167,7 +168,7 @@ func TestUseNotPermitted(t *testing.T) {
 		}},
 	} {
 		err := lack.use(b.limited(t, without(minimalRole(t), lack.verb, lack.resource)))
-		if launcher.ExitCode(err) != launcher.CodePermission || !strings.Contains(err.Error(), lack.want) {
+		if launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), lack.want) {
 			t.Errorf("without %s %s: code %d: %v", lack.verb, lack.resource, launcher.ExitCode(err), err)
 		}
 	}
@@ -188,13 +189,13 @@ func TestUseNotPermitted(t *testing.T) {
 		{"delete", "jobs", "delete jobs.batch", func(l *kuberay.Launcher) error { return l.Forget(t.Context(), r.id) }},
 	} {
 		err := lack.use(b.limited(t, without(minimalRole(t), lack.verb, lack.resource)))
-		if launcher.ExitCode(err) != launcher.CodePermission || !strings.Contains(err.Error(), lack.want) {
+		if launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), lack.want) {
 			t.Errorf("without %s %s: code %d: %v", lack.verb, lack.resource, launcher.ExitCode(err), err)
 		}
 	}
 	t.Run("expired credentials", func(t *testing.T) {
 		_, err := kuberay.New(kuberay.Config{Kubeconfig: b.InvalidKubeconfig(t, b.namespace)}).List(t.Context(), launcher.Selector{})
-		if launcher.ExitCode(err) != launcher.CodePermission || !strings.Contains(err.Error(), "credentials") {
+		if launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), "credentials") {
 			t.Errorf("code %d: %v", launcher.ExitCode(err), err)
 		}
 	})

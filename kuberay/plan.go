@@ -10,6 +10,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -38,15 +39,15 @@ func newPlan(s *spec.ClusterSpec, namespace, owner string, volcanoServed bool) (
 	}
 	p.version = cmp.Or(p.version, rayVersion(s))
 	if err := spec.CheckName(s.Name); err != nil {
-		return nil, launcher.Fail(launcher.CodeSpec, err, "choose another one", "%q cannot be a cluster's name: %v", s.Name, err)
+		return nil, launcher.Fail(runstate.CodeSpec, err, "choose another one", "%q cannot be a cluster's name: %v", s.Name, err)
 	}
 	for _, g := range s.NodeGroups() {
 		if g.Image == "" {
-			return nil, launcher.Fail(launcher.CodeSpec, nil, "set image, such as rayproject/ray:2.60.0, or ray.version", "there is no image for %s", g.Name)
+			return nil, launcher.Fail(runstate.CodeSpec, nil, "set image, such as rayproject/ray:2.60.0, or ray.version", "there is no image for %s", g.Name)
 		}
 	}
 	if _, err := version.ParseGeneric(p.version); err != nil {
-		return nil, launcher.Fail(launcher.CodeSpec, err, "set ray.version to the version of Ray in the image", "neither ray.version nor the image's tag says which Ray the cluster runs")
+		return nil, launcher.Fail(runstate.CodeSpec, err, "set ray.version to the version of Ray in the image", "neither ray.version nor the image's tag says which Ray the cluster runs")
 	}
 	var err error
 	p.scheduler, err = p.chooseScheduler(volcanoServed)
@@ -70,7 +71,7 @@ func (p *plan) with(pay launcher.Payload) (*plan, error) {
 		}
 		value, ok := pay.Secrets[s.Name]
 		if !ok {
-			return nil, launcher.Fail(launcher.CodeSpec, nil, "set it in your environment, or give its file", "the secret %s has no value", s.Name)
+			return nil, launcher.Fail(runstate.CodeSpec, nil, "set it in your environment, or give its file", "the secret %s has no value", s.Name)
 		}
 		p.secrets[s.Name] = value
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
 )
@@ -30,7 +31,7 @@ func TestHeadPodDeleted(t *testing.T) {
 	r := b.run(t, b.l, job("beheaded", waitingDriver))
 	r.printed(t, "begun\n")
 	b.DeletePods(t, b.namespace, "ray.io/cluster=beheaded,ray.io/node-type=head", 0)
-	if e := r.wantEnd(t, "lost", launcher.CodeLost, "begun\n"); !e.Retryable || !strings.Contains(e.Message, "head") {
+	if e := r.wantEnd(t, "lost", runstate.CodeLost, "begun\n"); !e.Retryable || !strings.Contains(e.Message, "head") {
 		t.Errorf("a lost head is retryable and named: %+v", e)
 	}
 }
@@ -142,7 +143,7 @@ func (b bed) wantFirstStatus(t *testing.T, id launcher.ID) {
 		t.Fatal(err)
 	}
 	st := <-statuses
-	if st.Job == nil || st.Job.State != launcher.JobRunning || len(st.Nodes) == 0 || len(st.Timeline) == 0 || st.Phase != launcher.Ready {
+	if st.Job == nil || st.Job.State != runstate.JobRunning || len(st.Nodes) == 0 || len(st.Timeline) == 0 || st.Phase != runstate.Ready {
 		t.Errorf("the first status: %+v", st)
 	}
 }
@@ -184,7 +185,7 @@ func TestRayClusterDeleted(t *testing.T) {
 		if err := b.Dynamic.Resource(kubetest.RayClusters).Namespace(b.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if e := r.wantEnd(t, "lost", launcher.CodeLost, ""); !strings.Contains(e.Message, "RayCluster was deleted: "+b.namespace+"/"+name) {
+		if e := r.wantEnd(t, "lost", runstate.CodeLost, ""); !strings.Contains(e.Message, "RayCluster was deleted: "+b.namespace+"/"+name) {
 			t.Errorf("exit %+v", e)
 		}
 		if u := r.outcome.Receipt.Usage; keeper == "" && (u.Nodes != 1 || u.NodeSeconds != 0) {
@@ -202,7 +203,7 @@ func TestRayClusterDeletedWhileRunning(t *testing.T) {
 	if err := b.Dynamic.Resource(kubetest.RayClusters).Namespace(b.namespace).Delete(t.Context(), "razed", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if e := r.wantEnd(t, "lost", launcher.CodeLost, "begun\n"); !e.Retryable || !strings.Contains(e.Message, "RayCluster was deleted: "+b.namespace+"/razed") {
+	if e := r.wantEnd(t, "lost", runstate.CodeLost, "begun\n"); !e.Retryable || !strings.Contains(e.Message, "RayCluster was deleted: "+b.namespace+"/razed") {
 		t.Errorf("exit %+v", e)
 	}
 }
@@ -216,7 +217,7 @@ func TestKeeperJobDeleted(t *testing.T) {
 	if err := b.Core.BatchV1().Jobs(b.namespace).Delete(t.Context(), string(r.id), metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}); err != nil {
 		t.Fatal(err)
 	}
-	if e := r.wantEnd(t, "lost", launcher.CodeLost, "begun\n"); !strings.Contains(e.Message, "the keeper was deleted") {
+	if e := r.wantEnd(t, "lost", runstate.CodeLost, "begun\n"); !strings.Contains(e.Message, "the keeper was deleted") {
 		t.Errorf("exit %+v", e)
 	}
 }
@@ -295,11 +296,11 @@ func TestNamespaceDeleted(t *testing.T) {
 		}
 	})
 	e, _ := r.ended(t)
-	if e.Code != launcher.CodeLost || !strings.Contains(e.Message, "deleted") {
+	if e.Code != runstate.CodeLost || !strings.Contains(e.Message, "deleted") {
 		t.Errorf("exit %+v", e)
 	}
 	_, err := b.l.Launch(t.Context(), job("late", "echo never"), launcher.Payload{})
-	if launcher.ExitCode(err) != launcher.CodeStartFailed || !strings.Contains(err.Error(), "is being deleted") {
+	if launcher.ExitCode(err) != runstate.CodeStartFailed || !strings.Contains(err.Error(), "is being deleted") {
 		t.Errorf("launch: code %d: %v", launcher.ExitCode(err), err)
 	}
 }

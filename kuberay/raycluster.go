@@ -12,6 +12,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -135,5 +136,5 @@ func shellQuote(v any) string {
 func rayContainer(t *corev1.PodTemplateSpec) *corev1.Container { return &t.Spec.Containers[0] }
 
 func badPatch(where string, err error) error {
-	return launcher.Fail(launcher.CodeSpec, err, "compare it with `rayctl render`", "%s cannot be applied: %v", where, err)
+	return launcher.Fail(runstate.CodeSpec, err, "compare it with `rayctl render`", "%s cannot be applied: %v", where, err)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/rayctl/rayctl/kuberay"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/conformance"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/test/kubetest"
 )
 
@@ -71,7 +72,7 @@ func (b bed) launched(t *testing.T, name string) launcher.ID {
 	}
 	last := launcher.Status{}
 	for last = range statuses {
-		if last.Phase == launcher.Ready {
+		if last.Phase == runstate.Ready {
 			return id
 		}
 	}
@@ -106,7 +107,7 @@ func TestWays(t *testing.T) {
 	t.Run("none", func(t *testing.T) {
 		l := kuberay.New(kuberay.Config{Kubeconfig: b.LimitedKubeconfig(t, b.namespace, reachingBy(t)...)})
 		_, err := l.Dial(t.Context(), id, launcher.Dashboard)
-		if launcher.ExitCode(err) != launcher.CodePermission || !strings.Contains(err.Error(), "create pods/portforward (SPDY) nor get services/proxy") {
+		if launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), "create pods/portforward (SPDY) nor get services/proxy") {
 			t.Errorf("code %d: %v", launcher.ExitCode(err), err)
 		}
 	})

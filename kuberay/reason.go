@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // silence is how long a controller may take before nothing of it means that it does not run.
@@ -19,78 +19,78 @@ const silence = 10 * time.Second
 
 // reason is why the cluster is not further than it is, in one sentence, from the first place that knows: the cluster's own
 // conditions say little (an image that does not exist is there, a crash is not), so all of them are asked.
-func (o *observed) reason() launcher.Reason {
-	for _, find := range []func() launcher.Reason{
+func (o *observed) reason() runstate.Reason {
+	for _, find := range []func() runstate.Reason{
 		o.missingCluster, o.refusedSpec, o.refusedPods, o.disruptedPods, o.stuckPods, o.waitingGang, o.unscheduledPods, o.idleOperator,
 	} {
 		if r := find(); r.Code != "" {
 			return r
 		}
 	}
-	return launcher.Reason{}
+	return runstate.Reason{}
 }
 
 // clusterMissing is the reason of a keeper without a RayCluster.
 const clusterMissing = "RayClusterMissing"
 
 // missingCluster: a launch creates the RayCluster soon after the keeper's Job; where it is not there somebody has deleted it.
-func (o *observed) missingCluster() launcher.Reason {
+func (o *observed) missingCluster() runstate.Reason {
 	if o.job == nil || o.cluster != nil || o.now.Sub(o.job.CreationTimestamp.Time) <= silence {
-		return launcher.Reason{}
+		return runstate.Reason{}
 	}
-	return launcher.Reason{
+	return runstate.Reason{
 		Code: clusterMissing, Message: "the RayCluster does not exist: it was deleted, or its launch has not come to it",
 		Hint: "`rayctl down " + o.job.Name + "` ends what is left",
 	}
 }
 
 // refusedSpec: the operator does not take the RayCluster; only an event says so.
-func (o *observed) refusedSpec() launcher.Reason {
+func (o *observed) refusedSpec() runstate.Reason {
 	if e := o.event("RayCluster", "InvalidRayClusterSpec", "InvalidRayClusterMetadata"); e != nil {
-		return launcher.Reason{Code: e.Reason, Message: "the KubeRay operator refuses the RayCluster: " + e.Message, Hint: "correct the cluster file"}
+		return runstate.Reason{Code: e.Reason, Message: "the KubeRay operator refuses the RayCluster: " + e.Message, Hint: "correct the cluster file"}
 	}
-	return launcher.Reason{}
+	return runstate.Reason{}
 }
 
 // refusedPods: quota, admission, permissions of the operator.
-func (o *observed) refusedPods() launcher.Reason {
+func (o *observed) refusedPods() runstate.Reason {
 	if o.cluster == nil {
-		return launcher.Reason{}
+		return runstate.Reason{}
 	}
 	for _, c := range o.cluster.Status.Conditions {
 		if c.Type == "ReplicaFailure" && c.Status == metav1.ConditionTrue {
 			return o.refusedRay(c.Reason, c.Message).explain(c.Message, c.Reason)
 		}
 	}
-	return launcher.Reason{}
+	return runstate.Reason{}
 }
 
 // disruptedPods: Kubernetes takes a pod away, because its node is lost or drained, or another pod is worth more. One that it has taken stays,
 // as a pod of the keeper's Job does until the end, and says nothing of now.
-func (o *observed) disruptedPods() launcher.Reason {
+func (o *observed) disruptedPods() runstate.Reason {
 	for _, p := range o.pods {
 		if over(p) {
 			continue
 		}
 		if c := disruption(p); c != nil {
-			return launcher.Reason{Code: c.Reason, Message: fmt.Sprintf("pod %s is taken away from node %s: %s", p.Name, p.Spec.NodeName, c.Message)}
+			return runstate.Reason{Code: c.Reason, Message: fmt.Sprintf("pod %s is taken away from node %s: %s", p.Name, p.Spec.NodeName, c.Message)}
 		}
 	}
-	return launcher.Reason{}
+	return runstate.Reason{}
 }
 
 // stuckPods: what keeps containers from running.
-func (o *observed) stuckPods() launcher.Reason {
+func (o *observed) stuckPods() runstate.Reason {
 	for _, p := range o.rayPods() {
 		if r := stuckPod(p); r.Code != "" && p.DeletionTimestamp == nil {
 			return r
 		}
 	}
-	return launcher.Reason{}
+	return runstate.Reason{}
 }
 
 // stuckPod explains a container that cannot start or does not stay up.
-func stuckPod(p *corev1.Pod) launcher.Reason {
+func stuckPod(p *corev1.Pod) runstate.Reason {
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		who := fmt.Sprintf("container %s of pod %s", c.Name, p.Name)
 		ended := c.LastTerminationState.Terminated
@@ -105,27 +105,27 @@ func stuckPod(p *corev1.Pod) launcher.Reason {
 		case "", "ContainerCreating", "PodInitializing":
 			continue
 		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
-			return launcher.Reason{Code: waiting.Reason, Message: fmt.Sprintf("the image of %s cannot be pulled: %s", who, waiting.Message), Hint: "check image and kuberay.imagePullSecrets"}
+			return runstate.Reason{Code: waiting.Reason, Message: fmt.Sprintf("the image of %s cannot be pulled: %s", who, waiting.Message), Hint: "check image and kuberay.imagePullSecrets"}
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-			return launcher.Reason{Code: waiting.Reason, Message: fmt.Sprintf("%s cannot start: %s", who, waiting.Message), Hint: "check secrets and mounts"}
+			return runstate.Reason{Code: waiting.Reason, Message: fmt.Sprintf("%s cannot start: %s", who, waiting.Message), Hint: "check secrets and mounts"}
 		case "CrashLoopBackOff":
 			return crashed(p, c.Name, ended)
 		default:
-			return launcher.Reason{Code: waiting.Reason, Message: fmt.Sprintf("%s waits: %s", who, cmp.Or(waiting.Message, waiting.Reason))}
+			return runstate.Reason{Code: waiting.Reason, Message: fmt.Sprintf("%s waits: %s", who, cmp.Or(waiting.Message, waiting.Reason))}
 		}
 	}
-	return launcher.Reason{}
+	return runstate.Reason{}
 }
 
-func crashed(p *corev1.Pod, container string, ended *corev1.ContainerStateTerminated) launcher.Reason {
+func crashed(p *corev1.Pod, container string, ended *corev1.ContainerStateTerminated) runstate.Reason {
 	who := fmt.Sprintf("container %s of pod %s", container, p.Name)
 	switch {
 	case ended == nil:
-		return launcher.Reason{Code: "CrashLoopBackOff", Message: who + " ends again and again", Hint: logsOf(p, container) + " may say why"}
+		return runstate.Reason{Code: "CrashLoopBackOff", Message: who + " ends again and again", Hint: logsOf(p, container) + " may say why"}
 	case ended.Reason == "OOMKilled":
-		return launcher.Reason{Code: ended.Reason, Message: who + " was killed because it needed more memory than it may have", Hint: "raise memory of the group"}
+		return runstate.Reason{Code: ended.Reason, Message: who + " was killed because it needed more memory than it may have", Hint: "raise memory of the group"}
 	default:
-		return launcher.Reason{
+		return runstate.Reason{
 			Code:    "CrashLoopBackOff",
 			Message: fmt.Sprintf("%s ends with code %d: %s", who, ended.ExitCode, cmp.Or(lastLines(ended.Message), ended.Reason)),
 			Hint:    logsOf(p, container) + " shows all of it",
@@ -154,20 +154,20 @@ func stuck(p *corev1.Pod) string {
 
 // waitingGang: Volcano says why in the PodGroup's conditions and in events of type Normal; where it says nothing it is missing,
 // or the queue is.
-func (o *observed) waitingGang() launcher.Reason {
+func (o *observed) waitingGang() runstate.Reason {
 	pending := o.pending()
 	if len(pending) == 0 || pending[0].Spec.SchedulerName != "volcano" {
-		return launcher.Reason{}
+		return runstate.Reason{}
 	}
 	old := o.now.Sub(pending[0].CreationTimestamp.Time) > silence
 	switch {
 	case o.gang == nil && old:
 		name := pending[0].Annotations[volcano.KubeGroupNameAnnotationKey]
-		return launcher.Reason{Code: "PodGroupMissing", Message: fmt.Sprintf("PodGroup %s does not exist, so Volcano does not look at the pods", name), Hint: "launch the cluster again"}
+		return runstate.Reason{Code: "PodGroupMissing", Message: fmt.Sprintf("PodGroup %s does not exist, so Volcano does not look at the pods", name), Hint: "launch the cluster again"}
 	case o.gang == nil:
-		return launcher.Reason{}
+		return runstate.Reason{}
 	case o.gang.Status.Phase == "" && old:
-		return launcher.Reason{
+		return runstate.Reason{
 			Code: "PodGroupIgnored", Message: fmt.Sprintf("Volcano ignores the PodGroup: queue %s does not exist, or Volcano does not run", cmp.Or(o.gang.Spec.Queue, "default")),
 			Hint: "compare kuberay.queue with `kubectl get queues`, and see whether Volcano's scheduler runs: `rayctl doctor` tries it",
 		}
@@ -176,14 +176,14 @@ func (o *observed) waitingGang() launcher.Reason {
 	}
 	for _, c := range o.gang.Status.Conditions {
 		if c.Type == volcano.PodGroupUnschedulableType && c.Status == corev1.ConditionTrue {
-			return launcher.Reason{Code: c.Reason, Message: "the gang does not fit yet: " + firstOf(c.Message, o.unscheduledMessage())}
+			return runstate.Reason{Code: c.Reason, Message: "the gang does not fit yet: " + firstOf(c.Message, o.unscheduledMessage())}
 		}
 	}
-	return launcher.Reason{}
+	return runstate.Reason{}
 }
 
-func (o *observed) pendingGang() launcher.Reason {
-	r := launcher.Reason{Code: "QueueFull", Message: fmt.Sprintf("the gang waits in queue %s", cmp.Or(o.gang.Spec.Queue, "default"))}
+func (o *observed) pendingGang() runstate.Reason {
+	r := runstate.Reason{Code: "QueueFull", Message: fmt.Sprintf("the gang waits in queue %s", cmp.Or(o.gang.Spec.Queue, "default"))}
 	if e := o.event("PodGroup", "Unschedulable"); e != nil {
 		r.Message += ": " + e.Message
 	}
@@ -199,15 +199,15 @@ func firstOf(gang, node string) string {
 }
 
 // unscheduledPods: Kubernetes' own scheduler, or none that answers to the name.
-func (o *observed) unscheduledPods() launcher.Reason {
+func (o *observed) unscheduledPods() runstate.Reason {
 	if message := o.unscheduledMessage(); message != "" {
-		return launcher.Reason{Code: "Unschedulable", Message: "no node has room: " + message}
+		return runstate.Reason{Code: "Unschedulable", Message: "no node has room: " + message}
 	}
 	pending := o.pending()
 	if len(pending) == 0 || o.now.Sub(pending[0].CreationTimestamp.Time) <= silence {
-		return launcher.Reason{}
+		return runstate.Reason{}
 	}
-	return launcher.Reason{Code: "NoScheduler", Message: fmt.Sprintf("nobody schedules the pods: no scheduler named %q answers", cmp.Or(pending[0].Spec.SchedulerName, "default-scheduler"))}
+	return runstate.Reason{Code: "NoScheduler", Message: fmt.Sprintf("nobody schedules the pods: no scheduler named %q answers", cmp.Or(pending[0].Spec.SchedulerName, "default-scheduler"))}
 }
 
 func (o *observed) unscheduledMessage() string {
@@ -232,12 +232,12 @@ func (o *observed) pending() (out []*corev1.Pod) {
 }
 
 // idleOperator: a RayCluster at which nobody works.
-func (o *observed) idleOperator() launcher.Reason {
+func (o *observed) idleOperator() runstate.Reason {
 	c := o.cluster
 	if c == nil || len(o.rayPods()) > 0 || len(c.Status.Conditions) > 0 || c.Status.State != "" || o.now.Sub(c.CreationTimestamp.Time) <= silence { //nolint:staticcheck // see phase
-		return launcher.Reason{}
+		return runstate.Reason{}
 	}
-	return launcher.Reason{Code: "OperatorSilent", Message: "nothing reconciles the RayCluster: the KubeRay operator does not run, or does not watch this namespace", Hint: "`rayctl doctor` looks at it"}
+	return runstate.Reason{Code: "OperatorSilent", Message: "nothing reconciles the RayCluster: the KubeRay operator does not run, or does not watch this namespace", Hint: "`rayctl doctor` looks at it"}
 }
 
 // event finds the latest event of a kind of object with one of the reasons.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 var launched = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -74,73 +74,73 @@ func TestReasons(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*observed)
-		phase  launcher.Phase
+		phase  runstate.Phase
 		code   string
 		want   string // part of the sentence
 	}{
 		{"no room", func(o *observed) {
 			unscheduled(o.pods[0], "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate")
-		}, launcher.Queued, "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu"},
+		}, runstate.Queued, "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu"},
 		{"image", func(o *observed) {
 			onNode(o, waiting("ErrImagePull", `failed to resolve reference "nosuch:1": not found`))
 		},
-			launcher.Provisioning, "ErrImagePull", "nosuch:1"},
+			runstate.Provisioning, "ErrImagePull", "nosuch:1"},
 		{"image, later", func(o *observed) { onNode(o, waiting("ImagePullBackOff", `Back-off pulling image "nosuch:1"`)) },
-			launcher.Provisioning, "ImagePullBackOff", "nosuch:1"},
+			runstate.Provisioning, "ImagePullBackOff", "nosuch:1"},
 		{"crash", func(o *observed) { crash(o, 2, "Error", "Usage: ray start\nError: No such option: --nosuch") },
-			launcher.Provisioning, "CrashLoopBackOff", "container ray-head of pod c-head-x ends with code 2: Usage: ray start; Error: No such option: --nosuch"},
-		{"memory", func(o *observed) { crash(o, 137, "OOMKilled", "") }, launcher.Provisioning, "OOMKilled", "more memory"},
+			runstate.Provisioning, "CrashLoopBackOff", "container ray-head of pod c-head-x ends with code 2: Usage: ray start; Error: No such option: --nosuch"},
+		{"memory", func(o *observed) { crash(o, 137, "OOMKilled", "") }, runstate.Provisioning, "OOMKilled", "more memory"},
 		{"secret missing", func(o *observed) { onNode(o, waiting("CreateContainerConfigError", `secret "nosuch" not found`)) },
-			launcher.Provisioning, "CreateContainerConfigError", `secret "nosuch" not found`},
+			runstate.Provisioning, "CreateContainerConfigError", `secret "nosuch" not found`},
 		{"quota, worker", func(o *observed) {
 			o.pods = o.pods[:1]
 			condition(o, "ReplicaFailure", "FailedCreateWorkerPod", "failed to create worker pod\npods \"c-w-worker-x2v4z\" is forbidden: exceeded quota: rq, requested: pods=1, used: pods=9, limited: pods=9")
-		}, launcher.Queued, quotaFull, "a pod of group w is refused: exceeded quota: rq, requested: pods=1, limited: pods=9"},
+		}, runstate.Queued, quotaFull, "a pod of group w is refused: exceeded quota: rq, requested: pods=1, limited: pods=9"},
 		{"quota, whole", func(o *observed) {
 			o.pods = o.pods[:1]
 			condition(o, "ReplicaFailure", "FailedCreateWorkerPod", `pods "c-w-worker-x2v4z" is forbidden: exceeded quota: rq, requested: pods=1, used: pods=3, limited: pods=3`)
-		}, launcher.Queued, quotaTooSmall, "the cluster as a whole needs pods=4"}, // keeper, record, head, worker
+		}, runstate.Queued, quotaTooSmall, "the cluster as a whole needs pods=4"}, // keeper, record, head, worker
 		{"quota, elastic", func(o *observed) {
 			least := int32(0)
 			o.pods, o.cluster.Spec.EnableInTreeAutoscaling, o.cluster.Spec.WorkerGroupSpecs[0].MinReplicas = o.pods[:1], ptr.To(true), &least
 			condition(o, "ReplicaFailure", "FailedCreateWorkerPod", `pods "c-w-worker-x2v4z" is forbidden: exceeded quota: rq, requested: pods=1, used: pods=3, limited: pods=3`)
-		}, launcher.Queued, "FailedCreateWorkerPod", "exceeded quota: rq"}, // the start does not need it
+		}, runstate.Queued, "FailedCreateWorkerPod", "exceeded quota: rq"}, // the start does not need it
 		{"quota, head", func(o *observed) {
 			o.pods = nil
 			condition(o, "ReplicaFailure", "FailedCreateHeadPod", `pods "c-head" is forbidden: failed quota: rq: must specify limits.cpu for: ray-head`)
-		}, launcher.Queued, quotaUndefined, "a pod of the head is refused: failed quota: rq: must specify limits.cpu"},
+		}, runstate.Queued, quotaUndefined, "a pod of the head is refused: failed quota: rq: must specify limits.cpu"},
 		{"service account", func(o *observed) {
 			o.pods = nil
 			condition(o, "ReplicaFailure", "FailedCreateHeadPod", `pods "c-head-" is forbidden: error looking up service account ns/none: serviceaccount "none" not found`)
-		}, launcher.Queued, notThere, "service account ns/none"},
+		}, runstate.Queued, notThere, "service account ns/none"},
 		{"bad spec", func(o *observed) {
 			o.pods = nil
 			o.events = []*corev1.Event{{InvolvedObject: corev1.ObjectReference{Kind: "RayCluster", Name: "c"}, Reason: "InvalidRayClusterSpec", Message: "The RayCluster spec is invalid c: headGroupSpec should have at least one container"}}
-		}, launcher.Queued, "InvalidRayClusterSpec", "at least one container"},
+		}, runstate.Queued, "InvalidRayClusterSpec", "at least one container"},
 		{"gang does not fit the queue", func(o *observed) {
 			gang(o, volcano.PodGroupPending)
 			o.events = []*corev1.Event{{InvolvedObject: corev1.ObjectReference{Kind: "PodGroup", Name: "ray-c-pg"}, Type: corev1.EventTypeNormal, Reason: "Unschedulable", Message: "queue resource quota insufficient: insufficient cpu"}}
-		}, launcher.Queued, "QueueFull", "queue default: queue resource quota insufficient: insufficient cpu"},
+		}, runstate.Queued, "QueueFull", "queue default: queue resource quota insufficient: insufficient cpu"},
 		{"gang admitted, nodes full", func(o *observed) {
 			gang(o, volcano.PodGroupInqueue)
 			o.gang.Status.Conditions = []volcano.PodGroupCondition{{Type: volcano.PodGroupUnschedulableType, Status: corev1.ConditionTrue, Reason: "NotEnoughResources", Message: "1/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Schedulable, 1 Unschedulable"}}
 			unscheduled(o.pods[0], "Schedulable", "Pod ns/c-head-x can possibly be assigned to node1, once minAvailable is satisfied")
 			unscheduled(o.pods[1], "Unschedulable", "0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu.")
-		}, launcher.Queued, "NotEnoughResources", "1/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Schedulable, 1 Unschedulable (0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu.)"},
-		{"PodGroup missing", func(o *observed) { gang(o, ""); o.gang = nil }, launcher.Queued, "PodGroupMissing", "PodGroup ray-c-pg does not exist"},
-		{"queue missing", func(o *observed) { gang(o, ""); o.gang.Spec.Queue = "nosuch" }, launcher.Queued, "PodGroupIgnored", "queue nosuch does not exist"},
+		}, runstate.Queued, "NotEnoughResources", "1/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Schedulable, 1 Unschedulable (0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu.)"},
+		{"PodGroup missing", func(o *observed) { gang(o, ""); o.gang = nil }, runstate.Queued, "PodGroupMissing", "PodGroup ray-c-pg does not exist"},
+		{"queue missing", func(o *observed) { gang(o, ""); o.gang.Spec.Queue = "nosuch" }, runstate.Queued, "PodGroupIgnored", "queue nosuch does not exist"},
 		{"no such scheduler", func(o *observed) {
 			for _, p := range o.pods {
 				p.Spec.SchedulerName = "nosuch"
 			}
-		}, launcher.Queued, "NoScheduler", `no scheduler named "nosuch"`},
-		{"operator not running", func(o *observed) { o.pods = nil }, launcher.Queued, "OperatorSilent", "nothing reconciles"},
-		{"nothing wrong yet", func(o *observed) { o.now = launched.Add(time.Second) }, launcher.Queued, "", ""},
-		{"being made", func(o *observed) { onNode(o, waiting("ContainerCreating", "")); o.pods = o.pods[:1] }, launcher.Provisioning, "PullingOrStarting", "starting"},
+		}, runstate.Queued, "NoScheduler", `no scheduler named "nosuch"`},
+		{"operator not running", func(o *observed) { o.pods = nil }, runstate.Queued, "OperatorSilent", "nothing reconciles"},
+		{"nothing wrong yet", func(o *observed) { o.now = launched.Add(time.Second) }, runstate.Queued, "", ""},
+		{"being made", func(o *observed) { onNode(o, waiting("ContainerCreating", "")); o.pods = o.pods[:1] }, runstate.Provisioning, "PullingOrStarting", "starting"},
 		{"evicted", func(o *observed) {
 			onNode(o, corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
 			o.pods[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager", Message: "Taint manager: deleting due to NoExecute taint"}}
-		}, launcher.Starting, "DeletionByTaintManager", "pod c-head-x is taken away from node node1: Taint manager"},
+		}, runstate.Starting, "DeletionByTaintManager", "pod c-head-x is taken away from node node1: Taint manager"},
 		{"evicted before", func(o *observed) {
 			onNode(o, waiting("ErrImagePull", "not found"))
 			o.pods = append(o.pods, &corev1.Pod{
@@ -148,14 +148,14 @@ func TestReasons(t *testing.T) {
 				Status: corev1.PodStatus{Phase: corev1.PodFailed, Conditions: []corev1.PodCondition{{
 					Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "TerminationByKubelet", Message: "The node was low on resource: memory."}}},
 			})
-		}, launcher.Provisioning, "ErrImagePull", "not found"},
-		{"RayCluster deleted", func(o *observed) { o.pods, o.cluster = nil, nil }, launcher.Queued, clusterMissing, "it was deleted"},
-		{"RayCluster not made yet", func(o *observed) { o.pods, o.cluster, o.now = nil, nil, launched.Add(time.Second) }, launcher.Queued, "", ""},
+		}, runstate.Provisioning, "ErrImagePull", "not found"},
+		{"RayCluster deleted", func(o *observed) { o.pods, o.cluster = nil, nil }, runstate.Queued, clusterMissing, "it was deleted"},
+		{"RayCluster not made yet", func(o *observed) { o.pods, o.cluster, o.now = nil, nil, launched.Add(time.Second) }, runstate.Queued, "", ""},
 		{"starting", func(o *observed) {
 			onNode(o, corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
 			o.pods[1].Spec.NodeName = "node1"
-		}, launcher.Starting, "WaitingForPods", "0 of 2 pods are ready"},
-		{"ending", func(o *observed) { o.job.DeletionTimestamp = &metav1.Time{Time: launched} }, launcher.Draining, "Deleting", "pods left: 2"},
+		}, runstate.Starting, "WaitingForPods", "0 of 2 pods are ready"},
+		{"ending", func(o *observed) { o.job.DeletionTimestamp = &metav1.Time{Time: launched} }, runstate.Draining, "Deleting", "pods left: 2"},
 	} {
 		phase, reason, _ := scene(c.change).phase()
 		if phase != c.phase || reason.Code != c.code || !strings.Contains(reason.Message, c.want) {

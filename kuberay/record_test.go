@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // TestRecord runs record.py, as the record's pod does, against a keeper's API that has ended (a fake: it answers as keeperpod.py does).
@@ -25,9 +25,9 @@ func TestRecord(t *testing.T) {
 	large := bytes.Repeat([]byte("a line that is repeated very often\n"), 200_000)
 	for name, log := range map[string][]byte{"as it is": small, "packed": large, "empty": nil} {
 		t.Run(name, func(t *testing.T) {
-			st := &keeper.State{Revision: 3, Name: "c", Phase: "Gone", Exit: &keeper.Exit{Origin: "driver", Cause: "driver-failed", Code: 3}, Log: &keeper.Log{Bytes: int64(len(log))}}
+			st := &runstate.State{Revision: 3, Name: "c", Phase: "Gone", Exit: &runstate.Exit{Origin: "driver", Cause: "driver-failed", Code: 3}, Log: &runstate.Log{Bytes: int64(len(log))}}
 			for i := range 100 { // more than fits as it is
-				st.Timeline = append(st.Timeline, keeper.Event{Event: "node", To: "ALIVE", Code: strconv.Itoa(i), Message: strings.Repeat("m", 50)})
+				st.Timeline = append(st.Timeline, runstate.Event{Kind: "node", To: "ALIVE", Code: strconv.Itoa(i), Message: strings.Repeat("m", 50)})
 			}
 			message, out := runRecord(t, st, log)
 			got := decodeState(message)
@@ -74,7 +74,7 @@ func unpackedByHand(t *testing.T, log []byte) []byte {
 // TestRotatedLog: the beginning is gone, in the middle of a line.
 func TestRotatedLog(t *testing.T) {
 	log := bytes.Repeat([]byte("0123456789abcde\n"), 300_000)
-	_, out := runRecord(t, &keeper.State{Revision: 1, Exit: &keeper.Exit{}, Log: &keeper.Log{Bytes: int64(len(log))}}, log)
+	_, out := runRecord(t, &runstate.State{Revision: 1, Exit: &runstate.Exit{}, Log: &runstate.Log{Bytes: int64(len(log))}}, log)
 	u := newUnpacker(bytes.NewReader(out[bytes.IndexByte(out, '\n')+100:]))
 	rest, err := io.ReadAll(u)
 	if err != nil || u.at != 1<<20 || !bytes.Equal(rest, log[u.at:]) {
@@ -84,7 +84,7 @@ func TestRotatedLog(t *testing.T) {
 
 // TestEarlierAttempts keeps the logs apart that stand one after the other.
 func TestEarlierAttempts(t *testing.T) {
-	st := &keeper.State{Revision: 1, Attempt: 3, Exit: &keeper.Exit{}, Log: &keeper.Log{Bytes: 5}}
+	st := &runstate.State{Revision: 1, Attempt: 3, Exit: &runstate.Exit{}, Log: &runstate.Log{Bytes: 5}}
 	message, out := runRecord(t, st, []byte("third"))
 	got := decodeState(message)
 	if string(out) != "log 1;log 2;third" || len(got.Earlier) != 2 {
@@ -140,7 +140,7 @@ sys.exit(record.main())
 func TestKeeperAway(t *testing.T) {
 	for name, script := range map[string]string{"unknown name": absence, "stale address": stale} {
 		t.Run(name, func(t *testing.T) {
-			st := &keeper.State{Revision: 1, Exit: &keeper.Exit{Origin: "driver", Cause: "succeeded"}, Log: &keeper.Log{Bytes: 5}}
+			st := &runstate.State{Revision: 1, Exit: &runstate.Exit{Origin: "driver", Cause: "succeeded"}, Log: &runstate.Log{Bytes: 5}}
 			recorded := false
 			server := httptest.NewServer(endedKeeper(t, st, []byte("late\n"), &recorded))
 			defer server.Close()
@@ -165,7 +165,7 @@ func TestClusterDeleted(t *testing.T) {
 		token     string // afterwards; "": none
 		want      string
 	}{
-		"running": {true, "", keeper.CauseLost}, "never committed": {false, "", keeper.CauseAbandoned}, "its name is another's": {true, "other", keeper.CauseLost},
+		"running": {true, "", runstate.CauseLost}, "never committed": {false, "", runstate.CauseAbandoned}, "its name is another's": {true, "other", runstate.CauseLost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := make(chan struct{})
@@ -176,7 +176,7 @@ func TestClusterDeleted(t *testing.T) {
 					<-r.Context().Done() // there is no news
 					return
 				}
-				_ = json.NewEncoder(w).Encode(&keeper.State{Revision: 1, Committed: c.committed})
+				_ = json.NewEncoder(w).Encode(&runstate.State{Revision: 1, Committed: c.committed})
 			}))
 			defer server.Close()
 			cmd, termination := recordCommand(t, server.URL, "pod/record.py")
@@ -205,7 +205,7 @@ func TestClusterDeleted(t *testing.T) {
 	}
 }
 
-func runRecord(t *testing.T, st *keeper.State, log []byte) (message string, out []byte) {
+func runRecord(t *testing.T, st *runstate.State, log []byte) (message string, out []byte) {
 	t.Helper()
 	recorded := false
 	server := httptest.NewServer(endedKeeper(t, st, log, &recorded))
@@ -222,7 +222,7 @@ func runRecord(t *testing.T, st *keeper.State, log []byte) (message string, out 
 }
 
 // endedKeeper answers as keeperpod.py does.
-func endedKeeper(t *testing.T, st *keeper.State, log []byte, recorded *bool) http.HandlerFunc {
+func endedKeeper(t *testing.T, st *runstate.State, log []byte, recorded *bool) http.HandlerFunc {
 	t.Helper()
 	document, err := json.Marshal(st)
 	if err != nil {

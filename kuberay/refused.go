@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
-	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // Why the API server does not let a pod be created. All but quotaFull cannot pass while neither the cluster file nor the namespace changes.
@@ -54,12 +54,12 @@ var (
 // code is `unknown` where it is not known whether it can pass.
 // The sentences: Kubernetes' plugin/pkg/admission (resourcequota/controller.go, limitranger), pod-security-admission and
 // apiserver/pkg/admission/plugin (policy/validating, webhook).
-func (r refusedPod) explain(message, unknown string) launcher.Reason {
+func (r refusedPod) explain(message, unknown string) runstate.Reason {
 	text := strings.TrimSpace(message)
 	if m := refusedObject.FindStringSubmatch(text); m != nil {
 		text = m[1]
 	}
-	out := launcher.Reason{Code: unknown}
+	out := runstate.Reason{Code: unknown}
 	switch {
 	case quotaExceeded.MatchString(text):
 		out.Code, text, out.Hint = r.quota(quotaExceeded.FindStringSubmatch(text))

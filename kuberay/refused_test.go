@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
 )
@@ -106,29 +107,29 @@ func TestRefusalsEndTheLaunch(t *testing.T) {
 		{"quota", func(t *testing.T, b bed) {
 			b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tight}, spec: {hard: {requests.memory: 2Gi}}}`) // the head wants 3
 			b.awaitRefused(t, anyPod(), "tight")
-		}, nil, launcher.CodeStartFailed, []string{"a pod of the head is refused: exceeded quota: tight, requested: requests.memory=3Gi, limited: requests.memory=2Gi", "change head.memory, or ask for a larger quota tight"}},
+		}, nil, runstate.CodeStartFailed, []string{"a pod of the head is refused: exceeded quota: tight, requested: requests.memory=3Gi, limited: requests.memory=2Gi", "change head.memory, or ask for a larger quota tight"}},
 		{"quota of the whole", func(t *testing.T, b bed) {
 			b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tight}, spec: {hard: {requests.memory: 5Gi}}}`)
 			b.awaitRefused(t, anyPod(), "tight")
 		}, func(s *spec.ClusterSpec) { s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}} },
-			launcher.CodeStartFailed, []string{"a pod of group w is refused: exceeded quota: tight", "the cluster as a whole needs requests.memory=6240Mi", "change workers[].memory of group w"}},
+			runstate.CodeStartFailed, []string{"a pod of group w is refused: exceeded quota: tight", "the cluster as a whole needs requests.memory=6240Mi", "change workers[].memory of group w"}},
 		{"limits", func(t *testing.T, b bed) {
 			b.Create(t, b.namespace, `{apiVersion: v1, kind: LimitRange, metadata: {name: small}, spec: {limits: [{type: Container, max: {memory: 1Gi}}]}}`)
 			big := anyPod()
 			big.Spec.Containers[0].Resources = smallContainer("2Gi")
 			b.awaitRefused(t, big, "maximum memory usage")
-		}, nil, launcher.CodeStartFailed, []string{"maximum memory usage per Container is 1Gi, but limit is 3Gi", "change head.memory, or ask for another LimitRange"}},
+		}, nil, runstate.CodeStartFailed, []string{"maximum memory usage per Container is 1Gi, but limit is 3Gi", "change head.memory, or ask for another LimitRange"}},
 		{"profile", func(t *testing.T, b bed) {
 			b.level(t, "restricted")
 			b.awaitRefused(t, anyPod(), "violates PodSecurity")
 		}, func(s *spec.ClusterSpec) { s.Head.Patch = spec.Object{"spec": map[string]any{"hostNetwork": true}} },
-			launcher.CodeStartFailed, []string{"a pod of the head is refused: violates PodSecurity", "host namespaces", "change head.patch or mounts"}},
+			runstate.CodeStartFailed, []string{"a pod of the head is refused: violates PodSecurity", "host namespaces", "change head.patch or mounts"}},
 		{"policy", func(t *testing.T, b bed) {
 			b.policy(t, "images-"+b.namespace, "pods", "!object.metadata.name.contains('head')", "heads need the label team")
 			head := anyPod()
 			head.Name = "head"
 			b.awaitRefused(t, head, "heads need the label team")
-		}, nil, launcher.CodeStartFailed, []string{"a pod of the head is refused: ValidatingAdmissionPolicy 'images-", "heads need the label team", "change labels or head.patch, or ask for an exception of policy images-"}},
+		}, nil, runstate.CodeStartFailed, []string{"a pod of the head is refused: ValidatingAdmissionPolicy 'images-", "heads need the label team", "change labels or head.patch, or ask for an exception of policy images-"}},
 		{"policy of our objects", func(t *testing.T, b bed) {
 			b.policy(t, "teams-"+b.namespace, "services", "has(object.metadata.labels) && 'team' in object.metadata.labels", "say whose it is")
 			kubetest.Await(t, "the policy to count", func(ctx context.Context) error {
@@ -139,9 +140,9 @@ func TestRefusalsEndTheLaunch(t *testing.T) {
 				}
 				return errors.Join(errors.New("it is let in"), err)
 			})
-		}, nil, launcher.CodePermission, []string{"creating services", "say whose it is", "change labels"}},
+		}, nil, runstate.CodePermission, []string{"creating services", "say whose it is", "change labels"}},
 		{"queue", func(*testing.T, bed) {}, func(s *spec.ClusterSpec) { s.KubeRay = &spec.KubeRay{Queue: "nosuch"} },
-			launcher.CodeStartFailed, []string{"Volcano has no queue nosuch", "kuberay.queue"}},
+			runstate.CodeStartFailed, []string{"Volcano has no queue nosuch", "kuberay.queue"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

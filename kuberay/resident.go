@@ -14,6 +14,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/templates"
 )
 
@@ -27,8 +28,8 @@ type resident struct {
 	child *exec.Cmd
 	stdin io.Closer // its end tells the keeper before the commit that the client is gone
 
-	gone  chan struct{} // closed when the keeper has ended and its cluster is deleted
-	final *keeper.State // then: its last word, nil if it left none
+	gone  chan struct{}   // closed when the keeper has ended and its cluster is deleted
+	final *runstate.State // then: its last word, nil if it left none
 	logs  map[int]*os.File
 }
 
@@ -42,7 +43,7 @@ func (l *Launcher) startResident(ctx context.Context, p *plan) (*resident, error
 	}
 	if err != nil {
 		r.remove()
-		return nil, launcher.Fail(launcher.CodeConfig, err, "kuberay.keeper: none needs python3 on this machine", "the keeper cannot be started here: %v", err)
+		return nil, launcher.Fail(runstate.CodeConfig, err, "kuberay.keeper: none needs python3 on this machine", "the keeper cannot be started here: %v", err)
 	}
 	return r, nil
 }

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // Result reads the record: its pod's termination message is the final state document, its log the driver's.
@@ -42,7 +42,7 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 	}
 	o := &observed{now: endOf(record), record: record, pods: pods}
 	info, saved, st := launcher.LogInfo{}, &savedLog{c: c}, left(o)
-	if st == nil || st.Exit.Cause == keeper.CauseLost { // so it seems to the record; the keeper knows better
+	if st == nil || st.Exit.Cause == runstate.CauseLost { // so it seems to the record; the keeper knows better
 		if lives, err := c.keeperLives(ctx, name); lives || err != nil {
 			return nil, cmp.Or(err, notEnded(name))
 		}
@@ -101,13 +101,13 @@ func (c *client) podsOf(ctx context.Context, job *batchv1.Job) ([]*corev1.Pod, e
 }
 
 // recorded reads what a record's pods left; nil if they left nothing.
-func (c *client) recorded(ctx context.Context, record *batchv1.Job) (*keeper.State, error) {
+func (c *client) recorded(ctx context.Context, record *batchv1.Job) (*runstate.State, error) {
 	pods, err := c.podsOf(ctx, record)
 	return recordedBy(&observed{record: record, pods: pods}), err
 }
 
 // recordedBy finds the final state document among the record's pods, or on the Job where a client had to write it.
-func recordedBy(o *observed) *keeper.State {
+func recordedBy(o *observed) *runstate.State {
 	if st := left(o); st != nil {
 		return &st.State
 	}
@@ -147,7 +147,7 @@ func terminationMessage(p *corev1.Pod) string {
 
 // recordState is what record.py leaves.
 type recordState struct {
-	keeper.State
+	runstate.State
 	Packed  bool    `json:"packed"`  // the log is packed, because the kubelet would have dropped its beginning
 	Earlier []int64 `json:"earlier"` // bytes of the logs of attempts before the last, which stand before its own
 }

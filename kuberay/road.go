@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // road is one way to a target of a cluster. There are three: straight to the pod from inside the same Kubernetes, port-forward, and the
@@ -122,7 +123,7 @@ func (c *client) choose(ctx context.Context, p place) (road, error) {
 	}
 	x.close()
 	if isForbidden(proxyErr) {
-		return nil, launcher.Fail(launcher.CodePermission, err, roleHint,
+		return nil, launcher.Fail(runstate.CodePermission, err, roleHint,
 			"not permitted to reach %s: neither get pods/portforward (websocket), create pods/portforward (SPDY) nor get services/proxy is allowed in namespace %s", p.what, c.namespace)
 	}
 	return nil, proxyErr

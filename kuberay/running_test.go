@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -141,7 +142,7 @@ func (r *running) await(t *testing.T, what string, cond func() bool) {
 }
 
 // ended waits for the end.
-func (r *running) ended(t *testing.T) (launcher.Exit, string) {
+func (r *running) ended(t *testing.T) (runstate.Exit, string) {
 	t.Helper()
 	<-r.done
 	if r.err != nil {
@@ -151,7 +152,7 @@ func (r *running) ended(t *testing.T) (launcher.Exit, string) {
 }
 
 // wantEnd checks how it ended.
-func (r *running) wantEnd(t *testing.T, cause string, code int, output string) launcher.Exit {
+func (r *running) wantEnd(t *testing.T, cause string, code int, output string) runstate.Exit {
 	t.Helper()
 	e, out := r.ended(t)
 	if e.Cause != cause || e.Code != code || code != 0 && e.Message == "" {

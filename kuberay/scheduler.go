@@ -14,6 +14,7 @@ import (
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -34,11 +35,11 @@ type scheduler interface {
 func chooseScheduler(s *spec.ClusterSpec, volcanoServed bool) (scheduler, error) {
 	switch wish := s.KubeRay.Scheduler; {
 	case wish == "volcano" && !volcanoServed:
-		return nil, launcher.Fail(launcher.CodeConfig, nil, "install Volcano, or set kuberay.scheduler: none", "this Kubernetes does not serve Volcano's PodGroups")
+		return nil, launcher.Fail(runstate.CodeConfig, nil, "install Volcano, or set kuberay.scheduler: none", "this Kubernetes does not serve Volcano's PodGroups")
 	case wish == "volcano", wish == "auto" && volcanoServed && s.IsGang():
 		return volcanoScheduler{}, nil
 	case s.IsGang() && s.TotalGPUs() > 0 && s.GangNodes() > 1:
-		return nil, launcher.Fail(launcher.CodeSpec, nil, "use Volcano, or say gang: false",
+		return nil, launcher.Fail(runstate.CodeSpec, nil, "use Volcano, or say gang: false",
 			"%d pods with GPUs would start in part: nothing here admits a gang as a whole", s.GangNodes())
 	default:
 		return noScheduler{}, nil
@@ -116,7 +117,7 @@ func (c *client) requireQueue(ctx context.Context, p *plan) error {
 	}
 	_, err := c.dynamic.Resource(queues).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return launcher.Fail(launcher.CodeStartFailed, err, queueHint, "%s cannot start: Volcano has no queue %s", p.spec.Name, name)
+		return launcher.Fail(runstate.CodeStartFailed, err, queueHint, "%s cannot start: Volcano has no queue %s", p.spec.Name, name)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
 )
@@ -21,7 +22,7 @@ func TestNoImage(t *testing.T) {
 	s.KubeRay = &spec.KubeRay{KeeperImage: "rayproject/ray:2.60.0"}
 	s.Image = "registry.invalid/nosuch:2.60.0"
 	r := b.run(t, b.l, s)
-	if e := r.wantEnd(t, "start-failed", launcher.CodeStartFailed, ""); !strings.Contains(e.Message, "registry.invalid/nosuch:2.60.0") {
+	if e := r.wantEnd(t, "start-failed", runstate.CodeStartFailed, ""); !strings.Contains(e.Message, "registry.invalid/nosuch:2.60.0") {
 		t.Errorf("exit %+v", e)
 	}
 }
@@ -37,7 +38,7 @@ func TestNoKeeperImage(t *testing.T) {
 		s := job("nokeeper", "echo never")
 		s.KubeRay = &spec.KubeRay{KeeperImage: image}
 		_, err := b.l.Launch(t.Context(), s, launcher.Payload{})
-		if launcher.ExitCode(err) != launcher.CodeStartFailed || !strings.Contains(err.Error(), want) {
+		if launcher.ExitCode(err) != runstate.CodeStartFailed || !strings.Contains(err.Error(), want) {
 			t.Errorf("code %d: %v", launcher.ExitCode(err), err)
 		}
 		b.NothingLeft(t, b.namespace, nil)
@@ -67,7 +68,7 @@ func TestCrash(t *testing.T) {
 		"name": "ray-head", "args": []any{"echo the disk is upside down >&2; exit 4;"},
 	}}}}
 	r := b.run(t, b.l, s)
-	if e := r.wantEnd(t, "start-failed", launcher.CodeStartFailed, ""); !strings.Contains(e.Message, "the disk is upside down") {
+	if e := r.wantEnd(t, "start-failed", runstate.CodeStartFailed, ""); !strings.Contains(e.Message, "the disk is upside down") {
 		t.Errorf("exit %+v", e)
 	}
 }
@@ -82,7 +83,7 @@ func TestJobRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "exceeded quota: tighter") {
 			return err
 		}
-		if launcher.ExitCode(err) != launcher.CodeStartFailed {
+		if launcher.ExitCode(err) != runstate.CodeStartFailed {
 			t.Errorf("code %d: %v", launcher.ExitCode(err), err)
 		}
 		return nil
@@ -101,7 +102,7 @@ func TestQueueFull(t *testing.T) {
 	r.until(t, "word of the queue's limit", func(st launcher.Status) bool {
 		return st.Reason.Code == "QueueFull" && strings.Contains(st.Reason.Message, "insufficient cpu")
 	})
-	r.wantEnd(t, "queue", launcher.CodeQueueTimeout, "")
+	r.wantEnd(t, "queue", runstate.CodeQueueTimeout, "")
 }
 
 // tinyQueue is a queue that has no room for any head.

@@ -8,27 +8,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // livingStatus is what is known of a cluster that is not gone: Kubernetes' view until Ray answers the keeper, the keeper's from then on.
-func livingStatus(id launcher.ID, namespace string, o *observed, st *keeper.State, trouble string) launcher.Status {
+func livingStatus(id launcher.ID, namespace string, o *observed, st *runstate.State, trouble string) launcher.Status {
 	s := launcher.Status{Attempt: 1}
 	phase, reason, since := o.phase()
 	if st != nil {
 		s = launcher.StatusOf(st)
 	}
 	switch {
-	case st == nil || st.Phase == keeper.PhaseProvisioning || st.Phase == keeper.PhaseQueued || phase == launcher.Draining:
+	case st == nil || st.Phase == runstate.Provisioning || st.Phase == runstate.Queued || phase == runstate.Draining:
 		s.Phase, s.Reason, s.Since = phase, reason, since
-		if st != nil && phase == launcher.Ready {
-			s.Phase = launcher.Starting // it is the keeper who says that all nodes are alive in Ray
+		if st != nil && phase == runstate.Ready {
+			s.Phase = runstate.Starting // it is the keeper who says that all nodes are alive in Ray
 		}
-	case st.Phase == keeper.PhaseGone: // its result is there, its pods are not gone yet
-		s.Phase, s.Reason = launcher.Draining, launcher.Reason{Code: st.Reason.Code, Message: st.Reason.Message}
-	case st.Phase == keeper.PhaseReady && o.disruptedPods().Code != "":
+	case st.Phase == runstate.Gone: // its result is there, its pods are not gone yet
+		s.Phase, s.Reason = runstate.Draining, runstate.Reason{Code: st.Reason.Code, Message: st.Reason.Message}
+	case st.Phase == runstate.Ready && o.disruptedPods().Code != "":
 		s.Reason = o.disruptedPods() // the keeper learns of it later, or is one of them
-	case st.Phase == keeper.PhaseStarting && reason.Code != "":
+	case st.Phase == runstate.Starting && reason.Code != "":
 		s.Reason = reason // it says more than "1 of 3 nodes are alive"
 	}
 	s.Exit = nil
@@ -39,7 +39,7 @@ func livingStatus(id launcher.ID, namespace string, o *observed, st *keeper.Stat
 }
 
 // mergedGroups counts what an autoscaled cluster has now: the keeper's groups are the gang, which is the least of it.
-func mergedGroups(s launcher.Status, shown []launcher.GroupStatus) []launcher.GroupStatus {
+func mergedGroups(s launcher.Status, shown []runstate.Group) []runstate.Group {
 	if len(s.Groups) == 0 {
 		return shown
 	}
@@ -51,7 +51,7 @@ func mergedGroups(s launcher.Status, shown []launcher.GroupStatus) []launcher.Gr
 	}
 	out := slices.Clone(s.Groups)
 	for _, g := range shown {
-		i := slices.IndexFunc(out, func(k launcher.GroupStatus) bool { return k.Name == g.Name })
+		i := slices.IndexFunc(out, func(k runstate.Group) bool { return k.Name == g.Name })
 		if i < 0 {
 			out = append(out, g)
 			continue
@@ -87,22 +87,18 @@ func (o *observed) meta() metav1.Object {
 }
 
 // finalStatus is the last one. st is nil where nobody could keep a result.
-func finalStatus(id launcher.ID, namespace string, o *observed, st *keeper.State) launcher.Status {
+func finalStatus(id launcher.ID, namespace string, o *observed, st *runstate.State) launcher.Status {
 	if st == nil {
 		st = vanished(id, o.now)
 	}
 	s := launcher.StatusOf(st)
-	s.Phase = launcher.Gone
+	s.Phase = runstate.Gone
 	describe(&s, id, namespace, o)
 	return s
 }
 
 // vanished is the result of a cluster without one: somebody deleted it with its record.
-func vanished(id launcher.ID, now time.Time) *keeper.State {
-	message := "it was deleted, and left no record"
-	return &keeper.State{
-		Name: string(id), Launcher: "kuberay", Attempt: 1, Phase: keeper.PhaseGone, Since: now,
-		Reason: keeper.Reason{Code: keeper.CauseLost, Message: message},
-		Exit:   &keeper.Exit{Origin: keeper.OriginRayctl, Cause: keeper.CauseLost, Code: launcher.CodeLost, Message: message, Retryable: true},
-	}
+func vanished(id launcher.ID, now time.Time) *runstate.State {
+	st := &runstate.State{Name: string(id), Launcher: "kuberay", Attempt: 1}
+	return runstate.Conclude(st, runstate.Verdict{Cause: runstate.CauseLost, Message: "it was deleted, and left no record", At: now})
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
 )
@@ -57,7 +58,7 @@ func TestKeeperLostAround(t *testing.T) {
 	ends.printed(t, "stopping\n")
 	b.loseKeeper(t, ends.id, func(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	b.release(t, ends.id)
-	if e := ends.wantEnd(t, "interrupted", launcher.CodeInterrupted, "begun\nstopping\nsaved\n"); strings.Contains(e.Message, "Ray's job API") {
+	if e := ends.wantEnd(t, "interrupted", runstate.CodeInterrupted, "begun\nstopping\nsaved\n"); strings.Contains(e.Message, "Ray's job API") {
 		t.Errorf("the end has another reason than the one that was given: %+v", e)
 	}
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
@@ -134,17 +135,12 @@ func (l *Launcher) askPatiently(ctx context.Context, c *client, id launcher.ID, 
 
 // closeRecord writes the result in place of a keeper that cannot, and ends the record's pod.
 func (c *client) closeRecord(ctx context.Context, name string, end launcher.End, why error) error {
-	code, _ := launcher.ExitCodeFor(end.Cause)
 	message := cmp.Or(end.Message, "ended by the user")
 	if why != nil {
 		message += " (" + why.Error() + ")"
 	}
-	now := time.Now().UTC()
-	st := &keeper.State{
-		Name: name, Launcher: "kuberay", Attempt: 1, Phase: keeper.PhaseGone, Since: now, Reason: keeper.Reason{Code: end.Cause, Message: message},
-		Timeline: []keeper.Event{{At: now, Attempt: 1, Event: "phase", To: keeper.PhaseGone, Code: end.Cause, Message: message}},
-		Exit:     &keeper.Exit{Origin: keeper.OriginRayctl, Cause: end.Cause, Code: code, Message: message},
-	}
+	st := &runstate.State{Name: name, Launcher: "kuberay", Attempt: 1}
+	runstate.Conclude(st, runstate.Verdict{Cause: end.Cause, Message: message, At: time.Now().UTC()})
 	text, err := json.Marshal(st)
 	if err != nil {
 		return fmt.Errorf("encode the result: %w", err)
@@ -175,7 +171,7 @@ func (l *Launcher) untilGone(ctx context.Context, id launcher.ID) error {
 			return nil
 		}
 	}
-	return launcher.Fail(launcher.CodeUnreachable, ctx.Err(), "`rayctl status "+string(id)+"` says what is left", "%s did not end in time", id)
+	return launcher.Fail(runstate.CodeUnreachable, ctx.Err(), "`rayctl status "+string(id)+"` says what is left", "%s did not end in time", id)
 }
 
 // refuseOthers keeps our hands off clusters that rayctl did not make.
@@ -190,7 +186,7 @@ func (c *client) refuseOthers(ctx context.Context, id launcher.ID) error {
 	if rc.GetLabels()[labelManagedBy] == managedBy {
 		return nil
 	}
-	return launcher.Fail(launcher.CodeUsage, nil, "`kubectl delete raycluster -n "+rc.GetNamespace()+" "+string(id)+"` if it is yours", "the RayCluster %s was not made by rayctl, which does not end it", id)
+	return launcher.Fail(runstate.CodeUsage, nil, "`kubectl delete raycluster -n "+rc.GetNamespace()+" "+string(id)+"` if it is yours", "the RayCluster %s was not made by rayctl, which does not end it", id)
 }
 
 // grace is the driver's, from what was launched.

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/transport/spdy"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // tunnel is a port-forward to whichever pod serves a target now. One connection to the API server carries all streams. It does not
@@ -273,5 +274,5 @@ func (c *client) serving(ctx context.Context, p place) (*corev1.Pod, error) {
 			return &pods.Items[i], nil
 		}
 	}
-	return nil, launcher.Fail(launcher.CodeUnreachable, launcher.ErrNotReady, "", "no pod of %s runs", p.what)
+	return nil, launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotReady, "", "no pod of %s runs", p.what)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
@@ -31,7 +32,7 @@ func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.S
 		return nil, launcher.NotFound(id)
 	}
 	w := &watcher{
-		l: l, c: c, id: id, mirror: m, begun: time.Now(), out: make(chan launcher.Status), news: make(chan *keeper.State), changed: make(chan struct{}, 1),
+		l: l, c: c, id: id, mirror: m, begun: time.Now(), out: make(chan launcher.Status), news: make(chan *runstate.State), changed: make(chan struct{}, 1),
 		silent: make(chan struct{}, 1), notes: make(chan map[string]string, 1), recorded: make(chan struct{}),
 	}
 	go func() {
@@ -49,12 +50,12 @@ type watcher struct {
 	id      launcher.ID
 	mirror  *mirror
 	out     chan launcher.Status
-	news    chan *keeper.State // from the keeper
-	changed chan struct{}      // the keeper's pod may answer now
-	silent  chan struct{}      // the keeper did not answer
+	news    chan *runstate.State // from the keeper
+	changed chan struct{}        // the keeper's pod may answer now
+	silent  chan struct{}        // the keeper did not answer
 	begun   time.Time
 
-	state *keeper.State // the keeper's last word
+	state *runstate.State // the keeper's last word
 	sent  *launcher.Status
 
 	mute       bool      // the keeper was asked and did not answer: what Kubernetes shows is all there is
@@ -118,7 +119,7 @@ func (w *watcher) awaitsKeeper(o *observed) bool {
 }
 
 // final is the keeper's last word, if that was its final one; else the record's state document. nil: there is none, or ctx has ended.
-func (w *watcher) final(ctx context.Context, o *observed) *keeper.State {
+func (w *watcher) final(ctx context.Context, o *observed) *runstate.State {
 	if r := w.l.resident(w.id); r != nil {
 		return w.l.bereaved(ctx, w.c, w.id, r)
 	}

@@ -11,14 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // TestFinal: a keeper that told its end is believed before a record that lost it.
 func TestFinal(t *testing.T) {
 	record := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationResult: `{"exit": {"cause": "lost"}}`}}}
-	w := &watcher{l: New(Config{}), id: "c", state: &keeper.State{Exit: &keeper.Exit{Cause: "succeeded"}}}
+	w := &watcher{l: New(Config{}), id: "c", state: &runstate.State{Exit: &runstate.Exit{Cause: "succeeded"}}}
 	if st := w.final(t.Context(), &observed{record: record}); st.Exit.Cause != "succeeded" {
 		t.Errorf("%+v", st.Exit)
 	}
@@ -41,7 +40,7 @@ func TestFirstWord(t *testing.T) {
 		"there is none":      {&watcher{begun: now}, &observed{}, false},
 		"it does not answer": {&watcher{begun: now, mute: true}, runs, false},
 		"it is slow":         {&watcher{begun: now.Add(-look)}, runs, false},
-		"it has answered":    {&watcher{begun: now, state: &keeper.State{}}, runs, false},
+		"it has answered":    {&watcher{begun: now, state: &runstate.State{}}, runs, false},
 	} {
 		c.w.l = New(Config{})
 		if got := c.w.awaitsKeeper(c.o); got != c.want {
@@ -58,11 +57,11 @@ func TestAutoscaledGroups(t *testing.T) {
 		w.Replicas = &two
 		o.cluster.Spec.WorkerGroupSpecs = append(o.cluster.Spec.WorkerGroupSpecs[:0], w)
 	})
-	st := &keeper.State{
-		Phase: keeper.PhaseReady, Groups: []keeper.GroupState{{Name: "head", Ready: 1, Wanted: 1}, {Name: "w", Ready: 1, Wanted: 1, GPUs: 8}},
-		Nodes: []keeper.Node{{Group: "head", State: "ALIVE"}, {Group: "w", State: "ALIVE"}, {Group: "w", State: "DEAD"}, {Group: "w", State: "ALIVE"}},
+	st := &runstate.State{
+		Phase: runstate.Ready, Groups: []runstate.Group{{Name: "head", Ready: 1, Wanted: 1}, {Name: "w", Ready: 1, Wanted: 1, GPUs: 8}},
+		Nodes: []runstate.Node{{Group: "head", State: "ALIVE"}, {Group: "w", State: "ALIVE"}, {Group: "w", State: "DEAD"}, {Group: "w", State: "ALIVE"}},
 	}
-	want := []launcher.GroupStatus{{Name: "head", Ready: 1, Wanted: 1}, {Name: "w", Ready: 2, Wanted: 2, GPUs: 8}}
+	want := []runstate.Group{{Name: "head", Ready: 1, Wanted: 1}, {Name: "w", Ready: 2, Wanted: 2, GPUs: 8}}
 	if got := livingStatus("c", "n", o, st, "").Groups; !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
@@ -75,9 +74,9 @@ func TestAutoscaledGroups(t *testing.T) {
 // TestNotes: what a later keeper is to know, without what changes all the time or may be large.
 func TestNotes(t *testing.T) {
 	now := time.Now()
-	st := &keeper.State{
-		Revision: 7, Attempt: 2, Job: &keeper.JobState{State: keeper.JobRunning}, Nodes: make([]keeper.Node, 5000), LastRenewal: &now,
-		Deadlines: keeper.Deadlines{Idle: &now}, Timeline: []keeper.Event{{Event: "phase", To: "Ready"}},
+	st := &runstate.State{
+		Revision: 7, Attempt: 2, Job: &runstate.Job{State: runstate.JobRunning}, Nodes: make([]runstate.Node, 5000), LastRenewal: &now,
+		Deadlines: runstate.Deadlines{Idle: &now}, Timeline: []runstate.Event{{Kind: "phase", To: "Ready"}},
 	}
 	first := notesOf(st)
 	later := now.Add(time.Second)

@@ -3,23 +3,8 @@ package launcher
 import (
 	"errors"
 	"fmt"
-)
 
-// Exit codes of rayctl itself; `run`, `submit` and `logs -f` otherwise exit with the driver's own code (128+signal).
-// They follow sysexits.h where it has one, and timeout(1) for 124.
-const (
-	CodeUsage        = 64  // wrong command line
-	CodeSpec         = 65  // bad cluster file, or a name taken by another spec
-	CodeUnreachable  = 69  // substrate or dashboard does not answer
-	CodeInternal     = 70  // a bug of rayctl
-	CodeStartFailed  = 73  // the cluster failed to start
-	CodeOutputLost   = 74  // stdout took not all of the output, and nothing else went wrong
-	CodeQueueTimeout = 75  // lifetime.queue passed
-	CodeLost         = 76  // the cluster was lost while the driver ran
-	CodePermission   = 77  // not permitted; the message names verb and resource
-	CodeConfig       = 78  // bad configuration of this machine
-	CodeTimeLimit    = 124 // lifetime.max or lifetime.total passed
-	CodeInterrupted  = 130 // interrupted, or ended by somebody
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // ExitError is an error for the user: one sentence with the thing and the cause, the next step, and the exit code.
@@ -56,12 +41,12 @@ func Fail(code int, err error, hint, format string, args ...any) *ExitError {
 
 // NotFound is the error of an unknown cluster.
 func NotFound(id ID) *ExitError {
-	return Fail(CodeSpec, ErrNotFound, "`rayctl ls` shows yours", "no cluster named %q", string(id))
+	return Fail(runstate.CodeSpec, ErrNotFound, "`rayctl ls` shows yours", "no cluster named %q", string(id))
 }
 
 // Unsupported is the error of an ability that a launcher lacks.
 func Unsupported(l Launcher, what string) *ExitError {
-	return Fail(CodeUsage, errors.ErrUnsupported, "", "%s is not supported by the %s launcher", what, l.Name())
+	return Fail(runstate.CodeUsage, errors.ErrUnsupported, "", "%s is not supported by the %s launcher", what, l.Name())
 }
 
 // ExitCode is the process exit code for err: its own, or 70.
@@ -73,6 +58,6 @@ func ExitCode(err error) int {
 	case errors.As(err, &e):
 		return e.Code
 	default:
-		return CodeInternal
+		return runstate.CodeInternal
 	}
 }

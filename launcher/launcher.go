@@ -9,6 +9,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -60,7 +61,7 @@ type Launcher interface {
 
 // End says why a cluster is ended, and how.
 type End struct {
-	Cause   string // "down", "interrupted", ...: keeper.Exit's causes
+	Cause   string // "down", "interrupted", ...: runstate.Exit's causes
 	Message string
 	Now     bool // no grace for the driver
 }
@@ -178,7 +179,7 @@ type (
 	// Extender lets the substrate's own limits, and what a later keeper goes by, follow the keeper's new ones. The error of a substrate that does
 	// not allow it says when the cluster ends all the same.
 	Extender interface {
-		Extended(ctx context.Context, id ID, d Deadlines) error
+		Extended(ctx context.Context, id ID, d runstate.Deadlines) error
 	}
 	// Collector does what nobody is left to do, for gc: it concludes the runs of dead keepers and removes what dead clients left, and records whose time
 	// is over. Launch does the same beside its own work, as far as that takes no time.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // output shows the driver's log, byte for byte and each byte once: live from the dashboard while the head lives, the rest
@@ -24,7 +25,7 @@ type output struct {
 	log *slog.Logger
 	w   io.Writer
 
-	job       *JobStatus          // the last that was seen
+	job       *runstate.Job       // the last that was seen
 	shown     map[int]*attemptLog // by attempt
 	current   string              // submission id that is followed
 	following *attemptLog
@@ -63,7 +64,7 @@ func newOutput(l Launcher, id ID, w io.Writer, log *slog.Logger) *output {
 }
 
 // attempt is what was shown of attempt n of the run that the job belongs to: all attempts have the same entrypoint, and ids <name>-<n>.
-func (o *output) attempt(j *JobStatus, n int) *attemptLog {
+func (o *output) attempt(j *runstate.Job, n int) *attemptLog {
 	if o.shown[n] == nil {
 		id := j.SubmissionID[:strings.LastIndex(j.SubmissionID, "-")+1] + strconv.Itoa(n)
 		o.shown[n] = &attemptLog{submission: id, strip: dashboardclient.NewDriverOutput(o.w, id, j.Entrypoint)}
@@ -73,7 +74,7 @@ func (o *output) attempt(j *JobStatus, n int) *attemptLog {
 
 // see looks at a Status and follows the log of the attempt that runs.
 func (o *output) see(ctx context.Context, s Status) {
-	if s.Job == nil || s.Job.SubmissionID == "" || s.Job.State == JobWaiting || s.Phase == Gone {
+	if s.Job == nil || s.Job.SubmissionID == "" || s.Job.State == runstate.JobWaiting || s.Phase == runstate.Gone {
 		return
 	}
 	if o.current == s.Job.SubmissionID {
@@ -100,7 +101,7 @@ func (o *output) see(ctx context.Context, s Status) {
 }
 
 // earlier shows what is missing of the attempts before n, from the keeper's copies.
-func (o *output) earlier(ctx context.Context, job *JobStatus, n int) error {
+func (o *output) earlier(ctx context.Context, job *runstate.Job, n int) error {
 	if n == 1 {
 		return nil
 	}
@@ -185,7 +186,7 @@ func (o *output) complete(ctx context.Context, r *Result) error {
 	last := 0
 	for _, a := range r.Attempts {
 		if a.SubmissionID != "" {
-			o.job, last = cmp.Or(o.job, &JobStatus{SubmissionID: a.SubmissionID}), a.Attempt
+			o.job, last = cmp.Or(o.job, &runstate.Job{SubmissionID: a.SubmissionID}), a.Attempt
 		}
 	}
 	if r.Job != nil && r.Job.SubmissionID != "" {

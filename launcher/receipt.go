@@ -7,26 +7,27 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // Receipt is the account of one run: what happened when, what it cost, how it ended and whose exit code that is.
 type Receipt struct {
-	Name         string    `json:"name"`
-	Launcher     string    `json:"launcher"`
-	Owner        string    `json:"owner,omitempty"`
-	Where        string    `json:"where,omitempty"`
-	SubmissionID string    `json:"submissionId,omitempty"`
-	SpecHash     string    `json:"specHash,omitempty"`
-	RayVersion   string    `json:"rayVersion,omitempty"`
-	Created      time.Time `json:"created"`
-	Ended        time.Time `json:"ended"`
-	Exit         Exit      `json:"exit"`
-	Durations    Durations `json:"durations"`
-	Usage        Usage     `json:"usage"`
-	Attempts     []Attempt `json:"attempts,omitempty"`
-	Timeline     []Event   `json:"timeline"`
-	Log          LogInfo   `json:"log"`
+	Name         string             `json:"name"`
+	Launcher     string             `json:"launcher"`
+	Owner        string             `json:"owner,omitempty"`
+	Where        string             `json:"where,omitempty"`
+	SubmissionID string             `json:"submissionId,omitempty"`
+	SpecHash     string             `json:"specHash,omitempty"`
+	RayVersion   string             `json:"rayVersion,omitempty"`
+	Created      time.Time          `json:"created"`
+	Ended        time.Time          `json:"ended"`
+	Exit         runstate.Exit      `json:"exit"`
+	Durations    Durations          `json:"durations"`
+	Usage        Usage              `json:"usage"`
+	Attempts     []runstate.Attempt `json:"attempts,omitempty"`
+	Timeline     []runstate.Event   `json:"timeline"`
+	Log          LogInfo            `json:"log"`
 }
 
 // Durations are seconds spent in each part of the life, summed over attempts.
@@ -70,20 +71,20 @@ func NewReceipt(r *Result) *Receipt {
 }
 
 // durations walks the timeline: each phase lasts until the next phase event, the driver from RUNNING to a terminal state.
-func durations(timeline []Event, created, ended time.Time) Durations {
+func durations(timeline []runstate.Event, created, ended time.Time) Durations {
 	var d Durations
-	phase, since := Queued, created
+	phase, since := runstate.Queued, created
 	var driver time.Time
 	closePhase := func(at time.Time) {
 		if s := seconds(since, at); s > 0 {
 			switch phase {
-			case Queued:
+			case runstate.Queued:
 				d.Queued += s
-			case Provisioning:
+			case runstate.Provisioning:
 				d.Provisioning += s
-			case Starting:
+			case runstate.Starting:
 				d.Starting += s
-			case Draining:
+			case runstate.Draining:
 				d.Draining += s
 			}
 		}
@@ -91,16 +92,16 @@ func durations(timeline []Event, created, ended time.Time) Durations {
 	}
 	for _, e := range timeline {
 		switch {
-		case e.Kind == "phase":
+		case e.Kind == runstate.EventPhase:
 			closePhase(e.At)
-			phase = Phase(e.To)
-		case e.Kind == "job" && JobState(e.To) == JobRunning && driver.IsZero():
+			phase = runstate.Phase(e.To)
+		case e.Kind == runstate.EventJob && runstate.JobState(e.To) == runstate.JobRunning && driver.IsZero():
 			driver = e.At
-		case e.Kind == "job" && JobState(e.To).Terminal() && !driver.IsZero():
+		case e.Kind == runstate.EventJob && runstate.JobState(e.To).Terminal() && !driver.IsZero():
 			d.Driver += seconds(driver, e.At)
 			driver = time.Time{}
 		}
-		if e.Kind == "phase" && (phase == Lost || phase == Gone) && !driver.IsZero() {
+		if e.Kind == runstate.EventPhase && (phase == runstate.Lost || phase == runstate.Gone) && !driver.IsZero() {
 			d.Driver += seconds(driver, e.At)
 			driver = time.Time{}
 		}
@@ -110,12 +111,11 @@ func durations(timeline []Event, created, ended time.Time) Durations {
 	return d
 }
 
-// Terminal says whether Ray will not change the state any more.
-func (s JobState) Terminal() bool { return s == JobSucceeded || s == JobFailed || s == JobStopped }
-
 // reached says whether the cluster ever was in one of these phases.
-func reached(timeline []Event, phases ...Phase) bool {
-	return slices.ContainsFunc(timeline, func(e Event) bool { return e.Kind == "phase" && slices.Contains(phases, Phase(e.To)) })
+func reached(timeline []runstate.Event, phases ...runstate.Phase) bool {
+	return slices.ContainsFunc(timeline, func(e runstate.Event) bool {
+		return e.Kind == runstate.EventPhase && slices.Contains(phases, runstate.Phase(e.To))
+	})
 }
 
 // usage counts what was allocated. Time in the queue is not; of pods on Kubernetes, which get their nodes one by one, those count that Ray knows if
@@ -129,12 +129,12 @@ func usage(r *Result, d Durations) Usage {
 		n += float64(g.Ready)
 		gpus += float64(g.Ready) * g.GPUs
 	}
-	if r.Launcher != spec.LauncherKubeRay || reached(r.Timeline, Ready) {
+	if r.Launcher != spec.LauncherKubeRay || reached(r.Timeline, runstate.Ready) {
 		n, gpus = float64(u.Nodes), u.GPUs // pods come one by one, other nodes together
 	}
 	n = max(n, min(1, float64(u.Nodes))) // the head's pod, which did not answer
 	allocated := max(d.Total-d.Queued, 0)
-	if !reached(r.Timeline, Provisioning, Starting, Ready) {
+	if !reached(r.Timeline, runstate.Provisioning, runstate.Starting, runstate.Ready) {
 		allocated = 0 // it ended while it waited: nodes that it never had
 	}
 	busy := min(d.Driver, allocated)
@@ -182,19 +182,6 @@ func (rc *Receipt) WriteText(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// Sentence says how the run ended and whose exit code it is.
-func (e Exit) Sentence() string {
-	who := "rayctl's exit code"
-	if e.Origin == "driver" {
-		who = "the driver's exit code"
-	}
-	s := fmt.Sprintf("%s, %s %d", strings.ReplaceAll(e.Cause, "-", " "), who, e.Code)
-	if e.Message != "" {
-		s += ": " + e.Message
-	}
-	return s
 }
 
 // Human prints seconds as a person says them: 0.8 s, 46 s, 3 min 20 s, 2 h 5 min.

@@ -4,19 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 )
-
-// Exit is how a run ended, and whose exit code it is.
-type Exit struct {
-	Origin    string `json:"origin"`           // "driver": the driver's own code; "rayctl": one of the Code constants
-	Cause     string `json:"cause"`            // succeeded, driver-failed, interrupted, idle, max, lost, ... (docs/keeper.md)
-	Code      int    `json:"code"`             // what `rayctl run` exits with
-	Signal    *int   `json:"signal,omitempty"` // that ended the driver
-	Message   string `json:"message,omitempty"`
-	Retryable bool   `json:"retryable"` // the same command may succeed if repeated: the substrate failed, not the job
-}
 
 // Result is the outcome of a cluster that has ended; it outlives the cluster for lifetime.keep.
 type Result struct {
@@ -62,22 +51,4 @@ func recordless(last Status) *Result {
 // saved log that ends before offset reads as empty.
 func (r *Result) OpenLog(ctx context.Context, attempt int, offset int64) (io.ReadCloser, error) {
 	return r.open(ctx, attempt, offset)
-}
-
-// ExitCodeFor maps a keeper's cause to the exit code of `rayctl run`; ok is false where the driver's own code counts.
-func ExitCodeFor(cause string) (code int, ok bool) {
-	codes := map[string]int{
-		"interrupted": CodeInterrupted, "down": CodeInterrupted, "disconnected": CodeInterrupted,
-		"idle": 0, "max": CodeTimeLimit, "total": CodeTimeLimit, "time-limit": CodeTimeLimit,
-		"queue": CodeQueueTimeout, "abandoned": CodeInterrupted,
-		"start-failed": CodeStartFailed, "package-failed": CodeStartFailed, "submit-failed": CodeStartFailed,
-		"lost": CodeLost, "preempted": CodeLost,
-	}
-	code, ok = codes[cause]
-	return code, ok
-}
-
-// Retryable says of a keeper's cause whether the same command may succeed if repeated, where nothing more is known of the end.
-func Retryable(cause string) bool {
-	return slices.Contains([]string{"lost", "preempted", "start-failed", "queue", "abandoned", "disconnected"}, cause)
 }

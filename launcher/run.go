@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -86,7 +87,7 @@ func launch(ctx context.Context, l Launcher, s *spec.ClusterSpec, p Payload, o R
 		select {
 		case a := <-done:
 			if a.err != nil && (early == Stop || early == StopNow) {
-				return "", early, Fail(CodeInterrupted, context.Canceled, "", "interrupted before the launch was committed; nothing was left behind")
+				return "", early, Fail(runstate.CodeInterrupted, context.Canceled, "", "interrupted before the launch was committed; nothing was left behind")
 			}
 			return a.id, early, a.err
 		case early = <-o.Actions:
@@ -170,7 +171,7 @@ func (v *view) untilGone(ctx context.Context, statuses <-chan Status) (*Outcome,
 		case s, open := <-statuses:
 			if !open {
 				if err := ctx.Err(); err != nil {
-					return nil, Fail(CodeInterrupted, err, "", "stopped watching %s", v.id)
+					return nil, Fail(runstate.CodeInterrupted, err, "", "stopped watching %s", v.id)
 				}
 				return v.finish(ctx)
 			}
@@ -215,7 +216,7 @@ func (v *view) finish(ctx context.Context) (*Outcome, error) {
 	}
 	if v.output != nil {
 		if err := v.output.complete(ctx, r); err != nil {
-			return nil, Fail(CodeInternal, err, "`rayctl logs "+string(v.id)+"` shows all of it", "the rest of the driver's output cannot be shown: %v", err)
+			return nil, Fail(runstate.CodeInternal, err, "`rayctl logs "+string(v.id)+"` shows all of it", "the rest of the driver's output cannot be shown: %v", err)
 		}
 	}
 	return &Outcome{ID: v.id, Receipt: NewReceipt(r), Result: r}, nil

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // smallDisk takes so many bytes and then what write(2) gives on a full disk: a part, and ENOSPC from then on; free makes room again.
@@ -53,7 +55,7 @@ func TestOutputIsNotRepeated(t *testing.T) {
 		return io.NopCloser(bytes.NewReader([]byte("line 1\nline 2\nline 3\n")[offset:])), nil
 	}
 	r := &Result{open: open}
-	r.Job = &JobStatus{SubmissionID: "x-1"}
+	r.Job = &runstate.Job{SubmissionID: "x-1"}
 	r.Attempt = 1
 	for range 2 {
 		if err := o.complete(t.Context(), r); err != nil {

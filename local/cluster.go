@@ -10,6 +10,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/local/proc"
 )
 
@@ -54,7 +55,7 @@ func (l *Launcher) open(id launcher.ID) (*cluster, error) {
 	c := l.cluster(name)
 	found, err := readJSON(c.path(recordFile), &c.record)
 	if err != nil {
-		return nil, launcher.Fail(launcher.CodeInternal, err, "look at "+c.dir+" and remove it yourself once nothing of it runs; `rayctl gc` leaves it alone", "the record of %s cannot be read: %v", name, err)
+		return nil, launcher.Fail(runstate.CodeInternal, err, "look at "+c.dir+" and remove it yourself once nothing of it runs; `rayctl gc` leaves it alone", "the record of %s cannot be read: %v", name, err)
 	}
 	if !found || c.record.Spec == nil || c.record.Spec.Lifetime.Keep == nil {
 		return nil, launcher.NotFound(id)
@@ -69,7 +70,7 @@ func (c *cluster) path(name ...string) string {
 }
 
 // look reads how the cluster is. The state is nil while there is none.
-func (c *cluster) look() (life, *keeper.State, error) {
+func (c *cluster) look() (life, *runstate.State, error) {
 	st, err := c.state()
 	switch {
 	case err != nil:
@@ -98,13 +99,13 @@ func (c *cluster) isHere() bool {
 }
 
 // state is the keeper's last word; nil before its first.
-func (c *cluster) state() (*keeper.State, error) {
+func (c *cluster) state() (*runstate.State, error) {
 	st, err := c.State()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
-		return nil, launcher.Fail(launcher.CodeInternal, err, "", "the state of %s cannot be read: %v", c.name, err)
+		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the state of %s cannot be read: %v", c.name, err)
 	}
 	return st, nil
 }
@@ -115,7 +116,7 @@ func (c *cluster) hasResult() bool {
 }
 
 // client speaks to the keeper; ErrNotReady before it has an address.
-func (c *cluster) client(st *keeper.State) (*keeper.Client, error) {
+func (c *cluster) client(st *runstate.State) (*keeper.Client, error) {
 	token, err := c.Token()
 	if err != nil || st == nil || st.Keeper.URL == "" {
 		return nil, c.notReady("keeper")
@@ -124,7 +125,7 @@ func (c *cluster) client(st *keeper.State) (*keeper.Client, error) {
 }
 
 func (c *cluster) notReady(what string) error {
-	return launcher.Fail(launcher.CodeUnreachable, launcher.ErrNotReady, "`rayctl status "+c.name+"` says what it waits for", "the %s of %s does not answer yet", what, c.name)
+	return launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotReady, "`rayctl status "+c.name+"` says what it waits for", "the %s of %s does not answer yet", what, c.name)
 }
 
 // markers find all processes of the cluster, also where the supervisors died too.

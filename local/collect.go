@@ -10,6 +10,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/filelock"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/local/proc"
 	"github.com/rayctl/rayctl/local/rayenv"
 )
@@ -100,7 +101,7 @@ func (l *Launcher) collectDebris(c *cluster, dryRun bool) ([]launcher.Collected,
 		return nil, "", nil
 	}
 	if alive, err := c.aliveWithoutRecord(); err != nil || alive {
-		return nil, "", cmp.Or(err, error(launcher.Fail(launcher.CodeInternal, nil, "end its processes first", "%s has no record, but processes that live: it is left alone", c.dir)))
+		return nil, "", cmp.Or(err, error(launcher.Fail(runstate.CodeInternal, nil, "end its processes first", "%s has no record, but processes that live: it is left alone", c.dir)))
 	}
 	found := []launcher.Collected{{What: "run directory", Name: filepath.Base(c.dir), Why: "it is incomplete"}}
 	if dryRun {
@@ -121,7 +122,7 @@ func (c *cluster) aliveWithoutRecord() (bool, error) {
 	}
 	table, err := proc.Table()
 	if err != nil {
-		return false, launcher.Fail(launcher.CodeInternal, err, "", "the process table cannot be read: %v", err)
+		return false, launcher.Fail(runstate.CodeInternal, err, "", "the process table cannot be read: %v", err)
 	}
 	places := append(c.nodeDirs(), " "+c.dir+" ")
 	for _, p := range table {

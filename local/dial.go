@@ -9,6 +9,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // Dial gives the addresses themselves: both targets listen on this machine's loopback.
@@ -32,7 +33,7 @@ func (l *Launcher) Dial(_ context.Context, id launcher.ID, t launcher.Target) (*
 }
 
 // running finds a cluster whose keeper lives; ErrNotFound once it is gone, ErrNotReady before.
-func (l *Launcher) running(id launcher.ID) (*cluster, *keeper.State, error) {
+func (l *Launcher) running(id launcher.ID) (*cluster, *runstate.State, error) {
 	c, err := l.open(id)
 	if err != nil {
 		return nil, nil, err
@@ -48,7 +49,7 @@ func (l *Launcher) running(id launcher.ID) (*cluster, *keeper.State, error) {
 	case how == elsewhere:
 		return nil, nil, c.notHere()
 	default:
-		return nil, nil, launcher.Fail(launcher.CodeUnreachable, launcher.ErrNotFound, "`rayctl logs "+c.name+"` shows what it left", "%s has ended", c.name)
+		return nil, nil, launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotFound, "`rayctl logs "+c.name+"` shows what it left", "%s has ended", c.name)
 	}
 }
 
@@ -64,13 +65,13 @@ func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, po
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
 	if err != nil {
-		return nil, launcher.Fail(launcher.CodeUnreachable, err, "check that something listens there", "port %d does not answer: %v", port, err)
+		return nil, launcher.Fail(runstate.CodeUnreachable, err, "check that something listens there", "port %d does not answer: %v", port, err)
 	}
 	return conn, nil
 }
 
 // hasNode checks a node's name; "" is the head.
-func (c *cluster) hasNode(st *keeper.State, node string) error {
+func (c *cluster) hasNode(st *runstate.State, node string) error {
 	if node == "" {
 		return nil
 	}
@@ -81,7 +82,7 @@ func (c *cluster) hasNode(st *keeper.State, node string) error {
 		}
 		known += " " + n.Name
 	}
-	return launcher.Fail(launcher.CodeUsage, nil, "its nodes are:"+known, "%s has no node %q", c.name, node)
+	return launcher.Fail(runstate.CodeUsage, nil, "its nodes are:"+known, "%s has no node %q", c.name, node)
 }
 
 // Result is the keeper's final state, or what this launcher wrote for a keeper that was killed.

@@ -11,6 +11,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/local/proc"
 )
 
@@ -21,10 +22,9 @@ const (
 	deathLimit = 20 * time.Second
 )
 
-// verdict is how a cluster ended that cannot tell itself.
-type verdict struct{ cause, message string }
-
-func lost() verdict { return verdict{keeper.CauseLost, "the keeper was killed"} }
+func lost() runstate.Verdict {
+	return runstate.Verdict{Cause: runstate.CauseLost, Message: "the keeper was killed"}
+}
 
 // abandon takes down and removes a cluster that was never committed: as if it had never been. The caller holds its lock.
 func (c *cluster) abandon(ctx context.Context) error {
@@ -35,7 +35,7 @@ func (c *cluster) abandon(ctx context.Context) error {
 }
 
 // bury takes down what a dead keeper left, and writes the result in its place. The caller holds its lock.
-func (c *cluster) bury(ctx context.Context, v verdict) error {
+func (c *cluster) bury(ctx context.Context, v runstate.Verdict) error {
 	if err := c.sweep(ctx); err != nil {
 		return err
 	}
@@ -54,17 +54,12 @@ func (c *cluster) bury(ctx context.Context, v verdict) error {
 }
 
 // concluded is the last state of a cluster whose keeper is dead. st is the last that it wrote, nil if it never did.
-func (c *cluster) concluded(st *keeper.State, v verdict) *keeper.State {
+func (c *cluster) concluded(st *runstate.State, v runstate.Verdict) *runstate.State {
 	if st == nil {
-		st = &keeper.State{Name: c.name, Launcher: c.l.Name(), Attempt: 1}
+		st = &runstate.State{Name: c.name, Launcher: c.l.Name(), Attempt: 1}
 	}
-	now, exit := time.Now().UTC(), launcher.Conclude(st, v.cause, v.message)
-	exit.By = c.l.owner
-	st.Revision++
-	st.Phase, st.Since, st.Reason = keeper.PhaseGone, now, keeper.Reason{Code: exit.Cause, Message: exit.Message}
-	st.Timeline = append(st.Timeline, keeper.Event{At: now, Attempt: st.Attempt, Event: "phase", To: st.Phase, Code: exit.Cause, Message: exit.Message})
-	st.Exit = exit
-	return st
+	v.At, v.By = time.Now().UTC(), c.l.owner
+	return runstate.Conclude(st, v)
 }
 
 func size(path string) int64 {
@@ -88,15 +83,15 @@ func (c *cluster) sweep(ctx context.Context) error {
 		left, err = proc.Kill(ctx, c.markers())
 	}
 	if err != nil {
-		return launcher.Fail(launcher.CodeInternal, err, "", "the process table cannot be read: %v", err)
+		return launcher.Fail(runstate.CodeInternal, err, "", "the process table cannot be read: %v", err)
 	}
 	if len(left) > 0 {
-		return launcher.Fail(launcher.CodeInternal, nil, "they may hang in a device or a file system; look at them with ps",
+		return launcher.Fail(runstate.CodeInternal, nil, "they may hang in a device or a file system; look at them with ps",
 			"processes of %s do not die: %s", c.name, pids(left))
 	}
 	for _, dir := range append(dirs, c.nodeDirs()...) {
 		if err := os.RemoveAll(dir); err != nil {
-			return launcher.Fail(launcher.CodeInternal, err, "remove it yourself", "the temporary directory %s of %s cannot be removed: %v", dir, c.name, err)
+			return launcher.Fail(runstate.CodeInternal, err, "remove it yourself", "the temporary directory %s of %s cannot be removed: %v", dir, c.name, err)
 		}
 	}
 	return nil
@@ -119,7 +114,7 @@ func pids(ps []proc.Process) string {
 }
 
 // settle gives an orphaned cluster its result; one that was never committed vanishes.
-func (c *cluster) settle(ctx context.Context, v verdict) error {
+func (c *cluster) settle(ctx context.Context, v runstate.Verdict) error {
 	lock, err := c.l.lock(ctx, c.name)
 	if err != nil {
 		return err
@@ -128,7 +123,7 @@ func (c *cluster) settle(ctx context.Context, v verdict) error {
 	return c.settleLocked(ctx, v)
 }
 
-func (c *cluster) settleLocked(ctx context.Context, v verdict) error {
+func (c *cluster) settleLocked(ctx context.Context, v runstate.Verdict) error {
 	how, _, err := c.look()
 	switch {
 	case err != nil:
@@ -157,7 +152,7 @@ func (c *cluster) remove() error {
 			continue
 		}
 		if err := os.RemoveAll(c.path(name)); err != nil {
-			return launcher.Fail(launcher.CodeInternal, err, "remove it yourself", "the record of %s cannot be removed: %v", c.name, err)
+			return launcher.Fail(runstate.CodeInternal, err, "remove it yourself", "the record of %s cannot be removed: %v", c.name, err)
 		}
 	}
 	if err != nil {

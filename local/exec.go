@@ -14,6 +14,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // Exec runs a command with the environment that the cluster's drivers have. All nodes are this machine; the command is not part of
@@ -27,7 +28,7 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 		return 0, err
 	}
 	if len(e.Command) == 0 {
-		return 0, launcher.Fail(launcher.CodeUsage, nil, "give one after --", "there is no command to run")
+		return 0, launcher.Fail(runstate.CodeUsage, nil, "give one after --", "there is no command to run")
 	}
 	env, err := c.environment(st)
 	if err != nil {
@@ -83,7 +84,7 @@ func cannotRun(command string, err error) error {
 }
 
 // environment is what `ray start` got, and how Ray's own tools find the cluster.
-func (c *cluster) environment(st *keeper.State) ([]string, error) {
+func (c *cluster) environment(st *runstate.State) ([]string, error) {
 	bin := filepath.Dir(c.record.Python)
 	env := append(environmentWithout(markerName, nodeMarkerName, "RAY_AUTH_TOKEN"),
 		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
@@ -104,7 +105,7 @@ func (c *cluster) environment(st *keeper.State) ([]string, error) {
 		err = json.Unmarshal(b, &secrets)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, launcher.Fail(launcher.CodeInternal, err, "", "the secrets of %s cannot be read", c.name)
+		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the secrets of %s cannot be read", c.name)
 	}
 	for k, v := range secrets {
 		env = append(env, k+"="+v)

@@ -13,6 +13,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -24,7 +25,7 @@ func (c *cluster) write(plan plan, p launcher.Payload) error {
 	}
 	if orders.Job != nil {
 		if err := os.MkdirAll(orders.Job.OutputDir, 0o755); err != nil {
-			return launcher.Fail(launcher.CodeSpec, err, "choose another job.outputDir", "cannot make the output directory: %v", err)
+			return launcher.Fail(runstate.CodeSpec, err, "choose another job.outputDir", "cannot make the output directory: %v", err)
 		}
 	}
 	c.record = record{
@@ -86,17 +87,17 @@ func link(mounts []spec.Mount, note func(string)) error {
 	for _, m := range mounts {
 		source := m.Source.Local
 		if source == "" {
-			return launcher.Fail(launcher.CodeSpec, nil, "add source.local to it", "the mount %s has no source on this machine", m.MountPath)
+			return launcher.Fail(runstate.CodeSpec, nil, "add source.local to it", "the mount %s has no source on this machine", m.MountPath)
 		}
 		source, err := filepath.Abs(source)
 		if err != nil || !isDir(source) {
-			return launcher.Fail(launcher.CodeSpec, err, "make it, or correct source.local", "the source %s of the mount %s is no directory", source, m.MountPath)
+			return launcher.Fail(runstate.CodeSpec, err, "make it, or correct source.local", "the source %s of the mount %s is no directory", source, m.MountPath)
 		}
 		if sameDir(source, m.MountPath) {
 			continue
 		}
 		if err := os.Symlink(source, m.MountPath); err != nil {
-			return launcher.Fail(launcher.CodeSpec, err, "make it a link to "+source+" yourself, or choose another mountPath",
+			return launcher.Fail(runstate.CodeSpec, err, "make it a link to "+source+" yourself, or choose another mountPath",
 				"the mount %s cannot be made: %v", m.MountPath, errors.Unwrap(err))
 		}
 		note(fmt.Sprintf("linked %s to %s", m.MountPath, source))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/needs"
 )
@@ -32,22 +33,22 @@ func TestBadInput(t *testing.T) {
 		code   int
 		names  string
 	}{
-		"name":            {func(s *spec.ClusterSpec) { s.Name = "../x" }, "", launcher.CodeSpec, `"../x"`},
-		"no such Python":  {func(s *spec.ClusterSpec) { s.Ray.Python = "/no/python" }, "", launcher.CodeConfig, "/no/python"},
-		"broken Python":   {func(s *spec.ClusterSpec) { s.Ray.Python = broken }, "", launcher.CodeStartFailed, "Fatal Python error: no codec"},
-		"other Ray":       {func(s *spec.ClusterSpec) { s.Ray.Version = "2.9.3" }, "", launcher.CodeConfig, "2.9.3"},
-		"secret":          {func(s *spec.ClusterSpec) { s.Secrets = []spec.Secret{{Name: "TOP"}} }, "", launcher.CodeSpec, "TOP"},
-		"Kubernetes key":  {func(s *spec.ClusterSpec) { s.Secrets = []spec.Secret{{Name: "K", SecretKeyRef: &spec.SecretKeyRef{}}} }, "", launcher.CodeSpec, "K"},
-		"state is a file": {func(*spec.ClusterSpec) {}, file, launcher.CodeConfig, file},
+		"name":            {func(s *spec.ClusterSpec) { s.Name = "../x" }, "", runstate.CodeSpec, `"../x"`},
+		"no such Python":  {func(s *spec.ClusterSpec) { s.Ray.Python = "/no/python" }, "", runstate.CodeConfig, "/no/python"},
+		"broken Python":   {func(s *spec.ClusterSpec) { s.Ray.Python = broken }, "", runstate.CodeStartFailed, "Fatal Python error: no codec"},
+		"other Ray":       {func(s *spec.ClusterSpec) { s.Ray.Version = "2.9.3" }, "", runstate.CodeConfig, "2.9.3"},
+		"secret":          {func(s *spec.ClusterSpec) { s.Secrets = []spec.Secret{{Name: "TOP"}} }, "", runstate.CodeSpec, "TOP"},
+		"Kubernetes key":  {func(s *spec.ClusterSpec) { s.Secrets = []spec.Secret{{Name: "K", SecretKeyRef: &spec.SecretKeyRef{}}} }, "", runstate.CodeSpec, "K"},
+		"state is a file": {func(*spec.ClusterSpec) {}, file, runstate.CodeConfig, file},
 		"output is a file": {func(s *spec.ClusterSpec) { s.Job = spec.Job{Entrypoint: "true", OutputDir: file + "/{name}"} },
-			"", launcher.CodeSpec, "output directory"},
-		"mount without source": {func(s *spec.ClusterSpec) { s.Mounts = []spec.Mount{{MountPath: "/m"}} }, "", launcher.CodeSpec, "/m"},
+			"", runstate.CodeSpec, "output directory"},
+		"mount without source": {func(s *spec.ClusterSpec) { s.Mounts = []spec.Mount{{MountPath: "/m"}} }, "", runstate.CodeSpec, "/m"},
 		"mount of nothing": {func(s *spec.ClusterSpec) {
 			s.Mounts = []spec.Mount{{MountPath: "/m", Source: spec.MountSource{Local: "/no/dir"}}}
-		}, "", launcher.CodeSpec, "/no/dir"},
+		}, "", runstate.CodeSpec, "/no/dir"},
 		"mount on something": {func(s *spec.ClusterSpec) {
 			s.Mounts = []spec.Mount{{MountPath: file, Source: spec.MountSource{Local: filepath.Dir(file)}}}
-		}, "", launcher.CodeSpec, file},
+		}, "", runstate.CodeSpec, file},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +81,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	})
 	_, err = at(t, state).Launch(within(t), oneNode(t, "x", ""), launcher.Payload{})
-	wantError(t, err, launcher.CodeStartFailed, nil, "no space is left for "+state)
+	wantError(t, err, runstate.CodeStartFailed, nil, "no space is left for "+state)
 	nothingLeft(t, state, "x")
 }
 
@@ -131,9 +132,9 @@ func TestUp(t *testing.T) {
 		t.Errorf("mount: %q, %v", target, err)
 	}
 	if _, err := l.Dial(within(t), "up", launcher.Dashboard); err != nil {
-		wantError(t, err, launcher.CodeUnreachable, launcher.ErrNotReady, "up")
+		wantError(t, err, runstate.CodeUnreachable, launcher.ErrNotReady, "up")
 	}
-	ready := until(t, l, "up", func(st launcher.Status) bool { return st.Phase == launcher.Ready })
+	ready := until(t, l, "up", func(st launcher.Status) bool { return st.Phase == runstate.Ready })
 	if ready.Labels["team"] != "rl" || !strings.Contains(ready.Owner, "@") || !strings.HasPrefix(ready.Where, "pid ") {
 		t.Errorf("status: %+v", ready)
 	}
@@ -210,7 +211,7 @@ if any("default_worker.py" in a for a in sys.orig_argv):
 	if _, err := l.Launch(within(t), s, launcher.Payload{}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, l, "slow", func(st launcher.Status) bool { return st.Phase == launcher.Ready })
+	until(t, l, "slow", func(st launcher.Status) bool { return st.Phase == runstate.Ready })
 	ask := `import os, ray, urllib.request
 token = open(os.environ["RAY_AUTH_TOKEN_PATH"]).read().strip()
 url = os.environ["RAY_API_SERVER_ADDRESS"] + "/api/serve/applications/"

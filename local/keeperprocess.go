@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/templates"
 )
 
@@ -32,7 +33,7 @@ func (c *cluster) startKeeper(plan plan) (*keeperProcess, error) {
 	defer said.Close()
 	reader, writer, err := os.Pipe()
 	if err != nil {
-		return nil, launcher.Fail(launcher.CodeConfig, err, "close some programs or raise `ulimit -n`", "cannot start the keeper of %s: %v", c.name, err)
+		return nil, launcher.Fail(runstate.CodeConfig, err, "close some programs or raise `ulimit -n`", "cannot start the keeper of %s: %v", c.name, err)
 	}
 	defer reader.Close()
 	argv := keeperCommand(plan.env.Python, scripts, c.dir)
@@ -44,7 +45,7 @@ func (c *cluster) startKeeper(plan plan) (*keeperProcess, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		writer.Close()
-		return nil, launcher.Fail(launcher.CodeConfig, err, "check that it is a working Python", "cannot start the keeper of %s with %s: %v", c.name, plan.env.Python, err)
+		return nil, launcher.Fail(runstate.CodeConfig, err, "check that it is a working Python", "cannot start the keeper of %s with %s: %v", c.name, plan.env.Python, err)
 	}
 	ended, cancel := context.WithCancel(context.Background())
 	go func() {

@@ -13,6 +13,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/filelock"
 	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/trust"
 	"github.com/rayctl/rayctl/local/rayenv"
@@ -71,7 +72,7 @@ func (l *Launcher) lock(ctx context.Context, name string) (*filelock.Lock, error
 }
 
 func interrupted(ctx context.Context, name string) error {
-	return launcher.Fail(launcher.CodeInterrupted, ctx.Err(), "", "interrupted while working on %s", name)
+	return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "interrupted while working on %s", name)
 }
 
 // existing compares the wish with what is there under the name. The caller holds the lock, so what is not committed is left
@@ -101,11 +102,11 @@ func (l *Launcher) existing(ctx context.Context, id launcher.ID, s *spec.Cluster
 		how = ended
 	}
 	if how == ended {
-		return false, launcher.Fail(launcher.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
+		return false, launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
 			"a cluster named %s has ended, and its record is kept until %s", c.name, c.keptUntil().Local().Format(time.DateTime))
 	}
 	if diff := spec.Diff(c.record.Spec, s); len(diff) > 0 {
-		return false, launcher.Fail(launcher.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",
+		return false, launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",
 			"a cluster named %s exists with another spec (%s)", c.name, strings.Join(diff, "; "))
 	}
 	return true, nil
@@ -181,7 +182,7 @@ func (c *cluster) commit(ctx context.Context, k *keeperProcess, p launcher.Paylo
 	case errors.Is(context.Cause(ctx), errKeeperEnded):
 		return c.keeperFailure()
 	case ctx.Err() != nil:
-		return launcher.Fail(launcher.CodeInterrupted, ctx.Err(), "", "the launch of %s was interrupted; nothing was left behind", c.name)
+		return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "the launch of %s was interrupted; nothing was left behind", c.name)
 	default:
 		return err
 	}
@@ -231,7 +232,7 @@ func (c *cluster) keeperFailure() error {
 		lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 		why = strings.TrimSpace(lines[len(lines)-1])
 	}
-	return launcher.Fail(launcher.CodeStartFailed, nil, "check that "+c.record.Python+" works", "the keeper of %s ended at once: %s", c.name, why)
+	return launcher.Fail(runstate.CodeStartFailed, nil, "check that "+c.record.Python+" works", "the keeper of %s ended at once: %s", c.name, why)
 }
 
 // writeFailed explains why rayctl cannot keep a cluster's files.
@@ -241,10 +242,10 @@ func writeFailed(dir string, err error) error {
 	case errors.As(err, &known):
 		return err
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return launcher.Fail(launcher.CodeStartFailed, err, "free some space, or set XDG_STATE_HOME to another disk", "no space is left for %s", dir)
+		return launcher.Fail(runstate.CodeStartFailed, err, "free some space, or set XDG_STATE_HOME to another disk", "no space is left for %s", dir)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return launcher.Fail(launcher.CodePermission, err, "set XDG_STATE_HOME to a directory you may write to", "not permitted to write %s: %v", dir, err)
+		return launcher.Fail(runstate.CodePermission, err, "set XDG_STATE_HOME to a directory you may write to", "not permitted to write %s: %v", dir, err)
 	default:
-		return launcher.Fail(launcher.CodeConfig, err, "set XDG_STATE_HOME to a directory you may write to", "cannot write %s: %v", dir, err)
+		return launcher.Fail(runstate.CodeConfig, err, "set XDG_STATE_HOME to a directory you may write to", "cannot write %s: %v", dir, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/local/proc"
 )
@@ -46,7 +47,7 @@ func TestOneClusterOfManyLaunches(t *testing.T) {
 	other := oneNode(t, "one", "")
 	other.Head.CPUs = 7
 	_, err := l.Launch(within(t), other, launcher.Payload{})
-	wantError(t, err, launcher.CodeSpec, launcher.ErrConflict, "head.cpus: not set -> 7")
+	wantError(t, err, runstate.CodeSpec, launcher.ErrConflict, "head.cpus: not set -> 7")
 	if err := l.Forget(within(t), "one"); !errors.Is(err, launcher.ErrNotEnded) {
 		t.Errorf("forget a living cluster: %v", err)
 	}
@@ -55,27 +56,27 @@ func TestOneClusterOfManyLaunches(t *testing.T) {
 	terminate(t, l, "one")
 	nothingLeft(t, state, "one", dirs...)
 	_, err = l.Launch(within(t), s, launcher.Payload{})
-	wantError(t, err, launcher.CodeSpec, launcher.ErrEnded, "one")
+	wantError(t, err, runstate.CodeSpec, launcher.ErrEnded, "one")
 	r, err := l.Result(within(t), "one")
-	if err != nil || r.Exit.Cause != "down" || r.Exit.Code != launcher.CodeInterrupted {
+	if err != nil || r.Exit.Cause != "down" || r.Exit.Code != runstate.CodeInterrupted {
 		t.Errorf("result: %+v, %v", r, err)
 	}
 	if err := l.Forget(within(t), "one"); err != nil {
 		t.Errorf("forget: %v", err)
 	}
 	_, err = l.Result(within(t), "one")
-	wantError(t, err, launcher.CodeSpec, launcher.ErrNotFound, "one")
+	wantError(t, err, runstate.CodeSpec, launcher.ErrNotFound, "one")
 }
 
 func TestNothingStaysWithoutCommit(t *testing.T) {
 	t.Parallel()
-	boom := launcher.Fail(launcher.CodeSpec, nil, "", "cannot pack")
+	boom := launcher.Fail(runstate.CodeSpec, nil, "", "cannot pack")
 	for name, test := range map[string]struct {
 		pack func(cancel func()) error
 		code int
 	}{
-		"cancelled":      {func(cancel func()) error { cancel(); return context.Canceled }, launcher.CodeInterrupted},
-		"packing failed": {func(func()) error { return boom }, launcher.CodeSpec},
+		"cancelled":      {func(cancel func()) error { cancel(); return context.Canceled }, runstate.CodeInterrupted},
+		"packing failed": {func(func()) error { return boom }, runstate.CodeSpec},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,7 +108,7 @@ func TestSupervisorAndGuardKilled(t *testing.T) {
 	if _, err := l.Launch(within(t), s, launcher.Payload{}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, l, "pair", func(st launcher.Status) bool { return st.Phase == launcher.Ready })
+	until(t, l, "pair", func(st launcher.Status) bool { return st.Phase == runstate.Ready })
 	var out bytes.Buffer // a worker's child in a session of its own, too
 	code, err := l.Exec(within(t), "pair", launcher.ExecRequest{Stdout: &out, Stderr: &out, Command: []string{"python", "-c", `import ray, subprocess
 ray.init()
@@ -142,7 +143,7 @@ print("pid", ray.get(A.remote().start.remote()))`}})
 			t.Fatalf("left: the worker's child %v, directory %v, processes %v", proc.Alive(pid, 0), isThere(dir), naming(t, dir))
 		}
 	}
-	if st, err := l.List(within(t), launcher.Selector{}); err != nil || len(st) != 1 || st[0].Phase != launcher.Ready {
+	if st, err := l.List(within(t), launcher.Selector{}); err != nil || len(st) != 1 || st[0].Phase != runstate.Ready {
 		t.Errorf("the head: %+v, %v", st, err)
 	}
 }
@@ -200,7 +201,7 @@ func TestEverybodyKilled(t *testing.T) {
 		}
 	}
 	last := until(t, l, "victim", func(launcher.Status) bool { return false })
-	if last.Phase != launcher.Gone || last.Exit == nil || last.Exit.Cause != "lost" || last.Exit.Code != launcher.CodeLost {
+	if last.Phase != runstate.Gone || last.Exit == nil || last.Exit.Cause != "lost" || last.Exit.Code != runstate.CodeLost {
 		t.Errorf("last status: %+v", last)
 	}
 	nothingLeft(t, state, "victim", dirs...)

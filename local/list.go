@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // List reads the run directories, and changes nothing in them.
@@ -49,7 +50,7 @@ func (l *Launcher) listed(name string) (launcher.Status, bool) {
 		return launcher.Status{}, false
 	}
 	if err != nil { // it may live
-		return launcher.Status{Name: name, Launcher: l.Name(), Phase: launcher.Lost, Attempt: 1, Unreachable: err.Error()}, true
+		return launcher.Status{Name: name, Launcher: l.Name(), Phase: runstate.Lost, Attempt: 1, Unreachable: err.Error()}, true
 	}
 	how, st, err := c.look()
 	if err == nil && how == orphaned {

@@ -16,6 +16,7 @@ import (
 	"slices"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/trust"
 )
@@ -72,11 +73,11 @@ func New(c Config) (*Launcher, error) {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return nil, launcher.Fail(launcher.CodeConfig, err, "", "this machine does not tell its name: %v", err)
+		return nil, launcher.Fail(runstate.CodeConfig, err, "", "this machine does not tell its name: %v", err)
 	}
 	for _, dir := range []*string{&c.StateDir, &c.CacheDir} {
 		if *dir, err = filepath.Abs(*dir); err != nil {
-			return nil, launcher.Fail(launcher.CodeConfig, err, "change to a directory that exists", "the current directory is gone: %v", err)
+			return nil, launcher.Fail(runstate.CodeConfig, err, "change to a directory that exists", "the current directory is gone: %v", err)
 		}
 		if err := trust.CheckDir(*dir); err != nil {
 			return nil, notOurs(*dir, err)
@@ -96,7 +97,7 @@ func userDir(variable, below string) (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", launcher.Fail(launcher.CodeConfig, err, "set HOME or "+variable, "there is no home directory: %v", err)
+		return "", launcher.Fail(runstate.CodeConfig, err, "set HOME or "+variable, "there is no home directory: %v", err)
 	}
 	return filepath.Join(home, below, "rayctl"), nil
 }
@@ -110,7 +111,7 @@ func notOurs(dir string, err error) error {
 	if fix != "" {
 		fix += ", else "
 	}
-	return launcher.Fail(launcher.CodePermission, err, fix+"set XDG_STATE_HOME and XDG_CACHE_HOME to directories that only you may write to", "%s is not used, as %s", dir, reason)
+	return launcher.Fail(runstate.CodePermission, err, fix+"set XDG_STATE_HOME and XDG_CACHE_HOME to directories that only you may write to", "%s is not used, as %s", dir, reason)
 }
 
 func userName() string {

@@ -9,6 +9,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/local/rayenv"
 )
@@ -117,7 +118,7 @@ func tempRoot(s *spec.ClusterSpec) (string, error) {
 	if s.Local != nil && s.Local.TmpDir != "" {
 		dir := s.Local.TmpDir
 		if len(dir) > longestTempRoot || !filepath.IsAbs(dir) {
-			return "", launcher.Fail(launcher.CodeSpec, nil, "choose a shorter one, such as /tmp, or leave it out",
+			return "", launcher.Fail(runstate.CodeSpec, nil, "choose a shorter one, such as /tmp, or leave it out",
 				"local.tmpDir %q must be an absolute path of at most %d bytes, because Ray's sockets are below it", dir, longestTempRoot)
 		}
 		return dir, nil

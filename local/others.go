@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/local/proc"
 )
 
@@ -23,7 +24,7 @@ var (
 func (l *Launcher) others() ([]launcher.Status, error) {
 	table, err := proc.Table()
 	if err != nil {
-		return nil, launcher.Fail(launcher.CodeInternal, err, "", "the process table cannot be read: %v", err)
+		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the process table cannot be read: %v", err)
 	}
 	ours := l.sessions()
 	var out []launcher.Status
@@ -38,8 +39,8 @@ func (l *Launcher) others() ([]launcher.Status, error) {
 		}
 		out = append(out, launcher.Status{
 			Name: session, Launcher: l.Name(), Owner: ownerOf(p.UID) + "@" + l.host, Where: fmt.Sprintf("pid %d", p.PID),
-			Phase: launcher.Ready, Reason: launcher.Reason{Message: "not made by rayctl on this machine"}, Attempt: 1,
-			Head: launcher.Head{Address: strings.Trim(first(gcsAddress, line)+":"+first(gcsPort, line), ":"), Session: session},
+			Phase: runstate.Ready, Reason: runstate.Reason{Message: "not made by rayctl on this machine"}, Attempt: 1,
+			Head: runstate.Head{Address: strings.Trim(first(gcsAddress, line)+":"+first(gcsPort, line), ":"), Session: session},
 		})
 	}
 	return out, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/filelock"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/local/proc"
 )
 
@@ -50,7 +51,7 @@ func (l *Launcher) repair(ctx context.Context, name string) {
 }
 
 // leftBehind finds a cluster of which no process lives, not even its keeper, and which has no result yet; st is the last that its keeper wrote.
-func (l *Launcher) leftBehind(name string) (c *cluster, st *keeper.State, dead bool) {
+func (l *Launcher) leftBehind(name string) (c *cluster, st *runstate.State, dead bool) {
 	c, err := l.open(launcher.ID(name))
 	if err != nil {
 		return nil, nil, false

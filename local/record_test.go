@@ -12,6 +12,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -36,14 +37,14 @@ func leave(t *testing.T, l *Launcher, name, host string, keep time.Duration, fil
 }
 
 // dead is the state of a keeper that cannot live: no process has this number.
-func dead(name string) keeper.State {
-	return keeper.State{Name: name, Attempt: 1, Phase: keeper.PhaseReady, Keeper: keeper.Process{PID: 1 << 30, StartTime: 1},
-		Job: &keeper.JobState{State: keeper.JobRunning, LogFile: "job-driver-" + name + "-1.log"}}
+func dead(name string) runstate.State {
+	return runstate.State{Name: name, Attempt: 1, Phase: runstate.Ready, Keeper: runstate.Process{PID: 1 << 30, StartTime: 1},
+		Job: &runstate.Job{State: runstate.JobRunning, LogFile: "job-driver-" + name + "-1.log"}}
 }
 
-func finished(name string) keeper.State {
+func finished(name string) runstate.State {
 	st := dead(name)
-	st.Phase, st.Exit = keeper.PhaseGone, &keeper.Exit{Origin: keeper.OriginDriver, Cause: keeper.CauseSucceeded}
+	st.Phase, st.Exit = runstate.Gone, &runstate.Exit{Origin: runstate.OriginDriver, Cause: runstate.CauseSucceeded}
 	return st
 }
 
@@ -115,7 +116,7 @@ func TestListOnlyReads(t *testing.T) {
 	begun := leave(t, l, "begun", l.host, time.Hour, map[string]any{keeper.StateFile: dead("begun")}) // never committed
 	for _, kind := range []string{"before", "after"} {
 		all, err := l.List(t.Context(), launcher.Selector{All: true})
-		if err != nil || len(all) != 1 || all[0].Phase != launcher.Gone || all[0].Exit == nil || all[0].Exit.Code != launcher.CodeLost {
+		if err != nil || len(all) != 1 || all[0].Phase != runstate.Gone || all[0].Exit == nil || all[0].Exit.Code != runstate.CodeLost {
 			t.Errorf("%s: %+v, %v", kind, all, err)
 		}
 		if living, err := l.List(t.Context(), launcher.Selector{}); err != nil || len(living) != 0 {
@@ -150,7 +151,7 @@ func TestOrphanGetsItsResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Exit == nil || r.Exit.Code != launcher.CodeLost || r.Exit.Message != "the keeper was killed" || r.Log.Bytes != 13 {
+	if r.Exit == nil || r.Exit.Code != runstate.CodeLost || r.Exit.Message != "the keeper was killed" || r.Log.Bytes != 13 {
 		t.Errorf("got %+v, log %+v", r.Exit, r.Log)
 	}
 	if _, err := os.Stat(c.path(keeper.TokenFile)); err == nil {
@@ -165,7 +166,7 @@ func TestOtherMachinesClusterIsLeftAlone(t *testing.T) {
 		"terminate": l.Terminate(t.Context(), "far", launcher.End{Cause: "down"}),
 		"forget":    l.Forget(t.Context(), "far"),
 	} {
-		if launcher.ExitCode(err) != launcher.CodeUnreachable {
+		if launcher.ExitCode(err) != runstate.CodeUnreachable {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -12,14 +12,15 @@ import (
 	"github.com/google/renameio/v2"
 
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // salvage completes a dead keeper's copy of the driver's output by what the supervisor of the driver's node has saved beyond it
 // (templates/keeper_rest.py), and says how much there is. Of what was not saved nobody knows the length.
-func (c *cluster) salvage(job *keeper.JobState) (*keeper.Log, error) {
+func (c *cluster) salvage(job *runstate.Job) (*runstate.Log, error) {
 	have := size(c.path(keeper.DriverLog))
 	if job == nil || job.LogFile == "" {
-		return &keeper.Log{Bytes: have}, nil
+		return &runstate.Log{Bytes: have}, nil
 	}
 	name := filepath.Base(job.LogFile)
 	for _, dir := range c.logDirs() {
@@ -33,14 +34,14 @@ func (c *cluster) salvage(job *keeper.JobState) (*keeper.Log, error) {
 				continue
 			}
 			if taken, err := c.takeRest(filepath.Join(dir, e.Name()), kind, have); err != nil || taken {
-				return &keeper.Log{Bytes: size(c.path(keeper.DriverLog))}, err
+				return &runstate.Log{Bytes: size(c.path(keeper.DriverLog))}, err
 			}
 		}
 	}
-	if job.State == keeper.JobWaiting || job.Terminal() {
-		return &keeper.Log{Bytes: have}, nil
+	if job.State == runstate.JobWaiting || job.Terminal() {
+		return &runstate.Log{Bytes: have}, nil
 	}
-	return &keeper.Log{Bytes: have, Missing: [][2]int64{{have, -1}}}, nil
+	return &runstate.Log{Bytes: have, Missing: [][2]int64{{have, -1}}}, nil
 }
 
 // takeRest puts a rest behind the keeper's copy: "from-N", the log from byte N on, or in its place: "whole". false: it is neither.

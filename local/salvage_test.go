@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // TestSalvage: the output of a run whose keeper was killed is whole, however long, where its node has saved the rest.
 func TestSalvage(t *testing.T) {
 	log := bytes.Repeat([]byte("a line of many\n"), 300_000) // more than a supervisor keeps of Ray's logs
-	job := &keeper.JobState{LogFile: "job-driver-n-1.log", State: keeper.JobRunning}
+	job := &runstate.Job{LogFile: "job-driver-n-1.log", State: runstate.JobRunning}
 	for name, test := range map[string]struct {
 		copied []byte
 		rest   string // its name's end; "" none

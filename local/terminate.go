@@ -7,6 +7,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
@@ -50,7 +51,7 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 }
 
 // end hands the end to the keeper and waits for it.
-func (c *cluster) end(ctx context.Context, st *keeper.State, end launcher.End) error {
+func (c *cluster) end(ctx context.Context, st *runstate.State, end launcher.End) error {
 	client, err := c.client(st)
 	if err != nil {
 		sleep.For(ctx, lookEvery) // it is just ending: its token is gone
@@ -97,7 +98,7 @@ func (c *cluster) force(ctx context.Context, end launcher.End, why string) error
 	if end.Message != "" {
 		message = end.Message + " (" + message + ")"
 	}
-	return c.settle(ctx, verdict{end.Cause, message})
+	return c.settle(ctx, runstate.Verdict{Cause: end.Cause, Message: message})
 }
 
 // Forget removes the record of an ended cluster. The driver's output directory stays if anything is in it.
@@ -132,5 +133,5 @@ func (l *Launcher) Forget(ctx context.Context, id launcher.ID) error {
 }
 
 func (c *cluster) notEnded() error {
-	return launcher.Fail(launcher.CodeSpec, launcher.ErrNotEnded, "`rayctl down "+c.name+"` ends it", "%s has not ended", c.name)
+	return launcher.Fail(runstate.CodeSpec, launcher.ErrNotEnded, "`rayctl down "+c.name+"` ends it", "%s has not ended", c.name)
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/local/proc"
 )
@@ -83,7 +83,7 @@ func (w *watcher) begin(ctx context.Context) {
 }
 
 // follow sends states from the keeper's API until it does not answer.
-func (w *watcher) follow(ctx context.Context, st *keeper.State) {
+func (w *watcher) follow(ctx context.Context, st *runstate.State) {
 	w.sendState(ctx, st)
 	client, err := w.client(st)
 	if err != nil {
@@ -105,7 +105,7 @@ func (w *watcher) follow(ctx context.Context, st *keeper.State) {
 }
 
 // sendState sends a state that is new, unless it is the last one: that is sent when nothing is left.
-func (w *watcher) sendState(ctx context.Context, st *keeper.State) {
+func (w *watcher) sendState(ctx context.Context, st *runstate.State) {
 	if st.Revision > w.last && st.Exit == nil {
 		w.last = st.Revision
 		w.send(ctx, w.status(living, st))
@@ -113,7 +113,7 @@ func (w *watcher) sendState(ctx context.Context, st *keeper.State) {
 }
 
 // unreachable says so and waits a moment before the next try.
-func (w *watcher) unreachable(ctx context.Context, st *keeper.State, why string) {
+func (w *watcher) unreachable(ctx context.Context, st *runstate.State, why string) {
 	s := w.status(living, st)
 	s.Unreachable = why
 	w.send(ctx, s)

@@ -7,7 +7,7 @@ import (
 	"path"
 	"time"
 
-	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // another is what the files say of a job that waits again after an attempt: Slurm itself does not tell why.
@@ -27,7 +27,7 @@ const presumeAfter = time.Minute
 
 // lastAttempt says why a waiting job is to be given up after an attempt: Slurm queues it again although job.restarts has none left. nil: it is not, or not
 // yet known. The job itself would find out when it starts, which may take days.
-func (c *cluster) lastAttempt(ctx context.Context, j Job) (*verdict, error) {
+func (c *cluster) lastAttempt(ctx context.Context, j Job) (*runstate.Verdict, error) {
 	if c.lastWord() == nil || j.State != StatePending {
 		return nil, nil
 	}
@@ -35,7 +35,7 @@ func (c *cluster) lastAttempt(ctx context.Context, j Job) (*verdict, error) {
 	if err != nil || a.Allowed || !a.Told && time.Since(j.Submit) < presumeAfter {
 		return nil, err
 	}
-	return &verdict{cause: a.Cause, message: a.Message}, nil
+	return &runstate.Verdict{Cause: a.Cause, Message: a.Message}, nil
 }
 
 // withdrawn is why rayctl cancelled a job that waited. It is written before Slurm is asked: whoever sees the cancelled job first knows that it was rayctl.
@@ -50,8 +50,8 @@ type withdrawn struct {
 const withdrawnFile = "withdrawn"
 
 // withdraw cancels a waiting job and concludes its cluster. done is false if it has begun after all: then its keeper tells how it ends.
-func (c *cluster) withdraw(ctx context.Context, v verdict) (done bool, err error) {
-	note := withdrawn{Cause: v.cause, Message: v.message, Final: v.final, Revision: c.revision()}
+func (c *cluster) withdraw(ctx context.Context, v runstate.Verdict) (done bool, err error) {
+	note := withdrawn{Cause: v.Cause, Message: v.Message, Final: v.Final, Revision: c.revision()}
 	if err := c.l.site.files.writeJSON(ctx, path.Join(c.attemptDir(), withdrawnFile), note, true); err != nil && !errors.Is(err, fs.ErrExist) {
 		c.l.log.Debug("it could not be noted why the job is cancelled", "cluster", c.name, "error", err) // to end it does not need the disk
 	}
@@ -74,7 +74,7 @@ func (c *cluster) revision() int64 {
 
 // fateOf is how a cluster ended, by Slurm's word and by the files': a job that waited and was cancelled was so for the reason that is noted, or because
 // no other attempt might follow.
-func (c *cluster) fateOf(ctx context.Context, j Job) verdict {
+func (c *cluster) fateOf(ctx context.Context, j Job) runstate.Verdict {
 	v := verdictOf(j)
 	if j.State != StateCancelled {
 		return v
@@ -83,14 +83,14 @@ func (c *cluster) fateOf(ctx context.Context, j Job) verdict {
 	file := path.Join(c.attemptDir(), withdrawnFile)
 	if files, err := c.l.site.files.read(ctx, file); err == nil {
 		if there, err := decode(files, file, &note); there && err == nil && note.Revision == c.revision() {
-			return verdict{cause: note.Cause, message: note.Message, final: note.Final}
+			return runstate.Verdict{Cause: note.Cause, Message: note.Message, Final: note.Final}
 		}
 	}
 	if c.lastWord() == nil {
 		return v
 	}
-	if a, err := c.another(ctx); err == nil && a.Cause == keeper.CauseLost && a.Told && !a.Allowed {
-		return verdict{cause: a.Cause, message: a.Message}
+	if a, err := c.another(ctx); err == nil && a.Cause == runstate.CauseLost && a.Told && !a.Allowed {
+		return runstate.Verdict{Cause: a.Cause, Message: a.Message}
 	}
 	return v
 }

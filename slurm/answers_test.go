@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
@@ -28,7 +29,7 @@ func TestAnswersOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := NewREST(server.URL, token).jobs(t.Context())
-	if launcher.ExitCode(err) != launcher.CodeUnreachable || !strings.Contains(err.Error(), "has no end") {
+	if launcher.ExitCode(err) != runstate.CodeUnreachable || !strings.Contains(err.Error(), "has no end") {
 		t.Errorf("an answer without an end: %v (code %d)", err, launcher.ExitCode(err))
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -38,7 +39,7 @@ func (b *bed) preempt(t *testing.T) (release func()) {
 
 // waitsAgain is a run whose job waits for its second attempt.
 func waitsAgain(s launcher.Status) bool {
-	return s.Phase == launcher.Queued && s.Attempt == 2 && s.Reason.Message != ""
+	return s.Phase == runstate.Queued && s.Attempt == 2 && s.Reason.Message != ""
 }
 
 // preempted: a job of higher priority takes the nodes. The run says that it waits, and goes on when it has nodes again. Who comes only now
@@ -102,7 +103,7 @@ func (b *bed) endedBetween(t *testing.T) {
 			defer release()
 			r.until("waiting again", waitsAgain)
 			end(r)
-			r.ended(launcher.CodeInterrupted, cause, "")
+			r.ended(runstate.CodeInterrupted, cause, "")
 			r.forgotten()
 		})
 	}
@@ -134,7 +135,7 @@ func (b *bed) headNodeReplaced(t *testing.T) {
 	if len(lines) != 5 || lines[1] != "attempt 1 because" || lines[3] != "attempt 2 because lost" || lines[0] == lines[2] {
 		t.Errorf("output %q\n%s", lines, b.story(t, r.id))
 	}
-	if a := receipt.Attempts; len(a) != 2 || a[0].Attempt != 1 || a[0].Cause != keeper.CauseLost || a[1].Attempt != 2 || a[1].Cause != "succeeded" {
+	if a := receipt.Attempts; len(a) != 2 || a[0].Attempt != 1 || a[0].Cause != runstate.CauseLost || a[1].Attempt != 2 || a[1].Cause != "succeeded" {
 		t.Errorf("attempts %+v\n%s", a, b.story(t, r.id))
 	}
 	r.forgotten()

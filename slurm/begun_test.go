@@ -12,6 +12,7 @@ import (
 
 	"github.com/rayctl/rayctl/dashboardclient/pack"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
 )
@@ -67,7 +68,7 @@ func (r *begun) until(what string, cond func(launcher.Status) bool) launcher.Sta
 	}
 }
 
-func jobRuns(s launcher.Status) bool { return s.Job != nil && s.Job.State == launcher.JobRunning }
+func jobRuns(s launcher.Status) bool { return s.Job != nil && s.Job.State == runstate.JobRunning }
 
 // ended waits for the end and checks it: the exit code, its cause, one sentence with these words, and that nothing but one record is left.
 func (r *begun) ended(code int, cause, words string) *launcher.Receipt {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -106,7 +107,7 @@ func (l *Launcher) tryRequest(ctx context.Context, s *spec.ClusterSpec) error {
 	defer func() { _ = l.site.files.remove(context.WithoutCancel(ctx), probe) }() // one script
 	_, _, err = l.wouldStart(ctx, s, probe)
 	err = (&cluster{l: l, name: s.Name}).refused(err)
-	if launcher.ExitCode(err) == launcher.CodePermission && strings.Contains(err.Error(), "accounting/QOS policy") {
+	if launcher.ExitCode(err) == runstate.CodePermission && strings.Contains(err.Error(), "accounting/QOS policy") {
 		return nil
 	}
 	return err

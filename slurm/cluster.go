@@ -13,6 +13,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -60,9 +61,9 @@ type cluster struct {
 	committed bool
 	job       int // id; 0 until submitted
 	current   current
-	state     *keeper.State // of the current attempt; nil before the keeper's first word
+	state     *runstate.State // of the current attempt; nil before the keeper's first word
 	stateAge  time.Duration
-	result    *keeper.State // nil before the current attempt's end
+	result    *runstate.State // nil before the current attempt's end
 	resultAge time.Duration
 	token     string
 	released  time.Time // when Slurm released the nodes of a job that it has ended, or queued again; zero: it is not known
@@ -156,10 +157,10 @@ func (c *cluster) lookOnce(ctx context.Context) error {
 func (c *cluster) documents(files map[string]found, dir string) error {
 	for _, d := range []struct {
 		file string
-		into **keeper.State
+		into **runstate.State
 		age  *time.Duration
 	}{{keeper.StateFile, &c.state, &c.stateAge}, {keeper.ResultFile, &c.result, &c.resultAge}} {
-		var st keeper.State
+		var st runstate.State
 		found, err := decode(files, path.Join(dir, d.file), &st)
 		if err != nil {
 			return err
@@ -177,7 +178,7 @@ func decode(files map[string]found, path string, into any) (bool, error) {
 		return false, nil
 	}
 	if err := json.Unmarshal(file.Data, into); err != nil {
-		return true, launcher.Fail(launcher.CodeInternal, err, "remove it", "%s is damaged: %v", path, err)
+		return true, launcher.Fail(runstate.CodeInternal, err, "remove it", "%s is damaged: %v", path, err)
 	}
 	return true, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // controller asks Slurm's controller. Slurm's own commands and slurmrestd are the two ways.
@@ -73,5 +74,5 @@ func (s *site) unreachable(err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	return launcher.Fail(launcher.CodeUnreachable, err, "try again when it answers; `rayctl doctor` looks closer", "Slurm does not answer on %s: %v", s.controller, err)
+	return launcher.Fail(runstate.CodeUnreachable, err, "try again when it answers; `rayctl doctor` looks closer", "Slurm does not answer on %s: %v", s.controller, err)
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -29,7 +30,7 @@ func (l *Launcher) Dial(ctx context.Context, id launcher.ID, t launcher.Target) 
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, launcher.Fail(launcher.CodeInternal, err, "", "the keeper of %s told a bad address: %v", c.name, err)
+		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the keeper of %s told a bad address: %v", c.name, err)
 	}
 	r := l.ways.route(ctx, c)
 	return &launcher.Endpoint{
@@ -52,11 +53,11 @@ func (c *cluster) address(t launcher.Target) string {
 }
 
 func (c *cluster) notReady(what string) error {
-	return launcher.Fail(launcher.CodeUnreachable, launcher.ErrNotReady, "`rayctl status "+c.name+"` says what it waits for", "the %s of %s does not answer yet", what, c.name)
+	return launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotReady, "`rayctl status "+c.name+"` says what it waits for", "the %s of %s does not answer yet", what, c.name)
 }
 
 func (c *cluster) ended() error {
-	return launcher.Fail(launcher.CodeUnreachable, launcher.ErrNotFound, "`rayctl logs "+c.name+"` shows what it left", "%s has ended", c.name)
+	return launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotFound, "`rayctl logs "+c.name+"` shows what it left", "%s has ended", c.name)
 }
 
 // running finds a cluster whose keeper lives; ErrNotFound once it is gone, ErrNotReady before.
@@ -85,7 +86,7 @@ func (c *cluster) host(node string) (string, error) {
 	if node == "" {
 		return c.current.Node, nil
 	}
-	return "", launcher.Fail(launcher.CodeUsage, nil, "its nodes are:"+known, "%s has no node %q", c.name, node)
+	return "", launcher.Fail(runstate.CodeUsage, nil, "its nodes are:"+known, "%s has no node %q", c.name, node)
 }
 
 // DialNode connects to a port of a node, as seen from that node: always through a step there.
@@ -101,7 +102,7 @@ func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, po
 	w := l.ways.take(c, host)
 	conn, err := w.dial(ctx, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
-		return nil, launcher.Fail(launcher.CodeUnreachable, errors.Join(err, w.release()), "check that something listens there", "port %d does not answer: %v", port, err)
+		return nil, launcher.Fail(runstate.CodeUnreachable, errors.Join(err, w.release()), "check that something listens there", "port %d does not answer: %v", port, err)
 	}
 	return &releasing{Conn: conn, release: w.release}, nil
 }
@@ -136,5 +137,5 @@ func refuseExposed(s *spec.ClusterSpec) error {
 	if n, _ := fmt.Sscanf(s.Ray.Version, "%d.%d", &major, &minor); s.Slurm.Expose != "node" || n == 2 && (major > 2 || major == 2 && minor >= 52) {
 		return nil
 	}
-	return launcher.Fail(launcher.CodeSpec, nil, "set ray.version to 2.52 or later, or leave slurm.expose out", "the dashboard of %s would be open to everybody: before 2.52 Ray has no tokens", s.Name)
+	return launcher.Fail(runstate.CodeSpec, nil, "set ray.version to 2.52 or later, or leave slurm.expose out", "the dashboard of %s would be open to everybody: before 2.52 Ray has no tokens", s.Name)
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/test/slurmtest"
@@ -92,7 +93,7 @@ func TestDial(t *testing.T) {
 	}
 	nodes := map[launcher.ID]string{}
 	for _, id := range []launcher.ID{"exposed", "hidden"} {
-		st := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Job != nil && s.Job.State == launcher.JobRunning })
+		st := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Job != nil && s.Job.State == runstate.JobRunning })
 		nodes[id] = st.Nodes[0].Host
 	}
 	for _, test := range []struct {
@@ -129,7 +130,7 @@ func (b *bed) exposedOldRay(t *testing.T) {
 	for _, version := range []string{"", "2.51.1"} {
 		s := b.named("exposed-old", "true")
 		s.Ray.Version, s.Slurm = version, &spec.Slurm{Expose: "node"}
-		if _, err := b.launcher().Launch(t.Context(), s, launcher.Payload{}); launcher.ExitCode(err) != launcher.CodeSpec {
+		if _, err := b.launcher().Launch(t.Context(), s, launcher.Payload{}); launcher.ExitCode(err) != runstate.CodeSpec {
 			t.Errorf("version %q: %v", version, err)
 		}
 	}

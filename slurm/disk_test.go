@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/test/needs"
 )
 
@@ -72,7 +72,7 @@ func (b *bed) fullDisk(t *testing.T, disk string) {
 	free := fill(t, disk)
 	defer free()
 	_, err := b.launcher().Launch(t.Context(), b.named("full", "echo never"), launcher.Payload{})
-	if launcher.ExitCode(err) != launcher.CodeStartFailed || !strings.Contains(err.Error(), "no space is left") || strings.Contains(err.Error(), "\n") {
+	if launcher.ExitCode(err) != runstate.CodeStartFailed || !strings.Contains(err.Error(), "no space is left") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("%v (code %d)", err, launcher.ExitCode(err))
 	}
 	b.nothingLeft(t, "full")
@@ -98,7 +98,7 @@ func (b *bed) diskFills(t *testing.T, disk string) {
 	if !strings.HasPrefix(all, out) || out != all && len(receipt.Log.Missing) == 0 {
 		t.Errorf("%d of %d bytes of output were seen, ending with %q; missing: %v", len(out), len(all), out[max(0, len(out)-20):], receipt.Log.Missing)
 	}
-	if receipt.Exit.Origin != keeper.OriginDriver {
+	if receipt.Exit.Origin != runstate.OriginDriver {
 		t.Errorf("exit: %+v", receipt.Exit)
 	}
 	r.forgotten()

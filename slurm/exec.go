@@ -14,6 +14,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/templates"
 )
 
@@ -24,7 +25,7 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 		return 0, err
 	}
 	if len(e.Command) == 0 {
-		return 0, launcher.Fail(launcher.CodeUsage, nil, "give one after --", "there is no command to run")
+		return 0, launcher.Fail(runstate.CodeUsage, nil, "give one after --", "there is no command to run")
 	}
 	host, err := c.host(e.Node)
 	if err != nil {
@@ -106,7 +107,7 @@ func (c *cluster) apart(ctx context.Context, e launcher.ExecRequest, host string
 }
 
 func (c *cluster) notRun(host, why string, err error) error {
-	return launcher.Fail(launcher.CodeUnreachable, err, "`rayctl status "+c.name+"` says whether it still runs", "the command's step on %s of %s did not come to its end: %s", host, c.name, why)
+	return launcher.Fail(runstate.CodeUnreachable, err, "`rayctl status "+c.name+"` says whether it still runs", "the command's step on %s of %s did not come to its end: %s", host, c.name, why)
 }
 
 // command prepares a command where Slurm's are. On a terminal, one there stands for this one.

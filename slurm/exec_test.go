@@ -15,6 +15,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/conformance"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
@@ -33,7 +34,7 @@ func TestExec(t *testing.T) {
 			}
 			defer b.leavesNothing(t)
 			defer b.down(t, l, id)
-			watchUntil(t, l, id, func(s launcher.Status) bool { return s.Phase == launcher.Starting })
+			watchUntil(t, l, id, func(s launcher.Status) bool { return s.Phase == runstate.Starting })
 			t.Run("apart", func(t *testing.T) { apart(t, l, id) })
 			t.Run("apart by ssh", func(t *testing.T) { apart(t, b.ssh(t), id) })
 			t.Run("in an allocation", func(t *testing.T) { b.inAllocation(t, id) })

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 var _ launcher.Extender = (*Launcher)(nil)
 
 // Extended moves the job's own time limit if it falls before the keeper's. To raise it most sites leave to administrators (scontrol(1), "TimeLimit":
 // "only the Slurm administrator or root can increase").
-func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d launcher.Deadlines) error {
+func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d runstate.Deadlines) error {
 	c, err := l.running(ctx, id)
 	if err != nil {
 		return err
@@ -47,6 +48,6 @@ func (c *cluster) raise(ctx context.Context, j Job, until *time.Time) error {
 	if err == nil {
 		return nil
 	}
-	return launcher.Fail(launcher.CodePermission, err, fmt.Sprintf("ask your site's administrators for `scontrol update JobId=%d TimeLimit=%s`", j.ID, limit),
+	return launcher.Fail(runstate.CodePermission, err, fmt.Sprintf("ask your site's administrators for `scontrol update JobId=%d TimeLimit=%s`", j.ID, limit),
 		"Slurm ends %s at %s all the same: %v", c.name, j.End.UTC().Format(time.RFC3339), err)
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -83,7 +83,7 @@ func (c *cluster) overOr(ctx context.Context, age time.Duration) (bool, Job, err
 		case f == gone:
 			return true, j, c.bury(ctx, c.verdict(ctx, j))
 		case time.Since(began) > believeAfter:
-			return true, j, c.bury(ctx, verdict{cause: keeper.CauseLost, message: "Slurm does not know its job any more"})
+			return true, j, c.bury(ctx, runstate.Verdict{Cause: runstate.CauseLost, Message: "Slurm does not know its job any more"})
 		}
 		sleep.For(ctx, askAgain)
 		if err := ctx.Err(); err != nil {
@@ -98,36 +98,30 @@ func (c *cluster) overOr(ctx context.Context, age time.Duration) (bool, Job, err
 	}
 }
 
-// verdict is how a cluster ended that could not tell itself.
-type verdict struct {
-	cause, message string
-	final          bool // the same again would end the same way, whatever the cause
-}
-
 // verdictOf is what Slurm says of a job that ended without a result.
-func verdictOf(j Job) verdict {
+func verdictOf(j Job) runstate.Verdict {
 	switch j.State {
 	case StateCancelled:
-		return verdict{cause: keeper.CauseInterrupted, message: "its job was cancelled"}
+		return runstate.Verdict{Cause: runstate.CauseInterrupted, Message: "its job was cancelled"}
 	case StateTimeout:
-		return verdict{cause: keeper.CauseTimeLimit, message: "its job reached Slurm's time limit"}
+		return runstate.Verdict{Cause: runstate.CauseTimeLimit, Message: "its job reached Slurm's time limit"}
 	case StateDeadline:
-		return verdict{cause: keeper.CauseQueue, message: "its job could not start early enough for lifetime.queue"}
+		return runstate.Verdict{Cause: runstate.CauseQueue, Message: "its job could not start early enough for lifetime.queue"}
 	case StatePreempted:
-		return verdict{cause: keeper.CausePreempted, message: "its job was preempted"}
+		return runstate.Verdict{Cause: runstate.CausePreempted, Message: "its job was preempted"}
 	case StateNodeFail:
-		return verdict{cause: keeper.CauseLost, message: "a node of its job failed"}
+		return runstate.Verdict{Cause: runstate.CauseLost, Message: "a node of its job failed"}
 	case StateBootFail:
-		return verdict{cause: keeper.CauseStartFailed, message: "the nodes of its job could not be booted"}
+		return runstate.Verdict{Cause: runstate.CauseStartFailed, Message: "the nodes of its job could not be booted"}
 	case StateOOM:
-		return verdict{cause: keeper.CauseLost, message: "its job used more memory than it was given"}
+		return runstate.Verdict{Cause: runstate.CauseLost, Message: "its job used more memory than it was given"}
 	case StateFailed:
 		if j.Signal != 0 || j.Reason == "RaisedSignal" || j.Reason == "JobLaunchFailure" {
-			return verdict{cause: keeper.CauseLost, message: "the keeper was killed"}
+			return runstate.Verdict{Cause: runstate.CauseLost, Message: "the keeper was killed"}
 		}
-		return verdict{cause: keeper.CauseLost, message: scriptFailed}
+		return runstate.Verdict{Cause: runstate.CauseLost, Message: scriptFailed}
 	}
-	return verdict{cause: keeper.CauseLost, message: "its job ended (" + j.State + ") without a result"}
+	return runstate.Verdict{Cause: runstate.CauseLost, Message: "its job ended (" + j.State + ") without a result"}
 }
 
 // scriptFailed is all that Slurm knows of it.
@@ -138,7 +132,7 @@ func (c *cluster) settle(ctx context.Context, j Job) error {
 	e := c.result.Exit
 	switch j.State {
 	case StateCancelled, StateTimeout, StatePreempted, StateNodeFail:
-		if e != nil && e.Cause == keeper.CauseInterrupted && strings.HasPrefix(e.Message, launcher.Signalled) {
+		if e != nil && e.Cause == runstate.CauseInterrupted && strings.HasPrefix(e.Message, runstate.Signalled) {
 			return c.overrule(ctx, c.fateOf(ctx, j))
 		}
 	}
@@ -146,12 +140,8 @@ func (c *cluster) settle(ctx context.Context, j Job) error {
 }
 
 // overrule ends a cluster that was between two attempts: the result of the last one gets another cause.
-func (c *cluster) overrule(ctx context.Context, v verdict) error {
-	c.result.Exit = exitOf(c.result, v)
-	c.result.Reason = keeper.Reason{Code: v.cause, Message: v.message}
-	if n := len(c.result.Attempts); n > 0 {
-		c.result.Attempts[n-1].Cause, c.result.Attempts[n-1].Message = v.cause, v.message
-	}
+func (c *cluster) overrule(ctx context.Context, v runstate.Verdict) error {
+	runstate.Overrule(c.result, v)
 	if err := c.l.site.files.writeJSON(ctx, path.Join(c.attemptDir(), keeper.ResultFile), c.result, false); err != nil {
 		return c.writeFailed(err)
 	}
@@ -159,22 +149,15 @@ func (c *cluster) overrule(ctx context.Context, v verdict) error {
 }
 
 // conclude ends a cluster whose waiting job was cancelled.
-func (c *cluster) conclude(ctx context.Context, v verdict) error {
+func (c *cluster) conclude(ctx context.Context, v runstate.Verdict) error {
 	if c.result != nil {
 		return c.overrule(ctx, v)
 	}
 	return c.bury(ctx, v)
 }
 
-// exitOf is the exit by a verdict, where the keeper was not ending the cluster for another reason when it died.
-func exitOf(st *keeper.State, v verdict) *keeper.Exit {
-	e := launcher.Conclude(st, v.cause, v.message)
-	e.Retryable = e.Retryable && !v.final
-	return e
-}
-
 // bury writes the result in a dead keeper's place. If the keeper, or another client, was faster, theirs stays.
-func (c *cluster) bury(ctx context.Context, v verdict) error {
+func (c *cluster) bury(ctx context.Context, v runstate.Verdict) error {
 	st := c.concluded(v)
 	var err error
 	if st.Log, err = c.saved(ctx, st.Job); err != nil {
@@ -191,46 +174,26 @@ func (c *cluster) bury(ctx context.Context, v verdict) error {
 }
 
 // concluded is the last state of a cluster whose keeper is dead. The length of its output is not in it.
-func (c *cluster) concluded(v verdict) *keeper.State {
+func (c *cluster) concluded(v runstate.Verdict) *runstate.State {
 	st := c.state
 	if st == nil {
 		st = firstState(c.record.Spec)
 	}
-	at, exit := c.endedAt(st), exitOf(st, v)
-	st.Revision++
-	st.Phase, st.Since, st.Reason = keeper.PhaseGone, at, keeper.Reason{Code: exit.Cause, Message: exit.Message}
-	st.Timeline = append(st.Timeline, keeper.Event{At: at, Attempt: st.Attempt, Event: "phase", To: st.Phase, Code: exit.Cause, Message: exit.Message})
-	st.Exit = exit
-	st.Attempts = attemptsWith(st, at)
-	return st
+	v.At = c.endedAt()
+	return runstate.Conclude(st, v)
 }
 
 // endedAt is when a cluster ended whose keeper is dead: when Slurm released its nodes, as far as that is known.
-func (c *cluster) endedAt(st *keeper.State) time.Time {
+func (c *cluster) endedAt() time.Time {
 	at := time.Now().UTC()
 	if released := c.released; !released.IsZero() && released.Before(at) {
 		at = released
 	}
-	if n := len(st.Timeline); n > 0 && at.Before(st.Timeline[n-1].At) {
-		at = st.Timeline[n-1].At
-	}
 	return at
 }
 
-// attemptsWith are all attempts, also the one whose keeper died.
-func attemptsWith(st *keeper.State, at time.Time) []keeper.Attempt {
-	if st.Job == nil || st.Job.SubmissionID == "" || len(st.Attempts) > 0 && st.Attempts[len(st.Attempts)-1].Attempt == st.Attempt {
-		return st.Attempts
-	}
-	last := keeper.Attempt{Attempt: st.Attempt, SubmissionID: st.Job.SubmissionID, Start: st.Job.StartTime, End: &at, Cause: st.Exit.Cause, Message: st.Exit.Message}
-	if st.Exit.Origin == keeper.OriginDriver {
-		last.End, last.ExitCode = st.Job.EndTime, &st.Exit.Code
-	}
-	return append(st.Attempts, last)
-}
-
 // saved completes the copy of the driver's output by what its node has saved, and says how much there is. Of what was not saved nobody knows the length.
-func (c *cluster) saved(ctx context.Context, job *keeper.JobState) (*keeper.Log, error) {
+func (c *cluster) saved(ctx context.Context, job *runstate.Job) (*runstate.Log, error) {
 	var reply struct {
 		Size  int64 `json:"size"`
 		Whole bool  `json:"whole"`
@@ -242,10 +205,10 @@ func (c *cluster) saved(ctx context.Context, job *keeper.JobState) (*keeper.Log,
 	if err := c.l.site.files.call(ctx, "salvage", map[string]any{"attempt": c.attemptDir(), "log": name}, &reply); err != nil {
 		return nil, c.writeFailed(err)
 	}
-	if reply.Whole || job == nil || job.State == keeper.JobWaiting || job.Terminal() {
-		return &keeper.Log{Bytes: reply.Size}, nil
+	if reply.Whole || job == nil || job.State == runstate.JobWaiting || job.Terminal() {
+		return &runstate.Log{Bytes: reply.Size}, nil
 	}
-	return &keeper.Log{Bytes: reply.Size, Missing: [][2]int64{{reply.Size, -1}}}, nil
+	return &runstate.Log{Bytes: reply.Size, Missing: [][2]int64{{reply.Size, -1}}}, nil
 }
 
 // reserveFile is the room that a keeper holds for its result.
@@ -272,11 +235,11 @@ func (c *cluster) tidy(ctx context.Context) error {
 }
 
 // firstState is what a cluster is before its keeper has said anything.
-func firstState(s *spec.ClusterSpec) *keeper.State {
-	st := &keeper.State{Name: s.Name, Launcher: spec.LauncherSlurm, SpecHash: spec.Hash(s), Attempt: 1}
+func firstState(s *spec.ClusterSpec) *runstate.State {
+	st := &runstate.State{Name: s.Name, Launcher: spec.LauncherSlurm, SpecHash: spec.Hash(s), Attempt: 1}
 	for _, g := range s.NodeGroups() {
 		if g.Count > 0 {
-			group := keeper.GroupState{Name: g.Name, Wanted: g.Count}
+			group := runstate.Group{Name: g.Name, Wanted: g.Count}
 			if g.Tasks { // as the keeper counts: those of a head without tasks are nobody's
 				group.GPUs = float64(g.GPUs)
 			}

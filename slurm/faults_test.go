@@ -15,6 +15,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/conformance"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
@@ -49,7 +50,7 @@ func (b *bed) unreadableToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	release()
-	r.ended(launcher.CodeStartFailed, "start-failed", "token")
+	r.ended(runstate.CodeStartFailed, "start-failed", "token")
 	r.forgotten()
 }
 
@@ -60,7 +61,7 @@ func (b *bed) cancelled(t *testing.T) {
 	r := b.begin(t, s, launcher.Payload{Secrets: map[string]string{"WORD": "swordfish"}})
 	r.until("running", jobRuns)
 	b.scancel(t, r.id)
-	r.ended(launcher.CodeInterrupted, "interrupted", "cancelled")
+	r.ended(runstate.CodeInterrupted, "interrupted", "cancelled")
 	r.forgotten()
 }
 
@@ -73,7 +74,7 @@ func (b *bed) controllerRestarts(t *testing.T) {
 	if err := b.StopController(); err != nil {
 		t.Fatal(err)
 	}
-	r.until("unreachable", func(s launcher.Status) bool { return s.Unreachable != "" && s.Phase == launcher.Queued })
+	r.until("unreachable", func(s launcher.Status) bool { return s.Unreachable != "" && s.Phase == runstate.Queued })
 	b.startController(t)
 	r.until("running", jobRuns)
 	if err := b.KillController(); err != nil {
@@ -144,7 +145,7 @@ func (b *bed) workerNodeDies(t *testing.T) {
 	r := b.begin(t, s, launcher.Payload{})
 	defer b.powerOff(t, r.until("running", jobRuns), "b-0")()
 	receipt := r.ended(0, "succeeded", "")
-	if want := "attempt 1 because\nattempt 2 because lost\n"; r.out.String() != want || len(receipt.Attempts) != 2 || receipt.Attempts[0].Cause != keeper.CauseLost {
+	if want := "attempt 1 because\nattempt 2 because lost\n"; r.out.String() != want || len(receipt.Attempts) != 2 || receipt.Attempts[0].Cause != runstate.CauseLost {
 		t.Errorf("output %q, want %q; attempts %+v\n%s", r.out.String(), want, receipt.Attempts, b.story(t, r.id))
 	}
 	r.forgotten()
@@ -186,7 +187,7 @@ func (b *bed) nodeIsDown(t *testing.T) {
 	s.Slurm = &spec.Slurm{SlurmGroup: spec.SlurmGroup{Nodelist: "node3"}}
 	r := b.begin(t, s, launcher.Payload{})
 	r.until("explained", func(s launcher.Status) bool {
-		return s.Phase == launcher.Queued && strings.HasPrefix(s.Reason.Code, "ReqNodeNotAvail") && s.Reason.Message != ""
+		return s.Phase == runstate.Queued && strings.HasPrefix(s.Reason.Code, "ReqNodeNotAvail") && s.Reason.Message != ""
 	})
 	if err := b.StartSlurmd(3); err != nil {
 		t.Fatal(err)

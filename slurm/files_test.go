@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -93,8 +93,8 @@ func TestFilesHeal(t *testing.T) {
 
 // The keeper's last word may be heard before its result is seen, and before the nodes are free.
 func TestLastWordIsNotTheEnd(t *testing.T) {
-	c := &cluster{name: "x", record: &record{Spec: &spec.ClusterSpec{}}, state: &keeper.State{Phase: keeper.PhaseGone, Exit: &keeper.Exit{Cause: "succeeded"}}}
-	if s := c.living(Job{}); s.Phase != launcher.Draining || s.Exit != nil {
+	c := &cluster{name: "x", record: &record{Spec: &spec.ClusterSpec{}}, state: &runstate.State{Phase: runstate.Gone, Exit: &runstate.Exit{Cause: "succeeded"}}}
+	if s := c.living(Job{}); s.Phase != runstate.Draining || s.Exit != nil {
 		t.Errorf("a cluster that Slurm has not released: %s, %+v", s.Phase, s.Exit)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/test/slurmtest"
@@ -71,9 +72,9 @@ func (b *bed) rewrittenInQueue(t *testing.T, l *slurm.Launcher, s *spec.ClusterS
 		t.Fatal(err)
 	}
 	rewrite(t, id)
-	watchUntil(t, l, id, func(s launcher.Status) bool { return s.Phase == launcher.Queued && s.Reason.Code != "Submitted" })
+	watchUntil(t, l, id, func(s launcher.Status) bool { return s.Phase == runstate.Queued && s.Reason.Code != "Submitted" })
 	listed, err := l.List(t.Context(), launcher.Selector{Names: []string{s.Name}})
-	if err != nil || len(listed) != 1 || listed[0].Phase != launcher.Queued {
+	if err != nil || len(listed) != 1 || listed[0].Phase != runstate.Queued {
 		t.Errorf("listed: %+v, %v", listed, err)
 	}
 	if _, err := os.Stat(filepath.Join(b.run(id), "1", "token")); err != nil {
@@ -100,11 +101,11 @@ func (b *bed) rewrittenWhileRunning(t *testing.T) {
 	b.copied(t, r.id, "rewritten\n")
 	b.rewrite(t, r.id)
 	other := b.launcher()
-	if listed, err := other.List(t.Context(), launcher.Selector{}); err != nil || len(listed) != 1 || listed[0].Phase != launcher.Ready {
+	if listed, err := other.List(t.Context(), launcher.Selector{}); err != nil || len(listed) != 1 || listed[0].Phase != runstate.Ready {
 		t.Errorf("listed: %+v, %v", listed, err)
 	}
 	b.down(t, other, r.id)
-	r.ended(launcher.CodeInterrupted, "down", "")
+	r.ended(runstate.CodeInterrupted, "down", "")
 	if r.out.String() != "rewritten\n" {
 		t.Errorf("output %q", r.out.String())
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
@@ -65,7 +66,7 @@ func (b *bed) nodeFailedLast(t *testing.T) {
 	if _, err := b.Slurm(t.Context(), "scontrol", "update", "NodeName="+st.Nodes[1].Host, "State=DOWN", "Reason=test"); err != nil {
 		t.Fatal(err)
 	}
-	receipt := r.ended(launcher.CodeLost, "lost", "node")
+	receipt := r.ended(runstate.CodeLost, "lost", "node")
 	if r.out.String() != "last\n" || receipt.Log.Bytes == 0 || receipt.Usage.NodeSeconds == 0 || len(receipt.Attempts) != 1 {
 		t.Errorf("output %q; receipt %+v\n%s", r.out.String(), receipt, b.story(t, r.id))
 	}
@@ -91,7 +92,7 @@ func (b *bed) listOnlyReads(t *testing.T) {
 	before := contents(t, b.run(id))
 	for range 3 {
 		listed, err := l.List(t.Context(), launcher.Selector{})
-		if err != nil || len(listed) != 1 || listed[0].Phase != launcher.Queued || listed[0].Attempt != 2 {
+		if err != nil || len(listed) != 1 || listed[0].Phase != runstate.Queued || listed[0].Attempt != 2 {
 			t.Errorf("listed: %+v, %v", listed, err)
 		}
 	}
@@ -110,7 +111,7 @@ func (b *bed) listOnlyReads(t *testing.T) {
 		r, err = l.Result(ctx, id)
 		return err == nil, err
 	})
-	if r.Exit.Code != launcher.CodeLost || !r.Exit.Retryable {
+	if r.Exit.Code != runstate.CodeLost || !r.Exit.Retryable {
 		t.Errorf("result: %+v", r.Exit)
 	}
 	if err := l.Forget(t.Context(), id); err != nil {

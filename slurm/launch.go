@@ -13,6 +13,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -64,20 +65,20 @@ func refuse(s *spec.ClusterSpec, p launcher.Payload) error {
 		return err
 	}
 	if s.TotalNodes() == 0 {
-		return launcher.Fail(launcher.CodeSpec, nil, "give a group replicas", "%s has no node", s.Name)
+		return launcher.Fail(runstate.CodeSpec, nil, "give a group replicas", "%s has no node", s.Name)
 	}
 	if err := refuseExposed(s); err != nil {
 		return err
 	}
 	if s.IsGang() && s.GangNodes() != s.TotalNodes() {
-		return launcher.Fail(launcher.CodeSpec, nil, "make minReplicas equal to replicas", "Slurm starts all workers of %s together: groups cannot be elastic", s.Name)
+		return launcher.Fail(runstate.CodeSpec, nil, "make minReplicas equal to replicas", "Slurm starts all workers of %s together: groups cannot be elastic", s.Name)
 	}
 	return nil
 }
 
 func (c *cluster) interrupted(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
-		return launcher.Fail(launcher.CodeInterrupted, ctx.Err(), "", "the launch of %s was interrupted; nothing was left behind", c.name)
+		return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "the launch of %s was interrupted; nothing was left behind", c.name)
 	}
 	return err
 }
@@ -147,11 +148,11 @@ func (c *cluster) existing(ctx context.Context, s *spec.ClusterSpec) (done bool,
 	} else if over && c.expired() {
 		return false, c.remove(ctx)
 	} else if over {
-		return false, launcher.Fail(launcher.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
+		return false, launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
 			"a cluster named %s has ended, and its record is kept until %s", c.name, c.keptUntil().Local().Format(time.DateTime))
 	}
 	if diff := spec.Diff(c.record.Spec, s); len(diff) > 0 {
-		return false, launcher.Fail(launcher.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",
+		return false, launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",
 			"a cluster named %s exists with another spec (%s)", c.name, strings.Join(diff, "; "))
 	}
 	return true, nil
@@ -269,7 +270,7 @@ func (c *cluster) remove(ctx context.Context) error {
 		}
 	}
 	if err := f.remove(ctx, paths...); err != nil {
-		return launcher.Fail(launcher.CodeInternal, err, "remove it yourself", "the record of %s cannot be removed: %v", c.name, err)
+		return launcher.Fail(runstate.CodeInternal, err, "remove it yourself", "the record of %s cannot be removed: %v", c.name, err)
 	}
 	for _, dir := range []string{c.path(outputName), c.dir} {
 		if err := f.removeEmpty(ctx, dir); err != nil {

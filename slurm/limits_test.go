@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/test/needs"
@@ -142,7 +143,7 @@ func (b *bed) reasons(t *testing.T, flag string) {
 			switch {
 			case test.never != isGone(st):
 				t.Errorf("phase %s: %+v", st.Phase, st.Reason)
-			case test.never && (st.Exit.Code != launcher.CodeStartFailed || !strings.Contains(st.Exit.Message, test.words)):
+			case test.never && (st.Exit.Code != runstate.CodeStartFailed || !strings.Contains(st.Exit.Message, test.words)):
 				t.Errorf("exit: %+v", st.Exit)
 			case !test.never && (!strings.Contains(st.Reason.Message, test.words) || st.Reason.Hint == ""):
 				t.Errorf("reason: %+v", st.Reason)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // List reads the runs' directories, with one question to the controller for all, and changes nothing.
@@ -63,10 +64,10 @@ func (l *Launcher) others(ctx context.Context, sel launcher.Selector, known map[
 			continue
 		}
 		s := launcher.Status{Name: name, Launcher: l.Name(), Owner: j.User, SpecHash: commented(j.Comment, "spec"), Where: fmt.Sprintf("job %d", j.ID),
-			Phase: launcher.Queued, Reason: explain(j), Created: j.Submit, Since: j.Submit, Attempt: 1}
+			Phase: runstate.Queued, Reason: explain(j), Created: j.Submit, Since: j.Submit, Attempt: 1}
 		if j.State != StatePending {
-			s.Phase, s.Since = launcher.Provisioning, j.Start
-			s.Reason = launcher.Reason{Code: "NotOurs", Message: "its job runs; what Ray does in it only its owner sees"}
+			s.Phase, s.Since = runstate.Provisioning, j.Start
+			s.Reason = runstate.Reason{Code: "NotOurs", Message: "its job runs; what Ray does in it only its owner sees"}
 		}
 		if sel.Matches(s) {
 			out = append(out, s)

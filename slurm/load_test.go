@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
@@ -58,7 +59,7 @@ func TestLoad(t *testing.T) {
 		t.Errorf("%.1f requests a minute while waiting, with %d watchers", waiting, watchers)
 	}
 	release()
-	seen.awaitAll(t, "running", func(s launcher.Status) bool { return s.Job != nil && s.Job.State == launcher.JobRunning })
+	seen.awaitAll(t, "running", func(s launcher.Status) bool { return s.Job != nil && s.Job.State == runstate.JobRunning })
 	running := b.measure(t, "running", func() { time.Sleep(window) })
 	if running > mostRunning {
 		t.Errorf("%.1f requests a minute while running, with %d watchers", running, watchers)
@@ -175,7 +176,7 @@ func TestPlannedStart(t *testing.T) {
 			st := watchUntil(t, l, id, func(s launcher.Status) bool {
 				return strings.Contains(s.Reason.Message, "Slurm expects to start it at ")
 			})
-			if st.Phase != launcher.Queued || st.Reason.Code != "Resources" && st.Reason.Code != "Priority" {
+			if st.Phase != runstate.Queued || st.Reason.Code != "Resources" && st.Reason.Code != "Priority" {
 				t.Errorf("status: %s, %+v", st.Phase, st.Reason)
 			}
 		})

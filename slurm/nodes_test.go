@@ -15,6 +15,7 @@ import (
 	"al.essio.dev/pkg/shellescape"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/needs"
 	"github.com/rayctl/rayctl/test/slurmtest"
@@ -172,8 +173,8 @@ func TestTwoUsers(t *testing.T) {
 		r.until("running", jobRuns)
 	}
 	late := time.Now().Add(5 * time.Hour) // which Slurm does not let plain users have
-	err := runs[0].l.Extended(t.Context(), "same", launcher.Deadlines{Max: &late})
-	if launcher.ExitCode(err) != launcher.CodePermission || !strings.Contains(err.Error(), "scontrol update JobId=") || !strings.Contains(err.Error(), "all the same") {
+	err := runs[0].l.Extended(t.Context(), "same", runstate.Deadlines{Max: &late})
+	if launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), "scontrol update JobId=") || !strings.Contains(err.Error(), "all the same") {
 		t.Errorf("a deadline after Slurm's: %v", err)
 	}
 	g.open()

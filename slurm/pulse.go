@@ -7,6 +7,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // pulse is the keeper's own word, by its long poll. While it speaks, neither the controller nor the files need be asked: the job lives, and every
@@ -16,7 +17,7 @@ type pulse struct {
 	news   chan struct{} // closed when the keeper is silent
 
 	mu    sync.Mutex
-	state *keeper.State
+	state *runstate.State
 }
 
 // listen begins to hear the keeper; nil where no free way to it is there.
@@ -69,7 +70,7 @@ func (p *pulse) hear(ctx context.Context, k *keeper.Client) {
 }
 
 // heard is the last state; nil before the first.
-func (p *pulse) heard() *keeper.State {
+func (p *pulse) heard() *runstate.State {
 	if p == nil {
 		return nil
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // saying is a Slurm reason in words. Slurm's own list: squeue(1) JOB REASON CODES, and slurm/src/common/job_state_reason.c.
@@ -63,13 +63,13 @@ var limits = []struct{ prefix, who, hint string }{
 }
 
 // explain puts a waiting job's reason into a sentence with a next step. An unknown reason is told as Slurm has it.
-func explain(j Job) launcher.Reason {
+func explain(j Job) runstate.Reason {
 	code := strings.Trim(j.Reason, "()")
 	if code == "" {
-		return launcher.Reason{Code: "Pending", Message: "Slurm has not yet said why the job waits"}
+		return runstate.Reason{Code: "Pending", Message: "Slurm has not yet said why the job waits"}
 	}
 	name, rest := reasonName(code)
-	r := launcher.Reason{Code: name}
+	r := runstate.Reason{Code: name}
 	if s, ok := sayings[name]; ok {
 		r.Message, r.Hint = s.message, s.hint
 		if rest != "" {

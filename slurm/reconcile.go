@@ -76,14 +76,14 @@ func (l *Launcher) due(ctx context.Context, name string) (*repair, error) {
 	case err != nil:
 		return nil, l.cut(err)
 	case f == alive && last != nil:
-		return found("waiting job", last.message+", and no attempt is left", func(ctx context.Context) error { _, err := c.withdraw(ctx, *last); return err })
+		return found("waiting job", last.Message+", and no attempt is left", func(ctx context.Context) error { _, err := c.withdraw(ctx, *last); return err })
 	case f == alive:
 		return nil, nil
 	case c.result != nil && c.expired():
 		return found("run directory", "lifetime.keep has passed", c.remove)
 	case c.result == nil && f == gone:
 		v := c.verdict(ctx, j)
-		return found("leftovers", v.message, func(ctx context.Context) error { return c.bury(ctx, v) })
+		return found("leftovers", v.Message, func(ctx context.Context) error { return c.bury(ctx, v) })
 	}
 	return nil, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // refusals are sbatch's errors, what they mean for the user, and whose fault they are. Texts: slurm/src/common/slurm_errno.c.
@@ -14,29 +15,29 @@ var refusals = []struct {
 	said, hint string
 	code       int
 }{
-	{"invalid partition", "correct slurm.partition; `sinfo -s` lists the partitions", launcher.CodeSpec},
-	{"Invalid account", "correct slurm.account; `sacctmgr show assoc user=$USER` lists yours", launcher.CodeSpec},
-	{"Invalid qos", "correct slurm.qos", launcher.CodeSpec},
-	{"Requested node configuration is not available", "no node has what a worker asks for: lower cpus, memory or gpus, or correct slurm.constraint", launcher.CodeSpec},
-	{"Requested node config is not available", "no node has what a worker asks for: lower cpus, memory or gpus, or correct slurm.constraint", launcher.CodeSpec},
-	{"Node count specification invalid", "lower the number of workers: the partition does not have or allow so many nodes", launcher.CodeSpec},
-	{"More processors requested than permitted", "lower the number of workers or their cpus", launcher.CodeSpec},
-	{"Requested time limit is invalid", "lower lifetime.max to what the partition allows", launcher.CodeSpec},
-	{"Invalid Trackable RESource", "correct gpuType or gpus; `sinfo -o %G` shows what there is", launcher.CodeSpec},
-	{"Invalid generic resource", "correct gpuType or gpus; `sinfo -o %G` shows what there is", launcher.CodeSpec},
-	{"Invalid feature specification", "correct slurm.constraint; `sinfo -o %f` shows the features", launcher.CodeSpec},
-	{"Invalid node name", "correct slurm.nodelist or slurm.exclude", launcher.CodeSpec},
-	{"Requested reservation is invalid", "correct slurm.reservation", launcher.CodeSpec},
-	{"Job dependency problem", "correct slurm.dependency", launcher.CodeSpec},
-	{"Memory specification can not be satisfied", "lower the workers' memory", launcher.CodeSpec},
-	{"Memory required by task is not available", "lower the workers' memory", launcher.CodeSpec},
-	{"Job violates accounting/QOS policy", "ask for less, or choose another slurm.qos or slurm.account", launcher.CodePermission},
-	{"User's group not permitted to use this partition", "choose another slurm.partition", launcher.CodePermission},
-	{"Access/permission denied", "ask your site's administrators", launcher.CodePermission},
-	{"Required partition not available", "choose another slurm.partition, or wait until it takes jobs", launcher.CodeSpec},
-	{"Requested partition configuration not available", "choose another slurm.partition, or ask for less", launcher.CodeSpec},
-	{"unrecognized option", "correct slurm.extraArgs", launcher.CodeSpec},
-	{"Slurm temporarily unable to accept job", "try again later", launcher.CodeUnreachable},
+	{"invalid partition", "correct slurm.partition; `sinfo -s` lists the partitions", runstate.CodeSpec},
+	{"Invalid account", "correct slurm.account; `sacctmgr show assoc user=$USER` lists yours", runstate.CodeSpec},
+	{"Invalid qos", "correct slurm.qos", runstate.CodeSpec},
+	{"Requested node configuration is not available", "no node has what a worker asks for: lower cpus, memory or gpus, or correct slurm.constraint", runstate.CodeSpec},
+	{"Requested node config is not available", "no node has what a worker asks for: lower cpus, memory or gpus, or correct slurm.constraint", runstate.CodeSpec},
+	{"Node count specification invalid", "lower the number of workers: the partition does not have or allow so many nodes", runstate.CodeSpec},
+	{"More processors requested than permitted", "lower the number of workers or their cpus", runstate.CodeSpec},
+	{"Requested time limit is invalid", "lower lifetime.max to what the partition allows", runstate.CodeSpec},
+	{"Invalid Trackable RESource", "correct gpuType or gpus; `sinfo -o %G` shows what there is", runstate.CodeSpec},
+	{"Invalid generic resource", "correct gpuType or gpus; `sinfo -o %G` shows what there is", runstate.CodeSpec},
+	{"Invalid feature specification", "correct slurm.constraint; `sinfo -o %f` shows the features", runstate.CodeSpec},
+	{"Invalid node name", "correct slurm.nodelist or slurm.exclude", runstate.CodeSpec},
+	{"Requested reservation is invalid", "correct slurm.reservation", runstate.CodeSpec},
+	{"Job dependency problem", "correct slurm.dependency", runstate.CodeSpec},
+	{"Memory specification can not be satisfied", "lower the workers' memory", runstate.CodeSpec},
+	{"Memory required by task is not available", "lower the workers' memory", runstate.CodeSpec},
+	{"Job violates accounting/QOS policy", "ask for less, or choose another slurm.qos or slurm.account", runstate.CodePermission},
+	{"User's group not permitted to use this partition", "choose another slurm.partition", runstate.CodePermission},
+	{"Access/permission denied", "ask your site's administrators", runstate.CodePermission},
+	{"Required partition not available", "choose another slurm.partition, or wait until it takes jobs", runstate.CodeSpec},
+	{"Requested partition configuration not available", "choose another slurm.partition, or ask for less", runstate.CodeSpec},
+	{"unrecognized option", "correct slurm.extraArgs", runstate.CodeSpec},
+	{"Slurm temporarily unable to accept job", "try again later", runstate.CodeUnreachable},
 }
 
 // refused puts sbatch's refusal into a sentence.
@@ -54,7 +55,7 @@ func (c *cluster) refused(err error) error {
 	if notInstalled(err) {
 		return c.l.noSlurm(err)
 	}
-	return launcher.Fail(launcher.CodeStartFailed, err, "", "Slurm refuses %s: %v", c.name, failed)
+	return launcher.Fail(runstate.CodeStartFailed, err, "", "Slurm refuses %s: %v", c.name, failed)
 }
 
 // notInstalled says whether a command is not there: 127 is what shells and env exit with then (POSIX, env, "Exit Status").
@@ -64,7 +65,7 @@ func notInstalled(err error) bool {
 }
 
 func (l *Launcher) noSlurm(err error) error {
-	return launcher.Fail(launcher.CodeConfig, err, "set slurm.host to a login node, or put Slurm's commands into PATH", "there is no Slurm on %s", l.site.runner)
+	return launcher.Fail(runstate.CodeConfig, err, "set slurm.host to a login node, or put Slurm's commands into PATH", "there is no Slurm on %s", l.site.runner)
 }
 
 // writeFailed explains why the site's directory cannot be used.
@@ -75,11 +76,11 @@ func (c *cluster) writeFailed(err error) error {
 	case errors.As(err, &known):
 		return err
 	case errors.As(err, &file) && (file.errno == "ENOSPC" || file.errno == "EDQUOT"):
-		return launcher.Fail(launcher.CodeStartFailed, err, "free some space, or set slurm.dir to another file system", "no space is left for %s", c.dir)
+		return launcher.Fail(runstate.CodeStartFailed, err, "free some space, or set slurm.dir to another file system", "no space is left for %s", c.dir)
 	case errors.Is(err, fs.ErrPermission):
-		return launcher.Fail(launcher.CodePermission, err, "set slurm.dir to a directory you may write to", "not permitted to write %s: %v", c.dir, err)
+		return launcher.Fail(runstate.CodePermission, err, "set slurm.dir to a directory you may write to", "not permitted to write %s: %v", c.dir, err)
 	case errors.As(err, &file):
-		return launcher.Fail(launcher.CodeConfig, err, "set slurm.dir to a directory you may write to", "cannot write %s: %v", c.dir, err)
+		return launcher.Fail(runstate.CodeConfig, err, "set slurm.dir to a directory you may write to", "cannot write %s: %v", c.dir, err)
 	default:
 		return c.l.cut(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // REST asks the controller by slurmrestd (https://slurm.schedmd.com/rest_api.html). The token is read for each request and goes into its header
@@ -97,7 +98,7 @@ func (r *REST) find(ctx context.Context) (string, error) {
 		}
 	}
 	if r.api == "" {
-		return "", launcher.Fail(launcher.CodeConfig, nil, "check slurm.restUrl, or use ssh (slurm.host)", "%s has none of the versions of slurmrestd's API that rayctl knows (22.05 to 26.11)", r.url)
+		return "", launcher.Fail(runstate.CodeConfig, nil, "check slurm.restUrl, or use ssh (slurm.host)", "%s has none of the versions of slurmrestd's API that rayctl knows (22.05 to 26.11)", r.url)
 	}
 	return r.api, nil
 }
@@ -141,7 +142,7 @@ func (r *REST) send(ctx context.Context, method, path string, request any) (stat
 	}
 	req, err := retryablehttp.NewRequestWithContext(ctx, method, r.url+path, body)
 	if err != nil {
-		return 0, nil, launcher.Fail(launcher.CodeConfig, err, "correct slurm.restUrl", "%s is not a URL of slurmrestd", r.url)
+		return 0, nil, launcher.Fail(runstate.CodeConfig, err, "correct slurm.restUrl", "%s is not a URL of slurmrestd", r.url)
 	}
 	req.Header.Set("X-SLURM-USER-NAME", t.user) // 22.05 wants both
 	req.Header.Set("X-SLURM-USER-TOKEN", t.text)
@@ -157,7 +158,7 @@ func (r *REST) send(ctx context.Context, method, path string, request any) (stat
 		return resp.StatusCode, nil, &commandError{name: "slurmrestd", err: errors.Join(errAway, err)}
 	}
 	if len(answer) > answerSize {
-		return resp.StatusCode, nil, launcher.Fail(launcher.CodeUnreachable, nil, "check slurm.restUrl", "the answer of %s has no end: it is longer than %d MiB", r.url, answerSize>>20)
+		return resp.StatusCode, nil, launcher.Fail(runstate.CodeUnreachable, nil, "check slurm.restUrl", "the answer of %s has no end: it is longer than %d MiB", r.url, answerSize>>20)
 	}
 	if resp.StatusCode/100 == 2 {
 		return resp.StatusCode, answer, nil
@@ -199,7 +200,7 @@ func (r *REST) refusal(status int, answer []byte) error {
 	}
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusNetworkAuthenticationRequired || number == errnoAuth:
-		return launcher.Fail(launcher.CodePermission, nil, "`scontrol token` on a login node makes another", "slurmrestd at %s does not accept the token", r.url)
+		return launcher.Fail(runstate.CodePermission, nil, "`scontrol token` on a login node makes another", "slurmrestd at %s does not accept the token", r.url)
 	case said == "":
 		said = fmt.Sprintf("slurmrestd answers %d %s", status, http.StatusText(status))
 	}

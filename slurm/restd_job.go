@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -50,7 +51,7 @@ func (b batch) request(version string) (map[string]any, error) {
 }
 
 func cannot(key, why string) error {
-	return launcher.Fail(launcher.CodeSpec, nil, "leave it out, or use slurm.transport ssh or local", "slurmrestd cannot be given %s%s", key, why)
+	return launcher.Fail(runstate.CodeSpec, nil, "leave it out, or use slurm.transport ssh or local", "slurmrestd cannot be given %s%s", key, why)
 }
 
 // common are the fields that all versions have alike. As with sbatch, what concerns the job as a whole is said of each part.
@@ -184,7 +185,7 @@ func switches(part map[string]any, value string) error {
 		}
 	}
 	if err != nil {
-		return launcher.Fail(launcher.CodeSpec, err, "write it like 1@10:00", "slurm.switches is %q: %v", value, err)
+		return launcher.Fail(runstate.CodeSpec, err, "write it like 1@10:00", "slurm.switches is %q: %v", value, err)
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/test/needs"
@@ -133,7 +134,7 @@ func (r *restd) life(t *testing.T) {
 	}
 	watchUntil(t, l, id, func(s launcher.Status) bool { return s.Reason.Code == "Resources" })
 	r.rewrite(t, id)
-	if listed, err := l.List(t.Context(), launcher.Selector{}); err != nil || len(listed) != 1 || listed[0].Phase != launcher.Queued {
+	if listed, err := l.List(t.Context(), launcher.Selector{}); err != nil || len(listed) != 1 || listed[0].Phase != runstate.Queued {
 		t.Errorf("list: %+v, %v", listed, err)
 	}
 	r.down(t, l, id)
@@ -186,7 +187,7 @@ func (r *restd) refusals(t *testing.T) {
 		s.Job.Entrypoint = "true"
 		test.change(s)
 		_, err := l.Launch(t.Context(), s, launcher.Payload{})
-		if launcher.ExitCode(err) != launcher.CodeSpec || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
+		if launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v (code %d)", name, err, launcher.ExitCode(err))
 		}
 		r.nothingLeft(t, "refused")
@@ -206,17 +207,17 @@ func (r *restd) tokens(t *testing.T) {
 		mode       os.FileMode
 		code       int
 	}{
-		{"expired", r.sign(t, time.Now().Add(-time.Minute)), 0o600, launcher.CodePermission},
-		{"readable for others", good, 0o644, launcher.CodeConfig},
-		{"not a token", "a\nb", 0o600, launcher.CodeConfig},
-		{"empty", "", 0o600, launcher.CodeConfig},
-		{"forged", forged, 0o600, launcher.CodePermission},
+		{"expired", r.sign(t, time.Now().Add(-time.Minute)), 0o600, runstate.CodePermission},
+		{"readable for others", good, 0o644, runstate.CodeConfig},
+		{"not a token", "a\nb", 0o600, runstate.CodeConfig},
+		{"empty", "", 0o600, runstate.CodeConfig},
+		{"forged", forged, 0o600, runstate.CodePermission},
 	} {
 		file := r.tokenOf(t, test.text, test.mode)
 		_, err := r.over(r.url, file).Launch(t.Context(), r.named("rest-token", "true"), launcher.Payload{})
 		want := test.code
 		if test.name == "forged" && r.Options.Version == slurmtest.OldestVersion {
-			want = launcher.CodeUnreachable // 22.05 answers as if its controller were away
+			want = runstate.CodeUnreachable // 22.05 answers as if its controller were away
 		}
 		if launcher.ExitCode(err) != want {
 			t.Errorf("%s: %v (code %d, want %d)", test.name, err, launcher.ExitCode(err), want)
@@ -226,7 +227,7 @@ func (r *restd) tokens(t *testing.T) {
 		}
 		r.nothingLeft(t, "rest-token")
 	}
-	if _, err := r.over(r.url, "/no/such/token").Launch(t.Context(), r.named("rest-token", "true"), launcher.Payload{}); launcher.ExitCode(err) != launcher.CodeConfig {
+	if _, err := r.over(r.url, "/no/such/token").Launch(t.Context(), r.named("rest-token", "true"), launcher.Payload{}); launcher.ExitCode(err) != runstate.CodeConfig {
 		t.Errorf("no file: %v (code %d)", err, launcher.ExitCode(err))
 	}
 }
@@ -257,7 +258,7 @@ func (r *restd) run(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watchUntil(t, l, id, func(s launcher.Status) bool { return s.Phase == launcher.Ready })
+	watchUntil(t, l, id, func(s launcher.Status) bool { return s.Phase == runstate.Ready })
 	r.extends(t, l, id)
 	r.down(t, l, id)
 	if err := l.Forget(ctx, id); err != nil {
@@ -292,7 +293,7 @@ func (r *restd) away(t *testing.T) {
 	}
 	for _, url := range []string{r.url, "http://127.0.0.1:1"} {
 		_, err := r.over(url, r.tokenFile).Launch(t.Context(), r.named("rest-away", "true"), launcher.Payload{})
-		if launcher.ExitCode(err) != launcher.CodeUnreachable {
+		if launcher.ExitCode(err) != runstate.CodeUnreachable {
 			t.Errorf("%s: %v (code %d)", url, err, launcher.ExitCode(err))
 		}
 		if _, err := os.Stat(r.bed.run("rest-away")); !os.IsNotExist(err) {

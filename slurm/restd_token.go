@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // tokenVariable is the one that Slurm's own clients take their token from.
@@ -35,10 +36,10 @@ func readToken(file string) (token, error) {
 	text = strings.TrimPrefix(strings.TrimSpace(text), tokenVariable+"=") // as `scontrol token` prints it
 	hint := "`scontrol token` on a login node makes one; put it into a file of mode 0600 and name that in slurm.restTokenFile"
 	if text == "" {
-		return token{}, launcher.Fail(launcher.CodeConfig, nil, hint, "there is no token for slurmrestd in %s", where)
+		return token{}, launcher.Fail(runstate.CodeConfig, nil, hint, "there is no token for slurmrestd in %s", where)
 	}
 	if !jwt.MatchString(text) {
-		return token{}, launcher.Fail(launcher.CodeConfig, nil, hint, "what is in %s is not a JSON web token", where)
+		return token{}, launcher.Fail(runstate.CodeConfig, nil, hint, "what is in %s is not a JSON web token", where)
 	}
 	t := token{text: text}
 	claims := claimsOf(text)
@@ -48,7 +49,7 @@ func readToken(file string) (token, error) {
 		}
 	}
 	if end := time.Unix(int64(claims.Exp), 0); claims.Exp > 0 && time.Now().After(end) {
-		return token{}, launcher.Fail(launcher.CodePermission, nil, "`scontrol token` on a login node makes another", "the token for slurmrestd in %s expired at %s", where, end.Format(time.DateTime))
+		return token{}, launcher.Fail(runstate.CodePermission, nil, "`scontrol token` on a login node makes another", "the token for slurmrestd in %s expired at %s", where, end.Format(time.DateTime))
 	}
 	return t, nil
 }
@@ -57,14 +58,14 @@ func readToken(file string) (token, error) {
 func secretFile(name string) (string, error) {
 	info, err := os.Stat(name)
 	if err == nil && info.Mode().Perm()&0o077 != 0 {
-		return "", launcher.Fail(launcher.CodeConfig, nil, "run `chmod 600` on it, and make another token", "others may read the token in %s", name)
+		return "", launcher.Fail(runstate.CodeConfig, nil, "run `chmod 600` on it, and make another token", "others may read the token in %s", name)
 	}
 	var text []byte
 	if err == nil {
 		text, err = os.ReadFile(name)
 	}
 	if err != nil {
-		return "", launcher.Fail(launcher.CodeConfig, err, "correct slurm.restTokenFile", "the token for slurmrestd cannot be read: %v", err)
+		return "", launcher.Fail(runstate.CodeConfig, err, "correct slurm.restTokenFile", "the token for slurmrestd cannot be read: %v", err)
 	}
 	return string(text), nil
 }

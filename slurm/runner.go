@@ -15,6 +15,7 @@ import (
 	"al.essio.dev/pkg/shellescape"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -70,7 +71,7 @@ func ownDir(name string) (string, error) {
 		err = os.MkdirAll(dir, 0o700)
 	}
 	if err != nil {
-		return "", launcher.Fail(launcher.CodeConfig, err, "set XDG_RUNTIME_DIR to a directory of yours", "cannot make %s: %v", dir, err)
+		return "", launcher.Fail(runstate.CodeConfig, err, "set XDG_RUNTIME_DIR to a directory of yours", "cannot make %s: %v", dir, err)
 	}
 	return dir, nil
 }

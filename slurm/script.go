@@ -12,6 +12,7 @@ import (
 	"al.essio.dev/pkg/shellescape"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/templates"
 )
@@ -237,7 +238,7 @@ func (p plan) printable() error {
 		for _, v := range append([]string{g.Partition, g.Account, g.QOS, g.Reservation, g.Constraint, g.Nodelist, g.Exclude, g.Switches,
 			p.spec.Slurm.Dependency, p.spec.Slurm.Begin, p.hostPython(), p.run}, g.ExtraArgs...) {
 			if strings.ContainsAny(v, "\n\r\x00") {
-				return launcher.Fail(launcher.CodeSpec, nil, "write it in one line", "the value %q cannot be given to Slurm", v)
+				return launcher.Fail(runstate.CodeSpec, nil, "write it in one line", "the value %q cannot be given to Slurm", v)
 			}
 		}
 	}

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // verdict is what Slurm says of a job that ended without a result, and if its batch script failed, what that printed: before the keeper's first word
 // it could not be started, by an interpreter that is missing, too old or not executable.
-func (c *cluster) verdict(ctx context.Context, j Job) verdict {
+func (c *cluster) verdict(ctx context.Context, j Job) runstate.Verdict {
 	v := c.fateOf(ctx, j)
-	if j.State != StateFailed || j.Signal != 0 || v.message != scriptFailed {
+	if j.State != StateFailed || j.Signal != 0 || v.Message != scriptFailed {
 		return v
 	}
 	said, file := c.lastWords(ctx), c.path(outFile)
@@ -20,9 +20,9 @@ func (c *cluster) verdict(ctx context.Context, j Job) verdict {
 		said = "it printed nothing"
 	}
 	if c.state == nil {
-		return verdict{final: true, cause: keeper.CauseStartFailed, message: fmt.Sprintf("the batch script could not start the keeper with %s: %s; correct ray.python (all of its output: %s)", c.plan(0).hostPython(), said, file)}
+		return runstate.Verdict{Final: true, Cause: runstate.CauseStartFailed, Message: fmt.Sprintf("the batch script could not start the keeper with %s: %s; correct ray.python (all of its output: %s)", c.plan(0).hostPython(), said, file)}
 	}
-	return verdict{cause: v.cause, message: fmt.Sprintf("%s: %s (all of its output: %s)", v.message, said, file)}
+	return runstate.Verdict{Cause: v.Cause, Message: fmt.Sprintf("%s: %s (all of its output: %s)", v.Message, said, file)}
 }
 
 const (

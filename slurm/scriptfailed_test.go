@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // cannotStart: a batch script that cannot start the keeper is told as such, with what it printed and where that is.
@@ -60,7 +61,7 @@ func (b *bed) noPython(t *testing.T) {
 	s := b.named("s-no-python", "echo never")
 	s.Ray.Python = ""
 	r := other.begin(t, s, launcher.Payload{})
-	r.until("waiting", func(s launcher.Status) bool { return s.Phase == launcher.Queued && s.Where != "" })
+	r.until("waiting", func(s launcher.Status) bool { return s.Phase == runstate.Queued && s.Where != "" })
 	if err := os.Remove(filepath.Join(bin, "python3")); err != nil {
 		t.Error(err)
 	}
@@ -70,7 +71,7 @@ func (b *bed) noPython(t *testing.T) {
 
 func (r *begun) notStarted(words string) {
 	r.t.Helper()
-	receipt := r.ended(launcher.CodeStartFailed, "start-failed", words)
+	receipt := r.ended(runstate.CodeStartFailed, "start-failed", words)
 	for _, part := range []string{filepath.Join(r.run(r.id), "slurm.out"), "correct ray.python"} {
 		if !strings.Contains(receipt.Exit.Message, part) {
 			r.t.Errorf("%q does not name %s", receipt.Exit.Message, part)

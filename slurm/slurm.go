@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -121,7 +122,7 @@ func (l *Launcher) arrive(ctx context.Context) (dir, owner string, err error) {
 // cut explains an error of the way to the site's files.
 func (l *Launcher) cut(err error) error {
 	if errors.Is(err, errCut) {
-		return launcher.Fail(launcher.CodeUnreachable, err, "check that `ssh` gets there and that it has python3",
+		return launcher.Fail(runstate.CodeUnreachable, err, "check that `ssh` gets there and that it has python3",
 			"the files of the Slurm site cannot be reached on %s: %v", l.site.runner, err)
 	}
 	return err

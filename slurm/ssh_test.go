@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm"
 )
 
@@ -61,7 +62,7 @@ func (b *bed) aWrongHostKey(t *testing.T) {
 	}
 	ssh.Config = b.Login.Config
 	_, err = slurm.New(slurm.Config{Runner: ssh, Dir: b.Dir()}).Launch(t.Context(), b.named("ssh-wrong", "true"), launcher.Payload{})
-	if launcher.ExitCode(err) != launcher.CodeUnreachable {
+	if launcher.ExitCode(err) != runstate.CodeUnreachable {
 		t.Errorf("%v (code %d)", err, launcher.ExitCode(err))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/templates"
 )
@@ -42,7 +43,7 @@ func (c *cluster) stage(ctx context.Context, p launcher.Payload) error {
 	o := plan.orders()
 	if o.Job != nil && !spec.IsURI(o.Job.OutputDir) {
 		if err := f.make(ctx, o.Job.OutputDir, 0o755); err != nil {
-			return launcher.Fail(launcher.CodeSpec, err, "choose another job.outputDir", "cannot make the output directory: %v", err)
+			return launcher.Fail(runstate.CodeSpec, err, "choose another job.outputDir", "cannot make the output directory: %v", err)
 		}
 	}
 	secrets := map[string]string{}

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // status is the keeper's state with what the record and Slurm add. j is the job as far as it is known.
-func (c *cluster) status(st *keeper.State, j Job) launcher.Status {
+func (c *cluster) status(st *runstate.State, j Job) launcher.Status {
 	s := launcher.StatusOf(st)
 	s.Ours, s.Owner, s.Labels, s.Created = true, c.record.Owner, c.record.Labels, c.record.Created
 	if c.job != 0 {
@@ -21,9 +21,9 @@ func (c *cluster) status(st *keeper.State, j Job) launcher.Status {
 }
 
 // before is what happened before the keeper, by Slurm's clock.
-func (c *cluster) before(attempt int, j Job, after []launcher.Event) []launcher.Event {
-	events := []launcher.Event{{At: c.record.Created, Attempt: 1, Kind: "phase", To: string(launcher.Queued)}}
-	if slices.ContainsFunc(after, func(e launcher.Event) bool { return e.To == string(launcher.Provisioning) }) { // of earlier attempts
+func (c *cluster) before(attempt int, j Job, after []runstate.Event) []runstate.Event {
+	events := []runstate.Event{{At: c.record.Created, Attempt: 1, Kind: "phase", To: string(runstate.Queued)}}
+	if slices.ContainsFunc(after, func(e runstate.Event) bool { return e.To == string(runstate.Provisioning) }) { // of earlier attempts
 		return events
 	}
 	start := time.Time{}
@@ -41,7 +41,7 @@ func (c *cluster) before(attempt int, j Job, after []launcher.Event) []launcher.
 		start = after[0].At
 	}
 	if c.current.Start > 0 || j.State == StateRunning {
-		events = append(events, launcher.Event{At: start, Attempt: attempt, Kind: "phase", To: string(launcher.Provisioning)})
+		events = append(events, runstate.Event{At: start, Attempt: attempt, Kind: "phase", To: string(runstate.Provisioning)})
 	}
 	return events
 }
@@ -55,43 +55,43 @@ func (c *cluster) living(j Job) launcher.Status {
 }
 
 // releasing is the status between the keeper's last word and the release of the nodes.
-func (c *cluster) releasing(last *keeper.State, j Job) launcher.Status {
+func (c *cluster) releasing(last *runstate.State, j Job) launcher.Status {
 	s := c.status(last, j)
-	s.Phase, s.Exit = launcher.Draining, nil
-	s.Reason = launcher.Reason{Code: "Completing", Message: "Slurm is releasing the nodes"}
+	s.Phase, s.Exit = runstate.Draining, nil
+	s.Reason = runstate.Reason{Code: "Completing", Message: "Slurm is releasing the nodes"}
 	return s
 }
 
 // waiting is the status of a cluster whose job has not begun, or has only just.
 func (c *cluster) waiting(j Job, f fate) launcher.Status {
 	st := firstState(c.record.Spec)
-	st.Phase, st.Since = keeper.PhaseQueued, c.record.Created
+	st.Phase, st.Since = runstate.Queued, c.record.Created
 	if last := c.lastWord(); last != nil { // it was requeued
 		st.Attempt, st.Since, st.Attempts, st.Timeline = last.Attempt+1, last.Since, last.Attempts, last.Timeline
 	}
 	s := c.status(st, j)
 	switch {
 	case !c.committed:
-		s.Reason = launcher.Reason{Code: "Launching", Message: "its files are being written"}
+		s.Reason = runstate.Reason{Code: "Launching", Message: "its files are being written"}
 	case f == alive && j.State == StatePending:
 		s.Reason = explain(j)
 		if !j.Start.IsZero() && j.Start.After(time.Now()) {
 			s.Reason.Message += "; Slurm expects to start it at " + j.Start.Local().Format(time.DateTime)
 		}
 	case f == alive:
-		s.Phase = launcher.Provisioning
+		s.Phase = runstate.Provisioning
 		if s.Since = j.Start; s.Since.IsZero() {
 			s.Since = c.record.Created
 		}
-		s.Reason = launcher.Reason{Code: "StartingKeeper", Message: "the nodes are allocated, the batch script is starting"}
+		s.Reason = runstate.Reason{Code: "StartingKeeper", Message: "the nodes are allocated, the batch script is starting"}
 	default:
-		s.Reason = launcher.Reason{Code: "Submitted", Message: "the job was submitted"}
+		s.Reason = runstate.Reason{Code: "Submitted", Message: "the job was submitted"}
 	}
 	return s
 }
 
 // lastWord is the last that the keeper said; nil: nothing yet.
-func (c *cluster) lastWord() *keeper.State {
+func (c *cluster) lastWord() *runstate.State {
 	if c.result != nil {
 		return c.result
 	}
@@ -101,10 +101,5 @@ func (c *cluster) lastWord() *keeper.State {
 // vanished is the last status of a cluster whose launch was given up, or whose record was removed.
 func vanished(name string, r *record) launcher.Status {
 	c := cluster{name: name, record: r}
-	s := c.status(firstState(r.Spec), Job{})
-	code, _ := launcher.ExitCodeFor(keeper.CauseAbandoned)
-	s.Phase, s.Since = launcher.Gone, time.Now().UTC()
-	s.Reason = launcher.Reason{Code: keeper.CauseAbandoned, Message: "its launch was given up before it was committed"}
-	s.Exit = &launcher.Exit{Origin: keeper.OriginRayctl, Cause: keeper.CauseAbandoned, Code: code, Message: s.Reason.Message, Retryable: true}
-	return s
+	return c.status(c.concluded(runstate.GivenUp()), Job{})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
@@ -57,7 +58,7 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 			return nil
 		}
 	}
-	return launcher.Fail(launcher.CodeInterrupted, ctx.Err(), "", "interrupted while ending %s", c.name)
+	return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "interrupted while ending %s", c.name)
 }
 
 // patience is how long the keeper may take.
@@ -90,7 +91,7 @@ func (c *cluster) cancelWaiting(ctx context.Context, end launcher.End) error {
 	if message == "" {
 		message = "the cluster was ended before it began"
 	}
-	_, err := c.withdraw(ctx, verdict{cause: end.Cause, message: message})
+	_, err := c.withdraw(ctx, runstate.Verdict{Cause: end.Cause, Message: message})
 	return err
 }
 
@@ -139,5 +140,5 @@ func (l *Launcher) Forget(ctx context.Context, id launcher.ID) error {
 }
 
 func (c *cluster) notEnded() error {
-	return launcher.Fail(launcher.CodeSpec, launcher.ErrNotEnded, "`rayctl down "+c.name+"` ends it", "%s has not ended", c.name)
+	return launcher.Fail(runstate.CodeSpec, launcher.ErrNotEnded, "`rayctl down "+c.name+"` ends it", "%s has not ended", c.name)
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
 )
@@ -74,11 +75,11 @@ func (b *bed) refused(t *testing.T) {
 			s.Job.Entrypoint = "true"
 			test.change(s)
 			_, err := l.Launch(t.Context(), s, launcher.Payload{})
-			if launcher.ExitCode(err) != launcher.CodeSpec || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
+			if launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%v (code %d)", err, launcher.ExitCode(err))
 			}
 			b.nothingLeft(t, "refused")
-			if err := l.Validate(t.Context(), s, launcher.Payload{}); launcher.ExitCode(err) != launcher.CodeSpec || !strings.Contains(err.Error(), test.want) {
+			if err := l.Validate(t.Context(), s, launcher.Payload{}); launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("what --recreate asks before it ends anything: %v", err)
 			}
 		})
@@ -104,7 +105,7 @@ func watchUntil(t *testing.T, l launcher.Launcher, id launcher.ID, cond func(lau
 	return last
 }
 
-func isGone(s launcher.Status) bool { return s.Phase == launcher.Gone }
+func isGone(s launcher.Status) bool { return s.Phase == runstate.Gone }
 
 // queue: a waiting cluster says why it waits, and ends without a trace of Ray when its time in the queue is over, when it is ended,
 // and when somebody cancels its job.
@@ -117,9 +118,9 @@ func (b *bed) queue(t *testing.T) {
 		cause string
 		code  int
 	}{
-		"q-limit":     {func(*testing.T, launcher.ID) {}, "queue", launcher.CodeQueueTimeout},
-		"q-down":      {func(t *testing.T, id launcher.ID) { b.down(t, l, id) }, "down", launcher.CodeInterrupted},
-		"q-cancelled": {func(t *testing.T, id launcher.ID) { b.scancel(t, id) }, "interrupted", launcher.CodeInterrupted},
+		"q-limit":     {func(*testing.T, launcher.ID) {}, "queue", runstate.CodeQueueTimeout},
+		"q-down":      {func(t *testing.T, id launcher.ID) { b.down(t, l, id) }, "down", runstate.CodeInterrupted},
+		"q-cancelled": {func(t *testing.T, id launcher.ID) { b.scancel(t, id) }, "interrupted", runstate.CodeInterrupted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := b.named(name, "echo never")
@@ -131,7 +132,7 @@ func (b *bed) queue(t *testing.T) {
 				t.Fatal(err)
 			}
 			waits := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Reason.Code != "Submitted" })
-			if waits.Phase != launcher.Queued || !slices.Contains([]string{"Resources", "Priority", "Pending"}, waits.Reason.Code) {
+			if waits.Phase != runstate.Queued || !slices.Contains([]string{"Resources", "Priority", "Pending"}, waits.Reason.Code) {
 				t.Errorf("status while it waits: %s, %+v", waits.Phase, waits.Reason)
 			}
 			test.end(t, id)
@@ -170,7 +171,7 @@ func (b *bed) controllerDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := b.launcher().Launch(t.Context(), b.named("away", "echo never"), launcher.Payload{})
-	if launcher.ExitCode(err) != launcher.CodeUnreachable {
+	if launcher.ExitCode(err) != runstate.CodeUnreachable {
 		t.Errorf("%v (code %d)", err, launcher.ExitCode(err))
 	}
 	if err := b.StartController(t.Context()); err != nil {
@@ -184,7 +185,7 @@ func (b *bed) requeued(t *testing.T) {
 	s := b.named("again", `echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON in $RAYCTL_OUTPUT_DIR; [ $RAYCTL_ATTEMPT != 1 ] || exec sleep 600`)
 	l := b.launcher()
 	requeue := func(st launcher.Status) {
-		if st.Attempt == 1 && st.Job != nil && st.Job.State == launcher.JobRunning && st.Phase == launcher.Ready {
+		if st.Attempt == 1 && st.Job != nil && st.Job.State == runstate.JobRunning && st.Phase == runstate.Ready {
 			b.copied(t, "again", "attempt 1 because in ")
 			if _, err := b.Slurm(t.Context(), "scontrol", "requeue", strings.TrimPrefix(st.Where, "job ")); err != nil {
 				t.Error(err)
@@ -219,7 +220,7 @@ func (b *bed) warned(t *testing.T) {
 	s.Job.Grace = &grace
 	l, sent := b.launcher(), false
 	warn := func(st launcher.Status) {
-		if !sent && st.Job != nil && st.Job.State == launcher.JobRunning {
+		if !sent && st.Job != nil && st.Job.State == runstate.JobRunning {
 			sent = true
 			b.copied(t, "warned", "attempt 1 because\n")
 			if _, err := b.Slurm(t.Context(), "scancel", "--batch", "--signal=USR1", strings.TrimPrefix(st.Where, "job ")); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/conformance"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/test/slurmtest"
@@ -47,10 +48,10 @@ func (b *bed) terminated(t *testing.T) {
 	s := b.named("ended", "")
 	s.Lifetime.Max = spec.Limit(10 * time.Minute)
 	r := b.begin(t, s, launcher.Payload{})
-	r.until("ready", func(s launcher.Status) bool { return s.Phase == launcher.Ready })
+	r.until("ready", func(s launcher.Status) bool { return s.Phase == runstate.Ready })
 	b.extends(t, r.l, r.id)
 	b.down(t, r.l, r.id)
-	r.ended(launcher.CodeInterrupted, "down", "ended by the test")
+	r.ended(runstate.CodeInterrupted, "down", "ended by the test")
 	r.forgotten()
 }
 
@@ -67,14 +68,14 @@ func (b *bed) extends(t *testing.T, l *slurm.Launcher, id launcher.ID) {
 	}
 	before := limit()
 	soon, late := time.Now().Add(2*time.Minute), time.Now().Add(5*time.Hour)
-	if err := l.Extended(t.Context(), id, launcher.Deadlines{Max: &soon}); err != nil || limit() != before {
+	if err := l.Extended(t.Context(), id, runstate.Deadlines{Max: &soon}); err != nil || limit() != before {
 		t.Errorf("a deadline before Slurm's: %v, %s", err, limit())
 	}
-	err := l.Extended(t.Context(), id, launcher.Deadlines{Max: &late})
+	err := l.Extended(t.Context(), id, runstate.Deadlines{Max: &late})
 	switch {
 	case os.Getuid() == 0 && (err != nil || !strings.HasPrefix(limit(), "5:0")):
 		t.Errorf("a later deadline: %v, Slurm's limit %s", err, limit())
-	case os.Getuid() != 0 && (launcher.ExitCode(err) != launcher.CodePermission || !strings.Contains(err.Error(), "scontrol update JobId=") || limit() != before):
+	case os.Getuid() != 0 && (launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), "scontrol update JobId=") || limit() != before):
 		t.Errorf("a later deadline: %v, Slurm's limit %s", err, limit())
 	}
 }

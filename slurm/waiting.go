@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // queued is a cluster whose keeper has said nothing yet.
@@ -57,7 +57,7 @@ func (w *watcher) plannedStart(ctx context.Context) time.Time {
 }
 
 // hopeless says why a waiting job is to be given up; nil if it is not.
-func (w *watcher) hopeless(ctx context.Context) *verdict {
+func (w *watcher) hopeless(ctx context.Context) *runstate.Verdict {
 	last, err := w.lastAttempt(ctx, w.job)
 	if err != nil {
 		w.l.log.Debug("it is not known whether another attempt may follow", "cluster", w.name, "error", err)
@@ -67,17 +67,17 @@ func (w *watcher) hopeless(ctx context.Context) *verdict {
 	}
 	if never(w.job.Reason) {
 		r := explain(w.job)
-		return &verdict{final: true, cause: keeper.CauseStartFailed, message: "Slurm can never start its job: " + r.Message}
+		return &runstate.Verdict{Final: true, Cause: runstate.CauseStartFailed, Message: "Slurm can never start its job: " + r.Message}
 	}
 	limit, bound := w.record.Spec.Lifetime.Queue.Bound()
 	if bound && time.Since(w.record.Created) > limit && w.lastWord() == nil {
-		return &verdict{cause: keeper.CauseQueue, message: "the cluster was not admitted within lifetime.queue (" + limit.String() + "): " + explain(w.job).Message}
+		return &runstate.Verdict{Cause: runstate.CauseQueue, Message: "the cluster was not admitted within lifetime.queue (" + limit.String() + "): " + explain(w.job).Message}
 	}
 	return nil
 }
 
 // giveUp cancels a waiting job. If it has just begun after all, its keeper tells how it ends.
-func (w *watcher) giveUp(ctx context.Context, v verdict) bool {
+func (w *watcher) giveUp(ctx context.Context, v runstate.Verdict) bool {
 	done, err := w.withdraw(ctx, v)
 	switch {
 	case err != nil:

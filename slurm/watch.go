@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
@@ -190,7 +190,7 @@ func (w *watcher) question(ctx context.Context, age time.Duration) (f fate, over
 		w.pace, w.again = 0, ""
 		return f, false
 	}
-	v := verdict{cause: keeper.CauseLost, message: "Slurm does not know its job any more"}
+	v := runstate.Verdict{Cause: runstate.CauseLost, Message: "Slurm does not know its job any more"}
 	if f == gone {
 		v = w.verdict(ctx, j)
 	}
@@ -198,7 +198,7 @@ func (w *watcher) question(ctx context.Context, age time.Duration) (f fate, over
 	if w.state != nil {
 		s = w.living(j)
 	}
-	s.Phase, s.Reason = launcher.Lost, launcher.Reason{Code: v.cause, Message: v.message}
+	s.Phase, s.Reason = runstate.Lost, runstate.Reason{Code: v.Cause, Message: v.Message}
 	w.send(ctx, s)
 	if err := w.bury(ctx, v); err != nil {
 		w.unreachable(ctx, err)

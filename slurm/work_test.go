@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -23,7 +24,7 @@ func (b *bed) work(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.down(t, l, id)
-	running := func(st launcher.Status) bool { return st.Job != nil && st.Job.State == launcher.JobRunning }
+	running := func(st launcher.Status) bool { return st.Job != nil && st.Job.State == runstate.JobRunning }
 	st := watchUntil(t, l, id, running)
 	if len(st.Nodes) != 2 || st.Nodes[0].Host == st.Nodes[1].Host {
 		t.Errorf("nodes: %+v", st.Nodes)
@@ -53,7 +54,7 @@ func (b *bed) work(t *testing.T) {
 		}
 		return false
 	})
-	if !running(told) || told.Phase != launcher.Ready {
+	if !running(told) || told.Phase != runstate.Ready {
 		t.Errorf("the driver does not go on: %s, %+v", told.Phase, told.Job)
 	}
 }

@@ -2,14 +2,7 @@
 
 import signal
 
-# Exit codes of rayctl's own; launcher.ExitCodeFor has the same table.
-CODES = {
-    "interrupted": 130, "down": 130, "disconnected": 130, "abandoned": 130,
-    "idle": 0, "max": 124, "total": 124, "time-limit": 124, "queue": 75,
-    "start-failed": 73, "package-failed": 73, "submit-failed": 73,
-    "lost": 76, "preempted": 76,
-}
-RETRYABLE = ("lost", "preempted", "start-failed", "queue", "abandoned", "disconnected")
+from keeper_model import CODES, RETRYABLE, UNKNOWN_CAUSE
 
 
 class End(Exception):
@@ -27,7 +20,7 @@ class End(Exception):
             code, number = self.driver
             return {"origin": "driver", "cause": self.cause, "code": code, "signal": number,
                     "message": self.message, "retryable": False, "by": self.by}
-        return {"origin": "rayctl", "cause": self.cause, "code": CODES.get(self.cause, 70), "signal": None,
+        return {"origin": "rayctl", "cause": self.cause, "code": CODES.get(self.cause, UNKNOWN_CAUSE), "signal": None,
                 "message": self.message, "retryable": self.retryable, "by": self.by}
 
 
@@ -74,7 +67,6 @@ def duration(seconds):
     return "".join(parts) or "0s"
 
 
-SIGNALLED = "the keeper got SIG"  # how the sentence of an end by a signal begins
 SENTENCES = {
     "lease": ("abandoned", "the client did not commit the launch within %s"),
     "queue": ("queue", "the cluster was not admitted within lifetime.queue (%s)"),

@@ -9,6 +9,7 @@ import keeper_end
 import keeper_exit
 import keeper_idle
 import keeper_job
+import keeper_model
 import keeper_ray
 import keeper_resume
 import keeper_silence
@@ -297,7 +298,7 @@ class Keeper(Attempts, Mailbox):
         cause = (self.orders.get("signals") or {}).get(name) or ("time-limit" if name == "USR1" else "interrupted")
         if cause == "detach":
             return Detached()
-        return End(cause, keeper_exit.SIGNALLED + name)
+        return End(cause, keeper_model.SIGNALLED + name)
 
     def show_deadlines(self):
         """Deadlines as moments of the wall clock."""

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 
-import keeper_exit
+import keeper_model
 from keeper_state import RESERVE, ended_attempt, seconds_of, wall, write_atomically
 from slurm_after import SENTENCES, last_state, load, salvage
 
@@ -73,7 +73,7 @@ def attempts_of(state, ended, cause, message="", end=None, code=None):
     attempts, message = list(state.get("attempts") or []), message or SENTENCES[cause] % "its"
     if not attempts or attempts[-1]["attempt"] != ended:
         attempts.append(ended_attempt(dict(state, attempt=ended), cause, message, code, end))
-    elif attempts[-1]["message"].startswith(keeper_exit.SIGNALLED):
+    elif attempts[-1]["message"].startswith(keeper_model.SIGNALLED):
         attempts[-1] = dict(attempts[-1], cause=cause, message=message)
     return attempts
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 
 import keeper_exit
+import keeper_model
 import keeper_resume
 from keeper_state import write_atomically
 from slurm_account import conclude, end_leftovers
@@ -35,7 +36,7 @@ def begun_end(state):
     """The end that the keeper was carrying out when it was killed: a driver that has ended is not run again, and its exit code counts. None: there was
     none, or a signal's, which does not say why."""
     message = (state.get("reason") or {}).get("message") or ""
-    if state.get("phase") != "Draining" or message.startswith(keeper_exit.SIGNALLED):
+    if state.get("phase") != "Draining" or message.startswith(keeper_model.SIGNALLED):
         return None
     end = keeper_resume.the_end(state)
     if end is not None and end.driver is None:

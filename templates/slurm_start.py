@@ -15,11 +15,12 @@ import time
 
 import keeper
 import keeper_exit
+import keeper_model
 from keeper_state import State, wall, write_atomically
 from slurm_account import SEED, SEEDS, attempts_of, conclude, end_leftovers, remove, requeued_at, strip, timeline_of
 from slurm_after import AGAIN, SENTENCES, allowed, last_state, last_words, load, salvage, why_again
 
-WARNED = keeper_exit.SIGNALLED + "USR1"  # how the keeper's last sentence begins when Slurm warned it, by sbatch's --signal
+WARNED = keeper_model.SIGNALLED + "USR1"  # how the keeper's last sentence begins when Slurm warned it, by sbatch's --signal
 NEAR = 180.0  # seconds before the time limit beyond the warning's own: Slurm may warn a minute early
 # What sbatch says of its tasks' size: srun would hold all components of a job to the first one's, or refuse (26.05). The step takes all.
 OF_ITS_TASKS = ("SLURM_CPUS_PER_TASK", "SLURM_TRES_PER_TASK")
@@ -222,7 +223,7 @@ def may_come_back(place):
     result = load(os.path.join(place, "result.json"))
     if os.path.exists(os.path.join(place, AGAIN)):
         return True
-    return not result or result.get("exit", {}).get("message", "").startswith(keeper_exit.SIGNALLED + "TERM")
+    return not result or result.get("exit", {}).get("message", "").startswith(keeper_model.SIGNALLED + "TERM")
 
 
 if __name__ == "__main__":

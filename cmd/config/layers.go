@@ -13,6 +13,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/manifest"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/trust"
 )
@@ -116,7 +117,7 @@ func trusted(path, what, consent string) error {
 	if fix != "" {
 		hint = fix + ", else " + hint
 	}
-	return launcher.Fail(launcher.CodePermission, err, hint, "%s %s can run commands as you, and is not taken unasked as %s", what, path, reason)
+	return launcher.Fail(runstate.CodePermission, err, hint, "%s %s can run commands as you, and is not taken unasked as %s", what, path, reason)
 }
 
 // search looks for rayctl.yaml in dir and above, up to the root of the git work tree. Outside a work tree only dir counts: what lies

@@ -15,7 +15,7 @@ import (
 var clusterFileTemplate string
 
 // clusterFile is the reference of the cluster file.
-func clusterFile() ([]byte, error) {
+func clusterFile(string) ([]byte, error) {
 	t, err := template.New("cluster-file").Funcs(template.FuncMap{
 		"cell": cell, "flag": config.FlagOf, "heading": heading,
 	}).Parse(clusterFileTemplate)

@@ -13,7 +13,7 @@ import (
 )
 
 // commands writes the reference of all commands from the commands themselves.
-func commands() ([]byte, error) {
+func commands(string) ([]byte, error) {
 	root := cmd.NewRoot(&cmd.App{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Getenv: func(string) string { return "" }, Now: time.Now})
 	root.InitDefaultCompletionCmd("completion")
 	var b bytes.Buffer

@@ -1,4 +1,4 @@
-// Command gen writes the pages of docs/ that are made from code: `go run ./docs/gen` in the repository's root (make docs).
+// Command gen writes what is made from code, mostly pages of docs/: `go run ./docs/gen` in the repository's root (make docs).
 package main
 
 import (
@@ -10,14 +10,18 @@ import (
 
 // page is a generated file.
 type page struct {
-	name  string // below docs/
-	write func() ([]byte, error)
+	name  string                           // below docs/
+	write func(dir string) ([]byte, error) // dir is docs/
 }
+
+const flowPage = "how-a-command-flows.md"
 
 // pages are all generated files.
 var pages = []page{
 	{"cluster-file.md", clusterFile},
 	{"commands.md", commands},
+	{flowPage, exitCodes},
+	{"../templates/keeper_model.py", pythonModel},
 }
 
 func main() {
@@ -27,10 +31,10 @@ func main() {
 	}
 }
 
-// run writes the pages that changed.
+// run writes the files that changed.
 func run(dir string) error {
 	for _, p := range pages {
-		b, err := p.write()
+		b, err := p.write(dir)
 		if err != nil {
 			return fmt.Errorf("write %s: %w", p.name, err)
 		}

@@ -11,7 +11,7 @@ import (
 // TestPagesAreFresh compares what is committed with what the code says now.
 func TestPagesAreFresh(t *testing.T) {
 	for _, p := range pages {
-		want, err := p.write()
+		want, err := p.write("..")
 		if err != nil {
 			t.Fatalf("%s: %v", p.name, err)
 		}

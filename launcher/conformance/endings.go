@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // exitZero is the plain life of a run: output, exit code, receipt, record, nothing allocated.
 func exitZero(t *testing.T, s *suite) {
 	sp := s.spec(t, "echo hello from $RAYCTL_RUN attempt $RAYCTL_ATTEMPT")
-	var phases []launcher.Phase
+	var phases []runstate.Phase
 	oc, out := s.run(t, sp, launcher.RunOptions{OnStatus: func(st launcher.Status) {
 		if len(phases) == 0 || phases[len(phases)-1] != st.Phase {
 			phases = append(phases, st.Phase)
@@ -26,7 +27,7 @@ func exitZero(t *testing.T, s *suite) {
 	if left := s.Allocated(t, oc.ID); len(left) > 0 {
 		t.Errorf("allocated after Run returned: %s", strings.Join(left, ", "))
 	}
-	if phases[len(phases)-1] != launcher.Gone {
+	if phases[len(phases)-1] != runstate.Gone {
 		t.Errorf("phases %v do not end with Gone", phases)
 	}
 	rc := oc.Receipt
@@ -39,7 +40,7 @@ func exitZero(t *testing.T, s *suite) {
 		t.Errorf("result after the end: %v, %v", r, err)
 	}
 	_, err = s.l.Launch(s.context(t), sp, payloadOf(sp))
-	wantCode(t, err, launcher.CodeSpec, launcher.ErrEnded)
+	wantCode(t, err, runstate.CodeSpec, launcher.ErrEnded)
 }
 
 func exitThree(t *testing.T, s *suite) {
@@ -72,7 +73,7 @@ func noRuntimeEnv(t *testing.T, s *suite) {
 		return &launcher.Packages{RuntimeEnv: map[string]any{"working_dir": "gcs://_ray_pkg_0123456789abcdef.zip"}}, nil
 	}
 	oc, out := s.runWith(t, sp, p, launcher.RunOptions{})
-	wantExit(t, oc.Receipt.Exit, "rayctl", "submit-failed", launcher.CodeStartFailed)
+	wantExit(t, oc.Receipt.Exit, "rayctl", "submit-failed", runstate.CodeStartFailed)
 	saved := string(s.savedLog(t, oc.ID))
 	for _, want := range []string{"Traceback (most recent call last)", "_ray_pkg_0123456789abcdef"} {
 		if !strings.Contains(saved, want) {
@@ -88,7 +89,7 @@ func maxLifetime(t *testing.T, s *suite) {
 	sp := s.spec(t, "sleep 600")
 	sp.Lifetime.Max = spec.Limit(25 * time.Second)
 	oc, _ := s.run(t, sp, launcher.RunOptions{})
-	wantExit(t, oc.Receipt.Exit, "rayctl", "max", launcher.CodeTimeLimit)
+	wantExit(t, oc.Receipt.Exit, "rayctl", "max", runstate.CodeTimeLimit)
 }
 
 // idle ends a cluster without a job of its own, and is pushed away by work.
@@ -96,13 +97,13 @@ func idle(t *testing.T, s *suite) {
 	sp := s.spec(t, "")
 	sp.Lifetime.Idle = spec.Limit(3 * time.Second)
 	id := s.launch(t, sp)
-	s.until(t, id, "ready", func(st launcher.Status) bool { return st.Phase == launcher.Ready })
+	s.until(t, id, "ready", func(st launcher.Status) bool { return st.Phase == runstate.Ready })
 	s.submit(t, id, "sleep 8")
 	r := s.untilGone(t, id)
 	wantExit(t, *r.Exit, "rayctl", "idle", 0)
 	ready := r.Since
 	for _, e := range r.Timeline {
-		if e.Kind == "phase" && e.To == string(launcher.Ready) {
+		if e.Kind == "phase" && e.To == string(runstate.Ready) {
 			ready = e.At
 		}
 	}
@@ -117,7 +118,7 @@ func queueLimit(t *testing.T, s *suite) {
 	sp := s.spec(t, "echo never")
 	sp.Lifetime.Queue = spec.Limit(5 * time.Second)
 	oc, out := s.run(t, sp, launcher.RunOptions{})
-	wantExit(t, oc.Receipt.Exit, "rayctl", "queue", launcher.CodeQueueTimeout)
+	wantExit(t, oc.Receipt.Exit, "rayctl", "queue", runstate.CodeQueueTimeout)
 	if out != "" {
 		t.Errorf("a driver ran: %q", out)
 	}
@@ -144,7 +145,7 @@ func setupFails(t *testing.T, s *suite) {
 	sp := s.spec(t, "echo never")
 	sp.Setup = "echo the licence server is away >&2\nfalse"
 	oc, _ := s.run(t, sp, launcher.RunOptions{})
-	wantExit(t, oc.Receipt.Exit, "rayctl", "start-failed", launcher.CodeStartFailed)
+	wantExit(t, oc.Receipt.Exit, "rayctl", "start-failed", runstate.CodeStartFailed)
 	if !strings.Contains(oc.Receipt.Exit.Message, "the licence server is away") {
 		t.Errorf("the reason is not told: %q", oc.Receipt.Exit.Message)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // checkpointProgram needs 10 s after SIGTERM to write its checkpoint.
@@ -27,7 +28,7 @@ func interrupt(t *testing.T, s *suite) {
 	oc, out := s.interrupted(t, sp.Name, launcher.Stop, func(o launcher.RunOptions) (*launcher.Outcome, string) {
 		return s.run(t, sp, o)
 	})
-	wantExit(t, oc.Receipt.Exit, "rayctl", "interrupted", launcher.CodeInterrupted)
+	wantExit(t, oc.Receipt.Exit, "rayctl", "interrupted", runstate.CodeInterrupted)
 	if out != "training\ncheckpointing\nsaved\n" {
 		t.Errorf("output %q: the driver did not get its grace", out)
 	}
@@ -40,7 +41,7 @@ func interruptTwice(t *testing.T, s *suite) {
 	oc, out := s.interrupted(t, sp.Name, launcher.StopNow, func(o launcher.RunOptions) (*launcher.Outcome, string) {
 		return s.run(t, sp, o)
 	})
-	wantExit(t, oc.Receipt.Exit, "rayctl", "interrupted", launcher.CodeInterrupted)
+	wantExit(t, oc.Receipt.Exit, "rayctl", "interrupted", runstate.CodeInterrupted)
 	if strings.Contains(out, "saved") {
 		t.Errorf("output %q", out)
 	}
@@ -148,7 +149,7 @@ func headKilled(t *testing.T, s *suite) {
 		}
 	}()
 	oc, out := s.run(t, sp, launcher.RunOptions{Actions: actions})
-	wantExit(t, oc.Receipt.Exit, "rayctl", "lost", launcher.CodeLost)
+	wantExit(t, oc.Receipt.Exit, "rayctl", "lost", runstate.CodeLost)
 	if !oc.Receipt.Exit.Retryable || !strings.Contains(oc.Receipt.Exit.Message, "head") {
 		t.Errorf("a lost head is retryable and named: %+v", oc.Receipt.Exit)
 	}
@@ -163,7 +164,7 @@ func endOnDisconnect(t *testing.T, s *suite) {
 	c.await(t, s.Patience, "RUNNING")
 	c.kill()
 	r := s.untilGone(t, launcher.ID(sp.Name))
-	wantExit(t, *r.Exit, "rayctl", "disconnected", launcher.CodeInterrupted)
+	wantExit(t, *r.Exit, "rayctl", "disconnected", runstate.CodeInterrupted)
 }
 
 // disconnect is long enough for a renewal of a client that is crowded out.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // keeperKilled: where the substrate starts the keeper again the run goes on; elsewhere it is lost, and nothing stays but what the driver has written.
@@ -50,7 +51,7 @@ func keeperKilledEarly(t *testing.T, s *suite) {
 	sp.Setup = setup
 	id := s.launch(t, sp)
 	shown := s.following(t, id)
-	s.until(t, id, "waited for by a keeper", func(st launcher.Status) bool { return s.KeeperReturns || st.Phase == launcher.Starting })
+	s.until(t, id, "waited for by a keeper", func(st launcher.Status) bool { return s.KeeperReturns || st.Phase == runstate.Starting })
 	s.KillKeeperProcess(t, id)
 	if s.KeeperReturns {
 		release(t, id)
@@ -85,7 +86,7 @@ func keeperKilledEnding(t *testing.T, s *suite) {
 	}
 	s.wantOutput(t, id, shown(), want)
 	r := s.untilGone(t, id)
-	wantExit(t, *r.Exit, "rayctl", "down", launcher.CodeInterrupted)
+	wantExit(t, *r.Exit, "rayctl", "down", runstate.CodeInterrupted)
 	if !strings.Contains(r.Exit.Message, "ended by the test") || !s.KeeperReturns && !strings.Contains(r.Exit.Message, "keeper was killed") {
 		t.Errorf("the reason is not told: %q", r.Exit.Message)
 	}
@@ -94,7 +95,7 @@ func keeperKilledEnding(t *testing.T, s *suite) {
 // wantLost is the end of a run whose keeper nobody starts again.
 func (s *suite) wantLost(t *testing.T, id launcher.ID, r *launcher.Result) {
 	t.Helper()
-	wantExit(t, *r.Exit, "rayctl", "lost", launcher.CodeLost)
+	wantExit(t, *r.Exit, "rayctl", "lost", runstate.CodeLost)
 	if !r.Exit.Retryable || !strings.Contains(r.Exit.Message, "keeper was killed") {
 		t.Errorf("a lost keeper is retryable and named: %+v", r.Exit)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 func itoa(i int) string { return strconv.Itoa(i) }
@@ -42,7 +43,7 @@ func conflict(t *testing.T, s *suite) {
 	other.Name, other.Job.Entrypoint, other.Lifetime.Max = sp.Name, "echo other", sp.Lifetime.Max
 	s.carry(other)
 	_, err := s.l.Launch(s.context(t), other, payloadOf(other))
-	wantCode(t, err, launcher.CodeSpec, launcher.ErrConflict)
+	wantCode(t, err, runstate.CodeSpec, launcher.ErrConflict)
 	if err != nil && !strings.Contains(err.Error(), "entrypoint") {
 		t.Errorf("the difference is not told: %v", err)
 	}
@@ -103,14 +104,14 @@ func terminate(t *testing.T, s *suite) {
 		t.Errorf("allocated after Terminate returned: %s", strings.Join(left, ", "))
 	}
 	r := s.untilGone(t, id)
-	wantExit(t, *r.Exit, "rayctl", "down", launcher.CodeInterrupted)
+	wantExit(t, *r.Exit, "rayctl", "down", runstate.CodeInterrupted)
 	s.terminateNow(t, id) // once more: no error
 	if f, ok := s.l.(launcher.Forgetter); ok {
 		if err := f.Forget(s.context(t), id); err != nil {
 			t.Errorf("forget: %v", err)
 		}
 		_, err := s.l.Result(s.context(t), id)
-		wantCode(t, err, launcher.CodeSpec, launcher.ErrNotFound)
+		wantCode(t, err, runstate.CodeSpec, launcher.ErrNotFound)
 	}
 }
 
@@ -121,11 +122,11 @@ func unknownCluster(t *testing.T, s *suite) {
 		t.Errorf("terminate of an unknown cluster: %v", err)
 	}
 	_, err := s.l.Watch(ctx, id)
-	wantCode(t, err, launcher.CodeSpec, launcher.ErrNotFound)
+	wantCode(t, err, runstate.CodeSpec, launcher.ErrNotFound)
 	_, err = s.l.Result(ctx, id)
-	wantCode(t, err, launcher.CodeSpec, launcher.ErrNotFound)
+	wantCode(t, err, runstate.CodeSpec, launcher.ErrNotFound)
 	_, err = s.l.Dial(ctx, id, launcher.Dashboard)
-	wantCode(t, err, launcher.CodeSpec, launcher.ErrNotFound)
+	wantCode(t, err, runstate.CodeSpec, launcher.ErrNotFound)
 }
 
 // submit sends a job through the dashboard, as `rayctl submit` does.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // NodeLost is the promise for clusters whose keepers and heads are lost with their nodes: before the gang is there, while the driver runs, and while
@@ -38,7 +39,7 @@ func (s *suite) lostEarly(t *testing.T) lostWithItsNode {
 	sp.Setup = setup
 	id := s.launch(t, sp)
 	shown := s.following(t, id)
-	s.until(t, id, "waited for by a keeper", func(st launcher.Status) bool { return st.Phase == launcher.Starting })
+	s.until(t, id, "waited for by a keeper", func(st launcher.Status) bool { return st.Phase == runstate.Starting })
 	return lostWithItsNode{"before the gang is there", id, func(t *testing.T) {
 		if s.KeeperReturns {
 			release(t, id)
@@ -64,7 +65,7 @@ func (s *suite) endsWithoutNode(t *testing.T, id launcher.ID, shown string, seco
 
 func (s *suite) wantLostNode(t *testing.T, id launcher.ID, r *launcher.Result) {
 	t.Helper()
-	wantExit(t, *r.Exit, "rayctl", "lost", launcher.CodeLost)
+	wantExit(t, *r.Exit, "rayctl", "lost", runstate.CodeLost)
 	if !r.Exit.Retryable || len(r.Attempts) > 1 {
 		t.Errorf("a lost node is retryable, and the driver began once: %+v, %+v", r.Exit, r.Attempts)
 	}
@@ -108,7 +109,7 @@ func (s *suite) lostEnding(t *testing.T) lostWithItsNode {
 			t.Errorf("shown: %q", got)
 		}
 		r := s.untilGone(t, id)
-		wantExit(t, *r.Exit, "rayctl", "down", launcher.CodeInterrupted)
+		wantExit(t, *r.Exit, "rayctl", "down", runstate.CodeInterrupted)
 		if !strings.Contains(r.Exit.Message, "ended by the test") {
 			t.Errorf("the reason is not told: %q", r.Exit.Message)
 		}

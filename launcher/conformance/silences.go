@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // outage is how long the dashboard or the name service is away: twice as long as a head may refuse all connections.
@@ -28,7 +29,7 @@ func dashboardFrozen(t *testing.T, s *suite) {
 	timeline := s.outlives(t, func(id launcher.ID) (back func()) {
 		thaw := s.FreezeDashboard(t, id)
 		st := s.until(t, id, "said to be silent", func(st launcher.Status) bool { return st.Reason.Code == "HeadSilent" })
-		if st.Phase != launcher.Ready || !strings.Contains(st.Reason.Message, "alive: waiting") {
+		if st.Phase != runstate.Ready || !strings.Contains(st.Reason.Message, "alive: waiting") {
 			t.Errorf("phase %s, %q", st.Phase, st.Reason.Message)
 		}
 		return thaw
@@ -53,7 +54,7 @@ func nameServiceAway(t *testing.T, s *suite) {
 }
 
 // outlives has a driver run through an outage: each of its lines is shown and saved once and in order, and its exit code is the run's.
-func (s *suite) outlives(t *testing.T, begin func(launcher.ID) (back func())) []launcher.Event {
+func (s *suite) outlives(t *testing.T, begin func(launcher.ID) (back func())) []runstate.Event {
 	t.Helper()
 	const seconds, code = 75, 5
 	sp := s.spec(t, linesDriver(seconds, code))

@@ -13,6 +13,7 @@ import (
 	"al.essio.dev/pkg/shellescape"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -129,12 +130,12 @@ func (s *suite) until(t *testing.T, id launcher.ID, what string, cond func(launc
 
 func (s *suite) untilRunning(t *testing.T, id launcher.ID) {
 	t.Helper()
-	s.until(t, id, "running", func(st launcher.Status) bool { return st.Job != nil && st.Job.State == launcher.JobRunning })
+	s.until(t, id, "running", func(st launcher.Status) bool { return st.Job != nil && st.Job.State == runstate.JobRunning })
 }
 
 func (s *suite) untilGone(t *testing.T, id launcher.ID) *launcher.Result {
 	t.Helper()
-	s.until(t, id, "gone", func(st launcher.Status) bool { return st.Phase == launcher.Gone })
+	s.until(t, id, "gone", func(st launcher.Status) bool { return st.Phase == runstate.Gone })
 	r, err := s.l.Result(s.context(t), id)
 	if err != nil {
 		t.Fatalf("result: %v", err)
@@ -143,7 +144,7 @@ func (s *suite) untilGone(t *testing.T, id launcher.ID) *launcher.Result {
 }
 
 // wantExit checks whose exit code it is, and why.
-func wantExit(t *testing.T, got launcher.Exit, origin, cause string, code int) {
+func wantExit(t *testing.T, got runstate.Exit, origin, cause string, code int) {
 	t.Helper()
 	if got.Origin != origin || got.Cause != cause || got.Code != code {
 		t.Errorf("exit: got %s, %s, code %d (%q), want %s, %s, code %d", got.Origin, got.Cause, got.Code, got.Message, origin, cause, code)

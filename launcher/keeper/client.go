@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/dashboardclient/lastaddress"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
@@ -78,12 +79,12 @@ func NewClient(e Endpoint) *Client {
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // State returns the state document.
-func (c *Client) State(ctx context.Context) (*State, error) {
+func (c *Client) State(ctx context.Context) (*runstate.State, error) {
 	return c.state(ctx, http.MethodGet, "/v1/state", nil, callTimeout)
 }
 
 // Next returns the state document as soon as its revision is greater than after, or the unchanged one after some time.
-func (c *Client) Next(ctx context.Context, after int64) (*State, error) {
+func (c *Client) Next(ctx context.Context, after int64) (*runstate.State, error) {
 	query := url.Values{"after": {strconv.FormatInt(after, 10)}, "timeout": {strconv.Itoa(int(longPoll.Seconds()))}}
 	return c.state(ctx, http.MethodGet, "/v1/state?"+query.Encode(), nil, longPoll+callTimeout)
 }
@@ -91,8 +92,8 @@ func (c *Client) Next(ctx context.Context, after int64) (*State, error) {
 // Watch yields the state document at once and then at each change, and errors of single requests, after which it goes on
 // with growing pauses of 0.1 to 2 seconds. It ends after the final document (with Exit) and when ctx does. A keeper that
 // exited cannot say so: the caller who gets errors looks at the substrate, and stops.
-func (c *Client) Watch(ctx context.Context) iter.Seq2[*State, error] {
-	return func(yield func(*State, error) bool) {
+func (c *Client) Watch(ctx context.Context) iter.Seq2[*runstate.State, error] {
+	return func(yield func(*runstate.State, error) bool) {
 		after, pause := int64(-1), 100*time.Millisecond
 		for ctx.Err() == nil {
 			state, err := c.Next(ctx, after)
@@ -133,7 +134,7 @@ func (c *Client) PutPackage(ctx context.Context, name string, size int64, body i
 
 // Commit says that the client's part of the launch is done. The same commit again is fine; another one is an *Error with
 // status 409.
-func (c *Client) Commit(ctx context.Context, commit Commit) (*State, error) {
+func (c *Client) Commit(ctx context.Context, commit Commit) (*runstate.State, error) {
 	return c.state(ctx, http.MethodPost, "/v1/commit", commit, callTimeout)
 }
 
@@ -144,17 +145,17 @@ func (c *Client) Renew(ctx context.Context) error {
 }
 
 // End asks for the end of the cluster; the keeper answers at once and works on.
-func (c *Client) End(ctx context.Context, end End) (*State, error) {
+func (c *Client) End(ctx context.Context, end End) (*runstate.State, error) {
 	return c.state(ctx, http.MethodPost, "/v1/end", end, callTimeout)
 }
 
 // Extend moves limits.
-func (c *Client) Extend(ctx context.Context, extend Extend) (*State, error) {
+func (c *Client) Extend(ctx context.Context, extend Extend) (*runstate.State, error) {
 	return c.state(ctx, http.MethodPost, "/v1/extend", extend, callTimeout)
 }
 
 // Disconnect makes the keeper end the cluster when no Renew comes for this long; 0 switches that off.
-func (c *Client) Disconnect(ctx context.Context, after time.Duration) (*State, error) {
+func (c *Client) Disconnect(ctx context.Context, after time.Duration) (*runstate.State, error) {
 	return c.state(ctx, http.MethodPost, "/v1/disconnect", map[string]float64{"after": after.Seconds()}, callTimeout)
 }
 
@@ -186,7 +187,7 @@ func (c *Client) Recorded(ctx context.Context) error {
 	return response.Body.Close()
 }
 
-func (c *Client) state(ctx context.Context, method, path string, body any, timeout time.Duration) (*State, error) {
+func (c *Client) state(ctx context.Context, method, path string, body any, timeout time.Duration) (*runstate.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var reader io.Reader
@@ -210,7 +211,7 @@ func (c *Client) state(ctx context.Context, method, path string, body any, timeo
 	if err == nil && len(text) > longestState {
 		err = fmt.Errorf("it has no end: it is longer than %d MiB", longestState>>20)
 	}
-	state := &State{}
+	state := &runstate.State{}
 	if err == nil {
 		err = json.Unmarshal(text, state)
 	}

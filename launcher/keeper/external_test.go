@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/test/raytest"
 )
 
@@ -67,7 +68,7 @@ func TestExternal(t *testing.T) {
 	next.state("the job is found again", running)
 	r.must(os.WriteFile(flag, nil, 0o600))
 	end := next.result()
-	if end.Exit.Cause != keeper.CauseDriverFailed || end.Exit.Code != 5 || end.Job.SubmissionID != s.Name+"-1" {
+	if end.Exit.Cause != runstate.CauseDriverFailed || end.Exit.Code != 5 || end.Job.SubmissionID != s.Name+"-1" {
 		t.Errorf("exit: %+v of %+v", end.Exit, end.Job)
 	}
 	log := next.log()
@@ -121,7 +122,7 @@ print("last [get_logs] Fetch log", flush=True)
 			r.state("the driver runs", running)
 			r.must(os.WriteFile(flag, nil, 0o600))
 			end := r.result()
-			if end.Exit.Cause != keeper.CauseSucceeded {
+			if end.Exit.Cause != runstate.CauseSucceeded {
 				t.Errorf("exit: %+v of %+v", end.Exit, end.Job)
 			}
 			log := r.log()
@@ -144,28 +145,28 @@ func TestEndBeforeCommit(t *testing.T) {
 			o.WatchStdin, o.Lifetime.Lease = false, lease
 		})
 		r.start(nil)
-		r.state("it waits for the head", func(s *keeper.State) bool { return s.Phase == keeper.PhaseProvisioning })
-		_, err := r.client().End(context.Background(), keeper.End{Cause: keeper.CauseStartFailed, Message: "setup failed"})
+		r.state("it waits for the head", func(s *runstate.State) bool { return s.Phase == runstate.Provisioning })
+		_, err := r.client().End(context.Background(), keeper.End{Cause: runstate.CauseStartFailed, Message: "setup failed"})
 		r.must(err)
 		return r
 	}
 	r := early(600)
-	s := r.state("it drains", func(s *keeper.State) bool { return s.Phase == keeper.PhaseDraining })
+	s := r.state("it drains", func(s *runstate.State) bool { return s.Phase == runstate.Draining })
 	if _, err := r.dir.Result(); !errors.Is(err, fs.ErrNotExist) || s.Exit != nil {
 		t.Errorf("the end was recorded before anybody could hear of it: %v, %+v", err, s.Exit)
 	}
 	_, err := r.client().Commit(context.Background(), keeper.Commit{})
 	r.must(err)
-	if end := r.result(); end.Exit.Cause != keeper.CauseStartFailed || end.Exit.Message != "setup failed" || !end.Committed {
+	if end := r.result(); end.Exit.Cause != runstate.CauseStartFailed || end.Exit.Message != "setup failed" || !end.Committed {
 		t.Errorf("a client that committed late got %+v", end.Exit)
 	}
-	if end := early(10).result(); end.Exit.Cause != keeper.CauseAbandoned || !strings.Contains(end.Exit.Message, "setup failed") {
+	if end := early(10).result(); end.Exit.Cause != runstate.CauseAbandoned || !strings.Contains(end.Exit.Message, "setup failed") {
 		t.Errorf("for a client that is dead: %+v", end.Exit)
 	}
 	damaged := early(600)
-	damaged.state("it drains", func(s *keeper.State) bool { return s.Phase == keeper.PhaseDraining }) // else the damage might end it
+	damaged.state("it drains", func(s *runstate.State) bool { return s.Phase == runstate.Draining }) // else the damage might end it
 	damaged.must(os.WriteFile(filepath.Join(string(damaged.dir), "commit"), []byte("{"), 0o600))
-	if end := damaged.result(); end.Exit.Cause != keeper.CauseStartFailed || end.Exit.Message != "setup failed" {
+	if end := damaged.result(); end.Exit.Cause != runstate.CauseStartFailed || end.Exit.Message != "setup failed" {
 		t.Errorf("with a damaged commit: %+v", end.Exit)
 	}
 }

@@ -15,11 +15,12 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/local/proc"
 )
 
 // submit gives the cluster a job as `rayctl submit` does.
-func (r *rig) submit(s *keeper.State, entrypoint string) {
+func (r *rig) submit(s *runstate.State, entrypoint string) {
 	r.t.Helper()
 	body, err := json.Marshal(map[string]string{"entrypoint": entrypoint, "submission_id": "other"})
 	r.must(err)
@@ -56,14 +57,14 @@ func TestHeadLost(t *testing.T) {
 	r.commit(keeper.Commit{})
 	first := r.state("the driver runs", running)
 	r.kill(r.pidOf("gcs_server"))
-	second := r.state("the driver runs again", func(s *keeper.State) bool { return s.Attempt == 2 && running(s) })
-	if second.Head.Session == first.Head.Session || second.Job.SubmissionID != "job-2" || len(second.Attempts) != 1 || second.Attempts[0].Cause != keeper.CauseLost {
+	second := r.state("the driver runs again", func(s *runstate.State) bool { return s.Attempt == 2 && running(s) })
+	if second.Head.Session == first.Head.Session || second.Job.SubmissionID != "job-2" || len(second.Attempts) != 1 || second.Attempts[0].Cause != runstate.CauseLost {
 		t.Errorf("second attempt: %+v", second)
 	}
 	r.eventually("the driver has printed", func() bool { return strings.Contains(r.log(), "attempt 2: lost\n") })
 	r.kill(second.Nodes[0].PID)
 	s := r.result()
-	if s.Exit.Cause != keeper.CauseLost || s.Exit.Code != 76 || !s.Exit.Retryable || !strings.Contains(s.Exit.Message, "supervisor of node head-0 was killed by signal 9") {
+	if s.Exit.Cause != runstate.CauseLost || s.Exit.Code != 76 || !s.Exit.Retryable || !strings.Contains(s.Exit.Message, "supervisor of node head-0 was killed by signal 9") {
 		t.Errorf("exit: %+v", s.Exit)
 	}
 	log, err := os.ReadFile(filepath.Join(string(r.dir), "driver-1.log"))
@@ -85,7 +86,7 @@ func TestKillKeeperAndSupervisors(t *testing.T) {
 	}
 	// A worker's supervisor first: reported by name, and Ray goes on.
 	r.kill(s.Nodes[1].PID)
-	s = r.state("the worker is reported", func(s *keeper.State) bool { return s.Nodes[1].State == "DEAD" })
+	s = r.state("the worker is reported", func(s *runstate.State) bool { return s.Nodes[1].State == "DEAD" })
 	if !running(s) || !strings.Contains(s.Nodes[1].Message, "supervisor of node w-0 was killed by signal 9") {
 		t.Errorf("after the worker's death: %+v", s.Nodes)
 	}
@@ -119,7 +120,7 @@ func TestStep(t *testing.T) {
 	r.start(nil)
 	r.must(r.dir.Commit(keeper.Commit{}))
 	s := r.result()
-	if s.Exit.Cause != keeper.CauseDriverFailed || s.Exit.Code != 4 {
+	if s.Exit.Cause != runstate.CauseDriverFailed || s.Exit.Code != 4 {
 		t.Errorf("exit: %+v", s.Exit)
 	}
 	if !strings.Contains(r.log(), "cpus 0\n") {
@@ -160,16 +161,16 @@ func TestAPI(t *testing.T) {
 	_, err = c.Commit(ctx, commit)
 	r.must(err)
 	if !s.Committed {
-		r.state("committed", func(s *keeper.State) bool { return s.Committed })
+		r.state("committed", func(s *runstate.State) bool { return s.Committed })
 	}
 	commit.RuntimeEnv = json.RawMessage(`{"pip": ["x"]}`)
 	var refused *keeper.Error
 	if _, err := c.Commit(ctx, commit); !errors.As(err, &refused) || refused.Status != http.StatusConflict {
 		t.Errorf("another commit: %v", err)
 	}
-	_, err = c.End(ctx, keeper.End{Cause: keeper.CauseDown, Now: true})
+	_, err = c.End(ctx, keeper.End{Cause: runstate.CauseDown, Now: true})
 	r.must(err)
-	if s := r.result(); s.Exit.Cause != keeper.CauseDown {
+	if s := r.result(); s.Exit.Cause != runstate.CauseDown {
 		t.Errorf("exit: %+v", s.Exit)
 	}
 }
@@ -186,13 +187,13 @@ func TestWatchSeesTheEnd(t *testing.T) {
 		s, err := r.dir.State()
 		return err == nil && s.Keeper.URL != ""
 	})
-	var last *keeper.State
+	var last *runstate.State
 	begin := time.Now()
 	for s, err := range r.client().Watch(ctx) {
 		r.must(err)
 		last = s
 	}
-	if last == nil || last.Exit == nil || last.Exit.Cause != keeper.CauseMax || last.Exit.Code != 124 {
+	if last == nil || last.Exit == nil || last.Exit.Cause != runstate.CauseMax || last.Exit.Code != 124 {
 		t.Errorf("the last document after %v: %+v", time.Since(begin), last)
 	}
 }

@@ -10,16 +10,17 @@ import (
 
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // Drivers that were submitted to a cluster without a job of its own are ended as a run's driver is: SIGTERM, orders.grace, SIGKILL.
 func TestGraceOfSubmissions(t *testing.T) {
-	for name, end := range map[string]keeper.End{"down": {Cause: keeper.CauseDown}, "down now": {Cause: keeper.CauseDown, Now: true}} {
+	for name, end := range map[string]keeper.End{"down": {Cause: runstate.CauseDown}, "down now": {Cause: runstate.CauseDown, Now: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "", func(o *keeper.Orders) { o.Grace = 60 }).start(nil)
 			r.commit(keeper.Commit{})
-			ready := r.state("ready", func(s *keeper.State) bool { return s.Phase == keeper.PhaseReady })
+			ready := r.state("ready", func(s *runstate.State) bool { return s.Phase == runstate.Ready })
 			ray, err := dashboardclient.New(dashboardclient.Config{URL: ready.Head.Dashboard, Token: r.token})
 			r.must(err)
 			t.Cleanup(ray.Close)
@@ -45,7 +46,7 @@ func TestGraceOfSubmissions(t *testing.T) {
 				}
 				time.Sleep(50 * time.Millisecond)
 			}
-			if s := r.result(); s.Exit.Cause != keeper.CauseDown || files("saved-*") != want {
+			if s := r.result(); s.Exit.Cause != runstate.CauseDown || files("saved-*") != want {
 				t.Errorf("exit %+v; %d drivers had their grace, want %d", s.Exit, files("saved-*"), want)
 			}
 		})
@@ -60,7 +61,7 @@ func TestTimeLimitRestarts(t *testing.T) {
 	}).start(nil)
 	r.commit(keeper.Commit{})
 	for attempt := 1; attempt <= 2; attempt++ {
-		s := r.state("the attempt runs", func(s *keeper.State) bool { return s.Attempt == attempt && s.Job.State == "RUNNING" })
+		s := r.state("the attempt runs", func(s *runstate.State) bool { return s.Attempt == attempt && s.Job.State == "RUNNING" })
 		if left := s.Deadlines.Max.Sub(s.Since); left.Minutes() < 50 {
 			t.Errorf("attempt %d has %s", attempt, left)
 		}
@@ -72,7 +73,7 @@ func TestTimeLimitRestarts(t *testing.T) {
 		r.must(err)
 	}
 	s := r.result()
-	if s.Exit.Cause != keeper.CauseMax || s.Exit.Code != 124 || len(s.Attempts) != 2 || s.Attempts[0].Cause != keeper.CauseTimeLimit {
+	if s.Exit.Cause != runstate.CauseMax || s.Exit.Code != 124 || len(s.Attempts) != 2 || s.Attempts[0].Cause != runstate.CauseTimeLimit {
 		t.Errorf("exit %+v, attempts %+v", s.Exit, s.Attempts)
 	}
 	first, err := os.ReadFile(filepath.Join(string(r.dir), "driver-1.log"))

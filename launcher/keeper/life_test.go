@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/test/needs"
 )
 
@@ -63,7 +64,7 @@ func TestDriversLife(t *testing.T) {
 		}
 	}
 	s = r.result()
-	if s.Exit.Cause != keeper.CauseSucceeded || s.Exit.Code != 0 || s.Exit.Origin != keeper.OriginDriver || s.Phase != keeper.PhaseGone {
+	if s.Exit.Cause != runstate.CauseSucceeded || s.Exit.Code != 0 || s.Exit.Origin != runstate.OriginDriver || s.Phase != runstate.Gone {
 		t.Errorf("exit: %+v", s.Exit)
 	}
 	var codes []int
@@ -80,7 +81,7 @@ func TestDriversLife(t *testing.T) {
 	noSecretsLeft(t, r, "hunter2")
 }
 
-func checkDriverLog(t *testing.T, r *rig, s *keeper.State) {
+func checkDriverLog(t *testing.T, r *rig, s *runstate.State) {
 	t.Helper()
 	first, err := os.ReadFile(filepath.Join(string(r.dir), "driver-1.log"))
 	r.must(err)
@@ -149,10 +150,10 @@ func TestInterruptAndRetriedWorker(t *testing.T) {
 		t.Errorf("a second keeper ended with %d", code)
 	}
 	r.cmd, r.exited = first, exited
-	_, err := r.client().End(context.Background(), keeper.End{Cause: keeper.CauseInterrupted, By: "me@here"})
+	_, err := r.client().End(context.Background(), keeper.End{Cause: runstate.CauseInterrupted, By: "me@here"})
 	r.must(err)
 	s = r.result()
-	if s.Exit.Cause != keeper.CauseInterrupted || s.Exit.Code != 130 || s.Exit.By != "me@here" {
+	if s.Exit.Cause != runstate.CauseInterrupted || s.Exit.Code != 130 || s.Exit.By != "me@here" {
 		t.Errorf("exit: %+v", s.Exit)
 	}
 	if log := r.log(); !strings.HasSuffix(log, "saving\nsaved\n") {
@@ -164,7 +165,7 @@ func TestClientDiesBeforeCommit(t *testing.T) {
 	r := newRig(t, "true", nil).start(nil)
 	r.eventually("Ray is starting", func() bool { return len(r.directories()) == 1 })
 	r.must(r.stdin.Close())
-	if s := r.result(); s.Exit.Cause != keeper.CauseAbandoned {
+	if s := r.result(); s.Exit.Cause != runstate.CauseAbandoned {
 		t.Errorf("exit: %+v", s.Exit)
 	}
 }
@@ -187,7 +188,7 @@ func TestStartFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, "true", c.shape).start(nil)
 			s := r.result()
-			if s.Exit.Cause != keeper.CauseStartFailed || s.Exit.Code != 73 || !strings.Contains(s.Exit.Message, c.want) {
+			if s.Exit.Cause != runstate.CauseStartFailed || s.Exit.Code != 73 || !strings.Contains(s.Exit.Message, c.want) {
 				t.Errorf("exit: %+v, want %q", s.Exit, c.want)
 			}
 		})
@@ -202,7 +203,7 @@ func TestFullDisk(t *testing.T) {
 	r.start(nil)
 	r.commit(keeper.Commit{})
 	s := r.result()
-	if s.Exit.Cause != keeper.CauseSucceeded {
+	if s.Exit.Cause != runstate.CauseSucceeded {
 		t.Errorf("exit: %+v", s.Exit)
 	}
 	if s.Log.Bytes < 8_000_000 || len(s.Log.Missing) == 0 {
@@ -232,14 +233,14 @@ func TestIdleAndDisconnect(t *testing.T) {
 	if now.EndOnDisconnect != 2 || now.LastRenewal == nil {
 		t.Errorf("after renew and disconnect: %+v", now)
 	}
-	if s := left.result(); s.Exit.Cause != keeper.CauseDisconnected || s.Exit.Code != 130 {
+	if s := left.result(); s.Exit.Cause != runstate.CauseDisconnected || s.Exit.Code != 130 {
 		t.Errorf("exit: %+v", s.Exit)
 	}
 	idle.submit(s, "sleep 6")
 	_, err = idle.client().Extend(ctx, keeper.Extend{Idle: ptr(2.0)})
 	idle.must(err)
 	s = idle.result()
-	if s.Exit.Cause != keeper.CauseIdle || s.Exit.Code != 0 {
+	if s.Exit.Cause != runstate.CauseIdle || s.Exit.Code != 0 {
 		t.Errorf("exit: %+v", s.Exit)
 	}
 	if _, err := left.dir.Token(); !errors.Is(err, fs.ErrNotExist) {

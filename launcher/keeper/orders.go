@@ -1,10 +1,14 @@
 // Package keeper is the client's side of the keeper: the process that lives beside a cluster, submits its job and owns its end.
 //
-// It has the protocol types (orders, commit, state), a reader of run directories, and a client of the keeper's HTTP API.
+// It has the protocol types (orders, commit), a reader of run directories, and a client of the keeper's HTTP API.
 // The protocol is described in docs/keeper.md; the keeper itself is templates/keeper.py.
 package keeper
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
 
 // Version is the version of the orders this package writes. A keeper refuses others.
 const Version = 1
@@ -26,13 +30,13 @@ const (
 
 // Orders is what a cluster's keeper is told to do.
 type Orders struct {
-	Version       int       `json:"version"`
-	Name          string    `json:"name"`
-	Attempt       int       `json:"attempt"`            // from 1; greater when the substrate started the run again
-	RestartReason string    `json:"restartReason"`      // why this attempt exists, empty for the first
-	Attempts      []Attempt `json:"attempts,omitempty"` // those before, of other keepers; their output is in AttemptLog files
-	Launcher      string    `json:"launcher"`
-	SpecHash      string    `json:"specHash"`
+	Version       int                `json:"version"`
+	Name          string             `json:"name"`
+	Attempt       int                `json:"attempt"`            // from 1; greater when the substrate started the run again
+	RestartReason string             `json:"restartReason"`      // why this attempt exists, empty for the first
+	Attempts      []runstate.Attempt `json:"attempts,omitempty"` // those before, of other keepers; their output is in AttemptLog files
+	Launcher      string             `json:"launcher"`
+	SpecHash      string             `json:"specHash"`
 
 	Ray           RaySettings `json:"ray"`
 	Groups        []Group     `json:"groups"` // node indexes run over the groups in this order; index 0 is the head

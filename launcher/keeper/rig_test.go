@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/templates"
 	"github.com/rayctl/rayctl/test/raytest"
 )
@@ -131,7 +132,7 @@ func (r *rig) wait() {
 }
 
 // result waits for the end and returns the final document.
-func (r *rig) result() *keeper.State {
+func (r *rig) result() *runstate.State {
 	r.t.Helper()
 	r.wait()
 	state, err := r.dir.Result()
@@ -164,7 +165,7 @@ func (r *rig) eventually(what string, check func() bool) {
 }
 
 // state waits until the keeper's document satisfies check, by its API.
-func (r *rig) state(what string, check func(*keeper.State) bool) *keeper.State {
+func (r *rig) state(what string, check func(*runstate.State) bool) *runstate.State {
 	r.t.Helper()
 	r.eventually("state.json", func() bool {
 		s, err := r.dir.State()
@@ -271,6 +272,6 @@ func (r *rig) pidOf(part string) int {
 	return 0
 }
 
-func ready(s *keeper.State) bool { return s.Phase == keeper.PhaseReady }
+func ready(s *runstate.State) bool { return s.Phase == runstate.Ready }
 
-func running(s *keeper.State) bool { return s.Job != nil && s.Job.State == keeper.JobRunning }
+func running(s *runstate.State) bool { return s.Job != nil && s.Job.State == runstate.JobRunning }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
@@ -76,7 +77,7 @@ func (d RunDir) Orders() (*Orders, error) {
 }
 
 // State reads the current state document, or the final one if there is; fs.ErrNotExist before the keeper started.
-func (d RunDir) State() (*State, error) {
+func (d RunDir) State() (*runstate.State, error) {
 	state, err := d.Result()
 	if errors.Is(err, fs.ErrNotExist) {
 		err = d.readJSON(StateFile, state)
@@ -85,8 +86,8 @@ func (d RunDir) State() (*State, error) {
 }
 
 // Result reads the final state document; fs.ErrNotExist while the keeper lives, and for ever if it was killed.
-func (d RunDir) Result() (*State, error) {
-	state := &State{}
+func (d RunDir) Result() (*runstate.State, error) {
+	state := &runstate.State{}
 	return state, d.readJSON(ResultFile, state)
 }
 

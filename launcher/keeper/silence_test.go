@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/test/needs"
 	"github.com/rayctl/rayctl/test/raytest"
 )
@@ -41,17 +42,17 @@ func TestNameServiceAway(t *testing.T) {
 		t.Fatalf("the head has no name: %s", r.orders.Start.Dashboard)
 	}
 	write("")
-	if end := r.result(); end.Exit.Cause != keeper.CauseDriverFailed || end.Exit.Code != 6 || slices.ContainsFunc(end.Timeline, unresolved) {
+	if end := r.result(); end.Exit.Cause != runstate.CauseDriverFailed || end.Exit.Code != 6 || slices.ContainsFunc(end.Timeline, unresolved) {
 		t.Errorf("exit: %+v, %+v", end.Exit, end.Timeline)
 	}
 }
 
 // unresolved is a silent head, other than one that is slow to answer, as the dashboard of a busy machine is.
-func unresolved(e keeper.Event) bool {
+func unresolved(e runstate.Event) bool {
 	return aboutHead(e) && e.To == "silent" && !strings.Contains(e.Message, "timed out")
 }
 
-func aboutHead(e keeper.Event) bool { return e.Event == "head" }
+func aboutHead(e runstate.Event) bool { return e.Kind == "head" }
 
 // Nothing is seen of the head: what is between closes its connections, and its GCS cannot be reached. The cluster is lost when lifetime.silence has
 // passed, and the status says so meanwhile.
@@ -70,11 +71,11 @@ func TestNothingSeen(t *testing.T) {
 	r.must(r.dir.Commit(keeper.Commit{}))
 	r.state("the driver runs", running)
 	proxy.Break(func(*http.Request) raytest.Fault { return raytest.Fault{Refuse: true} })
-	s := r.state("the silence is told", func(s *keeper.State) bool { return s.Reason.Code == "HeadSilent" })
+	s := r.state("the silence is told", func(s *runstate.State) bool { return s.Reason.Code == "HeadSilent" })
 	if !strings.Contains(s.Reason.Message, "15s") || !slices.ContainsFunc(s.Timeline, aboutHead) {
 		t.Errorf("reason: %+v, timeline: %+v", s.Reason, s.Timeline)
 	}
-	if end := r.result(); end.Exit.Cause != keeper.CauseLost || end.Exit.Code != 76 || !strings.Contains(end.Exit.Message, "lifetime.silence") {
+	if end := r.result(); end.Exit.Cause != runstate.CauseLost || end.Exit.Code != 76 || !strings.Contains(end.Exit.Message, "lifetime.silence") {
 		t.Errorf("exit: %+v", end.Exit)
 	}
 	if _, err := head.Client(t).StopJob(t.Context(), s.Job.SubmissionID); err != nil {

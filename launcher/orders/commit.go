@@ -7,6 +7,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // PackagePrefix begins the names of packages in a run directory.
@@ -31,7 +32,7 @@ func Commit(p *launcher.Packages) (keeper.Commit, error) {
 	}
 	var err error
 	if document.RuntimeEnv, err = json.Marshal(p.RuntimeEnv); err != nil {
-		return document, launcher.Fail(launcher.CodeSpec, err, "", "job.runtimeEnv cannot be sent to Ray: %v", err)
+		return document, launcher.Fail(runstate.CodeSpec, err, "", "job.runtimeEnv cannot be sent to Ray: %v", err)
 	}
 	return document, nil
 }

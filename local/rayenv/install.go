@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // make builds the environment from nothing. The children inherit the lock: if this process is killed, nobody else begins
@@ -78,11 +79,11 @@ func (m managed) run(ctx context.Context, lock *os.File, argv []string) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return launcher.Fail(launcher.CodeInterrupted, ctx.Err(), "", "interrupted while installing %s", m.requirements[0])
+		return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "interrupted while installing %s", m.requirements[0])
 	case errors.Is(err, exec.ErrNotFound) || why == "":
 		why = err.Error()
 	}
-	return launcher.Fail(launcher.CodeConfig, err, hintFor(why), "cannot install %s: %s", strings.Join(m.requirements, ", "), why)
+	return launcher.Fail(runstate.CodeConfig, err, hintFor(why), "cannot install %s: %s", strings.Join(m.requirements, ", "), why)
 }
 
 // listen passes progress on and returns the installer's own reason of a failure, as far as it gave one.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // python is what an interpreter says of itself.
@@ -69,29 +70,29 @@ func ask(ctx context.Context, path string) (python, error) {
 // existing checks the user's own Python.
 func existing(ctx context.Context, o Options) (Env, error) {
 	if len(o.Packages) > 0 {
-		return Env{}, launcher.Fail(launcher.CodeSpec, nil, "install them there yourself, or leave ray.python out",
+		return Env{}, launcher.Fail(runstate.CodeSpec, nil, "install them there yourself, or leave ray.python out",
 			"local.packages cannot be installed into your own environment %s", o.Python)
 	}
 	path, err := interpreterOf(o.Python)
 	if err != nil {
-		return Env{}, launcher.Fail(launcher.CodeConfig, err, "give an interpreter or the directory of a virtual environment, or leave ray.python out",
+		return Env{}, launcher.Fail(runstate.CodeConfig, err, "give an interpreter or the directory of a virtual environment, or leave ray.python out",
 			"ray.python %q cannot be used: %v", o.Python, err)
 	}
 	p, err := ask(ctx, path)
 	switch {
 	case ctx.Err() != nil:
-		return Env{}, launcher.Fail(launcher.CodeInterrupted, ctx.Err(), "", "interrupted while looking at ray.python %q", o.Python)
+		return Env{}, launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "interrupted while looking at ray.python %q", o.Python)
 	case err != nil:
-		return Env{}, launcher.Fail(launcher.CodeConfig, err, "repair it, or leave ray.python out",
+		return Env{}, launcher.Fail(runstate.CodeConfig, err, "repair it, or leave ray.python out",
 			"ray.python %q does not work: %v", o.Python, err)
 	case p.Ray == "":
-		return Env{}, launcher.Fail(launcher.CodeConfig, nil, "run `"+path+" -m pip install 'ray[default]'`, or leave ray.python out",
+		return Env{}, launcher.Fail(runstate.CodeConfig, nil, "run `"+path+" -m pip install 'ray[default]'`, or leave ray.python out",
 			"ray.python %q has no Ray", o.Python)
 	case o.Version != "" && p.Ray != o.Version:
-		return Env{}, launcher.Fail(launcher.CodeConfig, nil, "change ray.version, or leave ray.python out",
+		return Env{}, launcher.Fail(runstate.CodeConfig, nil, "change ray.version, or leave ray.python out",
 			"ray.python %q has Ray %s, but ray.version is %s", o.Python, p.Ray, o.Version)
 	case !p.Dashboard:
-		return Env{}, launcher.Fail(launcher.CodeConfig, nil, "run `"+path+" -m pip install 'ray[default]=="+p.Ray+"'`",
+		return Env{}, launcher.Fail(runstate.CodeConfig, nil, "run `"+path+" -m pip install 'ray[default]=="+p.Ray+"'`",
 			"ray.python %q has Ray without its dashboard, which jobs need", o.Python)
 	}
 	return newEnv(path, p.Ray, ""), nil
@@ -141,7 +142,7 @@ func choosePython(ctx context.Context, ray string) (python, error) {
 		p, err := ask(ctx, path) // a name on PATH may be a shim that has no such version
 		switch {
 		case ctx.Err() != nil:
-			return p, launcher.Fail(launcher.CodeInterrupted, ctx.Err(), "", "interrupted while looking for Python")
+			return p, launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "interrupted while looking for Python")
 		case err != nil:
 			refused = append(refused, fmt.Sprintf("%s does not work (%v)", path, err))
 		case p.Version[0] != 3 || p.Version[1] < oldest || p.Version[1] > newest:
@@ -170,7 +171,7 @@ func noPython(ray string, oldest, newest int, refused []string) error {
 	if len(refused) > 0 {
 		found = refused[len(refused)-1]
 	}
-	return launcher.Fail(launcher.CodeConfig, nil, "install one (or uv), or name an environment that has Ray in ray.python",
+	return launcher.Fail(runstate.CodeConfig, nil, "install one (or uv), or name an environment that has Ray in ray.python",
 		"Ray %s needs Python 3.%d to 3.%d with venv, but %s", ray, oldest, newest, found)
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/filelock"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/trust"
 )
 
@@ -172,7 +173,7 @@ func (m managed) lock(ctx context.Context) (*filelock.Lock, error) {
 		lock, err = filelock.Acquire(ctx, m.dir+".lock")
 	}
 	if ctx.Err() != nil {
-		return nil, launcher.Fail(launcher.CodeInterrupted, ctx.Err(), "", "interrupted while installing %s", m.requirements[0])
+		return nil, launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "interrupted while installing %s", m.requirements[0])
 	}
 	if err != nil {
 		return nil, writeFailed(m.dir, err)
@@ -190,7 +191,7 @@ func complete(dir string) bool {
 }
 
 func writeFailed(path string, err error) error {
-	return launcher.Fail(launcher.CodeConfig, err, "free space there, or set XDG_CACHE_HOME to a directory you may write to",
+	return launcher.Fail(runstate.CodeConfig, err, "free space there, or set XDG_CACHE_HOME to a directory you may write to",
 		"cannot make the Ray environment in %s: %v", filepath.Dir(path), err)
 }
 

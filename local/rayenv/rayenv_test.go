@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/test/raytest"
 )
 
@@ -75,7 +76,7 @@ func TestInterruptedIsNotFinished(t *testing.T) {
 		}
 	}
 	err := m.ensure(ctx)
-	if launcher.ExitCode(err) != launcher.CodeInterrupted {
+	if launcher.ExitCode(err) != runstate.CodeInterrupted {
 		t.Errorf("interrupted: %v", err)
 	}
 	if complete(dir) {
@@ -98,7 +99,7 @@ func TestPipsReasonInOneSentence(t *testing.T) {
 	m := tiny(t, hostileDir(t))
 	m.requirements = []string{"rayctl-no-such-package==9.9"}
 	err := m.ensure(t.Context())
-	if launcher.ExitCode(err) != launcher.CodeConfig || strings.Contains(err.Error(), "\n") ||
+	if launcher.ExitCode(err) != runstate.CodeConfig || strings.Contains(err.Error(), "\n") ||
 		!strings.Contains(err.Error(), "rayctl-no-such-package==9.9") || !strings.Contains(err.Error(), "Could not find a version") {
 		t.Errorf("got %v", err)
 	}
@@ -192,12 +193,12 @@ func TestUsersPython(t *testing.T) {
 	}{
 		"interpreter":       {Options{Python: python}, 0, ""},
 		"directory":         {Options{Python: odd, Version: raytest.Ray260}, 0, ""},
-		"other version":     {Options{Python: odd, Version: "2.40.0"}, launcher.CodeConfig, "has Ray 2.60.0, but ray.version is 2.40.0"},
-		"packages":          {Options{Python: python, Packages: []string{"jax"}}, launcher.CodeSpec, "local.packages"},
-		"missing":           {Options{Python: "/no/such python"}, launcher.CodeConfig, `"/no/such python" cannot be used`},
-		"missing on PATH":   {Options{Python: "python9.9"}, launcher.CodeConfig, `"python9.9" cannot be used`},
-		"broken":            {Options{Python: broken}, launcher.CodeConfig, "does not work: cannot find libpython"},
-		"Python but no Ray": {Options{Python: bare.dir}, launcher.CodeConfig, "has no Ray"},
+		"other version":     {Options{Python: odd, Version: "2.40.0"}, runstate.CodeConfig, "has Ray 2.60.0, but ray.version is 2.40.0"},
+		"packages":          {Options{Python: python, Packages: []string{"jax"}}, runstate.CodeSpec, "local.packages"},
+		"missing":           {Options{Python: "/no/such python"}, runstate.CodeConfig, `"/no/such python" cannot be used`},
+		"missing on PATH":   {Options{Python: "python9.9"}, runstate.CodeConfig, `"python9.9" cannot be used`},
+		"broken":            {Options{Python: broken}, runstate.CodeConfig, "does not work: cannot find libpython"},
+		"Python but no Ray": {Options{Python: bare.dir}, runstate.CodeConfig, "has no Ray"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -222,7 +223,7 @@ func TestChoosePython(t *testing.T) {
 	bin := t.TempDir()
 	t.Setenv("PATH", bin)
 	_, err = choosePython(t.Context(), "2.60.0")
-	if launcher.ExitCode(err) != launcher.CodeConfig || !strings.Contains(err.Error(), "Python 3.10 to 3.14 with venv, but none is on PATH") {
+	if launcher.ExitCode(err) != runstate.CodeConfig || !strings.Contains(err.Error(), "Python 3.10 to 3.14 with venv, but none is on PATH") {
 		t.Errorf("no Python: %v", err)
 	}
 	script := func(name, text string) {
@@ -232,7 +233,7 @@ func TestChoosePython(t *testing.T) {
 	}
 	script("python3.14", `echo "pyenv: python3.14: command not found" >&2; exit 127`) // as pyenv's shims do
 	_, err = choosePython(t.Context(), "2.60.0")
-	if launcher.ExitCode(err) != launcher.CodeConfig || !strings.Contains(err.Error(), "pyenv: python3.14: command not found") {
+	if launcher.ExitCode(err) != runstate.CodeConfig || !strings.Contains(err.Error(), "pyenv: python3.14: command not found") {
 		t.Errorf("only a shim: %v", err)
 	}
 	script("python3", `exec '`+real+`' "$@"`)

@@ -18,6 +18,7 @@ import (
 	"al.essio.dev/pkg/shellescape"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // patience bounds each wait. Nothing is judged by how long it took.
@@ -172,9 +173,9 @@ func (r *running) awaitEnd() *launcher.Status {
 		a := r.rayctl("status", r.d.run(), "-o", "json")
 		var s launcher.Status
 		switch {
-		case a.code == launcher.CodeSpec:
+		case a.code == runstate.CodeSpec:
 			return nil
-		case a.code == 0 && json.Unmarshal([]byte(a.out), &s) == nil && s.Phase == launcher.Gone:
+		case a.code == 0 && json.Unmarshal([]byte(a.out), &s) == nil && s.Phase == runstate.Gone:
 			return &s
 		case time.Now().After(limit):
 			r.t.Fatalf("the run did not end; its status (code %d): %s%s\n%s", a.code, a.out, a.err, r.w.story(r.d.run()))

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 func freePort(t *testing.T) string {
@@ -40,25 +40,25 @@ func TestBadInput(t *testing.T) {
 		args  string
 		extra []string
 	}{
-		{launcher.CodeSpec, "unknown.yaml:3", "run -f unknown.yaml", nil},
-		{launcher.CodeSpec, "entrypoint", "run -f unknown.yaml", nil},
-		{launcher.CodeSpec, "parsecs", "run -f unit.yaml", nil},
-		{launcher.CodeSpec, "notyaml.yaml", "run -f notyaml.yaml", nil},
-		{launcher.CodeSpec, "--launcher", "run -f both.yaml", nil},
-		{launcher.CodeSpec, "after --", "run -f empty.yaml", nil},
-		{launcher.CodeSpec, "nosuch.yaml", "run -f nosuch.yaml", nil},
-		{launcher.CodeConfig, "NOT_IN_THE_ENVIRONMENT", "run -f secret.yaml", nil},
-		{launcher.CodeUsage, "no worker group", "run --workers 2 --set workers.nosuch.replicas=1 -- a", nil},
-		{launcher.CodeUsage, "Bad_Name", "run --name Bad_Name -- a", nil},
-		{launcher.CodeSpec, "nosuchdir", "run --working-dir nosuchdir -- a", nil},
-		{launcher.CodeUsage, "--nosuch", "run --nosuch -- a", nil},
-		{launcher.CodeUsage, "--max", "run --max soon -- a", nil},
-		{launcher.CodeUnreachable, "127.0.0.1:1", "jobs --address http://127.0.0.1:1", nil},
-		{launcher.CodeUnreachable, silent.URL, "jobs --address " + silent.URL, nil},
-		{launcher.CodeSpec, "nosuch", "submit nosuch -- a", nil},
-		{launcher.CodeSpec, "no applications", "serve apply -f port.yaml --address http://127.0.0.1:1", nil},
-		{launcher.CodeConfig, "/nosuch", "run -- a", []string{"RAYCTL_RAY_PYTHON=/nosuch/python"}},
-		{launcher.CodeSpec, "RAYCTL_LIFETIME_MAX", "run -- a", []string{"RAYCTL_LIFETIME_MAX=x"}},
+		{runstate.CodeSpec, "unknown.yaml:3", "run -f unknown.yaml", nil},
+		{runstate.CodeSpec, "entrypoint", "run -f unknown.yaml", nil},
+		{runstate.CodeSpec, "parsecs", "run -f unit.yaml", nil},
+		{runstate.CodeSpec, "notyaml.yaml", "run -f notyaml.yaml", nil},
+		{runstate.CodeSpec, "--launcher", "run -f both.yaml", nil},
+		{runstate.CodeSpec, "after --", "run -f empty.yaml", nil},
+		{runstate.CodeSpec, "nosuch.yaml", "run -f nosuch.yaml", nil},
+		{runstate.CodeConfig, "NOT_IN_THE_ENVIRONMENT", "run -f secret.yaml", nil},
+		{runstate.CodeUsage, "no worker group", "run --workers 2 --set workers.nosuch.replicas=1 -- a", nil},
+		{runstate.CodeUsage, "Bad_Name", "run --name Bad_Name -- a", nil},
+		{runstate.CodeSpec, "nosuchdir", "run --working-dir nosuchdir -- a", nil},
+		{runstate.CodeUsage, "--nosuch", "run --nosuch -- a", nil},
+		{runstate.CodeUsage, "--max", "run --max soon -- a", nil},
+		{runstate.CodeUnreachable, "127.0.0.1:1", "jobs --address http://127.0.0.1:1", nil},
+		{runstate.CodeUnreachable, silent.URL, "jobs --address " + silent.URL, nil},
+		{runstate.CodeSpec, "nosuch", "submit nosuch -- a", nil},
+		{runstate.CodeSpec, "no applications", "serve apply -f port.yaml --address http://127.0.0.1:1", nil},
+		{runstate.CodeConfig, "/nosuch", "run -- a", []string{"RAYCTL_RAY_PYTHON=/nosuch/python"}},
+		{runstate.CodeSpec, "RAYCTL_LIFETIME_MAX", "run -- a", []string{"RAYCTL_LIFETIME_MAX=x"}},
 	} {
 		u.env = c.extra
 		r := u.do(strings.Fields(c.args)...)
@@ -77,13 +77,13 @@ func TestBadInput(t *testing.T) {
 func TestBrokenRay(t *testing.T) {
 	u := newUser(t)
 	u.env = []string{"RAYCTL_RAY_VERSION=2.40.0"}
-	contains(t, "another version", u.want(launcher.CodeConfig, "run", "--", "true").err, "2.40.0", "2.60.0")
+	contains(t, "another version", u.want(runstate.CodeConfig, "run", "--", "true").err, "2.40.0", "2.60.0")
 	script := u.write("python", "#!/bin/sh\nexit 1\n")
 	if err := os.Chmod(script, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	u.env = []string{"RAYCTL_RAY_PYTHON=" + script}
-	u.want(launcher.CodeConfig, "run", "--name", "broken", "--", "true")
+	u.want(runstate.CodeConfig, "run", "--name", "broken", "--", "true")
 	u.env = nil
 	contains(t, "a run that was refused", u.want(0, "history").out, "broken", "78")
 	shell := u.want(127, "run", "--", "no-such-program; true")

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // TestDetached leaves runs alone in each way, in CI where a client that disappears would end them, and comes back to them.
@@ -33,7 +34,7 @@ func TestDetached(t *testing.T) {
 	s = u.start(true, append([]string{"run", "--name", name, "--on-interrupt", "stop"}, args...)...)
 	s.until("ready", 1)
 	s.key(ctrlC)
-	if code := s.code(); code != launcher.CodeInterrupted || strings.Contains(s.String(), "[s/d/c]") {
+	if code := s.code(); code != runstate.CodeInterrupted || strings.Contains(s.String(), "[s/d/c]") {
 		t.Errorf("--on-interrupt stop: exit code %d, %q", code, s)
 	}
 	contains(t, "the screen", s.String(), "saved")
@@ -54,5 +55,5 @@ func TestDisconnected(t *testing.T) {
 	again.until("ready", 1)
 	again.cmd.Process.Kill()
 	again.code()
-	contains(t, "logs", u.want(launcher.CodeInterrupted, "logs", "-f", "orphan").out, "saved")
+	contains(t, "logs", u.want(runstate.CodeInterrupted, "logs", "-f", "orphan").out, "saved")
 }

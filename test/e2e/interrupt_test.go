@@ -14,7 +14,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // screen collects what a command shows and lets a test wait for it.
@@ -134,7 +134,7 @@ func TestCtrlCOnTerminal(t *testing.T) {
 	watching := u.start(true, "logs", "-f", "asked") // Ctrl-C stops the watching alone
 	watching.until("ready", 1)
 	watching.key(ctrlC)
-	if code := watching.code(); code != launcher.CodeInterrupted || !strings.Contains(watching.String(), "goes on") {
+	if code := watching.code(); code != runstate.CodeInterrupted || !strings.Contains(watching.String(), "goes on") {
 		t.Fatalf("logs -f: exit code %d, %q", code, watching)
 	}
 
@@ -143,7 +143,7 @@ func TestCtrlCOnTerminal(t *testing.T) {
 	again.key(ctrlC)
 	again.until("[s/d/c]", 1)
 	again.key("s\n")
-	if code := again.code(); code != launcher.CodeInterrupted {
+	if code := again.code(); code != runstate.CodeInterrupted {
 		t.Errorf("stop: exit code %d, %q", code, again)
 	}
 	contains(t, "the screen", again.String(), "saved", "rayctl's exit code 130")
@@ -160,7 +160,7 @@ func TestCtrlCTwice(t *testing.T) {
 	s.key(ctrlC)
 	s.until("[s/d/c]", 1)
 	s.key(ctrlC)
-	if code := s.code(); code != launcher.CodeInterrupted {
+	if code := s.code(); code != runstate.CodeInterrupted {
 		t.Errorf("exit code %d, %q", code, s)
 	}
 }
@@ -178,7 +178,7 @@ func TestSignalsWithoutTerminal(t *testing.T) {
 	s = u.start(false, "run", "--name", "batch", "--working-dir", "wd", "--", "python", "main.py")
 	s.until("ready", 1)
 	s.cmd.Process.Signal(syscall.SIGTERM)
-	if code := s.code(); code != launcher.CodeInterrupted {
+	if code := s.code(); code != runstate.CodeInterrupted {
 		t.Errorf("SIGTERM: exit code %d, %q", code, s)
 	}
 	contains(t, "the output", s.String(), "saved")
@@ -190,7 +190,7 @@ func TestUpCancelled(t *testing.T) {
 	s := u.start(true, "up", "cancelled")
 	s.until("Starting", 1)
 	s.key(ctrlC)
-	if code := s.code(); code != launcher.CodeInterrupted {
+	if code := s.code(); code != runstate.CodeInterrupted {
 		t.Errorf("exit code %d, %q", code, s)
 	}
 	if out := u.want(0, "ls", "-o", "name").out; strings.Contains(out, "cancelled") {
@@ -226,7 +226,7 @@ func TestExecOnTerminal(t *testing.T) {
 	simple := u.start(true, "exec", "-it", "shared", "--", "sh", "-c", "echo ready; exec sleep 1000")
 	simple.until("ready", 1)
 	simple.key(ctrlC)
-	if code := simple.code(); code != launcher.CodeInterrupted {
+	if code := simple.code(); code != runstate.CodeInterrupted {
 		t.Errorf("a command that does not catch: exit code %d, %q", code, simple)
 	}
 }
@@ -239,7 +239,7 @@ func TestExecInterrupted(t *testing.T) {
 	u := sharedCluster(t)
 	ended := func(name string, s *screen, want string) {
 		t.Helper()
-		if code := s.code(); code != launcher.CodeInterrupted || !strings.Contains(s.String(), want) || strings.Contains(s.String(), "rayctl:") {
+		if code := s.code(); code != runstate.CodeInterrupted || !strings.Contains(s.String(), want) || strings.Contains(s.String(), "rayctl:") {
 			t.Errorf("%s: exit code %d, %q", name, code, s)
 		}
 	}

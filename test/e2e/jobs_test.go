@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // TestSubmit runs jobs on a cluster that is there.
@@ -39,14 +39,14 @@ func TestStop(t *testing.T) {
 	s := u.start(false, "submit", "shared", "--submission-id", "long", "--", "python", "-c", patient)
 	s.until("ready", 1)
 	s.cmd.Process.Signal(syscall.SIGINT)
-	if code := s.code(); code != launcher.CodeInterrupted {
+	if code := s.code(); code != runstate.CodeInterrupted {
 		t.Errorf("exit code %d, %q", code, s)
 	}
 	contains(t, "the note", s.String(), "rayctl stop -c shared long")
 	following := u.start(false, "logs", "shared", "long", "-f", "--tail", "1")
 	following.until("ready", 1)
 	u.want(0, "stop", "-c", "shared", "long")
-	if code := following.code(); code != launcher.CodeInterrupted {
+	if code := following.code(); code != runstate.CodeInterrupted {
 		t.Errorf("logs -f of a stopped job: exit code %d, %q", code, following)
 	}
 	contains(t, "jobs", u.want(0, "jobs", "shared").out, "long", "STOPPED")
@@ -61,13 +61,13 @@ func TestAddress(t *testing.T) {
 	address := vars["RAY_API_SERVER_ADDRESS"]
 	home := t.TempDir()
 	u.env = []string{"HOME=" + home}
-	contains(t, "without a token", u.want(launcher.CodePermission, "jobs", "--address", address).err, "token")
+	contains(t, "without a token", u.want(runstate.CodePermission, "jobs", "--address", address).err, "token")
 	u.env = []string{"RAY_AUTH_TOKEN=wrong"}
-	u.want(launcher.CodePermission, "jobs", "--address", address)
+	u.want(runstate.CodePermission, "jobs", "--address", address)
 	u.env = []string{"RAY_AUTH_TOKEN_PATH=" + vars["RAY_AUTH_TOKEN_PATH"]}
 	if got := u.want(0, "submit", "--address", address, "--", "echo", "hello").out; got != "hello\n" {
 		t.Errorf("output %q", got)
 	}
 	u.env = []string{"RAY_AUTH_TOKEN_PATH=/nosuch"}
-	u.want(launcher.CodeConfig, "jobs", "--address", address)
+	u.want(runstate.CodeConfig, "jobs", "--address", address)
 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/test/needs"
 )
 
@@ -64,7 +64,7 @@ func TestFullDisk(t *testing.T) {
 	if saved := u.want(0, "logs", "full").out; saved != want.String() {
 		t.Errorf("the saved log has %d bytes, want %d", len(saved), want.Len())
 	}
-	const lost = launcher.CodeOutputLost
+	const lost = runstate.CodeOutputLost
 	u.into("/dev/full", lost, "logs", "full")
 	u.into("/dev/full", lost, "logs", "full", "--tail", "2")
 	u.into("/dev/full", 3, "logs", "full", "-f")

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // hostile are arguments that a shell, YAML or a URL would love to change.
@@ -56,7 +57,7 @@ func TestRun(t *testing.T) {
 		}
 		u.want(3, "logs", "-f", "once")
 		s := decode[launcher.Status](t, u.want(0, "status", "once", "-o", "json").out)
-		if s.Phase != launcher.Gone || s.Exit == nil || s.Exit.Code != 3 {
+		if s.Phase != runstate.Gone || s.Exit == nil || s.Exit.Code != 3 {
 			t.Errorf("status: %+v", s)
 		}
 		contains(t, "history", u.want(0, "history").out, "once", "driver-failed", "rayctl logs once")
@@ -70,7 +71,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("logs after up: %q", got)
 		}
 		u.want(65, "run", "--name", "once", "--recreate", "--working-dir", "nosuch", "--", "true")
-		u.want(launcher.CodeConfig, "run", "--name", "once", "--recreate", "--set", "ray.python=/nosuch/python", "--", "true")
+		u.want(runstate.CodeConfig, "run", "--name", "once", "--recreate", "--set", "ray.python=/nosuch/python", "--", "true")
 		if got := u.want(0, "logs", "once").out; got != r.out {
 			t.Errorf("logs after launches that were refused: %q", got)
 		}
@@ -114,7 +115,7 @@ job:
 	}
 	each()
 	u.want(0, "down", "again")
-	if code := s.code(); code != launcher.CodeInterrupted {
+	if code := s.code(); code != runstate.CodeInterrupted {
 		t.Errorf("exit code %d, %q", code, s)
 	}
 	each()

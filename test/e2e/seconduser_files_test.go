@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // commonDir is a directory that every user may write to, as /tmp is.
@@ -86,7 +86,7 @@ func TestSecondUserFiles(t *testing.T) {
 			for _, args := range [][]string{{"ls"}, {"run", "--", "true"}, {"status", "x"}} {
 				victim.dir = c.dir
 				victim.env = []string{"PWD=" + c.dir} // as a shell that came through the link
-				r := victim.want(launcher.CodePermission, args...)
+				r := victim.want(runstate.CodePermission, args...)
 				if !strings.Contains(r.err, "-f ") || !strings.Contains(r.err, "rayctl.yaml") || !strings.Contains(r.err, c.why) || r.out != "" || strings.Count(r.err, "\n") != 1 {
 					t.Errorf("%s: %s", c.name, r.err)
 				}
@@ -129,7 +129,7 @@ func TestSecondUserFiles(t *testing.T) {
 			attacker.write(base+"/rayctl/config.yaml", "profiles: {default: {name: trap}}\n", 0o644)
 			for _, args := range [][]string{{"ls"}, {"up", "x"}, {"history"}} {
 				victim.dir, victim.env = victim.home, []string{variable + "=" + base}
-				r := victim.want(launcher.CodePermission, args...)
+				r := victim.want(runstate.CodePermission, args...)
 				contains(t, variable, r.err, "belongs to user 12346", variable)
 			}
 			if out := attacker.must("ls " + base + "/rayctl"); out != "config.yaml\n" {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // TestEnv makes Ray's own tools work.
@@ -198,7 +198,7 @@ func TestServe(t *testing.T) {
 		t.Errorf("port-forward: exit code %d", code)
 	}
 	u.write("bad.yaml", "http_options: {host: 127.0.0.1, port: "+port+"}\napplications:\n- {name: bad, import_path: 'app:nosuch', route_prefix: /, runtime_env: {working_dir: app}}\n")
-	contains(t, "the failure", u.want(launcher.CodeStartFailed, "serve", "apply", "-f", "bad.yaml", "shared").err, "bad", "nosuch")
+	contains(t, "the failure", u.want(runstate.CodeStartFailed, "serve", "apply", "-f", "bad.yaml", "shared").err, "bad", "nosuch")
 	u.want(0, "serve", "delete", "shared")
 	contains(t, "status", u.want(0, "serve", "status", "shared").err, "no application")
 }

@@ -1,0 +1,110 @@
+package runstate
+
+import "slices"
+
+// Exit codes of rayctl itself; `run`, `submit` and `logs -f` otherwise exit with the driver's own code (128+signal).
+// They follow sysexits.h where it has one, and timeout(1) for 124. ExitCodes has their meanings.
+const (
+	CodeUsage        = 64
+	CodeSpec         = 65
+	CodeUnreachable  = 69
+	CodeInternal     = 70
+	CodeStartFailed  = 73
+	CodeOutputLost   = 74
+	CodeQueueTimeout = 75
+	CodeLost         = 76
+	CodePermission   = 77
+	CodeConfig       = 78
+	CodeTimeLimit    = 124
+	CodeInterrupted  = 130
+)
+
+// ExitCode is one of rayctl's own exit codes.
+type ExitCode struct {
+	Code    int
+	Meaning string
+}
+
+// ExitCodes are all of them, in ascending order.
+var ExitCodes = []ExitCode{
+	{CodeUsage, "wrong command line"},
+	{CodeSpec, "wrong cluster file, no such cluster or job, a name taken by another spec"},
+	{CodeUnreachable, "the substrate or the dashboard does not answer, or its Ray cannot do this"},
+	{CodeInternal, "a bug of rayctl"},
+	{CodeStartFailed, "the cluster, the driver or an application could not be started"},
+	{CodeOutputLost, "stdout did not take all of the output (a full disk, a closed pipe), and nothing else went wrong"},
+	{CodeQueueTimeout, "`lifetime.queue` passed"},
+	{CodeLost, "the cluster was lost while the driver ran"},
+	{CodePermission, "not permitted; the message names what is missing"},
+	{CodeConfig, "this machine's configuration is wrong: no such secret, broken Python, a port in use"},
+	{CodeTimeLimit, "`lifetime.max` or `lifetime.total` passed"},
+	{CodeInterrupted, "interrupted, or ended by somebody"},
+}
+
+// Causes of the end of a cluster.
+const (
+	CauseSucceeded      = "succeeded"
+	CauseDriverFailed   = "driver-failed"
+	CauseDriverSignaled = "driver-signaled"
+	CauseInterrupted    = "interrupted"
+	CauseDown           = "down"
+	CauseDisconnected   = "disconnected"
+	CauseAbandoned      = "abandoned"
+	CauseIdle           = "idle"
+	CauseMax            = "max"
+	CauseTotal          = "total"
+	CauseTimeLimit      = "time-limit"
+	CauseQueue          = "queue"
+	CauseStartFailed    = "start-failed"
+	CausePackageFailed  = "package-failed"
+	CauseSubmitFailed   = "submit-failed"
+	CauseLost           = "lost"
+	CausePreempted      = "preempted"
+)
+
+// Cause is what is known of one cause of an end, however the single run ended.
+type Cause struct {
+	Name string
+	// Driver: the exit code is the driver's own. Else it is Code, one of rayctl's.
+	Driver bool
+	Code   int
+	// Retryable: the same command may succeed if repeated, where nothing more is known of the end. The substrate failed, not the job.
+	Retryable bool
+	Meaning   string
+}
+
+// Causes are all of them.
+var Causes = []Cause{
+	{Name: CauseSucceeded, Driver: true, Meaning: "the driver exited with code 0"},
+	{Name: CauseDriverFailed, Driver: true, Meaning: "the driver exited with another code"},
+	{Name: CauseDriverSignaled, Driver: true, Meaning: "a signal ended the driver: 128 and its number"},
+	{Name: CauseInterrupted, Code: CodeInterrupted, Meaning: "Ctrl-C or a signal to the client or the keeper, or the substrate's own way to end it, such as `scancel`"},
+	{Name: CauseDown, Code: CodeInterrupted, Meaning: "`rayctl down`"},
+	{Name: CauseDisconnected, Code: CodeInterrupted, Retryable: true, Meaning: "no client renewed the run for as long as `--end-on-disconnect` allows"},
+	{Name: CauseAbandoned, Code: CodeInterrupted, Retryable: true, Meaning: "the client was gone before the launch was committed"},
+	{Name: CauseIdle, Code: 0, Meaning: "`lifetime.idle` passed"},
+	{Name: CauseMax, Code: CodeTimeLimit, Meaning: "`lifetime.max` passed"},
+	{Name: CauseTotal, Code: CodeTimeLimit, Meaning: "`lifetime.total` passed"},
+	{Name: CauseTimeLimit, Code: CodeTimeLimit, Meaning: "the substrate's own time limit passed"},
+	{Name: CauseQueue, Code: CodeQueueTimeout, Retryable: true, Meaning: "`lifetime.queue` passed before the gang was admitted"},
+	{Name: CauseStartFailed, Code: CodeStartFailed, Retryable: true, Meaning: "the cluster could not be started; not retryable where the same request can never start"},
+	{Name: CausePackageFailed, Code: CodeStartFailed, Meaning: "the working directory or a module could not be given to Ray"},
+	{Name: CauseSubmitFailed, Code: CodeStartFailed, Meaning: "Ray did not accept the job, or could not prepare its runtime environment"},
+	{Name: CauseLost, Code: CodeLost, Retryable: true, Meaning: "head, node or keeper was lost, and `job.restarts` had no attempt left"},
+	{Name: CausePreempted, Code: CodeLost, Retryable: true, Meaning: "the substrate took the nodes for somebody else, and `job.restarts` had no attempt left"},
+}
+
+// CauseOf finds a cause of rayctl's own ends; ok is false where the driver's own exit code counts, and for what is no cause.
+func CauseOf(name string) (c Cause, ok bool) {
+	i := slices.IndexFunc(Causes, func(c Cause) bool { return c.Name == name })
+	if i < 0 || Causes[i].Driver {
+		return Cause{}, false
+	}
+	return Causes[i], true
+}
+
+// CodeOf is the exit code of `rayctl run` for a cause of rayctl's own; 0 for others.
+func CodeOf(cause string) int {
+	c, _ := CauseOf(cause)
+	return c.Code
+}

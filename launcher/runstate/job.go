@@ -1,0 +1,37 @@
+package runstate
+
+import "time"
+
+// JobState is Ray's own status of a submitted job (ray.job_submission.JobStatus), and WAITING before it was submitted.
+type JobState string
+
+// The states of a job.
+const (
+	JobWaiting   JobState = "WAITING"
+	JobPending   JobState = "PENDING"
+	JobRunning   JobState = "RUNNING"
+	JobSucceeded JobState = "SUCCEEDED"
+	JobFailed    JobState = "FAILED"
+	JobStopped   JobState = "STOPPED"
+)
+
+// Terminal says whether Ray will not change the state any more.
+func (s JobState) Terminal() bool { return s == JobSucceeded || s == JobFailed || s == JobStopped }
+
+// Job is Ray's view of the current attempt's driver.
+type Job struct {
+	SubmissionID string     `json:"submissionId"`
+	Entrypoint   string     `json:"entrypoint"` // exactly as submitted
+	State        JobState   `json:"state"`
+	DriverNodeID string     `json:"driverNodeId"`
+	DriverPID    int        `json:"driverPid"`
+	Start        *time.Time `json:"startTime"`
+	End          *time.Time `json:"endTime"`
+	ExitCode     *int       `json:"exitCode"` // shell convention: 128+n for a signal
+	Signal       *int       `json:"signal"`
+	Message      string     `json:"message"`
+	LogFile      string     `json:"logFile"` // name for Ray's /api/v0/logs
+}
+
+// Terminal says whether Ray will not change the job's state any more.
+func (j *Job) Terminal() bool { return j != nil && j.State.Terminal() }

@@ -1,0 +1,141 @@
+// Package runstate is the model of a run: the phases of its cluster, its nodes, job, attempts and timeline, how it ended and with which exit code, and what
+// is concluded of a cluster whose keeper is dead. The keeper writes it, the launchers and the commands read it, and what the keeper's Python knows of it
+// (templates/keeper_model.py) and the table of causes in docs/keeper.md are made from it by `make docs`.
+package runstate
+
+import "time"
+
+// Phase of a cluster. They follow one another as listed; Lost and the next attempt go back to Queued.
+type Phase string
+
+// The phases.
+const (
+	Queued       Phase = "Queued"       // accepted by the substrate, waiting for resources
+	Provisioning Phase = "Provisioning" // the gang is admitted: nodes or pods are being made
+	Starting     Phase = "Starting"     // Ray is starting
+	Ready        Phase = "Ready"        // every node of the gang is alive in Ray
+	Draining     Phase = "Draining"     // the end has begun: driver stopping, result being saved
+	Gone         Phase = "Gone"         // nothing is allocated; a record may be left
+	Lost         Phase = "Lost"         // the attempt broke (head, node, preemption); another attempt or Gone follows
+)
+
+// Ended says whether nothing is allocated any more.
+func (p Phase) Ended() bool { return p == Gone }
+
+// State is what the keeper knows: of a living cluster, or (with Exit and Log) of one that has ended. Its JSON is the state document of docs/keeper.md.
+type State struct {
+	Revision int64  `json:"revision"`
+	Name     string `json:"name"`
+	Launcher string `json:"launcher"`
+	SpecHash string `json:"specHash"`
+	Attempt  int    `json:"attempt"` // from 1
+
+	Phase  Phase     `json:"phase"`
+	Reason Reason    `json:"reason"`
+	Since  time.Time `json:"since"` // of the phase
+
+	Groups []Group `json:"groups"`
+	Head   Head    `json:"head"`
+	Keeper Process `json:"keeper"`
+	Nodes  []Node  `json:"nodes"`
+	Job    *Job    `json:"job"` // nil: a cluster without a job of its own
+
+	Committed       bool       `json:"committed"`
+	LastRenewal     *time.Time `json:"lastRenewal"`
+	EndOnDisconnect float64    `json:"endOnDisconnect"` // seconds, 0 is off
+	Deadlines       Deadlines  `json:"deadlines"`
+	// MissingPackages are files of the commit that were lost with the pod of the keeper before: who has them puts them again.
+	MissingPackages []string `json:"missingPackages,omitempty"`
+
+	Timeline []Event   `json:"timeline"`
+	Attempts []Attempt `json:"attempts"`
+
+	Exit *Exit `json:"exit,omitempty"` // final state only
+	Log  *Log  `json:"log,omitempty"`  // final state only
+}
+
+// Reason is why a cluster is where it is, in the substrate's own words turned into a sentence.
+type Reason struct {
+	Code    string `json:"code,omitempty"`    // the substrate's: Resources, ErrImagePull, WaitingForNodes; or the cause of an end
+	Message string `json:"message,omitempty"` // one sentence
+	Hint    string `json:"hint,omitempty"`    // next step for the user
+}
+
+// Group counts the nodes of one group that are alive in Ray.
+type Group struct {
+	Name   string `json:"name"`
+	Ready  int    `json:"ready"`
+	Wanted int    `json:"wanted"`
+	// GPUs of one node of the group.
+	GPUs float64 `json:"gpus"`
+}
+
+// Head tells where Ray's servers are, as seen on the head's node; fields are empty until known.
+type Head struct {
+	Address    string `json:"address"`   // of the GCS, host:port
+	Dashboard  string `json:"dashboard"` // URL
+	ClientPort int    `json:"clientPort"`
+	Session    string `json:"session"` // changes when the head was restarted
+	NodeID     string `json:"nodeId"`
+	RayVersion string `json:"rayVersion"`
+	Token      bool   `json:"token"` // Ray's token authentication is on
+}
+
+// Process is the keeper itself.
+type Process struct {
+	URL       string `json:"url"`
+	Host      string `json:"host"`
+	PID       int    `json:"pid"`
+	StartTime int64  `json:"startTime"` // field 22 of /proc/PID/stat: clock ticks since boot; 0 where there is no /proc
+}
+
+// Node is one Ray node.
+type Node struct {
+	Name    string `json:"name"` // <group>-<i>
+	Group   string `json:"group"`
+	PID     int    `json:"pid"` // of its supervisor, where the keeper started it
+	NodeID  string `json:"nodeId"`
+	State   string `json:"state"` // STARTING, ALIVE or DEAD
+	Host    string `json:"host"`
+	Message string `json:"message"`
+}
+
+// Deadlines are the moments at which the keeper will end the cluster; nil: never, or not known yet.
+type Deadlines struct {
+	Max   *time.Time `json:"max"`
+	Idle  *time.Time `json:"idle"`
+	Total *time.Time `json:"total"`
+}
+
+// Kinds of events that are counted by; a keeper writes others, too.
+const (
+	EventPhase = "phase"
+	EventJob   = "job"
+)
+
+// Event is one entry of the timeline, by the substrate's or the keeper's clock.
+type Event struct {
+	At      time.Time `json:"at"`
+	Attempt int       `json:"attempt"`
+	Kind    string    `json:"event"` // phase, job, commit, restart, node, head, extend or keeper
+	To      string    `json:"to,omitempty"`
+	Code    string    `json:"code,omitempty"`
+	Message string    `json:"message,omitempty"`
+}
+
+// Attempt is one try of the same run that has ended.
+type Attempt struct {
+	Attempt      int        `json:"attempt"`
+	SubmissionID string     `json:"submissionId"`
+	Start        *time.Time `json:"start"`
+	End          *time.Time `json:"end"`
+	Cause        string     `json:"cause"`
+	ExitCode     *int       `json:"exitCode"`
+	Message      string     `json:"message"`
+}
+
+// Log describes the keeper's copy of the driver's output.
+type Log struct {
+	Bytes   int64      `json:"bytes"`
+	Missing [][2]int64 `json:"missing"` // ranges [from, to) of the driver's output that the copy does not have; to -1: unknown
+}
