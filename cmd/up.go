@@ -132,11 +132,19 @@ func (a *App) untilReady(ctx context.Context, l launcher.Launcher, id launcher.I
 	}
 	watch := a.newWatcher()
 	ending := make(chan error, 2)
+	tending := false
 	for {
 		select {
 		case s, open := <-statuses:
 			if !open || s.Phase == runstate.Gone {
+				if s.Due != nil {
+					launcher.Tend(ctx, l, id, *s.Due, a.logger())
+				}
 				return none, a.neverReady(ctx, l, id)
+			}
+			if s.Due != nil && !tending {
+				tending = true
+				go launcher.Tend(ctx, l, id, *s.Due, a.logger())
 			}
 			watch.see(s)
 			if s.Phase == runstate.Ready {

@@ -92,6 +92,14 @@ func (l *Launcher) keepPayload(id launcher.ID, pay launcher.Payload) {
 	l.payloads[id] = pay
 }
 
+// launchedHere says whether this process has launched the cluster.
+func (l *Launcher) launchedHere(id launcher.ID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, launched := l.payloads[id]
+	return launched
+}
+
 // giveAgain sends a keeper the packages that it misses, if this client has launched its cluster. Packing again is quick: packages are cached.
 func (l *Launcher) giveAgain(ctx context.Context, id launcher.ID, k *keeper.Client, missing []string) error {
 	l.mu.Lock()

@@ -159,7 +159,7 @@ func (c *client) closeRecord(ctx context.Context, name string, end launcher.End,
 func (l *Launcher) untilGone(ctx context.Context, id launcher.ID) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	statuses, err := l.Watch(ctx, id)
+	statuses, err := l.watch(ctx, id, true)
 	if errors.Is(err, launcher.ErrNotFound) {
 		return nil
 	}

@@ -15,8 +15,13 @@ import (
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
-// Watch merges what Kubernetes shows (list and watch, never polling) with what the keeper says.
+// Watch merges what Kubernetes shows (list and watch, never polling) with what the keeper says. It ends and deletes nothing, unless this process has
+// launched the cluster (see watcher.tends); but whoever watches notes what a keeper in another pod would have to know, because the keeper cannot.
 func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.Status, error) {
+	return l.watch(ctx, id, l.launchedHere(id))
+}
+
+func (l *Launcher) watch(ctx context.Context, id launcher.ID, tends bool) (<-chan launcher.Status, error) {
 	c, err := l.kube(ctx)
 	if err != nil {
 		return nil, err
@@ -32,7 +37,7 @@ func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.S
 		return nil, launcher.NotFound(id)
 	}
 	w := &watcher{
-		l: l, c: c, id: id, mirror: m, begun: time.Now(), out: make(chan launcher.Status), news: make(chan *runstate.State), changed: make(chan struct{}, 1),
+		l: l, c: c, id: id, tends: tends, mirror: m, begun: time.Now(), out: make(chan launcher.Status), news: make(chan *runstate.State), changed: make(chan struct{}, 1),
 		silent: make(chan struct{}, 1), notes: make(chan map[string]string, 1), recorded: make(chan struct{}),
 	}
 	go func() {
@@ -45,9 +50,12 @@ func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.S
 
 // watcher sends the statuses of one cluster.
 type watcher struct {
-	l       *Launcher
-	c       *client
-	id      launcher.ID
+	l  *Launcher
+	c  *client
+	id launcher.ID
+	// tends: it ends a start that cannot succeed and a cluster whose RayCluster somebody deleted, and deletes early what Kubernetes would delete. Whoever
+	// only wants to know does none of it.
+	tends   bool
 	mirror  *mirror
 	out     chan launcher.Status
 	news    chan *runstate.State // from the keeper
@@ -87,7 +95,9 @@ func (w *watcher) run(ctx context.Context) {
 			w.l.forgetWays(w.id)
 			return
 		}
-		w.giveUp(ctx, o)
+		if w.tends {
+			w.giveUp(ctx, o)
+		}
 		w.noteProgress()
 		if len(o.role(roleKeeper)) > 0 || w.l.resident(w.id) != nil {
 			select {
@@ -215,7 +225,9 @@ func (w *watcher) follow(ctx context.Context) (ended bool) {
 			return true
 		}
 		if st.Exit != nil {
-			w.awaitRecord(ctx, k)
+			if w.tends {
+				w.awaitRecord(ctx, k)
+			}
 			return true
 		}
 		if err := w.l.giveAgain(ctx, w.id, k, st.MissingPackages); err != nil {

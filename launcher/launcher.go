@@ -36,7 +36,7 @@ type Launcher interface {
 	// Watch sends the cluster's Status at once and then at each change, with the substrate's own reason, until the
 	// cluster is gone (the last Status has phase Gone, then the channel is closed) or ctx ends (the channel is closed).
 	// Lost connections to the substrate heal inside; if they do not, Status.Unreachable says so while trying goes on.
-	// An unknown cluster is ErrNotFound.
+	// An unknown cluster is ErrNotFound. Watch changes nothing on the substrate: what is to be done and has nobody else to do it is Status.Due.
 	Watch(ctx context.Context, id ID) (<-chan Status, error)
 
 	// Dial reaches the cluster's dashboard or keeper. The Endpoint heals itself while it is open; the caller closes it.
@@ -44,11 +44,11 @@ type Launcher interface {
 	Dial(ctx context.Context, id ID, t Target) (*Endpoint, error)
 
 	// Result returns the outcome; also after the cluster is gone, for lifetime.keep. ErrNotEnded while the cluster lives;
-	// ErrNotFound when neither cluster nor record exists.
+	// ErrNotFound when neither cluster nor record exists. It changes nothing: of a cluster whose keeper died it is what would be concluded.
 	Result(ctx context.Context, id ID) (*Result, error)
 
 	// Terminate ends the cluster and returns when nothing is allocated any more. The driver gets its grace unless
-	// End.Now. Ending a cluster that is gone or was never there is not an error.
+	// End.Now. Ending a cluster that is gone or was never there is not an error; one whose keeper died gets its result written.
 	Terminate(ctx context.Context, id ID, end End) error
 
 	// List returns clusters that live, and finished records when sel.All: ours, and others' Ray clusters marked so. It changes nothing: a cluster whose
@@ -61,9 +61,12 @@ type Launcher interface {
 
 // End says why a cluster is ended, and how.
 type End struct {
-	Cause   string // "down", "interrupted", ...: runstate.Exit's causes
-	Message string
-	Now     bool // no grace for the driver
+	Cause   string `json:"cause"` // one of runstate.Causes
+	Message string `json:"message,omitempty"`
+	Now     bool   `json:"now,omitempty"`   // no grace for the driver
+	Final   bool   `json:"final,omitempty"` // the same again would end the same way, whatever the cause
+	// IfWaiting leaves alone what has begun meanwhile.
+	IfWaiting bool `json:"ifWaiting,omitempty"`
 }
 
 // Target is a server of a cluster that Dial reaches.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -61,6 +62,7 @@ func Run(ctx context.Context, l Launcher, s *spec.ClusterSpec, p Payload, o RunO
 		return &Outcome{ID: id, Detached: true}, nil
 	}
 	v := newView(l, id, o, p.EndOnDisconnect)
+	v.tends = true
 	if early == Detach {
 		v.letGo(ctx)
 		return &Outcome{ID: id, Detached: true}, nil
@@ -99,7 +101,7 @@ func launch(ctx context.Context, l Launcher, s *spec.ClusterSpec, p Payload, o R
 }
 
 // Attach watches a cluster that exists until it is gone, follows its job's output, and returns the receipt. It is the second
-// half of Run, and all of `rayctl logs -f` on a run.
+// half of Run, and all of `rayctl logs -f` on a run. Unlike Run it changes nothing unless Actions ask for it.
 func Attach(ctx context.Context, l Launcher, id ID, o RunOptions) (*Outcome, error) {
 	return newView(l, id, o, 0).attach(ctx, 0)
 }
@@ -114,10 +116,13 @@ type view struct {
 	output     *output // nil: output not wanted
 	ending     chan error
 	last       Status // that Watch sent
+	tends      bool   // does what Status.Due asks for
+	tending    bool   // it is being done
+	tended     chan struct{}
 }
 
 func newView(l Launcher, id ID, o RunOptions, disconnect time.Duration) *view {
-	v := &view{l: l, id: id, o: o, disconnect: disconnect, log: o.Logger, ending: make(chan error, 2)} // two: one graceful Terminate, one at once
+	v := &view{l: l, id: id, o: o, disconnect: disconnect, log: o.Logger, tended: make(chan struct{}, 1), ending: make(chan error, 2)} // two: one graceful Terminate, one at once
 	if v.log == nil {
 		v.log = slog.New(slog.DiscardHandler)
 	}
@@ -176,6 +181,7 @@ func (v *view) untilGone(ctx context.Context, statuses <-chan Status) (*Outcome,
 				return v.finish(ctx)
 			}
 			v.last = s
+			v.tendTo(ctx, s)
 			if v.o.OnStatus != nil {
 				v.o.OnStatus(s)
 			}
@@ -187,6 +193,8 @@ func (v *view) untilGone(ctx context.Context, statuses <-chan Status) (*Outcome,
 				return &Outcome{ID: v.id, Detached: true}, nil
 			}
 			v.end(ctx, a)
+		case <-v.tended:
+			v.tending = false
 		case err := <-v.ending:
 			if err != nil {
 				return nil, err
@@ -194,6 +202,37 @@ func (v *view) untilGone(ctx context.Context, statuses <-chan Status) (*Outcome,
 		}
 	}
 }
+
+// tendTo does what is due for a cluster that lives, while it is watched.
+func (v *view) tendTo(ctx context.Context, s Status) {
+	if s.Due == nil || s.Phase.Ended() || !v.tends || v.tending {
+		return
+	}
+	v.tending = true
+	go func() {
+		Tend(ctx, v.l, v.id, *s.Due, v.log)
+		v.tended <- struct{}{}
+	}()
+}
+
+// Tend does what Status.Due asks for. What fails is tried again a few times, and left to the next launch or gc if it fails for good.
+func Tend(ctx context.Context, l Launcher, id ID, due End, log *slog.Logger) {
+	for range tendTries {
+		err := l.Terminate(ctx, id, due)
+		if err == nil {
+			return
+		}
+		log.Debug("what is due could not be done", "cluster", id, "due", due.Message, "error", err)
+		if !sleep.For(ctx, tendPause) {
+			return
+		}
+	}
+}
+
+const (
+	tendTries = 3
+	tendPause = 2 * time.Second
+)
 
 // end hands the end to the keeper, and lets Watch tell when it is reached.
 func (v *view) end(ctx context.Context, a Action) {
@@ -207,6 +246,9 @@ func (v *view) end(ctx context.Context, a Action) {
 
 // finish reads the result, completes the output from the saved log, and writes the receipt.
 func (v *view) finish(ctx context.Context) (*Outcome, error) {
+	if v.last.Due != nil && v.tends {
+		Tend(ctx, v.l, v.id, *v.last.Due, v.log)
+	}
 	r, err := v.l.Result(ctx, v.id)
 	if errors.Is(err, ErrNotFound) && v.last.Exit != nil {
 		r, err = recordless(v.last), nil

@@ -33,6 +33,9 @@ type Status struct {
 	Attempts        []runstate.Attempt `json:"attempts,omitempty"`
 	Exit            *runstate.Exit     `json:"exit,omitempty"`        // with phase Gone
 	Unreachable     string             `json:"unreachable,omitempty"` // set while the substrate does not answer: why
+	// Due is what is to be done by Terminate, as nobody on the substrate does it: a job is to be cancelled that waits in vain, or the result of a dead
+	// keeper to be written. Run does it; for a cluster that nobody runs the next launch does, or gc.
+	Due *End `json:"due,omitempty"`
 }
 
 // StatusOf is a keeper's state as a Status. The launcher adds what only it knows: owner, labels, where, created.

@@ -92,9 +92,11 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 		return nil, err
 	}
 	how, st, err := c.look()
+	open := c.openLog
 	if err == nil && how == orphaned {
-		if err = c.settle(ctx, lost()); err == nil {
-			how, st, err = c.look()
+		if _, last, dead := l.leftBehind(c.name); dead {
+			how, st = ended, c.concluded(last, lost())
+			open, err = c.readSaved(st)
 		}
 	}
 	switch {
@@ -112,10 +114,25 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 	if _, err := os.Stat(info.Path); err != nil {
 		info.Path = "" // the driver never ran
 	}
-	return launcher.NewResult(c.status(ended, st), info, c.openLog), nil
+	return launcher.NewResult(c.status(ended, st), info, open), nil
 }
 
 // openLog opens the saved output of an attempt.
 func (c *cluster) openLog(_ context.Context, attempt int, offset int64) (io.ReadCloser, error) {
 	return c.OpenLog(attempt, offset)
+}
+
+// readSaved opens the output of a cluster that is not concluded yet, and notes in st what there is of it.
+func (c *cluster) readSaved(st *runstate.State) (launcher.LogOpener, error) {
+	last, err := c.saved(st.Job)
+	if err != nil {
+		return nil, err
+	}
+	st.Log = last.log()
+	return func(ctx context.Context, attempt int, offset int64) (io.ReadCloser, error) {
+		if attempt == 0 || attempt == st.Attempt {
+			return last.open(offset)
+		}
+		return c.openLog(ctx, attempt, offset)
+	}, nil
 }

@@ -15,12 +15,78 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// salvage completes a dead keeper's copy of the driver's output by what the supervisor of the driver's node has saved beyond it
-// (templates/keeper_rest.py), and says how much there is. Of what was not saved nobody knows the length.
-func (c *cluster) salvage(job *runstate.Job) (*runstate.Log, error) {
-	have := size(c.path(keeper.DriverLog))
-	if job == nil || job.LogFile == "" {
-		return &runstate.Log{Bytes: have}, nil
+// outputPart is the part of a file from a byte on.
+type outputPart struct {
+	path       string
+	from, size int64
+}
+
+// savedOutput is what there is of the output of a driver whose keeper is dead. whole: that is all there was.
+type savedOutput struct {
+	parts []outputPart
+	rest  string // the file of the last part, where the supervisor of the driver's node has saved more than the keeper; "": it has not
+	whole bool
+}
+
+// log describes it. Of what was not saved nobody knows the length.
+func (o *savedOutput) log() *runstate.Log {
+	size := o.size()
+	if o.whole {
+		return &runstate.Log{Bytes: size}
+	}
+	return &runstate.Log{Bytes: size, Missing: [][2]int64{{size, -1}}}
+}
+
+func (o *savedOutput) size() (n int64) {
+	for _, p := range o.parts {
+		n += p.size
+	}
+	return n
+}
+
+// open opens the output from a byte on.
+func (o *savedOutput) open(offset int64) (io.ReadCloser, error) {
+	var all multiFile
+	for _, p := range o.parts {
+		if offset >= p.size {
+			offset -= p.size
+			continue
+		}
+		f, err := os.Open(p.path)
+		if err != nil {
+			return nil, errors.Join(err, all.Close())
+		}
+		all.files = append(all.files, f)
+		all.readers = append(all.readers, io.NewSectionReader(f, p.from+offset, p.size-offset))
+		offset = 0
+	}
+	all.Reader = io.MultiReader(all.readers...)
+	return &all, nil
+}
+
+// multiFile is the parts of several files, one after the other.
+type multiFile struct {
+	io.Reader
+	readers []io.Reader
+	files   []*os.File
+}
+
+// Close closes them all.
+func (m *multiFile) Close() error {
+	var failures []error
+	for _, f := range m.files {
+		failures = append(failures, f.Close())
+	}
+	return errors.Join(failures...)
+}
+
+// saved finds the output of a dead keeper's driver: the keeper's copy, and what the supervisor of the driver's node has saved beyond it
+// (templates/keeper_rest.py).
+func (c *cluster) saved(job *runstate.Job) (*savedOutput, error) {
+	target := c.path(keeper.DriverLog)
+	o := &savedOutput{parts: []outputPart{{target, 0, size(target)}}, whole: job == nil || job.LogFile == ""}
+	if o.whole {
+		return o, nil
 	}
 	name := filepath.Base(job.LogFile)
 	for _, dir := range c.logDirs() {
@@ -29,50 +95,61 @@ func (c *cluster) salvage(job *runstate.Job) (*runstate.Log, error) {
 			return nil, err
 		}
 		for _, e := range entries {
-			kind, ours := strings.CutPrefix(e.Name(), name+".")
-			if !ours {
-				continue
-			}
-			if taken, err := c.takeRest(filepath.Join(dir, e.Name()), kind, have); err != nil || taken {
-				return &runstate.Log{Bytes: size(c.path(keeper.DriverLog))}, err
+			if kind, ours := strings.CutPrefix(e.Name(), name+"."); ours && o.take(filepath.Join(dir, e.Name()), kind) {
+				return o, nil
 			}
 		}
 	}
-	if job.State == runstate.JobWaiting || job.Terminal() {
-		return &runstate.Log{Bytes: have}, nil
-	}
-	return &runstate.Log{Bytes: have, Missing: [][2]int64{{have, -1}}}, nil
+	o.whole = job.State == runstate.JobWaiting || job.Terminal()
+	return o, nil
 }
 
-// takeRest puts a rest behind the keeper's copy: "from-N", the log from byte N on, or in its place: "whole". false: it is neither.
-func (c *cluster) takeRest(rest, kind string, have int64) (bool, error) {
-	keep, skip := have, int64(0)
+// take puts a rest behind the keeper's copy: "from-N", the log from byte N on, or in its place: "whole". false: it is neither.
+func (o *savedOutput) take(rest, kind string) bool {
+	there := size(rest)
 	if kind == "whole" {
-		keep = 0
-	} else {
-		number, from := strings.CutPrefix(kind, "from-")
-		begin, err := strconv.ParseInt(number, 10, 64)
-		if skip = have - begin; !from || err != nil || skip < 0 || skip > size(rest) {
-			return false, nil
-		}
+		o.parts, o.rest, o.whole = []outputPart{{rest, 0, there}}, rest, true
+		return true
+	}
+	number, from := strings.CutPrefix(kind, "from-")
+	begin, err := strconv.ParseInt(number, 10, 64)
+	skip := o.size() - begin
+	if !from || err != nil || skip < 0 || skip > there {
+		return false
+	}
+	o.parts, o.rest, o.whole = append(o.parts, outputPart{rest, skip, there - skip}), rest, true
+	return true
+}
+
+// salvage makes the keeper's copy of what was saved.
+func (c *cluster) salvage(job *runstate.Job) (*runstate.Log, error) {
+	o, err := c.saved(job)
+	if err != nil {
+		return nil, err
+	}
+	if o.rest == "" {
+		return o.log(), nil
 	}
 	target := c.path(keeper.DriverLog)
 	out, err := renameio.NewPendingFile(target, renameio.WithTempDir(c.dir), renameio.WithPermissions(0o600))
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	defer func() { _ = out.Cleanup() }() // after the replacement it does nothing
-	if err := errors.Join(appendFile(out, target, 0, keep), appendFile(out, rest, skip, size(rest)-skip)); err != nil {
-		return false, err
+	for _, p := range o.parts {
+		if err := appendFile(out, p.path, p.from, p.size); err != nil {
+			return nil, err
+		}
 	}
 	if err := out.CloseAtomicallyReplace(); err != nil {
-		return false, err
+		return nil, err
 	}
-	if kind == "from-"+strconv.FormatInt(size(target), 10) {
-		return true, nil
+	// Empty: whoever comes next sees that there is nothing more.
+	done := filepath.Join(filepath.Dir(o.rest), filepath.Base(job.LogFile)+".from-"+strconv.FormatInt(size(target), 10))
+	if done == o.rest {
+		return o.log(), nil
 	}
-	done := strings.TrimSuffix(rest, kind) + "from-" + strconv.FormatInt(size(target), 10) // empty: whoever comes next sees that there is nothing more
-	return true, errors.Join(os.WriteFile(done, nil, 0o600), os.Remove(rest))
+	return o.log(), errors.Join(os.WriteFile(done, nil, 0o600), os.Remove(o.rest))
 }
 
 // appendFile copies n bytes of a file; one that is not there is empty.

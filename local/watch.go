@@ -46,40 +46,75 @@ func (w *watcher) run(ctx context.Context) {
 		case err != nil:
 			w.unreachable(ctx, st, err.Error())
 		case how == ended:
-			if w.awaitNothingLeft(ctx) {
+			if w.nothingLeft(ctx) {
 				w.send(ctx, w.status(ended, st))
 				return
 			}
+			w.sendLeft(ctx, st)
 		case how == missing:
 			w.send(ctx, w.vanished())
 			return
 		case how == orphaned:
-			w.send(ctx, w.status(orphaned, st))
-			if err := w.settle(ctx, lost()); err != nil {
-				w.unreachable(ctx, st, err.Error())
+			w.send(ctx, due(w.status(orphaned, st), lost()))
+			if w.nothingLeft(ctx) && w.sendConcluded(ctx) {
+				return
 			}
 		case how == elsewhere:
 			w.unreachable(ctx, st, w.notHere().Error())
 		case how == beginning:
-			w.begin(ctx)
+			if w.begin(ctx) {
+				return
+			}
 		default:
 			w.follow(ctx, st)
 		}
 	}
 }
 
-// begin waits for the keeper's first word. If its client died before there was a keeper, nothing will come.
-func (w *watcher) begin(ctx context.Context) {
+// begin waits for the keeper's first word. If its client died before there was a keeper, nothing will come: true.
+func (w *watcher) begin(ctx context.Context) (last bool) {
 	if !w.begun {
 		w.send(ctx, w.status(beginning, nil))
 		w.begun = true
 	}
 	if w.l.nobodyLaunches(w.name) {
-		if how, _, err := w.look(); err == nil && how == beginning {
-			_ = w.settle(ctx, lost()) // the next look tells
+		if how, _, err := w.look(); err == nil && how == beginning && !w.isHere() {
+			w.send(ctx, w.dead(nil))
+			return true
 		}
 	}
 	sleep.For(ctx, lookEvery)
+	return false
+}
+
+// dead is the last status of a cluster of which nothing lives, and which has no result yet.
+func (c *cluster) dead(st *runstate.State) launcher.Status {
+	if !c.Committed() {
+		return due(c.vanished(), runstate.GivenUp())
+	}
+	return due(c.status(ended, c.concluded(st, lost())), lost())
+}
+
+// due is a status that asks for its end.
+func due(s launcher.Status, v runstate.Verdict) launcher.Status {
+	s.Due = &launcher.End{Cause: v.Cause, Message: v.Message}
+	return s
+}
+
+// sendConcluded sends the last status of a cluster whose keeper was killed, unless it has a result meanwhile.
+func (w *watcher) sendConcluded(ctx context.Context) bool {
+	_, st, dead := w.l.leftBehind(w.name)
+	if dead {
+		w.send(ctx, w.dead(st))
+	}
+	return dead
+}
+
+// sendLeft tells of processes that outlive the result.
+func (w *watcher) sendLeft(ctx context.Context, st *runstate.State) {
+	s := w.status(ended, st)
+	s.Phase, s.Exit, s.Reason = runstate.Draining, nil, runstate.Reason{Code: "ProcessesLeft", Message: "processes of it do not end"}
+	w.send(ctx, due(s, runstate.Verdict{Cause: st.Exit.Cause, Message: s.Reason.Message}))
 }
 
 // follow sends states from the keeper's API until it does not answer.
@@ -127,16 +162,13 @@ func (w *watcher) send(ctx context.Context, s launcher.Status) {
 	}
 }
 
-// awaitNothingLeft waits until the last process is gone; what hangs is killed.
-func (w *watcher) awaitNothingLeft(ctx context.Context) bool {
+// nothingLeft waits a while until the last process is gone.
+func (w *watcher) nothingLeft(ctx context.Context) bool {
 	soon, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	left, err := proc.Wait(soon, w.markers())
-	if err == nil && len(left) > 0 && ctx.Err() == nil {
-		err = w.sweep(ctx)
-	}
 	if err != nil {
 		w.unreachable(ctx, nil, err.Error())
 	}
-	return err == nil && ctx.Err() == nil
+	return err == nil && len(left) == 0 && ctx.Err() == nil
 }

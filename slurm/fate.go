@@ -2,16 +2,9 @@ package slurm
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"path"
-	"strings"
 	"time"
 
-	"github.com/rayctl/rayctl/launcher/keeper"
-	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -60,44 +53,6 @@ const (
 	askAgain     = 4 * time.Second
 )
 
-// over says whether the cluster has ended and holds nothing. One that ended without a result gets one.
-func (c *cluster) over(ctx context.Context) (bool, error) {
-	over, _, err := c.overOr(ctx, time.Second)
-	return over, err
-}
-
-// overOr also returns the job of a cluster that has not ended, by an answer at most age old.
-func (c *cluster) overOr(ctx context.Context, age time.Duration) (bool, Job, error) {
-	began := time.Now()
-	for {
-		f, j, err := c.ask(ctx, age)
-		switch {
-		case err != nil && c.result != nil && c.resultAge > time.Hour:
-			return true, j, nil // whatever the controller knows of it
-		case err != nil:
-			return false, j, c.l.site.unreachable(err)
-		case f == alive:
-			return false, j, nil
-		case c.result != nil:
-			return true, j, c.settle(ctx, j)
-		case f == gone:
-			return true, j, c.bury(ctx, c.verdict(ctx, j))
-		case time.Since(began) > believeAfter:
-			return true, j, c.bury(ctx, runstate.Verdict{Cause: runstate.CauseLost, Message: "Slurm does not know its job any more"})
-		}
-		sleep.For(ctx, askAgain)
-		if err := ctx.Err(); err != nil {
-			return false, j, err
-		}
-		if err := c.look(ctx); err != nil {
-			return false, j, err
-		}
-		if c.record == nil {
-			return true, j, nil
-		}
-	}
-}
-
 // verdictOf is what Slurm says of a job that ended without a result.
 func verdictOf(j Job) runstate.Verdict {
 	switch j.State {
@@ -126,113 +81,6 @@ func verdictOf(j Job) runstate.Verdict {
 
 // scriptFailed is all that Slurm knows of it.
 const scriptFailed = "the batch script failed"
-
-// settle is what is left to do when the keeper has written its result and the job is gone: Slurm may know better why it ended.
-func (c *cluster) settle(ctx context.Context, j Job) error {
-	e := c.result.Exit
-	switch j.State {
-	case StateCancelled, StateTimeout, StatePreempted, StateNodeFail:
-		if e != nil && e.Cause == runstate.CauseInterrupted && strings.HasPrefix(e.Message, runstate.Signalled) {
-			return c.overrule(ctx, c.fateOf(ctx, j))
-		}
-	}
-	return c.tidy(ctx)
-}
-
-// overrule ends a cluster that was between two attempts: the result of the last one gets another cause.
-func (c *cluster) overrule(ctx context.Context, v runstate.Verdict) error {
-	runstate.Overrule(c.result, v)
-	if err := c.l.site.files.writeJSON(ctx, path.Join(c.attemptDir(), keeper.ResultFile), c.result, false); err != nil {
-		return c.writeFailed(err)
-	}
-	return c.tidy(ctx)
-}
-
-// conclude ends a cluster whose waiting job was cancelled.
-func (c *cluster) conclude(ctx context.Context, v runstate.Verdict) error {
-	if c.result != nil {
-		return c.overrule(ctx, v)
-	}
-	return c.bury(ctx, v)
-}
-
-// bury writes the result in a dead keeper's place. If the keeper, or another client, was faster, theirs stays.
-func (c *cluster) bury(ctx context.Context, v runstate.Verdict) error {
-	st := c.concluded(v)
-	var err error
-	if st.Log, err = c.saved(ctx, st.Job); err != nil {
-		return err
-	}
-	err = c.l.site.files.writeJSON(ctx, path.Join(c.attemptDir(), keeper.ResultFile), st, true)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return c.writeFailed(err)
-	}
-	if err := c.look(ctx); err != nil {
-		return err
-	}
-	return c.tidy(ctx)
-}
-
-// concluded is the last state of a cluster whose keeper is dead. The length of its output is not in it.
-func (c *cluster) concluded(v runstate.Verdict) *runstate.State {
-	st := c.state
-	if st == nil {
-		st = firstState(c.record.Spec)
-	}
-	v.At = c.endedAt()
-	return runstate.Conclude(st, v)
-}
-
-// endedAt is when a cluster ended whose keeper is dead: when Slurm released its nodes, as far as that is known.
-func (c *cluster) endedAt() time.Time {
-	at := time.Now().UTC()
-	if released := c.released; !released.IsZero() && released.Before(at) {
-		at = released
-	}
-	return at
-}
-
-// saved completes the copy of the driver's output by what its node has saved, and says how much there is. Of what was not saved nobody knows the length.
-func (c *cluster) saved(ctx context.Context, job *runstate.Job) (*runstate.Log, error) {
-	var reply struct {
-		Size  int64 `json:"size"`
-		Whole bool  `json:"whole"`
-	}
-	name := ""
-	if job != nil {
-		name = job.LogFile
-	}
-	if err := c.l.site.files.call(ctx, "salvage", map[string]any{"attempt": c.attemptDir(), "log": name}, &reply); err != nil {
-		return nil, c.writeFailed(err)
-	}
-	if reply.Whole || job == nil || job.State == runstate.JobWaiting || job.Terminal() {
-		return &runstate.Log{Bytes: reply.Size}, nil
-	}
-	return &runstate.Log{Bytes: reply.Size, Missing: [][2]int64{{reply.Size, -1}}}, nil
-}
-
-// reserveFile is the room that a keeper holds for its result.
-const reserveFile = ".reserve"
-
-// tidy removes what must not outlive the cluster, where its keeper could not.
-func (c *cluster) tidy(ctx context.Context) error {
-	dir := c.attemptDir()
-	paths := []string{c.path(seedDir), path.Join(dir, keeper.TokenFile), path.Join(dir, keeper.SecretsFile)}
-	names, err := c.l.site.files.names(ctx, dir)
-	if err != nil {
-		return c.l.cut(err)
-	}
-	for _, name := range names {
-		if strings.HasPrefix(name, orders.PackagePrefix) || name == reserveFile || strings.HasSuffix(name, ".tmp") {
-			paths = append(paths, path.Join(dir, name))
-		}
-	}
-	if err := c.l.site.files.remove(ctx, paths...); err != nil {
-		return c.writeFailed(err)
-	}
-	c.l.ways.drop(c.name)
-	return nil
-}
 
 // firstState is what a cluster is before its keeper has said anything.
 func firstState(s *spec.ClusterSpec) *runstate.State {

@@ -4,6 +4,8 @@ package slurm_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -21,7 +23,7 @@ import (
 func TestLastAttempt(t *testing.T) {
 	b := start(t, slurmtest.Options{Nodes: 2})
 	t.Run("KeeperKilled", b.keeperKilledWithOutput)
-	t.Run("ListOnlyReads", b.listOnlyReads)
+	t.Run("ReadsOnlyRead", b.readsOnlyRead)
 	t.Run("NodeFailed", b.nodeFailedLast)
 	b.leavesNothing(t)
 }
@@ -73,15 +75,17 @@ func (b *bed) nodeFailedLast(t *testing.T) {
 	r.forgotten()
 }
 
-// listOnlyReads: a job that waits in vain, of which only the head's node knew and that nobody watches, is listed as it is, and withdrawn by gc.
-func (b *bed) listOnlyReads(t *testing.T) {
-	s := b.spread("unseen", "exec sleep 600")
+// readsOnlyRead: a job that waits in vain, of which only the head's node knew, is shown as it is to who lists or watches, and withdrawn by gc. How it ended
+// can be read before anybody has written it.
+func (b *bed) readsOnlyRead(t *testing.T) {
+	s := b.spread("unseen", "echo \"$(cat here)\"; exec sleep 600")
 	l := b.launcher()
 	id, err := l.Launch(t.Context(), s, asCommanded(t, s))
 	if err != nil {
 		t.Fatal(err)
 	}
 	st := watchUntil(t, l, id, jobRuns)
+	b.copied(t, id, "unseen\n")
 	defer b.closePartition(t)()
 	defer b.powerOff(t, st, st.Nodes[0].Name)()
 	waits := func(ctx context.Context) (bool, error) { // its first component: Slurm leaves the others running
@@ -96,13 +100,20 @@ func (b *bed) listOnlyReads(t *testing.T) {
 			t.Errorf("listed: %+v, %v", listed, err)
 		}
 	}
+	due := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Due != nil }).Due // the node's word may be late on shared file systems
+	if due.Cause != runstate.CauseLost || !due.IfWaiting {
+		t.Errorf("due: %+v", due)
+	}
+	if _, err := l.Result(t.Context(), id); !errors.Is(err, launcher.ErrNotEnded) {
+		t.Errorf("its result: %v", err)
+	}
 	if after := contents(t, b.run(id)); !maps.Equal(before, after) {
-		t.Errorf("to list has changed the run's directory:\n%v\n%v", before, after)
+		t.Errorf("to read has changed the run's directory:\n%v\n%v", before, after)
 	}
 	if still, err := waits(t.Context()); err != nil || !still {
-		t.Errorf("to list has ended the job: %v", err)
+		t.Errorf("to read has ended the job: %v", err)
 	}
-	b.Await(t, "gc to withdraw it", func(ctx context.Context) (bool, error) { // the node's word may be late on shared file systems
+	b.Await(t, "gc to withdraw it", func(ctx context.Context) (bool, error) {
 		found, err := l.Collect(ctx, false)
 		return len(found) == 1 && found[0].What == "waiting job", err
 	})
@@ -111,8 +122,19 @@ func (b *bed) listOnlyReads(t *testing.T) {
 		r, err = l.Result(ctx, id)
 		return err == nil, err
 	})
-	if r.Exit.Code != runstate.CodeLost || !r.Exit.Retryable {
-		t.Errorf("result: %+v", r.Exit)
+	before = contents(t, b.run(id))
+	log, err := r.OpenLog(t.Context(), 0, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(log); err != nil || string(text) != "seen\n" || r.Exit.Code != runstate.CodeLost || !r.Exit.Retryable {
+		t.Errorf("result: %+v; from byte 2 on: %q, %v", r.Exit, text, err)
+	}
+	if last := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Phase.Ended() }); last.Exit == nil || *last.Exit != *r.Exit {
+		t.Errorf("last status %+v, result %+v", last.Exit, r.Exit)
+	}
+	if after := contents(t, b.run(id)); !maps.Equal(before, after) {
+		t.Errorf("to read has changed the directory of a run that has ended:\n%v\n%v", before, after)
 	}
 	if err := l.Forget(t.Context(), id); err != nil {
 		t.Error(err)

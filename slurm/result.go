@@ -2,14 +2,17 @@ package slurm
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"path"
+	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// Result is the keeper's final state, or what a client wrote for a keeper that was killed.
+// Result is the keeper's final state, or what a client wrote for a keeper that was killed, or would write.
 func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result, error) {
 	c, err := l.open(ctx, id)
 	if err != nil {
@@ -21,27 +24,63 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 		}
 		return nil, c.notEnded()
 	}
-	if over, err := c.over(ctx); err != nil {
+	o, err := c.outcome(ctx, time.Second)
+	if err != nil {
 		return nil, err
-	} else if !over || c.result == nil {
+	}
+	if !o.over || c.record == nil {
 		return nil, c.notEnded()
 	}
-	info := launcher.LogInfo{Path: path.Join(c.attemptDir(), keeper.DriverLog)}
-	if c.result.Log != nil {
-		info.Bytes, info.Missing = c.result.Log.Bytes, c.result.Log.Missing
+	output := &savedOutput{Parts: []outputPart{{path: path.Join(c.attemptDir(), keeper.DriverLog)}}}
+	st := c.final(o.verdict)
+	if c.result == nil {
+		if output, err = c.saved(ctx, st.Job, false); err != nil {
+			return nil, err
+		}
+		st.Log = output.log(st.Job)
 	}
-	if kind, err := l.site.files.kind(ctx, info.Path); err != nil || kind == "" {
-		info.Path = "" // the driver never ran
-	}
-	return launcher.NewResult(c.status(c.result, Job{}), info, c.openLog), nil
+	return launcher.NewResult(c.status(st, Job{}), c.logInfo(ctx, st), c.opener(st, output)), nil
 }
 
-// openLog opens the saved output of an attempt: the last is driver.log, earlier ones have files of their own, which each keeper gets from the
-// one before.
-func (c *cluster) openLog(ctx context.Context, attempt int, offset int64) (io.ReadCloser, error) {
-	file := path.Join(c.attemptDir(), keeper.DriverLog)
-	if attempt != 0 && attempt != c.result.Attempt {
-		file = path.Join(c.attemptDir(), keeper.AttemptLog(attempt))
+func (c *cluster) logInfo(ctx context.Context, st *runstate.State) launcher.LogInfo {
+	info := launcher.LogInfo{Path: path.Join(c.attemptDir(), keeper.DriverLog)}
+	if st.Log != nil {
+		info.Bytes, info.Missing = st.Log.Bytes, st.Log.Missing
 	}
-	return &reader{ctx: ctx, files: c.l.site.files, path: file, offset: offset}, nil
+	if kind, err := c.l.site.files.kind(ctx, info.Path); err != nil || kind == "" {
+		info.Path = "" // the driver never ran
+	}
+	return info
+}
+
+// opener opens the saved output of an attempt: the last is driver.log, or what is to become it; earlier ones have files of their own, which each keeper
+// gets from the one before.
+func (c *cluster) opener(st *runstate.State, last *savedOutput) launcher.LogOpener {
+	return func(ctx context.Context, attempt int, offset int64) (io.ReadCloser, error) {
+		parts := last.Parts
+		if attempt != 0 && attempt != st.Attempt {
+			parts = []outputPart{{path: path.Join(c.attemptDir(), keeper.AttemptLog(attempt))}}
+		}
+		var readers []io.Reader
+		for i, p := range parts {
+			if i < len(parts)-1 && offset >= p.size { // the last one's size may not be known
+				offset -= p.size
+				continue
+			}
+			readers = append(readers, &reader{ctx: ctx, files: c.l.site.files, path: p.path, offset: p.from + offset})
+			offset = 0
+		}
+		return io.NopCloser(io.MultiReader(readers...)), nil
+	}
+}
+
+// outputPart is the part of a file from a byte on.
+type outputPart struct {
+	path       string
+	from, size int64
+}
+
+// UnmarshalJSON reads [path, from, size].
+func (p *outputPart) UnmarshalJSON(data []byte) error {
+	return json.Unmarshal(data, &[]any{&p.path, &p.from, &p.size})
 }

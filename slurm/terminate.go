@@ -37,6 +37,8 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 			j, looked = job, time.Now()
 		}
 		switch {
+		case end.IfWaiting && j.State == StateRunning: // it has begun after all
+			return nil
 		case time.Now().After(limit):
 			if err := c.force(ctx); err != nil {
 				return err
@@ -47,7 +49,7 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 				return err
 			}
 		case c.result != nil, c.state == nil, c.state.Keeper.URL == "": // its nodes are about to be free, or its keeper to be there; patience is bounded
-		case !asked:
+		case !asked && !end.IfWaiting:
 			asked = c.askKeeper(ctx, end)
 		}
 		sleep.For(ctx, lookEvery)
@@ -91,7 +93,7 @@ func (c *cluster) cancelWaiting(ctx context.Context, end launcher.End) error {
 	if message == "" {
 		message = "the cluster was ended before it began"
 	}
-	_, err := c.withdraw(ctx, runstate.Verdict{Cause: end.Cause, Message: message})
+	_, err := c.withdraw(ctx, runstate.Verdict{Cause: end.Cause, Message: message, Final: end.Final})
 	return err
 }
 

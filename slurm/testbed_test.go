@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -118,7 +119,7 @@ func (b *bed) queue(t *testing.T) {
 		cause string
 		code  int
 	}{
-		"q-limit":     {func(*testing.T, launcher.ID) {}, "queue", runstate.CodeQueueTimeout},
+		"q-limit":     {func(t *testing.T, id launcher.ID) { tend(t, l, id) }, "queue", runstate.CodeQueueTimeout},
 		"q-down":      {func(t *testing.T, id launcher.ID) { b.down(t, l, id) }, "down", runstate.CodeInterrupted},
 		"q-cancelled": {func(t *testing.T, id launcher.ID) { b.scancel(t, id) }, "interrupted", runstate.CodeInterrupted},
 	} {
@@ -149,6 +150,13 @@ func (b *bed) queue(t *testing.T) {
 			b.nothingLeft(t, name)
 		})
 	}
+}
+
+// tend does what is due as soon as something is.
+func tend(t *testing.T, l launcher.Launcher, id launcher.ID) {
+	t.Helper()
+	s := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Due != nil })
+	launcher.Tend(t.Context(), l, id, *s.Due, slog.Default())
 }
 
 func (b *bed) down(t *testing.T, l launcher.Launcher, id launcher.ID) {

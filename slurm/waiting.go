@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -22,8 +23,12 @@ func (w *watcher) queued(ctx context.Context) bool {
 		w.job.Start = w.planned.start
 	}
 	w.send(ctx, w.waiting(w.job, f)) // also what is given up now says what it waited for
-	if reason := w.hopeless(ctx); reason != nil {
-		return w.giveUp(ctx, *reason)
+	if v := w.hopeless(ctx); v != nil {
+		s := w.waiting(w.job, f)
+		s.Due = &launcher.End{Cause: v.Cause, Message: v.Message, Final: v.Final, IfWaiting: true}
+		w.send(ctx, s)
+		w.pace = askAgain
+		return false
 	}
 	if w.job.Start.IsZero() {
 		w.job.Start = w.plannedStart(ctx)
@@ -74,19 +79,4 @@ func (w *watcher) hopeless(ctx context.Context) *runstate.Verdict {
 		return &runstate.Verdict{Cause: runstate.CauseQueue, Message: "the cluster was not admitted within lifetime.queue (" + limit.String() + "): " + explain(w.job).Message}
 	}
 	return nil
-}
-
-// giveUp cancels a waiting job. If it has just begun after all, its keeper tells how it ends.
-func (w *watcher) giveUp(ctx context.Context, v runstate.Verdict) bool {
-	done, err := w.withdraw(ctx, v)
-	switch {
-	case err != nil:
-		w.unreachable(ctx, err)
-		return false
-	case !done:
-		w.pace = lookEvery
-		return false
-	}
-	w.again = ""
-	return w.ending(ctx)
 }

@@ -123,11 +123,7 @@ func (w *watcher) requeued(j Job) {
 func (w *watcher) uncommitted(ctx context.Context) bool {
 	w.pace = time.Second
 	if w.abandoned() {
-		if err := w.abandon(ctx); err != nil {
-			w.unreachable(ctx, err)
-			return false
-		}
-		w.send(ctx, vanished(w.name, w.record))
+		w.sendLast(ctx, vanished(w.name, w.record), true)
 		return true
 	}
 	w.send(ctx, w.waiting(Job{}, unknown))
@@ -190,21 +186,15 @@ func (w *watcher) question(ctx context.Context, age time.Duration) (f fate, over
 		w.pace, w.again = 0, ""
 		return f, false
 	}
-	v := runstate.Verdict{Cause: runstate.CauseLost, Message: "Slurm does not know its job any more"}
-	if f == gone {
-		v = w.verdict(ctx, j)
-	}
+	v := w.verdictOn(ctx, f, j)
 	s := w.waiting(j, f)
 	if w.state != nil {
 		s = w.living(j)
 	}
 	s.Phase, s.Reason = runstate.Lost, runstate.Reason{Code: v.Cause, Message: v.Message}
 	w.send(ctx, s)
-	if err := w.bury(ctx, v); err != nil {
-		w.unreachable(ctx, err)
-		return f, false
-	}
-	return f, w.ending(ctx)
+	w.sendLast(ctx, w.status(w.concluded(v), j), true)
+	return f, true
 }
 
 // ending is a cluster whose keeper has said its last word: its job is about to release the nodes, or to come back.
@@ -223,12 +213,23 @@ func (w *watcher) ending(ctx context.Context) bool {
 		w.send(ctx, w.releasing(w.result, j))
 		return false
 	}
-	if err := w.settle(ctx, j); err != nil {
+	v := w.overruling(ctx, j)
+	left, err := w.leftSecrets(ctx)
+	if err != nil {
 		w.unreachable(ctx, err)
 		return false
 	}
-	w.send(ctx, w.status(w.result, j))
+	w.sendLast(ctx, w.status(w.final(v), j), v != nil || left)
 	return true
+}
+
+// sendLast sends the last status. due: its record is to be written or cleaned up.
+func (w *watcher) sendLast(ctx context.Context, s launcher.Status, due bool) {
+	if due && s.Exit != nil {
+		s.Due = &launcher.End{Cause: s.Exit.Cause, Message: s.Exit.Message}
+	}
+	w.l.ways.drop(w.name)
+	w.send(ctx, s)
 }
 
 // unreachable says so; trying goes on.

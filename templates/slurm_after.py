@@ -68,23 +68,33 @@ def again(request):
     return {"cause": cause, "told": told, "allowed": allowed(run, load(os.path.join(place, "orders.json")), place, cause), "message": SENTENCES[cause] % "its"}
 
 
-def salvage(request):
-    """Completes a dead keeper's copy of the driver's output by what the supervisor of the driver's node has saved beyond it (keeper_rest.py).
-    Answers with its length, and whether that is all there was."""
+def saved(request):
+    """What there is of the output of a driver whose keeper is dead: its copy, and what the supervisor of the driver's node has saved beyond it
+    (keeper_rest.py). Answers with the parts as [file, from which byte on, how many], and whether that is all there was."""
     copy, name = os.path.join(request["attempt"], "driver.log"), os.path.basename(request.get("log") or "")
     size = os.path.getsize(copy) if os.path.exists(copy) else 0
     for rest in glob.glob(os.path.join(glob.escape(request["attempt"]), "nodes", "*", glob.escape(name) + ".*")) if name else []:
         kind, _, number = rest[rest.rindex("/") + len(name) + 2:].partition("-")
         begin = int(number or 0)
-        if kind == "whole" or kind == "from" and begin <= size <= begin + os.path.getsize(rest):
-            replace(copy, ([] if kind == "whole" else [(copy, 0)]) + [(rest, 0 if kind == "whole" else size - begin)])
-            size = os.path.getsize(copy)
-            done = "%s.from-%d" % (rest[:rest.rindex(".")], size)  # empty: whoever comes next sees that there is nothing more
-            open(done, "wb").close()
-            if rest != done:
-                os.unlink(rest)
-            return {"size": size, "whole": True}
-    return {"size": size, "whole": False}
+        if kind == "whole":
+            return {"parts": [[rest, 0, os.path.getsize(rest)]], "whole": True}
+        if kind == "from" and begin <= size <= begin + os.path.getsize(rest):
+            return {"parts": [[copy, 0, size], [rest, size - begin, begin + os.path.getsize(rest) - size]], "whole": True}
+    return {"parts": [[copy, 0, size]], "whole": False}
+
+
+def salvage(request):
+    """Makes the keeper's copy of what `saved` has found. Answers as that would then."""
+    found = saved(request)
+    copy, rest = os.path.join(request["attempt"], "driver.log"), found["parts"][-1][0]
+    if rest != copy:
+        replace(copy, [(part, begin) for part, begin, _ in found["parts"]])
+        done = "%s.from-%d" % (rest[:rest.rindex(".")], os.path.getsize(copy))  # empty: whoever comes next sees that there is nothing more
+        open(done, "wb").close()
+        if rest != done:
+            os.unlink(rest)
+    size = os.path.getsize(copy) if os.path.exists(copy) else 0
+    return {"parts": [[copy, 0, size]], "whole": found["whole"]}
 
 
 def replace(path, parts):

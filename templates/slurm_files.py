@@ -137,7 +137,7 @@ def remove(request):
 
 
 # The last two stand before this text: slurm_after.py.
-OPS = {f.__name__: f for f in (hello, write, read, several, names, kind, make, touch, rename, remove, again, salvage)}  # noqa: F821
+OPS = {f.__name__: f for f in (hello, write, read, several, names, kind, make, touch, rename, remove, again, saved, salvage)}  # noqa: F821
 
 
 class Watches:

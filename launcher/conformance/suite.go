@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -108,7 +109,7 @@ func (s *suite) launch(t *testing.T, sp *spec.ClusterSpec) launcher.ID {
 	return id
 }
 
-// until watches until the condition holds.
+// until watches until the condition holds. As `rayctl run` it does what is due.
 func (s *suite) until(t *testing.T, id launcher.ID, what string, cond func(launcher.Status) bool) launcher.Status {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), s.Patience)
@@ -120,6 +121,12 @@ func (s *suite) until(t *testing.T, id launcher.ID, what string, cond func(launc
 	var last launcher.Status
 	for st := range statuses {
 		last = st
+		switch {
+		case st.Due != nil && st.Phase.Ended():
+			launcher.Tend(ctx, s.l, id, *st.Due, slog.Default())
+		case st.Due != nil:
+			go launcher.Tend(ctx, s.l, id, *st.Due, slog.Default())
+		}
 		if cond(st) {
 			return st
 		}
