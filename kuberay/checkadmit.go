@@ -166,7 +166,7 @@ func gated(rc *rayv1.RayCluster, m metav1.ObjectMeta) *rayv1.RayCluster {
 // letIn judges from the status of a gated RayCluster whether its pods were made.
 func letIn(whole, seen *rayv1.RayCluster) launcher.Check {
 	check := launcher.Check{Name: "pods of the cluster", OK: true, Detail: "KubeRay may make one of each group"}
-	o := &observed{cluster: whole.DeepCopy()}
+	o := &snapshot{cluster: whole.DeepCopy()}
 	o.cluster.Name, o.cluster.Status = seen.Name, seen.Status
 	r := o.refusedPods()
 	switch {

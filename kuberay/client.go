@@ -35,7 +35,7 @@ type client struct {
 	core      kubernetes.Interface
 	dynamic   dynamic.Interface
 	served    served
-	pulse     *pulse
+	apiHealth *apiHealth
 	dryRun    []string // of what create sends; empty: it is meant
 }
 
@@ -87,9 +87,9 @@ func newClient(c Config) (*client, error) {
 		return nil, launcher.Fail(runstate.CodeConfig, err, "set kuberay.namespace", "the namespace is not clear: %v", err)
 	}
 	config.QPS, config.Burst, config.UserAgent = requestsPerSecond, requestBurst, managedBy
-	out := &client{namespace: namespace, config: config, pulse: &pulse{}}
+	out := &client{namespace: namespace, config: config, apiHealth: &apiHealth{}}
 	watched := rest.CopyConfig(config)
-	watched.Wrap(out.pulse.wrap)
+	watched.Wrap(out.apiHealth.wrap)
 	typed := rest.CopyConfig(watched)
 	// Kubernetes' own types are half the work to read in this form; others have none but JSON.
 	typed.ContentType, typed.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON

@@ -90,7 +90,7 @@ func (m *making) commit(ctx context.Context) error {
 // committed; Kubernetes need not.
 func (m *making) handOver(ctx context.Context, k *keeper.Client, packages *launcher.Packages) error {
 	both, bothCtx := errgroup.WithContext(ctx)
-	both.Go(func() error { return m.settle(bothCtx) })
+	both.Go(func() error { return m.setLimits(bothCtx) })
 	both.Go(func() error {
 		if err := send(bothCtx, k, packages, m.pay); err != nil {
 			return notTold(err, "the working directory could not be sent to the keeper of %s: %v", m.p.spec.Name, err)

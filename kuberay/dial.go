@@ -12,7 +12,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// Dial reaches the keeper's pod or the head's, by whichever way there is (see road). The dashboards of Ray clusters that others made are
+// Dial reaches the keeper's pod or the head's, by whichever way there is (see transport). The dashboards of Ray clusters that others made are
 // reached too.
 func (l *Launcher) Dial(ctx context.Context, id launcher.ID, target launcher.Target) (*launcher.Endpoint, error) {
 	c, err := l.kube(ctx)
@@ -26,7 +26,7 @@ func (l *Launcher) Dial(ctx context.Context, id launcher.ID, target launcher.Tar
 	if err != nil {
 		return nil, err
 	}
-	r, err := l.road(ctx, c, id, target)
+	r, err := l.transport(ctx, c, id, target)
 	if err != nil {
 		return nil, l.whyNot(ctx, c, id, target, err)
 	}
@@ -40,14 +40,14 @@ func headSelector(name string) string {
 	return rayClusterLabel + "=" + name + "," + rayNodeTypeLabel + "=" + headNodeType
 }
 
-// forgetWays closes the ways to a cluster that is gone.
-func (l *Launcher) forgetWays(id launcher.ID) {
+// closeTransports closes the ways to a cluster that is gone.
+func (l *Launcher) closeTransports(id launcher.ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for w, r := range l.ways {
+	for w, r := range l.transports {
 		if w.id == id {
 			go r.close()
-			delete(l.ways, w)
+			delete(l.transports, w)
 		}
 	}
 	delete(l.tokens, id)
@@ -60,7 +60,7 @@ func (l *Launcher) whyNot(ctx context.Context, c *client, id launcher.ID, target
 	}
 	if _, getErr := c.getCluster(ctx, id); apierrors.IsNotFound(getErr) {
 		if job, jobErr := c.job(ctx, string(id)); jobErr == nil && job == nil {
-			l.forgetWays(id)
+			l.closeTransports(id)
 			return launcher.NotFound(id)
 		}
 	}

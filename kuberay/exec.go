@@ -122,7 +122,7 @@ func (c *client) node(ctx context.Context, id launcher.ID, name string) (*corev1
 	if err != nil {
 		return nil, explain(err, "list", "pods", c)
 	}
-	o := &observed{}
+	o := &snapshot{}
 	for i := range list.Items {
 		o.pods = append(o.pods, &list.Items[i])
 	}

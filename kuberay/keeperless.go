@@ -97,15 +97,15 @@ func (l *Launcher) keepHere(ctx context.Context, c *client, p *plan, pay launche
 
 // awaitAdmission waits until the operator has looked at the RayCluster, or seems not to run; a refusal that cannot pass is an error.
 func (c *client) awaitAdmission(ctx context.Context, name string) error {
-	mirroring, cancel := context.WithCancel(ctx)
+	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
-	mirror, err := c.mirror(mirroring, name)
+	live, err := c.newObjectCache(watching, name)
 	if err != nil {
 		return err
 	}
 	enough := time.After(silence)
 	for {
-		o := mirror.observe()
+		o := live.snapshot()
 		if err := o.refused(name); err != nil || o.admitted() {
 			return err
 		}
@@ -114,7 +114,7 @@ func (c *client) awaitAdmission(ctx context.Context, name string) error {
 			return interrupted(ctx.Err(), name)
 		case <-enough:
 			return nil
-		case <-mirror.changed:
+		case <-live.changed:
 		}
 	}
 }
@@ -195,7 +195,7 @@ func (r *resident) result(id launcher.ID, namespace string) (*launcher.Result, e
 	if r.final != nil && r.final.Log != nil {
 		info.Bytes, info.Missing = r.final.Log.Bytes, r.final.Log.Missing
 	}
-	s := finalStatus(id, namespace, &observed{now: time.Now().UTC()}, r.final)
+	s := finalStatus(id, namespace, &snapshot{now: time.Now().UTC()}, r.final)
 	s.Ours = true
 	return launcher.NewResult(s, info, r.openLog), nil
 }

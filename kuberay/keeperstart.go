@@ -27,7 +27,7 @@ func (m *making) awaitKeeper(ctx context.Context) error {
 	if _, err := m.c.core.CoreV1().Pods(m.c.namespace).List(ctx, metav1.ListOptions{LabelSelector: keeperSelector(m.p.spec.Name), Limit: 1}); err != nil {
 		return explain(err, "list", "pods", m.c)
 	}
-	mirror, err := m.c.mirror(ctx, m.p.spec.Name)
+	live, err := m.c.newObjectCache(ctx, m.p.spec.Name)
 	if err != nil {
 		return err
 	}
@@ -35,17 +35,17 @@ func (m *making) awaitKeeper(ctx context.Context) error {
 	defer tick.Stop()
 	wait := keeperWait{p: m.p, begun: m.begun}
 	for {
-		o := mirror.observe()
+		o := live.snapshot()
 		why, err := wait.look(o)
 		if err != nil || keeperRuns(o) && (o.admitted() || o.now.Sub(m.begun) > silence) {
 			return err
 		}
-		say(m.pay, cmp.Or(mirror.trouble(), why))
+		say(m.pay, cmp.Or(live.trouble(), why))
 		m.prolong(ctx)
 		select {
 		case <-ctx.Done():
 			return interrupted(ctx.Err(), m.p.spec.Name)
-		case <-mirror.changed:
+		case <-live.changed:
 		case <-tick.C:
 		}
 	}
@@ -59,7 +59,7 @@ type keeperWait struct {
 }
 
 // look says what is waited for, or that waiting is of no use.
-func (w *keeperWait) look(o *observed) (why string, err error) {
+func (w *keeperWait) look(o *snapshot) (why string, err error) {
 	name := w.p.spec.Name
 	if o.job == nil || o.job.UID != w.p.ownerUID || o.job.DeletionTimestamp != nil || jobEnded(o.job) {
 		return "", launcher.Fail(runstate.CodeInterrupted, nil, "launch it again",
@@ -101,7 +101,7 @@ func (w *keeperWait) hopeless(code string, now time.Time) bool {
 }
 
 // keeperReason is why the keeper's pod does not run, from the last one that the Job has made.
-func (o *observed) keeperReason() runstate.Reason {
+func (o *snapshot) keeperReason() runstate.Reason {
 	pods := o.role(roleKeeper)
 	if len(pods) == 0 {
 		return o.refusedKeeper()
@@ -120,7 +120,7 @@ func (o *observed) keeperReason() runstate.Reason {
 }
 
 // refusedKeeper: quota or admission; only an event of the Job says so. An earlier Job of the name may have left events, too.
-func (o *observed) refusedKeeper() runstate.Reason {
+func (o *snapshot) refusedKeeper() runstate.Reason {
 	var last *corev1.Event
 	for _, e := range o.events {
 		if e.InvolvedObject.Kind == "Job" && o.job != nil && e.InvolvedObject.UID == o.job.UID && e.Reason == "FailedCreate" &&
@@ -137,13 +137,13 @@ func (o *observed) refusedKeeper() runstate.Reason {
 // admitted says whether the operator has made the pods of the RayCluster, or has said why it did not: its first look at a RayCluster does either.
 // A launch waits for that before its commit, though not for an operator that does not run. So a refusal that cannot pass ends the launch, and no
 // client has to watch for it later.
-func (o *observed) admitted() bool {
+func (o *snapshot) admitted() bool {
 	c := o.cluster
 	return c != nil && (c.Status.ObservedGeneration > 0 || c.Status.State != "" || len(c.Status.Conditions) > 0) //nolint:staticcheck // see phase
 }
 
 // refused is the error of a launch whose RayCluster or pods are refused for good.
-func (o *observed) refused(name string) error {
+func (o *snapshot) refused(name string) error {
 	for _, r := range []runstate.Reason{o.refusedSpec(), o.refusedPods()} {
 		if patience, bad := hopeless[r.Code]; bad && patience == 0 {
 			return launcher.Fail(runstate.CodeStartFailed, nil, r.Hint, "%s cannot start: %s", name, r.Message)
@@ -205,8 +205,8 @@ func (m *making) prolong(ctx context.Context) {
 	}
 }
 
-// settle gives both Jobs the limits that they are to have, in place of those of provisional.
-func (m *making) settle(ctx context.Context) error {
+// setLimits gives both Jobs the limits that they are to have, in place of those of provisional.
+func (m *making) setLimits(ctx context.Context) error {
 	both, bothCtx := errgroup.WithContext(ctx)
 	for _, job := range []*batchv1.Job{m.p.keeperJob(), m.p.recordJob()} {
 		limits := map[string]any{"activeDeadlineSeconds": job.Spec.ActiveDeadlineSeconds, "ttlSecondsAfterFinished": job.Spec.TTLSecondsAfterFinished}

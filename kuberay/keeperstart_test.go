@@ -14,7 +14,7 @@ import (
 
 // TestKeeperWait has a row for each cause that keeps a keeper's pod from running, with Kubernetes' own strings.
 func TestKeeperWait(t *testing.T) {
-	keeperPod := func(o *observed, change func(*corev1.Pod)) {
+	keeperPod := func(o *snapshot, change func(*corev1.Pod)) {
 		p := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "c-k", CreationTimestamp: metav1.NewTime(launched), Labels: map[string]string{labelName: "c", labelRole: roleKeeper}},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: keeperContainer, Image: "me/nopython:1"}}},
@@ -26,12 +26,12 @@ func TestKeeperWait(t *testing.T) {
 		p.Status.Phase = corev1.PodFailed
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message}}}}
 	}
-	noPull := func(o *observed) {
+	noPull := func(o *snapshot) {
 		keeperPod(o, func(p *corev1.Pod) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("ErrImagePull", "nosuch:1: not found")}
 		})
 	}
-	refused := func(o *observed) {
+	refused := func(o *snapshot) {
 		o.events = []*corev1.Event{{
 			InvolvedObject: corev1.ObjectReference{Kind: "Job", Name: "c", UID: o.job.UID}, Reason: "FailedCreate",
 			Message: `Error creating: pods "c-k" is forbidden: exceeded quota: rq, requested: pods=1, used: pods=4, limited: pods=4`,
@@ -39,42 +39,42 @@ func TestKeeperWait(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		change func(*observed)
+		change func(*snapshot)
 		after  time.Duration // since the first look
 		code   int           // 0: it is waited for
 		want   string
 	}{
-		{"soon", func(*observed) {}, time.Second, 0, ""},
-		{"not seen yet", func(*observed) {}, time.Minute, 0, "the keeper's pod is starting"},
+		{"soon", func(*snapshot) {}, time.Second, 0, ""},
+		{"not seen yet", func(*snapshot) {}, time.Minute, 0, "the keeper's pod is starting"},
 		{"quota", refused, time.Hour, 0, "exceeded quota: rq"},
-		{"quota that never suffices", func(o *observed) {
+		{"quota that never suffices", func(o *snapshot) {
 			refused(o)
 			o.events[0].Message = strings.ReplaceAll(o.events[0].Message, "pods=4", "pods=0")
 		}, time.Hour, runstate.CodeStartFailed, "exceeded quota: rq"},
-		{"quota of an earlier Job", func(o *observed) { refused(o); o.events[0].InvolvedObject.UID = "other" }, time.Minute, 0, "is starting"},
+		{"quota of an earlier Job", func(o *snapshot) { refused(o); o.events[0].InvolvedObject.UID = "other" }, time.Minute, 0, "is starting"},
 		{"quota, until lifetime.queue", refused, 2 * time.Hour, runstate.CodeQueueTimeout, "exceeded quota: rq"},
-		{"no room", func(o *observed) {
+		{"no room", func(o *snapshot) {
 			keeperPod(o, func(p *corev1.Pod) { unscheduled(p, "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu") })
 		}, time.Hour, 0, "1 Insufficient cpu"},
 		{"image, at first", noPull, 50 * time.Second, 0, "nosuch:1: not found"},
 		{"image, after a minute", noPull, time.Minute, runstate.CodeStartFailed, "nosuch:1: not found"},
-		{"image that cannot be", func(o *observed) {
+		{"image that cannot be", func(o *snapshot) {
 			keeperPod(o, func(p *corev1.Pod) {
 				p.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("InvalidImageName", "invalid reference format")}
 			})
 		}, 0, runstate.CodeStartFailed, "invalid reference format"},
-		{"image without python3", func(o *observed) {
+		{"image without python3", func(o *snapshot) {
 			keeperPod(o, func(p *corev1.Pod) {
 				ended(p, 128, "StartError", `failed to create containerd task: exec: "python3": executable file not found in $PATH`)
 			})
 		}, 0, runstate.CodeStartFailed, "python3 cannot be started in image me/nopython:1"},
-		{"failed once", func(o *observed) { keeperPod(o, func(p *corev1.Pod) { ended(p, 1, "Error", "") }) }, time.Hour, 0, "exit code 1"},
-		{"failed often", func(o *observed) {
+		{"failed once", func(o *snapshot) { keeperPod(o, func(p *corev1.Pod) { ended(p, 1, "Error", "") }) }, time.Hour, 0, "exit code 1"},
+		{"failed often", func(o *snapshot) {
 			for range crashes {
 				keeperPod(o, func(p *corev1.Pod) { ended(p, 1, "Error", "SyntaxError") })
 			}
 		}, 0, runstate.CodeStartFailed, "SyntaxError"},
-		{"evicted often", func(o *observed) {
+		{"evicted often", func(o *snapshot) {
 			for range crashes {
 				keeperPod(o, func(p *corev1.Pod) {
 					ended(p, 137, "Error", "")
@@ -82,14 +82,14 @@ func TestKeeperWait(t *testing.T) {
 				})
 			}
 		}, time.Hour, 0, "has failed"},
-		{"ended by somebody", func(o *observed) { o.job = nil }, 0, runstate.CodeInterrupted, "was ended while it was launched"},
-		{"replaced by somebody", func(o *observed) { o.job.UID = "other" }, 0, runstate.CodeInterrupted, "was ended while it was launched"},
+		{"ended by somebody", func(o *snapshot) { o.job = nil }, 0, runstate.CodeInterrupted, "was ended while it was launched"},
+		{"replaced by somebody", func(o *snapshot) { o.job.UID = "other" }, 0, runstate.CodeInterrupted, "was ended while it was launched"},
 	} {
 		p := planOf(t, strings.Replace(smallFile, "name: small", "name: c", 1)+"lifetime: {queue: 2h}\n", true)
 		p.ownerUID = "mine"
 		w, why, err := &keeperWait{p: p, begun: launched}, "", error(nil)
 		for _, at := range []time.Duration{0, c.after} { // a reason must last to count
-			o := scene(func(o *observed) { o.now, o.job.UID = launched.Add(at), p.ownerUID; c.change(o) })
+			o := scene(func(o *snapshot) { o.now, o.job.UID = launched.Add(at), p.ownerUID; c.change(o) })
 			if why, err = w.look(o); err != nil {
 				why = err.Error()
 			}

@@ -43,11 +43,11 @@ type Launcher struct {
 	connect sync.Mutex
 	client  *client
 
-	mu        sync.Mutex
-	tokens    map[launcher.ID]string
-	residents map[launcher.ID]*resident
-	payloads  map[launcher.ID]launcher.Payload // of clusters that this client launched
-	ways      map[way]road
+	mu         sync.Mutex
+	tokens     map[launcher.ID]string
+	residents  map[launcher.ID]*resident
+	payloads   map[launcher.ID]launcher.Payload // of clusters that this client launched
+	transports map[transportKey]transport
 }
 
 var (
@@ -63,7 +63,7 @@ func New(c Config) *Launcher {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Launcher{config: c, owner: thisUser(), log: c.Logger, tokens: map[launcher.ID]string{}, residents: map[launcher.ID]*resident{}, payloads: map[launcher.ID]launcher.Payload{}, ways: map[way]road{}}
+	return &Launcher{config: c, owner: thisUser(), log: c.Logger, tokens: map[launcher.ID]string{}, residents: map[launcher.ID]*resident{}, payloads: map[launcher.ID]launcher.Payload{}, transports: map[transportKey]transport{}}
 }
 
 // ConfigOf takes from a cluster file how Kubernetes is reached.

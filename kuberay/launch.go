@@ -175,7 +175,7 @@ func (m *making) undo(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, undoTimeout)
 	defer cancel()
 	name, uid := m.p.spec.Name, m.p.ownerUID
-	m.l.forgetWays(launcher.ID(name))
+	m.l.closeTransports(launcher.ID(name))
 	err := m.c.deleteJob(ctx, name, uid)
 	record, recordErr := m.c.record(ctx, name)
 	if record != nil && record.Annotations[annotationKeeper] == string(uid) {

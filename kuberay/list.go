@@ -49,11 +49,11 @@ func matches(s launcher.Status, sel launcher.Selector) bool {
 }
 
 // everything is what Kubernetes shows, by cluster.
-func (c *client) everything(ctx context.Context, sel launcher.Selector) (map[string]*observed, error) {
-	all, now := map[string]*observed{}, time.Now().UTC()
-	of := func(name string) *observed {
+func (c *client) everything(ctx context.Context, sel launcher.Selector) (map[string]*snapshot, error) {
+	all, now := map[string]*snapshot{}, time.Now().UTC()
+	of := func(name string) *snapshot {
 		if all[name] == nil {
-			all[name] = &observed{now: now}
+			all[name] = &snapshot{now: now}
 		}
 		return all[name]
 	}

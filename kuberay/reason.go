@@ -19,7 +19,7 @@ const silence = 10 * time.Second
 
 // reason is why the cluster is not further than it is, in one sentence, from the first place that knows: the cluster's own
 // conditions say little (an image that does not exist is there, a crash is not), so all of them are asked.
-func (o *observed) reason() runstate.Reason {
+func (o *snapshot) reason() runstate.Reason {
 	for _, find := range []func() runstate.Reason{
 		o.missingCluster, o.refusedSpec, o.refusedPods, o.disruptedPods, o.stuckPods, o.waitingGang, o.unscheduledPods, o.idleOperator,
 	} {
@@ -34,7 +34,7 @@ func (o *observed) reason() runstate.Reason {
 const clusterMissing = "RayClusterMissing"
 
 // missingCluster: a launch creates the RayCluster soon after the keeper's Job; where it is not there somebody has deleted it.
-func (o *observed) missingCluster() runstate.Reason {
+func (o *snapshot) missingCluster() runstate.Reason {
 	if o.job == nil || o.cluster != nil || o.now.Sub(o.job.CreationTimestamp.Time) <= silence {
 		return runstate.Reason{}
 	}
@@ -45,7 +45,7 @@ func (o *observed) missingCluster() runstate.Reason {
 }
 
 // refusedSpec: the operator does not take the RayCluster; only an event says so.
-func (o *observed) refusedSpec() runstate.Reason {
+func (o *snapshot) refusedSpec() runstate.Reason {
 	if e := o.event("RayCluster", "InvalidRayClusterSpec", "InvalidRayClusterMetadata"); e != nil {
 		return runstate.Reason{Code: e.Reason, Message: "the KubeRay operator refuses the RayCluster: " + e.Message, Hint: "correct the cluster file"}
 	}
@@ -53,7 +53,7 @@ func (o *observed) refusedSpec() runstate.Reason {
 }
 
 // refusedPods: quota, admission, permissions of the operator.
-func (o *observed) refusedPods() runstate.Reason {
+func (o *snapshot) refusedPods() runstate.Reason {
 	if o.cluster == nil {
 		return runstate.Reason{}
 	}
@@ -67,7 +67,7 @@ func (o *observed) refusedPods() runstate.Reason {
 
 // disruptedPods: Kubernetes takes a pod away, because its node is lost or drained, or another pod is worth more. One that it has taken stays,
 // as a pod of the keeper's Job does until the end, and says nothing of now.
-func (o *observed) disruptedPods() runstate.Reason {
+func (o *snapshot) disruptedPods() runstate.Reason {
 	for _, p := range o.pods {
 		if over(p) {
 			continue
@@ -80,7 +80,7 @@ func (o *observed) disruptedPods() runstate.Reason {
 }
 
 // stuckPods: what keeps containers from running.
-func (o *observed) stuckPods() runstate.Reason {
+func (o *snapshot) stuckPods() runstate.Reason {
 	for _, p := range o.rayPods() {
 		if r := stuckPod(p); r.Code != "" && p.DeletionTimestamp == nil {
 			return r
@@ -154,7 +154,7 @@ func stuck(p *corev1.Pod) string {
 
 // waitingGang: Volcano says why in the PodGroup's conditions and in events of type Normal; where it says nothing it is missing,
 // or the queue is.
-func (o *observed) waitingGang() runstate.Reason {
+func (o *snapshot) waitingGang() runstate.Reason {
 	pending := o.pending()
 	if len(pending) == 0 || pending[0].Spec.SchedulerName != "volcano" {
 		return runstate.Reason{}
@@ -182,7 +182,7 @@ func (o *observed) waitingGang() runstate.Reason {
 	return runstate.Reason{}
 }
 
-func (o *observed) pendingGang() runstate.Reason {
+func (o *snapshot) pendingGang() runstate.Reason {
 	r := runstate.Reason{Code: "QueueFull", Message: fmt.Sprintf("the gang waits in queue %s", cmp.Or(o.gang.Spec.Queue, "default"))}
 	if e := o.event("PodGroup", "Unschedulable"); e != nil {
 		r.Message += ": " + e.Message
@@ -199,7 +199,7 @@ func firstOf(gang, node string) string {
 }
 
 // unscheduledPods: Kubernetes' own scheduler, or none that answers to the name.
-func (o *observed) unscheduledPods() runstate.Reason {
+func (o *snapshot) unscheduledPods() runstate.Reason {
 	if message := o.unscheduledMessage(); message != "" {
 		return runstate.Reason{Code: "Unschedulable", Message: "no node has room: " + message}
 	}
@@ -210,7 +210,7 @@ func (o *observed) unscheduledPods() runstate.Reason {
 	return runstate.Reason{Code: "NoScheduler", Message: fmt.Sprintf("nobody schedules the pods: no scheduler named %q answers", cmp.Or(pending[0].Spec.SchedulerName, "default-scheduler"))}
 }
 
-func (o *observed) unscheduledMessage() string {
+func (o *snapshot) unscheduledMessage() string {
 	for _, p := range o.pending() {
 		for _, c := range p.Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
@@ -222,7 +222,7 @@ func (o *observed) unscheduledMessage() string {
 }
 
 // pending are pods without a node.
-func (o *observed) pending() (out []*corev1.Pod) {
+func (o *snapshot) pending() (out []*corev1.Pod) {
 	for _, p := range o.rayPods() {
 		if p.Spec.NodeName == "" && p.DeletionTimestamp == nil {
 			out = append(out, p)
@@ -232,7 +232,7 @@ func (o *observed) pending() (out []*corev1.Pod) {
 }
 
 // idleOperator: a RayCluster at which nobody works.
-func (o *observed) idleOperator() runstate.Reason {
+func (o *snapshot) idleOperator() runstate.Reason {
 	c := o.cluster
 	if c == nil || len(o.rayPods()) > 0 || len(c.Status.Conditions) > 0 || c.Status.State != "" || o.now.Sub(c.CreationTimestamp.Time) <= silence { //nolint:staticcheck // see phase
 		return runstate.Reason{}
@@ -241,7 +241,7 @@ func (o *observed) idleOperator() runstate.Reason {
 }
 
 // event finds the latest event of a kind of object with one of the reasons.
-func (o *observed) event(kind string, reasons ...string) (latest *corev1.Event) {
+func (o *snapshot) event(kind string, reasons ...string) (latest *corev1.Event) {
 	for _, e := range o.events {
 		if e.InvolvedObject.Kind == kind && slices.Contains(reasons, e.Reason) && (latest == nil || eventTime(latest).Before(eventTime(e))) {
 			latest = e

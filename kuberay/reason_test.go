@@ -18,7 +18,7 @@ import (
 var launched = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 // scene is a cluster of a head and a worker a minute after its launch, whose pods are pending.
-func scene(change func(*observed)) *observed {
+func scene(change func(*snapshot)) *snapshot {
 	at := metav1.NewTime(launched)
 	pod := func(name, kind, group string) *corev1.Pod {
 		return &corev1.Pod{
@@ -29,7 +29,7 @@ func scene(change func(*observed)) *observed {
 		}
 	}
 	one := int32(1)
-	o := &observed{
+	o := &snapshot{
 		now:     launched.Add(time.Minute),
 		job:     &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "c", CreationTimestamp: at, Labels: map[string]string{labelManagedBy: managedBy}}},
 		cluster: &rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", CreationTimestamp: at}, Spec: rayv1.RayClusterSpec{WorkerGroupSpecs: []rayv1.WorkerGroupSpec{{GroupName: "w", Replicas: &one}}}},
@@ -43,18 +43,18 @@ func waiting(reason, message string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: "ray-head", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
 }
 
-func onNode(o *observed, s corev1.ContainerStatus) {
+func onNode(o *snapshot, s corev1.ContainerStatus) {
 	o.pods[0].Spec.NodeName = "node1"
 	o.pods[0].Status.ContainerStatuses = []corev1.ContainerStatus{s}
 }
 
-func crash(o *observed, code int32, reason, message string) {
+func crash(o *snapshot, code int32, reason, message string) {
 	s := waiting("CrashLoopBackOff", "back-off 10s restarting failed container")
 	s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message}
 	onNode(o, s)
 }
 
-func condition(o *observed, kind, reason, message string) {
+func condition(o *snapshot, kind, reason, message string) {
 	o.cluster.Status.Conditions = append(o.cluster.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message})
 }
 
@@ -62,7 +62,7 @@ func unscheduled(p *corev1.Pod, reason, message string) {
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message}}
 }
 
-func gang(o *observed, phase volcano.PodGroupPhase) {
+func gang(o *snapshot, phase volcano.PodGroupPhase) {
 	for _, p := range o.pods {
 		p.Spec.SchedulerName = "volcano"
 	}
@@ -73,75 +73,75 @@ func gang(o *observed, phase volcano.PodGroupPhase) {
 func TestReasons(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		change func(*observed)
+		change func(*snapshot)
 		phase  runstate.Phase
 		code   string
 		want   string // part of the sentence
 	}{
-		{"no room", func(o *observed) {
+		{"no room", func(o *snapshot) {
 			unscheduled(o.pods[0], "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate")
 		}, runstate.Queued, "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu"},
-		{"image", func(o *observed) {
+		{"image", func(o *snapshot) {
 			onNode(o, waiting("ErrImagePull", `failed to resolve reference "nosuch:1": not found`))
 		},
 			runstate.Provisioning, "ErrImagePull", "nosuch:1"},
-		{"image, later", func(o *observed) { onNode(o, waiting("ImagePullBackOff", `Back-off pulling image "nosuch:1"`)) },
+		{"image, later", func(o *snapshot) { onNode(o, waiting("ImagePullBackOff", `Back-off pulling image "nosuch:1"`)) },
 			runstate.Provisioning, "ImagePullBackOff", "nosuch:1"},
-		{"crash", func(o *observed) { crash(o, 2, "Error", "Usage: ray start\nError: No such option: --nosuch") },
+		{"crash", func(o *snapshot) { crash(o, 2, "Error", "Usage: ray start\nError: No such option: --nosuch") },
 			runstate.Provisioning, "CrashLoopBackOff", "container ray-head of pod c-head-x ends with code 2: Usage: ray start; Error: No such option: --nosuch"},
-		{"memory", func(o *observed) { crash(o, 137, "OOMKilled", "") }, runstate.Provisioning, "OOMKilled", "more memory"},
-		{"secret missing", func(o *observed) { onNode(o, waiting("CreateContainerConfigError", `secret "nosuch" not found`)) },
+		{"memory", func(o *snapshot) { crash(o, 137, "OOMKilled", "") }, runstate.Provisioning, "OOMKilled", "more memory"},
+		{"secret missing", func(o *snapshot) { onNode(o, waiting("CreateContainerConfigError", `secret "nosuch" not found`)) },
 			runstate.Provisioning, "CreateContainerConfigError", `secret "nosuch" not found`},
-		{"quota, worker", func(o *observed) {
+		{"quota, worker", func(o *snapshot) {
 			o.pods = o.pods[:1]
 			condition(o, "ReplicaFailure", "FailedCreateWorkerPod", "failed to create worker pod\npods \"c-w-worker-x2v4z\" is forbidden: exceeded quota: rq, requested: pods=1, used: pods=9, limited: pods=9")
 		}, runstate.Queued, quotaFull, "a pod of group w is refused: exceeded quota: rq, requested: pods=1, limited: pods=9"},
-		{"quota, whole", func(o *observed) {
+		{"quota, whole", func(o *snapshot) {
 			o.pods = o.pods[:1]
 			condition(o, "ReplicaFailure", "FailedCreateWorkerPod", `pods "c-w-worker-x2v4z" is forbidden: exceeded quota: rq, requested: pods=1, used: pods=3, limited: pods=3`)
 		}, runstate.Queued, quotaTooSmall, "the cluster as a whole needs pods=4"}, // keeper, record, head, worker
-		{"quota, elastic", func(o *observed) {
+		{"quota, elastic", func(o *snapshot) {
 			least := int32(0)
 			o.pods, o.cluster.Spec.EnableInTreeAutoscaling, o.cluster.Spec.WorkerGroupSpecs[0].MinReplicas = o.pods[:1], ptr.To(true), &least
 			condition(o, "ReplicaFailure", "FailedCreateWorkerPod", `pods "c-w-worker-x2v4z" is forbidden: exceeded quota: rq, requested: pods=1, used: pods=3, limited: pods=3`)
 		}, runstate.Queued, "FailedCreateWorkerPod", "exceeded quota: rq"}, // the start does not need it
-		{"quota, head", func(o *observed) {
+		{"quota, head", func(o *snapshot) {
 			o.pods = nil
 			condition(o, "ReplicaFailure", "FailedCreateHeadPod", `pods "c-head" is forbidden: failed quota: rq: must specify limits.cpu for: ray-head`)
 		}, runstate.Queued, quotaUndefined, "a pod of the head is refused: failed quota: rq: must specify limits.cpu"},
-		{"service account", func(o *observed) {
+		{"service account", func(o *snapshot) {
 			o.pods = nil
 			condition(o, "ReplicaFailure", "FailedCreateHeadPod", `pods "c-head-" is forbidden: error looking up service account ns/none: serviceaccount "none" not found`)
 		}, runstate.Queued, notThere, "service account ns/none"},
-		{"bad spec", func(o *observed) {
+		{"bad spec", func(o *snapshot) {
 			o.pods = nil
 			o.events = []*corev1.Event{{InvolvedObject: corev1.ObjectReference{Kind: "RayCluster", Name: "c"}, Reason: "InvalidRayClusterSpec", Message: "The RayCluster spec is invalid c: headGroupSpec should have at least one container"}}
 		}, runstate.Queued, "InvalidRayClusterSpec", "at least one container"},
-		{"gang does not fit the queue", func(o *observed) {
+		{"gang does not fit the queue", func(o *snapshot) {
 			gang(o, volcano.PodGroupPending)
 			o.events = []*corev1.Event{{InvolvedObject: corev1.ObjectReference{Kind: "PodGroup", Name: "ray-c-pg"}, Type: corev1.EventTypeNormal, Reason: "Unschedulable", Message: "queue resource quota insufficient: insufficient cpu"}}
 		}, runstate.Queued, "QueueFull", "queue default: queue resource quota insufficient: insufficient cpu"},
-		{"gang admitted, nodes full", func(o *observed) {
+		{"gang admitted, nodes full", func(o *snapshot) {
 			gang(o, volcano.PodGroupInqueue)
 			o.gang.Status.Conditions = []volcano.PodGroupCondition{{Type: volcano.PodGroupUnschedulableType, Status: corev1.ConditionTrue, Reason: "NotEnoughResources", Message: "1/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Schedulable, 1 Unschedulable"}}
 			unscheduled(o.pods[0], "Schedulable", "Pod ns/c-head-x can possibly be assigned to node1, once minAvailable is satisfied")
 			unscheduled(o.pods[1], "Unschedulable", "0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu.")
 		}, runstate.Queued, "NotEnoughResources", "1/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Schedulable, 1 Unschedulable (0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu.)"},
-		{"PodGroup missing", func(o *observed) { gang(o, ""); o.gang = nil }, runstate.Queued, "PodGroupMissing", "PodGroup ray-c-pg does not exist"},
-		{"queue missing", func(o *observed) { gang(o, ""); o.gang.Spec.Queue = "nosuch" }, runstate.Queued, "PodGroupIgnored", "queue nosuch does not exist"},
-		{"no such scheduler", func(o *observed) {
+		{"PodGroup missing", func(o *snapshot) { gang(o, ""); o.gang = nil }, runstate.Queued, "PodGroupMissing", "PodGroup ray-c-pg does not exist"},
+		{"queue missing", func(o *snapshot) { gang(o, ""); o.gang.Spec.Queue = "nosuch" }, runstate.Queued, "PodGroupIgnored", "queue nosuch does not exist"},
+		{"no such scheduler", func(o *snapshot) {
 			for _, p := range o.pods {
 				p.Spec.SchedulerName = "nosuch"
 			}
 		}, runstate.Queued, "NoScheduler", `no scheduler named "nosuch"`},
-		{"operator not running", func(o *observed) { o.pods = nil }, runstate.Queued, "OperatorSilent", "nothing reconciles"},
-		{"nothing wrong yet", func(o *observed) { o.now = launched.Add(time.Second) }, runstate.Queued, "", ""},
-		{"being made", func(o *observed) { onNode(o, waiting("ContainerCreating", "")); o.pods = o.pods[:1] }, runstate.Provisioning, "PullingOrStarting", "starting"},
-		{"evicted", func(o *observed) {
+		{"operator not running", func(o *snapshot) { o.pods = nil }, runstate.Queued, "OperatorSilent", "nothing reconciles"},
+		{"nothing wrong yet", func(o *snapshot) { o.now = launched.Add(time.Second) }, runstate.Queued, "", ""},
+		{"being made", func(o *snapshot) { onNode(o, waiting("ContainerCreating", "")); o.pods = o.pods[:1] }, runstate.Provisioning, "PullingOrStarting", "starting"},
+		{"evicted", func(o *snapshot) {
 			onNode(o, corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
 			o.pods[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager", Message: "Taint manager: deleting due to NoExecute taint"}}
 		}, runstate.Starting, "DeletionByTaintManager", "pod c-head-x is taken away from node node1: Taint manager"},
-		{"evicted before", func(o *observed) {
+		{"evicted before", func(o *snapshot) {
 			onNode(o, waiting("ErrImagePull", "not found"))
 			o.pods = append(o.pods, &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: "c-x", Labels: map[string]string{labelName: "c", labelRole: roleKeeper}},
@@ -149,13 +149,13 @@ func TestReasons(t *testing.T) {
 					Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "TerminationByKubelet", Message: "The node was low on resource: memory."}}},
 			})
 		}, runstate.Provisioning, "ErrImagePull", "not found"},
-		{"RayCluster deleted", func(o *observed) { o.pods, o.cluster = nil, nil }, runstate.Queued, clusterMissing, "it was deleted"},
-		{"RayCluster not made yet", func(o *observed) { o.pods, o.cluster, o.now = nil, nil, launched.Add(time.Second) }, runstate.Queued, "", ""},
-		{"starting", func(o *observed) {
+		{"RayCluster deleted", func(o *snapshot) { o.pods, o.cluster = nil, nil }, runstate.Queued, clusterMissing, "it was deleted"},
+		{"RayCluster not made yet", func(o *snapshot) { o.pods, o.cluster, o.now = nil, nil, launched.Add(time.Second) }, runstate.Queued, "", ""},
+		{"starting", func(o *snapshot) {
 			onNode(o, corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
 			o.pods[1].Spec.NodeName = "node1"
 		}, runstate.Starting, "WaitingForPods", "0 of 2 pods are ready"},
-		{"ending", func(o *observed) { o.job.DeletionTimestamp = &metav1.Time{Time: launched} }, runstate.Draining, "Deleting", "pods left: 2"},
+		{"ending", func(o *snapshot) { o.job.DeletionTimestamp = &metav1.Time{Time: launched} }, runstate.Draining, "Deleting", "pods left: 2"},
 	} {
 		phase, reason, _ := scene(c.change).phase()
 		if phase != c.phase || reason.Code != c.code || !strings.Contains(reason.Message, c.want) {

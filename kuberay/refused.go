@@ -233,7 +233,7 @@ func keysIn(text string) (keys []string) {
 }
 
 // refusedRay finds out whose pod KubeRay could not create: the condition's reason says head or worker, the pod's name the group.
-func (o *observed) refusedRay(code, message string) (r refusedPod) {
+func (o *snapshot) refusedRay(code, message string) (r refusedPod) {
 	rc := o.cluster
 	defer func() {
 		if o.job != nil { // its pod and the record's, which is alike
@@ -267,7 +267,7 @@ func (o *observed) refusedRay(code, message string) (r refusedPod) {
 }
 
 // refusedHelper is the keeper's pod, of which the cluster file describes nothing but the image.
-func (o *observed) refusedHelper() refusedPod {
+func (o *snapshot) refusedHelper() refusedPod {
 	pod := o.job.Spec.Template.Spec
 	r := refusedPod{part: "the keeper", needed: 1, template: pod, others: []wanted{{1, pod}}} // the record's is alike
 	if o.cluster == nil {
@@ -281,7 +281,7 @@ func (o *observed) refusedHelper() refusedPod {
 }
 
 // podsOfGroup counts the pods that a worker group has.
-func (o *observed) podsOfGroup(group string) (n int) {
+func (o *snapshot) podsOfGroup(group string) (n int) {
 	for _, p := range o.rayPods() {
 		if p.Labels[rayGroupLabel] == group && p.DeletionTimestamp == nil {
 			n++

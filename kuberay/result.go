@@ -40,7 +40,7 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 	if err != nil {
 		return nil, err
 	}
-	o := &observed{now: endOf(record), record: record, pods: pods}
+	o := &snapshot{now: endOf(record), record: record, pods: pods}
 	info, saved, st := launcher.LogInfo{}, &savedLog{c: c}, left(o)
 	if st == nil || st.Exit.Cause == runstate.CauseLost { // so it seems to the record; the keeper knows better
 		if lives, err := c.keeperLives(ctx, name); lives || err != nil {
@@ -103,18 +103,18 @@ func (c *client) podsOf(ctx context.Context, job *batchv1.Job) ([]*corev1.Pod, e
 // recorded reads what a record's pods left; nil if they left nothing.
 func (c *client) recorded(ctx context.Context, record *batchv1.Job) (*runstate.State, error) {
 	pods, err := c.podsOf(ctx, record)
-	return recordedBy(&observed{record: record, pods: pods}), err
+	return recordedBy(&snapshot{record: record, pods: pods}), err
 }
 
 // recordedBy finds the final state document among the record's pods, or on the Job where a client had to write it.
-func recordedBy(o *observed) *runstate.State {
+func recordedBy(o *snapshot) *runstate.State {
 	if st := left(o); st != nil {
 		return &st.State
 	}
 	return nil
 }
 
-func left(o *observed) *recordState {
+func left(o *snapshot) *recordState {
 	if p := recordPod(o); p != nil {
 		if st := decodeState(terminationMessage(p)); st != nil {
 			return st
@@ -127,7 +127,7 @@ func left(o *observed) *recordState {
 }
 
 // recordPod is the record's pod that has succeeded.
-func recordPod(o *observed) *corev1.Pod {
+func recordPod(o *snapshot) *corev1.Pod {
 	for _, p := range o.role(roleRecord) {
 		if p.Status.Phase == corev1.PodSucceeded {
 			return p

@@ -25,7 +25,7 @@ type savedLog struct {
 	missing int64 // bytes at the beginning that are gone
 }
 
-func (c *client) savedLog(ctx context.Context, o *observed, st *recordState) (*savedLog, error) {
+func (c *client) savedLog(ctx context.Context, o *snapshot, st *recordState) (*savedLog, error) {
 	s := &savedLog{c: c, parts: append(st.Earlier[:len(st.Earlier):len(st.Earlier)], st.Log.Bytes), packed: st.Packed}
 	p := recordPod(o)
 	if p == nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // livingStatus is what is known of a cluster that is not gone: Kubernetes' view until Ray answers the keeper, the keeper's from then on.
-func livingStatus(id launcher.ID, namespace string, o *observed, st *runstate.State, trouble string) launcher.Status {
+func livingStatus(id launcher.ID, namespace string, o *snapshot, st *runstate.State, trouble string) launcher.Status {
 	s := launcher.Status{Attempt: 1}
 	phase, reason, since := o.phase()
 	if st != nil {
@@ -63,7 +63,7 @@ func mergedGroups(s launcher.Status, shown []runstate.Group) []runstate.Group {
 }
 
 // describe adds what the keeper does not know.
-func describe(s *launcher.Status, id launcher.ID, namespace string, o *observed) {
+func describe(s *launcher.Status, id launcher.ID, namespace string, o *snapshot) {
 	s.Name, s.Launcher, s.Ours = string(id), "kuberay", o.ours()
 	s.Where, s.Created = namespace+"/"+string(id), o.created()
 	if m := o.meta(); m != nil {
@@ -73,7 +73,7 @@ func describe(s *launcher.Status, id launcher.ID, namespace string, o *observed)
 }
 
 // meta is the object that carries labels and annotations of the cluster.
-func (o *observed) meta() metav1.Object {
+func (o *snapshot) meta() metav1.Object {
 	switch {
 	case o.job != nil:
 		return o.job
@@ -87,7 +87,7 @@ func (o *observed) meta() metav1.Object {
 }
 
 // finalStatus is the last one. st is nil where nobody could keep a result.
-func finalStatus(id launcher.ID, namespace string, o *observed, st *runstate.State) launcher.Status {
+func finalStatus(id launcher.ID, namespace string, o *snapshot, st *runstate.State) launcher.Status {
 	if st == nil {
 		st = vanished(id, o.now)
 	}

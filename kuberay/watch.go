@@ -27,17 +27,17 @@ func (l *Launcher) watch(ctx context.Context, id launcher.ID, tends bool) (<-cha
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	m, err := c.mirror(ctx, string(id))
+	m, err := c.newObjectCache(ctx, string(id))
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	if o := m.observe(); !o.known() && l.resident(id) == nil {
+	if o := m.snapshot(); !o.known() && l.resident(id) == nil {
 		cancel()
 		return nil, launcher.NotFound(id)
 	}
 	w := &watcher{
-		l: l, c: c, id: id, tends: tends, mirror: m, begun: time.Now(), out: make(chan launcher.Status), news: make(chan *runstate.State), changed: make(chan struct{}, 1),
+		l: l, c: c, id: id, tends: tends, objects: m, begun: time.Now(), out: make(chan launcher.Status), news: make(chan *runstate.State), changed: make(chan struct{}, 1),
 		silent: make(chan struct{}, 1), notes: make(chan map[string]string, 1), recorded: make(chan struct{}),
 	}
 	go func() {
@@ -56,7 +56,7 @@ type watcher struct {
 	// tends: it ends a start that cannot succeed and a cluster whose RayCluster somebody deleted, and deletes early what Kubernetes would delete. Whoever
 	// only wants to know does none of it.
 	tends   bool
-	mirror  *mirror
+	objects *objectCache
 	out     chan launcher.Status
 	news    chan *runstate.State // from the keeper
 	changed chan struct{}        // the keeper's pod may answer now
@@ -87,16 +87,16 @@ func (w *watcher) run(ctx context.Context) {
 	defer tick.Stop()
 	recorded := w.recorded
 	for {
-		o := w.mirror.observe()
+		o := w.objects.snapshot()
 		if o.gone() {
 			if st := w.final(ctx, o); ctx.Err() == nil {
 				w.send(ctx, finalStatus(w.id, w.c.namespace, o, st))
 			}
-			w.l.forgetWays(w.id)
+			w.l.closeTransports(w.id)
 			return
 		}
 		if w.tends {
-			w.giveUp(ctx, o)
+			w.endHopeless(ctx, o)
 		}
 		w.noteProgress()
 		if len(o.role(roleKeeper)) > 0 || w.l.resident(w.id) != nil {
@@ -105,31 +105,31 @@ func (w *watcher) run(ctx context.Context) {
 			default:
 			}
 		}
-		if !w.awaitsKeeper(o) && !w.send(ctx, livingStatus(w.id, w.c.namespace, o, w.state, w.mirror.trouble())) {
+		if !w.awaitsKeeper(o) && !w.send(ctx, livingStatus(w.id, w.c.namespace, o, w.state, w.objects.trouble())) {
 			return
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.mirror.changed:
+		case <-w.objects.changed:
 		case <-tick.C:
 		case <-w.silent:
 			w.mute = true
 		case w.state = <-w.news:
 		case <-recorded:
 			recorded = nil
-			w.hasten(ctx, w.mirror.observe())
+			w.hasten(ctx, w.objects.snapshot())
 		}
 	}
 }
 
 // awaitsKeeper says whether the first status is to wait for the keeper's word, which tells more than Kubernetes does: some take only that one.
-func (w *watcher) awaitsKeeper(o *observed) bool {
+func (w *watcher) awaitsKeeper(o *snapshot) bool {
 	return w.sent == nil && w.state == nil && !w.mute && w.l.resident(w.id) == nil && keeperRuns(o) && time.Since(w.begun) < look
 }
 
 // final is the keeper's last word, if that was its final one; else the record's state document. nil: there is none, or ctx has ended.
-func (w *watcher) final(ctx context.Context, o *observed) *runstate.State {
+func (w *watcher) final(ctx context.Context, o *snapshot) *runstate.State {
 	if r := w.l.resident(w.id); r != nil {
 		return w.l.bereaved(ctx, w.c, w.id, r)
 	}
@@ -178,7 +178,7 @@ func (w *watcher) listen(ctx context.Context) {
 			return
 		case <-w.changed:
 		}
-		if w.l.resident(w.id) == nil && !keeperRuns(w.mirror.observe()) {
+		if w.l.resident(w.id) == nil && !keeperRuns(w.objects.snapshot()) {
 			continue
 		}
 		begun := time.Now()
@@ -257,7 +257,7 @@ func (w *watcher) awaitRecord(ctx context.Context, k *keeper.Client) {
 	}
 }
 
-func keeperRuns(o *observed) bool {
+func keeperRuns(o *snapshot) bool {
 	for _, p := range o.role(roleKeeper) {
 		if p.Status.Phase == corev1.PodRunning {
 			return true

@@ -18,11 +18,11 @@ import (
 func TestFinal(t *testing.T) {
 	record := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationResult: `{"exit": {"cause": "lost"}}`}}}
 	w := &watcher{l: New(Config{}), id: "c", state: &runstate.State{Exit: &runstate.Exit{Cause: "succeeded"}}}
-	if st := w.final(t.Context(), &observed{record: record}); st.Exit.Cause != "succeeded" {
+	if st := w.final(t.Context(), &snapshot{record: record}); st.Exit.Cause != "succeeded" {
 		t.Errorf("%+v", st.Exit)
 	}
 	w.state.Exit = nil
-	if st := w.final(t.Context(), &observed{record: record}); st.Exit.Cause != "lost" {
+	if st := w.final(t.Context(), &snapshot{record: record}); st.Exit.Cause != "lost" {
 		t.Errorf("%+v", st.Exit)
 	}
 }
@@ -30,14 +30,14 @@ func TestFinal(t *testing.T) {
 // TestFirstWord: a status waits for the word of a keeper that runs, for a while, unless that is known not to answer.
 func TestFirstWord(t *testing.T) {
 	now := time.Now()
-	runs := &observed{pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{labelRole: roleKeeper}}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}}}
+	runs := &snapshot{pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{labelRole: roleKeeper}}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}}}
 	for name, c := range map[string]struct {
 		w    *watcher
-		o    *observed
+		o    *snapshot
 		want bool
 	}{
 		"it runs":            {&watcher{begun: now}, runs, true},
-		"there is none":      {&watcher{begun: now}, &observed{}, false},
+		"there is none":      {&watcher{begun: now}, &snapshot{}, false},
 		"it does not answer": {&watcher{begun: now, mute: true}, runs, false},
 		"it is slow":         {&watcher{begun: now.Add(-look)}, runs, false},
 		"it has answered":    {&watcher{begun: now, state: &runstate.State{}}, runs, false},
@@ -52,7 +52,7 @@ func TestFirstWord(t *testing.T) {
 // TestAutoscaledGroups: a keeper counts the gang, Kubernetes what there is now.
 func TestAutoscaledGroups(t *testing.T) {
 	two := int32(2)
-	o := scene(func(o *observed) {
+	o := scene(func(o *snapshot) {
 		w := o.cluster.Spec.WorkerGroupSpecs[0]
 		w.Replicas = &two
 		o.cluster.Spec.WorkerGroupSpecs = append(o.cluster.Spec.WorkerGroupSpecs[:0], w)
@@ -99,7 +99,7 @@ func TestFinalInterrupted(t *testing.T) {
 	l.residents["c"] = &resident{gone: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if st := (&watcher{l: l, id: "c"}).final(ctx, &observed{}); st != nil {
+	if st := (&watcher{l: l, id: "c"}).final(ctx, &snapshot{}); st != nil {
 		t.Errorf("%+v", st)
 	}
 }

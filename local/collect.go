@@ -71,7 +71,7 @@ func (l *Launcher) collect(ctx context.Context, name string, dryRun bool) (found
 		}
 		add("run directory", "its keeper or client was killed")
 		if !dryRun {
-			err = c.settleHeld(ctx)
+			err = c.concludeHeld(ctx)
 		}
 	default:
 		if _, why := l.prunable(name); why != "" {
@@ -86,12 +86,12 @@ func (l *Launcher) collect(ctx context.Context, name string, dryRun bool) (found
 	return found, "", err
 }
 
-// settleHeld is settleLocked for a cluster whose lock nobody else holds, so that one without a commit has no client.
-func (c *cluster) settleHeld(ctx context.Context) error {
+// concludeHeld is concludeLocked for a cluster whose lock nobody else holds, so that one without a commit has no client.
+func (c *cluster) concludeHeld(ctx context.Context) error {
 	if !c.Committed() {
 		return c.abandon(ctx)
 	}
-	return c.settleLocked(ctx, lost())
+	return c.concludeLocked(ctx, lost())
 }
 
 // collectDebris removes a directory without a record: the beginning of a launch or the rest of a removal. If the record was lost otherwise, the

@@ -34,8 +34,8 @@ func (c *cluster) abandon(ctx context.Context) error {
 	return c.remove()
 }
 
-// bury takes down what a dead keeper left, and writes the result in its place. The caller holds its lock.
-func (c *cluster) bury(ctx context.Context, v runstate.Verdict) error {
+// writeResult takes down what a dead keeper left, and writes the result in its place. The caller holds its lock.
+func (c *cluster) writeResult(ctx context.Context, v runstate.Verdict) error {
 	if err := c.sweep(ctx); err != nil {
 		return err
 	}
@@ -113,17 +113,17 @@ func pids(ps []proc.Process) string {
 	return strings.Join(out, ", ")
 }
 
-// settle gives an orphaned cluster its result; one that was never committed vanishes.
-func (c *cluster) settle(ctx context.Context, v runstate.Verdict) error {
+// conclude gives an orphaned cluster its result; one that was never committed vanishes.
+func (c *cluster) conclude(ctx context.Context, v runstate.Verdict) error {
 	lock, err := c.l.lock(ctx, c.name)
 	if err != nil {
 		return err
 	}
 	defer lock.Release()
-	return c.settleLocked(ctx, v)
+	return c.concludeLocked(ctx, v)
 }
 
-func (c *cluster) settleLocked(ctx context.Context, v runstate.Verdict) error {
+func (c *cluster) concludeLocked(ctx context.Context, v runstate.Verdict) error {
 	how, _, err := c.look()
 	switch {
 	case err != nil:
@@ -135,7 +135,7 @@ func (c *cluster) settleLocked(ctx context.Context, v runstate.Verdict) error {
 	case how == ended:
 		return nil
 	default:
-		return c.bury(ctx, v)
+		return c.writeResult(ctx, v)
 	}
 }
 

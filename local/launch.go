@@ -96,7 +96,7 @@ func (l *Launcher) existing(ctx context.Context, id launcher.ID, s *spec.Cluster
 		return false, c.abandon(ctx)
 	}
 	if how == orphaned {
-		if err := c.bury(ctx, lost()); err != nil {
+		if err := c.writeResult(ctx, lost()); err != nil {
 			return false, err
 		}
 		how = ended

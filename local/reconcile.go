@@ -42,7 +42,7 @@ func (l *Launcher) repair(ctx context.Context, name string) {
 	}
 	defer lock.Release()
 	if c, _, dead := l.leftBehind(name); dead {
-		if err := c.settleHeld(ctx); err != nil {
+		if err := c.concludeHeld(ctx); err != nil {
 			l.log.Debug("a dead cluster could not be concluded", "cluster", name, "error", err)
 		}
 	} else if c, why := l.prunable(name); why != "" && c.remove() == nil {

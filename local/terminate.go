@@ -35,9 +35,9 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 		case how == ended:
 			return c.sweep(ctx)
 		case how == orphaned:
-			err = c.settle(ctx, lost())
+			err = c.conclude(ctx, lost())
 		case how == beginning && l.nobodyLaunches(c.name):
-			err = c.settle(ctx, lost())
+			err = c.conclude(ctx, lost())
 		case how == beginning || st.Keeper.URL == "":
 			sleep.For(ctx, lookEvery)
 		default:
@@ -98,7 +98,7 @@ func (c *cluster) force(ctx context.Context, end launcher.End, why string) error
 	if end.Message != "" {
 		message = end.Message + " (" + message + ")"
 	}
-	return c.settle(ctx, runstate.Verdict{Cause: end.Cause, Message: message})
+	return c.conclude(ctx, runstate.Verdict{Cause: end.Cause, Message: message})
 }
 
 // Forget removes the record of an ended cluster. The driver's output directory stays if anything is in it.
@@ -115,7 +115,7 @@ func (l *Launcher) Forget(ctx context.Context, id launcher.ID) error {
 		return err
 	}
 	defer lock.Release()
-	if err := c.settleLocked(ctx, lost()); err != nil {
+	if err := c.concludeLocked(ctx, lost()); err != nil {
 		return err
 	}
 	switch how, _, err := c.look(); {

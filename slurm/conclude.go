@@ -29,11 +29,11 @@ func (c *cluster) overOr(ctx context.Context, age time.Duration) (bool, Job, err
 	case err != nil || !e.over || c.record == nil:
 		return e.over, e.job, err
 	case c.result == nil:
-		return true, e.job, c.bury(ctx, *e.verdict)
+		return true, e.job, c.writeResult(ctx, *e.verdict)
 	case e.verdict != nil:
 		return true, e.job, c.overrule(ctx, *e.verdict)
 	default:
-		return true, e.job, c.tidy(ctx)
+		return true, e.job, c.cleanUp(ctx)
 	}
 }
 
@@ -118,7 +118,7 @@ func (c *cluster) overrule(ctx context.Context, v runstate.Verdict) error {
 	if err := c.l.site.files.writeJSON(ctx, path.Join(c.attemptDir(), keeper.ResultFile), c.result, false); err != nil {
 		return c.writeFailed(err)
 	}
-	return c.tidy(ctx)
+	return c.cleanUp(ctx)
 }
 
 // conclude ends a cluster whose waiting job was cancelled.
@@ -126,11 +126,11 @@ func (c *cluster) conclude(ctx context.Context, v runstate.Verdict) error {
 	if c.result != nil {
 		return c.overrule(ctx, v)
 	}
-	return c.bury(ctx, v)
+	return c.writeResult(ctx, v)
 }
 
-// bury writes the result in a dead keeper's place. If the keeper, or another client, was faster, theirs stays.
-func (c *cluster) bury(ctx context.Context, v runstate.Verdict) error {
+// writeResult writes the result in a dead keeper's place. If the keeper, or another client, was faster, theirs stays.
+func (c *cluster) writeResult(ctx context.Context, v runstate.Verdict) error {
 	st := c.concluded(v)
 	output, err := c.saved(ctx, st.Job, true)
 	if err != nil {
@@ -144,7 +144,7 @@ func (c *cluster) bury(ctx context.Context, v runstate.Verdict) error {
 	if err := c.look(ctx); err != nil {
 		return err
 	}
-	return c.tidy(ctx)
+	return c.cleanUp(ctx)
 }
 
 // concluded is the last state of a cluster whose keeper is dead. The length of its output is not in it.
@@ -212,8 +212,8 @@ func (c *cluster) leftSecrets(ctx context.Context) (bool, error) {
 	return c.token != "" || kind != "", err
 }
 
-// tidy removes what must not outlive the cluster, where its keeper could not.
-func (c *cluster) tidy(ctx context.Context) error {
+// cleanUp removes what must not outlive the cluster, where its keeper could not.
+func (c *cluster) cleanUp(ctx context.Context) error {
 	dir := c.attemptDir()
 	paths := []string{c.path(seedDir), path.Join(dir, keeper.TokenFile), path.Join(dir, keeper.SecretsFile)}
 	names, err := c.l.site.files.names(ctx, dir)
@@ -228,6 +228,6 @@ func (c *cluster) tidy(ctx context.Context) error {
 	if err := c.l.site.files.remove(ctx, paths...); err != nil {
 		return c.writeFailed(err)
 	}
-	c.l.ways.drop(c.name)
+	c.l.tunnels.drop(c.name)
 	return nil
 }

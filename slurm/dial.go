@@ -14,7 +14,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// Dial reaches keeper and dashboard by the cheapest way that works (see route). All endpoints of a cluster share it; it is chosen and made again
+// Dial reaches keeper and dashboard by the cheapest way that works (see transport). All endpoints of a cluster share it; it is chosen and made again
 // when it was cut.
 func (l *Launcher) Dial(ctx context.Context, id launcher.ID, t launcher.Target) (*launcher.Endpoint, error) {
 	c, err := l.open(ctx, id)
@@ -32,7 +32,7 @@ func (l *Launcher) Dial(ctx context.Context, id launcher.ID, t launcher.Target) 
 	if err != nil {
 		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the keeper of %s told a bad address: %v", c.name, err)
 	}
-	r := l.ways.route(ctx, c)
+	r := l.tunnels.transport(ctx, c)
 	return &launcher.Endpoint{
 		URL: address, Token: c.token, TokenHeader: "Authorization", Via: r.String(),
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return r.dial(ctx, u.Host) },
@@ -99,7 +99,7 @@ func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, po
 	if err != nil {
 		return nil, err
 	}
-	w := l.ways.take(c, host)
+	w := l.tunnels.take(c, host)
 	conn, err := w.dial(ctx, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return nil, launcher.Fail(runstate.CodeUnreachable, errors.Join(err, w.release()), "check that something listens there", "port %d does not answer: %v", port, err)

@@ -83,7 +83,7 @@ func (l *Launcher) due(ctx context.Context, name string) (*repair, error) {
 		return found("run directory", "lifetime.keep has passed", c.remove)
 	case c.result == nil && f == gone:
 		v := c.verdict(ctx, j)
-		return found("leftovers", v.Message, func(ctx context.Context) error { return c.bury(ctx, v) })
+		return found("leftovers", v.Message, func(ctx context.Context) error { return c.writeResult(ctx, v) })
 	}
 	return nil, nil
 }

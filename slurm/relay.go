@@ -17,20 +17,20 @@ import (
 	"github.com/rayctl/rayctl/templates"
 )
 
-// ways are the open byte streams into jobs, one for each node that is talked to, and the cheaper ways that were found to heads.
-type ways struct {
+// tunnels are the open byte streams into jobs, one for each node that is talked to, and the cheaper ways that were found to heads.
+type tunnels struct {
 	mu     sync.Mutex
-	open   map[string]*way   // by cluster, job, attempt and node
-	chosen map[string]dialer // by cluster, attempt and address; nil: none but a stream
+	open   map[string]*tunnel // by cluster, job, attempt and node
+	chosen map[string]dialer  // by cluster, attempt and address; nil: none but a stream
 }
 
-// way is a byte stream to one node that carries many connections (templates/slurm_relay.py). It is opened by the first connection, and again after
+// tunnel is a byte stream to one node that carries many connections (templates/slurm_relay.py). It is opened by the first connection, and again after
 // a cut.
-type way struct {
-	ways *ways
-	key  string
-	argv []string
-	l    *Launcher
+type tunnel struct {
+	tunnels *tunnels
+	key     string
+	argv    []string
+	l       *Launcher
 
 	mu      sync.Mutex
 	users   int
@@ -43,13 +43,13 @@ type way struct {
 const idleTime = 20 * time.Second
 
 // take returns the way to a node, for one user more.
-func (w *ways) take(c *cluster, node string) *way {
+func (w *tunnels) take(c *cluster, node string) *tunnel {
 	key := strings.Join([]string{c.name, strconv.Itoa(c.current.Job), c.current.Attempt, node}, "/")
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	found := w.open[key]
 	if found == nil {
-		found = &way{ways: w, key: key, l: c.l, argv: append(c.overlap(node), "--unbuffered",
+		found = &tunnel{tunnels: w, key: key, l: c.l, argv: append(c.overlap(node), "--unbuffered",
 			c.plan(0).hostPython(), "-E", "-s", "-S", "-u", path.Join(c.record.Programs, templates.SlurmRelay))}
 		w.open[key] = found
 	}
@@ -95,8 +95,8 @@ func (c *cluster) componentOf(node string) string {
 	return "0"
 }
 
-// drop closes all ways into a cluster that has ended.
-func (w *ways) drop(name string) {
+// drop closes all tunnels into a cluster that has ended.
+func (w *tunnels) drop(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for key, found := range w.open {
@@ -112,8 +112,8 @@ func (w *ways) drop(name string) {
 	}
 }
 
-// closeAll closes all ways and waits until their commands have ended.
-func (w *ways) closeAll() {
+// closeAll closes all tunnels and waits until their commands have ended.
+func (w *tunnels) closeAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for key, found := range w.open {
@@ -129,7 +129,7 @@ func (w *ways) closeAll() {
 }
 
 // release is one user less.
-func (w *way) release() error {
+func (w *tunnel) release() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.users--; w.users == 0 {
@@ -139,26 +139,26 @@ func (w *way) release() error {
 }
 
 // expire closes a way that nobody used for a while.
-func (w *way) expire() {
-	w.ways.mu.Lock()
-	defer w.ways.mu.Unlock()
+func (w *tunnel) expire() {
+	w.tunnels.mu.Lock()
+	defer w.tunnels.mu.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.users == 0 {
-		if w.ways.open[w.key] == w {
-			delete(w.ways.open, w.key)
+		if w.tunnels.open[w.key] == w {
+			delete(w.tunnels.open, w.key)
 		}
 		w.shut()
 	}
 }
 
-func (w *way) close() {
+func (w *tunnel) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.shut()
 }
 
-func (w *way) shut() {
+func (w *tunnel) shut() {
 	if w.session != nil {
 		w.session.cut(net.ErrClosed) // it closes the stream
 		w.session, w.stream = nil, nil
@@ -166,14 +166,14 @@ func (w *way) shut() {
 }
 
 // isOpen says whether the stream is there already.
-func (w *way) isOpen() bool {
+func (w *tunnel) isOpen() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.session != nil && w.session.alive()
 }
 
 // dial opens a connection to an address as seen from the node.
-func (w *way) dial(ctx context.Context, address string) (net.Conn, error) {
+func (w *tunnel) dial(ctx context.Context, address string) (net.Conn, error) {
 	for {
 		session, s, fresh, err := w.connect(ctx)
 		if err != nil {
@@ -199,7 +199,7 @@ func (w *way) dial(ctx context.Context, address string) (net.Conn, error) {
 }
 
 // connect returns the session, a fresh one where there is none or it was cut.
-func (w *way) connect(ctx context.Context) (m *mux, s *stream, fresh bool, err error) {
+func (w *tunnel) connect(ctx context.Context) (m *mux, s *stream, fresh bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.session != nil && w.session.alive() {

@@ -19,13 +19,13 @@ import (
 )
 
 // relayHere is a way whose far end is this machine.
-func relayHere(t *testing.T) *way {
+func relayHere(t *testing.T) *tunnel {
 	t.Helper()
 	dir, err := templates.WriteKeeper(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &way{ways: &ways{open: map[string]*way{}}, l: New(Config{}), argv: []string{"python3", "-E", "-s", "-u", filepath.Join(dir, templates.SlurmRelay)}}
+	w := &tunnel{tunnels: &tunnels{open: map[string]*tunnel{}}, l: New(Config{}), argv: []string{"python3", "-E", "-s", "-u", filepath.Join(dir, templates.SlurmRelay)}}
 	t.Cleanup(w.close)
 	return w
 }
@@ -171,7 +171,7 @@ func TestRelayReadersLeave(t *testing.T) {
 
 // A far end that hangs is found out by whoever waits, and what a command says that ends is told.
 func TestRelayIsSilent(t *testing.T) {
-	w := &way{ways: &ways{open: map[string]*way{}}, l: New(Config{}), argv: []string{"sleep", "1000"}}
+	w := &tunnel{tunnels: &tunnels{open: map[string]*tunnel{}}, l: New(Config{}), argv: []string{"sleep", "1000"}}
 	failed := make(chan error)
 	go func() {
 		_, err := w.dial(context.Background(), "127.0.0.1:1")

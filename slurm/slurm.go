@@ -29,10 +29,10 @@ type Config struct {
 
 // Launcher runs clusters as jobs of one Slurm user. It implements launcher.Launcher, Execer and Forgetter.
 type Launcher struct {
-	site  *site
-	queue *queue
-	log   *slog.Logger
-	ways  *ways
+	site    *site
+	queue   *queue
+	log     *slog.Logger
+	tunnels *tunnels
 
 	mu    sync.Mutex
 	dir   string // as configured, then absolute
@@ -61,12 +61,12 @@ func New(c Config) *Launcher {
 	if c.REST != nil {
 		s.controller = c.REST
 	}
-	return &Launcher{site: s, queue: &queue{site: s, file: c.Shared, log: c.Logger}, log: c.Logger, ways: &ways{open: map[string]*way{}, chosen: map[string]dialer{}}, dir: c.Dir}
+	return &Launcher{site: s, queue: &queue{site: s, file: c.Shared, log: c.Logger}, log: c.Logger, tunnels: &tunnels{open: map[string]*tunnel{}, chosen: map[string]dialer{}}, dir: c.Dir}
 }
 
 // Close ends what the launcher runs on the site: a later call starts it again.
 func (l *Launcher) Close() {
-	l.ways.closeAll()
+	l.tunnels.closeAll()
 	l.site.files.close()
 }
 

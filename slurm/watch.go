@@ -38,16 +38,16 @@ type watcher struct {
 	again   string        // directory of the attempt after which the job was seen waiting: the next one is to come
 	planned planned
 
-	pulse  *pulse    // nil: the keeper is not heard
-	pulsed time.Time // when it was last tried
-	silent time.Time // since when it is silent; zero: it was not heard, or still is
+	stream   *keeperStream // nil: the keeper is not heard
+	streamed time.Time     // when it was last tried
+	silent   time.Time     // since when it is silent; zero: it was not heard, or still is
 }
 
 func (w *watcher) run(ctx context.Context) {
 	changes, cancel := w.changes(ctx)
 	defer func() {
 		cancel()
-		w.pulse.stop()
+		w.stream.stop()
 	}()
 	paths := w.watched()
 	for ctx.Err() == nil {
@@ -56,7 +56,7 @@ func (w *watcher) run(ctx context.Context) {
 		} else if w.step(ctx) {
 			return
 		}
-		if now := w.watched(); changes == nil || w.pulse.speaks() || !reflect.DeepEqual(now, paths) {
+		if now := w.watched(); changes == nil || w.stream.speaks() || !reflect.DeepEqual(now, paths) {
 			cancel()
 			changes, cancel = w.changes(ctx)
 			paths = now
@@ -67,7 +67,7 @@ func (w *watcher) run(ctx context.Context) {
 		case <-timer.C:
 		case _, open := <-w.news():
 			if !open { // it is silent: files and controller tell why
-				w.pulse, w.silent = nil, time.Now()
+				w.stream, w.silent = nil, time.Now()
 			}
 		case _, open := <-changes:
 			if !open { // cut: another connection
@@ -85,7 +85,7 @@ const reconnect = time.Second
 // changes tells of changes of the files. While the site cannot be reached there are none, and the pace counts.
 func (w *watcher) changes(ctx context.Context) (<-chan struct{}, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	if w.pulse.speaks() { // spares the file system
+	if w.stream.speaks() { // spares the file system
 		return nil, cancel
 	}
 	changes, err := w.l.site.files.watch(ctx, w.watched())
@@ -133,14 +133,14 @@ func (w *watcher) uncommitted(ctx context.Context) bool {
 // running is a cluster whose keeper speaks. While it is not heard itself, the controller is asked now and then whether the job still is there.
 func (w *watcher) running(ctx context.Context) bool {
 	w.pace = whileRunning
-	if w.pulse == nil && time.Since(w.pulsed) > pulseEvery {
-		w.pulse, w.pulsed = w.listen(ctx), time.Now()
+	if w.stream == nil && time.Since(w.streamed) > streamEvery {
+		w.stream, w.streamed = w.listen(ctx), time.Now()
 	}
-	if st := w.pulse.heard(); st != nil && st.Revision > w.state.Revision { // files are written a moment later
+	if st := w.stream.heard(); st != nil && st.Revision > w.state.Revision { // files are written a moment later
 		w.state = st
 	}
 	w.send(ctx, w.living(w.job))
-	if w.pulse.speaks() && w.job.ID != 0 {
+	if w.stream.speaks() && w.job.ID != 0 {
 		return false
 	}
 	age := whileRunning
@@ -228,7 +228,7 @@ func (w *watcher) sendLast(ctx context.Context, s launcher.Status, due bool) {
 	if due && s.Exit != nil {
 		s.Due = &launcher.End{Cause: s.Exit.Cause, Message: s.Exit.Message}
 	}
-	w.l.ways.drop(w.name)
+	w.l.tunnels.drop(w.name)
 	w.send(ctx, s)
 }
 

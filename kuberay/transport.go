@@ -14,9 +14,9 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// road is one way to a target of a cluster. There are three: straight to the pod from inside the same Kubernetes, port-forward, and the
+// transport is one way to a target of a cluster. There are three: straight to the pod from inside the same Kubernetes, port-forward, and the
 // API server's proxy of Services.
-type road interface {
+type transport interface {
 	// ready connects, if it is not connected, and says why it cannot.
 	ready(ctx context.Context) error
 	// dial opens one connection to the target's port, after a break to the pod that serves it now.
@@ -26,8 +26,8 @@ type road interface {
 	close()
 }
 
-// way names a road: one to each target of a cluster, shared by all who dial it.
-type way struct {
+// transportKey names a transport: one to each target of a cluster, shared by all who dial it.
+type transportKey struct {
 	id     launcher.ID
 	target launcher.Target
 }
@@ -72,11 +72,11 @@ func (c *client) cluster(ctx context.Context, id launcher.ID) (*rayv1.RayCluster
 	return rc, nil
 }
 
-// road returns the way to a target: the one that is in use, or the first that works of those there are.
-func (l *Launcher) road(ctx context.Context, c *client, id launcher.ID, target launcher.Target) (road, error) {
-	w := way{id, target}
+// transport returns the way to a target: the one that is in use, or the first that works of those there are.
+func (l *Launcher) transport(ctx context.Context, c *client, id launcher.ID, target launcher.Target) (transport, error) {
+	w := transportKey{id, target}
 	l.mu.Lock()
-	used := l.ways[w]
+	used := l.transports[w]
 	l.mu.Unlock()
 	if used != nil {
 		return used, used.ready(ctx)
@@ -92,16 +92,16 @@ func (l *Launcher) road(ctx context.Context, c *client, id launcher.ID, target l
 	l.log.Debug("chose a way", "target", p.what, "via", r.via())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if used := l.ways[w]; used != nil { // somebody else was faster
+	if used := l.transports[w]; used != nil { // somebody else was faster
 		go r.close()
 		return used, nil
 	}
-	l.ways[w] = r
+	l.transports[w] = r
 	return r, nil
 }
 
 // choose tries the ways from the shortest to the one that needs the least.
-func (c *client) choose(ctx context.Context, p place) (road, error) {
+func (c *client) choose(ctx context.Context, p place) (transport, error) {
 	if d := c.direct(ctx, p); d != nil {
 		return d, nil
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// observed is all that Kubernetes shows of one cluster at one moment. What is said about it is a pure function of it.
-type observed struct {
+// snapshot is all that Kubernetes shows of one cluster at one moment. What is said about it is a pure function of it.
+type snapshot struct {
 	now     time.Time
 	job     *batchv1.Job // the keeper's
 	record  *batchv1.Job
@@ -25,31 +25,31 @@ type observed struct {
 }
 
 // allocated says whether anything is left of the cluster besides its record.
-func (o *observed) allocated() bool {
+func (o *snapshot) allocated() bool {
 	return o.job != nil || o.cluster != nil || o.gang != nil || len(o.rayPods())+len(o.role(roleKeeper)) > 0
 }
 
 // gone says whether the cluster has ended and its record, if there is one, is complete.
-func (o *observed) gone() bool {
+func (o *snapshot) gone() bool {
 	return !o.allocated() && (o.record == nil || jobEnded(o.record))
 }
 
 // known says whether there is anything under the name.
-func (o *observed) known() bool { return o.allocated() || o.record != nil }
+func (o *snapshot) known() bool { return o.allocated() || o.record != nil }
 
-func (o *observed) ours() bool {
+func (o *snapshot) ours() bool {
 	return o.job != nil || o.record != nil || o.cluster != nil && o.cluster.Labels[labelManagedBy] == managedBy
 }
 
-func (o *observed) rayPods() []*corev1.Pod {
+func (o *snapshot) rayPods() []*corev1.Pod {
 	return o.filter(func(p *corev1.Pod) bool { return p.Labels[rayClusterLabel] != "" })
 }
 
-func (o *observed) role(role string) []*corev1.Pod {
+func (o *snapshot) role(role string) []*corev1.Pod {
 	return o.filter(func(p *corev1.Pod) bool { return p.Labels[labelRole] == role })
 }
 
-func (o *observed) filter(keep func(*corev1.Pod) bool) (out []*corev1.Pod) {
+func (o *snapshot) filter(keep func(*corev1.Pod) bool) (out []*corev1.Pod) {
 	for _, p := range o.pods {
 		if keep(p) {
 			out = append(out, p)
@@ -59,7 +59,7 @@ func (o *observed) filter(keep func(*corev1.Pod) bool) (out []*corev1.Pod) {
 	return out
 }
 
-func (o *observed) head() *corev1.Pod {
+func (o *snapshot) head() *corev1.Pod {
 	for _, p := range o.rayPods() {
 		if p.Labels[rayNodeTypeLabel] == headNodeType {
 			return p
@@ -69,7 +69,7 @@ func (o *observed) head() *corev1.Pod {
 }
 
 // created is when the launch began, by the API server's clock.
-func (o *observed) created() time.Time {
+func (o *snapshot) created() time.Time {
 	switch {
 	case o.job != nil:
 		return o.job.CreationTimestamp.Time
@@ -83,7 +83,7 @@ func (o *observed) created() time.Time {
 }
 
 // phase is where Kubernetes has brought the cluster, and why it is not further. What Ray says comes from the keeper.
-func (o *observed) phase() (runstate.Phase, runstate.Reason, time.Time) {
+func (o *snapshot) phase() (runstate.Phase, runstate.Reason, time.Time) {
 	reason := o.reason()
 	ready, wanted := o.counts()
 	head := o.head()
@@ -104,7 +104,7 @@ func (o *observed) phase() (runstate.Phase, runstate.Reason, time.Time) {
 }
 
 // readySince is when KubeRay saw all pods ready first. KubeRay before 1.2 does not say.
-func (o *observed) readySince() time.Time {
+func (o *snapshot) readySince() time.Time {
 	if at := o.cluster.Status.StateTransitionTimes[rayv1.Ready]; at != nil {
 		return at.Time
 	}
@@ -119,7 +119,7 @@ func orReason(r runstate.Reason, code, message string) runstate.Reason {
 }
 
 // counts are Ray's pods that are ready, and those the cluster is to have.
-func (o *observed) counts() (ready, wanted int) {
+func (o *snapshot) counts() (ready, wanted int) {
 	for _, p := range o.rayPods() {
 		if podReady(p) {
 			ready++
@@ -138,7 +138,7 @@ func (o *observed) counts() (ready, wanted int) {
 }
 
 // groups counts ready pods by group, for clusters without a keeper to ask.
-func (o *observed) groups() (out []runstate.Group) {
+func (o *snapshot) groups() (out []runstate.Group) {
 	if o.cluster == nil {
 		return nil
 	}

@@ -25,9 +25,9 @@ var hopeless = map[string]time.Duration{
 // crashes is how often a container may end before its cluster is given up.
 const crashes = 3
 
-// giveUp ends a cluster that cannot start, or whose RayCluster was deleted: the keeper sees only that the head does not answer, and would wait for
+// endHopeless ends a cluster that cannot start, or whose RayCluster was deleted: the keeper sees only that the head does not answer, and would wait for
 // lifetime.queue. Whoever watches tells it what Kubernetes says.
-func (w *watcher) giveUp(ctx context.Context, o *observed) {
+func (w *watcher) endHopeless(ctx context.Context, o *snapshot) {
 	if w.gaveUp.Load() || !o.ours() || o.job == nil && w.l.resident(w.id) == nil {
 		return
 	}
@@ -48,7 +48,7 @@ func (w *watcher) giveUp(ctx context.Context, o *observed) {
 }
 
 // deleted is the end of a cluster whose RayCluster was there and is deleted, by somebody else than its keeper's end. nil: it is not.
-func (w *watcher) deleted(o *observed) *launcher.End {
+func (w *watcher) deleted(o *snapshot) *launcher.End {
 	switch {
 	case o.cluster != nil && o.cluster.DeletionTimestamp == nil:
 		w.sawCluster = true
@@ -61,7 +61,7 @@ func (w *watcher) deleted(o *observed) *launcher.End {
 }
 
 // hopelessStart is the end of a start that has been seen to fail for as long as that may pass by itself. nil: it may still pass.
-func (w *watcher) hopelessStart(o *observed) *launcher.End {
+func (w *watcher) hopelessStart(o *snapshot) *launcher.End {
 	if w.state != nil && (w.state.Phase == runstate.Ready || w.state.Exit != nil) {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (w *watcher) committed() bool { return w.state != nil && w.state.Committed 
 // hasten deletes the RayCluster of a run that has ended, when the record has driver's log and result: until then a keeper in another pod, after the
 // loss of this one, would get them from the head again. Kubernetes does the same once the keeper's Job is
 // complete, about two seconds later (1 s to see the container's end, 1 s until the Job controller acts). Who may not delete waits for that.
-func (w *watcher) hasten(ctx context.Context, o *observed) {
+func (w *watcher) hasten(ctx context.Context, o *snapshot) {
 	if w.hastened || w.state == nil || w.state.Exit == nil || o.job == nil || o.cluster == nil || !o.ours() {
 		return
 	}
@@ -115,7 +115,7 @@ func (w *watcher) hasten(ctx context.Context, o *observed) {
 }
 
 // restarts is the most that a container of Ray's pods was started again.
-func (o *observed) restarts() (most int32) {
+func (o *snapshot) restarts() (most int32) {
 	for _, p := range o.rayPods() {
 		for _, c := range p.Status.ContainerStatuses {
 			most = max(most, c.RestartCount)

@@ -10,9 +10,9 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// pulse is the keeper's own word, by its long poll. While it speaks, neither the controller nor the files need be asked: the job lives, and every
+// keeperStream is the keeper's own word, by its long poll. While it speaks, neither the controller nor the files need be asked: the job lives, and every
 // change is told at once. A way that would cost the controller a step is not made for it.
-type pulse struct {
+type keeperStream struct {
 	cancel context.CancelFunc
 	news   chan struct{} // closed when the keeper is silent
 
@@ -21,22 +21,22 @@ type pulse struct {
 }
 
 // listen begins to hear the keeper; nil where no free way to it is there.
-func (c *cluster) listen(ctx context.Context) *pulse {
+func (c *cluster) listen(ctx context.Context) *keeperStream {
 	if c.address(launcher.Keeper) == "" || c.token == "" || c.current.Node == "" {
 		return nil
 	}
-	route := c.l.ways.route(ctx, c)
-	if !route.free() {
-		_ = route.release() // never fails
+	transport := c.l.tunnels.transport(ctx, c)
+	if !transport.free() {
+		_ = transport.release() // never fails
 		return nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	p := &pulse{cancel: cancel, news: make(chan struct{}, 1)}
-	k := keeper.NewClient(keeper.Endpoint{URL: c.state.Keeper.URL, Token: c.token, DialContext: route.dialContext})
+	p := &keeperStream{cancel: cancel, news: make(chan struct{}, 1)}
+	k := keeper.NewClient(keeper.Endpoint{URL: c.state.Keeper.URL, Token: c.token, DialContext: transport.dialContext})
 	go func() {
 		defer func() {
 			k.Close()
-			_ = route.release() // never fails
+			_ = transport.release() // never fails
 			cancel()
 			close(p.news)
 		}()
@@ -46,7 +46,7 @@ func (c *cluster) listen(ctx context.Context) *pulse {
 }
 
 // hear takes states until the keeper is silent or has said its last word.
-func (p *pulse) hear(ctx context.Context, k *keeper.Client) {
+func (p *keeperStream) hear(ctx context.Context, k *keeper.Client) {
 	for after := int64(-1); ; {
 		st, err := k.Next(ctx, after)
 		if err != nil {
@@ -70,7 +70,7 @@ func (p *pulse) hear(ctx context.Context, k *keeper.Client) {
 }
 
 // heard is the last state; nil before the first.
-func (p *pulse) heard() *runstate.State {
+func (p *keeperStream) heard() *runstate.State {
 	if p == nil {
 		return nil
 	}
@@ -80,25 +80,25 @@ func (p *pulse) heard() *runstate.State {
 }
 
 // stop ends the listening.
-func (p *pulse) stop() {
+func (p *keeperStream) stop() {
 	if p != nil {
 		p.cancel()
 	}
 }
 
 // speaks says whether the keeper has been heard and is not silent since.
-func (p *pulse) speaks() bool {
+func (p *keeperStream) speaks() bool {
 	st := p.heard()
 	return st != nil && st.Exit == nil
 }
 
-// pulseEvery is how often a keeper that could not be heard is tried again: a way may have been opened meanwhile.
-const pulseEvery = 10 * time.Second
+// streamEvery is how often a keeper that could not be heard is tried again: a way may have been opened meanwhile.
+const streamEvery = 10 * time.Second
 
 // news are the keeper's; nil while it is not heard.
 func (w *watcher) news() <-chan struct{} {
-	if w.pulse == nil {
+	if w.stream == nil {
 		return nil
 	}
-	return w.pulse.news
+	return w.stream.news
 }

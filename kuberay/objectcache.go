@@ -24,13 +24,13 @@ import (
 )
 
 // mirror keeps a copy of one cluster's objects up to date by list and watch.
-type mirror struct {
+type objectCache struct {
 	changed chan struct{} // something is new
 	jobs, pods, clusters, gangs,
 	clusterEvents, gangEvents cache.Store
-	name  string
-	pulse *pulse
-	host  string
+	name      string
+	apiHealth *apiHealth
+	host      string
 
 	mu     sync.Mutex
 	broken string    // why the API server does not answer
@@ -38,8 +38,8 @@ type mirror struct {
 }
 
 // mirror begins to watch, and returns when all was listed once.
-func (c *client) mirror(ctx context.Context, name string) (*mirror, error) {
-	m := &mirror{changed: make(chan struct{}, 1), name: name, pulse: c.pulse, host: c.config.Host}
+func (c *client) newObjectCache(ctx context.Context, name string) (*objectCache, error) {
+	m := &objectCache{changed: make(chan struct{}, 1), name: name, apiHealth: c.apiHealth, host: c.config.Host}
 	selector, err := c.podSelector(ctx, name)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (c *client) podSelector(ctx context.Context, name string) (string, error) {
 }
 
 // awaitSync waits for the first lists. A refusal is final then; later ones are waited out.
-func (m *mirror) awaitSync(ctx context.Context, synced []cache.InformerSynced, failed <-chan error) error {
+func (m *objectCache) awaitSync(ctx context.Context, synced []cache.InformerSynced, failed <-chan error) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -106,7 +106,7 @@ func (m *mirror) awaitSync(ctx context.Context, synced []cache.InformerSynced, f
 }
 
 // onError notes that the API server cannot be watched now. Informers go on by themselves, with growing pauses.
-func (m *mirror) onError(failed chan<- error, resource string, c *client) cache.WatchErrorHandlerWithContext {
+func (m *objectCache) onError(failed chan<- error, resource string, c *client) cache.WatchErrorHandlerWithContext {
 	return func(ctx context.Context, _ *cache.Reflector, err error) {
 		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || ctx.Err() != nil {
 			return
@@ -127,13 +127,13 @@ func (m *mirror) onError(failed chan<- error, resource string, c *client) cache.
 }
 
 // trouble says why the API server does not answer; "" while it does. It is over with the first news.
-func (m *mirror) trouble() string {
+func (m *objectCache) trouble() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if time.Since(m.at) > troubleFades {
 		m.broken = ""
 	}
-	if silent := m.pulse.trouble(); silent != "" {
+	if silent := m.apiHealth.trouble(); silent != "" {
 		return "the Kubernetes at " + m.host + " does not answer: " + silent
 	}
 	return m.broken
@@ -142,7 +142,7 @@ func (m *mirror) trouble() string {
 // troubleFades: an informer tries again within this time, and says so again.
 const troubleFades = 35 * time.Second
 
-func (m *mirror) notify() {
+func (m *objectCache) notify() {
 	select {
 	case m.changed <- struct{}{}:
 	default:
@@ -150,8 +150,8 @@ func (m *mirror) notify() {
 }
 
 // observe is everything as it is mirrored now.
-func (m *mirror) observe() *observed {
-	o := &observed{now: time.Now().UTC(), pods: objects[corev1.Pod](m.pods)}
+func (m *objectCache) snapshot() *snapshot {
+	o := &snapshot{now: time.Now().UTC(), pods: objects[corev1.Pod](m.pods)}
 	for _, job := range objects[batchv1.Job](m.jobs) {
 		switch {
 		case job.Name == m.name && job.Labels[labelManagedBy] == managedBy:

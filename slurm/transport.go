@@ -31,22 +31,22 @@ func (direct) String() string { return "direct" }
 // directTime is long enough for a packet; many sites drop those to compute nodes.
 const directTime = 1500 * time.Millisecond
 
-// route is the way to one cluster's head for one user.
-type route struct {
-	ways *ways
-	c    *cluster
-	key  string
-	step *way // through srun: the last resort
+// transport is the way to one cluster's head for one user.
+type transport struct {
+	tunnels *tunnels
+	c       *cluster
+	key     string
+	step    *tunnel // through srun: the last resort
 
 	mu sync.Mutex
 	by dialer // nil: step
 }
 
-// route chooses the way to a cluster's head: from here where the keeper's address can be reached (on the head's node, or where slurm.expose is
+// transport chooses the way to a cluster's head: from here where the keeper's address can be reached (on the head's node, or where slurm.expose is
 // node), through the login node by ssh's own forwarding, or by a byte stream through a step of the job, which always works but costs the
 // controller a step.
-func (w *ways) route(ctx context.Context, c *cluster) *route {
-	r := &route{ways: w, c: c, key: c.name + "/" + c.current.Attempt + "/" + c.state.Keeper.URL, step: w.take(c, c.current.Node)}
+func (w *tunnels) transport(ctx context.Context, c *cluster) *transport {
+	r := &transport{tunnels: w, c: c, key: c.name + "/" + c.current.Attempt + "/" + c.state.Keeper.URL, step: w.take(c, c.current.Node)}
 	w.mu.Lock()
 	by, known := w.chosen[r.key]
 	w.mu.Unlock()
@@ -58,7 +58,7 @@ func (w *ways) route(ctx context.Context, c *cluster) *route {
 }
 
 // choose tries the ways in their order, and remembers the first by which the keeper answers.
-func (r *route) choose(ctx context.Context) dialer {
+func (r *transport) choose(ctx context.Context) dialer {
 	var by dialer
 	for _, candidate := range r.candidates() {
 		if err := r.try(ctx, candidate); err == nil {
@@ -69,15 +69,15 @@ func (r *route) choose(ctx context.Context) dialer {
 		}
 	}
 	if ctx.Err() == nil {
-		r.ways.mu.Lock()
-		r.ways.chosen[r.key] = by
-		r.ways.mu.Unlock()
+		r.tunnels.mu.Lock()
+		r.tunnels.chosen[r.key] = by
+		r.tunnels.mu.Unlock()
 	}
 	return by
 }
 
 // candidates are the ways that cost the controller nothing.
-func (r *route) candidates() (out []dialer) {
+func (r *transport) candidates() (out []dialer) {
 	u, err := url.Parse(r.c.state.Keeper.URL)
 	if err != nil {
 		return nil
@@ -106,7 +106,7 @@ func isHere(r Runner) bool { _, here := r.(Here); return here }
 const tryTime = 10 * time.Second
 
 // try asks the keeper for its state by a way.
-func (r *route) try(ctx context.Context, by dialer) error {
+func (r *transport) try(ctx context.Context, by dialer) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()
 	k := keeper.NewClient(keeper.Endpoint{URL: r.c.state.Keeper.URL, Token: r.c.token,
@@ -117,14 +117,14 @@ func (r *route) try(ctx context.Context, by dialer) error {
 }
 
 // free says whether the way costs the controller nothing, or is open anyway.
-func (r *route) free() bool {
+func (r *transport) free() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.by != nil || r.step.isOpen()
 }
 
 // dial opens a connection. A way that does not work any more is chosen anew by the next user; this connection goes through a step.
-func (r *route) dial(ctx context.Context, address string) (net.Conn, error) {
+func (r *transport) dial(ctx context.Context, address string) (net.Conn, error) {
 	r.mu.Lock()
 	by := r.by
 	r.mu.Unlock()
@@ -142,21 +142,21 @@ func (r *route) dial(ctx context.Context, address string) (net.Conn, error) {
 }
 
 // dialContext is dial as HTTP clients want it.
-func (r *route) dialContext(ctx context.Context, _, address string) (net.Conn, error) {
+func (r *transport) dialContext(ctx context.Context, _, address string) (net.Conn, error) {
 	return r.dial(ctx, address)
 }
 
-func (r *route) forget(why error) {
+func (r *transport) forget(why error) {
 	r.c.l.log.Debug("a way to the head is cut", "cluster", r.c.name, "way", r.String(), "error", why)
 	r.mu.Lock()
 	r.by = nil
 	r.mu.Unlock()
-	r.ways.mu.Lock()
-	delete(r.ways.chosen, r.key)
-	r.ways.mu.Unlock()
+	r.tunnels.mu.Lock()
+	delete(r.tunnels.chosen, r.key)
+	r.tunnels.mu.Unlock()
 }
 
-func (r *route) String() string {
+func (r *transport) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.by != nil {
@@ -165,7 +165,7 @@ func (r *route) String() string {
 	return "srun --overlap on " + r.c.current.Node
 }
 
-func (r *route) release() error { return r.step.release() }
+func (r *transport) release() error { return r.step.release() }
 
 var errSilent = errors.New("a connection ended without a byte")
 

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// pulse knows whether the API server answers: informers keep to themselves that a connection is refused, and try again.
-type pulse struct {
+// apiHealth knows whether the API server answers: informers keep to themselves that a connection is refused, and try again.
+type apiHealth struct {
 	mu     sync.Mutex
 	broken string // why it does not, "" while it does
 }
 
-// wrap is a transport that feels the pulse.
-func (p *pulse) wrap(next http.RoundTripper) http.RoundTripper {
+// wrap is a transport that notes it.
+func (p *apiHealth) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(r)
 		switch {
@@ -25,14 +25,14 @@ func (p *pulse) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-func (p *pulse) set(broken string) {
+func (p *apiHealth) set(broken string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.broken = broken
 }
 
 // trouble is why the API server does not answer; "" while it does.
-func (p *pulse) trouble() string {
+func (p *apiHealth) trouble() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.broken
