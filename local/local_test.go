@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -126,7 +127,7 @@ func terminate(t *testing.T, l *local.Launcher, name string) {
 	}
 }
 
-// until watches a cluster until the condition holds, or it is gone.
+// until watches a cluster until the condition holds, or it is gone, and does what is due.
 func until(t *testing.T, l *local.Launcher, name string, cond func(launcher.Status) bool) (last launcher.Status) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(within(t))
@@ -136,6 +137,9 @@ func until(t *testing.T, l *local.Launcher, name string, cond func(launcher.Stat
 		t.Fatal(err)
 	}
 	for last = range statuses {
+		if last.Due != nil {
+			launcher.Tend(ctx, l, launcher.ID(name), *last.Due, slog.Default())
+		}
 		if cond(last) {
 			break
 		}

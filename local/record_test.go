@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -147,15 +148,29 @@ func TestOrphanGetsItsResult(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r, err := l.Result(t.Context(), "o")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Exit == nil || r.Exit.Code != runstate.CodeLost || r.Exit.Message != "the keeper was killed" || r.Log.Bytes != 13 {
-		t.Errorf("got %+v, log %+v", r.Exit, r.Log)
-	}
-	if _, err := os.Stat(c.path(keeper.TokenFile)); err == nil {
-		t.Error("the token is still there")
+	for _, kind := range []string{"read", "concluded"} {
+		r, err := l.Result(t.Context(), "o")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Exit == nil || r.Exit.Code != runstate.CodeLost || r.Exit.Message != "the keeper was killed" || r.Log.Bytes != 13 {
+			t.Errorf("%s: got %+v, log %+v", kind, r.Exit, r.Log)
+		}
+		log, err := r.OpenLog(t.Context(), 0, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(log); err != nil || string(text) != "st\nsecond\n" || log.Close() != nil {
+			t.Errorf("%s: output %q, %v", kind, text, err)
+		}
+		for _, path := range []string{c.path(keeper.TokenFile), filepath.Join(logs, "job-driver-o-1.log.from-6")} {
+			if _, err := os.Stat(path); (err == nil) != (kind == "read") {
+				t.Errorf("%s: %s: %v", kind, path, err)
+			}
+		}
+		if err := l.Terminate(t.Context(), "o", launcher.End{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/slurm/controller"
 )
 
 // another is what the files say of a job that waits again after an attempt: Slurm itself does not tell why.
@@ -19,7 +20,7 @@ type another struct {
 }
 
 func (c *cluster) another(ctx context.Context) (a another, err error) {
-	return a, c.l.site.files.call(ctx, "again", map[string]any{"run": c.dir}, &a)
+	return a, c.l.site.files.Call(ctx, "again", map[string]any{"run": c.dir}, &a)
 }
 
 // presumeAfter is for how long a shared file system may keep from us what the nodes have written: attributes are cached for up to a minute (nfs(5), acdirmax).
@@ -27,8 +28,8 @@ const presumeAfter = time.Minute
 
 // lastAttempt says why a waiting job is to be given up after an attempt: Slurm queues it again although job.restarts has none left. nil: it is not, or not
 // yet known. The job itself would find out when it starts, which may take days.
-func (c *cluster) lastAttempt(ctx context.Context, j Job) (*runstate.Verdict, error) {
-	if c.lastWord() == nil || j.State != StatePending {
+func (c *cluster) lastAttempt(ctx context.Context, j controller.Job) (*runstate.Verdict, error) {
+	if c.lastWord() == nil || j.State != controller.StatePending {
 		return nil, nil
 	}
 	a, err := c.another(ctx)
@@ -52,14 +53,14 @@ const withdrawnFile = "withdrawn"
 // withdraw cancels a waiting job and concludes its cluster. done is false if it has begun after all: then its keeper tells how it ends.
 func (c *cluster) withdraw(ctx context.Context, v runstate.Verdict) (done bool, err error) {
 	note := withdrawn{Cause: v.Cause, Message: v.Message, Final: v.Final, Revision: c.revision()}
-	if err := c.l.site.files.writeJSON(ctx, path.Join(c.attemptDir(), withdrawnFile), note, true); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := c.l.site.files.WriteJSON(ctx, path.Join(c.attemptDir(), withdrawnFile), note, true); err != nil && !errors.Is(err, fs.ErrExist) {
 		c.l.log.Debug("it could not be noted why the job is cancelled", "cluster", c.name, "error", err) // to end it does not need the disk
 	}
-	if err := c.l.site.cancel(ctx, c.job, true); err != nil {
+	if err := c.l.site.Cancel(ctx, c.job, true); err != nil {
 		return false, c.l.site.unreachable(err)
 	}
-	f, j, err := c.ask(ctx, now)
-	if err != nil || f != gone || j.State != StateCancelled {
+	f, j, err := c.ask(ctx, controller.Now)
+	if err != nil || f != gone || j.State != controller.StateCancelled {
 		return false, nil // the next look tells
 	}
 	return true, c.conclude(ctx, v)
@@ -74,14 +75,14 @@ func (c *cluster) revision() int64 {
 
 // fateOf is how a cluster ended, by Slurm's word and by the files': a job that waited and was cancelled was so for the reason that is noted, or because
 // no other attempt might follow.
-func (c *cluster) fateOf(ctx context.Context, j Job) runstate.Verdict {
+func (c *cluster) fateOf(ctx context.Context, j controller.Job) runstate.Verdict {
 	v := verdictOf(j)
-	if j.State != StateCancelled {
+	if j.State != controller.StateCancelled {
 		return v
 	}
 	var note withdrawn
 	file := path.Join(c.attemptDir(), withdrawnFile)
-	if files, err := c.l.site.files.read(ctx, file); err == nil {
+	if files, err := c.l.site.files.Read(ctx, file); err == nil {
 		if there, err := decode(files, file, &note); there && err == nil && note.Revision == c.revision() {
 			return runstate.Verdict{Cause: note.Cause, Message: note.Message, Final: note.Final}
 		}

@@ -13,6 +13,9 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/remote"
+	"github.com/rayctl/rayctl/slurm/script"
 )
 
 var _ launcher.Checker = (*Launcher)(nil)
@@ -20,8 +23,8 @@ var _ launcher.Checker = (*Launcher)(nil)
 // Check examines the way to Slurm, what the file asks Slurm for, slurm.dir, and on one node that it sees the same directory, has Ray, and has room for
 // Ray's sockets. What cannot be looked at because something before it fails is left out.
 func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Check {
-	s = prepare(s)
-	version, err := l.site.version(ctx)
+	s = script.Prepare(s)
+	version, err := l.site.Version(ctx)
 	checks := []launcher.Check{check("controller", version+" answers on "+l.site.String(), err, l.controllerHint(err))}
 	if err != nil {
 		return checks
@@ -29,13 +32,13 @@ func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Ch
 	dir, _, err := l.arrive(ctx)
 	probe := path.Join(dir, ".doctor-"+rand.Text())
 	if err == nil {
-		err = l.site.files.writeBytes(ctx, path.Join(probe, "seen"), []byte("ok"))
+		err = l.site.files.WriteBytes(ctx, path.Join(probe, "seen"), []byte("ok"))
 	}
 	checks = append(checks, check("slurm.dir", dir, err, "set slurm.dir to a directory that you may write to and that all nodes share"))
 	if err != nil {
 		return checks
 	}
-	defer func() { _ = l.site.files.remove(context.WithoutCancel(ctx), probe) }() // a few bytes
+	defer func() { _ = l.site.files.Remove(context.WithoutCancel(ctx), probe) }() // a few bytes
 	request, ok := l.checkRequest(ctx, s, probe)
 	checks = append(checks, request...)
 	if !ok {
@@ -56,7 +59,7 @@ func check(name, detail string, err error, hint string) launcher.Check {
 }
 
 func (l *Launcher) controllerHint(err error) string {
-	if away(err) && !notInstalled(err) {
+	if controller.Away(err) && !notInstalled(err) {
 		return "ask your site's administrators whether slurmctld runs"
 	}
 	return "set slurm.host to a login node, or put Slurm's commands into PATH"
@@ -82,17 +85,17 @@ func (l *Launcher) checkRequest(ctx context.Context, s *spec.ClusterSpec, probe 
 }
 
 // wouldStart lets Slurm judge a job as the spec asks for it, from a script in a directory on the site.
-func (l *Launcher) wouldStart(ctx context.Context, s *spec.ClusterSpec, dir string) (plan, time.Time, error) {
-	p := plan{spec: s, python: "python3", programs: dir, run: dir, nonce: "doctor"}
-	script, err := p.script()
+func (l *Launcher) wouldStart(ctx context.Context, s *spec.ClusterSpec, dir string) (script.Plan, time.Time, error) {
+	p := script.Plan{Spec: s, Python: "python3", Programs: dir, Run: dir, Nonce: "doctor"}
+	text, err := p.Script()
 	if err != nil {
 		return p, time.Time{}, err
 	}
-	b := batch{plan: p, file: path.Join(dir, scriptFile), environment: l.environment()}
-	if err := l.site.files.writeBytes(ctx, b.file, []byte(script)); err != nil {
+	b := controller.Batch{Plan: p, File: path.Join(dir, scriptFile), Environment: l.environment()}
+	if err := l.site.files.WriteBytes(ctx, b.File, []byte(text)); err != nil {
 		return p, time.Time{}, err
 	}
-	start, err := l.site.plannedStart(ctx, b)
+	start, err := l.site.PlannedStart(ctx, b)
 	return p, start, err
 }
 
@@ -104,7 +107,7 @@ func (l *Launcher) tryRequest(ctx context.Context, s *spec.ClusterSpec) error {
 		return err
 	}
 	probe := path.Join(dir, ".try-"+rand.Text())
-	defer func() { _ = l.site.files.remove(context.WithoutCancel(ctx), probe) }() // one script
+	defer func() { _ = l.site.files.Remove(context.WithoutCancel(ctx), probe) }() // one script
 	_, _, err = l.wouldStart(ctx, s, probe)
 	err = (&cluster{l: l, name: s.Name}).refused(err)
 	if launcher.ExitCode(err) == runstate.CodePermission && strings.Contains(err.Error(), "accounting/QOS policy") {
@@ -113,13 +116,13 @@ func (l *Launcher) tryRequest(ctx context.Context, s *spec.ClusterSpec) error {
 	return err
 }
 
-func (l *Launcher) isREST() bool { _, rest := l.site.controller.(*REST); return rest }
+func (l *Launcher) isREST() bool { _, rest := l.site.Controller.(*controller.REST); return rest }
 
 // asked names what a job asks for.
-func asked(p plan) (out []string) {
-	for _, c := range p.components() {
-		text := fmt.Sprintf("%d × %d CPUs", c.nodes, c.request.cpus)
-		for _, part := range [][2]string{{"GPUs ", c.request.gpus}, {"partition ", c.request.slurm.Partition}, {"account ", c.request.slurm.Account}, {"QOS ", c.request.slurm.QOS}} {
+func asked(p script.Plan) (out []string) {
+	for _, c := range p.Components() {
+		text := fmt.Sprintf("%d × %d CPUs", c.Nodes, c.Request.CPUs)
+		for _, part := range [][2]string{{"GPUs ", c.Request.GPUs}, {"partition ", c.Request.Slurm.Partition}, {"account ", c.Request.Slurm.Account}, {"QOS ", c.Request.Slurm.QOS}} {
 			if part[1] != "" {
 				text += " " + part[0] + part[1]
 			}
@@ -146,10 +149,10 @@ hostname`
 
 // checkNode runs one small step on a free node.
 func (l *Launcher) checkNode(ctx context.Context, s *spec.ClusterSpec, probe string) []launcher.Check {
-	p := plan{spec: s}
-	checks := []launcher.Check{checkPaths(p.tempRoot())}
+	p := script.Plan{Spec: s}
+	checks := []launcher.Check{checkPaths(p.TempRoot())}
 	var err error
-	if p.python, err = l.python(ctx, s); err != nil {
+	if p.Python, err = l.python(ctx, s); err != nil {
 		return append(checks, check("node", "", err, ""))
 	}
 	argv := []string{"srun", "--quiet", "--nodes=1", "--ntasks=1", "--time=1", fmt.Sprintf("--immediate=%d", nodeTime), "--mpi=none", "--job-name=rayctl-doctor", "--chdir=/"}
@@ -160,7 +163,7 @@ func (l *Launcher) checkNode(ctx context.Context, s *spec.ClusterSpec, probe str
 		}
 	}
 	before := time.Now()
-	out, err := l.site.run(ctx, cleanStep(append(argv, "sh", "-c", look, "sh", probe, p.hostPython(), p.tempRoot())...)...)
+	out, err := l.site.run(ctx, remote.CleanStep(append(argv, "sh", "-c", look, "sh", probe, p.HostPython(), p.TempRoot())...)...)
 	if notInstalled(err) && l.isREST() {
 		return append(checks, check("node", "not looked at: there is no srun on "+l.site.runner.String(), nil, ""))
 	}
@@ -171,7 +174,7 @@ func (l *Launcher) checkNode(ctx context.Context, s *spec.ClusterSpec, probe str
 	node := lines[6]
 	checks = append(checks,
 		finding("slurm.dir on "+node, lines[1] == "ok" && lines[2] == "writable", path.Dir(probe), "it is not there, or cannot be written", "set slurm.dir to a directory that all nodes share"),
-		finding("slurm.tmpDir on "+node, lines[3] == "writable", p.tempRoot(), p.tempRoot()+" is not there, or cannot be written", "set slurm.tmpDir to a directory on each node's own disk"))
+		finding("slurm.tmpDir on "+node, lines[3] == "writable", p.TempRoot(), p.TempRoot()+" is not there, or cannot be written", "set slurm.tmpDir to a directory on each node's own disk"))
 	checks = append(checks, checkPrograms(node, lines[4], lines[5], s)...)
 	return append(checks, checkClock(lines[0], before))
 }

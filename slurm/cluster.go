@@ -15,6 +15,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/remote"
 )
 
 // Files of a run's directory, besides the attempts.
@@ -125,9 +126,9 @@ func (c *cluster) look(ctx context.Context) error {
 func (c *cluster) lookOnce(ctx context.Context) error {
 	before := c.attemptDir()
 	paths, token := append(c.watched(), c.path(jobFile)), path.Join(before, keeper.TokenFile)
-	files, err := c.l.site.files.read(ctx, append(paths, token)...)
-	if errors.As(err, new(*fileError)) { // a token that cannot be read must not hide how the cluster ends
-		files, err = c.l.site.files.read(ctx, paths...)
+	files, err := c.l.site.files.Read(ctx, append(paths, token)...)
+	if errors.As(err, new(*remote.FileError)) { // a token that cannot be read must not hide how the cluster ends
+		files, err = c.l.site.files.Read(ctx, paths...)
 	}
 	if err != nil {
 		return err
@@ -154,7 +155,7 @@ func (c *cluster) lookOnce(ctx context.Context) error {
 }
 
 // documents reads the keeper's.
-func (c *cluster) documents(files map[string]found, dir string) error {
+func (c *cluster) documents(files map[string]remote.Found, dir string) error {
 	for _, d := range []struct {
 		file string
 		into **runstate.State
@@ -172,7 +173,7 @@ func (c *cluster) documents(files map[string]found, dir string) error {
 	return nil
 }
 
-func decode(files map[string]found, path string, into any) (bool, error) {
+func decode(files map[string]remote.Found, path string, into any) (bool, error) {
 	file, there := files[path]
 	if !there {
 		return false, nil

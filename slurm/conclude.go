@@ -14,6 +14,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
+	"github.com/rayctl/rayctl/slurm/controller"
 )
 
 // over says whether the cluster has ended and holds nothing. One that ended without a result gets one: it is for calls that may change something.
@@ -23,7 +24,7 @@ func (c *cluster) over(ctx context.Context) (bool, error) {
 }
 
 // overOr also returns the job of a cluster that has not ended, by an answer at most age old.
-func (c *cluster) overOr(ctx context.Context, age time.Duration) (bool, Job, error) {
+func (c *cluster) overOr(ctx context.Context, age time.Duration) (bool, controller.Job, error) {
 	e, err := c.outcome(ctx, age)
 	switch {
 	case err != nil || !e.over || c.record == nil:
@@ -39,8 +40,8 @@ func (c *cluster) overOr(ctx context.Context, age time.Duration) (bool, Job, err
 
 // outcome is whether and how a cluster has ended.
 type outcome struct {
-	over bool // it holds nothing; its record may be gone, too
-	job  Job  // of one that has not ended
+	over bool           // it holds nothing; its record may be gone, too
+	job  controller.Job // of one that has not ended
 	// verdict is on a cluster that has ended without a result, or that is to overrule its result. nil: the result is as the keeper wrote it.
 	verdict *runstate.Verdict
 }
@@ -81,7 +82,7 @@ func (c *cluster) outcome(ctx context.Context, age time.Duration) (e outcome, er
 }
 
 // verdictOn a cluster without a result, whose job has ended or is not known any more.
-func (c *cluster) verdictOn(ctx context.Context, f fate, j Job) runstate.Verdict {
+func (c *cluster) verdictOn(ctx context.Context, f fate, j controller.Job) runstate.Verdict {
 	if f == gone {
 		return c.verdict(ctx, j)
 	}
@@ -90,10 +91,10 @@ func (c *cluster) verdictOn(ctx context.Context, f fate, j Job) runstate.Verdict
 
 // overruling is the verdict on a cluster whose keeper has written its result, and whose job is gone, where Slurm knows better why it ended. nil: the
 // keeper's word stands.
-func (c *cluster) overruling(ctx context.Context, j Job) *runstate.Verdict {
+func (c *cluster) overruling(ctx context.Context, j controller.Job) *runstate.Verdict {
 	e := c.result.Exit
 	switch j.State {
-	case StateCancelled, StateTimeout, StatePreempted, StateNodeFail:
+	case controller.StateCancelled, controller.StateTimeout, controller.StatePreempted, controller.StateNodeFail:
 		if e != nil && e.Cause == runstate.CauseInterrupted && strings.HasPrefix(e.Message, runstate.Signalled) {
 			return ptr.To(c.fateOf(ctx, j))
 		}
@@ -115,7 +116,7 @@ func (c *cluster) final(v *runstate.Verdict) *runstate.State {
 // overrule ends a cluster that was between two attempts: the result of the last one gets another cause.
 func (c *cluster) overrule(ctx context.Context, v runstate.Verdict) error {
 	runstate.Overrule(c.result, v)
-	if err := c.l.site.files.writeJSON(ctx, path.Join(c.attemptDir(), keeper.ResultFile), c.result, false); err != nil {
+	if err := c.l.site.files.WriteJSON(ctx, path.Join(c.attemptDir(), keeper.ResultFile), c.result, false); err != nil {
 		return c.writeFailed(err)
 	}
 	return c.cleanUp(ctx)
@@ -137,7 +138,7 @@ func (c *cluster) writeResult(ctx context.Context, v runstate.Verdict) error {
 		return err
 	}
 	st.Log = output.log(st.Job)
-	err = c.l.site.files.writeJSON(ctx, path.Join(c.attemptDir(), keeper.ResultFile), st, true)
+	err = c.l.site.files.WriteJSON(ctx, path.Join(c.attemptDir(), keeper.ResultFile), st, true)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return c.writeFailed(err)
 	}
@@ -194,7 +195,7 @@ func (c *cluster) saved(ctx context.Context, job *runstate.Job, complete bool) (
 		name = job.LogFile
 	}
 	var o savedOutput
-	if err := c.l.site.files.call(ctx, op, map[string]any{"attempt": c.attemptDir(), "log": name}, &o); err != nil {
+	if err := c.l.site.files.Call(ctx, op, map[string]any{"attempt": c.attemptDir(), "log": name}, &o); err != nil {
 		if complete {
 			return nil, c.writeFailed(err)
 		}
@@ -208,7 +209,7 @@ const reserveFile = ".reserve"
 
 // leftSecrets says whether something is there that must not outlive the cluster: the keeper removes it, unless its job was cancelled between two attempts.
 func (c *cluster) leftSecrets(ctx context.Context) (bool, error) {
-	kind, err := c.l.site.files.kind(ctx, c.path(seedDir))
+	kind, err := c.l.site.files.Kind(ctx, c.path(seedDir))
 	return c.token != "" || kind != "", err
 }
 
@@ -216,7 +217,7 @@ func (c *cluster) leftSecrets(ctx context.Context) (bool, error) {
 func (c *cluster) cleanUp(ctx context.Context) error {
 	dir := c.attemptDir()
 	paths := []string{c.path(seedDir), path.Join(dir, keeper.TokenFile), path.Join(dir, keeper.SecretsFile)}
-	names, err := c.l.site.files.names(ctx, dir)
+	names, err := c.l.site.files.Names(ctx, dir)
 	if err != nil {
 		return c.l.cut(err)
 	}
@@ -225,7 +226,7 @@ func (c *cluster) cleanUp(ctx context.Context) error {
 			paths = append(paths, path.Join(dir, name))
 		}
 	}
-	if err := c.l.site.files.remove(ctx, paths...); err != nil {
+	if err := c.l.site.files.Remove(ctx, paths...); err != nil {
 		return c.writeFailed(err)
 	}
 	c.l.tunnels.drop(c.name)

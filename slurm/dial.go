@@ -100,7 +100,7 @@ func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, po
 		return nil, err
 	}
 	w := l.tunnels.take(c, host)
-	conn, err := w.dial(ctx, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	conn, err := w.Dial(ctx, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return nil, launcher.Fail(runstate.CodeUnreachable, errors.Join(err, w.release()), "check that something listens there", "port %d does not answer: %v", port, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
@@ -160,7 +161,7 @@ func (b *bed) dialFrom(t *testing.T, program, node string, id launcher.ID) strin
 
 func (b *bed) ssh(t *testing.T, options ...string) *slurm.Launcher {
 	t.Helper()
-	ssh, err := slurm.NewSSH("login", options)
+	ssh, err := remote.NewSSH("login", options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,11 +10,10 @@ import (
 	"syscall"
 	"time"
 
-	"al.essio.dev/pkg/shellescape"
-
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/templates"
 )
 
@@ -38,7 +37,7 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 	if err != nil {
 		return 0, err
 	}
-	argv := append(c.overlap(host), "--unbuffered", "--disable-status", c.plan(0).hostPython(), "-E", "-s", "-S", program)
+	argv := append(c.overlap(host), "--unbuffered", "--disable-status", c.plan(0).HostPython(), "-E", "-s", "-S", program)
 	return c.apart(ctx, e, host, append(argv, c.inRay(e.Command)...))
 }
 
@@ -83,7 +82,7 @@ func (c *cluster) onTerminal(ctx context.Context, e launcher.ExecRequest, argv [
 func (c *cluster) apart(ctx context.Context, e launcher.ExecRequest, host string, argv []string) (int, error) {
 	cmd := c.l.command(ctx, false, argv)
 	cmd.Cancel = func() error { return endGently(ctx, cmd.Process) }
-	frames, said := &execFrames{stdout: e.Stdout, stderr: e.Stderr}, &tail{}
+	frames, said := &execFrames{stdout: e.Stdout, stderr: e.Stderr}, &remote.Tail{}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.Stdin, frames, said
 	err := cmd.Run()
 	code, ended := frames.exitCode()
@@ -94,12 +93,12 @@ func (c *cluster) apart(ctx context.Context, e launcher.ExecRequest, host string
 		return 0, fmt.Errorf("pass on what %q writes: %w", e.Command[0], frames.broken)
 	case ended:
 		return code, nil
-	case !frames.begun && notInstalled(err) && said.lastLine() == "":
+	case !frames.begun && notInstalled(err) && said.LastLine() == "":
 		return 0, c.l.noSlurm(err)
 	case err == nil:
-		err = errCut
+		err = remote.ErrCut
 	}
-	why := complaint(said)
+	why := remote.Complaint(said)
 	if why == "" {
 		why = err.Error()
 	}
@@ -112,8 +111,8 @@ func (c *cluster) notRun(host, why string, err error) error {
 
 // command prepares a command where Slurm's are. On a terminal, one there stands for this one.
 func (l *Launcher) command(ctx context.Context, tty bool, argv []string) *exec.Cmd {
-	if s, ok := l.site.runner.(*SSH); ok && tty {
-		return exec.CommandContext(ctx, "ssh", append(s.options(), "-o", "LogLevel=ERROR", "-tt", "--", s.Host, shellescape.QuoteCommand(argv))...)
+	if s, ok := l.site.runner.(*remote.SSH); ok && tty {
+		return s.TerminalCommand(ctx, argv...)
 	}
 	return l.site.runner.Command(ctx, argv...)
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/script"
 )
 
 var _ launcher.Extender = (*Launcher)(nil)
@@ -19,7 +21,7 @@ func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d runstate.Dead
 	if err != nil {
 		return err
 	}
-	jobs, err := l.site.jobs(ctx)
+	jobs, err := l.site.Jobs(ctx)
 	if err != nil {
 		return l.site.unreachable(err)
 	}
@@ -32,19 +34,19 @@ func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d runstate.Dead
 }
 
 // raise lets a running job go on until the keeper's deadline and the end it makes then; nil: for ever.
-func (c *cluster) raise(ctx context.Context, j Job, until *time.Time) error {
+func (c *cluster) raise(ctx context.Context, j controller.Job, until *time.Time) error {
 	limit := "UNLIMITED"
 	if until != nil {
-		end := until.Add(c.plan(0).afterMax())
+		end := until.Add(c.plan(0).AfterMax())
 		if !end.After(j.End) {
 			return nil
 		}
-		limit = strconv.Itoa(minutes(end.Sub(j.Start)))
+		limit = strconv.Itoa(script.Minutes(end.Sub(j.Start)))
 	}
 	if j.End.IsZero() || j.End.After(time.Now().AddDate(1, 0, 0)) { // no limit: Slurm counts on a year (slurm/src/slurmctld/job_mgr.c, 365 days)
 		return nil
 	}
-	err := c.l.site.extend(ctx, j.ID, limit)
+	err := c.l.site.Extend(ctx, j.ID, limit)
 	if err == nil {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/controller"
 )
 
 // fate is what the controller says of a cluster's job.
@@ -18,23 +19,23 @@ const (
 )
 
 // ask is the fate by an answer at most age old. A job that waits although its keeper has spoken was requeued, if the answer is the later news.
-func (c *cluster) ask(ctx context.Context, age time.Duration) (fate, Job, error) {
+func (c *cluster) ask(ctx context.Context, age time.Duration) (fate, controller.Job, error) {
 	// An answer from before the launch does not know its job.
-	jobs, at, err := c.l.queue.askWhen(ctx, min(age, max(0, time.Since(c.record.Created))))
+	jobs, at, err := c.l.queue.AskWhen(ctx, min(age, max(0, time.Since(c.record.Created))))
 	if err != nil {
-		return unknown, Job{}, err
+		return unknown, controller.Job{}, err
 	}
 	j, found := c.find(jobs)
 	if found {
-		c.job, c.released = j.leader(), j.released()
+		c.job, c.released = j.Leader(), j.Released()
 	}
 	switch {
 	case !found:
 		return unknown, j, nil
 	case j.Ended():
 		return gone, j, nil
-	case j.State == StatePending && age > 0 && c.spokeAfter(at):
-		return c.ask(ctx, now)
+	case j.State == controller.StatePending && age > 0 && c.spokeAfter(at):
+		return c.ask(ctx, controller.Now)
 	default:
 		return alive, j, nil
 	}
@@ -54,23 +55,23 @@ const (
 )
 
 // verdictOf is what Slurm says of a job that ended without a result.
-func verdictOf(j Job) runstate.Verdict {
+func verdictOf(j controller.Job) runstate.Verdict {
 	switch j.State {
-	case StateCancelled:
+	case controller.StateCancelled:
 		return runstate.Verdict{Cause: runstate.CauseInterrupted, Message: "its job was cancelled"}
-	case StateTimeout:
+	case controller.StateTimeout:
 		return runstate.Verdict{Cause: runstate.CauseTimeLimit, Message: "its job reached Slurm's time limit"}
-	case StateDeadline:
+	case controller.StateDeadline:
 		return runstate.Verdict{Cause: runstate.CauseQueue, Message: "its job could not start early enough for lifetime.queue"}
-	case StatePreempted:
+	case controller.StatePreempted:
 		return runstate.Verdict{Cause: runstate.CausePreempted, Message: "its job was preempted"}
-	case StateNodeFail:
+	case controller.StateNodeFail:
 		return runstate.Verdict{Cause: runstate.CauseLost, Message: "a node of its job failed"}
-	case StateBootFail:
+	case controller.StateBootFail:
 		return runstate.Verdict{Cause: runstate.CauseStartFailed, Message: "the nodes of its job could not be booted"}
-	case StateOOM:
+	case controller.StateOOM:
 		return runstate.Verdict{Cause: runstate.CauseLost, Message: "its job used more memory than it was given"}
-	case StateFailed:
+	case controller.StateFailed:
 		if j.Signal != 0 || j.Reason == "RaisedSignal" || j.Reason == "JobLaunchFailure" {
 			return runstate.Verdict{Cause: runstate.CauseLost, Message: "the keeper was killed"}
 		}

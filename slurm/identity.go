@@ -3,13 +3,16 @@ package slurm
 import (
 	"slices"
 	"time"
+
+	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/script"
 )
 
 // find returns the cluster's job, all its components together: a heterogeneous job holds nodes while one of them does.
-func (c *cluster) find(jobs []Job) (Job, bool) {
+func (c *cluster) find(jobs []controller.Job) (controller.Job, bool) {
 	found := c.candidates(jobs)
 	if len(found) == 0 || c.job == 0 && len(found) > 1 {
-		return Job{}, false
+		return controller.Job{}, false
 	}
 	j := found[0]
 	for _, other := range jobs {
@@ -21,17 +24,17 @@ func (c *cluster) find(jobs []Job) (Job, bool) {
 }
 
 // candidates are the jobs that may be the cluster's, one of each heterogeneous job: at most one where its id is known, or its nonce is seen.
-func (c *cluster) candidates(jobs []Job) (found []Job) {
+func (c *cluster) candidates(jobs []controller.Job) (found []controller.Job) {
 	owns := c.owns
 	if c.job == 0 {
-		owns = func(j Job) bool { return nonceOf(j.Comment) == c.record.Nonce }
+		owns = func(j controller.Job) bool { return script.NonceOf(j.Comment) == c.record.Nonce }
 		if !slices.ContainsFunc(jobs, owns) {
 			owns = c.resembles
 		}
 	}
 	leaders := map[int]bool{}
 	for _, j := range jobs {
-		if leader := j.leader(); owns(j) && !leaders[leader] {
+		if leader := j.Leader(); owns(j) && !leaders[leader] {
 			leaders[leader] = true
 			found = append(found, j)
 		}
@@ -39,21 +42,13 @@ func (c *cluster) candidates(jobs []Job) (found []Job) {
 	return found
 }
 
-// leader is the id by which sbatch, scancel and scontrol know the job.
-func (j Job) leader() int {
-	if j.HetJobID != 0 {
-		return j.HetJobID
-	}
-	return j.ID
-}
-
 // owns says whether a job is the one whose id the run's directory has. Slurm begins with the first id again after MaxJobId (slurm.conf(5)): another job
 // of the same user that got it then has neither the nonce nor the directory nor the name.
-func (c *cluster) owns(j Job) bool {
-	if j.leader() != c.job {
+func (c *cluster) owns(j controller.Job) bool {
+	if j.Leader() != c.job {
 		return false
 	}
-	if nonce := nonceOf(j.Comment); nonce != "" {
+	if nonce := script.NonceOf(j.Comment); nonce != "" {
 		return nonce == c.record.Nonce
 	}
 	return j.WorkDir == c.dir || j.Name == c.record.Name
@@ -63,6 +58,6 @@ func (c *cluster) owns(j Job) bool {
 const submitSkew = 10 * time.Minute
 
 // resembles says whether a job can only be the launch's, whose id is not known because sbatch's answer was lost, although somebody rewrote its comment.
-func (c *cluster) resembles(j Job) bool {
-	return nonceOf(j.Comment) == "" && j.WorkDir == c.dir && j.Name == c.record.Name && !j.Ended() && j.Submit.After(c.record.Created.Add(-submitSkew))
+func (c *cluster) resembles(j controller.Job) bool {
+	return script.NonceOf(j.Comment) == "" && j.WorkDir == c.dir && j.Name == c.record.Name && !j.Ended() && j.Submit.After(c.record.Created.Add(-submitSkew))
 }

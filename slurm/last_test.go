@@ -123,12 +123,19 @@ func (b *bed) readsOnlyRead(t *testing.T) {
 		return err == nil, err
 	})
 	before = contents(t, b.run(id))
-	log, err := r.OpenLog(t.Context(), 0, 2)
-	if err != nil {
-		t.Fatal(err)
+	read := func(offset int64) string {
+		log, err := r.OpenLog(t.Context(), 0, offset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(log)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(text)
 	}
-	if text, err := io.ReadAll(log); err != nil || string(text) != "seen\n" || r.Exit.Code != runstate.CodeLost || !r.Exit.Retryable {
-		t.Errorf("result: %+v; from byte 2 on: %q, %v", r.Exit, text, err)
+	if text := read(0); !strings.HasSuffix(text, "\nunseen\n") || read(2) != text[2:] || r.Log.Bytes != int64(len(text)) || r.Exit.Code != runstate.CodeLost || !r.Exit.Retryable {
+		t.Errorf("result: %+v, %+v; output %q", r.Exit, r.Log, text)
 	}
 	if last := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Phase.Ended() }); last.Exit == nil || *last.Exit != *r.Exit {
 		t.Errorf("last status %+v, result %+v", last.Exit, r.Exit)

@@ -16,12 +16,15 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/remote"
+	"github.com/rayctl/rayctl/slurm/script"
 )
 
 // Launch creates the cluster and commits it, see launcher.Launcher. Everything is staged before sbatch, and the commit follows its
 // answer: a client that dies before leaves a directory, or a job that starts nothing.
 func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) (launcher.ID, error) {
-	s = prepare(s)
+	s = script.Prepare(s)
 	if err := refuse(s, p); err != nil {
 		return "", err
 	}
@@ -49,7 +52,7 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 
 // Validate finds what Launch refuses, see launcher.Validator.
 func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) error {
-	s = prepare(s)
+	s = script.Prepare(s)
 	if err := refuse(s, p); err != nil {
 		return err
 	}
@@ -97,15 +100,15 @@ func (c *cluster) claim(ctx context.Context, s *spec.ClusterSpec, p launcher.Pay
 		Name: s.Name, Owner: owner, Nonce: rand.Text(), Created: time.Now().UTC(), Labels: s.Labels, Command: p.Command,
 		Python: python, Programs: programsIn(dir), Spec: s,
 	}
-	err = c.l.site.files.writeJSON(ctx, c.path(recordFile), r, true)
-	if errors.Is(err, fs.ErrExist) || errors.Is(err, errCut) { // cut: it may be there, and ours
+	err = c.l.site.files.WriteJSON(ctx, c.path(recordFile), r, true)
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, remote.ErrCut) { // cut: it may be there, and ours
 		if err := c.look(ctx); err != nil {
 			return false, err
 		}
 		return c.record != nil && c.record.Nonce == r.Nonce, nil
 	}
 	if err != nil {
-		_ = c.l.site.files.removeEmpty(context.WithoutCancel(ctx), c.dir) // the way to a file that could not be written
+		_ = c.l.site.files.RemoveEmpty(context.WithoutCancel(ctx), c.dir) // the way to a file that could not be written
 		return false, c.writeFailed(err)
 	}
 	c.record = r
@@ -121,7 +124,7 @@ func (l *Launcher) python(ctx context.Context, s *spec.ClusterSpec) (string, err
 	if s.Slurm.ContainerRuntime != "none" {
 		return python, nil // a path in the container
 	}
-	kind, err := l.site.files.kind(ctx, python)
+	kind, err := l.site.files.Kind(ctx, python)
 	if err != nil {
 		return "", l.cut(err)
 	}
@@ -194,7 +197,7 @@ func (c *cluster) heartbeat(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		for sleep.For(ctx, orders.Lease/4); ctx.Err() == nil; sleep.For(ctx, orders.Lease/4) {
-			if err := c.l.site.files.call(ctx, "touch", map[string]any{"path": c.path(recordFile)}, nil); err != nil {
+			if err := c.l.site.files.Call(ctx, "touch", map[string]any{"path": c.path(recordFile)}, nil); err != nil {
 				c.l.log.Debug("the claim cannot be renewed", "cluster", c.name, "error", err)
 			}
 		}
@@ -204,8 +207,8 @@ func (c *cluster) heartbeat(ctx context.Context) (stop func()) {
 
 // submit hands the job to Slurm and commits.
 func (c *cluster) submit(ctx context.Context) error {
-	id, err := c.l.site.submit(ctx, c.batch())
-	if err != nil && away(err) {
+	id, err := c.l.site.Submit(ctx, c.batch())
+	if err != nil && controller.Away(err) {
 		id, err = c.resolve(ctx, err)
 	}
 	if err != nil {
@@ -213,10 +216,10 @@ func (c *cluster) submit(ctx context.Context) error {
 	}
 	c.job = id // by which the job is ours from now on
 	f := c.l.site.files
-	if err := f.writeBytes(ctx, c.path(jobFile), []byte(strconv.Itoa(id))); err != nil {
+	if err := f.WriteBytes(ctx, c.path(jobFile), []byte(strconv.Itoa(id))); err != nil {
 		return err
 	}
-	err = f.call(ctx, "rename", map[string]any{"path": c.path(commitName + ".staged"), "to": c.path(commitName)}, nil)
+	err = f.Call(ctx, "rename", map[string]any{"path": c.path(commitName + ".staged"), "to": c.path(commitName)}, nil)
 	if errors.Is(err, fs.ErrNotExist) { // asked twice
 		if err := c.look(ctx); err == nil && c.committed {
 			return nil
@@ -226,18 +229,18 @@ func (c *cluster) submit(ctx context.Context) error {
 }
 
 // batch is what is submitted.
-func (c *cluster) batch() batch {
-	return batch{plan: c.plan(0), file: c.path(scriptFile), environment: c.l.environment()}
+func (c *cluster) batch() controller.Batch {
+	return controller.Batch{Plan: c.plan(0), File: c.path(scriptFile), Environment: c.l.environment()}
 }
 
 // resolve looks for the launch among the jobs: it may be there although sbatch got no answer.
 func (c *cluster) resolve(ctx context.Context, cause error) (int, error) {
-	jobs, err := c.l.queue.ask(ctx, now)
+	jobs, err := c.l.queue.Ask(ctx, controller.Now)
 	if err != nil {
 		return 0, c.l.site.unreachable(cause)
 	}
 	if j, ok := c.find(jobs); ok {
-		return j.leader(), nil
+		return j.Leader(), nil
 	}
 	return 0, c.l.site.unreachable(cause)
 }
@@ -245,9 +248,9 @@ func (c *cluster) resolve(ctx context.Context, cause error) (int, error) {
 // abandon removes a launch that was never committed, as if it had never been.
 func (c *cluster) abandon(ctx context.Context) error {
 	if c.record != nil {
-		if jobs, err := c.l.queue.ask(ctx, now); err == nil {
+		if jobs, err := c.l.queue.Ask(ctx, controller.Now); err == nil {
 			if j, ok := c.find(jobs); ok && !j.Ended() {
-				if err := c.l.site.cancel(ctx, j.leader(), false); err != nil {
+				if err := c.l.site.Cancel(ctx, j.Leader(), false); err != nil {
 					return err
 				}
 			}
@@ -259,21 +262,21 @@ func (c *cluster) abandon(ctx context.Context) error {
 // remove deletes the run's directory. Output of drivers that is in it stays.
 func (c *cluster) remove(ctx context.Context) error {
 	f := c.l.site.files
-	names, err := f.names(ctx, c.dir)
+	names, err := f.Names(ctx, c.dir)
 	if err != nil || len(names) == 0 {
 		return c.l.cut(err)
 	}
 	paths := []string{c.path(recordFile)} // first: without it the rest is nobody's cluster
 	for _, name := range names {
-		if name != outputName && name != recordFile {
+		if name != script.OutputName && name != recordFile {
 			paths = append(paths, c.path(name))
 		}
 	}
-	if err := f.remove(ctx, paths...); err != nil {
+	if err := f.Remove(ctx, paths...); err != nil {
 		return launcher.Fail(runstate.CodeInternal, err, "remove it yourself", "the record of %s cannot be removed: %v", c.name, err)
 	}
-	for _, dir := range []string{c.path(outputName), c.dir} {
-		if err := f.removeEmpty(ctx, dir); err != nil {
+	for _, dir := range []string{c.path(script.OutputName), c.dir} {
+		if err := f.RemoveEmpty(ctx, dir); err != nil {
 			return fmt.Errorf("remove %s: %w", dir, err)
 		}
 	}

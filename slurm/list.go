@@ -8,6 +8,8 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/script"
 )
 
 // List reads the runs' directories, with one question to the controller for all, and changes nothing.
@@ -16,12 +18,12 @@ func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.
 	if err != nil {
 		return nil, err
 	}
-	names, err := l.site.files.names(ctx, path.Join(dir, "runs"))
+	names, err := l.site.files.Names(ctx, path.Join(dir, "runs"))
 	if err != nil {
 		return nil, l.cut(err)
 	}
 	if len(names) == 0 {
-		if _, err := l.site.version(ctx); err != nil && notInstalled(err) {
+		if _, err := l.site.Version(ctx); err != nil && notInstalled(err) {
 			return nil, l.noSlurm(err)
 		}
 	}
@@ -54,18 +56,18 @@ func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.
 // others are clusters that rayctl runs for other users, or from another slurm.dir: Slurm shows their jobs' comments. What Ray does in them only their
 // owners see.
 func (l *Launcher) others(ctx context.Context, sel launcher.Selector, known map[string]bool) (out []launcher.Status, err error) {
-	jobs, err := l.site.everybodys(ctx)
+	jobs, err := l.site.Everybodys(ctx)
 	if err != nil {
 		return nil, l.site.unreachable(err)
 	}
 	for _, j := range jobs {
-		name, nonce := commented(j.Comment, "name"), nonceOf(j.Comment)
+		name, nonce := script.Commented(j.Comment, "name"), script.NonceOf(j.Comment)
 		if name == "" || known[nonce] || j.Ended() || j.HetOffset > 0 || len(sel.Names) > 0 && !slices.Contains(sel.Names, name) {
 			continue
 		}
-		s := launcher.Status{Name: name, Launcher: l.Name(), Owner: j.User, SpecHash: commented(j.Comment, "spec"), Where: fmt.Sprintf("job %d", j.ID),
-			Phase: runstate.Queued, Reason: explain(j), Created: j.Submit, Since: j.Submit, Attempt: 1}
-		if j.State != StatePending {
+		s := launcher.Status{Name: name, Launcher: l.Name(), Owner: j.User, SpecHash: script.Commented(j.Comment, "spec"), Where: fmt.Sprintf("job %d", j.ID),
+			Phase: runstate.Queued, Reason: controller.Explain(j), Created: j.Submit, Since: j.Submit, Attempt: 1}
+		if j.State != controller.StatePending {
 			s.Phase, s.Since = runstate.Provisioning, j.Start
 			s.Reason = runstate.Reason{Code: "NotOurs", Message: "its job runs; what Ray does in it only its owner sees"}
 		}
@@ -97,12 +99,12 @@ func (c *cluster) listed(ctx context.Context) (s launcher.Status, ok bool) {
 	f, j, err := c.ask(ctx, listAge)
 	switch {
 	case err != nil:
-		s = c.waiting(Job{}, unknown)
+		s = c.waiting(controller.Job{}, unknown)
 		if c.state != nil {
-			s = c.living(Job{})
+			s = c.living(controller.Job{})
 		}
 		s.Unreachable = err.Error()
-	case f == alive && j.State == StatePending:
+	case f == alive && j.State == controller.StatePending:
 		s = c.waiting(j, f)
 	case c.result != nil && f == alive:
 		s = c.releasing(c.result, j)
@@ -121,4 +123,4 @@ func (c *cluster) listed(ctx context.Context) (s launcher.Status, ok bool) {
 }
 
 // listAge lets one answer serve a whole list.
-const listAge = whileWaiting / 5
+const listAge = controller.WhileWaiting / 5

@@ -22,7 +22,7 @@ func (l *Launcher) collect(ctx context.Context, except string, dryRun bool) ([]l
 	if err != nil {
 		return nil, err
 	}
-	names, err := l.site.files.names(ctx, path.Join(dir, "runs"))
+	names, err := l.site.files.Names(ctx, path.Join(dir, "runs"))
 	if err != nil {
 		return nil, l.cut(err)
 	}

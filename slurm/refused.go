@@ -8,6 +8,8 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/remote"
 )
 
 // refusals are sbatch's errors, what they mean for the user, and whose fault they are. Texts: slurm/src/common/slurm_errno.c.
@@ -42,14 +44,14 @@ var refusals = []struct {
 
 // refused puts sbatch's refusal into a sentence.
 func (c *cluster) refused(err error) error {
-	var failed *commandError
+	var failed *controller.CommandError
 	var known *launcher.ExitError
 	if errors.As(err, &known) || !errors.As(err, &failed) {
 		return err
 	}
 	for _, r := range refusals {
-		if strings.Contains(strings.ToLower(failed.said), strings.ToLower(r.said)) {
-			return launcher.Fail(r.code, err, r.hint, "Slurm refuses %s: %s", c.name, failed.said)
+		if strings.Contains(strings.ToLower(failed.Said), strings.ToLower(r.said)) {
+			return launcher.Fail(r.code, err, r.hint, "Slurm refuses %s: %s", c.name, failed.Said)
 		}
 	}
 	if notInstalled(err) {
@@ -71,11 +73,11 @@ func (l *Launcher) noSlurm(err error) error {
 // writeFailed explains why the site's directory cannot be used.
 func (c *cluster) writeFailed(err error) error {
 	var known *launcher.ExitError
-	var file *fileError
+	var file *remote.FileError
 	switch {
 	case errors.As(err, &known):
 		return err
-	case errors.As(err, &file) && (file.errno == "ENOSPC" || file.errno == "EDQUOT"):
+	case errors.As(err, &file) && (file.Errno == "ENOSPC" || file.Errno == "EDQUOT"):
 		return launcher.Fail(runstate.CodeStartFailed, err, "free some space, or set slurm.dir to another file system", "no space is left for %s", c.dir)
 	case errors.Is(err, fs.ErrPermission):
 		return launcher.Fail(runstate.CodePermission, err, "set slurm.dir to a directory you may write to", "not permitted to write %s: %v", c.dir, err)

@@ -8,13 +8,14 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/script"
 	"github.com/rayctl/rayctl/templates"
 )
 
 // Render returns the batch script and the keeper's orders. What only the launch knows is named: the home directory there is ~, and
 // the nonce is NONCE.
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
-	s = prepare(s)
+	s = script.Prepare(s)
 	l.mu.Lock()
 	dir := l.dir
 	l.mu.Unlock()
@@ -22,14 +23,14 @@ func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	if python == "" {
 		python = "python3"
 	}
-	p := plan{spec: s, python: python, programs: path.Join(dir, "keeper", "keeper-"+templates.KeeperHash()), run: path.Join(dir, "runs", s.Name), nonce: "NONCE"}
-	script, err := p.script()
+	p := script.Plan{Spec: s, Python: python, Programs: path.Join(dir, "keeper", "keeper-"+templates.KeeperHash()), Run: path.Join(dir, "runs", s.Name), Nonce: "NONCE"}
+	text, err := p.Script()
 	if err != nil {
 		return nil, err
 	}
-	orders, err := json.MarshalIndent(p.orders(), "", "  ")
+	orders, err := json.MarshalIndent(p.Orders(), "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode the orders: %w", err)
 	}
-	return []launcher.File{{Name: scriptFile, Content: []byte(script)}, {Name: keeper.OrdersFile, Content: append(orders, '\n')}}, nil
+	return []launcher.File{{Name: scriptFile, Content: []byte(text)}, {Name: keeper.OrdersFile, Content: append(orders, '\n')}}, nil
 }

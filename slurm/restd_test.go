@@ -26,6 +26,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/test/needs"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
@@ -94,7 +95,7 @@ func (r *restd) tokenOf(t *testing.T, text string, mode os.FileMode) string {
 }
 
 func (r *restd) over(url, tokenFile string) *slurm.Launcher {
-	return slurm.New(slurm.Config{Runner: r.beside, REST: slurm.NewREST(url, tokenFile), Dir: r.Dir()})
+	return slurm.New(slurm.Config{Runner: r.beside, REST: controller.NewREST(url, tokenFile), Dir: r.Dir()})
 }
 
 func (r *restd) launcher(t *testing.T) *slurm.Launcher {

@@ -10,6 +10,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/slurm/controller"
 )
 
 // Result is the keeper's final state, or what a client wrote for a keeper that was killed, or would write.
@@ -39,7 +40,7 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 		}
 		st.Log = output.log(st.Job)
 	}
-	return launcher.NewResult(c.status(st, Job{}), c.logInfo(ctx, st), c.opener(st, output)), nil
+	return launcher.NewResult(c.status(st, controller.Job{}), c.logInfo(ctx, st), c.opener(st, output)), nil
 }
 
 func (c *cluster) logInfo(ctx context.Context, st *runstate.State) launcher.LogInfo {
@@ -47,7 +48,7 @@ func (c *cluster) logInfo(ctx context.Context, st *runstate.State) launcher.LogI
 	if st.Log != nil {
 		info.Bytes, info.Missing = st.Log.Bytes, st.Log.Missing
 	}
-	if kind, err := c.l.site.files.kind(ctx, info.Path); err != nil || kind == "" {
+	if kind, err := c.l.site.files.Kind(ctx, info.Path); err != nil || kind == "" {
 		info.Path = "" // the driver never ran
 	}
 	return info
@@ -67,7 +68,7 @@ func (c *cluster) opener(st *runstate.State, last *savedOutput) launcher.LogOpen
 				offset -= p.size
 				continue
 			}
-			readers = append(readers, &reader{ctx: ctx, files: c.l.site.files, path: p.path, offset: p.from + offset})
+			readers = append(readers, c.l.site.files.Reader(ctx, p.path, p.from+offset))
 			offset = 0
 		}
 		return io.NopCloser(io.MultiReader(readers...)), nil

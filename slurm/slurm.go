@@ -11,14 +11,16 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/remote"
 )
 
 // Config says which Slurm is meant.
 type Config struct {
 	// Runner runs commands where Slurm is, and reaches its files there.
-	Runner Runner
+	Runner remote.Runner
 	// REST, if set, asks the controller in place of Slurm's commands. The files are the Runner's.
-	REST *REST
+	REST *controller.REST
 	// Shared is a file through which processes of this user share the controller's answers. "": they do not.
 	Shared string
 	// Dir is slurm.dir; ~/ and "" are relative to the home directory there. Default: ~/.rayctl.
@@ -30,7 +32,7 @@ type Config struct {
 // Launcher runs clusters as jobs of one Slurm user. It implements launcher.Launcher, Execer and Forgetter.
 type Launcher struct {
 	site    *site
-	queue   *queue
+	queue   *controller.Queue
 	log     *slog.Logger
 	tunnels *tunnels
 
@@ -49,7 +51,7 @@ var (
 // New returns the launcher. It touches nothing yet.
 func New(c Config) *Launcher {
 	if c.Runner == nil {
-		c.Runner = Here{}
+		c.Runner = remote.Here{}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -57,17 +59,17 @@ func New(c Config) *Launcher {
 	if c.Dir == "" {
 		c.Dir = "~/.rayctl"
 	}
-	s := &site{controller: commands{c.Runner}, runner: c.Runner, files: &files{runner: c.Runner}}
+	s := &site{Controller: controller.Commands{Runner: c.Runner}, runner: c.Runner, files: remote.NewFiles(c.Runner)}
 	if c.REST != nil {
-		s.controller = c.REST
+		s.Controller = c.REST
 	}
-	return &Launcher{site: s, queue: &queue{site: s, file: c.Shared, log: c.Logger}, log: c.Logger, tunnels: &tunnels{open: map[string]*tunnel{}, chosen: map[string]dialer{}}, dir: c.Dir}
+	return &Launcher{site: s, queue: controller.NewQueue(s, c.Shared, c.Logger), log: c.Logger, tunnels: &tunnels{open: map[string]*tunnel{}, chosen: map[string]dialer{}}, dir: c.Dir}
 }
 
 // Close ends what the launcher runs on the site: a later call starts it again.
 func (l *Launcher) Close() {
 	l.tunnels.closeAll()
-	l.site.files.close()
+	l.site.files.Close()
 }
 
 // For returns the launcher that a file asks for.
@@ -76,27 +78,19 @@ func For(s *spec.ClusterSpec, log *slog.Logger) (*Launcher, error) {
 	if s != nil && s.Slurm != nil {
 		section = s.Slurm
 	}
-	c := Config{Dir: section.Dir, Logger: log, Shared: sharedFile(section)}
+	c := Config{Dir: section.Dir, Logger: log, Shared: remote.SharedFile(section)}
 	var err error
-	if c.Runner, err = runnerFor(section); err != nil {
+	if c.Runner, err = remote.RunnerFor(section); err != nil {
 		return nil, err
 	}
 	if section.Transport == "slurmrestd" || section.Transport != "local" && section.Host == "" && section.RESTURL != "" {
-		c.REST = NewREST(section.RESTURL, section.RESTTokenFile)
+		c.REST = controller.NewREST(section.RESTURL, section.RESTTokenFile)
 	}
 	return New(c), nil
 }
 
 // Name is "slurm".
 func (l *Launcher) Name() string { return spec.LauncherSlurm }
-
-// prepare is the spec as this launcher takes it: a copy with defaults, so that equal wishes have equal hashes.
-func prepare(s *spec.ClusterSpec) *spec.ClusterSpec {
-	s = spec.Copy(s)
-	s.Launcher = spec.LauncherSlurm
-	spec.Default(s)
-	return s
-}
 
 // arrive learns where the site's directory is and who we are there.
 func (l *Launcher) arrive(ctx context.Context) (dir, owner string, err error) {
@@ -109,7 +103,7 @@ func (l *Launcher) arrive(ctx context.Context) (dir, owner string, err error) {
 		Home, User, Host string
 		Environment      []string
 	}
-	if err := l.site.files.call(ctx, "hello", map[string]any{"keep": strings.Fields(kept)}, &who); err != nil {
+	if err := l.site.files.Call(ctx, "hello", map[string]any{"keep": strings.Fields(remote.Kept)}, &who); err != nil {
 		return "", "", l.cut(err)
 	}
 	if rest, home := strings.CutPrefix(l.dir, "~/"); home {
@@ -121,7 +115,7 @@ func (l *Launcher) arrive(ctx context.Context) (dir, owner string, err error) {
 
 // cut explains an error of the way to the site's files.
 func (l *Launcher) cut(err error) error {
-	if errors.Is(err, errCut) {
+	if errors.Is(err, remote.ErrCut) {
 		return launcher.Fail(runstate.CodeUnreachable, err, "check that `ssh` gets there and that it has python3",
 			"the files of the Slurm site cannot be reached on %s: %v", l.site.runner, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/slurm/remote"
 )
 
 // overSSH: the same launcher through a real sshd, with strict host keys, and through a jump host. A cut connection heals.
@@ -17,7 +18,7 @@ func (b *bed) overSSH(t *testing.T) {
 	defer release()
 	for _, host := range []string{"login", "inner"} {
 		t.Run(host, func(t *testing.T) {
-			ssh, err := slurm.NewSSH(host, nil)
+			ssh, err := remote.NewSSH(host, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +57,7 @@ func (b *bed) overSSH(t *testing.T) {
 
 // aWrongHostKey is never accepted.
 func (b *bed) aWrongHostKey(t *testing.T) {
-	ssh, err := slurm.NewSSH("login", []string{"UserKnownHostsFile=" + b.Cluster.Dir + "/ssh/known_hosts.wrong"})
+	ssh, err := remote.NewSSH("login", []string{"UserKnownHostsFile=" + b.Cluster.Dir + "/ssh/known_hosts.wrong"})
 	if err != nil {
 		t.Fatal(err)
 	}

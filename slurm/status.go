@@ -7,10 +7,11 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/slurm/controller"
 )
 
 // status is the keeper's state with what the record and Slurm add. j is the job as far as it is known.
-func (c *cluster) status(st *runstate.State, j Job) launcher.Status {
+func (c *cluster) status(st *runstate.State, j controller.Job) launcher.Status {
 	s := launcher.StatusOf(st)
 	s.Ours, s.Owner, s.Labels, s.Created = true, c.record.Owner, c.record.Labels, c.record.Created
 	if c.job != 0 {
@@ -21,7 +22,7 @@ func (c *cluster) status(st *runstate.State, j Job) launcher.Status {
 }
 
 // before is what happened before the keeper, by Slurm's clock.
-func (c *cluster) before(attempt int, j Job, after []runstate.Event) []runstate.Event {
+func (c *cluster) before(attempt int, j controller.Job, after []runstate.Event) []runstate.Event {
 	events := []runstate.Event{{At: c.record.Created, Attempt: 1, Kind: "phase", To: string(runstate.Queued)}}
 	if slices.ContainsFunc(after, func(e runstate.Event) bool { return e.To == string(runstate.Provisioning) }) { // of earlier attempts
 		return events
@@ -30,7 +31,7 @@ func (c *cluster) before(attempt int, j Job, after []runstate.Event) []runstate.
 	switch {
 	case c.current.Start > 0:
 		start = time.Unix(c.current.Start, 0).UTC()
-	case j.State == StateRunning:
+	case j.State == controller.StateRunning:
 		start = j.Start
 	}
 	// Slurm counts whole seconds: the allocation cannot be before the launch, nor after the keeper.
@@ -40,14 +41,14 @@ func (c *cluster) before(attempt int, j Job, after []runstate.Event) []runstate.
 	if len(after) > 0 && start.After(after[0].At) {
 		start = after[0].At
 	}
-	if c.current.Start > 0 || j.State == StateRunning {
+	if c.current.Start > 0 || j.State == controller.StateRunning {
 		events = append(events, runstate.Event{At: start, Attempt: attempt, Kind: "phase", To: string(runstate.Provisioning)})
 	}
 	return events
 }
 
 // living is the status of a cluster whose keeper speaks. Its last word may be heard before its result is seen.
-func (c *cluster) living(j Job) launcher.Status {
+func (c *cluster) living(j controller.Job) launcher.Status {
 	if c.state.Exit != nil {
 		return c.releasing(c.state, j)
 	}
@@ -55,7 +56,7 @@ func (c *cluster) living(j Job) launcher.Status {
 }
 
 // releasing is the status between the keeper's last word and the release of the nodes.
-func (c *cluster) releasing(last *runstate.State, j Job) launcher.Status {
+func (c *cluster) releasing(last *runstate.State, j controller.Job) launcher.Status {
 	s := c.status(last, j)
 	s.Phase, s.Exit = runstate.Draining, nil
 	s.Reason = runstate.Reason{Code: "Completing", Message: "Slurm is releasing the nodes"}
@@ -63,7 +64,7 @@ func (c *cluster) releasing(last *runstate.State, j Job) launcher.Status {
 }
 
 // waiting is the status of a cluster whose job has not begun, or has only just.
-func (c *cluster) waiting(j Job, f fate) launcher.Status {
+func (c *cluster) waiting(j controller.Job, f fate) launcher.Status {
 	st := firstState(c.record.Spec)
 	st.Phase, st.Since = runstate.Queued, c.record.Created
 	if last := c.lastWord(); last != nil { // it was requeued
@@ -73,8 +74,8 @@ func (c *cluster) waiting(j Job, f fate) launcher.Status {
 	switch {
 	case !c.committed:
 		s.Reason = runstate.Reason{Code: "Launching", Message: "its files are being written"}
-	case f == alive && j.State == StatePending:
-		s.Reason = explain(j)
+	case f == alive && j.State == controller.StatePending:
+		s.Reason = controller.Explain(j)
 		if !j.Start.IsZero() && j.Start.After(time.Now()) {
 			s.Reason.Message += "; Slurm expects to start it at " + j.Start.Local().Format(time.DateTime)
 		}
@@ -101,5 +102,5 @@ func (c *cluster) lastWord() *runstate.State {
 // vanished is the last status of a cluster whose launch was given up, or whose record was removed.
 func vanished(name string, r *record) launcher.Status {
 	c := cluster{name: name, record: r}
-	return c.status(c.concluded(runstate.GivenUp()), Job{})
+	return c.status(c.concluded(runstate.GivenUp()), controller.Job{})
 }

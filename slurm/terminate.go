@@ -10,6 +10,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
+	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/script"
 )
 
 // Terminate asks the keeper to end the cluster, and Slurm where there is no keeper or it is stuck.
@@ -27,7 +29,7 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 	asked, began, looked := false, time.Now(), time.Time{}
 	limit := began.Add(c.patience(end))
 	for ctx.Err() == nil {
-		var j Job
+		var j controller.Job
 		age := min(max(lookEvery, time.Since(began)/4), askAgain)       // Slurm is asked less and less often
 		if c.result != nil || !asked || time.Since(looked) > askAgain { // else the keeper tells
 			over, job, err := c.overOr(ctx, age)
@@ -37,14 +39,14 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 			j, looked = job, time.Now()
 		}
 		switch {
-		case end.IfWaiting && j.State == StateRunning: // it has begun after all
+		case end.IfWaiting && j.State == controller.StateRunning: // it has begun after all
 			return nil
 		case time.Now().After(limit):
 			if err := c.force(ctx); err != nil {
 				return err
 			}
-			limit = time.Now().Add(endSlack)
-		case j.State == StatePending:
+			limit = time.Now().Add(script.EndSlack)
+		case j.State == controller.StatePending:
 			if err := c.cancelWaiting(ctx, end); err != nil {
 				return err
 			}
@@ -66,20 +68,20 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 // patience is how long the keeper may take.
 func (c *cluster) patience(end launcher.End) time.Duration {
 	if end.Now || c.record.Spec.Job.Grace == nil {
-		return endSlack
+		return script.EndSlack
 	}
-	return endSlack + time.Duration(*c.record.Spec.Job.Grace)
+	return script.EndSlack + time.Duration(*c.record.Spec.Job.Grace)
 }
 
 // terminateUncommitted ends a launch whose client died. One whose client lives commits or gives up by itself; its job, if there is one,
 // is cancelled, and what it commits then is a cluster that has ended.
 func (c *cluster) terminateUncommitted(ctx context.Context) error {
-	jobs, err := c.l.queue.ask(ctx, now)
+	jobs, err := c.l.queue.Ask(ctx, controller.Now)
 	if err != nil {
 		return c.l.site.unreachable(err)
 	}
 	if j, ok := c.find(jobs); ok && !j.Ended() {
-		return c.l.site.cancel(ctx, j.leader(), false)
+		return c.l.site.Cancel(ctx, j.Leader(), false)
 	}
 	if c.age > orders.Lease {
 		return c.remove(ctx)
@@ -99,7 +101,7 @@ func (c *cluster) cancelWaiting(ctx context.Context, end launcher.End) error {
 
 // askKeeper hands the end to the keeper; false if it does not answer.
 func (c *cluster) askKeeper(ctx context.Context, end launcher.End) bool {
-	ctx, cancel := context.WithTimeout(ctx, endSlack)
+	ctx, cancel := context.WithTimeout(ctx, script.EndSlack)
 	defer cancel()
 	err := launcher.AskKeeper(ctx, c.l, c.id(), func(k *keeper.Client) error {
 		_, err := k.End(ctx, keeper.End{Cause: end.Cause, Message: end.Message, By: c.record.Owner, Now: end.Now})
@@ -114,7 +116,7 @@ func (c *cluster) askKeeper(ctx context.Context, end launcher.End) bool {
 // force ends the job without its keeper.
 func (c *cluster) force(ctx context.Context) error {
 	c.l.log.Warn("the keeper does not end the cluster: cancelling its job", "cluster", c.name, "job", c.job)
-	if err := c.l.site.cancel(ctx, c.job, false); err != nil {
+	if err := c.l.site.Cancel(ctx, c.job, false); err != nil {
 		return c.l.site.unreachable(err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/slurm/remote"
 )
 
 // dialer opens connections to addresses as they are seen from somewhere near a cluster's head.
@@ -27,6 +28,15 @@ func (direct) dial(ctx context.Context, address string) (net.Conn, error) {
 }
 
 func (direct) String() string { return "direct" }
+
+// forward connects from the login node: one more channel of the connection that all commands share. No program runs there for it.
+type forward struct{ ssh *remote.SSH }
+
+func (f forward) dial(ctx context.Context, address string) (net.Conn, error) {
+	return f.ssh.Forward(ctx, address)
+}
+
+func (f forward) String() string { return "ssh -W through " + f.ssh.Host }
 
 // directTime is long enough for a packet; many sites drop those to compute nodes.
 const directTime = 1500 * time.Millisecond
@@ -89,7 +99,7 @@ func (r *transport) candidates() (out []dialer) {
 		return out
 	}
 	out = append(out, direct{})
-	if s, ok := r.c.l.site.runner.(*SSH); ok {
+	if s, ok := r.c.l.site.runner.(*remote.SSH); ok {
 		out = append(out, forward{s})
 	}
 	return out
@@ -100,7 +110,7 @@ func shortName(host string) string {
 	return short
 }
 
-func isHere(r Runner) bool { _, here := r.(Here); return here }
+func isHere(r remote.Runner) bool { _, here := r.(remote.Here); return here }
 
 // tryTime bounds one attempt; ssh may have to make its connection.
 const tryTime = 10 * time.Second
@@ -120,7 +130,7 @@ func (r *transport) try(ctx context.Context, by dialer) error {
 func (r *transport) free() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.by != nil || r.step.isOpen()
+	return r.by != nil || r.step.IsOpen()
 }
 
 // dial opens a connection. A way that does not work any more is chosen anew by the next user; this connection goes through a step.
@@ -138,7 +148,7 @@ func (r *transport) dial(ctx context.Context, address string) (net.Conn, error) 
 		}
 		r.forget(err)
 	}
-	return r.step.dial(ctx, address)
+	return r.step.Dial(ctx, address)
 }
 
 // dialContext is dial as HTTP clients want it.

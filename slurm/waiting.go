@@ -6,16 +6,17 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/slurm/controller"
 )
 
 // queued is a cluster whose keeper has said nothing yet.
 func (w *watcher) queued(ctx context.Context) bool {
-	w.pace = min(max(time.Since(w.record.Created), whileWaiting), whileRunning) // what keeps a job waiting changes seldom
-	f, over := w.question(ctx, whileWaiting)
+	w.pace = min(max(time.Since(w.record.Created), controller.WhileWaiting), controller.WhileRunning) // what keeps a job waiting changes seldom
+	f, over := w.question(ctx, controller.WhileWaiting)
 	if over || f == gone {
 		return over
 	}
-	if f != alive || w.job.State != StatePending {
+	if f != alive || w.job.State != controller.StatePending {
 		w.send(ctx, w.waiting(w.job, f))
 		return false
 	}
@@ -52,7 +53,7 @@ const (
 func (w *watcher) plannedStart(ctx context.Context) time.Time {
 	waits := w.job.Reason == "Priority" || w.job.Reason == "Resources" || w.job.Reason == "BeginTime"
 	if waits && time.Since(w.job.Submit) > planAfter && time.Since(w.planned.asked) > planEvery {
-		start, err := w.l.site.plannedStart(ctx, w.batch())
+		start, err := w.l.site.PlannedStart(ctx, w.batch())
 		if err != nil {
 			w.l.log.Debug("Slurm does not say when the job would start", "cluster", w.name, "error", err)
 		}
@@ -70,13 +71,13 @@ func (w *watcher) hopeless(ctx context.Context) *runstate.Verdict {
 	if last != nil {
 		return last
 	}
-	if never(w.job.Reason) {
-		r := explain(w.job)
+	if controller.Never(w.job.Reason) {
+		r := controller.Explain(w.job)
 		return &runstate.Verdict{Final: true, Cause: runstate.CauseStartFailed, Message: "Slurm can never start its job: " + r.Message}
 	}
 	limit, bound := w.record.Spec.Lifetime.Queue.Bound()
 	if bound && time.Since(w.record.Created) > limit && w.lastWord() == nil {
-		return &runstate.Verdict{Cause: runstate.CauseQueue, Message: "the cluster was not admitted within lifetime.queue (" + limit.String() + "): " + explain(w.job).Message}
+		return &runstate.Verdict{Cause: runstate.CauseQueue, Message: "the cluster was not admitted within lifetime.queue (" + limit.String() + "): " + controller.Explain(w.job).Message}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
+	"github.com/rayctl/rayctl/slurm/controller"
 )
 
 // Watch follows the run's files, which change without a question to the controller, and asks the controller seldom: for what only it
@@ -32,10 +33,10 @@ type watcher struct {
 	out     chan<- launcher.Status
 	record  *record // also after it was removed
 	last    launcher.Status
-	pace    time.Duration // until the next look, if nothing changes
-	unknown time.Time     // since when the controller does not know the job; zero: it does
-	job     Job           // as last seen
-	again   string        // directory of the attempt after which the job was seen waiting: the next one is to come
+	pace    time.Duration  // until the next look, if nothing changes
+	unknown time.Time      // since when the controller does not know the job; zero: it does
+	job     controller.Job // as last seen
+	again   string         // directory of the attempt after which the job was seen waiting: the next one is to come
 	planned planned
 
 	stream   *keeperStream // nil: the keeper is not heard
@@ -88,7 +89,7 @@ func (w *watcher) changes(ctx context.Context) (<-chan struct{}, context.CancelF
 	if w.stream.speaks() { // spares the file system
 		return nil, cancel
 	}
-	changes, err := w.l.site.files.watch(ctx, w.watched())
+	changes, err := w.l.site.files.Watch(ctx, w.watched())
 	if err != nil {
 		changes = nil
 		w.pace = reconnect
@@ -116,7 +117,7 @@ func (w *watcher) step(ctx context.Context) (last bool) {
 }
 
 // requeued notes that the job waits for its next attempt.
-func (w *watcher) requeued(j Job) {
+func (w *watcher) requeued(j controller.Job) {
 	w.job, w.again, w.pace = j, w.attemptDir(), 0
 }
 
@@ -126,13 +127,13 @@ func (w *watcher) uncommitted(ctx context.Context) bool {
 		w.sendLast(ctx, vanished(w.name, w.record), true)
 		return true
 	}
-	w.send(ctx, w.waiting(Job{}, unknown))
+	w.send(ctx, w.waiting(controller.Job{}, unknown))
 	return false
 }
 
 // running is a cluster whose keeper speaks. While it is not heard itself, the controller is asked now and then whether the job still is there.
 func (w *watcher) running(ctx context.Context) bool {
-	w.pace = whileRunning
+	w.pace = controller.WhileRunning
 	if w.stream == nil && time.Since(w.streamed) > streamEvery {
 		w.stream, w.streamed = w.listen(ctx), time.Now()
 	}
@@ -143,7 +144,7 @@ func (w *watcher) running(ctx context.Context) bool {
 	if w.stream.speaks() && w.job.ID != 0 {
 		return false
 	}
-	age := whileRunning
+	age := controller.WhileRunning
 	if time.Since(w.silent) < believeAfter { // it was killed, or we are cut off
 		age = askAgain
 		w.pace = askAgain
@@ -169,7 +170,7 @@ func (w *watcher) question(ctx context.Context, age time.Duration) (f fate, over
 		w.job, w.unknown = j, time.Time{}
 	}
 	switch {
-	case f == alive && j.State == StatePending && w.state != nil && w.again != w.attemptDir():
+	case f == alive && j.State == controller.StatePending && w.state != nil && w.again != w.attemptDir():
 		w.requeued(j)
 		return f, false
 	case f == alive:
@@ -200,13 +201,13 @@ func (w *watcher) question(ctx context.Context, age time.Duration) (f fate, over
 // ending is a cluster whose keeper has said its last word: its job is about to release the nodes, or to come back.
 func (w *watcher) ending(ctx context.Context) bool {
 	// Normally it is a matter of tenths of a second; nodes that do not come free are asked for less and less often.
-	w.pace = min(max(lookEvery/2, w.resultAge/4), whileWaiting)
+	w.pace = min(max(lookEvery/2, w.resultAge/4), controller.WhileWaiting)
 	f, j, err := w.ask(ctx, w.pace)
 	switch {
 	case err != nil:
 		w.unreachable(ctx, w.l.site.unreachable(err))
 		return false
-	case f == alive && j.State == StatePending:
+	case f == alive && j.State == controller.StatePending:
 		w.requeued(j)
 		return false
 	case f == alive:
@@ -240,7 +241,7 @@ func (w *watcher) unreachable(ctx context.Context, err error) {
 	w.pace = reconnect
 	s := w.last
 	if s.Name == "" {
-		s = (&cluster{name: w.name, record: w.record}).waiting(Job{}, unknown)
+		s = (&cluster{name: w.name, record: w.record}).waiting(controller.Job{}, unknown)
 	}
 	s.Unreachable = err.Error()
 	w.emit(ctx, s)

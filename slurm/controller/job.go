@@ -1,4 +1,4 @@
-package slurm
+package controller
 
 import (
 	"encoding/json"
@@ -50,6 +50,14 @@ const (
 	StateOOM       = "OUT_OF_MEMORY"
 )
 
+// Leader is the id by which sbatch, scancel and scontrol know the job.
+func (j Job) Leader() int {
+	if j.HetJobID != 0 {
+		return j.HetJobID
+	}
+	return j.ID
+}
+
 // Ended says whether the job holds nothing any more; a COMPLETING job still holds nodes.
 func (j Job) Ended() bool {
 	if j.Has("COMPLETING") {
@@ -62,9 +70,9 @@ func (j Job) Ended() bool {
 	return false
 }
 
-// released is when the job last gave its nodes back: a job that is queued again counts as submitted then (slurm/src/slurmctld/job_mgr.c,
+// Released is when the job last gave its nodes back: a job that is queued again counts as submitted then (slurm/src/slurmctld/job_mgr.c,
 // batch_requeue_fini). Zero while it has them.
-func (j Job) released() time.Time {
+func (j Job) Released() time.Time {
 	switch {
 	case j.State == StatePending:
 		return j.Submit

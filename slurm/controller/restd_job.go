@@ -1,4 +1,4 @@
-package slurm
+package controller
 
 import (
 	"fmt"
@@ -11,17 +11,18 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/script"
 )
 
 // request is the body of a submission: what the script's #SBATCH lines say, which slurmrestd does not read.
-func (b batch) request(version string) (map[string]any, error) {
-	script, err := b.plan.script()
+func (b Batch) request(version string) (map[string]any, error) {
+	text, err := b.Plan.Script()
 	if err != nil {
 		return nil, err
 	}
 	var parts []map[string]any
-	for _, c := range b.plan.components() {
-		if len(c.request.slurm.ExtraArgs) > 0 {
+	for _, c := range b.Plan.Components() {
+		if len(c.Request.Slurm.ExtraArgs) > 0 {
 			return nil, cannot("slurm.extraArgs", "")
 		}
 		part := b.common(c)
@@ -38,9 +39,9 @@ func (b batch) request(version string) (map[string]any, error) {
 	}
 	body := map[string]any{}
 	if version == v38 {
-		body["script"] = script
+		body["script"] = text
 	} else {
-		parts[0]["script"] = script
+		parts[0]["script"] = text
 	}
 	if len(parts) == 1 {
 		body["job"] = parts[0]
@@ -55,16 +56,16 @@ func cannot(key, why string) error {
 }
 
 // common are the fields that all versions have alike. As with sbatch, what concerns the job as a whole is said of each part.
-func (b batch) common(c component) map[string]any {
-	g, s := c.request.slurm, b.plan.spec
-	part := map[string]any{"name": s.Name, "current_working_directory": b.plan.run}
-	for key, value := range map[string]string{"partition": g.Partition, "account": g.Account, "qos": g.QOS, "reservation": g.Reservation, "constraints": c.request.constraint} {
+func (b Batch) common(c script.Component) map[string]any {
+	g, s := c.Request.Slurm, b.Plan.Spec
+	part := map[string]any{"name": s.Name, "current_working_directory": b.Plan.Run}
+	for key, value := range map[string]string{"partition": g.Partition, "account": g.Account, "qos": g.QOS, "reservation": g.Reservation, "constraints": c.Request.Constraint} {
 		if value != "" {
 			part[key] = value
 		}
 	}
-	part["comment"] = comment(s.Name, spec.Hash(s), b.plan.nonce)
-	part["standard_output"] = strings.ReplaceAll(path.Join(b.plan.run, outFile), "%", "%%")
+	part["comment"] = script.Comment(s.Name, spec.Hash(s), b.Plan.Nonce)
+	part["standard_output"] = strings.ReplaceAll(path.Join(b.Plan.Run, script.OutFile), "%", "%%")
 	if s.Slurm.Dependency != "" {
 		part["dependency"] = s.Slurm.Dependency
 	}
@@ -77,10 +78,10 @@ var sizeFields = map[string]string{
 }
 
 // size translates plan.size, so that workers are placed as the rendered script says.
-func (b batch) size(part map[string]any, c component, version string) {
-	for _, option := range b.plan.size(c) {
+func (b Batch) size(part map[string]any, c script.Component, version string) {
+	for _, option := range b.Plan.Size(c) {
 		name, value, _ := strings.Cut(option, "=")
-		field, n := sizeFields[name], megabytes(value)
+		field, n := sizeFields[name], script.Megabytes(value)
 		switch {
 		case version == v38:
 			part[field] = n
@@ -94,15 +95,15 @@ func (b batch) size(part map[string]any, c component, version string) {
 	}
 }
 
-// older are the fields as 22.05 has them, whose parser takes sbatch's own options. It has no --switches, and no way to signal the batch script: there
+// older are the fields as 22.05 has them, whose parser takes sbatch's own options. It has no --switches, and no way to signal the Batch script: there
 // only the keeper's own limits warn the driver.
-func (b batch) older(part map[string]any, c component) error {
-	g := c.request.slurm
+func (b Batch) older(part map[string]any, c script.Component) error {
+	g := c.Request.Slurm
 	if g.Switches != "" {
 		return cannot("slurm.switches", " in Slurm 22.05")
 	}
 	part["environment"] = b.variables()
-	for key, value := range map[string]string{"nodelist": g.Nodelist, "exclude_nodes": g.Exclude, "gpus_per_node": c.request.gpus} {
+	for key, value := range map[string]string{"nodelist": g.Nodelist, "exclude_nodes": g.Exclude, "gpus_per_node": c.Request.GPUs} {
 		if value != "" {
 			part[key] = value
 		}
@@ -110,16 +111,16 @@ func (b batch) older(part map[string]any, c component) error {
 	if g.Exclusive != nil && *g.Exclusive {
 		part["exclusive"] = "exclusive"
 	}
-	if minutes := b.plan.timeLimit(); minutes != "" {
+	if minutes := b.Plan.TimeLimit(); minutes != "" {
 		part["time_limit"], _ = strconv.Atoi(minutes)
 	}
-	if b.plan.requeues() {
+	if b.Plan.Requeues() {
 		part["requeue"] = true
 	} else {
 		part["no_requeue"] = true // with "requeue": false it would be requeued all the same
 	}
 	part["open_mode"] = "append"
-	for key, value := range map[string]string{"begin_time": b.plan.spec.Slurm.Begin, "deadline": b.plan.deadline()} {
+	for key, value := range map[string]string{"begin_time": b.Plan.Spec.Slurm.Begin, "deadline": b.Plan.Deadline()} {
 		if value != "" {
 			part[key] = value
 		}
@@ -128,42 +129,36 @@ func (b batch) older(part map[string]any, c component) error {
 }
 
 // newer are the fields of v0.0.40 (23.11) and later.
-func (b batch) newer(part map[string]any, c component) error {
-	g := c.request.slurm
-	part["environment"] = b.environment
+func (b Batch) newer(part map[string]any, c script.Component) error {
+	g := c.Request.Slurm
+	part["environment"] = b.Environment
 	for key, value := range map[string]string{"required_nodes": g.Nodelist, "excluded_nodes": g.Exclude} {
 		if value != "" {
 			part[key] = []string{value}
 		}
 	}
-	if c.request.gpus != "" {
-		part["tres_per_node"] = "gres/gpu:" + c.request.gpus
+	if c.Request.GPUs != "" {
+		part["tres_per_node"] = "gres/gpu:" + c.Request.GPUs
 	}
 	if g.Exclusive != nil && *g.Exclusive {
 		part["shared"] = []string{"none"}
 	}
-	if minutes := b.plan.timeLimit(); minutes != "" {
+	if minutes := b.Plan.TimeLimit(); minutes != "" {
 		n, _ := strconv.Atoi(minutes)
 		part["time_limit"] = set(n)
 	}
 	if err := switches(part, g.Switches); err != nil {
 		return err
 	}
-	part["requeue"] = b.plan.requeues()
+	part["requeue"] = b.Plan.Requeues()
 	part["open_mode"] = []string{"APPEND"}
 	part["kill_warning_signal"], part["kill_warning_flags"] = "USR1", []string{"BATCH_JOB"}
-	part["kill_warning_delay"] = set(int(b.plan.warning().Seconds()))
+	part["kill_warning_delay"] = set(int(b.Plan.Warning().Seconds()))
 	return b.times(part)
 }
 
 // set is a number as the API takes it since 23.02.
 func set(n int) map[string]any { return map[string]any{"set": true, "number": n} }
-
-// megabytes of "1536000M" and "0".
-func megabytes(memory string) int {
-	n, _ := strconv.Atoi(strings.TrimSuffix(memory, "M")) // written by plan.request and plan.size
-	return n
-}
 
 // switches translates COUNT[@WAIT]. A wait without a unit is in minutes, as sbatch takes it.
 func switches(part map[string]any, value string) error {
@@ -191,15 +186,15 @@ func switches(part map[string]any, value string) error {
 }
 
 // times translates --begin and --deadline, which the API takes as seconds since 1970.
-func (b batch) times(part map[string]any) error {
-	if text := b.plan.spec.Slurm.Begin; text != "" {
+func (b Batch) times(part map[string]any) error {
+	if text := b.Plan.Spec.Slurm.Begin; text != "" {
 		at, err := slurmMoment(text, time.Now())
 		if err != nil {
 			return cannot("slurm.begin: "+text, "")
 		}
 		part["begin_time"] = set(int(at.Unix()))
 	}
-	if text := b.plan.deadline(); text != "" {
+	if text := b.Plan.Deadline(); text != "" {
 		at, err := slurmMoment(text, time.Now())
 		if err != nil {
 			return err
@@ -228,9 +223,9 @@ func slurmMoment(text string, now time.Time) (time.Time, error) {
 }
 
 // variables are the environment as 22.05 takes it.
-func (b batch) variables() map[string]string {
+func (b Batch) variables() map[string]string {
 	out := map[string]string{}
-	for _, v := range b.environment {
+	for _, v := range b.Environment {
 		name, value, _ := strings.Cut(v, "=")
 		out[name] = value
 	}

@@ -1,4 +1,4 @@
-package slurm
+package controller
 
 import (
 	"os"
@@ -88,7 +88,7 @@ func TestExplain(t *testing.T) {
 		"SomethingNew":                                "SomethingNew",
 		"":                                            "not yet said",
 	} {
-		if got := explain(Job{Reason: reason}); !strings.Contains(got.Message, want) {
+		if got := Explain(Job{Reason: reason}); !strings.Contains(got.Message, want) {
 			t.Errorf("%q: %+v", reason, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package slurm
+package script
 
 import (
 	"os"
@@ -17,9 +17,9 @@ import (
 	"github.com/rayctl/rayctl/test/needs"
 )
 
-func planFor(s *spec.ClusterSpec) plan {
+func planFor(s *spec.ClusterSpec) Plan {
 	s.Name = "x"
-	return plan{spec: prepare(s), python: "/v/bin/python", programs: "/s/keeper/keeper-1", run: "/s/runs/x", nonce: "N"}
+	return Plan{Spec: Prepare(s), Python: "/v/bin/python", Programs: "/s/keeper/keeper-1", Run: "/s/runs/x", Nonce: "N"}
 }
 
 func group(name string, replicas int, r spec.NodeResources) spec.WorkerGroup {
@@ -48,16 +48,16 @@ func durationPtr(d time.Duration) *spec.Duration { v := spec.Duration(d); return
 
 func TestDirectives(t *testing.T) {
 	p := planFor(grpo())
-	components := p.components()
+	components := p.Components()
 	var got [][]string
 	for i, c := range components {
-		got = append(got, p.directives(c, i == 0))
+		got = append(got, p.Directives(c, i == 0))
 	}
 	common := []string{"--account=rl", "--qos=high", "--reservation=r"}
 	where := []string{"--nodelist='n[1-2]'", "--exclude=n3", "--switches=1@10:00"}
 	want := [][]string{
 		join([]string{"--nodes=4", "--ntasks-per-node=1", "--cpus-per-task=96", "--mem=1536000M", "--gpus-per-node=h100:8", "--partition=gpu,gpu2"}, common, where,
-			[]string{"--time=248", "--job-name=x", "--comment='" + comment("x", spec.Hash(p.spec), "N") + "'", "--output=/s/runs/x/slurm.out", "--open-mode=append",
+			[]string{"--time=248", "--job-name=x", "--comment='" + Comment("x", spec.Hash(p.Spec), "N") + "'", "--output=/s/runs/x/slurm.out", "--open-mode=append",
 				"--chdir=/s/runs/x", "--signal=B:USR1@360", "--dependency=afterok:1", "--begin=now+1hour", "--requeue", "--segment=2"}),
 		join([]string{"--nodes=3", "--ntasks-per-node=1", "--cpus-per-task=48", "--gpus-per-node=4", "--partition=gpu,gpu2"}, common,
 			[]string{"--constraint='ib&a100'"}, where, []string{"--time=248", "--segment=2"}),
@@ -69,7 +69,7 @@ func TestDirectives(t *testing.T) {
 	once := grpo() // Slurm holds a job to its deadline when it comes back, too: only one that does not has one
 	once.Job.Restarts.Preempted = new(spec.Count)
 	p = planFor(once)
-	if all := strings.Join(p.directives(p.components()[0], true), " "); !strings.Contains(all, " --deadline=now+58140seconds --no-requeue ") {
+	if all := strings.Join(p.Directives(p.Components()[0], true), " "); !strings.Contains(all, " --deadline=now+58140seconds --no-requeue ") {
 		t.Errorf("of a job that starts once: %s", all)
 	}
 }
@@ -88,7 +88,7 @@ func TestPlacedBySlurm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := spec.NodeResources{CPUs: 3, GPUs: c.gpus, Memory: resource.MustParse("1Gi")}
 			p := planFor(&spec.ClusterSpec{Slurm: &spec.Slurm{SlurmGroup: c.slurm}, Workers: []spec.WorkerGroup{group("w", 4, r)}})
-			if diff := cmp.Diff(c.want, p.size(p.components()[0])); diff != "" {
+			if diff := cmp.Diff(c.want, p.Size(p.Components()[0])); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -137,7 +137,7 @@ func TestGroups(t *testing.T) {
 	want := []keeper.Group{
 		{Name: "head", Count: 1, CPUs: &none, GPUs: &none}, {Name: "a", Count: 2, GPUs: &none}, {Name: "b", Count: 1, CPUs: &two, GPUs: &three},
 	}
-	if diff := cmp.Diff(want, p.orders().Groups); diff != "" {
+	if diff := cmp.Diff(want, p.Orders().Groups); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -154,8 +154,8 @@ func TestScriptIsOneCommand(t *testing.T) {
 	for name, s := range map[string]*spec.ClusterSpec{"plain": {}, "grpo": grpo(), "hostile": hostileSpec()} {
 		t.Run(name, func(t *testing.T) {
 			p := planFor(s)
-			p.run = "/s/it's $(id)/x"
-			text, err := p.script()
+			p.Run = "/s/it's $(id)/x"
+			text, err := p.Script()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -178,7 +178,7 @@ func TestScriptIsOneCommand(t *testing.T) {
 
 func TestScriptPassesShellcheck(t *testing.T) {
 	shellcheck := needs.Program(t, "shellcheck", "shellcheck")
-	text, err := planFor(grpo()).script()
+	text, err := planFor(grpo()).Script()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestScriptPassesShellcheck(t *testing.T) {
 
 func TestLinesInValuesAreRefused(t *testing.T) {
 	s := &spec.ClusterSpec{Slurm: &spec.Slurm{SlurmGroup: spec.SlurmGroup{Account: "a\n#SBATCH --uid=0"}}}
-	if _, err := planFor(s).script(); err == nil {
+	if _, err := planFor(s).Script(); err == nil {
 		t.Error("a value with a line break was rendered")
 	}
 }

@@ -1,4 +1,5 @@
-package slurm
+// Package nodetunnel carries connections to a node of a job over the input and output of one step there (srun), where no other way leads.
+package nodetunnel
 
 import (
 	"bufio"

@@ -1,12 +1,10 @@
-package slurm
+package controller
 
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,33 +12,20 @@ import (
 	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
-// comment is what a job of ours carries: it names the launch, so that an answer of sbatch that was lost is found again. Afterwards the job is known by
-// its id: comments may be rewritten, by their owner, an administrator, or a plugin of the site (JobSubmitPlugins).
-func comment(name, hash, nonce string) string {
-	return fmt.Sprintf("rayctl name=%s spec=%s nonce=%s", name, hash, nonce)
-}
-
-// commented is the value of a key in a comment of ours; "" in others' comments.
-func commented(comment, key string) string {
-	if !strings.HasPrefix(comment, "rayctl ") {
-		return ""
-	}
-	_, rest, _ := strings.Cut(comment, " "+key+"=")
-	value, _, _ := strings.Cut(rest, " ")
-	return value
-}
-
-func nonceOf(comment string) string { return commented(comment, "nonce") }
-
-// queue is the last answer of the controller: one question for all clusters of the user that are watched, by this process and, with a file, by
+// Queue is the last answer of the controller: one question for all clusters of the user that are watched, by this process and, with a file, by
 // all processes of the user on this machine.
-type queue struct {
-	site *site
-	file string // "": not shared with other processes
-	log  *slog.Logger
+type Queue struct {
+	controller Controller
+	file       string // "": not shared with other processes
+	log        *slog.Logger
 
 	mu   sync.Mutex
 	last answered
+}
+
+// NewQueue returns the queue of a controller. file, unless it is "", is where all processes of the user share answers.
+func NewQueue(c Controller, file string, log *slog.Logger) *Queue {
+	return &Queue{controller: c, file: file, log: log}
 }
 
 // answered is what the controller said, or that it did not.
@@ -48,17 +33,17 @@ type answered struct {
 	Began time.Time `json:"began"` // of the question
 	Ended time.Time `json:"ended"`
 	Jobs  []Job     `json:"jobs,omitempty"`
-	Away  string    `json:"away,omitempty"` // why there is no answer
+	Away  string    `json:"Away,omitempty"` // why there is no answer
 }
 
 // Ages up to which an answer is good enough.
 const (
-	whileWaiting = 12 * time.Second // at first, later as whileRunning; a squeue is two requests (jobs, partitions): six in the first minute, then four
-	whileRunning = 30 * time.Second // two
-	now          = time.Duration(0)
+	WhileWaiting = 12 * time.Second // at first, later as WhileRunning; a squeue is two requests (jobs, partitions): six in the first minute, then four
+	WhileRunning = 30 * time.Second // two
+	Now          = time.Duration(0)
 )
 
-// awayAge is how long all believe that the controller is away when one has just waited for it in vain.
+// awayAge is how long all believe that the controller is Away when one has just waited for it in vain.
 const awayAge = 10 * time.Second
 
 // good says whether an answer will do for who asked then.
@@ -73,14 +58,14 @@ func (a answered) good(asked time.Time, age time.Duration) bool {
 	}
 }
 
-// ask returns the jobs as the controller knew them at most age ago. Whoever asks meanwhile gets the same answer.
-func (q *queue) ask(ctx context.Context, age time.Duration) ([]Job, error) {
-	jobs, _, err := q.askWhen(ctx, age)
+// Ask returns the jobs as the controller knew them at most age ago. Whoever asks meanwhile gets the same answer.
+func (q *Queue) Ask(ctx context.Context, age time.Duration) ([]Job, error) {
+	jobs, _, err := q.AskWhen(ctx, age)
 	return jobs, err
 }
 
-// askWhen also says since when the answer is at least true.
-func (q *queue) askWhen(ctx context.Context, age time.Duration) ([]Job, time.Time, error) {
+// AskWhen also says since when the answer is at least true.
+func (q *Queue) AskWhen(ctx context.Context, age time.Duration) ([]Job, time.Time, error) {
 	asked := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -90,13 +75,13 @@ func (q *queue) askWhen(ctx context.Context, age time.Duration) ([]Job, time.Tim
 		}
 	}
 	if q.last.Away != "" {
-		return nil, time.Time{}, &commandError{name: "Slurm", said: q.last.Away, err: errAway}
+		return nil, time.Time{}, &CommandError{name: "Slurm", Said: q.last.Away, Err: ErrAway}
 	}
 	return q.last.Jobs, q.last.Began, nil
 }
 
 // refresh takes another process's answer, or asks for all of them.
-func (q *queue) refresh(ctx context.Context, asked time.Time, age time.Duration) error {
+func (q *Queue) refresh(ctx context.Context, asked time.Time, age time.Duration) error {
 	if q.file == "" {
 		return q.question(ctx)
 	}
@@ -125,10 +110,10 @@ func (q *queue) refresh(ctx context.Context, asked time.Time, age time.Duration)
 }
 
 // question asks the controller.
-func (q *queue) question(ctx context.Context) error {
+func (q *Queue) question(ctx context.Context) error {
 	began := time.Now()
-	jobs, err := q.site.jobs(ctx)
-	if err != nil && (!away(err) || ctx.Err() != nil) {
+	jobs, err := q.controller.Jobs(ctx)
+	if err != nil && (!Away(err) || ctx.Err() != nil) {
 		return err // it concerns who asked, not the controller
 	}
 	q.last = answered{Began: began, Ended: time.Now(), Jobs: jobs}
@@ -139,7 +124,7 @@ func (q *queue) question(ctx context.Context) error {
 }
 
 // shared reads what others were told.
-func (q *queue) shared(asked time.Time, age time.Duration) bool {
+func (q *Queue) shared(asked time.Time, age time.Duration) bool {
 	var a answered
 	text, err := os.ReadFile(q.file)
 	if err != nil || json.Unmarshal(text, &a) != nil || a.Began.After(time.Now()) || !a.good(asked, age) {
@@ -150,7 +135,7 @@ func (q *queue) shared(asked time.Time, age time.Duration) bool {
 }
 
 // share tells others. The file appears whole.
-func (q *queue) share() error {
+func (q *Queue) share() error {
 	text, err := json.Marshal(q.last)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package slurm
+package controller
 
 import (
 	"cmp"
@@ -151,11 +151,11 @@ func (r *REST) send(ctx context.Context, method, path string, request any) (stat
 	}
 	resp, err := r.http.Do(req)
 	if err != nil {
-		return 0, nil, &commandError{name: "slurmrestd", err: errors.Join(errAway, errors.Unwrap(err))} // its URL is told elsewhere
+		return 0, nil, &CommandError{name: "slurmrestd", Err: errors.Join(ErrAway, errors.Unwrap(err))} // its URL is told elsewhere
 	}
 	defer resp.Body.Close()
 	if answer, err = io.ReadAll(io.LimitReader(resp.Body, answerSize+1)); err != nil {
-		return resp.StatusCode, nil, &commandError{name: "slurmrestd", err: errors.Join(errAway, err)}
+		return resp.StatusCode, nil, &CommandError{name: "slurmrestd", Err: errors.Join(ErrAway, err)}
 	}
 	if len(answer) > answerSize {
 		return resp.StatusCode, nil, launcher.Fail(runstate.CodeUnreachable, nil, "check slurm.restUrl", "the answer of %s has no end: it is longer than %d MiB", r.url, answerSize>>20)
@@ -204,10 +204,10 @@ func (r *REST) refusal(status int, answer []byte) error {
 	case said == "":
 		said = fmt.Sprintf("slurmrestd answers %d %s", status, http.StatusText(status))
 	}
-	failed := &commandError{name: "slurmrestd", said: said, err: fmt.Errorf("HTTP status %d", status)}
-	// 22.05 does not say whether its controller is away or the token is wrong.
+	failed := &CommandError{name: "slurmrestd", Said: said, Err: fmt.Errorf("HTTP status %d", status)}
+	// 22.05 does not say whether its controller is Away or the token is wrong.
 	if status >= http.StatusBadGateway || number == errnoUnspecified && status == http.StatusInternalServerError {
-		failed.err = errors.Join(errAway, failed.err)
+		failed.Err = errors.Join(ErrAway, failed.Err)
 	}
 	return failed
 }

@@ -1,4 +1,4 @@
-package slurm
+package controller
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ var sayings = map[string]saying{
 	"Resources":                {"the nodes it asks for are in use", "wait, or ask for less"},
 	"BeginTime":                {"its earliest begin time has not come (also for some seconds after a requeue)", ""},
 	"Dependency":               {"a job that it depends on has not ended", ""},
-	"DependencyNeverSatisfied": {"a job that it depends on ended in a way that never lets it start", "end it with `rayctl down`, and launch with another slurm.dependency"},
+	"DependencyNeverSatisfied": {"a job that it depends on ended in a way that Never lets it start", "end it with `rayctl down`, and launch with another slurm.dependency"},
 	"JobHeldUser":              {"it is held by its user", "`scontrol release` lets it go"},
 	"JobHeldAdmin":             {"it is held by an administrator", "ask your site's administrators"},
 	"PartitionDown":            {"the partition is down", "choose another slurm.partition, or wait"},
@@ -62,8 +62,8 @@ var limits = []struct{ prefix, who, hint string }{
 	{"MaxSubmit", "the number of jobs you may have", "end other jobs"},
 }
 
-// explain puts a waiting job's reason into a sentence with a next step. An unknown reason is told as Slurm has it.
-func explain(j Job) runstate.Reason {
+// Explain puts a waiting job's reason into a sentence with a next step. An unknown reason is told as Slurm has it.
+func Explain(j Job) runstate.Reason {
 	code := strings.Trim(j.Reason, "()")
 	if code == "" {
 		return runstate.Reason{Code: "Pending", Message: "Slurm has not yet said why the job waits"}
@@ -103,8 +103,8 @@ func limit(code string) (message, hint string) {
 	return fmt.Sprintf("Slurm's reason is %s", code), ""
 }
 
-// never says whether a job that waits for this reason can never start as it is.
-func never(reason string) bool {
+// Never says whether a job that waits for this reason can Never start as it is.
+func Never(reason string) bool {
 	name, _ := reasonName(reason)
 	switch name {
 	case "DependencyNeverSatisfied", "BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "InvalidAccount", "InvalidQOS",

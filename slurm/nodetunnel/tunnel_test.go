@@ -1,4 +1,4 @@
-package slurm
+package nodetunnel
 
 import (
 	"bytes"
@@ -15,18 +15,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/templates"
 )
 
 // relayHere is a way whose far end is this machine.
-func relayHere(t *testing.T) *tunnel {
+func relayHere(t *testing.T) *Tunnel {
 	t.Helper()
 	dir, err := templates.WriteKeeper(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &tunnel{tunnels: &tunnels{open: map[string]*tunnel{}}, l: New(Config{}), argv: []string{"python3", "-E", "-s", "-u", filepath.Join(dir, templates.SlurmRelay)}}
-	t.Cleanup(w.close)
+	w := New(remote.Here{}, []string{"python3", "-E", "-s", "-u", filepath.Join(dir, templates.SlurmRelay)})
+	t.Cleanup(func() { w.Close() })
 	return w
 }
 
@@ -66,7 +67,7 @@ func TestRelayCarriesManyConnections(t *testing.T) {
 		group.Go(func() {
 			sent := make([]byte, 1<<20+17)
 			_, _ = rand.Read(sent) // never fails (crypto/rand)
-			conn, err := w.dial(context.Background(), address)
+			conn, err := w.Dial(context.Background(), address)
 			if err != nil {
 				t.Error(err)
 				return
@@ -84,7 +85,7 @@ func TestRelayCarriesManyConnections(t *testing.T) {
 
 func TestRelayTellsOfRefusedConnections(t *testing.T) {
 	w := relayHere(t)
-	conn, err := w.dial(context.Background(), "127.0.0.1:1")
+	conn, err := w.Dial(context.Background(), "127.0.0.1:1")
 	if err == nil {
 		_, err = conn.Read(make([]byte, 1))
 	}
@@ -97,7 +98,7 @@ func TestRelayTellsOfRefusedConnections(t *testing.T) {
 func TestRelayHeals(t *testing.T) {
 	w, address := relayHere(t), echo(t)
 	for i := range 2 {
-		conn, err := w.dial(context.Background(), address)
+		conn, err := w.Dial(context.Background(), address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +124,7 @@ func TestRelayHeals(t *testing.T) {
 func TestRelayReadersLeave(t *testing.T) {
 	w, address := relayHere(t), echo(t)
 	dial := func() net.Conn {
-		conn, err := w.dial(context.Background(), address)
+		conn, err := w.Dial(context.Background(), address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,17 +165,17 @@ func TestRelayReadersLeave(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := w.dial(ctx, address); !errors.Is(err, context.Canceled) {
+	if _, err := w.Dial(ctx, address); !errors.Is(err, context.Canceled) {
 		t.Errorf("a dial that was cancelled: %v", err)
 	}
 }
 
 // A far end that hangs is found out by whoever waits, and what a command says that ends is told.
 func TestRelayIsSilent(t *testing.T) {
-	w := &tunnel{tunnels: &tunnels{open: map[string]*tunnel{}}, l: New(Config{}), argv: []string{"sleep", "1000"}}
+	w := New(remote.Here{}, []string{"sleep", "1000"})
 	failed := make(chan error)
 	go func() {
-		_, err := w.dial(context.Background(), "127.0.0.1:1")
+		_, err := w.Dial(context.Background(), "127.0.0.1:1")
 		failed <- err
 	}()
 	var m *mux
@@ -197,7 +198,7 @@ func TestRelayIsSilent(t *testing.T) {
 		t.Errorf("a far end that hangs: %v", err)
 	}
 	w.argv = []string{"bash", "-c", "echo srun: error: Invalid job id specified >&2; exit 1"}
-	if _, err := w.dial(context.Background(), "127.0.0.1:1"); err == nil || !strings.HasSuffix(err.Error(), "cut: Invalid job id specified") {
+	if _, err := w.Dial(context.Background(), "127.0.0.1:1"); err == nil || !strings.HasSuffix(err.Error(), "cut: Invalid job id specified") {
 		t.Errorf("a command that fails: %v", err)
 	}
 }
@@ -207,7 +208,7 @@ func TestRelayTakesWhileItWrites(t *testing.T) {
 	w, address := relayHere(t), echo(t)
 	sent := make([]byte, 3<<20)
 	_, _ = rand.Read(sent) // never fails (crypto/rand)
-	conn, err := w.dial(context.Background(), address)
+	conn, err := w.Dial(context.Background(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,12 +229,11 @@ func TestRelayHalfCloses(t *testing.T) {
 		_, _ = conn.Write([]byte("all of it"))
 		heard <- all
 	})
-	inner, err := relayHere(t).dial(t.Context(), address)
+	inner, err := relayHere(t).Dial(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, released := inner.(*muxConn), 0
-	conn := &releasing{Conn: inner, release: func() error { released++; return nil }}
+	conn := inner.(*muxConn)
 	sent := make([]byte, 3<<20)
 	_, _ = rand.Read(sent) // never fails (crypto/rand)
 	if _, err := conn.Write(sent); err != nil {
@@ -242,7 +242,7 @@ func TestRelayHalfCloses(t *testing.T) {
 	if err := conn.CloseWrite(); err != nil {
 		t.Error(err)
 	}
-	if again, err := c.endWriting(); again || err != nil {
+	if again, err := conn.endWriting(); again || err != nil {
 		t.Errorf("it would end twice: %v, %v", again, err)
 	}
 	if _, err := conn.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
@@ -254,11 +254,11 @@ func TestRelayHalfCloses(t *testing.T) {
 	if got, err := io.ReadAll(conn); err != nil || string(got) != "all of it" {
 		t.Errorf("the answer: %q, %v", got, err)
 	}
-	if flag := c.leave(); flag != 0 || len(c.m.conns) != 1 { // the other one is the stand-in
-		t.Errorf("it would say %d where all is said; %d are known", flag, len(c.m.conns))
+	if flag := conn.leave(); flag != 0 || len(conn.m.conns) != 1 { // the other one is the stand-in
+		t.Errorf("it would say %d where all is said; %d are known", flag, len(conn.m.conns))
 	}
-	if err := errors.Join(conn.Close(), conn.Close()); err != nil || released != 1 {
-		t.Errorf("released %d times: %v", released, err)
+	if err := conn.Close(); err != nil {
+		t.Error(err)
 	}
 	if err := conn.CloseWrite(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("an end after the end: %v", err)
@@ -273,7 +273,7 @@ func TestRelayHearsThoseWhoLeft(t *testing.T) {
 		heard <- n
 	})
 	for _, half := range []bool{false, true} {
-		conn, err := w.dial(t.Context(), address)
+		conn, err := w.Dial(t.Context(), address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -304,13 +304,13 @@ func TestRelayDropsTheUnread(t *testing.T) {
 		}
 	})
 	w := relayHere(t)
-	reads, err := w.dial(t.Context(), echo(t))
+	reads, err := w.Dial(t.Context(), echo(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	go func() { _, _ = reads.Read(make([]byte, 1)) }() // it takes the frames of all
 	for _, half := range []bool{false, true} {
-		conn, err := w.dial(t.Context(), address)
+		conn, err := w.Dial(t.Context(), address)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package slurm
+package script
 
 import (
 	"fmt"
@@ -11,43 +11,43 @@ import (
 	"github.com/rayctl/rayctl/templates"
 )
 
-// plan is everything that orders and script follow from.
-type plan struct {
-	spec       *spec.ClusterSpec // prepared
-	python     string            // interpreter on the nodes
-	programs   string            // directory of the keeper's files
-	run        string            // the run's directory; attempts are below it
-	nonce      string
-	disconnect time.Duration
+// Plan is everything that orders and script follow from.
+type Plan struct {
+	Spec       *spec.ClusterSpec // prepared
+	Python     string            // interpreter on the nodes
+	Programs   string            // directory of the keeper's files
+	Run        string            // the run's directory; attempts are below it
+	Nonce      string
+	Disconnect time.Duration
 }
 
-// orders translates the cluster file for the keeper. It looks at nothing but the plan.
-func (p plan) orders() *keeper.Orders {
-	s, listen, dashboard := p.spec, "127.0.0.1:0", "127.0.0.1"
+// Orders translates the cluster file for the keeper. It looks at nothing but the plan.
+func (p Plan) Orders() *keeper.Orders {
+	s, listen, dashboard := p.Spec, "127.0.0.1:0", "127.0.0.1"
 	if s.Slurm.Expose == "node" {
 		listen, dashboard = "auto:0", "auto"
 	}
 	return &keeper.Orders{
 		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: spec.LauncherSlurm, SpecHash: spec.Hash(s),
 		Ray: keeper.RaySettings{
-			Python: p.python, Version: s.Ray.Version, Env: s.Env, Setup: p.setup(), TempRoot: p.tempRoot(),
+			Python: p.Python, Version: s.Ray.Version, Env: s.Env, Setup: p.setup(), TempRoot: p.TempRoot(),
 			NodeLogs: s.Slurm.NodeLogs,
 		},
 		Groups: p.groups(),
 		Start:  keeper.Start{Mode: keeper.StartStep, Argv: p.step()},
 		// On loopback of the head's node clients come through a step of the job.
 		Listen: listen, Advertise: "auto", DashboardHost: dashboard,
-		Job:   orders.Job(s, path.Join(p.run, outputName)),
-		Grace: orders.Grace(s), Lifetime: orders.Lifetime(s, p.disconnect),
+		Job:   orders.Job(s, path.Join(p.Run, OutputName)),
+		Grace: orders.Grace(s), Lifetime: orders.Lifetime(s, p.Disconnect),
 	}
 }
 
-// outputName is the default output directory, the same for all attempts.
-const outputName = "output"
+// OutputName is the default output directory, the same for all attempts.
+const OutputName = "output"
 
-func (p plan) tempRoot() string {
-	if p.spec.Slurm.TmpDir != "" {
-		return p.spec.Slurm.TmpDir
+func (p Plan) TempRoot() string {
+	if p.Spec.Slurm.TmpDir != "" {
+		return p.Spec.Slurm.TmpDir
 	}
 	return "/tmp"
 }
@@ -56,9 +56,9 @@ func (p plan) tempRoot() string {
 const storeShare = 0.3
 
 // groups says what each node has. What the file leaves open is what Slurm grants, which only the node knows.
-func (p plan) groups() []keeper.Group {
+func (p Plan) groups() []keeper.Group {
 	var out []keeper.Group
-	for _, g := range p.spec.NodeGroups() {
+	for _, g := range p.Spec.NodeGroups() {
 		if g.Count == 0 {
 			continue
 		}
@@ -83,61 +83,61 @@ func (p plan) groups() []keeper.Group {
 	return out
 }
 
-func (p plan) exclusive(g spec.NodeGroup) bool {
-	e := p.spec.SlurmFor(g).Exclusive
+func (p Plan) exclusive(g spec.NodeGroup) bool {
+	e := p.Spec.SlurmFor(g).Exclusive
 	return e != nil && *e
 }
 
-// hostPython runs keeper and relay, which need no Ray: with containers, the nodes' own.
-func (p plan) hostPython() string {
-	if p.spec.Slurm.ContainerRuntime != "none" {
+// HostPython runs keeper and relay, which need no Ray: with containers, the nodes' own.
+func (p Plan) HostPython() string {
+	if p.Spec.Slurm.ContainerRuntime != "none" {
 		return "python3"
 	}
-	return p.python
+	return p.Python
 }
 
 // setup is the modules and the user's own lines.
-func (p plan) setup() string {
-	if len(p.spec.Slurm.Modules) == 0 {
-		return p.spec.Setup
+func (p Plan) setup() string {
+	if len(p.Spec.Slurm.Modules) == 0 {
+		return p.Spec.Setup
 	}
 	// Batch shells are not login shells: `module` may have to be defined first.
 	lines := "type module >/dev/null 2>&1 || . /etc/profile\nmodule load"
-	for _, m := range p.spec.Slurm.Modules {
+	for _, m := range p.Spec.Slurm.Modules {
 		lines += " " + quote(m)
 	}
-	return lines + "\n" + p.spec.Setup
+	return lines + "\n" + p.Spec.Setup
 }
 
 // runDirVariable is what the batch script sets to the attempt's directory; the keeper fills it in.
 const runDirVariable = "$RAYCTL_RUN_DIR"
 
 // step is the one srun that starts a supervisor on every node. It does not end when one of them does: the keeper decides.
-func (p plan) step() []string {
+func (p Plan) step() []string {
 	argv := []string{"srun", "--kill-on-bad-exit=0", "--wait=0", "--mpi=none", "--cpu-bind=none", "--export=ALL", "--job-name=ray", "--input=none"}
-	if n := len(p.components()); n > 1 {
+	if n := len(p.Components()); n > 1 {
 		groups := "--het-group=0"
 		for i := 1; i < n; i++ {
 			groups += fmt.Sprintf(",%d", i)
 		}
 		argv = append(argv, groups)
 	}
-	python := p.python
-	switch p.spec.Slurm.ContainerRuntime {
+	python := p.Python
+	switch p.Spec.Slurm.ContainerRuntime {
 	case "pyxis":
 		argv = append(argv, p.pyxis()...)
 	case "apptainer":
 		argv = append(argv, p.apptainer()...)
 	}
-	return append(argv, python, "-E", "-s", path.Join(p.programs, templates.Supervisor), runDirVariable, "--slurm")
+	return append(argv, python, "-E", "-s", path.Join(p.Programs, templates.Supervisor), runDirVariable, "--slurm")
 }
 
 // binds are the paths of the host that a container sees: run directory, programs, mounts.
-func (p plan) binds() (out []string) {
-	for _, dir := range []string{p.run, p.programs} {
+func (p Plan) binds() (out []string) {
+	for _, dir := range []string{p.Run, p.Programs} {
 		out = append(out, dir+":"+dir)
 	}
-	for _, m := range p.spec.Mounts {
+	for _, m := range p.Spec.Mounts {
 		bind := m.Source.Slurm + ":" + m.MountPath
 		if m.ReadOnly {
 			bind += ":ro"
@@ -147,7 +147,7 @@ func (p plan) binds() (out []string) {
 	return out
 }
 
-func (p plan) pyxis() []string {
+func (p Plan) pyxis() []string {
 	mounts := ""
 	for i, b := range p.binds() {
 		if i > 0 {
@@ -155,12 +155,12 @@ func (p plan) pyxis() []string {
 		}
 		mounts += b
 	}
-	return []string{"--container-image=" + p.spec.Slurm.ContainerImage, "--container-mounts=" + mounts, "--no-container-remap-root"}
+	return []string{"--container-image=" + p.Spec.Slurm.ContainerImage, "--container-mounts=" + mounts, "--no-container-remap-root"}
 }
 
-func (p plan) apptainer() []string {
+func (p Plan) apptainer() []string {
 	argv := []string{"apptainer", "exec"}
-	for _, g := range p.spec.NodeGroups() {
+	for _, g := range p.Spec.NodeGroups() {
 		if g.GPUs > 0 {
 			argv = append(argv, "--nv")
 			break
@@ -169,5 +169,13 @@ func (p plan) apptainer() []string {
 	for _, b := range p.binds() {
 		argv = append(argv, "--bind", b)
 	}
-	return append(argv, p.spec.Slurm.ContainerImage)
+	return append(argv, p.Spec.Slurm.ContainerImage)
+}
+
+// Prepare is the spec as this launcher takes it: a copy with defaults, so that equal wishes have equal hashes.
+func Prepare(s *spec.ClusterSpec) *spec.ClusterSpec {
+	s = spec.Copy(s)
+	s.Launcher = spec.LauncherSlurm
+	spec.Default(s)
+	return s
 }

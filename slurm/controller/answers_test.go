@@ -1,4 +1,4 @@
-package slurm
+package controller
 
 import (
 	"io"
@@ -28,7 +28,7 @@ func TestAnswersOfOthers(t *testing.T) {
 	if err := wholefile.Write(token, []byte("a.b.c"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := NewREST(server.URL, token).jobs(t.Context())
+	_, err := NewREST(server.URL, token).Jobs(t.Context())
 	if launcher.ExitCode(err) != runstate.CodeUnreachable || !strings.Contains(err.Error(), "has no end") {
 		t.Errorf("an answer without an end: %v (code %d)", err, launcher.ExitCode(err))
 	}

@@ -1,4 +1,5 @@
-package slurm
+// Package remote runs commands where Slurm is, on this machine or through ssh, and reads, writes and watches files there.
+package remote
 
 import (
 	"context"
@@ -89,8 +90,8 @@ func onlyMine(dir string) error {
 	return nil
 }
 
-// sharedFile is where processes of this user share what a controller said; "" where they cannot.
-func sharedFile(s *spec.Slurm) string {
+// SharedFile is where processes of this user share what a controller said; "" where they cannot.
+func SharedFile(s *spec.Slurm) string {
 	dir, err := ownDir("slurm")
 	if err != nil {
 		return ""
@@ -110,6 +111,11 @@ func (s *SSH) Command(ctx context.Context, argv ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "ssh", append(s.options(), "--", s.Host, shellescape.QuoteCommand(argv))...)
 }
 
+// TerminalCommand prepares a command on a terminal there, which this process's stands for.
+func (s *SSH) TerminalCommand(ctx context.Context, argv ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, "ssh", append(s.options(), "-o", "LogLevel=ERROR", "-tt", "--", s.Host, shellescape.QuoteCommand(argv))...)
+}
+
 // Close ends the connection that commands share, if there is one.
 func (s *SSH) Close(ctx context.Context) error {
 	if _, err := os.Stat(s.socket()); err != nil {
@@ -127,6 +133,7 @@ func (s *SSH) socket() string {
 	return filepath.Join(s.control, hex.EncodeToString(key[:8]))
 }
 
+// options are the options of an ssh that shares the connection.
 func (s *SSH) options() []string {
 	args := []string{"-T", "-o", "BatchMode=yes", "-o", "ControlMaster=auto", "-o", "ControlPersist=60",
 		"-o", "ControlPath=" + s.socket(), "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3"}
@@ -139,8 +146,8 @@ func (s *SSH) options() []string {
 	return args
 }
 
-// runnerFor chooses where commands run and files are.
-func runnerFor(s *spec.Slurm) (Runner, error) {
+// RunnerFor chooses where commands run and files are.
+func RunnerFor(s *spec.Slurm) (Runner, error) {
 	if s.Host != "" && s.Transport != "local" {
 		return NewSSH(s.Host, s.SSHOptions)
 	}

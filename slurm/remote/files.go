@@ -1,4 +1,4 @@
-package slurm
+package remote
 
 import (
 	"bufio"
@@ -17,20 +17,23 @@ import (
 	"github.com/rayctl/rayctl/templates"
 )
 
-// files are the files of the site, reached by one long-lived command there (templates/slurm_files.py): one connection for all
+// Files are the files of the site, reached by one long-lived command there (templates/slurm_files.py): one connection for all
 // reads, writes and watches, and no request to the controller. It is started when needed, and again when it was cut.
-type files struct {
+type Files struct {
 	runner Runner
 
 	mu      sync.Mutex
 	session *session
 }
 
+// NewFiles returns the files of where the runner's commands run. It starts nothing yet.
+func NewFiles(r Runner) *Files { return &Files{runner: r} }
+
 // session is one run of the command.
 type session struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	said  *tail // standard error
+	said  *Tail // standard error
 	done  chan struct{}
 
 	mu      sync.Mutex
@@ -47,37 +50,40 @@ type answer struct {
 	body  []byte
 }
 
-// errCut is the end of the way to the site.
-var errCut = errors.New("the connection was cut")
+// ErrCut is the end of the way to the site.
+var ErrCut = errors.New("the connection was cut")
 
-// fileError is an error of the site's file system.
-type fileError struct{ errno, text string }
+// FileError is an error of the site's file system.
+type FileError struct {
+	Errno string // its name, such as ENOSPC
+	text  string
+}
 
-func (e *fileError) Error() string { return e.text }
+func (e *FileError) Error() string { return e.text }
 
 // Is makes the usual kinds of errors recognisable.
-func (e *fileError) Is(target error) bool {
+func (e *FileError) Is(target error) bool {
 	switch target {
 	case fs.ErrNotExist:
-		return e.errno == "ENOENT"
+		return e.Errno == "ENOENT"
 	case fs.ErrExist:
-		return e.errno == "EEXIST"
+		return e.Errno == "EEXIST"
 	case fs.ErrPermission:
-		return e.errno == "EACCES" || e.errno == "EPERM" || e.errno == "EROFS"
+		return e.Errno == "EACCES" || e.Errno == "EPERM" || e.Errno == "EROFS"
 	}
 	return false
 }
 
-// call asks for one operation. One that was cut is asked for once more: all of them may be repeated.
-func (f *files) call(ctx context.Context, op string, request map[string]any, into any) error {
+// Call asks for one operation. One that was cut is asked for once more: all of them may be repeated.
+func (f *Files) Call(ctx context.Context, op string, request map[string]any, into any) error {
 	err := f.callOnce(ctx, op, request, into)
-	if errors.Is(err, errCut) && ctx.Err() == nil {
+	if errors.Is(err, ErrCut) && ctx.Err() == nil {
 		err = f.callOnce(ctx, op, request, into)
 	}
 	return err
 }
 
-func (f *files) callOnce(ctx context.Context, op string, request map[string]any, into any) error {
+func (f *Files) callOnce(ctx context.Context, op string, request map[string]any, into any) error {
 	s, err := f.open(ctx)
 	if err != nil {
 		return err
@@ -95,7 +101,7 @@ func (f *files) callOnce(ctx context.Context, op string, request map[string]any,
 		return s.why()
 	case a := <-answers:
 		if a.Error != "" {
-			return &fileError{a.Errno, a.Error}
+			return &FileError{a.Errno, a.Error}
 		}
 		if into == nil {
 			return nil
@@ -104,9 +110,9 @@ func (f *files) callOnce(ctx context.Context, op string, request map[string]any,
 	}
 }
 
-// watch sends whenever one of the files changes, at once for the first time, until ctx ends or the way is cut; then the channel is
+// Watch sends whenever one of the files changes, at once for the first time, until ctx ends or the way is cut; then the channel is
 // closed.
-func (f *files) watch(ctx context.Context, paths []string) (<-chan struct{}, error) {
+func (f *Files) Watch(ctx context.Context, paths []string) (<-chan struct{}, error) {
 	s, err := f.open(ctx)
 	if err != nil {
 		return nil, err
@@ -152,7 +158,7 @@ while len(text) < need:
 exec(compile(text, "slurm_files.py", "exec"))`
 
 // open returns the session that runs, or starts one.
-func (f *files) open(ctx context.Context) (*session, error) {
+func (f *Files) open(ctx context.Context) (*session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.session != nil {
@@ -171,10 +177,10 @@ func (f *files) open(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{cmd: cmd, stdin: stdin, said: &tail{}, done: make(chan struct{}), waiting: map[int]chan answer{}}
+	s := &session{cmd: cmd, stdin: stdin, said: &Tail{}, done: make(chan struct{}), waiting: map[int]chan answer{}}
 	cmd.Stderr = s.said
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%w: %w", errCut, err)
+		return nil, fmt.Errorf("%w: %w", ErrCut, err)
 	}
 	go s.read(stdout)
 	if _, err := io.WriteString(stdin, templates.SlurmFiles); err != nil {
@@ -186,7 +192,7 @@ func (f *files) open(ctx context.Context) (*session, error) {
 }
 
 // leave lets the next call start another session: this one takes nothing any more, though its end may not have been noticed.
-func (f *files) leave(s *session) {
+func (f *Files) leave(s *session) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.session == s {
@@ -207,7 +213,7 @@ func (s *session) send(op string, request map[string]any) (int, chan answer, err
 	}
 	s.waiting[number] = answers
 	if _, err := s.stdin.Write(append(text, '\n')); err != nil {
-		return number, nil, errCut
+		return number, nil, ErrCut
 	}
 	return number, answers, nil
 }
@@ -250,17 +256,17 @@ func (s *session) read(stdout io.Reader) {
 func (s *session) why() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if said := s.said.lastLine(); said != "" {
-		return fmt.Errorf("%w: %s", errCut, said)
+	if said := s.said.LastLine(); said != "" {
+		return fmt.Errorf("%w: %s", ErrCut, said)
 	}
 	if s.err != nil {
-		return fmt.Errorf("%w: %w", errCut, s.err)
+		return fmt.Errorf("%w: %w", ErrCut, s.err)
 	}
-	return errCut
+	return ErrCut
 }
 
-// close ends the session; the next call starts another.
-func (f *files) close() {
+// Close ends the session; the next call starts another.
+func (f *Files) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.session != nil {
@@ -270,8 +276,8 @@ func (f *files) close() {
 	}
 }
 
-// tail keeps the end of what a command says.
-type tail struct {
+// Tail keeps the end of what a command says.
+type Tail struct {
 	mu   sync.Mutex
 	text []byte
 }
@@ -279,7 +285,7 @@ type tail struct {
 // tailSize is enough for the messages of ssh and Slurm's commands.
 const tailSize = 8 << 10
 
-func (t *tail) Write(p []byte) (int, error) {
+func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.text = append(t.text, p...)
@@ -287,9 +293,16 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (t *tail) lastLine() string {
+func (t *Tail) LastLine() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	lines := strings.Split(strings.TrimSpace(string(t.text)), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+// String is all that was kept.
+func (t *Tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
 }

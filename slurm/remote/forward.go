@@ -1,4 +1,4 @@
-package slurm
+package remote
 
 import (
 	"context"
@@ -12,20 +12,16 @@ import (
 	"time"
 )
 
-// forward connects from the login node, by ssh -W: one more channel of the connection that all commands share. No program runs there for it.
-type forward struct{ ssh *SSH }
-
-func (f forward) String() string { return "ssh -W through " + f.ssh.Host }
-
-func (f forward) dial(ctx context.Context, address string) (net.Conn, error) {
+// Forward connects to an address as the host at the other end of ssh sees it (ssh -W).
+func (s *SSH) Forward(ctx context.Context, address string) (net.Conn, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.Close()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the connection outlives who asked for it
-	said := &tail{}
-	cmd := exec.CommandContext(ctx, "ssh", append(f.ssh.options(), "-W", address, "--", f.ssh.Host)...)
+	said := &Tail{}
+	cmd := exec.CommandContext(ctx, "ssh", append(s.options(), "-W", address, "--", s.Host)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, said
 	if err := cmd.Start(); err != nil {
 		cancel()
@@ -39,6 +35,9 @@ func (f forward) dial(ctx context.Context, address string) (net.Conn, error) {
 	}()
 	return c, nil
 }
+
+// closeTime is what a command gets to end after its input was closed.
+const closeTime = 5 * time.Second
 
 // forwarded is a connection that is a command's standard input and output.
 type forwarded struct {

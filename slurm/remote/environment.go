@@ -1,29 +1,29 @@
-package slurm
+package remote
 
 // finders are the variables by which Slurm's commands find their controller and the daemon that vouches for the user (slurm/src/common/read_config.c
 // and sack_api.c). SLURM_JWT is not among them: srun does not work with it (slurm.schedmd.com/jwt.html), and before 26.05 sbatch stores it with the
 // job. Who has nothing but a token uses slurmrestd.
 const finders = "SLURM_CONF SLURM_CONF_SERVER SLURM_SACK_SOCKET"
 
-// kept are the variables of the login environment that Slurm's commands, and the jobs they submit, start with. All else, secrets among it, would
+// Kept are the variables of the login environment that Slurm's commands, and the jobs they submit, start with. All else, secrets among it, would
 // be stored by Slurm; and SBATCH_..., SQUEUE_..., SCANCEL_... change what a command does: with SQUEUE_PARTITION it does not see all jobs.
-const kept = "PATH HOME USER LOGNAME SHELL LANG MODULESHOME MODULEPATH LMOD_CMD LMOD_DIR BASH_ENV " + finders
+const Kept = "PATH HOME USER LOGNAME SHELL LANG MODULESHOME MODULEPATH LMOD_CMD LMOD_DIR BASH_ENV " + finders
 
 // These programs of sh are in one line: a csh, which may be the login shell on the other side, takes no line breaks in quotes.
 const (
-	cleanEnvironment = `for v in ` + kept + `; do if eval "[ -n \"\${$v+x}\" ]"; then eval "set -- \"$v=\$$v\" \"\$@\""; fi; done; exec env -i "$@"`
+	cleanEnvironment = `for v in ` + Kept + `; do if eval "[ -n \"\${$v+x}\" ]"; then eval "set -- \"$v=\$$v\" \"\$@\""; fi; done; exec env -i "$@"`
 
 	stepEnvironment = `for v in $(env | sed -n "s/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p"); do case " ` + finders + ` " in *" $v "*) ;; ` +
 		`*) case $v in SLURM_*|SLURMD_*|_SLURM_*|SBATCH_*|SRUN_*|SALLOC_*|SPANK_*|PMI_*|PMI2_*|PMIX_*) unset "$v";; esac;; esac; done; exec "$@"`
 )
 
-// clean is the command line of one of Slurm's commands in a clean environment; settings NAME=VALUE may stand before it.
-func clean(argv ...string) []string {
+// Clean is the command line of one of Slurm's commands in a clean environment; settings NAME=VALUE may stand before it.
+func Clean(argv ...string) []string {
 	return append([]string{"sh", "-c", cleanEnvironment, "sh"}, argv...)
 }
 
-// cleanStep is the command line of srun without what another job, or the user for his own commands, has set for it: inside an allocation srun would
+// CleanStep is the command line of srun without what another job, or the user for his own commands, has set for it: inside an allocation srun would
 // take that one's memory and tasks for what it is asked for (srun(1), INPUT ENVIRONMENT VARIABLES). All else is the command's that it runs.
-func cleanStep(argv ...string) []string {
+func CleanStep(argv ...string) []string {
 	return append([]string{"sh", "-c", stepEnvironment, "sh"}, argv...)
 }

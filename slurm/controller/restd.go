@@ -1,4 +1,4 @@
-package slurm
+package controller
 
 import (
 	"bytes"
@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-func (r *REST) jobs(ctx context.Context) ([]Job, error) {
+func (r *REST) Jobs(ctx context.Context) ([]Job, error) {
 	t, err := readToken(r.tokenFile)
 	if err != nil {
 		return nil, err
 	}
-	all, err := r.everybodys(ctx)
+	all, err := r.Everybodys(ctx)
 	return slices.DeleteFunc(all, func(j Job) bool { return j.User != t.user }), err
 }
 
-// everybodys also has jobs that have ended: slurmrestd cannot be asked for some.
-func (r *REST) everybodys(ctx context.Context) ([]Job, error) {
+// Everybodys also has jobs that have ended: slurmrestd cannot be asked for some.
+func (r *REST) Everybodys(ctx context.Context) ([]Job, error) {
 	version, err := r.find(ctx)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (r *REST) everybodys(ctx context.Context) ([]Job, error) {
 	return parseJSON(answer)
 }
 
-func (r *REST) submit(ctx context.Context, b batch) (int, error) {
+func (r *REST) Submit(ctx context.Context, b Batch) (int, error) {
 	version, err := r.find(ctx)
 	if err != nil {
 		return 0, err
@@ -52,12 +52,12 @@ func (r *REST) submit(ctx context.Context, b batch) (int, error) {
 		ID number `json:"job_id"`
 	}
 	if err := json.Unmarshal(answer, &reply); err != nil || reply.ID == 0 {
-		return 0, &commandError{name: "slurmrestd", said: "slurmrestd's answer has no job id", err: errors.Join(errAway, err)}
+		return 0, &CommandError{name: "slurmrestd", Said: "slurmrestd's answer has no job id", Err: errors.Join(ErrAway, err)}
 	}
 	return int(reply.ID), nil
 }
 
-func (r *REST) cancel(ctx context.Context, id int, onlyWaiting bool) error {
+func (r *REST) Cancel(ctx context.Context, id int, onlyWaiting bool) error {
 	version, err := r.find(ctx)
 	if err != nil {
 		return err
@@ -103,13 +103,13 @@ func killed(answer []byte) error {
 		switch s.Error.Code {
 		case 0, errnoInvalidJob, errnoFinished, errnoNotWaiting:
 		default:
-			return &commandError{name: "slurmrestd", said: s.Error.String, err: fmt.Errorf("error %d", s.Error.Code)}
+			return &CommandError{name: "slurmrestd", Said: s.Error.String, Err: fmt.Errorf("error %d", s.Error.Code)}
 		}
 	}
 	return nil
 }
 
-func (r *REST) extend(ctx context.Context, id int, limit string) error {
+func (r *REST) Extend(ctx context.Context, id int, limit string) error {
 	version, err := r.find(ctx)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (r *REST) begun(ctx context.Context, id int) (bool, error) {
 	return len(jobs) > 0 && jobs[0].State != StatePending, err
 }
 
-func (r *REST) version(ctx context.Context) (string, error) {
+func (r *REST) Version(ctx context.Context) (string, error) {
 	api, err := r.find(ctx)
 	if err != nil {
 		return "", err
@@ -158,10 +158,10 @@ func (r *REST) version(ctx context.Context) (string, error) {
 		}
 	}
 	if err == nil {
-		err = &commandError{name: "slurmrestd", said: "Unable to contact slurm controller", err: errAway}
+		err = &CommandError{name: "slurmrestd", Said: "Unable to contact slurm controller", Err: ErrAway}
 	}
 	return "", err
 }
 
-// plannedStart cannot be asked for here.
-func (r *REST) plannedStart(context.Context, batch) (time.Time, error) { return time.Time{}, nil }
+// PlannedStart cannot be asked for here.
+func (r *REST) PlannedStart(context.Context, Batch) (time.Time, error) { return time.Time{}, nil }

@@ -1,0 +1,147 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rayctl/rayctl/slurm/remote"
+)
+
+// Commands asks the controller by Slurm's commands.
+type Commands struct{ Runner remote.Runner }
+
+func (c Commands) String() string { return c.Runner.String() }
+
+// commandTime bounds one of Slurm's commands: with its controller Away each tries for 9 seconds.
+const commandTime = time.Minute
+
+// Run runs a command and returns what it printed.
+func Run(ctx context.Context, r remote.Runner, argv ...string) (string, error) {
+	out, _, err := runBoth(ctx, r, argv...)
+	return out, err
+}
+
+// runBoth also returns what the command said on standard error.
+func runBoth(ctx context.Context, r remote.Runner, argv ...string) (stdout, stderr string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTime)
+	defer cancel()
+	cmd := r.Command(ctx, argv...)
+	var out strings.Builder
+	var said remote.Tail
+	cmd.Stdout, cmd.Stderr = &out, &said
+	err = cmd.Run()
+	if ctx.Err() != nil && err != nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		failed := &CommandError{name: argv[0], Said: remote.Complaint(&said), Err: err}
+		if unanswered(failed) {
+			failed.Err = errors.Join(ErrAway, err)
+		}
+		err = failed
+	}
+	return out.String(), said.String(), err
+}
+
+// unanswered says whether a command failed because the controller or the way to it does not answer.
+func unanswered(failed *CommandError) bool {
+	var exit *exec.ExitError
+	if !errors.As(failed.Err, &exit) {
+		return true // it was killed by us, or did not run
+	}
+	for _, words := range noAnswer {
+		if strings.Contains(failed.Said, words) {
+			return true
+		}
+	}
+	return exit.ExitCode() < 0 || exit.ExitCode() == 255 && failed.Said == "" // killed, or ssh without a word
+}
+
+// noAnswer are words of Slurm and ssh when somebody does not answer.
+var noAnswer = []string{"Unable to contact slurm controller", "Socket timed out", "Zero Bytes were transmitted", "Connection refused", "Connection timed out", "Transport endpoint",
+	"connect failure", "ssh: ", "Host key verification failed", "Connection closed", "Connection reset", "mux_client"}
+
+// timesAsNumbers is how Slurm's commands are to print times.
+const timesAsNumbers = "SLURM_TIME_FORMAT=%s"
+
+func (c Commands) Submit(ctx context.Context, b Batch) (int, error) {
+	out, err := Run(ctx, c.Runner, remote.Clean("sbatch", "--parsable", b.File)...)
+	if err != nil {
+		return 0, err
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	id, _, _ := strings.Cut(lines[len(lines)-1], ";") // ID;cluster
+	number, err := strconv.Atoi(strings.TrimSpace(id))
+	if err != nil {
+		return 0, fmt.Errorf("sbatch's answer %q is not a job id", out)
+	}
+	return number, nil
+}
+
+func (c Commands) Jobs(ctx context.Context) ([]Job, error) {
+	return c.squeue(ctx, "--me", "--states=all")
+}
+
+func (c Commands) Everybodys(ctx context.Context) ([]Job, error) { return c.squeue(ctx) }
+
+// squeue asks for jobs in all partitions, hidden ones too.
+func (c Commands) squeue(ctx context.Context, args ...string) ([]Job, error) {
+	argv := append([]string{timesAsNumbers, "squeue", "--all", "--noheader", "--format=" + textFormat}, args...)
+	out, err := Run(ctx, c.Runner, remote.Clean(argv...)...)
+	if err != nil {
+		return nil, err
+	}
+	return parseText(out)
+}
+
+func (c Commands) Cancel(ctx context.Context, id int, onlyWaiting bool) error {
+	argv := []string{"scancel"}
+	if onlyWaiting {
+		argv = append(argv, "--state=PENDING")
+	}
+	_, err := Run(ctx, c.Runner, remote.Clean(append(argv, strconv.Itoa(id))...)...)
+	if err != nil && strings.Contains(err.Error(), "Invalid job id") {
+		return nil
+	}
+	return err
+}
+
+func (c Commands) Extend(ctx context.Context, id int, limit string) error {
+	_, err := Run(ctx, c.Runner, remote.Clean("scontrol", "update", "JobId="+strconv.Itoa(id), "TimeLimit="+limit)...)
+	return err
+}
+
+// Version also asks whether the controller answers.
+func (c Commands) Version(ctx context.Context) (string, error) {
+	out, err := Run(ctx, c.Runner, remote.Clean("sinfo", "--version")...)
+	if err != nil {
+		return "", err
+	}
+	_, err = Run(ctx, c.Runner, remote.Clean("sinfo", "--noheader", "--format=%R")...) // unlike scontrol ping it fails when nobody answers
+	name, number, _ := strings.Cut(strings.TrimSpace(out), " ")
+	if name != "" {
+		name = strings.ToUpper(name[:1]) + name[1:]
+	}
+	return name + " " + number, err
+}
+
+// testOnly is what sbatch --test-only says on standard error: "Job 39 to start at 1795253221 using 2 processors on nodes node[1-2] in partition
+// main" (25.05 and later: "... 1795253221 a using ...").
+var testOnly = regexp.MustCompile(`to start at (\d+) `)
+
+func (c Commands) PlannedStart(ctx context.Context, b Batch) (time.Time, error) {
+	_, said, err := runBoth(ctx, c.Runner, remote.Clean(timesAsNumbers, "sbatch", "--test-only", b.File)...)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if m := testOnly.FindStringSubmatch(said); m != nil {
+		return textTime(m[1]), nil
+	}
+	return time.Time{}, nil
+}

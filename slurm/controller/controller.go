@@ -1,0 +1,62 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rayctl/rayctl/slurm/remote"
+	"github.com/rayctl/rayctl/slurm/script"
+)
+
+// Controller asks Slurm's controller. Slurm's own commands and slurmrestd are the two ways.
+type Controller interface {
+	// Submit hands in a job and returns its id. A refusal is a *CommandError with Slurm's words; after an error that is Away the job may
+	// be there all the same.
+	Submit(ctx context.Context, b Batch) (int, error)
+	// Jobs are all jobs of the user, ended ones too as long as the controller knows them.
+	Jobs(ctx context.Context) ([]Job, error)
+	// Everybodys are the jobs of all users that wait or run, as far as the site shows them.
+	Everybodys(ctx context.Context) ([]Job, error)
+	// Cancel ends a job: TERM, and KILL after the site's KillWait. A job that is not there is fine. onlyWaiting: not one that has begun.
+	Cancel(ctx context.Context, id int, onlyWaiting bool) error
+	// Extend sets the time limit of a job: minutes from its start, or UNLIMITED.
+	Extend(ctx context.Context, id int, limit string) error
+	// PlannedStart is when a job would start if it were submitted now; zero where Slurm cannot be asked. A job that could Never run is refused
+	// as Submit refuses it.
+	PlannedStart(ctx context.Context, b Batch) (time.Time, error)
+	// Version is Slurm's, as the controller's side tells it: "Slurm 24.11.5".
+	Version(ctx context.Context) (string, error)
+	// String says where, for notes and errors.
+	String() string
+}
+
+// Batch is a job to submit.
+type Batch struct {
+	Plan        script.Plan
+	File        string   // of the script, on the site
+	Environment []string // that the job starts with: NAME=VALUE
+}
+
+// CommandError is a request to Slurm that failed.
+type CommandError struct {
+	name string
+	Said string // its last words
+	Err  error  // ErrAway if it may have worked
+}
+
+func (e *CommandError) Error() string {
+	if e.Said == "" {
+		return fmt.Sprintf("%s: %v", e.name, e.Err)
+	}
+	return e.Said
+}
+
+func (e *CommandError) Unwrap() error { return e.Err }
+
+// ErrAway says that the controller or the way to it did not answer, so that the request may have worked.
+var ErrAway = errors.New("no answer")
+
+// Away says whether a request failed so that it may have worked.
+func Away(err error) bool { return errors.Is(err, ErrAway) || errors.Is(err, remote.ErrCut) }

@@ -1,0 +1,255 @@
+// Package script makes the batch script and the keeper's orders of a cluster from its cluster file. It reaches nothing.
+package script
+
+import (
+	"fmt"
+	"path"
+	"reflect"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+
+	"al.essio.dev/pkg/shellescape"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/templates"
+)
+
+var scriptTemplate = template.Must(template.New("slurm.sh").Parse(templates.SlurmScript))
+
+// Component is a part of the job whose nodes are alike: groups that ask Slurm for the same are one.
+type Component struct {
+	Request Request
+	Nodes   int
+}
+
+// Request is what one node of a component asks for.
+type Request struct {
+	CPUs       int
+	Memory     string // as --mem takes it, "" is Slurm's default
+	Whole      bool   // a node for itself
+	GPUs       string // [type:]count
+	Constraint string
+	Slurm      spec.SlurmGroup
+}
+
+// Components joins neighbouring groups with equal requests, so that tasks count over the groups in the orders' sequence.
+func (p Plan) Components() []Component {
+	var out []Component
+	for _, g := range p.Spec.NodeGroups() {
+		if g.Count == 0 {
+			continue
+		}
+		r := p.request(g)
+		if n := len(out); n > 0 && reflect.DeepEqual(out[n-1].Request, r) {
+			out[n-1].Nodes += g.Count
+			continue
+		}
+		out = append(out, Component{Request: r, Nodes: g.Count})
+	}
+	return out
+}
+
+func (p Plan) request(g spec.NodeGroup) Request {
+	r := Request{CPUs: int(g.CPUs), Whole: p.exclusive(g), Slurm: p.Spec.SlurmFor(g)}
+	if r.CPUs == 0 && !r.Whole {
+		r.CPUs = 1
+	}
+	if mebibytes := mebibytesOf(g); mebibytes > 0 {
+		r.Memory = fmt.Sprintf("%dM", mebibytes)
+	} else if r.Whole {
+		r.Memory = "0" // all of the node's
+	}
+	if r.Constraint = r.Slurm.Constraint; g.GPUs > 0 {
+		r.GPUs = fmt.Sprint(g.GPUs)
+		if g.GPUType != "" {
+			t, _ := p.Spec.GPUTypeOf(g.GPUType)
+			if t.Gres != "" && t.Constraint == "" || p.Spec.GPUTypes[g.GPUType].Gres != "" {
+				r.GPUs = t.Gres + ":" + r.GPUs
+			}
+			r.Constraint = strings.Trim(r.Constraint+"&"+t.Constraint, "&")
+		}
+	}
+	return r
+}
+
+// mebibytesOf is the memory that a group's file asks for, 0 if it does not.
+func mebibytesOf(g spec.NodeGroup) int64 {
+	const mib = 1 << 20
+	return (g.Memory.Value() + mib - 1) / mib
+}
+
+// Directives are the lines of one component, without #SBATCH.
+func (p Plan) Directives(c Component, first bool) []string {
+	r, group, size := c.Request, c.Request.Slurm, p.Size(c)
+	var out []string
+	add := func(name, value string) {
+		if value != "" {
+			out = append(out, name+"="+quote(value))
+		}
+	}
+	out = append(out, size...)
+	add("--gpus-per-node", r.GPUs)
+	add("--partition", group.Partition)
+	add("--account", group.Account)
+	add("--qos", group.QOS)
+	add("--reservation", group.Reservation)
+	add("--constraint", r.Constraint)
+	add("--nodelist", group.Nodelist)
+	add("--exclude", group.Exclude)
+	add("--switches", group.Switches)
+	if group.Exclusive != nil && *group.Exclusive {
+		out = append(out, "--exclusive")
+	}
+	add("--time", p.TimeLimit())
+	if first {
+		out = append(out, p.firstDirectives()...)
+	}
+	for _, a := range group.ExtraArgs {
+		out = append(out, quote(a))
+	}
+	return out
+}
+
+// Size says how many tasks of which size there are, one for each worker. Slurm places the workers of a job of equal workers without GPUs, several on
+// a node where they fit. Otherwise each has a node of its own, of which others may have the rest: several tasks on a node of a heterogeneous job, or with GPUs of
+// their own, are beyond srun before 24.11.
+func (p Plan) Size(c Component) []string {
+	r := c.Request
+	var out []string
+	if r.CPUs > 0 {
+		out = []string{fmt.Sprintf("--cpus-per-task=%d", r.CPUs)}
+	}
+	if p.placedBySlurm() {
+		if mebibytes, cpus := Megabytes(r.Memory), r.CPUs; mebibytes > 0 {
+			out = append(out, fmt.Sprintf("--mem-per-cpu=%dM", (mebibytes+cpus-1)/cpus))
+		}
+		return append([]string{fmt.Sprintf("--ntasks=%d", c.Nodes)}, out...)
+	}
+	if r.Memory != "" {
+		out = append(out, "--mem="+r.Memory)
+	}
+	return append([]string{fmt.Sprintf("--nodes=%d", c.Nodes), "--ntasks-per-node=1"}, out...)
+}
+
+// placedBySlurm says whether a node may have several workers. Who names nodes, or wants whole ones, wants one on each.
+func (p Plan) placedBySlurm() bool {
+	all := p.Components()
+	return len(all) == 1 && all[0].Nodes > 1 && all[0].Request.GPUs == "" && !all[0].Request.Whole && all[0].Request.Slurm.Nodelist == ""
+}
+
+// firstDirectives are those of the job as a whole.
+func (p Plan) firstDirectives() []string {
+	s := p.Spec
+	out := []string{
+		"--job-name=" + quote(s.Name),
+		"--comment=" + quote(Comment(s.Name, spec.Hash(s), p.Nonce)),
+		"--output=" + quote(strings.ReplaceAll(path.Join(p.Run, OutFile), "%", "%%")),
+		"--open-mode=append", "--chdir=" + quote(p.Run),
+		fmt.Sprintf("--signal=B:USR1@%d", int(p.Warning().Seconds())),
+	}
+	if s.Slurm.Dependency != "" {
+		out = append(out, "--dependency="+quote(s.Slurm.Dependency))
+	}
+	if s.Slurm.Begin != "" {
+		out = append(out, "--begin="+quote(s.Slurm.Begin))
+	}
+	if d := p.Deadline(); d != "" {
+		out = append(out, "--deadline="+d)
+	}
+	if !p.Requeues() {
+		return append(out, "--no-requeue")
+	}
+	return append(out, "--requeue")
+}
+
+// Requeues says whether Slurm may start the job again: for the next attempt.
+func (p Plan) Requeues() bool {
+	r := p.Spec.Job.Restarts
+	return p.Spec.Job.Entrypoint != "" && (*r.Preempted != 0 || r.NodeFailure != 0 || r.TimeLimit != 0)
+}
+
+// EndSlack is what the keeper needs after the driver's grace to save everything.
+const EndSlack = time.Minute
+
+// Warning is how long before its time limit Slurm tells the keeper.
+func (p Plan) Warning() time.Duration {
+	return time.Duration(*p.Spec.Job.Grace) + EndSlack
+}
+
+// TimeLimit is lifetime.max and what the end takes, in Slurm's minutes: the keeper ends by itself before.
+func (p Plan) TimeLimit() string {
+	limit, bound := p.Spec.Lifetime.Max.Bound()
+	if !bound {
+		return ""
+	}
+	return strconv.Itoa(Minutes(limit + p.AfterMax()))
+}
+
+// AfterMax is what the end takes after lifetime.max. Slurm warns up to a minute early, and a warning is the end.
+func (p Plan) AfterMax() time.Duration { return p.Warning() + 2*time.Minute }
+
+// Minutes is a duration in Slurm's unit of time limits.
+func Minutes(d time.Duration) int { return int((d + time.Minute - 1) / time.Minute) }
+
+// Deadline ends a job that waited longer than lifetime.queue though nobody watches. Slurm can do that only where there is a time limit, and only
+// of a job that starts once: a requeued one would be held to it again, and nobody may move it once the job has begun (measured: 24.11).
+func (p Plan) Deadline() string {
+	if p.Requeues() {
+		return ""
+	}
+	queue, bound := p.Spec.Lifetime.Queue.Bound()
+	limit, limited := p.Spec.Lifetime.Max.Bound()
+	if !bound || !limited {
+		return ""
+	}
+	seconds := (queue + limit + p.Warning() + 3*time.Minute).Seconds()
+	return fmt.Sprintf("now+%dseconds", int(seconds))
+}
+
+// OutFile takes what the batch script says before the keeper has its own log.
+const OutFile = "slurm.out"
+
+// Script renders the batch script.
+func (p Plan) Script() (string, error) {
+	if err := p.printable(); err != nil {
+		return "", err
+	}
+	var components [][]string
+	for i, c := range p.Components() {
+		components = append(components, p.Directives(c, i == 0))
+	}
+	var b strings.Builder
+	err := scriptTemplate.Execute(&b, map[string]any{
+		"Components": components, "Python": quote(p.HostPython()), "Start": quote(path.Join(p.Programs, templates.SlurmBatch)), "RunDir": quote(p.Run), "Nonce": quote(p.Nonce),
+	})
+	if err != nil {
+		return "", fmt.Errorf("render the batch script: %w", err)
+	}
+	return b.String(), nil
+}
+
+// printable refuses values that a line of the script cannot hold.
+func (p Plan) printable() error {
+	for _, c := range p.Components() {
+		g := c.Request.Slurm
+		for _, v := range append([]string{g.Partition, g.Account, g.QOS, g.Reservation, g.Constraint, g.Nodelist, g.Exclude, g.Switches,
+			p.Spec.Slurm.Dependency, p.Spec.Slurm.Begin, p.HostPython(), p.Run}, g.ExtraArgs...) {
+			if strings.ContainsAny(v, "\n\r\x00") {
+				return launcher.Fail(runstate.CodeSpec, nil, "write it in one line", "the value %q cannot be given to Slurm", v)
+			}
+		}
+	}
+	return nil
+}
+
+func quote(word string) string { return shellescape.Quote(word) }
+
+// Megabytes of "1536000M" and "0".
+func Megabytes(memory string) int {
+	n, _ := strconv.Atoi(strings.TrimSuffix(memory, "M")) // written by request and Size
+	return n
+}
