@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"archive/tar"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rayctl/rayctl/cmd/tarstream"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -139,9 +139,9 @@ func (n *nodeShell) upload(ctx context.Context, src, dst string) (err error) {
 	if _, err := os.Lstat(src); err != nil {
 		return fail(runstate.CodeSpec, err, "", "%v", err)
 	}
-	stage := "." + stageName()
+	stage := "." + tarstream.StageName()
 	var said strings.Builder
-	if err := n.run(ctx, nil, &said, "sh", "-c", beginUpload, "sh", dst, filepath.Base(absolute(src)), stage); err != nil {
+	if err := n.run(ctx, nil, &said, "sh", "-c", beginUpload, "sh", dst, filepath.Base(tarstream.Absolute(src)), stage); err != nil {
 		return err
 	}
 	target := strings.TrimSuffix(said.String(), "\n")
@@ -157,15 +157,15 @@ func (n *nodeShell) upload(ctx context.Context, src, dst string) (err error) {
 			return err
 		}
 	}
-	total, err := treeSize(src)
+	total, err := tarstream.TreeSize(src)
 	if err != nil {
 		return err
 	}
 	r, w := io.Pipe()
-	p := &packing{to: tar.NewWriter(w), sent: n.copying(src, total)}
+	p := tarstream.NewPacker(w, n.copying(src, total))
 	packed := make(chan error, 1)
 	go func() {
-		err := p.pack(src, name)
+		err := p.Pack(src, name)
 		w.CloseWithError(err)
 		packed <- err
 	}()
@@ -176,7 +176,7 @@ func (n *nodeShell) upload(ctx context.Context, src, dst string) (err error) {
 	}
 	if err == nil {
 		placed = true
-		n.warnLeftOut(p.leftOut)
+		n.warnLeftOut(p.LeftOut)
 	}
 	return err
 }
@@ -213,25 +213,25 @@ func (n *nodeShell) download(ctx context.Context, src, dst string) error {
 	if name == "" {
 		return usageError("", "the root directory cannot be copied")
 	}
-	u := &unpacking{name: name}
-	if err := u.open(dst); err != nil {
+	u := tarstream.NewUnpacker(name)
+	if err := u.Open(dst); err != nil {
 		return err
 	}
-	defer u.close()
+	defer u.Close()
 	r, w := io.Pipe()
 	written := make(chan error, 1)
 	go func() {
-		err := u.entries(n.copying(src, 0).Reader(r))
+		err := u.Entries(n.copying(src, 0).Reader(r))
 		r.CloseWithError(err)
 		written <- err
 	}()
-	err := n.run(ctx, nil, w, "sh", "-c", sendDownload, "sh", u.marker, u.path, parent, name)
+	err := n.run(ctx, nil, w, "sh", "-c", sendDownload, "sh", u.Marker, u.Path, parent, name)
 	w.CloseWithError(err)
 	if werr := <-written; err == nil || errors.Is(err, werr) { // what went wrong here reaches the node's tar too, which then says less of it
 		err = werr
 	}
 	if err == nil {
-		n.warnLeftOut(append(u.leftOut, ignored(n.said)...))
+		n.warnLeftOut(append(u.LeftOut, ignored(n.said)...))
 	}
 	return err
 }

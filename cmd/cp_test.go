@@ -206,3 +206,42 @@ func TestCopyToWhatIsNoFile(t *testing.T) {
 		t.Errorf("left: %v", entries)
 	}
 }
+
+// TestCpTells says how far it has come, and in one line what it leaves out.
+func TestCpTells(t *testing.T) {
+	dir := t.TempDir()
+	src := filepath.Join(dir, "src")
+	script := `mkdir src && cd src && head -c 300000 /dev/zero > big && mkfifo fifo && python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'`
+	made := exec.Command("sh", "-c", script)
+	made.Dir = dir
+	if out, err := made.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for name, test := range map[string]struct {
+		copy func(n *nodeShell, dst string) error
+		want string
+	}{
+		"upload":   {func(n *nodeShell, dst string) error { return n.upload(t.Context(), src, dst) }, "MB of 0.3 MB"},
+		"download": {func(n *nodeShell, dst string) error { return n.download(t.Context(), src, dst) }, "src: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, _, stderr := testApp()
+			seconds := 0
+			a.Now = func() time.Time { seconds++; return time.Unix(int64(seconds), 0) } // all is slow
+			n := &nodeShell{ui: a.ui, e: thisMachine{}}
+			dst := filepath.Join(t.TempDir(), "dst")
+			if err := test.copy(n, dst); err != nil {
+				t.Fatal(err)
+			}
+			if info, err := os.Stat(filepath.Join(dst, "big")); err != nil || info.Size() != 300000 {
+				t.Errorf("%v, %v", info, err)
+			}
+			lines := strings.Split(strings.TrimSuffix(stderr.String(), "\n"), "\n")
+			last := lines[len(lines)-1]
+			if !strings.Contains(lines[0], "copying "+src) || !strings.Contains(lines[0], test.want) || strings.Count(stderr.String(), "left out") != 1 ||
+				!strings.HasPrefix(last, "left out") || !strings.Contains(last, `fifo"`) || !strings.Contains(last, `socket"`) {
+				t.Errorf("%q", lines)
+			}
+		})
+	}
+}

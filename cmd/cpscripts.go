@@ -1,14 +1,5 @@
 package cmd
 
-import (
-	"crypto/rand"
-	"strings"
-)
-
-// stageName is a name that nobody else has: of what is written beside a target until it is whole. Seen from the other machine it also shows that a
-// directory is one and the same on both.
-func stageName() string { return "rayctl-cp-" + strings.ToLower(rand.Text()) }
-
 // beginUpload finds where DST ($1) is for a source with this last name ($2), makes the directory $3 beside it, and prints the target.
 const beginUpload = `
 dst=$1

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rayctl/rayctl/cmd/dashproxy"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/wholefile"
@@ -65,19 +66,19 @@ func runDashboard(ctx context.Context, a *App, o *dashboardCommandOptions) error
 	if err != nil {
 		return err
 	}
-	proxy, err := newProxy(e, listener.Addr().String())
+	proxy, err := dashproxy.New(e, listener.Addr().String())
 	if err != nil {
 		return err
 	}
 	server := &http.Server{Handler: proxy, ReadHeaderTimeout: 10 * time.Second}
-	fmt.Fprintln(a.Out, proxy.entryURL())
+	fmt.Fprintln(a.Out, proxy.EntryURL())
 	a.ui.note("the dashboard of %s, until Ctrl-C", c.id)
 	removePage := func() {}
-	proxy.used = func() {
-		a.ui.note("that URL is used up; for another browser: %s", proxy.entryURL())
+	proxy.Used = func() {
+		a.ui.note("that URL is used up; for another browser: %s", proxy.EntryURL())
 	}
 	if o.open {
-		if removePage, err = a.openBrowser(ctx, proxy.entryURL()); err != nil {
+		if removePage, err = a.openBrowser(ctx, proxy.EntryURL()); err != nil {
 			a.ui.warn("no browser could be opened: %v", err)
 		}
 	}
@@ -94,7 +95,7 @@ func listenLocal(ctx context.Context, port int) (net.Listener, error) {
 	if err != nil {
 		return nil, fail(runstate.CodeConfig, err, "choose another port, or 0 for a free one", "port %d cannot be used: %v", port, err)
 	}
-	return ownPeers{l}, nil
+	return dashproxy.OwnPeers{Listener: l}, nil
 }
 
 // serveUntil serves until ctx ends; being stopped is the normal end.
@@ -115,7 +116,7 @@ func (a *App) openBrowser(ctx context.Context, url string) (remove func(), err e
 		return nothing, err
 	}
 	page := filepath.Join(dir, strings.ToLower(rand.Text())+".html")
-	if err := wholefile.Write(page, []byte(onwards(url, "")), 0o600); err != nil {
+	if err := wholefile.Write(page, []byte(dashproxy.Page(url, "")), 0o600); err != nil {
 		return nothing, err
 	}
 	remove = func() { os.Remove(page) }

@@ -50,20 +50,20 @@ type withdrawn struct {
 // withdrawnFile stands in the directory of the attempt after which the job waited.
 const withdrawnFile = "withdrawn"
 
-// withdraw cancels a waiting job and concludes its cluster. done is false if it has begun after all: then its keeper tells how it ends.
-func (c *cluster) withdraw(ctx context.Context, v runstate.Verdict) (done bool, err error) {
+// withdraw cancels a waiting job and concludes its cluster, unless it has begun after all: then its keeper tells how it ends.
+func (c *cluster) withdraw(ctx context.Context, v runstate.Verdict) error {
 	note := withdrawn{Cause: v.Cause, Message: v.Message, Final: v.Final, Revision: c.revision()}
 	if err := c.l.site.files.WriteJSON(ctx, path.Join(c.attemptDir(), withdrawnFile), note, true); err != nil && !errors.Is(err, fs.ErrExist) {
 		c.l.log.Debug("it could not be noted why the job is cancelled", "cluster", c.name, "error", err) // to end it does not need the disk
 	}
 	if err := c.l.site.Cancel(ctx, c.job, true); err != nil {
-		return false, c.l.site.unreachable(err)
+		return c.l.site.unreachable(err)
 	}
 	f, j, err := c.ask(ctx, controller.Now)
 	if err != nil || f != gone || j.State != controller.StateCancelled {
-		return false, nil // the next look tells
+		return nil //nolint:nilerr // the next look tells
 	}
-	return true, c.conclude(ctx, v)
+	return c.conclude(ctx, v)
 }
 
 func (c *cluster) revision() int64 {

@@ -76,7 +76,7 @@ func (l *Launcher) due(ctx context.Context, name string) (*repair, error) {
 	case err != nil:
 		return nil, l.cut(err)
 	case f == alive && last != nil:
-		return found("waiting job", last.Message+", and no attempt is left", func(ctx context.Context) error { _, err := c.withdraw(ctx, *last); return err })
+		return found("waiting job", last.Message+", and no attempt is left", func(ctx context.Context) error { return c.withdraw(ctx, *last) })
 	case f == alive:
 		return nil, nil
 	case c.result != nil && c.expired():

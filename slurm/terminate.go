@@ -95,8 +95,7 @@ func (c *cluster) cancelWaiting(ctx context.Context, end launcher.End) error {
 	if message == "" {
 		message = "the cluster was ended before it began"
 	}
-	_, err := c.withdraw(ctx, runstate.Verdict{Cause: end.Cause, Message: message, Final: end.Final})
-	return err
+	return c.withdraw(ctx, runstate.Verdict{Cause: end.Cause, Message: message, Final: end.Final})
 }
 
 // askKeeper hands the end to the keeper; false if it does not answer.

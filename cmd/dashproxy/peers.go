@@ -1,4 +1,4 @@
-package cmd
+package dashproxy
 
 import (
 	"bufio"
@@ -10,11 +10,12 @@ import (
 	"strings"
 )
 
-// ownPeers is a listener on loopback that only this user and root reach, as every user of the machine may connect to loopback. Where the system
+// OwnPeers is a listener on loopback that only this user and root reach, as every user of the machine may connect to loopback. Where the system
 // does not tell whose a connection is (all but Linux) it takes all.
-type ownPeers struct{ net.Listener }
+type OwnPeers struct{ net.Listener }
 
-func (l ownPeers) Accept() (net.Conn, error) {
+// Accept implements net.Listener.
+func (l OwnPeers) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil || runtime.GOOS != "linux" || ours(conn) {

@@ -1,7 +1,9 @@
-package cmd
+// Package tarstream packs files of this machine for a node, and writes what a node sends without letting anything in it reach outside of its destination.
+package tarstream
 
 import (
 	"archive/tar"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -17,8 +19,12 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// absolute is p from the root, so that "." and ".." have a name.
-func absolute(p string) string {
+// StageName is a name that nobody else has: of what is written beside a target until it is whole. Seen from the other machine it also shows that a
+// directory is one and the same on both.
+func StageName() string { return "rayctl-cp-" + strings.ToLower(rand.Text()) }
+
+// Absolute is p from the root, so that "." and ".." have a name.
+func Absolute(p string) string {
 	abs, err := filepath.Abs(p)
 	if err != nil {
 		return p
@@ -26,8 +32,8 @@ func absolute(p string) string {
 	return abs
 }
 
-// treeSize counts the bytes of a file or of those in a directory.
-func treeSize(src string) (total int64, err error) {
+// TreeSize counts the bytes of a file or of those in a directory.
+func TreeSize(src string) (total int64, err error) {
 	err = filepath.WalkDir(src, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
@@ -41,15 +47,20 @@ func treeSize(src string) (total int64, err error) {
 	return total, err
 }
 
-// packing writes an archive. What is no file, directory or symbolic link is left out.
-type packing struct {
+// Packer writes an archive. What is no file, directory or symbolic link is left out.
+type Packer struct {
 	to      *tar.Writer
 	sent    *launcher.Meter
-	leftOut []string
+	LeftOut []string
 }
 
-// pack writes a file or directory as name.
-func (p *packing) pack(src, name string) error {
+// NewPacker writes an archive to w, and tells sent how far it has come.
+func NewPacker(w io.Writer, sent *launcher.Meter) *Packer {
+	return &Packer{to: tar.NewWriter(w), sent: sent}
+}
+
+// Pack writes a file or directory as name.
+func (p *Packer) Pack(src, name string) error {
 	err := filepath.WalkDir(src, func(file string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -61,7 +72,7 @@ func (p *packing) pack(src, name string) error {
 		return p.entry(file, path.Join(name, filepath.ToSlash(rel)))
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return fail(runstate.CodeSpec, err, "", "%s does not exist", src)
+		return launcher.Fail(runstate.CodeSpec, err, "", "%s does not exist", src)
 	}
 	if err != nil {
 		return err
@@ -69,13 +80,13 @@ func (p *packing) pack(src, name string) error {
 	return p.to.Close()
 }
 
-func (p *packing) entry(file, name string) error {
+func (p *Packer) entry(file, name string) error {
 	info, err := os.Lstat(file)
 	if err != nil {
 		return err
 	}
 	if info.Mode().Type()&^(fs.ModeDir|fs.ModeSymlink) != 0 {
-		p.leftOut = append(p.leftOut, file)
+		p.LeftOut = append(p.LeftOut, file)
 		return nil
 	}
 	link := ""
@@ -101,64 +112,67 @@ func (p *packing) entry(file, name string) error {
 	return err
 }
 
-// unpacking writes the archive of name here. Nothing in it can reach outside of the destination: the node is not trusted with this machine's
+// Unpacker writes the archive of name here. Nothing in it can reach outside of the destination: the node is not trusted with this machine's
 // files. A file is written beside the one that it replaces, and takes its place when it is whole; the one that was asked for, when all has arrived.
-type unpacking struct {
+type Unpacker struct {
 	name    string
-	leftOut []string
+	LeftOut []string
 
 	parent *os.Root
 	target string   // in parent: where name goes
-	path   string   // the same from the root of this machine
-	marker string   // a file beside the target while it is copied; empty: the target is written as it is
+	Path   string   // the same from the root of this machine
+	Marker string   // a file beside the target while it is copied; empty: the target is written as it is
 	staged string   // in parent: a file that will be the target
 	tree   *os.Root // what is there, if it is a directory: no link leads out of it
 	whole  bool     // it is not, so that nothing can follow
 }
 
+// NewUnpacker takes the archive of one file or directory of that name.
+func NewUnpacker(name string) *Unpacker { return &Unpacker{name: name} }
+
 // unpack writes to dst, or into dst if that is a directory.
-func (u *unpacking) unpack(r io.Reader, dst string) error {
-	if err := u.open(dst); err != nil {
+func (u *Unpacker) unpack(r io.Reader, dst string) error {
+	if err := u.Open(dst); err != nil {
 		return err
 	}
-	defer u.close()
-	return u.entries(r)
+	defer u.Close()
+	return u.Entries(r)
 }
 
-// open finds the target: dst, what dst leads to as a link, or name in the directory dst.
-func (u *unpacking) open(dst string) error {
+// Open finds the target: dst, what dst leads to as a link, or name in the directory dst.
+func (u *Unpacker) Open(dst string) error {
 	info, err := os.Stat(dst)
 	if err == nil && info.Mode().IsRegular() {
 		if real, err := filepath.EvalSymlinks(dst); err == nil {
 			dst = real
 		}
 	}
-	parent, target := filepath.Split(absolute(dst))
+	parent, target := filepath.Split(Absolute(dst))
 	if err == nil && info.IsDir() {
-		parent, target = absolute(dst), u.name
+		parent, target = Absolute(dst), u.name
 	} else if strings.HasSuffix(dst, string(filepath.Separator)) {
-		return fail(runstate.CodeSpec, nil, "", "there is no directory %s here", dst)
+		return launcher.Fail(runstate.CodeSpec, nil, "", "there is no directory %s here", dst)
 	}
 	if u.parent, err = os.OpenRoot(parent); err != nil {
-		return fail(runstate.CodeSpec, err, "", "%v", err)
+		return launcher.Fail(runstate.CodeSpec, err, "", "%v", err)
 	}
-	u.target, u.path = target, filepath.Join(parent, target)
+	u.target, u.Path = target, filepath.Join(parent, target)
 	if info != nil && !info.IsDir() && !info.Mode().IsRegular() { // a terminal, a pipe
 		return nil
 	}
-	marker := "." + stageName()
+	marker := "." + StageName()
 	if err := write(u.parent, marker, os.O_EXCL, 0o600, strings.NewReader("")); err != nil {
-		u.close()
-		return fail(exitCodeOf(err), err, "", "nothing can be written in %s: %v", parent, err)
+		u.Close()
+		return fmt.Errorf("nothing can be written in %s: %w", parent, err)
 	}
-	u.marker = filepath.Join(parent, marker)
+	u.Marker = filepath.Join(parent, marker)
 	return nil
 }
 
-// close removes what is not finished.
-func (u *unpacking) close() {
-	if u.marker != "" {
-		_ = u.parent.Remove(filepath.Base(u.marker))
+// Close removes what is not finished.
+func (u *Unpacker) Close() {
+	if u.Marker != "" {
+		_ = u.parent.Remove(filepath.Base(u.Marker))
 	}
 	if u.staged != "" {
 		_ = u.parent.Remove(u.staged)
@@ -166,7 +180,7 @@ func (u *unpacking) close() {
 	_ = u.parent.Close()
 }
 
-func (u *unpacking) entries(r io.Reader) error {
+func (u *Unpacker) Entries(r io.Reader) error {
 	defer func() {
 		if u.tree != nil {
 			u.tree.Close()
@@ -196,7 +210,7 @@ func (u *unpacking) entries(r io.Reader) error {
 }
 
 // within is where a name of the archive goes, as seen from where the whole goes.
-func (u *unpacking) within(member string) (string, error) {
+func (u *Unpacker) within(member string) (string, error) {
 	rel := path.Clean(member)
 	if rel == u.name {
 		return ".", nil
@@ -209,7 +223,7 @@ func (u *unpacking) within(member string) (string, error) {
 }
 
 // top makes the one thing that was asked for.
-func (u *unpacking) top(h *tar.Header, r io.Reader) error {
+func (u *Unpacker) top(h *tar.Header, r io.Reader) error {
 	mode := fs.FileMode(h.Mode).Perm()
 	switch {
 	case u.whole:
@@ -224,15 +238,15 @@ func (u *unpacking) top(h *tar.Header, r io.Reader) error {
 	case tar.TypeReg:
 		return u.file(mode, r)
 	default:
-		u.leftOut = append(u.leftOut, h.Name)
+		u.LeftOut = append(u.LeftOut, h.Name)
 		return nil
 	}
 }
 
 // file writes the target: beside it, unless it is something like a terminal.
-func (u *unpacking) file(mode fs.FileMode, r io.Reader) error {
-	if u.marker == "" {
-		out, err := os.OpenFile(u.path, os.O_WRONLY, 0)
+func (u *Unpacker) file(mode fs.FileMode, r io.Reader) error {
+	if u.Marker == "" {
+		out, err := os.OpenFile(u.Path, os.O_WRONLY, 0)
 		if err != nil {
 			return err
 		}
@@ -241,9 +255,9 @@ func (u *unpacking) file(mode fs.FileMode, r io.Reader) error {
 	}
 	old, err := u.parent.Lstat(u.target)
 	if err == nil && old.IsDir() {
-		return &fs.PathError{Op: "replace", Path: u.path, Err: syscall.EISDIR}
+		return &fs.PathError{Op: "replace", Path: u.Path, Err: syscall.EISDIR}
 	}
-	u.staged = "." + stageName()
+	u.staged = "." + StageName()
 	if err := write(u.parent, u.staged, os.O_EXCL, mode, r); err != nil {
 		return err
 	}
@@ -254,7 +268,7 @@ func (u *unpacking) file(mode fs.FileMode, r io.Reader) error {
 }
 
 // commit puts a file in its place.
-func (u *unpacking) commit() error {
+func (u *Unpacker) commit() error {
 	if u.staged == "" {
 		return nil
 	}
@@ -267,7 +281,7 @@ func (u *unpacking) commit() error {
 
 // replace writes a file in the tree beside the one that it replaces.
 func replace(root *os.Root, name string, mode fs.FileMode, r io.Reader) error {
-	staged := filepath.Join(filepath.Dir(name), "."+stageName())
+	staged := filepath.Join(filepath.Dir(name), "."+StageName())
 	err := write(root, staged, os.O_EXCL, mode, r)
 	if err == nil {
 		err = root.Rename(staged, name)
@@ -279,7 +293,7 @@ func replace(root *os.Root, name string, mode fs.FileMode, r io.Reader) error {
 }
 
 // directory opens the target as a directory, which may be there already.
-func (u *unpacking) directory(mode fs.FileMode) error {
+func (u *Unpacker) directory(mode fs.FileMode) error {
 	if u.tree != nil {
 		return nil
 	}
@@ -291,7 +305,7 @@ func (u *unpacking) directory(mode fs.FileMode) error {
 }
 
 // below makes something in the target. What is there already gives way, as with tar: to write into it would change all its hard links.
-func (u *unpacking) below(h *tar.Header, name string, r io.Reader) error {
+func (u *Unpacker) below(h *tar.Header, name string, r io.Reader) error {
 	mode := fs.FileMode(h.Mode).Perm()
 	if u.tree == nil {
 		return errors.New("the node's archive has no directory for it")
@@ -306,15 +320,15 @@ func (u *unpacking) below(h *tar.Header, name string, r io.Reader) error {
 	case tar.TypeReg:
 		return replace(u.tree, name, mode, r)
 	default:
-		u.leftOut = append(u.leftOut, h.Name)
+		u.LeftOut = append(u.LeftOut, h.Name)
 		return nil
 	}
 }
 
 // link makes a further name of a file that was unpacked before.
-func (u *unpacking) link(h *tar.Header, name string) error {
-	if slices.Contains(u.leftOut, h.Linkname) {
-		u.leftOut = append(u.leftOut, h.Name)
+func (u *Unpacker) link(h *tar.Header, name string) error {
+	if slices.Contains(u.LeftOut, h.Linkname) {
+		u.LeftOut = append(u.LeftOut, h.Name)
 		return nil
 	}
 	old, err := u.within(h.Linkname)

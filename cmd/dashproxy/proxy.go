@@ -1,4 +1,5 @@
-package cmd
+// Package dashproxy serves a cluster's dashboard to the browser of its user, and to nobody else on this machine.
+package dashproxy
 
 import (
 	"crypto/rand"
@@ -16,17 +17,17 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// proxy gives one browser the dashboard. Who has an entry, which works once, is sent on to a name of this proxy's own below localhost, which
+// Proxy gives one browser the dashboard. Who has an entry, which works once, is sent on to a name of this proxy's own below localhost, which
 // browsers resolve to loopback (RFC 6761, 6.3): the session is a cookie of that name, as one of 127.0.0.1 would go to every port of it, those of
 // other users too. A browser that does not know such names gets a session as its credentials for this port (RFC 7617). Requests with a session go
 // to the dashboard with the cluster's token. Names in Host other than ours and loopback's (DNS rebinding), and requests that pages of other
 // origins make, other ports of loopback included, are refused.
-type proxy struct {
+type Proxy struct {
 	address string // 127.0.0.1:port that we serve on; behind `ssh -L` the browser has another port
 	name    string // our own
 	session string
 	forward *httputil.ReverseProxy
-	used    func() // an entry was used
+	Used    func() // an entry was used
 
 	mu      sync.Mutex
 	entries map[string]bool // to its first use; true: somebody was given it
@@ -38,12 +39,13 @@ const (
 	entryPath     = "/rayctl/"
 )
 
-func newProxy(e *launcher.Endpoint, address string) (*proxy, error) {
+// New returns the proxy that is served on an address of loopback.
+func New(e *launcher.Endpoint, address string) (*Proxy, error) {
 	target, err := url.Parse(e.URL)
 	if err != nil {
 		return nil, fmt.Errorf("the dashboard's address %q: %w", e.URL, err)
 	}
-	p := &proxy{address: address, name: strings.ToLower(rand.Text()) + ".localhost", session: rand.Text(), used: func() {}, entries: map[string]bool{}}
+	p := &Proxy{address: address, name: strings.ToLower(rand.Text()) + ".localhost", session: rand.Text(), Used: func() {}, entries: map[string]bool{}}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy = nil
 	if e.DialContext != nil {
@@ -74,10 +76,10 @@ func newProxy(e *launcher.Endpoint, address string) (*proxy, error) {
 	return p, nil
 }
 
-// entryURL makes an entry for one use.
-func (p *proxy) entryURL() string { return "http://" + p.address + entryPath + p.newEntry(true) }
+// EntryURL makes an entry for one use.
+func (p *Proxy) EntryURL() string { return "http://" + p.address + entryPath + p.newEntry(true) }
 
-func (p *proxy) newEntry(given bool) string {
+func (p *Proxy) newEntry(given bool) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	entry := rand.Text()
@@ -86,18 +88,19 @@ func (p *proxy) newEntry(given bool) string {
 }
 
 // take uses an entry up.
-func (p *proxy) take(entry string) bool {
+func (p *Proxy) take(entry string) bool {
 	p.mu.Lock()
 	given, ok := p.entries[entry]
 	delete(p.entries, entry)
 	p.mu.Unlock()
 	if given {
-		p.used()
+		p.Used()
 	}
 	return ok
 }
 
-func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP implements http.Handler.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	host, port := splitHost(r.Host)
 	own := host == p.name
 	entry, entering := strings.CutPrefix(r.URL.Path, entryPath)
@@ -119,7 +122,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // enter answers an entry with a page, not a redirect: a browser counts a redirect as the page's that led here, and then keeps a strict cookie back.
-func (p *proxy) enter(w http.ResponseWriter, entry string, own bool, host, port string) {
+func (p *Proxy) enter(w http.ResponseWriter, entry string, own bool, host, port string) {
 	if !p.take(entry) {
 		http.Error(w, "This entry was used already, or never was one. `rayctl dashboard` prints another one when one is used.", http.StatusForbidden)
 		return
@@ -129,16 +132,16 @@ func (p *proxy) enter(w http.ResponseWriter, entry string, own bool, host, port 
 	w.Header().Set("Cache-Control", "no-store")
 	if own {
 		http.SetCookie(w, &http.Cookie{Name: sessionCookie, Value: p.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-		_, _ = io.WriteString(w, onwards("/", ""))
+		_, _ = io.WriteString(w, Page("/", ""))
 		return
 	}
 	at := func(host string) string { return "http://" + net.JoinHostPort(host, port) }
 	other := "http://" + sessionUser + ":" + p.session + "@" + net.JoinHostPort(host, port) + "/"
-	_, _ = io.WriteString(w, onwards(at(p.name)+entryPath+p.newEntry(false), other))
+	_, _ = io.WriteString(w, Page(at(p.name)+entryPath+p.newEntry(false), other))
 }
 
-// onwards is a page that leads to an address; other is for browsers that do not find it.
-func onwards(address, other string) string {
+// Page is a page that leads to an address; other is for browsers that do not find it.
+func Page(address, other string) string {
 	page := `<!doctype html><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url=` + html.EscapeString(address) + `"><title>rayctl</title>`
 	if other != "" {
 		page += `<p>If your browser does not find the dashboard's own address, go back and <a href="` + html.EscapeString(other) + `">open it here</a>.`
@@ -158,17 +161,17 @@ func fromOwnPage(r *http.Request) bool {
 	return false
 }
 
-func (p *proxy) hasCookie(r *http.Request) bool {
+func (p *Proxy) hasCookie(r *http.Request) bool {
 	c, err := r.Cookie(sessionCookie)
 	return err == nil && p.matches(c.Value)
 }
 
-func (p *proxy) hasCredentials(r *http.Request) bool {
+func (p *Proxy) hasCredentials(r *http.Request) bool {
 	name, password, ok := r.BasicAuth()
 	return ok && name == sessionUser && p.matches(password)
 }
 
-func (p *proxy) matches(given string) bool {
+func (p *Proxy) matches(given string) bool {
 	return subtle.ConstantTimeCompare([]byte(given), []byte(p.session)) == 1
 }
 

@@ -1,4 +1,4 @@
-package cmd
+package dashproxy
 
 import (
 	"io"
@@ -16,10 +16,11 @@ import (
 // once; the next one of this user's is taken.
 func TestOwnPeersOfAnotherUser(t *testing.T) {
 	needs.Root(t)
-	l, err := listenLocal(t.Context(), 0)
+	all, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	l := OwnPeers{all}
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	taken := make(chan string)

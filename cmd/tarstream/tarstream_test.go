@@ -1,9 +1,8 @@
-package cmd
+package tarstream
 
 import (
 	"archive/tar"
 	"bytes"
-	"context"
 	"io"
 	"os"
 	"os/exec"
@@ -11,16 +10,15 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 )
 
 func tarOut(src, name string, w io.Writer) error {
-	return (&packing{to: tar.NewWriter(w), sent: &launcher.Meter{}}).pack(src, name)
+	return NewPacker(w, &launcher.Meter{}).Pack(src, name)
 }
 
-func tarIn(r io.Reader, name, dst string) error { return (&unpacking{name: name}).unpack(r, dst) }
+func tarIn(r io.Reader, name, dst string) error { return NewUnpacker(name).unpack(r, dst) }
 
 // archive makes one of these entries; files have the content "hostile".
 func archive(t *testing.T, entries ...tar.Header) *bytes.Buffer {
@@ -94,12 +92,12 @@ func TestTarOfANode(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				u := &unpacking{name: test.member}
+				u := NewUnpacker(test.member)
 				if err := u.unpack(bytes.NewReader(packed), dst); err != nil {
 					t.Fatal(err)
 				}
-				if len(u.leftOut) != 1 || !strings.HasSuffix(u.leftOut[0], "fifo") {
-					t.Errorf("left out: %q", u.leftOut)
+				if len(u.LeftOut) != 1 || !strings.HasSuffix(u.LeftOut[0], "fifo") {
+					t.Errorf("left out: %q", u.LeftOut)
 				}
 				if err := os.MkdirAll(filepath.Join(dst, test.member), 0o755); err == nil && test.member != "." {
 					dst = filepath.Dir(filepath.Join(dst, test.member)) // the second copy goes into dst
@@ -189,57 +187,5 @@ func TestHostileTar(t *testing.T) {
 	}
 	if _, err := os.Lstat(secret); err == nil {
 		t.Error("written through a symbolic link")
-	}
-}
-
-// hereNode is a node that is this machine.
-type hereNode struct{}
-
-func (hereNode) Exec(ctx context.Context, _ launcher.ID, e launcher.ExecRequest) (int, error) {
-	cmd := exec.CommandContext(ctx, e.Command[0], e.Command[1:]...) //nolint:gosec // the test's
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.Stdin, e.Stdout, e.Stderr
-	err := cmd.Run()
-	if cmd.ProcessState == nil {
-		return 0, err
-	}
-	return cmd.ProcessState.ExitCode(), nil
-}
-
-// TestCpTells says how far it has come, and in one line what it leaves out.
-func TestCpTells(t *testing.T) {
-	dir := t.TempDir()
-	src := filepath.Join(dir, "src")
-	script := `mkdir src && cd src && head -c 300000 /dev/zero > big && mkfifo fifo && python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'`
-	made := exec.Command("sh", "-c", script)
-	made.Dir = dir
-	if out, err := made.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	for name, test := range map[string]struct {
-		copy func(n *nodeShell, dst string) error
-		want string
-	}{
-		"upload":   {func(n *nodeShell, dst string) error { return n.upload(t.Context(), src, dst) }, "MB of 0.3 MB"},
-		"download": {func(n *nodeShell, dst string) error { return n.download(t.Context(), src, dst) }, "src: "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a, _, stderr := testApp()
-			seconds := 0
-			a.Now = func() time.Time { seconds++; return time.Unix(int64(seconds), 0) } // all is slow
-			n := &nodeShell{ui: a.ui, e: hereNode{}}
-			dst := filepath.Join(t.TempDir(), "dst")
-			if err := test.copy(n, dst); err != nil {
-				t.Fatal(err)
-			}
-			if info, err := os.Stat(filepath.Join(dst, "big")); err != nil || info.Size() != 300000 {
-				t.Errorf("%v, %v", info, err)
-			}
-			lines := strings.Split(strings.TrimSuffix(stderr.String(), "\n"), "\n")
-			last := lines[len(lines)-1]
-			if !strings.Contains(lines[0], "copying "+src) || !strings.Contains(lines[0], test.want) || strings.Count(stderr.String(), "left out") != 1 ||
-				!strings.HasPrefix(last, "left out") || !strings.Contains(last, `fifo"`) || !strings.Contains(last, `socket"`) {
-				t.Errorf("%q", lines)
-			}
-		})
 	}
 }

@@ -1,4 +1,4 @@
-package cmd
+package dashproxy
 
 import (
 	"io"
@@ -19,14 +19,14 @@ func TestProxy(t *testing.T) {
 	}))
 	defer dashboard.Close()
 	server := httptest.NewUnstartedServer(nil)
-	p, err := newProxy(&launcher.Endpoint{URL: dashboard.URL, Token: "T", TokenHeader: "Authorization"}, server.Listener.Addr().String())
+	p, err := New(&launcher.Endpoint{URL: dashboard.URL, Token: "T", TokenHeader: "Authorization"}, server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	used := 0
-	p.used = func() { used++ }
+	p.Used = func() { used++ }
 	server.Config.Handler = p
-	server.Listener = ownPeers{server.Listener}
+	server.Listener = OwnPeers{server.Listener}
 	server.Start()
 	defer server.Close()
 	get := func(path, host string, headers ...string) (int, string, *http.Response) {
@@ -52,7 +52,7 @@ func TestProxy(t *testing.T) {
 		}
 		return resp.StatusCode, string(body), resp
 	}
-	entry := strings.TrimPrefix(p.entryURL(), "http://"+p.address)
+	entry := strings.TrimPrefix(p.EntryURL(), "http://"+p.address)
 	if code, _, _ := get(entry, "", "Sec-Purpose: prefetch"); code == http.StatusOK {
 		t.Error("a prefetch used the entry")
 	}
@@ -114,7 +114,21 @@ func TestProxy(t *testing.T) {
 
 // TestOwnPeers knows a connection of this user's, and takes none that nobody has.
 func TestOwnPeers(t *testing.T) {
-	near, far := tcpPair(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	near, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer near.Close()
+	far, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
 	if !ours(near) || !ours(far) {
 		t.Error("a connection of this process is taken for another user's")
 	}
