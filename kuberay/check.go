@@ -19,7 +19,7 @@ func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Ch
 	if s == nil {
 		s = &spec.ClusterSpec{}
 	}
-	s = prepare(s)
+	s = spec.For(s, spec.LauncherKubeRay)
 	c, err := l.kube(ctx)
 	if err != nil {
 		return []launcher.Check{failed("Kubernetes", err)}

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // TestDoctorAsksForTheRole: what doctor asks for is the Role in the guide, but for what it tries, and for ways that stand for one another.
@@ -30,13 +32,13 @@ func TestDoctorAsksForTheRole(t *testing.T) {
 			documented[r.APIGroups[0]+"/"+resource] = slices.Sorted(slices.Values(r.Verbs))
 		}
 	}
-	for _, p := range permissionsFor(prepare(decode(t, smallFile)), true) {
+	for _, p := range permissionsFor(spec.For(decode(t, smallFile), spec.LauncherKubeRay), true) {
 		asked[p.group+"/"+p.resource] = slices.Sorted(slices.Values(p.verbs))
 	}
 	if diff := cmp.Diff(documented, asked); diff != "" {
 		t.Errorf("-documented +asked:\n%s", diff)
 	}
-	for _, p := range permissionsFor(prepare(decode(t, smallFile+"kuberay: {keeper: none}\n")), true) {
+	for _, p := range permissionsFor(spec.For(decode(t, smallFile+"kuberay: {keeper: none}\n"), spec.LauncherKubeRay), true) {
 		if p.resource == "services" || p.resource == "jobs" && slices.Contains(p.verbs, "create") {
 			t.Errorf("without a keeper nobody needs %v of %s", p.verbs, p.resource)
 		}

@@ -20,6 +20,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/utils/ptr"
 
+	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -196,7 +197,7 @@ func (c *client) tryPod(ctx context.Context, job *batchv1.Job) launcher.Check {
 		if pod, ok := event.Object.(*corev1.Pod); ok {
 			last = pod
 		}
-		return last != nil && (over(last) || stuck(last) != ""), nil
+		return last != nil && (transport.PodEnded(last) || stuck(last) != ""), nil
 	})
 	cancel()
 	<-watching

@@ -31,8 +31,8 @@ func (l *Launcher) Dial(ctx context.Context, id launcher.ID, target launcher.Tar
 		return nil, l.whyNot(ctx, c, id, target, err)
 	}
 	return &launcher.Endpoint{
-		URL: "http://" + string(target), Token: token, TokenHeader: "Authorization", Via: r.via(),
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return r.dial(ctx) },
+		URL: "http://" + string(target), Token: token, TokenHeader: "Authorization", Via: r.Via(),
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return r.Dial(ctx) },
 	}, nil
 }
 
@@ -46,7 +46,7 @@ func (l *Launcher) closeTransports(id launcher.ID) {
 	defer l.mu.Unlock()
 	for w, r := range l.transports {
 		if w.id == id {
-			go r.close()
+			go r.Close()
 			delete(l.transports, w)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -94,7 +95,7 @@ func retryable(err error) bool {
 func passes(err error) bool { return retryable(err) || answerLost(err) }
 
 // roleHint is the next step of who lacks a permission.
-const roleHint = "ask for the Role in docs/kuberay.md"
+const roleHint = transport.RoleHint
 
 func notReady(name, what string, why error) error {
 	text := ""
@@ -103,10 +104,6 @@ func notReady(name, what string, why error) error {
 	}
 	return launcher.Fail(runstate.CodeUnreachable, errors.Join(launcher.ErrNotReady, why), "`rayctl status "+name+"` says what it waits for",
 		"the %s of %s does not answer yet%s", what, name, text)
-}
-
-func notEnded(name string) error {
-	return launcher.Fail(runstate.CodeSpec, launcher.ErrNotEnded, "`rayctl down "+name+"` ends it", "%s has not ended", name)
 }
 
 func hasEnded(name, until string) error {

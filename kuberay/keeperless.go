@@ -189,7 +189,7 @@ func (r *resident) result(id launcher.ID, namespace string) (*launcher.Result, e
 	select {
 	case <-r.gone:
 	default:
-		return nil, notEnded(string(id))
+		return nil, launcher.NotEnded(id)
 	}
 	info := launcher.LogInfo{}
 	if r.final != nil && r.final.Log != nil {

@@ -18,6 +18,7 @@ import (
 	"os/user"
 	"sync"
 
+	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -47,7 +48,7 @@ type Launcher struct {
 	tokens     map[launcher.ID]string
 	residents  map[launcher.ID]*resident
 	payloads   map[launcher.ID]launcher.Payload // of clusters that this client launched
-	transports map[transportKey]transport
+	transports map[transportKey]transport.Transport
 }
 
 var (
@@ -63,7 +64,7 @@ func New(c Config) *Launcher {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Launcher{config: c, owner: thisUser(), log: c.Logger, tokens: map[launcher.ID]string{}, residents: map[launcher.ID]*resident{}, payloads: map[launcher.ID]launcher.Payload{}, transports: map[transportKey]transport{}}
+	return &Launcher{config: c, owner: thisUser(), log: c.Logger, tokens: map[launcher.ID]string{}, residents: map[launcher.ID]*resident{}, payloads: map[launcher.ID]launcher.Payload{}, transports: map[transportKey]transport.Transport{}}
 }
 
 // ConfigOf takes from a cluster file how Kubernetes is reached.
@@ -88,11 +89,3 @@ func thisUser() string {
 
 // Name is "kuberay".
 func (l *Launcher) Name() string { return spec.LauncherKubeRay }
-
-// prepare is the spec as this launcher takes it: a copy with defaults, so that equal wishes have equal hashes.
-func prepare(s *spec.ClusterSpec) *spec.ClusterSpec {
-	s = spec.Copy(s)
-	s.Launcher = spec.LauncherKubeRay
-	spec.Default(s)
-	return s
-}

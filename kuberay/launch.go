@@ -30,7 +30,7 @@ var (
 // Launch creates the cluster and commits it, see launcher.Launcher. Packages are made before anything is created: however long that takes, it
 // holds no room, and no lease runs out.
 func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, pay launcher.Payload) (launcher.ID, error) {
-	s = prepare(s)
+	s = spec.For(s, spec.LauncherKubeRay)
 	c, p, err := l.planned(ctx, s, pay)
 	if err != nil {
 		return "", err
@@ -81,7 +81,7 @@ func (l *Launcher) planned(ctx context.Context, s *spec.ClusterSpec, pay launche
 
 // Validate finds what Launch refuses, see launcher.Validator.
 func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, pay launcher.Payload) error {
-	c, p, err := l.planned(ctx, prepare(s), pay)
+	c, p, err := l.planned(ctx, spec.For(s, spec.LauncherKubeRay), pay)
 	if err != nil {
 		return err
 	}

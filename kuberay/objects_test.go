@@ -101,7 +101,7 @@ func TestGolden(t *testing.T) {
 
 func planOf(t *testing.T, text string, volcano bool) *plan {
 	t.Helper()
-	p, err := newPlan(prepare(decode(t, text)), "rl", "ann@laptop", volcano)
+	p, err := newPlan(spec.For(decode(t, text), spec.LauncherKubeRay), "rl", "ann@laptop", volcano)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestChooseScheduler(t *testing.T) {
 		{"wanted but not there", smallFile + "kuberay: {scheduler: volcano}\n", false, "does not serve Volcano"},
 		{"not wanted", smallFile + "kuberay: {scheduler: none}\n", true, "none"},
 	} {
-		s, err := chooseScheduler(prepare(decode(t, c.file)), c.volcano)
+		s, err := chooseScheduler(spec.For(decode(t, c.file), spec.LauncherKubeRay), c.volcano)
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -234,7 +234,7 @@ func TestRayVersion(t *testing.T) {
 	for image, want := range map[string]string{
 		"rayproject/ray:2.60.0": "2.60.0", "rayproject/ray:2.9.3-py311-gpu": "2.9.3", "host:5000/ray:2.52.1": "2.52.1", "me/train:v5": "", "host:5000/ray": "",
 	} {
-		if got := rayVersion(prepare(&spec.ClusterSpec{Image: image})); got != want {
+		if got := rayVersion(spec.For(&spec.ClusterSpec{Image: image}, spec.LauncherKubeRay)); got != want {
 			t.Errorf("%s: %q, want %q", image, got, want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
+	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -69,7 +70,7 @@ func (o *snapshot) refusedPods() runstate.Reason {
 // as a pod of the keeper's Job does until the end, and says nothing of now.
 func (o *snapshot) disruptedPods() runstate.Reason {
 	for _, p := range o.pods {
-		if over(p) {
+		if transport.PodEnded(p) {
 			continue
 		}
 		if c := disruption(p); c != nil {

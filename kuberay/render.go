@@ -20,7 +20,7 @@ import (
 // Render returns what Launch would create, in that order, the Secret's values left out. Without a Kubernetes to ask, scheduler: auto
 // is taken as Volcano.
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
-	s = prepare(s)
+	s = spec.For(s, spec.LauncherKubeRay)
 	namespace := cmp.Or(s.KubeRay.Namespace, l.config.Namespace, "default")
 	p, err := newPlan(s, namespace, l.owner, true)
 	if err != nil {

@@ -44,7 +44,7 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 	info, saved, st := launcher.LogInfo{}, &savedLog{c: c}, left(o)
 	if st == nil || st.Exit.Cause == runstate.CauseLost { // so it seems to the record; the keeper knows better
 		if lives, err := c.keeperLives(ctx, name); lives || err != nil {
-			return nil, cmp.Or(err, notEnded(name))
+			return nil, cmp.Or(err, error(launcher.NotEnded(id)))
 		}
 	}
 	if st != nil && st.Log != nil {
@@ -63,17 +63,17 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 // noResult tells a cluster that lives from none.
 func (c *client) noResult(ctx context.Context, id launcher.ID, record *batchv1.Job) error {
 	if record != nil {
-		return notEnded(string(id))
+		return launcher.NotEnded(id)
 	}
 	if job, err := c.job(ctx, string(id)); err != nil || job != nil {
 		if err != nil {
 			return err
 		}
-		return notEnded(string(id))
+		return launcher.NotEnded(id)
 	}
 	_, err := c.getCluster(ctx, id)
 	if err == nil {
-		return notEnded(string(id))
+		return launcher.NotEnded(id)
 	}
 	if apierrors.IsNotFound(err) {
 		return launcher.NotFound(id)
@@ -186,7 +186,7 @@ func (l *Launcher) Forget(ctx context.Context, id launcher.ID) error {
 		if err != nil {
 			return err
 		}
-		return notEnded(string(id))
+		return launcher.NotEnded(id)
 	}
 	record, err := c.anyJob(ctx, recordName(string(id)))
 	if err != nil || record == nil {

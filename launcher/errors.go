@@ -44,6 +44,11 @@ func NotFound(id ID) *ExitError {
 	return Fail(runstate.CodeSpec, ErrNotFound, "`rayctl ls` shows yours", "no cluster named %q", string(id))
 }
 
+// NotEnded is the error of a cluster that lives and whose end was asked for: its result, or that its record be removed.
+func NotEnded(id ID) *ExitError {
+	return Fail(runstate.CodeSpec, ErrNotEnded, "`rayctl down "+string(id)+"` ends it", "%s has not ended", string(id))
+}
+
 // Unsupported is the error of an ability that a launcher lacks.
 func Unsupported(l Launcher, what string) *ExitError {
 	return Fail(runstate.CodeUsage, errors.ErrUnsupported, "", "%s is not supported by the %s launcher", what, l.Name())

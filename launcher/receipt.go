@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -176,7 +177,7 @@ func (rc *Receipt) WriteText(w io.Writer) error {
 			fmt.Fprintf(&b, "    %d     %s %s\n", a.Attempt, a.Cause, a.Message)
 		}
 	}
-	fmt.Fprintf(&b, "  log     %s (%d bytes)\n", orElse(rc.Log.Path, "`rayctl logs "+rc.Name+"`"), rc.Log.Bytes)
+	fmt.Fprintf(&b, "  log     %s (%d bytes)\n", cmp.Or(rc.Log.Path, "`rayctl logs "+rc.Name+"`"), rc.Log.Bytes)
 	for _, m := range rc.Log.Missing {
 		fmt.Fprintf(&b, "          %s\n", MissingOutput(m))
 	}
@@ -200,10 +201,3 @@ func Human(s float64) string {
 }
 
 func num(f float64) string { return fmt.Sprintf("%.1f", f) }
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
-}

@@ -23,7 +23,7 @@ func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Ch
 	if s == nil {
 		s = &spec.ClusterSpec{}
 	}
-	s = prepare(s)
+	s = spec.For(s, spec.LauncherLocal)
 	return []launcher.Check{
 		l.checkRay(ctx, s), checkWritable("run directories", l.clusters, "XDG_STATE_HOME"), checkWritable("cache", l.cacheDir, "XDG_CACHE_HOME"),
 		l.checkDisk(), checkTemp(s), checkShm(), checkFiles(),

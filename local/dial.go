@@ -105,7 +105,7 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 	case how == missing:
 		return nil, launcher.NotFound(id)
 	case how != ended:
-		return nil, c.notEnded()
+		return nil, launcher.NotEnded(c.id())
 	}
 	info := launcher.LogInfo{Path: c.path(keeper.DriverLog)}
 	if st.Log != nil {

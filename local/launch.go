@@ -22,7 +22,7 @@ import (
 // Launch creates the cluster and commits it, see launcher.Launcher. The lock of the name is held from the first look to the
 // commit: whoever launches the same name meanwhile waits, and finds a committed cluster or none.
 func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) (launcher.ID, error) {
-	s = prepare(s)
+	s = spec.For(s, spec.LauncherLocal)
 	if err := orders.Refuse(s, p); err != nil {
 		return "", err
 	}
@@ -48,7 +48,7 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 
 // Validate finds what Launch refuses, see launcher.Validator.
 func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) error {
-	s = prepare(s)
+	s = spec.For(s, spec.LauncherLocal)
 	if err := orders.Refuse(s, p); err != nil {
 		return err
 	}

@@ -124,14 +124,6 @@ func userName() string {
 // Name is "local".
 func (l *Launcher) Name() string { return spec.LauncherLocal }
 
-// prepare is the spec as this launcher takes it: a copy with defaults, so that equal wishes have equal hashes.
-func prepare(s *spec.ClusterSpec) *spec.ClusterSpec {
-	s = spec.Copy(s)
-	s.Launcher = spec.LauncherLocal
-	spec.Default(s)
-	return s
-}
-
 // environmentWithout is this process's environment without some variables.
 func environmentWithout(names ...string) []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool {

@@ -22,7 +22,7 @@ const gib = 1 << 30
 func planFor(s *spec.ClusterSpec) plan {
 	s.Name = "x"
 	return plan{
-		spec: prepare(s), env: rayenv.Env{Python: "/v/bin/python", Version: "2.60.0"},
+		spec: spec.For(s, spec.LauncherLocal), env: rayenv.Env{Python: "/v/bin/python", Version: "2.60.0"},
 		machine: machine{CPUs: 8, Memory: 32 * gib, Shm: 16 * gib}, runDir: "/state/x", tempRoot: "/tmp",
 	}
 }
@@ -138,14 +138,14 @@ func TestTempRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("TMPDIR", long)
-	if got, err := tempRoot(prepare(&spec.ClusterSpec{})); err != nil || got != "/tmp" {
+	if got, err := tempRoot(spec.For(&spec.ClusterSpec{}, spec.LauncherLocal)); err != nil || got != "/tmp" {
 		t.Errorf("long TMPDIR: %q, %v", got, err)
 	}
-	if _, err := tempRoot(prepare(&spec.ClusterSpec{Local: &spec.Local{TmpDir: long}})); err == nil {
+	if _, err := tempRoot(spec.For(&spec.ClusterSpec{Local: &spec.Local{TmpDir: long}}, spec.LauncherLocal)); err == nil {
 		t.Error("a local.tmpDir too long for sockets was taken")
 	}
 	t.Setenv("TMPDIR", "/var/tmp/")
-	if got, err := tempRoot(prepare(&spec.ClusterSpec{})); err != nil || got != "/var/tmp" {
+	if got, err := tempRoot(spec.For(&spec.ClusterSpec{}, spec.LauncherLocal)); err != nil || got != "/var/tmp" {
 		t.Errorf("short TMPDIR: %q, %v", got, err)
 	}
 }

@@ -22,7 +22,7 @@ func leave(t *testing.T, l *Launcher, name, host string, keep time.Duration, fil
 	t.Helper()
 	c := l.cluster(name)
 	k := spec.Duration(keep)
-	c.record = record{Name: name, Host: host, Mark: "none of " + name, Created: time.Now(), Spec: prepare(&spec.ClusterSpec{Name: name, Lifetime: spec.Lifetime{Keep: &k}})}
+	c.record = record{Name: name, Host: host, Mark: "none of " + name, Created: time.Now(), Spec: spec.For(&spec.ClusterSpec{Name: name, Lifetime: spec.Lifetime{Keep: &k}}, spec.LauncherLocal)}
 	if err := os.MkdirAll(c.path(outputName), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 
 // Render returns the keeper's orders and the command that starts it. The orders say what each node is given.
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
-	s = prepare(s)
+	s = spec.For(s, spec.LauncherLocal)
 	root, err := tempRoot(s)
 	if err != nil {
 		return nil, err

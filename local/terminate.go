@@ -124,14 +124,10 @@ func (l *Launcher) Forget(ctx context.Context, id launcher.ID) error {
 	case how == elsewhere:
 		return c.notHere()
 	case how == living:
-		return c.notEnded()
+		return launcher.NotEnded(c.id())
 	}
 	if err := c.sweep(ctx); err != nil {
 		return err
 	}
 	return c.remove()
-}
-
-func (c *cluster) notEnded() error {
-	return launcher.Fail(runstate.CodeSpec, launcher.ErrNotEnded, "`rayctl down "+c.name+"` ends it", "%s has not ended", c.name)
 }

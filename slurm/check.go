@@ -23,7 +23,7 @@ var _ launcher.Checker = (*Launcher)(nil)
 // Check examines the way to Slurm, what the file asks Slurm for, slurm.dir, and on one node that it sees the same directory, has Ray, and has room for
 // Ray's sockets. What cannot be looked at because something before it fails is left out.
 func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Check {
-	s = script.Prepare(s)
+	s = spec.For(s, spec.LauncherSlurm)
 	version, err := l.site.Version(ctx)
 	checks := []launcher.Check{check("controller", version+" answers on "+l.site.String(), err, l.controllerHint(err))}
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 // Launch creates the cluster and commits it, see launcher.Launcher. Everything is staged before sbatch, and the commit follows its
 // answer: a client that dies before leaves a directory, or a job that starts nothing.
 func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) (launcher.ID, error) {
-	s = script.Prepare(s)
+	s = spec.For(s, spec.LauncherSlurm)
 	if err := refuse(s, p); err != nil {
 		return "", err
 	}
@@ -52,7 +52,7 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 
 // Validate finds what Launch refuses, see launcher.Validator.
 func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) error {
-	s = script.Prepare(s)
+	s = spec.For(s, spec.LauncherSlurm)
 	if err := refuse(s, p); err != nil {
 		return err
 	}

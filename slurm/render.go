@@ -15,7 +15,7 @@ import (
 // Render returns the batch script and the keeper's orders. What only the launch knows is named: the home directory there is ~, and
 // the nonce is NONCE.
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
-	s = script.Prepare(s)
+	s = spec.For(s, spec.LauncherSlurm)
 	l.mu.Lock()
 	dir := l.dir
 	l.mu.Unlock()

@@ -23,14 +23,14 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 		if c.abandoned() {
 			return nil, launcher.NotFound(id)
 		}
-		return nil, c.notEnded()
+		return nil, launcher.NotEnded(c.id())
 	}
 	o, err := c.outcome(ctx, time.Second)
 	if err != nil {
 		return nil, err
 	}
 	if !o.over || c.record == nil {
-		return nil, c.notEnded()
+		return nil, launcher.NotEnded(c.id())
 	}
 	output := &savedOutput{Parts: []outputPart{{path: path.Join(c.attemptDir(), keeper.DriverLog)}}}
 	st := c.final(o.verdict)

@@ -134,14 +134,10 @@ func (l *Launcher) Forget(ctx context.Context, id launcher.ID) error {
 		if over, err := c.over(ctx); err != nil {
 			return err
 		} else if !over {
-			return c.notEnded()
+			return launcher.NotEnded(c.id())
 		}
 	} else if !c.abandoned() {
-		return c.notEnded()
+		return launcher.NotEnded(c.id())
 	}
 	return c.remove(ctx)
-}
-
-func (c *cluster) notEnded() error {
-	return launcher.Fail(runstate.CodeSpec, launcher.ErrNotEnded, "`rayctl down "+c.name+"` ends it", "%s has not ended", c.name)
 }

@@ -84,7 +84,7 @@ def saved(request):
 
 
 def salvage(request):
-    """Makes the keeper's copy of what `saved` has found. Answers as that would then."""
+    """Makes the keeper's copy of what `saved` has found. Answers as that would then, and with the length."""
     found = saved(request)
     copy, rest = os.path.join(request["attempt"], "driver.log"), found["parts"][-1][0]
     if rest != copy:
@@ -94,7 +94,7 @@ def salvage(request):
         if rest != done:
             os.unlink(rest)
     size = os.path.getsize(copy) if os.path.exists(copy) else 0
-    return {"parts": [[copy, 0, size]], "whole": found["whole"]}
+    return {"parts": [[copy, 0, size]], "size": size, "whole": found["whole"]}
 
 
 def replace(path, parts):

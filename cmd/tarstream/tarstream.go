@@ -180,6 +180,7 @@ func (u *Unpacker) Close() {
 	_ = u.parent.Close()
 }
 
+// Entries writes what the archive has, and puts the target in its place when all has arrived.
 func (u *Unpacker) Entries(r io.Reader) error {
 	defer func() {
 		if u.tree != nil {

@@ -101,3 +101,11 @@ func setPointer[T any](p **T, v T) {
 		*p = &v
 	}
 }
+
+// For is a spec as a launcher takes it: a copy with the launcher's defaults, so that equal wishes have equal hashes.
+func For(s *ClusterSpec, launcher string) *ClusterSpec {
+	s = Copy(s)
+	s.Launcher = launcher
+	Default(s)
+	return s
+}

@@ -70,6 +70,7 @@ var noAnswer = []string{"Unable to contact slurm controller", "Socket timed out"
 // timesAsNumbers is how Slurm's commands are to print times.
 const timesAsNumbers = "SLURM_TIME_FORMAT=%s"
 
+// Submit implements Controller.
 func (c Commands) Submit(ctx context.Context, b Batch) (int, error) {
 	out, err := Run(ctx, c.Runner, remote.Clean("sbatch", "--parsable", b.File)...)
 	if err != nil {
@@ -84,10 +85,12 @@ func (c Commands) Submit(ctx context.Context, b Batch) (int, error) {
 	return number, nil
 }
 
+// Jobs implements Controller.
 func (c Commands) Jobs(ctx context.Context) ([]Job, error) {
 	return c.squeue(ctx, "--me", "--states=all")
 }
 
+// Everybodys implements Controller.
 func (c Commands) Everybodys(ctx context.Context) ([]Job, error) { return c.squeue(ctx) }
 
 // squeue asks for jobs in all partitions, hidden ones too.
@@ -100,6 +103,7 @@ func (c Commands) squeue(ctx context.Context, args ...string) ([]Job, error) {
 	return parseText(out)
 }
 
+// Cancel implements Controller.
 func (c Commands) Cancel(ctx context.Context, id int, onlyWaiting bool) error {
 	argv := []string{"scancel"}
 	if onlyWaiting {
@@ -112,6 +116,7 @@ func (c Commands) Cancel(ctx context.Context, id int, onlyWaiting bool) error {
 	return err
 }
 
+// Extend implements Controller.
 func (c Commands) Extend(ctx context.Context, id int, limit string) error {
 	_, err := Run(ctx, c.Runner, remote.Clean("scontrol", "update", "JobId="+strconv.Itoa(id), "TimeLimit="+limit)...)
 	return err
@@ -135,6 +140,7 @@ func (c Commands) Version(ctx context.Context) (string, error) {
 // main" (25.05 and later: "... 1795253221 a using ...").
 var testOnly = regexp.MustCompile(`to start at (\d+) `)
 
+// PlannedStart implements Controller.
 func (c Commands) PlannedStart(ctx context.Context, b Batch) (time.Time, error) {
 	_, said, err := runBoth(ctx, c.Runner, remote.Clean(timesAsNumbers, "sbatch", "--test-only", b.File)...)
 	if err != nil {

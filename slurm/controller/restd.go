@@ -13,6 +13,7 @@ import (
 	"time"
 )
 
+// Jobs implements Controller.
 func (r *REST) Jobs(ctx context.Context) ([]Job, error) {
 	t, err := readToken(r.tokenFile)
 	if err != nil {
@@ -35,6 +36,7 @@ func (r *REST) Everybodys(ctx context.Context) ([]Job, error) {
 	return parseJSON(answer)
 }
 
+// Submit implements Controller.
 func (r *REST) Submit(ctx context.Context, b Batch) (int, error) {
 	version, err := r.find(ctx)
 	if err != nil {
@@ -57,6 +59,7 @@ func (r *REST) Submit(ctx context.Context, b Batch) (int, error) {
 	return int(reply.ID), nil
 }
 
+// Cancel implements Controller.
 func (r *REST) Cancel(ctx context.Context, id int, onlyWaiting bool) error {
 	version, err := r.find(ctx)
 	if err != nil {
@@ -109,6 +112,7 @@ func killed(answer []byte) error {
 	return nil
 }
 
+// Extend implements Controller.
 func (r *REST) Extend(ctx context.Context, id int, limit string) error {
 	version, err := r.find(ctx)
 	if err != nil {
@@ -134,6 +138,7 @@ func (r *REST) begun(ctx context.Context, id int) (bool, error) {
 	return len(jobs) > 0 && jobs[0].State != StatePending, err
 }
 
+// Version implements Controller.
 func (r *REST) Version(ctx context.Context) (string, error) {
 	api, err := r.find(ctx)
 	if err != nil {

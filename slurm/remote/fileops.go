@@ -38,6 +38,7 @@ func (f *Files) Write(ctx context.Context, path string, content io.Reader, exclu
 	return nil
 }
 
+// WriteBytes is Write for what is in memory; what is there is replaced.
 func (f *Files) WriteBytes(ctx context.Context, path string, content []byte) error {
 	err := f.Write(ctx, path, bytes.NewReader(content), false)
 	if errors.Is(err, ErrCut) && ctx.Err() == nil { // once more, whole
@@ -46,6 +47,7 @@ func (f *Files) WriteBytes(ctx context.Context, path string, content []byte) err
 	return err
 }
 
+// WriteJSON writes a document; exclusive: fs.ErrExist where there is a file.
 func (f *Files) WriteJSON(ctx context.Context, path string, document any, exclusive bool) error {
 	text, err := json.Marshal(document)
 	if err != nil {
@@ -127,6 +129,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// Names lists a directory; none where there is no directory.
 func (f *Files) Names(ctx context.Context, path string) ([]string, error) {
 	var reply struct {
 		Names []string `json:"names"`
@@ -144,14 +147,17 @@ func (f *Files) Kind(ctx context.Context, path string) (string, error) {
 	return reply.Kind, err
 }
 
+// Make makes a directory, and those above it.
 func (f *Files) Make(ctx context.Context, path string, mode os.FileMode) error {
 	return f.Call(ctx, "make", map[string]any{"path": path, "mode": int(mode)}, nil)
 }
 
+// Remove removes files and whole directories; what is not there is fine.
 func (f *Files) Remove(ctx context.Context, paths ...string) error {
 	return f.Call(ctx, "remove", map[string]any{"paths": paths}, nil)
 }
 
+// RemoveEmpty removes a directory if nothing is in it.
 func (f *Files) RemoveEmpty(ctx context.Context, path string) error {
 	return f.Call(ctx, "remove", map[string]any{"paths": []string{path}, "empty": true}, nil)
 }

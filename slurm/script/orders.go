@@ -45,6 +45,7 @@ func (p Plan) Orders() *keeper.Orders {
 // OutputName is the default output directory, the same for all attempts.
 const OutputName = "output"
 
+// TempRoot is where nodes make their directories.
 func (p Plan) TempRoot() string {
 	if p.Spec.Slurm.TmpDir != "" {
 		return p.Spec.Slurm.TmpDir
@@ -170,12 +171,4 @@ func (p Plan) apptainer() []string {
 		argv = append(argv, "--bind", b)
 	}
 	return append(argv, p.Spec.Slurm.ContainerImage)
-}
-
-// Prepare is the spec as this launcher takes it: a copy with defaults, so that equal wishes have equal hashes.
-func Prepare(s *spec.ClusterSpec) *spec.ClusterSpec {
-	s = spec.Copy(s)
-	s.Launcher = spec.LauncherSlurm
-	spec.Default(s)
-	return s
 }

@@ -19,7 +19,7 @@ import (
 
 func planFor(s *spec.ClusterSpec) Plan {
 	s.Name = "x"
-	return Plan{Spec: Prepare(s), Python: "/v/bin/python", Programs: "/s/keeper/keeper-1", Run: "/s/runs/x", Nonce: "N"}
+	return Plan{Spec: spec.For(s, spec.LauncherSlurm), Python: "/v/bin/python", Programs: "/s/keeper/keeper-1", Run: "/s/runs/x", Nonce: "N"}
 }
 
 func group(name string, replicas int, r spec.NodeResources) spec.WorkerGroup {

@@ -48,7 +48,7 @@ class Rest(unittest.TestCase):
         read = b"".join(self.part(*part) for part in found["parts"])
         self.assertEqual(self.files(), before)
         made = slurm_after.salvage(request)
-        self.assertEqual([size for _, _, size in made["parts"]], [len(read)])
+        self.assertEqual([made["size"]] + [size for _, _, size in made["parts"]], [len(read)] * 2)
         self.assertEqual(made["whole"], found["whole"])
         if os.path.exists(os.path.join(self.run, "driver.log")):
             self.assertEqual(self.copy(), read)

@@ -1,4 +1,4 @@
-package kuberay
+package transport
 
 import (
 	"bytes"
@@ -23,8 +23,8 @@ import (
 // know of it, each connection that it hands out ends in a small HTTP server in this process, which passes requests on: below the Service's
 // path, with the credentials of Kubernetes, and with Ray's token in a header of its own, as Authorization is Kubernetes'.
 type proxied struct {
-	place
-	c         *client
+	Place
+	api       API
 	base      *url.URL
 	transport http.RoundTripper
 	conns     *pipes
@@ -33,15 +33,15 @@ type proxied struct {
 
 const rayAuthorization = "X-Ray-Authorization"
 
-func newProxied(c *client, p place) (*proxied, error) {
-	config := rest.CopyConfig(c.config)
+func newProxied(a API, p Place) (*proxied, error) {
+	config := rest.CopyConfig(a.Config)
 	config.NextProtos = []string{"http/1.1"} // HTTP/2 carries no websockets
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the API server's proxy: %w", err)
 	}
-	x := &proxied{place: p, c: c, transport: transport, conns: newPipes()}
-	x.base = c.core.CoreV1().RESTClient().Get().Namespace(c.namespace).Resource("services").Name(p.service + ":" + strconv.Itoa(p.port)).SubResource("proxy").URL()
+	x := &proxied{Place: p, api: a, transport: transport, conns: newPipes()}
+	x.base = a.Core.CoreV1().RESTClient().Get().Namespace(a.Namespace).Resource("services").Name(p.Service + ":" + strconv.Itoa(p.Port)).SubResource("proxy").URL()
 	silent := log.New(io.Discard, "", 0)
 	x.server = &http.Server{ErrorLog: silent, Handler: &httputil.ReverseProxy{
 		Rewrite: x.rewrite, Transport: transport, FlushInterval: -1, ModifyResponse: x.check, ErrorLog: silent,
@@ -99,8 +99,8 @@ func refusal(r *http.Response) error {
 	return nil
 }
 
-// ready asks for something that the target answers without a token, if only by saying no.
-func (x *proxied) ready(ctx context.Context) error {
+// Ready asks for something that the target answers without a token, if only by saying no.
+func (x *proxied) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, x.base.JoinPath("api/authentication_mode").String(), nil)
@@ -112,14 +112,14 @@ func (x *proxied) ready(ctx context.Context) error {
 		defer answer.Body.Close()
 		err = refusal(answer)
 	}
-	return explain(err, "get", "services/proxy", x.c)
+	return x.api.Explain(err, "get", "services/proxy")
 }
 
-func (x *proxied) dial(ctx context.Context) (net.Conn, error) { return x.conns.dial(ctx) }
-func (x *proxied) via() string {
-	return "the API server's proxy of service " + x.service
+func (x *proxied) Dial(ctx context.Context) (net.Conn, error) { return x.conns.dial(ctx) }
+func (x *proxied) Via() string {
+	return "the API server's proxy of service " + x.Service
 }
-func (x *proxied) close() { _ = x.server.Close() }
+func (x *proxied) Close() { _ = x.server.Close() }
 
 // pipes is a net.Listener within this process.
 type pipes struct {

@@ -1,4 +1,4 @@
-package kuberay
+package transport
 
 import (
 	"context"
@@ -29,8 +29,8 @@ import (
 // tunnel is a port-forward to whichever pod serves a target now. One connection to the API server carries all streams. It does not
 // notice by itself that its pod has gone, so the pod is watched.
 type tunnel struct {
-	place
-	c *client
+	Place
+	api API
 
 	mu      sync.Mutex
 	session *session
@@ -53,25 +53,25 @@ const (
 	streamTimeout  = 10 * time.Second
 )
 
-// dial opens one connection to the target's port.
-func (t *tunnel) dial(ctx context.Context) (net.Conn, error) {
+// Dial opens one connection to the target's port.
+func (t *tunnel) Dial(ctx context.Context) (net.Conn, error) {
 	var lastErr error
 	for range 2 { // a connection that broke in silence is noticed here
 		s, err := t.open(ctx)
 		if err != nil {
 			return nil, err
 		}
-		conn, err := within(ctx, streamTimeout, func() (net.Conn, error) { return s.stream(int32(t.port), func() { t.drop(s) }) })
+		conn, err := within(ctx, streamTimeout, func() (net.Conn, error) { return s.stream(int32(t.Port), func() { t.drop(s) }) })
 		if err == nil {
 			return conn, nil
 		}
 		lastErr = err
 		t.drop(s)
 	}
-	return nil, fmt.Errorf("open a stream to %s: %w", t.what, lastErr)
+	return nil, fmt.Errorf("open a stream to %s: %w", t.What, lastErr)
 }
 
-func (t *tunnel) ready(ctx context.Context) error {
+func (t *tunnel) Ready(ctx context.Context) error {
 	_, err := t.open(ctx)
 	return err
 }
@@ -105,7 +105,7 @@ func (t *tunnel) open(ctx context.Context) (*session, error) {
 // connect goes to the pod of the last session, if that may still be there, or to whichever serves now.
 func (t *tunnel) connect(ctx context.Context) (*session, error) {
 	to := func(pod string) (*session, error) {
-		return within(ctx, connectTimeout, func() (*session, error) { return t.c.forward(pod) })
+		return within(ctx, connectTimeout, func() (*session, error) { return t.api.forward(pod) })
 	}
 	if t.pod != "" {
 		if s, err := to(t.pod); err == nil {
@@ -113,13 +113,13 @@ func (t *tunnel) connect(ctx context.Context) (*session, error) {
 		}
 		t.pod = ""
 	}
-	pod, err := t.c.serving(ctx, t.place)
+	pod, err := t.api.serving(ctx, t.Place)
 	if err != nil {
 		return nil, err
 	}
 	s, err := to(pod.Name)
 	if err != nil {
-		return nil, explain(err, "create", "pods/portforward", t.c)
+		return nil, t.api.Explain(err, "create", "pods/portforward")
 	}
 	t.pod, t.version = pod.Name, pod.ResourceVersion
 	return s, nil
@@ -138,13 +138,13 @@ func (t *tunnel) closeWithPod(ctx context.Context, s *session, version string) {
 
 // untilOver waits for a pod's end.
 func (t *tunnel) untilOver(ctx context.Context, pod, version string) error {
-	lw := cache.NewListWatchFromClient(t.c.core.CoreV1().RESTClient(), "pods", t.c.namespace, fields.OneTermEqualSelector("metadata.name", pod))
+	lw := cache.NewListWatchFromClient(t.api.Core.CoreV1().RESTClient(), "pods", t.api.Namespace, fields.OneTermEqualSelector("metadata.name", pod))
 	ended := func(event watch.Event) (bool, error) {
 		if event.Type == watch.Error {
 			return false, apierrors.FromObject(event.Object)
 		}
 		pod, ok := event.Object.(*corev1.Pod)
-		return event.Type == watch.Deleted || ok && over(pod), nil
+		return event.Type == watch.Deleted || ok && PodEnded(pod), nil
 	}
 	_, err := watchtools.Until(ctx, version, lw, ended)
 	if err == nil || ctx.Err() != nil {
@@ -165,8 +165,8 @@ func (t *tunnel) forget(pod string) {
 	}
 }
 
-// over says whether a pod's processes have ended.
-func over(pod *corev1.Pod) bool {
+// PodEnded says whether a pod's processes have ended.
+func PodEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
@@ -180,7 +180,7 @@ func (t *tunnel) drop(s *session) {
 	}
 }
 
-func (t *tunnel) close() {
+func (t *tunnel) Close() {
 	t.mu.Lock()
 	t.closed = true
 	s := t.session
@@ -190,8 +190,8 @@ func (t *tunnel) close() {
 	}
 }
 
-// via says how the target is reached.
-func (t *tunnel) via() string {
+// Via says how the target is reached.
+func (t *tunnel) Via() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.session == nil {
@@ -202,18 +202,18 @@ func (t *tunnel) via() string {
 
 // forward connects to a pod's kubelet through the API server: by websocket, or by SPDY where that is not known or not permitted (their
 // verbs differ: get and create).
-func (c *client) forward(pod string) (*session, error) {
-	u := c.core.CoreV1().RESTClient().Post().Resource("pods").Namespace(c.namespace).Name(pod).SubResource("portforward").URL()
+func (a API) forward(pod string) (*session, error) {
+	u := a.Core.CoreV1().RESTClient().Post().Resource("pods").Namespace(a.Namespace).Name(pod).SubResource("portforward").URL()
 	s := &session{pod: pod}
 	var err error
-	if s.conn, err = c.forwardWebsocket(u); err == nil {
+	if s.conn, err = a.forwardWebsocket(u); err == nil {
 		s.protocol = "websocket"
 		return s, nil
 	}
 	if !httpstream.IsUpgradeFailure(err) && !httpstream.IsHTTPSProxyError(err) && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
-	transport, upgrader, err := spdy.RoundTripperFor(c.config)
+	transport, upgrader, err := spdy.RoundTripperFor(a.Config)
 	if err != nil {
 		return nil, fmt.Errorf("prepare port-forward: %w", err)
 	}
@@ -222,8 +222,8 @@ func (c *client) forward(pod string) (*session, error) {
 	return s, err
 }
 
-func (c *client) forwardWebsocket(u *url.URL) (httpstream.Connection, error) {
-	dialer, err := portforward.NewSPDYOverWebsocketDialer(u, c.config)
+func (a API) forwardWebsocket(u *url.URL) (httpstream.Connection, error) {
+	dialer, err := portforward.NewSPDYOverWebsocketDialer(u, a.Config)
 	if err != nil {
 		return nil, fmt.Errorf("prepare port-forward: %w", err)
 	}
@@ -264,15 +264,15 @@ func within[T any](ctx context.Context, limit time.Duration, call func() (T, err
 func (s *session) Close() error { return s.conn.Close() }
 
 // serving finds the pod that runs at a place.
-func (c *client) serving(ctx context.Context, p place) (*corev1.Pod, error) {
-	pods, err := c.core.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: p.selector})
+func (a API) serving(ctx context.Context, p Place) (*corev1.Pod, error) {
+	pods, err := a.Core.CoreV1().Pods(a.Namespace).List(ctx, metav1.ListOptions{LabelSelector: p.Selector})
 	if err != nil {
-		return nil, explain(err, "list", "pods", c)
+		return nil, a.Explain(err, "list", "pods")
 	}
 	for i, pod := range pods.Items {
 		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
 			return &pods.Items[i], nil
 		}
 	}
-	return nil, launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotReady, "", "no pod of %s runs", p.what)
+	return nil, launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotReady, "", "no pod of %s runs", p.What)
 }

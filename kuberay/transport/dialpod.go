@@ -1,0 +1,33 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"net"
+)
+
+// DialPod connects to a port of a pod by a port-forward of its own.
+func DialPod(ctx context.Context, a API, pod string, port int) (net.Conn, error) {
+	s, err := within(ctx, connectTimeout, func() (*session, error) { return a.forward(pod) })
+	if err != nil {
+		return nil, a.Explain(err, "create", "pods/portforward")
+	}
+	conn, err := within(ctx, streamTimeout, func() (*streamConn, error) { return s.stream(int32(port), func() { _ = s.Close() }) })
+	if err != nil {
+		_ = s.Close() // the stream's error is the one to tell
+		return nil, fmt.Errorf("connect to port %d of %s: %w", port, pod, err)
+	}
+	return nodeConn{conn, s}, nil
+}
+
+// nodeConn ends its port-forward with itself.
+type nodeConn struct {
+	*streamConn
+	session *session
+}
+
+// Close closes both.
+func (c nodeConn) Close() error {
+	_ = c.streamConn.Close() // never fails
+	return c.session.Close()
+}
