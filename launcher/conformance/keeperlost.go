@@ -104,13 +104,13 @@ func (s *suite) wantLost(t *testing.T, id launcher.ID, r *launcher.Result) {
 	}
 }
 
-// following shows a run's output to a client from here to its end; the function returned waits for that.
+// following shows a run's output to a client from here to its end, and does what is due as `rayctl run` does; the function returned waits for that.
 func (s *suite) following(t *testing.T, id launcher.ID) (shown func() string) {
 	t.Helper()
 	var out bytes.Buffer
 	ctx, done := s.context(t), make(chan error, 1)
 	go func() {
-		_, err := launcher.Attach(ctx, s.l, id, launcher.RunOptions{Stdout: &out})
+		_, err := launcher.Attach(ctx, s.l, id, launcher.RunOptions{Stdout: &out, OnStatus: func(st launcher.Status) { s.tend(ctx, id, st) }})
 		done <- err
 	}()
 	return func() string {

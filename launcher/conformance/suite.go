@@ -121,18 +121,24 @@ func (s *suite) until(t *testing.T, id launcher.ID, what string, cond func(launc
 	var last launcher.Status
 	for st := range statuses {
 		last = st
-		switch {
-		case st.Due != nil && st.Phase.Ended():
-			launcher.Tend(ctx, s.l, id, *st.Due, slog.Default())
-		case st.Due != nil:
-			go launcher.Tend(ctx, s.l, id, *st.Due, slog.Default())
-		}
+		s.tend(ctx, id, st)
 		if cond(st) {
 			return st
 		}
 	}
 	t.Fatalf("never %s; last seen: %s", what, mustJSON(t, last))
 	return last
+}
+
+// tend does what is due, as `rayctl run` and `rayctl up` do while they wait.
+func (s *suite) tend(ctx context.Context, id launcher.ID, st launcher.Status) {
+	switch {
+	case st.Due == nil:
+	case st.Phase.Ended():
+		launcher.Tend(ctx, s.l, id, *st.Due, slog.Default())
+	default:
+		go launcher.Tend(ctx, s.l, id, *st.Due, slog.Default())
+	}
 }
 
 func (s *suite) untilRunning(t *testing.T, id launcher.ID) {
