@@ -14,8 +14,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
-// What a keeper in another pod must know of the one before it is noted in the cluster's Secret, by the clients that watch: the keeper itself has
-// no permission in Kubernetes, and what its pod has on the disk goes with the pod.
+// What a keeper in another pod must know of the one before it gets from the record's pod (pod/record.py). The client that launched the cluster notes it
+// in the Secret, too, for as long as it lives: keeper and record may be lost with one node. The keeper itself has no permission in Kubernetes.
 
 // noteLimit bounds a note of the state: a Secret has room for 1 MiB (Kubernetes' documentation, "Secrets"), and has the programs in it, too.
 const noteLimit = 256 << 10

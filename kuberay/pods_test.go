@@ -231,8 +231,14 @@ func (b bed) keeperProcess(t *testing.T, id launcher.ID) (pod string, pid int) {
 // roleProcess waits for a process in the pods of a role.
 func (b bed) roleProcess(t *testing.T, id launcher.ID, role, part string) (pod string, pid int) {
 	t.Helper()
-	kubetest.Await(t, "the "+role+"'s process of "+string(id), func(ctx context.Context) error {
-		pods, err := b.Core.CoreV1().Pods(b.namespace).List(ctx, metav1.ListOptions{LabelSelector: "rayctl.io/role=" + role + ",rayctl.io/name=" + string(id)})
+	return b.process(t, "rayctl.io/role="+role+",rayctl.io/name="+string(id), part)
+}
+
+// process waits for a process in the pods with these labels, with a part of its command line.
+func (b bed) process(t *testing.T, selector, part string) (pod string, pid int) {
+	t.Helper()
+	kubetest.Await(t, "a process in the pods "+selector, func(ctx context.Context) error {
+		pods, err := b.Core.CoreV1().Pods(b.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 		if err != nil {
 			return err
 		}
@@ -243,7 +249,7 @@ func (b bed) roleProcess(t *testing.T, id launcher.ID, role, part string) (pod s
 				}
 			}
 		}
-		return fmt.Errorf("no %s runs in any of %d pods", role, len(pods.Items))
+		return fmt.Errorf("it runs in none of %d pods", len(pods.Items))
 	})
 	return pod, pid
 }

@@ -79,3 +79,46 @@ func watchFor(t *testing.T, l launcher.Launcher, id launcher.ID, reason string, 
 		}
 	}
 }
+
+// TestVerbsThatOnlyRead: by the API server's audit log the verbs that read have sent nothing but get, list and watch, of a user who may do everything
+// that rayctl does, while a run lives that somebody else has launched, at its end, and afterwards.
+func TestVerbsThatOnlyRead(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	id, err := b.l.Launch(t.Context(), job("read", waitingDriver), launcher.Payload{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.nothingLeft(t, id)
+	u := newUser(t, b.LimitedKubeconfig(t, b.namespace, minimalRole(t)...))
+	read := func(want string, args ...string) { u.succeeds(t, want, append(args, "--launcher", "kuberay")...) }
+	b.process(t, "ray.io/cluster="+string(id), "echo begun; until") // of waitingDriver
+	read("read", "ls")
+	read("read", "ls", "--others", "-o", "json")
+	read("Ready", "status", "read")
+	read("begun\n", "logs", "read")
+	read("read-1", "jobs", "read")
+	read("", "history")
+	u.succeeds(t, "read", "__complete", "down", "--launcher", "kuberay", "")
+	followed := make(chan answer)
+	go func() { followed <- u.does(t, "logs", "-f", "read", "--launcher", "kuberay") }()
+	go func() { followed <- u.does(t, "status", "-w", "read", "--launcher", "kuberay") }()
+	b.release(t, id)
+	for range 2 {
+		if a := <-followed; a.code != 0 {
+			t.Errorf("code %d: %s%s", a.code, a.out, a.notes)
+		}
+	}
+	read("done\n", "logs", "read")
+	read("succeeded", "status", "read")
+	read("read", "history")
+	requests := b.Requests(t, b.namespace)
+	for _, r := range requests {
+		if forwards := r.Object != nil && r.Object.Subresource == "portforward"; !forwards && !slices.Contains([]string{"get", "list", "watch"}, r.Verb) {
+			t.Errorf("%s %s", r.Verb, r.URI)
+		}
+	}
+	if len(requests) < 20 {
+		t.Errorf("the audit log has %d requests only", len(requests))
+	}
+}

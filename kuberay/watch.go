@@ -15,8 +15,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
-// Watch merges what Kubernetes shows (list and watch, never polling) with what the keeper says. It ends and deletes nothing, unless this process has
-// launched the cluster (see watcher.tends); but whoever watches notes what a keeper in another pod would have to know, because the keeper cannot.
+// Watch merges what Kubernetes shows (list and watch, never polling) with what the keeper says. It changes nothing, unless this process has
+// launched the cluster (see watcher.tends).
 func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.Status, error) {
 	return l.watch(ctx, id, l.launchedHere(id))
 }
@@ -53,8 +53,8 @@ type watcher struct {
 	l  *Launcher
 	c  *client
 	id launcher.ID
-	// tends: it ends a start that cannot succeed and a cluster whose RayCluster somebody deleted, and deletes early what Kubernetes would delete. Whoever
-	// only wants to know does none of it.
+	// tends: it ends a start that cannot succeed and a cluster whose RayCluster somebody deleted, deletes early what Kubernetes would delete, and notes
+	// the keeper's progress (see notes.go). Whoever only wants to know does none of it.
 	tends   bool
 	objects *objectCache
 	out     chan launcher.Status
@@ -97,8 +97,8 @@ func (w *watcher) run(ctx context.Context) {
 		}
 		if w.tends {
 			w.endHopeless(ctx, o)
+			w.noteProgress()
 		}
-		w.noteProgress()
 		if len(o.role(roleKeeper)) > 0 || w.l.resident(w.id) != nil {
 			select {
 			case w.changed <- struct{}{}:

@@ -94,6 +94,9 @@ func (b *bed) readsOnlyRead(t *testing.T) {
 	}
 	b.Await(t, "the job to wait again", waits)
 	before := contents(t, b.run(id))
+	if err := b.ResetRequests(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	for range 3 {
 		listed, err := l.List(t.Context(), launcher.Selector{})
 		if err != nil || len(listed) != 1 || listed[0].Phase != runstate.Queued || listed[0].Attempt != 2 {
@@ -110,6 +113,7 @@ func (b *bed) readsOnlyRead(t *testing.T) {
 	if after := contents(t, b.run(id)); !maps.Equal(before, after) {
 		t.Errorf("to read has changed the run's directory:\n%v\n%v", before, after)
 	}
+	b.wantReads(t)
 	if still, err := waits(t.Context()); err != nil || !still {
 		t.Errorf("to read has ended the job: %v", err)
 	}
@@ -147,6 +151,17 @@ func (b *bed) readsOnlyRead(t *testing.T) {
 		t.Error(err)
 	}
 	b.nothingLeft(t, "unseen")
+}
+
+// wantReads: since ResetRequests slurmctld was asked, and told to do nothing.
+func (b *bed) wantReads(t *testing.T) {
+	t.Helper()
+	if orders, err := b.Orders(t.Context()); err != nil || len(orders) > 0 {
+		t.Errorf("to read has sent %v, %v", orders, err)
+	}
+	if requests, err := b.Requests(t.Context()); err != nil || len(requests) == 0 {
+		t.Errorf("slurmctld has counted %v, %v", requests, err)
+	}
 }
 
 // contents are the files below a directory with their sizes and times.

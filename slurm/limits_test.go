@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -137,6 +138,9 @@ func (b *bed) reasons(t *testing.T, flag string) {
 				if test.meet != nil && !met && st.Reason.Code == "BeginTime" {
 					met = true
 					test.meet(strings.TrimPrefix(st.Where, "job "))
+				}
+				if st.Due != nil { // nobody but who waits for it ends it
+					launcher.Tend(t.Context(), l, id, *st.Due, slog.Default())
 				}
 				return isGone(st) || !test.never && strings.HasPrefix(st.Reason.Code, test.code) // what can never run says why while it waits, too, and is ended
 			})

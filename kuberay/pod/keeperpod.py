@@ -17,6 +17,7 @@ import urllib.parse
 
 PORT = 8476
 PATIENCE = 120.0  # for the record to fetch the result
+PREDECESSOR = 30.0  # seconds for the record to hand over what the keeper before knew: it may still wait for an answer of the lost pod
 HOLD = 20.0  # seconds that a question for the record may be held
 TRIES = 20  # of a keeper that is killed; after that it is another pod's turn
 ATTEMPT = re.compile(r"^/v1/attempts/(\d{1,9})/log$")
@@ -25,10 +26,13 @@ ATTEMPT = re.compile(r"^/v1/attempts/(\d{1,9})/log$")
 def main():
     """Entry point."""
     files, run_dir = sys.argv[1:3]
+    token = read(os.path.join(files, "auth_token")).strip()
+    follows = os.path.exists(os.path.join(files, "commit.json")) and not os.path.exists(os.path.join(run_dir, "state.json"))
     prepare(files, run_dir)
+    if follows:  # another pod's keeper was there: the commit is in the Secret, its state went with its disk
+        await_predecessor(files, run_dir, token)
     for packages in sys.argv[3:]:
         take_packages(packages, run_dir)
-    token = read(os.path.join(files, "auth_token")).strip()
     for _ in range(TRIES):
         code = run(files, run_dir)
         if os.path.exists(os.path.join(run_dir, "result.json")):
@@ -39,10 +43,10 @@ def main():
 
 
 def prepare(files, run_dir):
-    """Fills the run directory; a pod that follows another finds in the Secret what clients noted."""
+    """Fills the run directory; a pod that follows another finds in the Secret what the client noted that launched the cluster."""
     os.umask(0o077)
     if not os.path.exists(os.path.join(run_dir, "state.json")):
-        take_note(files, run_dir)
+        take_state(read(os.path.join(files, "state.json")), files, run_dir)
     for source, target in (("orders.json", "orders.json"), ("auth_token", "token"), ("commit.json", "commit"),
                            ("submitted", "submitted"), ("deadlines", "deadlines")):
         path = os.path.join(run_dir, target)
@@ -64,17 +68,49 @@ def copy(source, path):
     os.replace(path + ".new", path)
 
 
-def take_note(files, run_dir):
-    """The state document of the keeper before, with the deadlines that were noted since."""
-    try:
-        state = json.loads(read(os.path.join(files, "state.json")).decode())
-        state["deadlines"] = dict(state.get("deadlines") or {}, **json.loads(read(os.path.join(files, "deadlines")).decode() or "{}"))
-    except (ValueError, TypeError):
-        return  # there is none
+def take_state(text, files, run_dir):
+    """Writes the state document of the keeper before, with the deadlines that were noted since, if it is one and no older than what is there."""
     path = os.path.join(run_dir, "state.json")
+    try:
+        state = json.loads(text.decode())
+        if len(state.get("timeline") or []) < len(json.loads(read(path).decode() or "{}").get("timeline") or []):
+            return
+        state["deadlines"] = dict(state.get("deadlines") or {}, **json.loads(read(os.path.join(files, "deadlines")).decode() or "{}"))
+    except (ValueError, TypeError, AttributeError):
+        return
     with open(path + ".new", "w") as f:
         json.dump(state, f)
     os.replace(path + ".new", path)
+
+
+def await_predecessor(files, run_dir, token):
+    """Waits until the record has handed over the last state that it saw of the keeper before. Clients go on asking, as for a pod that does not
+    listen yet."""
+    asked = threading.Event()
+
+    class Predecessor(Api):
+        """Takes the state, and closes the connection of everybody else."""
+
+        def do_POST(self):
+            text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            self.close_connection = True
+            if self.path == "/v1/predecessor" and self.authorized():
+                take_state(text, files, run_dir)
+                self.answer(200, b"{}")
+                asked.set()
+
+        def do_GET(self):
+            self.close_connection = True
+
+        do_PUT = do_GET
+
+    Predecessor.token = token
+    server = http.server.ThreadingHTTPServer(("0.0.0.0", PORT), Predecessor)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    asked.wait(PREDECESSOR)
+    server.shutdown()
+    server.server_close()
 
 
 def run(files, run_dir):
@@ -119,12 +155,37 @@ def hand_over(run_dir, token):
     return not signalled.is_set()
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    """The part of the keeper's API that is left after its end, and the record's receipt."""
+class Api(http.server.BaseHTTPRequestHandler):
+    """What the servers of this pod have in common."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    run_dir = token = done = signalled = None
+    token = None
+
+    def authorized(self):
+        """Compares the token."""
+        for name in ("Authorization", "X-Ray-Authorization"):
+            scheme, _, given = self.headers.get(name, "").partition(" ")
+            if scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode("utf-8", "replace"), self.token):
+                return True
+        return False
+
+    def answer(self, status, body):
+        """A whole answer."""
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format, *args):
+        pass
+
+
+class Handler(Api):
+    """The part of the keeper's API that is left after its end, and the record's receipt."""
+
+    run_dir = done = signalled = None
     answering = []  # an Event for each request that waits for the record
 
     def do_GET(self):
@@ -163,22 +224,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         finally:
             answered.set()
 
-    def authorized(self):
-        """Compares the token."""
-        for name in ("Authorization", "X-Ray-Authorization"):
-            scheme, _, given = self.headers.get(name, "").partition(" ")
-            if scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode("utf-8", "replace"), self.token):
-                return True
-        return False
-
-    def answer(self, status, body):
-        """A whole answer."""
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
     def send_log(self, name, offset):
         """A log of the driver from a byte on."""
         path = os.path.join(self.run_dir, name)
@@ -192,9 +237,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
             with open(path, "rb") as f:
                 f.seek(offset)
                 shutil.copyfileobj(f, self.wfile, 1 << 20)
-
-    def log_message(self, format, *args):
-        pass
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The record of a cluster: `record.py KEEPER_URL TOKEN_FILE`. Python 3.8 or later, standard library only.
 
-Waits until the keeper has the result, fetches it, prints the driver's log, and leaves the final state document as the container's termination
-message. It needs no permission in Kubernetes."""
+Watches the keeper until it has the result, fetches it, prints the driver's log, and leaves the final state document as the container's termination
+message. A keeper in another pod gets from it the state of the one before. It needs no permission in Kubernetes."""
 
 import base64
 import http.client
@@ -92,9 +92,18 @@ class Keeper:
                 revision = -1  # another keeper counts anew
                 if self.deleted():
                     return state
+                self.give_predecessor(state)
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
         return state
+
+    def give_predecessor(self, state):
+        """A keeper's pod that follows another takes the state from here, and nobody else takes it (see keeperpod.py): what the keeper before knew
+        went with its pod, and a driver must not be submitted twice."""
+        try:
+            self.call("/v1/predecessor", data=json.dumps(state).encode(), timeout=5).close()
+        except OSError:
+            pass  # no pod is there yet, or its keeper runs
 
     def deleted(self):
         """Whether the cluster's Secret is gone, or another cluster's by now. Only that is sure: a keeper that nobody finds may be back in ten

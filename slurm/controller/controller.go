@@ -23,7 +23,7 @@ type Controller interface {
 	Cancel(ctx context.Context, id int, onlyWaiting bool) error
 	// Extend sets the time limit of a job: minutes from its start, or UNLIMITED.
 	Extend(ctx context.Context, id int, limit string) error
-	// PlannedStart is when a job would start if it were submitted now; zero where Slurm cannot be asked. A job that could Never run is refused
+	// PlannedStart is when a job would start if it were submitted now; zero where Slurm cannot be asked. A job that could never run is refused
 	// as Submit refuses it.
 	PlannedStart(ctx context.Context, b Batch) (time.Time, error)
 	// Version is Slurm's, as the controller's side tells it: "Slurm 24.11.5".

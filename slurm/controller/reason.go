@@ -18,7 +18,7 @@ var sayings = map[string]saying{
 	"Resources":                {"the nodes it asks for are in use", "wait, or ask for less"},
 	"BeginTime":                {"its earliest begin time has not come (also for some seconds after a requeue)", ""},
 	"Dependency":               {"a job that it depends on has not ended", ""},
-	"DependencyNeverSatisfied": {"a job that it depends on ended in a way that Never lets it start", "end it with `rayctl down`, and launch with another slurm.dependency"},
+	"DependencyNeverSatisfied": {"a job that it depends on ended in a way that never lets it start", "end it with `rayctl down`, and launch with another slurm.dependency"},
 	"JobHeldUser":              {"it is held by its user", "`scontrol release` lets it go"},
 	"JobHeldAdmin":             {"it is held by an administrator", "ask your site's administrators"},
 	"PartitionDown":            {"the partition is down", "choose another slurm.partition, or wait"},
@@ -103,7 +103,7 @@ func limit(code string) (message, hint string) {
 	return fmt.Sprintf("Slurm's reason is %s", code), ""
 }
 
-// Never says whether a job that waits for this reason can Never start as it is.
+// Never says whether a job that waits for this reason can never start as it is.
 func Never(reason string) bool {
 	name, _ := reasonName(reason)
 	switch name {

@@ -16,7 +16,7 @@ import (
 // tokenVariable is the one that Slurm's own clients take their token from.
 const tokenVariable = "SLURM_JWT"
 
-// token is a JSON web token of slurmrestd. Its text is Never printed.
+// token is a JSON web token of slurmrestd. Its text is never printed.
 type token struct {
 	text string
 	user string // whose it is

@@ -124,7 +124,7 @@ func (b *Bed) kwokCommand() command {
 func (b *Bed) writeConfigs() error {
 	for name, text := range map[string]string{
 		"containerd.toml": b.containerdConfig(), "cni/10-" + b.name() + ".conflist": b.cniConfig(), "kubelet.yaml": b.kubeletConfig(),
-		"Corefile": b.corefile(), "resolv.conf": "nameserver " + b.nodeIP() + "\n",
+		"Corefile": b.corefile(), auditPolicyFile: auditPolicy, "resolv.conf": "nameserver " + b.nodeIP() + "\n",
 	} {
 		if err := os.WriteFile(b.path(name), []byte(text), 0o600); err != nil {
 			return fmt.Errorf("writing the testbed's configuration: %w", err)

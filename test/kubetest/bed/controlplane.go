@@ -44,6 +44,7 @@ func (b *Bed) apiServerCommand() command {
 			"--service-account-key-file=" + b.path("pki", "sa.key"), "--service-account-signing-key-file=" + b.path("pki", "sa.key"),
 			"--endpoint-reconciler-type=none", "--kubelet-preferred-address-types=InternalIP", "--allow-privileged=true",
 			"--default-not-ready-toleration-seconds=" + lostNodeSeconds, "--default-unreachable-toleration-seconds=" + lostNodeSeconds,
+			"--audit-policy-file=" + b.path(auditPolicyFile), "--audit-log-path=" + b.AuditLog(),
 		},
 		ready: answers(b.server() + "/readyz"),
 	}
