@@ -120,6 +120,14 @@ func changeLine(s launcher.Status) string {
 	return oneLine(line)
 }
 
+// howStarted is how Ray was started, for people.
+func howStarted(fast bool) string {
+	if fast {
+		return "fast: rayctl changed functions inside it (ray.fastStart)"
+	}
+	return "as Ray has it (ray.fastStart: false, or a Ray version that rayctl was not tested with)"
+}
+
 func (a *App) printStatus(w io.Writer, s launcher.Status) error {
 	now := a.Now()
 	ready, wanted := countNodes(s)
@@ -131,6 +139,9 @@ func (a *App) printStatus(w io.Writer, s launcher.Status) error {
 	}
 	if s.Head.RayVersion != "" {
 		rows = append(rows, []string{"ray", s.Head.RayVersion + "  " + s.Head.Dashboard})
+		if a.verbose {
+			rows = append(rows, []string{"ray start", howStarted(s.Head.FastStart)})
+		}
 	}
 	if s.Attempt > 1 {
 		rows = append(rows, []string{"attempt", itoa(s.Attempt)})

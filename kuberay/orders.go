@@ -27,7 +27,7 @@ func (p *plan) orders() *keeper.Orders {
 	lifetime.Start = startLimit.Seconds()
 	return &keeper.Orders{
 		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: spec.LauncherKubeRay, SpecHash: p.hash,
-		Ray:    keeper.RaySettings{Version: s.Ray.Version, TempRoot: "/tmp"},
+		Ray:    keeper.RaySettings{Version: s.Ray.Version, TempRoot: "/tmp", FastStart: orders.FastStart(s)},
 		Groups: p.groups(),
 		Start: keeper.Start{
 			Mode: keeper.StartExternal, Dashboard: "http://" + head + ":" + strconv.Itoa(dashboard), GCS: head + ":" + strconv.Itoa(gcs),

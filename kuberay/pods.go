@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -216,6 +217,7 @@ func (p *plan) addStart(t *corev1.PodTemplateSpec, group string) {
 		files = append(files, waitKey)
 		c.Env = append(c.Env, env(bashEnv, nodeFiles+"/"+waitKey))
 	}
+	c.Env = append(c.Env, env("RAYCTL_FAST_START", orders.FastStart(p.spec)))
 	if p.spec.Job.Entrypoint != "" {
 		c.Env = append(c.Env, env("RAYCTL_JOB", "1"))
 	}

@@ -124,7 +124,9 @@ func TestNobodyWatched(t *testing.T) {
 	}
 	b.killKeeper(t, id)
 	b.DeletePods(t, b.namespace, "ray.io/cluster="+string(id), 0)
-	outcome, err := launcher.Attach(t.Context(), b.l, id, launcher.RunOptions{})
+	ctx, cancel := context.WithTimeout(t.Context(), patience) // a second driver would wait for ever
+	defer cancel()
+	outcome, err := launcher.Attach(ctx, b.l, id, launcher.RunOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

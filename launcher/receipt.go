@@ -21,6 +21,7 @@ type Receipt struct {
 	SubmissionID string             `json:"submissionId,omitempty"`
 	SpecHash     string             `json:"specHash,omitempty"`
 	RayVersion   string             `json:"rayVersion,omitempty"`
+	FastStart    bool               `json:"fastStart"` // rayctl changed functions inside `ray start`, see ray.fastStart
 	Created      time.Time          `json:"created"`
 	Ended        time.Time          `json:"ended"`
 	Exit         runstate.Exit      `json:"exit"`
@@ -57,7 +58,7 @@ type Usage struct {
 func NewReceipt(r *Result) *Receipt {
 	rc := &Receipt{
 		Name: r.Name, Launcher: r.Launcher, Owner: r.Owner, Where: r.Where, SpecHash: r.SpecHash,
-		RayVersion: r.Head.RayVersion, Created: r.Created, Ended: r.Since,
+		RayVersion: r.Head.RayVersion, FastStart: r.Head.FastStart, Created: r.Created, Ended: r.Since,
 		Attempts: r.Attempts, Timeline: r.Timeline, Log: r.Log,
 	}
 	if r.Exit != nil {

@@ -33,6 +33,7 @@ func (p plan) orders() *keeper.Orders {
 		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: spec.LauncherLocal, SpecHash: spec.Hash(s),
 		Ray: keeper.RaySettings{
 			Python: p.env.Python, Version: p.env.Version, Env: s.Env, Setup: s.Setup, TempRoot: p.tempRoot,
+			FastStart: orders.FastStart(s),
 		},
 		Groups: p.groups(),
 		Start:  keeper.Start{Mode: keeper.StartSpawn},

@@ -123,7 +123,7 @@ func TestOrders(t *testing.T) {
 	if diff := cmp.Diff(wantLife, o.Lifetime); diff != "" {
 		t.Error(diff)
 	}
-	wantRay := keeper.RaySettings{Python: p.env.Python, Version: "2.60.0", Env: map[string]string{"A": "b c"}, Setup: "true", TempRoot: "/tmp"}
+	wantRay := keeper.RaySettings{Python: p.env.Python, Version: "2.60.0", FastStart: "2.60.0", Env: map[string]string{"A": "b c"}, Setup: "true", TempRoot: "/tmp"}
 	if diff := cmp.Diff(wantRay, o.Ray); diff != "" {
 		t.Error(diff)
 	}

@@ -25,7 +25,8 @@ class Gang:
         self.session = answer.get("session_name") or ""
         self.state.change(head=dict(
             self.state.doc["head"], address=self.nodes.gcs, dashboard=self.nodes.dashboard, clientPort=self.nodes.client_port,
-            session=self.session, rayVersion=version, token=keeper_ray.version_tuple(version) >= (2, 52)))
+            session=self.session, rayVersion=version, token=keeper_ray.version_tuple(version) >= (2, 52),
+            fastStart=starts_fast(self.orders["ray"].get("fastStart") or "always", version)))
 
     def same_head(self, answer):
         """Raises AttemptLost if this is another head than the one that greeted."""
@@ -103,3 +104,8 @@ class Gang:
         """What the supervisor reported before it ended; of a step, the first that failed."""
         reports = [self.nodes.report(m) for m in ([member] if member else self.nodes.members)]
         return next((r["message"] for r in reports if r.get("state") == "failed"), "")
+
+
+def starts_fast(wish, version):
+    """Whether rayhook/rayctl_start.py, which has the same rule, has changed Ray's start: always, never, or for the versions listed."""
+    return wish == "always" or version in wish.split(",")

@@ -54,6 +54,7 @@ def environment(orders, member, directory, run_dir, secrets, base):
         "RAYCTL_NODE_DIR": directory,
         # Beside rayctl_start.py. It takes itself out again before Ray starts anything.
         "RAY_START_HOOK": "rayctl_start_hook.prepare",
+        "RAYCTL_FAST_START": orders["ray"].get("fastStart") or "always",
         "RAYCTL_GCS": base.get("RAYCTL_GCS", ""),
         "RAYCTL_GCS_WAIT": str((orders.get("lifetime") or {}).get("start") or 600),
     })

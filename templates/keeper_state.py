@@ -79,7 +79,7 @@ class State:
             "specHash": orders.get("specHash", ""), "attempt": orders.get("attempt", 1),
             "phase": "", "reason": {"code": "", "message": "", "hint": ""}, "since": wall(),
             "groups": [{"name": g["name"], "ready": 0, "wanted": g["count"], "gpus": g.get("gpus") or 0} for g in orders["groups"]],
-            "head": {"address": "", "dashboard": "", "clientPort": 0, "session": "", "nodeId": "", "rayVersion": "", "token": False},
+            "head": {"address": "", "dashboard": "", "clientPort": 0, "session": "", "nodeId": "", "rayVersion": "", "token": False, "fastStart": False},
             "keeper": {"url": "", "host": "", "pid": os.getpid(), "startTime": 0},
             "nodes": [], "job": new_job() if job else None,
             "committed": False, "lastRenewal": None, "endOnDisconnect": 0,

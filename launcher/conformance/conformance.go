@@ -99,7 +99,7 @@ func scenarios() []scenario {
 }
 
 // Run checks every promise, or with RAYCTL_TEST_QUICK in the environment those of Quick: for `make check`, and where a substrate is tested in a second
-// form.
+// form. With RAYCTL_TEST_PLAIN_START all of it runs with ray.fastStart: false.
 func Run(t *testing.T, c Config) { run(t, c, os.Getenv("RAYCTL_TEST_QUICK") != "") }
 
 // Quick checks the promises that differ most between versions of a substrate.
@@ -126,7 +126,7 @@ func newSuite(t *testing.T, c Config) *suite {
 	if c.KillKeeperProcess == nil {
 		c.KillKeeperProcess = c.KillKeeper
 	}
-	return &suite{Config: c, l: factory(c.Setting), payload: writePayload(t)}
+	return &suite{Config: c, l: factory(c.Setting), payload: writePayload(t), plain: os.Getenv("RAYCTL_TEST_PLAIN_START") != ""}
 }
 
 // has leaves out what a substrate does not have at all.

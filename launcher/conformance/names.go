@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 func itoa(i int) string { return strconv.Itoa(i) }
@@ -57,22 +59,27 @@ func (s *suite) terminateNow(t *testing.T, id launcher.ID) {
 	}
 }
 
-// sideBySide runs two clusters at once: each sees its own node only.
+// sideBySide runs two clusters at once: each sees its own nodes only. In one of them Ray's start is left alone, which status and receipt tell.
 func sideBySide(t *testing.T, s *suite) {
 	program := python(`import os, ray
 ray.init(log_to_driver=False, logging_level="ERROR")
 print(os.environ["RAYCTL_RUN"], len(ray.nodes()), flush=True)`)
+	fast, plain := s.spec(t, program), s.named(t, s.TwoGroups(), program)
+	plain.Ray.FastStart = new(bool)
 	var ids []launcher.ID
 	var shown []func() string
-	for range 2 {
-		id := s.launch(t, s.spec(t, program))
+	for _, sp := range []*spec.ClusterSpec{fast, plain} {
+		id := s.launch(t, sp)
 		ids, shown = append(ids, id), append(shown, s.following(t, id))
 	}
 	for i, id := range ids {
-		out := shown[i]()
-		wantExit(t, *s.untilGone(t, id).Exit, "driver", "succeeded", 0)
-		if !strings.HasSuffix(out, string(id)+" 1\n") {
+		out, r := shown[i](), s.untilGone(t, id)
+		wantExit(t, *r.Exit, "driver", "succeeded", 0)
+		if !strings.HasSuffix(out, fmt.Sprintf("%s %d\n", id, i+1)) {
 			t.Errorf("output %q", out)
+		}
+		if plain := i == 1 || s.plain; launcher.NewReceipt(r).FastStart == plain {
+			t.Errorf("how Ray started: %+v", r.Head)
 		}
 	}
 }

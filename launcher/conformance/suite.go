@@ -23,6 +23,7 @@ type suite struct {
 	Config
 	l       launcher.Launcher
 	payload string // the directories that every launch takes along
+	plain   bool   // Ray's start is left alone everywhere
 }
 
 // spec returns the smallest spec with a name of its own and an entrypoint, and checks at the end that nothing is left.
@@ -39,6 +40,9 @@ func (s *suite) named(t *testing.T, sp *spec.ClusterSpec, entrypoint string) *sp
 	sp.Name = "c-" + randomHex(4)
 	sp.Job.Entrypoint = entrypoint
 	sp.Lifetime.Max = spec.Limit(backstop)
+	if s.plain {
+		sp.Ray.FastStart = new(bool)
+	}
 	s.carry(sp)
 	s.leakCheck(t, launcher.ID(sp.Name))
 	return sp

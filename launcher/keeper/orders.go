@@ -55,11 +55,12 @@ type Orders struct {
 
 // RaySettings says how Ray is started on every node.
 type RaySettings struct {
-	Python   string            `json:"python,omitempty"` // that has Ray, on the nodes; not for the mode external
-	Version  string            `json:"version,omitempty"`
-	Env      map[string]string `json:"env,omitempty"`
-	Setup    string            `json:"setup,omitempty"`
-	TempRoot string            `json:"tempRoot"` // node-local directory; short (a path below it is an AF_UNIX socket)
+	Python    string            `json:"python,omitempty"` // that has Ray, on the nodes; not for the mode external
+	Version   string            `json:"version,omitempty"`
+	FastStart string            `json:"fastStart"` // templates/rayhook changes functions inside `ray start`: always, never, or with the Ray versions listed here
+	Env       map[string]string `json:"env,omitempty"`
+	Setup     string            `json:"setup,omitempty"`
+	TempRoot  string            `json:"tempRoot"` // node-local directory; short (a path below it is an AF_UNIX socket)
 	// NodeLogs says when supervisors save Ray's logs: always (also if empty), never, or onFailure, unless all is well.
 	NodeLogs string `json:"nodeLogs,omitempty"`
 }

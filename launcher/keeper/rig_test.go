@@ -52,7 +52,7 @@ func newRig(t *testing.T, entrypoint string, shape func(*keeper.Orders)) *rig {
 	r := &rig{t: t, token: keeper.NewToken(), exited: make(chan struct{})}
 	r.orders = &keeper.Orders{
 		Version: keeper.Version, Name: "t-" + hex.EncodeToString(nonce), Attempt: 1, Launcher: "test", SpecHash: "hash",
-		Ray: keeper.RaySettings{Python: python, Version: raytest.Ray260, TempRoot: "/tmp"},
+		Ray: keeper.RaySettings{Python: python, Version: raytest.Ray260, TempRoot: "/tmp", FastStart: "always"},
 		Groups: []keeper.Group{
 			{Name: "head", Count: 1, CPUs: ptr(2.0), GPUs: ptr(0.0), ObjectStoreMemory: ptr(int64(100e6))},
 		},

@@ -78,7 +78,8 @@ type Head struct {
 	Session    string `json:"session"` // changes when the head was restarted
 	NodeID     string `json:"nodeId"`
 	RayVersion string `json:"rayVersion"`
-	Token      bool   `json:"token"` // Ray's token authentication is on
+	Token      bool   `json:"token"`     // Ray's token authentication is on
+	FastStart  bool   `json:"fastStart"` // rayctl has changed functions inside `ray start`, see ray.fastStart
 }
 
 // Process is the keeper itself.

@@ -83,6 +83,9 @@ type Ray struct {
 	// Python is the interpreter, or the directory of the virtual environment, that has Ray on the nodes. Default: for local an
 	// environment that rayctl makes and caches; for Slurm the python3 on PATH after modules and setup; for KubeRay the image's.
 	Python string `json:"python,omitempty" path:"program"`
+	// FastStart lets rayctl change functions inside `ray start`, which makes it quicker and more patient (docs/keeper.md, "Ray's start"); false leaves
+	// Ray's start alone. Default: true for the Ray versions that rayctl's tests start so, false for others.
+	FastStart *bool `json:"fastStart,omitempty"`
 }
 
 // Secret is an environment variable whose value is not in the file. A plain string names a variable of the client's environment.

@@ -31,7 +31,7 @@ func (p Plan) Orders() *keeper.Orders {
 		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: spec.LauncherSlurm, SpecHash: spec.Hash(s),
 		Ray: keeper.RaySettings{
 			Python: p.Python, Version: s.Ray.Version, Env: s.Env, Setup: p.setup(), TempRoot: p.TempRoot(),
-			NodeLogs: s.Slurm.NodeLogs,
+			NodeLogs: s.Slurm.NodeLogs, FastStart: orders.FastStart(s),
 		},
 		Groups: p.groups(),
 		Start:  keeper.Start{Mode: keeper.StartStep, Argv: p.step()},

@@ -24,9 +24,10 @@ import copy
 import importlib
 import importlib.util
 import os
-import socket
 import threading
 import time
+
+import rayctl_start
 
 RAYLET_WAIT = 120.0  # seconds
 DRIVER_FIRST = 5.0  # seconds from a job's submission to the start of the Ray client server
@@ -47,7 +48,7 @@ def prepare(ray_params, head):
     if head:
         _change_head(os.path.join(os.environ["RAYCTL_NODE_DIR"], "home"), bool(os.environ.get("RAYCTL_JOB")))
     else:
-        _wait_for_gcs(os.environ.get("RAYCTL_GCS", ""), float(os.environ.get("RAYCTL_GCS_WAIT", "600")))
+        rayctl_start.wait_for_gcs(os.environ.get("RAYCTL_GCS", ""), float(os.environ.get("RAYCTL_GCS_WAIT", "600")))
     for name in ("RAYCTL_GCS", "RAYCTL_GCS_WAIT", "RAYCTL_JOB"):
         os.environ.pop(name, None)
     module, _, users = os.environ.get("RAY_START_HOOK", "").rpartition(".")
@@ -264,14 +265,3 @@ class _Dashboard:
                     os.environ[name] = value
         self._spawned.set()
         return self._process
-
-
-def _wait_for_gcs(address, limit):
-    host, _, port = address.rpartition(":")
-    until = time.monotonic() + limit
-    while port and time.monotonic() < until:
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=2).close()
-            return
-        except OSError:
-            time.sleep(0.05)

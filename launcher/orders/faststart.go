@@ -1,0 +1,18 @@
+package orders
+
+import "github.com/rayctl/rayctl/launcher/spec"
+
+// fastStartTested are the Ray versions that the project's tests start with templates/rayhook.
+const fastStartTested = "2.60.0"
+
+// FastStart is ray.fastStart for the keeper and for the nodes (RAYCTL_FAST_START).
+func FastStart(s *spec.ClusterSpec) string {
+	switch wish := s.Ray.FastStart; {
+	case wish == nil:
+		return fastStartTested
+	case *wish:
+		return "always"
+	default:
+		return "never"
+	}
+}
