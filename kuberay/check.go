@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -76,38 +77,33 @@ func (c *client) checkNamespace(ctx context.Context) launcher.Check {
 	return check
 }
 
-// checkGang looks at Volcano and at the queue that the cluster would wait in.
+// checkGang looks at the gang's scheduler and at the queue that the cluster would wait in.
 func (c *client) checkGang(ctx context.Context, s *spec.ClusterSpec) launcher.Check {
 	check := launcher.Check{Name: "gang scheduling", Hint: "install Volcano, or use gang: false for GPU clusters of several pods"}
-	p, err := newPlan(spec.Copy(s), c.namespace, "", c.served.volcano)
+	p, err := newPlan(spec.Copy(s), c.namespace, "", c.served.gangs)
 	switch {
-	case s.KubeRay.Scheduler == "none" || err == nil && p.scheduler.name() == "none":
+	case s.KubeRay.Scheduler == (gang.None{}).Name() || err == nil && p.scheduler.Resource().Resource == "":
 		check.OK, check.Detail = true, "not used by this file"
 		return check
-	case !c.served.volcano:
+	case len(c.served.gangs) == 0:
 		check.Detail = "Volcano's PodGroups are not served"
 		return check
+	case err != nil: // the file has no image: a queue can be looked at all the same
+		p = &plan{scheduler: c.served.gangs[0]}
 	}
-	name := cmp.Or(s.KubeRay.Queue, "default")
-	queue, err := c.dynamic.Resource(queues).Get(ctx, name, metav1.GetOptions{})
+	title, name := p.scheduler.Title(), cmp.Or(s.KubeRay.Queue, p.queue())
+	state, err := p.scheduler.QueueState(ctx, c.dynamic, name)
 	switch {
 	case apierrors.IsForbidden(err):
-		check.OK, check.Detail = true, "Volcano; its queue "+name+" may not be looked at"
+		check.OK, check.Detail = true, title+"; its queue "+name+" may not be looked at"
 	case apierrors.IsNotFound(err):
-		check.Detail, check.Hint = "Volcano has no queue "+name, "choose another one with kuberay.queue"
+		check.Detail, check.Hint = title+" has no queue "+name, "choose another one with kuberay.queue"
 	case err != nil:
-		return failed(check.Name, explain(err, "get", queues.GroupResource().String(), c))
+		return failed(check.Name, explain(err, "get", "queues", c))
 	default:
-		state := stateOf(queue.Object)
-		check.OK, check.Detail, check.Hint = state == "Open", fmt.Sprintf("Volcano; queue %s is %s", name, cmp.Or(state, "without a state")), "ask for it to be opened, or whether Volcano's controllers run"
+		check.OK, check.Detail, check.Hint = state == "Open", fmt.Sprintf("%s; queue %s is %s", title, name, cmp.Or(state, "without a state")), "ask for it to be opened, or whether "+title+"'s controllers run"
 	}
 	return check
-}
-
-func stateOf(queue map[string]any) string {
-	status, _ := queue["status"].(map[string]any)
-	state, _ := status["state"].(string)
-	return state
 }
 
 // checkGPUs compares what the nodes have with what the file wants.

@@ -20,14 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/utils/ptr"
-	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
+	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
-
-// volcanoPatience is how long Volcano's scheduler may take to look at a PodGroup. Its cycle is one second.
-const volcanoPatience = 15 * time.Second
 
 // checkObjects lets the API server judge what a launch creates, by dry runs: schema, admission policies, webhooks, quotas of objects.
 func (c *client) checkObjects(ctx context.Context, p *plan) launcher.Check {
@@ -48,20 +45,22 @@ func (c *client) tryObjects(ctx context.Context, p *plan) (kinds []string, err e
 	if err != nil {
 		return nil, err
 	}
-	resources := map[string]schema.GroupVersionResource{"Job": jobs, "Secret": secrets, "Service": services, "ConfigMap": configMaps, "PodGroup": podGroups}
+	resources := map[string]schema.GroupVersionResource{"Job": jobs, "Secret": secrets, "Service": services, "ConfigMap": configMaps}
 	for _, o := range objects {
 		if o.object == nil {
 			continue
 		}
 		kind := o.object.GetObjectKind().GroupVersionKind().Kind
-		switch object := o.object.(type) {
-		case *rayv1.RayCluster:
-			_, err = dry.createRayCluster(ctx, object.DeepCopy())
-		case *volcano.PodGroup:
-			object.OwnerReferences = nil // the RayCluster has no UID
-			err = dry.createOnly(ctx, podGroups, object)
-		default:
-			err = dry.createOnly(ctx, resources[kind], object)
+		rc, isCluster := o.object.(*rayv1.RayCluster)
+		_, known := resources[kind]
+		switch {
+		case isCluster:
+			_, err = dry.createRayCluster(ctx, rc.DeepCopy())
+		case known:
+			err = dry.createOnly(ctx, resources[kind], o.object)
+		default: // what holds the pods together
+			o.object.(metav1.Object).SetOwnerReferences(nil) // the RayCluster has no UID
+			err = dry.createOnly(ctx, p.scheduler.Resource(), o.object)
 		}
 		if err != nil && !apierrors.IsAlreadyExists(err) { // a ConfigMap of the file's may be there
 			return nil, err
@@ -180,27 +179,24 @@ func letIn(whole, seen *rayv1.RayCluster) launcher.Check {
 	return check
 }
 
-// tryVolcano creates a PodGroup that asks for nothing, and waits until Volcano's scheduler notes that it has seen it.
-func (c *client) tryVolcano(ctx context.Context, p *plan, m metav1.ObjectMeta) launcher.Check {
-	check := launcher.Check{Name: "Volcano", Hint: "see whether its scheduler runs, such as with `kubectl -n volcano-system get pods`; gangs wait until it does"}
-	queue := p.queueOf()
-	gang := &volcano.PodGroup{
-		TypeMeta:   metav1.TypeMeta{APIVersion: volcano.SchemeGroupVersion.String(), Kind: "PodGroup"},
-		ObjectMeta: metav1.ObjectMeta{Name: podGroupName(m.Name) + "-try", Labels: m.Labels, OwnerReferences: m.OwnerReferences},
-		Spec:       volcano.PodGroupSpec{MinMember: 1, Queue: queue, PriorityClassName: p.spec.KubeRay.PriorityClassName},
-	}
-	if err := c.createOnly(ctx, podGroups, gang); err != nil {
+// tryGang creates an object that asks for nothing, and waits until the gang's scheduler notes that it has seen it.
+func (c *client) tryGang(ctx context.Context, p *plan, m metav1.ObjectMeta) launcher.Check {
+	check := launcher.Check{Name: p.scheduler.Title(), Hint: "see whether its scheduler runs, such as with `kubectl get pods -A`; gangs wait until it does"}
+	queue := p.queue()
+	probe := p.scheduler.Probe(m, queue, p.spec.KubeRay.PriorityClassName)
+	if err := c.createOnly(ctx, p.scheduler.Resource(), probe); err != nil {
 		return failed(check.Name, err)
 	}
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, volcanoPatience)
+	ctx, cancel := context.WithTimeout(ctx, gang.ProbePatience)
 	defer cancel()
-	_, err := watchtools.UntilWithSync(ctx, c.one(ctx, podGroups, gang.Name), &unstructured.Unstructured{}, nil, func(event watch.Event) (bool, error) {
-		seen, ok := as[volcano.PodGroup](event.Object)
-		return ok && (seen.Status.Phase != "" || len(seen.Status.Conditions) > 0), nil
+	lw := c.one(ctx, p.scheduler.Resource(), probe.(metav1.Object).GetName())
+	_, err := watchtools.UntilWithSync(ctx, lw, &unstructured.Unstructured{}, nil, func(event watch.Event) (bool, error) {
+		seen, ok := event.Object.(*unstructured.Unstructured)
+		return ok && p.scheduler.Seen(seen), nil
 	})
 	if err != nil {
-		check.Detail = fmt.Sprintf("its scheduler did nothing with a PodGroup in queue %s for %s: it does not run, or there is no such queue", queue, volcanoPatience)
+		check.Detail = fmt.Sprintf("its scheduler did nothing with an object in queue %s for %s: it does not run, or there is no such queue", queue, gang.ProbePatience)
 		return check
 	}
 	check.OK, check.Detail = true, fmt.Sprintf("its scheduler acts (after %.1f s)", time.Since(began).Seconds())

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -44,7 +45,6 @@ var keeperlessPermissions = []permission{
 }
 
 var (
-	volcanoPermissions   = permission{"scheduling.volcano.sh", "podgroups", []string{"create", "get", "list", "watch"}}
 	configMapPermissions = permission{"", "configmaps", []string{"create", "get", "patch"}}
 	// One of these is enough.
 	ways      = []permission{{"", "pods/portforward", []string{"create"}}, {"", "services/proxy", []string{"get", "create", "update"}}}
@@ -57,7 +57,7 @@ const parallelReviews = 8
 // checkPermissions asks for each one by SelfSubjectAccessReview, which everybody may create.
 func (c *client) checkPermissions(ctx context.Context, s *spec.ClusterSpec) launcher.Check {
 	check := launcher.Check{Name: "permissions", Hint: roleHint}
-	wanted := permissionsFor(s, c.served.volcano)
+	wanted := permissionsFor(s, c.served.gangs)
 	enough := slices.Clone(ways)
 	if c.olderThan("1.35.0") {
 		enough = append(enough, websocket)
@@ -82,13 +82,15 @@ func (c *client) checkPermissions(ctx context.Context, s *spec.ClusterSpec) laun
 }
 
 // permissionsFor are those that the file needs all of.
-func permissionsFor(s *spec.ClusterSpec, volcano bool) []permission {
+func permissionsFor(s *spec.ClusterSpec, served gang.Served) []permission {
 	wanted := slices.Concat(keeperPermissions, permissions)
 	if s.KubeRay.Keeper == keeperNone {
 		wanted = slices.Concat(keeperlessPermissions, permissions)
 	}
-	if volcano && s.KubeRay.Scheduler != "none" {
-		wanted = append(wanted, volcanoPermissions)
+	for _, g := range served {
+		if s.KubeRay.Scheduler == "auto" || s.KubeRay.Scheduler == g.Name() {
+			wanted = append(wanted, permission{g.Resource().Group, g.Resource().Resource, g.Verbs()})
+		}
 	}
 	if len(s.KubeRay.ConfigMaps) > 0 {
 		wanted = append(wanted, configMapPermissions)

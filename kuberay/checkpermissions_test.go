@@ -32,13 +32,13 @@ func TestDoctorAsksForTheRole(t *testing.T) {
 			documented[r.APIGroups[0]+"/"+resource] = slices.Sorted(slices.Values(r.Verbs))
 		}
 	}
-	for _, p := range permissionsFor(spec.For(decode(t, smallFile), spec.LauncherKubeRay), true) {
+	for _, p := range permissionsFor(spec.For(decode(t, smallFile), spec.LauncherKubeRay), gangs(true)) {
 		asked[p.group+"/"+p.resource] = slices.Sorted(slices.Values(p.verbs))
 	}
 	if diff := cmp.Diff(documented, asked); diff != "" {
 		t.Errorf("-documented +asked:\n%s", diff)
 	}
-	for _, p := range permissionsFor(spec.For(decode(t, smallFile+"kuberay: {keeper: none}\n"), spec.LauncherKubeRay), true) {
+	for _, p := range permissionsFor(spec.For(decode(t, smallFile+"kuberay: {keeper: none}\n"), spec.LauncherKubeRay), gangs(true)) {
 		if p.resource == "services" || p.resource == "jobs" && slices.Contains(p.verbs, "create") {
 			t.Errorf("without a keeper nobody needs %v of %s", p.verbs, p.resource)
 		}

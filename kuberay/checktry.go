@@ -40,7 +40,7 @@ const (
 // with it all of it, whatever becomes of this process.
 func (l *Launcher) tryOut(ctx context.Context, c *client, s *spec.ClusterSpec) []launcher.Check {
 	s.Name = "rayctl-doctor-" + strings.ToLower(rand.Text()[:5])
-	p, err := newPlan(spec.Copy(s), c.namespace, l.owner, c.served.volcano)
+	p, err := newPlan(spec.Copy(s), c.namespace, l.owner, c.served.gangs)
 	if err != nil { // what is wrong with the file was said before
 		p = nil
 	}
@@ -82,8 +82,8 @@ func (c *client) tryAll(ctx context.Context, p *plan, job *batchv1.Job) []launch
 			return []launcher.Check{c.tryPod(ctx, job)}
 		},
 	}
-	if p != nil && p.scheduler.name() == volcanoName {
-		tries = append(tries, func() []launcher.Check { return []launcher.Check{c.tryVolcano(ctx, p, m)} })
+	if p != nil && p.scheduler.Resource().Resource != "" {
+		tries = append(tries, func() []launcher.Check { return []launcher.Check{c.tryGang(ctx, p, m)} })
 	}
 	found := make([][]launcher.Check, len(tries))
 	var all sync.WaitGroup

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
+	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -24,8 +24,6 @@ import (
 // Resources that have no typed client here.
 var (
 	rayClusters = rayv1.GroupVersion.WithResource("rayclusters")
-	podGroups   = volcano.SchemeGroupVersion.WithResource("podgroups")
-	queues      = volcano.SchemeGroupVersion.WithResource("queues")
 )
 
 // client is one namespace of one Kubernetes.
@@ -41,7 +39,8 @@ type client struct {
 
 // served is what the API server has.
 type served struct {
-	ray, volcano bool
+	ray   bool
+	gangs gang.Served
 }
 
 // Limits of our requests: a launch is some ten requests at once.
@@ -132,9 +131,9 @@ func (c *client) discover(ctx context.Context) error {
 		for _, g := range a.groups.Groups {
 			for _, v := range g.Versions {
 				c.served.ray = c.served.ray || v.GroupVersion == rayv1.GroupVersion.String()
-				c.served.volcano = c.served.volcano || v.GroupVersion == volcano.SchemeGroupVersion.String()
 			}
 		}
+		c.served.gangs = gang.ServedBy(a.groups)
 		return nil
 	}
 }

@@ -38,11 +38,11 @@ func (l *Launcher) createCluster(ctx context.Context, c *client, p *plan, rc *ra
 
 // createGang creates what holds a RayCluster's pods together, if its scheduler has such a thing.
 func (c *client) createGang(ctx context.Context, p *plan, rc *rayv1.RayCluster) error {
-	gang := p.scheduler.gang(rc)
-	if gang == nil {
+	object := p.scheduler.Object(rc)
+	if object == nil {
 		return nil
 	}
-	_, err := c.create(ctx, podGroups, gang)
+	_, err := c.create(ctx, p.scheduler.Resource(), object)
 	if apierrors.IsAlreadyExists(err) {
 		return nil // KubeRay's own plug-in was faster with the same
 	}

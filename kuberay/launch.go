@@ -69,7 +69,7 @@ func (l *Launcher) planned(ctx context.Context, s *spec.ClusterSpec, pay launche
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := newPlan(s, c.namespace, l.owner, c.served.volcano)
+	p, err := newPlan(s, c.namespace, l.owner, c.served.gangs)
 	if err != nil {
 		return nil, nil, err
 	}

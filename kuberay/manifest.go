@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	kyaml "sigs.k8s.io/yaml"
 
+	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -64,23 +65,12 @@ func badCluster(format string, args ...any) error {
 
 // groupOf counts the nodes of a group. The gang is what is to be there at the start; with an autoscaler the least of it.
 func groupOf(g *rayv1.WorkerGroupSpec, elastic bool) spec.WorkerGroup {
-	n, least := podsOfGroup(g)
+	n, least := gang.Pods(g)
 	most := int(min(ptr.Deref(g.MaxReplicas, 1<<20), 1<<20)) * int(max(1, g.NumOfHosts))
 	if !elastic {
 		least, most = n, n
 	}
 	return spec.WorkerGroup{Name: g.GroupName, Replicas: &n, MinReplicas: &least, MaxReplicas: &most, NodeResources: resourcesOf(&g.Template)}
-}
-
-// podsOfGroup counts a group's pods at the start, and the least of them, as KubeRay does (GetWorkerGroupDesiredReplicas of ray-operator v1.6.2).
-func podsOfGroup(g *rayv1.WorkerGroupSpec) (n, least int) {
-	if ptr.Deref(g.Suspend, false) {
-		return 0, 0
-	}
-	least = int(ptr.Deref(g.MinReplicas, 0))
-	n = min(max(int(ptr.Deref(g.Replicas, 0)), least), int(ptr.Deref(g.MaxReplicas, 1<<20)))
-	hosts := int(max(1, g.NumOfHosts))
-	return n * hosts, least * hosts
 }
 
 func resourcesOf(t *corev1.PodTemplateSpec) spec.NodeResources {
@@ -154,7 +144,7 @@ func (p *plan) adoptedCluster(rc *rayv1.RayCluster) {
 	if p.hasToken() && p.adopted.token.ours {
 		rc.Spec.AuthOptions = p.authOptions()
 	}
-	p.scheduler.cluster(rc, p.spec)
+	p.scheduler.Cluster(rc, p.spec)
 	p.adoptTemplate(&rc.Spec.HeadGroupSpec.Template, headGroup)
 	for i := range rc.Spec.WorkerGroupSpecs {
 		g := &rc.Spec.WorkerGroupSpecs[i]
@@ -166,15 +156,15 @@ func (p *plan) adoptedCluster(rc *rayv1.RayCluster) {
 func (p *plan) adoptTemplate(t *corev1.PodTemplateSpec, group string) {
 	t.Labels = merged(t.Labels, map[string]string{labelManagedBy: managedBy, labelName: p.spec.Name, labelOwner: labelValue(p.owner)})
 	t.Annotations = merged(t.Annotations)
-	p.scheduler.pod(t, p.spec.Name, group)
+	p.scheduler.Pod(t, p.spec.Name, group)
 }
 
 // chooseScheduler leaves a RayCluster alone that names a scheduler or a queueing system itself.
-func (p *plan) chooseScheduler(volcanoServed bool) (scheduler, error) {
+func (p *plan) chooseScheduler(served gang.Served) (gang.Scheduler, error) {
 	if p.adopted != nil && p.spec.KubeRay.Scheduler == "auto" && p.adopted.hasQueue(p.spec.Labels) {
-		return noScheduler{}, nil
+		return gang.None{}, nil
 	}
-	return chooseScheduler(p.spec, volcanoServed)
+	return gang.Choose(p.spec, served)
 }
 
 func (a *adopted) hasQueue(labels map[string]string) bool {
@@ -195,7 +185,7 @@ func (a *adopted) hasQueue(labels map[string]string) bool {
 }
 
 func named(t corev1.PodTemplateSpec) bool {
-	return t.Spec.SchedulerName != "" && t.Spec.SchedulerName != corev1.DefaultSchedulerName && t.Spec.SchedulerName != volcanoName
+	return t.Spec.SchedulerName != "" && t.Spec.SchedulerName != corev1.DefaultSchedulerName && gang.ByPod(t.Spec.SchedulerName) == gang.None{}
 }
 
 // headServiceName is the name that KubeRay gives the head's Service.

@@ -31,13 +31,12 @@ const (
 	headNodeType     = "head"
 )
 
-// Names of a cluster's objects. KubeRay and its Volcano plug-in have fixed the head's Service and the PodGroup.
+// Names of a cluster's objects. KubeRay has fixed the head's Service.
 func recordName(name string) string   { return name + "-record" }
 func secretName(name string) string   { return name + "-rayctl" }
 func packagesName(name string) string { return name + "-packages" }
 func serviceName(name string) string  { return name + "-keeper" }
 func headService(name string) string  { return name + "-head-svc" }
-func podGroupName(name string) string { return "ray-" + name + "-pg" }
 
 // Keys of the Secret.
 const (

@@ -18,19 +18,18 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// mirror keeps a copy of one cluster's objects up to date by list and watch.
+// objectCache keeps a copy of one cluster's objects up to date by list and watch.
 type objectCache struct {
-	changed chan struct{} // something is new
-	jobs, pods, clusters, gangs,
-	clusterEvents, gangEvents cache.Store
-	name      string
-	apiHealth *apiHealth
-	host      string
+	changed                             chan struct{} // something is new
+	jobs, pods, clusters, clusterEvents cache.Store
+	gangs, gangEvents                   []cache.Store // of each gang scheduler that the API server serves
+	name                                string
+	apiHealth                           *apiHealth
+	host                                string
 
 	mu     sync.Mutex
 	broken string    // why the API server does not answer
@@ -66,9 +65,9 @@ func (c *client) newObjectCache(ctx context.Context, name string) (*objectCache,
 	m.pods = follow(cache.NewFilteredListWatchFromClient(core, "pods", c.namespace, func(o *metav1.ListOptions) { o.LabelSelector = selector }), &corev1.Pod{}, "pods")
 	m.clusters = follow(c.one(ctx, rayClusters, name), &unstructured.Unstructured{}, rayClusters.GroupResource().String())
 	m.clusterEvents = follow(eventsOf(core, c.namespace, name), &corev1.Event{}, "events")
-	if c.served.volcano {
-		m.gangs = follow(c.one(ctx, podGroups, podGroupName(name)), &unstructured.Unstructured{}, podGroups.GroupResource().String())
-		m.gangEvents = follow(eventsOf(core, c.namespace, podGroupName(name)), &corev1.Event{}, "events")
+	for _, g := range c.served.gangs {
+		m.gangs = append(m.gangs, follow(c.one(ctx, g.Resource(), g.ObjectName(name)), &unstructured.Unstructured{}, g.Resource().GroupResource().String()))
+		m.gangEvents = append(m.gangEvents, follow(eventsOf(core, c.namespace, g.ObjectName(name)), &corev1.Event{}, "events"))
 	}
 	return m, m.awaitSync(ctx, synced, failed)
 }
@@ -164,11 +163,11 @@ func (m *objectCache) snapshot() *snapshot {
 		o.cluster = rc
 	}
 	o.events = objects[corev1.Event](m.clusterEvents)
-	if m.gangs != nil {
-		for _, g := range objects[volcano.PodGroup](m.gangs) {
+	for i := range m.gangs {
+		for _, g := range objects[unstructured.Unstructured](m.gangs[i]) {
 			o.gang = g
 		}
-		o.events = slices.Concat(o.events, objects[corev1.Event](m.gangEvents))
+		o.events = slices.Concat(o.events, objects[corev1.Event](m.gangEvents[i]))
 	}
 	return o
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -99,9 +100,17 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// gangs are the schedulers of a Kubernetes with or without Volcano.
+func gangs(volcano bool) gang.Served {
+	if volcano {
+		return gang.All()
+	}
+	return nil
+}
+
 func planOf(t *testing.T, text string, volcano bool) *plan {
 	t.Helper()
-	p, err := newPlan(spec.For(decode(t, text), spec.LauncherKubeRay), "rl", "ann@laptop", volcano)
+	p, err := newPlan(spec.For(decode(t, text), spec.LauncherKubeRay), "rl", "ann@laptop", gangs(volcano))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +173,7 @@ func TestSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range []any{p.keeperJob(), p.service(), rc, p.scheduler.gang(rc), p.recordJob()} {
+	for _, o := range []any{p.keeperJob(), p.service(), rc, p.scheduler.Object(rc), p.recordJob()} {
 		text, err := json.Marshal(o)
 		if err != nil {
 			t.Fatal(err)
@@ -190,7 +199,7 @@ func TestGangCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	members, resources := gangOf(rc)
+	members, resources := gang.Members(rc)
 	if members != 1+4+3+1 {
 		t.Errorf("%d members", members)
 	}
@@ -217,12 +226,12 @@ func TestChooseScheduler(t *testing.T) {
 		{"wanted but not there", smallFile + "kuberay: {scheduler: volcano}\n", false, "does not serve Volcano"},
 		{"not wanted", smallFile + "kuberay: {scheduler: none}\n", true, "none"},
 	} {
-		s, err := chooseScheduler(spec.For(decode(t, c.file), spec.LauncherKubeRay), c.volcano)
+		s, err := gang.Choose(spec.For(decode(t, c.file), spec.LauncherKubeRay), gangs(c.volcano))
 		got := ""
 		if err != nil {
 			got = err.Error()
 		} else {
-			got = s.name()
+			got = s.Name()
 		}
 		if !strings.Contains(got, c.want) {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
@@ -21,7 +22,7 @@ type plan struct {
 	namespace  string
 	owner      string // user@host
 	command    string
-	scheduler  scheduler
+	scheduler  gang.Scheduler
 	version    string   // Ray's
 	adopted    *adopted // a RayCluster that is taken as it is; nil: it is made of the file's groups
 	token      string
@@ -32,7 +33,7 @@ type plan struct {
 }
 
 // newPlan checks what is not a matter of the cluster file alone.
-func newPlan(s *spec.ClusterSpec, namespace, owner string, volcanoServed bool) (*plan, error) {
+func newPlan(s *spec.ClusterSpec, namespace, owner string, served gang.Served) (*plan, error) {
 	p := &plan{spec: s, hash: spec.Hash(s), namespace: namespace, owner: owner}
 	if err := p.takeManifest(); err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func newPlan(s *spec.ClusterSpec, namespace, owner string, volcanoServed bool) (
 		return nil, launcher.Fail(runstate.CodeSpec, err, "set ray.version to the version of Ray in the image", "neither ray.version nor the image's tag says which Ray the cluster runs")
 	}
 	var err error
-	p.scheduler, err = p.chooseScheduler(volcanoServed)
+	p.scheduler, err = p.chooseScheduler(served)
 	return p, err
 }
 

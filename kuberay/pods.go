@@ -56,7 +56,7 @@ func (p *plan) podTemplate(g spec.NodeGroup, group string) (*corev1.PodTemplateS
 	p.addGPUType(t, g)
 	p.addMounts(t, g)
 	p.addStart(t, group)
-	p.scheduler.pod(t, p.spec.Name, group)
+	p.scheduler.Pod(t, p.spec.Name, group)
 	return patchedTemplate(t, g)
 }
 

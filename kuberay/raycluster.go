@@ -34,7 +34,7 @@ func (p *plan) rayCluster() (*rayv1.RayCluster, error) {
 	if p.hasToken() {
 		rc.Spec.AuthOptions = p.authOptions()
 	}
-	p.scheduler.cluster(rc, p.spec)
+	p.scheduler.Cluster(rc, p.spec)
 	for _, g := range p.spec.NodeGroups() {
 		if err := p.addGroup(rc, g); err != nil {
 			return nil, err

@@ -9,8 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
+	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -153,50 +153,17 @@ func stuck(p *corev1.Pod) string {
 	return ""
 }
 
-// waitingGang: Volcano says why in the PodGroup's conditions and in events of type Normal; where it says nothing it is missing,
-// or the queue is.
+// waitingGang: what the gang's scheduler says of pods without a node.
 func (o *snapshot) waitingGang() runstate.Reason {
 	pending := o.pending()
-	if len(pending) == 0 || pending[0].Spec.SchedulerName != "volcano" {
+	if len(pending) == 0 {
 		return runstate.Reason{}
 	}
-	old := o.now.Sub(pending[0].CreationTimestamp.Time) > silence
-	switch {
-	case o.gang == nil && old:
-		name := pending[0].Annotations[volcano.KubeGroupNameAnnotationKey]
-		return runstate.Reason{Code: "PodGroupMissing", Message: fmt.Sprintf("PodGroup %s does not exist, so Volcano does not look at the pods", name), Hint: "launch the cluster again"}
-	case o.gang == nil:
-		return runstate.Reason{}
-	case o.gang.Status.Phase == "" && old:
-		return runstate.Reason{
-			Code: "PodGroupIgnored", Message: fmt.Sprintf("Volcano ignores the PodGroup: queue %s does not exist, or Volcano does not run", cmp.Or(o.gang.Spec.Queue, "default")),
-			Hint: "compare kuberay.queue with `kubectl get queues`, and see whether Volcano's scheduler runs: `rayctl doctor` tries it",
-		}
-	case o.gang.Status.Phase == volcano.PodGroupPending:
-		return o.pendingGang()
+	w := gang.Waiting{Pod: pending[0], Overdue: o.now.Sub(pending[0].CreationTimestamp.Time) > silence, Object: o.gang, Unplaced: o.unscheduledMessage()}
+	if o.gang != nil {
+		w.Event = o.event(o.gang.GetKind(), "Unschedulable")
 	}
-	for _, c := range o.gang.Status.Conditions {
-		if c.Type == volcano.PodGroupUnschedulableType && c.Status == corev1.ConditionTrue {
-			return runstate.Reason{Code: c.Reason, Message: "the gang does not fit yet: " + firstOf(c.Message, o.unscheduledMessage())}
-		}
-	}
-	return runstate.Reason{}
-}
-
-func (o *snapshot) pendingGang() runstate.Reason {
-	r := runstate.Reason{Code: "QueueFull", Message: fmt.Sprintf("the gang waits in queue %s", cmp.Or(o.gang.Spec.Queue, "default"))}
-	if e := o.event("PodGroup", "Unschedulable"); e != nil {
-		r.Message += ": " + e.Message
-	}
-	return r
-}
-
-// firstOf adds the first node-level cause, if there is one, to what the gang says.
-func firstOf(gang, node string) string {
-	if node == "" || strings.Contains(gang, node) {
-		return gang
-	}
-	return gang + " (" + node + ")"
+	return gang.ByPod(pending[0].Spec.SchedulerName).Waits(w)
 }
 
 // unscheduledPods: Kubernetes' own scheduler, or none that answers to the name.

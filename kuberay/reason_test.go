@@ -9,6 +9,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
@@ -62,11 +64,28 @@ func unscheduled(p *corev1.Pod, reason, message string) {
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message}}
 }
 
-func gang(o *snapshot, phase volcano.PodGroupPhase) {
+func withGang(o *snapshot, phase volcano.PodGroupPhase) {
 	for _, p := range o.pods {
 		p.Spec.SchedulerName = "volcano"
 	}
-	o.gang = &volcano.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "ray-c-pg"}, Spec: volcano.PodGroupSpec{MinMember: 2}, Status: volcano.PodGroupStatus{Phase: phase}}
+	changeGang(o, func(g *volcano.PodGroup) { g.Name, g.Spec.MinMember, g.Status.Phase = "ray-c-pg", 2, phase })
+}
+
+// changeGang changes the PodGroup, which is as the API server gives it.
+func changeGang(o *snapshot, change func(*volcano.PodGroup)) {
+	g := &volcano.PodGroup{}
+	if o.gang != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.gang.Object, g); err != nil {
+			panic(err)
+		}
+	}
+	change(g)
+	g.TypeMeta = metav1.TypeMeta{APIVersion: volcano.SchemeGroupVersion.String(), Kind: "PodGroup"}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(g)
+	if err != nil {
+		panic(err)
+	}
+	o.gang = &unstructured.Unstructured{Object: content}
 }
 
 // TestReasons has a row for each cause in what was measured on the real operator and Volcano, with their own strings.
@@ -118,17 +137,22 @@ func TestReasons(t *testing.T) {
 			o.events = []*corev1.Event{{InvolvedObject: corev1.ObjectReference{Kind: "RayCluster", Name: "c"}, Reason: "InvalidRayClusterSpec", Message: "The RayCluster spec is invalid c: headGroupSpec should have at least one container"}}
 		}, runstate.Queued, "InvalidRayClusterSpec", "at least one container"},
 		{"gang does not fit the queue", func(o *snapshot) {
-			gang(o, volcano.PodGroupPending)
+			withGang(o, volcano.PodGroupPending)
 			o.events = []*corev1.Event{{InvolvedObject: corev1.ObjectReference{Kind: "PodGroup", Name: "ray-c-pg"}, Type: corev1.EventTypeNormal, Reason: "Unschedulable", Message: "queue resource quota insufficient: insufficient cpu"}}
 		}, runstate.Queued, "QueueFull", "queue default: queue resource quota insufficient: insufficient cpu"},
 		{"gang admitted, nodes full", func(o *snapshot) {
-			gang(o, volcano.PodGroupInqueue)
-			o.gang.Status.Conditions = []volcano.PodGroupCondition{{Type: volcano.PodGroupUnschedulableType, Status: corev1.ConditionTrue, Reason: "NotEnoughResources", Message: "1/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Schedulable, 1 Unschedulable"}}
+			withGang(o, volcano.PodGroupInqueue)
+			changeGang(o, func(g *volcano.PodGroup) {
+				g.Status.Conditions = []volcano.PodGroupCondition{{Type: volcano.PodGroupUnschedulableType, Status: corev1.ConditionTrue, Reason: "NotEnoughResources", Message: "1/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Schedulable, 1 Unschedulable"}}
+			})
 			unscheduled(o.pods[0], "Schedulable", "Pod ns/c-head-x can possibly be assigned to node1, once minAvailable is satisfied")
 			unscheduled(o.pods[1], "Unschedulable", "0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu.")
 		}, runstate.Queued, "NotEnoughResources", "1/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Schedulable, 1 Unschedulable (0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu.)"},
-		{"PodGroup missing", func(o *snapshot) { gang(o, ""); o.gang = nil }, runstate.Queued, "PodGroupMissing", "PodGroup ray-c-pg does not exist"},
-		{"queue missing", func(o *snapshot) { gang(o, ""); o.gang.Spec.Queue = "nosuch" }, runstate.Queued, "PodGroupIgnored", "queue nosuch does not exist"},
+		{"PodGroup missing", func(o *snapshot) { withGang(o, ""); o.gang = nil }, runstate.Queued, "PodGroupMissing", "PodGroup ray-c-pg does not exist"},
+		{"queue missing", func(o *snapshot) {
+			withGang(o, "")
+			changeGang(o, func(g *volcano.PodGroup) { g.Spec.Queue = "nosuch" })
+		}, runstate.Queued, "PodGroupIgnored", "queue nosuch does not exist"},
 		{"no such scheduler", func(o *snapshot) {
 			for _, p := range o.pods {
 				p.Spec.SchedulerName = "nosuch"

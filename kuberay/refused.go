@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
+	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -306,7 +307,7 @@ func groupRefused(rc *rayv1.RayCluster, i int) refusedPod {
 
 // neededOf is how many pods of a worker group the start waits for.
 func neededOf(rc *rayv1.RayCluster, i int) int {
-	n, least := podsOfGroup(&rc.Spec.WorkerGroupSpecs[i])
+	n, least := gang.Pods(&rc.Spec.WorkerGroupSpecs[i])
 	if ptr.Deref(rc.Spec.EnableInTreeAutoscaling, false) {
 		return least
 	}

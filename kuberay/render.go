@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kyaml "sigs.k8s.io/yaml"
 
+	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -22,7 +23,7 @@ import (
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	s = spec.For(s, spec.LauncherKubeRay)
 	namespace := cmp.Or(s.KubeRay.Namespace, l.config.Namespace, "default")
-	p, err := newPlan(s, namespace, l.owner, true)
+	p, err := newPlan(s, namespace, l.owner, gang.All())
 	if err != nil {
 		return nil, err
 	}
@@ -102,11 +103,11 @@ func (p *plan) objects() ([]part, error) {
 	for _, m := range p.configMapsOf(p.owned()) {
 		shared = append(shared, part{"configmap-" + m.Name + ".yaml", m})
 	}
-	cluster, hidden, gang := part{"raycluster.yaml", rc}, part{"secret.yaml", withoutValues(secret)}, part{"podgroup.yaml", p.scheduler.gang(rc)}
+	cluster, hidden, together := part{"raycluster.yaml", rc}, part{"secret.yaml", withoutValues(secret)}, part{"podgroup.yaml", p.scheduler.Object(rc)}
 	if p.spec.KubeRay.Keeper == keeperNone {
-		return slices.Concat([]part{cluster, hidden}, shared, []part{gang}), nil
+		return slices.Concat([]part{cluster, hidden}, shared, []part{together}), nil
 	}
-	begin, rest := []part{{"job.yaml", p.keeperJob()}, hidden, {"service.yaml", p.service()}}, []part{cluster, gang, {"record.yaml", p.recordJob()}}
+	begin, rest := []part{{"job.yaml", p.keeperJob()}, hidden, {"service.yaml", p.service()}}, []part{cluster, together, {"record.yaml", p.recordJob()}}
 	return slices.Concat(begin, shared, rest), nil
 }
 

@@ -8,7 +8,7 @@ import (
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -19,8 +19,8 @@ type snapshot struct {
 	job     *batchv1.Job // the keeper's
 	record  *batchv1.Job
 	cluster *rayv1.RayCluster
-	gang    *volcano.PodGroup
-	pods    []*corev1.Pod // Ray's, of the keeper and of the record
+	gang    *unstructured.Unstructured // what holds the pods together; nil: nothing does
+	pods    []*corev1.Pod              // Ray's, of the keeper and of the record
 	events  []*corev1.Event
 }
 

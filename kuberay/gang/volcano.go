@@ -1,0 +1,162 @@
+package gang
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	volcanobatch "volcano.sh/apis/pkg/apis/batch/v1alpha1"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Volcano makes the PodGroup that KubeRay's own plug-in would make (controllers/ray/batchscheduler/volcano of ray-operator v1.6.2), so that an operator
+// with --batch-scheduler=volcano finds it there, and one without does not care.
+type Volcano struct{}
+
+const (
+	queueLabel         = "volcano.sh/queue-name"
+	priorityClassLabel = "ray.io/priority-class-name"
+	defaultQueue       = "default"
+)
+
+// Name implements Scheduler.
+func (Volcano) Name() string { return "volcano" }
+
+// Title implements Scheduler.
+func (Volcano) Title() string { return "Volcano" }
+
+// Resource implements Scheduler.
+func (Volcano) Resource() schema.GroupVersionResource {
+	return volcano.SchemeGroupVersion.WithResource("podgroups")
+}
+
+// Verbs implements Scheduler.
+func (Volcano) Verbs() []string { return []string{"create", "get", "list", "watch"} }
+
+// ObjectName implements Scheduler; KubeRay's plug-in has fixed it.
+func (Volcano) ObjectName(cluster string) string { return "ray-" + cluster + "-pg" }
+
+// Cluster implements Scheduler.
+func (Volcano) Cluster(rc *rayv1.RayCluster, s *spec.ClusterSpec) {
+	if s.KubeRay.Queue != "" {
+		rc.Labels[queueLabel] = s.KubeRay.Queue
+	}
+	if s.KubeRay.PriorityClassName != "" {
+		rc.Labels[priorityClassLabel] = s.KubeRay.PriorityClassName
+	}
+}
+
+// Pod implements Scheduler.
+func (v Volcano) Pod(t *corev1.PodTemplateSpec, cluster, group string) {
+	t.Spec.SchedulerName = v.Name()
+	t.Annotations[volcano.KubeGroupNameAnnotationKey] = v.ObjectName(cluster)
+	t.Annotations[volcanobatch.TaskSpecKey] = group
+}
+
+// Object implements Scheduler.
+func (v Volcano) Object(rc *rayv1.RayCluster) runtime.Object {
+	members, resources := Members(rc)
+	return podGroup(metav1.ObjectMeta{
+		Name: v.ObjectName(rc.Name), Namespace: rc.Namespace, Labels: rc.Labels, Annotations: rc.Annotations,
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(rc, rayv1.GroupVersion.WithKind("RayCluster"))},
+	}, volcano.PodGroupSpec{
+		MinMember: members, MinResources: &resources,
+		Queue: rc.Labels[queueLabel], PriorityClassName: rc.Labels[priorityClassLabel],
+	})
+}
+
+func podGroup(m metav1.ObjectMeta, s volcano.PodGroupSpec) *volcano.PodGroup {
+	return &volcano.PodGroup{TypeMeta: metav1.TypeMeta{APIVersion: volcano.SchemeGroupVersion.String(), Kind: "PodGroup"}, ObjectMeta: m, Spec: s}
+}
+
+// Queue implements Scheduler.
+func (Volcano) Queue(rc *rayv1.RayCluster) string {
+	return cmp.Or(rc.Labels[queueLabel], defaultQueue)
+}
+
+// QueueState implements Scheduler.
+func (Volcano) QueueState(ctx context.Context, c dynamic.Interface, queue string) (string, error) {
+	object, err := c.Resource(volcano.SchemeGroupVersion.WithResource("queues")).Get(ctx, queue, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	state, _, _ := unstructured.NestedString(object.Object, "status", "state")
+	return state, nil
+}
+
+// Probe implements Scheduler.
+func (v Volcano) Probe(m metav1.ObjectMeta, queue, priorityClass string) runtime.Object {
+	return podGroup(metav1.ObjectMeta{Name: v.ObjectName(m.Name) + "-try", Labels: m.Labels, OwnerReferences: m.OwnerReferences},
+		volcano.PodGroupSpec{MinMember: 1, Queue: queue, PriorityClassName: priorityClass})
+}
+
+// Seen implements Scheduler.
+func (Volcano) Seen(object *unstructured.Unstructured) bool {
+	g := asPodGroup(object)
+	return g != nil && (g.Status.Phase != "" || len(g.Status.Conditions) > 0)
+}
+
+// Waits implements Scheduler: Volcano says why in the PodGroup's conditions and in events of type Normal; where it says nothing it is missing, or the
+// queue is.
+func (Volcano) Waits(w Waiting) runstate.Reason {
+	g := asPodGroup(w.Object)
+	switch {
+	case g == nil && w.Overdue:
+		name := w.Pod.Annotations[volcano.KubeGroupNameAnnotationKey]
+		return runstate.Reason{Code: "PodGroupMissing", Message: fmt.Sprintf("PodGroup %s does not exist, so Volcano does not look at the pods", name), Hint: "launch the cluster again"}
+	case g == nil:
+		return runstate.Reason{}
+	case g.Status.Phase == "" && w.Overdue:
+		return runstate.Reason{
+			Code: "PodGroupIgnored", Message: fmt.Sprintf("Volcano ignores the PodGroup: queue %s does not exist, or Volcano does not run", cmp.Or(g.Spec.Queue, defaultQueue)),
+			Hint: "compare kuberay.queue with `kubectl get queues`, and see whether Volcano's scheduler runs: `rayctl doctor` tries it",
+		}
+	case g.Status.Phase == volcano.PodGroupPending:
+		return waitsInQueue(g, w.Event)
+	}
+	for _, c := range g.Status.Conditions {
+		if c.Type == volcano.PodGroupUnschedulableType && c.Status == corev1.ConditionTrue {
+			return runstate.Reason{Code: c.Reason, Message: "the gang does not fit yet: " + withUnplaced(c.Message, w.Unplaced)}
+		}
+	}
+	return runstate.Reason{}
+}
+
+func waitsInQueue(g *volcano.PodGroup, unschedulable *corev1.Event) runstate.Reason {
+	r := runstate.Reason{Code: "QueueFull", Message: fmt.Sprintf("the gang waits in queue %s", cmp.Or(g.Spec.Queue, defaultQueue))}
+	if unschedulable != nil {
+		r.Message += ": " + unschedulable.Message
+	}
+	return r
+}
+
+// withUnplaced adds the first node-level cause, if there is one, to what the gang says.
+func withUnplaced(gang, node string) string {
+	if node == "" || strings.Contains(gang, node) {
+		return gang
+	}
+	return gang + " (" + node + ")"
+}
+
+// asPodGroup is nil for what is none.
+func asPodGroup(object *unstructured.Unstructured) *volcano.PodGroup {
+	if object == nil {
+		return nil
+	}
+	g := &volcano.PodGroup{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, g); err != nil {
+		return nil
+	}
+	return g
+}
