@@ -196,7 +196,7 @@ func (c *client) tryGang(ctx context.Context, p *plan, m metav1.ObjectMeta) laun
 		return ok && p.scheduler.Seen(seen), nil
 	})
 	if err != nil {
-		check.Detail = fmt.Sprintf("its scheduler did nothing with an object in queue %s for %s: it does not run, or there is no such queue", queue, gang.ProbePatience)
+		check.Detail = fmt.Sprintf("its scheduler did nothing with a %s in queue %s for %s: it does not run, or there is no such queue", probe.GetObjectKind().GroupVersionKind().Kind, queue, gang.ProbePatience)
 		return check
 	}
 	check.OK, check.Detail = true, fmt.Sprintf("its scheduler acts (after %.1f s)", time.Since(began).Seconds())

@@ -13,6 +13,7 @@ import sys
 import time
 
 UNUSED = ("ray.util.state.state_cli", "ray.dashboard.modules.job.cli", "ray.serve.scripts")
+SHARED = ("/tmp", "/var/tmp")  # Slurm sets TMPDIR=/tmp
 OURS = ("RAY_START_HOOK", "RAYCTL_GCS", "RAYCTL_GCS_WAIT", "RAYCTL_JOB")
 
 
@@ -47,7 +48,8 @@ def all_commands():
 
 
 def leave_alone():
-    """What `ray start` needs to work by itself: a GCS that a worker can reach, the user's environment, and a parent that waits for its orphans."""
+    """What `ray start` needs to work by itself: a GCS that a worker can reach, the user's environment, a parent that waits for its orphans, and instead of
+    the machine's TMPDIR one that goes with the node, for the head's dashboard: Python's multiprocessing leaves a directory there when it is killed."""
     gcs, limit = os.environ.get("RAYCTL_GCS", ""), float(os.environ.get("RAYCTL_GCS_WAIT") or 600)
     users = os.environ.pop("RAYCTL_USER_START_HOOK", "")
     for name in OURS:
@@ -58,6 +60,9 @@ def leave_alone():
         be_init()
     if "--head" not in sys.argv:
         wait_for_gcs(gcs, limit)
+    elif os.environ.get("TMPDIR", "/tmp").rstrip("/") in SHARED:
+        os.environ["TMPDIR"] = os.path.join(os.environ["RAYCTL_NODE_DIR"], "tmp")
+        os.makedirs(os.environ["TMPDIR"], exist_ok=True)
 
 
 def be_init():
