@@ -84,18 +84,17 @@ def take_state(text, files, run_dir):
 
 
 def await_predecessor(files, run_dir, token):
-    """Waits until the record has handed over the last state that it saw of the keeper before. Clients go on asking, as for a pod that does not
-    listen yet."""
+    """Waits until the record has handed over the last state that it saw of the keeper before. Other requests get no answer: clients repeat them, as they
+    do while a pod does not listen yet."""
     asked = threading.Event()
 
     class Predecessor(Api):
         """Takes the state, and closes the connection of everybody else."""
 
         def do_POST(self):
-            text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             self.close_connection = True
             if self.path == "/v1/predecessor" and self.authorized():
-                take_state(text, files, run_dir)
+                take_state(self.rfile.read(int(self.headers.get("Content-Length") or 0)), files, run_dir)
                 self.answer(200, b"{}")
                 asked.set()
 
