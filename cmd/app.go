@@ -27,14 +27,14 @@ import (
 // Version of this build, set by the linker.
 var Version = "dev"
 
-// NewLauncher makes the launcher of one substrate for a cluster file, whose sections say how the substrate is reached.
+// NewLauncher makes the launcher of one substrate for a cluster file, whose sections configure how the substrate is reached.
 type NewLauncher func(s *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error)
 
-// App is what commands need of the world around them. Tests make their own.
+// App holds the commands' dependencies on their environment. Tests make their own.
 type App struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// InTTY, OutTTY and ErrTTY say which streams are terminals.
+	// InTTY, OutTTY and ErrTTY are true if the stream is a terminal.
 	InTTY, OutTTY, ErrTTY bool
 	Getenv                func(string) string
 	Now                   func() time.Time
@@ -45,9 +45,9 @@ type App struct {
 	quiet, verbose bool
 	ui             *ui
 	filesNamed     bool           // the files in force were printed
-	parsed         bool           // the command line was understood: errors from here on are not usage errors
+	parsed         bool           // the command line was valid: errors from here on are not usage errors
 	handedOn       atomic.Bool    // Ctrl-C is for a command that runs on this terminal
-	telling        sync.WaitGroup // of the failure of stdout
+	telling        sync.WaitGroup // pending warning about a failed stdout
 }
 
 // System is the App of a real process.
@@ -86,8 +86,8 @@ func (a *App) Main(ctx context.Context, args []string) (code int) {
 	return a.outputCode(a.report(err))
 }
 
-// outputLost tells that stdout takes nothing more. The command goes on: what it does is worth more than what it shows. A closed pipe is no
-// news to whoever closed it. It must not wait for the ui, which may be what writes.
+// outputLost warns that stdout accepts nothing more. The command goes on, because its work matters more than its output. A closed pipe gets no
+// warning: its reader closed it. The warning is asynchronous because the ui may be the writer.
 func (a *App) outputLost(err error) {
 	if errors.Is(err, syscall.EPIPE) {
 		return
@@ -97,7 +97,7 @@ func (a *App) outputLost(err error) {
 	})
 }
 
-// outputCode is the exit code of a command, which is not 0 if its output was lost.
+// outputCode turns exit code 0 into CodeOutputLost if output was lost.
 func (a *App) outputCode(code int) int {
 	a.telling.Wait()
 	if out, ok := a.Out.(*launcher.Stdout); ok && out.Err() != nil && code == 0 {
@@ -108,7 +108,7 @@ func (a *App) outputCode(code int) int {
 
 var errPanic = errors.New("panic")
 
-// logger is what -v shows: every step on stderr.
+// logger is the log of -v: every step on stderr.
 func (a *App) logger() *slog.Logger {
 	if !a.verbose {
 		return slog.New(slog.DiscardHandler)
@@ -116,7 +116,7 @@ func (a *App) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.ui.logWriter(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// action is a cobra RunE whose context ends with SIGINT, SIGTERM or SIGHUP: enough for every command that only watches or asks.
+// action is a cobra RunE whose context ends with SIGINT, SIGTERM or SIGHUP. This suffices for commands that only watch or query.
 func (a *App) action(run func(ctx context.Context) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, _ []string) error {
 		ctx, cancel := context.WithCancelCause(c.Context())
@@ -136,20 +136,20 @@ func (a *App) action(run func(ctx context.Context) error) func(*cobra.Command, [
 		}()
 		err := run(ctx)
 		var told *launcher.ExitError
-		if err != nil && interrupted(ctx) && (!errors.As(err, &told) || told.Code != runstate.CodeInterrupted) { // what comes of it needs no words
+		if err != nil && interrupted(ctx) && (!errors.As(err, &told) || told.Code != runstate.CodeInterrupted) { // the interrupt needs no message
 			return exitCode(runstate.CodeInterrupted)
 		}
 		return err
 	}
 }
 
-// handOn leaves this terminal's keys to a command that runs on it: Ctrl-C and Ctrl-\ signal it, too.
+// handOn leaves this terminal's keys to a command that runs on it: Ctrl-C and Ctrl-\ also signal that command.
 func (a *App) handOn() {
 	a.handedOn.Store(true)
-	a.Notify(make(chan os.Signal, 1), syscall.SIGQUIT) // Go's own answer to it is to crash
+	a.Notify(make(chan os.Signal, 1), syscall.SIGQUIT) // by default Go crashes on it
 }
 
-// interrupted says whether the user asked the command that ctx belongs to to stop.
+// interrupted reports whether ctx was ended by a signal.
 func interrupted(ctx context.Context) bool {
 	return errors.As(context.Cause(ctx), &launcher.Interruption{})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// testApp is an App without a world: no terminal, no variables, no launchers.
+// testApp is an isolated App: no terminal, no variables, no launchers.
 func testApp() (a *App, out, err *bytes.Buffer) {
 	out, err = &bytes.Buffer{}, &bytes.Buffer{}
 	a = &App{
@@ -27,7 +27,7 @@ func testApp() (a *App, out, err *bytes.Buffer) {
 	return a, out, err
 }
 
-// TestUsage holds wrong command lines to code 64 and one sentence.
+// TestUsage expects code 64 and one sentence for wrong command lines.
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{
 		{"nosuch"}, {"rum"}, {"--nosuch"}, {"run", "x"}, {"run", "--on-interrupt", "maybe", "--", "true"}, {"run", "-o", "xml", "--", "true"},
@@ -49,7 +49,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestFirstContact holds what people try first: --version, and what init says to do next.
+// TestFirstContact checks what people try first: --version, and the next command that init prints.
 func TestFirstContact(t *testing.T) {
 	t.Chdir(t.TempDir())
 	said := func(args ...string) (string, string) {
@@ -70,7 +70,7 @@ func TestFirstContact(t *testing.T) {
 	}
 }
 
-// TestLsWithoutSubstrate does not say that there is no cluster where it could not look.
+// TestLsWithoutSubstrate: ls must not report that there is no cluster if it could not look for one.
 func TestLsWithoutSubstrate(t *testing.T) {
 	t.Chdir(t.TempDir())
 	bin := t.TempDir()                                                                                 // without Slurm
@@ -96,7 +96,7 @@ func TestLsWithoutSubstrate(t *testing.T) {
 	}
 }
 
-// TestDoctorJSON has keys like those of all other answers.
+// TestDoctorJSON expects keys like those of all other answers.
 func TestDoctorJSON(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
@@ -108,7 +108,7 @@ func TestDoctorJSON(t *testing.T) {
 	}
 }
 
-// TestPanic says that it is our fault, in one sentence.
+// TestPanic expects one sentence that calls a panic a bug of rayctl.
 func TestPanic(t *testing.T) {
 	a, _, stderr := testApp()
 	a.Getenv = func(string) string { return "" }
@@ -119,7 +119,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestInterrupts follows signals and answers to actions.
+// TestInterrupts checks the actions that follow from signals and answers.
 func TestInterrupts(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -169,7 +169,7 @@ func TestInterrupts(t *testing.T) {
 	}
 }
 
-// blocked is a terminal at which nobody types.
+// blocked is a terminal without input.
 type blocked struct{}
 
 func (blocked) Read([]byte) (int, error) { select {} }

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// clean makes a string of somebody else's harmless on a terminal: control characters (escape sequences, carriage returns, those of C1 too),
-// characters that turn the direction of writing, and bytes that are no UTF-8 are written as Go writes them. Line ends and tabs stay.
+// clean makes a foreign string harmless on a terminal. Control characters (escape sequences, carriage returns, C1 too), characters that change
+// the direction of writing, and bytes that are no UTF-8 become Go escapes. Line ends and tabs stay.
 func clean(s string) string {
 	if !strings.ContainsFunc(s, dangerous) {
 		return s
@@ -36,7 +36,7 @@ func dangerous(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' || r == utf8.RuneError
 }
 
-// cleanJSON writes the same JSON with those characters as its escapes, which encoding/json has only for the first 32; they are in strings alone.
+// cleanJSON writes JSON with those characters as JSON escapes; encoding/json escapes only the first 32. They occur only in strings.
 func cleanJSON(w io.Writer) io.Writer {
 	return writerFunc(func(p []byte) (int, error) {
 		var b strings.Builder
@@ -54,10 +54,10 @@ func cleanJSON(w io.Writer) io.Writer {
 	})
 }
 
-// painted is a text of ours with colours, that clean does not touch.
+// painted is rayctl's own text with colours, which clean leaves unchanged.
 type painted string
 
-// cleanArgs cleans what stands in a sentence of ours.
+// cleanArgs cleans the arguments of a format.
 func cleanArgs(args []any) []any {
 	out := make([]any, len(args))
 	for i, arg := range args {

@@ -13,10 +13,10 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// evil are what terminals obey: colours, titles, the clipboard, moving the cursor, C1, other directions.
+// evil has characters with an effect on terminals: colours, titles, the clipboard, moving the cursor, C1, other directions.
 const evil = "a\x1b[31mb\x1b]0;title\x07c\rd\x08e\u009b2Jf\u202eg\x7fh\xffi\u2028j"
 
-// TestClean keeps others' escape sequences from the terminal, wherever rayctl prints what they wrote, and keeps text as it is.
+// TestClean checks that foreign escape sequences never reach the terminal, and that other text is unchanged.
 func TestClean(t *testing.T) {
 	const want = `a\x1b[31mb\x1b]0;title\x07c\x0dd\x08e\u009b2Jf\u202eg\x7fh\xffi\u2028j`
 	if got := clean(evil); got != want {
@@ -65,7 +65,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// TestSecretContent refuses what no variable of the driver can hold, and names the secret, not its value.
+// TestSecretContent: a value that no variable can hold is refused, and the error names the secret without its value.
 func TestSecretContent(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"NUL": "hush\x00hush", "LATIN1": "hush\xe9"} {
@@ -85,7 +85,7 @@ func TestSecretContent(t *testing.T) {
 	}
 }
 
-// TestQuietFailure leaves the error of a run that rayctl ended, and nothing of one that the driver ended.
+// TestQuietFailure: -q prints the error of a run that rayctl ended, and nothing for a run that the driver ended.
 func TestQuietFailure(t *testing.T) {
 	for origin, want := range map[string]string{"rayctl": "rayctl: x: start failed, rayctl's exit code 73: no Ray here\n", "driver": ""} {
 		a, _, stderr := testApp()

@@ -18,17 +18,17 @@ import (
 type cluster struct {
 	l    launcher.Launcher
 	id   launcher.ID
-	spec *spec.ClusterSpec // of the file in force, which need not be this cluster's
+	spec *spec.ClusterSpec // of the file in force, which may be another cluster's
 }
 
-// findOptions say which cluster a command means.
+// findOptions identify the cluster for a command.
 type findOptions struct {
 	name   string // empty: the file's, or the only one
 	config *configOptions
-	ended  bool // finished ones count too
+	ended  bool // include ended ones
 }
 
-// find returns the cluster that the user means and prints which it is.
+// find returns the cluster chosen by the user and prints its name.
 func (a *App) find(ctx context.Context, o findOptions) (*cluster, error) {
 	loaded, err := a.selection(o.config)
 	if err != nil {
@@ -81,7 +81,7 @@ func (a *App) named(ctx context.Context, ls []launcher.Launcher, c *config.Loade
 	return &cluster{l: chosen, id: launcher.ID(name), spec: c.Spec}, nil
 }
 
-// defaultCluster is the living cluster of the file's name, a run of the file, or the only one there is.
+// defaultCluster is the living cluster of the file's name, a run of the file, or the only cluster.
 func (a *App) defaultCluster(ctx context.Context, ls []launcher.Launcher, c *config.Loaded, ended bool) (*cluster, error) {
 	all, err := a.listOurs(ctx, ls, ended)
 	if err != nil {
@@ -122,7 +122,7 @@ func (a *App) listOurs(ctx context.Context, ls []launcher.Launcher, ended bool) 
 	return all, nil
 }
 
-// choose picks one cluster: living before ended, the file's before others, the newest of the ended.
+// choose selects one cluster: living before ended, the file's before others, the newest of the ended.
 func choose(all []listed, c *config.Loaded) (listed, string, error) {
 	living := slices.DeleteFunc(slices.Clone(all), func(l listed) bool { return l.status.Phase.Ended() })
 	for _, part := range []struct {
@@ -170,7 +170,7 @@ func names(list []listed) string {
 
 var runSuffix = regexp.MustCompile(`^-[a-z0-9]{5}$`)
 
-// runOf says whether a cluster's name is the file's, or that of one of its runs.
+// runOf reports whether a cluster's name is the file's, or that of one of its runs.
 func runOf(file, name string) bool {
 	rest, ok := strings.CutPrefix(name, runBase(file))
 	return name == file || (ok && runSuffix.MatchString(rest))
@@ -184,7 +184,7 @@ func runBase(file string) string {
 	return file
 }
 
-// status is the cluster's state now.
+// status is the cluster's current state.
 func (c *cluster) status(ctx context.Context) (launcher.Status, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

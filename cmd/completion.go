@@ -10,17 +10,17 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// completionTime bounds what pressing the Tab key may take.
+// completionTime limits how long pressing the Tab key may take.
 const completionTime = 2 * time.Second
 
-// complete registers how a flag's value is completed; a flag that is not there is a mistake in this package.
+// complete registers the completion of a flag's value; a missing flag is a mistake in this package.
 func complete(c *cobra.Command, flag string, f cobra.CompletionFunc) {
 	if err := c.RegisterFlagCompletionFunc(flag, f); err != nil {
 		panic(fmt.Sprintf("completing --%s of %s: %v", flag, c.Name(), err))
 	}
 }
 
-// completeClusters lists the clusters in reach.
+// completeClusters lists the reachable clusters.
 func (a *App) completeClusters(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 && c.Name() != "down" {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -47,7 +47,7 @@ func (a *App) completeClusters(c *cobra.Command, args []string, _ string) ([]cob
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeJobs lists the jobs of the cluster that --cluster or --address chose, or of the default one.
+// completeJobs lists the jobs of the cluster given by --cluster or --address, or of the default one.
 func (a *App) completeJobs(c *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return a.jobIDs(c, "")
 }
@@ -86,7 +86,7 @@ func (a *App) jobIDs(c *cobra.Command, name string) ([]cobra.Completion, cobra.S
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completing makes the command silent and quick while the shell asks.
+// completing makes the command silent and quick for the shell's completion.
 func (a *App) completing(c *cobra.Command) (context.Context, context.CancelFunc) {
 	a.quiet = true
 	ctx := c.Context()

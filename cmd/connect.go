@@ -16,7 +16,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// dashboardOptions say which dashboard a command talks to: a cluster's, or any by its address.
+// dashboardOptions identify the dashboard for a command: a cluster's, or any by its address.
 type dashboardOptions struct {
 	cluster string
 	address string
@@ -31,14 +31,14 @@ func (o *dashboardOptions) add(a *App, c *cobra.Command) {
 	o.config.addSelection(c)
 }
 
-// connection is a dashboard in reach.
+// connection is a reachable dashboard.
 type connection struct {
 	*dashboardclient.Client
 	cluster *cluster // nil with --address
 	close   func()
 }
 
-// flags are what a next command needs to reach the same dashboard.
+// flags returns the flags with which a next command reaches the same dashboard.
 func (c *connection) flags() string {
 	if c.cluster == nil {
 		return " --address " + c.URL()
@@ -56,7 +56,7 @@ func (a *App) onCluster(o *dashboardOptions, run func(context.Context) error) fu
 	}
 }
 
-// connect reaches the dashboard that the user means.
+// connect connects to the dashboard chosen by the user.
 func (a *App) connect(ctx context.Context, o *dashboardOptions) (*connection, error) {
 	if o.address != "" {
 		return a.connectAddress(o.address)
@@ -97,7 +97,7 @@ func (a *App) connectCluster(ctx context.Context, c *cluster) (*connection, erro
 	return &connection{Client: client, cluster: c, close: func() { e.Close() }}, nil
 }
 
-// dial reaches a server of the cluster and says what to do where it cannot be reached yet, or no more.
+// dial connects to a server of the cluster. Its error has the next step if the server is not reachable yet, or no longer.
 func (a *App) dial(ctx context.Context, c *cluster, t launcher.Target) (*launcher.Endpoint, error) {
 	e, err := c.l.Dial(ctx, c.id, t)
 	var own *launcher.ExitError
@@ -119,7 +119,7 @@ func (a *App) dial(ctx context.Context, c *cluster, t launcher.Target) (*launche
 	}
 }
 
-// askKeeper talks to the keeper of a cluster.
+// askKeeper calls ask with a client of the cluster's keeper.
 func (a *App) askKeeper(ctx context.Context, c *cluster, ask func(*keeper.Client) error) error {
 	e, err := a.dial(ctx, c, launcher.Keeper)
 	if err != nil {

@@ -24,10 +24,10 @@ type cpOptions struct {
 	from, to place
 }
 
-// place is a path here or, with remote, on a node of a cluster.
+// place is a path on this machine or, with remote, on a node of a cluster.
 type place struct {
 	remote  bool
-	cluster string // "" is the default one
+	cluster string // "": the default one
 	path    string
 }
 
@@ -55,7 +55,7 @@ func newCp(a *App) *cobra.Command {
 	return c
 }
 
-// parsePlace takes what has a colon before any slash for a cluster's.
+// parsePlace treats text with a colon before any slash as a path of a cluster.
 func parsePlace(text string) place {
 	name, rest, ok := strings.Cut(text, ":")
 	if !ok || strings.ContainsAny(name, `/\`) {
@@ -64,7 +64,7 @@ func parsePlace(text string) place {
 	return place{remote: true, cluster: name, path: rest}
 }
 
-// runCp copies one way.
+// runCp copies in one direction.
 func runCp(ctx context.Context, a *App, o *cpOptions) error {
 	if o.from.remote == o.to.remote {
 		return usageError("write one as NAME:PATH", "one of %q and %q must be on a cluster, the other here", o.from.path, o.to.path)
@@ -97,15 +97,15 @@ type nodeShell struct {
 	e    launcher.Execer
 	id   launcher.ID
 	node string
-	said string // by the last command, on stderr
+	said string // stderr of the last command
 }
 
-// copying reports a copy to the user. A total of 0 is not known.
+// copying reports the progress of a copy to the user. A total of 0 is unknown.
 func (n *nodeShell) copying(what string, total int64) *launcher.Meter {
 	return &launcher.Meter{Progress: launcher.Progress{Text: "copying " + what, Total: total}, Report: n.ui.transfer}
 }
 
-// warnLeftOut tells what was not copied, in one line.
+// warnLeftOut names the files that were not copied, in one line.
 func (n *nodeShell) warnLeftOut(names []string) {
 	if len(names) == 0 {
 		return
@@ -115,12 +115,12 @@ func (n *nodeShell) warnLeftOut(names []string) {
 		names, more = names[:5], fmt.Sprintf(" and %d more", rest)
 	}
 	for _, name := range names {
-		text += " " + strconv.Quote(name) // a node's names can be anything
+		text += " " + strconv.Quote(name) // a node's names may contain anything
 	}
 	n.ui.warn("left out, as devices, sockets and fifos are:%s%s", text, more)
 }
 
-// run runs a command; a failure carries its last words.
+// run runs a command; the error has its stderr.
 func (n *nodeShell) run(ctx context.Context, stdin io.Reader, stdout io.Writer, command ...string) error {
 	var words strings.Builder
 	code, err := n.e.Exec(ctx, n.id, launcher.ExecRequest{Node: n.node, Command: command, Stdin: stdin, Stdout: stdout, Stderr: &words})
@@ -134,7 +134,7 @@ func (n *nodeShell) run(ctx context.Context, stdin io.Reader, stdout io.Writer, 
 	return nil
 }
 
-// upload copies into DST if that is a directory there, else to DST.
+// upload copies into dst if that is a directory there, else to dst.
 func (n *nodeShell) upload(ctx context.Context, src, dst string) (err error) {
 	if _, err := os.Lstat(src); err != nil {
 		return fail(runstate.CodeSpec, err, "", "%v", err)
@@ -148,11 +148,11 @@ func (n *nodeShell) upload(ctx context.Context, src, dst string) (err error) {
 	parent, name := path.Split(target)
 	placed := false
 	defer func() {
-		if !placed { // also where ctx has ended
+		if !placed { // even if ctx has ended
 			_ = n.run(context.WithoutCancel(ctx), nil, io.Discard, "rm", "-rf", "--", path.Join(parent, stage))
 		}
 	}()
-	if _, err := os.Lstat(filepath.Join(parent, stage)); err == nil { // the node's directory is one of this machine
+	if _, err := os.Lstat(filepath.Join(parent, stage)); err == nil { // the node shares this directory with this machine
 		if err := refuseSame(src, target); err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func (n *nodeShell) upload(ctx context.Context, src, dst string) (err error) {
 	return err
 }
 
-// refuseSame keeps a file or directory from being copied onto or into itself. Both paths are of this machine.
+// refuseSame refuses to copy a file or directory onto or into itself. Both paths are of this machine.
 func refuseSame(src, target string) error {
 	from, err := os.Stat(src)
 	if err != nil {
@@ -204,7 +204,7 @@ func refuseSame(src, target string) error {
 	return nil
 }
 
-// download copies into DST if that is a directory here, else to DST.
+// download copies into dst if that is a directory here, else to dst.
 func (n *nodeShell) download(ctx context.Context, src, dst string) error {
 	parent, name := path.Split(strings.TrimRight(src, "/"))
 	if parent == "" {
@@ -227,7 +227,7 @@ func (n *nodeShell) download(ctx context.Context, src, dst string) error {
 	}()
 	err := n.run(ctx, nil, w, "sh", "-c", sendDownload, "sh", u.Marker, u.Path, parent, name)
 	w.CloseWithError(err)
-	if werr := <-written; err == nil || errors.Is(err, werr) { // what went wrong here reaches the node's tar too, which then says less of it
+	if werr := <-written; err == nil || errors.Is(err, werr) { // a local error also ends the node's tar, whose error is less precise
 		err = werr
 	}
 	if err == nil {
@@ -236,7 +236,7 @@ func (n *nodeShell) download(ctx context.Context, src, dst string) error {
 	return err
 }
 
-// ignored are the sockets that the node's tar left out itself, of which it says "tar: NAME: socket ignored".
+// ignored returns the sockets that the node's tar left out, reported as "tar: NAME: socket ignored".
 func ignored(said string) (names []string) {
 	for line := range strings.Lines(said) {
 		if name, ok := strings.CutSuffix(strings.TrimSpace(line), ": socket ignored"); ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// thisMachine runs a node's commands here, as the local launcher does. cut, if positive, ends the archive after so many bytes, in either direction, as a
+// thisMachine runs a node's commands here, as the local launcher does. A positive cut ends the archive after that many bytes, in either direction, as a
 // lost connection or a full disk does.
 type thisMachine struct{ cut int64 }
 
@@ -58,7 +58,7 @@ func copier(t *testing.T, e launcher.Execer) *nodeShell {
 	return &nodeShell{ui: a.ui, e: e, id: "c"}
 }
 
-// contents are the files and links below a directory, and nothing may be there besides.
+// contents returns the files and links below a directory; anything else there is an error.
 func contents(t *testing.T, root string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -92,7 +92,7 @@ func lay(t *testing.T, root string, files map[string]string) string {
 	return root
 }
 
-// TestCopyOntoItself: the two ends of a copy are one directory on the local launcher, and on Slurm's shared file systems.
+// TestCopyOntoItself: source and target may be one directory, on the local launcher and on Slurm's shared file systems.
 func TestCopyOntoItself(t *testing.T) {
 	files := map[string]string{"a file": "precious", "d/x": "1", "d/e/y": "2"}
 	for name, c := range map[string]struct{ from, to string }{
@@ -139,7 +139,7 @@ func TestCopyOntoItself(t *testing.T) {
 	}
 }
 
-// list is what find shows of a tree: names, kinds, inodes, sizes.
+// list describes a tree as find does: names, kinds, inodes, sizes.
 func list(t *testing.T, root string) string {
 	t.Helper()
 	out, err := exec.Command("find", root, "!", "-type", "d", "-ls").CombinedOutput()
@@ -149,7 +149,7 @@ func list(t *testing.T, root string) string {
 	return string(out)
 }
 
-// TestCopyReplacesWholeFiles copies onto what is there, and fails in the middle: the old files stay whole, and nothing is left beside them.
+// TestCopyReplacesWholeFiles copies onto existing files and fails in the middle: the old files stay whole, and nothing is left beside them.
 func TestCopyReplacesWholeFiles(t *testing.T) {
 	large := strings.Repeat("new", 100_000)
 	copies := map[string]func(n *nodeShell, from, to string) error{
@@ -166,7 +166,7 @@ func TestCopyReplacesWholeFiles(t *testing.T) {
 				}
 			}
 			got := contents(t, to)
-			if got["tree/a"] != "" { // the files before the one that was cut may be there, whole
+			if got["tree/a"] != "" { // complete files from before the cut may exist
 				delete(got, "tree/a")
 			}
 			if diff := cmp.Diff(map[string]string{"file": "old", "tree/sub/.b": "old", "tree/kept": "kept"}, got); diff != "" {
@@ -185,7 +185,7 @@ func TestCopyReplacesWholeFiles(t *testing.T) {
 	}
 }
 
-// TestCopyToWhatIsNoFile writes into a pipe as into any file, and replaces no device.
+// TestCopyToWhatIsNoFile: a copy to a pipe writes into it, and a copy replaces no device.
 func TestCopyToWhatIsNoFile(t *testing.T) {
 	from := lay(t, t.TempDir(), map[string]string{"f": "text"})
 	if err := copier(t, thisMachine{}).download(t.Context(), filepath.Join(from, "f"), "/dev/null"); err != nil {
@@ -207,7 +207,7 @@ func TestCopyToWhatIsNoFile(t *testing.T) {
 	}
 }
 
-// TestCpTells says how far it has come, and in one line what it leaves out.
+// TestCpTells expects progress, and one line that names what is left out.
 func TestCpTells(t *testing.T) {
 	dir := t.TempDir()
 	src := filepath.Join(dir, "src")
@@ -227,7 +227,7 @@ func TestCpTells(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, _, stderr := testApp()
 			seconds := 0
-			a.Now = func() time.Time { seconds++; return time.Unix(int64(seconds), 0) } // all is slow
+			a.Now = func() time.Time { seconds++; return time.Unix(int64(seconds), 0) } // every step is slow
 			n := &nodeShell{ui: a.ui, e: thisMachine{}}
 			dst := filepath.Join(t.TempDir(), "dst")
 			if err := test.copy(n, dst); err != nil {

@@ -1,6 +1,6 @@
 package cmd
 
-// beginUpload finds where DST ($1) is for a source with this last name ($2), makes the directory $3 beside it, and prints the target.
+// beginUpload resolves DST ($1) for a source with the last name $2, makes the directory $3 beside the target, and prints the target.
 const beginUpload = `
 dst=$1
 while case $dst in ?*/) true;; *) false;; esac; do dst=${dst%/}; done
@@ -11,8 +11,8 @@ else
 fi
 parent=$(cd -P -- "${parent:-.}" && pwd -P) && mkdir -- "${parent%/}/$3" && printf '%s\n' "${parent%/}/$name"`
 
-// finishUpload unpacks its stdin in the directory $3 in $1, and when that is whole puts what has the name $2 in its place by renaming. A directory that
-// is there stays, and its files are replaced one by one.
+// finishUpload unpacks its stdin into the directory $3 in $1. Once that is complete, it renames the entry $2 to its place. An existing directory
+// stays, and its files are replaced one by one.
 const finishUpload = `
 stage=${1%/}/$3
 place() {
@@ -28,8 +28,8 @@ place() {
 }
 tar -C "$stage" -xf - && place "$stage/$2" "${1%/}/$2" && rm -rf -- "$stage"`
 
-// sendDownload writes an archive of $4 in $3. If the file $1, which was made beside the target $2 on the user's machine, is here too, source and target
-// are on one file system, and must not be the same or one in the other.
+// sendDownload writes an archive of $4 in $3. $1 is a file made beside the target $2 on the user's machine. If $1 exists here, source and target are on
+// one file system, and must not be the same or one in the other.
 const sendDownload = `
 if [ -n "$1" ] && [ -e "$1" ]; then
 	if [ "$3/$4" -ef "$2" ]; then echo "$3/$4 and $2 are the same: nothing was copied" >&2; exit 1; fi

@@ -51,7 +51,7 @@ func newDashboard(a *App) *cobra.Command {
 	return c
 }
 
-// runDashboard serves a proxy to the dashboard until the user has had enough.
+// runDashboard serves a proxy to the dashboard until it is interrupted.
 func runDashboard(ctx context.Context, a *App, o *dashboardCommandOptions) error {
 	c, err := a.find(ctx, findOptions{name: o.name, config: &o.config})
 	if err != nil {
@@ -108,7 +108,7 @@ func serveUntil(ctx context.Context, server *http.Server, l net.Listener) error 
 	return nil
 }
 
-// openBrowser opens a page that leads to the URL: every user of the machine sees the arguments of programs, and this file only its owner.
+// openBrowser opens a file that leads to the URL: other users of the machine can read the arguments of programs, but not this file.
 func (a *App) openBrowser(ctx context.Context, url string) (remove func(), err error) {
 	nothing := func() {}
 	dir, err := a.cacheDir("dashboard")

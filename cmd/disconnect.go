@@ -10,7 +10,7 @@ import (
 
 const defaultDisconnect = "2m"
 
-// disconnectFlag is --end-on-disconnect[=2m]. A command that stays until the end has it by default where CI=true.
+// disconnectFlag is --end-on-disconnect[=2m]. A command that watches until the end has it by default if CI=true.
 type disconnectFlag struct{ text string }
 
 func (d *disconnectFlag) add(c *cobra.Command, byDefault string) {
@@ -18,7 +18,7 @@ func (d *disconnectFlag) add(c *cobra.Command, byDefault string) {
 	c.Flags().Lookup("end-on-disconnect").NoOptDefVal = defaultDisconnect
 }
 
-// value is the time in force; stays says that this command watches the cluster until its end.
+// value is the time in force; stays means that this command watches the cluster until its end.
 func (d *disconnectFlag) value(a *App, stays bool) (time.Duration, error) {
 	text := d.text
 	switch {

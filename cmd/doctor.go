@@ -30,7 +30,7 @@ func newDoctor(a *App) *cobra.Command {
 	return c
 }
 
-// runDoctor asks the launcher for its checks; one that fails makes exit code 78.
+// runDoctor runs the launcher's checks; a failed one makes exit code 78.
 func runDoctor(ctx context.Context, a *App, o *doctorOptions) error {
 	if err := o.output.validate(); err != nil {
 		return err

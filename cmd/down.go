@@ -44,7 +44,7 @@ func newDown(a *App) *cobra.Command {
 	return c
 }
 
-// runDown ends all chosen clusters side by side.
+// runDown ends all chosen clusters in parallel.
 func runDown(ctx context.Context, a *App, o *downOptions) error {
 	clusters, err := a.chosen(ctx, o)
 	if err != nil {
@@ -53,7 +53,7 @@ func runDown(ctx context.Context, a *App, o *downOptions) error {
 	var g errgroup.Group
 	for _, c := range clusters {
 		g.Go(func() error {
-			var missing error // only for the sentence: what is half-made is ended as well
+			var missing error // only for the message: a partly created cluster is ended as well
 			if len(o.names) > 0 {
 				_, missing = c.status(ctx)
 			}

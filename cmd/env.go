@@ -53,7 +53,7 @@ func newEnv(a *App) *cobra.Command {
 	return c
 }
 
-// runEnv prints the variables, or how to remove them.
+// runEnv prints the variables, or the commands that remove them.
 func runEnv(ctx context.Context, a *App, o *envOptions) error {
 	if err := o.output.validate(); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (a *App) printUnset(o *envOptions) error {
 	return err
 }
 
-// variables are those of one cluster, by name.
+// variables returns the variables of one cluster, by name.
 func (a *App) variables(ctx context.Context, c *cluster) (map[string]string, error) {
 	e, err := a.dial(ctx, c, launcher.Dashboard)
 	if err != nil {
@@ -128,7 +128,7 @@ func (a *App) variables(ctx context.Context, c *cluster) (map[string]string, err
 	return vars, nil
 }
 
-// reachable says whether a port of the cluster answers this machine.
+// reachable reports whether this machine can connect to a port of the cluster.
 func reachable(ctx context.Context, address string) bool {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -138,7 +138,7 @@ func reachable(ctx context.Context, address string) bool {
 	return true
 }
 
-// tokenFile keeps the cluster's token where only the user reads it.
+// tokenFile writes the cluster's token to a file that only the user can read.
 func (a *App) tokenFile(c *cluster, token string) (string, error) {
 	dir, err := a.cacheDir("tokens", c.l.Name())
 	if err != nil {
@@ -151,7 +151,7 @@ func (a *App) tokenFile(c *cluster, token string) (string, error) {
 	return path, wholefile.Write(path, []byte(token), 0o600)
 }
 
-// forgetToken removes the file that `env` made for a cluster that is gone.
+// forgetToken removes the file that `env` made for a cluster that has ended.
 func (a *App) forgetToken(c *cluster) error {
 	dir, err := a.cacheDir("tokens", c.l.Name())
 	if err != nil {

@@ -18,12 +18,12 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// exitCode is an end that needs no message, because it was told already or is the driver's own.
+// exitCode is an exit without a message, because one was printed already or the code is the driver's own.
 type exitCode int
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
-// codeOrNil turns a driver's code into what a run function returns.
+// codeOrNil turns a driver's code into the error of a run function.
 func codeOrNil(code int) error {
 	if code == 0 {
 		return nil
@@ -40,7 +40,7 @@ func usageError(hint, format string, args ...any) error {
 	return launcher.Fail(runstate.CodeUsage, nil, hint, format, args...)
 }
 
-// usage makes one sentence of what cobra found wrong with the command line.
+// usage makes one sentence of cobra's error about the command line.
 func usage(root *cobra.Command, err error) error {
 	var e *launcher.ExitError
 	if errors.As(err, &e) {
@@ -50,7 +50,7 @@ func usage(root *cobra.Command, err error) error {
 	return usageError("`"+root.Name()+" --help` lists the commands, `"+root.Name()+" COMMAND --help` the flags of one", "%s", text)
 }
 
-// report tells an error to the user and returns the exit code.
+// report prints an error for the user and returns the exit code.
 func (a *App) report(err error) int {
 	a.ui.clear()
 	var silent exitCode
@@ -66,7 +66,7 @@ func (a *App) report(err error) int {
 	return exitCodeOf(err)
 }
 
-// sentence is what the user reads: errors of the cluster file one a line, everything else in one.
+// sentence is the error's text for the user: errors of the cluster file one a line, everything else in one.
 func sentence(err error) string {
 	if es := spec.AsErrors(err); es != nil {
 		return es.Error()
@@ -110,7 +110,7 @@ func exitCodeOf(err error) int {
 	}
 }
 
-// specCode: what is wrong in the command line alone is wrong usage.
+// specCode: errors that are only in flags are wrong usage.
 func specCode(es spec.Errors) int {
 	for _, e := range es {
 		if !strings.HasPrefix(e.File, "--") {

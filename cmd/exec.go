@@ -67,7 +67,7 @@ func runExec(ctx context.Context, a *App, o *execOptions) error {
 	if o.stdin {
 		request.Stdin = a.In
 	}
-	if o.tty && !request.TTY { // nobody could type there
+	if o.tty && !request.TTY { // no input is possible
 		a.ui.note("-t has no effect: it needs -i, and a terminal as stdin")
 	}
 	code, err := e.Exec(ctx, c.id, request)
@@ -77,8 +77,8 @@ func runExec(ctx context.Context, a *App, o *execOptions) error {
 	return codeOrNil(code)
 }
 
-// commandOut is stdout for a command. One that is a process of this machine (srun, ssh, or the command itself) gets the stream itself: it may be a
-// terminal, and a full disk is that process's to tell.
+// commandOut is stdout for a command. A command that is a process of this machine (srun, ssh, or the command itself) gets the stream itself: it may be a
+// terminal, and that process reports a full disk itself.
 func (a *App) commandOut(l launcher.Launcher, tty bool) io.Writer {
 	if out, ok := a.Out.(*launcher.Stdout); ok && (tty || l.Name() != spec.LauncherKubeRay) {
 		return out.Writer()

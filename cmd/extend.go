@@ -40,7 +40,7 @@ func newExtend(a *App) *cobra.Command {
 	return c
 }
 
-// runExtend gives the keeper new limits and prints what holds then.
+// runExtend sends new limits to the keeper and prints the resulting ones.
 func runExtend(ctx context.Context, a *App, o *extendOptions) error {
 	if err := o.output.validate(); err != nil {
 		return err
@@ -58,7 +58,7 @@ func runExtend(ctx context.Context, a *App, o *extendOptions) error {
 	if err != nil {
 		return err
 	}
-	if l, ok := c.l.(launcher.Extender); ok && request.Max != nil { // idle is the keeper's alone
+	if l, ok := c.l.(launcher.Extender); ok && request.Max != nil { // only the keeper applies idle
 		if err := l.Extended(ctx, c.id, state.Deadlines); err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (o *extendOptions) request() (keeper.Extend, error) {
 	return e, err
 }
 
-// limitSeconds reads a limit for the keeper: nil leaves it, 0 takes it away.
+// limitSeconds parses a limit for the keeper: nil keeps it, 0 removes it.
 func limitSeconds(flag, text string) (*float64, error) {
 	if text == "" {
 		return nil, nil

@@ -35,7 +35,7 @@ func newGC(a *App) *cobra.Command {
 	return c
 }
 
-// runGC cleans up after every launcher in reach that can leave something behind.
+// runGC cleans up for every reachable launcher that can leave something behind.
 func runGC(ctx context.Context, a *App, o *gcOptions) error {
 	if err := o.output.validate(); err != nil {
 		return err
@@ -49,7 +49,7 @@ func runGC(ctx context.Context, a *App, o *gcOptions) error {
 		return err
 	}
 	var all []launcher.Collected
-	var failures []error // what one launcher cannot read keeps nobody from the rest
+	var failures []error // the failure of one launcher does not stop the others
 	for _, l := range ls {
 		tokens, err := a.collectTokens(ctx, l, o.dryRun)
 		all, failures = append(all, tokens...), append(failures, err)
@@ -75,7 +75,7 @@ func runGC(ctx context.Context, a *App, o *gcOptions) error {
 	return failed
 }
 
-// collectTokens removes the token files that `env` made for clusters that are gone.
+// collectTokens removes the token files that `env` made for clusters that have ended.
 func (a *App) collectTokens(ctx context.Context, l launcher.Launcher, dryRun bool) ([]launcher.Collected, error) {
 	dir, err := a.cacheDir("tokens", l.Name())
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// startHere makes a job that names no directory start in the current one, where its nodes have it too: on this machine, and in a
-// Slurm cluster whose commands are run here (sbatch does the same). `rayctl run -- python train.py` finds train.py.
+// startHere starts a job without a directory in the current one if its nodes share it: on this machine, and in a Slurm cluster
+// whose commands run here (like sbatch). So `rayctl run -- python train.py` finds train.py.
 func startHere(job *spec.Job, s *spec.ClusterSpec) error {
 	if job.WorkingDir != "" || job.Cwd != "" || !sharesDirectories(s) {
 		return nil

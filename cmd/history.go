@@ -25,7 +25,7 @@ type past struct {
 	Created  time.Time     `json:"created"`
 	Ended    time.Time     `json:"ended"`
 	Exit     runstate.Exit `json:"exit"`
-	Record   bool          `json:"record"` // output and result can still be read
+	Record   bool          `json:"record"` // output and result are still available
 }
 
 func newHistory(a *App) *cobra.Command {

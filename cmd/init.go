@@ -91,7 +91,7 @@ func runInit(_ context.Context, a *App, o *initOptions) error {
 	return nil
 }
 
-// nextOf is the command that runs a template's files, as it is typed where rayctl was.
+// nextOf is the command that runs a template's files, to be typed in the current directory.
 func nextOf(template, dir string) string {
 	command := "rayctl run"
 	if template == "serve" {

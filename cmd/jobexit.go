@@ -10,7 +10,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// followJob shows a job's output until it ends. An interrupt stops the watching alone.
+// followJob shows a job's output until it ends. An interrupt ends only the watching.
 func (a *App) followJob(ctx context.Context, c *connection, id string, opts dashboardclient.FollowOptions) (*dashboardclient.Job, error) {
 	opts.OnInterrupted = func(err error) {
 		if err != nil {
@@ -33,7 +33,7 @@ func (a *App) followJob(ctx context.Context, c *connection, id string, opts dash
 	return job, err
 }
 
-// jobOutcome is the driver's exit code as the command's, with a sentence where the driver did not choose it.
+// jobOutcome returns the driver's exit code as the command's, with a sentence if the driver did not choose it.
 func (a *App) jobOutcome(j *dashboardclient.Job) error {
 	code, own := jobExitCode(j)
 	if own || code == 0 {
@@ -42,10 +42,10 @@ func (a *App) jobOutcome(j *dashboardclient.Job) error {
 	return fail(code, nil, "", "job %s %s: %s", jobName(j), strings.ToLower(string(j.Status)), orDash(oneLine(j.Message)))
 }
 
-// oldExit is how Ray before 2.10 tells the driver's exit code.
+// oldExit finds the driver's exit code in messages of Ray before 2.10.
 var oldExit = regexp.MustCompile(`exit code (-?\d+)`)
 
-// jobExitCode is the code to exit with; own says that it is the driver's.
+// jobExitCode is the code to exit with; own is true if it is the driver's.
 func jobExitCode(j *dashboardclient.Job) (code int, own bool) {
 	switch {
 	case j.Status == dashboardclient.JobSucceeded:
@@ -66,7 +66,7 @@ func jobExitCode(j *dashboardclient.Job) (code int, own bool) {
 	return runstate.CodeLost, false
 }
 
-// startFailure are Ray's error types of a driver that never ran.
+// startFailure has Ray's error types of a driver that never ran.
 var startFailure = map[string]bool{
 	"RUNTIME_ENV_SETUP_FAILURE":          true,
 	"JOB_SUPERVISOR_ACTOR_START_TIMEOUT": true,
@@ -83,7 +83,7 @@ func shellCode(n int) int {
 	return n & 0xff
 }
 
-// jobName is the id that commands take.
+// jobName is the id for commands.
 func jobName(j *dashboardclient.Job) string {
 	if j.SubmissionID != "" {
 		return j.SubmissionID

@@ -9,7 +9,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// TestLastOutput: `logs` of a run whose last attempt had no output shows what there is.
+// TestLastOutput: if the last attempt of a run had no output, `logs` shows that of an earlier one.
 func TestLastOutput(t *testing.T) {
 	for _, test := range []struct {
 		saved map[int]string // by attempt; 0: the last

@@ -12,14 +12,14 @@ import (
 	"github.com/rayctl/rayctl/slurm"
 )
 
-// launchers are the substrates that this build knows.
+// launchers are the substrates in this build.
 func launchers() map[string]NewLauncher {
 	return map[string]NewLauncher{
 		spec.LauncherLocal: func(_ *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) {
 			return local.New(local.Config{Logger: log})
 		},
 		spec.LauncherKubeRay: func(s *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) {
-			klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // client-go would write its own notes of lost connections to stderr
+			klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // client-go would write messages about lost connections to stderr
 			return kuberay.New(kuberay.ConfigOf(s, log)), nil
 		},
 		spec.LauncherSlurm: func(s *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) {

@@ -11,17 +11,17 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// configOptions are the flags that say which configuration is in force.
+// configOptions are the flags that select the configuration in force.
 type configOptions struct{ flags *pflag.FlagSet }
 
-// addSelection adds what every command takes that works on clusters.
+// addSelection adds the flags of every command on clusters.
 func (o *configOptions) addSelection(c *cobra.Command) {
 	o.flags = c.Flags()
 	config.AddSelection(o.flags)
 	completeLauncher(c)
 }
 
-// addSpec adds what commands take that make clusters.
+// addSpec adds the flags of commands that make clusters.
 func (o *configOptions) addSpec(c *cobra.Command) {
 	o.flags = c.Flags()
 	config.AddSpec(o.flags)
@@ -54,7 +54,7 @@ func (a *App) load(o *configOptions, opts config.Options) (*config.Loaded, error
 	return c, nil
 }
 
-// nameFiles makes the files in force a command's first line, as what is in them decides what runs, and one may be found far above.
+// nameFiles prints the files in force as a command's first line, because they decide what runs, and one may be found far above.
 func (a *App) nameFiles(c *config.Loaded) {
 	if len(c.Files) > 0 && !a.filesNamed {
 		a.ui.note("using %s", strings.Join(c.Files, " and "))
@@ -62,12 +62,12 @@ func (a *App) nameFiles(c *config.Loaded) {
 	a.filesNamed = true
 }
 
-// selection reads the configuration for a command on clusters that are there.
+// selection reads the configuration for a command on existing clusters.
 func (a *App) selection(o *configOptions) (*config.Loaded, error) {
 	return a.load(o, config.Options{SkipValidation: true})
 }
 
-// notePackages says of packages that this launcher does not install that they are left out.
+// notePackages notes that this launcher does not install local.packages.
 func (a *App) notePackages(s *spec.ClusterSpec) {
 	if s.Local == nil || len(s.Local.Packages) == 0 || s.Launcher == spec.LauncherLocal {
 		return
@@ -77,7 +77,7 @@ func (a *App) notePackages(s *spec.ClusterSpec) {
 		strings.Join(s.Local.Packages, ", "), s.Launcher, where)
 }
 
-// launcher makes the launcher that the configuration chose.
+// launcher makes the launcher chosen by the configuration.
 func (a *App) launcher(c *config.Loaded) (launcher.Launcher, error) {
 	return a.launcherNamed(c.Spec.Launcher, c.Spec)
 }

@@ -50,7 +50,7 @@ func newLogs(a *App) *cobra.Command {
 	return c
 }
 
-// arguments tells NAME and JOB apart: with --cluster or --address the only argument is the job, and so is one that cannot be a
+// arguments distinguishes NAME and JOB. With --cluster or --address the only argument is the job, and so is one that cannot be a
 // cluster's name, such as the ids that Ray and rayctl make.
 func (o *logsOptions) arguments(args []string) error {
 	if o.tail < 0 || o.attempt < 0 {
@@ -75,7 +75,7 @@ func (o *logsOptions) arguments(args []string) error {
 	return nil
 }
 
-// runLogs shows what there is: from the dashboard while the head lives, from the record after that.
+// runLogs shows the available output: from the dashboard while the head lives, from the record after that.
 func runLogs(ctx context.Context, a *App, o *logsOptions) error {
 	if o.dashboard.address != "" {
 		c, err := a.connectAddress(o.dashboard.address)
@@ -107,7 +107,7 @@ func runLogs(ctx context.Context, a *App, o *logsOptions) error {
 	return a.dashboardLogs(ctx, o, conn)
 }
 
-// ownJobLogs shows the output of the cluster's own job. Following it is watching the run, through restarts and to its end.
+// ownJobLogs shows the output of the cluster's own job. Following it watches the run, through restarts and to its end.
 func (a *App) ownJobLogs(ctx context.Context, o *logsOptions, c *cluster, s launcher.Status) error {
 	if o.follow && o.tail == 0 && o.attempt == 0 {
 		watch := a.newWatcher()
@@ -138,7 +138,7 @@ func (a *App) ownJobLogs(ctx context.Context, o *logsOptions, c *cluster, s laun
 	return a.dashboardLogs(ctx, o, conn)
 }
 
-// earlierLogs shows the output of an attempt before the one that runs. The keeper has a copy; a head that was started again knows nothing of it.
+// earlierLogs shows the output of an attempt before the current one. Only the keeper has a copy; a restarted head does not have the job.
 func (a *App) earlierLogs(ctx context.Context, o *logsOptions, c *cluster, s launcher.Status) error {
 	if !slices.ContainsFunc(s.Attempts, func(old runstate.Attempt) bool { return old.Attempt == o.attempt }) {
 		return fail(runstate.CodeSpec, launcher.ErrNotEnded, "the same command shows what was saved of it once the run has ended",
@@ -188,7 +188,7 @@ func newestJob(ctx context.Context, c *connection) (string, error) {
 	return "", fail(runstate.CodeSpec, nil, "`rayctl submit -- COMMAND` runs one", "the cluster had no job yet")
 }
 
-// recordLogs shows the saved output of a run that is gone.
+// recordLogs shows the saved output of a run that has ended.
 func (a *App) recordLogs(ctx context.Context, o *logsOptions, c *cluster) error {
 	r, err := c.l.Result(ctx, c.id)
 	if err != nil {

@@ -38,7 +38,7 @@ func newLs(a *App) *cobra.Command {
 	return c
 }
 
-// runLs asks every launcher in reach; one that does not answer is told on stderr and makes the exit code, the others are shown.
+// runLs queries every reachable launcher. An error of one is printed on stderr and sets the exit code; the others' clusters are shown.
 func runLs(ctx context.Context, a *App, o *lsOptions) error {
 	if err := o.output.validate(); err != nil {
 		return err

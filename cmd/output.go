@@ -15,7 +15,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// The forms of an answer. The empty one is for people.
+// Formats of an answer. The empty one is for people.
 const (
 	formatText = ""
 	formatWide = "wide"
@@ -43,7 +43,7 @@ func (o *output) validate() error {
 	return usageError("", "there is no output format %q for this command; it has %s", o.format, strings.Join(o.allowed, ", "))
 }
 
-// structured writes v if JSON or YAML was asked for, and says whether it did.
+// structured writes v if JSON or YAML was requested, and reports whether it did.
 func (o *output) structured(w io.Writer, v any) (bool, error) {
 	switch o.format {
 	case formatJSON:
@@ -99,7 +99,7 @@ func ago(now, t time.Time) string {
 	return launcher.Human(max(now.Sub(t).Truncate(time.Second).Seconds(), 0))
 }
 
-// stamp prints a moment as everywhere in rayctl: RFC 3339 in UTC.
+// stamp formats a time as everywhere in rayctl: RFC 3339 in UTC.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return "-"

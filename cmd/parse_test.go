@@ -17,10 +17,10 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// hostile are arguments that a shell would love to change.
+// hostile are arguments that a shell would change without quoting.
 var hostile = []string{"", " ", "a  b", "new\nline", "tab\t", "$(id)", "`id`", "$HOME", "it's", `"q"`, `back\slash`, "*", "~", "#x", "a=b", "-n", "ünï😀", "\x01", "!!", "{a,b}", "<x>|&;"}
 
-// TestEntrypoint gives hostile arguments to the shell that Ray uses.
+// TestEntrypoint passes hostile arguments to the shell that Ray uses.
 func TestEntrypoint(t *testing.T) {
 	command, err := entrypoint(append([]string{"printf", `%s\0`}, hostile...))
 	if err != nil {
@@ -175,7 +175,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// TestEveryCommandExplainsItself holds the help to what it promises.
+// TestEveryCommandExplainsItself checks the help of every command.
 func TestEveryCommandExplainsItself(t *testing.T) {
 	a, _, _ := testApp()
 	for _, c := range NewRoot(a).Commands() {

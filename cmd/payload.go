@@ -16,7 +16,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// secrets reads the values that this machine has of spec.Secrets; those of Kubernetes stay there.
+// secrets reads the values of spec.Secrets from this machine; those of Kubernetes stay there.
 func (a *App) secrets(s *spec.ClusterSpec) (map[string]string, error) {
 	values := map[string]string{}
 	for _, secret := range s.Secrets {
@@ -42,7 +42,7 @@ func (a *App) secrets(s *spec.ClusterSpec) (map[string]string, error) {
 	return values, nil
 }
 
-// checkSecret refuses a value that cannot become an environment variable of the driver unchanged: it is JSON on its way, and a C string there.
+// checkSecret refuses a value that cannot become an environment variable of the driver unchanged: it is sent as JSON and becomes a C string.
 func checkSecret(name string, values map[string]string) error {
 	value, here := values[name]
 	why := ""
@@ -59,7 +59,7 @@ func checkSecret(name string, values map[string]string) error {
 	return fail(runstate.CodeConfig, nil, "encode it, as with base64, and decode it in the driver", "secret %s cannot be an environment variable: %s", name, why)
 }
 
-// packages packs what the job takes along. Without anything to pack it costs nothing.
+// packages packs the job's directories and modules. Without any it costs nothing.
 func (a *App) packages(j *spec.Job) func(context.Context) (*launcher.Packages, error) {
 	return func(ctx context.Context) (*launcher.Packages, error) {
 		p := &packer{a: a, excludes: j.Excludes, out: &launcher.Packages{RuntimeEnv: runtimeEnv(j)}}
@@ -85,7 +85,7 @@ func (a *App) packages(j *spec.Job) func(context.Context) (*launcher.Packages, e
 	}
 }
 
-// runtimeEnv is the part of Ray's runtime_env that is not packed and no variable.
+// runtimeEnv is the part of Ray's runtime_env that is neither packed nor a variable.
 func runtimeEnv(j *spec.Job) map[string]any {
 	env := map[string]any{}
 	maps.Copy(env, j.RuntimeEnv)
@@ -107,7 +107,7 @@ type packer struct {
 
 type packFunc func(ctx context.Context, path string, opts pack.Options) (*pack.Package, error)
 
-// add packs one directory or module and returns its URI; remote ones are passed on as they are.
+// add packs one directory or module and returns its URI; remote ones are returned unchanged.
 func (p *packer) add(ctx context.Context, what, path string, do packFunc) (string, error) {
 	if pack.IsRemote(path) {
 		return path, nil
@@ -131,7 +131,7 @@ func (p *packer) add(ctx context.Context, what, path string, do packFunc) (strin
 	return made.URI, nil
 }
 
-// upload gives the cluster the packages that it does not have.
+// upload uploads the packages that the cluster does not have.
 func (a *App) upload(ctx context.Context, c *dashboardclient.Client, p *launcher.Packages) error {
 	for _, f := range p.Files {
 		_, err := c.UploadPackage(ctx, f.URI, f.Path, func(sent, total int64) {

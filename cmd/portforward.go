@@ -44,7 +44,7 @@ func newPortForward(a *App) *cobra.Command {
 	return c
 }
 
-// arguments tells an optional name and the ports apart.
+// arguments distinguishes an optional name and the ports.
 func (o *portForwardOptions) arguments(args []string) error {
 	if len(args) > 0 && strings.Trim(args[0], "0123456789:") != "" {
 		o.name, args = args[0], args[1:]
@@ -87,7 +87,7 @@ func parsePort(text string) (int, error) {
 	return int(n), err
 }
 
-// runPortForward passes connections on until it is interrupted.
+// runPortForward forwards connections until it is interrupted.
 func runPortForward(ctx context.Context, a *App, o *portForwardOptions) error {
 	c, err := a.find(ctx, findOptions{name: o.name, config: &o.config})
 	if err != nil {
@@ -135,14 +135,15 @@ func acceptAll(ctx context.Context, l net.Listener, handle func(net.Conn)) error
 	}
 }
 
-// join copies both ways; one side's end of file is passed on, the other way goes on until its own. Whether who has ended still listens is not known:
-// it is the far end's answer to the end of file, its own, that ends an idle connection. So a side that cannot half-close is closed wholly, although
-// its answer is lost: nobody would ever end it. No launcher has such connections; and kubectl port-forward, too, ends one direction of its stream.
+// join copies in both directions. It passes an end of file on by closing only that direction; the other one goes on until its own end of file. An idle
+// connection ends only when the far end answers the end of file, because join cannot know whether the near end still reads. A connection that cannot
+// half-close is closed completely, although answers are lost: otherwise it would never end. No launcher has such connections. kubectl port-forward
+// also ends one direction of its stream.
 func join(a, b net.Conn) {
 	done := make(chan struct{}, 2)
 	pass := func(to, from net.Conn) {
 		_, err := io.Copy(to, from)
-		// Another failure of closeWrite is a broken connection: the other copy finds that out, after what had come before.
+		// Any other error of closeWrite is a broken connection, which the other copy finds after the data that came before.
 		if err != nil || errors.Is(closeWrite(to), errors.ErrUnsupported) {
 			to.Close()
 		}
@@ -156,7 +157,7 @@ func join(a, b net.Conn) {
 	b.Close()
 }
 
-// closeWrite ends one direction of a connection that can: ErrUnsupported for others.
+// closeWrite ends one direction of a connection; ErrUnsupported if the connection cannot do this.
 func closeWrite(c net.Conn) error {
 	half, ok := c.(interface{ CloseWrite() error })
 	if !ok {

@@ -28,7 +28,7 @@ func tcpPair(t *testing.T) (near, far *net.TCPConn) {
 	return dialled.(*net.TCPConn), accepted.(*net.TCPConn)
 }
 
-// joined joins a client's connection to a node's, and says when that has ended.
+// joined joins a client's connection to a node's, and closes ended afterwards.
 func joined(a, b net.Conn) chan struct{} {
 	ended := make(chan struct{})
 	go func() {
@@ -38,7 +38,7 @@ func joined(a, b net.Conn) chan struct{} {
 	return ended
 }
 
-// A server that answers at the end of file is heard: the client has only ended its own direction.
+// A server may answer after the end of file: the client has closed only its own direction.
 func TestJoinPassesTheEndOn(t *testing.T) {
 	client, local := tcpPair(t)
 	remote, server := tcpPair(t)
@@ -60,7 +60,7 @@ func TestJoinPassesTheEndOn(t *testing.T) {
 	<-ended
 }
 
-// A client that breaks off ends the node's connection, although the server there is silent.
+// A client that resets its connection ends the node's connection, although the server there is silent.
 func TestJoinPassesAResetOn(t *testing.T) {
 	client, local := tcpPair(t)
 	remote, server := tcpPair(t)
@@ -73,7 +73,7 @@ func TestJoinPassesAResetOn(t *testing.T) {
 	}
 }
 
-// A connection that cannot half-close ends wholly with the client's: its server would wait for an end that nobody tells it of.
+// A connection that cannot half-close ends with the client's; otherwise its server would wait forever.
 func TestJoinEndsWhatCannotHalfClose(t *testing.T) {
 	client, local := tcpPair(t)
 	remote, server := net.Pipe()

@@ -18,7 +18,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
-// historySize is how many receipts this machine keeps.
+// historySize is the number of receipts kept on this machine.
 const historySize = 500
 
 func receiptText(rc *launcher.Receipt) string {
@@ -29,7 +29,7 @@ func receiptText(rc *launcher.Receipt) string {
 	return b.String()
 }
 
-// writeReceipt writes the receipt as JSON, whole or not at all.
+// writeReceipt writes the receipt as JSON, atomically.
 func writeReceipt(path string, rc *launcher.Receipt) error {
 	data, err := json.MarshalIndent(rc, "", "  ")
 	if err != nil {
@@ -38,7 +38,7 @@ func writeReceipt(path string, rc *launcher.Receipt) error {
 	return wholefile.Write(path, append(data, '\n'), 0o644)
 }
 
-// cacheDir is rayctl's directory for what may be lost without harm.
+// cacheDir is rayctl's directory for data that may be lost without harm.
 func (a *App) cacheDir(parts ...string) (string, error) {
 	base := a.Getenv("XDG_CACHE_HOME")
 	if base == "" {
@@ -51,7 +51,7 @@ func (a *App) cacheDir(parts ...string) (string, error) {
 	return dir, nil
 }
 
-// remember keeps a receipt for `history`.
+// remember saves a receipt for `history`.
 func (a *App) remember(rc *launcher.Receipt) error {
 	dir, err := a.cacheDir("receipts")
 	if err != nil {
@@ -74,7 +74,7 @@ func (a *App) remember(rc *launcher.Receipt) error {
 	return nil
 }
 
-// refused returns what keeps the receipt of a launch that failed: no substrate has a record of it. A name that is taken is no launch.
+// refused returns a function that saves the receipt of a failed launch, because no substrate has a record of it. A name conflict is not a launch.
 func (a *App) refused(s *spec.ClusterSpec) func(error) {
 	began := time.Now().UTC()
 	return func(err error) {
@@ -100,7 +100,7 @@ func (a *App) refused(s *spec.ClusterSpec) func(error) {
 	}
 }
 
-// receipts reads the receipts that this machine keeps, skipping what cannot be read.
+// receipts reads the receipts kept on this machine and skips unreadable ones.
 func (a *App) receipts() ([]launcher.Receipt, error) {
 	dir, err := a.cacheDir("receipts")
 	if err != nil {

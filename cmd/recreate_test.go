@@ -13,7 +13,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// replaceable notes what is done to the cluster that is there. It stands for any launcher: what counts is what is asked of it, and when.
+// replaceable records the calls on an existing cluster. It stands for any launcher: the test is about which calls are made, and when.
 type replaceable struct {
 	launcher.Launcher
 	invalid error
@@ -33,7 +33,7 @@ func (r *replaceable) Forget(context.Context, launcher.ID) error {
 	return nil
 }
 
-// TestRecreateKeepsWhatItCannotReplace: the old cluster and its record go only for a launch that is not refused.
+// TestRecreateKeepsWhatItCannotReplace: the old cluster and its record are removed only if the new launch is not refused.
 func TestRecreateKeepsWhatItCannotReplace(t *testing.T) {
 	a := &App{Out: io.Discard, Err: io.Discard, Getenv: os.Getenv, Now: time.Now, quiet: true}
 	a.ui = newUI(a)

@@ -17,7 +17,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// refuser is a substrate that takes no launch and has no record, as Kubernetes with a policy or Slurm with a wrong partition.
+// refuser is a substrate that refuses every launch and has no record, like Kubernetes with a policy or Slurm with a wrong partition.
 type refuser struct {
 	launcher.Launcher
 	err error
@@ -31,7 +31,7 @@ func (r refuser) Launch(context.Context, *spec.ClusterSpec, launcher.Payload) (l
 
 func (r refuser) List(context.Context, launcher.Selector) ([]launcher.Status, error) { return nil, nil }
 
-// TestRefusedIsHistory: a launch that is refused has no keeper and no record, so the receipt is this machine's. A name that is taken is no launch.
+// TestRefusedIsHistory: a refused launch has no keeper and no record, so this machine keeps the receipt. A name conflict is not a launch.
 func TestRefusedIsHistory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	cache := t.TempDir()
@@ -65,7 +65,7 @@ func TestRefusedIsHistory(t *testing.T) {
 	}
 }
 
-// TestRenderIsOneStream: what render prints for Kubernetes is a stream of documents, as `kubectl apply -f -` reads it, each with a kind.
+// TestRenderIsOneStream: the output of render for Kubernetes is a stream of documents for `kubectl apply -f -`, each with a kind.
 func TestRenderIsOneStream(t *testing.T) {
 	t.Chdir(t.TempDir())
 	a, out, stderr := testApp()
@@ -92,7 +92,7 @@ func TestRenderIsOneStream(t *testing.T) {
 	}
 }
 
-// TestUnusedPackages: packages that only the local launcher installs are named once elsewhere.
+// TestUnusedPackages: other launchers name packages once that only the local launcher installs.
 func TestUnusedPackages(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, want := range map[string]int{"slurm": 1, "local": 0} {

@@ -125,7 +125,7 @@ func (a *App) printFiles(o *renderOptions, files []launcher.File) error {
 		}
 		mark := "# ---" // a comment in scripts and orders
 		if strings.HasSuffix(f.Name, ".yaml") {
-			mark = "---\n#" // documents of one stream, as `kubectl apply -f -` takes it
+			mark = "---\n#" // a document of a stream, for `kubectl apply -f -`
 		}
 		fmt.Fprintf(a.Out, "%s %s\n%s\n", mark, f.Name, f.Content)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/rayctl/rayctl/test/raytest"
 )
 
-// rayReads makes of each [directory, runtime_env] what Ray's SDK sends to a cluster if it is called there; null is a refusal.
+// rayReads prints, for each [directory, runtime_env], what Ray's SDK sends to a cluster if it is called there; null if Ray refuses it.
 const rayReads = `
 import json, os, sys
 from ray.runtime_env import RuntimeEnv
@@ -71,7 +71,7 @@ func writeAll(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// sentEnv is the runtime_env that is sent to the cluster for a job section of a cluster file in dir; the current directory is another.
+// sentEnv is the runtime_env sent to the cluster for a job section of a cluster file in dir, which is not the current directory.
 func sentEnv(dir, job string, flags ...string) (map[string]any, error) {
 	if err := os.WriteFile(filepath.Join(dir, "rayctl.yaml"), []byte("name: a\njob: {"+job+"}\n"), 0o644); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func sentEnv(dir, job string, flags ...string) (map[string]any, error) {
 	return runtimeEnv(&l.Spec.Job), nil
 }
 
-// TestRuntimeEnvAsRay compares what is sent for each form of runtime environments with what Ray's own SDK sends for it.
+// TestRuntimeEnvAsRay compares the runtime environments that rayctl sends with those that Ray's own SDK sends.
 func TestRuntimeEnvAsRay(t *testing.T) {
 	t.Chdir(t.TempDir()) // file names are not relative to this
 	var cases [][2]any
@@ -107,7 +107,7 @@ func TestRuntimeEnvAsRay(t *testing.T) {
 		}
 		if err != nil {
 			t.Logf("our reason: %v", err)
-			ours = map[string]any{"pip": 0} // which Ray refuses, too
+			ours = map[string]any{"pip": 0} // Ray refuses this, too
 		}
 		cases, names = append(cases, [2]any{dir, theirs}, [2]any{dir, ours}), append(names, name+": "+job)
 	}
@@ -155,7 +155,7 @@ func TestRuntimeEnvAsRay(t *testing.T) {
 	}
 }
 
-// TestRequirementsPaths: names are relative to the file they are in, and flags' to the current directory.
+// TestRequirementsPaths: names are relative to the file that contains them, those in flags to the current directory.
 func TestRequirementsPaths(t *testing.T) {
 	dir, here := t.TempDir(), t.TempDir()
 	t.Setenv("HOME", filepath.Join(dir, "home"))
@@ -187,7 +187,7 @@ func TestRequirementsPaths(t *testing.T) {
 	}
 }
 
-// TestRequirementsRefused: what cannot be read is one sentence with file, line, key and the next step, before any launcher is made.
+// TestRequirementsRefused: the error for an unreadable file is one sentence with file, line, key and next step, before any launcher is made.
 func TestRequirementsRefused(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

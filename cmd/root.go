@@ -28,21 +28,21 @@ func NewRoot(a *App) *cobra.Command {
 		Example: "  rayctl run -- python train.py         # the whole life of one job\n" +
 			"  rayctl up && rayctl submit -- python a.py && rayctl down",
 		SilenceErrors: true, SilenceUsage: true,
-		Version: thisBuild().String(), // --version, which people try first, says the same as the command
+		Version: thisBuild().String(), // people try --version first; same text as the command
 		Args:    unknownCommand,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 		PersistentPreRunE: func(c *cobra.Command, args []string) error {
 			if err := noEmptyNames(c, args); err != nil {
 				return err
 			}
-			if err := c.ValidateFlagGroups(); err != nil { // cobra checks them only after this, when errors are no usage errors any more
+			if err := c.ValidateFlagGroups(); err != nil { // cobra checks them after this, when errors no longer count as usage errors
 				return err
 			}
 			a.parsed = true
 			return nil
 		},
 	}
-	cobra.EnableCommandSorting = false // the help has them in the order of the work
+	cobra.EnableCommandSorting = false // the help lists them in the order of the work
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
@@ -76,7 +76,7 @@ func NewRoot(a *App) *cobra.Command {
 	return root
 }
 
-// unknownCommand names the nearest command to one that is not there.
+// unknownCommand suggests the nearest command.
 func unknownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -89,7 +89,7 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	return usageError(hint, "there is no command `%s %s`", c.CommandPath(), args[0])
 }
 
-// atMost bounds the arguments of a command before --; those behind it are the user's command.
+// atMost limits the arguments before --; those after it are the user's command.
 func atMost(n int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		own, _ := splitDash(c, args)
@@ -100,7 +100,7 @@ func atMost(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-// noDash is atMost for commands that run nothing of the user's.
+// noDash is atMost for commands that run no command of the user.
 func noDash(n int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) > n {
@@ -110,11 +110,11 @@ func noDash(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-// noEmptyNames refuses names that are given but empty, as `rayctl down "$NAME"` gives where NAME is not set: they would stand for the
-// default, such as your only cluster.
+// noEmptyNames refuses empty names, as `rayctl down "$NAME"` gives if NAME is not set: they would mean the default, such as your only
+// cluster.
 func noEmptyNames(c *cobra.Command, args []string) error {
 	if c.Name() == cobra.ShellCompRequestCmd || c.Name() == cobra.ShellCompNoDescRequestCmd {
-		return nil // the word to complete may be empty
+		return nil // the argument to complete may be empty
 	}
 	const hint = "give a value, or leave it out"
 	own, _ := splitDash(c, args)
@@ -129,7 +129,7 @@ func noEmptyNames(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// splitDash separates the arguments before -- from those behind it.
+// splitDash separates the arguments before -- from those after it.
 func splitDash(c *cobra.Command, args []string) (own, command []string) {
 	if n := c.ArgsLenAtDash(); n >= 0 {
 		return args[:n], args[n:]
@@ -145,7 +145,7 @@ func first(args []string) string {
 	return args[0]
 }
 
-// next prints the commands that make sense now.
+// next prints the useful next commands.
 func (a *App) next(commands ...string) {
 	a.ui.note("next: %s", strings.Join(commands, "; "))
 }

@@ -116,7 +116,7 @@ func (o *runOptions) validate() error {
 	return o.output.validate()
 }
 
-// loadRun reads the configuration, puts the command line's job into it, and names the run.
+// loadRun reads the configuration, adds the command line's job, and names the run.
 func (a *App) loadRun(o *runOptions) (*config.Loaded, launcher.Launcher, error) {
 	command, err := entrypoint(o.command)
 	if err != nil {
@@ -142,7 +142,7 @@ func (a *App) loadRun(o *runOptions) (*config.Loaded, launcher.Launcher, error) 
 	return c, l, err
 }
 
-// randomSuffix is five characters that make a run's name new.
+// randomSuffix is five characters that make a run's name unique.
 func randomSuffix() string { return strings.ToLower(rand.Text()[:5]) }
 
 // payload is what a launch carries beside the spec.
@@ -158,7 +158,7 @@ func (a *App) payload(s *spec.ClusterSpec, command string) (launcher.Payload, er
 	return p, nil
 }
 
-// recorded shows a run that ended earlier under the name, if it was this one.
+// recorded shows a run that ended earlier under the name, if it has the same spec.
 func (a *App) recorded(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, taken error) (*launcher.Outcome, error) {
 	r, err := l.Result(ctx, launcher.ID(s.Name))
 	if err != nil {
@@ -174,7 +174,7 @@ func (a *App) recorded(ctx context.Context, l launcher.Launcher, s *spec.Cluster
 	return &launcher.Outcome{ID: launcher.ID(s.Name), Receipt: launcher.NewReceipt(r), Result: r}, nil
 }
 
-// finishRun writes the receipt where it is wanted and takes over the run's exit code.
+// finishRun writes the receipt to the requested places and returns the run's exit code.
 func (a *App) finishRun(o *runOptions, outcome *launcher.Outcome) error {
 	a.ui.clear()
 	if outcome.Detached {
@@ -191,7 +191,7 @@ func (a *App) finishRun(o *runOptions, outcome *launcher.Outcome) error {
 	}
 	if !a.quiet {
 		a.ui.line(clean(strings.TrimSuffix(receiptText(rc), "\n")))
-	} else if rc.Exit.Code != 0 && rc.Exit.Origin != "driver" { // with -q nothing else would say so
+	} else if rc.Exit.Code != 0 && rc.Exit.Origin != "driver" { // with -q this is the only message
 		a.ui.warn("rayctl: %s: %s", rc.Name, rc.Exit.Sentence())
 	}
 	if o.receipt != "" {
@@ -208,8 +208,8 @@ func (a *App) finishRun(o *runOptions, outcome *launcher.Outcome) error {
 	return codeOrNil(rc.Exit.Code)
 }
 
-// replace ends the cluster of the spec's name and forgets it, once all is known to be well with the launch that can be known before: what is packed,
-// and what the launcher would refuse. The packages are made here, once.
+// replace ends and forgets the cluster of the spec's name. Before that it checks what it can: it packs the packages, once, and asks the launcher to
+// validate the launch.
 func (a *App) replace(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, p *launcher.Payload) error {
 	if _, err := l.Render(s); err != nil {
 		return err

@@ -35,11 +35,11 @@ func copyLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher
 	return own.Flush()
 }
 
-// lastOutput is the last attempt that has any saved output, if an earlier one than the run's last; else 0.
+// lastOutput is the last attempt with saved output, if an earlier one than the run's last; else 0.
 func lastOutput(ctx context.Context, s *launcher.Status, open launcher.LogOpener) int {
 	for which, n := 0, s.Attempt; n >= 1; n-- {
 		if log, err := open(ctx, which, 0); err == nil {
-			got, _ := io.ReadFull(log, make([]byte, 1)) // what cannot be read is no output
+			got, _ := io.ReadFull(log, make([]byte, 1)) // unreadable output counts as none
 			_ = log.Close()
 			if got > 0 {
 				return which
@@ -63,11 +63,11 @@ func tailLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher
 	return err
 }
 
-// tail keeps the last lines of what is written to it, in memory that they need and once more.
+// tail keeps the last lines written to it, in about twice their memory.
 type tail struct {
 	lines int
 	buf   []byte
-	limit int // length of buf at which it is cut again
+	limit int // length at which buf is cut again
 }
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -79,7 +79,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// last is the last lines so far; an unfinished one counts.
+// last returns the last lines so far, including an unfinished one.
 func (t *tail) last() []byte {
 	end := len(t.buf)
 	if end > 0 && t.buf[end-1] == '\n' {
@@ -94,7 +94,7 @@ func (t *tail) last() []byte {
 	return t.buf[end+1:]
 }
 
-// attemptCode is what -f exits with after the output of an attempt that has ended: the run's code after the last (0 is the last, too).
+// attemptCode is the exit code of -f after the output of an ended attempt: the run's code after the last (0 is the last, too).
 func attemptCode(s *launcher.Status, attempt int) error {
 	for _, old := range s.Attempts {
 		switch {
@@ -111,7 +111,7 @@ func attemptCode(s *launcher.Status, attempt int) error {
 	return codeOrNil(s.Exit.Code)
 }
 
-// nodeLogPlace says where the saved logs of the nodes are, if they are files.
+// nodeLogPlace is the place of the nodes' saved logs, if they are files.
 func nodeLogPlace(r *launcher.Result) string {
 	if r.Log.Path == "" {
 		return ""

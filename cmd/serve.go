@@ -42,7 +42,7 @@ func newServeStatus(a *App) *cobra.Command {
 	return c
 }
 
-// runServeStatus shows what Serve runs.
+// runServeStatus shows Serve's applications.
 func runServeStatus(ctx context.Context, a *App, o *serveStatusOptions) error {
 	if err := o.output.validate(); err != nil {
 		return err

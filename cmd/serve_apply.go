@@ -122,7 +122,7 @@ func serveLine(s *dashboardclient.ServeStatus, names []string) string {
 	return "applications: " + strings.Join(parts, ", ")
 }
 
-// readServe reads Serve's config and the directory that its paths are relative to.
+// readServe reads Serve's config and returns the directory for its relative paths.
 func (a *App) readServe(file string) (config map[string]any, dir string, err error) {
 	var data []byte
 	if file == "-" {
@@ -140,7 +140,7 @@ func (a *App) readServe(file string) (config map[string]any, dir string, err err
 	return config, dir, nil
 }
 
-// applications finds the list that Serve's config must have.
+// applications returns the list that Serve's config must have.
 func applications(file string, config map[string]any) ([]map[string]any, error) {
 	list, ok := config["applications"].([]any)
 	if !ok || len(list) == 0 {
@@ -157,7 +157,7 @@ func applications(file string, config map[string]any) ([]map[string]any, error) 
 	return out, nil
 }
 
-// packApplication replaces an application's local directories by packages, and files of its runtime_env by what is in them; at names the runtime_env in messages.
+// packApplication replaces an application's local directories by packages, and files of its runtime_env by their contents; at is the name in messages.
 func (p *packer) packApplication(ctx context.Context, at, dir string, app map[string]any) error {
 	env, ok := app["runtime_env"].(map[string]any)
 	if !ok {

@@ -13,24 +13,24 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// What --on-interrupt takes.
+// Values of --on-interrupt.
 const (
 	onInterruptAsk    = ""
 	onInterruptStop   = "stop"
 	onInterruptDetach = "detach"
 )
 
-// interrupts turns signals into what the user wants of a run that is watched: SIGHUP detaches, and so does a reader of
-// stdout that went away (SIGPIPE, as in `rayctl run | head`); SIGINT and SIGTERM do what policy says, and without one they stop, except that
-// SIGINT asks on a terminal. A second one stops at once.
+// interrupts turns signals into actions on a watched run. SIGHUP detaches, and so does SIGPIPE if the reader of stdout is gone, as in
+// `rayctl run | head`. SIGINT and SIGTERM follow policy. Without a policy they stop, but SIGINT asks on a terminal. A second signal stops at
+// once.
 type interrupts struct {
 	a       *App
 	policy  string
 	actions chan launcher.Action
-	answers chan string // lines typed at the question
+	answers chan string // lines typed as answers to the question
 }
 
-// watchInterrupts begins to listen; it ends with ctx.
+// watchInterrupts handles signals until ctx ends.
 func (a *App) watchInterrupts(ctx context.Context, policy string) <-chan launcher.Action {
 	i := &interrupts{a: a, policy: policy, actions: make(chan launcher.Action)}
 	signals := make(chan os.Signal, 4)
@@ -55,7 +55,7 @@ func (i *interrupts) loop(ctx context.Context, signals <-chan os.Signal) {
 		case s := <-signals:
 			switch {
 			case s == syscall.SIGPIPE && !readerGone(i.a.Out):
-				continue // Go tells of every connection that broke, and those heal
+				continue // Go sends SIGPIPE for every broken connection, and those recover
 			case s == syscall.SIGHUP, s == syscall.SIGPIPE:
 				action = launcher.Detach
 			case asked || stopping:
@@ -94,7 +94,7 @@ func (i *interrupts) tell(action launcher.Action) {
 func (i *interrupts) ask(ctx context.Context) {
 	i.a.ui.warn("%s", i.a.ui.paint(bold, "Stop the run, detach from it, or continue? [s/d/c]")+" (Ctrl-C again stops it at once)")
 	if i.answers != nil {
-		return // the reader of the first question still waits
+		return // the reader of the first question is still running
 	}
 	i.answers = make(chan string)
 	go func() {
@@ -108,7 +108,7 @@ func (i *interrupts) ask(ctx context.Context) {
 	}()
 }
 
-// answer reads what was typed; anything but stop and detach goes on.
+// answer interprets a typed line; anything but stop and detach continues.
 func (i *interrupts) answer(line string) launcher.Action {
 	switch strings.ToLower(strings.TrimSpace(line)) {
 	case "s", "stop":
@@ -121,7 +121,7 @@ func (i *interrupts) answer(line string) launcher.Action {
 	}
 }
 
-// readerGone says whether nobody reads a stream any more, as when `head` has had enough.
+// readerGone reports whether a stream has no reader any more, as when `head` has ended.
 func readerGone(w io.Writer) bool {
 	if out, ok := w.(*launcher.Stdout); ok {
 		w = out.Writer()

@@ -120,7 +120,7 @@ func changeLine(s launcher.Status) string {
 	return oneLine(line)
 }
 
-// howStarted is how Ray was started, for people.
+// howStarted describes for people how Ray was started.
 func howStarted(fast bool) string {
 	if fast {
 		return "fast: rayctl changed functions inside it (ray.fastStart)"

@@ -36,7 +36,7 @@ func newStop(a *App) *cobra.Command {
 	return c
 }
 
-// runStop asks for the end of every job first, then waits for all.
+// runStop requests the end of every job first, then waits for all.
 func runStop(ctx context.Context, a *App, o *stopOptions) error {
 	c, err := a.connect(ctx, &o.dashboard)
 	if err != nil {

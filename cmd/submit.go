@@ -69,7 +69,7 @@ func newSubmit(a *App) *cobra.Command {
 	return c
 }
 
-// fromArgument takes the cluster that was given as an argument instead of by --cluster.
+// fromArgument takes the cluster from an argument instead of --cluster.
 func (o *dashboardOptions) fromArgument(args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -81,7 +81,7 @@ func (o *dashboardOptions) fromArgument(args []string) error {
 	return nil
 }
 
-// runSubmit submits one job, follows it, and takes over its exit code.
+// runSubmit submits one job, follows it, and returns its exit code.
 func runSubmit(ctx context.Context, a *App, o *submitOptions) error {
 	if err := o.output.validate(); err != nil {
 		return err
@@ -117,7 +117,7 @@ func runSubmit(ctx context.Context, a *App, o *submitOptions) error {
 	return a.jobOutcome(done)
 }
 
-// job is the job section in force: the file's with the flags on top.
+// job is the job section in force: the file's, overridden by flags.
 func (a *App) job(o *submitOptions) (*spec.Job, error) {
 	command, err := entrypoint(o.command)
 	if err != nil {
@@ -150,7 +150,7 @@ func (a *App) job(o *submitOptions) (*spec.Job, error) {
 	return &job, o.reserve(&job)
 }
 
-// reserve puts the entrypoint's resources into the job.
+// reserve sets the entrypoint's resources in the job.
 func (o *submitOptions) reserve(job *spec.Job) error {
 	if !isAmount(o.cpus) || !isAmount(o.gpus) {
 		return usageError("", "the driver's resources are numbers from 0")
@@ -189,10 +189,10 @@ func (o *submitOptions) reserve(job *spec.Job) error {
 	return nil
 }
 
-// isAmount is false for NaN and infinity too, which Go parses and JSON cannot say.
+// isAmount is also false for NaN and infinity, which Go parses but JSON cannot express.
 func isAmount(n float64) bool { return n >= 0 && !math.IsInf(n, 1) }
 
-// submit uploads what the job needs and submits it.
+// submit uploads the job's packages and submits the job.
 func (a *App) submit(ctx context.Context, c *connection, o *submitOptions, job *spec.Job) (string, error) {
 	p, err := a.packages(job)(ctx)
 	if err != nil {
@@ -219,7 +219,7 @@ func submitRequest(job *spec.Job, p *launcher.Packages) dashboardclient.SubmitRe
 	}
 	entry := job.Entrypoint
 	if job.Cwd != "" {
-		// On a line of its own, as the keeper has it: in `cd D && a & b` the shell runs b elsewhere.
+		// On a line of its own, as in the keeper: in `cd D && a & b` the shell runs b elsewhere.
 		entry = "cd -- " + shellescape.Quote(job.Cwd) + " || exit 1\n" + entry
 	}
 	return dashboardclient.SubmitRequest{
@@ -230,7 +230,7 @@ func submitRequest(job *spec.Job, p *launcher.Packages) dashboardclient.SubmitRe
 	}
 }
 
-// requestNonce is the same for the same job, so that a repeated command finds its own submission.
+// requestNonce is equal for equal jobs, so that a repeated command finds its own submission.
 func requestNonce(r dashboardclient.SubmitRequest) (string, error) {
 	data, err := json.Marshal(r)
 	if err != nil {

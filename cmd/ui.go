@@ -13,7 +13,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// ui writes notes and progress to stderr: on a terminal one line is rewritten with the time that passed, elsewhere each change is a
+// ui writes notes and progress to stderr. On a terminal it rewrites one line with the elapsed time; elsewhere each change is a
 // plain line. It is safe for concurrent use.
 type ui struct {
 	mu    sync.Mutex
@@ -21,14 +21,14 @@ type ui struct {
 	color bool
 	width func() int
 
-	text     string    // of the live line, "" is none
-	since    time.Time // what its elapsed time counts from
+	text     string    // of the live line; "": none
+	since    time.Time // start of its elapsed time
 	drawn    bool
 	midLine  bool // stdout is the same terminal and its cursor is inside a line of output
 	plain    string
 	stopTick chan struct{}
 
-	step                 string // the transfer that goes on
+	step                 string // the current transfer
 	stepSince, stepShown time.Time
 }
 
@@ -54,7 +54,7 @@ func newUI(a *App) *ui {
 	return u
 }
 
-// paint colours a word where colours are wanted.
+// paint colours a word if colours are enabled.
 func (u *ui) paint(c color, s string) painted {
 	s = clean(s)
 	if !u.color {
@@ -86,7 +86,7 @@ func (u *ui) line(s string) {
 	u.draw()
 }
 
-// live says what is being waited for, and since when.
+// live shows what rayctl waits for, and since when.
 func (u *ui) live(text string, since time.Time) {
 	if u.a.quiet {
 		return
@@ -109,7 +109,7 @@ func (u *ui) live(text string, since time.Time) {
 	}
 }
 
-// transfer shows how far a long step has come, once it proves to be long; where lines stay, at most one in ten seconds.
+// transfer shows the progress of a long step, but not of a short one. Off a terminal it prints at most one line in ten seconds.
 func (u *ui) transfer(p launcher.Progress) {
 	u.mu.Lock()
 	now := u.a.Now()
@@ -140,7 +140,7 @@ func (u *ui) transfer(p launcher.Progress) {
 	u.live(text, since)
 }
 
-// clear takes the live line away.
+// clear removes the live line.
 func (u *ui) clear() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -206,7 +206,7 @@ func (u *ui) output() io.Writer {
 	})
 }
 
-// logWriter is where -v's lines go.
+// logWriter writes the lines of -v.
 func (u *ui) logWriter() io.Writer {
 	return writerFunc(func(p []byte) (int, error) {
 		u.line(clean(strings.TrimSuffix(string(p), "\n")))
@@ -218,7 +218,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// oneLine is somebody's text in a line or a column of ours.
+// oneLine makes foreign text fit one line or column.
 func oneLine(s string) string { return clean(strings.Join(strings.Fields(s), " ")) }
 
 // size prints a number of bytes for a person.

@@ -8,14 +8,14 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// TestTransfer: a transfer is told once it proves to be long, as far as it has come; on a terminal not at each piece.
+// TestTransfer: the progress of a transfer is shown once it takes long; on a terminal not for each piece.
 func TestTransfer(t *testing.T) {
 	for name, test := range map[string]struct {
 		tty   bool
 		total int64
 		every time.Duration
 		want  string
-		times int // that it is told
+		times int // number of reports
 	}{
 		"short":                   {false, 100e6, time.Millisecond, "", 0},
 		"plain":                   {false, 100e6, 200 * time.Millisecond, "sending: 6.0 MB of 100 MB\nsending: 56 MB of 100 MB\n", 2},

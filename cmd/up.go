@@ -103,7 +103,7 @@ func runUp(ctx context.Context, a *App, o *upOptions) error {
 	return a.answerUp(o, ready)
 }
 
-// worthless says of an ended cluster whether its record may go unasked: it has neither output nor outcome of a job.
+// worthless reports whether the record of an ended cluster may be removed without asking: it has neither output nor outcome of a job.
 func worthless(ctx context.Context, l launcher.Launcher, id launcher.ID) bool {
 	r, err := l.Result(ctx, id)
 	return errors.Is(err, launcher.ErrNotFound) || err == nil && r.Job == nil
@@ -120,10 +120,10 @@ func (a *App) loadUp(o *upOptions) (*config.Loaded, launcher.Launcher, error) {
 	return c, l, err
 }
 
-// jobOfUp is what `up` leaves of the job: the grace is the cluster's.
+// jobOfUp keeps only the grace of the job, which applies to the cluster.
 func jobOfUp(s *spec.ClusterSpec) spec.Job { return spec.Job{Grace: s.Job.Grace} }
 
-// untilReady watches until every node is there. The user's wish to stop ends the cluster, and detaching leaves it alone.
+// untilReady watches until every node is there. A request to stop ends the cluster; a request to detach leaves it running.
 func (a *App) untilReady(ctx context.Context, l launcher.Launcher, id launcher.ID, actions <-chan launcher.Action) (launcher.Status, error) {
 	var none launcher.Status
 	statuses, err := l.Watch(ctx, id)
@@ -167,7 +167,7 @@ func (a *App) untilReady(ctx context.Context, l launcher.Launcher, id launcher.I
 	}
 }
 
-// neverReady says why the cluster ended before it was ready.
+// neverReady returns why the cluster ended before it was ready.
 func (a *App) neverReady(ctx context.Context, l launcher.Launcher, id launcher.ID) error {
 	r, err := l.Result(ctx, id)
 	if err != nil {
@@ -191,7 +191,7 @@ func (a *App) endedEarly(id launcher.ID, e runstate.Exit) error {
 	return fail(code, nil, "", "cluster %s ended before it was ready: %s", id, reason)
 }
 
-// answerUp prints what came to be.
+// answerUp prints the new cluster.
 func (a *App) answerUp(o *upOptions, s launcher.Status) error {
 	id := s.Name
 	if done, err := o.output.structured(a.Out, s); done || err != nil {
@@ -216,7 +216,7 @@ func countNodes(s launcher.Status) (ready, wanted int) {
 	return ready, wanted
 }
 
-// deadlineText says when the cluster ends by itself.
+// deadlineText describes when the cluster ends by itself.
 func (a *App) deadlineText(s launcher.Status) string {
 	text := ""
 	if d := s.Deadlines.Max; d != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// watcher tells the phases of one cluster as they change. While the driver runs it is silent: the output speaks.
+// watcher shows the phases of one cluster as they change. While the driver runs it is silent, because the output is shown.
 type watcher struct {
 	a    *App
 	last string
@@ -15,7 +15,6 @@ type watcher struct {
 
 func (a *App) newWatcher() *watcher { return &watcher{a: a} }
 
-// see takes each Status.
 func (w *watcher) see(s launcher.Status) {
 	running := s.Job != nil && s.Job.State != runstate.JobWaiting && s.Job.State != runstate.JobPending
 	if s.Phase == runstate.Gone || (s.Phase == runstate.Ready && running && s.Unreachable == "") {
@@ -29,7 +28,7 @@ func (w *watcher) see(s launcher.Status) {
 	w.a.ui.live(w.last, s.Since)
 }
 
-// phaseLine says where a cluster is, why, and what helps.
+// phaseLine describes a cluster's phase, the reason, and the next step.
 func phaseLine(s launcher.Status) string {
 	text := string(s.Phase)
 	if s.Attempt > 1 {

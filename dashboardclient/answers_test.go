@@ -13,8 +13,8 @@ import (
 	"github.com/rayctl/rayctl/dashboardclient"
 )
 
-// TestAnswers has answers that Ray's dashboard does not give, but proxies before it and wrong servers do: they stop, have no end, ask for an hour's
-// patience (nginx's limit_req with Retry-After, RFC 9110, 10.2.3), or want a token of their own (an OAuth proxy's 401).
+// TestAnswers tests answers that do not come from Ray's dashboard, but from proxies before it and wrong servers. They stop, have no end, ask for
+// an hour's wait (nginx's limit_req with Retry-After, RFC 9110, 10.2.3), or want a token of their own (an OAuth proxy's 401).
 func TestAnswers(t *testing.T) {
 	stopped := make(chan struct{})
 	t.Cleanup(func() { close(stopped) })
@@ -26,7 +26,7 @@ func TestAnswers(t *testing.T) {
 	stops := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(status)
-			_, _ = io.WriteString(w, `[{"type":`) // the client tells
+			_, _ = io.WriteString(w, `[{"type":`) // the client reports this
 			w.(http.Flusher).Flush()
 			<-stopped
 		}
@@ -73,7 +73,7 @@ func TestAnswers(t *testing.T) {
 
 func refuses(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }
 
-// TestRetryAfter: a wait that is asked for is bounded, and told before it is waited.
+// TestRetryAfter: a requested wait is bounded, and logged before it begins.
 func TestRetryAfter(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "3600")

@@ -55,11 +55,11 @@ type request struct {
 	query  url.Values // may be nil
 	body   any        // sent as JSON; a retryablehttp.ReaderFunc is sent as it is
 	once   bool       // not repeated
-	stream bool       // the answer may be silent, and endless
+	stream bool       // the answer may pause, and be endless
 	limit  time.Duration
 }
 
-// endpoint is the request's URL. Segments are escaped, so that an id from a user cannot name another path; one that
+// endpoint is the request's URL. Segments are escaped, so that a user's id cannot change the path. A segment that
 // ends in "/" keeps it, as Ray's own collection paths do.
 func (c *Client) endpoint(r request) string {
 	u := *c.base
@@ -72,7 +72,7 @@ func (c *Client) endpoint(r request) string {
 		}
 	}
 	u.RawPath = escaped
-	u.Path, _ = url.PathUnescape(escaped) // what PathEscape made can be unescaped
+	u.Path, _ = url.PathUnescape(escaped) // the output of PathEscape is always valid
 	u.RawQuery = r.query.Encode()
 	return u.String()
 }
@@ -104,8 +104,8 @@ func (c *Client) call(ctx context.Context, r request, answer any) error {
 	return nil
 }
 
-// open makes the request and returns an answer with status 200, whose body the caller closes. Its errors are those of the
-// server (*APIError) or raw ones of the connection, to be put into words by failure.
+// open makes the request and returns an answer with status 200, whose body the caller closes. Its errors are *APIError of
+// the server, or raw ones of the connection, for which failure makes a sentence.
 func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 	response, err := c.roundTrip(ctx, r)
 	if err != nil {
@@ -115,7 +115,7 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 		return response, nil
 	}
 	defer response.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<20)) // the status alone is an answer, too
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<20)) // the status alone suffices
 	return nil, c.apiError(r.doing, response, text)
 }
 
@@ -144,7 +144,7 @@ func (c *Client) roundTrip(ctx context.Context, r request) (*http.Response, erro
 	return c.http.Do(httpRequest)
 }
 
-// failure puts what went wrong with the connection into a sentence. The caller's own cancellation stays what it is.
+// failure makes a sentence of a connection error. The caller's own cancellation is returned unchanged.
 func (c *Client) failure(ctx, limited context.Context, doing string, err error) error {
 	if cause := ctx.Err(); cause != nil {
 		return fmt.Errorf("%s: %w", doing, cause)
@@ -162,7 +162,7 @@ func (c *Client) failure(ctx, limited context.Context, doing string, err error) 
 	}
 	var wrapped *url.Error
 	for errors.As(err, &wrapped) {
-		err = wrapped.Err // drops the method and the URL, which the sentence has already
+		err = wrapped.Err // drops method and URL, which the sentence has already
 	}
 	return &unreachableError{doing: doing, url: c.URL(), cause: err}
 }

@@ -70,7 +70,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestNoDashboard asks what is no dashboard.
+// TestNoDashboard queries servers that are not dashboards.
 func TestNoDashboard(t *testing.T) {
 	serve := func(handler http.HandlerFunc) string {
 		server := httptest.NewServer(handler)
@@ -123,7 +123,7 @@ func TestContextEndsRetries(t *testing.T) {
 	}
 }
 
-// TestTunnelNeedsNoProxy: a proxy of the environment is for dashboards that are reached by their address, not for those behind a tunnel.
+// TestTunnelNeedsNoProxy: a proxy from the environment is used for dashboards reached by their address, not for those behind a tunnel.
 func TestTunnelNeedsNoProxy(t *testing.T) {
 	usual := http.DefaultTransport.(*http.Transport) // the environment's proxies are read once, which is too early for a test
 	before := usual.Proxy

@@ -10,13 +10,13 @@ import (
 
 // Headers that Ray (2.52 and later) reads its token from.
 const (
-	// HeaderAuthorization is the header a dashboard is normally given its token in.
+	// HeaderAuthorization is the usual header for a dashboard's token.
 	HeaderAuthorization = "Authorization"
 	// HeaderRayAuthorization is for a dashboard behind a proxy that needs Authorization for itself, such as the Kubernetes API server.
 	HeaderRayAuthorization = "X-Ray-Authorization"
 )
 
-// Config says how to reach one dashboard. Only URL is required.
+// Config describes how to reach one dashboard. Only URL is required.
 type Config struct {
 	// URL is the dashboard's address, "http://127.0.0.1:8265". A path is kept as a prefix, for dashboards behind a proxy.
 	URL string
@@ -28,15 +28,15 @@ type Config struct {
 	TokenHeader string
 	// Transport carries all requests, if given; DialContext is then not used.
 	Transport http.RoundTripper
-	// DialContext opens the connections, for dashboards behind a tunnel. The address it is given is URL's host and port. With it, the
-	// environment's HTTP_PROXY is not used.
+	// DialContext opens the connections, for dashboards behind a tunnel. Its address argument is URL's host and port. With DialContext
+	// the environment's HTTP_PROXY is not used.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// Logger gets one debug line for each request and a warning for each retry. Nil: nothing is logged.
+	// Logger gets one debug line for each request and a warning for each retry. Nil: no logging.
 	Logger *slog.Logger
-	// Retry bounds the repetition of requests that failed for a passing reason.
+	// Retry bounds the repetition of requests that failed for a temporary reason.
 	Retry Retry
-	// Silence is how long the dashboard may take until it begins to answer, and between two bytes of an answer that is a document. 0: two
-	// minutes. The slowest answer known is a submission that waits for the head's agent.
+	// Silence is the longest wait for the beginning of an answer, and between two bytes of an answer that is a document. 0: two
+	// minutes. The slowest known answer is that to a submission that waits for the head's agent.
 	Silence time.Duration
 }
 

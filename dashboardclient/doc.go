@@ -1,9 +1,9 @@
 // Package dashboardclient is a client of the HTTP API that Ray's dashboard serves on the head node: jobs and their logs,
-// runtime-environment packages, Ray Serve, and the state of the cluster. It works on any dashboard URL and knows no launcher.
+// runtime-environment packages, Ray Serve, and the state of the cluster. It works on any dashboard URL, without a launcher.
 //
 // # Versions
 //
-// It is tested against Ray 2.60.0, 2.40.0 and 2.9.3. Fallbacks stand in for what an older dashboard lacks; where there is none it is an [UnsupportedError].
+// It is tested against Ray 2.60.0, 2.40.0 and 2.9.3. It has fallbacks for features that an older dashboard lacks, or else returns an [UnsupportedError].
 //
 // # Retries
 //
@@ -13,5 +13,5 @@
 // # Errors
 //
 // Every error reads as one sentence. Use [errors.Is] with [ErrUnauthorized], [ErrNotFound], [ErrConflict], [ErrUnreachable],
-// [ErrUnsupported] and [ErrTooLarge], and [errors.As] with [*APIError] for the server's own words. No error contains the token.
+// [ErrUnsupported] and [ErrTooLarge], and [errors.As] with [*APIError] for the server's own message. No error contains the token.
 package dashboardclient

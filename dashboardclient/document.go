@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// streamKey marks the context of a request whose answer is a stream: it may be silent, and has no end.
+// streamKey marks the context of a request whose answer is a stream: it may pause, and has no end.
 type streamKey struct{}
 
-// document is the body of an answer that comes in one piece. One that stops coming is an error.
+// document is the body of a finite answer. A pause of more than silence is an error.
 type document struct {
 	io.ReadCloser
 	silence time.Duration
@@ -21,7 +21,7 @@ type document struct {
 func (d *document) Read(p []byte) (int, error) {
 	timer := time.AfterFunc(d.silence, func() {
 		d.stopped.Store(true)
-		_ = d.Close() // it ends the read
+		_ = d.Close() // ends the read
 	})
 	n, err := d.ReadCloser.Read(p)
 	timer.Stop()

@@ -2,14 +2,14 @@ package dashboardclient
 
 import "io"
 
-// DriverOutput passes on what the driver wrote, and leaves out the lines that Ray itself writes into a driver's log. It is given the
-// raw bytes of one log from its first byte on, whichever way they come: live, or from a saved copy.
+// DriverOutput passes on the driver's output and removes the lines that Ray itself writes into a driver's log. Its input is the
+// raw bytes of one log from the first byte on, live or from a saved copy.
 type DriverOutput struct {
 	w     io.Writer
 	strip *stripper
 }
 
-// NewDriverOutput writes to w what the driver of this job, submitted with exactly this entrypoint, printed.
+// NewDriverOutput writes to w the output of the driver of this job, which was submitted with exactly this entrypoint.
 func NewDriverOutput(w io.Writer, submissionID, entrypoint string) *DriverOutput {
 	return &DriverOutput{w: w, strip: newStripper(submissionID, entrypoint, 0)}
 }
@@ -24,7 +24,7 @@ func (d *DriverOutput) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes what was held back because it could have become one of Ray's lines. The log ends here.
+// Flush writes bytes held back as a possible beginning of one of Ray's lines. The log ends here.
 func (d *DriverOutput) Flush() error {
 	out := d.strip.flush()
 	if len(out) == 0 {

@@ -13,27 +13,27 @@ import (
 
 // Kinds of failure, for errors.Is.
 var (
-	// ErrUnauthorized: the dashboard wants a token and got none (401) or a wrong one (403).
+	// ErrUnauthorized: the dashboard requires a token and got none (401) or a wrong one (403).
 	ErrUnauthorized = errors.New("not authorized")
 	// ErrNotFound: the job, package or log file does not exist on this cluster.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict: the submission id is taken by another job.
+	// ErrConflict: another job has this submission id.
 	ErrConflict = errors.New("conflict")
-	// ErrUnreachable: no answer could be had from the dashboard: it is down, the address is wrong, or the connection broke.
+	// ErrUnreachable: the dashboard gave no answer: it is down, the address is wrong, or the connection broke.
 	ErrUnreachable = errors.New("unreachable")
-	// ErrUnsupported: this version of Ray cannot do what was asked.
+	// ErrUnsupported: this version of Ray does not support the request.
 	ErrUnsupported = errors.New("unsupported")
 	// ErrTooLarge: the package is larger than what Ray stores.
 	ErrTooLarge = errors.New("too large")
 )
 
-// APIError is a dashboard's refusal, with its own words reduced to one line.
+// APIError is an error response of a dashboard, with its message reduced to one line.
 type APIError struct {
-	// Doing is what was being done, as in "submit job raysubmit_1".
+	// Doing is the attempted action, as in "submit job raysubmit_1".
 	Doing string
 	// Status is the HTTP status code.
 	Status int
-	// Message is the telling line of the server's answer: the last line of a traceback, or the text itself.
+	// Message is the most useful line of the server's answer: the last line of a traceback, or the text itself.
 	Message string
 
 	kind error
@@ -46,9 +46,9 @@ func (e *APIError) Error() string { return e.Doing + ": " + e.Message }
 // Is matches the kind of failure.
 func (e *APIError) Is(target error) bool { return e.kind != nil && e.kind == target }
 
-// UnsupportedError says which feature this version of Ray does not have. It matches ErrUnsupported.
+// UnsupportedError is the error of a feature that this version of Ray does not have. It matches ErrUnsupported.
 type UnsupportedError struct {
-	// Feature is what was asked for, as in "node labels".
+	// Feature is the requested feature, as in "node labels".
 	Feature string
 	// RayVersion is the dashboard's version.
 	RayVersion string
@@ -73,13 +73,13 @@ func (e *unreachableError) Error() string {
 
 func (e *unreachableError) Unwrap() []error { return []error{ErrUnreachable, e.cause} }
 
-// apiError puts an answer that is not 200 into a sentence.
+// apiError makes a sentence of an answer other than 200.
 func (c *Client) apiError(doing string, response *http.Response, body []byte) error {
 	e := &APIError{Doing: doing, Status: response.StatusCode}
 	switch response.StatusCode {
 	case http.StatusUnauthorized:
 		e.kind, e.Message = ErrUnauthorized, "the dashboard at "+c.URL()+" wants a token, and none was given"
-		if c.gaveToken(response) { // Ray says 403 to a wrong one
+		if c.gaveToken(response) { // Ray answers 403 to a wrong one
 			e.Message = "what answers at " + c.URL() + " does not accept the token that was given: it is another cluster's, or a proxy before the dashboard wants something else"
 		}
 	case http.StatusForbidden:
@@ -103,19 +103,19 @@ func (c *Client) apiError(doing string, response *http.Response, body []byte) er
 		}
 	default:
 		e.exception, e.Message = telling(string(body))
-		if e.Message == "" || strings.HasPrefix(e.Message, "500 ") { // aiohttp's answer to an exception that nobody caught
+		if e.Message == "" || strings.HasPrefix(e.Message, "500 ") { // aiohttp's answer to an uncaught exception
 			e.Message = "the dashboard answered " + response.Status
 		}
 	}
 	return e
 }
 
-// gaveToken says whether the request of an answer carried a token.
+// gaveToken reports whether the answered request carried a token.
 func (c *Client) gaveToken(response *http.Response) bool {
 	return response.Request != nil && response.Request.Header.Get(c.config.TokenHeader) != ""
 }
 
-// kubernetes is what its API server says where its proxy of Services is the way to the dashboard.
+// kubernetes is the message of the Kubernetes API server, if the dashboard is reached through its proxy of Services.
 func kubernetes(body []byte) string {
 	var status struct{ Kind, Message string }
 	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" {
@@ -124,7 +124,7 @@ func kubernetes(body []byte) string {
 	return status.Message
 }
 
-// notRay says that what answers is something else.
+// notRay is the error of a server that is not a Ray dashboard.
 func (c *Client) notRay(doing string, status int, body []byte) error {
 	_, line := telling(string(body))
 	return &APIError{Doing: doing, Status: status,
@@ -156,7 +156,7 @@ func telling(text string) (exception, line string) {
 	return "", shorten(strings.TrimSpace(lines[0]), 500)
 }
 
-// details are the lines after the first of pydantic's errors, whose first only counts them.
+// details are the lines after the first of pydantic's errors; the first only has their number.
 func details(exception string, rest []string) string {
 	if exception != "ValidationError" {
 		return ""

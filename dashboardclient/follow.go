@@ -10,23 +10,23 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// FollowOptions shapes what a Follower shows.
+// FollowOptions configures a Follower.
 type FollowOptions struct {
-	// Offset is the number of raw bytes of the log to skip, as Follower.Offset reported it earlier.
+	// Offset is the number of raw bytes of the log to skip, as returned by an earlier Follower.Offset.
 	Offset int64
-	// Tail, if positive, begins at the last Tail lines there are when following starts, and overrides Offset.
+	// Tail, if positive, skips all but the last Tail lines that exist when following starts, and overrides Offset.
 	Tail int
 	// StripHeader leaves out the lines that Ray itself writes near the beginning of a driver's log ("Runtime env is
-	// setting up.", "Running entrypoint for job ..."), if they have exactly Ray's form. Offsets count them all the same.
+	// setting up.", "Running entrypoint for job ..."), if they have exactly Ray's form. Offsets count them nevertheless.
 	StripHeader bool
 	// GiveUp is how long the dashboard may be unreachable before Run fails with ErrUnreachable. 0: for ever, until ctx ends.
 	GiveUp time.Duration
-	// Unhurried is for a caller who learns of the job's end from somebody else: it is looked for once a second only.
+	// Unhurried is for a caller that has another source for the job's end: the job is polled only once a second.
 	Unhurried bool
-	// OnStatus, if given, is called from Run with the job whenever its status was seen to change.
+	// OnStatus, if given, is called from Run with the job at each observed change of its status.
 	OnStatus func(Job)
-	// OnInterrupted, if given, is called when the connection was lost (with the cause) and, with nil, when it is back. Not
-	// concurrently with itself, but with OnStatus and w.
+	// OnInterrupted, if given, is called with the cause when the connection was lost, and with nil when it is back. Calls may be
+	// concurrent with OnStatus and w, but not with each other.
 	OnInterrupted func(error)
 }
 
@@ -51,10 +51,10 @@ func (c *Client) FollowJob(id string, opts FollowOptions) *Follower {
 // Offset is the number of raw bytes of the log that were written to w or skipped so far. It may be called at any time.
 func (f *Follower) Offset() int64 { return f.tailer.offset.Load() }
 
-// Run copies the log to w until the job is terminal and all its bytes were written, and returns the job. Lost connections are
-// healed, without losing or repeating a byte, until ctx ends. It returns ErrNotFound when the job does not exist
-// (any more: the head was replaced), ErrUnauthorized, and w's errors. The job, as last seen, is returned also with an error: a terminal
-// job with an error is one whose log could not be read to its end. Run may be called again after an error, and goes on at Offset.
+// Run copies the log to w until the job is terminal and all its bytes were written, and returns the job. Run restores lost
+// connections until ctx ends, without losing or repeating a byte. It returns ErrNotFound when the job does not exist
+// (any more: the head was replaced), ErrUnauthorized, and w's errors. With an error it also returns the job as last seen: if
+// that is terminal, its log could not be read to the end. Run may be called again after an error, and continues at Offset.
 func (f *Follower) Run(ctx context.Context, w io.Writer) (*Job, error) {
 	job, err := f.watch(ctx, jobRhythm, func(job *Job) bool {
 		return job.Status.Terminal() || job.Status != JobPending && job.DriverNodeID != ""
@@ -74,10 +74,10 @@ func (f *Follower) Run(ctx context.Context, w io.Writer) (*Job, error) {
 	return job, f.finish(ctx, w, job)
 }
 
-// prepare points the tailer at the driver's log, now that its node is known.
+// prepare sets the tailer's file to the driver's log, once its node is known.
 func (f *Follower) prepare(ctx context.Context, job *Job) error {
 	node := job.DriverNodeID
-	if node == "" { // failed before a driver was started: Ray's own lines are on the head
+	if node == "" { // failed before a driver was started: Ray's lines are on the head
 		head, err := f.client.headNode(ctx)
 		if err != nil {
 			return err
@@ -94,7 +94,7 @@ func (f *Follower) prepare(ctx context.Context, job *Job) error {
 		return nil
 	}
 	lines := f.opts.Tail
-	f.opts.Tail = 0 // only once: a second Run goes on where this one ends
+	f.opts.Tail = 0 // only once: a second Run continues where this one ends
 	if err := t.seekTail(ctx, lines); err != nil {
 		return fmt.Errorf("find the last %d lines of the log of job %s: %w", lines, f.id, err)
 	}
@@ -104,7 +104,7 @@ func (f *Follower) prepare(ctx context.Context, job *Job) error {
 	return nil
 }
 
-// runLive streams the log while it watches the job, until that is terminal.
+// runLive streams the log and watches the job until the job is terminal.
 func (f *Follower) runLive(ctx context.Context, w io.Writer, job *Job) (*Job, error) {
 	group, groupCtx := errgroup.WithContext(ctx)
 	streaming, stop := context.WithCancel(groupCtx)
@@ -126,17 +126,17 @@ func (f *Follower) runLive(ctx context.Context, w io.Writer, job *Job) (*Job, er
 	return job, err
 }
 
-// finish writes what came between the last look at the log and the job's end.
+// finish writes the bytes between the last read of the log and the job's end.
 func (f *Follower) finish(ctx context.Context, w io.Writer, job *Job) error {
 	err := f.tailer.finish(ctx, w)
 	var answered *APIError
 	if errors.As(err, &answered) && job.DriverNodeID == "" && !errors.Is(err, ErrUnauthorized) {
-		return nil // it never had a driver, and so no log
+		return nil // the job never had a driver, and so no log
 	}
 	return err
 }
 
-// watch asks for the job until it is as wanted. The job is returned as last seen.
+// watch polls the job until it is as wanted. It returns the job as last seen.
 func (f *Follower) watch(ctx context.Context, wait rhythm, wanted func(*Job) bool) (*Job, error) {
 	var job *Job
 	seen := time.Now()
@@ -157,7 +157,7 @@ func (f *Follower) watch(ctx context.Context, wait rhythm, wanted func(*Job) boo
 	return job, err
 }
 
-// tolerate returns nil for an error that may pass.
+// tolerate returns nil for an error that may be temporary.
 func (f *Follower) tolerate(err error, since time.Duration) error {
 	var answered *APIError
 	passing := errors.Is(err, ErrUnreachable) || errors.As(err, &answered) && answered.Status >= 500

@@ -19,7 +19,7 @@ import (
 	"github.com/rayctl/rayctl/test/raytest"
 )
 
-// follow runs a command as a job and returns what it printed, as followed live.
+// follow runs a command as a job and returns its output as followed live.
 func follow(t *testing.T, ctx context.Context, client *dashboardclient.Client, command string) ([]byte, *dashboardclient.Job) {
 	t.Helper()
 	var out bytes.Buffer
@@ -153,7 +153,7 @@ func TestFollowReportsTheWritersError(t *testing.T) {
 	}
 }
 
-// TestFollowGoesOnAtOffset stops following in the middle, and goes on with another Follower: together they show everything once.
+// TestFollowGoesOnAtOffset stops following in the middle, and continues with another Follower: together they show everything once.
 func TestFollowGoesOnAtOffset(t *testing.T) {
 	t.Parallel()
 	client, ctx := newest(t)
@@ -194,7 +194,7 @@ func (b *watchedBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// gate is what a driver waits by, and what lets it go on.
+// gate returns a shell command that waits, and a function that lets it continue.
 func gate(t *testing.T) (wait string, open func()) {
 	path := filepath.Join(t.TempDir(), "open")
 	return "until [ -e '" + path + "' ]; do sleep 0.1; done", func() {
@@ -227,7 +227,7 @@ func TestTail(t *testing.T) {
 	same(t, done.Bytes(), []byte("100000\nlast\n"))
 }
 
-// TestLatency prints how late lines are shown. It asserts nothing about it: the machine may be busy.
+// TestLatency prints the delay until lines are shown. It asserts nothing about it: the machine may be busy.
 func TestLatency(t *testing.T) {
 	client, ctx := newest(t)
 	var late []time.Duration

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// JobStatus is the state of a job, in Ray's words.
+// JobStatus is the state of a job, with Ray's names.
 type JobStatus string
 
 // States of a job. The last three are terminal.
@@ -27,13 +27,13 @@ func (s JobStatus) Terminal() bool {
 	return s == JobSucceeded || s == JobFailed || s == JobStopped
 }
 
-// Job is what the dashboard knows of one job.
+// Job is the dashboard's record of one job.
 type Job struct {
 	// Type is SUBMISSION for a job submitted through the job API, DRIVER for a program that called ray.init itself.
 	Type string `json:"type"`
 	// SubmissionID is empty for a DRIVER.
 	SubmissionID string `json:"submission_id,omitempty"`
-	// JobID is Ray core's id, known once the driver has connected.
+	// JobID is Ray core's id, set once the driver has connected.
 	JobID string `json:"job_id,omitempty"`
 	// Status is the job's state.
 	Status JobStatus `json:"status"`
@@ -47,18 +47,18 @@ type Job struct {
 	StartTime time.Time `json:"start_time,omitzero"`
 	// EndTime is zero before the job was terminal.
 	EndTime time.Time `json:"end_time,omitzero"`
-	// Metadata is what was given at submission, and rayctl's own keys (rayctl.*).
+	// Metadata is the metadata from the submission, and rayctl's own keys (rayctl.*).
 	Metadata map[string]string `json:"metadata,omitempty"`
-	// RuntimeEnv is the runtime environment as submitted. Anyone who may ask for the job sees it.
+	// RuntimeEnv is the runtime environment as submitted. Everybody with access to the job sees it.
 	RuntimeEnv map[string]any `json:"runtime_env,omitempty"`
-	// DriverNodeID is the node the driver runs on, known once RUNNING.
+	// DriverNodeID is the node of the driver, set once RUNNING.
 	DriverNodeID string `json:"driver_node_id,omitempty"`
 	// DriverExitCode is the exit code of the entrypoint's shell, negative for a signal; nil before the end, when
 	// Ray ended the job, and in Ray 2.9.3 for a job that succeeded.
 	DriverExitCode *int `json:"driver_exit_code,omitempty"`
 }
 
-// UnmarshalJSON reads the dashboard's form, whose times are milliseconds since 1970.
+// UnmarshalJSON decodes the dashboard's form, with times in milliseconds since 1970.
 func (j *Job) UnmarshalJSON(data []byte) error {
 	type plain Job // without this method
 	wire := struct {
@@ -73,7 +73,7 @@ func (j *Job) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// millis converts Ray's times. 0 is "not yet".
+// millis converts Ray's times. 0 means not yet.
 func millis(ms int64) time.Time {
 	if ms <= 0 {
 		return time.Time{}
@@ -99,7 +99,7 @@ func (c *Client) getJob(ctx context.Context, r request, id string) (*Job, error)
 	return job, nil
 }
 
-// lookLimit is for questions that are repeated anyway: a connection that hangs is given up, and a new one made.
+// lookLimit bounds a request that is repeated anyway: a hanging connection is replaced by a new one.
 const lookLimit = 15 * time.Second
 
 // ListJobs returns all jobs of the cluster, the newest first.
@@ -115,7 +115,7 @@ func (c *Client) ListJobs(ctx context.Context) ([]Job, error) {
 }
 
 // StopJob asks Ray to stop the job: SIGTERM, and SIGKILL after RAY_JOB_STOP_WAIT_TIME_S (3 s by default) of the node. It returns at once;
-// false means that the job had ended before: Ray itself answers true as long as the job's supervisor is there, which may be seconds longer.
+// false means that the job had ended before. Ray itself answers true while the job's supervisor exists, which may be seconds longer.
 func (c *Client) StopJob(ctx context.Context, id string) (bool, error) {
 	if job, err := c.GetJob(ctx, id); err != nil || job.Status.Terminal() {
 		return false, err
@@ -127,7 +127,7 @@ func (c *Client) StopJob(ctx context.Context, id string) (bool, error) {
 	return answer.Stopped, err
 }
 
-// DeleteJob removes a terminal job from the cluster's list. A job that has not ended gives an APIError.
+// DeleteJob removes a terminal job from the cluster's list. For any other job it returns an APIError.
 func (c *Client) DeleteJob(ctx context.Context, id string) error {
 	return c.call(ctx, request{doing: "delete job " + id, method: http.MethodDelete, path: jobPath(id)}, nil)
 }

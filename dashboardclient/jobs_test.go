@@ -71,7 +71,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestSubmitRunsOnce loses answers in every way; the driver leaves a line each time it runs.
+// TestSubmitRunsOnce loses answers in every possible way; the driver writes a line each time it runs.
 func TestSubmitRunsOnce(t *testing.T) {
 	head := raytest.Shared(t, raytest.Ray260)
 	for name, fault := range map[string]raytest.Fault{
@@ -116,7 +116,7 @@ func TestSubmitRefused(t *testing.T) {
 		"runtime_env of list": {Entrypoint: "true", RuntimeEnv: map[string]any{"env_vars": []string{"A"}}, SubmissionID: "refused"},
 	} {
 		_, err := client.SubmitJob(ctx, request)
-		if name == "runtime_env of list" && err == nil { // Ray takes it, and the job fails
+		if name == "runtime_env of list" && err == nil { // Ray accepts it, and the job fails
 			if job, err := client.WaitJob(ctx, "refused"); err != nil || job.Status != dashboardclient.JobFailed {
 				t.Errorf("%s: %+v, %v", name, job, err)
 			}
@@ -128,7 +128,7 @@ func TestSubmitRefused(t *testing.T) {
 	}
 }
 
-// TestLabelSelector: a driver is placed by the labels of nodes, or the version is told to be too old for it.
+// TestLabelSelector: a driver is placed by the labels of nodes, or the version is reported as too old for this.
 func TestLabelSelector(t *testing.T) {
 	onEach(t, func(t *testing.T, client *dashboardclient.Client, ctx context.Context) {
 		id, err := client.SubmitJob(ctx, dashboardclient.SubmitRequest{
@@ -151,7 +151,7 @@ func TestLabelSelector(t *testing.T) {
 	})
 }
 
-// TestJobWithoutDriver follows a job that fails before there is a driver.
+// TestJobWithoutDriver follows a job that fails before it has a driver.
 func TestJobWithoutDriver(t *testing.T) {
 	t.Parallel()
 	client, ctx := newest(t)
@@ -166,7 +166,7 @@ func TestJobWithoutDriver(t *testing.T) {
 	if err != nil || job.Status != dashboardclient.JobFailed || job.Message == "" {
 		t.Errorf("%+v, %v", job, err)
 	}
-	if !strings.Contains(out.String(), "_ray_pkg_absent") { // Ray puts its reason into the driver's log
+	if !strings.Contains(out.String(), "_ray_pkg_absent") { // Ray writes its reason into the driver's log
 		t.Errorf("the log does not say why there was no driver: %q", out.String())
 	}
 }

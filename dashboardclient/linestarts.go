@@ -2,12 +2,12 @@ package dashboardclient
 
 import "bytes"
 
-// lineStarts notes where the last lines of what is written to it begin.
+// lineStarts records where the last lines written to it begin.
 type lineStarts struct {
 	keep     int       // how many
 	strip    *stripper // nil: every line counts
 	ring     []int64   // offsets of line beginnings; once full, the oldest is at count modulo keep
-	count    int       // of lines so far
+	count    int       // lines so far
 	position int64
 	midLine  bool
 }
@@ -46,7 +46,7 @@ func (s *lineStarts) begin() {
 	s.count++
 }
 
-// first is the offset of the oldest line noted, 0 if there is none. Nothing is written after it.
+// first is the offset of the oldest recorded line, 0 if there is none. Nothing may be written after it.
 func (s *lineStarts) first() int64 {
 	if s.strip != nil {
 		s.take(s.strip.flush())
@@ -59,7 +59,7 @@ func (s *lineStarts) first() int64 {
 	default:
 		at = s.ring[s.count%s.keep]
 	}
-	if s.strip != nil && at > 0 { // from the beginning Ray's lines are still to be left out
+	if s.strip != nil && at > 0 { // from offset 0 on the caller still strips Ray's lines
 		at = s.strip.raw(at)
 	}
 	return at

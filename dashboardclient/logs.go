@@ -13,7 +13,7 @@ import (
 
 // LogOptions selects a part of a log file.
 type LogOptions struct {
-	// Tail, if positive, is the number of last lines wanted; otherwise the whole file is.
+	// Tail, if positive, is the number of last lines to read; otherwise the whole file is read.
 	Tail int
 	// Offset is the number of raw bytes to skip. It is not used with Tail.
 	Offset int64
@@ -21,7 +21,7 @@ type LogOptions struct {
 	StripHeader bool
 }
 
-// JobLog copies what there is of a driver's log to w.
+// JobLog copies the present content of a driver's log to w.
 func (c *Client) JobLog(ctx context.Context, id string, w io.Writer, opts LogOptions) error {
 	job, err := c.GetJob(ctx, id)
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Client) JobLog(ctx context.Context, id string, w io.Writer, opts LogOpt
 	}
 	var answered *APIError
 	if errors.As(err, &answered) && answered.Status >= 500 && job.DriverNodeID == "" {
-		return nil // it has had no driver, and so no log
+		return nil // the job had no driver, and so no log
 	}
 	return err
 }
@@ -76,15 +76,15 @@ func (c *Client) NodeLogs(ctx context.Context, nodeID, glob string) (map[string]
 	return files, nil
 }
 
-// agentPatience is how long a node may be ALIVE before the head knows its agent.
+// agentPatience is how long a node may be ALIVE before the head has its agent's address.
 const agentPatience = 20 * time.Second
 
-// askAgent asks what a node's agent answers. Ray's answer is 500 ("Agent for node id: ... doesn't exist") in the first seconds of a
-// node, until the agent has told the head its address; that passes.
+// askAgent repeats a request that a node's agent answers. In a node's first seconds Ray answers 500 ("Agent for node id: ... doesn't
+// exist"), until the agent has reported its address to the head.
 func (c *Client) askAgent(ctx context.Context, nodeID string, ask func() error) error {
 	start := time.Now()
 	return poll(ctx, steady(500*time.Millisecond), func() (bool, error) {
-		err := c.explainNode(ctx, nodeID, ask()) // a node that is not there is said at once
+		err := c.explainNode(ctx, nodeID, ask()) // a missing node is an error at once
 		var answered *APIError
 		if errors.As(err, &answered) && answered.Status == http.StatusInternalServerError && time.Since(start) < agentPatience {
 			return false, nil
@@ -102,7 +102,7 @@ func (c *Client) NodeLog(ctx context.Context, nodeID, name string, w io.Writer, 
 	if counted.n > 0 || err != nil && !refused {
 		return err
 	}
-	// Ray answers 500 for a file that is not there, and one time in twenty (2.60) with nothing, as for an empty one.
+	// For a missing file Ray answers 500, and one time in twenty (2.60) with nothing, as for an empty one.
 	files, listErr := c.NodeLogs(ctx, nodeID, name)
 	if listErr == nil && len(files) == 0 {
 		return &APIError{Doing: "read log " + name, Status: http.StatusNotFound, kind: ErrNotFound, Message: "the node has no such log file"}
@@ -120,10 +120,10 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return c.w.Write(p)
 }
 
-// FollowNodeLog copies one log file of a node to w as it grows, until ctx ends (which is no error). Lost connections are healed.
+// FollowNodeLog copies one log file of a node to w as it grows, until ctx ends (which is no error). Lost connections are restored.
 func (c *Client) FollowNodeLog(ctx context.Context, nodeID, name string, w io.Writer, opts LogOptions) error {
 	t := &tailer{client: c, file: logFile{node: nodeID, name: name}, received: opts.Offset}
-	body, err := c.openLog(ctx, t.file, 1, false) // tells a wrong name from one that is not there for a moment
+	body, err := c.openLog(ctx, t.file, 1, false) // distinguishes a wrong name from a file that is temporarily missing
 	if err != nil {
 		return c.explainNode(ctx, nodeID, c.failure(ctx, ctx, "follow log "+name, err))
 	}
@@ -136,9 +136,9 @@ func (c *Client) FollowNodeLog(ctx context.Context, nodeID, name string, w io.Wr
 	return t.follow(ctx, w)
 }
 
-// copyTail copies the driver's last lines. The cluster counts Ray's as well, so it is asked for so many more.
+// copyTail copies the driver's last lines. The cluster also counts Ray's lines, so that copyTail requests that many more.
 func (c *Client) copyTail(ctx context.Context, file logFile, strip *stripper, w io.Writer, lines int) error {
-	strip.first = false // a tail rarely begins where the file does: lines that may be Ray's are looked at below
+	strip.first = false // a tail rarely begins where the file does; possible lines of Ray's are handled below
 	var tail bytes.Buffer
 	more := lines + 1 + bytes.Count(strip.entrypointLine, []byte("\n"))
 	if err := c.copyLog(ctx, file, &tail, strip, LogOptions{Tail: more}); err != nil {
@@ -152,7 +152,7 @@ func (c *Client) copyTail(ctx context.Context, file logFile, strip *stripper, w 
 	return err
 }
 
-// copyLog copies a file once. Nothing is repeated: a caller that wants that has a Follower.
+// copyLog copies a file once, without retries; for retries use a Follower.
 func (c *Client) copyLog(ctx context.Context, file logFile, w io.Writer, strip *stripper, opts LogOptions) error {
 	body, err := c.openLog(ctx, file, opts.Tail, false)
 	if err != nil {
@@ -194,7 +194,7 @@ func (c *Client) headNode(ctx context.Context) (string, error) {
 	return "", &APIError{Doing: "find the head", Status: http.StatusNotFound, kind: ErrNotFound, Message: "the cluster lists no head that is alive"}
 }
 
-// explainNode tells a wrong or dead node from other failures: Ray answers 500 for all of them.
+// explainNode distinguishes a wrong or dead node from other failures: Ray answers 500 for all of them.
 func (c *Client) explainNode(ctx context.Context, nodeID string, err error) error {
 	var answered *APIError
 	if !errors.As(err, &answered) || answered.Status != http.StatusInternalServerError {

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { raytest.Main(m) }
 
-// versions are all that are supported. Most tests run on the newest only, the compact suites on each.
+// versions are all supported versions. Most tests run on the newest only, the compact suites on each.
 var versions = []string{raytest.Ray260, raytest.Ray240, raytest.Ray29}
 
 // limit bounds every test: on a loaded machine a job takes long, but not for ever.

@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 )
 
-// MaxPackageSize is the largest package that Ray's dashboard takes, in bytes: its HTTP server refuses bodies of 100 MiB and more
-// (DASHBOARD_CLIENT_MAX_SIZE; measured on 2.9.3 and 2.60.0), well before the 500 MiB that the GCS stores (GCS_STORAGE_MAX_SIZE).
+// MaxPackageSize is the largest package that Ray's dashboard accepts, in bytes: its HTTP server refuses bodies of 100 MiB and more
+// (DASHBOARD_CLIENT_MAX_SIZE; measured on 2.9.3 and 2.60.0), far below the 500 MiB that the GCS stores (GCS_STORAGE_MAX_SIZE).
 const MaxPackageSize = 100<<20 - 1
 
 // PackageExists reports whether the cluster has the package ("gcs://_ray_pkg_HASH.zip"), and protects it from Ray's garbage
@@ -30,7 +30,7 @@ func (c *Client) PackageExists(ctx context.Context, uri string) (bool, error) {
 }
 
 // UploadPackage sends the file at path under this URI, unless the cluster has it already (then uploaded is false). progress, if
-// given, is called with the bytes sent so far, from another goroutine, never after return; a repeated try begins again at 0.
+// given, is called with the bytes sent so far, from another goroutine, never after return; a retry starts again at 0.
 // A file above MaxPackageSize gives ErrTooLarge before anything is sent.
 func (c *Client) UploadPackage(ctx context.Context, uri, path string, progress func(sent, total int64)) (uploaded bool, err error) {
 	endpoint, err := packagePath(uri)

@@ -15,7 +15,7 @@ import (
 	"github.com/rayctl/rayctl/test/raytest"
 )
 
-// project makes a working directory and a module beside it, with all that packages have to get right.
+// project makes a working directory and a module beside it, with all difficult cases for packages.
 func project(t *testing.T) (workingDir, module string) {
 	t.Helper()
 	root := t.TempDir()

@@ -18,14 +18,14 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// rhythm gives the wait before the next question, by the time since the first.
+// rhythm is the wait before the next poll, given the time since the first.
 type rhythm func(elapsed time.Duration) time.Duration
 
-// steady asks at one rate.
+// steady polls at a constant rate.
 func steady(d time.Duration) rhythm { return func(time.Duration) time.Duration { return d } }
 
-// jobRhythm follows how long a job has been going: a short one is not kept waiting, a long one does not load the head.
-// Ray offers no watch on a job, and looks after its driver once a second itself.
+// jobRhythm depends on the job's age: a short job is not kept waiting, a long one does not load the head.
+// Ray offers no watch on a job, and itself checks its driver once a second.
 func jobRhythm(elapsed time.Duration) time.Duration {
 	switch {
 	case elapsed < 15*time.Second:
@@ -37,7 +37,7 @@ func jobRhythm(elapsed time.Duration) time.Duration {
 	}
 }
 
-// endRhythm is for a job that runs: most that end within two seconds of it end at once, and nobody likes to wait for nothing.
+// endRhythm is for a running job. It is fast for two seconds, because most jobs that end in this time end at once.
 func endRhythm(elapsed time.Duration) time.Duration {
 	if elapsed < 2*time.Second {
 		return 25 * time.Millisecond

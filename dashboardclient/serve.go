@@ -17,9 +17,9 @@ type ServeApplication struct {
 	Status string `json:"status"`
 	// Message is Ray's explanation.
 	Message string `json:"message"`
-	// RoutePrefix is where HTTP requests reach it; empty if they do not.
+	// RoutePrefix is the application's path for HTTP requests; empty if it has none.
 	RoutePrefix string `json:"route_prefix"`
-	// DocsPath is where it serves its API documentation, if it does.
+	// DocsPath is the path of its API documentation, if any.
 	DocsPath string `json:"docs_path,omitempty"`
 	// LastDeployed is in seconds since 1970.
 	LastDeployed float64 `json:"last_deployed_time_s"`
@@ -31,7 +31,7 @@ type ServeApplication struct {
 type ServeDeployment struct {
 	// Status is Ray's: UPDATING, HEALTHY, UNHEALTHY, UPSCALING, DOWNSCALING.
 	Status string `json:"status"`
-	// Message is Ray's explanation: for one that is unhealthy the traceback of its constructor.
+	// Message is Ray's explanation: the traceback of the constructor if unhealthy.
 	Message string `json:"message"`
 	// Replicas that exist now.
 	Replicas []ServeReplica `json:"replicas"`
@@ -46,8 +46,8 @@ type ServeReplica struct {
 
 var servePath = []string{"api", "serve", "applications/"}
 
-// ServeApply makes Serve's applications what config says (Serve's REST schema, as a Go value that marshals to JSON): those it
-// does not name are deleted. It returns once Ray accepted the configuration; see ServeWait.
+// ServeApply replaces Serve's applications by those of config (Serve's REST schema, as a Go value that marshals to JSON) and
+// deletes all others. It returns once Ray accepted the configuration; see ServeWait.
 func (c *Client) ServeApply(ctx context.Context, config any) error {
 	return c.call(ctx, request{doing: "apply the Serve configuration", method: http.MethodPut, path: servePath, body: config}, nil)
 }

@@ -43,7 +43,7 @@ func TestServe(t *testing.T) {
 		port := freePort(t) // several heads run at once
 		apply := func(app string) error {
 			return client.ServeApply(ctx, map[string]any{
-				"proxy_location": "HeadOnly", // 2.9.3 accepts "Disabled", and then cannot report its state
+				"proxy_location": "HeadOnly", // 2.9.3 accepts "Disabled", but then cannot report its state
 				"http_options":   map[string]any{"host": "127.0.0.1", "port": port},
 				"applications": []any{map[string]any{
 					"name": app, "import_path": "shop:" + app, "route_prefix": "/" + app, "runtime_env": map[string]any{"working_dir": pkg.URI},

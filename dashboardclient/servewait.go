@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// ErrServeFailed says that an application could not be deployed, or became unhealthy.
+// ErrServeFailed means that an application could not be deployed, or became unhealthy.
 var ErrServeFailed = errors.New("the application failed")
 
-// servePoll is the pause between questions: Serve's own control loop turns every 0.1 s, and each answer costs the head some work.
+// servePoll is the pause between polls: Serve's own control loop runs every 0.1 s, and each answer costs the head some work.
 const servePoll = 300 * time.Millisecond
 
-// ServeWait returns once the named applications (none named: all, of which there must be one) are RUNNING. It fails with a sentence that names the
-// deployment and the cause (ErrServeFailed) as soon as one of them has failed. report, if given, is called with every state seen.
+// ServeWait returns once the named applications (none named: all, at least one) are RUNNING. As soon as one has failed it returns a sentence with the
+// deployment and the cause (ErrServeFailed). report, if given, is called with every state seen.
 func (c *Client) ServeWait(ctx context.Context, names []string, report func(*ServeStatus)) error {
 	running := 0
 	return c.pollServe(ctx, "wait for the Serve applications", func(status *ServeStatus) (bool, error) {
@@ -33,7 +33,7 @@ func (c *Client) ServeWait(ctx context.Context, names []string, report func(*Ser
 			return false, err
 		}
 		running++
-		return running == 2, nil // just after an update the old state is shown for one turn of Serve's control loop
+		return running == 2, nil // just after an update Serve reports the old state for one turn of its control loop
 	})
 }
 
@@ -44,7 +44,7 @@ func (c *Client) ServeWaitGone(ctx context.Context) error {
 	})
 }
 
-// pollServe repeats the question until check is done. When ctx ends the error says what was last seen.
+// pollServe polls until check is done. When ctx ends the error has the last state.
 func (c *Client) pollServe(ctx context.Context, doing string, check func(*ServeStatus) (bool, error)) error {
 	last := "no answer"
 	err := poll(ctx, steady(servePoll), func() (bool, error) {
@@ -64,7 +64,7 @@ func (c *Client) pollServe(ctx context.Context, doing string, check func(*ServeS
 	return err
 }
 
-// allRunning judges the named applications.
+// allRunning checks the named applications.
 func allRunning(status *ServeStatus, names []string) (bool, error) {
 	ready := len(names) > 0
 	for _, name := range names {
@@ -81,7 +81,7 @@ func allRunning(status *ServeStatus, names []string) (bool, error) {
 	return ready, nil
 }
 
-// cause names the deployment that is to blame, and why.
+// cause names the failed deployment and the reason.
 func (a ServeApplication) cause() string {
 	for _, name := range slices.Sorted(maps.Keys(a.Deployments)) {
 		deployment := a.Deployments[name]

@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// Node is one Ray node, as the state API has it (fresh, unlike /nodes).
+// Node is one Ray node from the state API, which is fresh, unlike /nodes.
 type Node struct {
 	// ID is the node's id in hexadecimal.
 	ID string `json:"node_id"`
-	// IP is the address Ray uses for it.
+	// IP is the node's address in Ray.
 	IP string `json:"node_ip"`
-	// Name is the name it was started with, its IP by default.
+	// Name is the name given at its start, by default its IP.
 	Name string `json:"node_name"`
 	// State is ALIVE or DEAD.
 	State string `json:"state"`
-	// StateMessage says why it is dead.
+	// StateMessage is the reason of its death.
 	StateMessage string `json:"state_message,omitempty"`
 	// Head is true for the head.
 	Head bool `json:"is_head_node"`
-	// Resources is what it has in total: CPU, GPU, memory and object_store_memory (bytes), and custom ones.
+	// Resources are its total resources: CPU, GPU, memory and object_store_memory (bytes), and custom ones.
 	Resources map[string]float64 `json:"resources_total"`
 	// Labels are Ray's and the user's node labels; nil in 2.9.3.
 	Labels map[string]string `json:"labels,omitempty"`
-	// StartTime and EndTime are when it joined and died; zero if not yet, or not reported.
+	// StartTime and EndTime are the times of joining and death; zero if not yet, or not reported.
 	StartTime time.Time `json:"start_time,omitzero"`
 	EndTime   time.Time `json:"end_time,omitzero"`
 }
 
-// UnmarshalJSON reads the state API's form, whose times are milliseconds since 1970.
+// UnmarshalJSON decodes the state API's form, with times in milliseconds since 1970.
 func (n *Node) UnmarshalJSON(data []byte) error {
 	type plain Node // without this method
 	wire := struct {
@@ -52,7 +52,7 @@ func (n Node) Alive() bool { return n.State == "ALIVE" }
 // Summary counts actors or tasks by class or function name and state.
 type Summary map[string]map[string]int
 
-// stateLimit is the most rows the state API gives.
+// stateLimit is the state API's limit of rows.
 const stateLimit = 10000
 
 // Nodes lists the cluster's nodes, dead ones included, fresh from the GCS.
@@ -74,8 +74,8 @@ func (c *Client) nodes(ctx context.Context, r request) ([]Node, error) {
 	return answer.Data.Result.Result, err
 }
 
-// WaitNodes returns the nodes once at least n of them are alive, which may be from before the dashboard answers at all. It fails
-// when ctx ends, naming the last cause, or when the token is refused.
+// WaitNodes returns the nodes once at least n of them are alive. It may be called before the dashboard answers at all. It fails
+// when ctx ends, with the last cause, or when the token is refused.
 func (c *Client) WaitNodes(ctx context.Context, n int) ([]Node, error) {
 	var nodes []Node
 	err := c.pollReady(ctx, "wait for the nodes", func(r request) (bool, error) {

@@ -47,7 +47,7 @@ func TestState(t *testing.T) {
 func nodeLogs(t *testing.T, ctx context.Context, client *dashboardclient.Client, node string) {
 	t.Helper()
 	files, err := client.NodeLogs(ctx, node, "raylet*")
-	for err != nil && ctx.Err() == nil { // the dashboard learns of the node's agent some seconds after its start
+	for err != nil && ctx.Err() == nil { // the dashboard gets the agent's address some seconds after the node's start
 		<-time.After(200 * time.Millisecond)
 		files, err = client.NodeLogs(ctx, node, "raylet*")
 	}
@@ -68,7 +68,7 @@ func nodeLogs(t *testing.T, ctx context.Context, client *dashboardclient.Client,
 	if err := client.NodeLog(ctx, node, "raylet.out", &tail, dashboardclient.LogOptions{Tail: 1}); err != nil || strings.Count(tail.String(), "\n") > 1 {
 		t.Errorf("%q, %v", tail.String(), err)
 	}
-	for range 40 { // Ray answers with nothing instead of an error now and then
+	for range 40 { // Ray sometimes answers with nothing instead of an error
 		err := client.NodeLog(ctx, node, "none.out", &whole, dashboardclient.LogOptions{})
 		if strings.HasSuffix(t.Name(), raytest.Ray260) && !errors.Is(err, dashboardclient.ErrNotFound) || err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("a file that is not there gives %v", err)

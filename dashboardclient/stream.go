@@ -19,16 +19,16 @@ func driverLog(node, id string) logFile {
 	return logFile{node: node, name: "job-driver-" + id + ".log"}
 }
 
-// errStreamFailed wraps an error that a dashboard wrote into the stream instead of log bytes.
+// errStreamFailed is the kind of an error that a dashboard wrote into the stream instead of log bytes.
 var errStreamFailed = errors.New("reading the log failed on the cluster")
 
 // openLog opens a log file from its beginning, or its last lines if lines is positive. With follow, the reader waits for more at the
-// end of the file. Three generations of the API are served:
+// end of the file. Three generations of the API are supported:
 //
-//   - from 2.46 on the bytes come as they are, and a failure is a 500, or later a broken connection;
-//   - from 2.33 on they do so with format=text, but a failure is told inside the bytes;
-//   - before, each block of at most 64 KiB has a leading 1, and a failure a leading 0. Where blocks of a live stream begin cannot
-//     be told once they were joined on their way, so that only whole files, whose blocks are all full, can be read; see canFollow.
+//   - from 2.46 on the bytes are unchanged, and a failure is a 500, or later a broken connection;
+//   - from 2.33 on they are unchanged with format=text, but a failure is a message inside the bytes;
+//   - before, each block of at most 64 KiB has a leading 1, and a failure a leading 0. Blocks of a live stream may be joined on
+//     the way and then have no visible boundaries. Therefore only whole files can be read, whose blocks are all full; see canFollow.
 func (c *Client) openLog(ctx context.Context, file logFile, lines int, follow bool) (io.ReadCloser, error) {
 	version, err := c.knownVersion(ctx)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *Client) openLog(ctx context.Context, file logFile, lines int, follow bo
 	}
 	if follow {
 		media = "stream"
-		query.Set("interval", "0.05") // seconds between looks at the end of the file
+		query.Set("interval", "0.05") // seconds between checks for new bytes
 	}
 	response, err := c.open(ctx, request{doing: "read log " + file.name, path: []string{"api", "v0", "logs", media}, query: query, once: true, stream: true})
 	if err != nil {
@@ -85,11 +85,11 @@ func (r *blockReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// inbandReader turns the error that ends a failed stream back into an error. What looks like one is held until more bytes show that it
-// is the driver's own.
+// inbandReader turns the message that ends a failed stream back into an error. It holds text that resembles such a message until
+// further bytes prove it to be the driver's.
 type inbandReader struct {
 	io.ReadCloser
-	held []byte // begins with the marker
+	held []byte // starts with the marker
 	next []byte // to be returned first
 }
 

@@ -7,24 +7,24 @@ import (
 )
 
 // Ray writes two lines of its own into a driver's log. The first, "2026-11-21 12:21:04,591\tINFO job_manager.py:581 -- Runtime env is
-// setting up." (not in 2.9.3), begins the file. The second, "Running entrypoint for job ID: COMMAND" (2.60), is written
-// through a buffer that is flushed only after the driver was started, so a quick driver's output comes before it (on a busy machine 10 MB
-// were seen), and it may even split a line of the driver's. It is therefore looked for, exactly, until it has come.
+// setting up." (not in 2.9.3), begins the file. The second is "Running entrypoint for job ID: COMMAND" (2.60). Ray flushes its buffer
+// only after the driver was started, so that a quick driver's output comes before it (10 MB were seen on a busy machine). It may even
+// split a line of the driver's. The stripper therefore searches for exactly this line until it was found.
 var runtimeEnvLine = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\tINFO job_manager\.py:\d{1,6} -- Runtime env is setting up\.\n`)
 
-// runtimeEnvLineMax is more than the first line has.
+// runtimeEnvLineMax is longer than the first line.
 const runtimeEnvLineMax = 100
 
 // stripper removes Ray's own lines from the bytes of a driver's log.
 type stripper struct {
 	entrypointLine []byte
-	first          bool   // the first line is still to be judged
-	active         bool   // something may still have to be removed
-	position       int64  // in the raw file, of the end of what was pushed
-	held           []byte // pushed, but not yet known to be the driver's
+	first          bool   // the first line is not checked yet
+	active         bool   // there may be more to remove
+	position       int64  // offset in the raw file after the last push
+	held           []byte // pushed, but possibly Ray's
 
 	firstLength  int64 // of the first line, if it was Ray's
-	entrypointAt int64 // where in the raw file the second was; -1: it was not seen
+	entrypointAt int64 // offset of the second in the raw file; -1: not found
 }
 
 // newStripper starts at this offset of the raw file.
@@ -38,7 +38,7 @@ func newStripper(id, entrypoint string, offset int64) *stripper {
 	}
 }
 
-// raw is where in the raw file something begins that is so far into what the driver wrote.
+// raw converts an offset in the driver's output to one in the raw file.
 func (s *stripper) raw(offset int64) int64 {
 	offset += s.firstLength
 	if s.entrypointAt >= 0 && offset > s.entrypointAt {
@@ -47,7 +47,7 @@ func (s *stripper) raw(offset int64) int64 {
 	return offset
 }
 
-// push takes the next bytes of the file and returns those that are the driver's. The result is valid until the next call.
+// push processes the next bytes of the file and returns the driver's. The result is valid until the next call.
 func (s *stripper) push(p []byte) []byte {
 	s.position += int64(len(p))
 	if !s.active {
@@ -76,14 +76,14 @@ func (s *stripper) push(p []byte) []byte {
 	return data[:len(data)-keep]
 }
 
-// flush returns what is held back: nothing follows it that would make it Ray's.
+// flush returns the held bytes: as nothing follows, they are the driver's.
 func (s *stripper) flush() []byte {
 	held := s.held
 	s.held, s.active = nil, false
 	return held
 }
 
-// mayBeRuntimeEnvLine reports whether the first line is incomplete, but could become Ray's.
+// mayBeRuntimeEnvLine reports whether the first line is incomplete and may still become Ray's.
 func mayBeRuntimeEnvLine(data []byte) bool {
 	if len(data) > runtimeEnvLineMax || bytes.IndexByte(data, '\n') >= 0 {
 		return false
@@ -98,7 +98,7 @@ func mayBeRuntimeEnvLine(data []byte) bool {
 	return true
 }
 
-// overlap is the length of the longest end of data that is a beginning of line.
+// overlap is the length of the longest suffix of data that is a prefix of line.
 func overlap(data, line []byte) int {
 	for n := min(len(data), len(line)-1); n > 0; n-- {
 		if bytes.Equal(data[len(data)-n:], line[:n]) {

@@ -67,7 +67,7 @@ func TestLineStarts(t *testing.T) {
 	}
 }
 
-// TestTailOfDriver: what Ray wrote late, at the end or inside of a line, is not one of the driver's last lines.
+// TestTailOfDriver: a late line of Ray's, at the end or inside of a line, does not count as one of the driver's last lines.
 func TestTailOfDriver(t *testing.T) {
 	const header = "2026-11-21 12:21:04,591\tINFO job_manager.py:581 -- Runtime env is setting up.\n"
 	const line = "Running entrypoint for job j1: echo \"a\nb\"\n"
@@ -98,7 +98,7 @@ func TestTailOfDriver(t *testing.T) {
 	}
 }
 
-// TestTelling holds answers that real dashboards gave.
+// TestTelling has answers of real dashboards.
 func TestTelling(t *testing.T) {
 	for text, want := range map[string]string{
 		"Traceback (most recent call last):\n  File \"x\", line 1, in f\n    raise RuntimeError(f\"...\")\nRuntimeError: Request failed with status code 400: Traceback (most recent call last):\n" +
@@ -117,7 +117,7 @@ func TestTelling(t *testing.T) {
 }
 
 func TestCamelCase(t *testing.T) {
-	for name, want := range map[string]string{ // as a real dashboard of 2.60.0 showed them
+	for name, want := range map[string]string{ // from a real dashboard of 2.60.0
 		"object_store_memory": "objectStoreMemory", "node:__internal_head__": "node:InternalHead", "CPU": "CPU",
 		"node_d3dabda3d37e7bb9": "nodeD3Dabda3D37E7Bb9", "memory": "memory",
 	} {
@@ -147,7 +147,7 @@ func TestOldFraming(t *testing.T) {
 	}
 }
 
-// TestInbandFailure reads a failed stream as 2.40 sends it, and a driver that prints the like.
+// TestInbandFailure reads a failed stream as 2.40 sends it, and a driver's similar output.
 func TestInbandFailure(t *testing.T) {
 	if got, err := readAll(&inbandReader{ReadCloser: closer{strings.NewReader("out\n[get_logs] Fetch log error: gone")}}); err == nil || got != "out\n" {
 		t.Errorf("%q, %v", got, err)

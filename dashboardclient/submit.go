@@ -15,21 +15,21 @@ import (
 type SubmitRequest struct {
 	// Entrypoint is a shell command, run by sh on the head's node (or where the entrypoint resources are).
 	Entrypoint string
-	// SubmissionID names the job. Empty: one is made ("raysubmit_" and random letters).
+	// SubmissionID names the job. Empty: SubmitJob makes one ("raysubmit_" and random letters).
 	SubmissionID string
-	// Nonce identifies this submission across repetitions: a job that exists already under SubmissionID with the same nonce is
-	// taken for this one. Empty: a random one, so that only this call's own retries are recognised.
+	// Nonce identifies this submission across repetitions: an existing job with SubmissionID and the same nonce is
+	// the same submission. Empty: a random one, so that only this call's own retries are recognised.
 	Nonce string
 	// RuntimeEnv is Ray's runtime environment: working_dir and py_modules as URIs, env_vars, pip and so on. No secrets: Ray shows and logs it.
 	RuntimeEnv map[string]any
 	// Metadata is shown with the job.
 	Metadata map[string]string
-	// EntrypointCPUs, EntrypointGPUs, EntrypointMemory (bytes) and EntrypointResources are reserved for the driver process. Any of
+	// EntrypointCPUs, EntrypointGPUs, EntrypointMemory (bytes) and EntrypointResources are reserved for the driver process. Each of
 	// them may place the driver on another node than the head.
 	EntrypointCPUs, EntrypointGPUs float64
 	EntrypointMemory               int64
 	EntrypointResources            map[string]float64
-	// EntrypointLabels are the node labels that the driver's node must have, as Ray's label selectors write them ("!in(a,b)"). Versions
+	// EntrypointLabels are required labels of the driver's node, in the syntax of Ray's label selectors ("!in(a,b)"). Versions
 	// before 2.49 have none: ErrUnsupported.
 	EntrypointLabels map[string]string
 }
@@ -37,7 +37,7 @@ type SubmitRequest struct {
 // MetadataNonce is the metadata key that carries SubmitRequest.Nonce.
 const MetadataNonce = "rayctl.nonce"
 
-// submitBody is the form of POST /api/jobs/. What is not set is left out: older versions refuse fields they do not know.
+// submitBody is the form of POST /api/jobs/. Unset fields are left out: older versions refuse unknown ones.
 type submitBody struct {
 	Entrypoint   string             `json:"entrypoint"`
 	SubmissionID string             `json:"submission_id"`
@@ -50,8 +50,8 @@ type submitBody struct {
 	Labels       map[string]string  `json:"entrypoint_label_selector,omitempty"`
 }
 
-// SubmitJob submits a job and returns its submission id. Whatever happens to the answer, the driver runs at most once: a POST
-// that was cut or answered with an error is resolved by asking for the job and comparing the nonce. An id that belongs to
+// SubmitJob submits a job and returns its submission id. The driver runs at most once, even if answers are lost: after a POST
+// that was cut or answered with an error, SubmitJob gets the job and compares the nonce. An id that belongs to
 // another job gives ErrConflict.
 func (c *Client) SubmitJob(ctx context.Context, req SubmitRequest) (string, error) {
 	body, err := req.body()
@@ -74,7 +74,7 @@ func (c *Client) SubmitJob(ctx context.Context, req SubmitRequest) (string, erro
 	}
 }
 
-// CheckSubmissionID refuses ids that Ray accepts but can never be asked for again.
+// CheckSubmissionID refuses ids that Ray accepts but cannot look up afterwards.
 func CheckSubmissionID(id string) error {
 	if strings.ContainsAny(id, "/?#%\x00") {
 		return fmt.Errorf("the submission id %q holds a character that URLs cannot: use letters, digits, - and _", id)
@@ -106,15 +106,15 @@ func (r SubmitRequest) body() (submitBody, error) {
 	}, nil
 }
 
-// submission is one SubmitJob under way.
+// submission is one SubmitJob in progress.
 type submission struct {
 	client *Client
 	body   submitBody
 	doing  string
 }
 
-// try posts the job once. done is false if it is not known to exist and posting again may help. That is safe at any time: Ray stores a
-// job under its id with "add if absent" before it starts anything, so that of several posts at most one runs.
+// try posts the job once. done is false if the job is not known to exist and another POST may help. That is safe at any time: Ray stores a
+// job under its id with "add if absent" before it starts anything, so that only one of several POSTs can run.
 func (s submission) try(ctx context.Context) (done bool, err error) {
 	posted := s.client.call(ctx, request{
 		doing: s.doing, method: http.MethodPost, path: []string{"api", "jobs/"}, body: s.body, once: true,
@@ -122,7 +122,7 @@ func (s submission) try(ctx context.Context) (done bool, err error) {
 	if posted == nil || !ambiguous(posted) || ctx.Err() != nil {
 		return true, s.client.lacking(ctx, posted)
 	}
-	job, err := s.client.getJob(ctx, request{once: true}, s.body.SubmissionID) // no answer: posting again asks the same
+	job, err := s.client.getJob(ctx, request{once: true}, s.body.SubmissionID) // if this fails, the next POST finds out
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return refused(posted), s.client.lacking(ctx, posted)
@@ -135,16 +135,16 @@ func (s submission) try(ctx context.Context) (done bool, err error) {
 	return true, nil
 }
 
-// ambiguous reports whether the job may exist in spite of the error.
+// ambiguous reports whether the job may exist despite the error.
 func ambiguous(err error) bool {
 	var answered *APIError
 	return errors.Is(err, ErrUnreachable) || errors.As(err, &answered) && answered.Status >= 500
 }
 
-// unknownField is how an older Ray refuses a field of a submission that it does not know, in JobSubmitRequest(**json).
+// unknownField matches the error of an older Ray about an unknown field of a submission, in JobSubmitRequest(**json).
 var unknownField = regexp.MustCompile(`unexpected keyword argument '(\w+)'`)
 
-// lacking turns a refusal of an unknown field into an UnsupportedError.
+// lacking turns an error about an unknown field into an UnsupportedError.
 func (c *Client) lacking(ctx context.Context, err error) error {
 	var answered *APIError
 	if !errors.As(err, &answered) {
@@ -161,8 +161,8 @@ func (c *Client) lacking(ctx context.Context, err error) error {
 	return fmt.Errorf("%s: %w", answered.Doing, &UnsupportedError{Feature: field[1] + " for jobs", RayVersion: version.RayVersion})
 }
 
-// refused reports whether the error is Ray's considered answer (a traceback that ends in a complaint about
-// what was asked), rather than a head that is not ready yet.
+// refused reports whether Ray rejected the request itself (a traceback that ends in an exception about
+// the request), as opposed to a head that is not ready yet.
 func refused(err error) bool {
 	var answered *APIError
 	return errors.As(err, &answered) && (answered.exception == "ValueError" || answered.exception == "TypeError")

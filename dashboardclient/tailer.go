@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// streamIdleLimit is how long a live stream may be silent before it is opened anew: a tunnel may have lost it without telling.
+	// streamIdleLimit is how long a live stream may pause before it is reopened: a tunnel may have lost it silently.
 	streamIdleLimit = 10 * time.Minute
 	// reopenWait is the pause before a lost stream is opened again.
 	reopenWait = 250 * time.Millisecond
@@ -20,27 +20,27 @@ const (
 )
 
 // tailer copies one log file to a writer across lost connections. The API has no offset: each new stream begins with the
-// first byte, and what was received before is skipped.
+// first byte, and the tailer skips the bytes it already received.
 type tailer struct {
 	client   *Client
 	file     logFile
-	received int64         // raw bytes taken from the server
-	offset   atomic.Int64  // of them, bytes written or skipped for good
+	received int64         // raw bytes received from the server
+	offset   atomic.Int64  // part of received that was written or skipped for good
 	strip    *stripper     // nil: everything is written
-	giveUp   time.Duration // of finish, while the dashboard is unreachable; 0: never
-	notify   func(error)   // connection lost (cause) or found again (nil); may be nil
+	giveUp   time.Duration // limit of finish while the dashboard is unreachable; 0: none
+	notify   func(error)   // gets a lost connection's cause, nil when it is back; may be nil
 
 	mutex       sync.Mutex
 	interrupted bool
-	abort       context.CancelCauseFunc // of the stream that is open
+	abort       context.CancelCauseFunc // of the open stream
 }
 
-// writeError is a failure of the caller's writer, which nothing here can heal.
+// writeError is a failure of the caller's writer, which no retry can fix.
 type writeError struct{ error }
 
 func (e writeError) Unwrap() error { return e.error }
 
-// take hands the next raw bytes to w.
+// take writes the next raw bytes to w.
 func (t *tailer) take(w io.Writer, raw []byte) error {
 	t.received += int64(len(raw))
 	held := 0
@@ -55,7 +55,7 @@ func (t *tailer) take(w io.Writer, raw []byte) error {
 	return nil
 }
 
-// follow copies what there is and what comes, until ctx ends (then it returns nil) or w fails.
+// follow copies present and future bytes until ctx ends (then it returns nil) or w fails.
 func (t *tailer) follow(ctx context.Context, w io.Writer) error {
 	for {
 		err := t.followOnce(ctx, w)
@@ -73,7 +73,7 @@ func (t *tailer) follow(ctx context.Context, w io.Writer) error {
 	}
 }
 
-// followOnce copies from one stream until that ends.
+// followOnce copies one stream until its end.
 func (t *tailer) followOnce(ctx context.Context, w io.Writer) error {
 	version, err := t.client.knownVersion(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (t *tailer) followOnce(ctx context.Context, w io.Writer) error {
 	return t.copy(attempt, w, true, func() { idle.Reset(streamIdleLimit) })
 }
 
-// repeat reads the whole file again and again, for versions whose live streams cannot be read: not more than a fifth of the time.
+// repeat reads the whole file repeatedly, for versions whose live streams cannot be read. It reads at most a fifth of the time.
 func (t *tailer) repeat(ctx context.Context, w io.Writer) error {
 	for {
 		start := time.Now()
@@ -105,7 +105,7 @@ func (t *tailer) repeat(ctx context.Context, w io.Writer) error {
 	}
 }
 
-// copy opens the file, skips what was received and takes the rest. progress, if given, is called for each read.
+// copy opens the file, skips the bytes received already and takes the rest. progress, if given, is called for each read.
 func (t *tailer) copy(ctx context.Context, w io.Writer, follow bool, progress func()) error {
 	body, err := t.client.openLog(ctx, t.file, -1, follow)
 	if err != nil {
@@ -136,7 +136,7 @@ func (t *tailer) copy(ctx context.Context, w io.Writer, follow bool, progress fu
 	}
 }
 
-// enough is an error if the file ended before the bytes that were received of it earlier: old dashboards answer with nothing when
+// enough returns an error if the file was shorter than before: old dashboards answer with nothing when
 // they cannot reach the node's agent.
 func (t *tailer) enough(unseen int64) error {
 	if unseen == 0 {
@@ -146,7 +146,7 @@ func (t *tailer) enough(unseen int64) error {
 		Message: fmt.Sprintf("the cluster gave %d bytes fewer than before", unseen)}
 }
 
-// finish takes the rest of a file that nobody writes any more. Lost connections are healed until ctx ends; a file that the server
+// finish takes the rest of a file that no longer grows. It restores lost connections until ctx ends. A file that the server
 // repeatedly cannot read gives its error.
 func (t *tailer) finish(ctx context.Context, w io.Writer) error {
 	start := time.Now()
@@ -173,7 +173,7 @@ func (t *tailer) finish(ctx context.Context, w io.Writer) error {
 	}
 }
 
-// flush writes what the stripper held back.
+// flush writes the bytes held by the stripper.
 func (t *tailer) flush(w io.Writer) error {
 	if t.strip == nil {
 		return nil
@@ -185,7 +185,7 @@ func (t *tailer) flush(w io.Writer) error {
 	return nil
 }
 
-// seekTail moves to the beginning of the last lines there are now; Ray's own do not count where they are left out.
+// seekTail moves to the beginning of the last lines that exist now; Ray's own do not count if they are stripped.
 func (t *tailer) seekTail(ctx context.Context, lines int) error {
 	body, err := t.client.openLog(ctx, t.file, -1, false)
 	if err != nil {
@@ -201,7 +201,7 @@ func (t *tailer) seekTail(ctx context.Context, lines int) error {
 	return nil
 }
 
-// lost notes that the stream broke. A refusal is not a lost connection: right after the start the file is not there yet.
+// lost records a broken stream. A refusal is not a lost connection: right after the start the file does not exist yet.
 func (t *tailer) lost(err error) {
 	var answered *APIError
 	if errors.As(err, &answered) {
@@ -221,7 +221,7 @@ func (t *tailer) lost(err error) {
 	}
 }
 
-// found notes that the connection is back.
+// found records that the connection is back.
 func (t *tailer) found() {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

@@ -40,31 +40,31 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// newHTTP returns the client that all requests go through.
+// newHTTP returns the client for all requests.
 func newHTTP(config Config, host string) *retryablehttp.Client {
 	base := config.Transport
 	if base == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		transport.DialContext = (&lastaddress.Dialer{Dialer: net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}}).DialContext
 		if config.DialContext != nil {
-			// A tunnel leads to the dashboard alone: what is said to a proxy, its password too, would arrive there.
+			// A tunnel leads only to the dashboard: it would receive everything meant for a proxy, including its password.
 			transport.DialContext, transport.Proxy = config.DialContext, nil
 		}
-		transport.ResponseHeaderTimeout = config.Silence // a head that hangs shall not hang us
+		transport.ResponseHeaderTimeout = config.Silence // a hanging head must not block the client
 		transport.DisableCompression = true              // logs are streamed: compression would delay them
 		base = transport
 	}
 	client := retryablehttp.NewClient()
 	client.HTTPClient = &http.Client{
 		Transport: &tokenTransport{config: config, host: host, base: base},
-		// A redirect means a login page or another server: neither is a dashboard, and neither shall see the token.
+		// A redirect means a login page or another server: neither is a dashboard, and neither may get the token.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	client.RetryMax, client.RetryWaitMin, client.RetryWaitMax = config.Retry.Max, config.Retry.WaitMin, config.Retry.WaitMax
 	client.CheckRetry = checkRetry
 	client.Backoff = config.wait
-	client.ErrorHandler = retryablehttp.PassthroughErrorHandler // the last answer or error, not "giving up after 6 attempts"
-	client.Logger = nil                                         // its own lines hold whole URLs at level ERROR
+	client.ErrorHandler = retryablehttp.PassthroughErrorHandler // returns the last answer or error, not "giving up after 6 attempts"
+	client.Logger = nil                                         // its own lines have whole URLs at level ERROR
 	client.RequestLogHook = func(_ retryablehttp.Logger, r *http.Request, attempt int) {
 		if attempt > 0 {
 			config.Logger.Warn("repeating a request to the dashboard", "method", r.Method, "path", r.URL.Path, "attempt", attempt)
@@ -73,15 +73,15 @@ func newHTTP(config Config, host string) *retryablehttp.Client {
 	return client
 }
 
-// backoff is the wait before a repetition that go-retryablehttp does not make itself.
+// backoff is the wait before a retry that go-retryablehttp does not make itself.
 func (c *Client) backoff(attempt int) time.Duration {
 	return retryablehttp.DefaultBackoff(c.config.Retry.WaitMin, c.config.Retry.WaitMax, attempt, nil)
 }
 
-// longestWait is how long a dashboard, or a proxy before it, may make us wait before a repetition.
+// longestWait bounds the wait before a retry that a dashboard, or a proxy before it, may request.
 const longestWait = 10 * time.Second
 
-// wait is the time before a repetition. What the answer asks for by Retry-After (RFC 9110, 10.2.3) is obeyed within bounds, and told.
+// wait is the time before a retry. It follows Retry-After (RFC 9110, 10.2.3) within bounds, and logs that.
 func (c Config) wait(least, most time.Duration, attempt int, response *http.Response) time.Duration {
 	wait := retryablehttp.DefaultBackoff(least, most, attempt, response)
 	if response == nil || response.Header.Get("Retry-After") == "" {
@@ -95,7 +95,7 @@ func (c Config) wait(least, most time.Duration, attempt int, response *http.Resp
 // onceKey marks the context of a request that must not be repeated.
 type onceKey struct{}
 
-// checkRetry repeats what failed for a passing reason. Ray answers 500 for all its own errors, which repetition does not mend.
+// checkRetry retries after temporary failures. Ray answers 500 for all its own errors, which a retry does not fix.
 func checkRetry(ctx context.Context, response *http.Response, err error) (bool, error) {
 	if ctx.Err() != nil {
 		return false, ctx.Err()
@@ -108,7 +108,7 @@ func checkRetry(ctx context.Context, response *http.Response, err error) (bool, 
 		return false, nil
 	}
 	if err != nil {
-		return retryablehttp.DefaultRetryPolicy(ctx, response, err) // all but wrong URLs and certificates
+		return retryablehttp.DefaultRetryPolicy(ctx, response, err) // all errors but wrong URLs and certificates
 	}
 	switch response.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -141,7 +141,7 @@ func (t *tokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
+// CloseIdleConnections is called by http.Client.CloseIdleConnections.
 func (t *tokenTransport) CloseIdleConnections() {
 	if base, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		base.CloseIdleConnections()
@@ -160,7 +160,7 @@ func (c Config) token() (string, error) {
 	return strings.TrimSpace(string(content)), nil
 }
 
-// tokenFileError is a token file that cannot be read, which no repetition mends.
+// tokenFileError is the error of an unreadable token file, which no retry fixes.
 type tokenFileError struct{ error }
 
 func (e *tokenFileError) Error() string { return "read the token file: " + e.error.Error() }

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// uploadBody opens the file of an upload anew for each try.
+// uploadBody opens the uploaded file anew for each try.
 type uploadBody struct {
 	path     string
 	size     int64
@@ -16,7 +16,7 @@ type uploadBody struct {
 	closed bool
 }
 
-// open implements retryablehttp.ReaderFunc. The transport closes what it returns.
+// open implements retryablehttp.ReaderFunc. The transport closes the result.
 func (b *uploadBody) open() (io.Reader, error) {
 	file, err := os.Open(b.path)
 	if err != nil {
@@ -25,7 +25,7 @@ func (b *uploadBody) open() (io.Reader, error) {
 	return &uploadReader{file: file, body: b}, nil
 }
 
-// close ends the calls of progress: the transport may go on reading for a moment after the answer.
+// close stops the calls of progress: the transport may continue to read for a moment after the answer.
 func (b *uploadBody) close() {
 	b.mutex.Lock()
 	b.closed = true
@@ -40,14 +40,14 @@ func (b *uploadBody) report(sent int64) {
 	}
 }
 
-// uploadReader is the file, counting. The file is not embedded: the transport would find its descriptor and send it past Read.
+// uploadReader is the file with a counter. It does not embed the file: the transport would find its descriptor and bypass Read.
 type uploadReader struct {
 	file *os.File
 	body *uploadBody
 	sent int64
 }
 
-// Len tells retryablehttp the Content-Length.
+// Len gives retryablehttp the Content-Length.
 func (r *uploadReader) Len() int { return int(r.body.size - r.sent) }
 
 // Close implements io.Closer.

@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Usage is how much of a resource is in use.
+// Usage is the used and the total amount of a resource.
 type Usage struct {
 	Used  float64 `json:"used"`
 	Total float64 `json:"total"`
@@ -20,19 +20,19 @@ type Usage struct {
 type ClusterStatus struct {
 	// Resources by name: used and total over all live nodes. Memory is in bytes.
 	Resources map[string]Usage `json:"resources"`
-	// UsageKnown is false for a cluster without autoscaler ("ray start --no-monitor"), which alone reports usage, and for the first seconds of any: then Used is 0 throughout.
+	// UsageKnown is false, and Used 0, in a cluster's first seconds and without an autoscaler ("ray start --no-monitor"), which alone reports usage.
 	UsageKnown bool `json:"usage_known"`
-	// Demand is what waits for resources, as in "{'GPU': 1.0} * 4 (pending tasks/actors)".
+	// Demand is the list of waiting requests, as in "{'GPU': 1.0} * 4 (pending tasks/actors)".
 	Demand []string `json:"demand,omitempty"`
 }
 
-// Activity is what Ray says of one component ("driver"): whether it keeps the cluster from being idle.
+// Activity is Ray's report on one component ("driver"): whether it keeps the cluster from being idle.
 type Activity struct {
-	// Active is true for ACTIVE. Any connected driver counts, also an open notebook.
+	// Active is true for ACTIVE. Every connected driver counts, even an open notebook.
 	Active bool `json:"active"`
 	// Reason is Ray's, as in "Number of active drivers: 1".
 	Reason string `json:"reason,omitempty"`
-	// LastActive is when it was last seen active; zero if never.
+	// LastActive is the last time it was active; zero if never.
 	LastActive time.Time `json:"last_active,omitzero"`
 }
 
@@ -54,16 +54,16 @@ func (c *Client) Activities(ctx context.Context) (map[string]Activity, error) {
 	return activities, nil
 }
 
-// autoscalerStatus is the part of /api/cluster_status that is used.
+// autoscalerStatus is the used part of /api/cluster_status.
 type autoscalerStatus struct {
 	Data struct {
 		Status *struct {
 			Metrics struct {
-				// Usage is [used, total] by resource, but the dashboard has put the names into camel case.
+				// Usage is [used, total] by resource, with names in the dashboard's camel case.
 				Usage map[string][2]float64 `json:"usage"`
 				// NodeTypes are pairs of a node's resources, under their own names, and the number of such nodes.
 				NodeTypes [][2]json.RawMessage `json:"nodeTypes"`
-				// Demand, PlacementGroups and Requests are pairs of what is wanted and how often.
+				// Demand, PlacementGroups and Requests are pairs of a request and its count.
 				Demand          [][2]json.RawMessage `json:"resourceDemand"`
 				PlacementGroups [][2]json.RawMessage `json:"pgDemand"`
 				Requests        [][2]json.RawMessage `json:"requestDemand"`
@@ -72,14 +72,14 @@ type autoscalerStatus struct {
 	} `json:"data"`
 }
 
-// ClusterStatus reports resources in use. The view is up to about ten seconds old: the nodes report to the head, and the autoscaler
-// writes it down, periodically.
+// ClusterStatus reports resources in use. The view is up to about ten seconds old, because the nodes' reports and the autoscaler's
+// are periodic.
 func (c *Client) ClusterStatus(ctx context.Context) (*ClusterStatus, error) {
 	var answer autoscalerStatus
 	if err := c.call(ctx, request{doing: "ask for the cluster's status", path: []string{"api", "cluster_status"}}, &answer); err != nil {
 		return nil, err
 	}
-	if answer.Data.Status == nil || len(answer.Data.Status.Metrics.Usage) == 0 { // there is no autoscaler, or it has not reported yet
+	if answer.Data.Status == nil || len(answer.Data.Status.Metrics.Usage) == 0 { // no autoscaler, or no report yet
 		return c.totals(ctx)
 	}
 	metrics := answer.Data.Status.Metrics
@@ -95,7 +95,7 @@ func (c *Client) ClusterStatus(ctx context.Context) (*ClusterStatus, error) {
 	}
 	for camel, usage := range metrics.Usage {
 		name := cmp.Or(names[camel], camel)
-		if !strings.HasPrefix(name, "node:") { // Ray's markers for placing tasks on a node
+		if !strings.HasPrefix(name, "node:") { // Ray's markers to place tasks on a node
 			status.Resources[name] = Usage{Used: usage[0], Total: usage[1]}
 		}
 	}
@@ -105,14 +105,14 @@ func (c *Client) ClusterStatus(ctx context.Context) (*ClusterStatus, error) {
 	return status, nil
 }
 
-// add notes what is wanted, in Ray's own notation.
+// add records demand, in Ray's own notation.
 func (s *ClusterStatus) add(demand [][2]json.RawMessage, kind string) {
 	for _, pair := range demand {
 		s.Demand = append(s.Demand, fmt.Sprintf("%s * %s (%s)", pair[0], pair[1], kind))
 	}
 }
 
-// totals is what can be told without an autoscaler.
+// totals is the status without an autoscaler.
 func (c *Client) totals(ctx context.Context) (*ClusterStatus, error) {
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *Client) totals(ctx context.Context) (*ClusterStatus, error) {
 	return status, nil
 }
 
-// camelCase does to a name what Ray's dashboard does (to_camel_case in ray/dashboard/utils.py): all parts but the first
+// camelCase converts a name like Ray's dashboard (to_camel_case in ray/dashboard/utils.py): all parts but the first
 // get Python's str.title.
 func camelCase(name string) string {
 	parts := strings.Split(name, "_")

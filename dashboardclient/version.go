@@ -17,11 +17,11 @@ type VersionInfo struct {
 	RayVersion string `json:"ray_version"`
 	// RayCommit is the commit Ray was built from.
 	RayCommit string `json:"ray_commit"`
-	// SessionName changes whenever the head is started anew. It is empty in Ray 2.9.3, which does not report it.
+	// SessionName changes with every start of the head. It is empty in Ray 2.9.3, which does not report it.
 	SessionName string `json:"session_name,omitempty"`
 }
 
-// AuthMode is the dashboard's way to authenticate clients.
+// AuthMode is the dashboard's authentication of clients.
 type AuthMode string
 
 // Modes of authentication.
@@ -30,11 +30,11 @@ const (
 	AuthToken    AuthMode = "token"
 )
 
-// pollTimeout limits each request while something is waited for: a dashboard that is starting accepts
+// pollTimeout limits each request while waiting for something: a dashboard that is starting accepts
 // connections that it never answers.
 const pollTimeout = 2 * time.Second
 
-// Version reports the versions of Ray and its API. It needs the token where the cluster has one.
+// Version reports the versions of Ray and its API. It needs the token if the cluster has one.
 func (c *Client) Version(ctx context.Context) (VersionInfo, error) {
 	return c.askVersion(ctx, request{doing: "ask for Ray's version"})
 }
@@ -54,7 +54,7 @@ func (c *Client) askVersion(ctx context.Context, r request) (VersionInfo, error)
 	return info, nil
 }
 
-// knownVersion is Version, asked only once: a cluster does not change its version under one client.
+// knownVersion is Version with a cache: a cluster does not change its version under one client.
 func (c *Client) knownVersion(ctx context.Context) (VersionInfo, error) {
 	c.versionMutex.Lock()
 	info := c.version
@@ -65,7 +65,7 @@ func (c *Client) knownVersion(ctx context.Context) (VersionInfo, error) {
 	return c.Version(ctx)
 }
 
-// AuthMode reports whether the dashboard wants a token. It needs no token itself. Versions before 2.52 have no authentication: AuthDisabled.
+// AuthMode reports whether the dashboard requires a token. It needs no token itself. Versions before 2.52 have no authentication: AuthDisabled.
 func (c *Client) AuthMode(ctx context.Context) (AuthMode, error) {
 	var answer struct {
 		Mode AuthMode `json:"authentication_mode"`
@@ -77,8 +77,8 @@ func (c *Client) AuthMode(ctx context.Context) (AuthMode, error) {
 	return answer.Mode, err
 }
 
-// WaitReady asks for the version until the dashboard gives it, and returns it. It ends early only with ctx, or when the
-// dashboard refuses the token (ErrUnauthorized) or TokenFile cannot be read; a dashboard that is starting listens before it answers and is asked again.
+// WaitReady polls until the dashboard reports its version, and returns it. It ends early only with ctx, or when the
+// dashboard refuses the token (ErrUnauthorized) or TokenFile cannot be read. A starting dashboard listens before it answers, and is polled again.
 func (c *Client) WaitReady(ctx context.Context) (VersionInfo, error) {
 	var info VersionInfo
 	err := c.pollReady(ctx, "wait for the dashboard", func(r request) (bool, error) {
@@ -89,7 +89,7 @@ func (c *Client) WaitReady(ctx context.Context) (VersionInfo, error) {
 	return info, err
 }
 
-// pollReady repeats a question to a dashboard that may be starting, until ask reports done. It fails with ctx, naming the last cause, or
+// pollReady polls a dashboard that may be starting, until ask reports done. It fails with ctx, with the last cause, or
 // when the token is refused.
 func (c *Client) pollReady(ctx context.Context, doing string, ask func(request) (done bool, err error)) error {
 	var last error
@@ -119,7 +119,7 @@ func (v VersionInfo) atLeast(major, minor int) bool {
 	gotMajor, err1 := strconv.Atoi(parts[0])
 	gotMinor, err2 := strconv.Atoi(parts[1])
 	if err1 != nil || err2 != nil {
-		return true // a development version: newer than those that lack things
+		return true // a development version: newer than those with missing features
 	}
 	return gotMajor > major || gotMajor == major && gotMinor >= minor
 }

@@ -22,10 +22,10 @@ func (e *ExitError) Error() string {
 	return e.Message + ": " + e.Hint
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// Kinds of failure that callers tell apart with errors.Is.
+// Kinds of failure that callers distinguish with errors.Is.
 var (
 	ErrNotFound = errors.New("no such cluster")
 	ErrConflict = errors.New("the name is taken by another spec")
@@ -34,7 +34,7 @@ var (
 	ErrNotEnded = errors.New("the cluster has not ended")
 )
 
-// Fail makes an ExitError; the next step goes into hint.
+// Fail makes an ExitError. hint is the next step and may be empty.
 func Fail(code int, err error, hint, format string, args ...any) *ExitError {
 	return &ExitError{Code: code, Message: fmt.Sprintf(format, args...), Hint: hint, Err: err}
 }
@@ -44,17 +44,17 @@ func NotFound(id ID) *ExitError {
 	return Fail(runstate.CodeSpec, ErrNotFound, "`rayctl ls` shows yours", "no cluster named %q", string(id))
 }
 
-// NotEnded is the error of a cluster that lives and whose end was asked for: its result, or that its record be removed.
+// NotEnded is the error of a request that needs an ended cluster (reading its result, removing its record) while the cluster lives.
 func NotEnded(id ID) *ExitError {
 	return Fail(runstate.CodeSpec, ErrNotEnded, "`rayctl down "+string(id)+"` ends it", "%s has not ended", string(id))
 }
 
-// Unsupported is the error of an ability that a launcher lacks.
+// Unsupported is the error of an ability that a launcher does not have.
 func Unsupported(l Launcher, what string) *ExitError {
 	return Fail(runstate.CodeUsage, errors.ErrUnsupported, "", "%s is not supported by the %s launcher", what, l.Name())
 }
 
-// ExitCode is the process exit code for err: its own, or 70.
+// ExitCode is the process exit code for err: that of an ExitError, else 70.
 func ExitCode(err error) int {
 	var e *ExitError
 	switch {

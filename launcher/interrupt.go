@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Interruption is the cause of a context that a signal to this process has ended.
+// Interruption is the cause of a context that was ended by a signal to this process.
 type Interruption struct{ Signal os.Signal }
 
 func (i Interruption) Error() string { return "interrupted by the signal: " + i.Signal.String() }
 
-// SignalFor is what a child of this process is to be told when ctx has ended: the signal that ended it, else SIGTERM. It is nil where the
-// child knows: a terminal gives its SIGINT to both, and a second one would break into what the child does about the first.
+// SignalFor returns the signal to send to a child of this process when ctx has ended: the signal that ended ctx, else SIGTERM. It returns nil for the
+// SIGINT of a terminal, which the child has received too: a second SIGINT would interrupt the child's reaction to the first.
 func SignalFor(ctx context.Context) os.Signal {
 	var by Interruption
 	if !errors.As(context.Cause(ctx), &by) {
@@ -27,11 +27,11 @@ func SignalFor(ctx context.Context) os.Signal {
 	return by.Signal
 }
 
-// inForeground says whether a terminal's keys signal this process.
+// inForeground reports whether keys of a terminal signal this process.
 func inForeground() bool {
 	terminal, err := os.Open("/dev/tty")
 	if err != nil {
-		return false // there is none
+		return false // there is no terminal
 	}
 	defer terminal.Close()
 	group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)

@@ -1,5 +1,5 @@
 // Package launcher holds what every substrate shares: the Launcher interface and its promises, the phases of a cluster,
-// the pipeline that takes one job through its whole life (Run), its result and its receipt. It knows no substrate:
+// the pipeline that takes one job through its whole life (Run), its result and its receipt. It depends on no substrate:
 // packages local, slurm and kuberay implement Launcher, package cmd chooses one.
 package launcher
 
@@ -27,45 +27,45 @@ type Launcher interface {
 	Name() string
 
 	// Launch creates the cluster and commits it: when it returns nil the keeper owns the cluster's life and the client
-	// may die. Before that, whatever was created ends by itself within the keeper's lease (two minutes at most) if the
-	// client dies. The same name with the same spec.Hash is the same cluster: Launch returns its ID and starts nothing.
+	// may die. If the client dies earlier, everything created ends by itself within the keeper's lease (two minutes at most).
+	// The same name with the same spec.Hash is the same cluster: Launch returns its ID and starts nothing.
 	// The same name with another hash is an *ExitError of code 65 wrapping ErrConflict, whose text lists the difference.
-	// A cluster that has ended keeps its name until its record is gone (lifetime.keep): ErrEnded, code 65.
+	// A cluster that has ended keeps its name until its record is removed (lifetime.keep): ErrEnded, code 65.
 	Launch(ctx context.Context, s *spec.ClusterSpec, p Payload) (ID, error)
 
-	// Watch sends the cluster's Status at once and then at each change, with the substrate's own reason, until the
-	// cluster is gone (the last Status has phase Gone, then the channel is closed) or ctx ends (the channel is closed).
-	// Lost connections to the substrate heal inside; if they do not, Status.Unreachable says so while trying goes on.
-	// An unknown cluster is ErrNotFound. Watch changes nothing on the substrate: what is to be done and has nobody else to do it is Status.Due.
+	// Watch sends the cluster's Status at once and then at each change, with the substrate's own reason. It closes the channel
+	// when the cluster is gone (the last Status has phase Gone) or ctx ends. Watch restores lost connections to the substrate;
+	// while that fails, Status.Unreachable has the reason. An unknown cluster is ErrNotFound.
+	// Watch changes nothing on the substrate: Status.Due is the action that no process there takes.
 	Watch(ctx context.Context, id ID) (<-chan Status, error)
 
-	// Dial reaches the cluster's dashboard or keeper. The Endpoint heals itself while it is open; the caller closes it.
-	// It fails with ErrNotReady before the target can answer and with ErrNotFound once the cluster is gone.
+	// Dial reaches the cluster's dashboard or keeper. The Endpoint reconnects by itself while it is open; the caller closes it.
+	// Dial fails with ErrNotReady until the target can answer, and with ErrNotFound once the cluster is gone.
 	Dial(ctx context.Context, id ID, t Target) (*Endpoint, error)
 
-	// Result returns the outcome; also after the cluster is gone, for lifetime.keep. ErrNotEnded while the cluster lives;
-	// ErrNotFound when neither cluster nor record exists. It changes nothing: of a cluster whose keeper died it is what would be concluded.
+	// Result returns the outcome, also after the cluster is gone, for lifetime.keep. ErrNotEnded while the cluster lives;
+	// ErrNotFound when neither cluster nor record exists. It changes nothing: if the keeper died it returns the outcome to be recorded.
 	Result(ctx context.Context, id ID) (*Result, error)
 
 	// Terminate ends the cluster and returns when nothing is allocated any more. The driver gets its grace unless
-	// End.Now. Ending a cluster that is gone or was never there is not an error; one whose keeper died gets its result written.
+	// End.Now. Ending a cluster that is gone or never existed is not an error. If the keeper died, Terminate writes the result.
 	Terminate(ctx context.Context, id ID, end End) error
 
-	// List returns clusters that live, and finished records when sel.All: ours, and others' Ray clusters marked so. It changes nothing: a cluster whose
-	// keeper is dead is returned as it will be concluded, a record whose time is over is left out.
+	// List returns living clusters, and finished records when sel.All. Status.Ours distinguishes rayctl's clusters from other Ray clusters. List changes
+	// nothing: a cluster with a dead keeper is returned as it will be concluded, an expired record is left out.
 	List(ctx context.Context, sel Selector) ([]Status, error)
 
-	// Render returns exactly what Launch would create, secrets left out. It reaches no substrate.
+	// Render returns exactly what Launch would create, without secrets. It contacts no substrate.
 	Render(s *spec.ClusterSpec) ([]File, error)
 }
 
-// End says why a cluster is ended, and how.
+// End describes why and how a cluster is ended.
 type End struct {
 	Cause   string `json:"cause"` // one of runstate.Causes
 	Message string `json:"message,omitempty"`
 	Now     bool   `json:"now,omitempty"`   // no grace for the driver
-	Final   bool   `json:"final,omitempty"` // the same again would end the same way, whatever the cause
-	// IfWaiting leaves alone what has begun meanwhile.
+	Final   bool   `json:"final,omitempty"` // repeating the run would end it the same way, whatever the cause
+	// IfWaiting spares a cluster that has begun meanwhile.
 	IfWaiting bool `json:"ifWaiting,omitempty"`
 }
 
@@ -78,7 +78,7 @@ const (
 	Keeper    Target = "keeper"    // the keeper's API (docs/keeper.md)
 )
 
-// Endpoint is an open way to a Target.
+// Endpoint is an open connection path to a Target.
 type Endpoint struct {
 	// URL is the base, such as http://127.0.0.1:40001, reachable by DialContext (nil: the usual dialer).
 	URL string
@@ -86,15 +86,15 @@ type Endpoint struct {
 	Token string
 	// TokenHeader carries the token: "Authorization", or "X-Ray-Authorization" behind the Kubernetes API server.
 	TokenHeader string
-	// DialContext opens one connection to the target, whatever host the URL names; nil where the URL is reachable.
+	// DialContext opens one connection to the target, whatever host the URL names; nil if the URL is reachable directly.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// Via says how, for -v: "direct", "ssh -W through login1", "port-forward (websocket)".
+	// Via describes the path, for -v: "direct", "ssh -W through login1", "port-forward (websocket)".
 	Via string
-	// CloseFunc releases what the way needed; nil where nothing.
+	// CloseFunc releases the path's resources; nil if there are none.
 	CloseFunc func() error
 }
 
-// Close releases the way.
+// Close releases the path's resources.
 func (e *Endpoint) Close() error {
 	if e == nil || e.CloseFunc == nil {
 		return nil
@@ -104,16 +104,16 @@ func (e *Endpoint) Close() error {
 
 // Payload is what a launch carries beside the spec: the packages of the job, made while the cluster starts.
 type Payload struct {
-	// Packages packs the working directory and py_modules. It may be called once, after the cluster began to start, and
+	// Packages packs the working directory and py_modules. It is called at most once, after the cluster began to start, and
 	// not at all when the cluster already exists. nil: nothing to pack.
 	Packages func(ctx context.Context) (*Packages, error)
 	// Secrets are the values of spec.Secrets that come from this client, by name.
 	Secrets map[string]string
-	// EndOnDisconnect makes the keeper end the run when this client's renewals stop for so long; 0: never.
+	// EndOnDisconnect makes the keeper end the run when this client's renewals stop for this long; 0: never.
 	EndOnDisconnect time.Duration
-	// Command says who launched, for the record: argv[0:1] and the verb, never values of options.
+	// Command describes the launching command, for the record: argv[0:1] and the verb, never values of options.
 	Command string
-	// Progress takes notes for the user while Launch works ("installing ray 2.60.0"); nil: none.
+	// Progress receives notes for the user while Launch works ("installing ray 2.60.0"); nil: none.
 	Progress func(Progress)
 }
 
@@ -121,7 +121,7 @@ type Payload struct {
 type Packages struct {
 	// Files are local zip files by their content-addressed URI, gcs://_ray_pkg_HASH.zip.
 	Files []PackageFile
-	// RuntimeEnv holds working_dir and py_modules with those URIs, and what the user asked for else (pip, uv, ...).
+	// RuntimeEnv holds working_dir and py_modules with those URIs, and the user's other settings (pip, uv, ...).
 	RuntimeEnv map[string]any
 }
 
@@ -146,7 +146,7 @@ type Selector struct {
 	Others bool              // Ray clusters that rayctl did not make, too
 }
 
-// Matches says whether a cluster is selected by its phase and labels. Names and Others are the launchers' to judge: they decide what is looked at.
+// Matches reports whether phase and labels of a cluster are selected. Launchers apply Names and Others, which decide what is queried at all.
 func (sel Selector) Matches(s Status) bool {
 	if s.Phase.Ended() && !sel.All {
 		return false
@@ -165,7 +165,7 @@ type File struct {
 	Content []byte
 }
 
-// Optional abilities, found by type assertion; a launcher without one gets Unsupported's clear error.
+// Optional abilities, found by type assertion; without one the caller returns Unsupported's clear error.
 type (
 	// Execer runs a command on a node of the cluster, in Ray's environment, and returns its exit code.
 	Execer interface {
@@ -175,21 +175,21 @@ type (
 	NodeDialer interface {
 		DialNode(ctx context.Context, id ID, node string, port int) (net.Conn, error)
 	}
-	// Checker examines what the substrate needs, for doctor.
+	// Checker examines the substrate's prerequisites, for doctor.
 	Checker interface {
 		Check(ctx context.Context, s *spec.ClusterSpec) []Check
 	}
-	// Extender lets the substrate's own limits, and what a later keeper goes by, follow the keeper's new ones. The error of a substrate that does
-	// not allow it says when the cluster ends all the same.
+	// Extender applies the keeper's new limits to the substrate's own limits and to the data for a later keeper. If the substrate does not allow
+	// this, the error names the time at which the cluster still ends.
 	Extender interface {
 		Extended(ctx context.Context, id ID, d runstate.Deadlines) error
 	}
-	// Collector does what nobody is left to do, for gc: it concludes the runs of dead keepers and removes what dead clients left, and records whose time
-	// is over. Launch does the same beside its own work, as far as that takes no time.
+	// Collector does abandoned work, for gc: it concludes the runs of dead keepers, and removes leftovers of dead clients and expired records.
+	// Launch also does this, as far as that takes no time.
 	Collector interface {
 		Collect(ctx context.Context, dryRun bool) ([]Collected, error)
 	}
-	// Validator finds what Launch refuses before it creates anything, whatever is there under the name: for what is replaced by the launch.
+	// Validator reports what Launch would refuse before it creates anything, whatever exists under the name: for launches that replace a cluster.
 	Validator interface {
 		Validate(ctx context.Context, s *spec.ClusterSpec, p Payload) error
 	}
@@ -205,9 +205,9 @@ type ExecRequest struct {
 	Command        []string
 	Stdin          io.Reader // nil: none
 	Stdout, Stderr io.Writer
-	TTY            bool // on a terminal, as Stdin is
-	// Shared, if given, is called before a command runs on this process's own terminal, whose Ctrl-C then signals both. Elsewhere it
-	// reaches the command alone, as something typed.
+	TTY            bool // on a terminal, which is also Stdin
+	// Shared is called before a command runs on this process's own terminal, where Ctrl-C signals both processes; nil: no call. Without such
+	// a terminal Ctrl-C reaches only the command, as input.
 	Shared func()
 }
 

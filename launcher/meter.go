@@ -2,13 +2,13 @@ package launcher
 
 import "io"
 
-// Meter reports how far something has come as its bytes are read, from whatever goroutine reads.
+// Meter reports the progress of a transfer as its bytes are read, from whichever goroutine reads.
 type Meter struct {
 	Progress
-	Report func(Progress) // nil: nobody listens
+	Report func(Progress) // nil: no reports
 }
 
-// Reader passes r on and counts what is read, after what was read of others before.
+// Reader wraps r and adds the bytes read from it to those of earlier readers.
 func (m *Meter) Reader(r io.Reader) io.Reader {
 	if m.Report == nil {
 		return r

@@ -25,7 +25,7 @@ type output struct {
 	log *slog.Logger
 	w   io.Writer
 
-	job       *runstate.Job       // the last that was seen
+	job       *runstate.Job       // the last job seen
 	shown     map[int]*attemptLog // by attempt
 	current   string              // submission id that is followed
 	following *attemptLog
@@ -33,20 +33,20 @@ type output struct {
 	done      chan struct{}
 }
 
-// attemptLog is what was shown of one attempt's log.
+// attemptLog is the part of one attempt's log that was shown.
 type attemptLog struct {
 	submission string
 	offset     int64 // raw bytes of the log consumed
 	strip      *dashboardclient.DriverOutput
 	whole      bool        // shown to its end
-	ended      atomic.Bool // the driver has: a head that does not answer now is not waited for
+	ended      atomic.Bool // the driver has ended: a head that does not answer is not waited for
 	unreached  atomic.Bool // the last connection could not be made
 }
 
-// errEnded: what is missing of the log is in its saved copy.
+// errEnded: the rest of the log is in its saved copy.
 var errEnded = errors.New("the driver has ended, and its head does not answer any more")
 
-// useful is dial without the tries that only cost: each may be requests to the API server, or a step of the job.
+// useful is dial without pointless attempts: each may cost requests to the API server, or a step of the job.
 func (a *attemptLog) useful(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if a.ended.Load() && a.unreached.Load() {
@@ -59,11 +59,11 @@ func (a *attemptLog) useful(dial func(ctx context.Context, network, address stri
 }
 
 func newOutput(l Launcher, id ID, w io.Writer, log *slog.Logger) *output {
-	// A writer that fails must not be taken for a connection that was lost, after which the same bytes would be written again.
+	// A failing writer must not be treated as a lost connection, after which the same bytes would be written again.
 	return &output{l: l, id: id, w: NewStdout(w, func(err error) { log.Warn("the output is not shown any more", "cluster", id, "error", err) }), log: log, shown: map[int]*attemptLog{}}
 }
 
-// attempt is what was shown of attempt n of the run that the job belongs to: all attempts have the same entrypoint, and ids <name>-<n>.
+// attempt returns the log of attempt n of the job's run: all attempts have the same entrypoint, and ids <name>-<n>.
 func (o *output) attempt(j *runstate.Job, n int) *attemptLog {
 	if o.shown[n] == nil {
 		id := j.SubmissionID[:strings.LastIndex(j.SubmissionID, "-")+1] + strconv.Itoa(n)
@@ -72,7 +72,7 @@ func (o *output) attempt(j *runstate.Job, n int) *attemptLog {
 	return o.shown[n]
 }
 
-// see looks at a Status and follows the log of the attempt that runs.
+// see examines a Status and follows the log of the attempt that runs.
 func (o *output) see(ctx context.Context, s Status) {
 	if s.Job == nil || s.Job.SubmissionID == "" || s.Job.State == runstate.JobWaiting || s.Phase == runstate.Gone {
 		return
@@ -93,14 +93,14 @@ func (o *output) see(ctx context.Context, s Status) {
 	following := o.following
 	go func() {
 		defer close(o.done)
-		// If the driver ends before, nothing of it is shown live: complete shows all in order.
+		// If the driver ends earlier, nothing of it is shown live: complete shows all in order.
 		if o.retry(ctx, following, func() error { return o.earlier(ctx, &job, n) }) == nil {
-			_ = o.retry(ctx, following, func() error { return o.followOnce(ctx, following) }) // what it misses, complete adds
+			_ = o.retry(ctx, following, func() error { return o.followOnce(ctx, following) }) // complete shows the rest
 		}
 	}()
 }
 
-// earlier shows what is missing of the attempts before n, from the keeper's copies.
+// earlier shows the missing output of the attempts before n, from the keeper's copies.
 func (o *output) earlier(ctx context.Context, job *runstate.Job, n int) error {
 	if n == 1 {
 		return nil
@@ -108,7 +108,7 @@ func (o *output) earlier(ctx context.Context, job *runstate.Job, n int) error {
 	return AskKeeper(ctx, o.l, o.id, func(c *keeper.Client) error {
 		for k := 1; k < n; k++ {
 			err := o.rest(o.attempt(job, k), func(offset int64) (io.ReadCloser, error) { return c.Log(ctx, k, offset) })
-			if err != nil && !errors.Is(err, keeper.ErrNotFound) { // it ran no driver, or had another keeper
+			if err != nil && !errors.Is(err, keeper.ErrNotFound) { // the attempt ran no driver, or had another keeper
 				return err
 			}
 		}
@@ -135,7 +135,7 @@ func (o *output) stop() {
 	o.cancel = nil
 }
 
-// retry tries until it succeeds, the driver has ended, the head is gone, or ctx ends; the last error tells.
+// retry tries until success, the driver's end, the head's end or ctx's end. It returns the last error.
 func (o *output) retry(ctx context.Context, a *attemptLog, try func() error) error {
 	for {
 		err := try()
@@ -145,12 +145,12 @@ func (o *output) retry(ctx context.Context, a *attemptLog, try func() error) err
 		o.log.Debug("following the driver's log was interrupted", "cluster", o.id, "error", err)
 		select {
 		case <-ctx.Done():
-		case <-time.After(100 * time.Millisecond): // the way is dialled again; Dial itself waits for the head
+		case <-time.After(100 * time.Millisecond): // try dials again; Dial itself waits for the head
 		}
 	}
 }
 
-// giveUp is how long a dashboard may be silent before the way to it is dialled anew: its endpoint may be a dead one.
+// giveUp is how long a dashboard may be silent before it is dialled again: the endpoint may be dead.
 const giveUp = 5 * time.Second
 
 func (o *output) followOnce(ctx context.Context, a *attemptLog) error {
@@ -167,13 +167,13 @@ func (o *output) followOnce(ctx context.Context, a *attemptLog) error {
 		return err
 	}
 	defer c.Close()
-	f := c.FollowJob(a.submission, dashboardclient.FollowOptions{Offset: a.offset, GiveUp: giveUp, Unhurried: true}) // complete ends it
+	f := c.FollowJob(a.submission, dashboardclient.FollowOptions{Offset: a.offset, GiveUp: giveUp, Unhurried: true}) // complete stops it
 	_, err = f.Run(ctx, a.strip)
 	a.offset = f.Offset()
 	return err
 }
 
-// DashboardClient talks to the dashboard behind an Endpoint.
+// DashboardClient makes a client of the dashboard behind an Endpoint.
 func DashboardClient(e *Endpoint, log *slog.Logger) (*dashboardclient.Client, error) {
 	return dashboardclient.New(dashboardclient.Config{
 		URL: e.URL, Token: e.Token, TokenHeader: e.TokenHeader, DialContext: e.DialContext, Logger: log,
@@ -182,7 +182,7 @@ func DashboardClient(e *Endpoint, log *slog.Logger) (*dashboardclient.Client, er
 
 // complete shows from the saved log what was not shown live: all attempts in their order.
 func (o *output) complete(ctx context.Context, r *Result) error {
-	o.stop() // whatever it has not shown by now is in the saved log
+	o.stop() // the saved log has the rest
 	last := 0
 	for _, a := range r.Attempts {
 		if a.SubmissionID != "" {
@@ -207,7 +207,7 @@ func (o *output) complete(ctx context.Context, r *Result) error {
 	return nil
 }
 
-// rest shows an attempt's output to its end, from a copy that does not grow any more.
+// rest shows an attempt's output to its end, from a copy that no longer grows.
 func (o *output) rest(a *attemptLog, open func(offset int64) (io.ReadCloser, error)) error {
 	if a.whole {
 		return nil

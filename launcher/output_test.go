@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A head that is being deleted is tried once after its driver's end, one whose driver runs again and again.
+// After its driver's end a head that is being deleted is dialled once; while the driver runs, the head is dialled repeatedly.
 func TestHeadIsNotTriedInVain(t *testing.T) {
 	tries, a := 0, &attemptLog{}
 	dial := a.useful(func(context.Context, string, string) (net.Conn, error) {

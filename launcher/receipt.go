@@ -113,15 +113,15 @@ func durations(timeline []runstate.Event, created, ended time.Time) Durations {
 	return d
 }
 
-// reached says whether the cluster ever was in one of these phases.
+// reached reports whether the cluster ever was in one of these phases.
 func reached(timeline []runstate.Event, phases ...runstate.Phase) bool {
 	return slices.ContainsFunc(timeline, func(e runstate.Event) bool {
 		return e.Kind == runstate.EventPhase && slices.Contains(phases, runstate.Phase(e.To))
 	})
 }
 
-// usage counts what was allocated. Time in the queue is not; of pods on Kubernetes, which get their nodes one by one, those count that Ray knows if
-// the cluster ended before all were there.
+// usage counts allocated nodes and GPUs, without time in the queue. Pods on Kubernetes get their nodes one by one: if the cluster ended before all were
+// there, only the nodes known to Ray count.
 func usage(r *Result, d Durations) Usage {
 	var u Usage
 	n, gpus := 0.0, 0.0 // allocated
@@ -132,12 +132,12 @@ func usage(r *Result, d Durations) Usage {
 		gpus += float64(g.Ready) * g.GPUs
 	}
 	if r.Launcher != spec.LauncherKubeRay || reached(r.Timeline, runstate.Ready) {
-		n, gpus = float64(u.Nodes), u.GPUs // pods come one by one, other nodes together
+		n, gpus = float64(u.Nodes), u.GPUs // pods are allocated one by one, other nodes together
 	}
-	n = max(n, min(1, float64(u.Nodes))) // the head's pod, which did not answer
+	n = max(n, min(1, float64(u.Nodes))) // the head's pod counts even if it did not answer
 	allocated := max(d.Total-d.Queued, 0)
 	if !reached(r.Timeline, runstate.Provisioning, runstate.Starting, runstate.Ready) {
-		allocated = 0 // it ended while it waited: nodes that it never had
+		allocated = 0 // the cluster ended in the queue and had no nodes
 	}
 	busy := min(d.Driver, allocated)
 	u.NodeSeconds, u.BusyNodeSeconds, u.WastedNodeSeconds = n*allocated, n*busy, n*(allocated-busy)
@@ -186,7 +186,7 @@ func (rc *Receipt) WriteText(w io.Writer) error {
 	return err
 }
 
-// Human prints seconds as a person says them: 0.8 s, 46 s, 3 min 20 s, 2 h 5 min.
+// Human formats seconds for people: 0.8 s, 46 s, 3 min 20 s, 2 h 5 min.
 func Human(s float64) string {
 	d := time.Duration(s * float64(time.Second))
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// TestOnlyNodesAreCharged: a minute of a cluster of three nodes, of which one was there at its end.
+// TestOnlyNodesAreCharged: a minute of a cluster of three nodes, one of them alive at its end.
 func TestOnlyNodesAreCharged(t *testing.T) {
 	for name, c := range map[string]struct {
 		launcher string

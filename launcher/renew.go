@@ -7,8 +7,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/keeper"
 )
 
-// renew tells the keeper again and again that this client is there, from now on with this client's end-on-disconnect time. A failure is
-// tried again: the keeper ends the run only when renewals stay away for the whole time.
+// renew periodically reports to the keeper that this client is alive, and first sets the client's end-on-disconnect time. Failures are
+// retried: the keeper ends the run only when renewals stay away for the whole time.
 func (v *view) renew(ctx context.Context) {
 	tick := time.NewTicker(min(v.disconnect/4, 10*time.Second))
 	defer tick.Stop()
@@ -40,10 +40,10 @@ func (v *view) renewOver(ctx context.Context, c *keeper.Client, tick <-chan time
 	return err
 }
 
-// letGoTime is how long a client that detaches tries to reach the keeper: the user wants the terminal back.
+// letGoTime limits how long a client that detaches tries to reach the keeper: the user wants the terminal back.
 const letGoTime = 10 * time.Second
 
-// letGo switches end-on-disconnect off: a client that was told to detach is not one that was lost.
+// letGo switches end-on-disconnect off: a client that detaches on request is not a lost one.
 func (v *view) letGo(ctx context.Context) {
 	if v.disconnect == 0 {
 		return
@@ -59,7 +59,7 @@ func (v *view) letGo(ctx context.Context) {
 	}
 }
 
-// AskKeeper talks to the keeper of a cluster; errors of Dial are returned as they are.
+// AskKeeper calls ask with a client of the cluster's keeper; errors of Dial are returned unchanged.
 func AskKeeper(ctx context.Context, l Launcher, id ID, ask func(*keeper.Client) error) error {
 	e, err := l.Dial(ctx, id, Keeper)
 	if err != nil {
@@ -68,7 +68,7 @@ func AskKeeper(ctx context.Context, l Launcher, id ID, ask func(*keeper.Client) 
 	return AskOver(e, ask)
 }
 
-// AskOver talks to the keeper behind an Endpoint, and closes both.
+// AskOver calls ask with a client of the keeper behind an Endpoint, and closes both.
 func AskOver(e *Endpoint, ask func(*keeper.Client) error) error {
 	defer e.Close()
 	c := KeeperClient(e)
@@ -76,7 +76,7 @@ func AskOver(e *Endpoint, ask func(*keeper.Client) error) error {
 	return ask(c)
 }
 
-// KeeperClient talks to the keeper behind an Endpoint.
+// KeeperClient makes a client of the keeper behind an Endpoint.
 func KeeperClient(e *Endpoint) *keeper.Client {
 	return keeper.NewClient(keeper.Endpoint{URL: e.URL, Token: e.Token, TokenHeader: e.TokenHeader, DialContext: e.DialContext})
 }

@@ -21,7 +21,7 @@ type LogInfo struct {
 	Path    string     `json:"path,omitempty"`    // where it is, if it is a file
 }
 
-// MissingOutput says which range of the driver's output was not saved; one that ends with -1 goes to the end, wherever that was.
+// MissingOutput describes a range of the driver's output that was not saved; the end -1 means the unknown end of the output.
 func MissingOutput(r [2]int64) string {
 	switch {
 	case r[1] >= 0:
@@ -40,7 +40,7 @@ func NewResult(s Status, log LogInfo, open LogOpener) *Result {
 	return &Result{Status: s, Log: log, open: open}
 }
 
-// recordless is the result of a cluster whose record was deleted with it: what was seen last, and no log.
+// recordless is the result of a cluster whose record was deleted with it: the Status seen last, and no log.
 func recordless(last Status) *Result {
 	return NewResult(last, LogInfo{Missing: [][2]int64{{0, -1}}}, func(context.Context, int, int64) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader("")), nil

@@ -12,7 +12,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// Action is what the user (or a signal) asks of a run that is being watched.
+// Action is a request of the user (or a signal) about a run that is being watched.
 type Action int
 
 // The actions.
@@ -24,18 +24,18 @@ const (
 
 // RunOptions shape Run and Attach.
 type RunOptions struct {
-	// Stdout takes the driver's output, byte for byte, and nothing else. If it fails it gets nothing more (see Stdout), and the run goes on.
+	// Stdout gets the driver's output, byte for byte, and nothing else. After an error it gets nothing more (see Stdout), and the run goes on.
 	// nil: the output is not followed.
 	Stdout io.Writer
 	// OnStatus is called with each Status of the cluster, from one goroutine; nil: none.
 	OnStatus func(Status)
-	// Actions brings what the user asks for; nil: nothing.
+	// Actions delivers the user's requests; nil: none.
 	Actions <-chan Action
-	// OnRefused is called when the launch failed, so that nothing was begun and nobody else keeps a record of it; nil: none.
+	// OnRefused is called when the launch failed before anything was begun and is recorded nowhere else; nil: none.
 	OnRefused func(error)
 	// Detach makes Run return as soon as the launch is committed.
 	Detach bool
-	// Logger takes notes for -v; nil: none.
+	// Logger gets notes for -v; nil: none.
 	Logger *slog.Logger
 }
 
@@ -67,11 +67,11 @@ func Run(ctx context.Context, l Launcher, s *spec.ClusterSpec, p Payload, o RunO
 		v.letGo(ctx)
 		return &Outcome{ID: id, Detached: true}, nil
 	}
-	// If the commit won the race with the user's wish to stop, the run exists and is ended like any other.
+	// If the commit came before the user's request to stop, the run exists and is ended like any other.
 	return v.attach(ctx, early)
 }
 
-// launch calls Launch and listens to the user meanwhile. A wish to detach is kept until the commit.
+// launch calls Launch and accepts Actions meanwhile. A request to detach is kept until the commit.
 func launch(ctx context.Context, l Launcher, s *spec.ClusterSpec, p Payload, o RunOptions) (ID, Action, error) {
 	type answer struct {
 		id  ID
@@ -115,9 +115,9 @@ type view struct {
 	log        *slog.Logger
 	output     *output // nil: output not wanted
 	ending     chan error
-	last       Status // that Watch sent
-	tends      bool   // does what Status.Due asks for
-	tending    bool   // it is being done
+	last       Status // from Watch
+	tends      bool   // carries out Status.Due
+	tending    bool   // Tend is running
 	tended     chan struct{}
 }
 
@@ -153,7 +153,7 @@ func (v *view) attach(ctx context.Context, early Action) (*Outcome, error) {
 	return outcome, err
 }
 
-// startRenewals keeps an end-on-disconnect run alive, until the returned function has returned.
+// startRenewals renews an end-on-disconnect run until the returned function has returned.
 func (v *view) startRenewals(ctx context.Context) (stop func()) {
 	if v.disconnect == 0 {
 		return func() {}
@@ -203,7 +203,7 @@ func (v *view) untilGone(ctx context.Context, statuses <-chan Status) (*Outcome,
 	}
 }
 
-// tendTo does what is due for a cluster that lives, while it is watched.
+// tendTo carries out Status.Due for a living cluster, while it is watched.
 func (v *view) tendTo(ctx context.Context, s Status) {
 	if s.Due == nil || s.Phase.Ended() || !v.tends || v.tending {
 		return
@@ -215,7 +215,7 @@ func (v *view) tendTo(ctx context.Context, s Status) {
 	}()
 }
 
-// Tend does what Status.Due asks for. What fails is tried again a few times, and left to the next launch or gc if it fails for good.
+// Tend carries out Status.Due. A failure is retried a few times and then left to the next launch or gc.
 func Tend(ctx context.Context, l Launcher, id ID, due End, log *slog.Logger) {
 	for range tendTries {
 		err := l.Terminate(ctx, id, due)
@@ -234,7 +234,7 @@ const (
 	tendPause = 2 * time.Second
 )
 
-// end hands the end to the keeper, and lets Watch tell when it is reached.
+// end asks for the end of the run; Watch reports when it is reached.
 func (v *view) end(ctx context.Context, a Action) {
 	e := End{Cause: "interrupted", Message: "interrupted by the user", Now: a == StopNow}
 	go func() {

@@ -7,7 +7,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// Status is what is known of one cluster at one moment.
+// Status is the known state of one cluster at one moment.
 type Status struct {
 	Name     string            `json:"name"`
 	Launcher string            `json:"launcher"`
@@ -33,12 +33,12 @@ type Status struct {
 	Attempts        []runstate.Attempt `json:"attempts,omitempty"`
 	Exit            *runstate.Exit     `json:"exit,omitempty"`        // with phase Gone
 	Unreachable     string             `json:"unreachable,omitempty"` // set while the substrate does not answer: why
-	// Due is what is to be done by Terminate, as nobody on the substrate does it: a job is to be cancelled that waits in vain, or the result of a dead
-	// keeper to be written. Run does it; for a cluster that nobody runs the next launch does, or gc.
+	// Due is an action for Terminate that nobody on the substrate takes: cancel a job that waits in vain, or write the result of a dead keeper.
+	// Run carries it out; if no client runs the cluster, the next launch or gc does.
 	Due *End `json:"due,omitempty"`
 }
 
-// StatusOf is a keeper's state as a Status. The launcher adds what only it knows: owner, labels, where, created.
+// StatusOf converts a keeper's state. The launcher adds the fields that only it has: owner, labels, where, created.
 func StatusOf(st *runstate.State) Status {
 	return Status{
 		Name: st.Name, Launcher: st.Launcher, Ours: true, SpecHash: st.SpecHash,

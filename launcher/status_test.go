@@ -9,7 +9,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// TestGPUsAreCounted takes what a keeper writes through status and result to the receipt.
+// TestGPUsAreCounted follows a keeper's GPU counts through status and result to the receipt.
 func TestGPUsAreCounted(t *testing.T) {
 	var st runstate.State
 	document := `{"name": "a", "groups": [{"name": "head", "ready": 1, "wanted": 1, "gpus": 0}, {"name": "trainer", "ready": 1, "wanted": 2, "gpus": 4}]}`

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Stdout takes everything that is written to it and never fails, so that a full disk or a closed pipe behind it is not taken for a failure of what
-// is shown. After the first error nothing is written any more: whatever reached the stream is a beginning of the output, each byte once.
+// Stdout accepts every write and never fails, so that a full disk or a closed pipe is not treated as a failure of the source. After the first error it
+// writes nothing more: the stream then has a prefix of the output, each byte once.
 type Stdout struct {
 	w      io.Writer
 	failed func(error)
@@ -15,7 +15,7 @@ type Stdout struct {
 	err error
 }
 
-// NewStdout writes to w. failed, if not nil, is called once, with w's first error, from the goroutine that wrote.
+// NewStdout writes to w. failed, if not nil, is called once with w's first error, from the goroutine that wrote.
 func NewStdout(w io.Writer, failed func(error)) *Stdout { return &Stdout{w: w, failed: failed} }
 
 // Write always succeeds.
@@ -35,12 +35,12 @@ func (s *Stdout) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Err is the error after which nothing was written any more, nil if everything was.
+// Err is the first write error, nil if everything was written.
 func (s *Stdout) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// Writer is what was given to NewStdout.
+// Writer is the writer given to NewStdout.
 func (s *Stdout) Writer() io.Writer { return s.w }

@@ -14,7 +14,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// smallDisk takes so many bytes and then what write(2) gives on a full disk: a part, and ENOSPC from then on; free makes room again.
+// smallDisk accepts some bytes and then fails like write(2) on a full disk: a partial write, then ENOSPC. free makes room again.
 type smallDisk struct {
 	bytes.Buffer
 	room int
@@ -30,7 +30,7 @@ func (d *smallDisk) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// A stream that fails gets nothing more, also when it would take it again: what it has is a beginning, each byte once.
+// After an error a stream gets nothing more, even if it would accept writes again: it has a prefix of the output, each byte once.
 func TestStdoutAfterItsFailure(t *testing.T) {
 	disk, told := &smallDisk{room: 4}, 0
 	s := NewStdout(disk, func(error) { told++ })
@@ -45,7 +45,7 @@ func TestStdoutAfterItsFailure(t *testing.T) {
 	}
 }
 
-// The rest of an attempt's output, from its saved copy, is not a failure where the stream takes no more, and is not written to it again.
+// If the stream accepts no more, copying the rest of an attempt's output from its saved copy is no failure, and writes nothing to the stream.
 func TestOutputIsNotRepeated(t *testing.T) {
 	disk := &smallDisk{room: 9}
 	o := newOutput(nil, "x", disk, slog.New(slog.DiscardHandler))

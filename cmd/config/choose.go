@@ -6,7 +6,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// sections says where the merged files (not variables or flags) have a launcher's section.
+// sections maps a launcher to its section in the merged files (not variables or flags).
 type sections map[string]spec.Origin
 
 func sectionsOf(d *spec.Document) sections {
@@ -20,7 +20,7 @@ func sectionsOf(d *spec.Document) sections {
 	return out
 }
 
-// chooseLauncher decides by what was said, else by the one section there is, never by what is installed.
+// chooseLauncher uses the explicit choice, else the only section, never what is installed.
 func (l *loader) chooseLauncher(s *spec.ClusterSpec, found sections) error {
 	slurm, hasSlurm := found[spec.LauncherSlurm]
 	kuberay, hasKubeRay := found[spec.LauncherKubeRay]

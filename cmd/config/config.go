@@ -1,5 +1,5 @@
-// Package config finds the configuration of a command and puts its layers together: flags over RAYCTL_* variables over the profile
-// that was chosen over the cluster file over the profile named default over defaults. It remembers where each value came from.
+// Package config finds the configuration of a command and merges its layers: flags over RAYCTL_* variables over the chosen profile
+// over the cluster file over the profile named default over defaults. It records the origin of each value.
 //
 // Flags and variables are viper's. Files are merged by package spec, because viper lowercases the keys of env: and labels:, turns
 // version: 3.10 into 3.1 and forgets lines.
@@ -19,17 +19,17 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// Options say what Load starts from. The zero value is a command without flags in the current directory.
+// Options are the inputs of Load. The zero value is a command without flags in the current directory.
 type Options struct {
-	// Flags are the command's flags, among them those of AddSelection or AddSpec; nil: none.
+	// Flags are the command's flags, including those of AddSelection or AddSpec; nil: none.
 	Flags *pflag.FlagSet
-	// Dir is the current directory: where the search for the file begins and what paths in flags are relative to. "": the process'.
+	// Dir is the current directory: the search for the file begins there, and paths in flags are relative to it. "": the process'.
 	Dir string
-	// Entrypoint replaces job.entrypoint: the words after -- as one shell command.
+	// Entrypoint replaces job.entrypoint: the arguments after -- as one shell command.
 	Entrypoint string
 	// Up fills in the limits of clusters that `up` leaves behind (spec.DefaultUp).
 	Up bool
-	// SkipValidation is for commands that only need to know where clusters are.
+	// SkipValidation is for commands that only need to find clusters.
 	SkipValidation bool
 	// Stdin is read for -f -; nil: os.Stdin.
 	Stdin io.Reader
@@ -39,23 +39,23 @@ type Options struct {
 type Loaded struct {
 	// Spec has defaults filled in and its launcher chosen.
 	Spec *spec.ClusterSpec
-	// Origins say where values came from; see Values.
+	// Origins are the origins of values; see Values.
 	Origins Origins
 	// File is the cluster file as it was named or found; "" if there is none.
 	File string
-	// Files are all that were read, as they were named or found: File, and the user's configuration.
+	// Files are all files read, as named or found: File, and the user's configuration.
 	Files []string
-	// Profile is the chosen profile, "default" if that applied without being chosen, or "".
+	// Profile is the chosen profile, "default" if that applied by default, or "".
 	Profile string
-	// Reason says which launcher was chosen and why: "slurm, because rayctl.yaml has a slurm: section".
+	// Reason is the chosen launcher and why: "slurm, because rayctl.yaml has a slurm: section".
 	Reason string
-	// Warnings are sentences for the user that are no errors.
+	// Warnings are sentences for the user about things that are no errors.
 	Warnings []string
-	// Manifest is set when the file is a RayCluster or RayJob; Spec has it as kuberay.rayCluster and job.
+	// Manifest is set if the file is a RayCluster or RayJob; Spec has it as kuberay.rayCluster and job.
 	Manifest *manifest.Manifest
 }
 
-// Load puts the layers together, fills in defaults and validates. Errors of the configuration are spec.Errors or *spec.Error with file
+// Load merges the layers, fills in defaults and validates. Errors of the configuration are spec.Errors or *spec.Error with file
 // and line, flag or variable.
 func Load(opts Options) (*Loaded, error) {
 	l, err := newLoader(opts)
@@ -81,7 +81,7 @@ func Load(opts Options) (*Loaded, error) {
 	return l.finish(sections)
 }
 
-// loader holds what Load's steps hand on.
+// loader is the state shared by Load's steps.
 type loader struct {
 	opts Options
 	v    *viper.Viper
@@ -137,8 +137,8 @@ func (l *loader) finish(sections sections) (*Loaded, error) {
 	return l.out, nil
 }
 
-// ReadJobFiles reads the files of this machine that the job is described in: requirements and conda environments. Commands that start the job call it before
-// anything else happens; those that only look for clusters do not need the files.
+// ReadJobFiles reads the files of this machine that describe the job: requirements and conda environments. Commands that start the job call it first.
+// Commands that only find clusters do not need the files.
 func (l *Loaded) ReadJobFiles() error { return l.Origins.Locate(l.Spec.Job.ReadFiles()) }
 
 // defaultName names a cluster after the folder of its file.
@@ -161,7 +161,7 @@ func (l *loader) abs(p string) string {
 	return filepath.Join(l.dir, p)
 }
 
-// short names a file relative to the current directory where that is shorter.
+// short makes a file name relative to the current directory if that is shorter.
 func (l *loader) short(p string) string {
 	if rel, err := filepath.Rel(l.dir, p); err == nil && len(rel) < len(p) && !strings.HasPrefix(rel, "../../..") {
 		return rel

@@ -71,7 +71,7 @@ func (f *fixture) fails(want, in string, args ...string) {
 
 const userConfig = "user/rayctl/config.yaml"
 
-// TestLayers sets one key in more and more layers; the highest wins each time, and says where it is.
+// TestLayers sets one key in more and more layers; the highest wins each time, and is reported as the origin.
 func TestLayers(t *testing.T) {
 	files := map[string]string{}
 	add := func(name, text string) { files[name] = text }
@@ -178,7 +178,7 @@ func TestWorkersFlags(t *testing.T) {
 	}
 }
 
-// groupValues are the values below workers that somebody gave, without the names.
+// groupValues are the explicit values below workers, without the names.
 func groupValues(t *testing.T, l *Loaded) string {
 	t.Helper()
 	values, err := l.Values()

@@ -26,7 +26,7 @@ var scalarFlags = []struct{ flag, key, usage string }{
 	{"keep", "lifetime.keep", "keep log and result for `TIME` after the end"},
 }
 
-// selectionFlags are the scalar flags of commands that only need to know where clusters are.
+// selectionFlags are the scalar flags of commands that only need to find clusters.
 var selectionFlags = []struct{ flag, key, usage string }{
 	{"launcher", "launcher", "substrate: local, slurm or kuberay (default: the file's section, else local)"},
 	{"namespace", "kuberay.namespace", "Kubernetes `NAMESPACE`"},
@@ -44,7 +44,7 @@ func FlagOf(key string) string {
 	return ""
 }
 
-// AddSelection adds the flags of every command that works on clusters: which file and profile, which substrate. Flags that are there already stay.
+// AddSelection adds the flags of every command that works on clusters: file, profile, substrate. It keeps flags that are already defined.
 func AddSelection(fs *pflag.FlagSet) {
 	addString(fs, "file", "f", "cluster `FILE` (default: rayctl.yaml here or above)")
 	addString(fs, "profile", "", "`NAME` of a profile of the file or of your configuration")
@@ -54,7 +54,7 @@ func AddSelection(fs *pflag.FlagSet) {
 	addArray(fs, "set", "set any key of the cluster file, as in `workers.trainer.replicas=2`")
 }
 
-// AddSpec adds the flags of commands that make clusters, those of AddSelection among them.
+// AddSpec adds the flags of commands that make clusters, including those of AddSelection.
 func AddSpec(fs *pflag.FlagSet) {
 	AddSelection(fs)
 	for _, f := range scalarFlags {
@@ -68,7 +68,7 @@ func AddSpec(fs *pflag.FlagSet) {
 	addArray(fs, "label", "label of the cluster: `KEY=VALUE`")
 }
 
-// AddJob adds the flags of commands that run a job on a cluster that is there.
+// AddJob adds the flags of commands that run a job on an existing cluster.
 func AddJob(fs *pflag.FlagSet) {
 	AddSelection(fs)
 	for _, f := range scalarFlags {
@@ -83,12 +83,12 @@ func addEnv(fs *pflag.FlagSet) {
 	addArray(fs, "env", "variable of the job's environment, with the client's value if there is none: `NAME[=VALUE]`")
 }
 
-// ours marks the flags of AddSelection, AddSpec and AddJob: another command's --max or --name may mean something else.
+// ours marks the flags of AddSelection, AddSpec and AddJob: a command's own --max or --name may have another meaning.
 const ours = "rayctl-configuration"
 
 func addString(fs *pflag.FlagSet, name, short, usage string) {
 	if fs.Lookup(name) != nil {
-		return // the command's own, with a meaning of its own
+		return // the command's own flag with another meaning
 	}
 	fs.StringP(name, short, "", usage)
 	mark(fs, name)
@@ -110,7 +110,7 @@ func mark(fs *pflag.FlagSet, name string) {
 	f.Annotations[ours] = []string{}
 }
 
-// lookup finds a flag of ours; nil if the command has none of this name or gives it another meaning.
+// lookup finds a flag of this package; nil if the command does not have it or gives it another meaning.
 func lookup(fs *pflag.FlagSet, name string) *pflag.Flag {
 	f := fs.Lookup(name)
 	if f == nil {
@@ -122,7 +122,7 @@ func lookup(fs *pflag.FlagSet, name string) *pflag.Flag {
 	return f
 }
 
-// setFlags applies the flags that are more than one key's value, --set last.
+// setFlags applies the flags that do not simply set one key, --set last.
 func (l *loader) setFlags() error {
 	steps := []struct {
 		flag  string
@@ -161,7 +161,7 @@ func flagError(o spec.Origin, hint, format string, args ...any) error {
 	return &spec.Error{File: o.Source, Msg: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// defaultGroup is the group that --workers N makes where the file has none.
+// defaultGroup is the group that --workers N makes if the file has none.
 const defaultGroup = "worker"
 
 func (l *loader) setWorkers(text string, o spec.Origin) error {
@@ -178,7 +178,7 @@ func (l *loader) setWorkers(text string, o spec.Origin) error {
 		group = defaultGroup
 	}
 	if !slices.Contains(groups, group) {
-		// A file's groups are known; without any, the flag makes its own.
+		// If the file has groups, the flag must name one; otherwise it makes its own.
 		if len(groups) > 0 && l.groupsFromFiles() {
 			return l.unknownGroup(group, groups, o)
 		}

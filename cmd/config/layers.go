@@ -53,7 +53,7 @@ func displayed(name string) string {
 	return name
 }
 
-// takeManifest makes a cluster file of what was written for KubeRay.
+// takeManifest makes a cluster file from a KubeRay manifest.
 func (l *loader) takeManifest(m *manifest.Manifest) error {
 	l.out.Warnings = append(l.out.Warnings, m.Notes...)
 	for _, k := range m.Keys {
@@ -64,7 +64,7 @@ func (l *loader) takeManifest(m *manifest.Manifest) error {
 	return nil
 }
 
-// parse names the file as the user knows it, but resolves its paths against its real folder.
+// parse uses the name that the user knows for messages, but resolves paths against the file's real folder.
 func (l *loader) parse(name string, data []byte) (*spec.Document, error) {
 	doc, err := spec.Parse(bytes.NewReader(data), name)
 	if err != nil {
@@ -105,8 +105,8 @@ func (l *loader) fileData() (string, []byte, error) {
 	return name, data, nil
 }
 
-// trusted refuses a file that nobody named if somebody else could have written it: what is in it runs commands as this user, as git's
-// configuration does (safe.directory). Naming the file is consent. A file that is not there is fs.ErrNotExist, and must not be read afterwards.
+// trusted refuses a file that was found, not named, if another user could have written it: its content runs commands as this user, like git's
+// configuration (safe.directory). Naming the file is consent. A missing file is fs.ErrNotExist, and must not be read afterwards.
 func trusted(path, what, consent string) error {
 	err := trust.Check(path)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -120,8 +120,8 @@ func trusted(path, what, consent string) error {
 	return launcher.Fail(runstate.CodePermission, err, hint, "%s %s can run commands as you, and is not taken unasked as %s", what, path, reason)
 }
 
-// search looks for rayctl.yaml in dir and above, up to the root of the git work tree. Outside a work tree only dir counts: what lies
-// above it, such as /tmp, may be somebody else's.
+// search looks for rayctl.yaml in dir and above, up to the root of the git work tree. Outside a work tree only dir counts: directories
+// above it, such as /tmp, may belong to others.
 func search(dir string) (string, bool) {
 	root, inGit := gitRoot(dir)
 	for {
@@ -150,7 +150,7 @@ func gitRoot(dir string) (string, bool) {
 	}
 }
 
-// mergeFiles puts the default profile, the file and the chosen profile on top of each other.
+// mergeFiles merges the default profile, the file and the chosen profile, in this order.
 func (l *loader) mergeFiles() error {
 	profiles, err := l.profiles()
 	if err != nil {
@@ -174,7 +174,7 @@ func (l *loader) mergeFiles() error {
 	return nil
 }
 
-// profiles collects those of the user's configuration and of the cluster file; the file's replace the user's of the same name.
+// profiles collects the profiles of the user's configuration and of the cluster file; the file's win.
 func (l *loader) profiles() (profileSet, error) {
 	set := profileSet{}
 	user, err := l.userConfig()
@@ -231,7 +231,7 @@ func (l *loader) userPath() string {
 	return filepath.Join(base, "rayctl", "config.yaml")
 }
 
-// cause is the system's reason without the path, which stands before it.
+// cause is the system's error without the path, which the message already has.
 func cause(err error) string {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

@@ -6,7 +6,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// Origins map a key to where it was given. Keys that are not here have their default.
+// Origins map a key to the place that sets it. Missing keys have their default.
 type Origins map[string]spec.Origin
 
 const originDefault = "default"
@@ -18,7 +18,7 @@ type Value struct {
 	Origin string `json:"origin"`
 }
 
-// Values lists all values in force, in the order of the reference, with where each came from: FILE:LINE, FILE:LINE (profile NAME),
+// Values lists all values in force with their origins, in the order of the reference. An origin is FILE:LINE, FILE:LINE (profile NAME),
 // --FLAG, RAYCTL_VARIABLE or default.
 func (l *Loaded) Values() ([]Value, error) {
 	ls, err := spec.Leaves(l.Spec)
@@ -36,14 +36,14 @@ func (all Origins) of(path string) string {
 	if o, ok := all[path]; ok {
 		return o.String()
 	}
-	// A secret given as a plain string is its name.
+	// A plain string as a secret is its name.
 	if o, ok := all[strings.TrimSuffix(path, ".name")]; ok && strings.HasPrefix(path, "secrets.") {
 		return o.String()
 	}
 	return originDefault
 }
 
-// Locate adds to errors that Validate found in a path where that path, or what it is part of, was given.
+// Locate adds the place that sets a path, or a part of it, to errors of Validate.
 func (all Origins) Locate(err error) error {
 	for _, e := range spec.AsErrors(err) {
 		if e.File != "" {

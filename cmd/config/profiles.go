@@ -14,7 +14,7 @@ type profileSet map[string]*spec.Document
 
 func (ps profileSet) get(name string) *spec.Document { return ps[name] }
 
-// addFrom takes the profiles out of a document.
+// addFrom moves the profiles of a document into the set.
 func (ps profileSet) addFrom(d *spec.Document) error {
 	all, err := d.Take(spec.ProfilesKey)
 	if err != nil || all == nil {

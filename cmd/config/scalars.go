@@ -46,7 +46,7 @@ func newViper(flags *pflag.FlagSet) (*viper.Viper, error) {
 	return v, nil
 }
 
-// origin says whether viper has a key from its flag or its variable.
+// origin returns the flag or the variable that viper has a key from.
 func (l *loader) origin(key string) spec.Origin {
 	flag := FlagOf(key)
 	if flag == "" {
@@ -58,7 +58,7 @@ func (l *loader) origin(key string) spec.Origin {
 	return spec.Origin{Source: spec.EnvPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_")), Dir: l.dir}
 }
 
-// setScalars puts what flags and variables say about single keys on top of the files.
+// setScalars sets single keys from flags and variables, on top of the files.
 func (l *loader) setScalars() error {
 	for _, k := range spec.Keys() {
 		if !l.v.IsSet(k.Path) {
@@ -71,10 +71,10 @@ func (l *loader) setScalars() error {
 	return nil
 }
 
-// testEnv begins variables of rayctl's own tests.
+// testEnv is the prefix of the variables for rayctl's own tests.
 const testEnv = spec.EnvPrefix + "TEST_"
 
-// checkEnv finds RAYCTL_* variables that nobody reads: an error if one looks like a key that was mistyped, else a warning.
+// checkEnv finds unknown RAYCTL_* variables: an error if one looks like a mistyped key, else a warning.
 func (l *loader) checkEnv() error {
 	known := spec.ReservedEnv()
 	for _, v := range spec.ClientEnv() {
@@ -100,7 +100,7 @@ func (l *loader) checkEnv() error {
 	return nil
 }
 
-// nearestEnv compares what follows RAYCTL_, of which every name would otherwise share a large part.
+// nearestEnv compares names without RAYCTL_, the common prefix that would make all of them similar.
 func nearestEnv(name string, known []string) string {
 	rest := make([]string, len(known))
 	for i, k := range known {

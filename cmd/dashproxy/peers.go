@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// OwnPeers is a listener on loopback that only this user and root reach, as every user of the machine may connect to loopback. Where the system
-// does not tell whose a connection is (all but Linux) it takes all.
+// OwnPeers is a loopback listener that accepts only this user and root, because any user of the machine may connect to loopback. On systems other
+// than Linux a connection's user is unknown, and OwnPeers accepts all.
 type OwnPeers struct{ net.Listener }
 
 // Accept implements net.Listener.
@@ -25,7 +25,7 @@ func (l OwnPeers) Accept() (net.Conn, error) {
 	}
 }
 
-// ours finds the other end in Linux' tables of connections, where it has the addresses the other way around (proc_pid_net(5)).
+// ours looks up the other end in Linux' connection tables, where local and remote address are swapped (proc_pid_net(5)).
 func ours(conn net.Conn) bool {
 	far, ok := conn.RemoteAddr().(*net.TCPAddr)
 	near, ok2 := conn.LocalAddr().(*net.TCPAddr)
@@ -40,7 +40,7 @@ func ours(conn net.Conn) bool {
 	return false
 }
 
-// ownerOf looks a connection up. One that its program has closed has no inode any more, and seems to be root's: it is nobody's.
+// ownerOf looks a connection up. A connection closed by its program has inode 0 and seems to be root's; it is not found.
 func ownerOf(table, local, remote string) (uid int, found bool) {
 	f, err := os.Open(table)
 	if err != nil {
@@ -58,7 +58,7 @@ func ownerOf(table, local, remote string) (uid int, found bool) {
 	return 0, false
 }
 
-// hexAddress is an IPv4 address as in those tables: bytes of a little-endian machine, port.
+// hexAddress is an IPv4 address in the format of those tables: bytes of a little-endian machine, port.
 func hexAddress(a *net.TCPAddr) string {
 	ip := a.IP.To4()
 	if ip == nil {

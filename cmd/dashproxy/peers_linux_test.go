@@ -12,8 +12,8 @@ import (
 	"github.com/rayctl/rayctl/test/needs"
 )
 
-// TestOwnPeersOfAnotherUser: a connection of another user's is closed unread, over an IPv6 socket too, and one whose program has closed it at
-// once; the next one of this user's is taken.
+// TestOwnPeersOfAnotherUser: another user's connection is closed unread, also over an IPv6 socket, and so is one that its program closed at
+// once. This user's next connection is accepted.
 func TestOwnPeersOfAnotherUser(t *testing.T) {
 	needs.Root(t)
 	all, err := net.Listen("tcp", "127.0.0.1:0")
@@ -65,8 +65,8 @@ func TestOwnPeersOfAnotherUser(t *testing.T) {
 	}
 }
 
-// connectAs is a connection whose socket belongs to a user: to the one for whom the thread that makes it has rights to files (sock_alloc in
-// Linux takes the fsuid). The thread ends with its goroutine.
+// connectAs is a connection whose socket belongs to a user: a socket belongs to the fsuid of the creating thread (sock_alloc in
+// Linux). The thread ends with its goroutine.
 func connectAs(t *testing.T, uid int, to syscall.Sockaddr) *os.File {
 	t.Helper()
 	family := syscall.AF_INET
@@ -79,7 +79,7 @@ func connectAs(t *testing.T, uid int, to syscall.Sockaddr) *os.File {
 	}
 	result := make(chan made)
 	go func() {
-		runtime.LockOSThread() // and not unlocked
+		runtime.LockOSThread() // without unlocking
 		if err := syscall.Setfsuid(uid); err != nil {
 			result <- made{-1, err}
 			return

@@ -1,4 +1,4 @@
-// Package dashproxy serves a cluster's dashboard to the browser of its user, and to nobody else on this machine.
+// Package dashproxy serves a cluster's dashboard to its user's browser only, and to no other user of this machine.
 package dashproxy
 
 import (
@@ -17,20 +17,20 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// Proxy gives one browser the dashboard. Who has an entry, which works once, is sent on to a name of this proxy's own below localhost, which
-// browsers resolve to loopback (RFC 6761, 6.3): the session is a cookie of that name, as one of 127.0.0.1 would go to every port of it, those of
-// other users too. A browser that does not know such names gets a session as its credentials for this port (RFC 7617). Requests with a session go
-// to the dashboard with the cluster's token. Names in Host other than ours and loopback's (DNS rebinding), and requests that pages of other
-// origins make, other ports of loopback included, are refused.
+// Proxy serves the dashboard to one browser. An entry works once: it sends the browser to the proxy's own name below localhost, which
+// browsers resolve to loopback (RFC 6761, 6.3). The session is a cookie of that name: a cookie of 127.0.0.1 would be sent to all of its ports, including
+// those of other users. A browser that does not resolve such names gets the session as credentials for this port (RFC 7617). Requests with a session
+// are forwarded to the dashboard with the cluster's token. The proxy refuses other names in Host than its own and loopback's (DNS rebinding), and
+// requests by pages of other origins, including other ports of loopback.
 type Proxy struct {
-	address string // 127.0.0.1:port that we serve on; behind `ssh -L` the browser has another port
-	name    string // our own
+	address string // 127.0.0.1:port of this server; behind `ssh -L` the browser has another port
+	name    string // the proxy's own host name
 	session string
 	forward *httputil.ReverseProxy
 	Used    func() // an entry was used
 
 	mu      sync.Mutex
-	entries map[string]bool // to its first use; true: somebody was given it
+	entries map[string]bool // unused ones; true: printed for the user
 }
 
 const (
@@ -56,7 +56,7 @@ func New(e *launcher.Endpoint, address string) (*Proxy, error) {
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
 			removeCookie(r.Out, sessionCookie)
-			r.Out.Header.Del("Authorization") // may be our session
+			r.Out.Header.Del("Authorization") // may be the proxy's session
 			if e.Token != "" {
 				r.Out.Header.Set(e.TokenHeader, "Bearer "+e.Token)
 			}
@@ -65,7 +65,7 @@ func New(e *launcher.Endpoint, address string) (*Proxy, error) {
 			}
 		},
 		ModifyResponse: func(r *http.Response) error {
-			r.Header.Set("Referrer-Policy", "same-origin") // our name is nobody else's business
+			r.Header.Set("Referrer-Policy", "same-origin") // keeps the proxy's name private
 			r.Header.Set("X-Frame-Options", "SAMEORIGIN")
 			return nil
 		},
@@ -87,7 +87,7 @@ func (p *Proxy) newEntry(given bool) string {
 	return entry
 }
 
-// take uses an entry up.
+// take consumes an entry.
 func (p *Proxy) take(entry string) bool {
 	p.mu.Lock()
 	given, ok := p.entries[entry]
@@ -107,7 +107,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !own && host != "127.0.0.1" && host != "localhost":
 		http.Error(w, "This address is not served here.", http.StatusMisdirectedRequest)
-	case entering && r.Method == http.MethodGet && r.Header.Get("Sec-Purpose") == "": // not of a browser that looks ahead
+	case entering && r.Method == http.MethodGet && r.Header.Get("Sec-Purpose") == "": // not a browser's prefetch
 		p.enter(w, entry, own, host, port)
 	case !fromOwnPage(r):
 		http.Error(w, "Pages of other origins have no access.", http.StatusForbidden)
@@ -121,7 +121,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter answers an entry with a page, not a redirect: a browser counts a redirect as the page's that led here, and then keeps a strict cookie back.
+// enter answers an entry with a page, not a redirect: browsers attribute a redirect to the page before it and then withhold a strict cookie.
 func (p *Proxy) enter(w http.ResponseWriter, entry string, own bool, host, port string) {
 	if !p.take(entry) {
 		http.Error(w, "This entry was used already, or never was one. `rayctl dashboard` prints another one when one is used.", http.StatusForbidden)
@@ -140,7 +140,7 @@ func (p *Proxy) enter(w http.ResponseWriter, entry string, own bool, host, port 
 	_, _ = io.WriteString(w, Page(at(p.name)+entryPath+p.newEntry(false), other))
 }
 
-// Page is a page that leads to an address; other is for browsers that do not find it.
+// Page is a page that leads to an address; other is for browsers that cannot resolve it.
 func Page(address, other string) string {
 	page := `<!doctype html><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url=` + html.EscapeString(address) + `"><title>rayctl</title>`
 	if other != "" {
@@ -149,7 +149,7 @@ func Page(address, other string) string {
 	return page + "\n"
 }
 
-// fromOwnPage refuses requests that pages of other origins made, also of other ports, which cookies do not tell apart. What is no browser says neither.
+// fromOwnPage rejects requests by pages of other origins, also of other ports, which cookies do not distinguish. Other clients send neither header.
 func fromOwnPage(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host {
 		return false
@@ -175,7 +175,7 @@ func (p *Proxy) matches(given string) bool {
 	return subtle.ConstantTimeCompare([]byte(given), []byte(p.session)) == 1
 }
 
-// splitHost parts a Host header.
+// splitHost splits a Host header.
 func splitHost(text string) (host, port string) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
@@ -184,7 +184,7 @@ func splitHost(text string) (host, port string) {
 	return strings.ToLower(host), port
 }
 
-// removeCookie keeps our secret from the dashboard.
+// removeCookie removes the proxy's secret from a request to the dashboard.
 func removeCookie(r *http.Request, name string) {
 	cookies := r.Cookies()
 	r.Header.Del("Cookie")

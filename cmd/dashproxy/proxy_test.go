@@ -12,7 +12,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// TestProxy lets in who has an entry, once, and nobody else; as a browser behaves that follows the pages.
+// TestProxy acts as a browser that follows the pages: an entry gives access once, everything else gives none.
 func TestProxy(t *testing.T) {
 	dashboard := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, r.Header.Get("Authorization")+" "+r.Header.Get("Cookie"))
@@ -112,7 +112,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// TestOwnPeers knows a connection of this user's, and takes none that nobody has.
+// TestOwnPeers recognises a connection of this user, and rejects one without an owner.
 func TestOwnPeers(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

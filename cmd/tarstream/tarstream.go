@@ -1,4 +1,4 @@
-// Package tarstream packs files of this machine for a node, and writes what a node sends without letting anything in it reach outside of its destination.
+// Package tarstream packs files of this machine for a node, and unpacks a node's files so that nothing is written outside of the destination.
 package tarstream
 
 import (
@@ -19,11 +19,11 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// StageName is a name that nobody else has: of what is written beside a target until it is whole. Seen from the other machine it also shows that a
-// directory is one and the same on both.
+// StageName is a unique name for unfinished files beside a target. If the other machine sees a file of this name, both use the same
+// directory.
 func StageName() string { return "rayctl-cp-" + strings.ToLower(rand.Text()) }
 
-// Absolute is p from the root, so that "." and ".." have a name.
+// Absolute is p from the root, so that "." and ".." get a name.
 func Absolute(p string) string {
 	abs, err := filepath.Abs(p)
 	if err != nil {
@@ -47,14 +47,14 @@ func TreeSize(src string) (total int64, err error) {
 	return total, err
 }
 
-// Packer writes an archive. What is no file, directory or symbolic link is left out.
+// Packer writes an archive. It leaves out everything but files, directories and symbolic links.
 type Packer struct {
 	to      *tar.Writer
 	sent    *launcher.Meter
 	LeftOut []string
 }
 
-// NewPacker writes an archive to w, and tells sent how far it has come.
+// NewPacker writes an archive to w and reports its progress to sent.
 func NewPacker(w io.Writer, sent *launcher.Meter) *Packer {
 	return &Packer{to: tar.NewWriter(w), sent: sent}
 }
@@ -112,22 +112,22 @@ func (p *Packer) entry(file, name string) error {
 	return err
 }
 
-// Unpacker writes the archive of name here. Nothing in it can reach outside of the destination: the node is not trusted with this machine's
-// files. A file is written beside the one that it replaces, and takes its place when it is whole; the one that was asked for, when all has arrived.
+// Unpacker unpacks the archive of name on this machine. Nothing is written outside of the destination, because the node is not trusted with this
+// machine's files. Each file is written beside the one it replaces, and renamed when complete; the target itself when the archive has ended.
 type Unpacker struct {
 	name    string
 	LeftOut []string
 
 	parent *os.Root
-	target string   // in parent: where name goes
-	Path   string   // the same from the root of this machine
-	Marker string   // a file beside the target while it is copied; empty: the target is written as it is
-	staged string   // in parent: a file that will be the target
-	tree   *os.Root // what is there, if it is a directory: no link leads out of it
-	whole  bool     // it is not, so that nothing can follow
+	target string   // in parent: the place of name
+	Path   string   // the same, absolute
+	Marker string   // a file beside the target while it is copied; empty: the target is written directly
+	staged string   // in parent: a file to be renamed to the target
+	tree   *os.Root // the target, if it is a directory: no link leads out of it
+	whole  bool     // a file or link: nothing may follow
 }
 
-// NewUnpacker takes the archive of one file or directory of that name.
+// NewUnpacker makes an Unpacker for the archive of one file or directory of that name.
 func NewUnpacker(name string) *Unpacker { return &Unpacker{name: name} }
 
 // unpack writes to dst, or into dst if that is a directory.
@@ -139,7 +139,7 @@ func (u *Unpacker) unpack(r io.Reader, dst string) error {
 	return u.Entries(r)
 }
 
-// Open finds the target: dst, what dst leads to as a link, or name in the directory dst.
+// Open resolves the target: dst, the file that dst links to, or name in the directory dst.
 func (u *Unpacker) Open(dst string) error {
 	info, err := os.Stat(dst)
 	if err == nil && info.Mode().IsRegular() {
@@ -169,7 +169,7 @@ func (u *Unpacker) Open(dst string) error {
 	return nil
 }
 
-// Close removes what is not finished.
+// Close removes unfinished files.
 func (u *Unpacker) Close() {
 	if u.Marker != "" {
 		_ = u.parent.Remove(filepath.Base(u.Marker))
@@ -180,7 +180,7 @@ func (u *Unpacker) Close() {
 	_ = u.parent.Close()
 }
 
-// Entries writes what the archive has, and puts the target in its place when all has arrived.
+// Entries unpacks the archive, and renames the target to its place when all has arrived.
 func (u *Unpacker) Entries(r io.Reader) error {
 	defer func() {
 		if u.tree != nil {
@@ -191,7 +191,7 @@ func (u *Unpacker) Entries(r io.Reader) error {
 		h, err := t.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			if _, err = io.Copy(io.Discard, r); err != nil { // what tar pads with, and how it ended
+			if _, err = io.Copy(io.Discard, r); err != nil { // the padding of tar, and the error at the end
 				return err
 			}
 			return u.commit()
@@ -210,7 +210,7 @@ func (u *Unpacker) Entries(r io.Reader) error {
 	}
 }
 
-// within is where a name of the archive goes, as seen from where the whole goes.
+// within is the place of an archive's name relative to the target.
 func (u *Unpacker) within(member string) (string, error) {
 	rel := path.Clean(member)
 	if rel == u.name {
@@ -223,7 +223,7 @@ func (u *Unpacker) within(member string) (string, error) {
 	return rel, nil
 }
 
-// top makes the one thing that was asked for.
+// top makes the target.
 func (u *Unpacker) top(h *tar.Header, r io.Reader) error {
 	mode := fs.FileMode(h.Mode).Perm()
 	switch {
@@ -244,7 +244,7 @@ func (u *Unpacker) top(h *tar.Header, r io.Reader) error {
 	}
 }
 
-// file writes the target: beside it, unless it is something like a terminal.
+// file writes the target: to a file beside it, unless the target is something like a terminal.
 func (u *Unpacker) file(mode fs.FileMode, r io.Reader) error {
 	if u.Marker == "" {
 		out, err := os.OpenFile(u.Path, os.O_WRONLY, 0)
@@ -262,13 +262,13 @@ func (u *Unpacker) file(mode fs.FileMode, r io.Reader) error {
 	if err := write(u.parent, u.staged, os.O_EXCL, mode, r); err != nil {
 		return err
 	}
-	if old != nil && old.Mode().IsRegular() { // as if it had been written into
+	if old != nil && old.Mode().IsRegular() { // keep its mode, as writing into it would
 		return u.parent.Chmod(u.staged, old.Mode().Perm())
 	}
 	return nil
 }
 
-// commit puts a file in its place.
+// commit renames a file to its place.
 func (u *Unpacker) commit() error {
 	if u.staged == "" {
 		return nil
@@ -280,7 +280,7 @@ func (u *Unpacker) commit() error {
 	return err
 }
 
-// replace writes a file in the tree beside the one that it replaces.
+// replace writes a file of the tree beside the one it replaces, and renames it.
 func replace(root *os.Root, name string, mode fs.FileMode, r io.Reader) error {
 	staged := filepath.Join(filepath.Dir(name), "."+StageName())
 	err := write(root, staged, os.O_EXCL, mode, r)
@@ -293,7 +293,7 @@ func replace(root *os.Root, name string, mode fs.FileMode, r io.Reader) error {
 	return err
 }
 
-// directory opens the target as a directory, which may be there already.
+// directory opens the target as a directory, which may exist already.
 func (u *Unpacker) directory(mode fs.FileMode) error {
 	if u.tree != nil {
 		return nil
@@ -305,7 +305,7 @@ func (u *Unpacker) directory(mode fs.FileMode) error {
 	return err
 }
 
-// below makes something in the target. What is there already gives way, as with tar: to write into it would change all its hard links.
+// below makes an entry in the target. It replaces an existing one, like tar: writing into it would change all of its hard links.
 func (u *Unpacker) below(h *tar.Header, name string, r io.Reader) error {
 	mode := fs.FileMode(h.Mode).Perm()
 	if u.tree == nil {
@@ -326,7 +326,7 @@ func (u *Unpacker) below(h *tar.Header, name string, r io.Reader) error {
 	}
 }
 
-// link makes a further name of a file that was unpacked before.
+// link adds a hard link to a file that was unpacked before.
 func (u *Unpacker) link(h *tar.Header, name string) error {
 	if slices.Contains(u.LeftOut, h.Linkname) {
 		u.LeftOut = append(u.LeftOut, h.Name)
@@ -349,7 +349,7 @@ func symlink(root *os.Root, to, name string) error {
 	return root.Symlink(to, name)
 }
 
-// vacate removes what is there, but no directory with something in it.
+// vacate removes an entry, except a directory that is not empty.
 func vacate(root *os.Root, name string) error {
 	err := root.Remove(name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -20,7 +20,7 @@ func tarOut(src, name string, w io.Writer) error {
 
 func tarIn(r io.Reader, name, dst string) error { return NewUnpacker(name).unpack(r, dst) }
 
-// archive makes one of these entries; files have the content "hostile".
+// archive contains these entries; files have the content "hostile".
 func archive(t *testing.T, entries ...tar.Header) *bytes.Buffer {
 	t.Helper()
 	b := &bytes.Buffer{}
@@ -44,7 +44,7 @@ func archive(t *testing.T, entries ...tar.Header) *bytes.Buffer {
 	return b
 }
 
-// TestTarRoundTrip copies a tree, and replaces a link that is there already, as a file is.
+// TestTarRoundTrip copies a tree, and replaces an existing link as it would a file.
 func TestTarRoundTrip(t *testing.T) {
 	src := filepath.Join(t.TempDir(), "src")
 	if err := os.MkdirAll(filepath.Join(src, "in ner"), 0o755); err != nil {
@@ -74,8 +74,8 @@ func TestTarRoundTrip(t *testing.T) {
 	}
 }
 
-// TestTarOfANode unpacks what the system's tar makes: hard links stay what they are, a second copy changes no file through them, hidden files keep
-// their names, and a fifo is told of.
+// TestTarOfANode unpacks an archive of the system's tar. Hard links stay hard links, a second copy changes no file through them, hidden files
+// keep their names, and a fifo is reported.
 func TestTarOfANode(t *testing.T) {
 	node := t.TempDir()
 	script := `umask 22; mkdir src && cd src && echo content > .file && ln .file linked && mkdir d && ln .file d/again && ln -s linked soft && mkfifo fifo`
@@ -117,7 +117,7 @@ func TestTarOfANode(t *testing.T) {
 	}
 }
 
-// TestTarOverLinks: what is unpacked over the linked names of an earlier copy stays apart.
+// TestTarOverLinks: unpacking over the linked names of an earlier copy separates them.
 func TestTarOverLinks(t *testing.T) {
 	dst := filepath.Join(t.TempDir(), "dst")
 	if err := os.Mkdir(dst, 0o755); err != nil {
@@ -144,7 +144,7 @@ func TestTarOverLinks(t *testing.T) {
 	}
 }
 
-// TestHostileTar: no name and no link of an archive reaches what is beside the destination.
+// TestHostileTar: no name and no link of an archive reaches files beside the destination.
 func TestHostileTar(t *testing.T) {
 	dir := tar.Header{Name: "src/", Typeflag: tar.TypeDir}
 	for name, entries := range map[string][]tar.Header{
@@ -179,7 +179,7 @@ func TestHostileTar(t *testing.T) {
 			}
 		})
 	}
-	place := t.TempDir() // within a tree, a link in the place of a file gives way to it
+	place := t.TempDir() // within a tree, a file replaces a link in its place
 	dst, secret := filepath.Join(place, "dst"), filepath.Join(place, "secret")
 	through := archive(t, dir, tar.Header{Name: "src/x", Linkname: "../secret", Typeflag: tar.TypeSymlink}, tar.Header{Name: "src/x", Typeflag: tar.TypeReg})
 	if err := tarIn(through, "src", dst); err != nil {

@@ -1,4 +1,4 @@
-// Package lastaddress dials hosts by name through times in which the name service does not answer.
+// Package lastaddress dials hosts by name even while the name service does not answer.
 package lastaddress
 
 import (
@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// resolveLimit is how long a name service may take for a name whose address is known.
+// resolveLimit bounds the resolution of a name whose address is known.
 const resolveLimit = 2 * time.Second
 
-// Dialer is a net.Dialer that goes on with the address that worked last when a name cannot be resolved. It is safe for concurrent use.
+// Dialer is a net.Dialer that uses the last working address when a name cannot be resolved. It is safe for concurrent use.
 type Dialer struct {
 	net.Dialer
 	mutex sync.Mutex
 	known map[string]string // "name:port": "address:port"
 }
 
-// DialContext connects to "host:port". A name is resolved each time; only if that fails, the address that it had before counts. Errors are those of net.Dialer.
+// DialContext connects to "host:port". It resolves the name each time and uses the last address only if that fails. Errors are those of net.Dialer.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	d.mutex.Lock()
 	known := d.known[address]
@@ -34,12 +34,12 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	return conn, err
 }
 
-// resolves says whether the name service knows the host; that it says there is none counts like any other failure, as a name service that has just been
-// started says so of every name.
+// resolves reports whether the name service resolves the host. "No such host" counts as a failure like any other, because a name service that was just
+// started gives this answer for every name.
 func (d *Dialer) resolves(ctx context.Context, address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return true // for net.Dialer to refuse
+		return true // net.Dialer returns the error
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolveLimit)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"github.com/rayctl/rayctl/dashboardclient/lastaddress"
 )
 
-// A name service that answers 127.0.0.1, and then is away: what was reached by its name before is reached again.
+// A name service answers 127.0.0.1 and then fails: a host that was reached by name is reached again.
 func TestNameServiceAway(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// corpus is 10,000 files with 50 MB of text such as source code has it.
+// corpus is 10,000 files with 50 MB of text that resembles source code.
 func corpus(b *testing.B) string {
 	words := strings.Fields("import ray def return self for in range if else not None True False model reward policy actor learner rollout " +
 		"config batch step loss value args kwargs class async await with open print")

@@ -17,13 +17,13 @@ import (
 // keepFor is how long a package stays after its last use.
 const keepFor = 7 * 24 * time.Hour
 
-// cache holds packages, and for each directory what its files' states were when it was last packed. All of it may be lost at any time.
+// cache holds packages, and for each directory the state of its files at the last packing. All of it may be lost at any time.
 type cache struct {
 	dir    string
 	opened time.Time
 }
 
-// memory is what is remembered of one directory.
+// memory is the cached knowledge of one directory.
 type memory struct {
 	States string `json:"states"` // digest of the list of files with their states
 	URI    string `json:"uri"`
@@ -46,8 +46,8 @@ func openCache(dir string) (*cache, error) {
 	return &cache{dir: dir, opened: time.Now()}, nil
 }
 
-// recall returns the package of a source whose files are what they were, or nil. The package is read whole: a crash of the machine, a full disk
-// or a foreign hand may have left less of it than was written, and Ray would fail to unpack it on each node, at every launch anew.
+// recall returns the cached package of a source with unchanged files, or nil. It reads the whole package: after a crash of the machine, a full disk
+// or a change by others it may be incomplete, and Ray would fail to unpack it on each node at every launch.
 func (c *cache) recall(src source, files []file) *Package {
 	content, err := os.ReadFile(c.memoryPath(src))
 	if err != nil {
@@ -63,12 +63,12 @@ func (c *cache) recall(src source, files []file) *Package {
 		return nil
 	}
 	now := time.Now()
-	_ = os.Chtimes(path, now, now) // its last use, for prune; not worth an error
+	_ = os.Chtimes(path, now, now) // last use, for prune; errors do not matter
 	return &Package{URI: m.URI, Path: path, Size: size, Files: m.Files, Bytes: m.Bytes, Reused: true, sum: sum}
 }
 
-// remember notes the package of a source, unless a file is so young that it might be changed again without its times showing it.
-// What cannot be written is packed again next time.
+// remember records the package of a source, unless a file is so young that a further change might not show in its times.
+// If writing fails the source is packed again next time.
 func (c *cache) remember(src source, files []file, pkg *Package) {
 	for _, f := range files {
 		if f.state.young(c.opened) {
@@ -107,7 +107,7 @@ func sumOf(path string) (sum string, size int64, err error) {
 	return hex.EncodeToString(hash.Sum(nil)), size, nil
 }
 
-// prune removes packages and memories that were not used for long, and what crashes left.
+// prune removes packages and memories that were unused for long, and leftovers of crashes.
 func (c *cache) prune() {
 	entries, err := os.ReadDir(c.dir)
 	if err != nil {
@@ -130,7 +130,7 @@ func (c *cache) packagePath(uri string) string {
 	return filepath.Join(c.dir, filepath.Base(uri))
 }
 
-// digest names a list of files and their states.
+// digest identifies a list of files and their states.
 func digest(files []file) string {
 	hash := sha256.New()
 	var buffer []byte

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// rules say what is left out. Each kind of file is a chain of its own, in which a deeper or later pattern overrides, as in git; what any
+// rules decide what is left out. Each kind of file has its own chain, in which a deeper or later pattern overrides, as in git. A file that any
 // chain excludes is left out, as in Ray.
 type rules struct {
 	excludes, gitignore, rayignore []pattern
@@ -40,7 +40,7 @@ func (r rules) in(dir, relative string, entries []fs.DirEntry) (rules, error) {
 	for _, entry := range entries {
 		var err error
 		switch name := entry.Name(); {
-		case name == ".gitignore" && !r.noGitignore && entry.Type().IsRegular(): // git does not follow a link
+		case name == ".gitignore" && !r.noGitignore && entry.Type().IsRegular(): // git does not follow links
 			r.gitignore, err = extend(r.gitignore, filepath.Join(dir, name), base)
 		case name == ".rayignore":
 			r.rayignore, err = extend(r.rayignore, filepath.Join(dir, name), base)
@@ -52,12 +52,12 @@ func (r rules) in(dir, relative string, entries []fs.DirEntry) (rules, error) {
 	return r, nil
 }
 
-// skip reports whether a file or directory is left out. What is below a directory that is left out is not asked for: no pattern brings it back.
+// skip reports whether a file or directory is left out. Nothing below such a directory is checked: no pattern can include it again.
 func (r rules) skip(path string, dir bool) bool {
 	return excluded(r.excludes, path, dir) || excluded(r.gitignore, path, dir) || excluded(r.rayignore, path, dir)
 }
 
-// excluded asks the last pattern that matches.
+// excluded returns the result of the last matching pattern.
 func excluded(chain []pattern, path string, dir bool) bool {
 	for i := len(chain) - 1; i >= 0; i-- {
 		if chain[i].matches(path, dir) {
@@ -67,7 +67,7 @@ func excluded(chain []pattern, path string, dir bool) bool {
 	return false
 }
 
-// extend adds the patterns of a file, if it is there.
+// extend adds the patterns of a file, if it exists.
 func extend(chain []pattern, path string, base int) ([]pattern, error) {
 	content, err := readRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,11 +76,11 @@ func extend(chain []pattern, path string, base int) ([]pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the patterns: %w", err)
 	}
-	return append(chain[:len(chain):len(chain)], parsePatterns(content, base)...), nil // siblings append to the same parent's
+	return append(chain[:len(chain):len(chain)], parsePatterns(content, base)...), nil // siblings append to the same parent
 }
 
-// gitExclude is the path of the file with patterns of this clone of a repository, if the directory is the top of one. In a linked working tree
-// ("git worktree add") .git is a file that names a directory, and that has a file which names the clone's.
+// gitExclude is the path of this clone's own file of patterns, if the directory is the top of a repository. In a linked working tree
+// ("git worktree add") .git is a file with the name of a directory, which has a file with the name of the clone's.
 func gitExclude(root string) string {
 	dir := filepath.Join(root, ".git")
 	if content, err := readRegular(dir); err == nil {
@@ -101,7 +101,7 @@ func from(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// readRegular reads a file. Whatever else has its name (a directory, a pipe that nobody writes to) counts as not there.
+// readRegular reads a file. Anything else of that name (a directory, a pipe without a writer) counts as missing.
 func readRegular(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, syscall.ENOTDIR) || err == nil && !info.Mode().IsRegular() {

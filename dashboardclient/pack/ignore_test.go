@@ -22,7 +22,7 @@ var (
 	ignoreSeed  = flag.Uint64("ignore-seed", 1, "the first one's seed")
 )
 
-// repository makes a directory the top of a repository of git's, without starting git: this is all that git needs to find there.
+// repository makes a directory the top of a git repository, with the minimum that git requires, without running git.
 func repository(t testing.TB, root string) {
 	t.Helper()
 	for _, dir := range []string{"objects", "refs", "info"} {
@@ -48,14 +48,14 @@ func listedByGit(t testing.TB, root string) []string {
 	return files
 }
 
-// listed are the files that we would pack.
+// listed are the files that this package would pack.
 func listed(t testing.TB, root string) []string {
 	t.Helper()
 	walked, err := walk(t.Context(), source{root: root}, Options{Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	files := []string{}
 	for _, f := range walked {
-		if !f.dir { // git knows no directories
+		if !f.dir { // git has no directories
 			files = append(files, f.name)
 		}
 	}
@@ -63,7 +63,7 @@ func listed(t testing.TB, root string) []string {
 	return files
 }
 
-// TestIgnoreExamples are patterns that other implementations get wrong, each with what is left of its files.
+// TestIgnoreExamples are patterns that other implementations get wrong, each with the files that remain.
 func TestIgnoreExamples(t *testing.T) {
 	for name, c := range map[string]struct{ files, want string }{
 		"all but one kind":               {".gitignore=*\n!*/\n!*.py a.py a.txt d/b.py d/b.txt d/e/c.py d/e/c.bin", "a.py d/b.py d/e/c.py"},
@@ -100,14 +100,14 @@ func TestIgnoreExamples(t *testing.T) {
 	}
 }
 
-// TestIgnoreOddFiles: spaces, line ends and marks of bytes in a file of patterns, and files of patterns that are none.
+// TestIgnoreOddFiles: spaces, line ends and byte order marks in pattern files, and pattern files that are no files.
 func TestIgnoreOddFiles(t *testing.T) {
 	root := tree(t, map[string]string{
 		".gitignore": "\ufefffirst\nspaces  \nkept\\ \ncrlf\r\nnul\x00x\n\r\nlast " + strings.Repeat("x", 100_000) + "\n" + "end\r",
 		"first":      "", "spaces": "", "kept" + " ": "", "kept": "", "crlf": "", "nul": "", "nulx": "", "end": "", "d/.gitignore/x": "", "e/f": "", "g/f": "", "patterns": "f",
 	})
 	repository(t, root)
-	must(t, os.Symlink("../patterns", filepath.Join(root, "e", ".gitignore"))) // git does not follow it
+	must(t, os.Symlink("../patterns", filepath.Join(root, "e", ".gitignore"))) // git does not follow links
 	if diff := cmp.Diff([]string{".gitignore", "d/.gitignore/x", "e/.gitignore", "e/f", "g/f", "kept", "nulx", "patterns"}, listed(t, root)); diff != "" {
 		t.Error(diff)
 	}
@@ -116,7 +116,7 @@ func TestIgnoreOddFiles(t *testing.T) {
 	}
 }
 
-// TestExcludeOfLinkedTree: the patterns of a clone count in each working tree of it.
+// TestExcludeOfLinkedTree: the patterns of a clone apply to each of its working trees.
 func TestExcludeOfLinkedTree(t *testing.T) {
 	root := tree(t, map[string]string{"main/a": "", "main/b": ""})
 	git := func(args ...string) {
@@ -166,7 +166,7 @@ func TestIgnoreIsGits(t *testing.T) {
 	}
 }
 
-// generated is a tree of files, some of them with patterns, most of which are made of the names in the tree so that they match now and then.
+// generated is a tree of files, some with patterns, most of them made of the names in the tree so that some match.
 func generated(seed uint64) map[string]string {
 	g := generator{rand.New(rand.NewPCG(seed, 0))}
 	files := map[string]string{}
@@ -210,7 +210,7 @@ func (g generator) name() string {
 		"[a]", "a*", "b?", "-", "]", "^", "a.b.c", "é1", "x\ty", "{a,b}", "~", "$x")
 }
 
-// fits reports whether neither the path nor a part of it is there as something else.
+// fits reports whether neither the path nor a part of it exists as something else.
 func (g generator) fits(files map[string]string, path string) bool {
 	for other := range files {
 		if other == path || strings.HasPrefix(other, path+"/") || strings.HasPrefix(path, other+"/") {
@@ -281,7 +281,7 @@ func (g generator) withWildcards(name string) string {
 				"[[:alnum:][:punct:]]", "[![:digit:]]", "[[:upper:]"+c+"]", "[[:space:]]", "[[:foo:]]", "[[:alpha:]", "[[:]"+c+"]", "[[:alpha]", "[c-a]", "[a-c-e]", "[[a]"))
 		case 3:
 			out.WriteString(`\` + c)
-		case 4: // left out
+		case 4: // omitted
 		default:
 			out.WriteString(c)
 		}
@@ -300,7 +300,7 @@ func (g generator) garbage() string {
 	return out.String()
 }
 
-// FuzzIgnore compares any two files of patterns with git, in a tree of names that patterns like to be wrong about.
+// FuzzIgnore compares any two files of patterns with git, in a tree with names that patterns often get wrong.
 func FuzzIgnore(f *testing.F) {
 	f.Add("*\n!*/\n!*.py\n", "")
 	f.Add("*.csv\n!data\n", "!*\n")

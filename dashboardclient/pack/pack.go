@@ -1,16 +1,16 @@
 // Package pack makes the zip packages that Ray unpacks on the nodes as a job's working_dir or py_modules.
 //
 // A package is named by its content: the same files give the same URI on every machine, so that a cluster which has it needs no
-// upload. What is left out follows Ray: .gitignore and .rayignore in every directory, Options.Excludes, and DefaultExcludes. Beyond Ray, the
-// directory's own .git/info/exclude counts: it is where git's users put what is private to their clone. What is outside of the directory does not
-// (.gitignore files above it, the user's core.excludesFile), so that the same directory gives the same package for everybody. What is left out by a
-// pattern is left out also if git tracks it.
+// upload. Excluded is what Ray excludes: .gitignore and .rayignore in every directory, Options.Excludes, and DefaultExcludes. Beyond Ray, the
+// directory's own .git/info/exclude applies, because git's users list there what is private to their clone. Files outside of the directory do not
+// apply (.gitignore files above it, the user's core.excludesFile), so that the same directory gives the same package for everybody. A file that a
+// pattern excludes is left out even if git tracks it.
 //
-// All patterns mean what they mean to git 2.39, compared on generated trees (TestIgnoreIsGits: 2,000 of them, none differs). The matcher is our own because
-// go-git's v5.19.3 differed from git in 299 of 1,000 such trees ("!data" brought back what is below, "!*/" everything in the directories). As git it
-// sees bytes, with case, on every system.
+// All patterns have the meaning of git 2.39, compared on generated trees (TestIgnoreIsGits: 2,000 of them, none differs). The matcher is our own because
+// go-git's v5.19.3 differed from git in 299 of 1,000 such trees ("!data" brought back what is below, "!*/" everything in the directories). Like git it
+// compares bytes, with case, on every system.
 //
-// Symbolic links are followed, as Ray does, which cannot unpack them. Permissions are kept (Ray 2.9.3 and 2.40 ignore them when unpacking).
+// Symbolic links are followed as in Ray, which cannot unpack them. Permissions are kept (Ray 2.9.3 and 2.40 ignore them when unpacking).
 package pack
 
 import (
@@ -25,53 +25,53 @@ import (
 	"github.com/rayctl/rayctl/dashboardclient"
 )
 
-// DefaultExcludes are left out by Ray 2.60 of every working directory. Options.Excludes may bring one back: "!venv".
+// DefaultExcludes are excluded by Ray 2.60 from every working directory. Options.Excludes may include one again: "!venv".
 var DefaultExcludes = []string{".git", ".venv", "venv", "__pycache__"}
 
-// DefaultMaxSize is the largest package that Ray's dashboard takes, in bytes.
+// DefaultMaxSize is the largest package that Ray's dashboard accepts, in bytes.
 const DefaultMaxSize = dashboardclient.MaxPackageSize
 
-// ErrTooLarge says that the package would be larger than Options.MaxSize. The error names the largest files.
+// ErrTooLarge means that the package would be larger than Options.MaxSize. The error names the largest files.
 var ErrTooLarge = errors.New("package too large")
 
-// ErrNotDirectory says that what was to be packed is a file.
+// ErrNotDirectory means that the path to pack is a file.
 var ErrNotDirectory = errors.New("not a directory: give the directory it is in")
 
-// Options shapes a package. The zero value is good.
+// Options configures a package. The zero value is good.
 type Options struct {
 	// Excludes are patterns in .gitignore syntax, relative to the directory.
 	Excludes []string
-	// NoGitignore makes .gitignore and .git/info/exclude count for nothing (.rayignore files still do).
+	// NoGitignore disables .gitignore and .git/info/exclude, but not .rayignore.
 	NoGitignore bool
-	// CacheDir is where packages and the memory of unchanged directories are kept. Empty: "rayctl/packages" in the user's cache directory.
+	// CacheDir is the directory for packages and the memory of unchanged directories. Empty: "rayctl/packages" in the user's cache directory.
 	CacheDir string
 	// MaxSize is the largest package allowed, in bytes. 0: DefaultMaxSize.
 	MaxSize int64
-	// Progress, if given, is called now and then, from one goroutine at a time, never after return.
+	// Progress, if given, is called from time to time, from one goroutine at a time, never after return.
 	Progress func(Progress)
-	// Logger gets a warning for each file that is left out though no pattern says so: vanished, a broken link, a socket. Nil: nothing is logged.
+	// Logger gets a warning for each file that is left out without a pattern: vanished, a broken link, a socket. Nil: no logging.
 	Logger *slog.Logger
 }
 
-// Progress is how far packing has come.
+// Progress is the progress of packing.
 type Progress struct {
-	// Files and Bytes are packed so far, TotalFiles and TotalBytes (before compression) are to be.
+	// Files and Bytes are packed so far, of TotalFiles and TotalBytes (before compression).
 	Files, TotalFiles int
 	Bytes, TotalBytes int64
 }
 
 // Package is a finished package.
 type Package struct {
-	// URI is "gcs://_ray_pkg_HASH.zip", to be given to Ray as working_dir or one of py_modules.
+	// URI is "gcs://_ray_pkg_HASH.zip", for Ray's working_dir or py_modules.
 	URI string
 	// Path is the zip file in the cache. It stays for a week after its last use.
 	Path string
 	// Size is the zip's size in bytes.
 	Size int64
-	// Files and Bytes are what it holds, before compression.
+	// Files and Bytes are the content, before compression.
 	Files int
 	Bytes int64
-	// Reused is true if nothing had to be read: the directory is unchanged since it was last packed.
+	// Reused is true if nothing had to be read: the directory is unchanged since the last packing.
 	Reused bool
 
 	sum string // of the zip, see memory
@@ -90,8 +90,8 @@ func WorkingDir(ctx context.Context, dir string, opts Options) (*Package, error)
 	return pkg, nil
 }
 
-// Module packs a Python package (a directory) or module (a .py file) for Ray's py_modules. The zip holds a directory under its
-// own name, because Ray puts the place where it unpacks into the module search path. A wheel is passed on as it is.
+// Module packs a Python package (a directory) or module (a .py file) for Ray's py_modules. The zip has a directory under its
+// own name, because Ray adds the directory with the unpacked zip to the module search path. A wheel is not repacked.
 func Module(ctx context.Context, path string, opts Options) (*Package, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -120,15 +120,15 @@ func Module(ctx context.Context, path string, opts Options) (*Package, error) {
 
 var uri = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 
-// IsRemote reports whether a working directory or module is a URI that Ray's nodes fetch themselves (s3://, gs://, https://, gcs://, ...),
-// to be passed on as it is.
+// IsRemote reports whether a working directory or module is a URI that Ray's nodes fetch themselves (s3://, gs://, https://, gcs://, ...).
+// Such URIs are passed on unchanged.
 func IsRemote(path string) bool { return uri.MatchString(path) }
 
 // source is what is packed.
 type source struct {
 	root   string // absolute
 	prefix string // directory inside the zip; empty: the top
-	only   string // the one file of root that counts; empty: all
+	only   string // the only file of root to pack; empty: all
 }
 
 // directory returns the absolute path of a directory.
@@ -147,7 +147,7 @@ func directory(dir string) (string, error) {
 	return absolute, nil
 }
 
-// makePackage returns the remembered package if nothing changed since, and else packs.
+// makePackage returns the remembered package if nothing changed, and packs otherwise.
 func makePackage(ctx context.Context, src source, opts Options) (*Package, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)

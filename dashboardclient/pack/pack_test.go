@@ -165,7 +165,7 @@ func TestUnchangedIsReused(t *testing.T) {
 	if !again.Reused || again.URI != first.URI || again.Files != 2 || again.Size != first.Size {
 		t.Errorf("unchanged: %+v after %+v", again, first)
 	}
-	// The same size and modification time: only the time of the change tells.
+	// The same size and modification time: only the change time differs.
 	path := filepath.Join(root, "a.py")
 	info, err := os.Stat(path)
 	must(t, err)
@@ -182,7 +182,7 @@ func TestUnchangedIsReused(t *testing.T) {
 	}
 }
 
-// TestDamagedIsNotReused: a package in the cache that is not what was written is made again, and so is good from then on.
+// TestDamagedIsNotReused: a damaged package in the cache is made again, and is good from then on.
 func TestDamagedIsNotReused(t *testing.T) {
 	root := tree(t, map[string]string{"a.py": strings.Repeat("print(1)\n", 100), "b.py": "2"})
 	age(t, root)
@@ -206,7 +206,7 @@ func TestDamagedIsNotReused(t *testing.T) {
 	}
 }
 
-// TestYoungIsNotRemembered: a file changed at the moment of packing might be changed again in the same tick of the clock.
+// TestYoungIsNotRemembered: a file changed at the moment of packing might change again in the same clock tick.
 func TestYoungIsNotRemembered(t *testing.T) {
 	root := tree(t, map[string]string{"a.py": "1"})
 	ahead := time.Now().Add(time.Hour)
@@ -289,7 +289,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestVanishedAndChanged packs files that are not what the walk saw.
+// TestVanishedAndChanged packs files that changed after the walk.
 func TestVanishedAndChanged(t *testing.T) {
 	root := tree(t, map[string]string{"a": "1", "b": "2", "c": "3", "large": strings.Repeat("x", largeFile+1)})
 	opts := Options{Logger: slog.New(slog.DiscardHandler), MaxSize: DefaultMaxSize}

@@ -7,17 +7,17 @@ import (
 
 // pattern is one line of a file in .gitignore syntax.
 type pattern struct {
-	negated   bool // "!": what it matches is not left out after all
+	negated   bool // "!": includes matching files again
 	dirsOnly  bool // "/" at the end
-	nameOnly  bool // no other "/": it is compared with the last part of the path, at any depth
-	base      int  // length of the path of the directory whose file has it, with the slash behind it
+	nameOnly  bool // no other "/": matches the last part of the path, at any depth
+	base      int  // length of the path of the pattern file's directory, with a slash at the end
 	literal   string
 	endsWith  bool // "*" and then literal
 	wildcards []token
 	never     bool // malformed, as "[a" and "a\": matches nothing, in git, too
 }
 
-// parsePatterns reads a file of patterns. base is the length of its directory's path with the slash behind it, 0 for the top.
+// parsePatterns parses a file of patterns. base is the length of its directory's path with a slash at the end, 0 for the top.
 func parsePatterns(content []byte, base int) []pattern {
 	var patterns []pattern
 	content = bytes.TrimPrefix(content, []byte("\ufeff"))
@@ -26,7 +26,7 @@ func parsePatterns(content []byte, base int) []pattern {
 			continue
 		}
 		line = strings.TrimSuffix(line, "\r")
-		line, _, _ = strings.Cut(line, "\x00") // git's lines are strings of C
+		line, _, _ = strings.Cut(line, "\x00") // git uses C strings
 		if p, ok := parsePattern(withoutTrailingSpaces(line), base); ok {
 			patterns = append(patterns, p)
 		}
@@ -34,7 +34,7 @@ func parsePatterns(content []byte, base int) []pattern {
 	return patterns
 }
 
-// withoutTrailingSpaces keeps a space that has a backslash before it. A backslash as the last character keeps all of them, as in git.
+// withoutTrailingSpaces keeps a space after a backslash. A backslash as the last character keeps all of them, as in git.
 func withoutTrailingSpaces(line string) string {
 	end := 0
 	for i := 0; i < len(line); i++ {
@@ -52,7 +52,7 @@ func withoutTrailingSpaces(line string) string {
 	return line[:end]
 }
 
-// parsePattern reads one line. ok is false if it can match nothing because nothing is in it.
+// parsePattern parses one line. ok is false if the line is empty and so can match nothing.
 func parsePattern(line string, base int) (p pattern, ok bool) {
 	p.base = base
 	line, p.negated = strings.CutPrefix(line, "!")
@@ -69,7 +69,7 @@ func parsePattern(line string, base int) (p pattern, ok bool) {
 	case p.nameOnly && special == 0 && line[0] == '*' && !strings.ContainsAny(line[1:], `*?[\`):
 		p.literal, p.endsWith = line[1:], true
 	default:
-		// git compares what is before the first wildcard separately, so that "**" behind it stands at a beginning, even in "a**/b".
+		// git compares the text before the first wildcard separately, so that "**" after it counts as a beginning, even in "a**/b".
 		p.literal = line[:special]
 		p.wildcards, ok = parseWildcards(line[special:])
 		p.never = !ok
@@ -77,7 +77,7 @@ func parsePattern(line string, base int) (p pattern, ok bool) {
 	return p, true
 }
 
-// matches reports whether a path, relative to the top and with slashes, is meant. It must be below the pattern's directory.
+// matches reports whether the pattern matches a path relative to the top, with slashes. The path must be below the pattern's directory.
 func (p *pattern) matches(path string, dir bool) bool {
 	if p.never || p.dirsOnly && !dir {
 		return false

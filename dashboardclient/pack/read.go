@@ -20,28 +20,28 @@ import (
 )
 
 const (
-	// largeFile is the size from which a file is streamed instead of being held in memory.
+	// largeFile is the size from which a file is streamed and not held in memory.
 	largeFile = 4 << 20
-	// readAhead is how many files the workers may be ahead of the writer.
+	// readAhead is the number of files that the workers may be ahead of the writer.
 	readAhead = 64
 )
 
-// contents is what a worker made of one file.
+// contents is a worker's result for one file.
 type contents struct {
 	sum      [sha256.Size]byte
 	crc      uint32
 	size     int64
 	method   uint16
-	data     []byte // compressed, or as it is, by method
-	stable   bool   // it is still what the walk saw
+	data     []byte // compressed or raw, by method
+	stable   bool   // the file is unchanged since the walk
 	large    bool   // not read: to be streamed
 	vanished bool
 	err      error
 	release  func()
 }
 
-// read reads and compresses the files on all processors. The result of each comes through its own channel; the files are
-// taken in order, so that the writer waits for the next one only.
+// read reads and compresses the files on all processors. Each file's result has its own channel. Workers take the files
+// in order, so that the writer waits only for the next one.
 func read(ctx context.Context, files []file) []chan contents {
 	results := make([]chan contents, len(files))
 	for i := range results {
@@ -78,7 +78,7 @@ func read(ctx context.Context, files []file) []chan contents {
 	return results
 }
 
-// reader is a worker's memory, used for one file after the other.
+// reader has a worker's buffers, reused for all of its files.
 type reader struct {
 	raw      bytes.Buffer
 	deflater *flate.Writer
@@ -100,7 +100,7 @@ func (r *reader) read(f file) contents {
 	}
 	defer in.Close()
 	r.raw.Reset()
-	// A file that grows while it is read is taken as it was: it cannot fill the memory.
+	// A file that grows while it is read is cut at its earlier size, so that it cannot fill the memory.
 	if _, err := r.raw.ReadFrom(io.LimitReader(in, f.state.size)); err != nil {
 		return contents{err: fmt.Errorf("read %s: %w", f.path, err)}
 	}
@@ -136,10 +136,10 @@ func (r *reader) compress(raw []byte) (uint16, []byte, error) {
 	return zip.Deflate, out.Bytes(), nil
 }
 
-// deflaters are pooled by nobody: each worker keeps its own. BestSpeed costs a third of the default and loses a tenth.
+// newDeflater makes a worker's compressor; there is no pool. BestSpeed costs a third of the default and loses a tenth.
 func newDeflater(out io.Writer) (*flate.Writer, error) { return flate.NewWriter(out, flate.BestSpeed) }
 
-// unchanged reports whether an open file is still as the walk saw it.
+// unchanged reports whether an open file still has the state from the walk.
 func unchanged(in *os.File, before state) bool {
 	info, err := in.Stat()
 	return err == nil && stateOf(info) == before

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// identify tells directories apart.
+// identify distinguishes directories.
 func identify(info fs.FileInfo) identity {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return identity{device: uint64(stat.Dev), inode: stat.Ino} //nolint:unconvert // Dev is an int32 on macOS

@@ -17,16 +17,16 @@ type file struct {
 	path  string // on disk
 	dir   bool
 	mode  fs.FileMode // permission bits
-	state state       // as the walk saw it
+	state state       // from the walk
 }
 
-// state tells, without reading, whether a file is what it was.
+// state shows, without reading, whether a file changed.
 type state struct {
 	size, mtime, ctime int64 // bytes; nanoseconds since 1970
 	inode              uint64
 }
 
-// identity names a directory in which the walk already is.
+// identity identifies a directory on the walk's current path.
 type identity struct{ device, inode uint64 }
 
 // walker lists a source.
@@ -35,10 +35,10 @@ type walker struct {
 	opts   Options
 	src    source
 	files  []file
-	within []identity // the directories from root to here, to see links that lead back
+	within []identity // the directories from root to here, to detect links to a parent
 }
 
-// walk lists what is packed, in a fixed order.
+// walk lists the files to pack, in a fixed order.
 func walk(ctx context.Context, src source, opts Options) ([]file, error) {
 	root, err := os.Stat(src.root)
 	if err != nil {
@@ -55,7 +55,7 @@ func walk(ctx context.Context, src source, opts Options) ([]file, error) {
 	return w.files, nil
 }
 
-// directory lists what is in a directory. relative is its path below the top, with slashes; empty for the top.
+// directory lists the content of a directory. relative is its path below the top, with slashes; empty for the top.
 func (w *walker) directory(path, relative string, outer rules) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (w *walker) add(path, name string, info fs.FileInfo) {
 	w.files = append(w.files, f)
 }
 
-// readable says what to do about a file that cannot be read.
+// readable is the hint for a file that cannot be read.
 func readable(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%w: make it readable, or exclude it with .rayignore", err)

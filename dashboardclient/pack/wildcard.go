@@ -2,7 +2,7 @@ package pack
 
 import "strings"
 
-// token is one part of a pattern that has wildcards.
+// token is one part of a pattern with wildcards.
 type token struct {
 	kind tokenKind
 	char byte       // of char
@@ -13,13 +13,13 @@ type tokenKind byte
 
 const (
 	char     tokenKind = iota // this byte
-	set                       // one byte of a set, which never has the slash in it: "?" and "[a-z]". Bytes, not characters, as in git
+	set                       // one byte of a set without the slash: "?" and "[a-z]". Bytes, not characters, as in git
 	star                      // any bytes but slashes
-	deep                      // any bytes: "**" that is a whole part of the path
+	deep                      // any bytes: "**" as a whole part of the path
 	deepDirs                  // nothing, or any bytes up to a slash and that slash: "**/"
 )
 
-// parseWildcards reads a pattern's text. ok is false if it is malformed.
+// parseWildcards parses a pattern's text. ok is false if it is malformed.
 func parseWildcards(text string) (tokens []token, ok bool) {
 	for i := 0; i < len(text); {
 		t := token{kind: char, char: text[i]}
@@ -48,7 +48,7 @@ func parseWildcards(text string) (tokens []token, ok bool) {
 	return tokens, true
 }
 
-// parseStars reads one or more asterisks at text[i] and returns where they end. Two or more mean what "**" does if nothing but slashes is beside them.
+// parseStars parses one or more asterisks at text[i] and returns where they end. Two or more count as "**" only between slashes or ends of the path.
 func parseStars(text string, i int) (tokenKind, int) {
 	end := i
 	for end < len(text) && text[end] == '*' {
@@ -66,14 +66,14 @@ func parseStars(text string, i int) (tokenKind, int) {
 	return star, end
 }
 
-// parseSet reads what follows "[" and returns where it ends. ok is false without an end, or with a class that does not exist.
+// parseSet parses the text after "[" and returns where it ends. ok is false without an end, or with an unknown class.
 func parseSet(text string, i int) (members *[256]bool, end int, ok bool) {
 	members = new([256]bool)
 	negated := i < len(text) && (text[i] == '!' || text[i] == '^')
 	if negated {
 		i++
 	}
-	previous := 0 // the byte before, where a range may begin; 0: none
+	previous := 0 // the previous byte, as a possible start of a range; 0: none
 	for first := true; ; first = false {
 		if i >= len(text) {
 			return nil, 0, false
@@ -96,7 +96,7 @@ func parseSet(text string, i int) (members *[256]bool, end int, ok bool) {
 			if !ok {
 				return nil, 0, false
 			}
-			if name == "" { // no class after all
+			if name == "" { // no class
 				members['['], previous = true, '['
 				i++
 				continue
@@ -119,7 +119,7 @@ func parseSet(text string, i int) (members *[256]bool, end int, ok bool) {
 	}
 }
 
-// complete inverts a set if it is a negated one. A slash is never in it.
+// complete inverts a negated set. No set contains a slash.
 func complete(members *[256]bool, negated bool) {
 	for b := range members {
 		members[b] = members[b] != negated
@@ -127,7 +127,7 @@ func complete(members *[256]bool, negated bool) {
 	members['/'] = false
 }
 
-// escaped returns the byte at text[i], or the one behind it if that is a backslash, and where the text goes on.
+// escaped returns the byte at text[i], or the next one if that is a backslash, and the index after it.
 func escaped(text string, i int) (b byte, next int, ok bool) {
 	if text[i] != '\\' {
 		return text[i], i + 1, true
@@ -138,8 +138,8 @@ func escaped(text string, i int) (b byte, next int, ok bool) {
 	return text[i+1], i + 2, true
 }
 
-// className reads the name behind "[:" and returns where the text goes on. The name is empty if the next "]" has no ":" before it: then it is
-// no class. ok is false if there is no "]".
+// className parses the name after "[:" and returns the index after it. The name is empty if the next "]" has no ":" before it: then this is
+// not a class. ok is false if there is no "]".
 func className(text string, i int) (name string, next int, ok bool) {
 	length := strings.IndexByte(text[i:], ']')
 	if length < 0 {
@@ -154,7 +154,7 @@ func className(text string, i int) (name string, next int, ok bool) {
 	return text[i : i+length-1], i + length + 1, true
 }
 
-// classes are those of git, which knows only ASCII.
+// classes are git's, which are ASCII only.
 var classes = map[string]func(byte) bool{
 	"alnum":  func(b byte) bool { return isLetter(b) || isDigit(b) },
 	"alpha":  isLetter,
@@ -182,9 +182,9 @@ var anyByte = func() (members [256]bool) {
 
 // matchWildcards reports whether the tokens match the whole text.
 //
-// On a mismatch it goes back to the last star, which takes one byte more, and else to the last deep or deepDirs. That no earlier one needs to be
-// tried keeps the time in bounds whatever the pattern: a star ends at the next slash at the latest, and "**" stands only behind a slash, so that
-// whatever an earlier wildcard took, the same slashes come after it.
+// On a mismatch it returns to the last star, which then takes one more byte, or else to the last deep or deepDirs. Earlier ones need no other try,
+// which bounds the time for every pattern. The reason is that a star ends at the next slash at the latest and "**" stands only after a slash: the same
+// slashes follow, whatever an earlier wildcard took.
 func matchWildcards(tokens []token, text string) bool {
 	at, pos := 0, 0
 	lastStar, starPos := -1, 0

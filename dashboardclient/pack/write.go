@@ -14,25 +14,25 @@ import (
 	"time"
 )
 
-// writer writes one zip, in the order of the files, from what the workers read.
+// writer writes one zip from the workers' results, in the order of the files.
 type writer struct {
 	opts     Options
 	files    []file
 	zip      *zip.Writer
 	size     *countingWriter
-	tree     hash.Hash // over names, modes and contents
+	tree     hash.Hash // of names, modes and contents
 	progress Progress
 	reported time.Time
-	stable   bool // every file was what the walk saw
+	stable   bool // no file changed since the walk
 }
 
-// write packs the files into dir. stable is false if one of them changed meanwhile: the package is good, but must not be remembered.
+// write packs the files into dir. stable is false if a file changed meanwhile: the package is good, but must not be remembered.
 func write(ctx context.Context, files []file, dir string, opts Options) (pkg *Package, stable bool, err error) {
 	temporary, err := os.CreateTemp(dir, "package")
 	if err != nil {
 		return nil, false, err
 	}
-	defer os.Remove(temporary.Name()) // no longer there after success
+	defer os.Remove(temporary.Name()) // already renamed after success
 	defer temporary.Close()
 	w := newWriter(temporary, files, opts)
 	if err := w.all(ctx); err != nil {
@@ -41,10 +41,10 @@ func write(ctx context.Context, files []file, dir string, opts Options) (pkg *Pa
 	if err := w.zip.Close(); err != nil {
 		return nil, false, err
 	}
-	if w.size.n > opts.MaxSize { // the directory at its end counts, too
+	if w.size.n > opts.MaxSize { // including the zip's directory at its end
 		return nil, false, tooLarge(files, opts.MaxSize)
 	}
-	if err := temporary.Sync(); err != nil { // else a crash of the machine may leave a file of this name and size without its bytes
+	if err := temporary.Sync(); err != nil { // otherwise a crash of the machine may leave a file of this name and size without its content
 		return nil, false, err
 	}
 	if err := temporary.Close(); err != nil {
@@ -72,7 +72,7 @@ func newWriter(out io.Writer, files []file, opts Options) *writer {
 	return w
 }
 
-// all writes every file, as the workers finish them.
+// all writes every file as soon as the workers have read it.
 func (w *writer) all(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -159,7 +159,7 @@ func (w *writer) vanished(f file) {
 	w.opts.Logger.Warn("left out: it vanished while packing", "path", f.path)
 }
 
-// advance counts the bytes of a large file, and stops it at the limit.
+// advance counts the bytes of a large file, and fails at the limit.
 func (w *writer) advance(p []byte) (int, error) {
 	w.progress.Bytes += int64(len(p))
 	w.report()
@@ -184,10 +184,10 @@ func (w *writer) report() {
 	w.opts.Progress(w.progress)
 }
 
-// utf8Flag says that the name is UTF-8. CreateHeader sets it itself.
+// utf8Flag marks the name as UTF-8. CreateHeader sets it itself.
 const utf8Flag = 0x800
 
-// header is the zip's of a file. Times are left out: they are not content, and Ray does not restore them.
+// header is the zip header of a file. Times are left out: they are not content, and Ray does not restore them.
 func header(f file) *zip.FileHeader {
 	h := &zip.FileHeader{Name: f.name, ModifiedDate: 1<<5 | 1} //nolint:staticcheck // 1 January 1980; Modified would add an extra field to each file
 	mode := f.mode
@@ -198,7 +198,7 @@ func header(f file) *zip.FileHeader {
 	return h
 }
 
-// countingWriter counts and sums what is written.
+// countingWriter counts the written bytes and adds them to sum.
 type countingWriter struct {
 	w   io.Writer
 	n   int64

@@ -28,7 +28,7 @@ const clientEnv = "RAYCTL_CONFORMANCE_CLIENT"
 type clientTask struct {
 	Setting    string
 	Spec       json.RawMessage
-	Hang       bool          // stay in Payload.Packages for ever: never commit
+	Hang       bool          // block in Payload.Packages and never commit
 	Disconnect time.Duration // end on disconnect
 	Detach     bool
 }
@@ -77,7 +77,7 @@ func clientMain(text string) error {
 	return err
 }
 
-// client is a rayctl of its own process, which a test can kill.
+// client is a rayctl client in a process of its own, so that a test can kill it.
 type client struct {
 	cmd    *exec.Cmd
 	mu     sync.Mutex
@@ -153,7 +153,7 @@ func (c *client) kill() {
 	if err := c.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		panic(err)
 	}
-	_ = c.cmd.Wait() // its error is the kill
+	_ = c.cmd.Wait() // the error only reports the kill
 }
 
 func mustJSON(t *testing.T, v any) []byte {

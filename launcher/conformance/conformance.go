@@ -1,7 +1,7 @@
 // Package conformance is the one suite that every launcher passes, on the real substrate with real Ray.
 //
-// A launcher's own test file says how to make a launcher and a small spec, how to break things from outside, and how to ask
-// the substrate what is allocated; everything else is the same for all:
+// A launcher's own test file provides a constructor, a small spec, functions that inject faults, and a query for what the
+// substrate has allocated. Everything else is the same for all launchers:
 //
 //	func TestMain(m *testing.M) { conformance.Main(m, newLauncher) }
 //	func TestConformance(t *testing.T) { conformance.Run(t, conformance.Config{...}) }
@@ -16,43 +16,43 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// Config is what the suite needs to know of one launcher.
+// Config describes one launcher to the suite.
 type Config struct {
-	// Setting is handed to the factory given to Main, here and in the client processes that the suite starts and kills.
+	// Setting is passed to the factory given to Main, here and in the client processes that the suite starts and kills.
 	Setting string
 	// Spec returns the smallest spec: one node that runs tasks, `python` with Ray in the driver's PATH.
 	Spec func() *spec.ClusterSpec
-	// TwoGroups returns a spec of two unlike groups of one node each, "a" (with the head) and "b", where b has the Ray resource "b". nil: none.
+	// TwoGroups returns a spec with two different groups of one node each: "a" with the head, and "b" with the Ray resource "b". nil: no such spec.
 	TwoGroups func() *spec.ClusterSpec
-	// Allocated lists what the substrate itself says is allocated to the cluster: processes, jobs, pods, sockets,
+	// Allocated lists what the substrate itself reports as allocated to the cluster: processes, jobs, pods, sockets,
 	// temporary files; empty means nothing. Finished records do not count.
 	Allocated func(t *testing.T, id launcher.ID) []string
-	// KillKeeper kills the keeper with SIGKILL (its process, its pod), once it is there.
+	// KillKeeper waits for the keeper and kills its process or pod with SIGKILL.
 	KillKeeper func(t *testing.T, id launcher.ID)
-	// KillKeeperProcess kills less than KillKeeper: what the keeper has on its disk stays. nil: KillKeeper does.
+	// KillKeeperProcess kills only the keeper's process, so that the files on its disk stay. nil: the suite uses KillKeeper.
 	KillKeeperProcess func(t *testing.T, id launcher.ID)
-	// Hold returns a setup with which no node of a cluster has Ray until release.
+	// Hold returns a setup that keeps Ray from starting on all nodes until release is called.
 	Hold func(t *testing.T) (setup string, release func(*testing.T, launcher.ID))
-	// KeeperReturns says that the substrate starts a killed keeper again and the run goes on; otherwise the cluster is lost.
+	// KeeperReturns is true if the substrate restarts a killed keeper and the run continues. Otherwise the cluster is lost.
 	KeeperReturns bool
 	// KillHead kills Ray's head (its GCS) with SIGKILL.
 	KillHead func(t *testing.T, id launcher.ID)
-	// FreezeDashboard stops the process of the head's dashboard (SIGSTOP) until thaw. nil: the launcher's tests cannot yet.
+	// FreezeDashboard stops the process of the head's dashboard (SIGSTOP) until thaw. nil: not yet supported by the launcher's tests.
 	FreezeDashboard func(t *testing.T, id launcher.ID) (thaw func())
-	// NameServiceAway takes away the name service by which the cluster's parts find each other, until back. nil: they use addresses alone.
+	// NameServiceAway disables the name service that the cluster's parts use to find each other, until back. nil: they use addresses only.
 	NameServiceAway func(t *testing.T) (back func())
-	// Occupy takes the substrate's whole capacity so that the next cluster queues, until release. nil: it has no queue.
+	// Occupy takes the substrate's whole capacity until release, so that the next cluster queues. nil: the substrate has no queue.
 	Occupy func(t *testing.T) (release func())
-	// Surfaces returns everything that the substrate shows or stores about a cluster, by name: manifests, files, logs, argv of its
-	// processes; only the files that exist to hold secrets left out.
+	// Surfaces returns, by name, everything that the substrate shows or stores about a cluster: manifests, files, logs, argv of its
+	// processes. Only files that exist to hold secrets are omitted.
 	Surfaces func(t *testing.T, id launcher.ID) map[string][]byte
-	// Story returns what to print of a cluster whose scenario failed: the keeper's log and the like.
+	// Story returns diagnostics of a cluster whose scenario failed, such as the keeper's log.
 	Story func(t *testing.T, id launcher.ID) string
 	// Patience bounds each wait. Default 3 minutes.
 	Patience time.Duration
 }
 
-// scenario is one promise, shown on clusters of its own.
+// scenario checks one promise, on clusters of its own.
 type scenario struct {
 	name  string
 	quick bool // also part of Quick
@@ -60,7 +60,7 @@ type scenario struct {
 }
 
 func scenarios() []scenario {
-	return []scenario{ // those that wait for long first: others run beside them
+	return []scenario{ // long waits first, so that the others run beside them
 		{"dashboard frozen for a minute", false, dashboardFrozen},
 		{"name service away for a minute", false, nameServiceAway},
 		{"exit code 0 and what is left", true, exitZero},
@@ -98,8 +98,8 @@ func scenarios() []scenario {
 	}
 }
 
-// Run checks every promise, or with RAYCTL_TEST_QUICK in the environment those of Quick: for `make check`, and where a substrate is tested in a second
-// form. With RAYCTL_TEST_PLAIN_START all of it runs with ray.fastStart: false.
+// Run checks every promise. With RAYCTL_TEST_QUICK in the environment it checks only those of Quick: for `make check`, and for tests of a substrate in a
+// second form. With RAYCTL_TEST_PLAIN_START all scenarios run with ray.fastStart: false.
 func Run(t *testing.T, c Config) { run(t, c, os.Getenv("RAYCTL_TEST_QUICK") != "") }
 
 // Quick checks the promises that differ most between versions of a substrate.
@@ -129,7 +129,7 @@ func newSuite(t *testing.T, c Config) *suite {
 	return &suite{Config: c, l: factory(c.Setting), payload: writePayload(t), plain: os.Getenv("RAYCTL_TEST_PLAIN_START") != ""}
 }
 
-// has leaves out what a substrate does not have at all.
+// has reports whether the substrate has the feature that a scenario needs.
 func (s *suite) has(name string) bool {
 	switch name {
 	case "queue limit":

@@ -11,7 +11,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// exitZero is the plain life of a run: output, exit code, receipt, record, nothing allocated.
+// exitZero checks the normal course of a run: output, exit code, receipt, record, nothing allocated.
 func exitZero(t *testing.T, s *suite) {
 	sp := s.spec(t, "echo hello from $RAYCTL_RUN attempt $RAYCTL_ATTEMPT")
 	var phases []runstate.Phase
@@ -34,7 +34,7 @@ func exitZero(t *testing.T, s *suite) {
 	if rc.Durations.Driver <= 0 || rc.Durations.Starting <= 0 || rc.Usage.NodeSeconds < rc.Usage.BusyNodeSeconds || rc.Usage.BusyNodeSeconds <= 0 {
 		t.Errorf("the receipt does not account for the run: %s", mustJSON(t, rc))
 	}
-	// The record outlives the cluster, and the same launch again finds it and starts nothing.
+	// The record outlives the cluster. A repeated launch finds the record and starts nothing.
 	r, err := s.l.Result(s.context(t), oc.ID)
 	if err != nil || r.Exit.Code != 0 {
 		t.Errorf("result after the end: %v, %v", r, err)
@@ -64,8 +64,8 @@ func noSuchDriver(t *testing.T, s *suite) {
 	}
 }
 
-// noRuntimeEnv: the driver never runs, so Ray has no log of it. The saved one has what Ray says. The package is missing in Ray's store, as one
-// that pip cannot install: Ray says both in the same way, and this one within seconds.
+// noRuntimeEnv: the driver never runs, so Ray has no log of it and the saved log holds Ray's error message. The package is missing in Ray's store, which
+// Ray reports within seconds and in the same way as a package that pip cannot install.
 func noRuntimeEnv(t *testing.T, s *suite) {
 	sp := s.spec(t, "echo never")
 	p := payloadOf(sp)
@@ -92,7 +92,7 @@ func maxLifetime(t *testing.T, s *suite) {
 	wantExit(t, oc.Receipt.Exit, "rayctl", "max", runstate.CodeTimeLimit)
 }
 
-// idle ends a cluster without a job of its own, and is pushed away by work.
+// idle checks that an idle cluster without a job of its own ends, and that a job postpones this.
 func idle(t *testing.T, s *suite) {
 	sp := s.spec(t, "")
 	sp.Lifetime.Idle = spec.Limit(3 * time.Second)

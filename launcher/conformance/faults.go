@@ -21,7 +21,7 @@ signal.signal(signal.SIGTERM, stop)
 print("training", flush=True)
 time.sleep(600)`
 
-// interrupt gives the driver the grace it was promised.
+// interrupt checks that an interrupted driver gets its grace (job.grace).
 func interrupt(t *testing.T, s *suite) {
 	sp := s.spec(t, "exec "+python(checkpointProgram))
 	sp.Job.Grace = durationPtr(60 * time.Second)
@@ -34,7 +34,7 @@ func interrupt(t *testing.T, s *suite) {
 	}
 }
 
-// interruptTwice does not wait for the grace.
+// interruptTwice checks that StopNow does not wait for the grace.
 func interruptTwice(t *testing.T, s *suite) {
 	sp := s.spec(t, "exec "+python(strings.Replace(checkpointProgram, "sleep(10)", "sleep(500)", 1)))
 	sp.Job.Grace = durationPtr(550 * time.Second)
@@ -47,7 +47,7 @@ func interruptTwice(t *testing.T, s *suite) {
 	}
 }
 
-// interrupted sends Stop once the driver runs, and then the second action if it is another one.
+// interrupted sends Stop once the driver runs. If then is another action, it is sent once the driver checkpoints.
 func (s *suite) interrupted(t *testing.T, name string, then launcher.Action, run func(launcher.RunOptions) (*launcher.Outcome, string)) (*launcher.Outcome, string) {
 	t.Helper()
 	actions := make(chan launcher.Action, 2)
@@ -63,7 +63,7 @@ func (s *suite) interrupted(t *testing.T, name string, then launcher.Action, run
 	return run(launcher.RunOptions{Actions: actions})
 }
 
-// printed waits until the driver has printed the word, seen by a second client.
+// printed attaches a second client and waits until the driver has printed the word.
 func (s *suite) printed(t *testing.T, id launcher.ID, word string) bool {
 	found := make(chan struct{})
 	ctx := s.context(t)
@@ -88,7 +88,7 @@ func (s *suite) printed(t *testing.T, id launcher.ID, word string) bool {
 	return false
 }
 
-// finder is a writer that waits for a word.
+// finder is a writer that closes found after the word.
 type finder struct {
 	word  string
 	text  strings.Builder
@@ -117,17 +117,17 @@ func killedBeforeCommit(t *testing.T, s *suite) {
 	}
 }
 
-// killedWhileStarting kills the client at its first word after the commit. By then a cluster that is quicker than a client on a loaded machine
-// may have started.
+// killedWhileStarting kills the client at the first event it receives after the commit. If the client is slow on a loaded machine, the cluster may
+// already have started by then.
 func killedWhileStarting(t *testing.T, s *suite) {
 	s.killedAt(t, 15, "Provisioning", "Starting", "Queued", "Ready", "RUNNING")
 }
 
-// killedWhileRunning has a driver that runs for longer than a client on a loaded machine may take to hear of it.
+// killedWhileRunning has a driver that runs longer than a client on a loaded machine needs to notice it.
 func killedWhileRunning(t *testing.T, s *suite) { s.killedAt(t, 15, "RUNNING") }
 func killedWhileEnding(t *testing.T, s *suite)  { s.killedAt(t, 3, "Draining", "SUCCEEDED") }
 
-// killedAt: a client that dies after the commit changes nothing.
+// killedAt checks that the death of a client after the commit changes nothing.
 func (s *suite) killedAt(t *testing.T, seconds int, events ...string) {
 	sp := s.spec(t, fmt.Sprintf("echo begun; sleep %d; echo done", seconds))
 	c := s.startClient(t, clientTask{}, sp)
@@ -141,7 +141,7 @@ func (s *suite) killedAt(t *testing.T, seconds int, events ...string) {
 }
 
 func headKilled(t *testing.T, s *suite) {
-	sp := s.spec(t, "echo begun; exec sleep 600") // a shell would say that its child was killed, if it lives long enough
+	sp := s.spec(t, "echo begun; exec sleep 600") // exec, because a shell that survives long enough prints that its child was killed
 	actions := make(chan launcher.Action)
 	go func() {
 		if s.printed(t, launcher.ID(sp.Name), "begun") {
@@ -167,10 +167,10 @@ func endOnDisconnect(t *testing.T, s *suite) {
 	wantExit(t, *r.Exit, "rayctl", "disconnected", runstate.CodeInterrupted)
 }
 
-// disconnect is long enough for a renewal of a client that is crowded out.
+// disconnect is long enough for a renewal by a client that gets little CPU time.
 const disconnect = 20 * time.Second
 
-// renewals: a client that is there keeps its run longer than the time of a disconnect.
+// renewals checks that a connected client keeps its run alive for longer than the disconnect time.
 func renewals(t *testing.T, s *suite) {
 	sp := s.spec(t, "sleep 25; echo done")
 	pay := payloadOf(sp)

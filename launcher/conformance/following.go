@@ -9,7 +9,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// outputProgram prints what following logs has to get right: CRLF, bytes that are no text, a line without end of 10 MB, a
+// outputProgram prints the difficult cases of a followed log: CRLF, bytes that are not text, a line of 10 MB without an end, a
 // million lines, and a last line without newline.
 const outputProgram = `import sys
 w = sys.stdout.buffer.write
@@ -69,7 +69,7 @@ func (s *suite) savedLog(t *testing.T, id launcher.ID) []byte {
 	return out.Bytes()
 }
 
-// detach leaves after the commit; whoever comes later finds status, output and result.
+// detach detaches after the commit; a later client must find status, output and result.
 func detach(t *testing.T, s *suite) {
 	sp := s.spec(t, "echo one; sleep 15; echo two; exit 4")
 	oc, err := launcher.Run(s.context(t), s.l, sp, payloadOf(sp), launcher.RunOptions{Detach: true})

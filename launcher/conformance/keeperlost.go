@@ -10,7 +10,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// keeperKilled: where the substrate starts the keeper again the run goes on; elsewhere it is lost, and nothing stays but what the driver has written.
+// keeperKilled: if the substrate restarts the keeper the run continues. Otherwise the run is lost and only the driver's output so far is kept.
 func keeperKilled(t *testing.T, s *suite) {
 	const seconds, code = 20, 4
 	seen := lines(3)
@@ -29,8 +29,8 @@ func keeperKilled(t *testing.T, s *suite) {
 	s.wantOutput(t, id, got, got)
 }
 
-// endsWithoutKeeper waits for the end of a run whose keeper was killed: true if the keeper came back and the driver came to its own end, with all
-// of its lines; else the run is lost.
+// endsWithoutKeeper waits for the end of a run whose keeper was killed. It returns true if the keeper came back and the driver finished with all of its
+// lines; else the run must be lost.
 func (s *suite) endsWithoutKeeper(t *testing.T, id launcher.ID, shown string, seconds, code int) bool {
 	t.Helper()
 	r := s.untilGone(t, id)
@@ -43,7 +43,7 @@ func (s *suite) endsWithoutKeeper(t *testing.T, id launcher.ID, shown string, se
 	return false
 }
 
-// keeperKilledEarly: before all nodes are there. That a keeper's disk is lost with it is kuberay's TestKeeperLostAround.
+// keeperKilledEarly kills the keeper before all nodes are ALIVE. kuberay's TestKeeperLostAround covers a keeper that loses its disk.
 func keeperKilledEarly(t *testing.T, s *suite) {
 	const seconds, code = 3, 4
 	sp := s.spec(t, linesDriver(seconds, code))
@@ -63,7 +63,7 @@ func keeperKilledEarly(t *testing.T, s *suite) {
 	s.wantOutput(t, id, got, "")
 }
 
-// keeperKilledEnding: while the driver has its grace. The end that was under way is the run's, whoever concludes it.
+// keeperKilledEnding: during the driver's grace. The run has the exit that was being carried out, whichever process writes the result.
 func keeperKilledEnding(t *testing.T, s *suite) {
 	sp := s.spec(t, "exec "+python(strings.Replace(checkpointProgram, "sleep(10)", "sleep(20)", 1)))
 	sp.Job.Grace = durationPtr(2 * time.Minute)
@@ -92,7 +92,7 @@ func keeperKilledEnding(t *testing.T, s *suite) {
 	}
 }
 
-// wantLost is the end of a run whose keeper nobody starts again.
+// wantLost checks the result of a run whose keeper is not restarted.
 func (s *suite) wantLost(t *testing.T, id launcher.ID, r *launcher.Result) {
 	t.Helper()
 	wantExit(t, *r.Exit, "rayctl", "lost", runstate.CodeLost)
@@ -104,7 +104,7 @@ func (s *suite) wantLost(t *testing.T, id launcher.ID, r *launcher.Result) {
 	}
 }
 
-// following shows a run's output to a client from here to its end, and does what is due as `rayctl run` does; the function returned waits for that.
+// following collects a run's output from now to its end and carries out Status.Due as `rayctl run` does; the returned function waits for the end.
 func (s *suite) following(t *testing.T, id launcher.ID) (shown func() string) {
 	t.Helper()
 	var out bytes.Buffer

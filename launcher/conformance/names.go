@@ -31,7 +31,7 @@ func oneName(t *testing.T, s *suite) {
 	if err := errors.Join(errs...); err != nil {
 		t.Fatalf("launches of one name: %v", err)
 	}
-	oc, out := s.run(t, sp, launcher.RunOptions{}) // and once more: attaches
+	oc, out := s.run(t, sp, launcher.RunOptions{}) // a further launch attaches
 	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
 	if out != "ran\n" {
 		t.Errorf("output %q: the driver did not run exactly once", out)
@@ -59,7 +59,7 @@ func (s *suite) terminateNow(t *testing.T, id launcher.ID) {
 	}
 }
 
-// sideBySide runs two clusters at once: each sees its own nodes only. In one of them Ray's start is left alone, which status and receipt tell.
+// sideBySide runs two clusters at once: each sees only its own nodes. One of them runs with ray.fastStart: false, which status and receipt report.
 func sideBySide(t *testing.T, s *suite) {
 	program := python(`import os, ray
 ray.init(log_to_driver=False, logging_level="ERROR")
@@ -84,7 +84,7 @@ print(os.environ["RAYCTL_RUN"], len(ray.nodes()), flush=True)`)
 	}
 }
 
-// unlikeGroups starts a head group and another one; the driver begins when all nodes are there, and reaches each.
+// unlikeGroups starts a head group and a different second one; the driver starts when all nodes are there, and reaches each node.
 func unlikeGroups(t *testing.T, s *suite) {
 	sp := s.named(t, s.TwoGroups(), python(`import ray
 ray.init(log_to_driver=False, logging_level="ERROR")

@@ -9,9 +9,9 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// NodeLost is the promise for clusters whose keepers and heads are lost with their nodes: before the gang is there, while the driver runs, and while
-// it has its grace. lose takes the nodes of the three away, and returns when the substrate has given them up; back, if not nil, is called when all three
-// have ended. It is no scenario of Run, because the clusters of neighbours would go with the nodes.
+// NodeLost checks clusters that lose the node of keeper and head: before the gang is complete, while the driver runs, and during the driver's grace.
+// lose removes the nodes of the three clusters and returns when the substrate has given the nodes up. back, if not nil, is called when all three clusters
+// have ended. NodeLost is not a scenario of Run, because other clusters would lose their nodes too.
 func NodeLost(t *testing.T, c Config, lose func(t *testing.T, ids []launcher.ID) (back func())) {
 	s := newSuite(t, c)
 	early, running, ending := s.lostEarly(t), s.lostRunning(t), s.lostEnding(t)
@@ -24,14 +24,14 @@ func NodeLost(t *testing.T, c Config, lose func(t *testing.T, ids []launcher.ID)
 	}
 }
 
-// lostWithItsNode is a cluster that is about to lose its keeper's node, and what must be true afterwards.
+// lostWithItsNode is a cluster that is about to lose its keeper's node, with the check to run afterwards.
 type lostWithItsNode struct {
 	moment string
 	id     launcher.ID
 	check  func(t *testing.T)
 }
 
-// lostEarly: no driver has begun. Where the keeper returns the gang comes together and the driver runs; elsewhere the run is lost, which is retryable.
+// lostEarly: before a driver has begun. If the keeper returns, the gang completes and the driver runs. Otherwise the run is lost, which is retryable.
 func (s *suite) lostEarly(t *testing.T) lostWithItsNode {
 	const seconds, code = 3, 4
 	sp := s.spec(t, linesDriver(seconds, code))
@@ -50,7 +50,7 @@ func (s *suite) lostEarly(t *testing.T) lostWithItsNode {
 	}}
 }
 
-// endsWithoutNode is endsWithoutKeeper for a keeper that went with its node: it was not killed, it is just not there.
+// endsWithoutNode is endsWithoutKeeper for a keeper that was lost with its node and was not killed.
 func (s *suite) endsWithoutNode(t *testing.T, id launcher.ID, shown string, seconds, code int) bool {
 	t.Helper()
 	r := s.untilGone(t, id)
@@ -72,7 +72,7 @@ func (s *suite) wantLostNode(t *testing.T, id launcher.ID, r *launcher.Result) {
 	s.eventually(t, "nothing is allocated", func() bool { return len(s.Allocated(t, id)) == 0 })
 }
 
-// lostRunning: the run is lost, no second driver begins, and what was shown and saved are lines that the driver wrote, each once and in order.
+// lostRunning: the run is lost, no second driver begins, and the output shown and saved has the driver's lines, each once and in order.
 func (s *suite) lostRunning(t *testing.T) lostWithItsNode {
 	sp := s.named(t, s.TwoGroups(), linesDriver(600, 0))
 	id := s.launch(t, sp)
@@ -90,7 +90,7 @@ func (s *suite) lostRunning(t *testing.T) lostWithItsNode {
 	}}
 }
 
-// lostEnding: the end that was under way is the run's.
+// lostEnding: during the driver's grace. The run has the exit that was being carried out.
 func (s *suite) lostEnding(t *testing.T) lostWithItsNode {
 	sp := s.spec(t, "exec "+python(strings.Replace(checkpointProgram, "sleep(10)", "sleep(500)", 1)))
 	sp.Job.Grace = durationPtr(9 * time.Minute)

@@ -14,15 +14,15 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// Every launch of the suite carries what launches of the command carry: a working directory, a module, a runtime environment, variables, a secret.
+// Every launch of the suite has the payload that real launches have: a working directory, a module, a runtime environment, variables, a secret.
 const (
 	suiteSecret = "RAYCTL_SUITE_SECRET"
-	suiteDigest = "RAYCTL_SUITE_DIGEST" // a variable: the secret's SHA-256
+	suiteDigest = "RAYCTL_SUITE_DIGEST" // the variable that holds the secret's SHA-256
 	suiteModule = "rayctl_suite"
 )
 
-// linesProgram is the file lines.py of the working directory: `python lines.py SECONDS [CODE]` checks that all of the payload has reached the driver,
-// prints a line each second, and exits. It is no shell: a shell writes a line of its own when what it waits for is killed.
+// linesProgram is the file lines.py of the working directory. `python lines.py SECONDS [CODE]` checks that the whole payload has reached the driver, prints
+// a line each second, and exits. It is not a shell script, because a shell prints a line of its own when its child is killed.
 const linesProgram = `import hashlib, os, sys, time
 import ` + suiteModule + `
 assert ` + suiteModule + `.here
@@ -33,12 +33,12 @@ for i in range(int(sys.argv[1])):
 sys.exit(int((sys.argv[2:] or ["0"])[0]))
 `
 
-// linesDriver is the entrypoint for it.
+// linesDriver is the entrypoint that runs linesProgram.
 func linesDriver(seconds, code int) string {
 	return fmt.Sprintf("exec python lines.py %d %d", seconds, code)
 }
 
-// writePayload makes the directories that all launches of a suite take along.
+// writePayload makes the working directory and the module that all launches of a suite use.
 func writePayload(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -54,7 +54,7 @@ func writePayload(t *testing.T) string {
 	return root
 }
 
-// carry puts the payload into a spec, as the cluster file would.
+// carry adds the payload to a spec, as a cluster file would.
 func (s *suite) carry(sp *spec.ClusterSpec) {
 	sum := sha256.Sum256([]byte(secretOf(sp)))
 	sp.Job.WorkingDir, sp.Job.PyModules = filepath.Join(s.payload, "work"), []string{filepath.Join(s.payload, suiteModule)}
@@ -63,13 +63,13 @@ func (s *suite) carry(sp *spec.ClusterSpec) {
 	sp.Secrets = []spec.Secret{{Name: suiteSecret}}
 }
 
-// secretOf is the same in the test's process and in the clients that it starts.
+// secretOf has the same result in the test's process and in the clients that the test starts.
 func secretOf(sp *spec.ClusterSpec) string {
 	sum := sha256.Sum256([]byte("the secret of " + sp.Name))
 	return hex.EncodeToString(sum[:])
 }
 
-// payloadOf makes what the command makes of a spec, see cmd/payload.go.
+// payloadOf builds the payload of a spec as the command does, see cmd/payload.go.
 func payloadOf(sp *spec.ClusterSpec) launcher.Payload {
 	return launcher.Payload{
 		Secrets:  map[string]string{suiteSecret: secretOf(sp)},

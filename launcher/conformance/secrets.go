@@ -15,8 +15,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// secrets reach drivers and actors and are found nowhere else: not in what the substrate shows or stores, not in the
-// status, the receipt, or Ray's own description of the job.
+// secrets checks that secrets reach drivers and actors and appear nowhere else: not in what the substrate shows or stores, not in
+// status or receipt, not in Ray's own description of the job.
 func secrets(t *testing.T, s *suite) {
 	secret := "s3cr3t $(id) '\"" + randomHex(12)
 	sp := s.spec(t, python(`import hashlib, os, ray, time
@@ -63,8 +63,8 @@ time.sleep(600)`))
 func wantAbsent(t *testing.T, surfaces map[string][]byte, values ...string) {
 	t.Helper()
 	for _, v := range values {
-		encoded, _ := json.Marshal(v) // as JSON writes it
-		tail := v[max(0, len(v)-20):] // whatever the quoting
+		encoded, _ := json.Marshal(v) // encoded as JSON
+		tail := v[max(0, len(v)-20):] // unchanged by quoting
 		for name, b := range surfaces {
 			if bytes.Contains(b, []byte(v)) || bytes.Contains(b, bytes.Trim(encoded, `"`)) || bytes.Contains(b, []byte(tail)) {
 				t.Errorf("a secret is in %s", name)
@@ -89,7 +89,7 @@ func (s *suite) token(t *testing.T, id launcher.ID) string {
 	return e.Token
 }
 
-// jobDocument is what Ray's job API shows to anyone who may ask.
+// jobDocument is what Ray's job API returns to every client with access.
 func (s *suite) jobDocument(t *testing.T, id launcher.ID) []byte {
 	t.Helper()
 	e, err := s.l.Dial(s.context(t), id, launcher.Dashboard)
@@ -113,7 +113,7 @@ func (s *suite) savedNow(t *testing.T, id launcher.ID) string {
 	return short(s.savedLog(t, id))
 }
 
-// hostile sends values that shells, YAML and templates like to break through every field that takes them.
+// hostile puts values that often break shells, YAML and templates into every field that accepts them.
 func hostile(t *testing.T, s *suite) {
 	values := map[string]string{
 		"Q1": `a "quoted" 'word' and \ a backslash`,
@@ -132,7 +132,7 @@ print(json.dumps([{n: os.environ.get(n) for n in names}, {n: os.environ.get("N" 
 	for k, v := range values {
 		sp.Job.Env[k], sp.Env["N"+k] = v, v
 	}
-	// In the values of a job's env_vars Ray itself replaces $NAME and ${NAME} (ray/_private/utils.py, update_envs): wanted for PATH.
+	// Ray itself replaces $NAME and ${NAME} in the values of a job's env_vars (ray/_private/utils.py, update_envs), which is wanted for PATH.
 	sp.Job.Env["Q3"] = strings.ReplaceAll(values["Q3"], "${HOME}", "${}")
 	sp.Job.Metadata = map[string]string{"note": values["Q1"] + values["Q3"]}
 	oc, out := s.run(t, sp, launcher.RunOptions{})

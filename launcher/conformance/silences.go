@@ -12,7 +12,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// outage is how long the dashboard or the name service is away: twice as long as a head may refuse all connections.
+// outage is how long the dashboard or the name service is unavailable: twice as long as a head may refuse all connections.
 const outage = 60 * time.Second
 
 // lines is what `python lines.py n` prints.
@@ -24,7 +24,7 @@ func lines(n int) string {
 	return b.String()
 }
 
-// dashboardFrozen: the process is stopped, as by a machine that swaps. Everything else of the cluster lives, and so it does not end.
+// dashboardFrozen stops the dashboard's process, as on a machine that swaps. The rest of the cluster stays alive, so the cluster does not end.
 func dashboardFrozen(t *testing.T, s *suite) {
 	timeline := s.outlives(t, func(id launcher.ID) (back func()) {
 		thaw := s.FreezeDashboard(t, id)
@@ -40,7 +40,7 @@ func dashboardFrozen(t *testing.T, s *suite) {
 			told = append(told, e.To)
 		}
 	}
-	for i, want := range slices.Repeat([]string{"silent", "answers"}, max(1, (len(told)+1)/2)) { // more than once on a machine so loaded that Ray is silent by itself
+	for i, want := range slices.Repeat([]string{"silent", "answers"}, max(1, (len(told)+1)/2)) { // several pairs on a machine so loaded that Ray itself stops answering
 		if i >= len(told) || told[i] != want {
 			t.Errorf("the timeline has %v of the head", told)
 			break
@@ -48,12 +48,12 @@ func dashboardFrozen(t *testing.T, s *suite) {
 	}
 }
 
-// nameServiceAway: what is known of addresses is enough.
+// nameServiceAway: the addresses already known are enough.
 func nameServiceAway(t *testing.T, s *suite) {
 	s.outlives(t, func(launcher.ID) func() { return s.NameServiceAway(t) })
 }
 
-// outlives has a driver run through an outage: each of its lines is shown and saved once and in order, and its exit code is the run's.
+// outlives runs a driver through an outage. Each of the driver's lines is shown and saved once and in order, and its exit code is the run's.
 func (s *suite) outlives(t *testing.T, begin func(launcher.ID) (back func())) []runstate.Event {
 	t.Helper()
 	const seconds, code = 75, 5
@@ -77,7 +77,7 @@ func (s *suite) outlives(t *testing.T, begin func(launcher.ID) (back func())) []
 	return r.Timeline
 }
 
-// wantOutput compares what a client showed, and what is saved.
+// wantOutput compares the output shown to a client and the saved output.
 func (s *suite) wantOutput(t *testing.T, id launcher.ID, shown, want string) {
 	t.Helper()
 	for what, got := range map[string][]byte{"shown": []byte(shown), "saved": s.savedLog(t, id)} {

@@ -22,17 +22,17 @@ import (
 type suite struct {
 	Config
 	l       launcher.Launcher
-	payload string // the directories that every launch takes along
-	plain   bool   // Ray's start is left alone everywhere
+	payload string // the directories that every launch uses
+	plain   bool   // every cluster runs with ray.fastStart: false
 }
 
-// spec returns the smallest spec with a name of its own and an entrypoint, and checks at the end that nothing is left.
+// spec returns the smallest spec with a name of its own and an entrypoint. At the end of the test it checks that nothing is left.
 func (s *suite) spec(t *testing.T, entrypoint string) *spec.ClusterSpec {
 	t.Helper()
 	return s.named(t, s.Spec(), entrypoint)
 }
 
-// backstop ends what a killed test binary leaves running.
+// backstop ends clusters that a killed test binary leaves behind.
 const backstop = 30 * time.Minute
 
 func (s *suite) named(t *testing.T, sp *spec.ClusterSpec, entrypoint string) *spec.ClusterSpec {
@@ -48,8 +48,8 @@ func (s *suite) named(t *testing.T, sp *spec.ClusterSpec, entrypoint string) *sp
 	return sp
 }
 
-// leakCheck ends the cluster when the test is over, however that went, and asks the substrate what is left. A test that
-// failed leaves its cluster's story in the log.
+// leakCheck ends the cluster after the test, passed or failed, and asks the substrate what is left. For a failed test it logs
+// diagnostics of the cluster.
 func (s *suite) leakCheck(t *testing.T, id launcher.ID) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
@@ -86,7 +86,7 @@ func (s *suite) context(t *testing.T) context.Context {
 	return ctx
 }
 
-// run takes a spec through launcher.Run, and returns what it printed.
+// run runs a spec with launcher.Run and returns the driver's output.
 func (s *suite) run(t *testing.T, sp *spec.ClusterSpec, o launcher.RunOptions) (*launcher.Outcome, string) {
 	t.Helper()
 	return s.runWith(t, sp, payloadOf(sp), o)
@@ -103,7 +103,7 @@ func (s *suite) runWith(t *testing.T, sp *spec.ClusterSpec, p launcher.Payload, 
 	return oc, out.String()
 }
 
-// launch commits a cluster and leaves it alone.
+// launch commits a cluster and does not watch it.
 func (s *suite) launch(t *testing.T, sp *spec.ClusterSpec) launcher.ID {
 	t.Helper()
 	id, err := s.l.Launch(s.context(t), sp, payloadOf(sp))
@@ -113,7 +113,7 @@ func (s *suite) launch(t *testing.T, sp *spec.ClusterSpec) launcher.ID {
 	return id
 }
 
-// until watches until the condition holds. As `rayctl run` it does what is due.
+// until watches until the condition holds. Like `rayctl run` it carries out Status.Due.
 func (s *suite) until(t *testing.T, id launcher.ID, what string, cond func(launcher.Status) bool) launcher.Status {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), s.Patience)
@@ -134,7 +134,7 @@ func (s *suite) until(t *testing.T, id launcher.ID, what string, cond func(launc
 	return last
 }
 
-// tend does what is due, as `rayctl run` and `rayctl up` do while they wait.
+// tend carries out Status.Due, as `rayctl run` and `rayctl up` do while they wait.
 func (s *suite) tend(ctx context.Context, id launcher.ID, st launcher.Status) {
 	switch {
 	case st.Due == nil:
@@ -160,7 +160,7 @@ func (s *suite) untilGone(t *testing.T, id launcher.ID) *launcher.Result {
 	return r
 }
 
-// wantExit checks whose exit code it is, and why.
+// wantExit checks origin, cause and code of an exit.
 func wantExit(t *testing.T, got runstate.Exit, origin, cause string, code int) {
 	t.Helper()
 	if got.Origin != origin || got.Cause != cause || got.Code != code {

@@ -10,8 +10,8 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// OnTerminal runs a command of a cluster on a terminal: keys are the command's, Ctrl-C too, and it knows the window's size. Launchers that can
-// run commands call it with a cluster of theirs.
+// OnTerminal checks a command on a terminal in a cluster: the command gets all keys, also Ctrl-C, and the window's size. Tests of launchers that can run
+// commands call it with a cluster of theirs.
 func OnTerminal(t *testing.T, l launcher.Execer, id launcher.ID) {
 	keyboard, terminal, err := pty.Open()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package filelock has locks between processes of one machine. The kernel drops a lock when its holder dies, so a killed
-// rayctl blocks nobody.
+// Package filelock provides locks between processes of one machine. The kernel drops a lock when its holder dies, so a killed
+// rayctl blocks no other process.
 package filelock
 
 import (
@@ -15,10 +15,10 @@ import (
 // Lock is a held lock.
 type Lock struct{ file *os.File }
 
-// retryEvery is how often a waiting Acquire asks again: flock(2) itself cannot be given up.
+// retryEvery is how often a waiting Acquire tries again: a blocking flock(2) cannot be cancelled.
 const retryEvery = 20 * time.Millisecond
 
-// Acquire waits until nobody else holds the lock of this path, whose folder it makes.
+// Acquire waits until no other process holds the lock of this path. It makes the file's directory.
 func Acquire(ctx context.Context, path string) (*Lock, error) {
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
@@ -35,7 +35,7 @@ func Acquire(ctx context.Context, path string) (*Lock, error) {
 	}
 }
 
-// Try returns nil without an error when somebody else holds the lock.
+// Try returns nil without an error when another process holds the lock.
 func Try(path string) (*Lock, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func Try(path string) (*Lock, error) {
 	return &Lock{file: f}, nil
 }
 
-// current says whether the path still names the locked file.
+// current reports whether path still names the locked file.
 func current(f *os.File, path string) bool {
 	locked, err := f.Stat()
 	if err != nil {
@@ -68,7 +68,7 @@ func current(f *os.File, path string) bool {
 	return err == nil && os.SameFile(locked, named)
 }
 
-// File is the locked file. A child that inherits it holds the lock too, also when this process is killed.
+// File is the locked file. A child that inherits it holds the lock too, even after this process was killed.
 func (l *Lock) File() *os.File { return l.file }
 
 // Release drops the lock.

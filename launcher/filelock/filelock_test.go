@@ -32,7 +32,7 @@ func TestOneHolder(t *testing.T) {
 	again.Remove()
 }
 
-// Holders that remove the file must not let two others in through two different files of the same path.
+// After a holder removed the file, two others must not both hold the lock through two different files of the same path.
 func TestRemoveKeepsItExclusive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	inside := 0

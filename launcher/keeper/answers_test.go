@@ -10,7 +10,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/keeper"
 )
 
-// What answers at a keeper's old address may be another program, whose answer never ends.
+// A keeper's old address may belong to another program by now, whose answer never ends.
 func TestEndlessAnswer(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		piece := strings.Repeat(" ", 1<<20)

@@ -20,7 +20,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
-// Endpoint says how a keeper's API is reached.
+// Endpoint describes how a keeper's API is reached.
 type Endpoint struct {
 	URL         string // http://host:port
 	Token       string
@@ -28,9 +28,9 @@ type Endpoint struct {
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error) // nil: the usual dialer
 }
 
-// Error is an answer of the keeper that says no.
+// Error is an error response of the keeper.
 type Error struct {
-	Status  int    // of HTTP
+	Status  int    // HTTP status code
 	Message string // one sentence
 }
 
@@ -41,25 +41,25 @@ func (e *Error) Is(target error) bool {
 	return target == ErrNotFound && e.Status == http.StatusNotFound
 }
 
-// ErrNotFound says that the keeper does not have what was asked for.
+// ErrNotFound means that the keeper does not have the requested object.
 var ErrNotFound = errors.New("not found")
 
-// ErrNotPermitted says that what is between us and the keeper, as the proxy of Services in Kubernetes, did not pass the request on.
+// ErrNotPermitted means that an intermediary, such as the proxy of Services in Kubernetes, did not pass the request on.
 var ErrNotPermitted = errors.New("not permitted")
 
-// Client speaks the keeper's HTTP API. It is safe for concurrent use.
+// Client is a client of the keeper's HTTP API. It is safe for concurrent use.
 type Client struct {
 	endpoint Endpoint
 	http     *http.Client
 }
 
-// longPoll is how long the keeper may hold a Watch request without news.
+// longPoll is how long the keeper may hold a Watch request while nothing changes.
 const longPoll = 25 * time.Second
 
 // callTimeout limits calls that the keeper answers at once.
 const callTimeout = 10 * time.Second
 
-// longestState is enough for the states of thousands of nodes with all that happened to them.
+// longestState bounds a state document, in bytes. It is enough for thousands of nodes and all of their events.
 const longestState = 64 << 20
 
 // NewClient makes a client; it does not connect.
@@ -83,15 +83,15 @@ func (c *Client) State(ctx context.Context) (*runstate.State, error) {
 	return c.state(ctx, http.MethodGet, "/v1/state", nil, callTimeout)
 }
 
-// Next returns the state document as soon as its revision is greater than after, or the unchanged one after some time.
+// Next returns the state document as soon as its revision is greater than after, or the unchanged document after longPoll.
 func (c *Client) Next(ctx context.Context, after int64) (*runstate.State, error) {
 	query := url.Values{"after": {strconv.FormatInt(after, 10)}, "timeout": {strconv.Itoa(int(longPoll.Seconds()))}}
 	return c.state(ctx, http.MethodGet, "/v1/state?"+query.Encode(), nil, longPoll+callTimeout)
 }
 
-// Watch yields the state document at once and then at each change, and errors of single requests, after which it goes on
-// with growing pauses of 0.1 to 2 seconds. It ends after the final document (with Exit) and when ctx does. A keeper that
-// exited cannot say so: the caller who gets errors looks at the substrate, and stops.
+// Watch yields the state document at once and then at each change. It also yields the errors of single requests and then continues,
+// with growing pauses of 0.1 to 2 seconds. It ends after the final document (with Exit) and when ctx ends. A keeper that has
+// exited cannot report this: a caller that gets errors must query the substrate and stop.
 func (c *Client) Watch(ctx context.Context) iter.Seq2[*runstate.State, error] {
 	return func(yield func(*runstate.State, error) bool) {
 		after, pause := int64(-1), 100*time.Millisecond
@@ -107,7 +107,7 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[*runstate.State, error] {
 				pause = min(2*pause, 2*time.Second)
 				continue
 			case state.Revision != after:
-				// A keeper that was restarted counts from the beginning, so that any other number is news.
+				// A restarted keeper counts from the beginning, so any different revision is a change.
 				if !yield(state, nil) || state.Exit != nil {
 					return
 				}
@@ -118,7 +118,7 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[*runstate.State, error] {
 	}
 }
 
-// PutPackage gives the keeper a package of the job; name is that of Package.File.
+// PutPackage uploads a package of the job to the keeper; name is that of Package.File.
 func (c *Client) PutPackage(ctx context.Context, name string, size int64, body io.Reader) error {
 	request, err := c.request(ctx, http.MethodPut, "/v1/packages/"+url.PathEscape(name), body)
 	if err != nil {
@@ -132,34 +132,34 @@ func (c *Client) PutPackage(ctx context.Context, name string, size int64, body i
 	return response.Body.Close()
 }
 
-// Commit says that the client's part of the launch is done. The same commit again is fine; another one is an *Error with
+// Commit completes the client's part of the launch. The same commit may be repeated; a different one returns an *Error with
 // status 409.
 func (c *Client) Commit(ctx context.Context, commit Commit) (*runstate.State, error) {
 	return c.state(ctx, http.MethodPost, "/v1/commit", commit, callTimeout)
 }
 
-// Renew tells the keeper that the client is there.
+// Renew reports to the keeper that the client is alive.
 func (c *Client) Renew(ctx context.Context) error {
 	_, err := c.state(ctx, http.MethodPost, "/v1/renew", struct{}{}, callTimeout)
 	return err
 }
 
-// End asks for the end of the cluster; the keeper answers at once and works on.
+// End asks the keeper to end the cluster; the keeper answers before it has done so.
 func (c *Client) End(ctx context.Context, end End) (*runstate.State, error) {
 	return c.state(ctx, http.MethodPost, "/v1/end", end, callTimeout)
 }
 
-// Extend moves limits.
+// Extend changes the cluster's limits.
 func (c *Client) Extend(ctx context.Context, extend Extend) (*runstate.State, error) {
 	return c.state(ctx, http.MethodPost, "/v1/extend", extend, callTimeout)
 }
 
-// Disconnect makes the keeper end the cluster when no Renew comes for this long; 0 switches that off.
+// Disconnect makes the keeper end the cluster when it gets no Renew for this long; 0 disables this.
 func (c *Client) Disconnect(ctx context.Context, after time.Duration) (*runstate.State, error) {
 	return c.state(ctx, http.MethodPost, "/v1/disconnect", map[string]float64{"after": after.Seconds()}, callTimeout)
 }
 
-// Log opens the keeper's copy of an attempt's output (0: the last's) at a byte offset. The reader ends where the copy ends now.
+// Log opens the keeper's copy of an attempt's output (0: the last attempt's) at a byte offset. The reader ends where the copy ends now.
 func (c *Client) Log(ctx context.Context, attempt int, offset int64) (io.ReadCloser, error) {
 	query := url.Values{"offset": {strconv.FormatInt(offset, 10)}, "attempt": {strconv.Itoa(attempt)}}
 	request, err := c.request(ctx, http.MethodGet, "/v1/log?"+query.Encode(), nil)
@@ -173,8 +173,8 @@ func (c *Client) Log(ctx context.Context, attempt int, offset int64) (io.ReadClo
 	return response.Body, nil
 }
 
-// Recorded returns nil when the result and the driver's output are saved where they outlive the keeper's pod, which on Kubernetes the record's pod
-// does once the keeper has ended. A keeper that has not ended does not know.
+// Recorded returns nil when the result and the driver's output are saved where they outlive the keeper's pod. On Kubernetes the record's pod saves them
+// after the keeper has ended; before that Recorded returns an error.
 func (c *Client) Recorded(ctx context.Context) error {
 	request, err := c.request(ctx, http.MethodGet, "/v1/recorded", nil)
 	if err != nil {
@@ -242,7 +242,7 @@ func (c *Client) do(request *http.Request) (*http.Response, error) {
 	defer response.Body.Close()
 	var answer struct {
 		Error         string `json:"error"`
-		Kind, Message string // of Kubernetes
+		Kind, Message string // fields of a Kubernetes Status
 	}
 	text, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 	err = errors.Join(err, json.Unmarshal(text, &answer))

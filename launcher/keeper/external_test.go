@@ -29,7 +29,7 @@ print("last line", flush=True)
 sys.exit(5)
 `
 
-// Somebody else's cluster, as on KubeRay: the package comes over the API, the log over HTTP, and a second keeper takes over
+// An external cluster, as on KubeRay: the package arrives through the API and the log over HTTP, and a second keeper takes over
 // when the first is killed. The cluster itself stays.
 func TestExternal(t *testing.T) {
 	head := raytest.Shared(t, raytest.Ray260)
@@ -56,7 +56,7 @@ func TestExternal(t *testing.T) {
 	})
 	r.must(err)
 	r.eventually("the log is streamed", func() bool { return strings.HasSuffix(r.log(), "waiting\n") })
-	// Evicted: the next keeper starts in an empty directory.
+	// Eviction: the next keeper starts in an empty directory.
 	r.must(r.cmd.Process.Signal(syscall.SIGTERM))
 	r.wait()
 	if _, err := r.dir.Result(); !errors.Is(err, fs.ErrNotExist) {
@@ -81,7 +81,7 @@ func TestExternal(t *testing.T) {
 	}
 }
 
-// Before Ray 2.46 the state API gives a log in another form, and before 2.33 in a third: the copy has the driver's bytes alone, live and at the end.
+// The state API returns a log in a second form before Ray 2.46 and in a third before 2.33. The copy has only the driver's bytes, live and at the end.
 func TestExternalOldRay(t *testing.T) {
 	for _, version := range []string{raytest.Ray240, raytest.Ray29} {
 		t.Run(version, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestExternalOldRay(t *testing.T) {
 				o.Job.SubmissionPrefix = o.Name
 				o.Ray.Version = version
 			})
-			// More than three blocks of 64 KiB in bytes that no text has, what looks like a failure of Ray's, and the digits that it put before blocks.
+			// More than three blocks of 64 KiB with bytes that no text has, a line like Ray's failure message, and digits as Ray put them before blocks.
 			r.must(os.WriteFile(script, []byte(`import os, sys, time
 sys.stdout.buffer.write(b"\x01" + b"1\n" * 50000 + b"[get_logs] Fetch log error: mine\n" + bytes(range(256)) * 500 + b"waiting\n")
 sys.stdout.flush()
@@ -116,7 +116,7 @@ print("last [get_logs] Fetch log", flush=True)
 			r.state("the head answers", ready)
 			_, err := r.client().Commit(context.Background(), keeper.Commit{})
 			r.must(err)
-			if version == raytest.Ray240 { // whose streams can be read
+			if version == raytest.Ray240 { // its log streams can be read
 				r.eventually("the log is streamed", func() bool { return strings.HasSuffix(r.log(), want) })
 			}
 			r.state("the driver runs", running)
@@ -137,7 +137,7 @@ print("last [get_logs] Fetch log", flush=True)
 	}
 }
 
-// A cluster whose setup fails may end before its client has committed the launch: the client hears of it when it does.
+// A cluster whose setup fails may end before its client has committed the launch. The client receives the end when it commits.
 func TestEndBeforeCommit(t *testing.T) {
 	early := func(lease float64) *rig {
 		r := newRig(t, "echo never", func(o *keeper.Orders) {
@@ -164,7 +164,7 @@ func TestEndBeforeCommit(t *testing.T) {
 		t.Errorf("for a client that is dead: %+v", end.Exit)
 	}
 	damaged := early(600)
-	damaged.state("it drains", func(s *runstate.State) bool { return s.Phase == runstate.Draining }) // else the damage might end it
+	damaged.state("it drains", func(s *runstate.State) bool { return s.Phase == runstate.Draining }) // otherwise the damaged file might cause the end
 	damaged.must(os.WriteFile(filepath.Join(string(damaged.dir), "commit"), []byte("{"), 0o600))
 	if end := damaged.result(); end.Exit.Cause != runstate.CauseStartFailed || end.Exit.Message != "setup failed" {
 		t.Errorf("with a damaged commit: %+v", end.Exit)

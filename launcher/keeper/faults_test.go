@@ -19,7 +19,7 @@ import (
 	"github.com/rayctl/rayctl/local/proc"
 )
 
-// submit gives the cluster a job as `rayctl submit` does.
+// submit submits a job to the cluster, as `rayctl submit` does.
 func (r *rig) submit(s *runstate.State, entrypoint string) {
 	r.t.Helper()
 	body, err := json.Marshal(map[string]string{"entrypoint": entrypoint, "submission_id": "other"})
@@ -49,7 +49,7 @@ func mount(t *testing.T, dir, options string) {
 
 const forever = "echo up; sleep 100000"
 
-// The head dies twice: once the cluster is started again and the driver told why, then the run is lost.
+// The head is killed twice: first the cluster is restarted and the driver gets the reason, then the run is lost.
 func TestHeadLost(t *testing.T) {
 	r := newRig(t, `echo "attempt $RAYCTL_ATTEMPT: $RAYCTL_RESTART_REASON"; sleep 100000`, func(o *keeper.Orders) {
 		o.Job.Restarts.NodeFailure = 1
@@ -74,7 +74,7 @@ func TestHeadLost(t *testing.T) {
 	}
 }
 
-// Nothing outlives the keeper, nor keeper and supervisors killed together.
+// Nothing outlives the keeper, even if keeper and supervisors are killed together.
 func TestKillKeeperAndSupervisors(t *testing.T) {
 	r := newRig(t, forever, func(o *keeper.Orders) {
 		o.Groups = append(o.Groups, keeper.Group{Name: "w", Count: 1, CPUs: ptr(1.0), GPUs: ptr(0.0), ObjectStoreMemory: ptr(int64(100e6))})
@@ -84,7 +84,7 @@ func TestKillKeeperAndSupervisors(t *testing.T) {
 	if !proc.Alive(s.Keeper.PID, s.Keeper.StartTime) {
 		t.Error("a living keeper is taken for dead")
 	}
-	// A worker's supervisor first: reported by name, and Ray goes on.
+	// First a worker's supervisor: the worker is reported by name, and Ray goes on.
 	r.kill(s.Nodes[1].PID)
 	s = r.state("the worker is reported", func(s *runstate.State) bool { return s.Nodes[1].State == "DEAD" })
 	if !running(s) || !strings.Contains(s.Nodes[1].Message, "supervisor of node w-0 was killed by signal 9") {
@@ -97,7 +97,7 @@ func TestKillKeeperAndSupervisors(t *testing.T) {
 	}
 }
 
-// The keeper alone is killed while Ray starts; supervisors notice by their pipe.
+// Only the keeper is killed, while Ray starts; supervisors notice by their pipe.
 func TestKillKeeperWhileStarting(t *testing.T) {
 	r := newRig(t, forever, nil).start(nil)
 	r.eventually("Ray is starting", func() bool { return len(r.directories()) == 1 && len(r.processes()) > 2 })
@@ -105,7 +105,7 @@ func TestKillKeeperWhileStarting(t *testing.T) {
 	r.nothingLeft()
 }
 
-// A step command starts the supervisors, as srun does: here a shell that gives each its SLURM_PROCID and passes signals on.
+// A step command starts the supervisors, as srun does: here a shell that sets SLURM_PROCID for each and forwards signals.
 func TestStep(t *testing.T) {
 	t.Setenv("RAYCTL_ADVERTISE", "127.0.0.1")
 	t.Setenv("SLURM_JOB_ID", "7")
@@ -128,7 +128,7 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// The API refuses strangers and nonsense, and commits once.
+// The API refuses wrong tokens and invalid requests, and commits once.
 func TestAPI(t *testing.T) {
 	r := newRig(t, "true", nil).start(nil)
 	r.eventually("the API is up", func() bool {
@@ -177,7 +177,7 @@ func TestAPI(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// The client's watch ends with the final document although the keeper exits right after it.
+// The client's Watch yields the final document although the keeper exits right after it.
 func TestWatchSeesTheEnd(t *testing.T) {
 	r := newRig(t, "true", func(o *keeper.Orders) { o.Lifetime.Max = 1.5 }).start(nil)
 	r.must(r.dir.Commit(keeper.Commit{}))

@@ -13,7 +13,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// Drivers that were submitted to a cluster without a job of its own are ended as a run's driver is: SIGTERM, orders.grace, SIGKILL.
+// Drivers submitted to a cluster without a job of its own are ended like a run's driver: SIGTERM, orders.grace, SIGKILL.
 func TestGraceOfSubmissions(t *testing.T) {
 	for name, end := range map[string]keeper.End{"down": {Cause: runstate.CauseDown}, "down now": {Cause: runstate.CauseDown, Now: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestGraceOfSubmissions(t *testing.T) {
 			if end.Now {
 				want = 0
 			}
-			for range 40 { // somebody asks again and again: the first request counts, and its grace
+			for range 40 { // repeated requests: the first one and its grace count
 				if _, err := r.client().End(t.Context(), end); err != nil {
 					break // it has ended
 				}
@@ -53,7 +53,7 @@ func TestGraceOfSubmissions(t *testing.T) {
 	}
 }
 
-// An attempt that lifetime.max ended is followed by another one while restarts.timeLimit lasts. Each has lifetime.max for itself.
+// After lifetime.max has ended an attempt another attempt follows while restarts.timeLimit lasts. lifetime.max applies to each attempt.
 func TestTimeLimitRestarts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, `trap 'echo saved; exit' TERM; echo "attempt $RAYCTL_ATTEMPT $RAYCTL_RESTART_REASON"; sleep 600 & wait`, func(o *keeper.Orders) {
@@ -69,7 +69,7 @@ func TestTimeLimitRestarts(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join(string(r.dir), keeper.DriverLog))
 			return err == nil && strings.Contains(string(text), fmt.Sprintf("attempt %d", attempt))
 		})
-		_, err := r.client().Extend(t.Context(), keeper.Extend{Max: ptr(0.1)}) // it passes
+		_, err := r.client().Extend(t.Context(), keeper.Extend{Max: ptr(0.1)}) // reached after 0.1 s
 		r.must(err)
 	}
 	s := r.result()
@@ -78,7 +78,7 @@ func TestTimeLimitRestarts(t *testing.T) {
 	}
 	first, err := os.ReadFile(filepath.Join(string(r.dir), "driver-1.log"))
 	r.must(err)
-	// Ray's own line may come between.
+	// Ray may print a line of its own in between.
 	if !strings.Contains(string(first), "attempt 1 \n") || !strings.HasSuffix(string(first), "saved\n") ||
 		!strings.Contains(r.log(), "attempt 2 time-limit\n") || !strings.HasSuffix(r.log(), "saved\n") {
 		t.Errorf("output %q, then %q", first, r.log())

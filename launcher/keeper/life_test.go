@@ -43,9 +43,9 @@ sys.stdout.buffer.write(b"x" * 10_000_000 + b"\r\n\xff\x00\xfe\r\nend\n")
 END
 `
 
-// One cluster shows the whole ordinary life: restarts of the driver with each kind of exit, its environment, secrets, and log.
+// One cluster covers a normal life: restarts of the driver with each kind of exit, its environment, secrets, and log.
 func TestDriversLife(t *testing.T) {
-	t.Setenv("SLURM_JOB_ID", "") // Ray's own counts are wanted
+	t.Setenv("SLURM_JOB_ID", "") // so that Ray counts CPUs and GPUs itself
 	t.Setenv("RAY_ADDRESS", "10.0.0.1:1")
 	r := newRig(t, driver, func(o *keeper.Orders) {
 		o.Job.Env = map[string]string{"HOSTILE": hostile}
@@ -103,7 +103,7 @@ func checkDriverLog(t *testing.T, r *rig, s *runstate.State) {
 	}
 }
 
-// noSecretsLeft looks into everything that outlives the cluster.
+// noSecretsLeft searches everything that outlives the cluster for the secret.
 func noSecretsLeft(t *testing.T, r *rig, secret string) {
 	t.Helper()
 	err := filepath.WalkDir(string(r.dir), func(path string, entry fs.DirEntry, err error) error {
@@ -126,8 +126,8 @@ func noSecretsLeft(t *testing.T, r *rig, secret string) {
 	r.must(err)
 }
 
-// A driver that needs seconds for its checkpoint gets them, a worker that Ray gave up before is there, and the second of two
-// keepers in one directory leaves at once.
+// A driver that needs seconds for its checkpoint gets them. A worker that `ray start` gave up at first is there. The second of two
+// keepers in one directory exits at once.
 func TestInterruptAndRetriedWorker(t *testing.T) {
 	entrypoint := `trap 'echo saving; sleep 5; echo saved; exit 0' TERM; echo up; while :; do sleep 0.1; done`
 	r := newRig(t, entrypoint, func(o *keeper.Orders) {
@@ -195,7 +195,7 @@ func TestStartFailures(t *testing.T) {
 	}
 }
 
-// The run directory fills up while the driver writes: what does not fit is named, the result is there, nothing stays.
+// The run directory's disk fills up while the driver writes: lost ranges are reported, the result is written, nothing is left.
 func TestFullDisk(t *testing.T) {
 	needs.Root(t)
 	r := newRig(t, `head -c 8000000 /dev/zero | tr '\0' y`, nil)
@@ -211,7 +211,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// Two clusters without a job live side by side: one ends when idle, not before its job has ended; the other when its client goes.
+// Two clusters without a job run side by side. One ends when idle, but not before its submitted job. The other ends when its client disconnects.
 func TestIdleAndDisconnect(t *testing.T) {
 	idle := newRig(t, "", func(o *keeper.Orders) { o.Lifetime.Idle = 1000; o.Lifetime.Max = 100000 }).start(nil)
 	left := newRig(t, "", func(o *keeper.Orders) { o.Lifetime.Disconnect = 1000 }).start(nil)

@@ -28,13 +28,13 @@ const (
 	NodesDir    = "nodes"        // Ray's own logs, one directory a node, after the end
 )
 
-// Orders is what a cluster's keeper is told to do.
+// Orders is the document that configures a cluster's keeper.
 type Orders struct {
 	Version       int                `json:"version"`
 	Name          string             `json:"name"`
 	Attempt       int                `json:"attempt"`            // from 1; greater when the substrate started the run again
 	RestartReason string             `json:"restartReason"`      // why this attempt exists, empty for the first
-	Attempts      []runstate.Attempt `json:"attempts,omitempty"` // those before, of other keepers; their output is in AttemptLog files
+	Attempts      []runstate.Attempt `json:"attempts,omitempty"` // by earlier keepers; their output is in AttemptLog files
 	Launcher      string             `json:"launcher"`
 	SpecHash      string             `json:"specHash"`
 
@@ -42,26 +42,26 @@ type Orders struct {
 	Groups        []Group     `json:"groups"` // node indexes run over the groups in this order; index 0 is the head
 	Start         Start       `json:"start"`
 	Listen        string      `json:"listen"`        // host:port of the keeper's API; port 0 picks a free one
-	Advertise     string      `json:"advertise"`     // address others reach the keeper's host by
+	Advertise     string      `json:"advertise"`     // address by which others reach the keeper's host
 	DashboardHost string      `json:"dashboardHost"` // address the dashboard binds to
 	WatchStdin    bool        `json:"watchStdin"`    // end of file on stdin before the commit means that the client died
-	// Signals gives causes of the end by signal (TERM, INT, USR1); by default USR1 is time-limit, others are interrupted.
-	// The cause "detach" makes the keeper of an external cluster leave it alone: another keeper will take over.
+	// Signals maps signals (TERM, INT, USR1) to causes of the end; by default USR1 is time-limit, others are interrupted.
+	// With the cause "detach" the keeper of an external cluster exits and leaves the cluster running: another keeper will take over.
 	Signals  map[string]string `json:"signals,omitempty"`
 	Job      *Job              `json:"job"`   // nil: keep the cluster until it is ended
-	Grace    float64           `json:"grace"` // Job.Grace where there is no job: of drivers submitted to the cluster
+	Grace    float64           `json:"grace"` // Job.Grace if there is no job: for drivers submitted to the cluster
 	Lifetime Lifetime          `json:"lifetime"`
 }
 
-// RaySettings says how Ray is started on every node.
+// RaySettings describes how Ray is started on every node.
 type RaySettings struct {
-	Python    string            `json:"python,omitempty"` // that has Ray, on the nodes; not for the mode external
+	Python    string            `json:"python,omitempty"` // the nodes' Python with Ray; not for the mode external
 	Version   string            `json:"version,omitempty"`
 	FastStart string            `json:"fastStart"` // templates/rayhook changes functions inside `ray start`: always, never, or with the Ray versions listed here
 	Env       map[string]string `json:"env,omitempty"`
 	Setup     string            `json:"setup,omitempty"`
 	TempRoot  string            `json:"tempRoot"` // node-local directory; short (a path below it is an AF_UNIX socket)
-	// NodeLogs says when supervisors save Ray's logs: always (also if empty), never, or onFailure, unless all is well.
+	// NodeLogs selects when supervisors save Ray's logs: always (also if empty), never, or onFailure (not after a good end).
 	NodeLogs string `json:"nodeLogs,omitempty"`
 }
 
@@ -85,7 +85,7 @@ const (
 	StartExternal = "external" // somebody else starts the nodes
 )
 
-// Start says how the nodes of the cluster come to be.
+// Start describes how the nodes of the cluster are started.
 type Start struct {
 	Mode      string   `json:"mode"`
 	Argv      []string `json:"argv,omitempty"`      // step: the command that runs node.py once on each node
@@ -94,7 +94,7 @@ type Start struct {
 	GCS       string   `json:"gcs,omitempty"`       // external: host:port of the head's GCS
 }
 
-// Job is the driver to submit. Restarts count from zero, -1 is without limit.
+// Job is the driver to submit. -1 restarts means without limit.
 type Job struct {
 	Entrypoint          string             `json:"entrypoint"`
 	SubmissionPrefix    string             `json:"submissionPrefix"` // submitted as <prefix>-<n>, n counts attempts from 1
@@ -112,7 +112,7 @@ type Job struct {
 	Restarts                Restarts          `json:"restarts"`
 }
 
-// Restarts says how often a run begins again, by reason; -1 is without limit.
+// Restarts limits how often a run begins again, by reason; -1 is without limit.
 type Restarts struct {
 	Driver      int `json:"driver"`      // the driver failed; the cluster stays
 	NodeFailure int `json:"nodeFailure"` // the head was lost; the cluster starts again
@@ -129,18 +129,18 @@ type Lifetime struct {
 	Total      float64 `json:"total"`      // over attempts
 	Spent      float64 `json:"spent"`      // of total, by earlier attempts of the run
 	Idle       float64 `json:"idle"`       // without work
-	Silence    float64 `json:"silence"`    // without an answer of the head, and nothing of it seen alive
+	Silence    float64 `json:"silence"`    // without an answer of the head, while no part of it is seen alive
 	Disconnect float64 `json:"disconnect"` // without a renewal by the client
 	Keep       float64 `json:"keep"`       // the record, after the end
 }
 
-// Commit says that the client is done with its part of the launch.
+// Commit is the document that completes the client's part of the launch.
 type Commit struct {
 	Packages   []Package       `json:"packages,omitempty"`
 	RuntimeEnv json.RawMessage `json:"runtimeEnv,omitempty"` // of the job; env_vars get the job's and rayctl's variables
 }
 
-// Package is a file of the run directory and the URI Ray knows it by.
+// Package is a file of the run directory and its URI in Ray.
 type Package struct {
 	URI  string `json:"uri"`  // gcs://_ray_pkg_HASH.zip
 	File string `json:"file"` // package-HASH.zip
@@ -155,7 +155,7 @@ type End struct {
 	Now     bool     `json:"now,omitempty"`   // skip the grace
 }
 
-// Extend moves limits of the cluster.
+// Extend changes limits of the cluster.
 type Extend struct {
 	Max  *float64 `json:"max,omitempty"`  // seconds from now, 0 is no limit
 	Idle *float64 `json:"idle,omitempty"` // seconds, 0 is no limit

@@ -23,7 +23,7 @@ import (
 	"github.com/rayctl/rayctl/test/raytest"
 )
 
-// patience is for a machine on which everything takes ten times as long.
+// patience is enough for a machine on which everything takes ten times as long.
 const patience = 5 * time.Minute
 
 func TestMain(m *testing.M) { raytest.Main(m) }
@@ -80,7 +80,7 @@ func (r *rig) must(err error) {
 	}
 }
 
-// start runs the keeper; at the test's end it is ended, and must have left nothing.
+// start runs the keeper. At the test's end it ends the keeper and checks that nothing is left.
 func (r *rig) start(secrets map[string]string) *rig {
 	r.t.Helper()
 	r.must(r.dir.Prepare(r.orders, r.token, secrets))
@@ -115,7 +115,7 @@ func (r *rig) exec() {
 	}()
 }
 
-// commit ends the client's part.
+// commit commits the launch.
 func (r *rig) commit(c keeper.Commit) {
 	r.t.Helper()
 	r.must(r.dir.Commit(c))
@@ -140,7 +140,7 @@ func (r *rig) result() *runstate.State {
 	return state
 }
 
-// story is the end of keeper.log, for messages about a keeper that failed.
+// story returns the end of keeper.log, for failure messages.
 func (r *rig) story() string {
 	text, err := os.ReadFile(filepath.Join(string(r.dir), keeper.KeeperLog))
 	if err != nil {
@@ -203,7 +203,7 @@ func (r *rig) log() string {
 	return string(text)
 }
 
-// processes of the cluster: keeper, supervisors, and all that has one of its node directories in its environment.
+// processes of the cluster: keeper, supervisors, and every process with one of its node directories in the environment.
 func (r *rig) processes() []string {
 	entries, err := os.ReadDir("/proc")
 	r.must(err)

@@ -29,8 +29,8 @@ func NewToken() string {
 // reserveSize is RESERVE_SIZE of templates/keeper_state.py.
 const reserveSize = 256 << 10
 
-// Prepare makes the directory (mode 0700; its parents too) and writes what a keeper needs to start, first of all its reserve: a disk without
-// room for it is told before anything is begun. secrets may be nil.
+// Prepare makes the directory (mode 0700, parents too) and writes the files that a keeper needs to start. It writes the reserve first, so that a full disk
+// is an error before anything else is begun. secrets may be nil.
 // A directory that has orders already is an error wrapping fs.ErrExist.
 func (d RunDir) Prepare(orders *Orders, token string, secrets map[string]string) error {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
@@ -53,30 +53,30 @@ func (d RunDir) Prepare(orders *Orders, token string, secrets map[string]string)
 	return d.writeJSON(OrdersFile, orders)
 }
 
-// Room returns the error of writing a file as large as the keeper's documents, if it cannot be written.
+// Room returns the error of writing a file as large as the keeper's documents. It removes the file.
 func (d RunDir) Room() error {
 	const name = ".room"
 	err := d.write(name, make([]byte, 16<<10))
-	_ = os.Remove(d.path(name)) // of a failure there is nothing
+	_ = os.Remove(d.path(name)) // a failed write leaves no file
 	return err
 }
 
 // Commit commits the launch. The packages are in the directory already.
 func (d RunDir) Commit(commit Commit) error { return d.writeJSON(CommitFile, commit) }
 
-// Committed says whether the launch was committed.
+// Committed reports whether the launch was committed.
 func (d RunDir) Committed() bool {
 	_, err := os.Stat(d.path(CommitFile))
 	return err == nil
 }
 
-// Orders reads the orders; fs.ErrNotExist where there are none.
+// Orders reads the orders; the error is fs.ErrNotExist if there are none.
 func (d RunDir) Orders() (*Orders, error) {
 	orders := &Orders{}
 	return orders, d.readJSON(OrdersFile, orders)
 }
 
-// State reads the current state document, or the final one if there is; fs.ErrNotExist before the keeper started.
+// State reads the final state document if it exists, else the current one; fs.ErrNotExist before the keeper started.
 func (d RunDir) State() (*runstate.State, error) {
 	state, err := d.Result()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,7 +85,7 @@ func (d RunDir) State() (*runstate.State, error) {
 	return state, err
 }
 
-// Result reads the final state document; fs.ErrNotExist while the keeper lives, and for ever if it was killed.
+// Result reads the final state document; fs.ErrNotExist while the keeper lives, and permanently if the keeper was killed.
 func (d RunDir) Result() (*runstate.State, error) {
 	state := &runstate.State{}
 	return state, d.readJSON(ResultFile, state)
@@ -100,12 +100,12 @@ func (d RunDir) Token() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// AttemptLog is the file in a run directory to which the output of an attempt is moved when another one follows.
+// AttemptLog is the file in a run directory that keeps the output of an attempt after the next one started.
 func AttemptLog(attempt int) string { return fmt.Sprintf("driver-%d.log", attempt) }
 
-// OpenLog opens the keeper's copy of an attempt's output (0: the last's) at a byte offset. Without a copy it is empty.
+// OpenLog opens the keeper's copy of an attempt's output (0: the last attempt's) at a byte offset. Without a copy the reader is empty.
 func (d RunDir) OpenLog(attempt int, offset int64) (io.ReadCloser, error) {
-	name := DriverLog // an earlier attempt's was put aside
+	name := DriverLog // an earlier attempt's log was renamed
 	if attempt != 0 && !d.isCurrent(attempt) {
 		name = AttemptLog(attempt)
 	}
@@ -122,7 +122,7 @@ func (d RunDir) OpenLog(attempt int, offset int64) (io.ReadCloser, error) {
 	return file, nil
 }
 
-// isCurrent says whether driver.log is of that attempt. The state has the attempt that the keeper ran last.
+// isCurrent reports whether driver.log belongs to that attempt. The state has the attempt that the keeper ran last.
 func (d RunDir) isCurrent(attempt int) bool {
 	st, err := d.State()
 	return err == nil && st.Attempt == attempt
@@ -138,7 +138,7 @@ func (d RunDir) writeJSON(name string, document any) error {
 	return d.write(name, text)
 }
 
-// write makes a file appear whole or not at all, mode 0600.
+// write writes a file atomically, mode 0600.
 func (d RunDir) write(name string, content []byte) error {
 	if err := wholefile.Write(d.path(name), content, 0o600); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)

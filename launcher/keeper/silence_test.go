@@ -14,8 +14,8 @@ import (
 	"github.com/rayctl/rayctl/test/raytest"
 )
 
-// The name service is away for longer than a head may refuse connections: the keeper of an external cluster goes on with the address it knows, by
-// the real resolver, whose answers come from a file of the keeper's own.
+// The name service is unavailable for longer than a head may refuse connections, and the keeper of an external cluster goes on with the known address.
+// The keeper uses the real resolver with a hosts file of its own.
 func TestNameServiceAway(t *testing.T) {
 	needs.Root(t)
 	t.Parallel()
@@ -47,21 +47,21 @@ func TestNameServiceAway(t *testing.T) {
 	}
 }
 
-// unresolved is a silent head, other than one that is slow to answer, as the dashboard of a busy machine is.
+// unresolved reports a silent head, other than one that is slow to answer, such as the dashboard of a busy machine.
 func unresolved(e runstate.Event) bool {
 	return aboutHead(e) && e.To == "silent" && !strings.Contains(e.Message, "timed out")
 }
 
 func aboutHead(e runstate.Event) bool { return e.Kind == "head" }
 
-// Nothing is seen of the head: what is between closes its connections, and its GCS cannot be reached. The cluster is lost when lifetime.silence has
-// passed, and the status says so meanwhile.
+// No part of the head is seen alive: a proxy closes its connections, and its GCS cannot be reached. The status reports this until lifetime.silence has
+// passed; then the cluster is lost.
 func TestNothingSeen(t *testing.T) {
 	t.Parallel()
 	head := raytest.Shared(t, raytest.Ray260)
 	proxy := raytest.NewProxy(t, head)
 	r := newRig(t, "echo begun; sleep 100000", func(o *keeper.Orders) {
-		o.Start = keeper.Start{Mode: keeper.StartExternal, Dashboard: proxy.URL, GCS: "192.0.2.1:6379"} // an address that nobody has (RFC 5737)
+		o.Start = keeper.Start{Mode: keeper.StartExternal, Dashboard: proxy.URL, GCS: "192.0.2.1:6379"} // an unassigned address (RFC 5737)
 		o.WatchStdin = false
 		o.Job.SubmissionPrefix = o.Name
 		o.Lifetime.Silence = 15

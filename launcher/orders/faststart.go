@@ -5,7 +5,7 @@ import "github.com/rayctl/rayctl/launcher/spec"
 // fastStartTested are the Ray versions that the project's tests start with templates/rayhook.
 const fastStartTested = "2.60.0"
 
-// FastStart is ray.fastStart for the keeper and for the nodes (RAYCTL_FAST_START).
+// FastStart is ray.fastStart in the form for the keeper and the nodes (RAYCTL_FAST_START).
 func FastStart(s *spec.ClusterSpec) string {
 	switch wish := s.Ray.FastStart; {
 	case wish == nil:

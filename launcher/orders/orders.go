@@ -1,4 +1,4 @@
-// Package orders translates the parts of a cluster file that mean the same to the keeper of every launcher.
+// Package orders translates the parts of a cluster file that have the same meaning for every launcher's keeper.
 package orders
 
 import (
@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// Lease protects a half-made launch whose client died or was suspended.
+	// Lease bounds an uncommitted launch whose client died or was suspended.
 	Lease = 2 * time.Minute
 	// StartLimit is generous: on a loaded machine Ray needs minutes.
 	StartLimit = 10 * time.Minute
-	// Silence is the limit of a file that gives none: longer than name services, networks and overloaded heads usually need.
+	// Silence is the default limit: longer than the usual outages of name services, networks and overloaded heads.
 	Silence = 5 * time.Minute
 )
 
-// Lifetime is the file's limits in the keeper's seconds. disconnect is Payload.EndOnDisconnect.
+// Lifetime converts the file's limits to the keeper's seconds. disconnect is Payload.EndOnDisconnect.
 func Lifetime(s *spec.ClusterSpec, disconnect time.Duration) keeper.Lifetime {
 	return keeper.Lifetime{
 		Lease: Lease.Seconds(), Start: StartLimit.Seconds(), Queue: Seconds(s.Lifetime.Queue), Max: Seconds(s.Lifetime.Max),
@@ -27,7 +27,7 @@ func Lifetime(s *spec.ClusterSpec, disconnect time.Duration) keeper.Lifetime {
 	}
 }
 
-// Seconds of a limit; 0 where there is none.
+// Seconds converts a limit to seconds; 0 if there is none.
 func Seconds(l spec.Limit) float64 {
 	d, bound := l.Bound()
 	if !bound {
@@ -39,7 +39,7 @@ func Seconds(l spec.Limit) float64 {
 // Grace is the seconds between SIGTERM and SIGKILL of a driver.
 func Grace(s *spec.ClusterSpec) float64 { return time.Duration(*s.Job.Grace).Seconds() }
 
-// Job is the file's job; nil where it has none. outputDir is for jobs that say nothing of it.
+// Job converts the file's job; nil if it has none. outputDir is for jobs without one.
 func Job(s *spec.ClusterSpec, outputDir string) *keeper.Job {
 	j := s.Job
 	if j.Entrypoint == "" {

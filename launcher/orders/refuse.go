@@ -10,7 +10,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// Refuse names what no launcher outside Kubernetes can do: a name that is no DNS label, and secrets without a value here.
+// Refuse rejects what no launcher outside Kubernetes can do: a name that is no DNS label, and secrets without a value on this client.
 func Refuse(s *spec.ClusterSpec, p launcher.Payload) error {
 	if len(validation.IsDNS1123Label(s.Name)) > 0 || len(s.Name) > spec.MaxNameLength {
 		return launcher.Fail(runstate.CodeSpec, nil, fmt.Sprintf("use at most %d of a-z, 0-9 and -, beginning and ending with a letter or digit", spec.MaxNameLength),

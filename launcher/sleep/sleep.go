@@ -1,4 +1,4 @@
-// Package sleep waits between two looks at something that cannot be watched.
+// Package sleep waits between two polls of something that cannot be watched.
 package sleep
 
 import (

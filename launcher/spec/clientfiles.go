@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// ReadFiles replaces the names of requirements files and conda environments by what is in the files, as Ray's SDK does before it submits a job. The error
-// is an *Error that names key and file.
+// ReadFiles replaces the names of requirements files and conda environments by the files' contents, as Ray's SDK does before it submits a job. The
+// error is an *Error with key and file.
 func (j *Job) ReadFiles() error {
 	for _, f := range []struct {
 		key string
@@ -33,8 +33,8 @@ func (j *Job) ReadFiles() error {
 	return ReadRuntimeEnv("job.runtimeEnv", "", j.RuntimeEnv)
 }
 
-// ReadRuntimeEnv replaces the files that a runtime_env names by what is in them. key is the runtime_env's own, for messages; relative names are relative to
-// dir, "" is the current directory.
+// ReadRuntimeEnv replaces file names in a runtime_env by the files' contents. key is the runtime_env's own, for messages; relative names are
+// relative to dir, "" is the current directory.
 func ReadRuntimeEnv(key, dir string, env map[string]any) error {
 	for _, f := range ClientFiles(env) {
 		file, read := resolvePath(f.File, dir, "client"), readLines
@@ -50,7 +50,7 @@ func ReadRuntimeEnv(key, dir string, env map[string]any) error {
 	return nil
 }
 
-// readLines is readRequirements with the list as JSON has it.
+// readLines is readRequirements with a list as JSON has it.
 func readLines(key, file string) (any, error) {
 	lines, err := readRequirements(key, file)
 	if err != nil {
@@ -63,9 +63,9 @@ func readLines(key, file string) (any, error) {
 	return out, nil
 }
 
-// readRequirements are the lines of a requirements file as Ray's SDK passes them on, comments and blank lines among them and each once
-// (_handle_local_deps_requirement_file and parse_and_validate_pip). Lines that take in another file, which Ray leaves to the nodes, are replaced by that
-// file's.
+// readRequirements returns the lines of a requirements file as Ray's SDK passes them on: with comments and blank lines, each line once
+// (_handle_local_deps_requirement_file and parse_and_validate_pip). A line that includes another file, which Ray leaves to the nodes, is replaced by
+// that file's lines.
 func readRequirements(key, file string) ([]string, error) {
 	r := requirementsReader{key: key}
 	lines, err := r.file(file)
@@ -84,10 +84,10 @@ func readRequirements(key, file string) ([]string, error) {
 
 const fromFile = "paths are relative to the cluster file, those of flags to where you are"
 
-// requirementsReader reads a requirements file and those that it takes in.
+// requirementsReader reads a requirements file and the files it includes.
 type requirementsReader struct {
 	key  string
-	open []string // from the first file to the one that is read
+	open []string // files being read, outermost first
 }
 
 func (r *requirementsReader) file(file string) ([]string, error) {
@@ -104,8 +104,8 @@ func (r *requirementsReader) file(file string) ([]string, error) {
 	return r.expand(strings.Split(stripped(text), "\n"), file)
 }
 
-// expand replaces lines that take in another file, relative to the file they are in, as pip has it. A constraint applies only where something else asks for
-// the package, which no line can express.
+// expand replaces lines that include another file. As with pip, the path is relative to the including file. A constraints file is an error: a constraint
+// applies only if something else requires the package, which no line can express.
 func (r *requirementsReader) expand(lines []string, in string) (out []string, err error) {
 	for _, line := range lines {
 		option, name := includedFile(line)
@@ -130,7 +130,7 @@ func (r *requirementsReader) expand(lines []string, in string) (out []string, er
 	return out, nil
 }
 
-// stripped is text as Python's read_text().strip() has it: every line end is \n, white space around the whole is gone.
+// stripped returns text as Python's read_text().strip() does: every line end is \n, surrounding white space is gone.
 func stripped(text string) string {
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f })
@@ -202,8 +202,8 @@ func expandConda(key, file string, env map[string]any) error {
 	return nil
 }
 
-// readText reads a text file of this machine. Only a regular file is one, as for Ray's SDK: opening a named pipe could wait for ever.
-// whence says what relative names are relative to.
+// readText reads a text file of this machine. Like Ray's SDK it accepts only a regular file: opening a named pipe could block forever.
+// whence states what relative names are relative to.
 func readText(key, what, file, whence string) (string, error) {
 	fail := func(hint, format string, args ...any) (string, error) {
 		return "", &Error{Path: key, Msg: what + " " + printable(file) + " " + fmt.Sprintf(format, args...), Hint: hint}
@@ -240,7 +240,7 @@ func readAtMost(file string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// reason is the system's reason without the path, which stands before it.
+// reason is the system's error without the path, which the message already has.
 func reason(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

@@ -31,7 +31,7 @@ func (d *Document) Decode() (*ClusterSpec, error) {
 	return s, nil
 }
 
-// decoder fills Go values from nodes and collects all that is wrong.
+// decoder fills Go values from nodes and collects all errors.
 type decoder struct{ errs Errors }
 
 func (d *decoder) fail(n *node, path, hint, format string, args ...any) {
@@ -147,7 +147,7 @@ func (d *decoder) scalar(n *node, v reflect.Value, path, pathTag string) {
 	ok := true
 	switch v.Kind() {
 	case reflect.String:
-		// The text as written, so that 3.10 stays 3.10 and 007 stays 007.
+		// The text is kept as written, so that 3.10 stays 3.10 and 007 stays 007.
 		v.SetString(resolvePath(n.text, n.origin.Dir, pathTag))
 	case reflect.Bool:
 		if ok = n.text == "true" || n.text == "false"; ok {
@@ -174,7 +174,7 @@ func (d *decoder) scalar(n *node, v reflect.Value, path, pathTag string) {
 	}
 }
 
-// float reads a number, also one that came as text from a flag or a variable.
+// float reads a number, also one given as text by a flag or a variable.
 func (n *node) float() (float64, bool) {
 	p, err := (&node{tag: inferTag(n.text), text: n.text}).plainScalar()
 	if err != nil || n.tag == "!!str" && n.origin.Line > 0 {
@@ -200,7 +200,7 @@ func (d *decoder) quantity(n *node, v reflect.Value, path string) {
 	d.fail(n, path, "write a Kubernetes quantity like 16Gi, 500M or 8", "%s is not a quantity", n.describe())
 }
 
-// free takes any object as it is, but makes paths of the client in it absolute.
+// free accepts any object unchanged, but makes paths of the client in it absolute.
 func (d *decoder) free(n *node, v reflect.Value, path, pathTag string) {
 	if !d.want(n, objectKind, path, "") {
 		return

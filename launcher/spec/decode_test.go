@@ -175,7 +175,7 @@ func TestTextStaysAsWritten(t *testing.T) {
 	}
 }
 
-// TestHostileTextSurvives checks that text which YAML, JSON, shells and tables each treat specially comes back the same.
+// TestHostileTextSurvives checks that text with a special meaning in YAML, JSON, shells or tables is read back unchanged.
 func TestHostileTextSurvives(t *testing.T) {
 	for _, text := range []string{
 		" lead", "trail ", "a\nb\r\n\tc", "\x7f", "\u0085\u2028\u2029\ufeff", "\x1b[31m", "$(touch x) `id` ${HOME} %s %n", "'\"\\", "null", "~", "true", "0x10", "1e3", "-", "- a", "# no comment",

@@ -14,8 +14,8 @@ const (
 	defaultGPUName = "nvidia.com/gpu"
 )
 
-// Default fills in what the file leaves out, as the fields' comments say. What depends on the substrate is filled in once
-// s.Launcher is set; then that launcher's section is never nil. Calling it again changes nothing.
+// Default fills in what the file leaves out, as documented in the fields' comments. Values that depend on the substrate are filled in
+// once s.Launcher is set; then that launcher's section is never nil. Calling it again changes nothing.
 func Default(s *ClusterSpec) {
 	setDefault(&s.APIVersion, APIVersion)
 	setPointer(&s.Gang, true)
@@ -38,7 +38,7 @@ func Default(s *ClusterSpec) {
 	}
 }
 
-// DefaultUp fills in the limits of a cluster that `up` leaves behind, which somebody may forget.
+// DefaultUp fills in the limits of a cluster that `up` leaves behind, because users may forget the cluster.
 func DefaultUp(s *ClusterSpec) {
 	setDefault(&s.Lifetime.Max, DefaultUpMax)
 	setDefault(&s.Lifetime.Idle, DefaultUpIdle)
@@ -102,7 +102,7 @@ func setPointer[T any](p **T, v T) {
 	}
 }
 
-// For is a spec as a launcher takes it: a copy with the launcher's defaults, so that equal wishes have equal hashes.
+// For returns a copy of the spec with the launcher's defaults, so that equal requests have equal hashes.
 func For(s *ClusterSpec, launcher string) *ClusterSpec {
 	s = Copy(s)
 	s.Launcher = launcher

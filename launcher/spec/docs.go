@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// The comments of the types are the one text for readers of the code, the schema and the reference.
+// The comments of the types are the one source of text for the code, the schema and the reference.
 //
 //go:embed types.go types_job.go types_substrate.go
 var typeSources embed.FS

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Variables that rayctl sets for the driver and all that Ray runs in a run. They are reserved: never read as configuration, and not
-// allowed in env, job.env and secrets.
+// Variables that rayctl sets for the driver and for everything else that Ray runs in a run. They are reserved: never read as
+// configuration, and not allowed in env, job.env and secrets.
 const (
 	EnvRun           = "RAYCTL_RUN"
 	EnvAttempt       = "RAYCTL_ATTEMPT"
@@ -45,7 +45,7 @@ func ClientEnv() []Variable {
 	}
 }
 
-// internalEnv are what keeper, batch script and supervisors tell each other (templates/), and a process of a cluster may inherit.
+// internalEnv lists the variables between keeper, batch script and supervisors (templates/), which a process of a cluster may inherit.
 var internalEnv = []string{
 	"RAYCTL_ADVERTISE", "RAYCTL_CLIENT_PORT", "RAYCTL_DASHBOARD", "RAYCTL_GCS", "RAYCTL_FAST_START", "RAYCTL_GCS_WAIT", "RAYCTL_JOB", "RAYCTL_MARK",
 	"RAYCTL_NODE_DIR", "RAYCTL_NODE_IP", "RAYCTL_RESTARTS", "RAYCTL_ROUND", "RAYCTL_RUN_DIR", "RAYCTL_USER_START_HOOK",
@@ -60,7 +60,7 @@ func ReservedEnv() []string {
 	return names
 }
 
-// ownedEnv are variables outside RAYCTL_* that rayctl sets itself, with what to use instead.
+// ownedEnv maps variables outside RAYCTL_* that rayctl sets itself to a hint what to use instead.
 var ownedEnv = map[string]string{
 	"RAY_AUTH_MODE":            "rayctl turns token authentication on where Ray has it",
 	"RAY_AUTH_TOKEN":           "rayctl makes a token for each cluster",
@@ -69,7 +69,7 @@ var ownedEnv = map[string]string{
 	"RAY_JOB_STOP_WAIT_TIME_S": "use job.grace",
 }
 
-// envProblem says why name cannot be a variable of the cluster; "" if it can.
+// envProblem returns why name cannot be a variable of the cluster; "" if it can.
 func envProblem(name string) (msg, hint string) {
 	switch {
 	case !envName.MatchString(name):

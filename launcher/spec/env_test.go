@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestTemplatesUseReservedVariables reads the programs that run on the nodes: each variable they use must be known as reserved, or a
-// rayctl in a driver would take it for a mistyped key.
+// TestTemplatesUseReservedVariables checks that each variable used by the programs on the nodes is reserved. Otherwise a rayctl in
+// a driver would treat it as a mistyped key.
 func TestTemplatesUseReservedVariables(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "templates", "*.py"))
 	if err != nil || len(files) == 0 {

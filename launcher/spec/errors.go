@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Error is one thing that is wrong with a cluster file, as one sentence with a next step.
+// Error is one problem of a cluster file, as one sentence with a next step.
 type Error struct {
-	// File and Line say where the value was given; Line is 0 where it has none. File may also name a flag or a variable.
+	// File and Line locate the value; Line is 0 if it has none. File may also be a flag or a variable.
 	File string
 	Line int
 	// Path is the key, such as workers.trainer.replicas; it may be empty for errors of the whole file.
@@ -18,7 +18,7 @@ type Error struct {
 	Hint string
 }
 
-// Error is "FILE:LINE: PATH: cause: next step", without the parts that there are not.
+// Error is "FILE:LINE: PATH: cause: next step", without the missing parts.
 func (e *Error) Error() string {
 	parts := make([]string, 0, 4)
 	switch {
@@ -35,7 +35,7 @@ func (e *Error) Error() string {
 	return strings.Join(parts, ": ")
 }
 
-// Errors are all things that are wrong with a cluster file, in the order of its fields.
+// Errors lists all problems of a cluster file, in the order of its fields.
 type Errors []*Error
 
 func (es Errors) Error() string {
@@ -55,7 +55,7 @@ func (es Errors) Unwrap() []error {
 	return out
 }
 
-// AsErrors lists the spec errors that err is made of; nil if it is of another kind.
+// AsErrors lists the spec errors contained in err; nil if it is of another kind.
 func AsErrors(err error) Errors {
 	var es Errors
 	if errors.As(err, &es) {
@@ -68,7 +68,7 @@ func AsErrors(err error) Errors {
 	return nil
 }
 
-// orNil avoids the typed nil.
+// orNil avoids a typed nil.
 func (es Errors) orNil() error {
 	if len(es) == 0 {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzDecode checks that no file makes the decoder panic, that every refusal names the file, and that what is accepted survives defaults,
-// validation, hashing and being written and read back.
+// FuzzDecode checks that no file makes the decoder panic and that every error names the file. An accepted file must survive defaults,
+// validation, hashing, and being written and read back.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		design, "", "name: a", "name: \"$(touch /tmp/x)`id`'\\n\"", "workers: [{name: é, replicas: -3}]", "a: &a [*a]", "? {a: b}\n: c", "env: {? : x}",

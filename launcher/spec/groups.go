@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// NodeGroup is a group of like Ray nodes as it is to be started: the head's own node is a group too.
+// NodeGroup is a group of equal Ray nodes to start; the head's own node is a group too.
 type NodeGroup struct {
 	// Name is the worker group's name, or head for a node of the head's own.
 	Name string
 	// Count, Min and Max are numbers of nodes.
 	Count, Min, Max int
-	// Head says that the group's first node is Ray's head.
+	// Head is true if the group's first node is Ray's head.
 	Head bool
-	// Tasks says that Ray may run tasks on these nodes; false only for a head with a node of its own beside workers.
+	// Tasks is true if Ray may run tasks on these nodes; false only for a head with a node of its own beside workers.
 	Tasks bool
 	NodeResources
 }
@@ -84,10 +84,10 @@ func (s *ClusterSpec) TotalGPUs() (n int) {
 	return n
 }
 
-// IsGang says whether the cluster starts whole or not at all.
+// IsGang reports whether the cluster starts as a whole or not at all.
 func (s *ClusterSpec) IsGang() bool { return value(s.Gang, true) }
 
-// GPUTypeOf is what the site calls a GPU type, with the defaults filled in. known is false if gpuTypes does not have it.
+// GPUTypeOf returns the site's settings of a GPU type, with the defaults. known is false if gpuTypes does not have it.
 func (s *ClusterSpec) GPUTypeOf(name string) (t GPUType, known bool) {
 	t, known = s.GPUTypes[name]
 	setDefault(&t.Gres, name)
@@ -96,7 +96,7 @@ func (s *ClusterSpec) GPUTypeOf(name string) (t GPUType, known bool) {
 	return t, known
 }
 
-// SlurmFor is what a group asks of Slurm: the cluster's section with the group's values over it.
+// SlurmFor returns a group's Slurm settings: the group's values override the cluster's section.
 func (s *ClusterSpec) SlurmFor(g NodeGroup) SlurmGroup {
 	var out SlurmGroup
 	if s.Slurm != nil {
@@ -126,7 +126,7 @@ func (j *Job) OutputDirFor(name string) string {
 	return strings.ReplaceAll(j.OutputDir, "{name}", name)
 }
 
-// HasLocalWorkingDir says whether a directory of this client is to be packed.
+// HasLocalWorkingDir reports whether a directory of this client is to be packed.
 func (j *Job) HasLocalWorkingDir() bool { return j.WorkingDir != "" && !IsURI(j.WorkingDir) }
 
 func value[T any](p *T, otherwise T) T {

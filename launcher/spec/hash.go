@@ -22,9 +22,9 @@ func Copy(s *ClusterSpec) *ClusterSpec {
 }
 
 // Hash identifies what Launch creates: 64 hexadecimal digits, equal exactly for specs with no Diff. It covers everything that reaches
-// the substrate, with defaults filled in, and so the job. It leaves out the name (clusters are compared with those of the same name), how this client
-// reaches the substrate (hosts, transports, kubeconfig, context), where on this client the working directory, modules and
-// secrets are, sections of other launchers, and GPU types that no group uses.
+// the substrate, including the job, with defaults filled in. Not covered are the name (clusters are compared with those of the same name) and how
+// this client reaches the substrate (hosts, transports, kubeconfig, context). Also not covered are the client's paths of working directory, modules
+// and secrets, sections of other launchers, and GPU types that no group uses.
 func Hash(s *ClusterSpec) string {
 	b, err := json.Marshal(created(s))
 	if err != nil {
@@ -34,7 +34,7 @@ func Hash(s *ClusterSpec) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Diff lists in words what changed from a to b among what Hash covers, one "PATH: A -> B" each, in the order of the fields.
+// Diff lists the changes from a to b in what Hash covers, one "PATH: A -> B" each, in the order of the fields.
 func Diff(a, b *ClusterSpec) []string {
 	before, after := leafList(created(a)), leafList(created(b))
 	old, now := leafMap(before), leafMap(after)
@@ -71,10 +71,10 @@ func leafMap(ls []Leaf) map[string]string {
 	return m
 }
 
-// fromClient stands for a path of this client in what is hashed.
+// fromClient replaces a path of this client in what is hashed.
 const fromClient = "(from the client)"
 
-// created is a copy with defaults and without what Launch does not create.
+// created returns a copy with defaults and without what Launch does not create.
 func created(s *ClusterSpec) *ClusterSpec {
 	c := Copy(s)
 	Default(c)
@@ -95,7 +95,7 @@ func created(s *ClusterSpec) *ClusterSpec {
 	return c
 }
 
-// onlyLauncher drops the other launchers' sections and how the client reaches this one.
+// onlyLauncher drops the other launchers' sections and the settings for reaching this one.
 func onlyLauncher(c *ClusterSpec) {
 	slurm, kuberay := c.Launcher == LauncherSlurm, c.Launcher == LauncherKubeRay
 	if !slurm {
@@ -145,7 +145,7 @@ func dropUnusedGPUTypes(c *ClusterSpec) {
 	}
 }
 
-// resourcesOf points at what the head and each group get.
+// resourcesOf returns pointers to the resources of the head and of each group.
 func resourcesOf(s *ClusterSpec) []*NodeResources {
 	out := []*NodeResources{&s.Head.NodeResources}
 	for i := range s.Workers {

@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// EnvPrefix begins the variables that are configuration and those that rayctl sets itself.
+// EnvPrefix is the prefix of configuration variables and of variables that rayctl sets itself.
 const EnvPrefix = "RAYCTL_"
 
-// Key is a key of the cluster file with a single value, which a variable can set.
+// Key is a key of the cluster file with a single value that a variable can set.
 type Key struct {
 	// Path is the key, such as slurm.partition.
 	Path string
@@ -20,7 +20,7 @@ type Key struct {
 	Env string
 }
 
-// Keys are all keys that hold a single value and lie in no list and no map, in the order of the types.
+// Keys lists all keys with a single value outside lists and maps, in the order of the types.
 var Keys = sync.OnceValue(func() []Key {
 	var keys []Key
 	walkKeys(reflect.TypeFor[ClusterSpec](), "", func(path string) {
@@ -122,7 +122,7 @@ var (
 	objectType      = reflect.TypeFor[Object]()
 )
 
-// isScalar says whether values of t are written as one YAML scalar.
+// isScalar reports whether values of t are written as one YAML scalar.
 func isScalar(t reflect.Type) bool {
 	t = deref(t)
 	if t == quantityType {
@@ -136,7 +136,7 @@ func isScalar(t reflect.Type) bool {
 	}
 }
 
-// unknownKey is the error of a key that t does not have, with the nearest one, or the place where that key belongs.
+// unknownKey is the error of a key that t does not have, with the nearest key, or the section of that key.
 func unknownKey(e entry, path string, t reflect.Type) *Error {
 	names := fieldNames(t)
 	hint := ""

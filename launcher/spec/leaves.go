@@ -8,7 +8,7 @@ import (
 
 // Leaf is one single value of a spec.
 type Leaf struct {
-	// Path is the key, through lists by the items' names, else by index: workers.trainer.replicas, mounts[0].mountPath.
+	// Path is the key, with list items by name, else by index: workers.trainer.replicas, mounts[0].mountPath.
 	Path string `json:"path"`
 	// Value is the value as it is written.
 	Value string `json:"value"`
@@ -33,7 +33,7 @@ func Leaves(s *ClusterSpec) ([]Leaf, error) {
 	return out, nil
 }
 
-// parseJSON reads a value with its keys in order. It is not left to the YAML parser, which refuses some characters that JSON may hold.
+// parseJSON reads a value with its keys in order. The YAML parser is not used because it refuses some characters that JSON allows.
 func parseJSON(dec *json.Decoder) (*node, error) {
 	dec.UseNumber()
 	t, err := dec.Token()

@@ -1,7 +1,7 @@
 package spec
 
-// Merge puts over on top of the document: its values win key by key. Workers are merged by the groups' names, new groups come last;
-// other lists are replaced whole.
+// Merge merges over into the document; over's values win key by key. Workers are merged by the groups' names, new groups come last;
+// other lists are replaced as a whole.
 func (d *Document) Merge(over *Document) { d.root = merge(d.root, over.root, "") }
 
 func merge(base, over *node, path string) *node {
@@ -9,7 +9,7 @@ func merge(base, over *node, path string) *node {
 	case base == nil || base.isNull():
 		return over
 	case over.isNull() && base.kind == objectKind:
-		return base // an empty section only says that it is there
+		return base // an empty section has no values to merge
 	case base.kind == objectKind && over.kind == objectKind:
 		out := &node{kind: objectKind, origin: over.origin, entries: append([]entry(nil), base.entries...)}
 		for _, e := range over.entries {
@@ -55,7 +55,7 @@ func (d *Document) Take(key string) (*Document, error) {
 	return &Document{root: n}, nil
 }
 
-// Has says whether a key of the top level is there.
+// Has reports whether the document has this top-level key.
 func (d *Document) Has(key string) bool { return d.root.get(key) != nil }
 
 // Keys are the keys of the top level, in their order.
@@ -99,8 +99,7 @@ func (d *Document) AddGroup(name string, o Origin) {
 	d.root.put("workers", o, grown)
 }
 
-// Origins maps the path of each value, also of maps and lists, to where it came from. Paths go through lists by the items' names, else
-// by index.
+// Origins maps the path of each value, also of maps and lists, to its origin. Paths have list items by name, else by index.
 func (d *Document) Origins() map[string]Origin {
 	out := map[string]Origin{}
 	visitAll(d.root, "", func(path string, n *node) { out[path] = n.origin })
@@ -118,7 +117,7 @@ func visitAll(n *node, path string, visit func(string, *node)) {
 	}
 }
 
-// leaves visits the values that hold no others, in their order.
+// leaves visits the values without children, in their order.
 func leaves(n *node, path string, visit func(string, *node)) {
 	visitAll(n, path, func(p string, n *node) {
 		if len(n.items)+len(n.entries) == 0 {

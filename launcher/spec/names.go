@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// runSuffix is the room that a run's suffix takes: a dash and five characters.
+// runSuffix is the length of a run's suffix: a dash and five characters.
 const runSuffix = 6
 
 var notLabel = regexp.MustCompile(`[^a-z0-9]+`)
 
-// NameFrom makes a cluster's name of any text, such as a folder's name: a DNS label with room for a run's suffix.
+// NameFrom makes a cluster's name from any text, such as a folder's name: a DNS label with room for a run's suffix.
 func NameFrom(text string) string {
 	name := strings.Trim(notLabel.ReplaceAllString(strings.ToLower(text), "-"), "-")
 	if len(name) > MaxNameLength-runSuffix {

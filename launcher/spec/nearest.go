@@ -3,7 +3,7 @@ package spec
 import "strings"
 
 // Nearest returns the candidate that s was most likely meant to be, or "" if none is near: at most a third of its letters differ.
-// Case, dashes and underscores count nothing.
+// Case, dashes and underscores are ignored.
 func Nearest(s string, candidates []string) string {
 	fold := func(s string) string { return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s)) }
 	want, best := fold(s), ""

@@ -13,21 +13,21 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Bounds that no real cluster file comes near; they keep alias bombs and wrong files (a checkpoint, a log) from taking the machine.
+// Bounds far above any real cluster file; they keep alias bombs and wrong files (a checkpoint, a log) from exhausting the machine.
 const (
 	maxFileBytes = 4 << 20
 	maxNodes     = 100_000
 	maxDepth     = 100
 )
 
-// Document is a parsed cluster file, profile or manifest, in which each value knows where it came from. Documents are
+// Document is a parsed cluster file, profile or manifest with the origin of each value. Documents are
 // merged and changed before one of them is decoded.
 type Document struct{ root *node }
 
 // NewDocument is an empty document.
 func NewDocument() *Document { return &Document{root: &node{kind: objectKind}} }
 
-// Parse reads one YAML (or JSON) document without looking at its keys. filename is for messages; relative paths in the document are
+// Parse reads one YAML (or JSON) document without checking its keys. filename is for messages; relative paths in the document are
 // relative to its folder.
 func Parse(r io.Reader, filename string) (*Document, error) {
 	fail := func(format string, args ...any) error {
@@ -96,7 +96,7 @@ func parseYAML(data []byte) (root *yaml.Node, err error) {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?([\s\S]*)$`)
 
-// yamlError turns the library's "yaml: line 3: did not find ..." into an Error with the line in its place.
+// yamlError turns the library's "yaml: line 3: did not find ..." into an Error with the line as Line.
 func yamlError(filename string, err error) error {
 	m := yamlLine.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -110,7 +110,7 @@ func yamlError(filename string, err error) error {
 	return e
 }
 
-// converter makes nodes of the library's: aliases resolved, keys checked.
+// converter converts the library's nodes: it resolves aliases and checks keys.
 type converter struct {
 	base  Origin
 	count int
@@ -191,7 +191,7 @@ func (c *converter) object(y *yaml.Node, o Origin, depth int) (*node, *Error) {
 	return n, nil
 }
 
-// dirOf is the absolute folder of a file; "" for what is not from a file.
+// dirOf is the absolute folder of a file; "" if there is no file.
 func dirOf(filename string) string {
 	if filename == "" {
 		return ""

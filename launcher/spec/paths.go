@@ -10,10 +10,10 @@ import (
 //
 //	client   a file or directory of the client: relative to dir, ~ is the home directory
 //	program  the same if it has a slash or begins with a dot, but ~ is left alone (it may mean the nodes' home); a bare name is looked
-//	         up on PATH by who runs it
-//	nodes    a path that the nodes see: relative to dir too, but ~ is left alone
+//	         up on PATH where it runs
+//	nodes    a path on the nodes: relative to dir too, but ~ is left alone
 //
-// A map with the tag runtimeEnv has such paths of the client in it, see ClientFiles.
+// A map with the tag runtimeEnv contains such paths of the client, see ClientFiles.
 //
 // URIs stay as they are.
 func resolvePath(p, dir, tag string) string {
@@ -46,7 +46,7 @@ func ExpandHome(p string) string {
 	return filepath.Join(home, p[1:])
 }
 
-// IsURI says whether a working directory or module is a remote URI that Ray fetches itself.
+// IsURI reports whether a working directory or module is a remote URI that Ray fetches itself.
 func IsURI(p string) bool {
 	scheme, _, ok := strings.Cut(p, "://")
 	return ok && scheme != "" && !strings.ContainsAny(scheme, "/ ")

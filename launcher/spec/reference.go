@@ -9,7 +9,7 @@ import (
 type Section struct {
 	// Path is where the map is, such as workers[]; "" is the file itself.
 	Path string
-	// Text says what it is.
+	// Text describes the map.
 	Text string
 	// Fields are its keys, in order.
 	Fields []FieldDoc
@@ -19,9 +19,9 @@ type Section struct {
 type FieldDoc struct {
 	// Key is the key, and Path the whole path.
 	Key, Path string
-	// Type is what may be written, in words.
+	// Type describes the allowed values, in words.
 	Type string
-	// Text says what it means; Default what holds if it is left out.
+	// Text is the meaning; Default is the value if the key is left out.
 	Text, Default string
 }
 
@@ -56,7 +56,7 @@ func (r *reference) add(path string, t reflect.Type) {
 	}
 }
 
-// defaultText takes what follows the word Default, ": 3s, as Ray has it." or " on KubeRay: ...".
+// defaultText strips what follows the word Default, such as ": 3s, as Ray has it." or " on KubeRay: ...".
 func defaultText(s string) string {
 	return strings.TrimSuffix(strings.TrimSpace(strings.TrimPrefix(s, ":")), ".")
 }
@@ -69,7 +69,7 @@ func ownerOf(t reflect.Type, index []int) (reflect.Type, string) {
 	return t, t.Field(index[len(index)-1]).Name
 }
 
-// structIn finds our struct in a field's type, and what follows the key on the way to it.
+// structIn finds the struct of this package in a field's type, and the path suffix that leads to it.
 func structIn(t reflect.Type) (inner reflect.Type, suffix string) {
 	switch t = deref(t); t.Kind() {
 	case reflect.Slice:

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Requirements are what pip or uv installs: a list, or the name of a requirements file of the client, which ReadFiles replaces by its lines.
+// Requirements are the packages for pip or uv: a list, or the name of a requirements file of the client, which ReadFiles replaces by its lines.
 type Requirements struct {
-	// File is the requirements file; it is not read yet if this is not empty.
+	// File is the requirements file; if it is not empty the file is not read yet.
 	File string
 	// Packages are the lines, as pip's requirements files have them.
 	Packages []string
@@ -18,10 +18,10 @@ type Requirements struct {
 
 var requirementsType = reflect.TypeFor[Requirements]()
 
-// IsZero says whether nothing is given; encoding/json leaves it out then.
+// IsZero reports whether nothing is given; encoding/json then leaves the field out.
 func (r Requirements) IsZero() bool { return r.File == "" && len(r.Packages) == 0 }
 
-// MarshalJSON writes it as the cluster file has it: the file's name, or the list.
+// MarshalJSON writes the form of the cluster file: the file's name, or the list.
 func (r Requirements) MarshalJSON() ([]byte, error) {
 	if r.File != "" {
 		return json.Marshal(r.File)
@@ -38,7 +38,7 @@ func (r *Requirements) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &r.Packages)
 }
 
-// requirements takes a list, or a text as the name of a file.
+// requirements decodes a list, or a text as the name of a file.
 func (d *decoder) requirements(n *node, v reflect.Value, path, pathTag string) {
 	r := Requirements{}
 	switch {
@@ -52,8 +52,8 @@ func (d *decoder) requirements(n *node, v reflect.Value, path, pathTag string) {
 	v.Set(reflect.ValueOf(r))
 }
 
-// ClientFile is a value of Ray's runtime_env that is the name of a file, which Ray's SDK reads where it is called
-// (ray/_private/runtime_env/validation.py of Ray 2.60), as the cluster does not have it.
+// ClientFile is a file name in Ray's runtime_env. Ray's SDK reads the file on the calling machine
+// (ray/_private/runtime_env/validation.py of Ray 2.60), because the cluster does not have it.
 type ClientFile struct {
 	// Key is conda, pip, pip.packages or uv.
 	Key string
@@ -63,8 +63,8 @@ type ClientFile struct {
 	Set func(any)
 }
 
-// ClientFiles lists the files that a runtime_env names, in the order of their keys. Another text of conda is the name, or the directory on the nodes, of
-// an environment that is there.
+// ClientFiles lists the files named in a runtime_env, in the order of their keys. Any other text of conda is the name or the directory of an environment
+// that exists on the nodes.
 func ClientFiles(env map[string]any) (files []ClientFile) {
 	add := func(key string, in map[string]any, name string) {
 		if file, ok := in[name].(string); ok && (name != "conda" || isYAML(file)) {
@@ -82,7 +82,7 @@ func ClientFiles(env map[string]any) (files []ClientFile) {
 
 func isYAML(file string) bool { return filepath.Ext(file) == ".yaml" || filepath.Ext(file) == ".yml" }
 
-// resolveClientFiles makes the names of files in a runtime_env absolute; n is what env was made of.
+// resolveClientFiles makes the names of files in a runtime_env absolute; n is the node of env.
 func resolveClientFiles(n *node, env Object) {
 	for _, f := range ClientFiles(env) {
 		value := n
@@ -95,8 +95,8 @@ func resolveClientFiles(n *node, env Object) {
 
 var fileOption = regexp.MustCompile(`^\s*(-r|-c|--requirement\b|--constraint\b)\s*=?\s*(.*?)\s*(?:\s#.*)?$`)
 
-// includedFile finds the file that a line of a requirements file takes in by a relative path (-r, -c and their long forms); "" if there is none. An absolute
-// path, a URL and a path with a variable, such as Ray's ${RAY_RUNTIME_ENV_CREATE_WORKING_DIR}, are of the nodes.
+// includedFile finds the file that a line of a requirements file includes by a relative path (-r, -c and their long forms); "" if there is none. Absolute
+// paths, URLs and paths with a variable, such as Ray's ${RAY_RUNTIME_ENV_CREATE_WORKING_DIR}, refer to the nodes.
 func includedFile(line string) (option, file string) {
 	m := fileOption.FindStringSubmatch(line)
 	if m == nil {

@@ -34,7 +34,7 @@ func Schema() ([]byte, error) {
 // ProfilesKey is the key of the cluster file and of the user's configuration that holds profiles by name.
 const ProfilesKey = "profiles"
 
-// addFileKeys adds what a file may hold besides a ClusterSpec.
+// addFileKeys adds the keys of a file beside those of a ClusterSpec.
 func addFileKeys(s *jsonschema.Schema) {
 	s.Properties.Set(ProfilesKey, &jsonschema.Schema{
 		Type: "object", AdditionalProperties: &jsonschema.Schema{Ref: "#"},
@@ -47,7 +47,7 @@ const (
 	quantityPattern = `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?$`
 )
 
-// schemaOf is the schema of types that are not written as Go has them; nil for all others.
+// schemaOf is the schema of types whose written form differs from Go's; nil for all others.
 func schemaOf(t reflect.Type) *jsonschema.Schema {
 	str := func(pattern string) *jsonschema.Schema { return &jsonschema.Schema{Type: "string", Pattern: pattern} }
 	zero := func() *jsonschema.Schema { return &jsonschema.Schema{Const: 0} }
@@ -70,7 +70,7 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 	case reflect.TypeFor[VolumeSource](), reflect.TypeFor[Toleration](), reflect.TypeFor[LocalObjectReference]():
 		return &jsonschema.Schema{Type: "object", Description: "As in the Kubernetes API, core/v1 " + t.Name() + "."}
 	case reflect.TypeFor[map[string]string]():
-		// Numbers and booleans are taken as they are written: OMP_NUM_THREADS: 8.
+		// Numbers and booleans are accepted as written: OMP_NUM_THREADS: 8.
 		values := &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}}}
 		return &jsonschema.Schema{Type: "object", AdditionalProperties: values}
 	default:
@@ -78,7 +78,7 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 	}
 }
 
-// JSONSchemaExtend lets a plain string stand for a secret.
+// JSONSchemaExtend allows a plain string as a secret.
 func (Secret) JSONSchemaExtend(s *jsonschema.Schema) {
 	object := *s
 	*s = jsonschema.Schema{

@@ -34,7 +34,7 @@ func compiled(t *testing.T) *jsonschema.Schema {
 
 func validate(t *testing.T, s *jsonschema.Schema, text []byte) error {
 	t.Helper()
-	// Not by sigs.k8s.io/yaml: YAML 1.1 takes the key on of head for true.
+	// Not by sigs.k8s.io/yaml: in YAML 1.1 the key on of head means true.
 	d, err := Parse(bytes.NewReader(text), "f.yaml")
 	if err != nil {
 		t.Fatal(err)

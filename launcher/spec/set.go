@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Set sets the key at path, such as slurm.partition, env.HF_HOME or workers.trainer.replicas. Keys with a single value take the text
-// as it is, others take YAML. A list of groups is addressed by the groups' names.
+// Set sets the key at path, such as slurm.partition, env.HF_HOME or workers.trainer.replicas. For keys with a single value the text
+// is taken literally, for others as YAML. Groups in a list are addressed by name.
 func (d *Document) Set(path, text string, o Origin) error {
 	return set(d.root, reflect.TypeFor[ClusterSpec](), "", path, text, o)
 }
@@ -40,7 +40,7 @@ func set(n *node, t reflect.Type, at, rest, text string, o Origin) error {
 	}
 }
 
-// descend sets the value of key in n, or goes on below it.
+// descend sets the value of key in n, or continues below that key.
 func descend(n *node, t reflect.Type, at, key, more string, nested bool, text string, o Origin) error {
 	path := join(at, key)
 	if !nested {
@@ -76,7 +76,7 @@ func itemNames(n *node) (names []string) {
 	return names
 }
 
-// valueOf makes a node of text given outside a file.
+// valueOf makes a node from text given outside a file.
 func valueOf(text string, t reflect.Type, path string, o Origin) (*node, error) {
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return nil, o.errorf(printable(path), "", "the value %q is not text in UTF-8", text)
@@ -94,7 +94,7 @@ func valueOf(text string, t reflect.Type, path string, o Origin) (*node, error) 
 		cerr.Path = path
 		return nil, cerr
 	}
-	n.eachOrigin(func(o *Origin) { o.Line = 0 }) // lines in a flag or variable say nothing
+	n.eachOrigin(func(o *Origin) { o.Line = 0 }) // lines in a flag or variable mean nothing
 	return n, nil
 }
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Origin says where a value came from.
+// Origin is the place that a value came from.
 type Origin struct {
 	// Source is the file, "flag --name", "RAYCTL_NAME" or "default".
 	Source string `json:"source"`
@@ -44,7 +44,7 @@ const (
 
 func (k kind) String() string { return [...]string{"a single value", "a list", "a map"}[k] }
 
-// node is a parsed YAML value that knows where it came from; aliases are resolved, keys unique and in order.
+// node is a parsed YAML value with its origin; aliases are resolved, keys unique and in order.
 type node struct {
 	kind    kind
 	tag     string // of scalars: !!str, !!int, !!float, !!bool, !!null
@@ -103,7 +103,7 @@ func (n *node) eachOrigin(change func(*Origin)) {
 	}
 }
 
-// named finds the list item whose name is name.
+// named finds the list item of that name.
 func (n *node) named(name string) *node {
 	for _, it := range n.items {
 		if it.itemName() == name {
@@ -138,7 +138,7 @@ func (n *node) describe() string {
 	}
 }
 
-// plain is the value as encoding/json has it, but with whole numbers as int64, as Kubernetes' unstructured objects have them.
+// plain is the value as encoding/json decodes it, but with whole numbers as int64, as in Kubernetes' unstructured objects.
 func (n *node) plain() (any, error) {
 	switch n.kind {
 	case listKind:
@@ -192,7 +192,7 @@ func (n *node) number() (any, error) {
 	return f, nil
 }
 
-// join makes the path of a key or of a list item, by name where it has one.
+// join appends a key, or a list item's name, to a path.
 func join(path, key string) string {
 	if path == "" {
 		return key

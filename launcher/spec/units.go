@@ -16,7 +16,7 @@ import (
 // Duration is a length of time, written 90s, 3d12h, 3-12:00:00 (Slurm's days-hours:minutes:seconds) or 0.
 type Duration time.Duration
 
-// Limit is a bound in time. Its zero value means not given; NoLimit means expressly none, written 0 or unlimited.
+// Limit is a time limit. The zero value means not given; NoLimit, written 0 or unlimited, means explicitly none.
 type Limit time.Duration
 
 // NoLimit is the Limit written 0 or unlimited.
@@ -31,7 +31,7 @@ const Unlimited Count = -1
 // CPUs is a number of CPU cores, written as a number or a Kubernetes quantity such as 500m. Zero means not given.
 type CPUs float64
 
-// Bound returns the limit and true, or false where there is no limit.
+// Bound returns the limit and true, or false if there is no limit.
 func (l Limit) Bound() (time.Duration, bool) { return time.Duration(l), l > 0 }
 
 var (
@@ -199,7 +199,7 @@ func (c *Count) UnmarshalText(b []byte) error {
 // UnmarshalJSON takes a number or "unlimited".
 func (c *Count) UnmarshalJSON(b []byte) error { return unmarshalScalarJSON(b, c) }
 
-// quantityText bounds what is given to the Kubernetes parser, which takes minutes and gigabytes for exponents of a million.
+// quantityText restricts the input of the Kubernetes parser, which needs minutes and gigabytes for exponents of a million.
 var quantityText = regexp.MustCompile(`^\+?[0-9.]{1,32}([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]{1,2})?$`)
 
 // parseQuantity reads a Kubernetes quantity that is not negative.
@@ -224,7 +224,7 @@ func (c *CPUs) UnmarshalText(b []byte) error {
 // UnmarshalJSON takes a number or a string.
 func (c *CPUs) UnmarshalJSON(b []byte) error { return unmarshalScalarJSON(b, c) }
 
-// unmarshalScalarJSON gives a JSON string's value, or any other scalar as written, to UnmarshalText.
+// unmarshalScalarJSON passes a JSON string's value, or any other scalar as written, to UnmarshalText.
 func unmarshalScalarJSON(b []byte, to interface{ UnmarshalText([]byte) error }) error {
 	if len(b) > 0 && b[0] == '"' {
 		var s string

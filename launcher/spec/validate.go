@@ -18,8 +18,8 @@ var (
 	rayVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([a-zA-Z0-9.+-]*)$`)
 )
 
-// Validate checks everything that can be known without the substrate and returns all problems as Errors, each with path and next
-// step, or nil. It takes a spec before or after Default; what concerns one launcher is checked once s.Launcher is set.
+// Validate checks everything that does not need the substrate and returns all problems as Errors, each with path and next
+// step, or nil. It accepts a spec before or after Default; checks for one launcher run once s.Launcher is set.
 func Validate(s *ClusterSpec) error {
 	v := &validator{}
 	v.top(s)
@@ -42,7 +42,7 @@ func (v *validator) fail(path, hint, format string, args ...any) {
 	v.errs = append(v.errs, &Error{Path: path, Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// failIf is fail for checks that are one condition.
+// failIf is fail under a condition.
 func (v *validator) failIf(bad bool, path, hint, format string, args ...any) {
 	if bad {
 		v.fail(path, hint, format, args...)
@@ -79,7 +79,7 @@ func (v *validator) top(s *ClusterSpec) {
 	}
 }
 
-// CheckName says why name cannot be the name of a cluster or group; nil if it can.
+// CheckName returns why name cannot be the name of a cluster or group; nil if it can.
 func CheckName(name string) error {
 	v := &validator{}
 	v.name("name", name)
@@ -98,7 +98,7 @@ func (v *validator) name(path, name string) {
 	}
 }
 
-// text rejects control characters where one line is meant: they would break scripts, headers and tables.
+// text rejects control characters in values of one line: they would break scripts, headers and tables.
 func (v *validator) text(s *ClusterSpec) {
 	ls, err := Leaves(s)
 	if err != nil {
@@ -144,7 +144,7 @@ func (v *validator) replicas(p string, g WorkerGroup) {
 	n := value(g.Replicas, value(g.MinReplicas, 1))
 	least, most := value(g.MinReplicas, n), value(g.MaxReplicas, n)
 	const whole = "use a whole number from 0"
-	if n < 0 { // min and max follow it: one mistake, one sentence
+	if n < 0 { // min and max follow replicas: one mistake, one error
 		v.fail(p+".replicas", whole, "%d is negative", n)
 		return
 	}
@@ -154,7 +154,7 @@ func (v *validator) replicas(p string, g WorkerGroup) {
 	v.failIf(most < n, p+".maxReplicas", "raise it or lower replicas", "%d is less than replicas, %d", most, n)
 }
 
-// tooSmall says that an amount of bytes lacks its unit: "16" is sixteen bytes.
+// tooSmall reports whether an amount of bytes lacks its unit: "16" is sixteen bytes.
 func tooSmall(q resource.Quantity) bool { return q.Sign() > 0 && q.Cmp(resource.MustParse("1Mi")) < 0 }
 
 func (v *validator) resources(s *ClusterSpec, p string, r *NodeResources) {
@@ -175,7 +175,7 @@ func (v *validator) resources(s *ClusterSpec, p string, r *NodeResources) {
 	}
 }
 
-// customResources checks amounts of Ray's custom resources; instead says what to use for Ray's own ones.
+// customResources checks amounts of Ray's custom resources; instead is the hint for Ray's own ones.
 func (v *validator) customResources(p, instead string, amounts map[string]float64) {
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
 		rp := join(p, name)

@@ -75,7 +75,7 @@ func (v *validator) outputDir(dir string) {
 	}
 }
 
-// requirements refuses what a list cannot have: pip reads it on the nodes, which have no file that is relative to the cluster file.
+// requirements rejects lines that a list cannot have: pip reads the list on the nodes, which lack files relative to the cluster file.
 func (v *validator) requirements(p string, lines []string) {
 	for i, line := range lines {
 		option, file := includedFile(line)
@@ -89,7 +89,7 @@ var runtimeEnvFields = map[string]string{
 	"working_dir": "job.workingDir", "env_vars": "job.env", "py_modules": "job.pyModules", "excludes": "job.excludes", "pip": "job.pip", "uv": "job.uv",
 }
 
-// usesOf say how a field of Job is used instead of runtimeEnv's key, where its name is not enough.
+// usesOf explains how to use a field of Job in place of runtimeEnv's key, if its name is not enough.
 var usesOf = map[string]string{
 	"job.pip": ", which takes a list or the name of a requirements file", "job.uv": ", which takes a list or the name of a requirements file",
 }
@@ -97,12 +97,12 @@ var usesOf = map[string]string{
 func (v *validator) runtimeEnv(j *Job) {
 	for _, k := range slices.Sorted(maps.Keys(j.RuntimeEnv)) {
 		field := runtimeEnvFields[k]
-		// Ray's own forms of pip and uv know more than a list: {packages: [...], pip_check: false}. A text is a requirements file.
+		// Ray's own forms of pip and uv express more than a list: {packages: [...], pip_check: false}. A text is a requirements file.
 		_, list := j.RuntimeEnv[k].([]any)
 		rich := (k == "pip" || k == "uv") && !list && j.Pip.IsZero() && j.Uv.IsZero()
 		v.failIf(field != "" && !rich, join("job.runtimeEnv", k), "use "+field+usesOf[field], "%s has a field of its own", k)
 	}
-	if uv, ok := j.RuntimeEnv["uv"].(map[string]any); ok { // unlike pip's, see parse_and_validate_uv of Ray 2.60
+	if uv, ok := j.RuntimeEnv["uv"].(map[string]any); ok { // a list, unlike pip's, see parse_and_validate_uv of Ray 2.60
 		_, list := uv["packages"].([]any)
 		v.failIf(!list, "job.runtimeEnv.uv.packages", "use job.uv"+usesOf["job.uv"], "Ray wants a list there")
 	}

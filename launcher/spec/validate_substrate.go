@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// managedSbatch are arguments of sbatch that rayctl needs for itself.
+// managedSbatch maps arguments of sbatch that rayctl sets itself to the reason.
 var managedSbatch = map[string]string{
 	"--comment": "rayctl finds its jobs by it", "--wrap": "rayctl brings its own script", "--array": "a cluster is one job", "-a": "a cluster is one job",
 	"--parsable": "rayctl reads sbatch's answer", "--wait": "rayctl watches the job", "-W": "rayctl watches the job",
@@ -105,7 +105,7 @@ func (v *validator) kubeRay(s *ClusterSpec) {
 		"use volcano, or set gang: false if a part of the nodes is of use", "%d GPU nodes must start together, and without a gang scheduler they may start in part", s.GangNodes())
 }
 
-// besideRayCluster refuses what a RayCluster says itself.
+// besideRayCluster rejects keys that a given RayCluster sets itself.
 func (v *validator) besideRayCluster(s *ClusterSpec) {
 	k := s.KubeRay
 	for _, x := range []struct {

@@ -99,7 +99,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestOneMistake says one thing about one mistake, though min and max follow replicas.
+// TestOneMistake expects one error for one mistake, though min and max follow replicas.
 func TestOneMistake(t *testing.T) {
 	err := Validate(mustDecode(t, "launcher: local\nworkers: [{name: a, replicas: -1}, {name: b}]"))
 	if err == nil || strings.Contains(err.Error(), "\n") {

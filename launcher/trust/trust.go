@@ -1,5 +1,5 @@
-// Package trust says whether somebody else on this machine could have written a file, or could replace it: then rayctl neither runs what is in
-// it, nor writes secrets there. It asks what OpenSSH's StrictModes asks of authorized_keys (sshd_config(5)), and follows symbolic links.
+// Package trust checks whether another user of this machine could have written a file, or could replace it: then rayctl neither runs its content
+// nor writes secrets there. The checks are those of OpenSSH's StrictModes for authorized_keys (sshd_config(5)), and follow symbolic links.
 package trust
 
 import (
@@ -21,13 +21,13 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Path + " " + e.Reason }
 
-// Check returns nil if only this user and root can change the file or directory, or put another one in its place: it and every directory on the
-// way to it, the ways of symbolic links included, belong to one of them and can be written by nobody else. A directory on the way may be
-// writable by all if it has the sticky bit, as /tmp: what is in it can be replaced only by its owner. So may one be whose group has no member but
-// the user, as for Debian's and Red Hat's OpenSSH: a umask of 002 is common there. What lies above the home directory is not looked at, as by
-// OpenSSH: who can replace that one needs no rayctl.
+// Check returns nil if only this user and root can change or replace the file or directory. It and every directory above it, also those above the
+// targets of symbolic links, must belong to this user or root and be writable by nobody else. There are three exceptions. A directory above it may be
+// writable by all if it has the sticky bit, as /tmp: only owners can replace what is in it. A group may have write access if its only member is the
+// user, as in Debian's and Red Hat's OpenSSH, because a umask of 002 is common there. Directories above the home directory are not checked, as in
+// OpenSSH: a user who can replace the home directory does not need rayctl.
 //
-// It goes downwards, so that nobody can change what it has looked at already. An error is an *Error, or of the file system.
+// Check proceeds downwards, so that nobody can change what was checked already. An error is an *Error, or of the file system.
 func Check(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -45,7 +45,7 @@ func Check(path string) error {
 	return nil
 }
 
-// MakeDir makes a directory of this user's own, with its parents, mode 0700, and refuses one that is there but that Check does not trust.
+// MakeDir makes a directory of this user's own, with its parents, mode 0700. It refuses an existing one that Check does not trust.
 func MakeDir(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
@@ -53,7 +53,7 @@ func MakeDir(path string) error {
 	return Check(path)
 }
 
-// CheckDir is MakeDir for those who only read: a directory that is not there is trusted.
+// CheckDir is MakeDir for readers: a directory that does not exist is trusted.
 func CheckDir(path string) error {
 	if err := Check(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -61,19 +61,19 @@ func CheckDir(path string) error {
 	return nil
 }
 
-// walk is the way to a path.
+// walk is the state of a path lookup.
 type walk struct {
 	me    *self
 	homes []string
-	at    string   // has no links
-	rest  []string // names that are still to be looked up from there
+	at    string   // resolved so far, without links
+	rest  []string // names still to be looked up from there
 	links int
 }
 
-// maxLinks is Linux' limit of symbolic links on one way (path_resolution(7)).
+// maxLinks is Linux' limit of symbolic links in one lookup (path_resolution(7)).
 const maxLinks = 40
 
-// begin starts at the root, or at the home directory if the path is below it, with what was still to be looked up behind the path.
+// begin starts at the root, or at the home directory if path is below it. Names left from before follow those of path.
 func (w *walk) begin(path string) error {
 	w.at = "/"
 	names := parts(path)
@@ -87,7 +87,7 @@ func (w *walk) begin(path string) error {
 	return w.look(w.at)
 }
 
-// step looks at the next name.
+// step checks the next name.
 func (w *walk) step() error {
 	name := w.rest[0]
 	w.rest = w.rest[1:]
@@ -120,7 +120,7 @@ func (w *walk) step() error {
 	return nil
 }
 
-// look holds one file or directory to its owner and its mode.
+// look checks owner and mode of one file or directory.
 func (w *walk) look(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -141,7 +141,7 @@ func (w *walk) look(path string) error {
 	return nil
 }
 
-// parts are the names of a path, with its .., which behind a link is not the name before it.
+// parts splits a path into names and keeps "..", which after a link does not cancel the name before it.
 func parts(path string) []string {
 	var names []string
 	for name := range strings.SplitSeq(path, "/") {
@@ -152,7 +152,7 @@ func parts(path string) []string {
 	return names
 }
 
-// homes are the names of the home directory: as it is given, and at last without links.
+// homes are the paths of the home directory: as given, and last without links.
 func homes() []string {
 	home, err := os.UserHomeDir()
 	if err != nil || !filepath.IsAbs(home) {
@@ -166,7 +166,7 @@ func homes() []string {
 	return []string{home, real}
 }
 
-// Explain is a sentence's part for an error of Check: what is wrong, and what to do if the directory is the user's own.
+// Explain splits an error of Check for a sentence: the problem, and the fix if the directory is the user's own.
 func Explain(err error) (reason, fix string) {
 	var e *Error
 	if !errors.As(err, &e) {

@@ -12,9 +12,9 @@ import (
 	"github.com/rayctl/rayctl/test/needs"
 )
 
-// TestCheck holds ways to files to who could change them. What unprivileged users see is in test/e2e.
+// TestCheck checks paths against the users who could change them. test/e2e covers what unprivileged users see.
 func TestCheck(t *testing.T) {
-	needs.Root(t) // gives files away
+	needs.Root(t) // changes owners of files
 	const other = 12345
 	t.Setenv("HOME", "/nosuch")
 	for _, c := range []struct {
@@ -45,7 +45,7 @@ func TestCheck(t *testing.T) {
 			return errors.Join(os.RemoveAll(d+"/way"), os.Symlink("way", d+"/way"))
 		}, "too many levels of symbolic links"},
 		{"nothing", func(_ *testing.T, d string) error { return os.Remove(d + "/way/file") }, "no such file"},
-		{"home", func(t *testing.T, d string) error { // who can replace it needs no rayctl
+		{"home", func(t *testing.T, d string) error { // who can replace the home directory does not need rayctl
 			t.Setenv("HOME", d+"/way")
 			return os.Chmod(d, 0o777)
 		}, ""},

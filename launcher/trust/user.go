@@ -12,12 +12,12 @@ import (
 	"syscall"
 )
 
-// self is who runs this process.
+// self is the user of this process.
 type self struct {
 	uid  uint32
-	name string // "" if the machine does not know it
-	// home is the owner of the home directory. Who sets HOME chose it: in containers of CI systems, as of GitHub Actions, root works in
-	// the home directory of the host's user.
+	name string // "" if unknown to the machine
+	// home is the owner of the home directory, trusted because the caller chose HOME: in containers of CI systems, such as GitHub Actions,
+	// root works in the home directory of the host's user.
 	home uint32
 }
 
@@ -28,13 +28,13 @@ func whoAmI() *self {
 			me.home = ownerOf(info, me.home)
 		}
 	}
-	if u, err := user.Current(); err == nil { // of a user whom no file lists, as those of LDAP, $USER
+	if u, err := user.Current(); err == nil { // for users in no local file, such as those of LDAP, $USER
 		me.name = u.Username
 	}
 	return me
 }
 
-// owns refuses what belongs to somebody else than this user, the owner of the home directory, and root.
+// owns rejects files of users other than this user, the owner of the home directory, and root.
 func (me *self) owns(path string, info fs.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	switch {
@@ -46,8 +46,8 @@ func (me *self) owns(path string, info fs.FileInfo) error {
 	return &Error{path, "belongs to " + userName(st.Uid)}
 }
 
-// onlyMember says whether a group stands for this user alone: it has the user's name, or is root's, and lists no other member. A number that
-// stands for no group is the user's if it is the user's own, as in containers. Where the system cannot be asked no group is.
+// onlyMember reports whether a group has no member but this user: it has the user's name, or is root's, and lists no other member. A group id
+// without a group counts if it equals the user's id, as in containers. If the system cannot be queried the result is false.
 func (me *self) onlyMember(gid uint32) bool {
 	if known, ok := groups.Load(gid); ok {
 		return known.(bool)
@@ -57,13 +57,13 @@ func (me *self) onlyMember(gid uint32) bool {
 	return only
 }
 
-// groups are answers of onlyMember: each costs a process.
+// groups caches onlyMember, because each query costs a process.
 var groups sync.Map
 
 func (me *self) askGroup(gid uint32) bool {
 	out, err := exec.Command("getent", "group", strconv.Itoa(int(gid))).Output() //nolint:noctx // a look into a data base; it also asks LDAP, as os/user does not
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == 2 { // there is none
+	if errors.As(err, &exit) && exit.ExitCode() == 2 { // no such group
 		return gid == me.uid
 	}
 	entry := strings.Split(strings.TrimSpace(string(out)), ":") // name:password:gid:members

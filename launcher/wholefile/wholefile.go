@@ -1,4 +1,4 @@
-// Package wholefile replaces files so that readers see the old content or the new, never a part.
+// Package wholefile replaces files so that readers get the old content or the new, never a part.
 package wholefile
 
 import (
@@ -8,14 +8,14 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// Write replaces path by a file with exactly this mode. The content is on the disk before it is seen.
+// Write replaces path by a file with exactly this mode. The content is on the disk before it becomes visible.
 func Write(path string, content []byte, mode os.FileMode) error {
-	// Not renameio.WriteFile, which keeps the mode of what was there. Beside the target: renameio would else try out TMPDIR first.
+	// renameio.WriteFile would keep the mode of an existing file. Without WithTempDir renameio would try TMPDIR first.
 	file, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(mode), renameio.WithStaticPermissions(mode))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Cleanup() }() // of a failure; nothing after a success
+	defer func() { _ = file.Cleanup() }() // after a failure; a no-op after success
 	if _, err := file.Write(content); err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
-// TestModeIsOurs: a secret that replaces a file which others may read is not theirs to read.
+// TestModeIsOurs: a secret that replaces a file readable by others is not readable by them.
 func TestModeIsOurs(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a 'b' é")

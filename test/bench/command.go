@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// done is what a finished command used and showed.
+// done is the resource use and the output of a finished command.
 type done struct {
 	wall, cpu float64 // seconds
-	memory    float64 // bytes, the most it had
+	memory    float64 // bytes, maximum
 	output    recorder
 }
 
-// recorder keeps what is written to it, and when.
+// recorder keeps the data written to it with the times.
 type recorder struct {
 	data   []byte
 	writes []write
@@ -26,7 +26,7 @@ type recorder struct {
 
 type write struct {
 	at  time.Time
-	end int // of the data then
+	end int // length of data at that time
 }
 
 func (r *recorder) Write(p []byte) (int, error) {
@@ -35,7 +35,7 @@ func (r *recorder) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lines calls each for every whole line with the time at which its end was there.
+// lines calls each for every complete line with the time at which its end arrived.
 func (r *recorder) lines(each func(line []byte, at time.Time)) {
 	next, begin := 0, 0
 	for begin < len(r.data) {
@@ -51,7 +51,7 @@ func (r *recorder) lines(each func(line []byte, at time.Time)) {
 	}
 }
 
-// command runs one to its end, which must be good.
+// command runs a command to its end; failure is an error.
 func (b *bench) command(ctx context.Context, env []string, name string, args ...string) (*done, error) {
 	d := new(done)
 	var stderr bytes.Buffer
@@ -66,13 +66,13 @@ func (b *bench) command(ctx context.Context, env []string, name string, args ...
 	state := command.ProcessState
 	d.cpu = (state.UserTime() + state.SystemTime()).Seconds()
 	d.memory = float64(state.SysUsage().(*syscall.Rusage).Maxrss)
-	if runtime.GOOS == "linux" { // elsewhere it is in bytes
+	if runtime.GOOS == "linux" { // in bytes elsewhere
 		d.memory *= 1024
 	}
 	return d, nil
 }
 
-// tail is the end of what a command complained about.
+// tail is the end of a command's error output.
 func tail(text []byte) []byte {
 	return bytes.TrimSpace(text[max(0, len(text)-500):])
 }
@@ -95,7 +95,7 @@ func (b *bench) submit(ctx context.Context, driver string, env []string, name st
 	return b.command(ctx, env, name, append(verb, "--address", b.head.URL, "--working-dir", dir, "--", b.python, driver)...)
 }
 
-// both submits one driver with both command lines in turns.
+// both submits one driver with both command lines alternately.
 func (b *bench) both(ctx context.Context, what, driver string, today, ours func(*done) error) error {
 	if _, err := b.cluster(ctx); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// measureLatency is the time from a driver's print to its line on the screen.
+// measureLatency measures the time from a driver's print to its line on the screen.
 func measureLatency(ctx context.Context, b *bench) ([]row, error) {
 	var today, ours []float64
 	err := b.both(ctx, "latency", "clock.py", addLatency(&today), addLatency(&ours))
@@ -36,7 +36,7 @@ func addLatency(to *[]float64) func(*done) error {
 	}
 }
 
-// following is how a million lines were shown.
+// following has the results of showing a million lines.
 type following struct {
 	whole, shown []float64 // seconds: of the command, and from the first line to the last
 	lost         int       // runs that did not show every byte
@@ -50,7 +50,7 @@ func (f *following) add(d *done) error {
 	want := make([]byte, 0, 16)
 	d.output.lines(func(line []byte, at time.Time) {
 		if !bytes.HasPrefix(line, []byte("line ")) {
-			return // of the command line itself
+			return // from the command line itself
 		}
 		if next == 0 {
 			first = at
@@ -90,7 +90,7 @@ func measureLines(ctx context.Context, b *bench) ([]row, error) {
 	return []row{shown, whole}, nil
 }
 
-// measureLongLine looks whether 10 MB on one line arrive.
+// measureLongLine checks whether a line of 10 MB arrives.
 func measureLongLine(ctx context.Context, b *bench) ([]row, error) {
 	var today, ours long
 	if err := b.both(ctx, "longline", "longline.py", today.add, ours.add); err != nil {
@@ -99,14 +99,14 @@ func measureLongLine(ctx context.Context, b *bench) ([]row, error) {
 	return []row{{"10 MB line", today.text(), ours.text(), "whole", yes(ours.whole == ours.runs)}}, nil
 }
 
-// long counts the runs of one side, and those that showed the line of 10 MB whole.
+// long counts the runs of one side, and those that showed the whole line of 10 MB.
 type long struct{ whole, runs int }
 
 const longLine = 10_000_000
 
 func (l *long) add(d *done) error {
 	longest := 0
-	d.output.lines(func(line []byte, _ time.Time) { // Ray's command line shows lines of its own, too
+	d.output.lines(func(line []byte, _ time.Time) { // Ray's command line adds lines of its own
 		if len(bytes.Trim(line, "x")) == 0 {
 			longest = max(longest, len(line))
 		}

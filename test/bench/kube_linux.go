@@ -28,7 +28,7 @@ func init() {
 	kubeMeasures = []measure{{"life", k.measureLife}, {"interrupt", k.measureInterrupt}, {"latency", k.measureLatency}, {"package", k.measurePackage}, {"minute", k.measureMinute}}
 }
 
-// kube is the testbed that the measures run on: one namespace, and a directory that all pods of the bench mount.
+// kube is the testbed of the measures: one namespace, and a directory that all pods of the bench mount.
 type kube struct {
 	bed        *bed.Bed
 	unlock     func()
@@ -40,7 +40,7 @@ type kube struct {
 	shared     string
 }
 
-// shareDir is where pods see the shared directory.
+// shareDir is the path of the shared directory in pods.
 const shareDir = "/bench"
 
 // up starts the testbed, once.
@@ -99,7 +99,7 @@ func (k *kube) connect(ctx context.Context, b *bench) (err error) {
 	return k.bed.WriteKubeconfig(k.kubeconfig, k.namespace, k.rest.BearerToken)
 }
 
-// close ends the testbed, unless `make kubernetes` had started it.
+// close ends the testbed, unless it was started by `make kubernetes`.
 func (k *kube) close() error {
 	defer k.unlock()
 	if k.bed.Kept() {
@@ -108,7 +108,7 @@ func (k *kube) close() error {
 	return k.bed.Down(context.Background())
 }
 
-// file starts the testbed, if that has not been done, and writes a cluster file with n workers, as small as those of the RayJobs.
+// file starts the testbed if necessary, and writes a cluster file with n workers, as small as those of the RayJobs.
 func (k *kube) file(ctx context.Context, b *bench, workers int) (string, error) {
 	if err := k.up(ctx, b); err != nil {
 		return "", err
@@ -127,10 +127,10 @@ mounts: [{mountPath: ` + shareDir + `, source: {kuberay: {hostPath: {path: ` + k
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// stampDriver is a driver of one line that leaves the times of its first and its last moment.
+// stampDriver is a driver of one line that writes its start and end times to files.
 const stampDriver = `python -c "import time; open('` + shareDir + `/first','w').write(str(time.time())); print('hi', flush=True); open('` + shareDir + `/last','w').write(str(time.time()))"`
 
-// stamp waits for a time that a driver leaves, and takes it away.
+// stamp waits for a time written by a driver, and removes its file.
 func (k *kube) stamp(ctx context.Context, name string) (time.Time, error) {
 	path := filepath.Join(k.shared, name)
 	for {
@@ -145,7 +145,7 @@ func (k *kube) stamp(ctx context.Context, name string) (time.Time, error) {
 	}
 }
 
-// podsGone waits until no pod of Ray is left and returns when that was.
+// podsGone waits until no pod of Ray is left and returns that time.
 func (k *kube) podsGone(ctx context.Context) (time.Time, error) {
 	for {
 		pods, err := k.core.CoreV1().Pods(k.namespace).List(ctx, metav1.ListOptions{LabelSelector: "ray.io/cluster"})
@@ -172,7 +172,7 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// kubeLife is how long one way of running a job took to its driver's first moment, and from its last to no pod.
+// kubeLife has the seconds from the command to the driver's first statement, and from the driver's end to no pod.
 type kubeLife struct{ first, end []float64 }
 
 func (l *kubeLife) add(begun, first, last, gone time.Time) {
@@ -180,7 +180,7 @@ func (l *kubeLife) add(begun, first, last, gone time.Time) {
 	l.end = append(l.end, gone.Sub(last).Seconds())
 }
 
-// measureLife takes a driver of one line through the life of a cluster of three pods.
+// measureLife runs a driver of one line through the life of a cluster of three pods.
 func (k *kube) measureLife(ctx context.Context, b *bench) ([]row, error) {
 	file, err := k.file(ctx, b, 2)
 	if err != nil {
@@ -205,7 +205,7 @@ func (k *kube) measureLife(ctx context.Context, b *bench) ([]row, error) {
 	}, nil
 }
 
-// lived runs one job by a command that may return before or after the end.
+// lived runs one job with a command that may return before or after the end.
 func (k *kube) lived(ctx context.Context, l *kubeLife, command func(context.Context) error) error {
 	begun, ended := time.Now(), make(chan error, 1)
 	go func() { ended <- command(ctx) }()
@@ -230,7 +230,7 @@ func (k *kube) rayctl(ctx context.Context, b *bench, args ...string) (*done, err
 	return b.command(ctx, b.environment("KUBECONFIG="+k.kubeconfig), b.rayctl, args...)
 }
 
-// rayJob runs the driver by a RayJob, with what KubeRay does by itself.
+// rayJob runs the driver as a RayJob, with KubeRay's own life cycle.
 func (k *kube) rayJob(mode string, l *kubeLife) func(context.Context) error {
 	return func(ctx context.Context) error {
 		name := "peer-" + strings.ToLower(mode)

@@ -18,7 +18,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// counted is a way to the API server that counts requests other than watches.
+// counted is a proxy to the API server that counts requests other than watches.
 type counted struct {
 	server     *httptest.Server
 	kubeconfig string
@@ -51,7 +51,7 @@ func (c *counted) total() (n int) {
 	return n
 }
 
-// String lists what was asked, and how often.
+// String lists the requests with their counts.
 func (c *counted) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

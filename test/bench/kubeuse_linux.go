@@ -23,7 +23,7 @@ import (
 
 var rayJobs = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayjobs"}
 
-// measureInterrupt ends a driver by Ctrl-C, which obeys at once.
+// measureInterrupt ends a driver by Ctrl-C; the driver ends at once.
 func (k *kube) measureInterrupt(ctx context.Context, b *bench) ([]row, error) {
 	file, err := k.file(ctx, b, 2)
 	if err != nil {
@@ -43,7 +43,7 @@ func (k *kube) measureInterrupt(ctx context.Context, b *bench) ([]row, error) {
 		}
 		gone, err := k.podsGone(ctx)
 		ours = append(ours, gone.Sub(begun).Seconds())
-		_ = command.Wait() // its exit code says that it was interrupted
+		_ = command.Wait() // its exit code only reports the interrupt
 		return err
 	})
 	if err != nil {
@@ -78,7 +78,7 @@ func (k *kube) measureLatency(ctx context.Context, b *bench) ([]row, error) {
 
 const packageSize = 100 << 20
 
-// measurePackage compares the way of a package to the keeper with client-go's own port-forward to the dashboard.
+// measurePackage compares the upload of a package to the keeper with client-go's own port-forward to the dashboard.
 func (k *kube) measurePackage(ctx context.Context, b *bench) ([]row, error) {
 	file, err := k.file(ctx, b, 0)
 	if err != nil {
@@ -184,7 +184,7 @@ func (k *kube) putRaw(ctx context.Context, l *kuberay.Launcher, name string, con
 	return nil
 }
 
-// measureMinute takes a driver that prints a line each second for a minute, and counts what rayctl needs meanwhile.
+// measureMinute runs a driver that prints a line each second for a minute, and measures rayctl's resource use.
 func (k *kube) measureMinute(ctx context.Context, b *bench) ([]row, error) {
 	file, err := k.file(ctx, b, 2)
 	if err != nil {
@@ -221,8 +221,8 @@ func (k *kube) measureMinute(ctx context.Context, b *bench) ([]row, error) {
 	}, nil
 }
 
-// peak runs a command and returns the most memory that it had, in bytes. What the kernel says when it has ended begins with the memory of
-// the process that started it, which is this large one.
+// peak runs a command and returns its maximum memory in bytes. The kernel's value at the end would include the memory of the process that
+// started it, which is this large one.
 func peak(command *exec.Cmd) (most float64, err error) {
 	if err := command.Start(); err != nil {
 		return 0, err

@@ -17,8 +17,8 @@ import (
 	"github.com/rayctl/rayctl/test/raytest"
 )
 
-// measureRun takes a driver through the whole life of a cluster of one node: rayctl by one command; Ray by starting a head and
-// submitting to it, and, for the end, by the signal that ends a head.
+// measureRun runs a driver through the whole life of a cluster of one node: rayctl with one command; Ray by starting a head,
+// submitting to it, and finally sending the signal that ends a head.
 func measureRun(ctx context.Context, b *bench) ([]row, error) {
 	b.head.stop()
 	var todayFirst, oursFirst, todayEnd, oursEnd []float64
@@ -46,8 +46,8 @@ func measureRun(ctx context.Context, b *bench) ([]row, error) {
 	}, nil
 }
 
-// startAndSubmit gives the seconds until the driver's first line, with Ray's command line. A head that has started may not take jobs
-// for a while; the command is repeated at once then.
+// startAndSubmit returns the seconds until the driver's first line, with Ray's command line. A started head may refuse jobs
+// for a while; then the command is repeated at once.
 func (b *bench) startAndSubmit(ctx context.Context) (float64, error) {
 	head, err := raytest.Prepare(ctx, raytest.HeadOptions{Version: rayVersion}, b.say)
 	if err != nil {
@@ -70,7 +70,7 @@ func (b *bench) startAndSubmit(ctx context.Context) (float64, error) {
 	return life.first.Sub(life.begun).Seconds(), nil
 }
 
-// rayctlRun gives the seconds until the driver's first line, and from its last byte until no process of the cluster is left.
+// rayctlRun returns the seconds until the driver's first line, and from its last byte until no process of the cluster is left.
 func (b *bench) rayctlRun(ctx context.Context) (first, end float64, err error) {
 	dir, err := b.workingDir("first.py")
 	if err != nil {
@@ -89,7 +89,7 @@ func (b *bench) rayctlRun(ctx context.Context) (first, end float64, err error) {
 	return life.first.Sub(life.begun).Seconds(), gone.Sub(life.lastByte).Seconds(), err
 }
 
-// endOfHead gives the seconds from SIGTERM, when a job has just ended, until nothing is left of the head.
+// endOfHead returns the seconds from SIGTERM, just after the end of a job, until nothing is left of the head.
 func (b *bench) endOfHead(ctx context.Context) (float64, error) {
 	head, err := raytest.Start(ctx, raytest.HeadOptions{Version: rayVersion}, b.say)
 	if err != nil {
@@ -111,7 +111,7 @@ func (b *bench) endOfHead(ctx context.Context) (float64, error) {
 	return gone.Sub(start).Seconds(), err
 }
 
-// untilGone returns when the command and all its descendants, also orphaned ones, had ended.
+// untilGone returns the time at which the command and all its descendants, including orphans, had ended.
 func untilGone(ctx context.Context, g *raytest.Guarded) (time.Time, error) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -128,7 +128,7 @@ func untilGone(ctx context.Context, g *raytest.Guarded) (time.Time, error) {
 	}
 }
 
-// descendants counts the living ones.
+// descendants counts the living descendants.
 func descendants(pid int) (int, error) {
 	table, err := proc.Table()
 	if err != nil {
@@ -159,10 +159,10 @@ type life struct {
 	stderr  *os.File
 	unwatch func() bool
 
-	begun, first, lastByte time.Time // the last as the driver saw it
+	begun, first, lastByte time.Time // lastByte by the driver's clock
 }
 
-// begin starts a shell script below a guard, and the clock with its first breath, after the guard's own start. dir is removed at the end.
+// begin starts a shell script below a guard. The script itself reports its begin, after the guard's own start. dir is removed at the end.
 func (b *bench) begin(ctx context.Context, dir string, env []string, script string, args ...string) (*life, error) {
 	output, shell, err := os.Pipe()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command bench measures rayctl beside Ray's own command line on this machine, each run of the one next to a run of the other, and
+// Command bench measures rayctl and Ray's own command line on this machine, in alternate runs, and
 // prints the figures as a Markdown table (make bench).
 package main
 
@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// measure is one experiment, which gives one or more rows of the table.
+// measure is one experiment with one or more rows of the table.
 type measure struct {
 	name string // for -only
 	run  func(context.Context, *bench) ([]row, error)
 }
 
-// measures in the order of the table. The first holds its commands' memory against a limit: the kernel counts the memory of the
-// process that starts a command as the command's, so that this one must still be small. The last ones want the machine for
+// measures in the order of the table. The first one limits its commands' memory: the kernel adds the memory of the
+// process that starts a command, so that this process must still be small. The last ones need the machine for
 // themselves.
 var measures = []measure{
 	{"submit", measureSubmit},
@@ -80,7 +80,7 @@ func run() error {
 	return b.measureAll(ctx, measures, wanted)
 }
 
-// measureAll prints the table, also when a measure failed.
+// measureAll prints the table, even if a measure failed.
 func (b *bench) measureAll(ctx context.Context, measures []measure, wanted *regexp.Regexp) error {
 	before, begun := loadAverage(), time.Now()
 	var rows []row

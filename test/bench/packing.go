@@ -18,10 +18,10 @@ import (
 //go:embed packing.py
 var packingOfRay string
 
-// packing is what the runs of one side took: the first time, and once more with the cluster having the package.
+// packing has one side's results: the first time, and again when the cluster has the package.
 type packing struct{ pack, again, size []float64 }
 
-// measurePack packs a working directory of 10,000 files with Ray's functions, without the start of Python, and with ours.
+// measurePack packs a working directory of 10,000 files with Ray's functions, without the start of Python, and with rayctl's.
 func measurePack(ctx context.Context, b *bench) ([]row, error) {
 	client, err := b.cluster(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (p *packing) ofRay(ctx context.Context, b *bench, root string) error {
 }
 
 func (p *packing) ofRayctl(ctx context.Context, b *bench, root string, client *dashboardclient.Client) error {
-	cache, err := os.MkdirTemp(b.dir, "packages-") // knows nothing
+	cache, err := os.MkdirTemp(b.dir, "packages-") // empty
 	if err != nil {
 		return err
 	}
@@ -88,12 +88,12 @@ func (p *packing) ofRayctl(ctx context.Context, b *bench, root string, client *d
 	return nil
 }
 
-// writeCorpus makes 10,000 files of 5 kB, one in five of them of data that cannot be compressed, the others of source code's words.
+// writeCorpus makes 10,000 files of 5 kB, a fifth of them incompressible, the others with words of source code.
 func writeCorpus(root string) error {
 	words := strings.Fields("import ray def return self for in range if else not None True False model reward policy actor learner rollout " +
 		"config batch step loss value args kwargs class async await with open print")
 	random := rand.New(rand.NewPCG(1, 2)) // the same files each time
-	old := time.Now().Add(-time.Hour)     // nothing that was written a moment ago counts as unchanged
+	old := time.Now().Add(-time.Hour)     // new files never count as unchanged
 	for i := range 10_000 {
 		var content []byte
 		for len(content) < 5000 {

@@ -13,8 +13,8 @@ import (
 // window is how long requests are counted.
 const window = time.Minute
 
-// measureRequests counts what one watched cluster asks of Slurm's controller in a minute, while it waits and while it runs. The row's other
-// side is `squeue --me --iterate=5`, which people leave running.
+// measureRequests counts the requests of one watched cluster to Slurm's controller in a minute, while waiting and while running. It compares
+// them with `squeue --me --iterate=5`, which people leave running.
 func measureRequests(ctx context.Context, b *bench) ([]row, error) {
 	var waiting, running, today []float64
 	err := b.repeat(ctx, "slurm, requests", func(ctx context.Context) error {
@@ -33,8 +33,8 @@ func measureRequests(ctx context.Context, b *bench) ([]row, error) {
 
 func count(v float64) string { return fmt.Sprintf("%.0f", v) }
 
-// cost counts the requests that a site's controller has had but for questions, which rayctl, Slurm's commands and this bench ask now and
-// then; and what there is in the users' homes.
+// cost counts a site's requests to the controller, except queries, which rayctl, Slurm's commands and this bench send from time to
+// time; and the files in the users' homes.
 func (s *slurmSite) cost(ctx context.Context) (requests, files float64, err error) {
 	orders, err := s.Orders(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (b *bench) countRequests(ctx context.Context) (waiting, running, squeue flo
 	return waiting, running, squeue, nil
 }
 
-// iterated counts what squeue asks that somebody has left running.
+// iterated counts the requests of a squeue left running.
 func (s *slurmSite) iterated(ctx context.Context) (float64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	squeue := s.Command(ctx, "", "squeue", "--me", "--iterate=5")
@@ -136,7 +136,7 @@ func (s *slurmSite) until(ctx context.Context, what string, condition func() (bo
 	}
 }
 
-// requests counts those of users' commands within the window.
+// requests counts the requests of users' commands within the window.
 func (s *slurmSite) requests(ctx context.Context) (total float64, err error) {
 	if err := s.ResetRequests(ctx); err != nil {
 		return 0, err

@@ -21,11 +21,11 @@ func init() {
 	slurmMeasures = append(slurmMeasures, measure{"requests", measureRequests})
 }
 
-// slurmRun is one driver on one allocation of whole nodes, by the controller's clock and the driver's. Between the driver's last statement
-// and the end of its process Ray leaves its cluster, which takes the longer, the busier the machine is.
+// slurmRun is one driver on one allocation of whole nodes, with times of the controller and of the driver. Between the driver's last statement
+// and the end of its process Ray leaves its cluster, which takes longer on a busier machine.
 type slurmRun struct {
 	granted, first, last, exited, released time.Time
-	requests, files                        float64 // what it cost the controller and the shared file systems, see cost
+	requests, files                        float64 // load on the controller and the shared file systems, see cost
 }
 
 func (r slurmRun) toFirstLine() float64 { return r.first.Sub(r.granted).Seconds() }
@@ -35,15 +35,15 @@ func (r slurmRun) wasted() float64 {
 	return (r.released.Sub(r.granted) - r.last.Sub(r.first)).Seconds()
 }
 
-// starter runs the driver on a site; it says which job that was and when it had released its nodes.
+// starter runs the driver on a site; it returns the job and the time at which it had released its nodes.
 type starter func(*slurmSite, context.Context) (job string, released time.Time, err error)
 
-// script is one of Ray's ways.
+// script is one of Ray's own scripts.
 func script(name string) starter {
 	return func(s *slurmSite, ctx context.Context) (string, time.Time, error) { return s.sbatch(ctx, name) }
 }
 
-// slurmLife takes the same driver through Ray's two ways and rayctl, in turns, each on a Slurm cluster of its own that nothing ran on before.
+// slurmLife runs the same driver with Ray's two scripts and rayctl, alternately, each on a new Slurm cluster.
 func (b *bench) slurmLife(ctx context.Context, nodes int) ([]row, error) {
 	var symmetric, template, ours []slurmRun
 	const tries = 3 // on a busy machine Ray's own ways often fail to start
@@ -109,7 +109,7 @@ type slurmSite struct {
 	*slurmtest.Cluster
 	b      *bench
 	driver []string
-	times  string // what the driver writes
+	times  string // written by the driver
 }
 
 func (b *bench) newSite(ctx context.Context, nodes int) (*slurmSite, error) {
@@ -160,7 +160,7 @@ func (b *bench) onSlurm(ctx context.Context, nodes int, start starter) (r slurmR
 	return r, err
 }
 
-// driverTimes reads what nodes.py and timed.sh have written.
+// driverTimes parses the output of nodes.py and timed.sh.
 func (r *slurmRun) driverTimes(text string) error {
 	var at [3]float64
 	if _, err := fmt.Sscan(text, &at[0], &at[1], &at[2]); err != nil {
@@ -171,7 +171,7 @@ func (r *slurmRun) driverTimes(text string) error {
 	return nil
 }
 
-// begun is slurmctld's line about the start of a job; squeue counts whole seconds.
+// begun matches slurmctld's line about the start of a job, because squeue has only whole seconds.
 var begun = regexp.MustCompile(`(?m)^\[(\S+)\] .*(?:Started|Allocate) JobId=(\d+)\b`)
 
 func (s *slurmSite) granted(job string) (time.Time, error) {
@@ -219,7 +219,7 @@ func pathOf(env []string) (path string) {
 	return path
 }
 
-// untilReleased waits until a job holds nothing any more, and says when that was.
+// untilReleased waits until a job holds no resources, and returns that time.
 func (s *slurmSite) untilReleased(ctx context.Context, job string) (time.Time, error) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -240,7 +240,7 @@ func (s *slurmSite) untilReleased(ctx context.Context, job string) (time.Time, e
 	}
 }
 
-// rayctlRun is `rayctl run`. When the nodes are released is seen in the same way as for the others.
+// rayctlRun is `rayctl run`. The release of the nodes is detected as for the others.
 func (s *slurmSite) rayctlRun(ctx context.Context) (job string, released time.Time, err error) {
 	cmd := s.Command(ctx, "", s.b.rayctl, append([]string{"run", "--launcher", "slurm", "--workers", strconv.Itoa(s.Options.Nodes), "--cpus-per-worker", "1",
 		"--set", "slurm.exclusive=true", "--set", "ray.python=" + s.b.python, "--"}, s.driver...)...)

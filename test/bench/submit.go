@@ -9,15 +9,15 @@ import (
 	"github.com/rayctl/rayctl/dashboardclient/pack"
 )
 
-// usage collects what the runs of one command used.
+// usage collects the resource use of one command's runs.
 type usage struct{ wall, cpu, memory []float64 }
 
 func (u *usage) add(d *done) {
 	u.wall, u.cpu, u.memory = append(u.wall, d.wall), append(u.cpu, d.cpu), append(u.memory, d.memory)
 }
 
-// measureSubmit runs a driver of one line with a working directory on a running cluster, and holds rayctl against what the cluster
-// itself needs.
+// measureSubmit runs a driver of one line with a working directory on a running cluster, and compares rayctl with the time of the cluster
+// itself.
 func measureSubmit(ctx context.Context, b *bench) ([]row, error) {
 	client, err := b.cluster(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func measureSubmit(ctx context.Context, b *bench) ([]row, error) {
 	}, nil
 }
 
-// serverTime is what the cluster needs for the same driver, from the POST to the end that it noted itself.
+// serverTime is the cluster's time for the same driver, from the POST to the recorded end.
 func (b *bench) serverTime(ctx context.Context, client *dashboardclient.Client) (float64, error) {
 	dir, err := b.workingDir("oneline.py")
 	if err != nil {
@@ -98,7 +98,7 @@ func measureJobs(ctx context.Context, b *bench) ([]row, error) {
 	return []row{compare("`rayctl jobs` on a running cluster (`ray job list`)", seconds, today, ours, 0.05, "")}, nil
 }
 
-// measureVersion asks for the version, which is the least that a command can do.
+// measureVersion queries the version, the simplest command.
 func measureVersion(ctx context.Context, b *bench) ([]row, error) {
 	today, ours, err := b.commands(ctx, "version",
 		invocation{b.environment(), b.ray(), []string{"--version"}},
@@ -116,7 +116,7 @@ type invocation struct {
 	args []string
 }
 
-// commands gives the seconds that two commands take.
+// commands returns the seconds of two commands.
 func (b *bench) commands(ctx context.Context, what string, today, ours invocation) (todays, oursTook []float64, err error) {
 	var took [2][]float64
 	var sides []func(context.Context) error

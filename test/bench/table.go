@@ -35,7 +35,7 @@ func median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// figures is the median with the extremes.
+// figures formats the median with the extremes.
 func figures(values []float64, u unit) string {
 	text := u(median(values))
 	if len(values) > 1 {
@@ -59,7 +59,7 @@ func yes(met bool) string {
 	return "**no**"
 }
 
-// printTable writes GitHub's Markdown, in columns that a terminal shows as such.
+// printTable writes GitHub's Markdown, in columns aligned for a terminal.
 func printTable(w io.Writer, rows []row) {
 	cells := [][]string{{"measure", "Ray's own tool", "rayctl", "goal", "met?"}}
 	for _, r := range rows {

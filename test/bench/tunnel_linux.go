@@ -24,11 +24,11 @@ const (
 	bulkSize = 32 << 20 // bytes
 )
 
-// tunnelled is what one way into a job does.
+// tunnelled has the results of one kind of connection into a job.
 type tunnelled struct{ first, trip, bulk []float64 }
 
-// measureTunnel compares the way through a step of the job, which carries many connections, with one srun and a relay for one connection: what
-// somebody without rayctl would write.
+// measureTunnel compares a connection through rayctl's job step, which carries many connections, with one srun and a relay for one connection.
+// Users without rayctl would write the latter.
 func measureTunnel(ctx context.Context, b *bench) ([]row, error) {
 	s, err := b.newSite(ctx, 1)
 	if err != nil {
@@ -42,12 +42,12 @@ func (s *slurmSite) tunnel(ctx context.Context) ([]row, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cluster := s.Command(ctx, "", s.b.rayctl, "run", "--launcher", "slurm", "--set", "slurm.exclusive=true", "--set", "ray.python="+s.b.python, "--name", "tunnel", "--", "sleep", "100000")
-	cluster.Cancel = func() error { return cluster.Process.Signal(syscall.SIGTERM) } // so that it ends its run
+	cluster.Cancel = func() error { return cluster.Process.Signal(syscall.SIGTERM) } // so that rayctl ends its run
 	cluster.WaitDelay = time.Minute
 	if err := cluster.Start(); err != nil {
 		return nil, err
 	}
-	defer func() { _ = cluster.Wait() }() // its exit code says that it was interrupted
+	defer func() { _ = cluster.Wait() }() // its exit code only reports the interrupt
 	defer cancel()
 	if err := s.untilJob(ctx, "tunnel", "RUNNING"); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (s *slurmSite) tunnel(ctx context.Context) ([]row, error) {
 	err = s.b.repeat(ctx, "slurm, tunnel", func(ctx context.Context) error {
 		return bare.measure(func() (io.ReadWriteCloser, error) { return s.bare(ctx, job, port) })
 	}, func(ctx context.Context) error {
-		l := slurm.New(slurm.Config{Runner: besideController{s}}) // another stream each time, to a cluster that is known
+		l := slurm.New(slurm.Config{Runner: besideController{s}}) // a new stream each time, to a known cluster
 		defer l.Close()
 		if _, err := l.List(ctx, launcher.Selector{}); err != nil {
 			return err
@@ -131,7 +131,7 @@ func (t *tunnelled) takeBulk(open func() (io.ReadWriteCloser, error)) error {
 	if _, err := io.ReadFull(bulk, make([]byte, 1)); err != nil {
 		return err
 	}
-	began := time.Now() // the way is open
+	began := time.Now() // connected
 	if _, err := io.CopyN(io.Discard, bulk, bulkSize-1); err != nil {
 		return fmt.Errorf("bulk: %w", err)
 	}
@@ -139,7 +139,7 @@ func (t *tunnelled) takeBulk(open func() (io.ReadWriteCloser, error)) error {
 	return nil
 }
 
-// peer starts the server on the node, and says its port.
+// peer starts the server on the node, and returns its port.
 func (s *slurmSite) peer(ctx context.Context) (int, error) {
 	dir, err := s.b.workingDir("peer.py")
 	if err != nil {

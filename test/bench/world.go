@@ -18,15 +18,15 @@ const rayVersion = raytest.Ray260
 //go:embed drivers
 var drivers embed.FS
 
-// bench is what the measures work with.
+// bench is the measures' environment.
 type bench struct {
 	rayctl string // absolute
 	python string // of Ray's environment
-	dir    string // all that is written is below it
+	dir    string // contains everything written
 	runs   int
 	head   sharedHead
-	atEnd  []func()           // what measures need beside a head ends so
-	costs  map[string]float64 // of a run on the first number of nodes: more nodes cost no more
+	atEnd  []func()           // cleanup of the measures, besides the head's
+	costs  map[string]float64 // of a run on the first number of nodes: more nodes must cost no more
 }
 
 func newBench(ctx context.Context, rayctl string, runs int) (*bench, error) {
@@ -81,7 +81,7 @@ func (h *sharedHead) stop() {
 	}
 }
 
-// cluster returns a client of the shared head, started now if it is not there.
+// cluster returns a client of the shared head, and starts it if necessary.
 func (b *bench) cluster(ctx context.Context) (*dashboardclient.Client, error) {
 	if err := b.head.start(ctx); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (b *bench) cluster(ctx context.Context) (*dashboardclient.Client, error) {
 	return dashboardclient.New(b.head.Config())
 }
 
-// environment is rayctl's: nothing of other rayctls or Rays, state and caches below dir.
+// environment is rayctl's environment: nothing of other rayctls or Rays, state and caches below dir.
 func (b *bench) environment(more ...string) []string {
 	var env []string
 	for _, variable := range os.Environ() {
@@ -109,7 +109,7 @@ func (b *bench) onHead() []string {
 	return b.environment("RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN_PATH="+b.head.TokenFile)
 }
 
-// workingDir makes a directory with some drivers, whose content, and so its package, is new.
+// workingDir makes a directory with some drivers and new content, and so a new package.
 func (b *bench) workingDir(names ...string) (string, error) {
 	dir, err := os.MkdirTemp(b.dir, "work-")
 	if err != nil {
@@ -127,7 +127,7 @@ func (b *bench) workingDir(names ...string) (string, error) {
 	return dir, os.WriteFile(filepath.Join(dir, "name"), []byte(dir), 0o644)
 }
 
-// repeat measures the sides in turns.
+// repeat measures the sides alternately.
 func (b *bench) repeat(ctx context.Context, what string, sides ...func(context.Context) error) error {
 	for run := range b.runs {
 		b.say("%s: run %d of %d", what, run+1, b.runs)
@@ -140,12 +140,12 @@ func (b *bench) repeat(ctx context.Context, what string, sides ...func(context.C
 	return nil
 }
 
-// machine names the hardware as far as the figures depend on it.
+// machine describes the hardware that the figures depend on.
 func machine() string {
 	return fmt.Sprintf("%s/%s with %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 }
 
-// loadAverage is that of the last minute.
+// loadAverage is the average of the last minute.
 func loadAverage() string {
 	text, _ := os.ReadFile("/proc/loadavg")
 	load, _, ok := strings.Cut(string(text), " ")

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// book is the directory in which the drivers of one case write what they do.
+// book is the directory in which the drivers of one case record what they do.
 type book string
 
-// has says whether a page is there.
+// has reports whether a file of the book exists.
 func (b book) has(page string) bool {
 	_, err := os.Stat(filepath.Join(string(b), page))
 	return err == nil
@@ -21,7 +21,7 @@ func (b book) has(page string) bool {
 
 // progress is the number of the last line that an attempt has printed.
 func (b book) progress(attempt int) int {
-	text, _ := os.ReadFile(filepath.Join(string(b), fmt.Sprintf("progress-%d", attempt))) // none: 0
+	text, _ := os.ReadFile(filepath.Join(string(b), fmt.Sprintf("progress-%d", attempt))) // missing: 0
 	n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 	return n
 }
@@ -38,7 +38,7 @@ func (b book) furthest() int {
 // attempts is the number of the last attempt whose driver began.
 func (b book) attempts() int {
 	last := 0
-	for attempt := 1; attempt < 100; attempt++ { // one that was ended before its driver began leaves nothing
+	for attempt := 1; attempt < 100; attempt++ { // an attempt that ended before its driver began leaves no file
 		if b.begun(attempt) {
 			last = attempt
 		}
@@ -49,7 +49,7 @@ func (b book) attempts() int {
 func (b book) begun(attempt int) bool { return b.has(fmt.Sprintf("begun-%d", attempt)) }
 func (b book) ended(attempt int) bool { return b.has(fmt.Sprintf("ended-%d", attempt)) }
 
-// violations are what drivers found wrong.
+// violations are the problems that drivers found.
 func (b book) violations() (out []string) {
 	found, _ := filepath.Glob(filepath.Join(string(b), "violation-*"))
 	for _, path := range found {

@@ -14,7 +14,7 @@ import (
 // moment is when a fault happens.
 type moment struct {
 	line  int           // after the driver has printed this line; 0: counted from the start of the client
-	after time.Duration // so long after that
+	after time.Duration // delay after that
 }
 
 func (m moment) String() string {
@@ -24,14 +24,14 @@ func (m moment) String() string {
 	return fmt.Sprintf("%s after line %d", m.after.Round(time.Millisecond), m.line)
 }
 
-// drawn is one random case: everything in it follows from the seed and the number.
+// drawn is one random case, determined by the seed and the number.
 type drawn struct {
 	seed     uint64
 	number   int
 	launcher string
 	fault    string
 	moment   moment
-	lines    int           // that the driver prints
+	lines    int           // of output
 	pause    time.Duration // after each line
 	code     int           // the driver's own exit code
 	workers  int           // nodes beside the head's group
@@ -46,7 +46,7 @@ func (d drawn) String() string {
 // run is the name of the case's cluster.
 func (d drawn) run() string { return fmt.Sprintf("x%d-%d", d.seed, d.number) }
 
-// draw makes a case. launchers are those to choose from, faults the names of each one's.
+// draw makes a case. launchers are the candidates, faults the names of each one's faults.
 func draw(seed uint64, number int, launchers []string, faults map[string][]string) drawn {
 	random := rand.New(rand.NewPCG(seed, uint64(number))) //nolint:gosec // it has to be repeatable, not secret
 	d := drawn{seed: seed, number: number, launcher: launchers[random.IntN(len(launchers))]}
@@ -68,7 +68,7 @@ func draw(seed uint64, number int, launchers []string, faults map[string][]strin
 	return d
 }
 
-// tally counts faults by kind, for the line that a campaign prints.
+// tally counts faults by kind, for a campaign's summary.
 func tally(cases []drawn) string {
 	counts := map[string]int{}
 	for _, d := range cases {

@@ -22,7 +22,7 @@ var (
 	only   = flag.String("chaos.launchers", "local,slurm,kuberay", "launchers to choose from; other choices make other cases of the same seed")
 )
 
-// TestCampaign runs random cases; none without -chaos.n, as in `make test`. The launchers run side by side, each one case at a time.
+// TestCampaign runs random cases; none without -chaos.n, as in `make test`. The launchers run in parallel, each one case at a time.
 func TestCampaign(t *testing.T) {
 	launchers, faults := chosen(t)
 	var cases []drawn
@@ -33,7 +33,7 @@ func TestCampaign(t *testing.T) {
 	t.Logf("chaos: %d cases, %d violations; faults: %s", len(cases), violations, tally(cases))
 }
 
-// chosen are the launchers to choose from, with the names of each one's faults.
+// chosen are the selected launchers, with the names of each one's faults.
 func chosen(t *testing.T) (launchers []string, faults map[string][]string) {
 	t.Helper()
 	launchers, faults = strings.Split(*only, ","), map[string][]string{}
@@ -46,7 +46,7 @@ func chosen(t *testing.T) (launchers []string, faults map[string][]string) {
 	return launchers, faults
 }
 
-// faultNames are those of a launcher, without starting anything.
+// faultNames are the names of a launcher's faults; nothing is started.
 func faultNames(launcher string) []string {
 	var w world
 	switch launcher {
@@ -60,7 +60,7 @@ func faultNames(launcher string) []string {
 	return slices.Sorted(maps.Keys(w.faults()))
 }
 
-// runAll runs cases and returns how many of them violated something.
+// runAll runs cases and returns the number of cases with violations.
 func runAll(t *testing.T, cases []drawn) (violations int) {
 	if len(cases) == 0 {
 		return 0

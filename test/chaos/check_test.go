@@ -16,7 +16,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// check holds what is left to what must be true after every case.
+// check checks what must be true after every case.
 func (r *running) check(clientCode int, status *launcher.Status) {
 	r.nothingAllocated()
 	for _, v := range r.book.violations() {
@@ -33,7 +33,7 @@ func (r *running) check(clientCode int, status *launcher.Status) {
 	r.lookForSecrets("after the end")
 }
 
-// nothingAllocated waits for what the substrate collects by itself.
+// nothingAllocated waits for cleanup by the substrate itself.
 func (r *running) nothingAllocated() {
 	var left []string
 	for limit := time.Now().Add(90 * time.Second); time.Now().Before(limit); time.Sleep(300 * time.Millisecond) {
@@ -44,7 +44,7 @@ func (r *running) nothingAllocated() {
 	r.t.Errorf("left behind:\n%s", strings.Join(left, "\n"))
 }
 
-// checkExit: the cause is the driver's own end or one that the fault explains; client, record and receipt agree on the code.
+// checkExit: the cause is the driver's own end or one explained by the fault; client, record and receipt agree on the code.
 func (r *running) checkExit(clientCode int, status *launcher.Status) {
 	if status == nil || status.Exit == nil {
 		if !slices.Contains(r.f.causes, "abandoned") || r.book.attempts() > 0 {
@@ -58,7 +58,7 @@ func (r *running) checkExit(clientCode int, status *launcher.Status) {
 		own = "driver-failed"
 	}
 	causes := r.f.causes
-	if r.f.node && r.book.attempts() == 0 { // Ray's own command said so
+	if r.f.node && r.book.attempts() == 0 { // Ray's own command reported it
 		causes = append(slices.Clone(causes), "start-failed")
 	}
 	if r.f.node && r.book.attempts() > 0 && r.d.restarts > 0 && r.d.fault != "keeper killed" {
@@ -93,8 +93,8 @@ func (r *running) checkExit(clientCode int, status *launcher.Status) {
 	}
 }
 
-// checkLines: each attempt's lines from 1 on, each once and in order, attempts in order. What an attempt printed is all there,
-// unless the reader (partly) or the fault may have lost its end.
+// checkLines: each attempt's lines from 1 on, each once and in order, attempts in order. All lines that an attempt printed are there,
+// unless the reader (partly) or the fault may have lost the last ones.
 func (r *running) checkLines(what, text string, partly bool) {
 	attempt, line := 0, 0
 	finish := func() {
@@ -105,7 +105,7 @@ func (r *running) checkLines(what, text string, partly bool) {
 	for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		var a, n int
 		if _, err := fmt.Sscanf(l, "attempt %d line %d", &a, &n); err != nil {
-			ofRay := r.f.node && r.struck // why an attempt could not begin, such as that its runtime environment could not be made
+			ofRay := r.f.node && r.struck // the reason why an attempt could not begin, such as its runtime environment
 			if text != "" && !ofRay && !strings.HasPrefix(l, "Terminated") && !strings.HasPrefix(l, "Killed") {
 				r.t.Errorf("%s has the line %q", what, l)
 			}
@@ -130,10 +130,10 @@ func (r *running) checkLines(what, text string, partly bool) {
 	}
 }
 
-// mayLose says whether output went with what was broken.
+// mayLose reports whether the fault may have destroyed output.
 func (r *running) mayLose() bool { return r.f.lossy && r.struck }
 
-// complete checks how far an attempt's lines go.
+// complete checks whether an attempt's lines reach its end.
 func (r *running) complete(what string, attempt, last int) {
 	switch printed := r.book.progress(attempt); {
 	case r.book.ended(attempt) && last != r.d.lines:
@@ -145,7 +145,7 @@ func (r *running) complete(what string, attempt, last int) {
 	}
 }
 
-// checkSecond: the same command again is the same run, with the same answer.
+// checkSecond: repeating the command attaches to the same run, with the same result.
 func (r *running) checkSecond(clientCode int) {
 	done := make(chan error, 1)
 	go func() { done <- r.second.Wait() }()
@@ -188,7 +188,7 @@ func (r *running) checkAttempt(attempt int, text string) {
 	for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		var a, n int
 		if _, err := fmt.Sscanf(l, "attempt %d line %d", &a, &n); err != nil {
-			continue // what Ray or the shell wrote
+			continue // a line of Ray or the shell
 		}
 		if a != attempt || n != last+1 {
 			r.t.Errorf("%s: line %d of attempt %d comes after line %d", what, n, a, last)
@@ -204,7 +204,7 @@ func (r *running) lookForSecrets(when string) {
 	surfaces := r.w.surfaces(r.d.run())
 	surfaces["stdout"], surfaces["stderr"] = []byte(r.out.String()), []byte(r.err.String())
 	surfaces["receipt"], _ = os.ReadFile(filepath.Join(filepath.Dir(r.job), "receipt.json"))
-	tail := []byte(r.secret[len(r.secret)-20:]) // whatever the quoting
+	tail := []byte(r.secret[len(r.secret)-20:]) // unchanged by quoting
 	for name, text := range surfaces {
 		if bytes.Contains(text, tail) {
 			r.t.Errorf("%s the secret is in %s", when, name)

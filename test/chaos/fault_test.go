@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// fault is one thing that goes wrong.
+// fault is one injected failure.
 type fault struct {
-	// strike does it, and returns whether there was anything to strike.
+	// strike injects the fault, and returns whether there was a target.
 	strike func(r *running) bool
 	// causes that may end the run besides its driver's own end.
 	causes []string
-	// node faults count against job.restarts.nodeFailure: with a restart left the run succeeds as its driver does.
+	// node faults count against job.restarts.nodeFailure: with a restart left the run ends as its driver does.
 	node bool
-	// lossy faults take output with them that had not left the node yet.
+	// lossy faults lose output that was still on the node.
 	lossy bool
-	// clientDies: its exit code and the completeness of its output are no promise.
+	// clientDies: the client's exit code and complete output are not promised.
 	clientDies bool
 }
 
@@ -43,7 +43,7 @@ func clientFaults() map[string]fault {
 	}
 }
 
-// rayFaults concern Ray's processes on the head's node. headLossy: its files go with it.
+// rayFaults concern Ray's processes on the head's node. headLossy: the head's files are lost with it.
 func rayFaults(headLossy bool) map[string]fault {
 	lost := fault{causes: []string{"lost"}, node: true, lossy: headLossy}
 	with := func(strike func(*running) bool) fault { f := lost; f.strike = strike; return f }
@@ -81,7 +81,7 @@ func toClient(sig syscall.Signal) func(*running) bool {
 	return func(r *running) bool { return r.client.Process.Signal(sig) == nil }
 }
 
-// answer is what a command printed.
+// answer is the result of a command.
 type answer struct {
 	out, err string
 	code     int
@@ -94,7 +94,7 @@ func ask(c *exec.Cmd) answer {
 	return answer{out.String(), stderr.String(), exitCode(c, err)}
 }
 
-// exitCode is 128 and the signal's number if one ended the command, -1 if it never began.
+// exitCode is 128 and the signal's number if a signal ended the command, -1 if it never began.
 func exitCode(c *exec.Cmd, err error) int {
 	if c.ProcessState == nil {
 		return -1
@@ -108,7 +108,7 @@ func exitCode(c *exec.Cmd, err error) int {
 	return c.ProcessState.ExitCode()
 }
 
-// transcript is what a command has written so far.
+// transcript is a command's output so far.
 type transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer

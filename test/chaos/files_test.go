@@ -12,7 +12,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/keeper"
 )
 
-// plainEnvironment is this process's without what belongs to other rayctls, Rays or Slurms.
+// plainEnvironment is this process's environment without variables of other rayctls, Rays or Slurms.
 func plainEnvironment() (env []string) {
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
@@ -23,7 +23,7 @@ func plainEnvironment() (env []string) {
 	return env
 }
 
-// ofRun are the processes that carry a run's name or directory.
+// ofRun returns the processes with a run's name or directory.
 func ofRun(run, dir string) (out []process) {
 	for _, p := range table() {
 		text := p.command + " \x00" + p.environ
@@ -34,19 +34,19 @@ func ofRun(run, dir string) (out []process) {
 	return out
 }
 
-// files are all below a directory but those that exist to hold secrets.
+// files returns all files below a directory except those that exist to hold secrets.
 func files(root string) map[string][]byte {
 	out := map[string][]byte{}
 	_ = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() && d.Name() != keeper.TokenFile && d.Name() != keeper.SecretsFile {
-			out[path], _ = os.ReadFile(path) // what vanished meanwhile is empty
+			out[path], _ = os.ReadFile(path) // empty if removed meanwhile
 		}
 		return nil
 	})
 	return out
 }
 
-// secretFiles are those that must be gone with the cluster.
+// secretFiles returns files that must be removed with the cluster.
 func secretFiles(root string) (left []string) {
 	_ = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 		if err == nil && (d.Name() == keeper.TokenFile || d.Name() == keeper.SecretsFile) {
@@ -74,7 +74,7 @@ func merge[V any](all ...map[string]V) map[string]V {
 	return out
 }
 
-// story is the end of what keeper, batch script and supervisors wrote below a directory.
+// story is the end of the logs of keeper, batch script and supervisors below a directory.
 func story(root string) string {
 	var b strings.Builder
 	for _, pattern := range []string{"slurm.out", "keeper.log", "keeper.err", "nodes/*/start.log", "*/keeper.log", "*/nodes/*/start.log"} {

@@ -9,8 +9,8 @@ import (
 
 var again = flag.Bool("chaos.kept", false, "run the cases that violated something once, instead of random ones")
 
-// kept are cases of campaigns on all launchers that violated something once, with the test of `make test` that provokes the same for sure: when a random
-// fault strikes depends on the machine.
+// kept are cases of campaigns on all launchers that once had a violation, each with the test of `make test` that always provokes the same. The cases
+// do not: when a random fault strikes depends on the machine.
 var kept = []struct {
 	seed   uint64
 	number int

@@ -57,7 +57,7 @@ func (w *kubeWorld) file(workers int, books string) string {
 	return text
 }
 
-// selectors find what belongs to a run: ours, and what KubeRay makes.
+// selectors select a run's objects: rayctl's and KubeRay's.
 func selectors(run string) []string {
 	return []string{"rayctl.io/name=" + run, "ray.io/cluster=" + run}
 }
@@ -66,7 +66,7 @@ func (w *kubeWorld) pods(run string) (pods []corev1.Pod) {
 	for _, selector := range selectors(run) {
 		list, err := w.Core.CoreV1().Pods(w.namespace).List(context.Background(), metav1.ListOptions{LabelSelector: selector})
 		if err != nil {
-			continue // the API server is away
+			continue // the API server is stopped
 		}
 		for _, p := range list.Items {
 			if !slices.ContainsFunc(pods, func(o corev1.Pod) bool { return o.UID == p.UID }) {
@@ -77,7 +77,7 @@ func (w *kubeWorld) pods(run string) (pods []corev1.Pod) {
 	return pods
 }
 
-// processes of pods carry the pod's uid in the names of their cgroups.
+// processes finds processes of pods by the pod's uid in the names of their cgroups.
 func (w *kubeWorld) processes(run string) (out []process) {
 	pods := w.pods(run)
 	for _, p := range table() {
@@ -117,7 +117,7 @@ func (w *kubeWorld) objects(run string, kinds []schema.GroupVersionResource) (ma
 	return out, nil
 }
 
-// allocated leaves out the record, whose pod has ended and whose Job is what is kept.
+// allocated leaves out the record, whose pod has ended and whose Job stays.
 func (w *kubeWorld) allocated(run string) (left []string) {
 	objects, err := w.objects(run, w.kinds())
 	if err != nil {
@@ -216,8 +216,8 @@ func (w *kubeWorld) away(part bed.Part, length time.Duration) func(*running) boo
 	}
 }
 
-// settle starts what has ended by itself: without the API server for some seconds a controller loses its lease, and exits (client-go, leaderelection).
-// Elsewhere its kubelet starts it again.
+// settle starts parts that ended by themselves: without the API server for some seconds a controller loses its lease, and exits (client-go,
+// leaderelection). Elsewhere its kubelet starts it again.
 func (w *kubeWorld) settle(*testing.T) { kubetest.Start(w.t, kubeOptions) }
 
 func (w *kubeWorld) end(*testing.T) { _ = os.RemoveAll(w.home + "/state") }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// process is one of this machine. Nodes and pods of the testbeds are namespaces of it, so their processes are here, too.
+// process is a process of this machine, including those in the namespaces of the testbeds' nodes and pods.
 type process struct {
 	pid     int
 	command string
@@ -19,7 +19,7 @@ type process struct {
 	cgroup  string
 }
 
-// table lists all processes but zombies and ourselves.
+// table lists all processes except zombies and this one.
 func table() (out []process) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -28,7 +28,7 @@ func table() (out []process) {
 			continue
 		}
 		read := func(name string) string {
-			text, _ := os.ReadFile("/proc/" + e.Name() + "/" + name) // gone meanwhile: nothing
+			text, _ := os.ReadFile("/proc/" + e.Name() + "/" + name) // empty if it ended
 			return string(text)
 		}
 		if command := read("cmdline"); command != "" {
@@ -40,7 +40,7 @@ func table() (out []process) {
 
 func (p process) String() string { return fmt.Sprintf("process %d %.200s", p.pid, p.command) }
 
-// signal sends a signal to those that match, and returns how many there were.
+// signal sends a signal to matching processes, and returns their number.
 func signal(all []process, sig syscall.Signal, match func(process) bool) (n int) {
 	for _, p := range all {
 		if match(p) && syscall.Kill(p.pid, sig) == nil {
@@ -62,7 +62,7 @@ func command(parts ...string) func(process) bool {
 	}
 }
 
-// frozen stops processes for a while.
+// frozen stops processes for some time.
 func frozen(all []process, match func(process) bool, length time.Duration) {
 	signal(all, syscall.SIGSTOP, match)
 	time.Sleep(length)

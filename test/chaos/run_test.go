@@ -21,7 +21,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// patience bounds each wait. Nothing is judged by how long it took.
+// patience bounds each wait. No result depends on how long something took.
 const patience = 6 * time.Minute
 
 // running is a case while it runs.
@@ -43,7 +43,7 @@ type running struct {
 	own       bool // the exit is the driver's own
 }
 
-// runCase launches, breaks, waits for the end, and checks.
+// runCase launches, injects the fault, waits for the end, and checks.
 func runCase(t *testing.T, w world, d drawn) {
 	t.Log(d)
 	r := &running{t: t, w: w, d: d, f: w.faults()[d.fault]}
@@ -78,7 +78,7 @@ func (r *running) prepare() {
 			r.t.Fatal(err)
 		}
 	}
-	if err := os.Chmod(string(r.book), 0o777); err != nil { // pods have users of their own
+	if err := os.Chmod(string(r.book), 0o777); err != nil { // pods have other users
 		r.t.Fatal(err)
 	}
 	for name, text := range map[string]string{
@@ -112,7 +112,7 @@ func (r *running) file() string {
 		fmt.Sprintf("  restarts: {nodeFailure: %d}\n", r.d.restarts)
 }
 
-// start runs the command that the case is about.
+// start runs the tested command.
 func (r *running) start(out *transcript) *exec.Cmd {
 	dir := filepath.Dir(r.job)
 	c := r.w.command(context.Background(), "run", "-f", filepath.Join(dir, "rayctl.yaml"), "--name", r.d.run(), "--receipt", filepath.Join(dir, "receipt.json"))
@@ -137,7 +137,7 @@ func (r *running) rayctl(args ...string) answer {
 
 func (r *running) processes() []process { return r.w.processes(r.d.run()) }
 
-// awaitMoment returns when the fault is due, or when the run is over before that.
+// awaitMoment returns when the fault is due, or when the run has ended before.
 func (r *running) awaitMoment() {
 	limit := time.After(patience)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -167,7 +167,7 @@ func (r *running) awaitClient() int {
 	}
 }
 
-// awaitEnd returns the status of the run that has ended; nil: there is no record of it.
+// awaitEnd returns the status of the ended run; nil: it has no record.
 func (r *running) awaitEnd() *launcher.Status {
 	for limit := time.Now().Add(patience); ; time.Sleep(500 * time.Millisecond) {
 		a := r.rayctl("status", r.d.run(), "-o", "json")

@@ -21,7 +21,7 @@ type slurmWorld struct {
 	*slurmtest.Cluster
 	t              *testing.T
 	rayctl, python string
-	off            int // the node whose power was cut, from 1
+	off            int // the node without power, from 1
 }
 
 func newSlurmWorld(t *testing.T, rayctl string) world {

@@ -17,24 +17,24 @@ import (
 
 // world is one launcher on its real substrate.
 type world interface {
-	// dir is a directory that the client and all nodes see under one path.
+	// dir is a directory with the same path for the client and all nodes.
 	dir() string
-	// command prepares a rayctl as a user of this substrate types it.
+	// command prepares a rayctl command like a user of this substrate.
 	command(ctx context.Context, args ...string) *exec.Cmd
-	// file is the part of the cluster file that this substrate needs; books is the directory that nodes must see.
+	// file is the substrate's part of the cluster file; books is the directory that nodes must share.
 	file(workers int, books string) string
-	// processes are those of a run, on whatever node.
+	// processes returns a run's processes on all nodes.
 	processes(run string) []process
-	// allocated is what the substrate itself has of a run that has ended.
+	// allocated lists what the substrate still has of an ended run.
 	allocated(run string) []string
-	// surfaces are what the substrate stores and shows of a run, files that exist to hold secrets left out.
+	// surfaces are what the substrate stores and shows of a run, without files that exist to hold secrets.
 	surfaces(run string) map[string][]byte
-	// story is what to read after a violation.
+	// story is diagnostic output for a violation.
 	story(run string) string
 	faults() map[string]fault
-	// settle brings the substrate back after a case, and returns when it works.
+	// settle restores the substrate after a case, and returns when it works.
 	settle(t *testing.T)
-	// end checks that nothing is left of all cases.
+	// end checks that nothing is left of any case.
 	end(t *testing.T)
 }
 
@@ -80,7 +80,7 @@ func (w *localWorld) allocated(run string) (left []string) {
 	reports, _ := filepath.Glob(filepath.Join(w.runDir(run), keeper.NodesDir, "*", "report.json"))
 	for _, r := range reports {
 		text, _ := os.ReadFile(r)
-		for _, word := range strings.Split(string(text), `"`) { // the directory below which a node's supervisor put Ray's
+		for _, word := range strings.Split(string(text), `"`) { // the directory of Ray's files, made by a node's supervisor
 			info, err := os.Stat(word)
 			if err == nil && info.IsDir() && strings.HasPrefix(filepath.Base(word), "r") && filepath.Dir(word) == filepath.Clean(os.TempDir()) {
 				left = append(left, "directory "+word)

@@ -21,8 +21,8 @@ import (
 	"time"
 )
 
-// The attacker's programs are this test binary, started again as the attacker with the program's name in attackVariable. What they are given,
-// secrets that the attacker is only supposed to know among it, comes through stdin: nothing of the test itself is in /proc.
+// The attacker's programs are this test binary, started again as the attacker with the program's name in attackVariable. Their input comes through
+// stdin, so that the test itself adds nothing to /proc. It includes secrets that the attacker is only assumed to know.
 const attackVariable = "RAYCTL_E2E_ATTACK"
 
 func attack(program string) int {
@@ -47,7 +47,7 @@ func attack(program string) int {
 	return 0
 }
 
-// attackBinary is a copy of this binary where every user reaches it: go test's own is in a directory of root's.
+// attackBinary is a copy of this binary that every user can execute: go test's own is in a directory of root's.
 var attackBinary = sync.OnceValues(func() (string, error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -61,7 +61,7 @@ var attackBinary = sync.OnceValues(func() (string, error) {
 	if err := os.WriteFile(path, content, 0o755); err != nil {
 		return "", err
 	}
-	return path, os.Chmod(path, 0o755) // whatever the umask is
+	return path, os.Chmod(path, 0o755) // independent of the umask
 })
 
 // program starts one of the attacker's programs, which ends with its stdin.
@@ -91,13 +91,13 @@ func (s *secondUser) program(name string) (in io.WriteCloser, out *bufio.Reader,
 	return in, bufio.NewReader(pipe), c.Wait
 }
 
-// seen is what a user without privileges found in /proc.
+// seen is what an unprivileged user found in /proc.
 type seen struct {
-	Texts  map[string]int // arguments and environments, and how often
+	Texts  map[string]int // arguments and environments, with counts
 	Opened map[string]int // files in /proc of the victim's processes that show or change their memory, environment, descriptors or directories
 }
 
-// watchProc looks again and again until stdin ends, and answers each line after a look that began after it.
+// watchProc scans repeatedly until stdin ends, and answers each line after a complete scan.
 func watchProc(in io.Reader, out io.Writer) error {
 	lines := make(chan string)
 	go func() {
@@ -138,7 +138,7 @@ func (f *seen) look() {
 			if err != nil {
 				continue
 			}
-			if n, err := file.Read(make([]byte, 1)); n > 0 || name == "mem" || errors.Is(err, syscall.EISDIR) { // maps of a process that has ended is empty
+			if n, err := file.Read(make([]byte, 1)); n > 0 || name == "mem" || errors.Is(err, syscall.EISDIR) { // maps of an ended process is empty
 				f.Opened[name]++
 			}
 			file.Close()
@@ -146,14 +146,14 @@ func (f *seen) look() {
 	}
 }
 
-// request is one to a port of this machine: HTTP, or gRPC without encryption, as Ray's components speak.
+// request is one request to a port of this machine: HTTP, or gRPC without encryption, which Ray's components use.
 type request struct {
 	Address, Path string
 	Header        map[string]string
 	GRPC          bool
 }
 
-// response is what came back. Without a status nothing did, for the reason Err.
+// response is the answer to a request. Without an answer Status is 0 and Err has the reason.
 type response struct {
 	Request request
 	Status  int
@@ -205,7 +205,7 @@ func (r request) do() (got response) {
 	if host := r.Header["Host"]; host != "" {
 		req.Host = host
 	}
-	resp, err := transport.RoundTrip(req) // follows nothing
+	resp, err := transport.RoundTrip(req) // follows no redirect
 	if err != nil {
 		got.Err, got.Silent = err.Error(), ctx.Err() != nil
 		return got
@@ -222,7 +222,7 @@ func (r request) do() (got response) {
 	return got
 }
 
-// listen serves on a port of loopback and shows what it is sent: first its address, then a line for each request.
+// listen serves on a loopback port and prints its address, then a line for each request.
 func listen(in io.Reader, out io.Writer) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -235,7 +235,7 @@ func listen(in io.Reader, out io.Writer) error {
 	return err
 }
 
-// listeners are the ports on which a user's programs listen, reached over loopback (proc_pid_net(5)).
+// listeners returns the ports of a user's programs, reached over loopback (proc_pid_net(5)).
 func listeners(t *testing.T, uid int) (addresses []string) {
 	t.Helper()
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {

@@ -22,7 +22,7 @@ func freePort(t *testing.T) string {
 	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }
 
-// TestBadInput holds mistakes to their exit code and to a sentence that names them. None of them starts anything.
+// TestBadInput expects the exit code of each mistake and a sentence that names it. None of them starts anything.
 func TestBadInput(t *testing.T) {
 	u := newUser(t)
 	u.write("unknown.yaml", "name: x\njob:\n  entrypont: a\n")
@@ -73,7 +73,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestBrokenRay runs with a Python that has no Ray, a Ray of another version, and a driver that is not there.
+// TestBrokenRay runs with a Python without Ray, a Ray of another version, and a missing driver.
 func TestBrokenRay(t *testing.T) {
 	u := newUser(t)
 	u.env = []string{"RAYCTL_RAY_VERSION=2.40.0"}

@@ -9,7 +9,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// TestDetached leaves runs alone in each way, in CI where a client that disappears would end them, and comes back to them.
+// TestDetached detaches from runs in each way, in CI where a vanished client would end them, and attaches again.
 func TestDetached(t *testing.T) {
 	u := newUser(t)
 	u.env = []string{"CI=true"}
@@ -40,7 +40,7 @@ func TestDetached(t *testing.T) {
 	contains(t, "the screen", s.String(), "saved")
 }
 
-// TestDisconnected ends the run of a client that was killed, because it runs in CI.
+// TestDisconnected: the run of a killed client ends, because it runs in CI.
 func TestDisconnected(t *testing.T) {
 	u := newUser(t)
 	u.env = []string{"CI=true"}

@@ -17,10 +17,10 @@ import (
 	"github.com/rayctl/rayctl/test/raytest"
 )
 
-// limit is how long anything may take on a crowded machine. Tests wait for conditions, this only ends one that never comes.
+// limit is how long a step may take on a crowded machine. Tests wait for conditions; limit only ends waits that would never end.
 const limit = 3 * time.Minute
 
-// home is the world of this test binary: its own rayctl, state and cache, one environment with Ray.
+// home is the environment of this test binary: its own rayctl, state and cache, one environment with Ray.
 var home struct {
 	sync.Mutex
 	dir    string // below it bin, state, cache
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// leftBehind ends the shared cluster and looks for what is still there: clusters, and processes that know our directory.
+// leftBehind ends the shared cluster and looks for leftovers: clusters, and processes that refer to our directory.
 func leftBehind() int {
 	down := exec.Command(home.rayctl, "down", "--all", "--now")
 	down.Env = environment("")
@@ -70,7 +70,7 @@ func leftBehind() int {
 	return code
 }
 
-// environment is that of every command: our world, and nothing of other rayctls or Rays.
+// environment is the environment of every command, without variables of other rayctls or Rays.
 func environment(python string, more ...string) []string {
 	var env []string
 	for _, kv := range os.Environ() {
@@ -86,7 +86,7 @@ func environment(python string, more ...string) []string {
 	return append(env, more...)
 }
 
-// user types commands in one directory.
+// user runs commands in one directory.
 type user struct {
 	t      *testing.T
 	python string
@@ -99,7 +99,7 @@ func newUser(t *testing.T) *user {
 	return &user{t: t, python: raytest.Env(t, raytest.Ray260), dir: t.TempDir()}
 }
 
-// result is what a command left.
+// result is the result of a command.
 type result struct {
 	out, err string
 	code     int
@@ -133,7 +133,7 @@ func (u *user) do(args ...string) result {
 	return result{out.String(), stderr.String(), code}
 }
 
-// want runs a command and holds it to an exit code.
+// want runs a command and expects an exit code.
 func (u *user) want(code int, args ...string) result {
 	u.t.Helper()
 	r := u.do(args...)

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// exampleLimit is for a whole training run on a crowded machine, the installation of its environment before it.
+// exampleLimit is for a whole training run on a crowded machine, including the installation of its environment.
 const exampleLimit = 20 * time.Minute
 
-// exampleUser runs the examples as they are, in the environment that rayctl makes for them. The environment is kept in the
-// tests' cache, where the next run finds it.
+// exampleUser runs the unchanged examples, in the environment that rayctl makes for them. The environment stays in the
+// tests' cache for the next run.
 func exampleUser(t *testing.T) *user {
 	t.Helper()
 	cache := os.Getenv("RAYCTL_TEST_CACHE")
@@ -41,7 +41,7 @@ func example(t *testing.T, path ...string) string {
 	return abs
 }
 
-// runExample takes an example through `rayctl run`, in a copy so that nothing is written into the checkout.
+// runExample runs an example with `rayctl run`, in a copy so that the checkout stays unchanged.
 func (u *user) runExample(args ...string) result {
 	u.t.Helper()
 	ctx, cancel := context.WithTimeout(u.t.Context(), exampleLimit)
@@ -65,7 +65,7 @@ func TestGRPO(t *testing.T) {
 	learned(t, u.runExample("run", "-f", example(t, "grpo", "rayctl.yaml")))
 }
 
-// learned checks what a training run printed: it began near chance and ended at 0.95.
+// learned checks the output of a training run: it began near chance and ended at 0.95.
 func learned(t *testing.T, r result) {
 	t.Helper()
 	steps := rewardLine.FindAllStringSubmatch(r.out, -1)
@@ -103,7 +103,7 @@ func TestGRPOAlgorithm(t *testing.T) {
 	contains(t, "unittest's report", r.out, "\nOK")
 }
 
-// TestTrain trains, and restores from the checkpoint when it is run again with the same output directory.
+// TestTrain trains, and restores from the checkpoint in a second run with the same output directory.
 func TestTrain(t *testing.T) {
 	u := exampleUser(t)
 	out := filepath.Join(u.dir, "out")

@@ -13,8 +13,8 @@ import (
 	"github.com/rayctl/rayctl/test/needs"
 )
 
-// TestNearlyFullDisk: a launch on a file system with so many KiB free, whichever of the user's it is, comes up or ends with one sentence that
-// names the file system, and then nothing runs and nothing is hidden. The sizes are such that the disk becomes full at another step each time.
+// TestNearlyFullDisk: a launch with only so many KiB free on one of the user's file systems succeeds, or ends with one sentence that
+// names the file system. Afterwards no cluster, process or directory is left. With each size the disk becomes full at another step.
 func TestNearlyFullDisk(t *testing.T) {
 	needs.Root(t)
 	for place, sizes := range map[string][]int{
@@ -62,7 +62,7 @@ func launchOn(t *testing.T, place string, kib int) {
 	}
 }
 
-// incompressible is 32 KiB that do not become smaller.
+// incompressible is 32 KiB that do not compress.
 func incompressible() string {
 	text := make([]byte, 32<<10)
 	state := uint32(1)

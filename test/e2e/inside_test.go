@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestClusterOfADriver: a cluster that a driver launches lives on after its run, as one that was launched from a shell.
+// TestClusterOfADriver: a cluster that a driver launches outlives its run, like one launched from a shell.
 func TestClusterOfADriver(t *testing.T) {
 	u := newUser(t)
 	u.env = append(u.env, "RAYCTL="+home.rayctl, "INNER="+u.python)
@@ -21,7 +21,7 @@ func TestClusterOfADriver(t *testing.T) {
 	contains(t, "a job on it", u.want(0, "submit", "inner", "-q", "--", "echo", "still", "here").out, "still here")
 }
 
-// TestModulesLikeRays: files of the user named like modules that Ray imports are of no concern for Ray's own processes, and the driver has them.
+// TestModulesLikeRays: the user's files with names of modules that Ray imports do not affect Ray's own processes, and the driver can import them.
 func TestModulesLikeRays(t *testing.T) {
 	u := newUser(t)
 	const noted = `import os, sys
@@ -31,7 +31,7 @@ open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "imported-" + __na
 	for _, name := range names {
 		u.write(name+".py", noted)
 	}
-	// 10 s: Ray's client server starts 5 s after the submission, and takes the head down if it cannot.
+	// 10 s: Ray's client server starts 5 s after the submission, and ends the head if it cannot.
 	out := u.want(0, "run", "-q", "--name", "like", "--workers", "1", "--cpus-per-worker", "1", "--", "sh", "-c", `sleep 10; python -c 'import mine; print("imported")'`).out
 	contains(t, "the driver's output", out, "imported")
 	for _, name := range names {
@@ -41,7 +41,7 @@ open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "imported-" + __na
 			continue
 		}
 		for line := range strings.Lines(string(text)) {
-			// Python itself looks there for the driver, and Ray's workers for what tasks import.
+			// Python itself searches there for the driver, and Ray's workers for imports of tasks.
 			if !strings.Contains(line, "import mine") && !strings.Contains(line, "default_worker.py") {
 				t.Errorf("%s.py was imported by %s", name, line)
 			}

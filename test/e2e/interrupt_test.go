@@ -17,7 +17,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// screen collects what a command shows and lets a test wait for it.
+// screen collects a command's output and lets a test wait for it.
 type screen struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -72,7 +72,7 @@ func (u *user) start(terminal bool, args ...string) *screen {
 	return s
 }
 
-// until waits until the text is on the screen, the n-th time.
+// until waits until the text has appeared n times.
 func (s *screen) until(text string, n int) {
 	s.t.Helper()
 	end := time.After(limit)
@@ -103,7 +103,7 @@ func (s *screen) code() int {
 
 const ctrlC = "\x03"
 
-// patient says what it is told by SIGTERM, as a driver that saves a checkpoint does.
+// patient prints a line on SIGTERM and exits, like a driver that saves a checkpoint.
 const patient = `import signal, sys, time
 def stop(*_):
     print("saved", flush=True)
@@ -131,7 +131,7 @@ func TestCtrlCOnTerminal(t *testing.T) {
 		t.Fatalf("detach: exit code %d, %q", code, s)
 	}
 
-	watching := u.start(true, "logs", "-f", "asked") // Ctrl-C stops the watching alone
+	watching := u.start(true, "logs", "-f", "asked") // Ctrl-C stops only the watching
 	watching.until("ready", 1)
 	watching.key(ctrlC)
 	if code := watching.code(); code != runstate.CodeInterrupted || !strings.Contains(watching.String(), "goes on") {
@@ -165,7 +165,7 @@ func TestCtrlCTwice(t *testing.T) {
 	}
 }
 
-// TestSignalsWithoutTerminal hands the end to the keeper, and SIGHUP detaches.
+// TestSignalsWithoutTerminal: SIGINT and SIGTERM end the run by the keeper, and SIGHUP detaches.
 func TestSignalsWithoutTerminal(t *testing.T) {
 	u := newUser(t)
 	u.write("wd/main.py", patient)
@@ -184,7 +184,7 @@ func TestSignalsWithoutTerminal(t *testing.T) {
 	contains(t, "the output", s.String(), "saved")
 }
 
-// TestUpCancelled leaves nothing.
+// TestUpCancelled expects that nothing is left.
 func TestUpCancelled(t *testing.T) {
 	u := newUser(t)
 	s := u.start(true, "up", "cancelled")
@@ -200,7 +200,7 @@ func TestUpCancelled(t *testing.T) {
 	u.want(0, "down", "cancelled", "--now")
 }
 
-// TestExecOnTerminal: Ctrl-C is the command's, and what the command makes of it is rayctl's end.
+// TestExecOnTerminal: Ctrl-C goes to the command, and rayctl ends as the command does.
 func TestExecOnTerminal(t *testing.T) {
 	u := sharedCluster(t)
 	s := u.start(true, "exec", "-it", "shared", "--", "sh", "-c", `trap "echo caught" INT; echo ready; until read line; do :; done; echo "got $line"; exit 7`)
@@ -231,10 +231,10 @@ func TestExecOnTerminal(t *testing.T) {
 	}
 }
 
-// counts says how often it is asked to end, and takes a moment to.
+// counts reports how often it was asked to end, and takes a moment to end.
 const counts = `n=0; trap 'n=$((n+1))' INT TERM HUP; echo ready; until [ $n -gt 0 ]; do sleep 0.1; done; sleep 0.5; sleep 0.5; echo "asked $n times"; exit 3`
 
-// TestExecInterrupted: without -t the command is asked to end, once, and killed only after its grace.
+// TestExecInterrupted: without -t the command is asked once to end, and killed only after its grace.
 func TestExecInterrupted(t *testing.T) {
 	u := sharedCluster(t)
 	ended := func(name string, s *screen, want string) {

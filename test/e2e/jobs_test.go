@@ -10,7 +10,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// TestSubmit runs jobs on a cluster that is there.
+// TestSubmit runs jobs on an existing cluster.
 func TestSubmit(t *testing.T) {
 	u := sharedCluster(t)
 	u.write("wd/main.py", printArguments)
@@ -54,7 +54,7 @@ func TestStop(t *testing.T) {
 	u.want(65, "stop", "-c", "shared", "nosuch")
 }
 
-// TestAddress reaches the cluster's dashboard as any other.
+// TestAddress uses the cluster's dashboard by its address.
 func TestAddress(t *testing.T) {
 	u := sharedCluster(t)
 	vars := decode[map[string]string](t, u.want(0, "env", "shared", "-o", "json").out)

@@ -13,7 +13,7 @@ import (
 	"github.com/rayctl/rayctl/test/needs"
 )
 
-// into runs a command with its stdout in a file, and holds it to an exit code.
+// into runs a command with its stdout in a file, and expects an exit code.
 func (u *user) into(path string, code int, args ...string) (stderr string) {
 	u.t.Helper()
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
@@ -34,7 +34,7 @@ func (u *user) into(path string, code int, args ...string) (stderr string) {
 	return words.String()
 }
 
-// TestFullDisk writes the output of commands to disks that take no more of it: the commands' work goes on, and nothing is written twice.
+// TestFullDisk writes the output of commands to full disks: the commands continue, and nothing is written twice.
 func TestFullDisk(t *testing.T) {
 	needs.Root(t)
 	u := newUser(t)

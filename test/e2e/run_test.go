@@ -12,7 +12,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// hostile are arguments that a shell, YAML or a URL would love to change.
+// hostile are arguments with special meaning in shells, YAML or URLs.
 var hostile = []string{"", "a  b", "new\nline", "$(id)", "`id`", "it's", `"q"`, `b\s`, "*", "~", "#x", "-n", "ünï😀", "%20&?", "{{.}}", "a: b"}
 
 // printArguments prints its arguments, NUL-separated, and exits with the code in CODE.
@@ -21,7 +21,7 @@ sys.stdout.write("\0".join(sys.argv[1:]))
 sys.exit(int(os.environ.get("CODE", "0")))
 `
 
-// TestRun takes one job through its life, with everything that may be asked about it afterwards.
+// TestRun runs one job through its life, with all later queries about it.
 func TestRun(t *testing.T) {
 	u := newUser(t)
 	u.write("w d/$(x) é/main.py", printArguments)
@@ -43,7 +43,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("the receipt: %s", data)
 	}
 
-	t.Run("again", func(t *testing.T) { // the record is shown, the driver does not run again
+	t.Run("again", func(t *testing.T) { // the record is shown, without a second driver
 		again := u.want(3, args...)
 		if again.out != r.out || !strings.Contains(again.err, "record") {
 			t.Errorf("%+v", again)
@@ -66,7 +66,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("ls shows what has ended: %s", out)
 		}
 		u.want(65, "submit", "once", "--", "true")
-		contains(t, "up", u.want(65, "up", "once").err, "once", "--recreate") // the record is worth more than a name
+		contains(t, "up", u.want(65, "up", "once").err, "once", "--recreate") // a record is not replaced just for its name
 		if got := u.want(0, "logs", "once").out; got != r.out {
 			t.Errorf("logs after up: %q", got)
 		}
@@ -79,7 +79,7 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestRunShapesItsReceipt runs without notes: stdout has the output and then the receipt, stderr nothing.
+// TestRunShapesItsReceipt runs without notes: stdout has the output and then the receipt, stderr is empty.
 func TestRunShapesItsReceipt(t *testing.T) {
 	u := newUser(t)
 	u.write("rayctl.yaml", "name: shaped\njob: {entrypoint: 'echo hello; kill -9 $$'}\n")

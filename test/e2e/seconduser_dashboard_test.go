@@ -16,12 +16,12 @@ import (
 // holder is a job that has the secret and waits for a file.
 const holder = "import os, sys, time\nprint('has', len(os.environ['MY_SECRET']), flush=True)\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.1)\n"
 
-// onDashboard: while a job with a secret runs and somebody has dashboards open, one of them in a browser, another user of the machine sees none of
-// the secrets in /proc, gets no byte from rayctl's ports, nothing from the cluster's, and the session's cookie is sent to no other port.
+// onDashboard: while a job with a secret runs and the victim has dashboards open, one of them in a browser, another user of the machine sees no
+// secret in /proc. That user gets no byte from rayctl's ports and nothing from the cluster's, and the session's cookie is sent to no other port.
 func onDashboard(t *testing.T, victim, attacker *secondUser, w *watch) {
 	finish, opened := filepath.Join(victim.home, "finish"), filepath.Join(victim.home, "opened")
 	job := victim.start("submit", "mine", "--submission-id", "holder", "--", "python", "-c", holder, finish)
-	v := *victim // whose browser shows what it was started with, and stays as long as the page
+	v := *victim // its browser shows its arguments, and runs as long as the page exists
 	v.env = append(slices.Clone(victim.env), "PATH="+victim.home+"/bin:"+os.Getenv("PATH"))
 	victim.write("bin/xdg-open", "#!/bin/sh\ncat \"$1\" > "+opened+".page; echo \"$#\" \"$*\" > "+opened+".new; mv "+opened+".new "+opened+"\n"+
 		"while [ -e \"$1\" ] && kill -0 $PPID; do sleep 0.2; done 2>/dev/null\n", 0o755)
@@ -55,10 +55,10 @@ func onDashboard(t *testing.T, victim, attacker *secondUser, w *watch) {
 	for what, address := range map[string]string{"entry": entry, "entry of --open": entry2, "browser's entry": next[1]} {
 		_, w.secrets[what], _ = strings.Cut(address, "/rayctl/")
 	}
-	w.look() // nothing was used yet
+	w.look() // before anything was used
 	refused(t, attacker, "cat '"+page+"'")
 
-	gets := func(address, path string, headers ...string) request { // in pairs
+	gets := func(address, path string, headers ...string) request { // headers in pairs
 		r := request{Address: address, Path: path, Header: map[string]string{}}
 		for ; len(headers) > 0; headers = headers[2:] {
 			r.Header[headers[0]] = headers[1]
@@ -79,7 +79,7 @@ func onDashboard(t *testing.T, victim, attacker *secondUser, w *watch) {
 		}
 	}
 	noAnswer("before an entry is used", at(0, "/"), at(1, "/api/version"), at(2, "/api/version"), at(0, path(entry)), at(1, path(entry2)), at(1, path(next[1])))
-	for _, r := range probe([]request{at(0, "/"), at(2, "/api/version")}) { // root, as a control
+	for _, r := range probe([]request{at(0, "/"), at(2, "/api/version")}) { // as root, for comparison
 		if r.Status != http.StatusUnauthorized {
 			t.Errorf("root, who gets as far as to the door: %s", r)
 		}
@@ -124,8 +124,8 @@ func onDashboard(t *testing.T, victim, attacker *secondUser, w *watch) {
 	}
 }
 
-// cookieScope: the session's cookie is the proxy's own name's alone. A port of another user's on loopback is sent none, whatever name of loopback
-// leads there, and one proxy's cookie does not open another, nor 127.0.0.1.
+// cookieScope: the session's cookie belongs only to the proxy's own name. No loopback name makes the browser send it to another user's port. One
+// proxy's cookie opens neither another proxy nor 127.0.0.1.
 func cookieScope(t *testing.T, attacker *secondUser, browser *http.Client, session, own string, ours []string) {
 	in, out, wait := attacker.program("listen")
 	address, err := out.ReadString('\n')
@@ -158,8 +158,8 @@ func cookieScope(t *testing.T, attacker *secondUser, browser *http.Client, sessi
 	}
 }
 
-// otherPorts: what the cluster listens on answers neither HTTP nor Ray's gRPC to who has not its token, but for the dashboard's
-// empty page and Prometheus' numbers, which Ray serves to everybody; no secret is in these.
+// otherPorts: without the token the cluster's ports answer neither HTTP nor Ray's gRPC, except for the dashboard's
+// empty page and Prometheus' numbers, which Ray serves to everybody; these contain no secret.
 func otherPorts(t *testing.T, victim, attacker *secondUser, w *watch, ours []string) {
 	var requests []request
 	for _, address := range listeners(t, victim.uid) {
@@ -201,7 +201,7 @@ func otherPorts(t *testing.T, victim, attacker *secondUser, w *watch, ours []str
 	}
 }
 
-// sessionOf is the cookie that a browser has for an address.
+// sessionOf is a browser's cookie for an address.
 func sessionOf(t *testing.T, browser *http.Client, base string) *http.Cookie {
 	t.Helper()
 	u, err := url.Parse(base)
@@ -224,7 +224,7 @@ func hostOf(t *testing.T, address string) string {
 	return u.Host
 }
 
-// dashboardPort is that of Ray's own dashboard.
+// dashboardPort is the port of Ray's own dashboard.
 func dashboardPort(t *testing.T, victim *secondUser) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(victim.home, ".local", "state", "rayctl", "clusters", "mine", "state.json"))
@@ -238,7 +238,7 @@ func dashboardPort(t *testing.T, victim *secondUser) string {
 	return u.Port()
 }
 
-// eventually waits for what comes.
+// eventually waits for a condition.
 func eventually(t *testing.T, what string, here func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); !here(); time.Sleep(20 * time.Millisecond) {

@@ -10,7 +10,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// commonDir is a directory that every user may write to, as /tmp is.
+// commonDir is a directory that every user may write to, like /tmp.
 func commonDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "rayctl-common-")
@@ -24,24 +24,24 @@ func commonDir(t *testing.T) string {
 	return dir
 }
 
-// trap is a cluster file that runs a command as whoever takes it, even with `rayctl ls`: ssh would refuse a user id without a name.
+// trap is a cluster file that runs a command as the user who loads it, even with `rayctl ls`: ssh would refuse a user id without a name.
 func trap(dir string) string {
 	return fmt.Sprintf("name: trap\nkuberay: {kubeconfig: %s/kubeconfig}\n", dir)
 }
 
-// kubeconfig is the file that the trap names.
+// kubeconfig is the kubeconfig of the trap.
 func kubeconfig(mark string) string {
 	return "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
 		"clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n" +
 		"users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: ['" + mark + "'], interactiveMode: Never}}}]\n"
 }
 
-// TestSecondUserFiles: what another user leaves where somebody works with rayctl runs nothing as that one, and somebody's own files work.
+// TestSecondUserFiles: files that another user left where the victim uses rayctl run nothing as the victim, and the victim's own files work.
 func TestSecondUserFiles(t *testing.T) {
 	victim, attacker := secondUsers(t)
 	common := commonDir(t)
 	mark := filepath.Join(common, "caught")
-	own := func(name string) string { // a directory of the victim's where others may only read
+	own := func(name string) string { // a directory of the victim's that others can only read
 		dir := filepath.Join(common, name)
 		victim.mkdir(dir, 0o755)
 		return dir
@@ -49,7 +49,7 @@ func TestSecondUserFiles(t *testing.T) {
 	attackers := filepath.Join(common, "attackers")
 	attacker.mkdir(attackers, 0o755)
 	attacker.write(attackers+"/kubeconfig", kubeconfig(mark), 0o644)
-	trapIn := func(dir string) { // as the attacker leaves it in a directory that it can write to
+	trapIn := func(dir string) { // from the attacker, in a directory writable by the attacker
 		attacker.must("mkdir -p " + dir + "/.git")
 		attacker.write(dir+"/rayctl.yaml", trap(attackers), 0o644)
 	}
@@ -60,7 +60,7 @@ func TestSecondUserFiles(t *testing.T) {
 		open := own("open")
 		victim.write(open+"/rayctl.yaml", "name: open\n", 0o644)
 		victim.must("chmod 777 " + open)
-		team := filepath.Join(common, "team") // root's, of a group with others in it
+		team := filepath.Join(common, "team") // root's, with a group that has other members
 		for _, step := range []error{os.Mkdir(team, 0o755), os.Chown(team, 0, 100), os.Chmod(team, 0o2775), os.WriteFile(team+"/rayctl.yaml", []byte("name: team\n"), 0o644)} {
 			if step != nil {
 				t.Fatal(step)
@@ -85,7 +85,7 @@ func TestSecondUserFiles(t *testing.T) {
 		} {
 			for _, args := range [][]string{{"ls"}, {"run", "--", "true"}, {"status", "x"}} {
 				victim.dir = c.dir
-				victim.env = []string{"PWD=" + c.dir} // as a shell that came through the link
+				victim.env = []string{"PWD=" + c.dir} // like a shell that came through the link
 				r := victim.want(runstate.CodePermission, args...)
 				if !strings.Contains(r.err, "-f ") || !strings.Contains(r.err, "rayctl.yaml") || !strings.Contains(r.err, c.why) || r.out != "" || strings.Count(r.err, "\n") != 1 {
 					t.Errorf("%s: %s", c.name, r.err)
@@ -108,7 +108,7 @@ func TestSecondUserFiles(t *testing.T) {
 	})
 
 	t.Run("own files work", func(t *testing.T) {
-		for dir, modes := range map[string][2]os.FileMode{"plain": {0o755, 0o644}, "private": {0o700, 0o600}, "umask 002": {0o2775, 0o664}} { // the group's number is the user's
+		for dir, modes := range map[string][2]os.FileMode{"plain": {0o755, 0o644}, "private": {0o700, 0o600}, "umask 002": {0o2775, 0o664}} { // the group's id is the user's
 			victim.dir = own(dir)
 			victim.mkdir(victim.dir+"/.git", modes[0])
 			victim.mkdir(victim.dir+"/sub", modes[0])

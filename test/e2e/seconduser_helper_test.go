@@ -18,25 +18,25 @@ import (
 	"github.com/rayctl/rayctl/test/raytest"
 )
 
-// secondUser is a user of this machine without privileges, with a user id, a group and a home directory of its own. Tests run as root, which
-// file modes do not bind; so the one who is attacked is such a user, too.
+// secondUser is an unprivileged user of this machine with its own user id, group and home directory. Tests run as root, whom
+// file modes do not restrict, so that the victim is such a user too.
 type secondUser struct {
 	t    *testing.T
 	name string
 	uid  int
 	home string   // mode 0700
-	dir  string   // where its commands run, at first a directory in its home
+	dir  string   // the current directory of its commands, at first in its home
 	env  []string // more variables
-	ray  bool     // its commands see the Python of Ray's environment for tests
+	ray  bool     // its commands can access the Python of Ray's environment for tests
 }
 
-// Ids that no other test uses.
+// Ids used by no other test.
 const (
 	victimID   = 12345
 	attackerID = 12346
 )
 
-// secondUsers makes the user who is attacked, and the one who attacks. What the victim's rayctl still runs at the test's end is ended.
+// secondUsers makes the victim and the attacker. At the test's end it ends what the victim's rayctl still runs.
 func secondUsers(t *testing.T) (victim, attacker *secondUser) {
 	t.Helper()
 	needs.Root(t)
@@ -53,7 +53,7 @@ func secondUsers(t *testing.T) (victim, attacker *secondUser) {
 
 func newSecondUser(t *testing.T, name string, uid int) *secondUser {
 	t.Helper()
-	if err := os.Chmod(home.dir, 0o711); err != nil { // for the binary, and the homes; what else is there has its own modes
+	if err := os.Chmod(home.dir, 0o711); err != nil { // for the binary and the homes; the rest has its own modes
 		t.Fatal(err)
 	}
 	dir, err := os.MkdirTemp(home.dir, name+"-") // mode 0700
@@ -68,7 +68,7 @@ func newSecondUser(t *testing.T, name string, uid int) *secondUser {
 	return s
 }
 
-// withRay makes Ray's environment for tests visible to the user's commands, whose files may be below root's home.
+// withRay makes Ray's environment for tests accessible to the user's commands, although its files may be below root's home.
 func (s *secondUser) withRay() *secondUser {
 	s.t.Helper()
 	s.env = append(s.env, "RAYCTL_RAY_PYTHON="+raytest.Env(s.t, raytest.Ray260))
@@ -76,7 +76,7 @@ func (s *secondUser) withRay() *secondUser {
 	return s
 }
 
-// exec is a command of the user. Programs of tests must be where every user reaches them.
+// exec is a command of the user. Programs of tests must be in directories open to every user.
 func (s *secondUser) exec(ctx context.Context, program string, args ...string) *exec.Cmd {
 	s.t.Helper()
 	argv := append([]string{program}, args...)
@@ -90,14 +90,14 @@ func (s *secondUser) exec(ctx context.Context, program string, args ...string) *
 	return c
 }
 
-// environment is that of a login, with XDG_STATE_HOME at its default: leftBehind finds our processes by it.
+// environment is a login's, with XDG_STATE_HOME at its default: leftBehind finds our processes by it.
 func (s *secondUser) environment() []string {
 	return append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "USER=" + s.name, "LOGNAME=" + s.name, "XDG_STATE_HOME=" + s.home + "/.local/state",
 	}, s.env...)
 }
 
-// hidden is where this machine's Ray for tests is, if not every user may enter there: the first such directory, and what must be seen below it.
+// hidden maps the first directory that not every user may enter, on the path to this machine's Ray for tests, to the directories needed below it.
 var hidden = sync.OnceValues(func() (map[string][]string, error) {
 	python, err := raytest.Install(context.Background(), raytest.Ray260, func(string, ...any) {})
 	if err != nil {
@@ -124,7 +124,7 @@ var hidden = sync.OnceValues(func() (map[string][]string, error) {
 	return found, nil
 })
 
-// seeing is a command of the user in a mount namespace where a directory that only root may enter is replaced by one with only what is seen.
+// seeing is a command of the user in a mount namespace where each hidden directory is replaced by one with only the needed directories.
 func (s *secondUser) seeing(ctx context.Context, argv []string) *exec.Cmd {
 	s.t.Helper()
 	mounts, err := hidden()
@@ -133,7 +133,7 @@ func (s *secondUser) seeing(ctx context.Context, argv []string) *exec.Cmd {
 	}
 	script := "set -e\n"
 	for top, dirs := range mounts {
-		view := filepath.Join(home.dir, "view") // covered again by each namespace of its own
+		view := filepath.Join(home.dir, "view") // mounted separately in each namespace
 		if err := os.MkdirAll(view, 0o755); err != nil {
 			s.t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func (s *secondUser) seeing(ctx context.Context, argv []string) *exec.Cmd {
 // run runs a program of the user to its end.
 func (s *secondUser) run(program string, args ...string) result {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit) // also for what a test does in its end
+	ctx, cancel := context.WithTimeout(context.Background(), limit) // also for a test's cleanup
 	defer cancel()
 	c := s.exec(ctx, program, args...)
 	var out, stderr bytes.Buffer
@@ -167,7 +167,7 @@ func (s *secondUser) run(program string, args ...string) result {
 // do runs rayctl as the user.
 func (s *secondUser) do(args ...string) result { s.t.Helper(); return s.run(home.rayctl, args...) }
 
-// want runs rayctl as the user and holds it to an exit code.
+// want runs rayctl as the user and expects an exit code.
 func (s *secondUser) want(code int, args ...string) result {
 	s.t.Helper()
 	r := s.do(args...)
@@ -180,7 +180,7 @@ func (s *secondUser) want(code int, args ...string) result {
 // sh runs a script as the user.
 func (s *secondUser) sh(script string) result { s.t.Helper(); return s.run("sh", "-c", script) }
 
-// must runs a script as the user that has to succeed, and returns its output.
+// must runs a script as the user, expects success, and returns its output.
 func (s *secondUser) must(script string) string {
 	s.t.Helper()
 	r := s.sh(script)
@@ -190,7 +190,7 @@ func (s *secondUser) must(script string) string {
 	return r.out
 }
 
-// mkdir makes a directory, with its parents, as the user, whatever its umask is.
+// mkdir makes a directory and its parents as the user, independent of the umask.
 func (s *secondUser) mkdir(path string, mode os.FileMode) {
 	s.t.Helper()
 	if r := s.runAt("/", "sh", "-c", `mkdir -p -- "$1" && chmod "$2" -- "$1"`, "sh", path, fmt.Sprintf("%o", mode)); r.code != 0 {
@@ -218,7 +218,7 @@ func (s *secondUser) runAt(dir, program string, args ...string) result {
 	return at.run(program, args...)
 }
 
-// exists says whether a file is there that only root may see.
+// exists reports whether a file exists that only root may see.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// onLocalCluster is what a second user of the machine may try on a local cluster of two nodes with a job's package: all of it fails. Python in
-// the attacker's hands stands for any program.
+// onLocalCluster has a second user attack a local cluster of two nodes with a job's package: every attempt must fail. The attacker's
+// Python stands for any program.
 func onLocalCluster(t *testing.T, victim, attacker *secondUser) {
 	program := "print('main ran', flush=True)\n"
 	victim.write("work/main.py", program, 0o644)
@@ -94,8 +94,8 @@ except urllib.error.HTTPError as error:
 	})
 }
 
-// beforeLocalLaunch makes what a second user could know of the names of nodes' directories, when these followed from the cluster's name: one
-// trap of each kind for each of two nodes.
+// beforeLocalLaunch sets traps at the paths that the nodes' directories had when their names followed from the cluster's name: one
+// kind of trap for each of two nodes.
 func beforeLocalLaunch(t *testing.T, victim, attacker *secondUser, name string) {
 	run := filepath.Join(victim.home, ".local", "state", "rayctl", "clusters", name)
 	for index, trap := range []string{"ln -s /tmp", "mkdir -m 777"} {
@@ -106,7 +106,7 @@ func beforeLocalLaunch(t *testing.T, victim, attacker *secondUser, name string) 
 	}
 }
 
-// onLocalLaunch is a launch below a directory in which everybody may rename what others made.
+// onLocalLaunch launches below a directory in which everybody may rename others' files.
 func onLocalLaunch(t *testing.T, victim *secondUser) {
 	root, err := os.MkdirTemp("/tmp", "r")
 	if err != nil {
@@ -126,7 +126,7 @@ func onLocalLaunch(t *testing.T, victim *secondUser) {
 	}
 }
 
-// refused runs what must fail.
+// refused runs a script that must fail.
 func refused(t *testing.T, who *secondUser, script string) {
 	t.Helper()
 	if r := who.sh(script); r.code == 0 {
@@ -151,7 +151,7 @@ func reportedDirs(t *testing.T, runDir string) (dirs []string) {
 	return dirs
 }
 
-// find lists what is below the directories with that name.
+// find lists the entries of that name below the directories.
 func find(t *testing.T, dirs []string, name string) (found []string) {
 	t.Helper()
 	for _, dir := range dirs {
@@ -159,7 +159,7 @@ func find(t *testing.T, dirs []string, name string) (found []string) {
 			if err == nil && filepath.Base(path) == name {
 				found = append(found, path)
 			}
-			return nil // what vanishes meanwhile is nobody's prey
+			return nil // files removed meanwhile are no finding
 		})
 		if err != nil {
 			t.Fatal(err)

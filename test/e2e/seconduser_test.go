@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSecondUser: what another user of the machine does with files, processes and ports of somebody who works with rayctl.
+// TestSecondUser: another user of the machine attacks the files, processes and ports of a user of rayctl.
 func TestSecondUser(t *testing.T) {
 	victim, attacker := secondUsers(t)
 	victim.withRay()

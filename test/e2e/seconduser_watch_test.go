@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// watch is the attacker's look at /proc from before a cluster to after it, and what may not be in it.
+// watch is the attacker's scan of /proc from before a cluster to after it, with what it must not find.
 type watch struct {
 	t       *testing.T
 	in      io.WriteCloser
 	out     *bufio.Reader
 	wait    func() error
-	secrets map[string]string // what it is, and its text
-	control string            // an argument of a program of the victim's, which is found
+	secrets map[string]string // name and text
+	control string            // an argument of the victim's program that must be found
 }
 
 func (s *secondUser) watch() *watch {
@@ -28,7 +28,7 @@ func (s *secondUser) watch() *watch {
 	return w
 }
 
-// look waits for a whole look at what runs now.
+// look waits for a complete scan.
 func (w *watch) look() {
 	w.t.Helper()
 	if _, err := io.WriteString(w.in, "look\n"); err != nil {
@@ -39,7 +39,7 @@ func (w *watch) look() {
 	}
 }
 
-// end judges what was seen.
+// end checks the findings.
 func (w *watch) end() {
 	w.t.Helper()
 	w.in.Close()

@@ -16,7 +16,7 @@ import (
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
-// site is a Slurm cluster with a user who types rayctl's commands next to its controller, as on a login node.
+// site is a Slurm cluster with a user who runs rayctl next to its controller, as on a login node.
 type site struct {
 	*slurmtest.Cluster
 	t    *testing.T
@@ -29,13 +29,13 @@ func newSite(t *testing.T, o slurmtest.Options, binds ...string) *site {
 	return &site{Cluster: slurmtest.Start(t, o), t: t}
 }
 
-// rayctl runs a command to its end and returns what it wrote.
+// rayctl runs a command to its end and returns its result.
 func (s *site) rayctl(args ...string) result {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), exampleLimit)
 	defer cancel()
 	c := s.Command(ctx, "", home.rayctl, args...)
-	c.Env = append(c.Env, "XDG_RUNTIME_DIR="+s.Home("")) // as a login gives it: for what rayctls of a user share
+	c.Env = append(c.Env, "XDG_RUNTIME_DIR="+s.Home("")) // like a login, for files shared by a user's rayctls
 	if s.path != "" {
 		c.Env = append(c.Env, s.path)
 	}
@@ -47,7 +47,7 @@ func (s *site) rayctl(args ...string) result {
 	return result{out: out.String(), err: stderr.String()}
 }
 
-// story is what keepers and batch scripts said.
+// story is the log of keepers and batch scripts.
 func (s *site) story() string {
 	var b strings.Builder
 	for _, pattern := range []string{"slurm.out", "*/keeper.log", "*/nodes/*/start.log"} {
@@ -60,9 +60,9 @@ func (s *site) story() string {
 	return b.String()
 }
 
-// TestGRPOOnSlurm is `make demo` with --launcher slurm: the same file, each of its workers on a node of its own choice.
+// TestGRPOOnSlurm is `make demo` with --launcher slurm: the same file, with each worker on any node.
 func TestGRPOOnSlurm(t *testing.T) {
-	// The environment is made by the local launcher, once; nodes see it as they would one on a shared file system.
+	// The local launcher makes the environment, once; nodes see it like one on a shared file system.
 	python := strings.TrimSpace(exampleUser(t).runExample("run", "-f", example(t, "grpo", "rayctl.yaml"), "--set", "workers.rollout.replicas=0",
 		"--", "python", "-c", "import sys; print(sys.executable)").out)
 	s := newSite(t, slurmtest.Options{Nodes: 4}, filepath.Dir(filepath.Dir(python)))
@@ -71,7 +71,7 @@ func TestGRPOOnSlurm(t *testing.T) {
 	s.RequireClean(t)
 }
 
-// slurmExample is what an example needs beside its file, what a site must fill in, and what it then prints.
+// slurmExample is an example's further arguments and site values, and its expected output.
 type slurmExample struct {
 	args []string
 	want string // a regular expression
@@ -128,7 +128,7 @@ func TestSlurmExamples(t *testing.T) {
 	s.RequireClean(t)
 }
 
-// endMasters ends the connections to login1 that rayctl leaves to the next rayctl for a minute (ControlPersist).
+// endMasters ends rayctl's connections to login1, which stay open for a minute for the next rayctl (ControlPersist).
 func (s *site) endMasters() {
 	s.t.Helper()
 	sockets, _ := filepath.Glob(filepath.Join(s.Home(""), "rayctl", "ssh", "*"))
@@ -139,7 +139,7 @@ func (s *site) endMasters() {
 	}
 }
 
-// addLogin1 lets the user's ssh reach a login node as login1.
+// addLogin1 configures a login node as login1 for the user's ssh.
 func (s *site) addLogin1() {
 	s.t.Helper()
 	config := "Host login1\n  HostName login\n  HostKeyAlias login\n  IdentityFile " + s.Login.Key + "\n  UserKnownHostsFile " + s.Login.KnownHosts + "\n"

@@ -20,7 +20,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// TestEnv makes Ray's own tools work.
+// TestEnv checks that Ray's own tools work.
 func TestEnv(t *testing.T) {
 	u := sharedCluster(t)
 	u.want(0, "submit", "shared", "-q", "--submission-id", "seen-by-ray", "--", "true")
@@ -44,11 +44,11 @@ print("nodes", len(ray.nodes()))' && eval "$("$RAYCTL" env --unset)" && echo "le
 	}
 }
 
-// TestRefusedOnACluster: what is wrong is told before anything is sent.
+// TestRefusedOnACluster: mistakes are reported before anything is sent.
 func TestRefusedOnACluster(t *testing.T) {
 	u := sharedCluster(t)
 	contains(t, "logs", u.want(64, "logs", "shared", "--node", "worker-1", "--file", "../x").err, "../x", "directory of logs")
-	noise := make([]byte, 101<<20) // does not become smaller when it is packed
+	noise := make([]byte, 101<<20) // does not compress
 	if _, err := rand.Read(noise); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestExecAndCp(t *testing.T) {
 	u.want(65, "cp", "shared:/nosuch", ".")
 }
 
-// TestDashboard opens the dashboard to who has the URL.
+// TestDashboard: the dashboard opens for whoever has the URL.
 func TestDashboard(t *testing.T) {
 	u := sharedCluster(t)
 	s := u.start(false, "dashboard", "shared")
@@ -134,10 +134,10 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// nextPage is where a page of `rayctl dashboard` leads to.
+// nextPage matches the target of a page of `rayctl dashboard`.
 var nextPage = regexp.MustCompile(`http-equiv="refresh" content="0; url=([^"]+)"`)
 
-// enterDashboard does what a browser does that opens an entry, and knows names below localhost.
+// enterDashboard opens an entry like a browser that resolves names below localhost.
 func enterDashboard(t *testing.T, entry string) (browser *http.Client, base string) {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -203,7 +203,7 @@ func TestServe(t *testing.T) {
 	contains(t, "status", u.want(0, "serve", "status", "shared").err, "no application")
 }
 
-// TestClusterCommands asks about the shared cluster and moves its limits.
+// TestClusterCommands queries the shared cluster and changes its limits.
 func TestClusterCommands(t *testing.T) {
 	u := sharedCluster(t)
 	u.want(0, "up", "shared", "--workers", "2", "--cpus-per-worker", "2", "--label", "test=e2e") // the same cluster

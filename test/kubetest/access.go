@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// Namespace creates a namespace with a name of its own. At the test's end it is deleted with all that is in it, and gone.
+// Namespace creates a namespace with a unique name. At the test's end it deletes the namespace with its content, and waits for that.
 func (c *Cluster) Namespace(t testing.TB) string {
 	t.Helper()
 	ns, err := c.Core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
@@ -24,7 +24,7 @@ func (c *Cluster) Namespace(t testing.TB) string {
 		t.Fatalf("creating a namespace: %v", err)
 	}
 	t.Cleanup(func() { c.removeNamespace(t, ns.Name) })
-	// A pod is refused as long as its service account is not there.
+	// Kubernetes refuses a pod until its service account exists.
 	Await(t, "the service account of namespace "+ns.Name, func(ctx context.Context) error {
 		_, err := c.Core.CoreV1().ServiceAccounts(ns.Name).Get(ctx, "default", metav1.GetOptions{})
 		return err
@@ -53,7 +53,7 @@ func (c *Cluster) KubeconfigFor(t testing.TB, namespace string) string {
 	return c.writeKubeconfig(t, namespace, c.REST.BearerToken)
 }
 
-// LimitedKubeconfig is the kubeconfig of a new service account, which may do in its namespace what the rules say and nothing else.
+// LimitedKubeconfig is the kubeconfig of a new service account with only the given rules in its namespace.
 func (c *Cluster) LimitedKubeconfig(t testing.TB, namespace string, rules ...rbacv1.PolicyRule) string {
 	t.Helper()
 	ctx, meta := t.Context(), metav1.ObjectMeta{Name: "user-" + rand.String(6)}
@@ -77,7 +77,7 @@ func (c *Cluster) LimitedKubeconfig(t testing.TB, namespace string, rules ...rba
 	return c.writeKubeconfig(t, namespace, token.Status.Token)
 }
 
-// InvalidKubeconfig has a token that the API server refuses (401), as an expired one is.
+// InvalidKubeconfig has a token that the API server refuses (401), like an expired one.
 func (c *Cluster) InvalidKubeconfig(t testing.TB, namespace string) string {
 	t.Helper()
 	return c.writeKubeconfig(t, namespace, "expired")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Request is what the API server's audit log has of a request (Kubernetes' documentation, "Auditing").
+// Request is a request in the API server's audit log (Kubernetes' documentation, "Auditing").
 type Request struct {
 	Verb      string `json:"verb"`
 	URI       string `json:"requestURI"`
@@ -23,7 +23,7 @@ type Request struct {
 	} `json:"objectRef"`
 }
 
-// Requests are those that the service accounts of a namespace have sent, in order; see LimitedKubeconfig.
+// Requests returns the requests of a namespace's service accounts, in order; see LimitedKubeconfig.
 func (c *Cluster) Requests(t testing.TB, namespace string) (out []Request) {
 	t.Helper()
 	file, err := os.Open(c.bed.AuditLog())

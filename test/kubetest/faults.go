@@ -21,7 +21,7 @@ func (c *Cluster) Stop(t testing.TB, part bed.Part) {
 	}
 }
 
-// Start starts a part that was stopped and returns when it works. It may be called for one that runs.
+// Start starts a stopped part and returns when it works. The part may already run.
 func (c *Cluster) Start(t testing.TB, part bed.Part) {
 	t.Helper()
 	ctx, cancel := c.limit()
@@ -36,25 +36,25 @@ func (c *Cluster) limit() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), StartTimeout)
 }
 
-// StopAPIServer kills the API server. Pods go on running.
+// StopAPIServer kills the API server. Pods continue to run.
 func (c *Cluster) StopAPIServer(t testing.TB) { t.Helper(); c.Stop(t, bed.APIServer) }
 
-// StartAPIServer starts it again, at the same address, with the same objects.
+// StartAPIServer starts the API server again, at the same address, with the same objects.
 func (c *Cluster) StartAPIServer(t testing.TB) { t.Helper(); c.Start(t, bed.APIServer) }
 
-// StopOperator kills the KubeRay operator: nothing reconciles RayClusters any more.
+// StopOperator kills the KubeRay operator: RayClusters are no longer reconciled.
 func (c *Cluster) StopOperator(t testing.TB) { t.Helper(); c.Stop(t, bed.Operator) }
 
 // StartOperator starts it again.
 func (c *Cluster) StartOperator(t testing.TB) { t.Helper(); c.Start(t, bed.Operator) }
 
-// StopDNS kills the cluster's name service. What has an address goes on.
+// StopDNS kills the cluster's name service. Connections by address still work.
 func (c *Cluster) StopDNS(t testing.TB) { t.Helper(); c.Stop(t, bed.DNS) }
 
 // StartDNS starts it again.
 func (c *Cluster) StartDNS(t testing.TB) { t.Helper(); c.Start(t, bed.DNS) }
 
-// StopVolcano kills Volcano's scheduler and controllers: its pods stay Pending without a word. The CRDs stay.
+// StopVolcano kills Volcano's scheduler and controllers: its pods stay Pending without any event. The CRDs stay.
 func (c *Cluster) StopVolcano(t testing.TB) {
 	t.Helper()
 	c.Stop(t, bed.VolcanoScheduler)
@@ -68,8 +68,8 @@ func (c *Cluster) StartVolcano(t testing.TB) {
 	c.Start(t, bed.VolcanoControllers)
 }
 
-// LoseNode makes the real node vanish as a machine that loses its power does: kubelet is gone, and so is all that ran in pods. After
-// 16 s the node is NotReady, 10 s later its pods are evicted, if there is another (simulated) node that is Ready: while all are lost
+// LoseNode makes the real node vanish like a machine that loses its power: kubelet and all processes in pods are gone. After
+// 16 s the node is NotReady. 10 s later its pods are evicted, if another (simulated) node is Ready: without any Ready node
 // Kubernetes evicts nothing. Evicted pods stay Terminating until RestoreNode.
 func (c *Cluster) LoseNode(t testing.TB) {
 	t.Helper()
@@ -84,8 +84,8 @@ func (c *Cluster) LoseNode(t testing.TB) {
 // RestoreNode brings the real node back.
 func (c *Cluster) RestoreNode(t testing.TB) { t.Helper(); c.Start(t, bed.Kubelet) }
 
-// DeletePods deletes the pods of a namespace that a label selector names, at once (grace 0) or as a user would (grace < 0: the
-// pod's own), and returns how many there were.
+// DeletePods deletes the pods of a namespace selected by label, at once (grace 0) or like a user (grace < 0: the
+// pod's own), and returns their number.
 func (c *Cluster) DeletePods(t testing.TB, namespace, selector string, grace time.Duration) int {
 	t.Helper()
 	ctx, cancel := c.limit()

@@ -14,8 +14,8 @@ import (
 	"github.com/rayctl/rayctl/test/kubetest/bed"
 )
 
-// TestGangsAreAdmittedWhole is the gang proof of the GPU decision guide: 8 GPUs, two clusters of 5 one-GPU workers, each behind a PodGroup that
-// the client made. One gets all it wants, the other nothing, until the first ends.
+// TestGangsAreAdmittedWhole is the gang proof of the GPU decision guide: 8 GPUs, two clusters of 5 one-GPU workers, each with a PodGroup made
+// by the client. One gets all of its workers, the other none until the first ends.
 func TestGangsAreAdmittedWhole(t *testing.T) {
 	c := kubetest.Start(t, kubetest.Options{Simulated: bed.Simulated{Nodes: 2, CPUs: 32, GPUs: 4}})
 	ns := c.Namespace(t)
@@ -56,7 +56,7 @@ func gpuCluster(name string, workers int) string {
         nodeSelector: {type: kwok}
         tolerations: [{key: kwok.x-k8s.io/node, operator: Exists}]`
 	manifest := strings.ReplaceAll(rayCluster(name, workers), "schedulerName: volcano", simulated)
-	// The second is the worker's, which is indented by two more.
+	// The second is in the worker's section, which is indented by two more.
 	head, worker, _ := strings.Cut(manifest, "workerGroupSpecs:")
 	worker = strings.ReplaceAll(worker, "\n        nodeSelector", "\n          nodeSelector")
 	worker = strings.ReplaceAll(worker, "\n        tolerations", "\n          tolerations")
@@ -84,8 +84,8 @@ func runningPods(ctx context.Context, c *kubetest.Cluster, ns string) (a, b int,
 	return a, b, nil
 }
 
-// TestTheOperatorMakesPodGroupsIfToldSo: with --batch-scheduler=volcano it makes one itself, of the name and size that a client has to
-// use for there never to be a second.
+// TestTheOperatorMakesPodGroupsIfToldSo: with --batch-scheduler=volcano the operator makes a PodGroup. Clients have to use the same name and
+// size, so that there is never a second one.
 func TestTheOperatorMakesPodGroupsIfToldSo(t *testing.T) {
 	c := kubetest.Start(t, kubetest.Options{BatchScheduler: true})
 	ns := c.Namespace(t)

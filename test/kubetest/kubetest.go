@@ -1,8 +1,8 @@
 // Package kubetest gives tests a real Kubernetes with the real KubeRay operator and Volcano, with real Ray in its pods, all as
 // plain processes of this machine (see test/kubetest/bed).
 //
-// There is one testbed to a machine. The first test that calls Start starts it, in some 20 s once everything is built; it then
-// stays for the tests that follow, in this and other processes, and ends by itself when no test process has used it for
+// There is one testbed to a machine. The first test that calls Start starts it, in some 20 s once everything is built. It
+// stays for the next tests, in this and other processes, and ends by itself when no test process has used it for
 // two minutes. One process at a time uses it, from its first Start to its end: others wait. `make kubernetes` leaves
 // one running for use by hand, `go run ./test/kubetest/cmd run -- COMMAND` removes it once COMMAND has ended.
 package kubetest
@@ -24,31 +24,31 @@ import (
 	"github.com/rayctl/rayctl/test/needs"
 )
 
-// Options say what a test needs of the testbed. Start changes a running one to fit: this costs seconds, and pods go on
-// running, except that other Versions or CPUs start it anew. Tests with unlike options must not run side by side.
+// Options are a test's requirements for the testbed. Start changes a running one to fit: this costs seconds, and pods continue
+// to run, but other Versions or CPUs start it anew. Tests with different options must not run in parallel.
 type Options struct {
 	// BatchScheduler runs the operator with --batch-scheduler=volcano.
 	BatchScheduler bool
 	// OperatorFlags are further flags of the operator.
 	OperatorFlags []string
-	// NoVolcano takes Volcano away, its CRDs included.
+	// NoVolcano removes Volcano and its CRDs.
 	NoVolcano bool
-	// CPUs and GPUs that the real node reports, whatever the machine has. Nothing is behind the GPUs. 0: 16 CPUs, no GPUs.
+	// CPUs and GPUs reported by the real node, independent of the machine. The GPUs have no devices. 0: 16 CPUs, no GPUs.
 	CPUs, GPUs int
 	// Simulated nodes by KWOK; pods go there only with the node selector type=kwok and a toleration for bed.SimulatedTaint.
 	Simulated bed.Simulated
-	// Python is an interpreter from whose environment the image rayproject/ray:2.60.0 is made; empty: build.Python. Another
-	// environment than that of the test before means another image: a minute, and a gigabyte of cache.
+	// Python is the interpreter of the environment for the image rayproject/ray:2.60.0; empty: build.Python. Another
+	// environment than that of the last test means a new image: a minute, and a gigabyte of cache.
 	Python string
-	// NoRay leaves out the image rayproject/ray:2.60.0, if it is not there anyway.
+	// NoRay leaves out the image rayproject/ray:2.60.0, unless it exists already.
 	NoRay bool
-	// Versions of everything; zero: those that RAYCTL_TEST_KUBE names, see build.Chosen.
+	// Versions of everything; zero: those named by RAYCTL_TEST_KUBE, see build.Chosen.
 	Versions build.Versions
 }
 
 // Cluster is the running testbed.
 type Cluster struct {
-	// Kubeconfig of the administrator (group system:masters), and the same as a client's configuration.
+	// Kubeconfig of the administrator (group system:masters), and REST, the same as a client's configuration.
 	Kubeconfig string
 	REST       *rest.Config
 	// Clients of the administrator, without client-side throttling.
@@ -58,17 +58,17 @@ type Cluster struct {
 	bed *bed.Bed
 }
 
-// StartTimeout is how long everything may take to work, once it is built: with the import of an image on a crowded machine.
+// StartTimeout bounds the start of a built testbed, including the import of an image on a crowded machine.
 const StartTimeout = 8 * time.Minute
 
 // held is this process's use of the testbed.
 var held struct {
 	sync.Mutex
-	// unlock is never called: the next process may have the testbed when this one has ended.
+	// unlock is never called: the next process may have the testbed when this process has ended.
 	unlock func()
 }
 
-// Start returns the machine's testbed when it works as opts say. It builds what is not in the cache yet: that takes a quarter
+// Start returns the machine's testbed when it works with opts. It builds what is not cached yet: that takes a quarter
 // of an hour, longer than go test's own limit, so `go run ./test/kubetest/cmd build` comes first.
 func Start(t testing.TB, opts Options) *Cluster {
 	t.Helper()
@@ -144,7 +144,7 @@ func connect(t testing.TB, b *bed.Bed) *Cluster {
 	return c
 }
 
-// Samples is the directory of the manifests that KubeRay brings as samples. The Ray image has their names.
+// Samples is the directory of KubeRay's sample manifests. The Ray image has their names.
 func (c *Cluster) Samples() string { return c.bed.Programs().OperatorSamples }
 
 // NodeIP is the address of the real node and of the API server, which pods reach too.
@@ -153,10 +153,10 @@ func (c *Cluster) NodeIP() string {
 	return host
 }
 
-// Log is where a part writes its log.
+// Log is the log file of a part.
 func (c *Cluster) Log(part bed.Part) string { return c.bed.LogFile(part) }
 
-// Await waits until check is content, as long as a slow machine may need, and fails the test with its last error otherwise.
+// Await repeats check until it succeeds, with a limit for slow machines, and otherwise fails the test with the last error.
 func Await(t testing.TB, what string, check func(ctx context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
@@ -166,5 +166,5 @@ func Await(t testing.TB, what string, check func(ctx context.Context) error) {
 	}
 }
 
-// patience is for a machine with thirty processes to each core, where Ray itself gives up and its container starts again.
+// patience is for a machine with thirty processes to each core, where Ray itself gives up and its container restarts.
 const patience = 5 * time.Minute

@@ -21,7 +21,7 @@ import (
 
 const podGroup = `{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, metadata: {name: %s}, spec: {minMember: %d, queue: default}}`
 
-// TestRayClusterBehindPodGroup: a real Ray cluster of two pods, admitted whole by Volcano through a PodGroup that the client made.
+// TestRayClusterBehindPodGroup: Volcano admits a real Ray cluster of two pods as a whole, through a PodGroup made by the client.
 func TestRayClusterBehindPodGroup(t *testing.T) {
 	c := kubetest.Start(t, kubetest.Options{})
 	ns := c.Namespace(t)
@@ -34,7 +34,7 @@ func TestRayClusterBehindPodGroup(t *testing.T) {
 	c.NothingLeft(t, ns, func(object string) bool { return object == "podgroups.scheduling.volcano.sh/one" })
 }
 
-// rayCluster is a cluster whose pods belong to the PodGroup of its name, and whose probes ask each second.
+// rayCluster is a cluster whose pods belong to the PodGroup of its name, with probes every second.
 func rayCluster(name string, workers int) string {
 	template := func(container string) string {
 		return fmt.Sprintf(`
@@ -67,7 +67,7 @@ spec:
 `, name, template("ray-head"), workers, workers, workers, strings.ReplaceAll(template("ray-worker"), "\n", "\n  "))
 }
 
-// pod is one that does nothing, for a scheduler.
+// pod is an idle pod for a scheduler.
 func pod(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -171,8 +171,8 @@ func clientFor(t *testing.T, kubeconfig string) kubernetes.Interface {
 	return client
 }
 
-// TestNothingIsLeft runs last: a testbed whose container runtime was killed under a running pod goes without a trace, and
-// comes up again.
+// TestNothingIsLeft runs last: a testbed whose container runtime was killed under a running pod is removed completely, and
+// starts again.
 func TestNothingIsLeft(t *testing.T) {
 	c := kubetest.Start(t, kubetest.Options{NoRay: true})
 	if _, err := c.Core.CoreV1().Pods("default").Create(t.Context(), pod("last"), metav1.CreateOptions{}); err != nil {

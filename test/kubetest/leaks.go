@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// leakKinds are the resources that a launch may leave; those that the cluster does not serve are passed over.
+// leakKinds are the resources that a launch may leave; resources that the cluster does not serve are skipped.
 var leakKinds = []string{
 	"pods", "services", "secrets", "configmaps", "persistentvolumeclaims", "jobs.batch",
 	"rayclusters.ray.io", "rayjobs.ray.io", "rayservices.ray.io", "podgroups.scheduling.volcano.sh",
@@ -22,7 +22,7 @@ var leakKinds = []string{
 }
 
 // Left lists the objects of a namespace as "pods/NAME", "rayclusters.ray.io/NAME" and so on, without those that Kubernetes itself
-// puts into each namespace and those that LimitedKubeconfig made.
+// creates in each namespace and those of LimitedKubeconfig.
 func (c *Cluster) Left(ctx context.Context, namespace string) ([]string, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(c.REST)
 	if err != nil {
@@ -69,8 +69,8 @@ func ownedByNamespace(object *unstructured.Unstructured) bool {
 	return false
 }
 
-// NothingLeft waits until a namespace has nothing but what allowed says (nil: nothing at all), and fails the test with the
-// list otherwise.
+// NothingLeft waits until a namespace has only objects for which allowed is true (nil: none), and otherwise fails the test with the
+// list.
 func (c *Cluster) NothingLeft(t testing.TB, namespace string, allowed func(object string) bool) {
 	t.Helper()
 	Await(t, "nothing to be left in namespace "+namespace, unhurried(func(ctx context.Context) error {
@@ -88,7 +88,7 @@ func (c *Cluster) NothingLeft(t testing.TB, namespace string, allowed func(objec
 	}))
 }
 
-// unhurried is for a check that lists every kind of object: a few tests that wait so, ten times a second, take half of the machine's processors.
+// unhurried slows down a check that lists every kind of object: a few tests with ten checks a second take half of the machine's processors.
 func unhurried(check func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := check(ctx)

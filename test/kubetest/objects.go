@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Resources that tests ask for by their group.
+// Resources used by tests.
 var (
 	RayClusters = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}
 	RayJobs     = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayjobs"}
@@ -56,8 +56,8 @@ func (c *Cluster) resource(kind schema.GroupVersionKind) (schema.GroupVersionRes
 	return mapping.Resource, nil
 }
 
-// AwaitReady waits until a RayCluster is ready with all its workers. RayClusterProvisioned alone would prove nothing: it
-// is also true when a worker was refused by a quota.
+// AwaitReady waits until a RayCluster is ready with all its workers. RayClusterProvisioned alone proves nothing: it
+// is also true when a quota refused a worker.
 func (c *Cluster) AwaitReady(t testing.TB, namespace, name string) {
 	t.Helper()
 	defer c.logIfFailed(t, namespace)
@@ -76,7 +76,7 @@ func (c *Cluster) AwaitReady(t testing.TB, namespace, name string) {
 	})
 }
 
-// podStates is a line of each pod, for messages.
+// podStates has a line for each pod, for messages.
 func (c *Cluster) podStates(ctx context.Context, namespace string) []string {
 	pods, err := c.Core.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *Cluster) podStates(ctx context.Context, namespace string) []string {
 	return lines
 }
 
-// logIfFailed writes the last lines of a namespace's containers to a failed test's log.
+// logIfFailed adds the last lines of a namespace's containers to a failed test's log.
 func (c *Cluster) logIfFailed(t testing.TB, namespace string) {
 	t.Helper()
 	if !t.Failed() {

@@ -1,5 +1,5 @@
-// Package needs says what a test needs from the machine. A need that cannot be met skips the test with the reason; with
-// CI=true it fails it, so that nothing is skipped there unnoticed.
+// Package needs declares what a test needs from the machine. An unmet need skips the test with the reason. With
+// CI=true it fails the test, so that nothing is skipped there unnoticed.
 package needs
 
 import (
@@ -17,7 +17,7 @@ func Root(t testing.TB) {
 	}
 }
 
-// RealSystem needs a Ray, a Slurm or a Kubernetes, which take minutes: with -short, as in `make check`, the test is left out.
+// RealSystem needs a Ray, a Slurm or a Kubernetes, which take minutes: -short, as in `make check`, skips the test.
 func RealSystem(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -42,7 +42,7 @@ func Program(t testing.TB, name, pkg string) string {
 	return path
 }
 
-// That needs a condition to hold; reason says which, in words.
+// That needs a condition to hold; reason describes it.
 func That(t testing.TB, ok bool, reason string, args ...any) {
 	t.Helper()
 	if !ok {

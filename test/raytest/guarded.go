@@ -13,7 +13,7 @@ import (
 //go:embed guard.py
 var guard string
 
-// Guarded is a running command that is killed with all its descendants, however far they went, by Kill or by the end of this process.
+// Guarded is a running command. Kill, or the end of this process, kills it with all its descendants, wherever they moved.
 type Guarded struct {
 	process *exec.Cmd
 	stdin   io.Closer
@@ -22,14 +22,14 @@ type Guarded struct {
 }
 
 // Guard starts the command (its arguments, environment, directory, stdout and stderr) below a guard, which python runs. dir is removed
-// at the end; empty: none is.
+// at the end, unless empty.
 func Guard(python, dir string, command *exec.Cmd) (*Guarded, error) {
 	process := exec.Command(python, append([]string{"-c", guard, dir}, command.Args...)...) //nolint:noctx // it must outlive a context, to end its descendants
 	g := &Guarded{process: process, exited: make(chan struct{})}
 	g.process.Env, g.process.Dir = command.Env, command.Dir
 	g.process.Stdout, g.process.Stderr = command.Stdout, command.Stderr
 	var err error
-	if g.stdin, err = g.process.StdinPipe(); err != nil { // its end tells the guard that this process is gone
+	if g.stdin, err = g.process.StdinPipe(); err != nil { // its end of file shows the guard that this process has ended
 		return nil, err
 	}
 	ended, signal, err := os.Pipe() // descriptor 3, closed when the command has ended
@@ -64,6 +64,6 @@ func (g *Guarded) Terminate() error { return g.process.Process.Signal(syscall.SI
 func (g *Guarded) Kill() {
 	g.kill.Do(func() {
 		_ = g.stdin.Close()
-		_ = g.process.Wait() // its exit code says nothing
+		_ = g.process.Wait() // its exit code means nothing
 	})
 }

@@ -21,11 +21,11 @@ import (
 // startLimit is generous: on a loaded machine the import of Ray alone was seen to take 23 s.
 const startLimit = 3 * time.Minute
 
-// HeadOptions shapes a head.
+// HeadOptions configures a head.
 type HeadOptions struct {
 	// Version of Ray; empty: Ray260.
 	Version string
-	// NoToken starts it without token authentication, where the version has it.
+	// NoToken disables token authentication, if the version has it.
 	NoToken bool
 	// CPUs of the node; 0: 2.
 	CPUs int
@@ -48,7 +48,7 @@ type Head struct {
 	// TempDir is Ray's temporary directory.
 	TempDir string
 
-	// Env is the environment of its processes, with which Ray's own tools work on it as well.
+	// Env is the environment of its processes; Ray's own tools can use it too.
 	Env []string
 	// StartArgs is the "ray start" command line, without --block.
 	StartArgs []string
@@ -83,13 +83,13 @@ func (h *Head) Config() dashboardclient.Config {
 	return dashboardclient.Config{URL: h.URL, Token: h.Token}
 }
 
-// Kill ends the head and all its descendants at once, as a lost machine does. It may be called twice.
+// Kill ends the head and all its descendants at once, like the loss of a machine. It may be called twice.
 func (h *Head) Kill() { h.guarded.Kill() }
 
-// Processes are the head's, see Guarded.
+// Processes are the head's processes, see Guarded.
 func (h *Head) Processes() *Guarded { return h.guarded }
 
-// Start is StartHead for programs that are no tests; the caller kills the head. ctx bounds the start only.
+// Start is StartHead for programs other than tests; the caller kills the head. ctx bounds only the start.
 func Start(ctx context.Context, opts HeadOptions, logf func(string, ...any)) (*Head, error) {
 	for attempt := 1; ; attempt++ {
 		head, err := startOnce(ctx, opts, logf)
@@ -100,7 +100,7 @@ func Start(ctx context.Context, opts HeadOptions, logf func(string, ...any)) (*H
 	}
 }
 
-// errTooSlow: "ray start" gave up by a limit that is fixed in its code (raylet_start_wait_time_s in node.py).
+// errTooSlow: "ray start" gave up at a limit fixed in its code (raylet_start_wait_time_s in node.py).
 var errTooSlow = errors.New("ray start was too slow for itself")
 
 func startOnce(ctx context.Context, opts HeadOptions, logf func(string, ...any)) (*Head, error) {
@@ -123,8 +123,8 @@ func startOnce(ctx context.Context, opts HeadOptions, logf func(string, ...any))
 	return head, nil
 }
 
-// Prepare makes what an isolated head needs (directory, ports, token) and starts nothing, for who runs StartArgs with Env himself.
-// TempDir is the caller's to remove.
+// Prepare makes the requirements of an isolated head (directory, ports, token) and starts nothing, for callers that run StartArgs with Env
+// themselves. The caller removes TempDir.
 func Prepare(ctx context.Context, opts HeadOptions, logf func(string, ...any)) (*Head, error) {
 	if opts.Version == "" {
 		opts.Version = Ray260
@@ -146,7 +146,7 @@ func Prepare(ctx context.Context, opts HeadOptions, logf func(string, ...any)) (
 	return head, nil
 }
 
-// shape decides on the address, the environment and the command line.
+// shape sets the address, the environment and the command line.
 func (h *Head) shape(ctx context.Context, opts HeadOptions) error {
 	ports, err := freePorts(ctx, 2+len(agentPorts))
 	if err != nil {
@@ -171,8 +171,8 @@ func (h *Head) shape(ctx context.Context, opts HeadOptions) error {
 // agentPorts are the options of a node's agents.
 var agentPorts = []string{"--dashboard-agent-listen-port=", "--dashboard-agent-grpc-port=", "--metrics-export-port=", "--runtime-env-agent-port="}
 
-// agentArgs gives the agents' ports. A new raylet waits only 15 s for ports that its agents choose, which is too short on a
-// loaded machine; an old one knows neither all options nor that limit.
+// agentArgs sets the agents' ports. A new raylet waits only 15 s for ports that its agents choose, which is too short on a
+// loaded machine; an old one has neither all options nor that limit.
 func (h *Head) agentArgs(ports []string) []string {
 	if h.Version != Ray260 {
 		return []string{agentPorts[0] + "0", agentPorts[1] + "0"}
@@ -197,14 +197,14 @@ func (h *Head) launch() error {
 	return err
 }
 
-// environment is the test's own, with a private home, and with Ray's authentication mode always explicit: unset, Ray
-// decides by whether the user happens to have ~/.ray/auth_token.
+// environment is the test's own, with a private home and an explicit authentication mode for Ray. Without the mode Ray
+// checks whether the user has ~/.ray/auth_token.
 func (h *Head) environment(opts HeadOptions) ([]string, error) {
 	home := filepath.Join(h.TempDir, "home")
 	if err := os.Mkdir(home, 0o755); err != nil {
 		return nil, err
 	}
-	// Where this file exists the dashboard does not ask the cloud's metadata service where it is, which blocks it for up to 12 s.
+	// With this file the dashboard does not query the cloud's metadata service, which would block it for up to 12 s.
 	if err := os.WriteFile(filepath.Join(home, "ray_bootstrap_config.yaml"), []byte("provider: {type: local}\n"), 0o644); err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func (h *Head) environment(opts HeadOptions) ([]string, error) {
 // hasTokens: token authentication came with Ray 2.52.
 func hasTokens(version string) bool { return version == Ray260 }
 
-// waitReady returns once the head's node is alive, which is when jobs are accepted.
+// waitReady returns once the head's node is alive; then jobs are accepted.
 func (h *Head) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()

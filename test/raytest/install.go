@@ -11,11 +11,11 @@ import (
 	"github.com/rayctl/rayctl/launcher/filelock"
 )
 
-// release says how a version of Ray is installed.
+// release describes how to install a version of Ray.
 type release struct {
-	// pythons it has wheels for, the preferred first.
+	// pythons with wheels, in order of preference.
 	pythons []string
-	// requirements beside Ray itself: pins for what its own metadata leaves open and later releases broke.
+	// requirements beside Ray itself: pins for dependencies that its metadata leaves open and later releases broke.
 	requirements []string
 }
 
@@ -29,7 +29,7 @@ var releases = map[string]release{
 // complete marks an environment whose installation was not interrupted.
 const complete = ".rayctl-test-complete"
 
-// Install is Env for programs that are no tests; logf hears of an installation.
+// Install is Env for programs other than tests; logf reports an installation.
 func Install(ctx context.Context, version string, logf func(string, ...any)) (string, error) {
 	if dir := os.Getenv("RAYCTL_TEST_RAY_" + strings.ReplaceAll(version, ".", "_")); dir != "" {
 		return filepath.Join(dir, "bin", "python"), nil
@@ -74,7 +74,7 @@ func cacheDir() (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// installInto makes the environment with uv if it is on PATH, which can fetch a fitting Python itself, else with venv and pip.
+// installInto makes the environment with uv if it is on PATH, because uv can download a fitting Python, else with venv and pip.
 func (r release) installInto(ctx context.Context, dir, version string) error {
 	python := filepath.Join(dir, "bin", "python")
 	packages := append([]string{"ray[default,serve]==" + version}, r.requirements...)
@@ -94,7 +94,7 @@ func (r release) installInto(ctx context.Context, dir, version string) error {
 	return run(ctx, python, append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check"}, packages...)...)
 }
 
-// findPython returns an interpreter of a version that this Ray has wheels for.
+// findPython returns an interpreter of a version with wheels of this Ray.
 func (r release) findPython(ctx context.Context) (string, error) {
 	candidates := []string{"python3"}
 	for _, version := range r.pythons {

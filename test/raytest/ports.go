@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// The range is the keeper's: above the ports of Ray's workers, below those that kernels give to connections.
+// The range is the keeper's: above the ports of Ray's workers, below the kernels' ports for connections.
 const firstPort, lastPort = 20000, 31999
 
-// freePorts returns ports that nobody listens on and that no other test has chosen, all different. As the keeper does (templates/keeper_ports.py),
-// it claims them with abstract sockets, which live as long as this process: Ray listens some seconds later.
+// freePorts returns different ports that are neither in use nor chosen by another test. Like the keeper (templates/keeper_ports.py)
+// it claims them with abstract sockets until the end of this process, because Ray listens only some seconds later.
 func freePorts(ctx context.Context, n int) ([]string, error) {
 	var ports []string
 	for _, offset := range rand.Perm(lastPort - firstPort + 1) {
@@ -33,13 +33,13 @@ func freePorts(ctx context.Context, n int) ([]string, error) {
 	return nil, fmt.Errorf("no %d free ports between %d and %d", n, firstPort, lastPort)
 }
 
-// claims keeps the sockets from being collected, and closed with that.
+// claims keeps the sockets from being garbage collected, which would close them.
 var claims struct {
 	sync.Mutex
 	held []net.Listener
 }
 
-// claim reports whether the port is this process's from now on.
+// claim reports whether this process now owns the port.
 func claim(ctx context.Context, port string) bool {
 	listener, err := new(net.ListenConfig).Listen(ctx, "unix", "@rayctl-port-"+port)
 	if err != nil {

@@ -14,19 +14,19 @@ import (
 	"github.com/rayctl/rayctl/dashboardclient"
 )
 
-// Fault is what a Proxy does to one request. The zero value passes it on.
+// Fault is the fault that a Proxy applies to one request. The zero value is none.
 type Fault struct {
-	// Refuse closes the connection before the head sees the request.
+	// Refuse closes the connection before the head gets the request.
 	Refuse bool
 	// LoseAnswer passes the request on, waits for the head's answer, and closes the connection without it.
 	LoseAnswer bool
-	// CutAfter, if positive, closes the connection after so many bytes of the answer's body.
+	// CutAfter, if positive, closes the connection after this many bytes of the answer's body.
 	CutAfter int64
-	// Status, if not 0, is answered after the head has handled the request, instead of its answer.
+	// Status, if not 0, replaces the head's answer after the head has handled the request.
 	Status int
 }
 
-// Proxy stands before a real head and breaks connections, as networks and tunnels do.
+// Proxy is a proxy before a real head that breaks connections like networks and tunnels do.
 type Proxy struct {
 	// URL of the proxy.
 	URL string
@@ -35,7 +35,7 @@ type Proxy struct {
 	rule  func(*http.Request) Fault
 }
 
-// NewProxy starts a proxy before the head. It passes everything on until Break is called.
+// NewProxy starts a proxy before the head. It forwards everything until Break is called.
 func NewProxy(t testing.TB, head *Head) *Proxy {
 	t.Helper()
 	target, err := url.Parse(head.URL)
@@ -66,7 +66,7 @@ func NewProxy(t testing.TB, head *Head) *Proxy {
 	return p
 }
 
-// Break sets what happens to each request from now on. The rule is never called concurrently with itself.
+// Break sets the faults of all further requests. Calls of rule are never concurrent.
 func (p *Proxy) Break(rule func(*http.Request) Fault) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -105,7 +105,7 @@ func applyFault(response *http.Response) error {
 	return nil
 }
 
-// cutBody fails when its bytes are used up, which makes the proxy close the connection.
+// cutBody fails after its bytes, which makes the proxy close the connection.
 type cutBody struct {
 	io.ReadCloser
 	left int64

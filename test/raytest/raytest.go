@@ -1,5 +1,5 @@
-// Package raytest gives tests real Ray: it installs Ray versions into a cache and starts isolated heads, which it ends with all
-// their descendants, also when the test itself is killed.
+// Package raytest gives tests real Ray: it installs Ray versions into a cache and starts isolated heads. It ends the heads with all
+// their descendants, even if the test itself is killed.
 package raytest
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/rayctl/rayctl/test/needs"
 )
 
-// Versions of Ray that the tests know how to install.
+// Versions of Ray that tests can install.
 const (
 	Ray260 = "2.60.0"
 	Ray240 = "2.40.0"

@@ -35,7 +35,7 @@ func TestKillLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestHold is no test: TestKilledTestLeavesNothing runs this binary with it, and kills it.
+// TestHold is not a test: TestKilledTestLeavesNothing runs this binary with it, and kills it.
 func TestHold(t *testing.T) {
 	if os.Getenv(holdHead) == "" {
 		return
@@ -45,7 +45,7 @@ func TestHold(t *testing.T) {
 }
 
 func TestKilledTestLeavesNothing(t *testing.T) {
-	raytest.Env(t, raytest.Ray260) // here, where it is logged
+	raytest.Env(t, raytest.Ray260) // installed here, where it is logged
 	child := exec.Command(os.Args[0], "-test.run=^TestHold$")
 	child.Env = append(os.Environ(), holdHead+"=1")
 	out, err := child.StdoutPipe()
@@ -75,7 +75,7 @@ func TestKilledTestLeavesNothing(t *testing.T) {
 	}
 }
 
-// processesOf lists the command lines that name a head's temporary directory.
+// processesOf lists the command lines with a head's temporary directory.
 func processesOf(t *testing.T, dir string) []string {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// shared heads of this test binary, by version: tests that do not concern a cluster's life use one together.
+// shared heads of this test binary, by version, for tests that do not concern a cluster's life.
 var shared = struct {
 	sync.Mutex
 	heads map[string]*Head
@@ -25,8 +25,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Shared returns this test binary's one head of this version (with tokens, where it has them), started by the first test that
-// asks. The binary needs TestMain to call Main. Tests leave it as they found it: it is not theirs alone.
+// Shared returns this test binary's one head of this version (with tokens, if it has them), started at the first
+// call. The binary needs TestMain to call Main. Tests must restore the head's state for other tests.
 func Shared(t testing.TB, version string) *Head {
 	t.Helper()
 	shared.Lock()

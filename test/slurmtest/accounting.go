@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// startAccounting starts MariaDB and slurmdbd, and makes the cluster, an account "users" and the users known to them.
+// startAccounting starts MariaDB and slurmdbd, and adds the cluster, an account "users" and the users.
 func (c *Cluster) startAccounting(ctx context.Context) error {
 	if err := c.startDatabase(ctx); err != nil {
 		return err

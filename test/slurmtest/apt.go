@@ -15,11 +15,11 @@ import (
 // debianKeyring verifies suites other than the machine's own.
 const debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-// mirrorEnv names a Debian mirror on machines whose own apt has none.
+// mirrorEnv names a Debian mirror for machines without one in their own apt configuration.
 const mirrorEnv = "RAYCTL_TEST_DEBIAN_MIRROR"
 
-// download fetches the packages of one release with a private apt (own lists, own empty dpkg status), from the mirror that
-// the machine's own apt uses. The machine's package state is neither read nor changed.
+// download fetches the packages of one release with a private apt (own lists, own empty dpkg status), from the mirror of
+// the machine's own apt. The machine's package state is neither read nor changed.
 func download(ctx context.Context, rel release, tmp string) ([]string, error) {
 	mirror, err := debianMirror(ctx)
 	if err != nil {
@@ -65,7 +65,7 @@ func debianMirror(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("apt is configured with no Debian mirror: set %s", mirrorEnv)
 }
 
-// privateApt writes an apt configuration of its own below dir, and reads the suite's lists with it.
+// privateApt writes a private apt configuration below dir, and reads the suite's lists with it.
 func privateApt(ctx context.Context, dir, mirror, suite string) ([]string, error) {
 	for _, sub := range []string{"state/lists/partial", "cache/archives/partial", "parts"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {

@@ -2,8 +2,8 @@
 
 // Package slurmtest starts private, real Slurm clusters for tests: slurmctld, slurmd and munged of a chosen version on N
 // nodes, each with its own network, host name, processes, /tmp, /run and /dev/shm, sharing all other files. It needs
-// nothing installed and changes nothing on the machine: programs come from packages unpacked in the test cache, and the
-// cluster lives in namespaces whose first process dies with the test, taking everything along. It works as root and, with
+// no installation and changes nothing on the machine. Programs come from packages unpacked in the test cache, and the
+// cluster is in namespaces whose first process dies with the test and ends everything. It works as root and, with
 // the limits named in Options, as a plain user where user namespaces are allowed.
 //
 // Tests act as users of the cluster with Cluster.Command, next to the controller, or over ssh with Options.LoginSSH.
@@ -33,7 +33,7 @@ import (
 type Cluster struct {
 	Options Options // with defaults filled in
 
-	// Dir holds everything of the cluster, at the same path on all nodes. Its parts for tests: shared/ (a shared file
+	// Dir has all files of the cluster, at the same path on all nodes. Its parts for tests: shared/ (a shared file
 	// system, writable for all users), home/<user>/, log/ and etc/slurm.conf.
 	Dir string
 
@@ -46,7 +46,7 @@ type Cluster struct {
 	ctlPID  int
 
 	mu    sync.Mutex
-	nodes map[string]int // process id of the first process of each node that is on
+	nodes map[string]int // process id of the first process of each running node
 }
 
 // startTimeout is generous: machines under load take long to start even small programs.
@@ -73,8 +73,8 @@ func Start(t testing.TB, o Options) *Cluster {
 	return c
 }
 
-// New starts a cluster: all nodes are idle when it returns. Close removes it; so does the end of this process, however
-// sudden, except for the directory.
+// New starts a cluster and returns when all nodes are idle. Close removes it. Any end of this process also removes everything
+// but the directory.
 func New(ctx context.Context, o Options) (*Cluster, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *Cluster) makeDir() error {
 	return layout(dir, c.Options, c.users)
 }
 
-// start brings the cluster up. Parts that do not wait for each other start together.
+// start starts the cluster. Independent parts start together.
 func (c *Cluster) start(ctx context.Context, root string) error {
 	if err := c.startNamespaces(ctx, root); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (c *Cluster) start(ctx context.Context, root string) error {
 	return nil
 }
 
-// startController starts what slurmctld needs, and slurmctld.
+// startController starts slurmctld and its requirements.
 func (c *Cluster) startController(ctx context.Context) error {
 	if err := c.startMunge(ctx); err != nil {
 		return err
@@ -184,7 +184,7 @@ func (c *Cluster) startNamespaces(ctx context.Context, root string) error {
 	return nil
 }
 
-// asPlainUser gives a process all capabilities over namespaces of its own; Slurm sees the user's own id.
+// asPlainUser gives a process all capabilities over its own namespaces; Slurm sees the user's own id.
 func asPlainUser(attr *syscall.SysProcAttr) {
 	attr.Cloneflags |= syscall.CLONE_NEWUSER
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
@@ -196,7 +196,7 @@ func asPlainUser(attr *syscall.SysProcAttr) {
 
 const lastCapability = 40 // CAP_CHECKPOINT_RESTORE
 
-// visible lists paths to keep, and directories to open for further users on the way to them.
+// visible lists paths to keep, and directories above them to open for further users.
 func (c *Cluster) visible() (keep, open []string) {
 	keep = []string{c.Dir}
 	for _, path := range c.Options.Binds {
@@ -223,7 +223,7 @@ func (c *Cluster) etcFiles() map[string]string {
 	return files
 }
 
-// makeNode makes a node's namespaces; slurmd is not running yet.
+// makeNode makes a node's namespaces, without slurmd.
 func (c *Cluster) makeNode(name, address string) error {
 	args := agent.SetupArgs{Name: name, Address: address, Dir: c.Dir}
 	args.Mounts = agent.Mounts{Packages: prefix, Files: map[string]string{"/etc/resolv.conf": c.Dir + "/etc/resolv.conf.node"}}
@@ -254,7 +254,7 @@ func (c *Cluster) Close() error {
 	return os.RemoveAll(c.Dir)
 }
 
-// PID is the cluster's first process: killing it removes all of the cluster but its directory.
+// PID is the cluster's first process: killing it removes the whole cluster except its directory.
 func (c *Cluster) PID() int { return c.ctlPID }
 
 func (c *Cluster) logTail(name string, lines int) string {

@@ -12,8 +12,8 @@ import (
 )
 
 // Command prepares a command of a user next to the controller, with Slurm's commands on PATH, in the user's home. The
-// process of the returned command is the program itself, so signals and kills meet it and nothing else; it is not one of
-// the cluster's processes. An empty user is the one who runs the test. Its Env may be extended, not replaced.
+// process of the returned command is the program itself, so that signals and kills reach only the program. It is not one of
+// the cluster's processes. An empty user is the user who runs the test. Its Env may be extended, not replaced.
 func (c *Cluster) Command(ctx context.Context, user, name string, args ...string) *exec.Cmd {
 	u := c.account(user)
 	argv := append(c.enter(c.ctlPID, false), c.become(u, false)...)
@@ -39,7 +39,7 @@ func (c *Cluster) NodeCommand(ctx context.Context, node, user, name string, args
 	return cmd, nil
 }
 
-// Exec runs a shell script as the test's user on node i and returns what it printed.
+// Exec runs a shell script as the test's user on node i and returns its output.
 func (c *Cluster) Exec(ctx context.Context, i int, script string) (string, error) {
 	cmd, err := c.NodeCommand(ctx, nodeName(i), "", "sh", "-c", script)
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *Cluster) Exec(ctx context.Context, i int, script string) (string, error
 	return output(cmd)
 }
 
-// Slurm runs one of Slurm's commands as the test's user and returns what it printed, without the final newline.
+// Slurm runs one of Slurm's commands as the test's user and returns its output, without the final newline.
 func (c *Cluster) Slurm(ctx context.Context, name string, args ...string) (string, error) {
 	return output(c.Command(ctx, "", name, args...))
 }
@@ -78,7 +78,7 @@ func (c *Cluster) account(user string) account {
 	return c.users[0]
 }
 
-// enter is the start of a command line that enters namespaces. Without the process namespace nsenter does not fork.
+// enter is the prefix of a command line that enters namespaces. Without the process namespace nsenter does not fork.
 func (c *Cluster) enter(pid int, processes bool) []string {
 	argv := []string{"nsenter", "--target", strconv.Itoa(pid), "--mount", "--net", "--uts", "--ipc"}
 	if processes {
@@ -90,7 +90,7 @@ func (c *Cluster) enter(pid int, processes bool) []string {
 	return append(argv, "--")
 }
 
-// become continues it: another user, and a child of nsenter that dies with it.
+// become is the next part: it sets the user, and a child of nsenter dies with nsenter.
 func (c *Cluster) become(u account, forked bool) []string {
 	argv := []string{"setpriv"}
 	if forked {
@@ -110,7 +110,7 @@ func (c *Cluster) userEnv(u account) []string {
 		"SHELL=/bin/bash", "LANG=C.UTF-8"}
 }
 
-// Describe says how to use a cluster from a shell.
+// Describe explains how to use a cluster from a shell.
 func (c *Cluster) Describe() string {
 	shell := c.Command(context.Background(), "", "bash")
 	lines := []string{

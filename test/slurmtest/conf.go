@@ -28,7 +28,7 @@ func nodeName(i int) string { return fmt.Sprintf("node%d", i) }
 // setting is one line of slurm.conf; order is kept so that the file reads well.
 type setting struct{ key, value string }
 
-// slurmConf renders slurm.conf. Short waits where Slurm has them; what is not said is Slurm's default.
+// slurmConf renders slurm.conf. Waits are short where Slurm allows it; other settings have Slurm's defaults.
 func slurmConf(dir string, o Options, admin string) string {
 	settings := []setting{
 		{"ClusterName", "testbed"},
@@ -106,7 +106,7 @@ func nodeLines(o Options) string {
 		fmt.Fprintf(&b, "NodeName=%s NodeAddr=%s CPUs=%[3]d Boards=1 SocketsPerBoard=1 CoresPerSocket=%[3]d ThreadsPerCore=1 RealMemory=%[4]d State=UNKNOWN",
 			nodeName(i), nodeAddress(i), o.CPUs, o.MemoryMB)
 		if gres := nodeGres(o, i); gres != "" {
-			b.WriteString(" Gres=" + gres + " Weight=10") // jobs without GPUs go to nodes without, where there are any
+			b.WriteString(" Gres=" + gres + " Weight=10") // jobs without GPUs prefer nodes without them
 		}
 		if o.Features[i] != "" {
 			b.WriteString(" Feature=" + o.Features[i])
@@ -137,7 +137,7 @@ func nodeGres(o Options, i int) string {
 	return strings.Join(kinds, ",")
 }
 
-// gresConf names a device for each GPU: Slurm drops GPUs without a device file. Links to /dev/null will do.
+// gresConf names a device for each GPU, because Slurm drops GPUs without a device file. Links to /dev/null suffice.
 func gresConf(dir string, o Options) string {
 	var b strings.Builder
 	for i := 1; i <= o.Nodes-o.CPUOnly; i++ {
@@ -203,7 +203,7 @@ func writeFiles(dir string, o Options, users []account) error {
 		{"resolv.conf", resolvConf(false), 0o644},
 		{"resolv.conf.node", resolvConf(o.MetadataFreeze), 0o644},
 	}
-	if o.Version != OldestVersion { // 22.05 knows no CgroupPlugin=disabled, and needs none with linuxproc
+	if o.Version != OldestVersion { // 22.05 does not have CgroupPlugin=disabled, and does not need it with linuxproc
 		files = append(files, file{"cgroup.conf", "CgroupPlugin=disabled\n", 0o644})
 	}
 	if o.Topology != "" {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// apptainer stands for Apptainer: it takes the arguments of `apptainer exec` apart as that does, refuses what that refuses (a path to
-// bind or an image that is not there, an unknown flag), sets the variable that tells programs of the container, and runs the command
-// where it is. Copied from Apptainer 1.3: its messages, cmd/internal/cli/action_flags.go, and APPTAINER_CONTAINER.
+// apptainer is a stand-in for Apptainer: it parses the arguments of `apptainer exec` and refuses what Apptainer refuses (a missing bind
+// path or image, an unknown flag). It sets the variable by which programs detect the container, and runs the command
+// directly. Copied from Apptainer 1.3: its messages, cmd/internal/cli/action_flags.go, and APPTAINER_CONTAINER.
 const apptainer = `#!/bin/sh
 fail() { echo "FATAL:   $*" >&2; exit 255; }
 [ "$1" = exec ] || fail "unknown command $1"
@@ -30,8 +30,8 @@ shift
 exec "$@"
 `
 
-// srunWithPyxis stands for srun with the plugin Pyxis: it takes the plugin's options out, refuses what Pyxis refuses (a squashfs file
-// or a mount's source that is not there), and runs the real srun, in whose tasks PYXIS_IMAGE says that there was a container.
+// srunWithPyxis is a stand-in for srun with the plugin Pyxis: it removes the plugin's options and refuses what Pyxis refuses (a missing
+// squashfs file or mount source). Then it runs the real srun, with PYXIS_IMAGE in the tasks as proof of the container.
 // Copied from Pyxis 0.20: args.c, and its messages.
 const srunWithPyxis = `#!/bin/bash
 fail() { echo "slurmstepd: error: pyxis: $*" >&2; exit 1; }
@@ -52,8 +52,8 @@ done
 exec "$(type -ap srun | sed -n 2p)" "${args[@]}"
 `
 
-// AddContainers puts stand-ins for Apptainer and for srun with Pyxis into a directory of the cluster, makes an image, and returns the
-// image and the PATH that has the stand-ins first.
+// AddContainers adds stand-ins for Apptainer and for srun with Pyxis to a directory of the cluster, makes an image, and returns the
+// image and a PATH that starts with the stand-ins.
 func (c *Cluster) AddContainers(t testing.TB) (image, path string) {
 	t.Helper()
 	bin := filepath.Join(c.Dir, "shared", "bin")

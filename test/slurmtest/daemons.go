@@ -19,13 +19,13 @@ func (c *Cluster) env() []string {
 	return []string{"PATH=" + searchPath, "SLURM_CONF=" + c.Conf(), "LC_ALL=C.UTF-8", "HOME=" + c.users[0].Home}
 }
 
-// searchPath finds Slurm's commands first and then the machine's.
+// searchPath has Slurm's commands first and then the machine's.
 const searchPath = prefix + "/clients:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // Conf is the path of slurm.conf, for SLURM_CONF.
 func (c *Cluster) Conf() string { return c.Dir + "/etc/slurm.conf" }
 
-// spawn starts a daemon on a node, or with the controller when node is empty.
+// spawn starts a daemon on a node, or with the controller if node is empty.
 func (c *Cluster) spawn(node, name string, extraEnv []string, argv ...string) error {
 	log := name
 	if node != "" {
@@ -83,7 +83,7 @@ func (c *Cluster) StartController(ctx context.Context) error {
 	})
 }
 
-// StopController ends slurmctld as an administrator does; it saves its state. It is gone on return.
+// StopController ends slurmctld like an administrator does: slurmctld saves its state. It is gone on return.
 func (c *Cluster) StopController() error {
 	return c.stop("", "slurmctld", syscall.SIGTERM)
 }
@@ -93,7 +93,7 @@ func (c *Cluster) KillController() error {
 	return c.stop("", "slurmctld", syscall.SIGKILL)
 }
 
-// KillSlurmd kills a node's slurmd. Jobs on the node go on, as after a crash; StartSlurmd starts it again.
+// KillSlurmd kills a node's slurmd. Jobs on the node continue, as after a crash; StartSlurmd starts it again.
 func (c *Cluster) KillSlurmd(i int) error {
 	return c.stop(nodeName(i), "slurmd", syscall.SIGKILL)
 }
@@ -112,7 +112,7 @@ func (c *Cluster) startSlurmd(node string) error {
 	return c.spawn(node, "slurmd", nil, "slurmd", "-D", "-N", node, "-f", c.Conf(), "-d", prefix+"/daemons/slurmstepd")
 }
 
-// PowerOffNode cuts the power of node i: everything on it dies at once, and the network no longer reaches it.
+// PowerOffNode cuts the power of node i: all of its processes die at once, and its network is disconnected.
 func (c *Cluster) PowerOffNode(i int) error {
 	name := nodeName(i)
 	c.mu.Lock()
@@ -155,10 +155,10 @@ func (c *Cluster) awaitIdle(ctx context.Context) error {
 	return nil
 }
 
-// startInterval is between two looks at a daemon that is starting.
+// startInterval is the time between checks of a starting daemon.
 const startInterval = 15 * time.Millisecond
 
-// await asks for a condition at intervals until it holds or ctx ends. The error then is the last that came before.
+// await checks a condition at intervals until it holds or ctx ends. In the second case it returns the last error before the end.
 func await(ctx context.Context, interval time.Duration, what string, condition func() (bool, error)) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -186,7 +186,7 @@ func errJoin(err, cause error) error {
 	return fmt.Errorf("%w (last: %w)", err, cause)
 }
 
-// listens says whether something accepts connections at an address of the cluster.
+// listens reports whether an address of the cluster accepts connections.
 func (c *Cluster) listens(ctx context.Context, address string) bool {
 	conn, err := c.Dial(ctx, address)
 	if err != nil {

@@ -107,7 +107,7 @@ func (b *Bridge) handle(ctx context.Context, conn net.Conn) {
 	agent.Relay(out.(agent.HalfCloser), conn, conn.(agent.HalfCloser))
 }
 
-// Cut breaks all connections that pass now.
+// Cut breaks all present connections.
 func (b *Bridge) Cut() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,7 +116,7 @@ func (b *Bridge) Cut() {
 	}
 }
 
-// Refuse makes new connections fail, or lets them pass again.
+// Refuse makes new connections fail, or succeed again.
 func (b *Bridge) Refuse(refuse bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

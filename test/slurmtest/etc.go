@@ -26,7 +26,7 @@ func hostsFile(o Options) string {
 	return b.String()
 }
 
-// resolvConf is empty, so that unknown names fail at once, or names a server that never answers.
+// resolvConf is empty, so that unknown names fail at once, or has a server that never answers.
 func resolvConf(freeze bool) string {
 	if freeze {
 		return "nameserver " + blackHole + "\n"
@@ -34,7 +34,7 @@ func resolvConf(freeze bool) string {
 	return ""
 }
 
-// passwdFile is the machine's own, with the cluster's users and homes instead, and the user that sshd separates into.
+// passwdFile is the machine's own, with the cluster's users and homes, and the user of sshd's privilege separation.
 func passwdFile(users []account) string {
 	var b strings.Builder
 	taken := map[string]bool{}
@@ -62,7 +62,7 @@ func groupFile(users []account) string {
 func appendOthers(b *strings.Builder, path string, taken map[string]bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return // a machine without the file has no others
+		return // without the file the machine has no other users
 	}
 	for line := range strings.Lines(string(text)) {
 		if name, _, _ := strings.Cut(line, ":"); !taken[name] {
@@ -71,7 +71,7 @@ func appendOthers(b *strings.Builder, path string, taken map[string]bool) {
 	}
 }
 
-// accountingSettings tie slurmctld to slurmdbd.
+// accountingSettings connect slurmctld to slurmdbd.
 func accountingSettings(dir string, o Options) []setting {
 	tres := []string{"gres/gpu"}
 	for _, g := range o.GPUs {
@@ -80,7 +80,7 @@ func accountingSettings(dir string, o Options) []setting {
 	return []setting{
 		{"AccountingStorageType", "accounting_storage/slurmdbd"},
 		{"AccountingStorageHost", ctlAddress},
-		{"AccountingStoragePass", "socket=" + dir + "/run/munge.sock"}, // AuthInfo does not count towards slurmdbd
+		{"AccountingStoragePass", "socket=" + dir + "/run/munge.sock"}, // AuthInfo does not apply to slurmdbd
 		{"AccountingStorageEnforce", "associations,limits,qos"},
 		{"AccountingStorageTRES", strings.Join(tres, ",")},
 		{"PriorityType", "priority/multifactor"},
@@ -89,7 +89,7 @@ func accountingSettings(dir string, o Options) []setting {
 	}
 }
 
-// slurmdbdConf has no password worth hiding: the database listens on a socket in the cluster's directory only.
+// slurmdbdConf has no secret password: the database listens only on a socket in the cluster's directory.
 func slurmdbdConf(dir, admin string) string {
 	return strings.Join([]string{
 		"AuthType=auth/munge",

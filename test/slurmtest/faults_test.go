@@ -31,7 +31,7 @@ func sacctShows(c *Cluster, id, want string) func(context.Context) (bool, error)
 	}
 }
 
-// TestPowerCut switches a node off under a job: Slurm notices, everything on it is gone; switched on again it is idle.
+// TestPowerCut switches a node off under a job: Slurm notices, and all of its processes are gone. Switched on again it is idle.
 func TestPowerCut(t *testing.T) {
 	t.Parallel() // it mostly waits for SlurmdTimeout
 	c := Start(t, Options{Nodes: 2, Settings: map[string]string{"SlurmdTimeout": "3"}})
@@ -90,7 +90,7 @@ func TestController(t *testing.T) {
 	c.RequireClean(t)
 }
 
-// TestCommandSignals checks that signals sent to a client command meet the program itself, and that SIGKILL leaves nothing.
+// TestCommandSignals checks that signals to a client command reach the program itself, and that SIGKILL leaves nothing.
 func TestCommandSignals(t *testing.T) {
 	t.Parallel()
 	c := Start(t, Options{})
@@ -123,7 +123,7 @@ func TestCommandSignals(t *testing.T) {
 		}
 		c.Await(t, "the command on "+place, func(context.Context) (bool, error) {
 			processes, err := c.Processes(place)
-			// Not yet is it the command while it is one of those that lead to it.
+			// At first the process is still one of the programs that start the command.
 			return slices.ContainsFunc(processes, func(p Process) bool { return p.Command == "sleep 600" }), err
 		})
 		_ = cmd.Process.Kill()
@@ -159,7 +159,7 @@ func TestUsers(t *testing.T) {
 	c.RequireClean(t)
 }
 
-// TestNetwork checks how nodes meet the world outside: at once by default, with hanging connections if asked.
+// TestNetwork checks the network outside of the cluster: by default connections fail at once, on request they hang.
 func TestNetwork(t *testing.T) {
 	t.Parallel()
 	const script = `timeout 1.5 bash -c 'exec 3<>/dev/tcp/169.254.169.254/80'; echo $?; getent ahostsv4 node1 | head -n1 | cut -d' ' -f1`
@@ -186,7 +186,7 @@ func TestKill(t *testing.T) {
 	requireNothingMentions(t, c.Dir)
 }
 
-// requireNothingMentions waits until no process has the cluster's directory on its command line.
+// requireNothingMentions waits until no command line has the cluster's directory.
 func requireNothingMentions(t *testing.T, dir string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -206,10 +206,10 @@ func requireNothingMentions(t *testing.T, dir string) {
 	}
 }
 
-// TestPlainUser runs the basic tests again as a user without privileges.
+// TestPlainUser runs the basic tests again as an unprivileged user.
 func TestPlainUser(t *testing.T) {
 	t.Parallel()
-	needs.Root(t) // to become that user; who is not root has run the other tests as one
+	needs.Root(t) // to become that user; without root the other tests already ran as one
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -14,18 +14,18 @@ import (
 // waitTimeout bounds the waits of tests; conditions normally hold much sooner.
 const waitTimeout = 5 * time.Minute
 
-// queryInterval is between two questions to slurmctld, each a process.
+// queryInterval is the time between queries to slurmctld, each a process.
 const queryInterval = 200 * time.Millisecond
 
 // Submit submits a batch script as the test's user and returns the job id. Output goes to shared/job-<id>.out unless args
-// say otherwise.
+// set another file.
 func (c *Cluster) Submit(ctx context.Context, script string, args ...string) (string, error) {
 	cmd := c.Command(ctx, "", "sbatch", append([]string{"--parsable", "--output", c.Dir + "/shared/job-%j.out"}, args...)...)
 	cmd.Stdin = strings.NewReader("#!/bin/sh\n" + script + "\n")
 	return output(cmd)
 }
 
-// JobState is a job's state as squeue prints it ("RUNNING"), or "" when slurmctld no longer knows the job.
+// JobState is a job's state as squeue prints it ("RUNNING"), or "" when slurmctld has no record of the job any more.
 func (c *Cluster) JobState(ctx context.Context, id string) (string, error) {
 	out, err := c.Slurm(ctx, "squeue", "-h", "-t", "all", "-j", id, "-o", "%T")
 	if err != nil && strings.Contains(err.Error(), "Invalid job id") {
@@ -58,8 +58,8 @@ func (c *Cluster) AwaitNode(t testing.TB, i int, state string) {
 	})
 }
 
-// AwaitNodeBack waits until a node that was away is in service again. Its state may still be that of its last job ("mixed" in 24.11, for minutes
-// after a requeue of that job, "planned"): sinfo learns better with the next job.
+// AwaitNodeBack waits until a lost node is in service again. Until the next job sinfo may still report the state of the last one (in
+// 24.11 "mixed", for minutes after a requeue of that job, or "planned").
 func (c *Cluster) AwaitNodeBack(t testing.TB, i int) {
 	t.Helper()
 	c.Await(t, nodeName(i)+" to be back", func(ctx context.Context) (bool, error) {
@@ -71,7 +71,7 @@ func (c *Cluster) AwaitNodeBack(t testing.TB, i int) {
 	})
 }
 
-// Await waits for a condition, and fails the test if it does not come to hold. Errors of the condition are told only then.
+// Await waits for a condition, and fails the test if it does not hold in time. Only then it reports errors of the condition.
 func (c *Cluster) Await(t testing.TB, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waitTimeout) // also at a test's end

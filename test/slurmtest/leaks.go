@@ -20,12 +20,12 @@ import (
 
 // Process is one process on a node.
 type Process struct {
-	PID     int // as this test sees it
+	PID     int // in this test's namespace
 	Command string
 	UID     int
 }
 
-// Processes lists the processes on a node ("node2", "login", or "ctl") that are not the testbed's own.
+// Processes lists the processes on a node ("node2", "login", or "ctl") except the testbed's own.
 func (c *Cluster) Processes(node string) ([]Process, error) {
 	first, err := c.firstProcess(node)
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *Cluster) firstProcess(node string) (int, error) {
 	return 0, fmt.Errorf("%s is switched off", node)
 }
 
-// describe reads a process's command line; a process that is gone or a zombie has none.
+// describe reads a process's command line; ended processes and zombies have none.
 func describe(pid int) (Process, bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil || len(text) == 0 {
@@ -85,7 +85,7 @@ func describe(pid int) (Process, bool) {
 	return p, true
 }
 
-// ownDaemon recognises what the testbed started itself. slurmstepd is not among it: it belongs to a job.
+// ownDaemon recognises processes started by the testbed, which do not include slurmstepd: it belongs to a job.
 func ownDaemon(command string) bool {
 	program, _, _ := strings.Cut(command, " ")
 	daemons := []string{"munged", "slurmctld", "slurmd", "slurmdbd", "slurmrestd", "mariadbd", "sshd"}
@@ -94,8 +94,8 @@ func ownDaemon(command string) bool {
 		command == "/proc/self/exe"
 }
 
-// Leaks lists what is left on the cluster: jobs, processes on any node, and files in the nodes' /tmp, /run and /dev/shm.
-// Nodes that are switched off have nothing.
+// Leaks lists leftovers on the cluster: jobs, processes on any node, and files in the nodes' /tmp, /run and /dev/shm.
+// Nodes that are switched off have none.
 func (c *Cluster) Leaks(ctx context.Context) ([]string, error) {
 	var left []string
 	jobs, err := c.Slurm(ctx, "squeue", "-h", "-o", "job %i %j %T")
@@ -169,7 +169,7 @@ func skip(entry fs.DirEntry) error {
 	return nil
 }
 
-// RequireClean fails the test if jobs, processes or files are still left when a generous time has passed.
+// RequireClean fails the test if jobs, processes or files are still left after a generous time.
 func (c *Cluster) RequireClean(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

@@ -16,15 +16,15 @@ type Login struct {
 	Config     string // ssh_config for the client
 	KnownHosts string // the file it checks host keys with
 	Key        string // the client's private key
-	Restricted string // another one, with which sshd forwards no connections
+	Restricted string // another key, for which sshd forwards no connections
 
-	// Direct carries the connections to "login", Gateway those to "gateway": for cutting and refusing them.
+	// Direct carries the connections to "login", Gateway those to "gateway", so that tests can cut and refuse them.
 	Direct, Gateway *Bridge
 }
 
 const sshPort = 22
 
-// startLogin makes the two login nodes with a real sshd each, and the client's side.
+// startLogin makes the two login nodes with a real sshd each, and the client's files.
 func (c *Cluster) startLogin(ctx context.Context) error {
 	login := &Login{Config: c.Dir + "/ssh/config", KnownHosts: c.Dir + "/ssh/known_hosts", Key: c.Dir + "/ssh/id_ed25519", Restricted: c.Dir + "/ssh/restricted_ed25519"}
 	if err := c.writeServerKeys(ctx, login); err != nil {
@@ -90,13 +90,13 @@ func (c *Cluster) writeServerKeys(ctx context.Context, login *Login) error {
 	return nil
 }
 
-// serverConfig gives sessions the environment that a site's login shells would.
+// serverConfig gives sessions the environment of a site's login shells.
 func (c *Cluster) serverConfig(hostKey string) string {
 	lines := []string{
 		fmt.Sprintf("Port %d", sshPort),
 		"HostKey " + hostKey,
 		"AuthorizedKeysFile " + c.Dir + "/ssh/authorized_keys",
-		"StrictModes no", // the cluster's directory lies below /tmp, which all may write
+		"StrictModes no", // the cluster's directory is below /tmp, which is writable for all
 		"PasswordAuthentication no",
 		"KbdInteractiveAuthentication no",
 		"UsePAM no",
@@ -107,7 +107,7 @@ func (c *Cluster) serverConfig(hostKey string) string {
 		"Subsystem sftp internal-sftp",
 		"SetEnv PATH=" + searchPath + " SLURM_CONF=" + c.Conf(),
 	}
-	if c.Options.Version != OldestVersion { // OpenSSH 10: sshd starts programs of its own
+	if c.Options.Version != OldestVersion { // OpenSSH 10: sshd starts separate programs
 		lines = append(lines, "SshdSessionPath "+prefix+"/daemons/sshd-session", "SshdAuthPath "+prefix+"/daemons/sshd-auth")
 	}
 	return strings.Join(lines, "\n") + "\n"

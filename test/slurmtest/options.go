@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// Versions of Slurm that a cluster can have. DefaultVersion is the one that the project's whole suite runs on.
+// Versions of Slurm that a cluster can have. The project's whole test suite runs on DefaultVersion.
 const (
 	DefaultVersion = "24.11"
 	OldestVersion  = "22.05"
@@ -31,12 +31,12 @@ type Partition struct {
 	Extra   string // further attributes as in slurm.conf: "PriorityTier=20 PreemptMode=OFF"
 }
 
-// Options shape a cluster. The zero value is one node with 16 CPUs and 64,000 MB on Slurm's DefaultVersion.
+// Options configure a cluster. The zero value is one node with 16 CPUs and 64,000 MB on Slurm's DefaultVersion.
 type Options struct {
 	Version string // "22.05", "24.11" or "26.05"; default DefaultVersion
 	Nodes   int    // node1 to nodeN; default 1
 
-	// What each node claims to have. The machine need not have it, and nothing holds jobs to it.
+	// Resources that each node reports. The machine need not have them, and jobs are not limited to them.
 	CPUs     int   // default 16
 	MemoryMB int   // default 64000
 	GPUs     []GPU // typed GRES of every node
@@ -54,11 +54,11 @@ type Options struct {
 	// Users are further Linux users whose jobs the nodes run; needs root. They exist inside the cluster only.
 	Users []string
 
-	// Binds are paths of this machine that nodes see although they lie below /tmp, /run or /dev/shm, or (for Users) below a
-	// directory that only its owner may enter. All other paths outside those three directories are visible anyway.
+	// Binds are paths of this machine that nodes see although they are below /tmp, /run or /dev/shm, or (for Users) below a
+	// directory open only to its owner. All other paths outside those three directories are visible anyway.
 	Binds []string
 
-	// MetadataFreeze gives nodes a default route and a name server that swallow packets, as on many sites: connecting to
+	// MetadataFreeze gives nodes a default route and a name server that drop packets, as on many sites: connecting to
 	// the cloud metadata address and resolving names hang. Otherwise both fail at once.
 	MetadataFreeze bool
 
@@ -115,7 +115,7 @@ type account struct {
 	Home     string
 }
 
-// accounts lists who may use the cluster; the first is the one who runs the test, and is Slurm's administrator.
+// accounts lists the cluster's users; the first is the user who runs the test, and is Slurm's administrator.
 func accounts(dir string, users []string) []account {
 	me := account{Name: "u" + strconv.Itoa(os.Getuid()), UID: os.Getuid(), GID: os.Getgid()}
 	if u, err := user.Current(); err == nil && userName.MatchString(u.Username) {
@@ -131,5 +131,5 @@ func accounts(dir string, users []string) []account {
 	return all
 }
 
-// firstTestUID is above the ranges that Debian hands out and below those of nested containers.
+// firstTestUID is above Debian's ranges and below those of nested containers.
 const firstTestUID = 61001

@@ -16,21 +16,21 @@ import (
 	"github.com/rayctl/rayctl/test/slurmtest/internal/agent"
 )
 
-// release says where a Slurm version comes from: Debian suites in order of preference.
+// release is the source of a Slurm version: Debian suites in order of preference.
 type release struct {
 	version string
 	suites  []string
 }
 
-// releases are the Slurm versions that the testbed offers.
+// releases are the available Slurm versions.
 var releases = []release{
 	{"22.05", []string{"bookworm"}},
 	{"24.11", []string{"trixie"}},
 	{"26.05", []string{"forky", "sid"}},
 }
 
-// packageNames are what a cluster runs. Dependencies come along, down to the C library: the programs never touch the
-// machine's own libraries, and the machine's own programs never touch theirs.
+// packageNames are a cluster's packages. Dependencies are included, down to the C library: the programs never use the
+// machine's own libraries, and the machine's own programs never use theirs.
 var packageNames = []string{
 	"slurmctld", "slurmd", "slurm-client", "slurmrestd", "slurmdbd", "slurm-wlm-basic-plugins", "slurm-wlm-jwt-plugin",
 	"slurm-wlm-mysql-plugin", "munge", "mariadb-server-core", "mariadb-client-core", "iproute2", "openssh-server", "patchelf",
@@ -42,16 +42,16 @@ var clientPrograms = []string{
 	"sreport", "srun", "sshare", "sstat", "strigger",
 }
 
-// daemonPrograms are started by the testbed, those marked with ? only where the suite has them.
+// daemonPrograms are started by the testbed; those marked with ? may be missing in a suite.
 var daemonPrograms = []string{
 	"ip", "mariadb", "mariadbd", "munged", "my_print_defaults", "resolveip", "slurmctld", "slurmd", "slurmdbd", "slurmrestd",
 	"slurmstepd", "sshd", "?sshd-auth", "?sshd-session",
 }
 
-// prefix is where a cluster's programs are mounted inside its namespaces.
+// prefix is the mount point of a cluster's programs inside its namespaces.
 const prefix = agent.Prefix
 
-// cacheRoot is where unpacked Slurm versions are kept.
+// cacheRoot is the directory of unpacked Slurm versions.
 func cacheRoot() (string, error) {
 	if dir := os.Getenv("RAYCTL_TEST_CACHE"); dir != "" {
 		return filepath.Join(dir, "slurm"), nil
@@ -64,7 +64,7 @@ func cacheRoot() (string, error) {
 }
 
 // packages returns the directory of an unpacked Slurm, made at first use. Processes share it: one makes it under a lock,
-// and it appears under its name only when it is whole.
+// and it gets its name only when complete.
 func packages(ctx context.Context, rel release) (string, error) {
 	root, err := cacheRoot()
 	if err != nil {
@@ -112,7 +112,7 @@ func assemble(ctx context.Context, rel release, tmp string) error {
 	return relocate(ctx, root)
 }
 
-// unpack extracts packages into a merged-usr tree, without what no program of ours reads.
+// unpack extracts packages into a merged-usr tree, without files that our programs do not read.
 func unpack(ctx context.Context, debs []string, root string) error {
 	for _, dir := range []string{"bin", "sbin", "lib", "lib64"} {
 		if err := os.MkdirAll(filepath.Join(root, "usr", dir), 0o755); err != nil {
@@ -130,7 +130,7 @@ func unpack(ctx context.Context, debs []string, root string) error {
 	return runQuiet(cmd)
 }
 
-// relocate points the programs at the libraries under prefix, and collects the user's programs in clients/.
+// relocate changes the programs' library paths to prefix, and collects the user's programs in clients/.
 func relocate(ctx context.Context, root string) error {
 	loaders, err := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*/ld-linux-*.so.*"))
 	if err != nil {
@@ -172,7 +172,7 @@ func relocate(ctx context.Context, root string) error {
 	return nil
 }
 
-// findProgram finds a program of the unpacked tree; Debian calls some of Slurm's "-wlm".
+// findProgram finds a program of the unpacked tree; Debian adds "-wlm" to some of Slurm's names.
 func findProgram(root, name string) (string, error) {
 	for _, dir := range []string{"usr/bin", "usr/sbin", "usr/lib/openssh"} {
 		for _, file := range []string{name, name + "-wlm"} {

@@ -11,7 +11,7 @@ import (
 	"github.com/rayctl/rayctl/test/slurmtest/internal/agent"
 )
 
-// nobody runs slurmrestd where the test is root: it refuses root and SlurmUser.
+// nobody runs slurmrestd if the test is root: slurmrestd refuses root and SlurmUser.
 const nobody = 65534
 
 // startRest starts slurmrestd with JWT authentication on the controller.
@@ -23,7 +23,7 @@ func (c *Cluster) startRest(ctx context.Context) error {
 	if c.Options.Accounting && c.Options.Version != OldestVersion {
 		plugin += ",openapi/slurmdbd"
 	}
-	env := []string{"SLURM_JWT=daemon"} // makes it take tokens
+	env := []string{"SLURM_JWT=daemon"} // makes it accept tokens
 	if os.Getuid() != 0 && c.Options.Version == "24.11" {
 		env = append(env, "SLURMRESTD_SECURITY=disable_user_check")
 	}

@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// ownRequests are those of Slurm's daemons among themselves, and of this package.
+// ownRequests matches requests among Slurm's daemons, and of this package.
 var ownRequests = regexp.MustCompile(`^(REQUEST_STATS_INFO|REQUEST_PING|MESSAGE_.*|REQUEST_COMPLETE_.*|REQUEST_STEP_COMPLETE|ACCOUNTING_.*|.*_NODE_REGISTRATION_STATUS|REQUEST_CONFIG|REQUEST_PERSIST_INIT)$`)
 
 var rpcLine = regexp.MustCompile(`^\s*(\w+)\s*\(\s*\d+\)\s*count:(\d+)`)
 
-// Requests are those that clients have sent to slurmctld since it started or ResetRequests, by type, as sdiag counts them.
+// Requests counts clients' requests to slurmctld by type, since its start or ResetRequests, from sdiag.
 func (c *Cluster) Requests(ctx context.Context) (map[string]int, error) {
 	out, err := c.Slurm(ctx, "sdiag")
 	if err != nil {
@@ -36,14 +36,14 @@ func (c *Cluster) Requests(ctx context.Context) (map[string]int, error) {
 	return counts, nil
 }
 
-// Orders are those of Requests that are no questions: clients and watchers ask now and then, however often that is.
+// Orders are the Requests that are not queries, which clients and watchers repeat an arbitrary number of times.
 func (c *Cluster) Orders(ctx context.Context) (map[string]int, error) {
 	counts, err := c.Requests(ctx)
 	maps.DeleteFunc(counts, func(kind string, _ int) bool { return strings.Contains(kind, "_INFO") })
 	return counts, err
 }
 
-// ResetRequests lets Requests count from here on.
+// ResetRequests resets the counts of Requests.
 func (c *Cluster) ResetRequests(ctx context.Context) error {
 	_, err := c.Slurm(ctx, "sdiag", "--reset")
 	return err

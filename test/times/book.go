@@ -14,13 +14,13 @@ type event struct {
 
 type test struct{ pkg, name string }
 
-// cost is what a test took while it ran.
+// cost is a test's time while it ran.
 type cost struct {
 	wall time.Duration
 	cpu  float64 // seconds
 }
 
-// book shares out time among the tests that run.
+// book distributes time among the running tests.
 type book struct {
 	running map[test]bool
 	costs   map[test]*cost
@@ -36,7 +36,7 @@ func newBook() *book {
 	return &book{running: map[test]bool{}, costs: map[test]*cost{}, output: map[test]*strings.Builder{}, busy: busySeconds(), at: now, begun: now}
 }
 
-// spend charges what has passed since the last call to the tests that ran, busy being the machine's processor seconds by now.
+// spend charges the time since the last call to the running tests; busy is the machine's processor seconds so far.
 func (b *book) spend(busy float64, now time.Time) {
 	passed, worked := now.Sub(b.at), busy-b.busy
 	b.at, b.busy = now, busy
@@ -64,7 +64,7 @@ func (b *book) waitsForSubtests(t test) bool {
 	return false
 }
 
-// take notes what an event changes.
+// take processes an event.
 func (b *book) take(e event) {
 	t := test{e.Package, e.Test}
 	if t.name == "" {
@@ -89,7 +89,7 @@ func (b *book) take(e event) {
 	}
 }
 
-// print writes the table: packages, then tests with their subtests, what took longest first.
+// print writes the table: packages, then tests with their subtests, longest first.
 func (b *book) print(w io.Writer) {
 	packages, tests := map[test]*cost{}, map[test]*cost{}
 	for t, c := range b.costs {

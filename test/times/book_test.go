@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestBook: time and work go to the tests that run, not to those that wait for their turn or for their subtests.
+// TestBook: time and work are charged to running tests, not to those that wait for their turn or for their subtests.
 func TestBook(t *testing.T) {
 	b := newBook()
 	busy, now := b.busy, b.at

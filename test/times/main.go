@@ -1,8 +1,8 @@
 // Command times runs `go test -json` and prints where the minutes go: `go run ./test/times -- go test -json -p 2 ./...`.
 //
-// For each test it prints how long it ran, and the processor seconds of the whole machine in that time, shared evenly among the tests that ran
+// For each test it prints the running time, and the processor seconds of the whole machine in that time, shared evenly among the tests that ran
 // together (a test that waits for its subtests, or for its turn, does not run). A test with much time and few processor seconds waits: others can run
-// beside it. The output of tests that fail follows the table. It exits as the command does.
+// in parallel. The output of failed tests follows the table. The exit code is the command's.
 package main
 
 import (
@@ -77,7 +77,7 @@ func run(args []string) error {
 	}
 }
 
-// busySeconds is how long the machine's processors have worked since its start (proc(5), /proc/stat: user, nice, system, irq, softirq in 1/100 s).
+// busySeconds is the processor time of the machine since its start (proc(5), /proc/stat: user, nice, system, irq, softirq in 1/100 s).
 func busySeconds() float64 {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -91,7 +91,7 @@ func busySeconds() float64 {
 	return (user + nice + system + irq + soft) / 100
 }
 
-// sorted are a book's entries, the longest first.
+// sorted returns a book's entries, longest first.
 func sorted(entries map[test]*cost) []test {
 	var out []test
 	for t := range entries {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// OperatorNamespace has the operator's lease, by which one sees from inside the cluster that it lives.
+// OperatorNamespace has the operator's lease, which shows inside the cluster that the operator is alive.
 const OperatorNamespace = "ray-system"
 
 const operatorLease = "ray-operator-leader"
@@ -48,7 +48,7 @@ func (b *Bed) operatorCommand() command {
 	}
 }
 
-// startOperator starts the operator. The lease of a killed one would keep it waiting for 15 s, as if another machine had it.
+// startOperator starts the operator. The lease of a killed one would block it for 15 s, like another machine's.
 func (b *Bed) startOperator(ctx context.Context) error {
 	c := b.operatorCommand()
 	if p := b.find(Operator); p == nil || !slices.Equal(p.argv, c.argv) {

@@ -2,7 +2,7 @@ package bed
 
 const auditPolicyFile = "audit.yaml"
 
-// auditPolicy keeps what service accounts ask of the API server: the users of tests are some, the testbed's own parts are none.
+// auditPolicy logs requests of service accounts, which include the users of tests, but not the testbed's own parts.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -12,5 +12,5 @@ rules:
 - level: None
 `
 
-// AuditLog is the API server's, one event of audit.k8s.io/v1 to a line.
+// AuditLog is the API server's audit log, one event of audit.k8s.io/v1 to a line.
 func (b *Bed) AuditLog() string { return b.path("audit.log") }

@@ -1,8 +1,8 @@
 // Package bed runs a whole Kubernetes with KubeRay and Volcano as plain processes of one machine: etcd, API server,
 // controller-manager, scheduler, containerd and kubelet, CoreDNS, the KubeRay operator, Volcano, and KWOK for simulated nodes.
 //
-// There is one testbed to a machine. Everything it has lives in one short directory, its processes carry that directory in
-// their environment, and its pods live below one cgroup: what belongs to it can be found and ended whoever started it.
+// There is one testbed to a machine. All of its files are in one short directory, its processes have that directory in
+// their environment, and its pods are in one cgroup. So all of it can be found and ended, whoever started it.
 package bed
 
 import (
@@ -21,15 +21,15 @@ import (
 	"github.com/rayctl/rayctl/test/kubetest/build"
 )
 
-// Config is what a testbed runs.
+// Config is the configuration of a testbed.
 type Config struct {
-	// Versions of the programs; changing them starts the testbed anew.
+	// Versions of the programs; another set starts the testbed anew.
 	Versions build.Versions
-	// Python is an interpreter with Ray: the image rayproject/ray is made from its environment. Empty: no Ray image.
+	// Python is an interpreter with Ray, whose environment becomes the image rayproject/ray. Empty: no Ray image.
 	Python string
-	// CPUs that the real node reports, whatever the machine has.
+	// CPUs reported by the real node, independent of the machine.
 	CPUs int
-	// GPUs that the real node advertises (nvidia.com/gpu). Nothing is behind them.
+	// GPUs advertised by the real node (nvidia.com/gpu), without devices.
 	GPUs int
 	// OperatorFlags are more flags of the KubeRay operator, e.g. "--batch-scheduler=volcano".
 	OperatorFlags []string
@@ -39,7 +39,7 @@ type Config struct {
 	Simulated Simulated
 }
 
-// Simulated are nodes without a machine: their pods are Running at once and do nothing. They have the label type=kwok and
+// Simulated are nodes without a machine: their pods are Running at once and do nothing. The nodes have the label type=kwok and
 // the taint kwok.x-k8s.io/node=fake:NoSchedule.
 type Simulated struct{ Nodes, CPUs, GPUs int }
 
@@ -51,7 +51,7 @@ const BatchSchedulerFlag = "-batch-scheduler=volcano"
 
 // Bed is the machine's testbed.
 type Bed struct {
-	// Dir holds everything of it.
+	// Dir has all of its files.
 	Dir      string
 	config   Config
 	programs build.Programs
@@ -61,7 +61,7 @@ type Bed struct {
 	log      func(format string, args ...any)
 }
 
-// state is what is kept in Dir/state.json.
+// state is the content of Dir/state.json.
 type state struct {
 	Boot   string
 	Subnet int
@@ -69,7 +69,7 @@ type state struct {
 	Config Config
 }
 
-// Open gives access to the machine's testbed, running or not. log is told each step.
+// Open gives access to the machine's testbed, running or not. log gets each step.
 func Open(log func(format string, args ...any)) (*Bed, error) {
 	dir := os.Getenv("RAYCTL_KUBE_DIR")
 	if dir == "" {
@@ -90,16 +90,16 @@ func (b *Bed) path(parts ...string) string {
 	return filepath.Join(append([]string{b.Dir}, parts...)...)
 }
 
-// Kubeconfig is the path of the administrator's.
+// Kubeconfig is the path of the administrator's kubeconfig.
 func (b *Bed) Kubeconfig() string { return b.path("kubeconfig") }
 
-// Programs are the paths of what runs; valid after Up.
+// Programs are the paths of the programs; valid after Up.
 func (b *Bed) Programs() build.Programs { return b.programs }
 
-// Config is what was asked for last.
+// Config is the last requested configuration.
 func (b *Bed) Config() Config { return b.config }
 
-// name is unique to the testbed on this machine: its bridge, its CNI network and its cgroup are called so.
+// name is unique to the testbed on this machine: the name of its bridge, its CNI network and its cgroup.
 func (b *Bed) name() string { return filepath.Base(b.Dir) }
 
 // nodeIP is the address of the bridge, the node and the API server. No other process of the machine uses it, so fixed ports
@@ -109,7 +109,7 @@ func (b *Bed) nodeIP() string { return fmt.Sprintf("10.201.%d.1", b.subnet) }
 func (b *Bed) podSubnet() string     { return fmt.Sprintf("10.201.%d.0/24", b.subnet) }
 func (b *Bed) serviceSubnet() string { return fmt.Sprintf("10.202.%d.0/24", b.subnet) }
 
-// loopback is an address for what pods must not reach.
+// loopback is an address for ports that pods must not reach.
 func (b *Bed) loopback() string { return fmt.Sprintf("127.201.%d.1", b.subnet) }
 
 // server is the API server's URL.
@@ -139,10 +139,10 @@ func (b *Bed) save(keep bool) error {
 	return os.Rename(tmp, b.path("state.json"))
 }
 
-// Keep says whether the testbed stays when nobody uses it any more.
+// Keep sets whether the testbed stays without users.
 func (b *Bed) Keep(keep bool) error { return b.save(keep) }
 
-// Kept reports what Keep said last.
+// Kept reports the last setting of Keep.
 func (b *Bed) Kept() bool {
 	s, err := b.load()
 	return err == nil && s.Keep
@@ -156,7 +156,7 @@ func bootID() string {
 	return strings.TrimSpace(string(id))
 }
 
-// Up makes the testbed run what config says: from nothing, or by starting, restarting and stopping the parts that differ. It
+// Up brings the testbed to the given configuration: from nothing, or by starting, restarting and stopping the parts that differ. It
 // returns when all of it works. The caller holds the lock.
 func (b *Bed) Up(ctx context.Context, config Config) error {
 	programs, err := build.All(ctx, config.Versions, config.Simulated.Nodes > 0)
@@ -185,11 +185,11 @@ func (b *Bed) Up(ctx context.Context, config Config) error {
 	return b.bringUp(ctx, fresh)
 }
 
-// isFresh reports whether there is no testbed that can become what config says.
+// isFresh reports whether there is no testbed that can be changed to the configuration.
 func (b *Bed) isFresh(config Config) bool {
 	s, err := b.load()
 	if err != nil {
-		return true // what cannot be read can only be removed
+		return true // an unreadable testbed can only be removed
 	}
 	b.subnet = s.Subnet
 	if s.Boot != bootID() || s.Config.Versions != config.Versions || s.Config.CPUs != config.CPUs {

@@ -23,7 +23,7 @@ func (b *Bed) cgroups() []string {
 	return dirs
 }
 
-// partsCgroup is that of the testbed's own processes.
+// partsCgroup is the cgroup of the testbed's own processes.
 func (b *Bed) partsCgroup() string {
 	if hasCgroup2() {
 		return filepath.Join(cgroupRoot, b.name()+"-parts")
@@ -36,8 +36,8 @@ func hasCgroup2() bool {
 	return err == nil
 }
 
-// weights are 16 CPUs' worth, in version 1 and 2. All pods together would otherwise weigh as much as one process of the machine, and starve
-// beside a busy one, and the parts of the control plane would starve beside the pods.
+// weights are the weight of 16 CPUs, in version 1 and 2. Otherwise all pods together would weigh as much as one process of the machine and starve
+// beside a busy one, and the control plane would starve beside the pods.
 var weights = map[string]string{"cpu.shares": "16384", "cpu.weight": "625"}
 
 func (b *Bed) writeCgroup() error {
@@ -53,7 +53,7 @@ func (b *Bed) writeCgroup() error {
 				return fmt.Errorf("giving the testbed's cgroup its weight: %w", err)
 			}
 		}
-		// A cpuset of version 1 starts empty, and takes no process so.
+		// A cpuset of version 1 starts empty, and then accepts no process.
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 			all, err := os.ReadFile(filepath.Join(dir, "..", file))
 			if err != nil || !strings.Contains(dir, "cpuset") {
@@ -67,7 +67,7 @@ func (b *Bed) writeCgroup() error {
 	return nil
 }
 
-// weigh puts a part's process among the testbed's own. The reaper, which removes the cgroup, stays outside.
+// weigh moves a part's process to the testbed's own cgroup. The reaper, which removes that cgroup, stays outside.
 func (b *Bed) weigh(part Part, pid int) error {
 	file := filepath.Join(b.partsCgroup(), "cgroup.procs")
 	if _, err := os.Stat(file); err != nil || part == reaper {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The tests of lost nodes would wait minutes with the defaults; the behaviour is the same.
+// With the defaults the tests of lost nodes would wait for minutes; the behaviour is the same.
 const (
 	nodeMonitorGrace = "16s"
 	lostNodeSeconds  = "10"
@@ -82,11 +82,11 @@ func (b *Bed) schedulerCommand() command {
 	}
 }
 
-// answers is content once an HTTP address answers 200.
+// answers succeeds once an HTTP address answers 200.
 func answers(url string) func(context.Context) error {
 	client := &http.Client{
 		Timeout: 5 * time.Second,
-		// Only whether the part works is asked here, of addresses of our own.
+		// This only checks whether the part works, at addresses of our own.
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
 	}
 	return func(ctx context.Context) error {

@@ -36,8 +36,8 @@ func (b *Bed) applyCRDs(ctx context.Context, dirs ...string) error {
 	})
 }
 
-// serves asks for the list of a group's resources, which is small. The CRD's own condition comes with its schema: more than a
-// megabyte, for RayCluster.
+// serves requests the list of a group's resources, which is small. The CRD's own condition comes with its schema: more than a
+// megabyte for RayCluster.
 func (b *Bed) serves(crd *unstructured.Unstructured) error {
 	client, err := b.client()
 	if err != nil {
@@ -62,7 +62,7 @@ func (b *Bed) serves(crd *unstructured.Unstructured) error {
 	return nil
 }
 
-// removeCRDs deletes the CRDs, with all objects of theirs, and returns when they are gone.
+// removeCRDs deletes the CRDs with all their objects, and returns when they are gone.
 func (b *Bed) removeCRDs(ctx context.Context, dirs ...string) error {
 	return b.eachCRD(ctx, dirs, func(ctx context.Context, crd *unstructured.Unstructured) error {
 		client, err := b.dynamicClient()

@@ -18,13 +18,13 @@ import (
 	"github.com/rayctl/rayctl/test/kubetest/build"
 )
 
-// Places outside the testbed's directory where kubelet, the CNI library and containerd's shims leave files whatever they are told.
+// Places outside the testbed's directory where kubelet, the CNI library and containerd's shims leave files regardless of settings.
 const (
 	kubeletLinks = "/var/log/containers"
 	cniResults   = "/var/lib/cni/results"
 )
 
-// Down ends the testbed and removes everything it has on the machine, also what a killed one has left. The cache stays. The
+// Down ends the testbed and removes everything of it from the machine, including leftovers of a killed one. The cache stays. The
 // caller holds the lock.
 func (b *Bed) Down(ctx context.Context) error {
 	began := time.Now()
@@ -52,7 +52,7 @@ func (b *Bed) stopManagers(ctx context.Context) error {
 	return b.kill(ctx, func(p process) bool { return p.part != containerd })
 }
 
-// endPods kills what runs in pods, and has containerd remove their containers while it is there.
+// endPods kills the processes in pods, and has containerd remove their containers while it still runs.
 func (b *Bed) endPods(ctx context.Context) error {
 	if err := b.killCgroup(ctx); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (b *Bed) endPods(ctx context.Context) error {
 	return nil
 }
 
-// endRest kills containerd and what is left of its shims.
+// endRest kills containerd and its remaining shims.
 func (b *Bed) endRest(ctx context.Context) error {
 	sockets, _ := filepath.Glob(b.path("c", "s", "io.containerd.runtime.v2.task", "*", "*", "address"))
 	for _, file := range sockets {
@@ -87,7 +87,7 @@ func (b *Bed) endRest(ctx context.Context) error {
 	return b.killCgroup(ctx)
 }
 
-// kill kills the testbed's processes that which names, and waits until they are gone.
+// kill kills the testbed's processes selected by which, and waits until they are gone.
 func (b *Bed) kill(ctx context.Context, which func(process) bool) error {
 	return Until(ctx, func(context.Context) error {
 		left := slices.DeleteFunc(b.processes(), func(p process) bool { return p.pid == os.Getpid() || !which(p) })
@@ -107,7 +107,7 @@ func (b *Bed) cgroupProcesses() []int {
 	for _, dir := range b.cgroups() {
 		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.Name() != "cgroup.procs" {
-				return nil // a cgroup that has gone meanwhile has no processes
+				return nil // a removed cgroup has no processes
 			}
 			text, _ := os.ReadFile(path)
 			for _, field := range strings.Fields(string(text)) {
@@ -140,7 +140,7 @@ func (b *Bed) removeBridge(ctx context.Context) error {
 		return err
 	}
 	if _, err := net.InterfaceByName(b.name()); err != nil {
-		return nil // there is none
+		return nil // there is no bridge
 	}
 	if out, err := exec.CommandContext(ctx, "ip", "link", "delete", b.name()).CombinedOutput(); err != nil {
 		return fmt.Errorf("removing the bridge: %w: %s", err, out)
@@ -177,7 +177,7 @@ func (b *Bed) removeFiles(context.Context) error {
 	return os.RemoveAll(b.Dir)
 }
 
-// strayFiles are files of the testbed outside its directory: each names it, in its text or as a link.
+// strayFiles are files of the testbed outside its directory, with that directory in their text or link target.
 func (b *Bed) strayFiles() []string {
 	var files []string
 	results, _ := filepath.Glob(filepath.Join(cniResults, "*"))
@@ -195,7 +195,7 @@ func (b *Bed) strayFiles() []string {
 	return files
 }
 
-// Leftovers lists what there is of the testbed on the machine, the cache aside: nothing, after Down.
+// Leftovers lists everything of the testbed on the machine except the cache: nothing, after Down.
 func (b *Bed) Leftovers() []string {
 	var left []string
 	for _, p := range b.processes() {
@@ -220,5 +220,5 @@ func (b *Bed) Leftovers() []string {
 	return append(left, b.strayFiles()...)
 }
 
-// KillPods kills all that runs in pods, sandboxes included.
+// KillPods kills all processes in pods, including sandboxes.
 func (b *Bed) KillPods(ctx context.Context) error { return b.killCgroup(ctx) }

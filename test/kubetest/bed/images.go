@@ -17,8 +17,8 @@ import (
 	"github.com/rayctl/rayctl/test/kubetest/build"
 )
 
-// samplesRay are Ray's versions in the manifests that KubeRay 1.4, 1.5 and 1.6 bring as samples: the one Ray image also has
-// those names, so that they run unchanged.
+// samplesRay are Ray's versions in the sample manifests of KubeRay 1.4, 1.5 and 1.6: the one Ray image also has
+// those names, so that the samples run unchanged.
 var samplesRay = []string{"2.46.0", "2.52.0"}
 
 // ctr runs containerd's client in kubelet's namespace.
@@ -33,7 +33,7 @@ func (b *Bed) ctr(ctx context.Context, stdin io.Reader, args ...string) (string,
 	return out.String(), nil
 }
 
-// loadImages imports the images that the store has not, or has from other content.
+// loadImages imports the images that the store lacks, or has with other content.
 func (b *Bed) loadImages(ctx context.Context) error {
 	images := make([]build.Image, 0, 2)
 	pause, err := build.PauseImage(ctx)
@@ -64,7 +64,7 @@ func (b *Bed) loadImages(ctx context.Context) error {
 			return fmt.Errorf("importing %s: %w", image.Refs[0], err)
 		}
 		if old := loaded[image.Refs[0]]; old != "" && old != image.Digest {
-			// The name has moved on, but kubelet's name for the content would keep it.
+			// The name has a new content, but kubelet's name for the old one would keep that.
 			_, _ = b.ctr(ctx, nil, "images", "rm", "sha256:"+old)
 		}
 		loaded[image.Refs[0]] = image.Digest
@@ -91,7 +91,7 @@ func (b *Bed) importImage(ctx context.Context, image build.Image) error {
 
 func (b *Bed) loadedFile() string { return filepath.Join(b.imageStore(), "rayctl-loaded.json") }
 
-// loadedImages are the digests of what was imported, by name.
+// loadedImages are the digests of the imported images, by name.
 func (b *Bed) loadedImages() map[string]string {
 	loaded := map[string]string{}
 	text, err := os.ReadFile(b.loadedFile())
@@ -116,7 +116,7 @@ func (b *Bed) removeContainers(ctx context.Context) error {
 		return err
 	}
 	for _, id := range strings.Fields(tasks) {
-		// A task may end by itself meanwhile; what matters is that its container can be removed.
+		// A task may end by itself meanwhile; only its container must be removable.
 		_, _ = b.ctr(ctx, nil, "tasks", "rm", "--force", id)
 	}
 	out, err := b.ctr(ctx, nil, "containers", "ls", "-q")

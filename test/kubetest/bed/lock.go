@@ -11,7 +11,7 @@ import (
 
 var errInUse = errors.New("the testbed is in use")
 
-// Lock makes the caller the testbed's only user, and waits for an earlier one to end. The use ends by unlock or with the process.
+// Lock makes the caller the testbed's only user, after an earlier user has ended. unlock or the end of the process release it.
 func (b *Bed) Lock(ctx context.Context) (unlock func(), err error) {
 	told := false
 	err = Until(ctx, func(context.Context) error {

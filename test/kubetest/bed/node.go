@@ -18,7 +18,7 @@ const NodeName = "node1"
 
 func (b *Bed) socket() string { return b.path("c", "c.sock") }
 
-// imageStore is containerd's root. It is in the cache: images need not be imported each time.
+// imageStore is containerd's root. It is in the cache so that images need not be imported each time.
 func (b *Bed) imageStore() string { return filepath.Join(b.cache, "containerd-"+b.name()) }
 
 func (b *Bed) containerdCommand() command {
@@ -81,8 +81,8 @@ func (b *Bed) kubeletCommand() command {
 	}
 }
 
-// kubeletConfig: image collection and eviction are off, for the disk is the whole machine's, and an image that has been
-// collected could not be pulled again.
+// kubeletConfig: image collection and eviction are off, because the disk is shared with the whole machine, and a collected
+// image could not be pulled again.
 func (b *Bed) kubeletConfig() string {
 	return fmt.Sprintf(`kind: KubeletConfiguration
 apiVersion: kubelet.config.k8s.io/v1beta1
@@ -144,7 +144,7 @@ func (b *Bed) dnsCommand() command {
 	}
 }
 
-// corefile: names outside the cluster do not exist, as nothing outside is reachable.
+// corefile: names outside the cluster do not exist, because nothing outside is reachable.
 func (b *Bed) corefile() string {
 	return fmt.Sprintf(`cluster.local in-addr.arpa {
   bind %[1]s

@@ -20,7 +20,7 @@ const GPU corev1.ResourceName = "nvidia.com/gpu"
 // SimulatedTaint keeps real pods off simulated nodes.
 var SimulatedTaint = corev1.Taint{Key: "kwok.x-k8s.io/node", Value: "fake", Effect: corev1.TaintEffectNoSchedule}
 
-// advertiseGPUs gives the real node its GPUs; kubelet leaves alone what no device plug-in of its own manages.
+// advertiseGPUs gives the real node its GPUs; kubelet does not change resources without a device plug-in.
 func (b *Bed) advertiseGPUs(ctx context.Context) error {
 	client, err := b.client()
 	if err != nil {
@@ -39,7 +39,7 @@ func (b *Bed) advertiseGPUs(ctx context.Context) error {
 	return nil
 }
 
-// syncSimulated makes the simulated nodes what the configuration says.
+// syncSimulated brings the simulated nodes to the configuration.
 func (b *Bed) syncSimulated(ctx context.Context) error {
 	client, err := b.client()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// prepare makes what the parts find on the machine: directories, keys, the bridge, the cgroup, and their configuration files.
+// prepare makes what the parts need on the machine: directories, keys, the bridge, the cgroup, and their configuration files.
 func (b *Bed) prepare(ctx context.Context) error {
 	for _, dir := range []string{"logs", "tmp", "etcd", "pki", "cni", "k/plugins", "k/logs", "c"} {
 		if err := os.MkdirAll(b.path(dir), 0o755); err != nil {
@@ -35,7 +35,7 @@ func (b *Bed) prepare(ctx context.Context) error {
 	return b.save(b.Kept())
 }
 
-// writeKeys makes the administrator's token and the key that signs service account tokens, once in a testbed's life.
+// writeKeys makes the administrator's token and the signing key of service account tokens, once in a testbed's life.
 func (b *Bed) writeKeys() error {
 	if _, err := os.Stat(b.path("pki", "sa.key")); err == nil {
 		return nil
@@ -52,7 +52,7 @@ func (b *Bed) writeKeys() error {
 	return os.WriteFile(b.path("pki", "sa.key"), text, 0o600)
 }
 
-// writeBridge makes the bridge that pods are attached to. Nothing is forwarded or masqueraded: pods reach each other and the node.
+// writeBridge makes the pods' bridge. Nothing is forwarded or masqueraded: pods reach each other and the node.
 func (b *Bed) writeBridge(ctx context.Context) error {
 	if _, err := net.InterfaceByName(b.name()); err == nil {
 		return nil
@@ -69,7 +69,7 @@ func (b *Bed) writeBridge(ctx context.Context) error {
 	return nil
 }
 
-// writeKubeconfig writes the administrator's, once the API server has made its certificate.
+// writeKubeconfig writes the administrator's kubeconfig, once the API server has made its certificate.
 func (b *Bed) writeKubeconfig() error {
 	line, err := os.ReadFile(b.path("pki", "tokens.csv"))
 	if err != nil {
@@ -79,7 +79,7 @@ func (b *Bed) writeKubeconfig() error {
 	return b.WriteKubeconfig(b.Kubeconfig(), "default", token)
 }
 
-// WriteKubeconfig writes one for the owner of a token.
+// WriteKubeconfig writes a kubeconfig for the owner of a token.
 func (b *Bed) WriteKubeconfig(path, namespace, token string) error {
 	ca, err := os.ReadFile(b.path("pki", "apiserver.crt"))
 	if err != nil {

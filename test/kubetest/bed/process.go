@@ -37,14 +37,14 @@ const (
 	containerd Part = "containerd"
 )
 
-// Environment variables that all processes of a testbed carry. Whoever looks for one reads them from /proc: no process id is
-// kept anywhere, so none can be stale.
+// Environment variables of all processes of a testbed. Processes are found by these variables in /proc: no process id is
+// stored, so none can be stale.
 const (
 	dirVariable  = "RAYCTL_KUBE_OWNER"
 	partVariable = "RAYCTL_KUBE_PART"
 )
 
-// command is how a part is run.
+// command describes how to run a part.
 type command struct {
 	argv []string
 	env  []string
@@ -59,7 +59,7 @@ type process struct {
 	argv []string
 }
 
-// processes lists the running processes of this testbed, also the helpers that its parts have started.
+// processes lists the running processes of this testbed, including helpers started by its parts.
 func (b *Bed) processes() []process {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	var all []process
@@ -74,7 +74,7 @@ func (b *Bed) processes() []process {
 		}
 		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 		if err != nil || len(line) == 0 {
-			continue // a zombie has none
+			continue // a zombie has no environment
 		}
 		p := process{argv: strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")}
 		p.pid, _ = strconv.Atoi(filepath.Base(dir))
@@ -88,7 +88,7 @@ func (b *Bed) processes() []process {
 	return all
 }
 
-// find returns a part's own process, not one that it has started.
+// find returns a part's own process, not a child of it.
 func (b *Bed) find(part Part) *process {
 	for _, p := range b.processes() {
 		if p.part == part && filepath.Base(p.argv[0]) == string(part) {
@@ -101,7 +101,7 @@ func (b *Bed) find(part Part) *process {
 // Running reports whether a part runs.
 func (b *Bed) Running(part Part) bool { return b.find(part) != nil }
 
-// start makes a part run as c says and returns when it works. One that runs otherwise is restarted.
+// start makes a part run with command c and returns when it works. A part with another command is restarted.
 func (b *Bed) start(ctx context.Context, part Part, c command) error {
 	began := time.Now()
 	p := b.find(part)
@@ -131,8 +131,8 @@ func (b *Bed) start(ctx context.Context, part Part, c command) error {
 	return nil
 }
 
-// lives reports whether the process runs, or one of its threads still does: after a kill the first thread may be a zombie while another
-// one holds the ports. (Its command line would not do: it is empty for a moment after a start.)
+// lives reports whether the process or one of its threads runs: after a kill the first thread may be a zombie while another
+// one holds the ports. (The command line is no criterion: it is empty for a moment after a start.)
 func (p *process) lives() bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
 	if err != nil {
@@ -163,7 +163,7 @@ func (b *Bed) spawn(part Part, c command) (pid int, err error) {
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
-	go func() { _ = cmd.Wait() }() // reaps it, should it end before us
+	go func() { _ = cmd.Wait() }() // reaps it if it ends before this process
 	return cmd.Process.Pid, b.weigh(part, cmd.Process.Pid)
 }
 
@@ -208,10 +208,10 @@ func (b *Bed) tail(part Part) string {
 	return string(bytes.ReplaceAll(bytes.TrimSpace(text), []byte("\n"), []byte(" | ")))
 }
 
-// permanent is an error that waiting does not cure.
+// permanent is an error that does not go away by waiting.
 type permanent struct{ error }
 
-// Until asks check again until it is content, for as long as ctx lets it; the error is then the last that check gave before.
+// Until repeats check until it succeeds or ctx ends; then it returns the last error that check gave before.
 func Until(ctx context.Context, check func(ctx context.Context) error) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -222,7 +222,7 @@ func Until(ctx context.Context, check func(ctx context.Context) error) error {
 			return nil
 		}
 		if last == nil || ctx.Err() == nil {
-			last = err // the end of ctx itself explains nothing
+			last = err // the error of ctx itself explains nothing
 		}
 		var p permanent
 		if errors.As(err, &p) {

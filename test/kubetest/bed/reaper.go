@@ -13,10 +13,10 @@ import (
 
 const reaper Part = "reaper"
 
-// idleTime is how long a testbed stays that no process uses.
+// idleTime is how long a testbed stays without a user.
 const idleTime = 2 * time.Minute
 
-// SpawnReaper starts the process that takes the testbed down once nobody has used it for a while, if none is there. The caller holds
+// SpawnReaper starts the process that takes an unused testbed down after a while, unless it exists already. The caller holds
 // the lock.
 func (b *Bed) SpawnReaper(ctx context.Context) error {
 	if b.find(reaper) != nil {
@@ -39,7 +39,7 @@ func (b *Bed) SpawnReaper(ctx context.Context) error {
 	return nil
 }
 
-// Reap waits until nobody has used the testbed for a while, and takes it down. It returns at once if the testbed is to be kept.
+// Reap waits until the testbed was unused for a while, and takes it down. It returns at once if the testbed is to be kept.
 func (b *Bed) Reap(ctx context.Context) error {
 	for {
 		unlock, err := b.Lock(ctx) // waits for the last user

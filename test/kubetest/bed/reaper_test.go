@@ -10,7 +10,7 @@ import (
 	"github.com/rayctl/rayctl/test/needs"
 )
 
-// abandoned is a testbed of one process, as a test that was killed leaves it.
+// abandoned is a testbed of one process, like one left by a killed test.
 func abandoned(t *testing.T, keep bool) *Bed {
 	t.Helper()
 	needs.Root(t)

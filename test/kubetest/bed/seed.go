@@ -11,8 +11,8 @@ import (
 	"github.com/rayctl/rayctl/test/kubetest/build"
 )
 
-// seed gives a new testbed the database of a cluster that has nothing but the CRDs of KubeRay and Volcano. To create them
-// takes the API server longer than all the rest of the start, so that database is made once and kept in the cache.
+// seed gives a new testbed the database of a cluster with only the CRDs of KubeRay and Volcano. Creating the CRDs
+// takes the API server longer than the rest of the start, so that the database is made once and cached.
 func (b *Bed) seed(ctx context.Context) error {
 	v := b.config.Versions
 	// The address of the service "kubernetes" is in the database, so the network is part of its name.
@@ -30,7 +30,7 @@ func (b *Bed) seed(ctx context.Context) error {
 	return nil
 }
 
-// makeDatabase leaves what etcd has written when it was killed, as after a crash: it recovers from that.
+// makeDatabase copies etcd's files after a kill, as after a crash: etcd recovers from that.
 func (b *Bed) makeDatabase(ctx context.Context, tmp string) error {
 	if err := b.startAPIServer(ctx); err != nil {
 		return err

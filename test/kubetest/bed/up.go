@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// bringUp starts what does not run and stops what should not, the parts side by side as far as they need each other.
+// bringUp starts the missing parts and stops the superfluous ones, in parallel as far as their dependencies allow.
 func (b *Bed) bringUp(ctx context.Context, fresh bool) error {
 	began := time.Now()
 	all, ctx := errgroup.WithContext(ctx)
@@ -77,7 +77,7 @@ func (b *Bed) startScheduler(ctx context.Context) error {
 	return b.start(ctx, Scheduler, b.schedulerCommand())
 }
 
-// startNode starts kubelet and the cluster's DNS, once the images are there.
+// startNode starts kubelet and the cluster's DNS, once the images are loaded.
 func (b *Bed) startNode(images <-chan struct{}) func(context.Context) error {
 	return func(ctx context.Context) error {
 		select {
@@ -151,7 +151,7 @@ func (b *Bed) createNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// RESTConfig is the administrator's, without client-side throttling.
+// RESTConfig is the administrator's client configuration, without client-side throttling.
 func (b *Bed) RESTConfig() (*rest.Config, error) {
 	if _, err := os.Stat(b.Kubeconfig()); err != nil {
 		return nil, fmt.Errorf("the testbed has no kubeconfig yet: %w", err)
@@ -180,7 +180,7 @@ func (b *Bed) dynamicClient() (*dynamic.DynamicClient, error) {
 	return dynamic.NewForConfig(config)
 }
 
-// Start starts one part as the last Up would, and returns when it works.
+// Start starts one part like the last Up, and returns when it works.
 func (b *Bed) Start(ctx context.Context, part Part) error {
 	switch part {
 	case APIServer:
@@ -205,5 +205,5 @@ func (b *Bed) Start(ctx context.Context, part Part) error {
 	return fmt.Errorf("the testbed has no part %s to start", part)
 }
 
-// Stop kills one part, as a crash does, and returns when it is gone.
+// Stop kills one part, like a crash, and returns when it is gone.
 func (b *Bed) Stop(ctx context.Context, part Part) error { return b.stop(ctx, part) }

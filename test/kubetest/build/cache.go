@@ -1,4 +1,4 @@
-// Package build makes, once for each version, what the Kubernetes testbed runs: the real upstream programs from their Go modules,
+// Package build makes, once for each version, the programs of the Kubernetes testbed: the real upstream programs from their Go modules,
 // the container runtime from Debian's packages, and container images without any registry. Everything is kept outside the
 // repository, under ${RAYCTL_TEST_CACHE:-$HOME/.cache/rayctl-test}/kube.
 package build
@@ -16,7 +16,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/filelock"
 )
 
-// CacheDir is where everything made here is kept.
+// CacheDir is the directory for everything made here.
 func CacheDir() (string, error) {
 	if dir := os.Getenv("RAYCTL_TEST_CACHE"); dir != "" {
 		return filepath.Join(dir, "kube"), nil
@@ -28,8 +28,8 @@ func CacheDir() (string, error) {
 	return filepath.Join(home, ".cache", "rayctl-test", "kube"), nil
 }
 
-// Once returns the cache's directory called name. At first use it is filled by fill. Processes share it: one fills it
-// under a lock, and it appears under its name only when it is whole.
+// Once returns the cache's directory called name, which fill fills at first use. Processes share the directory: one fills it
+// under a lock, and it gets its name only when complete.
 func Once(ctx context.Context, name string, fill func(ctx context.Context, tmp string) error) (string, error) {
 	root, err := CacheDir()
 	if err != nil {
@@ -104,7 +104,7 @@ func removeAll(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// run runs a command to its end; its error has the command's last lines.
+// run runs a command to its end; the error has the end of its output.
 func run(cmd *exec.Cmd) error {
 	out, err := cmd.CombinedOutput()
 	if err != nil {

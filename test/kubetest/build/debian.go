@@ -14,14 +14,14 @@ type Runtime struct {
 	Bin, Runc, CNI string
 }
 
-// debianPackages are unpacked, not installed: the machine's own package state is not changed, and nothing is started.
+// debianPackages are unpacked, not installed: the machine's own package state stays unchanged, and nothing is started.
 var debianPackages = []string{"containerd", "runc", "containernetworking-plugins"}
 
 // DebianRuntime unpacks containerd, runc and the CNI plug-ins from the machine's Debian packages.
 func DebianRuntime(ctx context.Context) (Runtime, error) {
 	dir, err := Once(ctx, "runtime-debian", func(ctx context.Context, tmp string) error {
 		download := func() error {
-			// apt's own download user may not enter the cache.
+			// apt's own download user has no access to the cache.
 			cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-q", "-o", "APT::Sandbox::User=root", "download"}, debianPackages...)...)
 			cmd.Dir = tmp
 			return run(cmd)

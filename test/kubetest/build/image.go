@@ -22,7 +22,7 @@ type Image struct {
 	dir    string
 }
 
-// imageConfig is what a Docker archive calls the container's configuration.
+// imageConfig is the container's configuration in a Docker archive.
 type imageConfig struct {
 	User       string   `json:"User,omitempty"`
 	Env        []string `json:"Env,omitempty"`
@@ -70,7 +70,7 @@ func loadImage(dir string, refs ...string) (Image, error) {
 	return Image{Refs: refs, Digest: hex.EncodeToString(sum[:]), dir: dir}, nil
 }
 
-// WriteArchive writes the image as a Docker archive, as `ctr images import -` reads it.
+// WriteArchive writes the image as a Docker archive for `ctr images import -`.
 func (i Image) WriteArchive(w io.Writer) error {
 	manifest, err := json.Marshal([]map[string]any{{"Config": configFile, "RepoTags": i.Refs, "Layers": []string{layerFile}}})
 	if err != nil {
@@ -113,7 +113,7 @@ func addFile(archive *tar.Writer, header *tar.Header, path string) error {
 // PauseRef is the image of the sandbox containers.
 const PauseRef = "rayctl.test/pause:1"
 
-// PauseImage is an image with the pause program alone.
+// PauseImage is an image with only the pause program.
 func PauseImage(ctx context.Context) (Image, error) {
 	program, err := pauseProgram(ctx)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Module is one upstream Go module at one version and what is built from it. It is built inside a writable copy as the main
+// Module is one upstream Go module at one version and its build outputs. It is built in a writable copy as the main
 // module, apart from the product's go.mod.
 type Module struct {
 	// Name of the directory in the cache, before "-VERSION".
@@ -22,10 +22,10 @@ type Module struct {
 	Programs map[string]string
 	// Files maps a file or directory of the module to its name in share/.
 	Files map[string]string
-	// Staged is the version of those modules that the repository keeps beside the module (relative replaces in its go.mod,
-	// which the published module does not contain). A missing one is required at the version that go.mod names.
+	// Staged is the version of modules that the repository keeps beside the module (relative replaces in its go.mod,
+	// which the published module does not contain). Without one the version in go.mod is required.
 	Staged func(path string) string
-	// Flags are given to the linker, e.g. "-X package.variable=value".
+	// Flags for the linker, e.g. "-X package.variable=value".
 	Flags string
 	// Patch changes the copy before the build; Patched names it in the cache.
 	Patch   func(dir string) error
@@ -92,7 +92,7 @@ func (m Module) copySource(ctx context.Context, src string) error {
 	return copyTree(src, answer.Dir)
 }
 
-// stage points the module's relative replaces at published modules.
+// stage replaces the module's relative replaces by published modules.
 func (m Module) stage(ctx context.Context, src string) error {
 	out, err := goCommand(ctx, src, "mod", "edit", "-json").Output()
 	if err != nil {
@@ -121,7 +121,7 @@ func (m Module) stage(ctx context.Context, src string) error {
 	return run(goCommand(ctx, src, args...))
 }
 
-// goCommand runs go in dir at the lowest priority: a build must not disturb what is measured beside it.
+// goCommand runs go in dir at the lowest priority: a build must not disturb measurements beside it.
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "nice", append([]string{"-n", "19", "go"}, args...)...)
 	cmd.Dir = dir

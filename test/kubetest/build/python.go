@@ -11,8 +11,8 @@ import (
 	"github.com/rayctl/rayctl/local/rayenv"
 )
 
-// Python is the interpreter of the environment that rayctl itself makes for its examples, in the tests' cache, where test/e2e keeps it
-// too. With it in the Ray image, drivers of tests and of examples run in the same pods.
+// Python is the interpreter of the environment that rayctl itself makes for its examples, in the tests' cache, like in test/e2e.
+// With this environment in the Ray image, drivers of tests and of examples run in the same pods.
 func Python(ctx context.Context, logf func(string, ...any)) (string, error) {
 	cache, err := CacheDir()
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	rayPrefix = rayHome + "/anaconda3"
 )
 
-// python describes the machine's Python environment that an image is made from.
+// python describes the machine's Python environment for an image.
 type python struct {
 	Venv    string // sys.prefix
 	Base    string // sys.base_prefix
@@ -52,7 +52,7 @@ func inspectPython(ctx context.Context, interpreter string) (python, error) {
 }
 
 // RayImage is an image like rayproject/ray, made from a virtual environment with Ray on this machine: its Python and site-packages
-// under the upstream paths, and the files of those Debian packages that Ray and KubeRay's commands need. It is made anew when
+// under the upstream paths, and the files of the Debian packages that Ray and KubeRay's commands need. It is made anew when
 // the environment's packages change.
 func RayImage(ctx context.Context, interpreter string) (Image, error) {
 	p, err := inspectPython(ctx, interpreter)
@@ -120,8 +120,8 @@ func uselessPython(d fs.DirEntry) bool {
 	return name == "tests" && d.IsDir() || strings.HasSuffix(name, ".opt-1.pyc") || strings.HasSuffix(name, ".opt-2.pyc") || strings.HasSuffix(name, ".a")
 }
 
-// addLibPython adds the interpreter's shared library, if it has one, where the loader finds it without the run path
-// of this machine.
+// addLibPython adds the interpreter's shared library, if it has one, to a directory where the loader finds it without this
+// machine's run path.
 func addLibPython(files *tree, p python) error {
 	libs, err := filepath.Glob(filepath.Join(p.Base, "lib", "libpython"+p.Version+"*.so*"))
 	if err != nil {
@@ -137,7 +137,7 @@ func addLibPython(files *tree, p python) error {
 	return nil
 }
 
-// addScripts adds bin: the interpreter, and the environment's scripts with their first line pointed at it.
+// addScripts adds bin: the interpreter, and the environment's scripts with this interpreter in their first line.
 func addScripts(files *tree, p python) error {
 	bin := path.Join(rayPrefix, "bin")
 	name := "python" + p.Version

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Programs are the paths of all programs, and of the files that belong to them.
+// Programs are the paths of all programs and their files.
 type Programs struct {
 	Etcd, APIServer, ControllerManager, Scheduler, Kubelet, CoreDNS string
 	Operator, OperatorCRDs, OperatorSamples                         string
@@ -22,7 +22,7 @@ type Programs struct {
 	Runtime                                                         Runtime
 }
 
-// All builds everything of one set of versions, or finds it in the cache; KWOK only if asked for.
+// All builds everything of one set of versions, or finds it in the cache; KWOK only on request.
 func All(ctx context.Context, v Versions, kwok bool) (Programs, error) {
 	modules := []Module{kubernetes(v.Kubernetes), volcano(v.Volcano, v.VolcanoAPIs), kubeRay(v.KubeRay), etcd(v.Etcd), coreDNS(v.CoreDNS)}
 	if kwok {
@@ -58,7 +58,7 @@ func All(ctx context.Context, v Versions, kwok bool) (Programs, error) {
 	return p, err
 }
 
-// atOnce modules are built: a linker, or a package that all others wait for, leaves processors idle.
+// atOnce is the number of parallel builds: a linker, or a package that all others wait for, leaves processors idle.
 const atOnce = 2
 
 func buildAll(ctx context.Context, modules []Module) (map[string]Built, error) {
@@ -91,7 +91,7 @@ func kubernetes(version string) Module {
 	}
 }
 
-// patchCPUs makes kubelet report TESTBED_CPUS instead of the machine's cores, so that manifests written for real nodes fit a
+// patchCPUs makes kubelet report TESTBED_CPUS instead of the machine's cores, so that manifests for real nodes fit a
 // small machine. kubelet has no flag for it, and go's -overlay refuses files of the module cache.
 func patchCPUs(dir string) error {
 	pkg := filepath.Join(dir, "pkg/kubelet/cadvisor")

@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// systemPackages are the Debian packages whose files are in the Ray image, with all that they depend on. KubeRay's start
+// systemPackages are the Debian packages in the Ray image; their dependencies are added. KubeRay's start
 // commands and probes need bash, grep and wget; Ray needs procps.
 var systemPackages = []string{
 	"base-files", "bash", "coreutils", "dash", "findutils", "grep", "gzip", "hostname", "libc-bin", "libc6", "libgcc-s1", "libstdc++6",
 	"mawk", "netbase", "procps", "sed", "tar", "util-linux", "wget", "ca-certificates",
 }
 
-// addSystem adds the packages' files, and the shared libraries that Python's own modules need beyond them.
+// addSystem adds the packages' files, and further shared libraries that Python's own modules need.
 func addSystem(ctx context.Context, files *tree, p python) error {
 	packages, err := closure(ctx, systemPackages)
 	if err != nil {
@@ -56,7 +56,7 @@ func uselessSystem(name string) bool {
 	return false
 }
 
-// closure is these packages and everything installed that they depend on.
+// closure returns these packages and all their installed dependencies.
 func closure(ctx context.Context, names []string) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "dpkg-query", "-W", "-f", "${db:Status-Abbrev}\t${Package}\t${Pre-Depends},${Depends}\n").Output()
 	if err != nil {
@@ -89,13 +89,13 @@ func closure(ctx context.Context, names []string) ([]string, error) {
 
 var libraryLine = regexp.MustCompile(`=> (/\S+) \(`)
 
-// addLibraries adds the shared libraries of Python's own extension modules that no package above has brought.
+// addLibraries adds shared libraries of Python's own extension modules that are in no package above.
 func addLibraries(ctx context.Context, files *tree, p python) error {
 	modules, err := filepath.Glob(filepath.Join(p.Base, "lib", "python"+p.Version, "lib-dynload", "*.so"))
 	if err != nil {
 		return err
 	}
-	// ldd fails for what is no dynamic program, and says so for each; what it resolved is still printed.
+	// ldd fails for files that are no dynamic programs, with a message for each; it still prints the resolved ones.
 	out, err := exec.CommandContext(ctx, "ldd", modules...).Output()
 	if err != nil && len(out) == 0 {
 		return fmt.Errorf("asking ldd for Python's libraries: %w", err)

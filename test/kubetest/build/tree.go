@@ -54,7 +54,7 @@ func (t *tree) put(name string, e entry) {
 	t.entries[name] = e
 }
 
-// merged is a path with /bin, /lib, ... resolved to /usr/bin, /usr/lib, ...
+// merged resolves /bin, /lib, ... in a path to /usr/bin, /usr/lib, ...
 func merged(name string) string {
 	for _, dir := range []string{"/bin/", "/sbin/", "/lib/", "/lib64/"} {
 		if strings.HasPrefix(name, dir) {
@@ -76,7 +76,7 @@ func (t *tree) dir(name string, mode fs.FileMode) { t.put(name, entry{dir: true,
 
 func (t *tree) has(name string) bool { _, ok := t.entries[merged(name)]; return ok }
 
-// copy adds one file or link of the machine under a name; what is neither is left out. Times are kept: Python compares them with
+// copy adds one file or link of the machine under a name and leaves out anything else. Times are kept, because Python compares them with
 // those in its compiled files.
 func (t *tree) copy(name, source string) error {
 	info, err := os.Lstat(source)
@@ -98,7 +98,7 @@ func (t *tree) copy(name, source string) error {
 	return nil
 }
 
-// copyTree adds a directory of the machine, without what skip (given the path below source) names.
+// copyTree adds a directory of the machine, without entries for which skip (given the path below source) is true.
 func (t *tree) copyTree(name, source string, skip func(rel string, d fs.DirEntry) bool) error {
 	return filepath.WalkDir(source, func(file string, d fs.DirEntry, err error) error {
 		if err != nil {

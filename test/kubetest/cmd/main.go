@@ -183,7 +183,7 @@ func reapCommand() *cobra.Command {
 	}
 }
 
-// locked runs do while nobody else uses the testbed.
+// locked runs do while no other process uses the testbed.
 func locked(ctx context.Context, do func(*bed.Bed) error) error {
 	b, err := bed.Open(say)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command pause is the program of the testbed's sandbox containers: it holds the pod's namespaces, reaps what is left in
+// Command pause is the program of the testbed's sandbox containers: it holds the pod's namespaces, reaps orphans in
 // them, and ends at a signal.
 package main
 

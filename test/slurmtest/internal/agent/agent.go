@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package agent is the first process in each of the cluster's namespaces: a copy of the test program, which importing
-// this package turns into one when the environment asks for it.
+// Package agent is the first process in each of the cluster's namespaces: a copy of the test program. Importing
+// this package turns a program into an agent if the environment requests it.
 package agent
 
 import (
@@ -19,8 +19,8 @@ import (
 	"syscall"
 )
 
-// agentEnv turns the test binary into the first process of a namespace of the cluster, before any test runs. A separate
-// program would have to be built first, by every package that starts a cluster.
+// agentEnv turns the test binary into the first process of a namespace of the cluster, before any test runs. Every
+// package that starts a cluster would have to build a separate program first.
 const agentEnv = "RAYCTL_SLURMTEST_AGENT"
 
 func init() {
@@ -29,7 +29,7 @@ func init() {
 	}
 }
 
-// agent is process 1 of the controller's or a node's namespaces. It serves net/rpc on its standard input and output; when
+// agent is process 1 of the controller's or a node's namespaces. It serves net/rpc on its standard input and output. When
 // these close it exits, and the kernel ends everything in its process namespace.
 type agent struct {
 	mu       sync.Mutex
@@ -40,14 +40,14 @@ type agent struct {
 	made     int               // nodes made so far, for names of network devices
 }
 
-// SetupArgs are what Setup and Node need.
+// SetupArgs are the arguments of Setup and Node.
 type SetupArgs struct {
 	Name    string // host name
 	Address string // in the cluster's network
 	Dir     string // the cluster's directory
 	Mounts  Mounts
 	Gateway string // default route of a node; empty: none
-	Bridge  bool   // the controller, whose namespaces hold the network that nodes are joined to
+	Bridge  bool   // the controller, whose namespaces have the nodes' network
 }
 
 func serveAgent() {
@@ -58,9 +58,9 @@ func serveAgent() {
 		os.Exit(1)
 	}
 	server.ServeConn(stdio{})
-	if a.cfg.Bridge { // whoever started the cluster is gone without closing it
+	if a.cfg.Bridge { // the starter of the cluster ended without closing it
 		_ = syscall.Kill(-1, syscall.SIGKILL)
-		_ = os.RemoveAll(a.cfg.Dir) // all but the directory itself, which is a mount point here
+		_ = os.RemoveAll(a.cfg.Dir) // except the directory itself, which is a mount point here
 	}
 	os.Exit(0)
 }
@@ -71,7 +71,7 @@ func (stdio) Read(p []byte) (int, error)  { return os.Stdin.Read(p) }
 func (stdio) Write(p []byte) (int, error) { return os.Stdout.Write(p) }
 func (stdio) Close() error                { return nil }
 
-// PID tells the agent's process id as the machine's /proc shows it, which the agent sees until Setup.
+// PID returns the agent's process id in the machine's /proc, which the agent sees until Setup.
 func (a *agent) PID(_ struct{}, pid *int) error {
 	self, err := os.Readlink("/proc/self")
 	if err != nil {
@@ -129,9 +129,9 @@ func (a *agent) ip(lines ...string) error {
 	return err
 }
 
-// SpawnArgs are what Spawn and Run need.
+// SpawnArgs are the arguments of Spawn and Run.
 type SpawnArgs struct {
-	Node string // where; empty: with the controller
+	Node string // empty: with the controller
 	Name string
 	Argv []string
 	Env  []string
@@ -139,7 +139,7 @@ type SpawnArgs struct {
 	Log  string
 }
 
-// Spawn starts a daemon under a name by which Stop finds it.
+// Spawn starts a daemon under a name for Stop.
 func (a *agent) Spawn(args SpawnArgs, _ *struct{}) error {
 	if args.Node != "" {
 		return a.forward(args.Node, func(c *Client) error {
@@ -161,13 +161,13 @@ func (a *agent) Spawn(args SpawnArgs, _ *struct{}) error {
 	return a.children.start(args.Name, cmd)
 }
 
-// StopArgs are what Stop needs.
+// StopArgs are the arguments of Stop.
 type StopArgs struct {
 	Node, Name string
 	Signal     syscall.Signal
 }
 
-// Stop signals a daemon and returns when it is gone. One that does not run is not an error.
+// Stop signals a daemon and returns when it is gone. A daemon that does not run is not an error.
 func (a *agent) Stop(args StopArgs, _ *struct{}) error {
 	if args.Node != "" {
 		return a.forward(args.Node, func(c *Client) error {
@@ -179,7 +179,7 @@ func (a *agent) Stop(args StopArgs, _ *struct{}) error {
 	return nil
 }
 
-// RunReply is what Run returns: standard output and error together, and the exit code.
+// RunReply is the result of Run: standard output and error together, and the exit code.
 type RunReply struct {
 	Output string
 	Code   int
@@ -226,7 +226,7 @@ func (a *agent) join(address string, pid int) (veth string, err error) {
 	a.made++
 	veth = fmt.Sprintf("v%d", a.made)
 	a.mu.Unlock()
-	link := "/run/netns/" + veth // ip knows namespaces by name; process ids here are not those of this /proc
+	link := "/run/netns/" + veth // ip identifies namespaces by name; process ids here are not those of this /proc
 	if err := os.MkdirAll("/run/netns", 0o755); err != nil {
 		return "", err
 	}
@@ -235,13 +235,13 @@ func (a *agent) join(address string, pid int) (veth string, err error) {
 	}
 	defer func() { _ = os.Remove(link) }()
 	octets := net.ParseIP(address).To4()
-	mac := fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", octets[0], octets[1], octets[2], octets[3]) // survives a power cycle: no stale ARP
+	mac := fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", octets[0], octets[1], octets[2], octets[3]) // same after a power cycle: no stale ARP
 	return veth, a.ip(fmt.Sprintf("link add %s type veth peer name eth0 address %s netns %s", veth, mac, veth),
 		fmt.Sprintf("link set %s master br0 up", veth))
 }
 
-// RemoveNode is a power cut: everything on the node dies at once. Its network goes first, as the kernel would still close the connections of what is
-// killed, by which others learn of it before Slurm does.
+// RemoveNode is a power cut: all processes on the node die at once. Its network is removed first, because the kernel would still close the connections
+// of killed processes, and others would notice that before Slurm does.
 func (a *agent) RemoveNode(name string, _ *struct{}) error {
 	a.mu.Lock()
 	link := a.links[name]

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// children are the processes of an agent. As process 1 it also reaps orphans, so it waits for all of them in one place
+// children are the processes of an agent. As process 1 the agent also reaps orphans, so it waits for all of them in one place
 // and never with exec.Cmd.Wait.
 type children struct {
 	mu    sync.Mutex
@@ -40,7 +40,7 @@ func reapChildren() *children {
 func (c *children) reap() {
 	for {
 		var status syscall.WaitStatus
-		c.mu.Lock() // so that a child is known before it is reaped
+		c.mu.Lock() // so that a child is registered before it is reaped
 		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
 		if ch := c.byPID[pid]; pid > 0 && ch != nil {
 			delete(c.byPID, pid)
@@ -54,7 +54,7 @@ func (c *children) reap() {
 	}
 }
 
-// start starts cmd, which must use files only for its standard streams. An empty name is not remembered.
+// start starts cmd, which must use files only for its standard streams. A child with an empty name is not remembered.
 func (c *children) start(name string, cmd *exec.Cmd) error {
 	_, err := c.launch(name, cmd)
 	return err
@@ -74,7 +74,7 @@ func (c *children) launch(name string, cmd *exec.Cmd) (*child, error) {
 	return ch, nil
 }
 
-// run runs cmd to its end and returns what it wrote and its exit code (128 and the signal if one killed it).
+// run runs cmd to its end and returns its output and its exit code (128 and the signal if one killed it).
 func (c *children) run(cmd *exec.Cmd) ([]byte, int, error) {
 	r, w, err := os.Pipe()
 	if err != nil {

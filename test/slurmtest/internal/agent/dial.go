@@ -13,8 +13,8 @@ import (
 	"sync"
 )
 
-// DialSocket is how processes outside reach addresses inside: the first line names the address, "ok" answers, then bytes
-// go both ways. Sockets in the file system cross network namespaces.
+// DialSocket is the socket for connections from outside to addresses inside: the first line has the address, "ok" is the answer, then bytes
+// are relayed both ways. Sockets in the file system cross network namespaces.
 func DialSocket(dir string) string { return filepath.Join(dir, "run", "dial.sock") }
 
 // serveDial serves the socket with the controller's network and names.
@@ -56,17 +56,17 @@ func relayTo(conn net.Conn) {
 	Relay(out.(HalfCloser), in, conn.(HalfCloser))
 }
 
-// HalfCloser is a connection whose sending side can be closed by itself.
+// HalfCloser is a connection whose sending side can be closed separately.
 type HalfCloser interface {
 	net.Conn
 	CloseWrite() error
 }
 
-// Relay copies both ways until both ends are closed. Bytes from b come through in, which may have read ahead.
+// Relay copies in both directions until both ends are closed. Bytes from b come through in, which may have read ahead.
 func Relay(a HalfCloser, in io.Reader, b HalfCloser) {
 	var wg sync.WaitGroup
 	copyTo := func(to HalfCloser, from io.Reader) {
-		if _, err := io.Copy(to, from); err != nil { // cut, not ended: neither end can go on
+		if _, err := io.Copy(to, from); err != nil { // broken, not ended: neither end can continue
 			_, _ = a.Close(), b.Close()
 		}
 		_ = to.CloseWrite()

@@ -10,21 +10,21 @@ import (
 	"syscall"
 )
 
-// Prefix is where a cluster's programs are mounted. Interpreter and library paths of the programs point here.
+// Prefix is the mount point of a cluster's programs. Their interpreter and library paths contain it.
 const Prefix = "/run/slurm"
 
-// Namespaces are a node's own; the controller's are the same, with a user namespace where the user is not root.
+// Namespaces are a node's own; the controller has the same, and a user namespace if the user is not root.
 const Namespaces = syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC
 
-// Mounts is what a node's file system differs in from the machine's.
+// Mounts are the differences of a node's file system from the machine's.
 type Mounts struct {
 	Packages string            // mounted at Prefix; empty when it is already there
 	Keep     []string          // paths that stay visible although a directory above them is replaced
 	Open     []string          // directories replaced by empty ones that all users may enter
-	Files    map[string]string // file of the machine -> file that is seen in its place
+	Files    map[string]string // file of the machine -> its replacement
 }
 
-// Private are the directories that every node has for itself.
+// Private are the directories that every node has separately.
 var Private = []string{"/tmp", "/run", "/dev/shm"}
 
 // apply changes the calling process's mount namespace. A node gets a /proc of its own; the controller keeps the machine's,
@@ -55,7 +55,7 @@ func (m Mounts) apply(node bool) error {
 	return nil
 }
 
-// open holds what must survive the covering of directories above it.
+// open opens the paths that must survive the covering of directories above them.
 func (m Mounts) open() (map[string]*os.File, error) {
 	kept := map[string]*os.File{}
 	paths := map[string]string{Prefix: m.Packages}
@@ -112,7 +112,7 @@ func makeMountPoint(path string, dir bool) error {
 	return os.WriteFile(path, nil, 0o644)
 }
 
-// bindFiles replaces single files. A link is followed; its target may lie in a directory that is empty now.
+// bindFiles replaces single files. It follows links, whose targets may be in a directory that is empty now.
 func (m Mounts) bindFiles() error {
 	for path, source := range m.Files {
 		if target, err := os.Readlink(path); err == nil {
@@ -125,7 +125,7 @@ func (m Mounts) bindFiles() error {
 			}
 		}
 		if _, err := os.Stat(path); err != nil {
-			continue // the machine has no such file, and its programs do without
+			continue // the machine has no such file and does not need it
 		}
 		if err := mountAt(source, path, "", syscall.MS_BIND, ""); err != nil {
 			return err
@@ -155,7 +155,7 @@ func mountAt(source, target, fstype string, flags uintptr, data string) error {
 	return nil
 }
 
-// ClosedAncestor is the topmost directory above path that not everybody may enter, or "".
+// ClosedAncestor is the topmost directory above path that some users may not enter, or "".
 func ClosedAncestor(path string) string {
 	parts := strings.Split(strings.Trim(filepath.Dir(path), "/"), "/")
 	for i := range parts {
