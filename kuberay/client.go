@@ -89,6 +89,7 @@ func newClient(c Config) (*client, error) {
 	out := &client{namespace: namespace, config: config, apiHealth: &apiHealth{}}
 	watched := rest.CopyConfig(config)
 	watched.Wrap(out.apiHealth.wrap)
+	watched.Wrap(wholeAnswers)
 	typed := rest.CopyConfig(watched)
 	// Kubernetes' own types are half the work to read in this form; others have none but JSON.
 	typed.ContentType, typed.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -152,13 +154,14 @@ func dieAfter(n int, done *atomic.Int32, die func()) rule {
 }
 
 // TestBusyAPIServer answers each request at first as an API server does that has too much to do (429 with Retry-After, by priority and
-// fairness), and the first change of a Job as one does whose object has changed meanwhile (409).
+// fairness), the first change of a Job as one does whose object has changed meanwhile (409), and breaks off the first answer to each other change.
 func TestBusyAPIServer(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	g := b.newGate(t)
 	var mu sync.Mutex
 	asked := map[string]int{}
+	broken := map[string]bool{}
 	busy, conflicts := 0, 0
 	g.set(func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 		mu.Lock()
@@ -167,11 +170,14 @@ func TestBusyAPIServer(t *testing.T) {
 		n := asked[key]
 		first := r.Header.Get("Upgrade") == "" && n == 1
 		conflict := r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/jobs/patient") && n == 2
-		if first {
+		breaks := !first && !conflict && writes(r) && !broken[key]
+		switch {
+		case first:
 			busy++
-		}
-		if conflict {
+		case conflict:
 			conflicts++
+		case breaks:
+			broken[key] = true
 		}
 		mu.Unlock()
 		switch {
@@ -179,6 +185,8 @@ func TestBusyAPIServer(t *testing.T) {
 			refuse(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests, please try again later")
 		case conflict:
 			refuse(w, http.StatusConflict, metav1.StatusReasonConflict, `Operation cannot be fulfilled on jobs.batch "patient": the object has been modified; please apply your changes to the latest version and try again`)
+		case breaks:
+			cutAnswer(w, r, pass)
 		default:
 			pass.ServeHTTP(w, r)
 		}
@@ -195,8 +203,8 @@ func TestBusyAPIServer(t *testing.T) {
 	if r, err := l.Result(t.Context(), id); err != nil || r.Exit.Cause != "down" {
 		t.Errorf("result: %v, %v", r, err)
 	}
-	if busy < 10 || conflicts != 1 {
-		t.Errorf("%d requests were refused, %d conflicts", busy, conflicts)
+	if busy < 10 || conflicts != 1 || len(broken) < 5 {
+		t.Errorf("%d requests were refused, %d conflicts; answers that broke off: %v", busy, conflicts, slices.Sorted(maps.Keys(broken)))
 	}
 }
 

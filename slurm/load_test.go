@@ -22,7 +22,7 @@ const watchers = 50
 
 // What a cluster may cost the controller in a minute.
 const (
-	mostWaiting = 6
+	mostWaiting = 6.7 // four counted requests within 36 s: the first two pauses are of 12 s and, as they grow with the job's age, at least 24 s
 	mostRunning = 2
 	question    = 2                // requests of a squeue: jobs and partitions
 	window      = 45 * time.Second // for what is not asked at all

@@ -12,7 +12,7 @@ import (
 // queued is a cluster whose keeper has said nothing yet.
 func (w *watcher) queued(ctx context.Context) bool {
 	w.pace = min(max(time.Since(w.record.Created), controller.WhileWaiting), controller.WhileRunning) // what keeps a job waiting changes seldom
-	f, over := w.question(ctx, controller.WhileWaiting)
+	f, over := w.question(ctx, w.pace)                                                                // watchers of a job that do not look at the same moments share an answer for as long
 	if over || f == gone {
 		return over
 	}

@@ -107,6 +107,9 @@ def still_runs(keeper, submission_id, own):
 
 def collect(keeper, reachable):
     """Saves the driver's log as far as it goes."""
+    job = keeper.state.doc["job"]
+    if job and job["logFile"]:
+        keeper.driver_log.begin_late(job["logFile"], keeper.nodes.directories())
     keeper.driver_log.finish(reachable and keeper.dashboard is not None)
     if keeper.driver_fd is not None:
         os.close(keeper.driver_fd)

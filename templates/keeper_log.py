@@ -34,13 +34,21 @@ class DriverLog:
         self._current = filename
         self._open()
         self._name, self._node, self._got = filename, node_id, os.path.getsize(self._path) if resume and self._out else 0
-        for directory in directories:
-            for path in glob.glob(os.path.join(glob.escape(keeper_directory.rays(directory)), "session_2*", "logs", glob.escape(filename))):
-                self._source = open(path, "rb")  # stays readable when the node's directory goes
-                return
-        if stream:
+        self._source = _first(_of_nodes(filename, directories))
+        if stream and self._source is None:
             self._stream = threading.Thread(target=self._follow, args=(filename, node_id, self._got), daemon=True, name="log")
             self._stream.start()
+
+    def begin_late(self, filename, directories):
+        """The driver of an attempt was lost before Ray was seen to run it: what it wrote is on the disk of its node, or among what the node's supervisor has
+        saved (keeper_rest.py). Where there is nothing, it is taken not to have run."""
+        if self._current is not None:
+            return
+        saved = os.path.join(glob.escape(self._run_dir), "nodes", "*", glob.escape(filename))
+        source = _first(_of_nodes(filename, directories) + glob.glob(saved + ".from-0") + glob.glob(saved + ".whole"))
+        if source is not None:
+            self.begin(filename, "", (), stream=False)
+            self._source = source
 
     def instead(self, filename, text):
         """The log of an attempt whose driver never ran: why."""
@@ -194,6 +202,22 @@ class DriverLog:
                 skip = max(0, skip - len(block))
         finally:
             connection.close()
+
+
+def _of_nodes(filename, directories):
+    """Paths of a driver's log in nodes' directories."""
+    name = os.path.join("session_2*", "logs", glob.escape(filename))
+    return [path for directory in directories for path in glob.glob(os.path.join(glob.escape(keeper_directory.rays(directory)), name))]
+
+
+def _first(paths):
+    """The first of the files, open, which stays readable when its directory goes; None where there is none any more."""
+    for path in paths:
+        try:
+            return open(path, "rb")
+        except FileNotFoundError:
+            pass
+    return None
 
 
 def _version(dashboard):

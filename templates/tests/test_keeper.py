@@ -339,6 +339,22 @@ class Log(unittest.TestCase):
                     self.assertEqual(f.read(), text)
             self.assertEqual(log.document(), {"bytes": 0, "missing": [[0, -1]]})
 
+    def test_driver_that_nobody_saw_run(self):
+        """Its head was lost between its first line and the keeper's next look: its node's disk has the log, or else its supervisor has saved it."""
+        for place in (("t", "session_2026", "logs", "job-driver-x-1.log"), ("nodes", "head", "job-driver-x-1.log.from-0"), None):
+            with tempfile.TemporaryDirectory() as top:
+                log, want = DriverLog(top, lambda: None, lambda text: None), b""
+                if place:
+                    want = b"first line\n"
+                    os.makedirs(os.path.join(top, *place[:-1]))
+                    with open(os.path.join(top, *place), "wb") as f:
+                        f.write(want)
+                log.begin_late("job-driver-x-1.log", [top])
+                log.finish(False)
+                log.close()
+                self.assertEqual(log.document(), {"bytes": len(want), "missing": []})
+                self.assertEqual(os.path.exists(os.path.join(top, "driver.log")), bool(place))
+
 
 class Processes(unittest.TestCase):
     def test_nothing_escapes(self):
