@@ -80,10 +80,15 @@ func (m *making) commit(ctx context.Context) error {
 	if err := m.c.noteCommit(ctx, name, document); err != nil {
 		return err
 	}
-	if err := untilAnswered(ctx, func() error { _, err := k.Commit(ctx, document); return err }); err != nil {
-		return notTold(err, "the launch of %s could not be committed: %v", name, err)
-	}
-	return nil
+	both, bothCtx := errgroup.WithContext(ctx)
+	both.Go(func() error { return m.c.markCommitted(bothCtx, recordName(name)) })
+	both.Go(func() error {
+		if err := untilAnswered(bothCtx, func() error { _, err := k.Commit(bothCtx, document); return err }); err != nil {
+			return notTold(err, "the launch of %s could not be committed: %v", name, err)
+		}
+		return nil
+	})
+	return both.Wait()
 }
 
 // handOver sends the packages to a keeper that answers. From here on its lease, which each piece of a package renews, ends what is not
@@ -155,6 +160,20 @@ func (c *client) noteCommit(ctx context.Context, name string, document keeper.Co
 		return fmt.Errorf("encode the commit: %w", err)
 	}
 	return patiently(ctx, func() error { return c.note(ctx, name, map[string]string{commitKey: string(text)}) })
+}
+
+// annotationCommitted marks the record of a launch that was committed: its pod may never have reached the keeper, and the Secret's note of the commit ends with
+// the keeper's Job.
+const annotationCommitted = "rayctl.io/committed"
+
+// markCommitted notes the commit on the record. A record that somebody has deleted needs none.
+func (c *client) markCommitted(ctx context.Context, record string) error {
+	mark := map[string]any{"metadata": map[string]any{"annotations": map[string]string{annotationCommitted: "true"}}}
+	err := patiently(ctx, func() error { return c.patchJob(ctx, record, mark) })
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return explain(err, "patch", "jobs.batch", c)
 }
 
 // keeperPatience is how long a keeper's container may take from running to answering.

@@ -16,6 +16,9 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -198,8 +201,17 @@ func TestClusterDeleted(t *testing.T) {
 			if err := cmd.Wait(); err != nil {
 				t.Fatal(err)
 			}
-			if got := decodeState(contentOf(t, termination)); got == nil || got.Exit.Cause != c.want {
-				t.Errorf("%+v, want %s", got, c.want)
+			got := decodeState(contentOf(t, termination))
+			if got == nil || got.Exit.Cause != c.want {
+				t.Fatalf("%+v, want %s", got, c.want)
+			}
+			asCommitted(&batchv1.Job{}, got)
+			if got.Exit.Cause != c.want {
+				t.Errorf("without the mark of a commit: %+v", got.Exit)
+			}
+			asCommitted(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationCommitted: "true"}}}, got)
+			if got.Exit.Cause != runstate.CauseLost || got.Exit.Code != runstate.CodeLost {
+				t.Errorf("with the mark of a commit: %+v", got.Exit)
 			}
 		})
 	}

@@ -117,6 +117,7 @@ func recordedBy(o *snapshot) *runstate.State {
 func left(o *snapshot) *recordState {
 	if p := recordPod(o); p != nil {
 		if st := decodeState(terminationMessage(p)); st != nil {
+			asCommitted(o.record, st)
 			return st
 		}
 	}
@@ -124,6 +125,15 @@ func left(o *snapshot) *recordState {
 		return decodeState(o.record.Annotations[annotationResult])
 	}
 	return nil
+}
+
+// asCommitted corrects what a record's pod left that never reached a keeper: to it a launch that was committed looks like one that was not.
+func asCommitted(record *batchv1.Job, st *recordState) {
+	if record == nil || record.Annotations[annotationCommitted] == "" || st.Exit == nil || st.Exit.Cause != runstate.CauseAbandoned || st.Committed {
+		return
+	}
+	runstate.Overrule(&st.State, runstate.Verdict{Cause: runstate.CauseLost, Message: "the keeper was deleted before it could save the result"})
+	st.Log = &runstate.Log{Missing: [][2]int64{{0, -1}}}
 }
 
 // recordPod is the record's pod that has succeeded.
