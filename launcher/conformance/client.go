@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -38,11 +39,22 @@ func Main(m *testing.M, newLauncher func(setting string) launcher.Launcher) {
 	factory = newLauncher
 	task := os.Getenv(clientEnv)
 	if task == "" {
+		atOnce()
 		os.Exit(m.Run())
 	}
 	if err := clientMain(task); err != nil {
 		fmt.Fprintln(os.Stderr, "client:", err)
 		os.Exit(launcher.ExitCode(err))
+	}
+}
+
+// atOnce lets three tests run at the same time also on two processors, unless -test.parallel says how many: most of them wait.
+func atOnce() {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", "3")
 	}
 }
 
