@@ -2,12 +2,9 @@ package slurm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"strconv"
-	"sync"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -21,43 +18,31 @@ func (l *Launcher) Dial(ctx context.Context, id launcher.ID, t launcher.Target) 
 	if err != nil {
 		return nil, err
 	}
-	if c.result != nil {
+	if c.Result != nil {
 		return nil, c.ended()
 	}
-	address := c.address(t)
-	if address == "" || c.token == "" || c.current.Node == "" {
+	address := c.Address(t)
+	if address == "" || c.Token == "" || c.Current.Node == "" {
 		return nil, c.notReady(string(t))
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the keeper of %s told a bad address: %v", c.name, err)
+		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the keeper of %s told a bad address: %v", c.Name, err)
 	}
-	r := l.tunnels.transport(ctx, c)
+	r := l.tunnels.Transport(ctx, c.Run)
 	return &launcher.Endpoint{
-		URL: address, Token: c.token, TokenHeader: "Authorization", Via: r.String(),
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return r.dial(ctx, u.Host) },
-		CloseFunc:   r.release,
+		URL: address, Token: c.Token, TokenHeader: "Authorization", Via: r.String(),
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return r.Dial(ctx, u.Host) },
+		CloseFunc:   r.Release,
 	}, nil
 }
 
-func (c *cluster) address(t launcher.Target) string {
-	switch {
-	case c.state == nil:
-		return ""
-	case t == launcher.Keeper:
-		return c.state.Keeper.URL
-	case c.state.Head.RayVersion != "": // the dashboard has answered the keeper
-		return c.state.Head.Dashboard
-	}
-	return ""
-}
-
 func (c *cluster) notReady(what string) error {
-	return launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotReady, "`rayctl status "+c.name+"` says what it waits for", "the %s of %s does not answer yet", what, c.name)
+	return launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotReady, "`rayctl status "+c.Name+"` says what it waits for", "the %s of %s does not answer yet", what, c.Name)
 }
 
 func (c *cluster) ended() error {
-	return launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotFound, "`rayctl logs "+c.name+"` shows what it left", "%s has ended", c.name)
+	return launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotFound, "`rayctl logs "+c.Name+"` shows what it left", "%s has ended", c.Name)
 }
 
 // running finds a cluster whose keeper lives; ErrNotFound once it is gone, ErrNotReady before.
@@ -66,27 +51,12 @@ func (l *Launcher) running(ctx context.Context, id launcher.ID) (*cluster, error
 	switch {
 	case err != nil:
 		return nil, err
-	case c.result != nil:
+	case c.Result != nil:
 		return nil, c.ended()
-	case c.state == nil || c.current.Job == 0:
+	case c.State == nil || c.Current.Job == 0:
 		return nil, c.notReady("keeper")
 	}
 	return c, nil
-}
-
-// host is Slurm's name of a node of the cluster; "" is the head's.
-func (c *cluster) host(node string) (string, error) {
-	known := ""
-	for _, n := range c.state.Nodes {
-		if n.Name == node {
-			return n.Host, nil
-		}
-		known += " " + n.Name
-	}
-	if node == "" {
-		return c.current.Node, nil
-	}
-	return "", launcher.Fail(runstate.CodeUsage, nil, "its nodes are:"+known, "%s has no node %q", c.name, node)
 }
 
 // DialNode connects to a port of a node, as seen from that node: always through a step there.
@@ -95,38 +65,11 @@ func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, po
 	if err != nil {
 		return nil, err
 	}
-	host, err := c.host(node)
+	host, err := c.Host(node)
 	if err != nil {
 		return nil, err
 	}
-	w := l.tunnels.take(c, host)
-	conn, err := w.Dial(ctx, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if err != nil {
-		return nil, launcher.Fail(runstate.CodeUnreachable, errors.Join(err, w.release()), "check that something listens there", "port %d does not answer: %v", port, err)
-	}
-	return &releasing{Conn: conn, release: w.release}, nil
-}
-
-// releasing releases the way with the connection, once.
-type releasing struct {
-	net.Conn
-	release func() error
-	once    sync.Once
-}
-
-// CloseWrite ends one direction, where the connection can.
-func (r *releasing) CloseWrite() error {
-	half, ok := r.Conn.(interface{ CloseWrite() error })
-	if !ok {
-		return errors.ErrUnsupported
-	}
-	return half.CloseWrite()
-}
-
-// Close implements net.Conn.
-func (r *releasing) Close() (err error) {
-	r.once.Do(func() { err = errors.Join(r.Conn.Close(), r.release()) })
-	return err
+	return l.tunnels.DialNode(ctx, c.Run, host, port)
 }
 
 var _ launcher.NodeDialer = (*Launcher)(nil)

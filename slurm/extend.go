@@ -23,10 +23,10 @@ func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d runstate.Dead
 	}
 	jobs, err := l.site.Jobs(ctx)
 	if err != nil {
-		return l.site.unreachable(err)
+		return l.site.Unreachable(err)
 	}
 	for _, j := range jobs {
-		if j.ID == c.current.Job && !j.Ended() {
+		if j.ID == c.Current.Job && !j.Ended() {
 			return c.raise(ctx, j, d.Max)
 		}
 	}
@@ -37,7 +37,7 @@ func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d runstate.Dead
 func (c *cluster) raise(ctx context.Context, j controller.Job, until *time.Time) error {
 	limit := "UNLIMITED"
 	if until != nil {
-		end := until.Add(c.plan(0).AfterMax())
+		end := until.Add(script.PlanOf(c.Run, 0).AfterMax())
 		if !end.After(j.End) {
 			return nil
 		}
@@ -51,5 +51,5 @@ func (c *cluster) raise(ctx context.Context, j controller.Job, until *time.Time)
 		return nil
 	}
 	return launcher.Fail(runstate.CodePermission, err, fmt.Sprintf("ask your site's administrators for `scontrol update JobId=%d TimeLimit=%s`", j.ID, limit),
-		"Slurm ends %s at %s all the same: %v", c.name, j.End.UTC().Format(time.RFC3339), err)
+		"Slurm ends %s at %s all the same: %v", c.Name, j.End.UTC().Format(time.RFC3339), err)
 }

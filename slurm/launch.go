@@ -2,12 +2,7 @@ package slurm
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
-	"io/fs"
-	"path"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,7 +12,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/controller"
-	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
@@ -33,19 +27,23 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 		return "", err
 	}
 	for {
-		mine, err := c.claim(ctx, s, p)
+		python, err := l.site.Python(ctx, s)
+		if err != nil {
+			return "", c.interrupted(ctx, err)
+		}
+		mine, err := c.Claim(ctx, s, p, python)
 		if err != nil {
 			return "", c.interrupted(ctx, err)
 		}
 		if mine {
 			err := c.create(ctx, p)
 			if err == nil {
-				go l.reconcile(context.WithoutCancel(ctx), c.name)
+				go l.reconcile(context.WithoutCancel(ctx), c.Name)
 			}
-			return c.id(), c.interrupted(ctx, err)
+			return c.ID(), c.interrupted(ctx, err)
 		}
 		if done, err := c.existing(ctx, s); done || err != nil {
-			return c.id(), c.interrupted(ctx, err)
+			return c.ID(), c.interrupted(ctx, err)
 		}
 	}
 }
@@ -56,10 +54,10 @@ func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher
 	if err := refuse(s, p); err != nil {
 		return err
 	}
-	if _, err := l.python(ctx, s); err != nil {
+	if _, err := l.site.Python(ctx, s); err != nil {
 		return err
 	}
-	return l.tryRequest(ctx, s)
+	return l.site.TryRequest(ctx, s)
 }
 
 // refuse finds what Slurm's launcher cannot do.
@@ -81,82 +79,34 @@ func refuse(s *spec.ClusterSpec, p launcher.Payload) error {
 
 func (c *cluster) interrupted(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
-		return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "the launch of %s was interrupted; nothing was left behind", c.name)
+		return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "the launch of %s was interrupted; nothing was left behind", c.Name)
 	}
 	return err
 }
 
-// claim takes the name, if nobody has it.
-func (c *cluster) claim(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) (bool, error) {
-	dir, owner, err := c.l.arrive(ctx)
-	if err != nil {
-		return false, err
-	}
-	python, err := c.l.python(ctx, s)
-	if err != nil {
-		return false, err
-	}
-	r := &record{
-		Name: s.Name, Owner: owner, Nonce: rand.Text(), Created: time.Now().UTC(), Labels: s.Labels, Command: p.Command,
-		Python: python, Programs: programsIn(dir), Spec: s,
-	}
-	err = c.l.site.files.WriteJSON(ctx, c.path(recordFile), r, true)
-	if errors.Is(err, fs.ErrExist) || errors.Is(err, remote.ErrCut) { // cut: it may be there, and ours
-		if err := c.look(ctx); err != nil {
-			return false, err
-		}
-		return c.record != nil && c.record.Nonce == r.Nonce, nil
-	}
-	if err != nil {
-		_ = c.l.site.files.RemoveEmpty(context.WithoutCancel(ctx), c.dir) // the way to a file that could not be written
-		return false, c.writeFailed(err)
-	}
-	c.record = r
-	return true, nil
-}
-
-// python is the interpreter on the nodes: ray.python, which may be a virtual environment.
-func (l *Launcher) python(ctx context.Context, s *spec.ClusterSpec) (string, error) {
-	python := s.Ray.Python
-	if python == "" {
-		return "python3", nil
-	}
-	if s.Slurm.ContainerRuntime != "none" {
-		return python, nil // a path in the container
-	}
-	kind, err := l.site.files.Kind(ctx, python)
-	if err != nil {
-		return "", l.cut(err)
-	}
-	if kind == "directory" {
-		return path.Join(python, "bin", "python"), nil
-	}
-	return python, nil
-}
-
 // existing compares the wish with what is there under the name. While somebody else is launching it, it waits. done: it is the same.
 func (c *cluster) existing(ctx context.Context, s *spec.ClusterSpec) (done bool, err error) {
-	if err := c.look(ctx); err != nil || c.record == nil {
+	if err := c.Look(ctx); err != nil || c.Record == nil {
 		return false, err
 	}
-	if !c.committed {
-		if c.abandoned() {
+	if !c.Committed {
+		if c.Abandoned() {
 			return false, c.abandon(ctx)
 		}
 		sleep.For(ctx, lookEvery)
 		return false, ctx.Err()
 	}
-	if over, err := c.over(ctx); err != nil {
+	if over, err := c.Over(ctx); err != nil {
 		return false, err
-	} else if over && c.expired() {
-		return false, c.remove(ctx)
+	} else if over && c.Expired() {
+		return false, c.Remove(ctx)
 	} else if over {
 		return false, launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
-			"a cluster named %s has ended, and its record is kept until %s", c.name, c.keptUntil().Local().Format(time.DateTime))
+			"a cluster named %s has ended, and its record is kept until %s", c.Name, c.KeptUntil().Local().Format(time.DateTime))
 	}
-	if diff := spec.Diff(c.record.Spec, s); len(diff) > 0 {
+	if diff := spec.Diff(c.Record.Spec, s); len(diff) > 0 {
 		return false, launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",
-			"a cluster named %s exists with another spec (%s)", c.name, strings.Join(diff, "; "))
+			"a cluster named %s exists with another spec (%s)", c.Name, strings.Join(diff, "; "))
 	}
 	return true, nil
 }
@@ -164,21 +114,10 @@ func (c *cluster) existing(ctx context.Context, s *spec.ClusterSpec) (done bool,
 // lookEvery is how often files are looked at for which nobody else is watching.
 const lookEvery = 200 * time.Millisecond
 
-// keptUntil is when the record may go.
-func (c *cluster) keptUntil() time.Time {
-	return time.Now().Add(-c.resultAge).Add(max(c.record.keep(), leastKeep))
-}
-
-// expired says whether lifetime.keep has passed since the end.
-func (c *cluster) expired() bool { return c.result != nil && time.Now().After(c.keptUntil()) }
-
-// leastKeep lets whoever watched a cluster with `keep: 0` read its result.
-const leastKeep = time.Minute
-
 // create stages, submits and commits. Whatever fails, nothing stays.
 func (c *cluster) create(ctx context.Context, p launcher.Payload) error {
-	stop := c.heartbeat(ctx)
-	err := c.stage(ctx, p)
+	stop := c.Heartbeat(ctx)
+	err := c.Stage(ctx, p, script.PlanOf(c.Run, p.EndOnDisconnect))
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -187,22 +126,9 @@ func (c *cluster) create(ctx context.Context, p launcher.Payload) error {
 	}
 	stop()
 	if err != nil {
-		return errors.Join(c.writeFailed(err), c.abandon(context.WithoutCancel(ctx)))
+		return errors.Join(c.WriteFailed(err), c.abandon(context.WithoutCancel(ctx)))
 	}
 	return nil
-}
-
-// heartbeat keeps others from taking a long launch for a dead one.
-func (c *cluster) heartbeat(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		for sleep.For(ctx, orders.Lease/4); ctx.Err() == nil; sleep.For(ctx, orders.Lease/4) {
-			if err := c.l.site.files.Call(ctx, "touch", map[string]any{"path": c.path(recordFile)}, nil); err != nil {
-				c.l.log.Debug("the claim cannot be renewed", "cluster", c.name, "error", err)
-			}
-		}
-	}()
-	return cancel
 }
 
 // submit hands the job to Slurm and commits.
@@ -212,73 +138,39 @@ func (c *cluster) submit(ctx context.Context) error {
 		id, err = c.resolve(ctx, err)
 	}
 	if err != nil {
-		return c.refused(err)
+		return c.l.site.Refused(c.Name, err)
 	}
-	c.job = id // by which the job is ours from now on
-	f := c.l.site.files
-	if err := f.WriteBytes(ctx, c.path(jobFile), []byte(strconv.Itoa(id))); err != nil {
-		return err
-	}
-	err = f.Call(ctx, "rename", map[string]any{"path": c.path(commitName + ".staged"), "to": c.path(commitName)}, nil)
-	if errors.Is(err, fs.ErrNotExist) { // asked twice
-		if err := c.look(ctx); err == nil && c.committed {
-			return nil
-		}
-	}
-	return err
+	c.JobID = id // by which the job is ours from now on
+	return c.Commit(ctx, id)
 }
 
 // batch is what is submitted.
 func (c *cluster) batch() controller.Batch {
-	return controller.Batch{Plan: c.plan(0), File: c.path(scriptFile), Environment: c.l.environment()}
+	return controller.Batch{Plan: script.PlanOf(c.Run, 0), File: c.Path(script.File), Environment: c.l.site.Runs.Environment()}
 }
 
 // resolve looks for the launch among the jobs: it may be there although sbatch got no answer.
 func (c *cluster) resolve(ctx context.Context, cause error) (int, error) {
-	jobs, err := c.l.queue.Ask(ctx, controller.Now)
+	jobs, err := c.l.site.Queue.Ask(ctx, controller.Now)
 	if err != nil {
-		return 0, c.l.site.unreachable(cause)
+		return 0, c.l.site.Unreachable(cause)
 	}
-	if j, ok := c.find(jobs); ok {
+	if j, ok := c.Find(jobs); ok {
 		return j.Leader(), nil
 	}
-	return 0, c.l.site.unreachable(cause)
+	return 0, c.l.site.Unreachable(cause)
 }
 
 // abandon removes a launch that was never committed, as if it had never been.
 func (c *cluster) abandon(ctx context.Context) error {
-	if c.record != nil {
-		if jobs, err := c.l.queue.Ask(ctx, controller.Now); err == nil {
-			if j, ok := c.find(jobs); ok && !j.Ended() {
+	if c.Record != nil {
+		if jobs, err := c.l.site.Queue.Ask(ctx, controller.Now); err == nil {
+			if j, ok := c.Find(jobs); ok && !j.Ended() {
 				if err := c.l.site.Cancel(ctx, j.Leader(), false); err != nil {
 					return err
 				}
 			}
 		} // else: it starts nothing without a commit
 	}
-	return c.remove(ctx)
-}
-
-// remove deletes the run's directory. Output of drivers that is in it stays.
-func (c *cluster) remove(ctx context.Context) error {
-	f := c.l.site.files
-	names, err := f.Names(ctx, c.dir)
-	if err != nil || len(names) == 0 {
-		return c.l.cut(err)
-	}
-	paths := []string{c.path(recordFile)} // first: without it the rest is nobody's cluster
-	for _, name := range names {
-		if name != script.OutputName && name != recordFile {
-			paths = append(paths, c.path(name))
-		}
-	}
-	if err := f.Remove(ctx, paths...); err != nil {
-		return launcher.Fail(runstate.CodeInternal, err, "remove it yourself", "the record of %s cannot be removed: %v", c.name, err)
-	}
-	for _, dir := range []string{c.path(script.OutputName), c.dir} {
-		if err := f.RemoveEmpty(ctx, dir); err != nil {
-			return fmt.Errorf("remove %s: %w", dir, err)
-		}
-	}
-	return nil
+	return c.Remove(ctx)
 }

@@ -3,28 +3,25 @@ package slurm
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/slurm/batchjob"
 	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/script"
+	"github.com/rayctl/rayctl/slurm/site"
 )
 
 // List reads the runs' directories, with one question to the controller for all, and changes nothing.
 func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.Status, error) {
-	dir, _, err := l.arrive(ctx)
+	names, err := l.site.Runs.Names(ctx)
 	if err != nil {
 		return nil, err
 	}
-	names, err := l.site.files.Names(ctx, path.Join(dir, "runs"))
-	if err != nil {
-		return nil, l.cut(err)
-	}
 	if len(names) == 0 {
-		if _, err := l.site.Version(ctx); err != nil && notInstalled(err) {
-			return nil, l.noSlurm(err)
+		if _, err := l.site.Version(ctx); err != nil && site.NotInstalled(err) {
+			return nil, l.site.NoSlurm(err)
 		}
 	}
 	var out []launcher.Status
@@ -58,7 +55,7 @@ func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.
 func (l *Launcher) others(ctx context.Context, sel launcher.Selector, known map[string]bool) (out []launcher.Status, err error) {
 	jobs, err := l.site.Everybodys(ctx)
 	if err != nil {
-		return nil, l.site.unreachable(err)
+		return nil, l.site.Unreachable(err)
 	}
 	for _, j := range jobs {
 		name, nonce := script.Commented(j.Comment, "name"), script.NonceOf(j.Comment)
@@ -84,10 +81,10 @@ func (l *Launcher) listed(ctx context.Context, name string) (s launcher.Status, 
 	if err != nil {
 		return s, "", false, nil // not ours
 	}
-	if err := c.look(ctx); err != nil || c.record == nil {
+	if err := c.Look(ctx); err != nil || c.Record == nil {
 		return s, "", false, err
 	}
-	if nonce = c.record.Nonce; !c.committed {
+	if nonce = c.Record.Nonce; !c.Committed {
 		return s, nonce, false, nil
 	}
 	s, ok = c.listed(ctx)
@@ -96,25 +93,25 @@ func (l *Launcher) listed(ctx context.Context, name string) (s launcher.Status, 
 
 // listed: a cluster whose keeper is dead is shown as it will be concluded. ok is false for a record whose time is over.
 func (c *cluster) listed(ctx context.Context) (s launcher.Status, ok bool) {
-	f, j, err := c.ask(ctx, listAge)
+	f, j, err := c.Ask(ctx, listAge)
 	switch {
 	case err != nil:
-		s = c.waiting(controller.Job{}, unknown)
-		if c.state != nil {
+		s = c.waiting(controller.Job{}, batchjob.Unknown)
+		if c.State != nil {
 			s = c.living(controller.Job{})
 		}
 		s.Unreachable = err.Error()
-	case f == alive && j.State == controller.StatePending:
+	case f == batchjob.Alive && j.State == controller.StatePending:
 		s = c.waiting(j, f)
-	case c.result != nil && f == alive:
-		s = c.releasing(c.result, j)
-	case c.result != nil && c.expired():
+	case c.Result != nil && f == batchjob.Alive:
+		s = c.releasing(c.Result, j)
+	case c.Result != nil && c.Expired():
 		return s, false
-	case c.result != nil:
-		s = c.status(c.result, j)
-	case f == gone:
-		s = c.status(c.concluded(c.verdict(ctx, j)), j)
-	case c.state != nil:
+	case c.Result != nil:
+		s = c.status(c.Result, j)
+	case f == batchjob.Gone:
+		s = c.status(c.Concluded(c.Verdict(ctx, j)), j)
+	case c.State != nil:
 		s = c.living(j)
 	default:
 		s = c.waiting(j, f)

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/slurm/batchjob"
 )
 
 // Collect does what nobody is left to do: it concludes the runs of dead keepers, withdraws jobs that Slurm queued again although no attempt may follow,
@@ -18,13 +18,9 @@ func (l *Launcher) Collect(ctx context.Context, dryRun bool) ([]launcher.Collect
 
 // collect leaves out one name, that of a cluster that the caller works on.
 func (l *Launcher) collect(ctx context.Context, except string, dryRun bool) ([]launcher.Collected, error) {
-	dir, _, err := l.arrive(ctx)
+	names, err := l.site.Runs.Names(ctx)
 	if err != nil {
 		return nil, err
-	}
-	names, err := l.site.files.Names(ctx, path.Join(dir, "runs"))
-	if err != nil {
-		return nil, l.cut(err)
 	}
 	var out []launcher.Collected
 	var failures []error
@@ -56,34 +52,34 @@ func (l *Launcher) due(ctx context.Context, name string) (*repair, error) {
 	if err != nil {
 		return nil, nil // not ours
 	}
-	if err := c.look(ctx); err != nil || c.record == nil {
+	if err := c.Look(ctx); err != nil || c.Record == nil {
 		return nil, err
 	}
 	found := func(what, why string, do func(context.Context) error) (*repair, error) {
 		return &repair{launcher.Collected{What: what, Name: name, Why: why}, do}, nil
 	}
-	if !c.committed {
-		if c.abandoned() {
+	if !c.Committed {
+		if c.Abandoned() {
 			return found("run directory", "its client died before the launch was committed", c.abandon)
 		}
 		return nil, nil
 	}
-	f, j, err := c.ask(ctx, listAge)
+	f, j, err := c.Ask(ctx, listAge)
 	if err != nil {
-		return nil, l.site.unreachable(err)
+		return nil, l.site.Unreachable(err)
 	}
-	switch last, err := c.lastAttempt(ctx, j); {
+	switch last, err := c.LastAttempt(ctx, j); {
 	case err != nil:
-		return nil, l.cut(err)
-	case f == alive && last != nil:
-		return found("waiting job", last.Message+", and no attempt is left", func(ctx context.Context) error { return c.withdraw(ctx, *last) })
-	case f == alive:
+		return nil, l.site.Runs.Cut(err)
+	case f == batchjob.Alive && last != nil:
+		return found("waiting job", last.Message+", and no attempt is left", func(ctx context.Context) error { return c.Withdraw(ctx, *last) })
+	case f == batchjob.Alive:
 		return nil, nil
-	case c.result != nil && c.expired():
-		return found("run directory", "lifetime.keep has passed", c.remove)
-	case c.result == nil && f == gone:
-		v := c.verdict(ctx, j)
-		return found("leftovers", v.Message, func(ctx context.Context) error { return c.writeResult(ctx, v) })
+	case c.Result != nil && c.Expired():
+		return found("run directory", "lifetime.keep has passed", c.Remove)
+	case c.Result == nil && f == batchjob.Gone:
+		v := c.Verdict(ctx, j)
+		return found("leftovers", v.Message, func(ctx context.Context) error { return c.Conclude(ctx, v) })
 	}
 	return nil, nil
 }

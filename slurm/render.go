@@ -8,22 +8,20 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/rundir"
 	"github.com/rayctl/rayctl/slurm/script"
-	"github.com/rayctl/rayctl/templates"
 )
 
 // Render returns the batch script and the keeper's orders. What only the launch knows is named: the home directory there is ~, and
 // the nonce is NONCE.
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	s = spec.For(s, spec.LauncherSlurm)
-	l.mu.Lock()
-	dir := l.dir
-	l.mu.Unlock()
+	dir := l.site.Runs.Dir()
 	python := s.Ray.Python
 	if python == "" {
 		python = "python3"
 	}
-	p := script.Plan{Spec: s, Python: python, Programs: path.Join(dir, "keeper", "keeper-"+templates.KeeperHash()), Run: path.Join(dir, "runs", s.Name), Nonce: "NONCE"}
+	p := script.Plan{Spec: s, Python: python, Programs: rundir.ProgramsIn(dir), Run: path.Join(dir, "runs", s.Name), Nonce: "NONCE"}
 	text, err := p.Script()
 	if err != nil {
 		return nil, err
@@ -32,5 +30,5 @@ func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the orders: %w", err)
 	}
-	return []launcher.File{{Name: scriptFile, Content: []byte(text)}, {Name: keeper.OrdersFile, Content: append(orders, '\n')}}, nil
+	return []launcher.File{{Name: script.File, Content: []byte(text)}, {Name: keeper.OrdersFile, Content: append(orders, '\n')}}, nil
 }

@@ -2,17 +2,16 @@ package slurm
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"path"
-	"strings"
-	"sync"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/remote"
+	"github.com/rayctl/rayctl/slurm/rundir"
+	"github.com/rayctl/rayctl/slurm/script"
+	"github.com/rayctl/rayctl/slurm/site"
+	"github.com/rayctl/rayctl/slurm/tunnels"
 )
 
 // Config says which Slurm is meant.
@@ -31,21 +30,16 @@ type Config struct {
 
 // Launcher runs clusters as jobs of one Slurm user. It implements launcher.Launcher, Execer and Forgetter.
 type Launcher struct {
-	site    *site
-	queue   *controller.Queue
+	site    *site.Site
 	log     *slog.Logger
-	tunnels *tunnels
-
-	mu    sync.Mutex
-	dir   string // as configured, then absolute
-	owner string // user@host there; "" until known
-	env   []string
+	tunnels *tunnels.Pool
 }
 
 var (
 	_ launcher.Launcher  = (*Launcher)(nil)
 	_ launcher.Execer    = (*Launcher)(nil)
 	_ launcher.Forgetter = (*Launcher)(nil)
+	_ launcher.Checker   = (*Launcher)(nil)
 )
 
 // New returns the launcher. It touches nothing yet.
@@ -59,17 +53,21 @@ func New(c Config) *Launcher {
 	if c.Dir == "" {
 		c.Dir = "~/.rayctl"
 	}
-	s := &site{Controller: controller.Commands{Runner: c.Runner}, runner: c.Runner, files: remote.NewFiles(c.Runner)}
+	var ctl controller.Controller = controller.Commands{Runner: c.Runner}
 	if c.REST != nil {
-		s.Controller = c.REST
+		ctl = c.REST
 	}
-	return &Launcher{site: s, queue: controller.NewQueue(s, c.Shared, c.Logger), log: c.Logger, tunnels: &tunnels{open: map[string]*tunnel{}, chosen: map[string]dialer{}}, dir: c.Dir}
+	s := &site.Site{
+		Controller: ctl, Queue: controller.NewQueue(ctl, c.Shared, c.Logger), Runner: c.Runner, Log: c.Logger,
+		Runs: rundir.NewRoot(rundir.Config{Runner: c.Runner, Dir: c.Dir, System: "Slurm", Option: "slurm.dir", Script: script.File, Logger: c.Logger}),
+	}
+	return &Launcher{site: s, log: c.Logger, tunnels: tunnels.NewPool(c.Runner, c.Logger)}
 }
 
 // Close ends what the launcher runs on the site: a later call starts it again.
 func (l *Launcher) Close() {
-	l.tunnels.closeAll()
-	l.site.files.Close()
+	l.tunnels.Close()
+	l.site.Runs.Files.Close()
 }
 
 // For returns the launcher that a file asks for.
@@ -92,39 +90,7 @@ func For(s *spec.ClusterSpec, log *slog.Logger) (*Launcher, error) {
 // Name is "slurm".
 func (l *Launcher) Name() string { return spec.LauncherSlurm }
 
-// arrive learns where the site's directory is and who we are there.
-func (l *Launcher) arrive(ctx context.Context) (dir, owner string, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.owner != "" {
-		return l.dir, l.owner, nil
-	}
-	var who struct {
-		Home, User, Host string
-		Environment      []string
-	}
-	if err := l.site.files.Call(ctx, "hello", map[string]any{"keep": strings.Fields(remote.Kept)}, &who); err != nil {
-		return "", "", l.cut(err)
-	}
-	if rest, home := strings.CutPrefix(l.dir, "~/"); home {
-		l.dir = path.Join(who.Home, rest)
-	}
-	l.owner, l.env = who.User+"@"+who.Host, who.Environment
-	return l.dir, l.owner, nil
-}
-
-// cut explains an error of the way to the site's files.
-func (l *Launcher) cut(err error) error {
-	if errors.Is(err, remote.ErrCut) {
-		return launcher.Fail(runstate.CodeUnreachable, err, "check that `ssh` gets there and that it has python3",
-			"the files of the Slurm site cannot be reached on %s: %v", l.site.runner, err)
-	}
-	return err
-}
-
-// environment is what jobs start with: the variables of the machine where the files are, as known since arrive.
-func (l *Launcher) environment() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.env
+// Check examines the way to Slurm, what the file asks Slurm for, slurm.dir, and one node.
+func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Check {
+	return l.site.Check(ctx, s)
 }

@@ -7,15 +7,17 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/slurm/batchjob"
 	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/rundir"
 )
 
 // status is the keeper's state with what the record and Slurm add. j is the job as far as it is known.
 func (c *cluster) status(st *runstate.State, j controller.Job) launcher.Status {
 	s := launcher.StatusOf(st)
-	s.Ours, s.Owner, s.Labels, s.Created = true, c.record.Owner, c.record.Labels, c.record.Created
-	if c.job != 0 {
-		s.Where = fmt.Sprintf("job %d", c.job)
+	s.Ours, s.Owner, s.Labels, s.Created = true, c.Record.Owner, c.Record.Labels, c.Record.Created
+	if c.JobID != 0 {
+		s.Where = fmt.Sprintf("job %d", c.JobID)
 	}
 	s.Timeline = append(c.before(s.Attempt, j, s.Timeline), s.Timeline...)
 	return s
@@ -23,25 +25,25 @@ func (c *cluster) status(st *runstate.State, j controller.Job) launcher.Status {
 
 // before is what happened before the keeper, by Slurm's clock.
 func (c *cluster) before(attempt int, j controller.Job, after []runstate.Event) []runstate.Event {
-	events := []runstate.Event{{At: c.record.Created, Attempt: 1, Kind: "phase", To: string(runstate.Queued)}}
+	events := []runstate.Event{{At: c.Record.Created, Attempt: 1, Kind: "phase", To: string(runstate.Queued)}}
 	if slices.ContainsFunc(after, func(e runstate.Event) bool { return e.To == string(runstate.Provisioning) }) { // of earlier attempts
 		return events
 	}
 	start := time.Time{}
 	switch {
-	case c.current.Start > 0:
-		start = time.Unix(c.current.Start, 0).UTC()
+	case c.Current.Start > 0:
+		start = time.Unix(c.Current.Start, 0).UTC()
 	case j.State == controller.StateRunning:
 		start = j.Start
 	}
 	// Slurm counts whole seconds: the allocation cannot be before the launch, nor after the keeper.
-	if start.Before(c.record.Created) {
-		start = c.record.Created
+	if start.Before(c.Record.Created) {
+		start = c.Record.Created
 	}
 	if len(after) > 0 && start.After(after[0].At) {
 		start = after[0].At
 	}
-	if c.current.Start > 0 || j.State == controller.StateRunning {
+	if c.Current.Start > 0 || j.State == controller.StateRunning {
 		events = append(events, runstate.Event{At: start, Attempt: attempt, Kind: "phase", To: string(runstate.Provisioning)})
 	}
 	return events
@@ -49,10 +51,10 @@ func (c *cluster) before(attempt int, j controller.Job, after []runstate.Event) 
 
 // living is the status of a cluster whose keeper speaks. Its last word may be heard before its result is seen.
 func (c *cluster) living(j controller.Job) launcher.Status {
-	if c.state.Exit != nil {
-		return c.releasing(c.state, j)
+	if c.State.Exit != nil {
+		return c.releasing(c.State, j)
 	}
-	return c.status(c.state, j)
+	return c.status(c.State, j)
 }
 
 // releasing is the status between the keeper's last word and the release of the nodes.
@@ -64,25 +66,25 @@ func (c *cluster) releasing(last *runstate.State, j controller.Job) launcher.Sta
 }
 
 // waiting is the status of a cluster whose job has not begun, or has only just.
-func (c *cluster) waiting(j controller.Job, f fate) launcher.Status {
-	st := firstState(c.record.Spec)
-	st.Phase, st.Since = runstate.Queued, c.record.Created
-	if last := c.lastWord(); last != nil { // it was requeued
+func (c *cluster) waiting(j controller.Job, f batchjob.Fate) launcher.Status {
+	st := batchjob.FirstState(c.Record.Spec)
+	st.Phase, st.Since = runstate.Queued, c.Record.Created
+	if last := c.LastWord(); last != nil { // it was requeued
 		st.Attempt, st.Since, st.Attempts, st.Timeline = last.Attempt+1, last.Since, last.Attempts, last.Timeline
 	}
 	s := c.status(st, j)
 	switch {
-	case !c.committed:
+	case !c.Committed:
 		s.Reason = runstate.Reason{Code: "Launching", Message: "its files are being written"}
-	case f == alive && j.State == controller.StatePending:
+	case f == batchjob.Alive && j.State == controller.StatePending:
 		s.Reason = controller.Explain(j)
 		if !j.Start.IsZero() && j.Start.After(time.Now()) {
 			s.Reason.Message += "; Slurm expects to start it at " + j.Start.Local().Format(time.DateTime)
 		}
-	case f == alive:
+	case f == batchjob.Alive:
 		s.Phase = runstate.Provisioning
 		if s.Since = j.Start; s.Since.IsZero() {
-			s.Since = c.record.Created
+			s.Since = c.Record.Created
 		}
 		s.Reason = runstate.Reason{Code: "StartingKeeper", Message: "the nodes are allocated, the batch script is starting"}
 	default:
@@ -91,16 +93,8 @@ func (c *cluster) waiting(j controller.Job, f fate) launcher.Status {
 	return s
 }
 
-// lastWord is the last that the keeper said; nil: nothing yet.
-func (c *cluster) lastWord() *runstate.State {
-	if c.result != nil {
-		return c.result
-	}
-	return c.state
-}
-
 // vanished is the last status of a cluster whose launch was given up, or whose record was removed.
-func vanished(name string, r *record) launcher.Status {
-	c := cluster{name: name, record: r}
-	return c.status(c.concluded(runstate.GivenUp()), controller.Job{})
+func vanished(name string, r *rundir.Record) launcher.Status {
+	c := cluster{Job: &batchjob.Job{Run: &rundir.Run{Name: name, Record: r}}}
+	return c.status(c.Concluded(runstate.GivenUp()), controller.Job{})
 }

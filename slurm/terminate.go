@@ -10,6 +10,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
+	"github.com/rayctl/rayctl/slurm/batchjob"
 	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/script"
 )
@@ -23,16 +24,16 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 	if err != nil {
 		return err
 	}
-	if !c.committed {
+	if !c.Committed {
 		return c.terminateUncommitted(ctx)
 	}
 	asked, began, looked := false, time.Now(), time.Time{}
 	limit := began.Add(c.patience(end))
 	for ctx.Err() == nil {
 		var j controller.Job
-		age := min(max(lookEvery, time.Since(began)/4), askAgain)       // Slurm is asked less and less often
-		if c.result != nil || !asked || time.Since(looked) > askAgain { // else the keeper tells
-			over, job, err := c.overOr(ctx, age)
+		age := min(max(lookEvery, time.Since(began)/4), batchjob.AskAgain)       // Slurm is asked less and less often
+		if c.Result != nil || !asked || time.Since(looked) > batchjob.AskAgain { // else the keeper tells
+			over, job, err := c.OverOr(ctx, age)
 			if over || err != nil {
 				return err
 			}
@@ -50,41 +51,41 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 			if err := c.cancelWaiting(ctx, end); err != nil {
 				return err
 			}
-		case c.result != nil, c.state == nil, c.state.Keeper.URL == "": // its nodes are about to be free, or its keeper to be there; patience is bounded
+		case c.Result != nil, c.State == nil, c.State.Keeper.URL == "": // its nodes are about to be free, or its keeper to be there; patience is bounded
 		case !asked && !end.IfWaiting:
 			asked = c.askKeeper(ctx, end)
 		}
 		sleep.For(ctx, lookEvery)
-		if err := c.look(ctx); err != nil {
+		if err := c.Look(ctx); err != nil {
 			return err
 		}
-		if c.record == nil {
+		if c.Record == nil {
 			return nil
 		}
 	}
-	return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "interrupted while ending %s", c.name)
+	return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "interrupted while ending %s", c.Name)
 }
 
 // patience is how long the keeper may take.
 func (c *cluster) patience(end launcher.End) time.Duration {
-	if end.Now || c.record.Spec.Job.Grace == nil {
+	if end.Now || c.Record.Spec.Job.Grace == nil {
 		return script.EndSlack
 	}
-	return script.EndSlack + time.Duration(*c.record.Spec.Job.Grace)
+	return script.EndSlack + time.Duration(*c.Record.Spec.Job.Grace)
 }
 
 // terminateUncommitted ends a launch whose client died. One whose client lives commits or gives up by itself; its job, if there is one,
 // is cancelled, and what it commits then is a cluster that has ended.
 func (c *cluster) terminateUncommitted(ctx context.Context) error {
-	jobs, err := c.l.queue.Ask(ctx, controller.Now)
+	jobs, err := c.l.site.Queue.Ask(ctx, controller.Now)
 	if err != nil {
-		return c.l.site.unreachable(err)
+		return c.l.site.Unreachable(err)
 	}
-	if j, ok := c.find(jobs); ok && !j.Ended() {
+	if j, ok := c.Find(jobs); ok && !j.Ended() {
 		return c.l.site.Cancel(ctx, j.Leader(), false)
 	}
-	if c.age > orders.Lease {
-		return c.remove(ctx)
+	if c.Age > orders.Lease {
+		return c.Remove(ctx)
 	}
 	return nil
 }
@@ -95,28 +96,28 @@ func (c *cluster) cancelWaiting(ctx context.Context, end launcher.End) error {
 	if message == "" {
 		message = "the cluster was ended before it began"
 	}
-	return c.withdraw(ctx, runstate.Verdict{Cause: end.Cause, Message: message, Final: end.Final})
+	return c.Withdraw(ctx, runstate.Verdict{Cause: end.Cause, Message: message, Final: end.Final})
 }
 
 // askKeeper hands the end to the keeper; false if it does not answer.
 func (c *cluster) askKeeper(ctx context.Context, end launcher.End) bool {
 	ctx, cancel := context.WithTimeout(ctx, script.EndSlack)
 	defer cancel()
-	err := launcher.AskKeeper(ctx, c.l, c.id(), func(k *keeper.Client) error {
-		_, err := k.End(ctx, keeper.End{Cause: end.Cause, Message: end.Message, By: c.record.Owner, Now: end.Now})
+	err := launcher.AskKeeper(ctx, c.l, c.ID(), func(k *keeper.Client) error {
+		_, err := k.End(ctx, keeper.End{Cause: end.Cause, Message: end.Message, By: c.Record.Owner, Now: end.Now})
 		return err
 	})
 	if err != nil {
-		c.l.log.Debug("the keeper does not answer", "cluster", c.name, "error", err)
+		c.l.log.Debug("the keeper does not answer", "cluster", c.Name, "error", err)
 	}
 	return err == nil
 }
 
 // force ends the job without its keeper.
 func (c *cluster) force(ctx context.Context) error {
-	c.l.log.Warn("the keeper does not end the cluster: cancelling its job", "cluster", c.name, "job", c.job)
-	if err := c.l.site.Cancel(ctx, c.job, false); err != nil {
-		return c.l.site.unreachable(err)
+	c.l.log.Warn("the keeper does not end the cluster: cancelling its job", "cluster", c.Name, "job", c.JobID)
+	if err := c.l.site.Cancel(ctx, c.JobID, false); err != nil {
+		return c.l.site.Unreachable(err)
 	}
 	return nil
 }
@@ -130,14 +131,14 @@ func (l *Launcher) Forget(ctx context.Context, id launcher.ID) error {
 	if err != nil {
 		return err
 	}
-	if c.committed {
-		if over, err := c.over(ctx); err != nil {
+	if c.Committed {
+		if over, err := c.Over(ctx); err != nil {
 			return err
 		} else if !over {
-			return launcher.NotEnded(c.id())
+			return launcher.NotEnded(c.ID())
 		}
-	} else if !c.abandoned() {
-		return launcher.NotEnded(c.id())
+	} else if !c.Abandoned() {
+		return launcher.NotEnded(c.ID())
 	}
-	return c.remove(ctx)
+	return c.Remove(ctx)
 }

@@ -6,17 +6,18 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/slurm/batchjob"
 	"github.com/rayctl/rayctl/slurm/controller"
 )
 
 // queued is a cluster whose keeper has said nothing yet.
 func (w *watcher) queued(ctx context.Context) bool {
-	w.pace = min(max(time.Since(w.record.Created), controller.WhileWaiting), controller.WhileRunning) // what keeps a job waiting changes seldom
-	f, over := w.question(ctx, w.pace)                                                                // watchers of a job that do not look at the same moments share an answer for as long
-	if over || f == gone {
+	w.pace = min(max(time.Since(w.launched.Created), controller.WhileWaiting), controller.WhileRunning) // what keeps a job waiting changes seldom
+	f, over := w.question(ctx, w.pace)                                                                  // watchers of a job that do not look at the same moments share an answer for as long
+	if over || f == batchjob.Gone {
 		return over
 	}
-	if f != alive || w.job.State != controller.StatePending {
+	if f != batchjob.Alive || w.job.State != controller.StatePending {
 		w.send(ctx, w.waiting(w.job, f))
 		return false
 	}
@@ -28,15 +29,15 @@ func (w *watcher) queued(ctx context.Context) bool {
 		s := w.waiting(w.job, f)
 		s.Due = &launcher.End{Cause: v.Cause, Message: v.Message, Final: v.Final, IfWaiting: true}
 		w.send(ctx, s)
-		w.pace = askAgain
+		w.pace = batchjob.AskAgain
 		return false
 	}
 	if w.job.Start.IsZero() {
 		w.job.Start = w.plannedStart(ctx)
 		w.send(ctx, w.waiting(w.job, f))
 	}
-	if limit, bound := w.record.Spec.Lifetime.Queue.Bound(); bound {
-		w.pace = min(w.pace, max(time.Until(w.record.Created.Add(limit)), 0)+lookEvery)
+	if limit, bound := w.launched.Spec.Lifetime.Queue.Bound(); bound {
+		w.pace = min(w.pace, max(time.Until(w.launched.Created.Add(limit)), 0)+lookEvery)
 	}
 	return false
 }
@@ -55,7 +56,7 @@ func (w *watcher) plannedStart(ctx context.Context) time.Time {
 	if waits && time.Since(w.job.Submit) > planAfter && time.Since(w.planned.asked) > planEvery {
 		start, err := w.l.site.PlannedStart(ctx, w.batch())
 		if err != nil {
-			w.l.log.Debug("Slurm does not say when the job would start", "cluster", w.name, "error", err)
+			w.l.log.Debug("Slurm does not say when the job would start", "cluster", w.Name, "error", err)
 		}
 		w.planned = planned{time.Now(), start}
 	}
@@ -64,9 +65,9 @@ func (w *watcher) plannedStart(ctx context.Context) time.Time {
 
 // hopeless says why a waiting job is to be given up; nil if it is not.
 func (w *watcher) hopeless(ctx context.Context) *runstate.Verdict {
-	last, err := w.lastAttempt(ctx, w.job)
+	last, err := w.LastAttempt(ctx, w.job)
 	if err != nil {
-		w.l.log.Debug("it is not known whether another attempt may follow", "cluster", w.name, "error", err)
+		w.l.log.Debug("it is not known whether another attempt may follow", "cluster", w.Name, "error", err)
 	}
 	if last != nil {
 		return last
@@ -75,8 +76,8 @@ func (w *watcher) hopeless(ctx context.Context) *runstate.Verdict {
 		r := controller.Explain(w.job)
 		return &runstate.Verdict{Final: true, Cause: runstate.CauseStartFailed, Message: "Slurm can never start its job: " + r.Message}
 	}
-	limit, bound := w.record.Spec.Lifetime.Queue.Bound()
-	if bound && time.Since(w.record.Created) > limit && w.lastWord() == nil {
+	limit, bound := w.launched.Spec.Lifetime.Queue.Bound()
+	if bound && time.Since(w.launched.Created) > limit && w.LastWord() == nil {
 		return &runstate.Verdict{Cause: runstate.CauseQueue, Message: "the cluster was not admitted within lifetime.queue (" + limit.String() + "): " + controller.Explain(w.job).Message}
 	}
 	return nil

@@ -8,7 +8,10 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
+	"github.com/rayctl/rayctl/slurm/batchjob"
 	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/rundir"
+	"github.com/rayctl/rayctl/slurm/tunnels"
 )
 
 // Watch follows the run's files, which change without a question to the controller, and asks the controller seldom: for what only it
@@ -19,7 +22,7 @@ func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.S
 		return nil, err
 	}
 	out := make(chan launcher.Status)
-	w := &watcher{cluster: c, out: out, record: c.record}
+	w := &watcher{cluster: c, out: out, launched: c.Record}
 	go func() {
 		defer close(out)
 		w.run(ctx)
@@ -30,34 +33,34 @@ func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.S
 // watcher sends the states of one cluster.
 type watcher struct {
 	*cluster
-	out     chan<- launcher.Status
-	record  *record // also after it was removed
-	last    launcher.Status
-	pace    time.Duration  // until the next look, if nothing changes
-	unknown time.Time      // since when the controller does not know the job; zero: it does
-	job     controller.Job // as last seen
-	again   string         // directory of the attempt after which the job was seen waiting: the next one is to come
-	planned planned
+	out      chan<- launcher.Status
+	launched *rundir.Record // also after it was removed
+	last     launcher.Status
+	pace     time.Duration  // until the next look, if nothing changes
+	unknown  time.Time      // since when the controller does not know the job; zero: it does
+	job      controller.Job // as last seen
+	again    string         // directory of the attempt after which the job was seen waiting: the next one is to come
+	planned  planned
 
-	stream   *keeperStream // nil: the keeper is not heard
-	streamed time.Time     // when it was last tried
-	silent   time.Time     // since when it is silent; zero: it was not heard, or still is
+	stream   *tunnels.Stream // nil: the keeper is not heard
+	streamed time.Time       // when it was last tried
+	silent   time.Time       // since when it is silent; zero: it was not heard, or still is
 }
 
 func (w *watcher) run(ctx context.Context) {
 	changes, cancel := w.changes(ctx)
 	defer func() {
 		cancel()
-		w.stream.stop()
+		w.stream.Stop()
 	}()
-	paths := w.watched()
+	paths := w.Watched()
 	for ctx.Err() == nil {
-		if err := w.look(ctx); err != nil {
+		if err := w.Look(ctx); err != nil {
 			w.unreachable(ctx, err)
 		} else if w.step(ctx) {
 			return
 		}
-		if now := w.watched(); changes == nil || w.stream.speaks() || !reflect.DeepEqual(now, paths) {
+		if now := w.Watched(); changes == nil || w.stream.Speaks() || !reflect.DeepEqual(now, paths) {
 			cancel()
 			changes, cancel = w.changes(ctx)
 			paths = now
@@ -66,7 +69,7 @@ func (w *watcher) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
-		case _, open := <-w.news():
+		case _, open := <-w.stream.News():
 			if !open { // it is silent: files and controller tell why
 				w.stream, w.silent = nil, time.Now()
 			}
@@ -86,10 +89,10 @@ const reconnect = time.Second
 // changes tells of changes of the files. While the site cannot be reached there are none, and the pace counts.
 func (w *watcher) changes(ctx context.Context) (<-chan struct{}, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	if w.stream.speaks() { // spares the file system
+	if w.stream.Speaks() { // spares the file system
 		return nil, cancel
 	}
-	changes, err := w.l.site.files.Watch(ctx, w.watched())
+	changes, err := w.l.site.Runs.Files.Watch(ctx, w.Watched())
 	if err != nil {
 		changes = nil
 		w.pace = reconnect
@@ -100,16 +103,16 @@ func (w *watcher) changes(ctx context.Context) (<-chan struct{}, context.CancelF
 // step sends what the files and the controller say now; true if it was the last.
 func (w *watcher) step(ctx context.Context) (last bool) {
 	switch {
-	case w.cluster.record == nil:
-		w.send(ctx, vanished(w.name, w.record))
+	case w.Record == nil:
+		w.send(ctx, vanished(w.Name, w.launched))
 		return true
-	case !w.committed:
+	case !w.Committed:
 		return w.uncommitted(ctx)
-	case w.again == w.attemptDir():
+	case w.again == w.AttemptDir():
 		return w.queued(ctx)
-	case w.result != nil:
+	case w.Result != nil:
 		return w.ending(ctx)
-	case w.state != nil:
+	case w.State != nil:
 		return w.running(ctx)
 	default:
 		return w.queued(ctx)
@@ -118,109 +121,112 @@ func (w *watcher) step(ctx context.Context) (last bool) {
 
 // requeued notes that the job waits for its next attempt.
 func (w *watcher) requeued(j controller.Job) {
-	w.job, w.again, w.pace = j, w.attemptDir(), 0
+	w.job, w.again, w.pace = j, w.AttemptDir(), 0
 }
 
 func (w *watcher) uncommitted(ctx context.Context) bool {
 	w.pace = time.Second
-	if w.abandoned() {
-		w.sendLast(ctx, vanished(w.name, w.record), true)
+	if w.Abandoned() {
+		w.sendLast(ctx, vanished(w.Name, w.launched), true)
 		return true
 	}
-	w.send(ctx, w.waiting(controller.Job{}, unknown))
+	w.send(ctx, w.waiting(controller.Job{}, batchjob.Unknown))
 	return false
 }
+
+// streamEvery is how often a keeper that could not be heard is tried again: a way may have been opened meanwhile.
+const streamEvery = 10 * time.Second
 
 // running is a cluster whose keeper speaks. While it is not heard itself, the controller is asked now and then whether the job still is there.
 func (w *watcher) running(ctx context.Context) bool {
 	w.pace = controller.WhileRunning
 	if w.stream == nil && time.Since(w.streamed) > streamEvery {
-		w.stream, w.streamed = w.listen(ctx), time.Now()
+		w.stream, w.streamed = w.l.tunnels.Listen(ctx, w.Run), time.Now()
 	}
-	if st := w.stream.heard(); st != nil && st.Revision > w.state.Revision { // files are written a moment later
-		w.state = st
+	if st := w.stream.Heard(); st != nil && st.Revision > w.State.Revision { // files are written a moment later
+		w.State = st
 	}
 	w.send(ctx, w.living(w.job))
-	if w.stream.speaks() && w.job.ID != 0 {
+	if w.stream.Speaks() && w.job.ID != 0 {
 		return false
 	}
 	age := controller.WhileRunning
-	if time.Since(w.silent) < believeAfter { // it was killed, or we are cut off
-		age = askAgain
-		w.pace = askAgain
+	if time.Since(w.silent) < batchjob.BelieveAfter { // it was killed, or we are cut off
+		age = batchjob.AskAgain
+		w.pace = batchjob.AskAgain
 	}
 	f, over := w.question(ctx, age)
-	if f == gone && !over {
+	if f == batchjob.Gone && !over {
 		w.pace = lookEvery
 	}
 	return over
 }
 
 // question asks the controller; over: the cluster has ended without a result, and the last status was sent.
-func (w *watcher) question(ctx context.Context, age time.Duration) (f fate, over bool) {
+func (w *watcher) question(ctx context.Context, age time.Duration) (f batchjob.Fate, over bool) {
 	if !w.unknown.IsZero() {
-		age = askAgain
+		age = batchjob.AskAgain
 	}
-	f, j, err := w.ask(ctx, age)
+	f, j, err := w.Ask(ctx, age)
 	if err != nil {
-		w.unreachable(ctx, w.l.site.unreachable(err))
-		return unknown, false
+		w.unreachable(ctx, w.l.site.Unreachable(err))
+		return batchjob.Unknown, false
 	}
-	if f != unknown {
+	if f != batchjob.Unknown {
 		w.job, w.unknown = j, time.Time{}
 	}
 	switch {
-	case f == alive && j.State == controller.StatePending && w.state != nil && w.again != w.attemptDir():
+	case f == batchjob.Alive && j.State == controller.StatePending && w.State != nil && w.again != w.AttemptDir():
 		w.requeued(j)
 		return f, false
-	case f == alive:
+	case f == batchjob.Alive:
 		return f, false
-	case f == unknown && w.unknown.IsZero():
+	case f == batchjob.Unknown && w.unknown.IsZero():
 		w.unknown = time.Now()
 	}
-	if f == unknown && time.Since(w.unknown) < believeAfter {
-		w.pace = min(w.pace, askAgain)
+	if f == batchjob.Unknown && time.Since(w.unknown) < batchjob.BelieveAfter {
+		w.pace = min(w.pace, batchjob.AskAgain)
 		return f, false
 	}
 	// The files may be newer than the controller's answer.
-	if err := w.look(ctx); err != nil || w.cluster.record == nil || w.result != nil {
+	if err := w.Look(ctx); err != nil || w.Record == nil || w.Result != nil {
 		w.pace, w.again = 0, ""
 		return f, false
 	}
-	v := w.verdictOn(ctx, f, j)
+	v := w.VerdictOn(ctx, f, j)
 	s := w.waiting(j, f)
-	if w.state != nil {
+	if w.State != nil {
 		s = w.living(j)
 	}
 	s.Phase, s.Reason = runstate.Lost, runstate.Reason{Code: v.Cause, Message: v.Message}
 	w.send(ctx, s)
-	w.sendLast(ctx, w.status(w.concluded(v), j), true)
+	w.sendLast(ctx, w.status(w.Concluded(v), j), true)
 	return f, true
 }
 
 // ending is a cluster whose keeper has said its last word: its job is about to release the nodes, or to come back.
 func (w *watcher) ending(ctx context.Context) bool {
 	// Normally it is a matter of tenths of a second; nodes that do not come free are asked for less and less often.
-	w.pace = min(max(lookEvery/2, w.resultAge/4), controller.WhileWaiting)
-	f, j, err := w.ask(ctx, w.pace)
+	w.pace = min(max(lookEvery/2, w.ResultAge/4), controller.WhileWaiting)
+	f, j, err := w.Ask(ctx, w.pace)
 	switch {
 	case err != nil:
-		w.unreachable(ctx, w.l.site.unreachable(err))
+		w.unreachable(ctx, w.l.site.Unreachable(err))
 		return false
-	case f == alive && j.State == controller.StatePending:
+	case f == batchjob.Alive && j.State == controller.StatePending:
 		w.requeued(j)
 		return false
-	case f == alive:
-		w.send(ctx, w.releasing(w.result, j))
+	case f == batchjob.Alive:
+		w.send(ctx, w.releasing(w.Result, j))
 		return false
 	}
-	v := w.overruling(ctx, j)
-	left, err := w.leftSecrets(ctx)
+	v := w.Overruling(ctx, j)
+	left, err := w.LeftSecrets(ctx)
 	if err != nil {
 		w.unreachable(ctx, err)
 		return false
 	}
-	w.sendLast(ctx, w.status(w.final(v), j), v != nil || left)
+	w.sendLast(ctx, w.status(w.Final(v), j), v != nil || left)
 	return true
 }
 
@@ -229,7 +235,7 @@ func (w *watcher) sendLast(ctx context.Context, s launcher.Status, due bool) {
 	if due && s.Exit != nil {
 		s.Due = &launcher.End{Cause: s.Exit.Cause, Message: s.Exit.Message}
 	}
-	w.l.tunnels.drop(w.name)
+	w.l.tunnels.Drop(w.Name)
 	w.send(ctx, s)
 }
 
@@ -241,7 +247,7 @@ func (w *watcher) unreachable(ctx context.Context, err error) {
 	w.pace = reconnect
 	s := w.last
 	if s.Name == "" {
-		s = (&cluster{name: w.name, record: w.record}).waiting(controller.Job{}, unknown)
+		s = (&cluster{Job: &batchjob.Job{Run: &rundir.Run{Name: w.Name, Record: w.launched}}}).waiting(controller.Job{}, batchjob.Unknown)
 	}
 	s.Unreachable = err.Error()
 	w.emit(ctx, s)

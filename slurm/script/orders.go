@@ -8,6 +8,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/rundir"
 	"github.com/rayctl/rayctl/templates"
 )
 
@@ -19,6 +20,12 @@ type Plan struct {
 	Run        string            // the run's directory; attempts are below it
 	Nonce      string
 	Disconnect time.Duration
+}
+
+// PlanOf is the plan of a run, as its record says. A run whose keeper is to end it when its client is gone for a while names that time.
+func PlanOf(run *rundir.Run, disconnect time.Duration) Plan {
+	r := run.Record
+	return Plan{Spec: r.Spec, Python: r.Python, Programs: r.Programs, Run: run.Dir, Nonce: r.Nonce, Disconnect: disconnect}
 }
 
 // Orders translates the cluster file for the keeper. It looks at nothing but the plan.
@@ -37,13 +44,10 @@ func (p Plan) Orders() *keeper.Orders {
 		Start:  keeper.Start{Mode: keeper.StartStep, Argv: p.step()},
 		// On loopback of the head's node clients come through a step of the job.
 		Listen: listen, Advertise: "auto", DashboardHost: dashboard,
-		Job:   orders.Job(s, path.Join(p.Run, OutputName)),
+		Job:   orders.Job(s, path.Join(p.Run, rundir.OutputName)),
 		Grace: orders.Grace(s), Lifetime: orders.Lifetime(s, p.Disconnect),
 	}
 }
-
-// OutputName is the default output directory, the same for all attempts.
-const OutputName = "output"
 
 // TempRoot is where nodes make their directories.
 func (p Plan) TempRoot() string {

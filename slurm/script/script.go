@@ -18,7 +18,7 @@ import (
 	"github.com/rayctl/rayctl/templates"
 )
 
-var scriptTemplate = template.Must(template.New("slurm.sh").Parse(templates.SlurmScript))
+var scriptTemplate = template.Must(template.New(File).Parse(templates.SlurmScript))
 
 // Component is a part of the job whose nodes are alike: groups that ask Slurm for the same are one.
 type Component struct {
@@ -209,6 +209,9 @@ func (p Plan) Deadline() string {
 	seconds := (queue + limit + p.Warning() + 3*time.Minute).Seconds()
 	return fmt.Sprintf("now+%dseconds", int(seconds))
 }
+
+// File is what the batch script is called in the run's directory.
+const File = "slurm.sh"
 
 // OutFile takes what the batch script says before the keeper has its own log.
 const OutFile = "slurm.out"

@@ -1,4 +1,4 @@
-package slurm
+package batchjob
 
 import (
 	"context"
@@ -10,19 +10,19 @@ import (
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
-// verdict is what Slurm says of a job that ended without a result, and if its batch script failed, what that printed: before the keeper's first word
+// Verdict is what Slurm says of a job that ended without a result, and if its batch script failed, what that printed: before the keeper's first word
 // it could not be started, by an interpreter that is missing, too old or not executable.
-func (c *cluster) verdict(ctx context.Context, j controller.Job) runstate.Verdict {
-	v := c.fateOf(ctx, j)
+func (b *Job) Verdict(ctx context.Context, j controller.Job) runstate.Verdict {
+	v := b.fateOf(ctx, j)
 	if j.State != controller.StateFailed || j.Signal != 0 || v.Message != scriptFailed {
 		return v
 	}
-	said, file := c.lastWords(ctx), c.path(script.OutFile)
+	said, file := b.lastWords(ctx), b.Path(script.OutFile)
 	if said == "" {
 		said = "it printed nothing"
 	}
-	if c.state == nil {
-		return runstate.Verdict{Final: true, Cause: runstate.CauseStartFailed, Message: fmt.Sprintf("the batch script could not start the keeper with %s: %s; correct ray.python (all of its output: %s)", c.plan(0).HostPython(), said, file)}
+	if b.State == nil {
+		return runstate.Verdict{Final: true, Cause: runstate.CauseStartFailed, Message: fmt.Sprintf("the batch script could not start the keeper with %s: %s; correct ray.python (all of its output: %s)", script.PlanOf(b.Run, 0).HostPython(), said, file)}
 	}
 	return runstate.Verdict{Cause: v.Cause, Message: fmt.Sprintf("%s: %s (all of its output: %s)", v.Message, said, file)}
 }
@@ -33,13 +33,13 @@ const (
 )
 
 // lastWords are the last lines that the batch script printed, in one; "" if they cannot be read.
-func (c *cluster) lastWords(ctx context.Context) string {
+func (b *Job) lastWords(ctx context.Context) string {
 	var reply struct {
 		Size int64
 		Data []byte
 	}
 	read := func(offset int64) error {
-		return c.l.site.files.Call(ctx, "read", map[string]any{"path": c.path(script.OutFile), "offset": offset}, &reply)
+		return b.Root.Files.Call(ctx, "read", map[string]any{"path": b.Path(script.OutFile), "offset": offset}, &reply)
 	}
 	err := read(0)
 	if err == nil && reply.Size > int64(len(reply.Data)) {

@@ -1,4 +1,4 @@
-package slurm
+package site
 
 import (
 	"context"
@@ -18,33 +18,31 @@ import (
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
-var _ launcher.Checker = (*Launcher)(nil)
-
 // Check examines the way to Slurm, what the file asks Slurm for, slurm.dir, and on one node that it sees the same directory, has Ray, and has room for
 // Ray's sockets. What cannot be looked at because something before it fails is left out.
-func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Check {
+func (site *Site) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Check {
 	s = spec.For(s, spec.LauncherSlurm)
-	version, err := l.site.Version(ctx)
-	checks := []launcher.Check{check("controller", version+" answers on "+l.site.String(), err, l.controllerHint(err))}
+	version, err := site.Version(ctx)
+	checks := []launcher.Check{check("controller", version+" answers on "+site.String(), err, site.controllerHint(err))}
 	if err != nil {
 		return checks
 	}
-	dir, _, err := l.arrive(ctx)
+	dir, _, err := site.Runs.Arrive(ctx)
 	probe := path.Join(dir, ".doctor-"+rand.Text())
 	if err == nil {
-		err = l.site.files.WriteBytes(ctx, path.Join(probe, "seen"), []byte("ok"))
+		err = site.Runs.Files.WriteBytes(ctx, path.Join(probe, "seen"), []byte("ok"))
 	}
 	checks = append(checks, check("slurm.dir", dir, err, "set slurm.dir to a directory that you may write to and that all nodes share"))
 	if err != nil {
 		return checks
 	}
-	defer func() { _ = l.site.files.Remove(context.WithoutCancel(ctx), probe) }() // a few bytes
-	request, ok := l.checkRequest(ctx, s, probe)
+	defer func() { _ = site.Runs.Files.Remove(context.WithoutCancel(ctx), probe) }() // a few bytes
+	request, ok := site.checkRequest(ctx, s, probe)
 	checks = append(checks, request...)
 	if !ok {
 		return checks
 	}
-	return append(checks, l.checkNode(ctx, s, probe)...)
+	return append(checks, site.checkNode(ctx, s, probe)...)
 }
 
 func check(name, detail string, err error, hint string) launcher.Check {
@@ -58,8 +56,8 @@ func check(name, detail string, err error, hint string) launcher.Check {
 	return launcher.Check{Name: name, Detail: err.Error(), Hint: hint}
 }
 
-func (l *Launcher) controllerHint(err error) string {
-	if controller.Away(err) && !notInstalled(err) {
+func (site *Site) controllerHint(err error) string {
+	if controller.Away(err) && !NotInstalled(err) {
 		return "ask your site's administrators whether slurmctld runs"
 	}
 	return "set slurm.host to a login node, or put Slurm's commands into PATH"
@@ -67,56 +65,56 @@ func (l *Launcher) controllerHint(err error) string {
 
 // checkRequest lets Slurm look at what the file asks for, without submitting it: partition, account, QOS, GRES and sizes. false: there is no use in
 // trying a node.
-func (l *Launcher) checkRequest(ctx context.Context, s *spec.ClusterSpec, probe string) ([]launcher.Check, bool) {
+func (site *Site) checkRequest(ctx context.Context, s *spec.ClusterSpec, probe string) ([]launcher.Check, bool) {
 	if s.Name == "" {
 		s.Name = "doctor"
 	}
-	p, start, err := l.wouldStart(ctx, s, probe)
+	p, start, err := site.wouldStart(ctx, s, probe)
 	detail := "Slurm would take it: " + strings.Join(asked(p), ", ")
 	switch {
-	case err == nil && start.IsZero() && l.isREST():
+	case err == nil && start.IsZero() && site.isREST():
 		detail = "not looked at: slurmrestd cannot be asked without submitting"
 	case err == nil && time.Until(start) > time.Minute:
 		detail += "; it would start at " + start.Local().Format(time.DateTime)
 	case err != nil:
-		err = (&cluster{l: l, name: "what the file asks for"}).refused(err)
+		err = site.Refused("what the file asks for", err)
 	}
 	return []launcher.Check{check("request", detail, err, "")}, err == nil
 }
 
 // wouldStart lets Slurm judge a job as the spec asks for it, from a script in a directory on the site.
-func (l *Launcher) wouldStart(ctx context.Context, s *spec.ClusterSpec, dir string) (script.Plan, time.Time, error) {
+func (site *Site) wouldStart(ctx context.Context, s *spec.ClusterSpec, dir string) (script.Plan, time.Time, error) {
 	p := script.Plan{Spec: s, Python: "python3", Programs: dir, Run: dir, Nonce: "doctor"}
 	text, err := p.Script()
 	if err != nil {
 		return p, time.Time{}, err
 	}
-	b := controller.Batch{Plan: p, File: path.Join(dir, scriptFile), Environment: l.environment()}
-	if err := l.site.files.WriteBytes(ctx, b.File, []byte(text)); err != nil {
+	b := controller.Batch{Plan: p, File: path.Join(dir, script.File), Environment: site.Runs.Environment()}
+	if err := site.Runs.Files.WriteBytes(ctx, b.File, []byte(text)); err != nil {
 		return p, time.Time{}, err
 	}
-	start, err := l.site.PlannedStart(ctx, b)
+	start, err := site.PlannedStart(ctx, b)
 	return p, start, err
 }
 
-// tryRequest is checkRequest for a launch that replaces a cluster. Limits on how much one may have at a time are no refusal: what is there under the
+// TryRequest is checkRequest for a launch that replaces a cluster. Limits on how much one may have at a time are no refusal: what is there under the
 // name counts against them.
-func (l *Launcher) tryRequest(ctx context.Context, s *spec.ClusterSpec) error {
-	dir, _, err := l.arrive(ctx)
+func (site *Site) TryRequest(ctx context.Context, s *spec.ClusterSpec) error {
+	dir, _, err := site.Runs.Arrive(ctx)
 	if err != nil {
 		return err
 	}
 	probe := path.Join(dir, ".try-"+rand.Text())
-	defer func() { _ = l.site.files.Remove(context.WithoutCancel(ctx), probe) }() // one script
-	_, _, err = l.wouldStart(ctx, s, probe)
-	err = (&cluster{l: l, name: s.Name}).refused(err)
+	defer func() { _ = site.Runs.Files.Remove(context.WithoutCancel(ctx), probe) }() // one script
+	_, _, err = site.wouldStart(ctx, s, probe)
+	err = site.Refused(s.Name, err)
 	if launcher.ExitCode(err) == runstate.CodePermission && strings.Contains(err.Error(), "accounting/QOS policy") {
 		return nil
 	}
 	return err
 }
 
-func (l *Launcher) isREST() bool { _, rest := l.site.Controller.(*controller.REST); return rest }
+func (site *Site) isREST() bool { _, rest := site.Controller.(*controller.REST); return rest }
 
 // asked names what a job asks for.
 func asked(p script.Plan) (out []string) {
@@ -148,11 +146,11 @@ if [ -d "$3" ] && [ -w "$3" ]; then echo writable; else echo; fi
 hostname`
 
 // checkNode runs one small step on a free node.
-func (l *Launcher) checkNode(ctx context.Context, s *spec.ClusterSpec, probe string) []launcher.Check {
+func (site *Site) checkNode(ctx context.Context, s *spec.ClusterSpec, probe string) []launcher.Check {
 	p := script.Plan{Spec: s}
 	checks := []launcher.Check{checkPaths(p.TempRoot())}
 	var err error
-	if p.Python, err = l.python(ctx, s); err != nil {
+	if p.Python, err = site.Python(ctx, s); err != nil {
 		return append(checks, check("node", "", err, ""))
 	}
 	argv := []string{"srun", "--quiet", "--nodes=1", "--ntasks=1", "--time=1", fmt.Sprintf("--immediate=%d", nodeTime), "--mpi=none", "--job-name=rayctl-doctor", "--chdir=/"}
@@ -163,9 +161,9 @@ func (l *Launcher) checkNode(ctx context.Context, s *spec.ClusterSpec, probe str
 		}
 	}
 	before := time.Now()
-	out, err := l.site.run(ctx, remote.CleanStep(append(argv, "sh", "-c", look, "sh", probe, p.HostPython(), p.TempRoot())...)...)
-	if notInstalled(err) && l.isREST() {
-		return append(checks, check("node", "not looked at: there is no srun on "+l.site.runner.String(), nil, ""))
+	out, err := site.run(ctx, remote.CleanStep(append(argv, "sh", "-c", look, "sh", probe, p.HostPython(), p.TempRoot())...)...)
+	if NotInstalled(err) && site.isREST() {
+		return append(checks, check("node", "not looked at: there is no srun on "+site.Runner.String(), nil, ""))
 	}
 	if err != nil {
 		return append(checks, check("node", "", err, "no node may be free at the moment; try again, or look at slurm.partition, slurm.account and slurm.qos"))

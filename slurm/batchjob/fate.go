@@ -1,4 +1,4 @@
-package slurm
+package batchjob
 
 import (
 	"context"
@@ -9,49 +9,49 @@ import (
 	"github.com/rayctl/rayctl/slurm/controller"
 )
 
-// fate is what the controller says of a cluster's job.
-type fate int
+// Fate is what the controller says of a cluster's job.
+type Fate int
 
 const (
-	unknown fate = iota // it knows no such job (any more)
-	alive               // it waits, runs, or still holds nodes
-	gone                // it ended and holds nothing
+	Unknown Fate = iota // it knows no such job (any more)
+	Alive               // it waits, runs, or still holds nodes
+	Gone                // it ended and holds nothing
 )
 
-// ask is the fate by an answer at most age old. A job that waits although its keeper has spoken was requeued, if the answer is the later news.
-func (c *cluster) ask(ctx context.Context, age time.Duration) (fate, controller.Job, error) {
+// Ask is the fate by an answer at most age old. A job that waits although its keeper has spoken was requeued, if the answer is the later news.
+func (b *Job) Ask(ctx context.Context, age time.Duration) (Fate, controller.Job, error) {
 	// An answer from before the launch does not know its job.
-	jobs, at, err := c.l.queue.AskWhen(ctx, min(age, max(0, time.Since(c.record.Created))))
+	jobs, at, err := b.Site.Queue.AskWhen(ctx, min(age, max(0, time.Since(b.Record.Created))))
 	if err != nil {
-		return unknown, controller.Job{}, err
+		return Unknown, controller.Job{}, err
 	}
-	j, found := c.find(jobs)
+	j, found := b.Find(jobs)
 	if found {
-		c.job, c.released = j.Leader(), j.Released()
+		b.JobID, b.Released = j.Leader(), j.Released()
 	}
 	switch {
 	case !found:
-		return unknown, j, nil
+		return Unknown, j, nil
 	case j.Ended():
-		return gone, j, nil
-	case j.State == controller.StatePending && age > 0 && c.spokeAfter(at):
-		return c.ask(ctx, controller.Now)
+		return Gone, j, nil
+	case j.State == controller.StatePending && age > 0 && b.spokeAfter(at):
+		return b.Ask(ctx, controller.Now)
 	default:
-		return alive, j, nil
+		return Alive, j, nil
 	}
 }
 
 // spokeAfter says whether the keeper's files were written after that moment.
-func (c *cluster) spokeAfter(at time.Time) bool {
+func (b *Job) spokeAfter(at time.Time) bool {
 	ago := time.Since(at)
-	return c.result != nil && c.resultAge < ago || c.result == nil && c.state != nil && c.stateAge < ago
+	return b.Result != nil && b.ResultAge < ago || b.Result == nil && b.State != nil && b.StateAge < ago
 }
 
 // A controller that was restarted has lost up to 5 seconds of its state and recovers jobs from the nodes: an unknown job is asked
 // for again before it is believed to be gone.
 const (
-	believeAfter = 12 * time.Second
-	askAgain     = 4 * time.Second
+	BelieveAfter = 12 * time.Second
+	AskAgain     = 4 * time.Second
 )
 
 // verdictOf is what Slurm says of a job that ended without a result.
@@ -83,8 +83,8 @@ func verdictOf(j controller.Job) runstate.Verdict {
 // scriptFailed is all that Slurm knows of it.
 const scriptFailed = "the batch script failed"
 
-// firstState is what a cluster is before its keeper has said anything.
-func firstState(s *spec.ClusterSpec) *runstate.State {
+// FirstState is what a cluster is before its keeper has said anything.
+func FirstState(s *spec.ClusterSpec) *runstate.State {
 	st := &runstate.State{Name: s.Name, Launcher: spec.LauncherSlurm, SpecHash: spec.Hash(s), Attempt: 1}
 	for _, g := range s.NodeGroups() {
 		if g.Count > 0 {

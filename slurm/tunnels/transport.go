@@ -1,4 +1,4 @@
-package slurm
+package tunnels
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/slurm/remote"
+	"github.com/rayctl/rayctl/slurm/rundir"
 )
 
 // dialer opens connections to addresses as they are seen from somewhere near a cluster's head.
@@ -41,22 +42,22 @@ func (f forward) String() string { return "ssh -W through " + f.ssh.Host }
 // directTime is long enough for a packet; many sites drop those to compute nodes.
 const directTime = 1500 * time.Millisecond
 
-// transport is the way to one cluster's head for one user.
-type transport struct {
-	tunnels *tunnels
-	c       *cluster
-	key     string
-	step    *tunnel // through srun: the last resort
+// Transport is the way to one cluster's head for one user.
+type Transport struct {
+	pool *Pool
+	run  *rundir.Run
+	key  string
+	step *Tunnel // through srun: the last resort
 
 	mu sync.Mutex
 	by dialer // nil: step
 }
 
-// transport chooses the way to a cluster's head: from here where the keeper's address can be reached (on the head's node, or where slurm.expose is
+// Transport chooses the way to a cluster's head: from here where the keeper's address can be reached (on the head's node, or where slurm.expose is
 // node), through the login node by ssh's own forwarding, or by a byte stream through a step of the job, which always works but costs the
 // controller a step.
-func (w *tunnels) transport(ctx context.Context, c *cluster) *transport {
-	r := &transport{tunnels: w, c: c, key: c.name + "/" + c.current.Attempt + "/" + c.state.Keeper.URL, step: w.take(c, c.current.Node)}
+func (w *Pool) Transport(ctx context.Context, run *rundir.Run) *Transport {
+	r := &Transport{pool: w, run: run, key: run.Name + "/" + run.Current.Attempt + "/" + run.State.Keeper.URL, step: w.Take(run, run.Current.Node)}
 	w.mu.Lock()
 	by, known := w.chosen[r.key]
 	w.mu.Unlock()
@@ -68,38 +69,38 @@ func (w *tunnels) transport(ctx context.Context, c *cluster) *transport {
 }
 
 // choose tries the ways in their order, and remembers the first by which the keeper answers.
-func (r *transport) choose(ctx context.Context) dialer {
+func (r *Transport) choose(ctx context.Context) dialer {
 	var by dialer
 	for _, candidate := range r.candidates() {
 		if err := r.try(ctx, candidate); err == nil {
 			by = candidate
 			break
 		} else {
-			r.c.l.log.Debug("a way to the head does not work", "cluster", r.c.name, "way", candidate.String(), "error", err)
+			r.pool.log.Debug("a way to the head does not work", "cluster", r.run.Name, "way", candidate.String(), "error", err)
 		}
 	}
 	if ctx.Err() == nil {
-		r.tunnels.mu.Lock()
-		r.tunnels.chosen[r.key] = by
-		r.tunnels.mu.Unlock()
+		r.pool.mu.Lock()
+		r.pool.chosen[r.key] = by
+		r.pool.mu.Unlock()
 	}
 	return by
 }
 
 // candidates are the ways that cost the controller nothing.
-func (r *transport) candidates() (out []dialer) {
-	u, err := url.Parse(r.c.state.Keeper.URL)
+func (r *Transport) candidates() (out []dialer) {
+	u, err := url.Parse(r.run.State.Keeper.URL)
 	if err != nil {
 		return nil
 	}
 	if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsLoopback() {
-		if host, err := os.Hostname(); err == nil && shortName(host) == shortName(r.c.current.Node) && isHere(r.c.l.site.runner) {
+		if host, err := os.Hostname(); err == nil && shortName(host) == shortName(r.run.Current.Node) && isHere(r.pool.runner) {
 			out = append(out, direct{})
 		}
 		return out
 	}
 	out = append(out, direct{})
-	if s, ok := r.c.l.site.runner.(*remote.SSH); ok {
+	if s, ok := r.pool.runner.(*remote.SSH); ok {
 		out = append(out, forward{s})
 	}
 	return out
@@ -116,10 +117,10 @@ func isHere(r remote.Runner) bool { _, here := r.(remote.Here); return here }
 const tryTime = 10 * time.Second
 
 // try asks the keeper for its state by a way.
-func (r *transport) try(ctx context.Context, by dialer) error {
+func (r *Transport) try(ctx context.Context, by dialer) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()
-	k := keeper.NewClient(keeper.Endpoint{URL: r.c.state.Keeper.URL, Token: r.c.token,
+	k := keeper.NewClient(keeper.Endpoint{URL: r.run.State.Keeper.URL, Token: r.run.Token,
 		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return by.dial(ctx, address) }})
 	defer k.Close()
 	_, err := k.State(ctx)
@@ -127,14 +128,14 @@ func (r *transport) try(ctx context.Context, by dialer) error {
 }
 
 // free says whether the way costs the controller nothing, or is open anyway.
-func (r *transport) free() bool {
+func (r *Transport) free() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.by != nil || r.step.IsOpen()
 }
 
-// dial opens a connection. A way that does not work any more is chosen anew by the next user; this connection goes through a step.
-func (r *transport) dial(ctx context.Context, address string) (net.Conn, error) {
+// Dial opens a connection. A way that does not work any more is chosen anew by the next user; this connection goes through a step.
+func (r *Transport) Dial(ctx context.Context, address string) (net.Conn, error) {
 	r.mu.Lock()
 	by := r.by
 	r.mu.Unlock()
@@ -152,30 +153,32 @@ func (r *transport) dial(ctx context.Context, address string) (net.Conn, error) 
 }
 
 // dialContext is dial as HTTP clients want it.
-func (r *transport) dialContext(ctx context.Context, _, address string) (net.Conn, error) {
-	return r.dial(ctx, address)
+func (r *Transport) dialContext(ctx context.Context, _, address string) (net.Conn, error) {
+	return r.Dial(ctx, address)
 }
 
-func (r *transport) forget(why error) {
-	r.c.l.log.Debug("a way to the head is cut", "cluster", r.c.name, "way", r.String(), "error", why)
+func (r *Transport) forget(why error) {
+	r.pool.log.Debug("a way to the head is cut", "cluster", r.run.Name, "way", r.String(), "error", why)
 	r.mu.Lock()
 	r.by = nil
 	r.mu.Unlock()
-	r.tunnels.mu.Lock()
-	delete(r.tunnels.chosen, r.key)
-	r.tunnels.mu.Unlock()
+	r.pool.mu.Lock()
+	delete(r.pool.chosen, r.key)
+	r.pool.mu.Unlock()
 }
 
-func (r *transport) String() string {
+// String names the way.
+func (r *Transport) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.by != nil {
 		return r.by.String()
 	}
-	return "srun --overlap on " + r.c.current.Node
+	return "srun --overlap on " + r.run.Current.Node
 }
 
-func (r *transport) release() error { return r.step.release() }
+// Release is one user less.
+func (r *Transport) Release() error { return r.step.Release() }
 
 var errSilent = errors.New("a connection ended without a byte")
 

@@ -1,10 +1,11 @@
-package slurm
+package batchjob
 
 import (
 	"testing"
 	"time"
 
 	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/rundir"
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
@@ -41,8 +42,8 @@ func TestFind(t *testing.T) {
 		"only a component":                   {7, []controller.Job{with(func(j *controller.Job) { j.ID, j.HetJobID, j.HetOffset = 8, 7, 1 })}, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &cluster{name: "c", dir: "/runs/c", job: test.id, record: &record{Name: "c", Nonce: "OURS", Created: created}}
-			if j, found := c.find(test.jobs); found != (test.want != 0) || found && j.Leader() != test.want {
+			b := &Job{Run: &rundir.Run{Name: "c", Dir: "/runs/c", JobID: test.id, Record: &rundir.Record{Name: "c", Nonce: "OURS", Created: created}}}
+			if j, found := b.Find(test.jobs); found != (test.want != 0) || found && j.Leader() != test.want {
 				t.Errorf("%v, %+v", found, j)
 			}
 		})

@@ -1,4 +1,4 @@
-package slurm
+package step
 
 import (
 	"bytes"
@@ -6,9 +6,9 @@ import (
 	"io"
 )
 
-// execFrames takes what templates/slurm_exec.py writes: after its first words, frames of a command's standard output, standard error and, last,
+// frames takes what templates/slurm_exec.py writes: after its first words, frames of a command's standard output, standard error and, last,
 // its exit code.
-type execFrames struct {
+type frames struct {
 	stdout, stderr io.Writer // nil: nobody wants it
 
 	head  []byte // of the next frame, as far as it is there; before the first words the end of what came instead
@@ -21,21 +21,21 @@ type execFrames struct {
 }
 
 const (
-	execBegin      = "\x00rayctl exec\x00"
-	execHeaderSize = 5 // kind, length
-	execCodeSize   = 4
+	frameBegin = "\x00rayctl exec\x00"
+	headerSize = 5 // kind, length
+	codeSize   = 4
 )
 
 // exitCode is the command's, once it has ended.
-func (f *execFrames) exitCode() (code int, ended bool) {
-	if len(f.code) < execCodeSize {
+func (f *frames) exitCode() (code int, ended bool) {
+	if len(f.code) < codeSize {
 		return 0, false
 	}
 	return int(binary.BigEndian.Uint32(f.code)), true
 }
 
 // Write implements io.Writer.
-func (f *execFrames) Write(p []byte) (int, error) {
+func (f *frames) Write(p []byte) (int, error) {
 	taken := len(p)
 	if !f.begun {
 		p = f.begin(p)
@@ -55,27 +55,27 @@ func (f *execFrames) Write(p []byte) (int, error) {
 }
 
 // begin returns what follows the first words. What stands before is not the command's: a task prolog or a login shell printed it.
-func (f *execFrames) begin(p []byte) []byte {
+func (f *frames) begin(p []byte) []byte {
 	f.head = append(f.head, p...)
-	before, rest, found := bytes.Cut(f.head, []byte(execBegin))
+	before, rest, found := bytes.Cut(f.head, []byte(frameBegin))
 	if !found {
-		f.head = before[max(0, len(before)-len(execBegin)):]
+		f.head = before[max(0, len(before)-len(frameBegin)):]
 		return nil
 	}
 	f.begun, f.head = true, nil
 	return rest
 }
 
-func (f *execFrames) header(p []byte) []byte {
-	missing := min(execHeaderSize-len(f.head), len(p))
+func (f *frames) header(p []byte) []byte {
+	missing := min(headerSize-len(f.head), len(p))
 	f.head = append(f.head, p[:missing]...)
-	if len(f.head) == execHeaderSize {
+	if len(f.head) == headerSize {
 		f.kind, f.left, f.head = f.head[0], int(binary.BigEndian.Uint32(f.head[1:])), f.head[:0]
 	}
 	return p[missing:]
 }
 
-func (f *execFrames) pass(part []byte) error {
+func (f *frames) pass(part []byte) error {
 	to := io.Discard
 	switch {
 	case f.kind == 'x':

@@ -1,4 +1,4 @@
-package slurm
+package site
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm/controller"
-	"github.com/rayctl/rayctl/slurm/remote"
 )
 
 // refusals are sbatch's errors, what they mean for the user, and whose fault they are. Texts: slurm/src/common/slurm_errno.c.
@@ -42,8 +41,8 @@ var refusals = []struct {
 	{"Slurm temporarily unable to accept job", "try again later", runstate.CodeUnreachable},
 }
 
-// refused puts sbatch's refusal into a sentence.
-func (c *cluster) refused(err error) error {
+// Refused puts sbatch's refusal into a sentence.
+func (site *Site) Refused(name string, err error) error {
 	var failed *controller.CommandError
 	var known *launcher.ExitError
 	if errors.As(err, &known) || !errors.As(err, &failed) {
@@ -51,39 +50,22 @@ func (c *cluster) refused(err error) error {
 	}
 	for _, r := range refusals {
 		if strings.Contains(strings.ToLower(failed.Said), strings.ToLower(r.said)) {
-			return launcher.Fail(r.code, err, r.hint, "Slurm refuses %s: %s", c.name, failed.Said)
+			return launcher.Fail(r.code, err, r.hint, "Slurm refuses %s: %s", name, failed.Said)
 		}
 	}
-	if notInstalled(err) {
-		return c.l.noSlurm(err)
+	if NotInstalled(err) {
+		return site.NoSlurm(err)
 	}
-	return launcher.Fail(runstate.CodeStartFailed, err, "", "Slurm refuses %s: %v", c.name, failed)
+	return launcher.Fail(runstate.CodeStartFailed, err, "", "Slurm refuses %s: %v", name, failed)
 }
 
-// notInstalled says whether a command is not there: 127 is what shells and env exit with then (POSIX, env, "Exit Status").
-func notInstalled(err error) bool {
+// NotInstalled says whether a command is not there: 127 is what shells and env exit with then (POSIX, env, "Exit Status").
+func NotInstalled(err error) bool {
 	var exit *exec.ExitError
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) || errors.As(err, &exit) && exit.ExitCode() == 127
 }
 
-func (l *Launcher) noSlurm(err error) error {
-	return launcher.Fail(runstate.CodeConfig, err, "set slurm.host to a login node, or put Slurm's commands into PATH", "there is no Slurm on %s", l.site.runner)
-}
-
-// writeFailed explains why the site's directory cannot be used.
-func (c *cluster) writeFailed(err error) error {
-	var known *launcher.ExitError
-	var file *remote.FileError
-	switch {
-	case errors.As(err, &known):
-		return err
-	case errors.As(err, &file) && (file.Errno == "ENOSPC" || file.Errno == "EDQUOT"):
-		return launcher.Fail(runstate.CodeStartFailed, err, "free some space, or set slurm.dir to another file system", "no space is left for %s", c.dir)
-	case errors.Is(err, fs.ErrPermission):
-		return launcher.Fail(runstate.CodePermission, err, "set slurm.dir to a directory you may write to", "not permitted to write %s: %v", c.dir, err)
-	case errors.As(err, &file):
-		return launcher.Fail(runstate.CodeConfig, err, "set slurm.dir to a directory you may write to", "cannot write %s: %v", c.dir, err)
-	default:
-		return c.l.cut(err)
-	}
+// NoSlurm is the error of a site without Slurm's commands.
+func (site *Site) NoSlurm(err error) error {
+	return launcher.Fail(runstate.CodeConfig, err, "set slurm.host to a login node, or put Slurm's commands into PATH", "there is no Slurm on %s", site.Runner)
 }

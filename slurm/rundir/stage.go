@@ -1,4 +1,4 @@
-package slurm
+package rundir
 
 import (
 	"context"
@@ -7,37 +7,37 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/slurm/script"
 	"github.com/rayctl/rayctl/templates"
 )
-
-// plan gathers what the orders follow from.
-func (c *cluster) plan(disconnect time.Duration) script.Plan {
-	r := c.record
-	return script.Plan{Spec: r.Spec, Python: r.Python, Programs: r.Programs, Run: c.dir, Nonce: r.Nonce, Disconnect: disconnect}
-}
 
 // commitName is the file whose appearance is the commit; until then it has another name.
 var commitName = path.Join(firstDir, keeper.CommitFile)
 
-// stage writes all files but the commit.
-func (c *cluster) stage(ctx context.Context, p launcher.Payload) error {
-	f, plan := c.l.site.files, c.plan(p.EndOnDisconnect)
+// Plan is what a batch system's launcher has a run do.
+type Plan interface {
+	// Script is the batch script.
+	Script() (string, error)
+	// Orders are what the keeper is to do.
+	Orders() *keeper.Orders
+}
+
+// Stage writes all files but the commit.
+func (r *Run) Stage(ctx context.Context, p launcher.Payload, plan Plan) error {
+	f := r.Root.Files
 	text, err := plan.Script()
 	if err != nil {
 		return err
 	}
-	if err := c.l.writePrograms(ctx, c.record.Programs); err != nil {
+	if err := r.Root.writePrograms(ctx, r.Record.Programs); err != nil {
 		return err
 	}
-	document, err := c.pack(ctx, p)
+	document, err := r.pack(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -48,27 +48,27 @@ func (c *cluster) stage(ctx context.Context, p launcher.Payload) error {
 		}
 	}
 	secrets := map[string]string{}
-	for _, s := range c.record.Spec.Secrets {
+	for _, s := range r.Record.Spec.Secrets {
 		secrets[s.Name] = p.Secrets[s.Name]
 	}
 	if len(secrets) > 0 {
-		if err := f.WriteJSON(ctx, c.path(firstDir, keeper.SecretsFile), secrets, false); err != nil {
+		if err := f.WriteJSON(ctx, r.Path(firstDir, keeper.SecretsFile), secrets, false); err != nil {
 			return err
 		}
 	}
 	for _, file := range []struct {
 		name    string
 		content []byte
-	}{{scriptFile, []byte(text)}, {path.Join(firstDir, keeper.TokenFile), []byte(keeper.NewToken())}, {commitName + ".staged", document}} {
-		if err := f.WriteBytes(ctx, c.path(file.name), file.content); err != nil {
+	}{{r.Root.script, []byte(text)}, {path.Join(firstDir, keeper.TokenFile), []byte(keeper.NewToken())}, {commitName + ".staged", document}} {
+		if err := f.WriteBytes(ctx, r.Path(file.name), file.content); err != nil {
 			return err
 		}
 	}
-	return f.WriteJSON(ctx, c.path(firstDir, keeper.OrdersFile), o, false)
+	return f.WriteJSON(ctx, r.Path(firstDir, keeper.OrdersFile), o, false)
 }
 
 // pack lets the client pack, uploads the packages, and returns the commit document.
-func (c *cluster) pack(ctx context.Context, p launcher.Payload) ([]byte, error) {
+func (r *Run) pack(ctx context.Context, p launcher.Payload) ([]byte, error) {
 	var packages *launcher.Packages
 	if p.Packages != nil {
 		var err error
@@ -79,7 +79,7 @@ func (c *cluster) pack(ctx context.Context, p launcher.Payload) ([]byte, error) 
 	if packages != nil {
 		for _, file := range packages.Files {
 			sent := &launcher.Meter{Progress: launcher.Progress{Text: "uploading working directory", Total: file.Size}, Report: p.Progress}
-			if err := c.l.site.files.Upload(ctx, file.Path, c.path(firstDir, orders.PackageName(file.URI)), sent); err != nil {
+			if err := r.Root.Files.Upload(ctx, file.Path, r.Path(firstDir, orders.PackageName(file.URI)), sent); err != nil {
 				return nil, err
 			}
 		}
@@ -91,12 +91,12 @@ func (c *cluster) pack(ctx context.Context, p launcher.Payload) ([]byte, error) 
 	return json.Marshal(document)
 }
 
-// programsIn is where slurm.dir has this version of the keeper's files.
-func programsIn(dir string) string { return path.Join(dir, "keeper", "keeper-"+templates.KeeperHash()) }
+// ProgramsIn is where the root directory has this version of the keeper's files.
+func ProgramsIn(dir string) string { return path.Join(dir, "keeper", "keeper-"+templates.KeeperHash()) }
 
 // writePrograms puts the keeper's files there, unless they are: the directory appears whole or not at all.
-func (l *Launcher) writePrograms(ctx context.Context, dir string) error {
-	f := l.site.files
+func (r *Root) writePrograms(ctx context.Context, dir string) error {
+	f := r.Files
 	if kind, err := f.Kind(ctx, dir); err != nil || kind == "directory" {
 		return err
 	}
@@ -115,4 +115,17 @@ func (l *Launcher) writePrograms(ctx context.Context, dir string) error {
 		return f.Remove(ctx, scratch)
 	}
 	return err
+}
+
+// Program is the path of one of the keeper's files, of this version: the cluster's own may be another.
+func (r *Root) Program(ctx context.Context, name string) (string, error) {
+	dir, _, err := r.Arrive(ctx)
+	if err != nil {
+		return "", err
+	}
+	programs := ProgramsIn(dir)
+	if err := r.writePrograms(ctx, programs); err != nil {
+		return "", r.writeFailed(programs, err)
+	}
+	return path.Join(programs, name), nil
 }

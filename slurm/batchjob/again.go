@@ -1,0 +1,57 @@
+package batchjob
+
+import (
+	"context"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/slurm/controller"
+)
+
+// presumeAfter is for how long a shared file system may keep from us what the nodes have written: attributes are cached for up to a minute (nfs(5), acdirmax).
+const presumeAfter = time.Minute
+
+// LastAttempt says why a waiting job is to be given up after an attempt: Slurm queues it again although job.restarts has none left. nil: it is not, or not
+// yet known. The job itself would find out when it starts, which may take days.
+func (b *Job) LastAttempt(ctx context.Context, j controller.Job) (*runstate.Verdict, error) {
+	if b.LastWord() == nil || j.State != controller.StatePending {
+		return nil, nil
+	}
+	a, err := b.Another(ctx)
+	if err != nil || a.Allowed || !a.Told && time.Since(j.Submit) < presumeAfter {
+		return nil, err
+	}
+	return &runstate.Verdict{Cause: a.Cause, Message: a.Message}, nil
+}
+
+// Withdraw cancels a waiting job and concludes its cluster, unless it has begun after all: then its keeper tells how it ends.
+func (b *Job) Withdraw(ctx context.Context, v runstate.Verdict) error {
+	b.NoteWithdrawn(ctx, v)
+	if err := b.Site.Cancel(ctx, b.JobID, true); err != nil {
+		return b.Site.Unreachable(err)
+	}
+	f, j, err := b.Ask(ctx, controller.Now)
+	if err != nil || f != Gone || j.State != controller.StateCancelled {
+		return nil //nolint:nilerr // the next look tells
+	}
+	return b.Conclude(ctx, v)
+}
+
+// fateOf is how a cluster ended, by Slurm's word and by the files': a job that waited and was cancelled was so for the reason that is noted, or because
+// no other attempt might follow.
+func (b *Job) fateOf(ctx context.Context, j controller.Job) runstate.Verdict {
+	v := verdictOf(j)
+	if j.State != controller.StateCancelled {
+		return v
+	}
+	if noted := b.Withdrawn(ctx); noted != nil {
+		return *noted
+	}
+	if b.LastWord() == nil {
+		return v
+	}
+	if a, err := b.Another(ctx); err == nil && a.Cause == runstate.CauseLost && a.Told && !a.Allowed {
+		return runstate.Verdict{Cause: a.Cause, Message: a.Message}
+	}
+	return v
+}

@@ -1,0 +1,65 @@
+package rundir
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// reserveFile is the room that a keeper holds for its result.
+const reserveFile = ".reserve"
+
+// LeftSecrets says whether something is there that must not outlive the cluster: the keeper removes it, unless its job was cancelled between two attempts.
+func (r *Run) LeftSecrets(ctx context.Context) (bool, error) {
+	kind, err := r.Root.Files.Kind(ctx, r.Path(seedDir))
+	return r.Token != "" || kind != "", err
+}
+
+// CleanUp removes what must not outlive the cluster, where its keeper could not.
+func (r *Run) CleanUp(ctx context.Context) error {
+	dir := r.AttemptDir()
+	paths := []string{r.Path(seedDir), path.Join(dir, keeper.TokenFile), path.Join(dir, keeper.SecretsFile)}
+	names, err := r.Root.Files.Names(ctx, dir)
+	if err != nil {
+		return r.Root.Cut(err)
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, orders.PackagePrefix) || name == reserveFile || strings.HasSuffix(name, ".tmp") {
+			paths = append(paths, path.Join(dir, name))
+		}
+	}
+	if err := r.Root.Files.Remove(ctx, paths...); err != nil {
+		return r.WriteFailed(err)
+	}
+	return nil
+}
+
+// WriteResult writes the result in a dead keeper's place, with what there is of the driver's output. If the keeper, or another client, was faster,
+// theirs stays.
+func (r *Run) WriteResult(ctx context.Context, st *runstate.State) error {
+	output, err := r.Saved(ctx, st.Job, true)
+	if err != nil {
+		return err
+	}
+	st.Log = output.Log(st.Job)
+	err = r.Root.Files.WriteJSON(ctx, path.Join(r.AttemptDir(), keeper.ResultFile), st, true)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return r.WriteFailed(err)
+	}
+	return r.Look(ctx)
+}
+
+// Overrule gives the result of the last attempt another cause.
+func (r *Run) Overrule(ctx context.Context, v runstate.Verdict) error {
+	runstate.Overrule(r.Result, v)
+	if err := r.Root.Files.WriteJSON(ctx, path.Join(r.AttemptDir(), keeper.ResultFile), r.Result, false); err != nil {
+		return r.WriteFailed(err)
+	}
+	return nil
+}

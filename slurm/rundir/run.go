@@ -1,0 +1,170 @@
+package rundir
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path"
+	"strconv"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/slurm/remote"
+)
+
+// Run is the directory of one run and what its files say, at one moment.
+type Run struct {
+	Root *Root
+	Name string
+	Dir  string // of the run
+
+	Record    *Record // nil: there is none
+	Age       time.Duration
+	Committed bool
+	JobID     int // of its batch job; 0 until submitted
+	Current   Current
+	State     *runstate.State // of the current attempt; nil before the keeper's first word
+	StateAge  time.Duration
+	Result    *runstate.State // nil before the current attempt's end
+	ResultAge time.Duration
+	Token     string
+}
+
+// AttemptDir is the keeper's run directory of the current attempt.
+func (r *Run) AttemptDir() string {
+	if r.Current.Attempt == "" {
+		return r.Path(firstDir)
+	}
+	return r.Path(r.Current.Attempt)
+}
+
+// Path is that of a file of the run.
+func (r *Run) Path(name ...string) string { return path.Join(append([]string{r.Dir}, name...)...) }
+
+// ID is the name, as launchers identify a cluster.
+func (r *Run) ID() launcher.ID { return launcher.ID(r.Name) }
+
+// Watched are the files whose changes matter.
+func (r *Run) Watched() []string {
+	attempt := r.AttemptDir()
+	return []string{r.Path(recordFile), r.Path(firstDir, keeper.CommitFile), r.Path(currentFile), path.Join(attempt, keeper.StateFile), path.Join(attempt, keeper.ResultFile)}
+}
+
+// Look reads the files again.
+func (r *Run) Look(ctx context.Context) error {
+	if err := r.lookOnce(ctx); err != nil {
+		return r.Root.Cut(err)
+	}
+	return nil
+}
+
+func (r *Run) lookOnce(ctx context.Context) error {
+	before := r.AttemptDir()
+	paths, token := append(r.Watched(), r.Path(jobFile)), path.Join(before, keeper.TokenFile)
+	files, err := r.Root.Files.Read(ctx, append(paths, token)...)
+	if errors.As(err, new(*remote.FileError)) { // a token that cannot be read must not hide how the cluster ends
+		files, err = r.Root.Files.Read(ctx, paths...)
+	}
+	if err != nil {
+		return err
+	}
+	*r = Run{Root: r.Root, Name: r.Name, Dir: r.Dir}
+	if _, err := decode(files, r.Path(currentFile), &r.Current); err != nil {
+		return err
+	}
+	if r.AttemptDir() != before { // it moved on
+		return r.lookOnce(ctx)
+	}
+	var record Record
+	if found, err := decode(files, r.Path(recordFile), &record); err != nil {
+		return err
+	} else if found && record.Spec != nil && record.Spec.Lifetime.Keep != nil {
+		r.Record, r.Age = &record, files[r.Path(recordFile)].Age
+	}
+	_, r.Committed = files[r.Path(firstDir, keeper.CommitFile)]
+	if r.JobID, _ = strconv.Atoi(string(files[r.Path(jobFile)].Data)); r.JobID == 0 { // it is not there
+		r.JobID = r.Current.Job
+	}
+	r.Token = string(files[token].Data)
+	return r.documents(files, before)
+}
+
+// documents reads the keeper's.
+func (r *Run) documents(files map[string]remote.Found, dir string) error {
+	for _, d := range []struct {
+		file string
+		into **runstate.State
+		age  *time.Duration
+	}{{keeper.StateFile, &r.State, &r.StateAge}, {keeper.ResultFile, &r.Result, &r.ResultAge}} {
+		var st runstate.State
+		found, err := decode(files, path.Join(dir, d.file), &st)
+		if err != nil {
+			return err
+		}
+		if found {
+			*d.into, *d.age = &st, files[path.Join(dir, d.file)].Age
+		}
+	}
+	return nil
+}
+
+func decode(files map[string]remote.Found, path string, into any) (bool, error) {
+	file, there := files[path]
+	if !there {
+		return false, nil
+	}
+	if err := json.Unmarshal(file.Data, into); err != nil {
+		return true, launcher.Fail(runstate.CodeInternal, err, "remove it", "%s is damaged: %v", path, err)
+	}
+	return true, nil
+}
+
+// Abandoned says whether the launch was given up: not committed, and its client is silent.
+func (r *Run) Abandoned() bool { return r.Record != nil && !r.Committed && r.Age > orders.Lease }
+
+// KeptUntil is when the record may go.
+func (r *Run) KeptUntil() time.Time {
+	return time.Now().Add(-r.ResultAge).Add(max(r.Record.keep(), leastKeep))
+}
+
+// Expired says whether lifetime.keep has passed since the end.
+func (r *Run) Expired() bool { return r.Result != nil && time.Now().After(r.KeptUntil()) }
+
+// LastWord is the last that the keeper said; nil: nothing yet.
+func (r *Run) LastWord() *runstate.State {
+	if r.Result != nil {
+		return r.Result
+	}
+	return r.State
+}
+
+// Address is where keeper or dashboard listen; "" before they do.
+func (r *Run) Address(t launcher.Target) string {
+	switch {
+	case r.State == nil:
+		return ""
+	case t == launcher.Keeper:
+		return r.State.Keeper.URL
+	case r.State.Head.RayVersion != "": // the dashboard has answered the keeper
+		return r.State.Head.Dashboard
+	}
+	return ""
+}
+
+// Host is the batch system's name of a node of the cluster; "" is the head's.
+func (r *Run) Host(node string) (string, error) {
+	known := ""
+	for _, n := range r.State.Nodes {
+		if n.Name == node {
+			return n.Host, nil
+		}
+		known += " " + n.Name
+	}
+	if node == "" {
+		return r.Current.Node, nil
+	}
+	return "", launcher.Fail(runstate.CodeUsage, nil, "its nodes are:"+known, "%s has no node %q", r.Name, node)
+}

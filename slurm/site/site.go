@@ -1,0 +1,59 @@
+// Package site is a Slurm cluster as one user reaches it: its controller, its commands and the directory of the runs; what its refusals mean, and the
+// checks of `rayctl doctor`.
+package site
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/remote"
+	"github.com/rayctl/rayctl/slurm/rundir"
+)
+
+// Site is one Slurm cluster as this user reaches it: its controller, commands and runs.
+type Site struct {
+	controller.Controller
+	Queue  *controller.Queue // the controller's answers, shared
+	Runner remote.Runner     // of Slurm's commands
+	Runs   *rundir.Root
+	Log    *slog.Logger
+}
+
+// Unreachable is the error of a controller that does not answer.
+func (site *Site) Unreachable(err error) error {
+	var known *launcher.ExitError
+	if errors.As(err, &known) {
+		return err
+	}
+	return launcher.Fail(runstate.CodeUnreachable, err, "try again when it answers; `rayctl doctor` looks closer", "Slurm does not answer on %s: %v", site.Controller, err)
+}
+
+// run runs one of Slurm's commands.
+func (site *Site) run(ctx context.Context, argv ...string) (string, error) {
+	return controller.Run(ctx, site.Runner, argv...)
+}
+
+// Python is the interpreter on the nodes: ray.python, which may be a virtual environment.
+func (site *Site) Python(ctx context.Context, s *spec.ClusterSpec) (string, error) {
+	python := s.Ray.Python
+	if python == "" {
+		return "python3", nil
+	}
+	if s.Slurm.ContainerRuntime != "none" {
+		return python, nil // a path in the container
+	}
+	kind, err := site.Runs.Files.Kind(ctx, python)
+	if err != nil {
+		return "", site.Runs.Cut(err)
+	}
+	if kind == "directory" {
+		return path.Join(python, "bin", "python"), nil
+	}
+	return python, nil
+}

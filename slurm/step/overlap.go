@@ -1,0 +1,42 @@
+// Package step runs commands in steps of a run's job, beside Ray's.
+package step
+
+import (
+	"strconv"
+
+	"github.com/rayctl/rayctl/slurm/remote"
+	"github.com/rayctl/rayctl/slurm/rundir"
+	"github.com/rayctl/rayctl/slurm/script"
+)
+
+// Overlap begins a step of the job on one node that takes nothing from Ray's.
+func Overlap(run *rundir.Run, node string) []string {
+	argv := []string{"srun", "--quiet", "--overlap", "--jobid=" + strconv.Itoa(run.Current.Job), "--nodelist=" + node, "--nodes=1", "--ntasks=1",
+		"--mpi=none", "--cpu-bind=none", "--export=ALL", "--chdir=/", "--job-name=rayctl"}
+	if len(script.PlanOf(run, 0).Components()) > 1 {
+		argv = append(argv, "--het-group="+componentOf(run, node))
+	}
+	return remote.CleanStep(argv...)
+}
+
+// componentOf is the part of a heterogeneous job that a node belongs to.
+func componentOf(run *rundir.Run, node string) string {
+	if run.State == nil {
+		return "0"
+	}
+	for _, n := range run.State.Nodes {
+		if n.Host != node {
+			continue
+		}
+		at := 0
+		for i, part := range script.PlanOf(run, 0).Components() {
+			for range part.Nodes {
+				if at < len(run.State.Nodes) && run.State.Nodes[at].Name == n.Name {
+					return strconv.Itoa(i)
+				}
+				at++
+			}
+		}
+	}
+	return "0"
+}
