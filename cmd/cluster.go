@@ -3,6 +3,7 @@ package cmd
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"regexp"
 	"slices"
@@ -145,7 +146,7 @@ func choose(all []listed, c *config.Loaded) (listed, string, error) {
 			return listed{}, "", usageError("name one", "several clusters are meant: %s", names(part.clusters))
 		}
 	}
-	return listed{}, "", fail(runstate.CodeSpec, launcher.ErrNotFound, "`rayctl up` or `rayctl run` makes one, and NAME chooses an ended one", "there is no cluster")
+	return listed{}, "", launcher.Fail(runstate.CodeSpec, launcher.ErrNotFound, "`rayctl up` or `rayctl run` makes one, and NAME chooses an ended one", "there is no cluster")
 }
 
 func single(list []listed, newest bool) (listed, bool) {
@@ -183,6 +184,9 @@ func runBase(file string) string {
 	}
 	return file
 }
+
+// runName is a new name for a run of the file.
+func runName(file string) string { return runBase(file) + "-" + strings.ToLower(rand.Text()[:5]) }
 
 // status is the cluster's current state.
 func (c *cluster) status(ctx context.Context) (launcher.Status, error) {

@@ -107,13 +107,13 @@ func (a *App) dial(ctx context.Context, c *cluster, t launcher.Target) (*launche
 		return e, nil
 	case errors.Is(err, launcher.ErrNotFound):
 		if r, rerr := c.l.Result(ctx, c.id); rerr == nil && r.Exit != nil {
-			return nil, fail(runstate.CodeSpec, launcher.ErrEnded, "`rayctl logs "+string(c.id)+"` shows its output", "cluster %s has ended (%s)", c.id, r.Exit.Cause)
+			return nil, launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "`rayctl logs "+string(c.id)+"` shows its output", "cluster %s has ended (%s)", c.id, r.Exit.Cause)
 		}
 		return nil, launcher.NotFound(c.id)
 	case errors.As(err, &own):
 		return nil, err
 	case errors.Is(err, launcher.ErrNotReady):
-		return nil, fail(runstate.CodeUnreachable, err, "`rayctl status -w "+string(c.id)+"` shows when", "cluster %s is not ready yet", c.id)
+		return nil, launcher.Fail(runstate.CodeUnreachable, err, "`rayctl status -w "+string(c.id)+"` shows when", "cluster %s is not ready yet", c.id)
 	default:
 		return nil, err
 	}
@@ -145,6 +145,6 @@ func (a *App) rayToken() (string, error) {
 	case fallback:
 		return "", nil
 	default:
-		return "", fail(runstate.CodeConfig, err, "", "RAY_AUTH_TOKEN_PATH: %v", err)
+		return "", launcher.Fail(runstate.CodeConfig, err, "", "RAY_AUTH_TOKEN_PATH: %v", err)
 	}
 }

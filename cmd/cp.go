@@ -129,7 +129,7 @@ func (n *nodeShell) run(ctx context.Context, stdin io.Reader, stdout io.Writer, 
 		return err
 	}
 	if code != 0 {
-		return fail(runstate.CodeSpec, nil, "", "on %s: %s", n.id, orDash(oneLine(words.String())))
+		return launcher.Fail(runstate.CodeSpec, nil, "", "on %s: %s", n.id, orDash(oneLine(words.String())))
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (n *nodeShell) run(ctx context.Context, stdin io.Reader, stdout io.Writer, 
 // upload copies into dst if that is a directory there, else to dst.
 func (n *nodeShell) upload(ctx context.Context, src, dst string) (err error) {
 	if _, err := os.Lstat(src); err != nil {
-		return fail(runstate.CodeSpec, err, "", "%v", err)
+		return launcher.Fail(runstate.CodeSpec, err, "", "%v", err)
 	}
 	stage := "." + tarstream.StageName()
 	var said strings.Builder
@@ -188,14 +188,14 @@ func refuseSame(src, target string) error {
 		return nil //nolint:nilerr // a link to nothing is the same as nothing
 	}
 	if to, err := os.Stat(target); err == nil && os.SameFile(from, to) {
-		return fail(runstate.CodeSpec, nil, "", "%s and %s are the same: nothing was copied", src, target)
+		return launcher.Fail(runstate.CodeSpec, nil, "", "%s and %s are the same: nothing was copied", src, target)
 	}
 	for dir := filepath.Dir(target); from.IsDir(); dir = filepath.Dir(dir) {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			dir = real
 		}
 		if to, err := os.Stat(dir); err == nil && os.SameFile(from, to) {
-			return fail(runstate.CodeSpec, nil, "", "%s cannot be copied into itself, as %s", src, target)
+			return launcher.Fail(runstate.CodeSpec, nil, "", "%s cannot be copied into itself, as %s", src, target)
 		}
 		if dir == filepath.Dir(dir) {
 			break

@@ -53,9 +53,8 @@ func (l *limited) Write(p []byte) (int, error) {
 
 func copier(t *testing.T, e launcher.Execer) *nodeShell {
 	t.Helper()
-	a := &App{Out: io.Discard, Err: io.Discard, Getenv: os.Getenv, Now: time.Now, quiet: true}
-	a.ui = newUI(a)
-	return &nodeShell{ui: a.ui, e: e, id: "c"}
+	ui := newUI(&Streams{Out: io.Discard, Err: io.Discard, Now: time.Now, Quiet: true}, os.Getenv)
+	return &nodeShell{ui: ui, e: e, id: "c"}
 }
 
 // contents returns the files and links below a directory; anything else there is an error.
@@ -243,5 +242,19 @@ func TestCpTells(t *testing.T) {
 				t.Errorf("%q", lines)
 			}
 		})
+	}
+}
+
+func TestParsePlace(t *testing.T) {
+	for text, want := range map[string]place{
+		"dev:/tmp/x": {remote: true, cluster: "dev", path: "/tmp/x"},
+		":/tmp/a:b":  {remote: true, path: "/tmp/a:b"},
+		"./a:b":      {path: "./a:b"},
+		"/a:b":       {path: "/a:b"},
+		"plain":      {path: "plain"},
+	} {
+		if got := parsePlace(text); got != want {
+			t.Errorf("%q: got %+v, want %+v", text, got, want)
+		}
 	}
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/dashproxy"
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
@@ -84,18 +83,6 @@ func runDashboard(ctx context.Context, a *App, o *dashboardCommandOptions) error
 	}
 	defer removePage()
 	return serveUntil(ctx, server, listener)
-}
-
-// listenLocal listens on loopback.
-func listenLocal(ctx context.Context, port int) (net.Listener, error) {
-	if port < 0 || port > 65535 {
-		return nil, usageError("", "%d is not a port", port)
-	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if err != nil {
-		return nil, fail(runstate.CodeConfig, err, "choose another port, or 0 for a free one", "port %d cannot be used: %v", port, err)
-	}
-	return dashproxy.OwnPeers{Listener: l}, nil
 }
 
 // serveUntil serves until ctx ends; being stopped is the normal end.

@@ -62,7 +62,7 @@ func runDoctor(ctx context.Context, a *App, o *doctorOptions) error {
 		a.printChecks(checks)
 	}
 	if failed > 0 {
-		return fail(runstate.CodeConfig, nil, "", "%d of %d checks failed", failed, len(checks))
+		return launcher.Fail(runstate.CodeConfig, nil, "", "%d of %d checks failed", failed, len(checks))
 	}
 	return nil
 }

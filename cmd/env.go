@@ -2,12 +2,8 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,7 +12,6 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
 // envNames are the variables that env sets, in the order of printing.
@@ -107,7 +102,7 @@ func (a *App) variables(ctx context.Context, c *cluster) (map[string]string, err
 	}
 	defer e.Close()
 	if e.DialContext != nil {
-		return nil, fail(runstate.CodeUsage, nil, "use `rayctl dashboard "+string(c.id)+"` or `rayctl port-forward`", "this machine does not reach the dashboard of %s directly", c.id)
+		return nil, launcher.Fail(runstate.CodeUsage, nil, "use `rayctl dashboard "+string(c.id)+"` or `rayctl port-forward`", "this machine does not reach the dashboard of %s directly", c.id)
 	}
 	s, err := c.status(ctx)
 	if err != nil {
@@ -136,29 +131,4 @@ func reachable(ctx context.Context, address string) bool {
 	}
 	conn.Close()
 	return true
-}
-
-// tokenFile writes the cluster's token to a file that only the user can read.
-func (a *App) tokenFile(c *cluster, token string) (string, error) {
-	dir, err := a.cacheDir("tokens", c.l.Name())
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, string(c.id))
-	if old, err := os.ReadFile(path); err == nil && string(old) == token {
-		return path, nil
-	}
-	return path, wholefile.Write(path, []byte(token), 0o600)
-}
-
-// forgetToken removes the file that `env` made for a cluster that has ended.
-func (a *App) forgetToken(c *cluster) error {
-	dir, err := a.cacheDir("tokens", c.l.Name())
-	if err != nil {
-		return err
-	}
-	if err := os.Remove(filepath.Join(dir, string(c.id))); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fail(runstate.CodeConfig, err, "remove it yourself", "the token file of %s stays: %v", c.id, err)
-	}
-	return nil
 }

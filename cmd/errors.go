@@ -8,8 +8,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
-
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/dashboardclient/pack"
 	"github.com/rayctl/rayctl/launcher"
@@ -31,39 +29,8 @@ func codeOrNil(code int) error {
 	return exitCode(code)
 }
 
-// fail makes the error of a command: code, cause, next step, sentence.
-func fail(code int, err error, hint, format string, args ...any) error {
-	return launcher.Fail(code, err, hint, format, args...)
-}
-
 func usageError(hint, format string, args ...any) error {
 	return launcher.Fail(runstate.CodeUsage, nil, hint, format, args...)
-}
-
-// usage makes one sentence of cobra's error about the command line.
-func usage(root *cobra.Command, err error) error {
-	var e *launcher.ExitError
-	if errors.As(err, &e) {
-		return err
-	}
-	text, _, _ := strings.Cut(err.Error(), "\n")
-	return usageError("`"+root.Name()+" --help` lists the commands, `"+root.Name()+" COMMAND --help` the flags of one", "%s", text)
-}
-
-// report prints an error for the user and returns the exit code.
-func (a *App) report(err error) int {
-	a.ui.clear()
-	var silent exitCode
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &silent):
-		return int(silent)
-	}
-	for _, line := range strings.Split(strings.TrimRight(sentence(err), "\n"), "\n") {
-		fmt.Fprintf(a.Err, "%s %s\n", a.ui.paint(red, "rayctl:"), clean(line))
-	}
-	return exitCodeOf(err)
 }
 
 // sentence is the error's text for the user: errors of the cluster file one a line, everything else in one.

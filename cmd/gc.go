@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -73,33 +70,4 @@ func runGC(ctx context.Context, a *App, o *gcOptions) error {
 		a.ui.note("there is nothing to remove")
 	}
 	return failed
-}
-
-// collectTokens removes the token files that `env` made for clusters that have ended.
-func (a *App) collectTokens(ctx context.Context, l launcher.Launcher, dryRun bool) ([]launcher.Collected, error) {
-	dir, err := a.cacheDir("tokens", l.Name())
-	if err != nil {
-		return nil, err
-	}
-	files, err := os.ReadDir(dir)
-	if err != nil || len(files) == 0 {
-		return nil, err
-	}
-	living, err := l.List(ctx, launcher.Selector{})
-	if err != nil {
-		return nil, err
-	}
-	var out []launcher.Collected
-	for _, f := range files {
-		if slices.ContainsFunc(living, func(s launcher.Status) bool { return s.Name == f.Name() }) {
-			continue
-		}
-		if !dryRun {
-			if err := os.Remove(filepath.Join(dir, f.Name())); err != nil {
-				return out, err
-			}
-		}
-		out = append(out, launcher.Collected{What: "token", Name: f.Name(), Why: "its cluster is gone"})
-	}
-	return out, nil
 }

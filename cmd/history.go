@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,7 +71,7 @@ func runHistory(ctx context.Context, a *App, o *historyOptions) error {
 		if p.Record {
 			kept = "rayctl logs " + p.Name
 		}
-		rows = append(rows, []string{p.Name, p.Launcher, stamp(p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), itoa(p.Exit.Code), orDash(p.Exit.Cause), kept})
+		rows = append(rows, []string{p.Name, p.Launcher, stamp(p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), strconv.Itoa(p.Exit.Code), orDash(p.Exit.Cause), kept})
 	}
 	switch {
 	case o.output.format == formatName:

@@ -13,6 +13,7 @@ import (
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
+	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/wholefile"
 	"github.com/rayctl/rayctl/templates/workloads"
@@ -71,7 +72,7 @@ func runInit(_ context.Context, a *App, o *initOptions) error {
 	for _, f := range files {
 		_, err := os.Lstat(filepath.Join(o.dir, f.Name))
 		if err == nil && !o.force {
-			return fail(runstate.CodeUsage, fs.ErrExist, "give --force, or another --dir", "%s is there already", filepath.Join(o.dir, f.Name))
+			return launcher.Fail(runstate.CodeUsage, fs.ErrExist, "give --force, or another --dir", "%s is there already", filepath.Join(o.dir, f.Name))
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

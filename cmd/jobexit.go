@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -39,7 +40,7 @@ func (a *App) jobOutcome(j *dashboardclient.Job) error {
 	if own || code == 0 {
 		return codeOrNil(code)
 	}
-	return fail(code, nil, "", "job %s %s: %s", jobName(j), strings.ToLower(string(j.Status)), orDash(oneLine(j.Message)))
+	return launcher.Fail(code, nil, "", "job %s %s: %s", jobName(j), strings.ToLower(string(j.Status)), orDash(oneLine(j.Message)))
 }
 
 // oldExit finds the driver's exit code in messages of Ray before 2.10.

@@ -46,7 +46,7 @@ func runJobs(ctx context.Context, a *App, o *jobsOptions) error {
 	jobs, err := c.ListJobs(ctx)
 	switch {
 	case errors.Is(err, dashboardclient.ErrNotFound):
-		return fail(runstate.CodeUnreachable, err, "check the address", "what answers at %s is not a Ray dashboard", c.URL())
+		return launcher.Fail(runstate.CodeUnreachable, err, "check the address", "what answers at %s is not a Ray dashboard", c.URL())
 	case err != nil:
 		return err
 	}

@@ -93,7 +93,7 @@ func runLogs(ctx context.Context, a *App, o *logsOptions) error {
 	case err != nil:
 		return err
 	case o.attempt > s.Attempt:
-		return fail(runstate.CodeSpec, nil, "", "%s has no attempt %d: its last one is %d", c.id, o.attempt, s.Attempt)
+		return launcher.Fail(runstate.CodeSpec, nil, "", "%s has no attempt %d: its last one is %d", c.id, o.attempt, s.Attempt)
 	case s.Phase.Ended():
 		return a.recordLogs(ctx, o, c)
 	case o.node == "" && (o.job == "" || (s.Job != nil && s.Job.SubmissionID == o.job)) && s.Job != nil:
@@ -141,7 +141,7 @@ func (a *App) ownJobLogs(ctx context.Context, o *logsOptions, c *cluster, s laun
 // earlierLogs shows the output of an attempt before the current one. Only the keeper has a copy; a restarted head does not have the job.
 func (a *App) earlierLogs(ctx context.Context, o *logsOptions, c *cluster, s launcher.Status) error {
 	if !slices.ContainsFunc(s.Attempts, func(old runstate.Attempt) bool { return old.Attempt == o.attempt }) {
-		return fail(runstate.CodeSpec, launcher.ErrNotEnded, "the same command shows what was saved of it once the run has ended",
+		return launcher.Fail(runstate.CodeSpec, launcher.ErrNotEnded, "the same command shows what was saved of it once the run has ended",
 			"attempt %d of %s had another keeper than the one that answers now", o.attempt, c.id)
 	}
 	err := a.askKeeper(ctx, c, func(k *keeper.Client) error { return tailLog(ctx, a.Out, &s, k.Log, o.attempt, o.tail) })
@@ -185,7 +185,7 @@ func newestJob(ctx context.Context, c *connection) (string, error) {
 			return jobs[i].SubmissionID, nil
 		}
 	}
-	return "", fail(runstate.CodeSpec, nil, "`rayctl submit -- COMMAND` runs one", "the cluster had no job yet")
+	return "", launcher.Fail(runstate.CodeSpec, nil, "`rayctl submit -- COMMAND` runs one", "the cluster had no job yet")
 }
 
 // recordLogs shows the saved output of a run that has ended.
@@ -195,10 +195,10 @@ func (a *App) recordLogs(ctx context.Context, o *logsOptions, c *cluster) error 
 		return err
 	}
 	if o.node != "" {
-		return fail(runstate.CodeSpec, launcher.ErrEnded, "", "cluster %s has ended: its nodes' logs are in its record%s", c.id, nodeLogPlace(r))
+		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "", "cluster %s has ended: its nodes' logs are in its record%s", c.id, nodeLogPlace(r))
 	}
 	if o.job != "" && (r.Job == nil || r.Job.SubmissionID != o.job) {
-		return fail(runstate.CodeSpec, launcher.ErrEnded, "only the output of a run's own job is kept", "cluster %s has ended, and job %s with it", c.id, o.job)
+		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "only the output of a run's own job is kept", "cluster %s has ended, and job %s with it", c.id, o.job)
 	}
 	attempt := o.attempt
 	if attempt == 0 {

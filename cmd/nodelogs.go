@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -61,5 +62,5 @@ func findNode(ctx context.Context, c *connection, name string) (*dashboardclient
 		}
 		known = append(known, n.Name)
 	}
-	return nil, fail(runstate.CodeSpec, nil, "there are "+strings.Join(known, ", "), "the cluster has no node %q", name)
+	return nil, launcher.Fail(runstate.CodeSpec, nil, "there are "+strings.Join(known, ", "), "the cluster has no node %q", name)
 }

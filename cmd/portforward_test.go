@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"testing"
+
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // tcpPair is a connection of this machine to itself.
@@ -82,5 +84,18 @@ func TestJoinEndsWhatCannotHalfClose(t *testing.T) {
 	<-ended
 	if _, err := server.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("the server was not told: %v", err)
+	}
+}
+
+func TestParsePorts(t *testing.T) {
+	for text, want := range map[string]forwardedPort{"8000": {8000, 8000}, "1:2": {1, 2}, ":8000": {0, 8000}} {
+		if got, err := parsePorts(text); err != nil || got != want {
+			t.Errorf("%q: got %+v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "0", "65536", "a:b", "1:", "1:2:3", "-1"} {
+		if got, err := parsePorts(text); exitCodeOf(err) != runstate.CodeUsage {
+			t.Errorf("%q: got %+v, %v", text, got, err)
+		}
 	}
 }

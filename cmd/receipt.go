@@ -7,14 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/launcher/trust"
 	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
@@ -36,19 +34,6 @@ func writeReceipt(path string, rc *launcher.Receipt) error {
 		return err
 	}
 	return wholefile.Write(path, append(data, '\n'), 0o644)
-}
-
-// cacheDir is rayctl's directory for data that may be lost without harm.
-func (a *App) cacheDir(parts ...string) (string, error) {
-	base := a.Getenv("XDG_CACHE_HOME")
-	if base == "" {
-		base = filepath.Join(a.Getenv("HOME"), ".cache")
-	}
-	dir := filepath.Join(append([]string{base, "rayctl"}, parts...)...)
-	if err := trust.MakeDir(dir); err != nil {
-		return "", fail(runstate.CodePermission, err, "set XDG_CACHE_HOME to a directory that only you may write to", "the cache directory %s cannot be used: %v", dir, err)
-	}
-	return dir, nil
 }
 
 // remember saves a receipt for `history`.
@@ -125,5 +110,3 @@ func (a *App) receipts() ([]launcher.Receipt, error) {
 	}
 	return out, nil
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }

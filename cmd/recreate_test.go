@@ -3,11 +3,8 @@ package cmd
 import (
 	"context"
 	"errors"
-	"io"
-	"os"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -35,8 +32,7 @@ func (r *replaceable) Forget(context.Context, launcher.ID) error {
 
 // TestRecreateKeepsWhatItCannotReplace: the old cluster and its record are removed only if the new launch is not refused.
 func TestRecreateKeepsWhatItCannotReplace(t *testing.T) {
-	a := &App{Out: io.Discard, Err: io.Discard, Getenv: os.Getenv, Now: time.Now, quiet: true}
-	a.ui = newUI(a)
+	a, _, _ := testApp()
 	bad := errors.New("bad")
 	s := &spec.ClusterSpec{Name: "a"}
 	packed := 0

@@ -1,16 +1,12 @@
 package cmd
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"strings"
 	"testing"
-
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -39,7 +35,7 @@ func TestRefusedIsHistory(t *testing.T) {
 		a, out, stderr := testApp()
 		a.Getenv = func(name string) string { return map[string]string{"XDG_CACHE_HOME": cache}[name] }
 		a.Launchers["slurm"] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) { return r, nil }
-		code := a.Main(t.Context(), append(args, "--launcher", "slurm"))
+		code := a.Execute(t.Context(), NewRoot, append(args, "--launcher", "slurm"))
 		return code, out.String(), stderr.String()
 	}
 	refused := refuser{err: launcher.Fail(runstate.CodePermission, nil, "ask for it", "the partition is not for you")}
@@ -65,33 +61,6 @@ func TestRefusedIsHistory(t *testing.T) {
 	}
 }
 
-// TestRenderIsOneStream: the output of render for Kubernetes is a stream of documents for `kubectl apply -f -`, each with a kind.
-func TestRenderIsOneStream(t *testing.T) {
-	t.Chdir(t.TempDir())
-	a, out, stderr := testApp()
-	a.Launchers["kuberay"] = launchers()["kuberay"]
-	args := []string{"render", "--launcher", "kuberay", "--image", "rayproject/ray:2.60.0", "--set", "local.packages=[jax]", "--", "true"}
-	if code := a.Main(t.Context(), args); code != 0 {
-		t.Fatalf("code %d: %s", code, stderr)
-	}
-	var kinds []string
-	documents := utilyaml.NewYAMLToJSONDecoder(bytes.NewReader(out.Bytes()))
-	for {
-		var o struct{ Kind string }
-		err := documents.Decode(&o)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		kinds = append(kinds, o.Kind)
-	}
-	if got := strings.Join(kinds, " "); got != "Job Secret Service RayCluster PodGroup Job" {
-		t.Errorf("kinds %q of\n%s", got, out)
-	}
-}
-
 // TestUnusedPackages: other launchers name packages once that only the local launcher installs.
 func TestUnusedPackages(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -102,7 +71,7 @@ func TestUnusedPackages(t *testing.T) {
 		a.Launchers[name] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) {
 			return refuser{err: errors.New("enough")}, nil
 		}
-		a.Main(t.Context(), []string{"run", "--launcher", name, "--set", "local.packages=[jax]", "--set", "job.entrypoint=true"})
+		a.Execute(t.Context(), NewRoot, []string{"run", "--launcher", name, "--set", "local.packages=[jax]", "--set", "job.entrypoint=true"})
 		if got := strings.Count(stderr.String(), "local.packages (jax) are not installed by the slurm launcher: the nodes' Python must have them"); got != want {
 			t.Errorf("%s: %d notes: %s", name, got, stderr)
 		}

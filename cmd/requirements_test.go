@@ -2,20 +2,16 @@ package cmd
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 
 	"github.com/rayctl/rayctl/cmd/config"
-	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/raytest"
 )
@@ -76,12 +72,12 @@ func sentEnv(dir, job string, flags ...string) (map[string]any, error) {
 	if err := os.WriteFile(filepath.Join(dir, "rayctl.yaml"), []byte("name: a\njob: {"+job+"}\n"), 0o644); err != nil {
 		return nil, err
 	}
-	a, _, _ := testApp()
-	c := newRun(a)
-	if err := c.ParseFlags(append([]string{"-f", filepath.Join(dir, "rayctl.yaml")}, flags...)); err != nil {
+	f := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	config.AddSpec(f)
+	if err := f.Parse(append([]string{"-f", filepath.Join(dir, "rayctl.yaml")}, flags...)); err != nil {
 		return nil, err
 	}
-	l, err := config.Load(config.Options{Flags: c.Flags()})
+	l, err := config.Load(config.Options{Flags: f})
 	if err == nil {
 		err = l.ReadJobFiles()
 	}
@@ -184,73 +180,5 @@ func TestRequirementsPaths(t *testing.T) {
 		if d := cmp.Diff(c.want, got); err != nil || d != "" {
 			t.Errorf("%s %q: %v\n%s", c.job, c.set, err, d)
 		}
-	}
-}
-
-// TestRequirementsRefused: the error for an unreadable file is one sentence with file, line, key and next step, before any launcher is made.
-func TestRequirementsRefused(t *testing.T) {
-	dir := t.TempDir()
-	t.Chdir(dir)
-	if out, err := exec.Command("mkfifo", "pipe.txt").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	writeAll(t, dir, map[string]string{
-		"constrained.txt": "a\n-c pins.txt\n", "a.txt": "-r b.txt\n", "b.txt": "-r a.txt\n", "incomplete.txt": "-r nosuch.txt\n", "list.yaml": "[a]\n", "empty.yml": "",
-		"large.txt": strings.Repeat("#", 5<<20), "zero.txt": "a\x00b",
-	})
-	for _, c := range []struct{ job, want string }{
-		{"pip: nosuch.txt", "rayctl.yaml:1: job.pip: the requirements file " + dir + "/nosuch.txt does not exist: paths are relative to the cluster file"},
-		{"uv: numpy", "packages by name are a list, as in [numpy]"},
-		{"runtimeEnv: {pip: {packages: nosuch.txt}}", "rayctl.yaml:1: job.runtimeEnv.pip.packages: the requirements file " + dir + "/nosuch.txt does not exist"},
-		{"runtimeEnv: {conda: nosuch.yml}", "rayctl.yaml:1: job.runtimeEnv.conda: the conda environment " + dir + "/nosuch.yml does not exist"},
-		{"runtimeEnv: {conda: list.yaml}", "list.yaml is not a map of keys: `conda env export` writes one"},
-		{"runtimeEnv: {conda: empty.yml}", "empty.yml is not a map of keys"},
-		{"pip: .", "job.pip: the requirements file " + dir + " is not a regular file: give the file itself"},
-		{"pip: pipe.txt", "is not a regular file"},
-		{"pip: large.txt", "is larger than 4 MiB"},
-		{"pip: zero.txt", "is not a text file in UTF-8"},
-		{"pip: https://example.com/r.txt", "https://example.com/r.txt is a URL, not a file of this machine: download it first"},
-		{"pip: 3", "job.pip: must be a list, or the name of a requirements file, not 3, a number"},
-		{"pip: {packages: [a]}", "job.pip: must be a list, or the name of a requirements file, not a map"},
-		{"pip: constrained.txt", "constrained.txt has the line \"-c pins.txt\", and the nodes do not have that file: write its versions into constrained.txt, or the absolute path"},
-		{"pip: a.txt", "b.txt has the line \"-r a.txt\", and is itself taken in by that file: remove one of the two lines"},
-		{"pip: incomplete.txt", "the requirements file " + dir + "/nosuch.txt does not exist: -r in " + dir + "/incomplete.txt is relative to that file's directory"},
-		{"pip: [a, -r requirements.txt]", "job.pip[1]: -r requirements.txt names a file that the nodes do not have: a requirements file is given instead of the list, as in job.pip: requirements.txt"},
-		{"runtimeEnv: {pip: [a]}", "pip has a field of its own: use job.pip, which takes a list or the name of a requirements file"},
-		{"pip: [a], runtimeEnv: {pip: requirements.txt}", "use job.pip, which takes"},
-		{"runtimeEnv: {uv: {packages: requirements.txt}}", "job.runtimeEnv.uv.packages: Ray wants a list there: use job.uv, which takes"},
-	} {
-		for _, verb := range []string{"run", "submit", "render"} {
-			writeAll(t, dir, map[string]string{"rayctl.yaml": "job: {entrypoint: 'true', " + c.job + "}\n"})
-			a, out, stderr := testApp()
-			a.Launchers["local"] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) {
-				t.Errorf("%s %s: the launcher is made", verb, c.job)
-				return nil, os.ErrInvalid
-			}
-			code := a.Main(context.Background(), []string{verb, "-q", "-f", "rayctl.yaml"})
-			if text := stderr.String(); code != runstate.CodeSpec || out.Len() > 0 || strings.Count(text, "\n") != 1 || !strings.Contains(text, c.want) {
-				t.Errorf("%s %s: code %d, stdout %q\ngot  %s\nwant %s", verb, c.job, code, out, text, c.want)
-			}
-		}
-	}
-}
-
-// TestServeRequirements: the runtime_env of an application is read relative to Serve's config.
-func TestServeRequirements(t *testing.T) {
-	dir := t.TempDir()
-	writeAll(t, dir, map[string]string{"r.txt": "a\n", "env.yaml": "dependencies: [b]\n"})
-	a, _, _ := testApp()
-	p := &packer{a: a, out: &launcher.Packages{}}
-	app := map[string]any{"runtime_env": map[string]any{"pip": map[string]any{"packages": "r.txt"}, "conda": "env.yaml", "uv": "r.txt"}}
-	if err := p.packApplication(t.Context(), "runtime_env", dir, app); err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]any{"pip": map[string]any{"packages": []any{"a"}}, "conda": map[string]any{"dependencies": []any{"b"}}, "uv": []any{"a"}}
-	if d := cmp.Diff(want, app["runtime_env"]); d != "" {
-		t.Error(d)
-	}
-	app = map[string]any{"runtime_env": map[string]any{"pip": "nosuch.txt"}}
-	if err := p.packApplication(t.Context(), "s.yaml: applications[0].runtime_env", dir, app); exitCodeOf(err) != runstate.CodeSpec || !strings.HasPrefix(err.Error(), "s.yaml: applications[0].runtime_env.pip: the requirements file "+dir) {
-		t.Error(err)
 	}
 }

@@ -3,12 +3,12 @@ package cmd
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -110,7 +110,7 @@ func (o *runOptions) validate() error {
 	}
 	if o.receipt != "" {
 		if _, err := os.Stat(filepath.Dir(o.receipt)); err != nil {
-			return fail(runstate.CodeConfig, err, "make its directory first", "--receipt: %v", err)
+			return launcher.Fail(runstate.CodeConfig, err, "make its directory first", "--receipt: %v", err)
 		}
 	}
 	return o.output.validate()
@@ -136,26 +136,10 @@ func (a *App) loadRun(o *runOptions) (*config.Loaded, launcher.Launcher, error) 
 		return nil, nil, err
 	}
 	if o.config.exactName() == "" {
-		c.Spec.Name = runBase(c.Spec.Name) + "-" + randomSuffix()
+		c.Spec.Name = runName(c.Spec.Name)
 	}
 	l, err := a.launcher(c)
 	return c, l, err
-}
-
-// randomSuffix is five characters that make a run's name unique.
-func randomSuffix() string { return strings.ToLower(rand.Text()[:5]) }
-
-// payload is what a launch carries beside the spec.
-func (a *App) payload(s *spec.ClusterSpec, command string) (launcher.Payload, error) {
-	secrets, err := a.secrets(s)
-	if err != nil {
-		return launcher.Payload{}, err
-	}
-	p := launcher.Payload{Secrets: secrets, Command: command, Progress: a.ui.transfer}
-	if s.Job.Entrypoint != "" {
-		p.Packages = a.packages(&s.Job)
-	}
-	return p, nil
 }
 
 // recorded shows a run that ended earlier under the name, if it has the same spec.
@@ -189,14 +173,14 @@ func (a *App) finishRun(o *runOptions, outcome *launcher.Outcome) error {
 	if err := a.remember(rc); err != nil {
 		a.logger().Debug("the receipt is not in the history", "error", err)
 	}
-	if !a.quiet {
+	if !a.Quiet {
 		a.ui.line(clean(strings.TrimSuffix(receiptText(rc), "\n")))
 	} else if rc.Exit.Code != 0 && rc.Exit.Origin != "driver" { // with -q this is the only message
 		a.ui.warn("rayctl: %s: %s", rc.Name, rc.Exit.Sentence())
 	}
 	if o.receipt != "" {
 		if err := writeReceipt(o.receipt, rc); err != nil {
-			return fail(cmp.Or(rc.Exit.Code, runstate.CodeConfig), err, "the run itself ended with exit code "+itoa(rc.Exit.Code), "the receipt cannot be written: %v", err)
+			return launcher.Fail(cmp.Or(rc.Exit.Code, runstate.CodeConfig), err, "the run itself ended with exit code "+strconv.Itoa(rc.Exit.Code), "the receipt cannot be written: %v", err)
 		}
 	}
 	if o.output.format == formatName {
@@ -206,41 +190,4 @@ func (a *App) finishRun(o *runOptions, outcome *launcher.Outcome) error {
 		return err
 	}
 	return codeOrNil(rc.Exit.Code)
-}
-
-// replace ends and forgets the cluster of the spec's name. Before that it checks what it can: it packs the packages, once, and asks the launcher to
-// validate the launch.
-func (a *App) replace(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, p *launcher.Payload) error {
-	if _, err := l.Render(s); err != nil {
-		return err
-	}
-	if v, ok := l.(launcher.Validator); ok {
-		if err := v.Validate(ctx, s, *p); err != nil {
-			return err
-		}
-	}
-	if p.Packages != nil {
-		made, err := p.Packages(ctx)
-		if err != nil {
-			return err
-		}
-		p.Packages = func(context.Context) (*launcher.Packages, error) { return made, nil }
-	}
-	id := launcher.ID(s.Name)
-	if err := l.Terminate(ctx, id, launcher.End{Cause: "down", Message: "replaced by --recreate"}); err != nil {
-		return err
-	}
-	return a.forget(ctx, l, id)
-}
-
-// forget frees the name of an ended cluster.
-func (a *App) forget(ctx context.Context, l launcher.Launcher, id launcher.ID) error {
-	f, err := ability[launcher.Forgetter](l, "replacing an ended cluster")
-	if err != nil {
-		return err
-	}
-	if err := f.Forget(ctx, id); err != nil && !errors.Is(err, launcher.ErrNotFound) {
-		return err
-	}
-	return nil
 }

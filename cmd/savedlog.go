@@ -6,34 +6,9 @@ import (
 	"io"
 	"path/filepath"
 
-	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
-
-// copyLog shows the saved output of one attempt, without Ray's own first lines.
-func copyLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher.LogOpener, attempt int) error {
-	saved, err := open(ctx, attempt, 0)
-	if err != nil {
-		return err
-	}
-	defer saved.Close()
-	if s.Job == nil {
-		_, err := io.Copy(w, saved)
-		return err
-	}
-	id := s.Job.SubmissionID
-	for _, old := range s.Attempts {
-		if old.Attempt == attempt && old.SubmissionID != "" {
-			id = old.SubmissionID
-		}
-	}
-	own := dashboardclient.NewDriverOutput(w, id, s.Job.Entrypoint)
-	if _, err := io.Copy(own, saved); err != nil {
-		return err
-	}
-	return own.Flush()
-}
 
 // lastOutput is the last attempt with saved output, if an earlier one than the run's last; else 0.
 func lastOutput(ctx context.Context, s *launcher.Status, open launcher.LogOpener) int {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -73,7 +74,7 @@ func (a *App) printServe(o *output, s *dashboardclient.ServeStatus) error {
 		rows = append(rows, []string{name, orDash(app.RoutePrefix), app.Status, "-", "-", "-", orDash(shorten(app.Message, false))})
 		for _, d := range slices.Sorted(maps.Keys(app.Deployments)) {
 			dep := app.Deployments[d]
-			rows = append(rows, []string{"", "", "", d, dep.Status, itoa(len(dep.Replicas)), orDash(shorten(dep.Message, false))})
+			rows = append(rows, []string{"", "", "", d, dep.Status, strconv.Itoa(len(dep.Replicas)), orDash(shorten(dep.Message, false))})
 		}
 	}
 	switch {

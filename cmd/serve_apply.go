@@ -66,7 +66,7 @@ func runServeApply(ctx context.Context, a *App, o *serveApplyOptions) error {
 	if err != nil {
 		return err
 	}
-	p := &packer{a: a, out: &launcher.Packages{}}
+	p := a.newPacker(nil)
 	var names []string
 	for i, app := range apps {
 		if err := p.packApplication(ctx, fmt.Sprintf("%s: applications[%d].runtime_env", o.file, i), dir, app); err != nil {
@@ -74,7 +74,7 @@ func runServeApply(ctx context.Context, a *App, o *serveApplyOptions) error {
 		}
 		name, _ := app["name"].(string)
 		if name == "" {
-			return fail(runstate.CodeSpec, nil, "", "%s: applications[%d] has no name", o.file, i)
+			return launcher.Fail(runstate.CodeSpec, nil, "", "%s: applications[%d] has no name", o.file, i)
 		}
 		names = append(names, name)
 	}
@@ -102,7 +102,7 @@ func (a *App) serveReady(ctx context.Context, c *connection, o *serveApplyOption
 			a.ui.note("stopped watching: `rayctl serve status%s` shows the applications", c.flags())
 			return exitCode(runstate.CodeInterrupted)
 		case err != nil && exitCodeOf(err) == runstate.CodeInternal:
-			return fail(runstate.CodeStartFailed, err, "", "%s", sentence(err))
+			return launcher.Fail(runstate.CodeStartFailed, err, "", "%s", sentence(err))
 		case err != nil:
 			return err
 		}
@@ -132,10 +132,10 @@ func (a *App) readServe(file string) (config map[string]any, dir string, err err
 		dir = filepath.Dir(file)
 	}
 	if err != nil {
-		return nil, "", fail(runstate.CodeSpec, err, "", "Serve's config cannot be read: %v", err)
+		return nil, "", launcher.Fail(runstate.CodeSpec, err, "", "Serve's config cannot be read: %v", err)
 	}
 	if err := yaml.UnmarshalStrict(data, &config); err != nil {
-		return nil, "", fail(runstate.CodeSpec, err, "", "%s: %v", file, err)
+		return nil, "", launcher.Fail(runstate.CodeSpec, err, "", "%s: %v", file, err)
 	}
 	return config, dir, nil
 }
@@ -144,13 +144,13 @@ func (a *App) readServe(file string) (config map[string]any, dir string, err err
 func applications(file string, config map[string]any) ([]map[string]any, error) {
 	list, ok := config["applications"].([]any)
 	if !ok || len(list) == 0 {
-		return nil, fail(runstate.CodeSpec, nil, "`serve build` writes one", "%s has no applications", file)
+		return nil, launcher.Fail(runstate.CodeSpec, nil, "`serve build` writes one", "%s has no applications", file)
 	}
 	var out []map[string]any
 	for i, item := range list {
 		app, ok := item.(map[string]any)
 		if !ok {
-			return nil, fail(runstate.CodeSpec, nil, "", "%s: applications[%d] is not a map", file, i)
+			return nil, launcher.Fail(runstate.CodeSpec, nil, "", "%s: applications[%d] is not a map", file, i)
 		}
 		out = append(out, app)
 	}

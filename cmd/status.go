@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -144,7 +145,7 @@ func (a *App) printStatus(w io.Writer, s launcher.Status) error {
 		}
 	}
 	if s.Attempt > 1 {
-		rows = append(rows, []string{"attempt", itoa(s.Attempt)})
+		rows = append(rows, []string{"attempt", strconv.Itoa(s.Attempt)})
 	}
 	if s.Job != nil {
 		rows = append(rows, []string{"job", fmt.Sprintf("%s %s %s", s.Job.SubmissionID, s.Job.State, s.Job.Message)})

@@ -17,7 +17,7 @@ import (
 // plain line. It is safe for concurrent use.
 type ui struct {
 	mu    sync.Mutex
-	a     *App
+	s     *Streams
 	color bool
 	width func() int
 
@@ -40,9 +40,10 @@ const (
 	dim  color = "2"
 )
 
-func newUI(a *App) *ui {
-	u := &ui{a: a, color: a.ErrTTY && a.Getenv("NO_COLOR") == "" && a.Getenv("TERM") != "dumb", width: func() int { return 80 }}
-	if f, ok := a.Err.(*os.File); ok {
+// newUI makes the UI of these streams, in colour on a terminal that the environment does not exclude.
+func newUI(s *Streams, getenv func(string) string) *ui {
+	u := &ui{s: s, color: s.ErrTTY && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb", width: func() int { return 80 }}
+	if f, ok := s.Err.(*os.File); ok {
 		u.width = func() int {
 			w, _, err := term.GetSize(int(f.Fd()))
 			if err != nil || w < 20 {
@@ -65,7 +66,7 @@ func (u *ui) paint(c color, s string) painted {
 
 // note prints a line that stays.
 func (u *ui) note(format string, args ...any) {
-	if u.a.quiet {
+	if u.s.Quiet {
 		return
 	}
 	u.line(fmt.Sprintf(format, cleanArgs(args)...))
@@ -79,24 +80,24 @@ func (u *ui) line(s string) {
 	defer u.mu.Unlock()
 	u.erase()
 	if u.midLine {
-		fmt.Fprintln(u.a.Err)
+		fmt.Fprintln(u.s.Err)
 		u.midLine = false
 	}
-	fmt.Fprintln(u.a.Err, s)
+	fmt.Fprintln(u.s.Err, s)
 	u.draw()
 }
 
 // live shows what rayctl waits for, and since when.
 func (u *ui) live(text string, since time.Time) {
-	if u.a.quiet {
+	if u.s.Quiet {
 		return
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if !u.a.ErrTTY {
+	if !u.s.ErrTTY {
 		if text != u.plain {
 			u.plain = text
-			fmt.Fprintln(u.a.Err, clean(text))
+			fmt.Fprintln(u.s.Err, clean(text))
 		}
 		return
 	}
@@ -112,13 +113,13 @@ func (u *ui) live(text string, since time.Time) {
 // transfer shows the progress of a long step, but not of a short one. Off a terminal it prints at most one line in ten seconds.
 func (u *ui) transfer(p launcher.Progress) {
 	u.mu.Lock()
-	now := u.a.Now()
+	now := u.s.Now()
 	if u.step != p.Text {
 		u.step, u.stepSince, u.stepShown = p.Text, now, time.Time{}
 	}
 	since := u.stepSince
 	pause := 10 * time.Second
-	if u.a.ErrTTY {
+	if u.s.ErrTTY {
 		pause = 100 * time.Millisecond
 	}
 	quick := (p.Done > 0 || p.Total > 0) && now.Sub(since) < time.Second
@@ -172,7 +173,7 @@ func (u *ui) tick(stop <-chan struct{}) {
 
 func (u *ui) erase() {
 	if u.drawn {
-		fmt.Fprint(u.a.Err, "\r\x1b[K")
+		fmt.Fprint(u.s.Err, "\r\x1b[K")
 		u.drawn = false
 	}
 }
@@ -181,24 +182,24 @@ func (u *ui) draw() {
 	if u.text == "" || u.midLine {
 		return
 	}
-	line := []rune(fmt.Sprintf("%s (%s)", oneLine(u.text), launcher.Human(u.a.Now().Sub(u.since).Truncate(time.Second).Seconds())))
+	line := []rune(fmt.Sprintf("%s (%s)", oneLine(u.text), launcher.Human(u.s.Now().Sub(u.since).Truncate(time.Second).Seconds())))
 	if w := u.width() - 1; len(line) > w {
 		line = append(line[:w-1], '…')
 	}
-	fmt.Fprint(u.a.Err, u.paint(dim, string(line)))
+	fmt.Fprint(u.s.Err, u.paint(dim, string(line)))
 	u.drawn = true
 }
 
 // output wraps stdout, so that the live line is never in the middle of the driver's output.
 func (u *ui) output() io.Writer {
-	if !u.a.OutTTY || !u.a.ErrTTY {
-		return u.a.Out
+	if !u.s.OutTTY || !u.s.ErrTTY {
+		return u.s.Out
 	}
 	return writerFunc(func(p []byte) (int, error) {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		u.erase()
-		n, err := u.a.Out.Write(p)
+		n, err := u.s.Out.Write(p)
 		if n > 0 {
 			u.midLine = p[n-1] != '\n'
 		}

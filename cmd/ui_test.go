@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -24,16 +25,17 @@ func TestTransfer(t *testing.T) {
 		"terminal, in many parts": {true, 100e6, 20 * time.Millisecond, "sending: 51 MB of 100 MB (1.0 s)", 10},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, _, stderr := testApp()
-			a.ErrTTY = test.tty
-			defer a.ui.close()
+			var stderr bytes.Buffer
+			s := &Streams{Err: &stderr, ErrTTY: test.tty}
+			u := newUI(s, func(string) string { return "" })
+			defer u.close()
 			now := time.Unix(0, 0)
-			a.Now = func() time.Time { return now }
+			s.Now = func() time.Time { return now }
 			for done := int64(1e6); done <= 100e6; done += 1e6 {
-				a.ui.transfer(launcher.Progress{Text: "sending", Done: done, Total: test.total})
+				u.transfer(launcher.Progress{Text: "sending", Done: done, Total: test.total})
 				now = now.Add(test.every)
 			}
-			a.ui.clear()
+			u.clear()
 			if said := stderr.String(); !strings.Contains(said, test.want) || strings.Count(said, "sending") != test.times {
 				t.Errorf("told %d times: %q", strings.Count(said, "sending"), said)
 			}

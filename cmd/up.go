@@ -174,7 +174,7 @@ func (a *App) neverReady(ctx context.Context, l launcher.Launcher, id launcher.I
 		return err
 	}
 	if r.Exit == nil {
-		return fail(runstate.CodeStartFailed, nil, "", "cluster %s ended before it was ready", id)
+		return launcher.Fail(runstate.CodeStartFailed, nil, "", "cluster %s ended before it was ready", id)
 	}
 	return a.endedEarly(id, *r.Exit)
 }
@@ -188,7 +188,7 @@ func (a *App) endedEarly(id launcher.ID, e runstate.Exit) error {
 	if reason == "" {
 		reason = e.Cause
 	}
-	return fail(code, nil, "", "cluster %s ended before it was ready: %s", id, reason)
+	return launcher.Fail(code, nil, "", "cluster %s ended before it was ready: %s", id, reason)
 }
 
 // answerUp prints the new cluster.

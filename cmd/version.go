@@ -7,6 +7,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// Version of this build, set by the linker.
+var Version = "dev"
+
 type versionOptions struct{ output output }
 
 func newVersion(a *App) *cobra.Command {

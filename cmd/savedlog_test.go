@@ -30,3 +30,23 @@ func TestLastOutput(t *testing.T) {
 		}
 	}
 }
+
+func TestTail(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		lines int
+		want  string
+	}{
+		{"a\nb\nc\n", 2, "b\nc\n"}, {"a\nb\nc", 2, "b\nc"}, {"a\n", 5, "a\n"}, {"", 1, ""}, {"\n\n\n", 2, "\n\n"},
+	} {
+		tl := &tail{lines: c.lines}
+		for i := range len(c.text) {
+			if _, err := tl.Write([]byte(c.text[i : i+1])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := string(tl.last()); got != c.want {
+			t.Errorf("last %d of %q: %q", c.lines, c.text, got)
+		}
+	}
+}

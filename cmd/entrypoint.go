@@ -1,10 +1,15 @@
 package cmd
 
 import (
+	"os"
 	"strings"
 	"unicode/utf8"
 
 	"al.essio.dev/pkg/shellescape"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // entrypoint joins arguments to the shell command for Ray's job API, which sh splits into the same arguments; without arguments it is "".
@@ -27,5 +32,30 @@ func looksLikeShell(args []string) bool {
 func (a *App) hintShell(command []string) {
 	if looksLikeShell(command) {
 		a.ui.warn("%s", "the command is one word, taken as the name of a program: for a line of shell write `-- sh -c "+shellescape.Quote(command[0])+"`")
+	}
+}
+
+// startHere starts a job without a directory in the current one if its nodes share it: on this machine, and in a Slurm cluster
+// whose commands run here (like sbatch). So `rayctl run -- python train.py` finds train.py.
+func startHere(job *spec.Job, s *spec.ClusterSpec) error {
+	if job.WorkingDir != "" || job.Cwd != "" || !sharesDirectories(s) {
+		return nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return launcher.Fail(runstate.CodeConfig, err, "change to a directory that exists", "the current directory is gone: %v", err)
+	}
+	job.Cwd = dir
+	return nil
+}
+
+func sharesDirectories(s *spec.ClusterSpec) bool {
+	switch s.Launcher {
+	case spec.LauncherLocal:
+		return true
+	case spec.LauncherSlurm:
+		return s.Slurm == nil || (s.Slurm.Host == "" && s.Slurm.RESTURL == "")
+	default:
+		return false
 	}
 }

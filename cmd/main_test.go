@@ -1,31 +1,15 @@
 package cmd
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
-	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
-
-// testApp is an isolated App: no terminal, no variables, no launchers.
-func testApp() (a *App, out, err *bytes.Buffer) {
-	out, err = &bytes.Buffer{}, &bytes.Buffer{}
-	a = &App{
-		In: strings.NewReader(""), Out: out, Err: err, Getenv: func(string) string { return "" }, Now: time.Now,
-		Notify: func(chan<- os.Signal, ...os.Signal) {}, Launchers: map[string]NewLauncher{},
-	}
-	a.ui = newUI(a)
-	return a, out, err
-}
 
 // TestUsage expects code 64 and one sentence for wrong command lines.
 func TestUsage(t *testing.T) {
@@ -42,7 +26,7 @@ func TestUsage(t *testing.T) {
 		t.Chdir(t.TempDir())
 		a.Launchers["local"] = launchers()["local"]
 		t.Setenv("XDG_STATE_HOME", t.TempDir())
-		code := a.Main(context.Background(), args)
+		code := a.Execute(context.Background(), NewRoot, args)
 		if code != runstate.CodeUsage || out.Len() > 0 || strings.Count(stderr.String(), "\n") != 1 {
 			t.Errorf("%q: code %d, stdout %q, stderr %q", args, code, out, stderr)
 		}
@@ -54,7 +38,7 @@ func TestFirstContact(t *testing.T) {
 	t.Chdir(t.TempDir())
 	said := func(args ...string) (string, string) {
 		a, out, stderr := testApp()
-		if code := a.Main(context.Background(), args); code != 0 {
+		if code := a.Execute(context.Background(), NewRoot, args); code != 0 {
 			t.Fatalf("%q: code %d, stderr %q", args, code, stderr)
 		}
 		return out.String(), stderr.String()
@@ -89,7 +73,7 @@ func TestLsWithoutSubstrate(t *testing.T) {
 	for name, want := range map[string]string{"slurm": "there is no Slurm on this machine", "kuberay": "no Kubernetes is configured"} {
 		a, out, stderr := testApp()
 		a.Launchers = launchers()
-		code := a.Main(context.Background(), []string{"ls", "--launcher", name})
+		code := a.Execute(context.Background(), NewRoot, []string{"ls", "--launcher", name})
 		if said := stderr.String(); code != runstate.CodeConfig || out.Len() > 0 || strings.Count(said, "\n") != 1 || !strings.Contains(said, want) {
 			t.Errorf("%s: code %d, stdout %q, stderr %q", name, code, out, said)
 		}
@@ -102,7 +86,7 @@ func TestDoctorJSON(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	a, out, _ := testApp()
 	a.Launchers = launchers()
-	a.Main(context.Background(), []string{"doctor", "--python", "/nosuch", "-o", "json"})
+	a.Execute(context.Background(), NewRoot, []string{"doctor", "--python", "/nosuch", "-o", "json"})
 	if text := out.String(); !strings.Contains(text, `"ok": false`) || !strings.Contains(text, `"hint": `) || strings.Contains(text, `"Name"`) {
 		t.Errorf("doctor -o json: %s", text)
 	}
@@ -113,63 +97,23 @@ func TestPanic(t *testing.T) {
 	a, _, stderr := testApp()
 	a.Getenv = func(string) string { return "" }
 	a.Launchers = nil
-	a.Out = writerFunc(func([]byte) (int, error) { panic("broken") })
-	if code := a.Main(context.Background(), []string{"version"}); code != runstate.CodeInternal || strings.Count(stderr.String(), "\n") != 1 {
+	a.Out = broken{}
+	if code := a.Execute(context.Background(), NewRoot, []string{"version"}); code != runstate.CodeInternal || strings.Count(stderr.String(), "\n") != 1 {
 		t.Errorf("code %d, stderr %q", code, stderr)
 	}
 }
 
-// TestInterrupts checks the actions that follow from signals and answers.
-func TestInterrupts(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		tty     bool
-		policy  string
-		typed   string
-		signals []os.Signal
-		want    []launcher.Action
-	}{
-		{"no terminal", false, "", "", []os.Signal{syscall.SIGINT, syscall.SIGINT}, []launcher.Action{launcher.Stop, launcher.StopNow}},
-		{"terminated", true, "", "", []os.Signal{syscall.SIGTERM}, []launcher.Action{launcher.Stop}},
-		{"hangup", true, "", "", []os.Signal{syscall.SIGHUP}, []launcher.Action{launcher.Detach}},
-		{"broken pipe", true, "", "", []os.Signal{syscall.SIGPIPE}, []launcher.Action{launcher.Detach}},
-		{"broken connection", true, "", "", []os.Signal{syscall.SIGPIPE, syscall.SIGTERM}, []launcher.Action{launcher.Stop}},
-		{"policy detach", true, "detach", "", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Detach}},
-		{"policy stop", true, "stop", "", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Stop}},
-		{"twice", true, "", "", []os.Signal{syscall.SIGINT, syscall.SIGINT}, []launcher.Action{launcher.StopNow}},
-		{"answer stop", true, "", "s\n", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Stop}},
-		{"answer detach", true, "", "detach\n", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Detach}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			a, _, _ := testApp()
-			a.InTTY, a.ErrTTY, a.quiet = c.tty, c.tty, true
-			a.In = io.MultiReader(strings.NewReader(c.typed), blocked{})
-			reader, writer, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer reader.Close()
-			defer writer.Close()
-			a.Out = writer
-			if c.name == "broken pipe" {
-				reader.Close()
-			}
-			var signals chan<- os.Signal
-			a.Notify = func(ch chan<- os.Signal, _ ...os.Signal) { signals = ch }
-			actions := a.watchInterrupts(t.Context(), c.policy)
-			for _, s := range c.signals {
-				signals <- s
-			}
-			for _, want := range c.want {
-				if got := <-actions; got != want {
-					t.Errorf("got action %d, want %d", got, want)
-				}
-			}
-		})
+// broken is a stream with a bug.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { panic("broken") }
+
+// TestEveryCommandExplainsItself checks the help of every command.
+func TestEveryCommandExplainsItself(t *testing.T) {
+	a, _, _ := testApp()
+	for _, c := range NewRoot(a).Commands() {
+		if c.Short == "" || (!c.HasSubCommands() && c.Example == "") {
+			t.Errorf("%s lacks help", c.CommandPath())
+		}
 	}
 }
-
-// blocked is a terminal without input.
-type blocked struct{}
-
-func (blocked) Read([]byte) (int, error) { select {} }

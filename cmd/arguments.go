@@ -1,0 +1,98 @@
+package cmd
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// unknownCommand suggests the nearest command.
+func unknownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "`" + c.CommandPath() + " --help` lists the commands"
+	c.SuggestionsMinimumDistance = 2
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean `" + c.CommandPath() + " " + near[0] + "`?"
+	}
+	return usageError(hint, "there is no command `%s %s`", c.CommandPath(), args[0])
+}
+
+// atMost limits the arguments before --; those after it are the user's command.
+func atMost(n int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		own, _ := splitDash(c, args)
+		if len(own) > n {
+			return usageError("a command to run goes behind --", "`%s` takes %s, and %q is one too many", c.CommandPath(), what, own[n])
+		}
+		return nil
+	}
+}
+
+// noDash is atMost for commands that run no command of the user.
+func noDash(n int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > n {
+			return usageError("", "`%s` takes %s, and %q is one too many", c.CommandPath(), what, args[n])
+		}
+		return nil
+	}
+}
+
+// noEmptyNames refuses empty names, as `rayctl down "$NAME"` gives if NAME is not set: they would mean the default, such as your only
+// cluster.
+func noEmptyNames(c *cobra.Command, args []string) error {
+	if c.Name() == cobra.ShellCompRequestCmd || c.Name() == cobra.ShellCompNoDescRequestCmd {
+		return nil // the argument to complete may be empty
+	}
+	const hint = "give a value, or leave it out"
+	own, _ := splitDash(c, args)
+	if i := slices.Index(own, ""); i >= 0 {
+		return usageError(hint, "argument %d of `%s` is empty", i+1, c.CommandPath())
+	}
+	for _, name := range []string{"name", "cluster", "address", "file", "profile", "submission-id", "node"} {
+		if f := c.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
+			return usageError(hint, "--%s is empty", name)
+		}
+	}
+	return nil
+}
+
+// splitDash separates the arguments before -- from those after it.
+func splitDash(c *cobra.Command, args []string) (own, command []string) {
+	if n := c.ArgsLenAtDash(); n >= 0 {
+		return args[:n], args[n:]
+	}
+	return args, nil
+}
+
+// first is the first argument, or "".
+func first(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}
+
+// pair reads KEY=VALUE.
+func pair(flag, text string) (key, value string, err error) {
+	key, value, ok := strings.Cut(text, "=")
+	if !ok || key == "" {
+		return "", "", usageError("write it KEY=VALUE", "%s: %q is not a pair", flag, text)
+	}
+	return key, value, nil
+}
+
+func pairs(flag string, texts []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, text := range texts {
+		k, v, err := pair(flag, text)
+		if err != nil {
+			return nil, err
+		}
+		out[k] = v
+	}
+	return out, nil
+}
