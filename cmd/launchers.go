@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/kuberay"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -13,8 +14,8 @@ import (
 )
 
 // launchers are the substrates in this build.
-func launchers() map[string]NewLauncher {
-	return map[string]NewLauncher{
+func launchers() map[string]app.NewLauncher {
+	return map[string]app.NewLauncher{
 		spec.LauncherLocal: func(_ *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) {
 			return local.New(local.Config{Logger: log})
 		},

@@ -10,15 +10,18 @@ import (
 	"time"
 
 	"github.com/mattn/go-isatty"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/terminal"
 )
 
 // Main runs one command line and returns the exit code of the process.
 func Main(args []string) int { return System().Execute(context.Background(), NewRoot, args) }
 
 // System is the App of a real process.
-func System() *App {
-	return &App{
-		Streams: Streams{
+func System() *app.App {
+	return &app.App{
+		Streams: terminal.Streams{
 			In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 			InTTY: isatty.IsTerminal(os.Stdin.Fd()), OutTTY: isatty.IsTerminal(os.Stdout.Fd()), ErrTTY: isatty.IsTerminal(os.Stderr.Fd()),
 			Now: time.Now,

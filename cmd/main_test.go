@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rayctl/rayctl/cmd/app/apptest"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -22,7 +23,7 @@ func TestUsage(t *testing.T) {
 		{"down", ""}, {"down", "a", ""}, {"run", "--name", "", "--", "true"}, {"submit", "-c", "", "--", "x"}, {"render", "-f", ""}, {"stop", ""},
 		{"submit", "--submission-id", "a/b", "--", "x"},
 	} {
-		a, out, stderr := testApp()
+		a, out, stderr := apptest.New()
 		t.Chdir(t.TempDir())
 		a.Launchers["local"] = launchers()["local"]
 		t.Setenv("XDG_STATE_HOME", t.TempDir())
@@ -37,7 +38,7 @@ func TestUsage(t *testing.T) {
 func TestFirstContact(t *testing.T) {
 	t.Chdir(t.TempDir())
 	said := func(args ...string) (string, string) {
-		a, out, stderr := testApp()
+		a, out, stderr := apptest.New()
 		if code := a.Execute(context.Background(), NewRoot, args); code != 0 {
 			t.Fatalf("%q: code %d, stderr %q", args, code, stderr)
 		}
@@ -71,7 +72,7 @@ func TestLsWithoutSubstrate(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	for name, want := range map[string]string{"slurm": "there is no Slurm on this machine", "kuberay": "no Kubernetes is configured"} {
-		a, out, stderr := testApp()
+		a, out, stderr := apptest.New()
 		a.Launchers = launchers()
 		code := a.Execute(context.Background(), NewRoot, []string{"ls", "--launcher", name})
 		if said := stderr.String(); code != runstate.CodeConfig || out.Len() > 0 || strings.Count(said, "\n") != 1 || !strings.Contains(said, want) {
@@ -84,7 +85,7 @@ func TestLsWithoutSubstrate(t *testing.T) {
 func TestDoctorJSON(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	a, out, _ := testApp()
+	a, out, _ := apptest.New()
 	a.Launchers = launchers()
 	a.Execute(context.Background(), NewRoot, []string{"doctor", "--python", "/nosuch", "-o", "json"})
 	if text := out.String(); !strings.Contains(text, `"ok": false`) || !strings.Contains(text, `"hint": `) || strings.Contains(text, `"Name"`) {
@@ -94,7 +95,7 @@ func TestDoctorJSON(t *testing.T) {
 
 // TestPanic expects one sentence that calls a panic a bug of rayctl.
 func TestPanic(t *testing.T) {
-	a, _, stderr := testApp()
+	a, _, stderr := apptest.New()
 	a.Getenv = func(string) string { return "" }
 	a.Launchers = nil
 	a.Out = broken{}
@@ -110,7 +111,7 @@ func (broken) Write([]byte) (int, error) { panic("broken") }
 
 // TestEveryCommandExplainsItself checks the help of every command.
 func TestEveryCommandExplainsItself(t *testing.T) {
-	a, _, _ := testApp()
+	a, _, _ := apptest.New()
 	for _, c := range NewRoot(a).Commands() {
 		if c.Short == "" || (!c.HasSubCommands() && c.Example == "") {
 			t.Errorf("%s lacks help", c.CommandPath())

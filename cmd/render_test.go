@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/rayctl/rayctl/cmd/app/apptest"
 )
 
 // TestRenderIsOneStream: the output of render for Kubernetes is a stream of documents for `kubectl apply -f -`, each with a kind.
 func TestRenderIsOneStream(t *testing.T) {
 	t.Chdir(t.TempDir())
-	a, out, stderr := testApp()
+	a, out, stderr := apptest.New()
 	a.Launchers["kuberay"] = launchers()["kuberay"]
 	args := []string{"render", "--launcher", "kuberay", "--image", "rayproject/ray:2.60.0", "--set", "local.packages=[jax]", "--", "true"}
 	if code := a.Execute(t.Context(), NewRoot, args); code != 0 {

@@ -2,6 +2,12 @@ package cmd
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/access"
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/clusters"
+	"github.com/rayctl/rayctl/cmd/files"
+	"github.com/rayctl/rayctl/cmd/jobs"
 )
 
 // Groups of commands in the help.
@@ -16,7 +22,7 @@ const (
 )
 
 // NewRoot builds the command tree.
-func NewRoot(a *App) *cobra.Command {
+func NewRoot(a *app.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "rayctl",
 		Short: "Ray clusters from whatever you have: this machine, Slurm, Kubernetes with KubeRay",
@@ -25,7 +31,7 @@ func NewRoot(a *App) *cobra.Command {
 		Example: "  rayctl run -- python train.py         # the whole life of one job\n" +
 			"  rayctl up && rayctl submit -- python a.py && rayctl down",
 		Version: thisBuild().String(), // people try --version first; same text as the command
-		Args:    unknownCommand,
+		Args:    app.UnknownCommand,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	cobra.EnableCommandSorting = false // the help lists them in the order of the work
@@ -46,13 +52,13 @@ func NewRoot(a *App) *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add(groupRun, newRun(a))
-	add(groupClusters, newUp(a), newDown(a), newLs(a), newStatus(a), newExtend(a), newGC(a))
-	add(groupJobs, newSubmit(a), newJobs(a), newLogs(a), newStop(a))
-	add(groupServe, newServe(a))
-	add(groupWork, newDashboard(a), newEnv(a), newExec(a), newPortForward(a), newCp(a))
-	add(groupBefore, newInit(a), newRender(a), newSchema(a), newDoctor(a))
-	add(groupOther, newHistory(a), newVersion(a))
+	add(groupRun, clusters.NewRun(a))
+	add(groupClusters, clusters.NewUp(a), clusters.NewDown(a), clusters.NewLs(a), clusters.NewStatus(a), clusters.NewExtend(a), clusters.NewGC(a))
+	add(groupJobs, jobs.NewSubmit(a), jobs.NewJobs(a), jobs.NewLogs(a), jobs.NewStop(a))
+	add(groupServe, jobs.NewServe(a))
+	add(groupWork, access.NewDashboard(a), access.NewEnv(a), access.NewExec(a), access.NewPortForward(a), files.NewCp(a))
+	add(groupBefore, files.NewInit(a), files.NewRender(a), files.NewSchema(a), clusters.NewDoctor(a))
+	add(groupOther, clusters.NewHistory(a), newVersion(a))
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
 	return root

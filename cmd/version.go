@@ -5,33 +5,35 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
 )
 
 // Version of this build, set by the linker.
 var Version = "dev"
 
-type versionOptions struct{ output output }
+type versionOptions struct{ output app.Output }
 
-func newVersion(a *App) *cobra.Command {
+func newVersion(a *app.App) *cobra.Command {
 	o := &versionOptions{}
 	c := &cobra.Command{
 		Use:     "version",
 		Short:   "Print rayctl's version",
 		Example: "  rayctl version -o json",
-		Args:    noDash(0, "no arguments"),
+		Args:    app.NoDash(0, "no arguments"),
 		RunE:    func(*cobra.Command, []string) error { return runVersion(a, o) },
 	}
-	o.output.add(c, formatJSON, formatYAML)
+	o.output.Add(c, app.FormatJSON, app.FormatYAML)
 	return c
 }
 
 // runVersion prints what this build is.
-func runVersion(a *App, o *versionOptions) error {
-	if err := o.output.validate(); err != nil {
+func runVersion(a *app.App, o *versionOptions) error {
+	if err := o.output.Validate(); err != nil {
 		return err
 	}
 	b := thisBuild()
-	if done, err := o.output.structured(a.Out, b); done || err != nil {
+	if done, err := o.output.Structured(a.Out, b); done || err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(a.Out, b)

@@ -10,11 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd"
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/terminal"
 )
 
 // commands writes the reference of all commands from the commands themselves.
 func commands(string) ([]byte, error) {
-	root := cmd.NewRoot(&cmd.App{Streams: cmd.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Now: time.Now}, Getenv: func(string) string { return "" }})
+	root := cmd.NewRoot(&app.App{Streams: terminal.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Now: time.Now}, Getenv: func(string) string { return "" }})
 	root.InitDefaultCompletionCmd("completion")
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Commands\n\nMade from code by `make docs`. What they have in common: stdout carries the answer and nothing else, notes and progress go to\n"+

@@ -1,0 +1,136 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"al.essio.dev/pkg/shellescape"
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// envNames are the variables that env sets, in the order of printing.
+var envNames = []string{"RAY_API_SERVER_ADDRESS", "RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH"}
+
+type envOptions struct {
+	config app.ConfigFlags
+	name   string
+	unset  bool
+	shell  string
+	output app.Output
+}
+
+// NewEnv is `rayctl env`.
+func NewEnv(a *app.App) *cobra.Command {
+	o := &envOptions{}
+	c := &cobra.Command{
+		Use:   "env [NAME]",
+		Short: "Print shell variables with which Ray's own tools work on the cluster",
+		Long: "env prints exports for `ray job`, `ray status`, `serve` and ray.init(). The token is given as a file that only you can read, never as a value.\n" +
+			"RAY_ADDRESS, which ray.init() needs, is there where this machine reaches the cluster's own ports.",
+		Example: "  eval \"$(rayctl env dev)\" && ray job list\n  eval \"$(rayctl env --unset)\"\n  rayctl env --shell fish | source",
+		Args:    app.NoDash(1, "one name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.name = app.First(args)
+			return a.Action(func(ctx context.Context) error { return runEnv(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: a.CompleteClusters,
+	}
+	o.config.AddSelection(c)
+	c.Flags().BoolVar(&o.unset, "unset", false, "print what takes the variables away again")
+	c.Flags().StringVar(&o.shell, "shell", "sh", "syntax of this `SHELL`: sh (bash, zsh) or fish")
+	app.Complete(c, "shell", cobra.FixedCompletions([]string{"sh", "fish"}, cobra.ShellCompDirectiveNoFileComp))
+	o.output.Add(c, app.FormatJSON, app.FormatYAML)
+	return c
+}
+
+// runEnv prints the variables, or the commands that remove them.
+func runEnv(ctx context.Context, a *app.App, o *envOptions) error {
+	if err := o.output.Validate(); err != nil {
+		return err
+	}
+	if !slices.Contains([]string{"sh", "fish"}, o.shell) {
+		return app.UsageError("it takes sh or fish", "--shell: %q is unknown", o.shell)
+	}
+	if o.unset {
+		return printUnset(a, o)
+	}
+	c, err := a.Find(ctx, app.FindOptions{Name: o.name, Config: &o.config})
+	if err != nil {
+		return err
+	}
+	vars, err := variables(ctx, a, c)
+	if err != nil {
+		return err
+	}
+	if done, err := o.output.Structured(a.Out, vars); done || err != nil {
+		return err
+	}
+	for _, name := range envNames {
+		value, ok := vars[name]
+		if !ok {
+			continue
+		}
+		q := shellescape.Quote(value)
+		format := "export %s=%s\n"
+		if o.shell == "fish" {
+			format = "set -gx %s %s\n"
+		}
+		fmt.Fprintf(a.Out, format, name, q)
+	}
+	return nil
+}
+
+func printUnset(a *app.App, o *envOptions) error {
+	command := "unset "
+	if o.shell == "fish" {
+		command = "set -e "
+	}
+	_, err := fmt.Fprintln(a.Out, command+strings.Join(envNames, " "))
+	return err
+}
+
+// variables returns the variables of one cluster, by name.
+func variables(ctx context.Context, a *app.App, c *app.Cluster) (map[string]string, error) {
+	e, err := a.Dial(ctx, c, launcher.Dashboard)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	if e.DialContext != nil {
+		return nil, launcher.Fail(runstate.CodeUsage, nil, "use `rayctl dashboard "+string(c.ID)+"` or `rayctl port-forward`", "this machine does not reach the dashboard of %s directly", c.ID)
+	}
+	s, err := c.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	vars := map[string]string{"RAY_API_SERVER_ADDRESS": e.URL, "RAY_AUTH_MODE": "disabled"}
+	if s.Head.Address != "" && reachable(ctx, s.Head.Address) {
+		vars["RAY_ADDRESS"] = s.Head.Address
+	}
+	if e.Token == "" {
+		return vars, nil
+	}
+	path, err := a.TokenFile(c, e.Token)
+	if err != nil {
+		return nil, err
+	}
+	vars["RAY_AUTH_MODE"], vars["RAY_AUTH_TOKEN_PATH"] = "token", path
+	return vars, nil
+}
+
+// reachable reports whether this machine can connect to a port of the cluster.
+func reachable(ctx context.Context, address string) bool {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}

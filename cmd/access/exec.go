@@ -1,0 +1,90 @@
+// Package access has the verbs that reach into a cluster: exec, port-forward, dashboard and env.
+package access
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+type execOptions struct {
+	config  app.ConfigFlags
+	name    string
+	node    string
+	stdin   bool
+	tty     bool
+	command []string
+}
+
+// NewExec is `rayctl exec`.
+func NewExec(a *app.App) *cobra.Command {
+	o := &execOptions{}
+	c := &cobra.Command{
+		Use:   "exec [NAME] [--node NODE] -- COMMAND...",
+		Short: "Run a command on a node, in Ray's environment there",
+		Long: "exec runs COMMAND on the head's node or on another one and exits with its exit code. Its arguments reach it unchanged; no shell is between.\n" +
+			"With -it it is on this terminal, and Ctrl-C is its own. Without, Ctrl-C ends exec, and asks the command to end where signals reach it: not on\n" +
+			"Kubernetes, nor by ssh.",
+		Example: "  rayctl exec -- nvidia-smi\n  rayctl exec dev --node trainer-1 -- ray status\n  rayctl exec -it -- bash",
+		Args: func(c *cobra.Command, args []string) error {
+			own, command := app.SplitDash(c, args)
+			if len(command) == 0 {
+				return app.UsageError("write it like `rayctl exec dev -- ray status`", "`rayctl exec` needs a command behind --")
+			}
+			if len(own) > 1 {
+				return app.UsageError("a command to run goes behind --", "`rayctl exec` takes one name, and %q is one too many", own[1])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			own, command := app.SplitDash(c, args)
+			o.name, o.command = app.First(own), command
+			return a.Action(func(ctx context.Context) error { return runExec(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: a.CompleteClusters,
+	}
+	o.config.AddSelection(c)
+	f := c.Flags()
+	f.StringVar(&o.node, "node", "", "name of the `NODE` (default: the head's)")
+	f.BoolVarP(&o.stdin, "stdin", "i", false, "pass this command's stdin on")
+	f.BoolVarP(&o.tty, "tty", "t", false, "with -i, run it on this terminal")
+	return c
+}
+
+// runExec runs one command on one node and takes over its exit code.
+func runExec(ctx context.Context, a *app.App, o *execOptions) error {
+	c, err := a.Find(ctx, app.FindOptions{Name: o.name, Config: &o.config})
+	if err != nil {
+		return err
+	}
+	e, err := app.Ability[launcher.Execer](c.Launcher, "exec")
+	if err != nil {
+		return err
+	}
+	request := launcher.ExecRequest{Node: o.node, Command: o.command, Stdout: commandOut(a, c.Launcher, o.tty), Stderr: a.Err, TTY: o.tty && o.stdin && a.InTTY, Shared: a.HandOn}
+	if o.stdin {
+		request.Stdin = a.In
+	}
+	if o.tty && !request.TTY { // no input is possible
+		a.UI.Note("-t has no effect: it needs -i, and a terminal as stdin")
+	}
+	code, err := e.Exec(ctx, c.ID, request)
+	if err != nil {
+		return err
+	}
+	return app.ExitOrNil(code)
+}
+
+// commandOut is stdout for a command. A command that is a process of this machine (srun, ssh, or the command itself) gets the stream itself: it may be a
+// terminal, and that process reports a full disk itself.
+func commandOut(a *app.App, l launcher.Launcher, tty bool) io.Writer {
+	if out, ok := a.Out.(*launcher.Stdout); ok && (tty || l.Name() != spec.LauncherKubeRay) {
+		return out.Writer()
+	}
+	return a.Out
+}

@@ -1,0 +1,24 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/dashproxy"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// listenLocal listens on loopback.
+func listenLocal(ctx context.Context, port int) (net.Listener, error) {
+	if port < 0 || port > 65535 {
+		return nil, app.UsageError("", "%d is not a port", port)
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return nil, launcher.Fail(runstate.CodeConfig, err, "choose another port, or 0 for a free one", "port %d cannot be used: %v", port, err)
+	}
+	return dashproxy.OwnPeers{Listener: l}, nil
+}

@@ -1,0 +1,169 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/launcher"
+)
+
+type portForwardOptions struct {
+	config app.ConfigFlags
+	name   string
+	node   string
+	ports  []forwardedPort
+}
+
+// forwardedPort is LOCAL:REMOTE; local 0 is any free port.
+type forwardedPort struct{ local, remote int }
+
+// NewPortForward is `rayctl port-forward`.
+func NewPortForward(a *app.App) *cobra.Command {
+	o := &portForwardOptions{}
+	c := &cobra.Command{
+		Use:   "port-forward [NAME] [LOCAL:]REMOTE...",
+		Short: "Reach ports of a node on 127.0.0.1, until Ctrl-C",
+		Long:  "port-forward listens on 127.0.0.1:LOCAL and passes connections on to REMOTE on the head's node or on another one. It prints where it listens.\nWithout LOCAL: the same port; with an empty one (:8000) a free port.",
+		Example: "  rayctl port-forward 8000                 # Serve's port\n" +
+			"  rayctl port-forward dev 9000:8000 :6006 --node trainer-0",
+		Args: func(c *cobra.Command, args []string) error { return o.arguments(args) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.Action(func(ctx context.Context) error { return runPortForward(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: a.CompleteClusters,
+	}
+	o.config.AddSelection(c)
+	c.Flags().StringVar(&o.node, "node", "", "name of the `NODE` (default: the head's)")
+	return c
+}
+
+// arguments distinguishes an optional name and the ports.
+func (o *portForwardOptions) arguments(args []string) error {
+	if len(args) > 0 && strings.Trim(args[0], "0123456789:") != "" {
+		o.name, args = args[0], args[1:]
+	}
+	if len(args) == 0 {
+		return app.UsageError("write it like `rayctl port-forward 8000`", "`rayctl port-forward` needs a port")
+	}
+	o.ports = nil
+	for _, text := range args {
+		p, err := parsePorts(text)
+		if err != nil {
+			return err
+		}
+		o.ports = append(o.ports, p)
+	}
+	return nil
+}
+
+func parsePorts(text string) (forwardedPort, error) {
+	local, remote, two := strings.Cut(text, ":")
+	if !two {
+		remote = local
+	}
+	var p forwardedPort
+	var err error
+	if p.remote, err = parsePort(remote); err != nil || p.remote == 0 {
+		return p, app.UsageError("write it LOCAL:REMOTE, like 9000:8000", "%q is not a port", text)
+	}
+	if local == "" {
+		return p, nil
+	}
+	if p.local, err = parsePort(local); err != nil {
+		return p, app.UsageError("write it LOCAL:REMOTE, like 9000:8000", "%q is not a port", text)
+	}
+	return p, nil
+}
+
+func parsePort(text string) (int, error) {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return int(n), err
+}
+
+// runPortForward forwards connections until it is interrupted.
+func runPortForward(ctx context.Context, a *app.App, o *portForwardOptions) error {
+	c, err := a.Find(ctx, app.FindOptions{Name: o.name, Config: &o.config})
+	if err != nil {
+		return err
+	}
+	d, err := app.Ability[launcher.NodeDialer](c.Launcher, "port-forward")
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for _, p := range o.ports {
+		l, err := listenLocal(ctx, p.local)
+		if err != nil {
+			return err
+		}
+		context.AfterFunc(ctx, func() { l.Close() })
+		fmt.Fprintln(a.Out, l.Addr())
+		a.UI.Note("%s reaches port %d of %s, until Ctrl-C", l.Addr(), p.remote, c.ID)
+		g.Go(func() error {
+			return acceptAll(ctx, l, func(conn net.Conn) {
+				remote, err := d.DialNode(ctx, c.ID, o.node, p.remote)
+				if err != nil {
+					a.UI.Warn("port %d: %s", p.remote, app.Sentence(err))
+					conn.Close()
+					return
+				}
+				join(conn, remote)
+			})
+		})
+	}
+	return g.Wait()
+}
+
+// acceptAll handles each connection on its own until ctx ends.
+func acceptAll(ctx context.Context, l net.Listener, handle func(net.Conn)) error {
+	for {
+		conn, err := l.Accept()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("accepting connections: %w", err)
+		}
+		go handle(conn)
+	}
+}
+
+// join copies in both directions. It passes an end of file on by closing only that direction; the other one goes on until its own end of file. An idle
+// connection ends only when the far end answers the end of file, because join cannot know whether the near end still reads. A connection that cannot
+// half-close is closed completely, although answers are lost: otherwise it would never end. No launcher has such connections. kubectl port-forward
+// also ends one direction of its stream.
+func join(a, b net.Conn) {
+	done := make(chan struct{}, 2)
+	pass := func(to, from net.Conn) {
+		_, err := io.Copy(to, from)
+		// Any other error of closeWrite is a broken connection, which the other copy finds after the data that came before.
+		if err != nil || errors.Is(closeWrite(to), errors.ErrUnsupported) {
+			to.Close()
+		}
+		done <- struct{}{}
+	}
+	go pass(a, b)
+	go pass(b, a)
+	<-done
+	<-done
+	a.Close()
+	b.Close()
+}
+
+// closeWrite ends one direction of a connection; ErrUnsupported if the connection cannot do this.
+func closeWrite(c net.Conn) error {
+	half, ok := c.(interface{ CloseWrite() error })
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return half.CloseWrite()
+}

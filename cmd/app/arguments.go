@@ -1,0 +1,99 @@
+package app
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// UnknownCommand suggests the nearest command.
+func UnknownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "`" + c.CommandPath() + " --help` lists the commands"
+	c.SuggestionsMinimumDistance = 2
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean `" + c.CommandPath() + " " + near[0] + "`?"
+	}
+	return UsageError(hint, "there is no command `%s %s`", c.CommandPath(), args[0])
+}
+
+// AtMost limits the arguments before --; those after it are the user's command.
+func AtMost(n int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		own, _ := SplitDash(c, args)
+		if len(own) > n {
+			return UsageError("a command to run goes behind --", "`%s` takes %s, and %q is one too many", c.CommandPath(), what, own[n])
+		}
+		return nil
+	}
+}
+
+// NoDash is AtMost for commands that run no command of the user.
+func NoDash(n int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > n {
+			return UsageError("", "`%s` takes %s, and %q is one too many", c.CommandPath(), what, args[n])
+		}
+		return nil
+	}
+}
+
+// noEmptyNames refuses empty names, as `rayctl down "$NAME"` gives if NAME is not set: they would mean the default, such as your only
+// cluster.
+func noEmptyNames(c *cobra.Command, args []string) error {
+	if c.Name() == cobra.ShellCompRequestCmd || c.Name() == cobra.ShellCompNoDescRequestCmd {
+		return nil // the argument to complete may be empty
+	}
+	const hint = "give a value, or leave it out"
+	own, _ := SplitDash(c, args)
+	if i := slices.Index(own, ""); i >= 0 {
+		return UsageError(hint, "argument %d of `%s` is empty", i+1, c.CommandPath())
+	}
+	for _, name := range []string{"name", "cluster", "address", "file", "profile", "submission-id", "node"} {
+		if f := c.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
+			return UsageError(hint, "--%s is empty", name)
+		}
+	}
+	return nil
+}
+
+// SplitDash separates the arguments before -- from those after it.
+func SplitDash(c *cobra.Command, args []string) (own, command []string) {
+	if n := c.ArgsLenAtDash(); n >= 0 {
+		return args[:n], args[n:]
+	}
+	return args, nil
+}
+
+// First is the first argument, or "".
+func First(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}
+
+// pair reads KEY=VALUE.
+func pair(flag, text string) (key, value string, err error) {
+	key, value, ok := strings.Cut(text, "=")
+	if !ok || key == "" {
+		return "", "", UsageError("write it KEY=VALUE", "%s: %q is not a pair", flag, text)
+	}
+	return key, value, nil
+}
+
+// Pairs reads the values KEY=VALUE of a repeated flag.
+func Pairs(flag string, texts []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, text := range texts {
+		k, v, err := pair(flag, text)
+		if err != nil {
+			return nil, err
+		}
+		out[k] = v
+	}
+	return out, nil
+}

@@ -1,0 +1,82 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/trust"
+	"github.com/rayctl/rayctl/launcher/wholefile"
+)
+
+// CacheDir is rayctl's directory for data that may be lost without harm.
+func (a *App) CacheDir(parts ...string) (string, error) {
+	base := a.Getenv("XDG_CACHE_HOME")
+	if base == "" {
+		base = filepath.Join(a.Getenv("HOME"), ".cache")
+	}
+	dir := filepath.Join(append([]string{base, "rayctl"}, parts...)...)
+	if err := trust.MakeDir(dir); err != nil {
+		return "", launcher.Fail(runstate.CodePermission, err, "set XDG_CACHE_HOME to a directory that only you may write to", "the cache directory %s cannot be used: %v", dir, err)
+	}
+	return dir, nil
+}
+
+// TokenFile writes the cluster's token to a file that only the user can read.
+func (a *App) TokenFile(c *Cluster, token string) (string, error) {
+	dir, err := a.CacheDir("tokens", c.Launcher.Name())
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, string(c.ID))
+	if old, err := os.ReadFile(path); err == nil && string(old) == token {
+		return path, nil
+	}
+	return path, wholefile.Write(path, []byte(token), 0o600)
+}
+
+// ForgetToken removes the file that `env` made for a cluster that has ended.
+func (a *App) ForgetToken(c *Cluster) error {
+	dir, err := a.CacheDir("tokens", c.Launcher.Name())
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(dir, string(c.ID))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return launcher.Fail(runstate.CodeConfig, err, "remove it yourself", "the token file of %s stays: %v", c.ID, err)
+	}
+	return nil
+}
+
+// CollectTokens removes the token files that `env` made for clusters that have ended.
+func (a *App) CollectTokens(ctx context.Context, l launcher.Launcher, dryRun bool) ([]launcher.Collected, error) {
+	dir, err := a.CacheDir("tokens", l.Name())
+	if err != nil {
+		return nil, err
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) == 0 {
+		return nil, err
+	}
+	living, err := l.List(ctx, launcher.Selector{})
+	if err != nil {
+		return nil, err
+	}
+	var out []launcher.Collected
+	for _, f := range files {
+		if slices.ContainsFunc(living, func(s launcher.Status) bool { return s.Name == f.Name() }) {
+			continue
+		}
+		if !dryRun {
+			if err := os.Remove(filepath.Join(dir, f.Name())); err != nil {
+				return out, err
+			}
+		}
+		out = append(out, launcher.Collected{What: "token", Name: f.Name(), Why: "its cluster is gone"})
+	}
+	return out, nil
+}

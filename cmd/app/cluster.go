@@ -1,0 +1,225 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rayctl/rayctl/cmd/config"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Cluster is one cluster that a command works on.
+type Cluster struct {
+	Launcher launcher.Launcher
+	ID       launcher.ID
+	Spec     *spec.ClusterSpec // of the file in force, which may be another cluster's
+}
+
+// FindOptions identify the cluster for a command.
+type FindOptions struct {
+	Name   string // empty: the file's, or the only one
+	Config *ConfigFlags
+	Ended  bool // include ended ones
+}
+
+// Find returns the cluster chosen by the user and prints its name.
+func (a *App) Find(ctx context.Context, o FindOptions) (*Cluster, error) {
+	loaded, err := a.Selection(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	ls, err := a.SearchedLaunchers(loaded)
+	if err != nil {
+		return nil, err
+	}
+	if o.Name != "" {
+		return a.named(ctx, ls, loaded, o.Name)
+	}
+	return a.defaultCluster(ctx, ls, loaded, o.Ended)
+}
+
+// SearchedLaunchers lists the launchers to look for clusters in: the one in force, and this machine unless a flag chose another.
+func (a *App) SearchedLaunchers(c *config.Loaded) ([]launcher.Launcher, error) {
+	l, err := a.Launcher(c)
+	if err != nil {
+		return nil, err
+	}
+	if c.Spec.Launcher == spec.LauncherLocal || c.Origins["launcher"].Source == "--launcher" {
+		return []launcher.Launcher{l}, nil
+	}
+	local, err := a.launcherNamed(spec.LauncherLocal, c.Spec)
+	if err != nil {
+		return nil, err
+	}
+	return []launcher.Launcher{l, local}, nil
+}
+
+func (a *App) named(ctx context.Context, ls []launcher.Launcher, c *config.Loaded, name string) (*Cluster, error) {
+	if err := spec.CheckName(name); err != nil {
+		return nil, UsageError("`rayctl ls` shows yours", "%q cannot be a cluster's name: %v", name, err)
+	}
+	chosen := ls[0]
+	if len(ls) > 1 {
+		for _, l := range ls {
+			found, err := l.List(ctx, launcher.Selector{Names: []string{name}, All: true})
+			if err != nil {
+				a.UI.Warn("%s cannot be asked: %s", l.Name(), Sentence(err))
+			}
+			if len(found) > 0 {
+				chosen = l
+				break
+			}
+		}
+	}
+	a.UI.Note("%s cluster %s", chosen.Name(), name)
+	return &Cluster{Launcher: chosen, ID: launcher.ID(name), Spec: c.Spec}, nil
+}
+
+// defaultCluster is the living cluster of the file's name, a run of the file, or the only cluster.
+func (a *App) defaultCluster(ctx context.Context, ls []launcher.Launcher, c *config.Loaded, ended bool) (*Cluster, error) {
+	all, err := a.List(ctx, ls, ended)
+	if err != nil {
+		return nil, err
+	}
+	chosen, why, err := choose(all, c)
+	if err != nil {
+		return nil, err
+	}
+	a.UI.Note("%s cluster %s (%s)", chosen.Launcher.Name(), chosen.Status.Name, why)
+	return &Cluster{Launcher: chosen.Launcher, ID: launcher.ID(chosen.Status.Name), Spec: c.Spec}, nil
+}
+
+// Listed is one cluster of one launcher.
+type Listed struct {
+	Launcher launcher.Launcher
+	Status   launcher.Status
+}
+
+func (a *App) List(ctx context.Context, ls []launcher.Launcher, ended bool) ([]Listed, error) {
+	var all []Listed
+	var errs []error
+	for _, l := range ls {
+		found, err := l.List(ctx, launcher.Selector{All: ended})
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for _, s := range found {
+			if s.Ours {
+				all = append(all, Listed{l, s})
+			}
+		}
+	}
+	if len(all) == 0 && len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return all, nil
+}
+
+// choose selects one cluster: living before ended, the file's before others, the newest of the ended.
+func choose(all []Listed, c *config.Loaded) (Listed, string, error) {
+	living := slices.DeleteFunc(slices.Clone(all), func(l Listed) bool { return l.Status.Phase.Ended() })
+	for _, part := range []struct {
+		clusters []Listed
+		newest   bool
+	}{{living, false}, {all, true}} {
+		if c.File != "" {
+			mine := slices.DeleteFunc(slices.Clone(part.clusters), func(l Listed) bool { return !runOf(c.Spec.Name, l.Status.Name) })
+			if found, ok := single(mine, part.newest); ok {
+				return found, "of " + c.File, nil
+			}
+		}
+		if found, ok := single(part.clusters, part.newest); ok {
+			if part.newest {
+				return found, "the last one", nil
+			}
+			return found, "the only one", nil
+		}
+		if len(part.clusters) > 0 {
+			return Listed{}, "", UsageError("name one", "several clusters are meant: %s", names(part.clusters))
+		}
+	}
+	return Listed{}, "", launcher.Fail(runstate.CodeSpec, launcher.ErrNotFound, "`rayctl up` or `rayctl run` makes one, and NAME chooses an ended one", "there is no cluster")
+}
+
+func single(list []Listed, newest bool) (Listed, bool) {
+	switch {
+	case len(list) == 1:
+		return list[0], true
+	case len(list) > 1 && newest:
+		return slices.MaxFunc(list, func(x, y Listed) int { return x.Status.Created.Compare(y.Status.Created) }), true
+	default:
+		return Listed{}, false
+	}
+}
+
+func names(list []Listed) string {
+	var out []string
+	for _, l := range list {
+		out = append(out, l.Status.Name)
+	}
+	slices.SortFunc(out, cmp.Compare[string])
+	return strings.Join(out, ", ")
+}
+
+var runSuffix = regexp.MustCompile(`^-[a-z0-9]{5}$`)
+
+// runOf reports whether a cluster's name is the file's, or that of one of its runs.
+func runOf(file, name string) bool {
+	rest, ok := strings.CutPrefix(name, runBase(file))
+	return name == file || (ok && runSuffix.MatchString(rest))
+}
+
+// runBase is the file's name, cut so that a run's suffix fits.
+func runBase(file string) string {
+	if limit := spec.MaxNameLength - 6; len(file) > limit {
+		file = strings.TrimRight(file[:limit], "-")
+	}
+	return file
+}
+
+// RunName is a new name for a run of the file.
+func RunName(file string) string { return runBase(file) + "-" + strings.ToLower(rand.Text()[:5]) }
+
+// Status is the cluster's current state.
+func (c *Cluster) Status(ctx context.Context) (launcher.Status, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	statuses, err := c.Launcher.Watch(ctx, c.ID)
+	if errors.Is(err, launcher.ErrNotFound) {
+		if r, rerr := c.Launcher.Result(ctx, c.ID); rerr == nil {
+			return r.Status, nil
+		}
+	}
+	if err != nil {
+		return launcher.Status{}, err
+	}
+	select {
+	case s, ok := <-statuses:
+		if ok {
+			return s, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return launcher.Status{}, err
+		}
+		return launcher.Status{}, launcher.NotFound(c.ID)
+	case <-ctx.Done():
+		return launcher.Status{}, ctx.Err()
+	}
+}
+
+// Ability finds an optional interface of a launcher.
+func Ability[T any](l launcher.Launcher, what string) (T, error) {
+	t, ok := l.(T)
+	if !ok {
+		return t, launcher.Unsupported(l, what)
+	}
+	return t, nil
+}

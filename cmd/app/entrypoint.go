@@ -1,0 +1,61 @@
+package app
+
+import (
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"al.essio.dev/pkg/shellescape"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Entrypoint joins arguments to the shell command for Ray's job API, which sh splits into the same arguments; without arguments it is "".
+func Entrypoint(args []string) (string, error) {
+	for i, arg := range args {
+		if strings.ContainsRune(arg, 0) || !utf8.ValidString(arg) {
+			return "", UsageError("put the bytes into a file of the working directory", "argument %d of the command is not text in UTF-8, which is all that Ray's job API carries", i+1)
+		}
+	}
+	return shellescape.QuoteCommand(args), nil
+}
+
+// looksLikeShell reports one argument that was probably meant as a line of shell, as in `-- "cd x && python a.py"`. It still counts as
+// the name of a program, because such a name may contain anything.
+func looksLikeShell(args []string) bool {
+	return len(args) == 1 && strings.ContainsAny(args[0], " \t\n;|&<>$*")
+}
+
+// HintShell hints at how to write a line of shell.
+func (a *App) HintShell(command []string) {
+	if looksLikeShell(command) {
+		a.UI.Warn("%s", "the command is one word, taken as the name of a program: for a line of shell write `-- sh -c "+shellescape.Quote(command[0])+"`")
+	}
+}
+
+// StartHere starts a job without a directory in the current one if its nodes share it: on this machine, and in a Slurm cluster
+// whose commands run here (like sbatch). So `rayctl run -- python train.py` finds train.py.
+func StartHere(job *spec.Job, s *spec.ClusterSpec) error {
+	if job.WorkingDir != "" || job.Cwd != "" || !sharesDirectories(s) {
+		return nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return launcher.Fail(runstate.CodeConfig, err, "change to a directory that exists", "the current directory is gone: %v", err)
+	}
+	job.Cwd = dir
+	return nil
+}
+
+func sharesDirectories(s *spec.ClusterSpec) bool {
+	switch s.Launcher {
+	case spec.LauncherLocal:
+		return true
+	case spec.LauncherSlurm:
+		return s.Slurm == nil || (s.Slurm.Host == "" && s.Slurm.RESTURL == "")
+	default:
+		return false
+	}
+}

@@ -1,0 +1,107 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// Execute runs one command line on the commands that tree makes, and returns its exit code.
+func (a *App) Execute(ctx context.Context, tree func(*App) *cobra.Command, args []string) (code int) {
+	a.UI = terminal.NewUI(&a.Streams, a.Getenv)
+	defer a.UI.Close()
+	a.Out = launcher.NewStdout(a.Out, a.outputLost)
+	defer func() {
+		if p := recover(); p != nil {
+			code = a.report(launcher.Fail(runstate.CodeInternal, errPanic, "please report it with the command at https://github.com/rayctl/rayctl/issues, and `-v` shows where",
+				"rayctl has a bug: %v", p))
+			if a.Verbose {
+				fmt.Fprintf(a.Err, "%s", debug.Stack())
+			}
+		}
+	}()
+	root := tree(a) //nolint:contextcheck // cobra hands the context to each command itself
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !a.parsed {
+		err = usage(root, err)
+	}
+	return a.outputCode(a.report(err))
+}
+
+// Prepare gives a tree of commands the streams, the checks and the flags that all commands have.
+func (a *App) Prepare(root *cobra.Command) {
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
+		if err := noEmptyNames(c, args); err != nil {
+			return err
+		}
+		if err := c.ValidateFlagGroups(); err != nil { // cobra checks them after this, when errors no longer count as usage errors
+			return err
+		}
+		a.parsed = true
+		return nil
+	}
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "no notes and no progress on stderr")
+	root.PersistentFlags().BoolVarP(&a.Verbose, "verbose", "v", false, "show every step on stderr")
+}
+
+var errPanic = errors.New("panic")
+
+// outputLost warns that stdout accepts nothing more. The command goes on, because its work matters more than its output. A closed pipe gets no
+// warning: its reader closed it. The warning is asynchronous because the UI may be the writer.
+func (a *App) outputLost(err error) {
+	if errors.Is(err, syscall.EPIPE) {
+		return
+	}
+	a.telling.Go(func() {
+		a.UI.Warn("%s the output cannot be written, the rest of it is not shown: %v", a.UI.Paint(terminal.Red, "rayctl:"), err)
+	})
+}
+
+// outputCode turns exit code 0 into CodeOutputLost if output was lost.
+func (a *App) outputCode(code int) int {
+	a.telling.Wait()
+	if out, ok := a.Out.(*launcher.Stdout); ok && out.Err() != nil && code == 0 {
+		return runstate.CodeOutputLost
+	}
+	return code
+}
+
+// report prints an error for the user and returns the exit code.
+func (a *App) report(err error) int {
+	a.UI.Clear()
+	var silent Exit
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &silent):
+		return int(silent)
+	}
+	for _, line := range strings.Split(strings.TrimRight(Sentence(err), "\n"), "\n") {
+		fmt.Fprintf(a.Err, "%s %s\n", a.UI.Paint(terminal.Red, "rayctl:"), terminal.Clean(line))
+	}
+	return ExitCode(err)
+}
+
+// usage makes one sentence of cobra's error about the command line.
+func usage(root *cobra.Command, err error) error {
+	var e *launcher.ExitError
+	if errors.As(err, &e) {
+		return err
+	}
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return UsageError("`"+root.Name()+" --help` lists the commands, `"+root.Name()+" COMMAND --help` the flags of one", "%s", text)
+}

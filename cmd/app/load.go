@@ -1,0 +1,94 @@
+package app
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rayctl/rayctl/cmd/config"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// ConfigFlags are the flags that select the configuration in force.
+type ConfigFlags struct{ Flags *pflag.FlagSet }
+
+// AddSelection adds the flags of every command on clusters.
+func (o *ConfigFlags) AddSelection(c *cobra.Command) {
+	o.Flags = c.Flags()
+	config.AddSelection(o.Flags)
+	completeLauncher(c)
+}
+
+// AddSpec adds the flags of commands that make clusters.
+func (o *ConfigFlags) AddSpec(c *cobra.Command) {
+	o.Flags = c.Flags()
+	config.AddSpec(o.Flags)
+	completeLauncher(c)
+}
+
+func completeLauncher(c *cobra.Command) {
+	Complete(c, "launcher", cobra.FixedCompletions([]string{spec.LauncherLocal, spec.LauncherSlurm, spec.LauncherKubeRay}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// ExactName is the value of --name, or "".
+func (o *ConfigFlags) ExactName() string {
+	if f := o.Flags.Lookup("name"); f != nil {
+		return f.Value.String()
+	}
+	return ""
+}
+
+// Load reads the configuration in force.
+func (a *App) Load(o *ConfigFlags, opts config.Options) (*config.Loaded, error) {
+	opts.Flags, opts.Stdin = o.Flags, a.In
+	c, err := config.Load(opts)
+	if err != nil {
+		return nil, err
+	}
+	a.nameFiles(c)
+	for _, w := range c.Warnings {
+		a.UI.Note("%s", w)
+	}
+	return c, nil
+}
+
+// nameFiles prints the files in force as a command's first line, because they decide what runs, and one may be found far above.
+func (a *App) nameFiles(c *config.Loaded) {
+	if len(c.Files) > 0 && !a.filesNamed {
+		a.UI.Note("using %s", strings.Join(c.Files, " and "))
+	}
+	a.filesNamed = true
+}
+
+// Selection reads the configuration for a command on existing clusters.
+func (a *App) Selection(o *ConfigFlags) (*config.Loaded, error) {
+	return a.Load(o, config.Options{SkipValidation: true})
+}
+
+// NotePackages notes that this launcher does not install local.packages.
+func (a *App) NotePackages(s *spec.ClusterSpec) {
+	if s.Local == nil || len(s.Local.Packages) == 0 || s.Launcher == spec.LauncherLocal {
+		return
+	}
+	where := map[string]string{spec.LauncherKubeRay: "the image", spec.LauncherSlurm: "the nodes' Python"}[s.Launcher]
+	a.UI.Note("local.packages (%s) are not installed by the %s launcher: %s must have them, or give them in job.runtimeEnv (pip)",
+		strings.Join(s.Local.Packages, ", "), s.Launcher, where)
+}
+
+// Launcher makes the launcher chosen by the configuration.
+func (a *App) Launcher(c *config.Loaded) (launcher.Launcher, error) {
+	return a.launcherNamed(c.Spec.Launcher, c.Spec)
+}
+
+func (a *App) launcherNamed(name string, s *spec.ClusterSpec) (launcher.Launcher, error) {
+	construct, ok := a.Launchers[name]
+	if !ok {
+		return nil, UsageError("choose another with --launcher", "this rayctl has no %s launcher", name)
+	}
+	return construct(s, a.Logger())
+}
+
+// JobOfUp keeps only the grace of the job, which applies to the cluster.
+func JobOfUp(s *spec.ClusterSpec) spec.Job { return spec.Job{Grace: s.Job.Grace} }

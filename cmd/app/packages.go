@@ -1,0 +1,106 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+
+	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/dashboardclient/pack"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Packages packs the job's directories and modules. Without any it costs nothing.
+func (a *App) Packages(j *spec.Job) func(context.Context) (*launcher.Packages, error) {
+	return func(ctx context.Context) (*launcher.Packages, error) {
+		p := a.NewPacker(j.Excludes)
+		p.Packages.RuntimeEnv = runtimeEnv(j)
+		if j.WorkingDir != "" {
+			uri, err := p.Add(ctx, "working directory", j.WorkingDir, pack.WorkingDir)
+			if err != nil {
+				return nil, err
+			}
+			p.Packages.RuntimeEnv["working_dir"] = uri
+		}
+		var modules []any
+		for _, m := range j.PyModules {
+			uri, err := p.Add(ctx, "Python module", m, pack.Module)
+			if err != nil {
+				return nil, err
+			}
+			modules = append(modules, uri)
+		}
+		if modules != nil {
+			p.Packages.RuntimeEnv["py_modules"] = modules
+		}
+		return p.Packages, nil
+	}
+}
+
+// runtimeEnv is the part of Ray's runtime_env that is neither packed nor a variable.
+func runtimeEnv(j *spec.Job) map[string]any {
+	env := map[string]any{}
+	maps.Copy(env, j.RuntimeEnv)
+	if len(j.Pip.Packages) > 0 {
+		env["pip"] = j.Pip.Packages
+	}
+	if len(j.Uv.Packages) > 0 {
+		env["uv"] = j.Uv.Packages
+	}
+	return env
+}
+
+// Packer collects the packages of one job.
+type Packer struct {
+	a        *App
+	Excludes []string
+	Packages *launcher.Packages
+}
+
+// NewPacker makes a packer that has packed nothing yet.
+func (a *App) NewPacker(excludes []string) *Packer {
+	return &Packer{a: a, Excludes: excludes, Packages: &launcher.Packages{}}
+}
+
+// PackFunc packs a directory, as pack.WorkingDir and pack.Module do.
+type PackFunc func(ctx context.Context, path string, opts pack.Options) (*pack.Package, error)
+
+// Add packs one directory or module and returns its URI; remote ones are returned unchanged.
+func (p *Packer) Add(ctx context.Context, what, path string, do PackFunc) (string, error) {
+	if pack.IsRemote(path) {
+		return path, nil
+	}
+	cache, err := p.a.CacheDir("packages")
+	if err != nil {
+		return "", err
+	}
+	made, err := do(ctx, path, pack.Options{CacheDir: cache, Excludes: p.Excludes, Logger: p.a.Logger(), Progress: func(n pack.Progress) {
+		p.a.UI.Transfer(launcher.Progress{Text: "packing the " + what, Done: n.Bytes, Total: n.TotalBytes})
+	}})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", launcher.Fail(runstate.CodeSpec, err, "paths are relative to the cluster file, those of flags to where you are", "the %s %s does not exist", what, path)
+	case errors.Is(err, pack.ErrNotDirectory):
+		return "", launcher.Fail(runstate.CodeSpec, err, "give the directory it is in", "the %s %s is a file", what, path)
+	case err != nil:
+		return "", err
+	}
+	p.Packages.Files = append(p.Packages.Files, launcher.PackageFile{URI: made.URI, Path: made.Path, Size: made.Size})
+	return made.URI, nil
+}
+
+// Upload uploads the packages that the cluster does not have.
+func (a *App) Upload(ctx context.Context, c *dashboardclient.Client, p *launcher.Packages) error {
+	for _, f := range p.Files {
+		_, err := c.UploadPackage(ctx, f.URI, f.Path, func(sent, total int64) {
+			a.UI.Transfer(launcher.Progress{Text: "uploading the package", Done: sent, Total: total})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

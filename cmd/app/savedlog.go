@@ -1,0 +1,33 @@
+package app
+
+import (
+	"context"
+	"io"
+
+	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// CopyLog shows the saved output of one attempt, without Ray's own first lines.
+func CopyLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher.LogOpener, attempt int) error {
+	saved, err := open(ctx, attempt, 0)
+	if err != nil {
+		return err
+	}
+	defer saved.Close()
+	if s.Job == nil {
+		_, err := io.Copy(w, saved)
+		return err
+	}
+	id := s.Job.SubmissionID
+	for _, old := range s.Attempts {
+		if old.Attempt == attempt && old.SubmissionID != "" {
+			id = old.SubmissionID
+		}
+	}
+	own := dashboardclient.NewDriverOutput(w, id, s.Job.Entrypoint)
+	if _, err := io.Copy(own, saved); err != nil {
+		return err
+	}
+	return own.Flush()
+}

@@ -1,0 +1,144 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+type downOptions struct {
+	config app.ConfigFlags
+	names  []string
+	labels []string
+	all    bool
+	now    bool
+}
+
+// NewDown is `rayctl down`.
+func NewDown(a *app.App) *cobra.Command {
+	o := &downOptions{}
+	c := &cobra.Command{
+		Use:   "down [NAME...] [-l KEY=VALUE] [--all] [--now]",
+		Short: "End clusters and wait until nothing is allocated",
+		Long:  "down ends clusters, whoever launched them from wherever, and returns once nothing of them is allocated. A running driver gets its grace\n(job.grace) unless --now. A cluster that is gone already is not an error.",
+		Example: "  rayctl down\n  rayctl down dev grpo-x1f3a\n" +
+			"  rayctl down -l team=rl --now",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			o.names = args
+			return a.Action(func(ctx context.Context) error { return runDown(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: a.CompleteClusters,
+	}
+	o.config.AddSelection(c)
+	f := c.Flags()
+	f.StringArrayVarP(&o.labels, "selector", "l", nil, "end those with this label: `KEY=VALUE`")
+	f.BoolVar(&o.all, "all", false, "end all of yours")
+	f.BoolVar(&o.now, "now", false, "give the drivers no grace")
+	return c
+}
+
+// runDown ends all chosen clusters in parallel.
+func runDown(ctx context.Context, a *app.App, o *downOptions) error {
+	clusters, err := chosenClusters(ctx, a, o)
+	if err != nil {
+		return err
+	}
+	var g errgroup.Group
+	for _, c := range clusters {
+		g.Go(func() error {
+			var missing error // only for the message: a partly created cluster is ended as well
+			if len(o.names) > 0 {
+				_, missing = c.Status(ctx)
+			}
+			err := c.Launcher.Terminate(ctx, c.ID, launcher.End{Cause: "down", Message: "ended by rayctl down", Now: o.now})
+			if err != nil && app.Interrupted(ctx) {
+				a.UI.Note("cluster %s goes on ending", c.ID)
+				return app.Exit(runstate.CodeInterrupted)
+			}
+			if err != nil {
+				return err
+			}
+			if errors.Is(missing, launcher.ErrNotFound) {
+				a.UI.Note("there is no cluster %s", c.ID)
+			} else {
+				a.UI.Note("cluster %s is gone", c.ID)
+			}
+			return a.ForgetToken(c)
+		})
+	}
+	if len(clusters) > 0 {
+		a.UI.Live(fmt.Sprintf("ending %d cluster(s)", len(clusters)), time.Now())
+	}
+	return g.Wait()
+}
+
+// chosenClusters lists the clusters to end.
+func chosenClusters(ctx context.Context, a *app.App, o *downOptions) ([]*app.Cluster, error) {
+	if len(o.names) > 0 && (o.all || len(o.labels) > 0) {
+		return nil, app.UsageError("", "give names, or --all, or -l, not several of them")
+	}
+	if len(o.names) == 0 && !o.all && len(o.labels) == 0 {
+		c, err := a.Find(ctx, app.FindOptions{Config: &o.config})
+		if errors.Is(err, launcher.ErrNotFound) {
+			a.UI.Note("there is no cluster")
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return []*app.Cluster{c}, nil
+	}
+	var out []*app.Cluster
+	for _, name := range o.names {
+		c, err := a.Find(ctx, app.FindOptions{Name: name, Config: &o.config})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	if len(out) > 0 {
+		return out, nil
+	}
+	return selectedClusters(ctx, a, o)
+}
+
+// selectedClusters lists clusters by label, or all.
+func selectedClusters(ctx context.Context, a *app.App, o *downOptions) ([]*app.Cluster, error) {
+	labels, err := app.Pairs("-l", o.labels)
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.Selection(&o.config)
+	if err != nil {
+		return nil, err
+	}
+	ls, err := a.SearchedLaunchers(c)
+	if err != nil {
+		return nil, err
+	}
+	var out []*app.Cluster
+	for _, l := range ls {
+		found, err := l.List(ctx, launcher.Selector{Labels: labels})
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range found {
+			if s.Ours && !s.Phase.Ended() {
+				out = append(out, &app.Cluster{Launcher: l, ID: launcher.ID(s.Name), Spec: c.Spec})
+			}
+		}
+	}
+	if len(out) == 0 {
+		a.UI.Note("there is no such cluster")
+	}
+	return out, nil
+}

@@ -1,0 +1,121 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+type extendOptions struct {
+	config    app.ConfigFlags
+	name      string
+	max, idle string
+	output    app.Output
+}
+
+// NewExtend is `rayctl extend`.
+func NewExtend(a *app.App) *cobra.Command {
+	o := &extendOptions{}
+	c := &cobra.Command{
+		Use:     "extend [NAME] [--max DURATION] [--idle DURATION]",
+		Short:   "Let a cluster live longer",
+		Long:    "extend moves the moment at which the keeper ends a cluster. --max counts from now; unlimited takes the limit away.",
+		Example: "  rayctl extend dev --max 4h\n  rayctl extend dev --idle unlimited",
+		Args:    app.NoDash(1, "one name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.name = app.First(args)
+			return a.Action(func(ctx context.Context) error { return runExtend(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: a.CompleteClusters,
+	}
+	o.config.AddSelection(c)
+	c.Flags().StringVar(&o.max, "max", "", "end it this long from now: `DURATION`; 0 or unlimited: never")
+	c.Flags().StringVar(&o.idle, "idle", "", "end it after so long without work: `DURATION`; 0 or unlimited: never")
+	o.output.Add(c, app.FormatJSON, app.FormatYAML)
+	return c
+}
+
+// runExtend sends new limits to the keeper and prints the resulting ones.
+func runExtend(ctx context.Context, a *app.App, o *extendOptions) error {
+	if err := o.output.Validate(); err != nil {
+		return err
+	}
+	request, err := o.request()
+	if err != nil {
+		return err
+	}
+	c, err := a.Find(ctx, app.FindOptions{Name: o.name, Config: &o.config})
+	if err != nil {
+		return err
+	}
+	var state *runstate.State
+	err = a.AskKeeper(ctx, c, func(k *keeper.Client) error { state, err = k.Extend(ctx, request); return err })
+	if err != nil {
+		return err
+	}
+	if l, ok := c.Launcher.(launcher.Extender); ok && request.Max != nil { // only the keeper applies idle
+		if err := l.Extended(ctx, c.ID, state.Deadlines); err != nil {
+			return err
+		}
+	}
+	if done, err := o.output.Structured(a.Out, state.Deadlines); done || err != nil {
+		return err
+	}
+	d := state.Deadlines
+	if d.Max == nil && d.Idle == nil && d.Total == nil {
+		_, err = fmt.Fprintf(a.Out, "%s ends only when it is ended\n", c.ID)
+		return err
+	}
+	for _, l := range []struct {
+		name string
+		set  bool
+		at   func() string
+	}{
+		{"max", d.Max != nil, func() string { return terminal.Stamp(*d.Max) }},
+		{"idle", d.Idle != nil, func() string { return terminal.Stamp(*d.Idle) }},
+		{"total", d.Total != nil, func() string { return terminal.Stamp(*d.Total) }},
+	} {
+		if l.set {
+			fmt.Fprintf(a.Out, "%s ends at %s (%s)\n", c.ID, l.at(), l.name)
+		}
+	}
+	return nil
+}
+
+func (o *extendOptions) request() (keeper.Extend, error) {
+	var e keeper.Extend
+	var err error
+	if o.max == "" && o.idle == "" {
+		return e, app.UsageError("", "give --max, --idle or both")
+	}
+	if e.Max, err = limitSeconds("--max", o.max); err != nil {
+		return e, err
+	}
+	e.Idle, err = limitSeconds("--idle", o.idle)
+	return e, err
+}
+
+// limitSeconds parses a limit for the keeper: nil keeps it, 0 removes it.
+func limitSeconds(flag, text string) (*float64, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var l spec.Limit
+	if err := l.UnmarshalText([]byte(text)); err != nil {
+		return nil, app.UsageError("", "%s: %v", flag, err)
+	}
+	d, _ := l.Bound()
+	seconds := d.Seconds()
+	if l == spec.NoLimit {
+		seconds = 0
+	}
+	return &seconds, nil
+}

@@ -1,0 +1,36 @@
+package clusters
+
+import (
+	"testing"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/app/apptest"
+	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// evilStatus has characters with an effect on terminals: colours, titles, the clipboard, moving the cursor, C1, other directions.
+const evilStatus = "a\x1b[31mb\x1b]0;title\x07c\rd\x08e\u009b2Jf\u202eg\x7fh\xffi\u2028j"
+
+// TestForeignText: names and messages of a cluster never reach the terminal as escape sequences.
+func TestForeignText(t *testing.T) {
+	a, out, _ := apptest.New()
+	s := launcher.Status{Name: evilStatus, Labels: map[string]string{"l": evilStatus}, Phase: runstate.Ready, Nodes: []runstate.Node{{Name: evilStatus, Message: evilStatus}},
+		Reason: runstate.Reason{Message: evilStatus}, Job: &runstate.Job{Message: evilStatus}, Exit: &runstate.Exit{Message: evilStatus}, Timeline: []runstate.Event{{Message: evilStatus}}}
+	for _, format := range []string{"", app.FormatWide, app.FormatName, app.FormatJSON} {
+		if err := printClusters(a, &lsOptions{output: app.Output{Format: format}}, []launcher.Status{s}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := printStatus(a, out, s); err != nil {
+		t.Fatal(err)
+	}
+	if err := printChange(a, &statusOptions{}, s, ""); err != nil {
+		t.Fatal(err)
+	}
+	printChecks(a, []launcher.Check{{Name: "x", Detail: evilStatus, Hint: evilStatus}})
+	if text := out.String(); text == "" || text != terminal.Clean(text) {
+		t.Errorf("stdout: %q", text)
+	}
+}

@@ -1,0 +1,128 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+type historyOptions struct {
+	config app.ConfigFlags
+	limit  int
+	output app.Output
+}
+
+// past is one run that ended.
+type past struct {
+	Name     string        `json:"name"`
+	Launcher string        `json:"launcher"`
+	Created  time.Time     `json:"created"`
+	Ended    time.Time     `json:"ended"`
+	Exit     runstate.Exit `json:"exit"`
+	Record   bool          `json:"record"` // output and result are still available
+}
+
+func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error) {
+	c, err := a.Selection(&o.config)
+	if err != nil {
+		return nil, err
+	}
+	ls, err := a.SearchedLaunchers(c)
+	if err != nil {
+		return nil, err
+	}
+	all, err := a.List(ctx, ls, true)
+	if err != nil {
+		a.UI.Warn("records cannot be listed: %s", app.Sentence(err))
+	}
+	seen := map[string]bool{}
+	key := func(launcherName, name string, created time.Time) string {
+		return launcherName + "/" + name + "/" + created.UTC().Format(time.RFC3339Nano)
+	}
+	var list []past
+	for _, x := range all {
+		s := x.Status
+		if !s.Phase.Ended() || s.Exit == nil {
+			continue
+		}
+		seen[key(s.Launcher, s.Name, s.Created)] = true
+		list = append(list, past{Name: s.Name, Launcher: s.Launcher, Created: s.Created, Ended: s.Since, Exit: *s.Exit, Record: true})
+	}
+	receipts, err := readReceipts(a)
+	if err != nil {
+		return nil, err
+	}
+	for _, rc := range receipts {
+		if c.Origins["launcher"].Source == "--launcher" && rc.Launcher != c.Spec.Launcher {
+			continue
+		}
+		if !seen[key(rc.Launcher, rc.Name, rc.Created)] {
+			list = append(list, past{Name: rc.Name, Launcher: rc.Launcher, Created: rc.Created, Ended: rc.Ended, Exit: rc.Exit})
+		}
+	}
+	return list, nil
+}
+
+// NewHistory is `rayctl history`.
+func NewHistory(a *app.App) *cobra.Command {
+	o := &historyOptions{}
+	c := &cobra.Command{
+		Use:   "history",
+		Short: "List what ended: clusters whose record is kept, and runs that this machine watched to their end",
+		Example: "  rayctl history\n" +
+			"  rayctl history --limit 5 -o json",
+		Args: app.NoDash(0, "no arguments"),
+		RunE: a.Action(func(ctx context.Context) error { return runHistory(ctx, a, o) }),
+	}
+	o.config.AddSelection(c)
+	c.Flags().IntVarP(&o.limit, "limit", "n", 20, "at most `N`, the newest; 0 for all")
+	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
+	return c
+}
+
+// runHistory merges the substrates' records with the receipts of this machine.
+func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
+	if err := o.output.Validate(); err != nil {
+		return err
+	}
+	list, err := pastRuns(ctx, a, o)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(list, func(x, y past) int { return y.Ended.Compare(x.Ended) })
+	if o.limit > 0 && len(list) > o.limit {
+		list = list[:o.limit]
+	}
+	if done, err := o.output.Structured(a.Out, terminal.NonNil(list)); done || err != nil {
+		return err
+	}
+	rows := [][]string{{"NAME", "LAUNCHER", "ENDED", "TOOK", "EXIT", "CAUSE", "OUTPUT"}}
+	for _, p := range list {
+		if o.output.Format == app.FormatName {
+			fmt.Fprintln(a.Out, terminal.Clean(p.Name))
+			continue
+		}
+		kept := "-"
+		if p.Record {
+			kept = "rayctl logs " + p.Name
+		}
+		rows = append(rows, []string{p.Name, p.Launcher, terminal.Stamp(p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), strconv.Itoa(p.Exit.Code), terminal.OrDash(p.Exit.Cause), kept})
+	}
+	switch {
+	case o.output.Format == app.FormatName:
+		return nil
+	case len(list) == 0:
+		a.UI.Note("nothing has ended yet")
+		return nil
+	}
+	return terminal.Table(a.Out, rows)
+}

@@ -1,0 +1,131 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/launcher"
+)
+
+type lsOptions struct {
+	config      app.ConfigFlags
+	labels      []string
+	all, others bool
+	output      app.Output
+}
+
+// NewLs is `rayctl ls`.
+func NewLs(a *app.App) *cobra.Command {
+	o := &lsOptions{}
+	c := &cobra.Command{
+		Use:     "ls [-a] [-l KEY=VALUE] [--others]",
+		Aliases: []string{"list"},
+		Short:   "List clusters as the substrate has them",
+		Example: "  rayctl ls\n  rayctl ls -a -o wide\n  rayctl ls -l team=rl -o json",
+		Args:    app.NoDash(0, "no arguments"),
+		RunE:    a.Action(func(ctx context.Context) error { return runLs(ctx, a, o) }),
+	}
+	o.config.AddSelection(c)
+	f := c.Flags()
+	f.StringArrayVarP(&o.labels, "selector", "l", nil, "only those with this label: `KEY=VALUE`")
+	f.BoolVarP(&o.all, "all", "a", false, "ended ones too, as long as their record is kept")
+	f.BoolVar(&o.others, "others", false, "Ray clusters that rayctl did not make, too")
+	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName, app.FormatWide)
+	return c
+}
+
+// runLs queries every reachable launcher. An error of one is printed on stderr and sets the exit code; the others' clusters are shown.
+func runLs(ctx context.Context, a *app.App, o *lsOptions) error {
+	if err := o.output.Validate(); err != nil {
+		return err
+	}
+	labels, err := app.Pairs("-l", o.labels)
+	if err != nil {
+		return err
+	}
+	c, err := a.Selection(&o.config)
+	if err != nil {
+		return err
+	}
+	ls, err := a.SearchedLaunchers(c)
+	if err != nil {
+		return err
+	}
+	var all []launcher.Status
+	var failed error
+	for _, l := range ls {
+		found, err := l.List(ctx, launcher.Selector{Labels: labels, All: o.all, Others: o.others})
+		if err != nil {
+			failed = err
+			continue
+		}
+		all = append(all, found...)
+	}
+	slices.SortFunc(all, func(x, y launcher.Status) int { return x.Created.Compare(y.Created) })
+	if failed != nil && len(all) == 0 {
+		return failed
+	}
+	return errors.Join(printClusters(a, o, all), failed)
+}
+
+func printClusters(a *app.App, o *lsOptions, all []launcher.Status) error {
+	if done, err := o.output.Structured(a.Out, terminal.NonNil(all)); done || err != nil {
+		return err
+	}
+	wide := o.output.Format == app.FormatWide
+	rows := [][]string{{"NAME", "LAUNCHER", "PHASE", "NODES", "JOB", "AGE", "REASON"}}
+	if wide {
+		rows[0] = append(rows[0], "OWNER", "WHERE", "RAY", "LABELS")
+	}
+	for _, s := range all {
+		if o.output.Format == app.FormatName {
+			fmt.Fprintln(a.Out, terminal.Clean(s.Name))
+			continue
+		}
+		row := clusterRow(a, s)
+		if wide {
+			row = append(row, terminal.OrDash(s.Owner), terminal.OrDash(s.Where), terminal.OrDash(s.Head.RayVersion), terminal.OrDash(labelText(s.Labels)))
+		}
+		rows = append(rows, row)
+	}
+	switch {
+	case o.output.Format == app.FormatName:
+		return nil
+	case len(all) == 0:
+		a.UI.Note("there is no cluster")
+		return nil
+	}
+	return terminal.Table(a.Out, rows)
+}
+
+func clusterRow(a *app.App, s launcher.Status) []string {
+	ready, wanted := countNodes(s)
+	job, reason := "-", s.Reason.Message
+	if s.Job != nil {
+		job = string(s.Job.State)
+	}
+	if s.Exit != nil {
+		reason = s.Exit.Sentence()
+	}
+	name := s.Name
+	if !s.Ours {
+		name += " (not rayctl's)"
+	}
+	return []string{name, s.Launcher, string(s.Phase), fmt.Sprintf("%d/%d", ready, wanted), job, terminal.Ago(a.Now(), s.Created), terminal.OrDash(reason)}
+}
+
+func labelText(labels map[string]string) string {
+	var out []string
+	for k, v := range labels {
+		out = append(out, k+"="+v)
+	}
+	slices.Sort(out)
+	return strings.Join(out, ",")
+}

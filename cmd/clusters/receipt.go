@@ -1,0 +1,113 @@
+package clusters
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/wholefile"
+)
+
+// historySize is the number of receipts kept on this machine.
+const historySize = 500
+
+func receiptText(rc *launcher.Receipt) string {
+	var b bytes.Buffer
+	if err := rc.WriteText(&b); err != nil {
+		return err.Error()
+	}
+	return b.String()
+}
+
+// writeReceipt writes the receipt as JSON, atomically.
+func writeReceipt(path string, rc *launcher.Receipt) error {
+	data, err := json.MarshalIndent(rc, "", "  ")
+	if err != nil {
+		return err
+	}
+	return wholefile.Write(path, append(data, '\n'), 0o644)
+}
+
+// remember saves a receipt for `history`.
+func remember(a *app.App, rc *launcher.Receipt) error {
+	dir, err := a.CacheDir("receipts")
+	if err != nil {
+		return err
+	}
+	name := rc.Ended.UTC().Format("20060102T150405.000Z") + "-" + rc.Name + ".json"
+	if err := writeReceipt(filepath.Join(dir, name), rc); err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil || len(files) <= historySize {
+		return err
+	}
+	slices.Sort(files)
+	for _, old := range files[:len(files)-historySize] {
+		if err := os.Remove(old); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rememberRefused returns a function that saves the receipt of a failed launch, because no substrate has a record of it. A name conflict is not a launch.
+func rememberRefused(a *app.App, s *spec.ClusterSpec) func(error) {
+	began := time.Now().UTC()
+	return func(err error) {
+		if errors.Is(err, launcher.ErrConflict) || errors.Is(err, launcher.ErrEnded) {
+			return
+		}
+		cause, code := runstate.CauseStartFailed, launcher.ExitCode(err)
+		switch code {
+		case runstate.CodeInterrupted:
+			cause = runstate.CauseInterrupted
+		case runstate.CodeQueueTimeout:
+			cause = runstate.CauseQueue
+		}
+		ended := time.Now().UTC()
+		rc := &launcher.Receipt{
+			Name: s.Name, Launcher: s.Launcher, SpecHash: spec.Hash(s), Created: began, Ended: ended, Timeline: []runstate.Event{},
+			Exit:      runstate.Exit{Origin: runstate.OriginRayctl, Cause: cause, Code: code, Message: app.Sentence(err)},
+			Durations: launcher.Durations{Total: ended.Sub(began).Seconds()},
+		}
+		if err := remember(a, rc); err != nil {
+			a.Logger().Debug("the refused launch is not in the history", "error", err)
+		}
+	}
+}
+
+// readReceipts reads the receipts kept on this machine and skips unreadable ones.
+func readReceipts(a *app.App) ([]launcher.Receipt, error) {
+	dir, err := a.CacheDir("receipts")
+	if err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var out []launcher.Receipt
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		var rc launcher.Receipt
+		if err := json.Unmarshal(data, &rc); err != nil {
+			a.Logger().Debug("not a receipt", "file", f, "error", strings.TrimSpace(err.Error()))
+			continue
+		}
+		out = append(out, rc)
+	}
+	return out, nil
+}

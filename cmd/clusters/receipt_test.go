@@ -1,0 +1,83 @@
+package clusters
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/cmd/app/apptest"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// verbs are the commands of this package.
+var verbs = apptest.Tree(NewRun, NewUp, NewDown, NewLs, NewStatus, NewExtend, NewGC, NewDoctor, NewHistory)
+
+// refuser is a substrate that refuses every launch and has no record, like Kubernetes with a policy or Slurm with a wrong partition.
+type refuser struct {
+	launcher.Launcher
+	err error
+}
+
+func (r refuser) Name() string { return "slurm" }
+
+func (r refuser) Launch(context.Context, *spec.ClusterSpec, launcher.Payload) (launcher.ID, error) {
+	return "", r.err
+}
+
+func (r refuser) List(context.Context, launcher.Selector) ([]launcher.Status, error) { return nil, nil }
+
+// TestRefusedIsHistory: a refused launch has no keeper and no record, so this machine keeps the receipt. A name conflict is not a launch.
+func TestRefusedIsHistory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	cache := t.TempDir()
+	said := func(r refuser, args ...string) (int, string, string) {
+		a, out, stderr := apptest.New()
+		a.Getenv = func(name string) string { return map[string]string{"XDG_CACHE_HOME": cache}[name] }
+		a.Launchers["slurm"] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) { return r, nil }
+		code := a.Execute(t.Context(), verbs, append(args, "--launcher", "slurm"))
+		return code, out.String(), stderr.String()
+	}
+	refused := refuser{err: launcher.Fail(runstate.CodePermission, nil, "ask for it", "the partition is not for you")}
+	if code, _, stderr := said(refused, "run", "--name", "mine", "--set", "job.entrypoint=true"); code != runstate.CodePermission {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	taken := refuser{err: launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "", "the name is taken")}
+	if code, _, stderr := said(taken, "run", "--name", "taken", "--set", "job.entrypoint=true"); code != runstate.CodeSpec {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	if code, _, stderr := said(refused, "up", "dev"); code != runstate.CodePermission {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	_, out, stderr := said(refused, "history", "-o", "json")
+	var list []past
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 2 {
+		t.Fatalf("%v: %s %s", err, out, stderr)
+	}
+	for i, name := range []string{"dev", "mine"} { // the newest first
+		if p := list[i]; p.Name != name || p.Launcher != "slurm" || p.Exit.Code != runstate.CodePermission || !strings.Contains(p.Exit.Message, "not for you") {
+			t.Errorf("%+v", p)
+		}
+	}
+}
+
+// TestUnusedPackages: other launchers name packages once that only the local launcher installs.
+func TestUnusedPackages(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, want := range map[string]int{"slurm": 1, "local": 0} {
+		a, _, stderr := apptest.New()
+		cache := t.TempDir()
+		a.Getenv = func(name string) string { return map[string]string{"XDG_CACHE_HOME": cache}[name] }
+		a.Launchers[name] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) {
+			return refuser{err: errors.New("enough")}, nil
+		}
+		a.Execute(t.Context(), verbs, []string{"run", "--launcher", name, "--set", "local.packages=[jax]", "--set", "job.entrypoint=true"})
+		if got := strings.Count(stderr.String(), "local.packages (jax) are not installed by the slurm launcher: the nodes' Python must have them"); got != want {
+			t.Errorf("%s: %d notes: %s", name, got, stderr)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+// Package clusters has the verbs on whole clusters: run, up, down, ls, status, extend, gc, doctor and history.
+package clusters
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/config"
+	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+type runOptions struct {
+	config      app.ConfigFlags
+	command     []string
+	disconnect  disconnectFlag
+	onInterrupt string
+	receipt     string
+	detach      bool
+	recreate    bool
+	output      app.Output
+}
+
+// NewRun is `rayctl run`.
+func NewRun(a *app.App) *cobra.Command {
+	o := &runOptions{}
+	c := &cobra.Command{
+		Use:   "run [-f FILE] [flags] [-- COMMAND...]",
+		Short: "Run one job on a cluster of its own, from launch to release",
+		Long: "run launches the cluster of the cluster file, submits the job once every node is there, shows the driver's output on stdout, exits with\n" +
+			"the driver's exit code (128+signal), and leaves nothing allocated. COMMAND replaces job.entrypoint.\n\n" +
+			"The run belongs to its keeper, not to this process: if this process is killed, the run goes on, and `rayctl logs -f NAME` shows it again.\n" +
+			"--name makes the command repeatable: while the cluster or its record exists, the same command attaches to it or shows how it ended.",
+		Example: "  rayctl run -- python train.py --lr 0.1\n" +
+			"  rayctl run -f examples/grpo/rayctl.yaml\n" +
+			"  rayctl run --name nightly-42 --receipt receipt.json -- python train.py\n" +
+			"  rayctl run --workers 4 --cpus-per-worker 8 --working-dir . --detach -- python train.py",
+		Args: app.AtMost(0, "no arguments before --"),
+		RunE: func(c *cobra.Command, args []string) error {
+			_, o.command = app.SplitDash(c, args)
+			return runRun(c.Context(), a, o)
+		},
+	}
+	o.config.AddSpec(c)
+	f := c.Flags()
+	o.disconnect.add(c, "2m if CI=true and not --detach, else never")
+	f.StringVar(&o.onInterrupt, "on-interrupt", onInterruptAsk, "what Ctrl-C and SIGTERM do: stop or detach (default: stop; Ctrl-C on a terminal asks)")
+	f.StringVar(&o.receipt, "receipt", "", "write the receipt as JSON to this `FILE`")
+	f.BoolVarP(&o.detach, "detach", "d", false, "return once the launch is committed, and print the run's name")
+	f.BoolVar(&o.recreate, "recreate", false, "with --name: replace the cluster or record of that name")
+	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
+	return c
+}
+
+// runRun takes one job through its whole life.
+func runRun(ctx context.Context, a *app.App, o *runOptions) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	c, l, err := loadRun(a, o)
+	if err != nil {
+		return err
+	}
+	payload, err := newPayload(a, c.Spec, "rayctl run")
+	if err != nil {
+		return err
+	}
+	if payload.EndOnDisconnect, err = o.disconnect.value(a, !o.detach); err != nil {
+		return err
+	}
+	name := c.Spec.Name
+	a.UI.Note("%s: run %s", c.Reason, a.UI.Paint(terminal.Bold, name))
+	a.HintShell(o.command)
+	a.NotePackages(c.Spec)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if o.recreate {
+		if err := replace(ctx, a, l, c.Spec, &payload); err != nil {
+			return err
+		}
+	}
+	watch := a.NewWatcher()
+	outcome, err := launcher.Run(ctx, l, c.Spec, payload, launcher.RunOptions{
+		Stdout: a.UI.Output(), OnStatus: watch.See, Actions: watchInterrupts(ctx, a, o.onInterrupt),
+		OnRefused: rememberRefused(a, c.Spec), Detach: o.detach, Logger: a.Logger(),
+	})
+	if errors.Is(err, launcher.ErrEnded) && o.config.ExactName() != "" {
+		outcome, err = recorded(ctx, a, l, c.Spec, err)
+	}
+	if err != nil {
+		return err
+	}
+	return finishRun(a, o, outcome)
+}
+
+func (o *runOptions) validate() error {
+	if !slices.Contains([]string{onInterruptAsk, onInterruptStop, onInterruptDetach}, o.onInterrupt) {
+		return app.UsageError("it takes stop or detach", "--on-interrupt: %q is unknown", o.onInterrupt)
+	}
+	if o.recreate && o.config.ExactName() == "" {
+		return app.UsageError("give --name, without which every run is new", "--recreate replaces nothing")
+	}
+	if o.receipt != "" {
+		if _, err := os.Stat(filepath.Dir(o.receipt)); err != nil {
+			return launcher.Fail(runstate.CodeConfig, err, "make its directory first", "--receipt: %v", err)
+		}
+	}
+	return o.output.Validate()
+}
+
+// loadRun reads the configuration, adds the command line's job, and names the run.
+func loadRun(a *app.App, o *runOptions) (*config.Loaded, launcher.Launcher, error) {
+	command, err := app.Entrypoint(o.command)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := a.Load(&o.config, config.Options{Entrypoint: command})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := spec.RequireEntrypoint(c.Spec); err != nil {
+		return nil, nil, err
+	}
+	if err := c.ReadJobFiles(); err != nil {
+		return nil, nil, err
+	}
+	if err := app.StartHere(&c.Spec.Job, c.Spec); err != nil {
+		return nil, nil, err
+	}
+	if o.config.ExactName() == "" {
+		c.Spec.Name = app.RunName(c.Spec.Name)
+	}
+	l, err := a.Launcher(c)
+	return c, l, err
+}
+
+// recorded shows a run that ended earlier under the name, if it has the same spec.
+func recorded(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.ClusterSpec, taken error) (*launcher.Outcome, error) {
+	r, err := l.Result(ctx, launcher.ID(s.Name))
+	if err != nil {
+		return nil, err
+	}
+	if r.SpecHash != spec.Hash(s) {
+		return nil, taken
+	}
+	a.UI.Note("run %s ended %s; this is its record", s.Name, terminal.Stamp(r.Since))
+	if err := app.CopyLog(ctx, a.UI.Output(), &r.Status, r.OpenLog, 0); err != nil {
+		return nil, err
+	}
+	return &launcher.Outcome{ID: launcher.ID(s.Name), Receipt: launcher.NewReceipt(r), Result: r}, nil
+}
+
+// finishRun writes the receipt to the requested places and returns the run's exit code.
+func finishRun(a *app.App, o *runOptions, outcome *launcher.Outcome) error {
+	a.UI.Clear()
+	if outcome.Detached {
+		if o.detach {
+			io.WriteString(a.Out, string(outcome.ID)+"\n")
+		}
+		a.UI.Note("run %s goes on without this terminal", outcome.ID)
+		a.Next("`rayctl logs -f "+string(outcome.ID)+"` follows it", "`rayctl down "+string(outcome.ID)+"` ends it")
+		return nil
+	}
+	rc := outcome.Receipt
+	if err := remember(a, rc); err != nil {
+		a.Logger().Debug("the receipt is not in the history", "error", err)
+	}
+	if !a.Quiet {
+		a.UI.Line(terminal.Clean(strings.TrimSuffix(receiptText(rc), "\n")))
+	} else if rc.Exit.Code != 0 && rc.Exit.Origin != "driver" { // with -q this is the only message
+		a.UI.Warn("rayctl: %s: %s", rc.Name, rc.Exit.Sentence())
+	}
+	if o.receipt != "" {
+		if err := writeReceipt(o.receipt, rc); err != nil {
+			return launcher.Fail(cmp.Or(rc.Exit.Code, runstate.CodeConfig), err, "the run itself ended with exit code "+strconv.Itoa(rc.Exit.Code), "the receipt cannot be written: %v", err)
+		}
+	}
+	if o.output.Format == app.FormatName {
+		io.WriteString(a.Out, rc.Name+"\n")
+	}
+	if _, err := o.output.Structured(a.Out, rc); err != nil {
+		return err
+	}
+	return app.ExitOrNil(rc.Exit.Code)
+}

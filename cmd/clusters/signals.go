@@ -1,0 +1,138 @@
+package clusters
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// Values of --on-interrupt.
+const (
+	onInterruptAsk    = ""
+	onInterruptStop   = "stop"
+	onInterruptDetach = "detach"
+)
+
+// interrupts turns signals into actions on a watched run. SIGHUP detaches, and so does SIGPIPE if the reader of stdout is gone, as in
+// `rayctl run | head`. SIGINT and SIGTERM follow policy. Without a policy they stop, but SIGINT asks on a terminal. A second signal stops at
+// once.
+type interrupts struct {
+	a       *app.App
+	policy  string
+	actions chan launcher.Action
+	answers chan string // lines typed as answers to the question
+}
+
+// watchInterrupts handles signals until ctx ends.
+func watchInterrupts(ctx context.Context, a *app.App, policy string) <-chan launcher.Action {
+	i := &interrupts{a: a, policy: policy, actions: make(chan launcher.Action)}
+	signals := make(chan os.Signal, 4)
+	a.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	go i.loop(ctx, signals)
+	return i.actions
+}
+
+func (i *interrupts) loop(ctx context.Context, signals <-chan os.Signal) {
+	asked, stopping := false, false
+	for {
+		var action launcher.Action
+		select {
+		case <-ctx.Done():
+			return
+		case line := <-i.answers:
+			if !asked {
+				continue
+			}
+			asked = false
+			action = i.answer(line)
+		case s := <-signals:
+			switch {
+			case s == syscall.SIGPIPE && !readerGone(i.a.Out):
+				continue // Go sends SIGPIPE for every broken connection, and those recover
+			case s == syscall.SIGHUP, s == syscall.SIGPIPE:
+				action = launcher.Detach
+			case asked || stopping:
+				action = launcher.StopNow
+			case i.policy == onInterruptDetach:
+				action = launcher.Detach
+			case s == syscall.SIGINT && i.policy == onInterruptAsk && i.a.InTTY && i.a.ErrTTY:
+				asked = true
+				i.ask(ctx)
+			default:
+				action = launcher.Stop
+			}
+		}
+		if action == 0 {
+			continue
+		}
+		stopping = stopping || action != launcher.Detach
+		i.tell(action)
+		select {
+		case i.actions <- action:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (i *interrupts) tell(action launcher.Action) {
+	switch action {
+	case launcher.Stop:
+		i.a.UI.Note("stopping: the driver gets its grace; once more stops at once")
+	case launcher.StopNow:
+		i.a.UI.Note("stopping at once")
+	}
+}
+
+func (i *interrupts) ask(ctx context.Context) {
+	i.a.UI.Warn("%s", i.a.UI.Paint(terminal.Bold, "Stop the run, detach from it, or continue? [s/d/c]")+" (Ctrl-C again stops it at once)")
+	if i.answers != nil {
+		return // the reader of the first question is still running
+	}
+	i.answers = make(chan string)
+	go func() {
+		for lines := bufio.NewScanner(i.a.In); lines.Scan(); {
+			select {
+			case i.answers <- lines.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+}
+
+// answer interprets a typed line; anything but stop and detach continues.
+func (i *interrupts) answer(line string) launcher.Action {
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "s", "stop":
+		return launcher.Stop
+	case "d", "detach":
+		return launcher.Detach
+	default:
+		i.a.UI.Note("going on")
+		return 0
+	}
+}
+
+// readerGone reports whether a stream has no reader any more, as when `head` has ended.
+func readerGone(w io.Writer) bool {
+	if out, ok := w.(*launcher.Stdout); ok {
+		w = out.Writer()
+	}
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	streams := []unix.PollFd{{Fd: int32(file.Fd())}} //nolint:gosec // file descriptors are small
+	n, err := unix.Poll(streams, 0)
+	return err == nil && n > 0 && streams[0].Revents&(unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0
+}

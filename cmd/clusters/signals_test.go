@@ -1,0 +1,67 @@
+package clusters
+
+import (
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rayctl/rayctl/cmd/app/apptest"
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// TestInterrupts checks the actions that follow from signals and answers.
+func TestInterrupts(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		tty     bool
+		policy  string
+		typed   string
+		signals []os.Signal
+		want    []launcher.Action
+	}{
+		{"no terminal", false, "", "", []os.Signal{syscall.SIGINT, syscall.SIGINT}, []launcher.Action{launcher.Stop, launcher.StopNow}},
+		{"terminated", true, "", "", []os.Signal{syscall.SIGTERM}, []launcher.Action{launcher.Stop}},
+		{"hangup", true, "", "", []os.Signal{syscall.SIGHUP}, []launcher.Action{launcher.Detach}},
+		{"broken pipe", true, "", "", []os.Signal{syscall.SIGPIPE}, []launcher.Action{launcher.Detach}},
+		{"broken connection", true, "", "", []os.Signal{syscall.SIGPIPE, syscall.SIGTERM}, []launcher.Action{launcher.Stop}},
+		{"policy detach", true, "detach", "", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Detach}},
+		{"policy stop", true, "stop", "", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Stop}},
+		{"twice", true, "", "", []os.Signal{syscall.SIGINT, syscall.SIGINT}, []launcher.Action{launcher.StopNow}},
+		{"answer stop", true, "", "s\n", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Stop}},
+		{"answer detach", true, "", "detach\n", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Detach}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, _, _ := apptest.New()
+			a.InTTY, a.ErrTTY, a.Quiet = c.tty, c.tty, true
+			a.In = io.MultiReader(strings.NewReader(c.typed), blocked{})
+			reader, writer, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer reader.Close()
+			defer writer.Close()
+			a.Out = writer
+			if c.name == "broken pipe" {
+				reader.Close()
+			}
+			var signals chan<- os.Signal
+			a.Notify = func(ch chan<- os.Signal, _ ...os.Signal) { signals = ch }
+			actions := watchInterrupts(t.Context(), a, c.policy)
+			for _, s := range c.signals {
+				signals <- s
+			}
+			for _, want := range c.want {
+				if got := <-actions; got != want {
+					t.Errorf("got action %d, want %d", got, want)
+				}
+			}
+		})
+	}
+}
+
+// blocked is a terminal without input.
+type blocked struct{}
+
+func (blocked) Read([]byte) (int, error) { select {} }

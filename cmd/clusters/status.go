@@ -1,0 +1,196 @@
+package clusters
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+type statusOptions struct {
+	config app.ConfigFlags
+	name   string
+	watch  bool
+	output app.Output
+}
+
+// NewStatus is `rayctl status`.
+func NewStatus(a *app.App) *cobra.Command {
+	o := &statusOptions{}
+	c := &cobra.Command{
+		Use:     "status [NAME] [-w]",
+		Short:   "Show one cluster: phase and reason, nodes, job, deadlines, timeline",
+		Example: "  rayctl status\n  rayctl status dev -w\n  rayctl status grpo-x1f3a -o json",
+		Args:    app.NoDash(1, "one name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.name = app.First(args)
+			return a.Action(func(ctx context.Context) error { return runStatus(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: a.CompleteClusters,
+	}
+	o.config.AddSelection(c)
+	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "print each change until the cluster is gone")
+	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
+	return c
+}
+
+// runStatus shows a cluster once, or each change of it.
+func runStatus(ctx context.Context, a *app.App, o *statusOptions) error {
+	if err := o.output.Validate(); err != nil {
+		return err
+	}
+	c, err := a.Find(ctx, app.FindOptions{Name: o.name, Config: &o.config, Ended: true})
+	if err != nil {
+		return err
+	}
+	if o.watch {
+		return watchStatus(ctx, a, o, c)
+	}
+	s, err := c.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if done, err := o.output.Structured(a.Out, s); done || err != nil {
+		return err
+	}
+	if o.output.Format == app.FormatName {
+		_, err := fmt.Fprintln(a.Out, s.Name)
+		return err
+	}
+	return printStatus(a, a.Out, s)
+}
+
+// watchStatus prints a line (with -o json: a JSON document) for each change.
+func watchStatus(ctx context.Context, a *app.App, o *statusOptions, c *app.Cluster) error {
+	statuses, err := c.Launcher.Watch(ctx, c.ID)
+	if errors.Is(err, launcher.ErrNotFound) {
+		s, serr := c.Status(ctx)
+		if serr != nil {
+			return err
+		}
+		return printChange(a, o, s, "")
+	}
+	if err != nil {
+		return err
+	}
+	last := ""
+	for s := range statuses {
+		if err := printChange(a, o, s, last); err != nil {
+			return err
+		}
+		last = changeLine(s)
+	}
+	if app.Interrupted(ctx) {
+		return app.Exit(runstate.CodeInterrupted)
+	}
+	return nil
+}
+
+func printChange(a *app.App, o *statusOptions, s launcher.Status, last string) error {
+	switch o.output.Format {
+	case app.FormatJSON:
+		return json.NewEncoder(terminal.CleanJSON(a.Out)).Encode(s)
+	case app.FormatYAML:
+		fmt.Fprintln(a.Out, "---")
+		return terminal.WriteYAML(a.Out, s)
+	}
+	line := changeLine(s)
+	if line == last {
+		return nil
+	}
+	_, err := fmt.Fprintf(a.Out, "%s  %s\n", terminal.Stamp(a.Now()), line)
+	return err
+}
+
+func changeLine(s launcher.Status) string {
+	ready, wanted := countNodes(s)
+	line := fmt.Sprintf("%s  %d/%d nodes", app.PhaseLine(s), ready, wanted)
+	if s.Job != nil {
+		line += "  job " + string(s.Job.State)
+	}
+	if s.Exit != nil {
+		line += "  " + s.Exit.Sentence()
+	}
+	return terminal.OneLine(line)
+}
+
+// howStarted describes for people how Ray was started.
+func howStarted(fast bool) string {
+	if fast {
+		return "fast: rayctl changed functions inside it (ray.fastStart)"
+	}
+	return "as Ray has it (ray.fastStart: false, or a Ray version that rayctl was not tested with)"
+}
+
+func printStatus(a *app.App, w io.Writer, s launcher.Status) error {
+	now := a.Now()
+	ready, wanted := countNodes(s)
+	rows := [][]string{
+		{"name", s.Name},
+		{"launcher", s.Launcher + " " + s.Where},
+		{"phase", app.PhaseLine(s) + " (" + terminal.Ago(now, s.Since) + ")"},
+		{"nodes", fmt.Sprintf("%d of %d ready", ready, wanted)},
+	}
+	if s.Head.RayVersion != "" {
+		rows = append(rows, []string{"ray", s.Head.RayVersion + "  " + s.Head.Dashboard})
+		if a.Verbose {
+			rows = append(rows, []string{"ray start", howStarted(s.Head.FastStart)})
+		}
+	}
+	if s.Attempt > 1 {
+		rows = append(rows, []string{"attempt", strconv.Itoa(s.Attempt)})
+	}
+	if s.Job != nil {
+		rows = append(rows, []string{"job", fmt.Sprintf("%s %s %s", s.Job.SubmissionID, s.Job.State, s.Job.Message)})
+	}
+	for _, d := range []struct {
+		name string
+		at   *time.Time
+	}{{"max", s.Deadlines.Max}, {"idle", s.Deadlines.Idle}, {"total", s.Deadlines.Total}} {
+		if d.at != nil && !s.Phase.Ended() {
+			rows = append(rows, []string{"ends", fmt.Sprintf("%s (lifetime.%s, in %s)", terminal.Stamp(*d.at), d.name, launcher.Human(max(d.at.Sub(now).Seconds(), 0)))})
+		}
+	}
+	if s.EndOnDisconnect > 0 && !s.Phase.Ended() {
+		rows = append(rows, []string{"ends", launcher.Human(s.EndOnDisconnect) + " after the last `rayctl run` that watches it (--end-on-disconnect)"})
+	}
+	if s.Exit != nil {
+		rows = append(rows, []string{"exit", s.Exit.Sentence()})
+	}
+	if err := terminal.Table(w, rows); err != nil {
+		return err
+	}
+	return printDetails(w, s)
+}
+
+func printDetails(w io.Writer, s launcher.Status) error {
+	if len(s.Nodes) > 0 {
+		rows := [][]string{{"NODE", "STATE", "HOST", "MESSAGE"}}
+		for _, n := range s.Nodes {
+			rows = append(rows, []string{n.Name, n.State, terminal.OrDash(n.Host), n.Message})
+		}
+		fmt.Fprintln(w)
+		if err := terminal.Table(w, rows); err != nil {
+			return err
+		}
+	}
+	if len(s.Timeline) > 0 {
+		rows := [][]string{{"TIME", "EVENT", "TO", "MESSAGE"}}
+		for _, e := range s.Timeline {
+			rows = append(rows, []string{terminal.Stamp(e.At), e.Kind, e.To, e.Message})
+		}
+		fmt.Fprintln(w)
+		return terminal.Table(w, rows)
+	}
+	return nil
+}

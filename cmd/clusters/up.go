@@ -1,0 +1,225 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/config"
+	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+type upOptions struct {
+	config     app.ConfigFlags
+	disconnect disconnectFlag
+	detach     bool
+	recreate   bool
+	output     app.Output
+}
+
+// NewUp is `rayctl up`.
+func NewUp(a *app.App) *cobra.Command {
+	o := &upOptions{}
+	c := &cobra.Command{
+		Use:   "up [NAME] [-f FILE] [flags]",
+		Short: "Make a cluster that stays, and wait until it is ready",
+		Long: "up makes the cluster of the cluster file, without its job, and returns once every node is there. The same command again finds the same\n" +
+			"cluster; another spec under the same name is an error that lists the difference, unless --recreate.\n" +
+			"A cluster that is forgotten ends itself: after 1 h without work and after 12 h, unless lifetime.idle and lifetime.max say otherwise.",
+		Example: "  rayctl up\n  rayctl up dev --workers 2 --cpus-per-worker 4\n  rayctl up --set lifetime.idle=4h",
+		Args:    app.NoDash(1, "one name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				if err := o.config.Flags.Set("name", args[0]); err != nil {
+					return err
+				}
+			}
+			return runUp(c.Context(), a, o)
+		},
+	}
+	o.config.AddSpec(c)
+	o.disconnect.add(c, "never")
+	c.Flags().BoolVarP(&o.detach, "detach", "d", false, "return once the launch is committed")
+	c.Flags().BoolVar(&o.recreate, "recreate", false, "replace a cluster of that name")
+	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
+	return c
+}
+
+// runUp makes a cluster and waits until it is ready; an interrupt before that ends it.
+func runUp(ctx context.Context, a *app.App, o *upOptions) error {
+	if err := o.output.Validate(); err != nil {
+		return err
+	}
+	c, l, err := loadUp(a, o)
+	if err != nil {
+		return err
+	}
+	payload, err := newPayload(a, c.Spec, "rayctl up")
+	if err != nil {
+		return err
+	}
+	if payload.EndOnDisconnect, err = o.disconnect.value(a, false); err != nil {
+		return err
+	}
+	id := launcher.ID(c.Spec.Name)
+	a.UI.Note("%s: cluster %s", c.Reason, a.UI.Paint(terminal.Bold, c.Spec.Name))
+	a.NotePackages(c.Spec)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if o.recreate {
+		if err := replace(ctx, a, l, c.Spec, &payload); err != nil {
+			return err
+		}
+	}
+	actions := watchInterrupts(ctx, a, onInterruptStop)
+	opts := launcher.RunOptions{Actions: actions, OnRefused: rememberRefused(a, c.Spec), Detach: true, Logger: a.Logger()}
+	outcome, err := launcher.Run(ctx, l, c.Spec, payload, opts)
+	if errors.Is(err, launcher.ErrEnded) && worthless(ctx, l, id) {
+		if err := forget(ctx, l, id); err != nil {
+			return err
+		}
+		outcome, err = launcher.Run(ctx, l, c.Spec, payload, opts)
+	}
+	switch {
+	case err != nil:
+		return err
+	case !outcome.Detached:
+		return endedEarly(id, outcome.Receipt.Exit)
+	case o.detach:
+		s, err := (&app.Cluster{Launcher: l, ID: id}).Status(ctx)
+		if err != nil {
+			return err
+		}
+		return answerUp(a, o, s)
+	}
+	ready, err := untilReady(ctx, a, l, id, actions)
+	if err != nil {
+		return err
+	}
+	return answerUp(a, o, ready)
+}
+
+// worthless reports whether the record of an ended cluster may be removed without asking: it has neither output nor outcome of a job.
+func worthless(ctx context.Context, l launcher.Launcher, id launcher.ID) bool {
+	r, err := l.Result(ctx, id)
+	return errors.Is(err, launcher.ErrNotFound) || err == nil && r.Job == nil
+}
+
+// loadUp reads the configuration for a cluster without a job.
+func loadUp(a *app.App, o *upOptions) (*config.Loaded, launcher.Launcher, error) {
+	c, err := a.Load(&o.config, config.Options{Up: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	c.Spec.Job = app.JobOfUp(c.Spec)
+	l, err := a.Launcher(c)
+	return c, l, err
+}
+
+// untilReady watches until every node is there. A request to stop ends the cluster; a request to detach leaves it running.
+func untilReady(ctx context.Context, a *app.App, l launcher.Launcher, id launcher.ID, actions <-chan launcher.Action) (launcher.Status, error) {
+	var none launcher.Status
+	statuses, err := l.Watch(ctx, id)
+	if err != nil {
+		return none, err
+	}
+	watch := a.NewWatcher()
+	ending := make(chan error, 2)
+	tending := false
+	for {
+		select {
+		case s, open := <-statuses:
+			if !open || s.Phase == runstate.Gone {
+				if s.Due != nil {
+					launcher.Tend(ctx, l, id, *s.Due, a.Logger())
+				}
+				return none, neverReady(ctx, l, id)
+			}
+			if s.Due != nil && !tending {
+				tending = true
+				go launcher.Tend(ctx, l, id, *s.Due, a.Logger())
+			}
+			watch.See(s)
+			if s.Phase == runstate.Ready {
+				a.UI.Clear()
+				return s, nil
+			}
+		case action := <-actions:
+			if action == launcher.Detach {
+				a.UI.Note("cluster %s goes on starting", id)
+				return none, app.Exit(runstate.CodeInterrupted)
+			}
+			go func() {
+				ending <- l.Terminate(ctx, id, launcher.End{Cause: "interrupted", Message: "up was interrupted", Now: action == launcher.StopNow})
+			}()
+		case err := <-ending:
+			if err != nil {
+				return none, err
+			}
+		}
+	}
+}
+
+// neverReady returns why the cluster ended before it was ready.
+func neverReady(ctx context.Context, l launcher.Launcher, id launcher.ID) error {
+	r, err := l.Result(ctx, id)
+	if err != nil {
+		return err
+	}
+	if r.Exit == nil {
+		return launcher.Fail(runstate.CodeStartFailed, nil, "", "cluster %s ended before it was ready", id)
+	}
+	return endedEarly(id, *r.Exit)
+}
+
+func endedEarly(id launcher.ID, e runstate.Exit) error {
+	code := e.Code
+	if code == 0 {
+		code = runstate.CodeStartFailed
+	}
+	reason := e.Message
+	if reason == "" {
+		reason = e.Cause
+	}
+	return launcher.Fail(code, nil, "", "cluster %s ended before it was ready: %s", id, reason)
+}
+
+// answerUp prints the new cluster.
+func answerUp(a *app.App, o *upOptions, s launcher.Status) error {
+	id := s.Name
+	if done, err := o.output.Structured(a.Out, s); done || err != nil {
+		return err
+	}
+	if o.output.Format == app.FormatName {
+		_, err := io.WriteString(a.Out, s.Name+"\n")
+		return err
+	}
+	ready, wanted := countNodes(s)
+	a.UI.Note("cluster %s is %s: %d of %d nodes, Ray %s%s", s.Name, s.Phase, ready, wanted, terminal.OrDash(s.Head.RayVersion), deadlineText(s))
+	a.Next(fmt.Sprintf("`rayctl submit %s -- python a.py`", id), fmt.Sprintf("`eval \"$(rayctl env %s)\"`", id), fmt.Sprintf("`rayctl dashboard %s`", id), fmt.Sprintf("`rayctl down %s`", id))
+	return nil
+}
+
+// countNodes sums up the groups.
+func countNodes(s launcher.Status) (ready, wanted int) {
+	for _, g := range s.Groups {
+		ready += g.Ready
+		wanted += g.Wanted
+	}
+	return ready, wanted
+}
+
+// deadlineText describes when the cluster ends by itself.
+func deadlineText(s launcher.Status) string {
+	text := ""
+	if d := s.Deadlines.Max; d != nil {
+		text += ", ends at " + terminal.Stamp(*d)
+	}
+	return text
+}

@@ -1,0 +1,251 @@
+// Package files has the verbs on files: cp, init, render and schema.
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/tarstream"
+	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+type cpOptions struct {
+	config   app.ConfigFlags
+	node     string
+	from, to place
+}
+
+// place is a path on this machine or, with remote, on a node of a cluster.
+type place struct {
+	remote  bool
+	cluster string // "": the default one
+	path    string
+}
+
+// NewCp is `rayctl cp`.
+func NewCp(a *app.App) *cobra.Command {
+	o := &cpOptions{}
+	c := &cobra.Command{
+		Use:   "cp SRC DST",
+		Short: "Copy a file or directory to or from a node",
+		Long: "cp copies between this machine and a node; one side is NAME:PATH, or :PATH for the default cluster. As with cp -r, a directory goes into DST if that\n" +
+			"is a directory, else becomes DST. What is there is replaced when the copy is whole, and never by itself. The node needs tar.",
+		Example: "  rayctl cp dev:/tmp/result.json .\n  rayctl cp model/ :/scratch/model --node trainer-1",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return app.UsageError("write it like `rayctl cp dev:/tmp/x .`", "`rayctl cp` takes a source and a destination")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			o.from, o.to = parsePlace(args[0]), parsePlace(args[1])
+			return a.Action(func(ctx context.Context) error { return runCp(ctx, a, o) })(c, args)
+		},
+	}
+	o.config.AddSelection(c)
+	c.Flags().StringVar(&o.node, "node", "", "name of the `NODE` (default: the head's)")
+	return c
+}
+
+// parsePlace treats text with a colon before any slash as a path of a cluster.
+func parsePlace(text string) place {
+	name, rest, ok := strings.Cut(text, ":")
+	if !ok || strings.ContainsAny(name, `/\`) {
+		return place{path: text}
+	}
+	return place{remote: true, cluster: name, path: rest}
+}
+
+// runCp copies in one direction.
+func runCp(ctx context.Context, a *app.App, o *cpOptions) error {
+	if o.from.remote == o.to.remote {
+		return app.UsageError("write one as NAME:PATH", "one of %q and %q must be on a cluster, the other here", o.from.path, o.to.path)
+	}
+	remote := o.from
+	if o.to.remote {
+		remote = o.to
+	}
+	if remote.path == "" {
+		return app.UsageError("write NAME:PATH", "the path on the cluster is missing")
+	}
+	c, err := a.Find(ctx, app.FindOptions{Name: remote.cluster, Config: &o.config})
+	if err != nil {
+		return err
+	}
+	e, err := app.Ability[launcher.Execer](c.Launcher, "cp")
+	if err != nil {
+		return err
+	}
+	n := &nodeShell{ui: a.UI, e: e, id: c.ID, node: o.node}
+	if o.to.remote {
+		return n.upload(ctx, o.from.path, o.to.path)
+	}
+	return n.download(ctx, o.from.path, o.to.path)
+}
+
+// nodeShell runs commands on one node.
+type nodeShell struct {
+	ui   *terminal.UI
+	e    launcher.Execer
+	id   launcher.ID
+	node string
+	said string // stderr of the last command
+}
+
+// copying reports the progress of a copy to the user. A total of 0 is unknown.
+func (n *nodeShell) copying(what string, total int64) *launcher.Meter {
+	return &launcher.Meter{Progress: launcher.Progress{Text: "copying " + what, Total: total}, Report: n.ui.Transfer}
+}
+
+// warnLeftOut names the files that were not copied, in one line.
+func (n *nodeShell) warnLeftOut(names []string) {
+	if len(names) == 0 {
+		return
+	}
+	text, more := "", ""
+	if rest := len(names) - 5; rest > 0 {
+		names, more = names[:5], fmt.Sprintf(" and %d more", rest)
+	}
+	for _, name := range names {
+		text += " " + strconv.Quote(name) // a node's names may contain anything
+	}
+	n.ui.Warn("left out, as devices, sockets and fifos are:%s%s", text, more)
+}
+
+// run runs a command; the error has its stderr.
+func (n *nodeShell) run(ctx context.Context, stdin io.Reader, stdout io.Writer, command ...string) error {
+	var words strings.Builder
+	code, err := n.e.Exec(ctx, n.id, launcher.ExecRequest{Node: n.node, Command: command, Stdin: stdin, Stdout: stdout, Stderr: &words})
+	n.said = words.String()
+	if err != nil {
+		return err
+	}
+	if code != 0 {
+		return launcher.Fail(runstate.CodeSpec, nil, "", "on %s: %s", n.id, terminal.OrDash(terminal.OneLine(words.String())))
+	}
+	return nil
+}
+
+// upload copies into dst if that is a directory there, else to dst.
+func (n *nodeShell) upload(ctx context.Context, src, dst string) (err error) {
+	if _, err := os.Lstat(src); err != nil {
+		return launcher.Fail(runstate.CodeSpec, err, "", "%v", err)
+	}
+	stage := "." + tarstream.StageName()
+	var said strings.Builder
+	if err := n.run(ctx, nil, &said, "sh", "-c", beginUpload, "sh", dst, filepath.Base(tarstream.Absolute(src)), stage); err != nil {
+		return err
+	}
+	target := strings.TrimSuffix(said.String(), "\n")
+	parent, name := path.Split(target)
+	placed := false
+	defer func() {
+		if !placed { // even if ctx has ended
+			_ = n.run(context.WithoutCancel(ctx), nil, io.Discard, "rm", "-rf", "--", path.Join(parent, stage))
+		}
+	}()
+	if _, err := os.Lstat(filepath.Join(parent, stage)); err == nil { // the node shares this directory with this machine
+		if err := refuseSame(src, target); err != nil {
+			return err
+		}
+	}
+	total, err := tarstream.TreeSize(src)
+	if err != nil {
+		return err
+	}
+	r, w := io.Pipe()
+	p := tarstream.NewPacker(w, n.copying(src, total))
+	packed := make(chan error, 1)
+	go func() {
+		err := p.Pack(src, name)
+		w.CloseWithError(err)
+		packed <- err
+	}()
+	err = n.run(ctx, r, io.Discard, "sh", "-c", finishUpload, "sh", parent, name, stage)
+	r.CloseWithError(errors.New("tar on the node ended"))
+	if perr := <-packed; err == nil {
+		err = perr
+	}
+	if err == nil {
+		placed = true
+		n.warnLeftOut(p.LeftOut)
+	}
+	return err
+}
+
+// refuseSame refuses to copy a file or directory onto or into itself. Both paths are of this machine.
+func refuseSame(src, target string) error {
+	from, err := os.Stat(src)
+	if err != nil {
+		return nil //nolint:nilerr // a link to nothing is the same as nothing
+	}
+	if to, err := os.Stat(target); err == nil && os.SameFile(from, to) {
+		return launcher.Fail(runstate.CodeSpec, nil, "", "%s and %s are the same: nothing was copied", src, target)
+	}
+	for dir := filepath.Dir(target); from.IsDir(); dir = filepath.Dir(dir) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			dir = real
+		}
+		if to, err := os.Stat(dir); err == nil && os.SameFile(from, to) {
+			return launcher.Fail(runstate.CodeSpec, nil, "", "%s cannot be copied into itself, as %s", src, target)
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	return nil
+}
+
+// download copies into dst if that is a directory here, else to dst.
+func (n *nodeShell) download(ctx context.Context, src, dst string) error {
+	parent, name := path.Split(strings.TrimRight(src, "/"))
+	if parent == "" {
+		parent = "."
+	}
+	if name == "" {
+		return app.UsageError("", "the root directory cannot be copied")
+	}
+	u := tarstream.NewUnpacker(name)
+	if err := u.Open(dst); err != nil {
+		return err
+	}
+	defer u.Close()
+	r, w := io.Pipe()
+	written := make(chan error, 1)
+	go func() {
+		err := u.Entries(n.copying(src, 0).Reader(r))
+		r.CloseWithError(err)
+		written <- err
+	}()
+	err := n.run(ctx, nil, w, "sh", "-c", sendDownload, "sh", u.Marker, u.Path, parent, name)
+	w.CloseWithError(err)
+	if werr := <-written; err == nil || errors.Is(err, werr) { // a local error also ends the node's tar, whose error is less precise
+		err = werr
+	}
+	if err == nil {
+		n.warnLeftOut(append(u.LeftOut, ignored(n.said)...))
+	}
+	return err
+}
+
+// ignored returns the sockets that the node's tar left out, reported as "tar: NAME: socket ignored".
+func ignored(said string) (names []string) {
+	for line := range strings.Lines(said) {
+		if name, ok := strings.CutSuffix(strings.TrimSpace(line), ": socket ignored"); ok {
+			names = append(names, strings.TrimPrefix(name, "tar: "))
+		}
+	}
+	return names
+}

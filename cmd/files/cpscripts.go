@@ -1,0 +1,41 @@
+package files
+
+// beginUpload resolves DST ($1) for a source with the last name $2, makes the directory $3 beside the target, and prints the target.
+const beginUpload = `
+dst=$1
+while case $dst in ?*/) true;; *) false;; esac; do dst=${dst%/}; done
+if [ -d "$1" ]; then parent=$1 name=$2
+else
+	case $1 in */) echo "there is no directory $1 on the node" >&2; exit 1;; esac
+	name=${dst##*/} parent=${dst%"$name"}
+fi
+parent=$(cd -P -- "${parent:-.}" && pwd -P) && mkdir -- "${parent%/}/$3" && printf '%s\n' "${parent%/}/$name"`
+
+// finishUpload unpacks its stdin into the directory $3 in $1. Once that is complete, it renames the entry $2 to its place. An existing directory
+// stays, and its files are replaced one by one.
+const finishUpload = `
+stage=${1%/}/$3
+place() {
+	if [ -d "$1" ] && [ ! -L "$1" ] && [ -d "$2" ] && [ ! -L "$2" ]; then
+		for each in "$1"/* "$1"/.[!.]* "$1"/..?*; do
+			if [ -e "$each" ] || [ -L "$each" ]; then place "$each" "$2/${each##*/}" || return 1; fi
+		done
+	elif [ -L "$2" ]; then rm -f -- "$2" && mv -f -- "$1" "$2"
+	elif [ -d "$2" ]; then echo "$2 is a directory" >&2; return 1
+	elif [ -e "$2" ] && [ ! -f "$2" ]; then echo "$2 is neither a file nor a directory" >&2; return 1
+	else mv -f -- "$1" "$2"
+	fi
+}
+tar -C "$stage" -xf - && place "$stage/$2" "${1%/}/$2" && rm -rf -- "$stage"`
+
+// sendDownload writes an archive of $4 in $3. $1 is a file made beside the target $2 on the user's machine. If $1 exists here, source and target are on
+// one file system, and must not be the same or one in the other.
+const sendDownload = `
+if [ -n "$1" ] && [ -e "$1" ]; then
+	if [ "$3/$4" -ef "$2" ]; then echo "$3/$4 and $2 are the same: nothing was copied" >&2; exit 1; fi
+	if [ -d "$3/$4" ]; then
+		from=$(cd -P -- "$3/$4" && pwd -P) to=$(cd -P -- "${1%/*}/" && pwd -P)
+		case $to/ in "$from"/*) echo "$3/$4 cannot be copied into itself, as $2" >&2; exit 1;; esac
+	fi
+fi
+exec tar -C "$3" -cf - -- "$4"`

@@ -1,0 +1,107 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"al.essio.dev/pkg/shellescape"
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/wholefile"
+	"github.com/rayctl/rayctl/templates/workloads"
+)
+
+type initOptions struct {
+	template string
+	dir      string
+	force    bool
+}
+
+// NewInit is `rayctl init`.
+func NewInit(a *app.App) *cobra.Command {
+	o := &initOptions{}
+	var kinds []string
+	for _, w := range workloads.List() {
+		kinds = append(kinds, fmt.Sprintf("  %-6s  %s", w.Name, w.About))
+	}
+	c := &cobra.Command{
+		Use:     "init [TEMPLATE]",
+		Short:   "Write a commented rayctl.yaml and a small script to begin with",
+		Long:    "init writes a cluster file and a script that run as they are. Templates (default: basic):\n\n" + strings.Join(kinds, "\n"),
+		Example: "  rayctl init && rayctl run\n  rayctl init grpo --dir my-run",
+		Args:    app.NoDash(1, "one template"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if o.template = app.First(args); o.template == "" {
+				o.template = "basic"
+			}
+			return a.Action(func(ctx context.Context) error { return runInit(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return templateNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	c.Flags().StringVar(&o.dir, "dir", ".", "write into this `DIR`")
+	c.Flags().BoolVar(&o.force, "force", false, "overwrite files that are there")
+	return c
+}
+
+func templateNames() []string {
+	var names []string
+	for _, w := range workloads.List() {
+		names = append(names, w.Name)
+	}
+	return names
+}
+
+// runInit writes the files of one template, all or none.
+func runInit(_ context.Context, a *app.App, o *initOptions) error {
+	if !slices.Contains(templateNames(), o.template) {
+		return app.UsageError("there are "+strings.Join(templateNames(), ", "), "there is no template %q", o.template)
+	}
+	files, err := workloads.Files(o.template)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		_, err := os.Lstat(filepath.Join(o.dir, f.Name))
+		if err == nil && !o.force {
+			return launcher.Fail(runstate.CodeUsage, fs.ErrExist, "give --force, or another --dir", "%s is there already", filepath.Join(o.dir, f.Name))
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+		return err
+	}
+	for _, f := range files {
+		path := filepath.Join(o.dir, f.Name)
+		if err := wholefile.Write(path, f.Content, 0o644); err != nil {
+			return err
+		}
+		fmt.Fprintln(a.Out, path)
+	}
+	a.Next("`" + nextOf(o.template, filepath.Clean(o.dir)) + "`")
+	return nil
+}
+
+// nextOf is the command that runs a template's files, to be typed in the current directory.
+func nextOf(template, dir string) string {
+	command := "rayctl run"
+	if template == "serve" {
+		command = "rayctl up && rayctl serve apply -f serve.yaml"
+	}
+	if dir == "." {
+		return command
+	}
+	return "cd " + shellescape.Quote(dir) + " && " + command
+}

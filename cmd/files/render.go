@@ -1,0 +1,150 @@
+package files
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/config"
+	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/wholefile"
+)
+
+type renderOptions struct {
+	config  app.ConfigFlags
+	command []string
+	origin  bool
+	spec    bool
+	up      bool
+	dir     string
+	output  app.Output
+}
+
+// NewRender is `rayctl render`.
+func NewRender(a *app.App) *cobra.Command {
+	o := &renderOptions{}
+	c := &cobra.Command{
+		Use:   "render [-f FILE] [flags] [-- COMMAND...]",
+		Short: "Show exactly what a launch would create, without secrets",
+		Long: "render prints the files and objects that `run` would create, and reaches no substrate. --spec prints the cluster file instead as it is after all layers,\n" +
+			"--origin each value with where it came from: FILE:LINE, a profile, a flag, a variable or default.",
+		Example: "  rayctl render -- python train.py\n  rayctl render --origin\n  rayctl render --dir out/",
+		Args:    app.AtMost(0, "no arguments before --"),
+		RunE: func(c *cobra.Command, args []string) error {
+			_, o.command = app.SplitDash(c, args)
+			return a.Action(func(ctx context.Context) error { return runRender(ctx, a, o) })(c, args)
+		},
+	}
+	o.config.AddSpec(c)
+	f := c.Flags()
+	f.BoolVar(&o.origin, "origin", false, "show each value and where it came from")
+	f.BoolVar(&o.spec, "spec", false, "show the cluster file after all layers")
+	f.BoolVar(&o.up, "up", false, "show what `up` would create")
+	f.StringVar(&o.dir, "dir", "", "write the files into this `DIR`")
+	c.MarkFlagsMutuallyExclusive("origin", "spec", "dir")
+	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
+	return c
+}
+
+// runRender shows the configuration in one of its three forms.
+func runRender(_ context.Context, a *app.App, o *renderOptions) error {
+	if err := o.output.Validate(); err != nil {
+		return err
+	}
+	command, err := app.Entrypoint(o.command)
+	if err != nil {
+		return err
+	}
+	c, err := a.Load(&o.config, config.Options{Entrypoint: command, Up: o.up})
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.origin:
+		return printOrigins(a, o, c)
+	case o.spec:
+		if done, err := o.output.Structured(a.Out, c.Spec); done || err != nil {
+			return err
+		}
+		return terminal.WriteYAML(a.Out, c.Spec)
+	}
+	if o.up {
+		c.Spec.Job = app.JobOfUp(c.Spec)
+	}
+	if err := c.ReadJobFiles(); err != nil {
+		return err
+	}
+	l, err := a.Launcher(c)
+	if err != nil {
+		return err
+	}
+	files, err := l.Render(c.Spec)
+	if err != nil {
+		return err
+	}
+	if o.dir != "" {
+		return writeFiles(a, o.dir, files)
+	}
+	return printFiles(a, o, files)
+}
+
+func printOrigins(a *app.App, o *renderOptions, c *config.Loaded) error {
+	values, err := c.Values()
+	if err != nil {
+		return err
+	}
+	if done, err := o.output.Structured(a.Out, values); done || err != nil {
+		return err
+	}
+	rows := [][]string{{"KEY", "VALUE", "FROM"}}
+	for _, v := range values {
+		rows = append(rows, []string{v.Path, terminal.Shorten(v.Value, false), v.Origin})
+	}
+	return terminal.Table(a.Out, rows)
+}
+
+func printFiles(a *app.App, o *renderOptions, files []launcher.File) error {
+	type file struct {
+		Name    string `json:"name"`
+		Content string `json:"content"`
+	}
+	var list []file
+	for _, f := range files {
+		list = append(list, file{f.Name, string(f.Content)})
+	}
+	if done, err := o.output.Structured(a.Out, terminal.NonNil(list)); done || err != nil {
+		return err
+	}
+	for _, f := range files {
+		if o.output.Format == app.FormatName {
+			fmt.Fprintln(a.Out, f.Name)
+			continue
+		}
+		mark := "# ---" // a comment in scripts and orders
+		if strings.HasSuffix(f.Name, ".yaml") {
+			mark = "---\n#" // a document of a stream, for `kubectl apply -f -`
+		}
+		fmt.Fprintf(a.Out, "%s %s\n%s\n", mark, f.Name, f.Content)
+	}
+	return nil
+}
+
+func writeFiles(a *app.App, dir string, files []launcher.File) error {
+	for _, f := range files {
+		path := filepath.Join(dir, filepath.FromSlash(f.Name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("writing the rendered files: %w", err)
+		}
+		if err := wholefile.Write(path, f.Content, 0o644); err != nil {
+			return fmt.Errorf("writing the rendered files: %w", err)
+		}
+		fmt.Fprintln(a.Out, path)
+	}
+	return nil
+}

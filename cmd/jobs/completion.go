@@ -1,0 +1,53 @@
+package jobs
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/terminal"
+)
+
+// completeJobs lists the jobs of the cluster given by --cluster or --address, or of the default one.
+func completeJobs(a *app.App) cobra.CompletionFunc {
+	return func(c *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return jobIDs(a, c, "")
+	}
+}
+
+// completeClusterThenJob lists the clusters, and behind a cluster its jobs.
+func completeClusterThenJob(a *app.App) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		switch len(args) {
+		case 0:
+			return a.CompleteClusters(c, args, text)
+		case 1:
+			return jobIDs(a, c, args[0])
+		default:
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+}
+
+// jobIDs lists the jobs of a cluster.
+func jobIDs(a *app.App, c *cobra.Command, name string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	ctx, cancel := a.Completing(c)
+	defer cancel()
+	o := &app.DashboardFlags{Cluster: name, Config: app.ConfigFlags{Flags: c.Flags()}}
+	if name == "" {
+		o.Cluster, o.Address = app.FlagText(c, "cluster"), app.FlagText(c, "address")
+	}
+	conn, err := a.Connect(ctx, o)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	defer conn.Close()
+	jobs, err := conn.ListJobs(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var out []cobra.Completion
+	for i := range jobs {
+		out = append(out, cobra.CompletionWithDesc(jobName(&jobs[i]), string(jobs[i].Status)+" "+terminal.Shorten(jobs[i].Entrypoint, false)))
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}

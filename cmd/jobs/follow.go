@@ -1,0 +1,95 @@
+package jobs
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// followJob shows a job's output until it ends. An interrupt ends only the watching.
+func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, opts dashboardclient.FollowOptions) (*dashboardclient.Job, error) {
+	opts.OnInterrupted = func(err error) {
+		if err != nil {
+			a.UI.Note("the dashboard does not answer, trying on: %s", app.Sentence(err))
+		}
+	}
+	opts.OnStatus = func(j dashboardclient.Job) {
+		if j.Status == dashboardclient.JobPending {
+			a.UI.Live(strings.TrimSpace("PENDING: "+terminal.OneLine(j.Message)), a.Now())
+			return
+		}
+		a.UI.Clear()
+	}
+	job, err := c.FollowJob(id, opts).Run(ctx, a.UI.Output())
+	a.UI.Clear()
+	if err != nil && app.Interrupted(ctx) {
+		a.UI.Note("stopped watching, the job goes on: `rayctl logs%s %s -f` shows it, `rayctl stop%s %s` stops it", c.Flags(), id, c.Flags(), id)
+		return nil, app.Exit(runstate.CodeInterrupted)
+	}
+	return job, err
+}
+
+// jobOutcome returns the driver's exit code as the command's, with a sentence if the driver did not choose it.
+func jobOutcome(j *dashboardclient.Job) error {
+	code, own := jobExitCode(j)
+	if own || code == 0 {
+		return app.ExitOrNil(code)
+	}
+	return launcher.Fail(code, nil, "", "job %s %s: %s", jobName(j), strings.ToLower(string(j.Status)), terminal.OrDash(terminal.OneLine(j.Message)))
+}
+
+// oldExit finds the driver's exit code in messages of Ray before 2.10.
+var oldExit = regexp.MustCompile(`exit code (-?\d+)`)
+
+// jobExitCode is the code to exit with; own is true if it is the driver's.
+func jobExitCode(j *dashboardclient.Job) (code int, own bool) {
+	switch {
+	case j.Status == dashboardclient.JobSucceeded:
+		return 0, true
+	case j.Status == dashboardclient.JobStopped:
+		return runstate.CodeInterrupted, false
+	case j.DriverExitCode != nil && *j.DriverExitCode != 0:
+		return shellCode(*j.DriverExitCode), true
+	}
+	if m := oldExit.FindStringSubmatch(j.Message); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil && n != 0 {
+			return shellCode(n), true
+		}
+	}
+	if startFailure[j.ErrorType] || j.StartTime.IsZero() || strings.Contains(j.Message, "runtime_env") {
+		return runstate.CodeStartFailed, false
+	}
+	return runstate.CodeLost, false
+}
+
+// startFailure has Ray's error types of a driver that never ran.
+var startFailure = map[string]bool{
+	"RUNTIME_ENV_SETUP_FAILURE":          true,
+	"JOB_SUPERVISOR_ACTOR_START_TIMEOUT": true,
+	"JOB_SUPERVISOR_ACTOR_START_FAILURE": true,
+	"JOB_SUPERVISOR_ACTOR_UNSCHEDULABLE": true,
+	"JOB_ENTRYPOINT_COMMAND_START_ERROR": true,
+}
+
+// shellCode turns Python's -n for a signal into the shell's 128+n.
+func shellCode(n int) int {
+	if n < 0 {
+		return 128 - n
+	}
+	return n & 0xff
+}
+
+// jobName is the id for commands.
+func jobName(j *dashboardclient.Job) string {
+	if j.SubmissionID != "" {
+		return j.SubmissionID
+	}
+	return j.JobID
+}

@@ -1,0 +1,94 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+type jobsOptions struct {
+	dashboard app.DashboardFlags
+	output    app.Output
+}
+
+// NewJobs is `rayctl jobs`.
+func NewJobs(a *app.App) *cobra.Command {
+	o := &jobsOptions{}
+	c := &cobra.Command{
+		Use:               "jobs [CLUSTER]",
+		Short:             "List the jobs of a cluster, the newest first",
+		Example:           "  rayctl jobs\n  rayctl jobs dev -o json\n  rayctl jobs --address http://127.0.0.1:8265",
+		Args:              app.NoDash(1, "one cluster"),
+		RunE:              a.OnCluster(&o.dashboard, func(ctx context.Context) error { return runJobs(ctx, a, o) }),
+		ValidArgsFunction: a.CompleteClusters,
+	}
+	o.dashboard.Add(a, c)
+	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName, app.FormatWide)
+	return c
+}
+
+// runJobs lists the jobs.
+func runJobs(ctx context.Context, a *app.App, o *jobsOptions) error {
+	if err := o.output.Validate(); err != nil {
+		return err
+	}
+	c, err := a.Connect(ctx, &o.dashboard)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	jobs, err := c.ListJobs(ctx)
+	switch {
+	case errors.Is(err, dashboardclient.ErrNotFound):
+		return launcher.Fail(runstate.CodeUnreachable, err, "check the address", "what answers at %s is not a Ray dashboard", c.URL())
+	case err != nil:
+		return err
+	}
+	if done, err := o.output.Structured(a.Out, terminal.NonNil(jobs)); done || err != nil {
+		return err
+	}
+	rows := [][]string{{"ID", "STATUS", "STARTED", "TOOK", "ENTRYPOINT"}}
+	if o.output.Format == app.FormatWide {
+		rows[0] = append(rows[0], "TYPE", "MESSAGE")
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		if o.output.Format == app.FormatName {
+			fmt.Fprintln(a.Out, terminal.Clean(jobName(j)))
+			continue
+		}
+		row := []string{jobName(j), string(j.Status), terminal.Stamp(j.StartTime), took(a.Now(), j), terminal.Shorten(j.Entrypoint, o.output.Format == app.FormatWide)}
+		if o.output.Format == app.FormatWide {
+			row = append(row, j.Type, j.Message)
+		}
+		rows = append(rows, row)
+	}
+	switch {
+	case o.output.Format == app.FormatName:
+		return nil
+	case len(jobs) == 0:
+		a.UI.Note("there is no job")
+		return nil
+	}
+	return terminal.Table(a.Out, rows)
+}
+
+func took(now time.Time, j *dashboardclient.Job) string {
+	if j.StartTime.IsZero() {
+		return "-"
+	}
+	end := j.EndTime
+	if end.IsZero() {
+		end = now
+	}
+	return launcher.Human(max(end.Sub(j.StartTime).Seconds(), 0))
+}

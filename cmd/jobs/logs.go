@@ -1,0 +1,221 @@
+package jobs
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+type logsOptions struct {
+	dashboard  app.DashboardFlags
+	job        string
+	follow     bool
+	tail       int
+	attempt    int
+	node, file string
+}
+
+// NewLogs is `rayctl logs`.
+func NewLogs(a *app.App) *cobra.Command {
+	o := &logsOptions{}
+	c := &cobra.Command{
+		Use:   "logs [NAME] [JOB] [-f]",
+		Short: "Show a driver's output, of a living cluster or from its record",
+		Long: "logs shows the output of a run's driver, byte for byte, also after its cluster is gone; that of JOB, or of the newest job of a cluster\n" +
+			"that has none of its own. With -f it follows until the end and exits with the driver's exit code. --node and --file show Ray's own logs.",
+		Example: "  rayctl logs -f\n  rayctl logs grpo-x1f3a --tail 100\n  rayctl logs raysubmit_x1\n  rayctl logs dev raysubmit_x1 -f\n" +
+			"  rayctl logs dev --node trainer-1                      # lists its files\n  rayctl logs dev --node trainer-1 --file raylet.err",
+		Args: app.NoDash(2, "a cluster and a job"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.arguments(args); err != nil {
+				return err
+			}
+			return a.Action(func(ctx context.Context) error { return runLogs(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: completeClusterThenJob(a),
+	}
+	f := c.Flags()
+	f.BoolVarP(&o.follow, "follow", "f", false, "follow until the end, and exit with the driver's exit code")
+	f.IntVar(&o.tail, "tail", 0, "begin `N` lines before the end")
+	f.IntVar(&o.attempt, "attempt", 0, "show attempt `N` of a run that was restarted (default: the last)")
+	f.StringVar(&o.node, "node", "", "show Ray's own logs of this `NODE`, by name or id")
+	f.StringVar(&o.file, "file", "", "the log `FILE` of --node")
+	o.dashboard.Add(a, c)
+	return c
+}
+
+// arguments distinguishes NAME and JOB. With --cluster or --address the only argument is the job, and so is one that cannot be a
+// cluster's name, such as the ids that Ray and rayctl make.
+func (o *logsOptions) arguments(args []string) error {
+	if o.tail < 0 || o.attempt < 0 {
+		return app.UsageError("", "--tail and --attempt cannot be negative")
+	}
+	if o.attempt > 0 && (o.node != "" || o.dashboard.Address != "") {
+		return app.UsageError("", "--attempt is of a run's own output, and goes neither with --node nor with --address")
+	}
+	if o.file != "" && o.node == "" {
+		return app.UsageError("", "--file needs --node")
+	}
+	elsewhere := o.dashboard.Cluster != "" || o.dashboard.Address != "" || len(args) == 1 && spec.CheckName(args[0]) != nil
+	switch {
+	case len(args) == 2:
+		o.job = args[1]
+		return o.dashboard.FromArgument(args[:1])
+	case len(args) == 1 && elsewhere:
+		o.job = args[0]
+	case len(args) == 1:
+		o.dashboard.Cluster = args[0]
+	}
+	return nil
+}
+
+// runLogs shows the available output: from the dashboard while the head lives, from the record after that.
+func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
+	if o.dashboard.Address != "" {
+		c, err := a.ConnectAddress(o.dashboard.Address)
+		if err != nil {
+			return err
+		}
+		return dashboardLogs(ctx, a, o, c)
+	}
+	c, err := a.Find(ctx, app.FindOptions{Name: o.dashboard.Cluster, Config: &o.dashboard.Config, Ended: true})
+	if err != nil {
+		return err
+	}
+	s, err := c.Status(ctx)
+	switch {
+	case err != nil:
+		return err
+	case o.attempt > s.Attempt:
+		return launcher.Fail(runstate.CodeSpec, nil, "", "%s has no attempt %d: its last one is %d", c.ID, o.attempt, s.Attempt)
+	case s.Phase.Ended():
+		return recordLogs(ctx, a, o, c)
+	case o.node == "" && (o.job == "" || (s.Job != nil && s.Job.SubmissionID == o.job)) && s.Job != nil:
+		return ownJobLogs(ctx, a, o, c, s)
+	}
+	conn, err := a.ConnectCluster(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return dashboardLogs(ctx, a, o, conn)
+}
+
+// ownJobLogs shows the output of the cluster's own job. Following it watches the run, through restarts and to its end.
+func ownJobLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, s launcher.Status) error {
+	if o.follow && o.tail == 0 && o.attempt == 0 {
+		watch := a.NewWatcher()
+		outcome, err := launcher.Attach(ctx, c.Launcher, c.ID, launcher.RunOptions{Stdout: a.UI.Output(), OnStatus: watch.See, Logger: a.Logger()})
+		switch {
+		case err != nil && app.Interrupted(ctx):
+			a.UI.Note("stopped watching, run %s goes on: `rayctl down %s` ends it", c.ID, c.ID)
+			return app.Exit(runstate.CodeInterrupted)
+		case err != nil:
+			return err
+		}
+		a.UI.Note("%s", outcome.Receipt.Exit.Sentence())
+		return app.ExitOrNil(outcome.Receipt.Exit.Code)
+	}
+	if o.attempt != 0 && o.attempt < s.Attempt {
+		return earlierLogs(ctx, a, o, c, s)
+	}
+	if s.Job.State == runstate.JobWaiting {
+		a.UI.Note("the job of %s is not submitted yet: %s", c.ID, app.PhaseLine(s))
+		return nil
+	}
+	conn, err := a.ConnectCluster(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	o.job = s.Job.SubmissionID
+	return dashboardLogs(ctx, a, o, conn)
+}
+
+// earlierLogs shows the output of an attempt before the current one. Only the keeper has a copy; a restarted head does not have the job.
+func earlierLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, s launcher.Status) error {
+	if !slices.ContainsFunc(s.Attempts, func(old runstate.Attempt) bool { return old.Attempt == o.attempt }) {
+		return launcher.Fail(runstate.CodeSpec, launcher.ErrNotEnded, "the same command shows what was saved of it once the run has ended",
+			"attempt %d of %s had another keeper than the one that answers now", o.attempt, c.ID)
+	}
+	err := a.AskKeeper(ctx, c, func(k *keeper.Client) error { return tailLog(ctx, a.Out, &s, k.Log, o.attempt, o.tail) })
+	if err != nil || !o.follow {
+		return err
+	}
+	return attemptCode(&s, o.attempt)
+}
+
+// dashboardLogs shows the output of one job, or a node's log.
+func dashboardLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Connection) error {
+	if o.node != "" {
+		return nodeLogs(ctx, a, o, c)
+	}
+	id := o.job
+	if id == "" {
+		newest, err := newestJob(ctx, c)
+		if err != nil {
+			return err
+		}
+		id = newest
+		a.UI.Note("job %s (the newest)", id)
+	}
+	if !o.follow {
+		return c.JobLog(ctx, id, a.Out, dashboardclient.LogOptions{Tail: o.tail, StripHeader: true})
+	}
+	job, err := followJob(ctx, a, c, id, dashboardclient.FollowOptions{Tail: o.tail, StripHeader: true})
+	if err != nil {
+		return err
+	}
+	return jobOutcome(job)
+}
+
+func newestJob(ctx context.Context, c *app.Connection) (string, error) {
+	jobs, err := c.ListJobs(ctx)
+	if err != nil {
+		return "", err
+	}
+	for i := range jobs {
+		if jobs[i].SubmissionID != "" {
+			return jobs[i].SubmissionID, nil
+		}
+	}
+	return "", launcher.Fail(runstate.CodeSpec, nil, "`rayctl submit -- COMMAND` runs one", "the cluster had no job yet")
+}
+
+// recordLogs shows the saved output of a run that has ended.
+func recordLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster) error {
+	r, err := c.Launcher.Result(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	if o.node != "" {
+		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "", "cluster %s has ended: its nodes' logs are in its record%s", c.ID, nodeLogPlace(r))
+	}
+	if o.job != "" && (r.Job == nil || r.Job.SubmissionID != o.job) {
+		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "only the output of a run's own job is kept", "cluster %s has ended, and job %s with it", c.ID, o.job)
+	}
+	attempt := o.attempt
+	if attempt == 0 {
+		if attempt = lastOutput(ctx, &r.Status, r.OpenLog); attempt != 0 {
+			a.UI.Note("attempt %d had no output; this is that of attempt %d", r.Attempt, attempt)
+		}
+	}
+	if err := tailLog(ctx, a.Out, &r.Status, r.OpenLog, attempt, o.tail); err != nil {
+		return err
+	}
+	for _, m := range r.Log.Missing {
+		a.UI.Warn("%s", launcher.MissingOutput(m))
+	}
+	if !o.follow {
+		return nil
+	}
+	return attemptCode(&r.Status, o.attempt)
+}

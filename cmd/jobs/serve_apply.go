@@ -1,0 +1,200 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/dashboardclient/pack"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+type serveApplyOptions struct {
+	dashboard app.DashboardFlags
+	file      string
+	noWait    bool
+	output    app.Output
+}
+
+func newServeApply(a *app.App) *cobra.Command {
+	o := &serveApplyOptions{}
+	c := &cobra.Command{
+		Use:   "apply -f SERVE.YAML [CLUSTER]",
+		Short: "Make Serve run what a config file says, and wait until it does",
+		Long: "apply takes Serve's own config file. A runtime_env.working_dir or py_modules that is a local directory is packed and uploaded,\n" +
+			"a requirements file (pip, uv) or conda environment (.yaml) is read here, as Ray's SDK does; relative to the file.\n" +
+			"It returns when all applications are RUNNING, or says which deployment is unhealthy and why. Applications that the file does not name are deleted.",
+		Example: "  rayctl serve apply -f serve.yaml\n  rayctl serve apply -f - dev < serve.yaml",
+		Args:    app.NoDash(1, "one cluster"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if o.file == "" {
+				return app.UsageError("give -f serve.yaml", "`rayctl serve apply` needs a config file")
+			}
+			if err := o.dashboard.FromArgument(args); err != nil {
+				return err
+			}
+			return a.Action(func(ctx context.Context) error { return runServeApply(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: a.CompleteClusters,
+	}
+	c.Flags().StringVarP(&o.file, "file", "f", "", "Serve's config `FILE`, - for stdin")
+	o.dashboard.Add(a, c)
+	c.Flags().BoolVar(&o.noWait, "no-wait", false, "return once Ray accepted the config")
+	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
+	return c
+}
+
+// runServeApply packs the applications' directories, applies the config and waits for it.
+func runServeApply(ctx context.Context, a *app.App, o *serveApplyOptions) error {
+	if err := o.output.Validate(); err != nil {
+		return err
+	}
+	config, dir, err := readServe(a, o.file)
+	if err != nil {
+		return err
+	}
+	apps, err := applications(o.file, config)
+	if err != nil {
+		return err
+	}
+	p := a.NewPacker(nil)
+	var names []string
+	for i, application := range apps {
+		if err := packApplication(ctx, p, fmt.Sprintf("%s: applications[%d].runtime_env", o.file, i), dir, application); err != nil {
+			return err
+		}
+		name, _ := application["name"].(string)
+		if name == "" {
+			return launcher.Fail(runstate.CodeSpec, nil, "", "%s: applications[%d] has no name", o.file, i)
+		}
+		names = append(names, name)
+	}
+	c, err := a.Connect(ctx, &o.dashboard)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := a.Upload(ctx, c.Client, p.Packages); err != nil {
+		return err
+	}
+	if err := c.ServeApply(ctx, config); err != nil {
+		return err
+	}
+	return serveReady(ctx, a, c, o, names)
+}
+
+func serveReady(ctx context.Context, a *app.App, c *app.Connection, o *serveApplyOptions, names []string) error {
+	if !o.noWait {
+		started := a.Now()
+		err := c.ServeWait(ctx, names, func(s *dashboardclient.ServeStatus) { a.UI.Live(serveLine(s, names), started) })
+		a.UI.Clear()
+		switch {
+		case err != nil && app.Interrupted(ctx):
+			a.UI.Note("stopped watching: `rayctl serve status%s` shows the applications", c.Flags())
+			return app.Exit(runstate.CodeInterrupted)
+		case err != nil && app.ExitCode(err) == runstate.CodeInternal:
+			return launcher.Fail(runstate.CodeStartFailed, err, "", "%s", app.Sentence(err))
+		case err != nil:
+			return err
+		}
+	}
+	s, err := c.GetServe(ctx)
+	if err != nil {
+		return err
+	}
+	return printServe(a, &o.output, s)
+}
+
+func serveLine(s *dashboardclient.ServeStatus, names []string) string {
+	var parts []string
+	for _, n := range names {
+		parts = append(parts, n+" "+terminal.OrDash(s.Applications[n].Status))
+	}
+	return "applications: " + strings.Join(parts, ", ")
+}
+
+// readServe reads Serve's config and returns the directory for its relative paths.
+func readServe(a *app.App, file string) (config map[string]any, dir string, err error) {
+	var data []byte
+	if file == "-" {
+		data, err = io.ReadAll(a.In)
+	} else {
+		data, err = os.ReadFile(file)
+		dir = filepath.Dir(file)
+	}
+	if err != nil {
+		return nil, "", launcher.Fail(runstate.CodeSpec, err, "", "Serve's config cannot be read: %v", err)
+	}
+	if err := yaml.UnmarshalStrict(data, &config); err != nil {
+		return nil, "", launcher.Fail(runstate.CodeSpec, err, "", "%s: %v", file, err)
+	}
+	return config, dir, nil
+}
+
+// applications returns the list that Serve's config must have.
+func applications(file string, config map[string]any) ([]map[string]any, error) {
+	list, ok := config["applications"].([]any)
+	if !ok || len(list) == 0 {
+		return nil, launcher.Fail(runstate.CodeSpec, nil, "`serve build` writes one", "%s has no applications", file)
+	}
+	var out []map[string]any
+	for i, item := range list {
+		application, ok := item.(map[string]any)
+		if !ok {
+			return nil, launcher.Fail(runstate.CodeSpec, nil, "", "%s: applications[%d] is not a map", file, i)
+		}
+		out = append(out, application)
+	}
+	return out, nil
+}
+
+// packApplication replaces an application's local directories by packages, and files of its runtime_env by their contents; at is the name in messages.
+func packApplication(ctx context.Context, p *app.Packer, at, dir string, application map[string]any) error {
+	env, ok := application["runtime_env"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	if excludes, ok := env["excludes"].([]any); ok {
+		p.Excludes = nil
+		for _, e := range excludes {
+			p.Excludes = append(p.Excludes, fmt.Sprint(e))
+		}
+	}
+	if local, ok := env["working_dir"].(string); ok && local != "" {
+		uri, err := p.Add(ctx, "working directory", relativeTo(dir, local), pack.WorkingDir)
+		if err != nil {
+			return err
+		}
+		env["working_dir"] = uri
+	}
+	if err := spec.ReadRuntimeEnv(at, dir, env); err != nil {
+		return err
+	}
+	modules, _ := env["py_modules"].([]any)
+	for i, m := range modules {
+		uri, err := p.Add(ctx, "Python module", relativeTo(dir, fmt.Sprint(m)), pack.Module)
+		if err != nil {
+			return err
+		}
+		modules[i] = uri
+	}
+	return nil
+}
+
+func relativeTo(dir, path string) string {
+	if pack.IsRemote(path) || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}

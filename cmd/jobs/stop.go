@@ -1,0 +1,67 @@
+package jobs
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+)
+
+type stopOptions struct {
+	dashboard app.DashboardFlags
+	ids       []string
+	noWait    bool
+}
+
+// NewStop is `rayctl stop`.
+func NewStop(a *app.App) *cobra.Command {
+	o := &stopOptions{}
+	c := &cobra.Command{
+		Use:     "stop JOB... [-c CLUSTER]",
+		Short:   "Stop jobs of a cluster and wait until they ended",
+		Long:    "stop sends the driver SIGTERM, and SIGKILL after the grace of the cluster (job.grace, Ray's default 3 s). A job that ended before is not an error.",
+		Example: "  rayctl stop raysubmit_x1\n  rayctl stop -c dev raysubmit_x1 raysubmit_x2",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return app.UsageError("`rayctl jobs` lists them", "`rayctl stop` needs the id of a job")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			o.ids = args
+			return a.Action(func(ctx context.Context) error { return runStop(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: completeJobs(a),
+	}
+	o.dashboard.Add(a, c)
+	c.Flags().BoolVar(&o.noWait, "no-wait", false, "do not wait until the jobs ended")
+	return c
+}
+
+// runStop requests the end of every job first, then waits for all.
+func runStop(ctx context.Context, a *app.App, o *stopOptions) error {
+	c, err := a.Connect(ctx, &o.dashboard)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for _, id := range o.ids {
+		if _, err := c.StopJob(ctx, id); err != nil {
+			return err
+		}
+	}
+	if o.noWait {
+		return nil
+	}
+	for _, id := range o.ids {
+		a.UI.Live("stopping "+id, a.Now())
+		job, err := c.WaitJob(ctx, id)
+		if err != nil {
+			return err
+		}
+		a.UI.Clear()
+		a.UI.Note("job %s is %s", id, job.Status)
+	}
+	return nil
+}

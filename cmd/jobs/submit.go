@@ -1,0 +1,248 @@
+// Package jobs has the verbs on a cluster's jobs and Ray Serve applications: submit, jobs, logs, stop and serve.
+package jobs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+
+	"al.essio.dev/pkg/shellescape"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/config"
+	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+type submitOptions struct {
+	dashboard    app.DashboardFlags
+	command      []string
+	submissionID string
+	noWait       bool
+	metadata     []string
+	cpus, gpus   float64
+	memory       string
+	resources    map[string]string
+	labels       map[string]string
+	output       app.Output
+}
+
+// NewSubmit is `rayctl submit`.
+func NewSubmit(a *app.App) *cobra.Command {
+	o := &submitOptions{}
+	c := &cobra.Command{
+		Use:   "submit [CLUSTER] [flags] [-- COMMAND...]",
+		Short: "Run a job on a cluster that is there, and follow it",
+		Long: "submit runs COMMAND (default: job.entrypoint of the cluster file) as a Ray job, shows its output and exits with its exit code.\n" +
+			"The job section of the cluster file, if there is one, is in force: workingDir, env and the rest; flags go before it.\n" +
+			"Ctrl-C stops watching, not the job. With --submission-id the command may be repeated: the driver runs once.",
+		Example: "  rayctl submit -- python eval.py --step 100\n" +
+			"  rayctl submit dev --working-dir . --env SEED=1 -- python a.py\n" +
+			"  rayctl submit --address http://127.0.0.1:8265 --no-wait -- python a.py",
+		Args: app.AtMost(1, "one cluster"),
+		RunE: func(c *cobra.Command, args []string) error {
+			own, command := app.SplitDash(c, args)
+			if err := o.dashboard.FromArgument(own); err != nil {
+				return err
+			}
+			o.command = command
+			return a.Action(func(ctx context.Context) error { return runSubmit(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: a.CompleteClusters,
+	}
+	config.AddJob(c.Flags())
+	o.dashboard.Add(a, c)
+	f := c.Flags()
+	f.StringVar(&o.submissionID, "submission-id", "", "`ID` of the job (default: a new one)")
+	f.BoolVar(&o.noWait, "no-wait", false, "return once the job is accepted, and print its id")
+	f.StringArrayVar(&o.metadata, "metadata", nil, "kept with the job by Ray: `KEY=VALUE`")
+	f.Float64Var(&o.cpus, "entrypoint-num-cpus", 0, "`CPUs` reserved for the driver")
+	f.Float64Var(&o.gpus, "entrypoint-num-gpus", 0, "`GPUs` reserved for the driver")
+	f.StringVar(&o.memory, "entrypoint-memory", "", "memory reserved for the driver: `QUANTITY` such as 2Gi")
+	f.StringToStringVar(&o.resources, "entrypoint-resources", nil, "custom resources reserved for the driver: `NAME=AMOUNT`")
+	f.StringToStringVar(&o.labels, "entrypoint-label-selector", nil, "labels that the driver's node must have: `KEY=VALUE` (Ray 2.49 and later)")
+	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
+	return c
+}
+
+// runSubmit submits one job, follows it, and returns its exit code.
+func runSubmit(ctx context.Context, a *app.App, o *submitOptions) error {
+	if err := o.output.Validate(); err != nil {
+		return err
+	}
+	if err := dashboardclient.CheckSubmissionID(o.submissionID); err != nil {
+		return app.UsageError("", "--submission-id: %v", err)
+	}
+	job, err := jobSection(a, o)
+	if err != nil {
+		return err
+	}
+	c, err := a.Connect(ctx, &o.dashboard)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	a.HintShell(o.command)
+	id, err := submitJob(ctx, a, c, o, job)
+	if err != nil {
+		return err
+	}
+	a.UI.Note("job %s", id)
+	if o.noWait {
+		return answerSubmitted(ctx, a, c, o, id)
+	}
+	done, err := followJob(ctx, a, c, id, dashboardclient.FollowOptions{StripHeader: true})
+	if err != nil {
+		return err
+	}
+	if _, err := o.output.Structured(a.Out, done); err != nil {
+		return err
+	}
+	return jobOutcome(done)
+}
+
+// jobSection is the job section in force: the file's, overridden by flags.
+func jobSection(a *app.App, o *submitOptions) (*spec.Job, error) {
+	command, err := app.Entrypoint(o.command)
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.Load(&o.dashboard.Config, config.Options{Entrypoint: command})
+	if err != nil {
+		return nil, err
+	}
+	if err := spec.RequireEntrypoint(c.Spec); err != nil {
+		return nil, err
+	}
+	if err := c.ReadJobFiles(); err != nil {
+		return nil, err
+	}
+	job := c.Spec.Job
+	metadata, err := app.Pairs("--metadata", o.metadata)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]string{}
+	maps.Copy(all, job.Metadata)
+	maps.Copy(all, metadata)
+	job.Metadata = all
+	if o.dashboard.Address == "" {
+		if err := app.StartHere(&job, c.Spec); err != nil {
+			return nil, err
+		}
+	}
+	return &job, o.reserve(&job)
+}
+
+// reserve sets the entrypoint's resources in the job.
+func (o *submitOptions) reserve(job *spec.Job) error {
+	if !isAmount(o.cpus) || !isAmount(o.gpus) {
+		return app.UsageError("", "the driver's resources are numbers from 0")
+	}
+	if o.cpus > 0 {
+		job.EntrypointCPUs = spec.CPUs(o.cpus)
+	}
+	if o.gpus > 0 {
+		job.EntrypointGPUs = o.gpus
+	}
+	if o.memory != "" {
+		q, err := resource.ParseQuantity(o.memory)
+		if err != nil || q.Sign() < 0 {
+			return app.UsageError("write it like 2Gi", "--entrypoint-memory: %q is not an amount of memory", o.memory)
+		}
+		job.EntrypointMemory = q
+	}
+	if len(o.labels) > 0 {
+		job.EntrypointLabelSelector = o.labels
+	}
+	if len(o.resources) == 0 {
+		return nil
+	}
+	amounts := maps.Clone(job.EntrypointResources)
+	if amounts == nil {
+		amounts = map[string]float64{}
+	}
+	for name, text := range o.resources {
+		var amount float64
+		if _, err := fmt.Sscan(text, &amount); err != nil || !isAmount(amount) {
+			return app.UsageError("", "--entrypoint-resources: %q is not an amount of %s", text, name)
+		}
+		amounts[name] = amount
+	}
+	job.EntrypointResources = amounts
+	return nil
+}
+
+// isAmount is also false for NaN and infinity, which Go parses but JSON cannot express.
+func isAmount(n float64) bool { return n >= 0 && !math.IsInf(n, 1) }
+
+// submitJob uploads the job's packages and submits the job.
+func submitJob(ctx context.Context, a *app.App, c *app.Connection, o *submitOptions, job *spec.Job) (string, error) {
+	p, err := a.Packages(job)(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := a.Upload(ctx, c.Client, p); err != nil {
+		return "", err
+	}
+	a.UI.Clear()
+	request := submitRequest(job, p)
+	request.SubmissionID = o.submissionID
+	if o.submissionID != "" {
+		if request.Nonce, err = requestNonce(request); err != nil {
+			return "", err
+		}
+	}
+	return c.SubmitJob(ctx, request)
+}
+
+func submitRequest(job *spec.Job, p *launcher.Packages) dashboardclient.SubmitRequest {
+	env := p.RuntimeEnv
+	if len(job.Env) > 0 {
+		env["env_vars"] = job.Env
+	}
+	entry := job.Entrypoint
+	if job.Cwd != "" {
+		// On a line of its own, as in the keeper: in `cd D && a & b` the shell runs b elsewhere.
+		entry = "cd -- " + shellescape.Quote(job.Cwd) + " || exit 1\n" + entry
+	}
+	return dashboardclient.SubmitRequest{
+		Entrypoint: entry, RuntimeEnv: env, Metadata: job.Metadata,
+		EntrypointCPUs: float64(job.EntrypointCPUs), EntrypointGPUs: job.EntrypointGPUs,
+		EntrypointMemory: job.EntrypointMemory.Value(), EntrypointResources: job.EntrypointResources,
+		EntrypointLabels: job.EntrypointLabelSelector,
+	}
+}
+
+// requestNonce is equal for equal jobs, so that a repeated command finds its own submission.
+func requestNonce(r dashboardclient.SubmitRequest) (string, error) {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16]), nil
+}
+
+func answerSubmitted(ctx context.Context, a *app.App, c *app.Connection, o *submitOptions, id string) error {
+	a.Next("`rayctl logs"+c.Flags()+" "+id+" -f`", "`rayctl stop"+c.Flags()+" "+id+"`")
+	switch o.output.Format {
+	case app.FormatJSON, app.FormatYAML:
+		job, err := c.GetJob(ctx, id)
+		if err != nil {
+			return err
+		}
+		_, err = o.output.Structured(a.Out, job)
+		return err
+	default:
+		_, err := fmt.Fprintln(a.Out, id)
+		return err
+	}
+}

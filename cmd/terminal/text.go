@@ -1,0 +1,59 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// Shorten keeps a table in shape.
+func Shorten(s string, wide bool) string {
+	r := []rune(OneLine(s))
+	if wide || len(r) <= 60 {
+		return string(r)
+	}
+	return string(r[:59]) + "…"
+}
+
+// Ago is the age of a moment: 46 s, 3 min 20 s.
+func Ago(now, t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return launcher.Human(max(now.Sub(t).Truncate(time.Second).Seconds(), 0))
+}
+
+// Stamp formats a time as everywhere in rayctl: RFC 3339 in UTC.
+func Stamp(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// OrDash stands - for an empty cell.
+func OrDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// OneLine makes foreign text fit one line or column.
+func OneLine(s string) string { return Clean(strings.Join(strings.Fields(s), " ")) }
+
+// size prints a number of bytes for a person.
+func size(n int64) string {
+	switch {
+	case n < 10_000:
+		return fmt.Sprintf("%d B", n)
+	case n < 10_000_000:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	case n < 10_000_000_000:
+		return fmt.Sprintf("%.0f MB", float64(n)/1e6)
+	default:
+		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+	}
+}

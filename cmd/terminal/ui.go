@@ -1,0 +1,225 @@
+// Package terminal writes for people: notes and progress on stderr, tables, times and sizes, and foreign text that is harmless on a terminal.
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// UI writes notes and progress to stderr. On a terminal it rewrites one line with the elapsed time; elsewhere each change is a
+// plain line. It is safe for concurrent use.
+type UI struct {
+	mu    sync.Mutex
+	s     *Streams
+	color bool
+	width func() int
+
+	text     string    // of the live line; "": none
+	since    time.Time // start of its elapsed time
+	drawn    bool
+	midLine  bool // stdout is the same terminal and its cursor is inside a line of output
+	plain    string
+	stopTick chan struct{}
+
+	step                 string // the current transfer
+	stepSince, stepShown time.Time
+}
+
+// Color is the number of a colour in escape sequences.
+type Color string
+
+// Colours of words.
+const (
+	Red  Color = "31"
+	Bold Color = "1"
+	dim  Color = "2"
+)
+
+// NewUI makes the UI of these streams, in colour on a terminal that the environment does not exclude.
+func NewUI(s *Streams, getenv func(string) string) *UI {
+	u := &UI{s: s, color: s.ErrTTY && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb", width: func() int { return 80 }}
+	if f, ok := s.Err.(*os.File); ok {
+		u.width = func() int {
+			w, _, err := term.GetSize(int(f.Fd()))
+			if err != nil || w < 20 {
+				return 80
+			}
+			return w
+		}
+	}
+	return u
+}
+
+// Paint colours a word if colours are enabled.
+func (u *UI) Paint(c Color, s string) Painted {
+	s = Clean(s)
+	if !u.color {
+		return Painted(s)
+	}
+	return Painted("\x1b[" + string(c) + "m" + s + "\x1b[0m")
+}
+
+// Note prints a line that stays.
+func (u *UI) Note(format string, args ...any) {
+	if u.s.Quiet {
+		return
+	}
+	u.Line(fmt.Sprintf(format, cleanArgs(args)...))
+}
+
+// Warn prints a line that stays, also with --quiet.
+func (u *UI) Warn(format string, args ...any) { u.Line(fmt.Sprintf(format, cleanArgs(args)...)) }
+
+// Line prints a line that stays, as it is: the caller cleans it.
+func (u *UI) Line(s string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.erase()
+	if u.midLine {
+		fmt.Fprintln(u.s.Err)
+		u.midLine = false
+	}
+	fmt.Fprintln(u.s.Err, s)
+	u.draw()
+}
+
+// Live shows what rayctl waits for, and since when.
+func (u *UI) Live(text string, since time.Time) {
+	if u.s.Quiet {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.s.ErrTTY {
+		if text != u.plain {
+			u.plain = text
+			fmt.Fprintln(u.s.Err, Clean(text))
+		}
+		return
+	}
+	u.erase()
+	u.text, u.since = text, since
+	u.draw()
+	if u.stopTick == nil {
+		u.stopTick = make(chan struct{})
+		go u.tick(u.stopTick)
+	}
+}
+
+// Transfer shows the progress of a long step, but not of a short one. Off a terminal it prints at most one line in ten seconds.
+func (u *UI) Transfer(p launcher.Progress) {
+	u.mu.Lock()
+	now := u.s.Now()
+	if u.step != p.Text {
+		u.step, u.stepSince, u.stepShown = p.Text, now, time.Time{}
+	}
+	since := u.stepSince
+	pause := 10 * time.Second
+	if u.s.ErrTTY {
+		pause = 100 * time.Millisecond
+	}
+	quick := (p.Done > 0 || p.Total > 0) && now.Sub(since) < time.Second
+	again := now.Sub(u.stepShown) < pause
+	if !quick && !again {
+		u.stepShown = now
+	}
+	u.mu.Unlock()
+	if quick || again {
+		return
+	}
+	text := p.Text
+	switch {
+	case p.Total > 0:
+		text += fmt.Sprintf(": %s of %s", size(p.Done), size(p.Total))
+	case p.Done > 0:
+		text += ": " + size(p.Done)
+	}
+	u.Live(text, since)
+}
+
+// Clear removes the live line.
+func (u *UI) Clear() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.erase()
+	u.text = ""
+	if u.stopTick != nil {
+		close(u.stopTick)
+		u.stopTick = nil
+	}
+}
+
+// Close ends the live line.
+func (u *UI) Close() { u.Clear() }
+
+func (u *UI) tick(stop <-chan struct{}) {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-t.C:
+			u.mu.Lock()
+			u.erase()
+			u.draw()
+			u.mu.Unlock()
+		}
+	}
+}
+
+func (u *UI) erase() {
+	if u.drawn {
+		fmt.Fprint(u.s.Err, "\r\x1b[K")
+		u.drawn = false
+	}
+}
+
+func (u *UI) draw() {
+	if u.text == "" || u.midLine {
+		return
+	}
+	line := []rune(fmt.Sprintf("%s (%s)", OneLine(u.text), launcher.Human(u.s.Now().Sub(u.since).Truncate(time.Second).Seconds())))
+	if w := u.width() - 1; len(line) > w {
+		line = append(line[:w-1], '…')
+	}
+	fmt.Fprint(u.s.Err, u.Paint(dim, string(line)))
+	u.drawn = true
+}
+
+// Output wraps stdout, so that the live line is never in the middle of the driver's output.
+func (u *UI) Output() io.Writer {
+	if !u.s.OutTTY || !u.s.ErrTTY {
+		return u.s.Out
+	}
+	return writerFunc(func(p []byte) (int, error) {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.erase()
+		n, err := u.s.Out.Write(p)
+		if n > 0 {
+			u.midLine = p[n-1] != '\n'
+		}
+		return n, err
+	})
+}
+
+// LogWriter writes the lines of -v.
+func (u *UI) LogWriter() io.Writer {
+	return writerFunc(func(p []byte) (int, error) {
+		u.Line(Clean(strings.TrimSuffix(string(p), "\n")))
+		return len(p), nil
+	})
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
