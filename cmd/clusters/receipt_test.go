@@ -14,9 +14,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// verbs are the commands of this package.
-var verbs = apptest.Tree(NewRun, NewUp, NewDown, NewLs, NewStatus, NewExtend, NewGC, NewDoctor, NewHistory)
-
 // refuser is a substrate that refuses every launch and has no record, like Kubernetes with a policy or Slurm with a wrong partition.
 type refuser struct {
 	launcher.Launcher

@@ -3,9 +3,12 @@ package apptest
 
 import (
 	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,6 +16,9 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // New is an isolated App: no terminal, no variables, no launchers.
@@ -50,4 +56,101 @@ func WriteFiles(t *testing.T, dir string, files map[string]string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// Line is one command line and what is expected of it.
+type Line struct {
+	// Args are words; '' is an empty one.
+	Args string
+	Code int
+	// Out is in stdout; "" expects nothing there. Err is in stderr.
+	Out, Err string
+	// Before is run first, on the same launcher.
+	Before string
+	// Calls are the calls on the launcher that change something.
+	Calls []string
+	// Interrupt sends SIGINT as soon as something is written to stdout.
+	Interrupt bool
+	// Files are there; Made is a file that is there afterwards.
+	Files map[string]string
+	Made  string
+	// Stdin is typed.
+	Stdin string
+}
+
+// Run runs each line on a launcher of its own, in an empty directory with an empty home: make makes the local launcher, and there is a Slurm without
+// clusters. A refusal is one sentence.
+func Run(t *testing.T, tree func(*app.App) *cobra.Command, make func() launcher.Launcher, lines []Line) {
+	t.Helper()
+	for _, line := range lines {
+		t.Run(line.Args, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			home := t.TempDir()
+			t.Setenv("HOME", home)
+			for _, name := range []string{"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"} {
+				t.Setenv(name, filepath.Join(home, name))
+			}
+			WriteFiles(t, ".", line.Files)
+			l := make()
+			memory, _ := l.(*Launcher)
+			if memory != nil {
+				memory.serve(t)
+			}
+			if line.Before != "" {
+				if code, _, said := execute(t, tree, l, Line{Args: line.Before}); code != 0 {
+					t.Fatalf("%s: code %d, %s", line.Before, code, said)
+				}
+			}
+			code, out, said := execute(t, tree, l, line)
+			if code != line.Code || !strings.Contains(out, line.Out) || line.Out == "" && out != "" || !strings.Contains(said, line.Err) {
+				t.Errorf("code %d, stdout %q, stderr %q; want %d, %q, %q", code, out, said, line.Code, line.Out, line.Err)
+			}
+			if refused := code >= runstate.CodeUsage && code <= runstate.CodeConfig; refused && out == "" && strings.Count(said, "rayctl: ") != 1 {
+				t.Errorf("a refusal is one sentence: %q", said)
+			}
+			if _, err := os.Stat(line.Made); line.Made != "" && err != nil {
+				t.Error(err)
+			}
+			if memory != nil && !slices.Equal(memory.Calls, line.Calls) {
+				t.Errorf("calls %q, want %q", memory.Calls, line.Calls)
+			}
+		})
+	}
+}
+
+// execute runs one line.
+func execute(t *testing.T, tree func(*app.App) *cobra.Command, l launcher.Launcher, line Line) (code int, out, said string) {
+	t.Helper()
+	a, _, stderr := New()
+	a.Getenv, a.In = os.Getenv, strings.NewReader(line.Stdin)
+	a.Now = func() time.Time { return Begin.Add(time.Hour) }
+	a.Launchers[spec.LauncherLocal] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) { return l, nil }
+	a.Launchers[spec.LauncherSlurm] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) {
+		return &Launcher{Title: spec.LauncherSlurm}, nil
+	}
+	stdout := &stdout{interrupts: line.Interrupt}
+	a.Out = stdout
+	a.Notify = func(c chan<- os.Signal, _ ...os.Signal) { stdout.signals = c }
+	args := strings.Fields(line.Args)
+	for i := range args {
+		args[i] = strings.TrimSuffix(args[i], "''")
+	}
+	code = a.Execute(t.Context(), tree, args)
+	return code, stdout.String(), stderr.String()
+}
+
+// stdout is a buffer that may send SIGINT when it is first written to.
+type stdout struct {
+	bytes.Buffer
+	interrupts bool
+	signals    chan<- os.Signal
+}
+
+func (s *stdout) Write(p []byte) (int, error) {
+	n, err := s.Buffer.Write(p)
+	if s.interrupts {
+		s.interrupts = false
+		s.signals <- syscall.SIGINT
+	}
+	return n, err
 }

@@ -1,0 +1,59 @@
+package access
+
+import (
+	"testing"
+
+	"github.com/rayctl/rayctl/cmd/app/apptest"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// verbs are the commands of this package.
+var verbs = apptest.Tree(NewExec, NewPortForward, NewDashboard, NewEnv)
+
+// TestLines: command lines of exec, port-forward, dashboard and env.
+func TestLines(t *testing.T) {
+	with := func() launcher.Launcher {
+		return (&apptest.Launcher{Ray: &apptest.Ray{}}).With("dev", "old", "queued")
+	}
+	apptest.Run(t, verbs, with, []apptest.Line{
+		{Args: "exec dev -- echo a b", Out: "a b\n", Err: "local cluster dev\n"},
+		{Args: "exec dev --node head-0 -- echo $HOME", Out: "$HOME\n"},
+		{Args: "exec dev -i -- cat", Stdin: "typed", Out: "typed"},
+		{Args: "exec dev -t -- true", Err: "-t has no effect: it needs -i, and a terminal as stdin"},
+		{Args: "exec dev -- false", Code: 1},
+		{Args: "exec dev -- sh -c exit${IFS}7", Code: 7},
+		{Args: "exec dev", Code: runstate.CodeUsage, Err: "`rayctl exec` needs a command behind --: write it like `rayctl exec dev -- ray status`"},
+		{Args: "exec a b -- true", Code: runstate.CodeUsage, Err: "`rayctl exec` takes one name, and \"b\" is one too many"},
+		{Args: "exec dev --node nosuch -- true", Code: runstate.CodeSpec, Err: `cluster dev has no node "nosuch": there are head-0`},
+		{Args: "exec dev --node '' -- true", Code: runstate.CodeUsage, Err: "--node is empty"},
+		{Args: "exec nosuch -- true", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`},
+		{Args: "exec -- true", Code: runstate.CodeUsage, Err: "several clusters are meant: dev, queued"},
+		{Args: "port-forward dev :8000", Interrupt: true, Out: "127.0.0.1:", Err: "reaches port 8000 of dev, until Ctrl-C"},
+		{Args: "port-forward dev", Code: runstate.CodeUsage, Err: "`rayctl port-forward` needs a port: write it like `rayctl port-forward 8000`"},
+		{Args: "port-forward dev 99999", Code: runstate.CodeUsage, Err: `"99999" is not a port: write it LOCAL:REMOTE, like 9000:8000`},
+		{Args: "port-forward dev 1:2:3", Code: runstate.CodeUsage, Err: `"1:2:3" is not a port`},
+		{Args: "port-forward :8000", Code: runstate.CodeUsage, Err: "several clusters are meant"},
+		{Args: "dashboard dev", Interrupt: true, Out: "http://127.0.0.1:", Err: "the dashboard of dev, until Ctrl-C"},
+		{Args: "dashboard dev --port 99999", Code: runstate.CodeUsage, Err: "99999 is not a port"},
+		{Args: "dashboard dev --port x", Code: runstate.CodeUsage, Err: `invalid argument "x" for "--port" flag`},
+		{Args: "dashboard queued", Code: runstate.CodeUnreachable, Err: "cluster queued is not ready yet: `rayctl status -w queued` shows when"},
+		{Args: "dashboard old", Code: runstate.CodeSpec, Err: "cluster old has ended (succeeded): `rayctl logs old` shows its output"},
+		{Args: "dashboard a b", Code: runstate.CodeUsage, Err: "`rayctl dashboard` takes one name"},
+		{Args: "env dev", Out: "export RAY_AUTH_MODE=token\nexport RAY_AUTH_TOKEN_PATH="},
+		{Args: "env dev --shell fish", Out: "set -gx RAY_AUTH_MODE token\n"},
+		{Args: "env dev -o json", Out: `"RAY_AUTH_MODE": "token"`},
+		{Args: "env --unset", Out: "unset RAY_API_SERVER_ADDRESS RAY_ADDRESS RAY_AUTH_MODE RAY_AUTH_TOKEN_PATH\n"},
+		{Args: "env --unset --shell fish", Out: "set -e RAY_API_SERVER_ADDRESS"},
+		{Args: "env dev --shell tcsh", Code: runstate.CodeUsage, Err: `--shell: "tcsh" is unknown: it takes sh or fish`},
+		{Args: "env dev -o name", Code: runstate.CodeUsage, Err: `no output format "name"`},
+		{Args: "env old", Code: runstate.CodeSpec, Err: "cluster old has ended"},
+		{Args: "env a b", Code: runstate.CodeUsage, Err: "`rayctl env` takes one name"},
+	})
+	// A launcher without the abilities.
+	plain := func() launcher.Launcher { return struct{ launcher.Launcher }{new(apptest.Launcher).With("dev")} }
+	apptest.Run(t, verbs, plain, []apptest.Line{
+		{Args: "exec -- true", Code: runstate.CodeUsage, Err: "exec is not supported by the local launcher"},
+		{Args: "port-forward 8000", Code: runstate.CodeUsage, Err: "port-forward is not supported by the local launcher"},
+	})
+}

@@ -1,0 +1,309 @@
+package apptest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http/httptest"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Begin is when the first cluster of a Launcher is made. Each further one is made a minute later.
+var Begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// Launcher is a launcher in memory that keeps the promises of launcher.Launcher's comments, which launcher/conformance checks on the real ones: a name
+// with the same spec is the same cluster, with another one it is ErrConflict, ended it is ErrEnded until it is forgotten; Watch sends what is there at once,
+// and closes behind Gone; Dial is ErrNotReady before the cluster is ready and ErrNotFound once it is gone; Result is ErrNotEnded while it lives; the end
+// of what does not exist is no error. Like the local launcher it runs a node's commands on this machine. Unlike any, a job ends at once.
+type Launcher struct {
+	// Title is Name's answer; "" is local.
+	Title string
+	// Output and Code are those of every driver; a Code of 0 succeeds.
+	Output string
+	Code   int
+	// Waits leaves every new cluster in phase Queued.
+	Waits bool
+	// Refusal is what Launch and Validate answer, Failure what List does.
+	Refusal, Failure error
+	// Checks is what Check finds, Garbage what Collect does.
+	Checks  []launcher.Check
+	Garbage []launcher.Collected
+	// Calls are the calls that change something, in order: "launch dev", "terminate dev", "terminate dev now", "forget dev".
+	Calls []string
+	// Ray answers as the dashboard and the keeper of every cluster.
+	Ray *Ray
+
+	mutex    sync.Mutex
+	server   *httptest.Server
+	clusters map[string]*cluster
+}
+
+type cluster struct {
+	launcher.Status
+	changed chan struct{} // closed by the next change
+}
+
+// With makes clusters: "dev" is ready, "old" has ended after a driver's success, "queued" waits. Their jobs are those of Launch.
+func (l *Launcher) With(names ...string) *Launcher {
+	for _, name := range names {
+		phase := runstate.Ready
+		switch name {
+		case "old":
+			phase = runstate.Gone
+		case "queued":
+			phase = runstate.Queued
+		}
+		l.add(&spec.ClusterSpec{Name: name, Labels: map[string]string{"team": name}}, phase)
+	}
+	return l
+}
+
+func (l *Launcher) add(s *spec.ClusterSpec, phase runstate.Phase) {
+	if l.clusters == nil {
+		l.clusters = map[string]*cluster{}
+	}
+	at := Begin.Add(time.Duration(len(l.clusters)) * time.Minute)
+	c := &cluster{changed: make(chan struct{}), Status: launcher.Status{
+		Name: s.Name, Launcher: l.Name(), Owner: "ann", Labels: s.Labels, Ours: true, SpecHash: spec.Hash(s), Where: "memory",
+		Phase: phase, Since: at, Created: at, Attempt: 1, Groups: []runstate.Group{{Name: "head", Ready: 1, Wanted: 1}},
+		Nodes: []runstate.Node{{Name: "head-0", State: "ALIVE", Host: "here"}}, Head: runstate.Head{RayVersion: "2.60.0"},
+	}}
+	if phase == runstate.Queued {
+		c.Groups[0].Ready, c.Reason = 0, runstate.Reason{Message: "waiting for resources", Hint: "ask for less"}
+	}
+	if s.Job.Entrypoint != "" || phase.Ended() {
+		c.Job = &runstate.Job{SubmissionID: s.Name + "-1", Entrypoint: s.Job.Entrypoint, State: runstate.JobRunning}
+	}
+	if phase.Ended() {
+		c.end(l.driverExit())
+	}
+	l.clusters[s.Name] = c
+}
+
+func (l *Launcher) driverExit() runstate.Exit {
+	if l.Code == 0 {
+		return runstate.Exit{Origin: runstate.OriginDriver, Cause: runstate.CauseSucceeded, Message: "the driver succeeded"}
+	}
+	return runstate.Exit{Origin: runstate.OriginDriver, Cause: runstate.CauseDriverFailed, Code: l.Code, Message: "the driver failed"}
+}
+
+func (c *cluster) end(exit runstate.Exit) {
+	c.Phase, c.Exit, c.Since = runstate.Gone, &exit, c.Created.Add(30*time.Second)
+	if c.Job != nil {
+		c.Job.State = runstate.JobSucceeded
+		if exit.Code != 0 {
+			c.Job.State = runstate.JobFailed
+		}
+	}
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// Name is Title.
+func (l *Launcher) Name() string { return cmp.Or(l.Title, spec.LauncherLocal) }
+
+// Launch makes a cluster, and runs its job if it has one.
+func (l *Launcher) Launch(_ context.Context, s *spec.ClusterSpec, _ launcher.Payload) (launcher.ID, error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.Refusal != nil {
+		return "", l.Refusal
+	}
+	id := launcher.ID(s.Name)
+	if c := l.clusters[s.Name]; c != nil {
+		switch {
+		case c.Phase.Ended():
+			return "", launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "", "cluster %s has ended", id)
+		case c.SpecHash != spec.Hash(s):
+			return "", launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "", "cluster %s has another spec", id)
+		}
+		return id, nil
+	}
+	l.Calls = append(l.Calls, "launch "+s.Name)
+	phase := runstate.Ready
+	if l.Waits {
+		phase = runstate.Queued
+	} else if s.Job.Entrypoint != "" {
+		phase = runstate.Gone
+	}
+	l.add(s, phase)
+	return id, nil
+}
+
+// Watch sends the status at once and then at each change.
+func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.Status, error) {
+	l.mutex.Lock()
+	c := l.clusters[string(id)]
+	l.mutex.Unlock()
+	if c == nil {
+		return nil, launcher.NotFound(id)
+	}
+	out := make(chan launcher.Status)
+	go func() {
+		defer close(out)
+		for {
+			l.mutex.Lock()
+			s, changed := c.Status, c.changed
+			l.mutex.Unlock()
+			select {
+			case out <- s:
+			case <-ctx.Done():
+				return
+			}
+			if s.Phase.Ended() {
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out, nil
+}
+
+// Dial reaches Ray.
+func (l *Launcher) Dial(_ context.Context, id launcher.ID, _ launcher.Target) (*launcher.Endpoint, error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	c := l.clusters[string(id)]
+	switch {
+	case c == nil || c.Phase.Ended():
+		return nil, launcher.NotFound(id)
+	case c.Phase != runstate.Ready || l.server == nil:
+		return nil, launcher.ErrNotReady
+	}
+	return &launcher.Endpoint{URL: l.server.URL, Token: "hush", TokenHeader: "Authorization", Via: "direct"}, nil
+}
+
+// Result is the record of an ended cluster.
+func (l *Launcher) Result(_ context.Context, id launcher.ID) (*launcher.Result, error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	c := l.clusters[string(id)]
+	switch {
+	case c == nil:
+		return nil, launcher.NotFound(id)
+	case !c.Phase.Ended():
+		return nil, launcher.NotEnded(id)
+	}
+	return launcher.NewResult(c.Status, launcher.LogInfo{Bytes: int64(len(l.Output))}, func(_ context.Context, _ int, offset int64) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(l.Output[min(offset, int64(len(l.Output))):])), nil
+	}), nil
+}
+
+// Terminate ends a cluster.
+func (l *Launcher) Terminate(_ context.Context, id launcher.ID, end launcher.End) error {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	call := "terminate " + string(id)
+	if end.Now {
+		call += " now"
+	}
+	l.Calls = append(l.Calls, call)
+	if c := l.clusters[string(id)]; c != nil && !c.Phase.Ended() {
+		c.end(*runstate.Ours(end.Cause, end.Message))
+	}
+	return nil
+}
+
+// List returns what sel selects, the oldest first.
+func (l *Launcher) List(_ context.Context, sel launcher.Selector) ([]launcher.Status, error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.Failure != nil {
+		return nil, l.Failure
+	}
+	var out []launcher.Status
+	for name, c := range l.clusters {
+		if sel.Matches(c.Status) && (len(sel.Names) == 0 || slices.Contains(sel.Names, name)) {
+			out = append(out, c.Status)
+		}
+	}
+	slices.SortFunc(out, func(x, y launcher.Status) int { return x.Created.Compare(y.Created) })
+	return out, nil
+}
+
+// Render returns one file.
+func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
+	return []launcher.File{{Name: "script.sh", Content: []byte("launch " + s.Name + ": " + s.Job.Entrypoint)}}, nil
+}
+
+// Exec runs a command on this machine.
+func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequest) (int, error) {
+	l.mutex.Lock()
+	c := l.clusters[string(id)]
+	l.mutex.Unlock()
+	if c == nil || c.Phase.Ended() {
+		return 0, launcher.NotFound(id)
+	}
+	if e.Node != "" && e.Node != "head-0" {
+		return 0, launcher.Fail(runstate.CodeSpec, nil, "there are head-0", "cluster %s has no node %q", id, e.Node)
+	}
+	command := exec.CommandContext(ctx, e.Command[0], e.Command[1:]...)
+	command.Stdin, command.Stdout, command.Stderr = e.Stdin, e.Stdout, e.Stderr
+	err := command.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode(), nil
+	}
+	return 0, err
+}
+
+// DialNode reaches a port of this machine.
+func (l *Launcher) DialNode(ctx context.Context, _ launcher.ID, _ string, port int) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+}
+
+// Check is Checks.
+func (l *Launcher) Check(context.Context, *spec.ClusterSpec) []launcher.Check { return l.Checks }
+
+// Collect is Garbage.
+func (l *Launcher) Collect(_ context.Context, dryRun bool) ([]launcher.Collected, error) {
+	if !dryRun {
+		l.Calls = append(l.Calls, "collect")
+	}
+	return l.Garbage, nil
+}
+
+// Validate is Refusal.
+func (l *Launcher) Validate(context.Context, *spec.ClusterSpec, launcher.Payload) error {
+	return l.Refusal
+}
+
+// Forget removes the record of an ended cluster.
+func (l *Launcher) Forget(_ context.Context, id launcher.ID) error {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	c := l.clusters[string(id)]
+	switch {
+	case c == nil:
+		return launcher.NotFound(id)
+	case !c.Phase.Ended():
+		return launcher.NotEnded(id)
+	}
+	l.Calls = append(l.Calls, "forget "+string(id))
+	delete(l.clusters, string(id))
+	return nil
+}
+
+// serve makes Ray answer until the test ends.
+func (l *Launcher) serve(t *testing.T) {
+	if l.Ray != nil {
+		l.server = httptest.NewServer(l.Ray.handler())
+		t.Cleanup(l.server.Close)
+	}
+}

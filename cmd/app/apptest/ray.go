@@ -1,0 +1,132 @@
+package apptest
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// Ray answers as the dashboard of Ray 2.60 does, as far as the verbs ask: the job API with a job that ends at once, its log, the nodes, and Serve with
+// applications that run at once; and as the keeper does when its limits are moved (docs/keeper.md).
+type Ray struct {
+	// Code is the exit code of each driver, Output what it prints.
+	Code   int
+	Output string
+	// Jobs are there; a submitted one is appended.
+	Jobs []map[string]any
+
+	mutex        sync.Mutex
+	applications map[string]any
+}
+
+// Job is a job that has ended as its driver did, in the form of the job API.
+func (r *Ray) Job(id, entrypoint string) map[string]any {
+	status := "SUCCEEDED"
+	if r.Code != 0 {
+		status = "FAILED"
+	}
+	return map[string]any{
+		"type": "SUBMISSION", "submission_id": id, "status": status, "entrypoint": entrypoint, "driver_node_id": "n1", "driver_exit_code": r.Code,
+		"start_time": Begin.UnixMilli(), "end_time": Begin.UnixMilli() + 2000, "message": "",
+	}
+}
+
+func (r *Ray) find(id string) map[string]any {
+	for _, j := range r.Jobs {
+		if j["submission_id"] == id {
+			return j
+		}
+	}
+	return nil
+}
+
+func (r *Ray) handler() http.Handler {
+	mux := http.NewServeMux()
+	handle := func(pattern string, do func(q *http.Request) any) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, q *http.Request) {
+			r.mutex.Lock()
+			defer r.mutex.Unlock()
+			switch answer := do(q).(type) {
+			case nil:
+				http.Error(w, "Job "+q.PathValue("id")+" does not exist", http.StatusNotFound)
+			case string:
+				_, _ = io.WriteString(w, answer)
+			default:
+				_ = json.NewEncoder(w).Encode(answer)
+			}
+		})
+	}
+	job := func(q *http.Request) any {
+		if j := r.find(q.PathValue("id")); j != nil {
+			return j
+		}
+		return nil
+	}
+	handle("GET /api/version", func(*http.Request) any { return map[string]string{"version": "4", "ray_version": "2.60.0"} })
+	handle("GET /api/jobs/{$}", func(*http.Request) any { return append([]map[string]any{}, r.Jobs...) })
+	handle("POST /api/jobs/{$}", func(q *http.Request) any {
+		var request map[string]any
+		_ = json.NewDecoder(q.Body).Decode(&request)
+		id, _ := request["submission_id"].(string)
+		entrypoint, _ := request["entrypoint"].(string)
+		j := r.Job(id, entrypoint)
+		j["metadata"], j["runtime_env"] = request["metadata"], request["runtime_env"]
+		r.Jobs = append(r.Jobs, j)
+		return map[string]string{"submission_id": id, "job_id": id}
+	})
+	handle("GET /api/jobs/{id}", job)
+	handle("POST /api/jobs/{id}/stop", func(q *http.Request) any {
+		j := r.find(q.PathValue("id"))
+		if j == nil {
+			return nil
+		}
+		j["status"] = "STOPPED"
+		return map[string]bool{"stopped": true}
+	})
+	logFile := func(q *http.Request) any {
+		if strings.HasPrefix(q.URL.Query().Get("filename"), "job-driver-") {
+			return r.Output
+		}
+		return "the node's log\n"
+	}
+	handle("GET /api/v0/logs/file", logFile)
+	handle("GET /api/v0/logs/stream", logFile)
+	handle("GET /api/v0/logs", func(*http.Request) any {
+		return map[string]any{"result": true, "data": map[string]any{"result": map[string][]string{"raylet": {"raylet.out", "raylet.err"}}}}
+	})
+	handle("GET /api/v0/nodes", func(*http.Request) any {
+		node := map[string]any{"node_id": "n1", "node_name": "head-0", "node_ip": "127.0.0.1", "state": "ALIVE", "is_head_node": true}
+		return map[string]any{"result": true, "data": map[string]any{"result": map[string]any{"result": []any{node}}}}
+	})
+	handle("GET /api/serve/applications/{$}", func(*http.Request) any { return map[string]any{"applications": r.applications} })
+	handle("PUT /api/serve/applications/{$}", func(q *http.Request) any {
+		var config struct {
+			Applications []struct {
+				Name  string `json:"name"`
+				Route string `json:"route_prefix"`
+			} `json:"applications"`
+		}
+		_ = json.NewDecoder(q.Body).Decode(&config)
+		r.applications = map[string]any{}
+		for _, a := range config.Applications {
+			r.applications[a.Name] = map[string]any{"status": "RUNNING", "route_prefix": a.Route, "deployments": map[string]any{}}
+		}
+		return ""
+	})
+	handle("DELETE /api/serve/applications/{$}", func(*http.Request) any { r.applications = nil; return "" })
+	handle("POST /v1/extend", func(q *http.Request) any {
+		var limits struct{ Max, Idle *float64 }
+		_ = json.NewDecoder(q.Body).Decode(&limits)
+		deadlines := map[string]any{}
+		if limits.Max != nil && *limits.Max > 0 {
+			deadlines["max"] = Begin
+		}
+		if limits.Idle != nil && *limits.Idle > 0 {
+			deadlines["idle"] = Begin
+		}
+		return map[string]any{"deadlines": deadlines}
+	})
+	return mux
+}

@@ -1,0 +1,203 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"testing"
+
+	"github.com/rayctl/rayctl/cmd/app/apptest"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// verbs are the commands of this package.
+var verbs = apptest.Tree(NewRun, NewUp, NewDown, NewLs, NewStatus, NewExtend, NewGC, NewDoctor, NewHistory)
+
+// file is a cluster file.
+func file(text string) map[string]string { return map[string]string{"rayctl.yaml": text} }
+
+// plain has none of the optional abilities.
+type plain struct{ launcher.Launcher }
+
+// TestRunLines: command lines of run.
+func TestRunLines(t *testing.T) {
+	apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Output: "hello\n"} }, []apptest.Line{
+		{Args: "run --name a -- true", Out: "hello\n", Err: "local, because nothing says slurm or kuberay: run a\n", Calls: []string{"launch a"}},
+		{Args: "run --name a -q -o name -- true", Out: "hello\na\n", Calls: []string{"launch a"}},
+		{Args: "run --name a -o json -- true", Out: `"cause": "succeeded"`, Calls: []string{"launch a"}},
+		{Args: "run --name a -d -- true", Out: "a\n", Err: "next: `rayctl logs -f a` follows it; `rayctl down a` ends it", Calls: []string{"launch a"}},
+		{Args: "run --name a", Files: file("job: {entrypoint: 'true'}"), Out: "hello\n", Err: "using ", Calls: []string{"launch a"}},
+		{Args: "run --name a --receipt r.json -- true", Made: "r.json", Out: "hello\n", Calls: []string{"launch a"}},
+		{Args: "run --name a --recreate -- true", Out: "hello\n", Calls: []string{"terminate a", "launch a"}},
+		{Args: "run --name a --end-on-disconnect -d -- true", Out: "a\n", Calls: []string{"launch a"}},
+		{Before: "run --name a -- true", Args: "run --name a -- true", Out: "hello\n", Err: "run a ended 2026-01-02T03:04:35Z; this is its record", Calls: []string{"launch a"}},
+		{Before: "run --name a -- true", Args: "run --name a -- false", Code: runstate.CodeSpec, Err: "cluster a has ended", Calls: []string{"launch a"}},
+		{Before: "run --name a -- true", Args: "history", Out: "a      local      2026-01-02T03:04:35Z   30 s   0      succeeded   rayctl logs a\n", Calls: []string{"launch a"}},
+		{Before: "run --name a -- true", Args: "up a", Code: runstate.CodeSpec, Err: "cluster a has ended", Calls: []string{"launch a"}},
+		{Args: "run", Code: runstate.CodeSpec, Err: "there is no command to run: give it after --, as in `rayctl run -- python train.py`, or set job.entrypoint"},
+		{Args: "run x -- true", Code: runstate.CodeUsage, Err: `and "x" is one too many: a command to run goes behind --`},
+		{Args: "run --nosuch -- true", Code: runstate.CodeUsage, Err: "unknown flag: --nosuch"},
+		{Args: "run --on-interrupt maybe -- true", Code: runstate.CodeUsage, Err: `--on-interrupt: "maybe" is unknown: it takes stop or detach`},
+		{Args: "run --recreate -- true", Code: runstate.CodeUsage, Err: "--recreate replaces nothing: give --name"},
+		{Args: "run --receipt no/r.json -- true", Code: runstate.CodeConfig, Err: "--receipt: stat no: no such file or directory: make its directory first"},
+		{Args: "run -o xml -- true", Code: runstate.CodeUsage, Err: `there is no output format "xml" for this command; it has json, yaml, name`},
+		{Args: "run --end-on-disconnect=1s -- true", Code: runstate.CodeUsage, Err: "--end-on-disconnect: 1s is too short: give 5s or more"},
+		{Args: "run --name '' -- true", Code: runstate.CodeUsage, Err: "--name is empty"},
+		{Args: "run --name Not_A_Name -- true", Code: runstate.CodeUsage, Err: `--name: name: "Not_A_Name" is not a DNS label`},
+		{Args: "run --launcher kuberay -- true", Code: runstate.CodeUsage, Err: "this rayctl has no kuberay launcher: choose another with --launcher"},
+		{Args: "run --launcher nosuch -- true", Code: runstate.CodeUsage, Err: `"nosuch" is not possible here: use slurm, kuberay, local`},
+		{Args: "run -f nosuch.yaml -- true", Code: runstate.CodeSpec, Err: "nosuch.yaml: the cluster file cannot be read: no such file or directory: give another one with -f"},
+		{Args: "run", Files: file("nosuch: 1\njob: {entrypoint: 'true'}"), Code: runstate.CodeSpec, Err: `rayctl.yaml:1: unknown key "nosuch"`},
+		{Args: "run --workers -1 -- true", Code: runstate.CodeUsage, Err: "--workers: workers.worker.replicas: -1 is negative"},
+		{Args: "run --set secrets=[{name: -- true", Code: runstate.CodeUsage, Err: `--set: secrets: "[{name:" is not valid here`},
+		{Args: "run -- true", Files: file("secrets: [{name: NOSUCH}]"), Code: runstate.CodeConfig, Err: "secret NOSUCH is not set in your environment: export it, or give the secret a file"},
+		{Args: "up", Files: file("secrets: [{name: NOSUCH, file: none}]"), Code: runstate.CodeConfig, Err: "secret NOSUCH cannot be read"},
+	})
+	apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Output: "no\n", Code: 3} }, []apptest.Line{
+		{Args: "run --name a -- false", Code: 3, Out: "no\n", Err: "driver failed, the driver's exit code 3", Calls: []string{"launch a"}},
+		{Args: "run --name a -q -- false", Code: 3, Out: "no\n", Calls: []string{"launch a"}},
+	})
+	apptest.Run(t, verbs, func() launcher.Launcher { return (&apptest.Launcher{Output: "saved\n"}).With("dev", "old") }, []apptest.Line{
+		{Args: "run --name dev -- true", Code: runstate.CodeSpec, Err: "cluster dev has another spec"},
+		{Args: "run --name old -- true", Code: runstate.CodeSpec, Err: "cluster old has ended"},
+		{Args: "run --name old --recreate -- true", Out: "saved\n", Calls: []string{"terminate old", "forget old", "launch old"}},
+	})
+	refusal := launcher.Fail(runstate.CodePermission, nil, "ask for it", "the partition is not for you")
+	apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Refusal: refusal} }, []apptest.Line{
+		{Args: "run -- true", Code: runstate.CodePermission, Err: "rayctl: the partition is not for you: ask for it\n"},
+		{Args: "run --name a --recreate -- true", Code: runstate.CodePermission, Err: "the partition is not for you"},
+		{Args: "up dev", Code: runstate.CodePermission, Err: "the partition is not for you"},
+	})
+	apptest.Run(t, verbs, func() launcher.Launcher { return plain{new(apptest.Launcher).With("old")} }, []apptest.Line{
+		{Args: "run --name old --recreate -- true", Code: runstate.CodeUsage, Err: "replacing an ended cluster is not supported by the local launcher"},
+		{Args: "doctor", Code: runstate.CodeUsage, Err: "doctor is not supported by the local launcher"},
+		{Args: "gc", Err: "there is nothing to remove"},
+	})
+}
+
+// TestUpLines: command lines of up and down.
+func TestUpLines(t *testing.T) {
+	with := func() launcher.Launcher { return new(apptest.Launcher).With("dev", "old", "queued") }
+	apptest.Run(t, verbs, with, []apptest.Line{
+		{Args: "up new", Err: "cluster new is Ready: 1 of 1 nodes, Ray 2.60.0", Calls: []string{"launch new"}},
+		{Args: "up new -q -o name", Out: "new\n", Calls: []string{"launch new"}},
+		{Args: "up new -o json", Out: `"phase": "Ready"`, Calls: []string{"launch new"}},
+		{Args: "up new -d -o yaml", Out: "phase: Ready", Calls: []string{"launch new"}},
+		{Args: "up", Files: file("name: filed"), Err: "cluster filed is Ready", Calls: []string{"launch filed"}},
+		{Before: "up new", Args: "up new", Err: "cluster new is Ready", Calls: []string{"launch new"}},
+		{Before: "up new", Args: "up new --workers 3", Code: runstate.CodeSpec, Err: "cluster new has another spec", Calls: []string{"launch new"}},
+		{Before: "down dev", Args: "down dev", Err: "cluster dev is gone", Calls: []string{"terminate dev", "terminate dev"}},
+		{Args: "up dev", Code: runstate.CodeSpec, Err: "cluster dev has another spec"},
+		{Args: "up dev --recreate", Err: "cluster dev is Ready", Calls: []string{"terminate dev", "forget dev", "launch dev"}},
+		{Args: "up old", Code: runstate.CodeSpec, Err: "cluster old has ended"},
+		{Args: "up a b", Code: runstate.CodeUsage, Err: "`rayctl up` takes one name, and \"b\" is one too many"},
+		{Args: "up ''", Code: runstate.CodeUsage, Err: "argument 1 of `rayctl up` is empty"},
+		{Args: "up -o wide", Code: runstate.CodeUsage, Err: `there is no output format "wide"`},
+		{Args: "up --end-on-disconnect=soon", Code: runstate.CodeUsage, Err: "--end-on-disconnect: "},
+		{Args: "up Not_A_Name", Code: runstate.CodeUsage, Err: "Not_A_Name"},
+		{Args: "down dev", Err: "cluster dev is gone", Calls: []string{"terminate dev"}},
+		{Args: "down dev --now", Err: "cluster dev is gone", Calls: []string{"terminate dev now"}},
+		{Args: "down nosuch", Err: "there is no cluster nosuch", Calls: []string{"terminate nosuch"}},
+		{Args: "down -l team=queued", Err: "cluster queued is gone", Calls: []string{"terminate queued"}},
+		{Args: "down -l team=nosuch", Err: "there is no such cluster"},
+		{Args: "down", Code: runstate.CodeUsage, Err: "several clusters are meant: dev, queued: name one"},
+		{Args: "down", Files: file("name: dev"), Err: "cluster dev is gone", Calls: []string{"terminate dev"}},
+		{Args: "down --launcher slurm", Err: "there is no cluster"},
+		{Args: "down dev --all", Code: runstate.CodeUsage, Err: "give names, or --all, or -l, not several of them"},
+		{Args: "down -l team", Code: runstate.CodeUsage, Err: `-l: "team" is not a pair: write it KEY=VALUE`},
+		{Args: "down Not_A_Name", Code: runstate.CodeUsage, Err: `"Not_A_Name" cannot be a cluster's name`},
+		{Args: "down ''", Code: runstate.CodeUsage, Err: "argument 1 of `rayctl down` is empty"},
+	})
+	apptest.Run(t, verbs, func() launcher.Launcher { return new(apptest.Launcher).With("dev") }, []apptest.Line{
+		{Args: "down", Err: "local cluster dev (the only one)", Calls: []string{"terminate dev"}},
+		{Args: "down --all", Err: "cluster dev is gone", Calls: []string{"terminate dev"}},
+	})
+	apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Waits: true} }, []apptest.Line{
+		{Args: "up new -d", Err: "cluster new is Queued: 0 of 1 nodes", Calls: []string{"launch new"}},
+	})
+}
+
+// TestListLines: command lines of ls, status and history.
+func TestListLines(t *testing.T) {
+	with := func() launcher.Launcher { return new(apptest.Launcher).With("dev", "old", "queued") }
+	apptest.Run(t, verbs, with, []apptest.Line{
+		{Args: "ls", Out: "dev      local      Ready    1/1     -     1 h"},
+		{Args: "ls -a -o name", Out: "dev\nold\nqueued\n"},
+		{Args: "ls -o wide", Out: "team=queued"},
+		{Args: "ls -l team=dev -o json", Out: `"name": "dev"`},
+		{Args: "list -l team=nosuch", Err: "there is no cluster"},
+		{Args: "ls -l team=nosuch -o json", Out: "[]\n"},
+		{Args: "ls --launcher slurm -o yaml", Out: "[]\n"},
+		{Args: "ls x", Code: runstate.CodeUsage, Err: "`rayctl ls` takes no arguments"},
+		{Args: "ls -l x", Code: runstate.CodeUsage, Err: `-l: "x" is not a pair`},
+		{Args: "ls -o xml", Code: runstate.CodeUsage, Err: "it has json, yaml, name, wide"},
+		{Args: "ls --launcher nosuch", Code: runstate.CodeUsage, Err: "this rayctl has no nosuch launcher"},
+		{Args: "status dev", Out: "phase      Ready"},
+		{Args: "status queued", Out: "Queued: waiting for resources: ask for less"},
+		{Args: "status old", Out: "exit       succeeded, the driver's exit code 0"},
+		{Args: "status dev -v", Out: "ray start", Err: ""},
+		{Args: "status dev -o name", Out: "dev\n"},
+		{Args: "status dev -o json", Out: `"rayVersion": "2.60.0"`},
+		{Args: "status old -w", Out: "Gone"},
+		{Args: "status dev -w", Interrupt: true, Code: runstate.CodeInterrupted, Out: "Ready 1/1 nodes"},
+		{Args: "status dev -w -o json", Interrupt: true, Code: runstate.CodeInterrupted, Out: `"name":"dev"`},
+		{Args: "status nosuch", Code: runstate.CodeSpec, Err: "no cluster named \"nosuch\": `rayctl ls` shows yours"},
+		{Args: "status", Code: runstate.CodeUsage, Err: "several clusters are meant: dev, queued: name one"},
+		{Args: "status a b", Code: runstate.CodeUsage, Err: "`rayctl status` takes one name"},
+		{Args: "status dev -o wide", Code: runstate.CodeUsage, Err: `no output format "wide"`},
+		{Args: "history", Out: "rayctl logs old"},
+		{Args: "history -o name", Out: "old\n"},
+		{Args: "history -n 1 -o json", Out: `"record": true`},
+		{Args: "history --launcher slurm", Err: "nothing has ended yet"},
+		{Args: "history x", Code: runstate.CodeUsage, Err: "takes no arguments"},
+	})
+	failure := launcher.Fail(runstate.CodeUnreachable, nil, "try later", "slurmctld does not answer")
+	apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Failure: failure} }, []apptest.Line{
+		{Args: "ls", Code: runstate.CodeUnreachable, Err: "slurmctld does not answer: try later"},
+		{Args: "status", Code: runstate.CodeUnreachable, Err: "slurmctld does not answer: try later"},
+		{Args: "down --all", Code: runstate.CodeUnreachable, Err: "slurmctld does not answer: try later"},
+		{Args: "history", Err: "records cannot be listed: slurmctld does not answer: try later"},
+	})
+	for code, err := range map[int]error{runstate.CodeInternal: errors.New("broken"), runstate.CodePermission: fs.ErrPermission, runstate.CodeInterrupted: context.Canceled} {
+		apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Failure: err} }, []apptest.Line{{Args: "ls", Code: code, Err: "rayctl: " + err.Error() + "\n"}})
+	}
+}
+
+// TestKeepLines: command lines of extend, gc and doctor.
+func TestKeepLines(t *testing.T) {
+	with := func() launcher.Launcher {
+		return (&apptest.Launcher{
+			Ray:     &apptest.Ray{},
+			Garbage: []launcher.Collected{{What: "process", Name: "ray-7", Why: "its keeper is dead"}},
+			Checks:  []launcher.Check{{Name: "python", OK: true, Detail: "3.12"}},
+		}).With("dev", "old", "queued")
+	}
+	apptest.Run(t, verbs, with, []apptest.Line{
+		{Args: "extend dev --max 4h", Out: "dev ends at 2026-01-02T03:04:05Z (max)\n"},
+		{Args: "extend dev --max 4h --idle 10m", Out: "(idle)"},
+		{Args: "extend dev --max unlimited", Out: "dev ends only when it is ended\n"},
+		{Args: "extend dev --idle 1h -o json", Out: `"idle": "2026-01-02T03:04:05Z"`},
+		{Args: "extend dev", Code: runstate.CodeUsage, Err: "give --max, --idle or both"},
+		{Args: "extend dev --max soon", Code: runstate.CodeUsage, Err: "--max: "},
+		{Args: "extend dev --max 4h -o name", Code: runstate.CodeUsage, Err: `no output format "name"`},
+		{Args: "extend queued --max 4h", Code: runstate.CodeUnreachable, Err: "cluster queued is not ready yet: `rayctl status -w queued` shows when"},
+		{Args: "extend old --max 4h", Code: runstate.CodeSpec, Err: "cluster old has ended (succeeded): `rayctl logs old` shows its output"},
+		{Args: "extend nosuch --max 4h", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`},
+		{Args: "gc", Out: "removed process ray-7: its keeper is dead\n", Calls: []string{"collect"}},
+		{Args: "gc --dry-run", Out: "would remove process ray-7: its keeper is dead\n"},
+		{Args: "gc -n", Code: runstate.CodeUsage, Err: "unknown shorthand flag"},
+		{Args: "gc --dry-run -o json", Out: `"what": "process"`},
+		{Args: "gc x", Code: runstate.CodeUsage, Err: "takes no arguments"},
+		{Args: "doctor", Out: "ok    python: 3.12\n", Err: "local, because nothing says slurm or kuberay"},
+		{Args: "doctor -o yaml", Out: "ok: true"},
+		{Args: "doctor dev", Code: runstate.CodeUsage, Err: "takes no arguments"},
+	})
+	failed := func() launcher.Launcher {
+		return &apptest.Launcher{Checks: []launcher.Check{{Name: "python", OK: true, Detail: "3.12"}, {Name: "ray", Detail: "is missing", Hint: "install it"}}}
+	}
+	apptest.Run(t, verbs, failed, []apptest.Line{
+		{Args: "doctor", Code: runstate.CodeConfig, Out: "FAIL  ray: is missing\n      install it\n", Err: "rayctl: 1 of 2 checks failed\n"},
+		{Args: "doctor -o json", Code: runstate.CodeConfig, Out: `"ok": false`, Err: "1 of 2 checks failed"},
+	})
+}

@@ -1,0 +1,57 @@
+package files
+
+import (
+	"testing"
+
+	"github.com/rayctl/rayctl/cmd/app/apptest"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// verbs are the commands of this package.
+var verbs = apptest.Tree(NewCp, NewInit, NewRender, NewSchema)
+
+// TestLines: command lines of cp, init, render and schema.
+func TestLines(t *testing.T) {
+	with := func() launcher.Launcher { return new(apptest.Launcher).With("dev", "old") }
+	one := map[string]string{"a": "text"}
+	file := map[string]string{"rayctl.yaml": "name: filed\njob: {entrypoint: python a.py}\n"}
+	apptest.Run(t, verbs, with, []apptest.Line{
+		{Args: "cp a dev:b", Files: one, Made: "b", Err: "local cluster dev\n"},
+		{Args: "cp :a c", Files: one, Made: "c", Err: "local cluster dev (the only one)"},
+		{Args: "cp a :a", Files: one, Code: runstate.CodeSpec, Err: "are the same: nothing was copied"},
+		{Args: "cp a", Code: runstate.CodeUsage, Err: "`rayctl cp` takes a source and a destination: write it like `rayctl cp dev:/tmp/x .`"},
+		{Args: "cp a b", Code: runstate.CodeUsage, Err: `one of "a" and "b" must be on a cluster, the other here: write one as NAME:PATH`},
+		{Args: "cp dev:a dev:b", Code: runstate.CodeUsage, Err: "must be on a cluster, the other here"},
+		{Args: "cp a dev:", Files: one, Code: runstate.CodeUsage, Err: "the path on the cluster is missing: write NAME:PATH"},
+		{Args: "cp dev:/ x", Code: runstate.CodeUsage, Err: "the root directory cannot be copied"},
+		{Args: "cp nosuch dev:b", Code: runstate.CodeSpec, Err: "nosuch: no such file or directory"},
+		{Args: "cp dev:nosuch b", Code: runstate.CodeSpec, Err: "on dev: tar: nosuch: "},
+		{Args: "cp a dev:b --node nosuch", Files: one, Code: runstate.CodeSpec, Err: `no node "nosuch"`},
+		{Args: "cp a old:b", Files: one, Code: runstate.CodeSpec, Err: `no cluster named "old"`},
+		{Args: "cp a Not_A_Name:b", Files: one, Code: runstate.CodeUsage, Err: `"Not_A_Name" cannot be a cluster's name`},
+		{Args: "init", Out: "rayctl.yaml\n", Err: "next: `rayctl run`\n"},
+		{Args: "init serve --dir new", Made: "new/serve.yaml", Out: "new/rayctl.yaml\n", Err: "next: `cd new && rayctl up && rayctl serve apply -f serve.yaml`"},
+		{Args: "init --force", Files: file, Out: "rayctl.yaml\n"},
+		{Args: "init", Files: file, Code: runstate.CodeUsage, Err: "rayctl.yaml is there already: give --force, or another --dir"},
+		{Args: "init nosuch", Code: runstate.CodeUsage, Err: `there is no template "nosuch": there are `},
+		{Args: "init a b", Code: runstate.CodeUsage, Err: "`rayctl init` takes one template"},
+		{Args: "render", Files: file, Out: "# --- script.sh\nlaunch filed: python a.py\n"},
+		{Args: "render --name a -o name -- true", Out: "script.sh\n"},
+		{Args: "render --name a -o json -- true", Out: `"content": "launch a: true"`},
+		{Args: "render --up", Files: file, Out: "launch filed: \n"},
+		{Args: "render --dir out", Files: file, Made: "out/script.sh", Out: "out/script.sh\n"},
+		{Args: "render --spec", Files: file, Out: "entrypoint: python a.py"},
+		{Args: "render --spec -o json", Files: file, Out: `"entrypoint": "python a.py"`},
+		{Args: "render --origin", Files: file, Out: "job.entrypoint"},
+		{Args: "render --origin --spec", Files: file, Code: runstate.CodeUsage, Err: "[origin spec] were all set"},
+		{Args: "render x", Code: runstate.CodeUsage, Err: "takes no arguments before --"},
+		{Args: "render -o xml", Code: runstate.CodeUsage, Err: `no output format "xml"`},
+		{Args: "render -f nosuch.yaml", Code: runstate.CodeSpec, Err: "nosuch.yaml: the cluster file cannot be read"},
+		{Args: "render --launcher kuberay -- true", Code: runstate.CodeUsage, Err: "this rayctl has no kuberay launcher"},
+		{Args: "schema", Out: `"$schema"`},
+		{Args: "schema x", Code: runstate.CodeUsage, Err: "`rayctl schema` takes no arguments"},
+	})
+	plain := func() launcher.Launcher { return struct{ launcher.Launcher }{new(apptest.Launcher).With("dev")} }
+	apptest.Run(t, verbs, plain, []apptest.Line{{Args: "cp a :b", Files: one, Code: runstate.CodeUsage, Err: "cp is not supported by the local launcher"}})
+}

@@ -1,0 +1,127 @@
+package jobs
+
+import (
+	"testing"
+
+	"github.com/rayctl/rayctl/cmd/app/apptest"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// verbs are the commands of this package.
+var verbs = apptest.Tree(NewSubmit, NewJobs, NewLogs, NewStop, NewServe)
+
+// drivers makes a launcher with clusters in each state, whose jobs exit with this code.
+func drivers(code int) func() launcher.Launcher {
+	return func() launcher.Launcher {
+		ray := &apptest.Ray{Code: code, Output: "hello\nworld\n"}
+		ray.Jobs = []map[string]any{ray.Job("raysubmit_1", "python a.py")}
+		return (&apptest.Launcher{Ray: ray, Code: code, Output: "saved\noutput\n"}).With("dev", "old", "queued")
+	}
+}
+
+// TestSubmitLines: command lines of submit.
+func TestSubmitLines(t *testing.T) {
+	apptest.Run(t, verbs, drivers(0), []apptest.Line{
+		{Args: "submit dev -- true", Out: "hello\nworld\n", Err: "local cluster dev\njob raysubmit_"},
+		{Args: "submit dev -q --submission-id mine --no-wait -- true", Out: "mine\n"},
+		{Args: "submit -c dev --submission-id mine --no-wait -- true", Out: "mine\n", Err: "next: `rayctl logs -c dev mine -f`; `rayctl stop -c dev mine`"},
+		{Args: "submit dev --submission-id mine --no-wait -o json --metadata a=b -- true", Out: `"a": "b"`},
+		{Args: "submit dev -q -o yaml -- true", Out: "driver_exit_code: 0"},
+		{Args: "submit dev --no-wait --submission-id mine", Files: map[string]string{"rayctl.yaml": "job: {entrypoint: python b.py}"}, Out: "mine\n", Err: "using "},
+		{Args: "submit dev -- a|b", Out: "hello\n", Err: "for a line of shell write `-- sh -c 'a|b'`"},
+		{Args: "submit dev", Code: runstate.CodeSpec, Err: "job.entrypoint: there is no command to run"},
+		{Args: "submit a b -- true", Code: runstate.CodeUsage, Err: "`rayctl submit` takes one cluster, and \"b\" is one too many: a command to run goes behind --"},
+		{Args: "submit a -c b -- true", Code: runstate.CodeUsage, Err: `the cluster is given twice: "a" and by a flag`},
+		{Args: "submit -c a --address http://x -- true", Code: runstate.CodeUsage, Err: "[address cluster]"},
+		{Args: "submit dev --submission-id a/b -- true", Code: runstate.CodeUsage, Err: `--submission-id: the submission id "a/b"`},
+		{Args: "submit dev --metadata a -- true", Code: runstate.CodeUsage, Err: `--metadata: "a" is not a pair: write it KEY=VALUE`},
+		{Args: "submit dev --entrypoint-num-cpus -1 -- true", Code: runstate.CodeUsage, Err: "the driver's resources are numbers from 0"},
+		{Args: "submit dev --entrypoint-num-gpus NaN -- true", Code: runstate.CodeUsage, Err: "the driver's resources are numbers from 0"},
+		{Args: "submit dev --entrypoint-memory much -- true", Code: runstate.CodeUsage, Err: `--entrypoint-memory: "much" is not an amount of memory: write it like 2Gi`},
+		{Args: "submit dev --entrypoint-resources tpu=x -- true", Code: runstate.CodeUsage, Err: `--entrypoint-resources: "x" is not an amount of tpu`},
+		{Args: "submit dev --working-dir nosuch -- true", Code: runstate.CodeSpec, Err: "nosuch does not exist"},
+		{Args: "submit dev -o wide -- true", Code: runstate.CodeUsage, Err: `no output format "wide"`},
+		{Args: "submit --address nonsense -- true", Code: runstate.CodeUsage, Err: `"nonsense" is not the address of a dashboard: give it like http://127.0.0.1:8265`},
+		{Args: "submit queued -- true", Code: runstate.CodeUnreachable, Err: "cluster queued is not ready yet"},
+		{Args: "submit old -- true", Code: runstate.CodeSpec, Err: "cluster old has ended (succeeded)"},
+		{Args: "submit nosuch -- true", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`},
+		{Args: "submit -- true", Code: runstate.CodeUsage, Err: "several clusters are meant: dev, queued: name one"},
+	})
+	apptest.Run(t, verbs, drivers(4), []apptest.Line{{Args: "submit dev -q -- false", Code: 4, Out: "hello\nworld\n"}})
+}
+
+// TestJobLines: command lines of jobs, logs and stop.
+func TestJobLines(t *testing.T) {
+	apptest.Run(t, verbs, drivers(0), []apptest.Line{
+		{Args: "jobs dev", Out: "raysubmit_1   SUCCEEDED   2026-01-02T03:04:05Z   2.0 s   python a.py\n"},
+		{Args: "jobs -c dev -o name", Out: "raysubmit_1\n"},
+		{Args: "jobs dev -o wide", Out: "SUBMISSION"},
+		{Args: "jobs dev -o json", Out: `"submission_id": "raysubmit_1"`},
+		{Args: "jobs a b", Code: runstate.CodeUsage, Err: "`rayctl jobs` takes one cluster"},
+		{Args: "jobs dev -c dev", Code: runstate.CodeUsage, Err: "the cluster is given twice"},
+		{Args: "jobs dev -o xml", Code: runstate.CodeUsage, Err: "it has json, yaml, name, wide"},
+		{Args: "jobs old", Code: runstate.CodeSpec, Err: "cluster old has ended (succeeded)"},
+		{Args: "logs dev", Out: "hello\nworld\n", Err: "job raysubmit_1 (the newest)"},
+		{Args: "logs dev raysubmit_1 --tail 1", Out: "world\n"},
+		{Args: "logs -c dev raysubmit_1 -f", Out: "hello\nworld\n"},
+		{Args: "logs raysubmit_1 --launcher slurm", Code: runstate.CodeSpec, Err: "there is no cluster: `rayctl up` or `rayctl run` makes one"},
+		{Args: "logs dev nosuch", Code: runstate.CodeSpec, Err: "nosuch"},
+		{Args: "logs old", Out: "saved\noutput\n"},
+		{Args: "logs old --tail 1", Out: "output\n"},
+		{Args: "logs old -f -q", Out: "saved\noutput\n"},
+		{Args: "logs old other", Code: runstate.CodeSpec, Err: "cluster old has ended, and job other with it: only the output of a run's own job is kept"},
+		{Args: "logs old --attempt 2", Code: runstate.CodeSpec, Err: "old has no attempt 2: its last one is 1"},
+		{Args: "logs old --node head-0", Code: runstate.CodeSpec, Err: "its nodes' logs are in its record"},
+		{Args: "logs dev --node head-0", Out: "raylet.err\nraylet.out\n"},
+		{Args: "logs dev --node head-0 --file raylet.out", Out: "the node's log\n"},
+		{Args: "logs dev --node nosuch", Code: runstate.CodeSpec, Err: `the cluster has no node "nosuch": there are head-0`},
+		{Args: "logs dev --node head-0 --file ../x", Code: runstate.CodeUsage, Err: `--file: "../x" is not below the node's directory of logs`},
+		{Args: "logs dev --file x", Code: runstate.CodeUsage, Err: "--file needs --node"},
+		{Args: "logs dev --tail -1", Code: runstate.CodeUsage, Err: "--tail and --attempt cannot be negative"},
+		{Args: "logs dev --attempt 1 --node x", Code: runstate.CodeUsage, Err: "--attempt is of a run's own output"},
+		{Args: "logs a b c", Code: runstate.CodeUsage, Err: "`rayctl logs` takes a cluster and a job"},
+		{Args: "logs nosuch", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`},
+		{Args: "stop -c dev raysubmit_1", Err: "job raysubmit_1 is SUCCEEDED"},
+		{Args: "stop -c dev raysubmit_1 --no-wait", Err: "local cluster dev"},
+		{Args: "stop -c dev nosuch", Code: runstate.CodeSpec, Err: "nosuch"},
+		{Args: "stop", Code: runstate.CodeUsage, Err: "`rayctl stop` needs the id of a job: `rayctl jobs` lists them"},
+		{Args: "stop ''", Code: runstate.CodeUsage, Err: "argument 1 of `rayctl stop` is empty"},
+		{Args: "stop --address http://127.0.0.1:1:1 x", Code: runstate.CodeUsage, Err: "is not the address of a dashboard"},
+	})
+	apptest.Run(t, verbs, drivers(5), []apptest.Line{
+		{Args: "logs old -f", Code: 5, Out: "saved\noutput\n"},
+		{Args: "logs dev raysubmit_1 -f", Code: 5, Out: "hello\nworld\n"},
+	})
+	apptest.Run(t, verbs, func() launcher.Launcher { return (&apptest.Launcher{Ray: &apptest.Ray{}}).With("dev") }, []apptest.Line{
+		{Args: "jobs", Err: "there is no job"},
+		{Args: "jobs -o json", Out: "[]\n"},
+		{Args: "logs", Code: runstate.CodeSpec, Err: "the cluster had no job yet: `rayctl submit -- COMMAND` runs one"},
+	})
+}
+
+// TestServeLines: command lines of serve.
+func TestServeLines(t *testing.T) {
+	const good = "applications: [{name: chat, route_prefix: /chat, import_path: 'm:app'}]"
+	config := func(text string) map[string]string { return map[string]string{"s.yaml": text} }
+	apptest.Run(t, verbs, drivers(0), []apptest.Line{
+		{Args: "serve apply -f s.yaml dev", Files: config(good), Out: "chat          /chat   RUNNING"},
+		{Args: "serve apply -f - dev -o name", Stdin: good, Out: "chat\n"},
+		{Args: "serve apply -f s.yaml dev --no-wait -o json", Files: config(good), Out: `"chat": {`},
+		{Args: "serve status dev", Err: "there is no application"},
+		{Args: "serve status dev -o yaml", Out: "applications: "},
+		{Args: "serve delete dev", Err: "there is no application any more"},
+		{Args: "serve delete dev --no-wait", Err: "there is no application any more"},
+		{Args: "serve apply dev", Code: runstate.CodeUsage, Err: "`rayctl serve apply` needs a config file: give -f serve.yaml"},
+		{Args: "serve apply -f '' dev", Code: runstate.CodeUsage, Err: "--file is empty"},
+		{Args: "serve apply -f nosuch.yaml dev", Code: runstate.CodeSpec, Err: "Serve's config cannot be read: open nosuch.yaml: no such file or directory"},
+		{Args: "serve apply -f s.yaml dev", Files: config("a: 1"), Code: runstate.CodeSpec, Err: "s.yaml has no applications: `serve build` writes one"},
+		{Args: "serve apply -f s.yaml dev", Files: config("applications: [1]"), Code: runstate.CodeSpec, Err: "s.yaml: applications[0] is not a map"},
+		{Args: "serve apply -f s.yaml dev", Files: config("applications: [{import_path: x}]"), Code: runstate.CodeSpec, Err: "s.yaml: applications[0] has no name"},
+		{Args: "serve apply -f s.yaml dev", Files: config("{"), Code: runstate.CodeSpec, Err: "s.yaml: "},
+		{Args: "serve status a b", Code: runstate.CodeUsage, Err: "`rayctl serve status` takes one cluster"},
+		{Args: "serve status queued", Code: runstate.CodeUnreachable, Err: "cluster queued is not ready yet"},
+		{Args: "serve nosuch", Code: runstate.CodeUsage, Err: "there is no command `rayctl serve nosuch`"},
+		{Args: "serve stat", Code: runstate.CodeUsage, Err: "did you mean `rayctl serve status`?"},
+	})
+}
