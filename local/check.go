@@ -9,6 +9,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/local/machine"
 	"github.com/rayctl/rayctl/local/rayenv"
 )
 
@@ -43,7 +44,7 @@ func (l *Launcher) checkRay(ctx context.Context, s *spec.ClusterSpec) launcher.C
 
 func checkWritable(name, dir, variable string) launcher.Check {
 	c := launcher.Check{Name: name, Detail: dir, Hint: "set " + variable + " to a directory you may write to"}
-	for !isDir(dir) && dir != filepath.Dir(dir) {
+	for !machine.IsDir(dir) && dir != filepath.Dir(dir) {
 		dir = filepath.Dir(dir) // it will be made in the nearest one that exists
 	}
 	f, err := os.CreateTemp(dir, ".rayctl-check-*")
@@ -59,14 +60,14 @@ func checkWritable(name, dir, variable string) launcher.Check {
 
 func (l *Launcher) checkDisk() launcher.Check {
 	dir := l.cacheDir
-	for !isDir(dir) && dir != filepath.Dir(dir) {
+	for !machine.IsDir(dir) && dir != filepath.Dir(dir) {
 		dir = filepath.Dir(dir)
 	}
-	return atLeast("disk space", dir+" has %s free", freeSpace(dir), leastDisk, "free some space there")
+	return atLeast("disk space", dir+" has %s free", machine.FreeSpace(dir), leastDisk, "free some space there")
 }
 
 func checkTemp(s *spec.ClusterSpec) launcher.Check {
-	dir, err := tempRoot(s)
+	dir, err := machine.TempRoot(s)
 	if err != nil {
 		return launcher.Check{Name: "temporary directory", Detail: err.Error()}
 	}
@@ -74,10 +75,10 @@ func checkTemp(s *spec.ClusterSpec) launcher.Check {
 }
 
 func checkShm() launcher.Check {
-	if !isDir("/dev/shm") { // Ray keeps objects elsewhere then
+	if !machine.IsDir("/dev/shm") { // Ray keeps objects elsewhere then
 		return launcher.Check{Name: "shared memory", OK: true, Detail: "not used here"}
 	}
-	return atLeast("shared memory", "/dev/shm has %s free", freeSpace("/dev/shm"), leastShm, "make /dev/shm larger; Ray's object store is slow without it (containers: --shm-size)")
+	return atLeast("shared memory", "/dev/shm has %s free", machine.FreeSpace("/dev/shm"), leastShm, "make /dev/shm larger; Ray's object store is slow without it (containers: --shm-size)")
 }
 
 func checkFiles() launcher.Check {

@@ -13,6 +13,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/local/proc"
 	"github.com/rayctl/rayctl/local/rayenv"
+	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // Collect ends what is left of killed keepers and dead clients, and removes old records and environments.
@@ -46,7 +47,7 @@ func (l *Launcher) collect(ctx context.Context, name string, dryRun bool) (found
 		if unread != nil { // it is just being written
 			return nil, "", nil
 		}
-		return nil, c.record.EnvDir, nil
+		return nil, c.Record.EnvDir, nil
 	}
 	defer lock.Release()
 	if errors.Is(unread, launcher.ErrNotFound) {
@@ -55,18 +56,18 @@ func (l *Launcher) collect(ctx context.Context, name string, dryRun bool) (found
 	if unread != nil {
 		return nil, "", unread
 	}
-	how, st, err := c.look()
+	how, st, err := c.Look()
 	if err != nil {
-		return nil, c.record.EnvDir, err
+		return nil, c.Record.EnvDir, err
 	}
 	add := func(what, why string) {
 		found = append(found, launcher.Collected{What: what, Name: name, Why: why})
 	}
 	switch {
-	case how == living && (c.Committed() || st.Committed || st.Exit != nil), how == elsewhere:
-		return nil, c.record.EnvDir, nil
-	case how != ended:
-		if left, err := proc.Marked(c.markers()...); err == nil && len(left) > 0 {
+	case how == rundir.Living && (c.Committed() || st.Committed || st.Exit != nil), how == rundir.Elsewhere:
+		return nil, c.Record.EnvDir, nil
+	case how != rundir.Ended:
+		if left, err := proc.Marked(c.Markers()...); err == nil && len(left) > 0 {
 			add("processes "+pids(left), "their keeper or client was killed")
 		}
 		add("run directory", "its keeper or client was killed")
@@ -77,7 +78,7 @@ func (l *Launcher) collect(ctx context.Context, name string, dryRun bool) (found
 		if _, why := l.prunable(name); why != "" {
 			add("run directory", why)
 			if !dryRun {
-				if err = c.remove(); err == nil {
+				if err = c.Remove(); err == nil {
 					lock.Remove()
 				}
 			}
@@ -97,23 +98,23 @@ func (c *cluster) concludeHeld(ctx context.Context) error {
 // collectDebris removes a directory without a record: the beginning of a launch or the rest of a removal. If the record was lost otherwise, the
 // cluster may live: its keeper has written where it is, and its nodes theirs.
 func (l *Launcher) collectDebris(c *cluster, dryRun bool) ([]launcher.Collected, string, error) {
-	if isDir(c.path(outputName)) || !isDir(c.dir) { // drivers' output stays
+	if c.Exists(rundir.OutputName) || !c.Exists() { // drivers' output stays
 		return nil, "", nil
 	}
 	if alive, err := c.aliveWithoutRecord(); err != nil || alive {
-		return nil, "", cmp.Or(err, error(launcher.Fail(runstate.CodeInternal, nil, "end its processes first", "%s has no record, but processes that live: it is left alone", c.dir)))
+		return nil, "", cmp.Or(err, error(launcher.Fail(runstate.CodeInternal, nil, "end its processes first", "%s has no record, but processes that live: it is left alone", c.Dir)))
 	}
-	found := []launcher.Collected{{What: "run directory", Name: filepath.Base(c.dir), Why: "it is incomplete"}}
+	found := []launcher.Collected{{What: "run directory", Name: filepath.Base(c.Dir), Why: "it is incomplete"}}
 	if dryRun {
 		return found, "", nil
 	}
-	return found, "", c.remove()
+	return found, "", c.Remove()
 }
 
 // aliveWithoutRecord says whether the keeper or a node of a cluster lives, by what they wrote themselves and by their command lines. An error: it
 // cannot be known.
 func (c *cluster) aliveWithoutRecord() (bool, error) {
-	st, err := c.state()
+	st, err := c.LastState()
 	if err != nil {
 		return false, err
 	}
@@ -124,7 +125,7 @@ func (c *cluster) aliveWithoutRecord() (bool, error) {
 	if err != nil {
 		return false, launcher.Fail(runstate.CodeInternal, err, "", "the process table cannot be read: %v", err)
 	}
-	places := append(c.nodeDirs(), " "+c.dir+" ")
+	places := append(c.NodeDirs(), " "+c.Dir+" ")
 	for _, p := range table {
 		line := " " + proc.CommandLine(p) + " "
 		if !p.Zombie && slices.ContainsFunc(places, func(place string) bool { return strings.Contains(line, place) }) {

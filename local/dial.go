@@ -10,6 +10,8 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/local/machine"
+	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // Dial gives the addresses themselves: both targets listen on this machine's loopback.
@@ -38,18 +40,18 @@ func (l *Launcher) running(id launcher.ID) (*cluster, *runstate.State, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	how, st, err := c.look()
+	how, st, err := c.Look()
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case how == living:
+	case how == rundir.Living:
 		return c, st, nil
-	case how == beginning:
+	case how == rundir.Beginning:
 		return nil, nil, c.notReady("keeper")
-	case how == elsewhere:
+	case how == rundir.Elsewhere:
 		return nil, nil, c.notHere()
 	default:
-		return nil, nil, launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotFound, "`rayctl logs "+c.name+"` shows what it left", "%s has ended", c.name)
+		return nil, nil, launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotFound, "`rayctl logs "+c.Name+"` shows what it left", "%s has ended", c.Name)
 	}
 }
 
@@ -63,7 +65,7 @@ func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, po
 		return nil, err
 	}
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
+	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(machine.Loopback, strconv.Itoa(port)))
 	if err != nil {
 		return nil, launcher.Fail(runstate.CodeUnreachable, err, "check that something listens there", "port %d does not answer: %v", port, err)
 	}
@@ -82,7 +84,7 @@ func (c *cluster) hasNode(st *runstate.State, node string) error {
 		}
 		known += " " + n.Name
 	}
-	return launcher.Fail(runstate.CodeUsage, nil, "its nodes are:"+known, "%s has no node %q", c.name, node)
+	return launcher.Fail(runstate.CodeUsage, nil, "its nodes are:"+known, "%s has no node %q", c.Name, node)
 }
 
 // Result is the keeper's final state, or what this launcher wrote for a keeper that was killed.
@@ -91,30 +93,30 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 	if err != nil {
 		return nil, err
 	}
-	how, st, err := c.look()
+	how, st, err := c.Look()
 	open := c.openLog
-	if err == nil && how == orphaned {
-		if _, last, dead := l.leftBehind(c.name); dead {
-			how, st = ended, c.concluded(last, lost())
+	if err == nil && how == rundir.Orphaned {
+		if _, last, dead := l.leftBehind(c.Name); dead {
+			how, st = rundir.Ended, c.concluded(last, lost())
 			open, err = c.readSaved(st)
 		}
 	}
 	switch {
 	case err != nil:
 		return nil, err
-	case how == missing:
+	case how == rundir.Missing:
 		return nil, launcher.NotFound(id)
-	case how != ended:
-		return nil, launcher.NotEnded(c.id())
+	case how != rundir.Ended:
+		return nil, launcher.NotEnded(c.ID())
 	}
-	info := launcher.LogInfo{Path: c.path(keeper.DriverLog)}
+	info := launcher.LogInfo{Path: c.Path(keeper.DriverLog)}
 	if st.Log != nil {
 		info.Bytes, info.Missing = st.Log.Bytes, st.Log.Missing
 	}
 	if _, err := os.Stat(info.Path); err != nil {
 		info.Path = "" // the driver never ran
 	}
-	return launcher.NewResult(c.status(ended, st), info, open), nil
+	return launcher.NewResult(c.status(rundir.Ended, st), info, open), nil
 }
 
 // openLog opens the saved output of an attempt.
@@ -124,14 +126,14 @@ func (c *cluster) openLog(_ context.Context, attempt int, offset int64) (io.Read
 
 // readSaved opens the output of a cluster that is not concluded yet, and notes in st what there is of it.
 func (c *cluster) readSaved(st *runstate.State) (launcher.LogOpener, error) {
-	last, err := c.saved(st.Job)
+	last, err := c.Saved(st.Job)
 	if err != nil {
 		return nil, err
 	}
-	st.Log = last.log()
+	st.Log = last.Log()
 	return func(ctx context.Context, attempt int, offset int64) (io.ReadCloser, error) {
 		if attempt == 0 || attempt == st.Attempt {
-			return last.open(offset)
+			return last.Open(offset)
 		}
 		return c.openLog(ctx, attempt, offset)
 	}, nil

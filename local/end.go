@@ -2,17 +2,15 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/keeper"
-	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/local/proc"
+	"github.com/rayctl/rayctl/local/rundir"
 )
 
 const (
@@ -31,7 +29,7 @@ func (c *cluster) abandon(ctx context.Context) error {
 	if err := c.sweep(ctx); err != nil {
 		return err
 	}
-	return c.remove()
+	return c.Remove()
 }
 
 // writeResult takes down what a dead keeper left, and writes the result in its place. The caller holds its lock.
@@ -39,35 +37,20 @@ func (c *cluster) writeResult(ctx context.Context, v runstate.Verdict) error {
 	if err := c.sweep(ctx); err != nil {
 		return err
 	}
-	how, st, err := c.look()
-	if err != nil || how == ended {
+	how, st, err := c.Look()
+	if err != nil || how == rundir.Ended {
 		return err
 	}
-	st = c.concluded(st, v)
-	if st.Log, err = c.salvage(st.Job); err != nil {
-		return writeFailed(c.dir, err)
-	}
-	if err := writeJSON(c.path(keeper.ResultFile), st); err != nil {
-		return writeFailed(c.dir, err)
-	}
-	return c.removeSecrets()
+	return c.Finish(c.concluded(st, v))
 }
 
 // concluded is the last state of a cluster whose keeper is dead. st is the last that it wrote, nil if it never did.
 func (c *cluster) concluded(st *runstate.State, v runstate.Verdict) *runstate.State {
 	if st == nil {
-		st = &runstate.State{Name: c.name, Launcher: c.l.Name(), Attempt: 1}
+		st = &runstate.State{Name: c.Name, Launcher: c.l.Name(), Attempt: 1}
 	}
 	v.At, v.By = time.Now().UTC(), c.l.owner
 	return runstate.Conclude(st, v)
-}
-
-func size(path string) int64 {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0
-	}
-	return info.Size()
 }
 
 // sweep returns when no process and no temporary directory of the cluster is left. Supervisors notice the end of their keeper, and
@@ -77,21 +60,21 @@ func (c *cluster) sweep(ctx context.Context) error {
 	defer cancel()
 	soon, cancelSoon := context.WithTimeout(ctx, patience)
 	defer cancelSoon()
-	dirs := c.nodeDirs()
-	left, err := proc.Wait(soon, c.markers())
+	dirs := c.NodeDirs()
+	left, err := proc.Wait(soon, c.Markers())
 	if len(left) > 0 {
-		left, err = proc.Kill(ctx, c.markers())
+		left, err = proc.Kill(ctx, c.Markers())
 	}
 	if err != nil {
 		return launcher.Fail(runstate.CodeInternal, err, "", "the process table cannot be read: %v", err)
 	}
 	if len(left) > 0 {
 		return launcher.Fail(runstate.CodeInternal, nil, "they may hang in a device or a file system; look at them with ps",
-			"processes of %s do not die: %s", c.name, pids(left))
+			"processes of %s do not die: %s", c.Name, pids(left))
 	}
-	for _, dir := range append(dirs, c.nodeDirs()...) {
+	for _, dir := range append(dirs, c.NodeDirs()...) {
 		if err := os.RemoveAll(dir); err != nil {
-			return launcher.Fail(runstate.CodeInternal, err, "remove it yourself", "the temporary directory %s of %s cannot be removed: %v", dir, c.name, err)
+			return launcher.Fail(runstate.CodeInternal, err, "remove it yourself", "the temporary directory %s of %s cannot be removed: %v", dir, c.Name, err)
 		}
 	}
 	return nil
@@ -101,7 +84,7 @@ func (c *cluster) sweep(ctx context.Context) error {
 func (c *cluster) kill(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deathLimit)
 	defer cancel()
-	_, err := proc.Kill(ctx, c.markers())
+	_, err := proc.Kill(ctx, c.Markers())
 	return err
 }
 
@@ -115,7 +98,7 @@ func pids(ps []proc.Process) string {
 
 // conclude gives an orphaned cluster its result; one that was never committed vanishes.
 func (c *cluster) conclude(ctx context.Context, v runstate.Verdict) error {
-	lock, err := c.l.lock(ctx, c.name)
+	lock, err := c.l.lock(ctx, c.Name)
 	if err != nil {
 		return err
 	}
@@ -124,64 +107,17 @@ func (c *cluster) conclude(ctx context.Context, v runstate.Verdict) error {
 }
 
 func (c *cluster) concludeLocked(ctx context.Context, v runstate.Verdict) error {
-	how, _, err := c.look()
+	how, _, err := c.Look()
 	switch {
 	case err != nil:
 		return err
-	case how == missing || how == elsewhere || how == living:
+	case how == rundir.Missing || how == rundir.Elsewhere || how == rundir.Living:
 		return nil
 	case !c.Committed():
 		return c.abandon(ctx)
-	case how == ended:
+	case how == rundir.Ended:
 		return nil
 	default:
 		return c.writeResult(ctx, v)
 	}
-}
-
-// remove deletes the run directory. Output of drivers that is in it stays: rayctl deletes no results of others.
-func (c *cluster) remove() error {
-	entries, err := os.ReadDir(c.dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	// The record goes first: without it the rest is nobody's cluster, should we die here.
-	for _, name := range append([]string{recordFile}, names(entries)...) {
-		if name == outputName {
-			os.Remove(c.path(name)) // only if it is empty
-			continue
-		}
-		if err := os.RemoveAll(c.path(name)); err != nil {
-			return launcher.Fail(runstate.CodeInternal, err, "remove it yourself", "the record of %s cannot be removed: %v", c.name, err)
-		}
-	}
-	if err != nil {
-		return writeFailed(c.dir, err)
-	}
-	os.Remove(c.dir) // only if no output is left in it
-	return nil
-}
-
-func names(entries []os.DirEntry) (out []string) {
-	for _, e := range entries {
-		out = append(out, e.Name())
-	}
-	return out
-}
-
-// removeSecrets removes what must not outlive the cluster.
-func (c *cluster) removeSecrets() error {
-	entries, err := os.ReadDir(c.dir)
-	if err != nil {
-		return writeFailed(c.dir, err)
-	}
-	for _, name := range names(entries) {
-		if name != keeper.TokenFile && name != keeper.SecretsFile && !strings.HasPrefix(name, orders.PackagePrefix) {
-			continue
-		}
-		if err := os.Remove(c.path(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return writeFailed(c.dir, err)
-		}
-	}
-	return nil
 }

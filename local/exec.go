@@ -15,6 +15,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // Exec runs a command with the environment that the cluster's drivers have. All nodes are this machine; the command is not part of
@@ -34,7 +35,7 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 	if err != nil {
 		return 0, err
 	}
-	cmd := exec.CommandContext(ctx, lookPath(e.Command[0], filepath.Dir(c.record.Python)), e.Command[1:]...)
+	cmd := exec.CommandContext(ctx, lookPath(e.Command[0], filepath.Dir(c.Record.Python)), e.Command[1:]...)
 	cmd.Cancel = func() error { return endGently(ctx, cmd.Process) }
 	cmd.Args[0] = e.Command[0]
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, e.Stdin, e.Stdout, e.Stderr
@@ -85,27 +86,27 @@ func cannotRun(command string, err error) error {
 
 // environment is what `ray start` got, and how Ray's own tools find the cluster.
 func (c *cluster) environment(st *runstate.State) ([]string, error) {
-	bin := filepath.Dir(c.record.Python)
-	env := append(environmentWithout(markerName, nodeMarkerName, "RAY_AUTH_TOKEN"),
+	bin := filepath.Dir(c.Record.Python)
+	env := append(environmentWithout(rundir.MarkerName, rundir.NodeMarkerName, "RAY_AUTH_TOKEN"),
 		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
 		"RAY_ADDRESS="+st.Head.Address, "RAY_API_SERVER_ADDRESS="+st.Head.Dashboard,
 	)
 	mode := "disabled"
 	if st.Head.Token {
 		mode = "token"
-		env = append(env, "RAY_AUTH_TOKEN_PATH="+c.path(keeper.TokenFile))
+		env = append(env, "RAY_AUTH_TOKEN_PATH="+c.Path(keeper.TokenFile))
 	}
 	env = append(env, "RAY_AUTH_MODE="+mode)
-	for k, v := range c.record.Spec.Env {
+	for k, v := range c.Record.Spec.Env {
 		env = append(env, k+"="+v)
 	}
 	secrets := map[string]string{}
-	b, err := os.ReadFile(c.path(keeper.SecretsFile))
+	b, err := os.ReadFile(c.Path(keeper.SecretsFile))
 	if err == nil {
 		err = json.Unmarshal(b, &secrets)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the secrets of %s cannot be read", c.name)
+		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the secrets of %s cannot be read", c.Name)
 	}
 	for k, v := range secrets {
 		env = append(env, k+"="+v)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/local/machine"
+	"github.com/rayctl/rayctl/local/rundir"
 	"github.com/rayctl/rayctl/templates"
 )
 
@@ -21,31 +23,31 @@ type keeperProcess struct {
 }
 
 // startKeeper starts the keeper in a session of its own. It inherits the pipe that tells of our end, and no other file.
-func (c *cluster) startKeeper(plan plan) (*keeperProcess, error) {
+func (c *cluster) startKeeper(plan machine.Plan) (*keeperProcess, error) {
 	scripts, err := templates.WriteKeeper(c.l.scripts)
 	if err != nil {
-		return nil, writeFailed(c.l.scripts, err)
+		return nil, rundir.WriteFailed(c.l.scripts, err)
 	}
-	said, err := os.OpenFile(c.path(errFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	said, err := os.OpenFile(c.Path(rundir.ErrFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, writeFailed(c.dir, err)
+		return nil, rundir.WriteFailed(c.Dir, err)
 	}
 	defer said.Close()
 	reader, writer, err := os.Pipe()
 	if err != nil {
-		return nil, launcher.Fail(runstate.CodeConfig, err, "close some programs or raise `ulimit -n`", "cannot start the keeper of %s: %v", c.name, err)
+		return nil, launcher.Fail(runstate.CodeConfig, err, "close some programs or raise `ulimit -n`", "cannot start the keeper of %s: %v", c.Name, err)
 	}
 	defer reader.Close()
-	argv := keeperCommand(plan.env.Python, scripts, c.dir)
+	argv := keeperCommand(plan.Env.Python, scripts, c.Dir)
 	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // the keeper outlives this call and this process
 	// A launch from within another cluster must not carry that cluster's marks.
-	cmd.Env = append(environmentWithout(markerName, nodeMarkerName), markerName+"="+c.record.Mark)
+	cmd.Env = append(environmentWithout(rundir.MarkerName, rundir.NodeMarkerName), rundir.MarkerName+"="+c.Record.Mark)
 	cmd.Dir = "/" // the keeper keeps no directory busy
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = reader, said, said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		writer.Close()
-		return nil, launcher.Fail(runstate.CodeConfig, err, "check that it is a working Python", "cannot start the keeper of %s with %s: %v", c.name, plan.env.Python, err)
+		return nil, launcher.Fail(runstate.CodeConfig, err, "check that it is a working Python", "cannot start the keeper of %s with %s: %v", c.Name, plan.Env.Python, err)
 	}
 	ended, cancel := context.WithCancel(context.Background())
 	go func() {

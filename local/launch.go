@@ -2,12 +2,11 @@ package local
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -16,7 +15,9 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/trust"
+	"github.com/rayctl/rayctl/local/machine"
 	"github.com/rayctl/rayctl/local/rayenv"
+	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // Launch creates the cluster and commits it, see launcher.Launcher. The lock of the name is held from the first look to the
@@ -33,8 +34,8 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 	}
 	defer lock.Release()
 	c := l.cluster(s.Name)
-	if exists, err := l.existing(ctx, c.id(), s); exists || err != nil {
-		return c.id(), err
+	if exists, err := l.existing(ctx, c.ID(), s); exists || err != nil {
+		return c.ID(), err
 	}
 	plan, err := l.plan(ctx, c, s, p)
 	if err != nil {
@@ -43,7 +44,7 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 	if err := c.create(ctx, plan, p); err != nil {
 		return "", err
 	}
-	return c.id(), nil
+	return c.ID(), nil
 }
 
 // Validate finds what Launch refuses, see launcher.Validator.
@@ -66,7 +67,7 @@ func (l *Launcher) lock(ctx context.Context, name string) (*filelock.Lock, error
 	case ctx.Err() != nil:
 		return nil, interrupted(ctx, name)
 	case err != nil:
-		return nil, writeFailed(l.locks, err)
+		return nil, rundir.WriteFailed(l.locks, err)
 	}
 	return lock, nil
 }
@@ -80,52 +81,52 @@ func interrupted(ctx context.Context, name string) error {
 func (l *Launcher) existing(ctx context.Context, id launcher.ID, s *spec.ClusterSpec) (bool, error) {
 	c, err := l.open(id)
 	if errors.Is(err, launcher.ErrNotFound) {
-		return false, l.cluster(string(id)).remove() // without a record it can only be the beginning of one
+		return false, l.cluster(string(id)).Remove() // without a record it can only be the beginning of one
 	}
 	if err != nil {
 		return false, err
 	}
-	how, _, err := c.look()
+	how, _, err := c.Look()
 	if err != nil {
 		return false, err
 	}
-	if how == elsewhere {
+	if how == rundir.Elsewhere {
 		return false, c.notHere()
 	}
 	if !c.Committed() {
 		return false, c.abandon(ctx)
 	}
-	if how == orphaned {
+	if how == rundir.Orphaned {
 		if err := c.writeResult(ctx, lost()); err != nil {
 			return false, err
 		}
-		how = ended
+		how = rundir.Ended
 	}
-	if how == ended {
+	if how == rundir.Ended {
 		return false, launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
-			"a cluster named %s has ended, and its record is kept until %s", c.name, c.keptUntil().Local().Format(time.DateTime))
+			"a cluster named %s has ended, and its record is kept until %s", c.Name, c.KeptUntil().Local().Format(time.DateTime))
 	}
-	if diff := spec.Diff(c.record.Spec, s); len(diff) > 0 {
+	if diff := spec.Diff(c.Record.Spec, s); len(diff) > 0 {
 		return false, launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",
-			"a cluster named %s exists with another spec (%s)", c.name, strings.Join(diff, "; "))
+			"a cluster named %s exists with another spec (%s)", c.Name, strings.Join(diff, "; "))
 	}
 	return true, nil
 }
 
 // plan gathers what the orders follow from, and makes the Ray environment if it must.
-func (l *Launcher) plan(ctx context.Context, c *cluster, s *spec.ClusterSpec, p launcher.Payload) (plan, error) {
-	root, err := tempRoot(s)
+func (l *Launcher) plan(ctx context.Context, c *cluster, s *spec.ClusterSpec, p launcher.Payload) (machine.Plan, error) {
+	root, err := machine.TempRoot(s)
 	if err != nil {
-		return plan{}, err
+		return machine.Plan{}, err
 	}
-	if err := link(s.Mounts, progress(p)); err != nil {
-		return plan{}, err
+	if err := machine.LinkMounts(s.Mounts, progress(p)); err != nil {
+		return machine.Plan{}, err
 	}
 	env, err := rayenv.Ensure(ctx, l.environment(s, progress(p)))
 	if err != nil {
-		return plan{}, err
+		return machine.Plan{}, err
 	}
-	return plan{spec: s, env: env, machine: thisMachine(), runDir: c.dir, tempRoot: root, disconnect: p.EndOnDisconnect}, nil
+	return machine.Plan{Spec: s, Env: env, Machine: machine.This(), OutputDir: c.Path(rundir.OutputName), TempRoot: root, Disconnect: p.EndOnDisconnect}, nil
 }
 
 func (l *Launcher) environment(s *spec.ClusterSpec, note func(string)) rayenv.Options {
@@ -141,13 +142,17 @@ func progress(p launcher.Payload) func(string) {
 }
 
 // create makes the run directory, starts the keeper, packs while Ray starts, and commits. Whatever fails, nothing stays.
-func (c *cluster) create(ctx context.Context, plan plan, p launcher.Payload) error {
-	if err := c.write(plan, p); err != nil {
-		return errors.Join(writeFailed(c.dir, err), c.remove())
+func (c *cluster) create(ctx context.Context, plan machine.Plan, p launcher.Payload) error {
+	r := rundir.Record{
+		Name: c.Name, Owner: c.l.owner, Host: c.l.host, Mark: rand.Text(), Created: time.Now().UTC(), Labels: plan.Spec.Labels,
+		Command: p.Command, EnvDir: plan.Env.Dir, Python: plan.Env.Python, Spec: plan.Spec,
+	}
+	if err := c.Write(r, plan.Orders(), p.Secrets); err != nil {
+		return errors.Join(rundir.WriteFailed(c.Dir, err), c.Remove())
 	}
 	k, err := c.startKeeper(plan)
 	if err != nil {
-		return errors.Join(err, c.remove())
+		return errors.Join(err, c.Remove())
 	}
 	err = c.commit(ctx, k, p)
 	k.hangUp() // after the commit it says "done", before it "dead"
@@ -163,13 +168,13 @@ func (c *cluster) commit(ctx context.Context, k *keeperProcess, p launcher.Paylo
 	defer cancel(nil)
 	stop := context.AfterFunc(k.ended, func() { cancel(errKeeperEnded) }) //nolint:contextcheck // the keeper ends by itself
 	defer stop()
-	document, err := c.pack(ctx, p)
+	document, err := c.Pack(ctx, p)
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err == nil {
 		if err = c.Commit(document); err != nil {
-			err = writeFailed(c.dir, err)
+			err = rundir.WriteFailed(c.Dir, err)
 		}
 	}
 	if err == nil {
@@ -182,7 +187,7 @@ func (c *cluster) commit(ctx context.Context, k *keeperProcess, p launcher.Paylo
 	case errors.Is(context.Cause(ctx), errKeeperEnded):
 		return c.keeperFailure()
 	case ctx.Err() != nil:
-		return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "the launch of %s was interrupted; nothing was left behind", c.name)
+		return launcher.Fail(runstate.CodeInterrupted, ctx.Err(), "", "the launch of %s was interrupted; nothing was left behind", c.Name)
 	default:
 		return err
 	}
@@ -201,13 +206,13 @@ func (c *cluster) untilCommitted(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for next := time.Now().Add(roomAfter); ; {
-		st, err := c.state()
+		st, err := c.LastState()
 		if err != nil || st != nil && st.Committed {
 			return err
 		}
 		if time.Now().After(next) {
 			if err := c.Room(); err != nil {
-				return writeFailed(c.dir, err)
+				return rundir.WriteFailed(c.Dir, err)
 			}
 			next = time.Now().Add(roomAfter)
 		}
@@ -222,30 +227,15 @@ func (c *cluster) untilCommitted(ctx context.Context) error {
 // keeperFailure says why the keeper ended before the commit: in its own words, or Python's.
 func (c *cluster) keeperFailure() error {
 	if st, err := c.Result(); err == nil && st.Exit != nil {
-		return launcher.Fail(st.Exit.Code, nil, "", "%s did not start: %s", c.name, st.Exit.Message)
+		return launcher.Fail(st.Exit.Code, nil, "", "%s did not start: %s", c.Name, st.Exit.Message)
 	}
 	if err := c.Room(); err != nil {
-		return writeFailed(c.dir, err)
+		return rundir.WriteFailed(c.Dir, err)
 	}
 	why := "it said nothing"
-	if b, err := os.ReadFile(c.path(errFile)); err == nil && len(strings.TrimSpace(string(b))) > 0 {
+	if b, err := os.ReadFile(c.Path(rundir.ErrFile)); err == nil && len(strings.TrimSpace(string(b))) > 0 {
 		lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 		why = strings.TrimSpace(lines[len(lines)-1])
 	}
-	return launcher.Fail(runstate.CodeStartFailed, nil, "check that "+c.record.Python+" works", "the keeper of %s ended at once: %s", c.name, why)
-}
-
-// writeFailed explains why rayctl cannot keep a cluster's files.
-func writeFailed(dir string, err error) error {
-	var known *launcher.ExitError
-	switch {
-	case errors.As(err, &known):
-		return err
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return launcher.Fail(runstate.CodeStartFailed, err, "free some space, or set XDG_STATE_HOME to another disk", "no space is left for %s", dir)
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return launcher.Fail(runstate.CodePermission, err, "set XDG_STATE_HOME to a directory you may write to", "not permitted to write %s: %v", dir, err)
-	default:
-		return launcher.Fail(runstate.CodeConfig, err, "set XDG_STATE_HOME to a directory you may write to", "cannot write %s: %v", dir, err)
-	}
+	return launcher.Fail(runstate.CodeStartFailed, nil, "check that "+c.Record.Python+" works", "the keeper of %s ended at once: %s", c.Name, why)
 }

@@ -3,12 +3,13 @@ package local
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/local/machine"
+	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // List reads the run directories, and changes nothing in them.
@@ -23,7 +24,7 @@ func (l *Launcher) List(_ context.Context, sel launcher.Selector) ([]launcher.St
 		}
 	}
 	if sel.Others {
-		others, err := l.others()
+		others, err := machine.OtherClusters(l.Name(), l.host, l.sessions())
 		if err != nil {
 			return out, err
 		}
@@ -34,13 +35,7 @@ func (l *Launcher) List(_ context.Context, sel launcher.Selector) ([]launcher.St
 }
 
 // names lists the names that have a directory.
-func (l *Launcher) names() []string {
-	entries, err := os.ReadDir(l.clusters)
-	if err != nil {
-		return nil // no cluster was ever launched here, or Launch will say what is wrong
-	}
-	return names(entries)
-}
+func (l *Launcher) names() []string { return rundir.Names(l.clusters) }
 
 // listed is the status of one cluster; ok is false for what is none, and for a record whose time is over. A cluster of which nothing lives any more is shown
 // as it will be concluded.
@@ -52,10 +47,10 @@ func (l *Launcher) listed(name string) (launcher.Status, bool) {
 	if err != nil { // it may live
 		return launcher.Status{Name: name, Launcher: l.Name(), Phase: runstate.Lost, Attempt: 1, Unreachable: err.Error()}, true
 	}
-	how, st, err := c.look()
-	if err == nil && how == orphaned {
+	how, st, err := c.Look()
+	if err == nil && how == rundir.Orphaned {
 		if _, last, dead := l.leftBehind(name); dead {
-			how, st = ended, c.concluded(last, lost())
+			how, st = rundir.Ended, c.concluded(last, lost())
 		}
 	}
 	if err != nil {
@@ -63,10 +58,21 @@ func (l *Launcher) listed(name string) (launcher.Status, bool) {
 		s.Unreachable = err.Error()
 		return s, true
 	}
-	if how == missing || l.overdue(name) || how == beginning && l.nobodyLaunches(name) && !c.isHere() || how == ended && !c.Committed() {
+	if how == rundir.Missing || l.overdue(name) || how == rundir.Beginning && l.nobodyLaunches(name) && !c.IsHere() || how == rundir.Ended && !c.Committed() {
 		return launcher.Status{}, false
 	}
 	return c.status(how, st), true
 }
 
 func (l *Launcher) lockPath(name string) string { return filepath.Join(l.locks, name) }
+
+// sessions are the Ray sessions of our clusters.
+func (l *Launcher) sessions() map[string]bool {
+	out := map[string]bool{}
+	for _, name := range l.names() {
+		if st, err := l.cluster(name).LastState(); err == nil && st != nil && st.Head.Session != "" {
+			out[st.Head.Session] = true
+		}
+	}
+	return out
+}

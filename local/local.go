@@ -19,6 +19,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/trust"
+	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // Config says where the launcher keeps things. The zero value is for users.
@@ -105,7 +106,7 @@ func userDir(variable, below string) (string, error) {
 // notOurs refuses a directory whose records, programs and secrets somebody else could have written.
 func notOurs(dir string, err error) error {
 	if !errors.As(err, new(*trust.Error)) {
-		return writeFailed(dir, err)
+		return rundir.WriteFailed(dir, err)
 	}
 	reason, fix := trust.Explain(err)
 	if fix != "" {

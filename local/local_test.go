@@ -64,7 +64,7 @@ func processes(t *testing.T, state, name string) (out []proc.Process) {
 	return out
 }
 
-// nodeDirs are the temporary directories that the supervisors report.
+// NodeDirs are the temporary directories that the supervisors report.
 func nodeDirs(t *testing.T, state, name string) (dirs []string) {
 	t.Helper()
 	reports, err := filepath.Glob(filepath.Join(state, "clusters", name, "nodes", "*", "report.json"))

@@ -2,26 +2,14 @@ package local
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/filelock"
-	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/local/proc"
+	"github.com/rayctl/rayctl/local/rundir"
 )
-
-// leastKeep lets whoever watched a cluster with `keep: 0` read its result.
-const leastKeep = time.Minute
-
-func (c *cluster) keptUntil() time.Time {
-	info, err := os.Stat(c.path(keeper.ResultFile))
-	if err != nil {
-		return time.Now()
-	}
-	return info.ModTime().Add(max(c.record.keep(), leastKeep))
-}
 
 // reconcile removes records that were kept long enough and launches that died before the commit, and gives clusters of which only the files are left
 // their results. What somebody works on is left. It is for calls that change something: whoever lists must find the same without it.
@@ -45,7 +33,7 @@ func (l *Launcher) repair(ctx context.Context, name string) {
 		if err := c.concludeHeld(ctx); err != nil {
 			l.log.Debug("a dead cluster could not be concluded", "cluster", name, "error", err)
 		}
-	} else if c, why := l.prunable(name); why != "" && c.remove() == nil {
+	} else if c, why := l.prunable(name); why != "" && c.Remove() == nil {
 		lock.Remove()
 	}
 }
@@ -56,11 +44,11 @@ func (l *Launcher) leftBehind(name string) (c *cluster, st *runstate.State, dead
 	if err != nil {
 		return nil, nil, false
 	}
-	how, st, err := c.look()
-	if err != nil || how != orphaned {
+	how, st, err := c.Look()
+	if err != nil || how != rundir.Orphaned {
 		return c, st, false
 	}
-	left, err := proc.Marked(c.markers()...)
+	left, err := proc.Marked(c.Markers()...)
 	return c, st, err == nil && len(left) == 0
 }
 
@@ -70,13 +58,13 @@ func (l *Launcher) prunable(name string) (*cluster, string) {
 	if err != nil {
 		return nil, ""
 	}
-	if how, _, err := c.look(); err != nil || how != ended {
+	if how, _, err := c.Look(); err != nil || how != rundir.Ended {
 		return c, ""
 	}
 	switch {
 	case !c.Committed():
 		return c, "its client died before the launch was committed"
-	case time.Now().After(c.keptUntil()):
+	case time.Now().After(c.KeptUntil()):
 		return c, "lifetime.keep has passed"
 	}
 	return c, ""

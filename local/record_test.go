@@ -1,6 +1,7 @@
 package local
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // leave writes the run directory of a cluster without processes, as a client and a keeper would have left it.
@@ -22,19 +24,28 @@ func leave(t *testing.T, l *Launcher, name, host string, keep time.Duration, fil
 	t.Helper()
 	c := l.cluster(name)
 	k := spec.Duration(keep)
-	c.record = record{Name: name, Host: host, Mark: "none of " + name, Created: time.Now(), Spec: spec.For(&spec.ClusterSpec{Name: name, Lifetime: spec.Lifetime{Keep: &k}}, spec.LauncherLocal)}
-	if err := os.MkdirAll(c.path(outputName), 0o700); err != nil {
+	c.Record = rundir.Record{Name: name, Host: host, Mark: "none of " + name, Created: time.Now(), Spec: spec.For(&spec.ClusterSpec{Name: name, Lifetime: spec.Lifetime{Keep: &k}}, spec.LauncherLocal)}
+	if err := os.MkdirAll(c.Path(rundir.OutputName), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for file, content := range files {
-		if err := writeJSON(c.path(file), content); err != nil {
+		if err := writeFile(c.Path(file), content); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := writeJSON(c.path(recordFile), c.record); err != nil {
+	if err := writeFile(c.Path(rundir.RecordFile), c.Record); err != nil {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// writeFile writes a document.
+func writeFile(path string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, b, 0o600)
 }
 
 // dead is the state of a keeper that cannot live: no process has this number.
@@ -58,7 +69,7 @@ func testLauncher(t *testing.T) *Launcher {
 	return l
 }
 
-func namesOf(t *testing.T, l *Launcher) (out []string) {
+func listed(t *testing.T, l *Launcher) (out []string) {
 	t.Helper()
 	all, err := l.List(t.Context(), launcher.Selector{All: true})
 	if err != nil {
@@ -79,27 +90,27 @@ func TestRecordsAreKeptAndPruned(t *testing.T) {
 	abandoned := leave(t, l, "abandoned", l.host, time.Hour, map[string]any{keeper.ResultFile: finished("abandoned")})
 	before := time.Now().Add(-2 * time.Hour)
 	for _, c := range []*cluster{old, kept} {
-		if err := os.Chtimes(c.path(keeper.ResultFile), before, before); err != nil {
+		if err := os.Chtimes(c.Path(keeper.ResultFile), before, before); err != nil {
 			t.Fatal(err)
 		}
 	}
-	precious := old.path(outputName, "checkpoint")
+	precious := old.Path(rundir.OutputName, "checkpoint")
 	if err := os.WriteFile(precious, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := namesOf(t, l); len(got) != 2 {
+	if got := listed(t, l); len(got) != 2 {
 		t.Errorf("listed: %v, want kept and, for a moment, none", got)
 	}
 	for _, c := range []*cluster{old, abandoned} {
-		if _, err := os.Stat(c.path(recordFile)); err != nil {
-			t.Errorf("%s went because somebody listed: %v", c.name, err)
+		if _, err := os.Stat(c.Path(rundir.RecordFile)); err != nil {
+			t.Errorf("%s went because somebody listed: %v", c.Name, err)
 		}
 	}
 	l.reconcile(t.Context())
 	if _, err := os.Stat(precious); err != nil {
 		t.Errorf("the driver's output was removed: %v", err)
 	}
-	if _, err := os.Stat(abandoned.dir); err == nil {
+	if _, err := os.Stat(abandoned.Dir); err == nil {
 		t.Error("a launch that was given up is still there")
 	}
 	if _, err := l.Result(t.Context(), "old"); !errors.Is(err, launcher.ErrNotFound) {
@@ -123,13 +134,13 @@ func TestListOnlyReads(t *testing.T) {
 		if living, err := l.List(t.Context(), launcher.Selector{}); err != nil || len(living) != 0 {
 			t.Errorf("%s it lives: %+v, %v", kind, living, err)
 		}
-		for _, path := range []string{c.path(keeper.TokenFile), begun.path(recordFile)} {
+		for _, path := range []string{c.Path(keeper.TokenFile), begun.Path(rundir.RecordFile)} {
 			if _, err := os.Stat(path); (err == nil) != (kind == "before") {
 				t.Errorf("%s: %s: %v", kind, path, err)
 			}
 		}
-		if c.hasResult() != (kind == "after") {
-			t.Errorf("%s: there is a result: %v", kind, c.hasResult())
+		if c.HasResult() != (kind == "after") {
+			t.Errorf("%s: there is a result: %v", kind, c.HasResult())
 		}
 		l.reconcile(t.Context())
 	}
@@ -139,11 +150,11 @@ func TestListOnlyReads(t *testing.T) {
 func TestOrphanGetsItsResult(t *testing.T) {
 	l := testLauncher(t)
 	c := leave(t, l, "o", l.host, time.Hour, map[string]any{keeper.StateFile: dead("o"), keeper.CommitFile: keeper.Commit{}, keeper.TokenFile: "secret"})
-	logs := c.path(keeper.NodesDir, "head-0")
+	logs := c.Path(keeper.NodesDir, "head-0")
 	if err := os.MkdirAll(logs, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for path, text := range map[string]string{c.path(keeper.DriverLog): "first\n", filepath.Join(logs, "job-driver-o-1.log.from-6"): "second\n"} {
+	for path, text := range map[string]string{c.Path(keeper.DriverLog): "first\n", filepath.Join(logs, "job-driver-o-1.log.from-6"): "second\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +174,7 @@ func TestOrphanGetsItsResult(t *testing.T) {
 		if text, err := io.ReadAll(log); err != nil || string(text) != "st\nsecond\n" || log.Close() != nil {
 			t.Errorf("%s: output %q, %v", kind, text, err)
 		}
-		for _, path := range []string{c.path(keeper.TokenFile), filepath.Join(logs, "job-driver-o-1.log.from-6")} {
+		for _, path := range []string{c.Path(keeper.TokenFile), filepath.Join(logs, "job-driver-o-1.log.from-6")} {
 			if _, err := os.Stat(path); (err == nil) != (kind == "read") {
 				t.Errorf("%s: %s: %v", kind, path, err)
 			}
@@ -189,7 +200,7 @@ func TestOtherMachinesClusterIsLeftAlone(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Unreachable == "" {
 		t.Errorf("list: %+v, %v", all, err)
 	}
-	if _, err := l.Collect(t.Context(), false); err != nil || c.hasResult() {
+	if _, err := l.Collect(t.Context(), false); err != nil || c.HasResult() {
 		t.Errorf("collect: %v", err)
 	}
 }
@@ -199,28 +210,28 @@ func TestUnreadableIsLeftAlone(t *testing.T) {
 	l := testLauncher(t)
 	bare := func(name string, files map[string]any) *cluster {
 		c := leave(t, l, name, l.host, time.Hour, files)
-		if err := os.Remove(c.path(outputName)); err != nil {
+		if err := os.Remove(c.Path(rundir.OutputName)); err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
 	broken := func(c *cluster, file string) *cluster {
-		if err := os.WriteFile(c.path(file), []byte(`{"na`), 0o600); err != nil {
+		if err := os.WriteFile(c.Path(file), []byte(`{"na`), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
 	left := []*cluster{
-		broken(bare("record", nil), recordFile),
+		broken(bare("record", nil), rundir.RecordFile),
 		broken(bare("state", map[string]any{keeper.CommitFile: keeper.Commit{}}), keeper.StateFile),
 		broken(bare("result", map[string]any{keeper.CommitFile: keeper.Commit{}}), keeper.ResultFile),
 		bare("lost", map[string]any{keeper.CommitFile: keeper.Commit{}}), // its record is, its keeper lives
 	}
 	lost := left[3]
-	if err := os.Remove(lost.path(recordFile)); err != nil {
+	if err := os.Remove(lost.Path(rundir.RecordFile)); err != nil {
 		t.Fatal(err)
 	}
-	living := exec.Command("sh", "-c", "read x", "keeper.py", lost.dir)
+	living := exec.Command("sh", "-c", "read x", "keeper.py", lost.Dir)
 	in, err := living.StdinPipe()
 	if err == nil {
 		err = living.Start()
@@ -231,7 +242,7 @@ func TestUnreadableIsLeftAlone(t *testing.T) {
 	defer living.Wait() // it is told to end
 	defer in.Close()
 	rest := bare("rest", nil)
-	if err := os.Remove(rest.path(recordFile)); err != nil {
+	if err := os.Remove(rest.Path(rundir.RecordFile)); err != nil {
 		t.Fatal(err)
 	}
 	found, err := l.Collect(t.Context(), false)
@@ -239,14 +250,14 @@ func TestUnreadableIsLeftAlone(t *testing.T) {
 		t.Errorf("collected %+v", found)
 	}
 	for _, c := range left {
-		if err == nil || !strings.Contains(err.Error(), c.dir) {
-			t.Errorf("%s is not named: %v", c.name, err)
+		if err == nil || !strings.Contains(err.Error(), c.Dir) {
+			t.Errorf("%s is not named: %v", c.Name, err)
 		}
-		if entries, _ := os.ReadDir(c.dir); len(entries) == 0 {
-			t.Errorf("%s was removed", c.name)
+		if entries, _ := os.ReadDir(c.Dir); len(entries) == 0 {
+			t.Errorf("%s was removed", c.Name)
 		}
 	}
-	if got := namesOf(t, l); !slices.Contains(got, "record") || !slices.Contains(got, "state") {
+	if got := listed(t, l); !slices.Contains(got, "record") || !slices.Contains(got, "state") {
 		t.Errorf("listed: %v", got)
 	}
 }

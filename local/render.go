@@ -10,25 +10,27 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/local/machine"
 	"github.com/rayctl/rayctl/local/rayenv"
+	"github.com/rayctl/rayctl/local/rundir"
 	"github.com/rayctl/rayctl/templates"
 )
 
 // Render returns the keeper's orders and the command that starts it. The orders say what each node is given.
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	s = spec.For(s, spec.LauncherLocal)
-	root, err := tempRoot(s)
+	root, err := machine.TempRoot(s)
 	if err != nil {
 		return nil, err
 	}
 	c := l.cluster(s.Name)
 	env := rayenv.Planned(l.environment(s, nil))
-	orders, err := json.MarshalIndent(plan{spec: s, env: env, machine: thisMachine(), runDir: c.dir, tempRoot: root}.orders(), "", "  ")
+	orders, err := json.MarshalIndent(machine.Plan{Spec: s, Env: env, Machine: machine.This(), OutputDir: c.Path(rundir.OutputName), TempRoot: root}.Orders(), "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode the orders: %w", err)
 	}
 	scripts := filepath.Join(l.scripts, "keeper-"+templates.KeeperHash())
-	line := shellescape.QuoteCommand(keeperCommand(env.Python, scripts, c.dir))
+	line := shellescape.QuoteCommand(keeperCommand(env.Python, scripts, c.Dir))
 	return []launcher.File{
 		{Name: keeper.OrdersFile, Content: append(orders, '\n')},
 		{Name: "keeper.sh", Content: []byte("#!/bin/sh\n# Run detached, with a pipe to the client as standard input.\n" + line + "\n")},

@@ -6,27 +6,28 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/filelock"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // status is the keeper's state with what the record adds. st may be nil.
-func (c *cluster) status(how life, st *runstate.State) launcher.Status {
+func (c *cluster) status(how rundir.Life, st *runstate.State) launcher.Status {
 	if st == nil {
 		st = &runstate.State{
-			Name: c.name, Launcher: c.l.Name(), Attempt: 1, Phase: runstate.Provisioning, Since: c.record.Created,
+			Name: c.Name, Launcher: c.l.Name(), Attempt: 1, Phase: runstate.Provisioning, Since: c.Record.Created,
 			Reason: runstate.Reason{Code: "StartingKeeper", Message: "the keeper is starting"},
 		}
 	}
 	s := launcher.StatusOf(st)
-	s.Ours, s.Owner, s.Labels, s.Created = true, c.record.Owner, c.record.Labels, c.record.Created
-	s.Where = c.record.Host
+	s.Ours, s.Owner, s.Labels, s.Created = true, c.Record.Owner, c.Record.Labels, c.Record.Created
+	s.Where = c.Record.Host
 	if st.Keeper.PID > 0 && s.Phase != runstate.Gone {
 		s.Where = fmt.Sprintf("pid %d", st.Keeper.PID)
 	}
 	switch how {
-	case orphaned:
+	case rundir.Orphaned:
 		s.Phase = runstate.Lost
 		s.Reason = runstate.Reason{Code: "KeeperKilled", Message: "the keeper was killed; what is left is being ended"}
-	case elsewhere:
+	case rundir.Elsewhere:
 		s.Unreachable = c.notHere().Error()
 	}
 	return s
@@ -34,13 +35,13 @@ func (c *cluster) status(how life, st *runstate.State) launcher.Status {
 
 // vanished is the last status of a cluster whose launch was given up.
 func (c *cluster) vanished() launcher.Status {
-	return c.status(ended, c.concluded(nil, runstate.GivenUp()))
+	return c.status(rundir.Ended, c.concluded(nil, runstate.GivenUp()))
 }
 
 // notHere is the error for a cluster of another machine that shares the state directory.
 func (c *cluster) notHere() *launcher.ExitError {
-	return launcher.Fail(runstate.CodeUnreachable, nil, "run rayctl there, or remove "+c.dir+" if that machine is gone",
-		"%s runs on %s, not on this machine", c.name, c.record.Host)
+	return launcher.Fail(runstate.CodeUnreachable, nil, "run rayctl there, or remove "+c.Dir+" if that machine is gone",
+		"%s runs on %s, not on this machine", c.Name, c.Record.Host)
 }
 
 // nobodyLaunches says whether no client is at work on the name.

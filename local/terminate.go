@@ -9,6 +9,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
+	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // endSlack is how long an end may take beyond the driver's grace before the keeper is taken for stuck.
@@ -24,21 +25,21 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 		return err
 	}
 	for ctx.Err() == nil {
-		how, st, err := c.look()
+		how, st, err := c.Look()
 		switch {
 		case err != nil:
 			return err
-		case how == missing:
+		case how == rundir.Missing:
 			return nil
-		case how == elsewhere:
+		case how == rundir.Elsewhere:
 			return c.notHere()
-		case how == ended:
+		case how == rundir.Ended:
 			return c.sweep(ctx)
-		case how == orphaned:
+		case how == rundir.Orphaned:
 			err = c.conclude(ctx, lost())
-		case how == beginning && l.nobodyLaunches(c.name):
+		case how == rundir.Beginning && l.nobodyLaunches(c.Name):
 			err = c.conclude(ctx, lost())
-		case how == beginning || st.Keeper.URL == "":
+		case how == rundir.Beginning || st.Keeper.URL == "":
 			sleep.For(ctx, lookEvery)
 		default:
 			err = c.end(ctx, st, end)
@@ -47,7 +48,7 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 			return err
 		}
 	}
-	return interrupted(ctx, c.name)
+	return interrupted(ctx, c.Name)
 }
 
 // end hands the end to the keeper and waits for it.
@@ -63,8 +64,8 @@ func (c *cluster) end(ctx context.Context, st *runstate.State, end launcher.End)
 		return c.force(ctx, end, "the keeper does not answer: "+err.Error())
 	}
 	limit := endSlack
-	if !end.Now && c.record.Spec.Job.Grace != nil {
-		limit += time.Duration(*c.record.Spec.Job.Grace)
+	if !end.Now && c.Record.Spec.Job.Grace != nil {
+		limit += time.Duration(*c.Record.Spec.Job.Grace)
 	}
 	wait, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -74,7 +75,7 @@ func (c *cluster) end(ctx context.Context, st *runstate.State, end launcher.End)
 		}
 	}
 	for wait.Err() == nil {
-		if how, _, err := c.look(); err != nil || how != living {
+		if how, _, err := c.Look(); err != nil || how != rundir.Living {
 			return err
 		}
 		sleep.For(wait, lookEvery)
@@ -85,12 +86,12 @@ func (c *cluster) end(ctx context.Context, st *runstate.State, end launcher.End)
 // force ends the cluster without its keeper, if it still lives.
 func (c *cluster) force(ctx context.Context, end launcher.End, why string) error {
 	if ctx.Err() != nil {
-		return interrupted(ctx, c.name)
+		return interrupted(ctx, c.Name)
 	}
-	if how, _, err := c.look(); err != nil || how != living {
+	if how, _, err := c.Look(); err != nil || how != rundir.Living {
 		return err
 	}
-	c.l.log.Warn("killing the cluster", "cluster", c.name, "reason", why)
+	c.l.log.Warn("killing the cluster", "cluster", c.Name, "reason", why)
 	if err := c.kill(ctx); err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func (l *Launcher) Forget(ctx context.Context, id launcher.ID) error {
 	if err != nil {
 		return err
 	}
-	lock, err := l.lock(ctx, c.name)
+	lock, err := l.lock(ctx, c.Name)
 	if err != nil {
 		return err
 	}
@@ -118,16 +119,16 @@ func (l *Launcher) Forget(ctx context.Context, id launcher.ID) error {
 	if err := c.concludeLocked(ctx, lost()); err != nil {
 		return err
 	}
-	switch how, _, err := c.look(); {
+	switch how, _, err := c.Look(); {
 	case err != nil:
 		return err
-	case how == elsewhere:
+	case how == rundir.Elsewhere:
 		return c.notHere()
-	case how == living:
-		return launcher.NotEnded(c.id())
+	case how == rundir.Living:
+		return launcher.NotEnded(c.ID())
 	}
 	if err := c.sweep(ctx); err != nil {
 		return err
 	}
-	return c.remove()
+	return c.Remove()
 }

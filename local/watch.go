@@ -8,6 +8,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/local/proc"
+	"github.com/rayctl/rayctl/local/rundir"
 )
 
 // Watch follows the keeper's state: by its API, which answers at each change, and by its files while it does not answer.
@@ -16,7 +17,7 @@ func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.S
 	if err != nil {
 		return nil, err
 	}
-	if how, _, err := c.look(); err != nil || how == missing {
+	if how, _, err := c.Look(); err != nil || how == rundir.Missing {
 		if err == nil {
 			err = launcher.NotFound(id)
 		}
@@ -41,27 +42,27 @@ type watcher struct {
 
 func (w *watcher) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		how, st, err := w.look()
+		how, st, err := w.Look()
 		switch {
 		case err != nil:
 			w.unreachable(ctx, st, err.Error())
-		case how == ended:
+		case how == rundir.Ended:
 			if w.nothingLeft(ctx) {
-				w.send(ctx, w.status(ended, st))
+				w.send(ctx, w.status(rundir.Ended, st))
 				return
 			}
 			w.sendLeft(ctx, st)
-		case how == missing:
+		case how == rundir.Missing:
 			w.send(ctx, w.vanished())
 			return
-		case how == orphaned:
-			w.send(ctx, due(w.status(orphaned, st), lost()))
+		case how == rundir.Orphaned:
+			w.send(ctx, due(w.status(rundir.Orphaned, st), lost()))
 			if w.nothingLeft(ctx) && w.sendConcluded(ctx) {
 				return
 			}
-		case how == elsewhere:
+		case how == rundir.Elsewhere:
 			w.unreachable(ctx, st, w.notHere().Error())
-		case how == beginning:
+		case how == rundir.Beginning:
 			if w.begin(ctx) {
 				return
 			}
@@ -74,11 +75,11 @@ func (w *watcher) run(ctx context.Context) {
 // begin waits for the keeper's first word. If its client died before there was a keeper, nothing will come: true.
 func (w *watcher) begin(ctx context.Context) (last bool) {
 	if !w.begun {
-		w.send(ctx, w.status(beginning, nil))
+		w.send(ctx, w.status(rundir.Beginning, nil))
 		w.begun = true
 	}
-	if w.l.nobodyLaunches(w.name) {
-		if how, _, err := w.look(); err == nil && how == beginning && !w.isHere() {
+	if w.l.nobodyLaunches(w.Name) {
+		if how, _, err := w.Look(); err == nil && how == rundir.Beginning && !w.IsHere() {
 			w.send(ctx, w.dead(nil))
 			return true
 		}
@@ -92,7 +93,7 @@ func (c *cluster) dead(st *runstate.State) launcher.Status {
 	if !c.Committed() {
 		return due(c.vanished(), runstate.GivenUp())
 	}
-	return due(c.status(ended, c.concluded(st, lost())), lost())
+	return due(c.status(rundir.Ended, c.concluded(st, lost())), lost())
 }
 
 // due is a status that asks for its end.
@@ -103,7 +104,7 @@ func due(s launcher.Status, v runstate.Verdict) launcher.Status {
 
 // sendConcluded sends the last status of a cluster whose keeper was killed, unless it has a result meanwhile.
 func (w *watcher) sendConcluded(ctx context.Context) bool {
-	_, st, dead := w.l.leftBehind(w.name)
+	_, st, dead := w.l.leftBehind(w.Name)
 	if dead {
 		w.send(ctx, w.dead(st))
 	}
@@ -112,7 +113,7 @@ func (w *watcher) sendConcluded(ctx context.Context) bool {
 
 // sendLeft tells of processes that outlive the result.
 func (w *watcher) sendLeft(ctx context.Context, st *runstate.State) {
-	s := w.status(ended, st)
+	s := w.status(rundir.Ended, st)
 	s.Phase, s.Exit, s.Reason = runstate.Draining, nil, runstate.Reason{Code: "ProcessesLeft", Message: "processes of it do not end"}
 	w.send(ctx, due(s, runstate.Verdict{Cause: st.Exit.Cause, Message: s.Reason.Message}))
 }
@@ -132,7 +133,7 @@ func (w *watcher) follow(ctx context.Context, st *runstate.State) {
 		}
 		w.sendState(ctx, next)
 	}
-	if how, st, err := w.look(); err == nil && how == living && st.Exit == nil && ctx.Err() == nil {
+	if how, st, err := w.Look(); err == nil && how == rundir.Living && st.Exit == nil && ctx.Err() == nil {
 		w.unreachable(ctx, st, "the keeper does not answer")
 	} else {
 		sleep.For(ctx, lookEvery) // it has said its last word: its end is a matter of milliseconds
@@ -143,13 +144,13 @@ func (w *watcher) follow(ctx context.Context, st *runstate.State) {
 func (w *watcher) sendState(ctx context.Context, st *runstate.State) {
 	if st.Revision > w.last && st.Exit == nil {
 		w.last = st.Revision
-		w.send(ctx, w.status(living, st))
+		w.send(ctx, w.status(rundir.Living, st))
 	}
 }
 
 // unreachable says so and waits a moment before the next try.
 func (w *watcher) unreachable(ctx context.Context, st *runstate.State, why string) {
-	s := w.status(living, st)
+	s := w.status(rundir.Living, st)
 	s.Unreachable = why
 	w.send(ctx, s)
 	sleep.For(ctx, time.Second)
@@ -166,7 +167,7 @@ func (w *watcher) send(ctx context.Context, s launcher.Status) {
 func (w *watcher) nothingLeft(ctx context.Context) bool {
 	soon, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	left, err := proc.Wait(soon, w.markers())
+	left, err := proc.Wait(soon, w.Markers())
 	if err != nil {
 		w.unreachable(ctx, nil, err.Error())
 	}

@@ -1,4 +1,4 @@
-package local
+package rundir
 
 import (
 	"encoding/json"
@@ -13,12 +13,15 @@ import (
 
 // Files of this launcher in the run directory, besides the keeper's.
 const (
-	recordFile = "record.json" // who launched what
-	errFile    = "keeper.err"  // what the keeper says before it has its own log, and if it crashes
+	RecordFile = "record.json" // who launched what
+	ErrFile    = "keeper.err"  // what the keeper says before it has its own log, and if it crashes
 )
 
-// record says what the keeper need not know.
-type record struct {
+// OutputName is the default output directory in the run directory.
+const OutputName = "output"
+
+// Record says what the keeper need not know.
+type Record struct {
 	Name    string            `json:"name"`
 	Owner   string            `json:"owner"` // user@host
 	Host    string            `json:"host"`
@@ -31,7 +34,7 @@ type record struct {
 	Spec    *spec.ClusterSpec `json:"spec"`
 }
 
-func (r *record) keep() time.Duration { return time.Duration(*r.Spec.Lifetime.Keep) }
+func (r *Record) keep() time.Duration { return time.Duration(*r.Spec.Lifetime.Keep) }
 
 // writeJSON replaces a file atomically; only the user may read it.
 func writeJSON(path string, v any) error {

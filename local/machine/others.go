@@ -1,4 +1,4 @@
-package local
+package machine
 
 import (
 	"fmt"
@@ -20,13 +20,12 @@ var (
 	gcsSession = regexp.MustCompile(`--session-name=(\S+)`)
 )
 
-// others lists heads of Ray clusters on this machine that this launcher did not make.
-func (l *Launcher) others() ([]launcher.Status, error) {
+// OtherClusters lists heads of Ray clusters on this machine but those whose sessions are ours. name is the launcher's, host this machine's.
+func OtherClusters(name, host string, ours map[string]bool) ([]launcher.Status, error) {
 	table, err := proc.Table()
 	if err != nil {
 		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the process table cannot be read: %v", err)
 	}
-	ours := l.sessions()
 	var out []launcher.Status
 	for _, p := range table {
 		line := proc.CommandLine(p)
@@ -38,23 +37,12 @@ func (l *Launcher) others() ([]launcher.Status, error) {
 			continue
 		}
 		out = append(out, launcher.Status{
-			Name: session, Launcher: l.Name(), Owner: ownerOf(p.UID) + "@" + l.host, Where: fmt.Sprintf("pid %d", p.PID),
+			Name: session, Launcher: name, Owner: ownerOf(p.UID) + "@" + host, Where: fmt.Sprintf("pid %d", p.PID),
 			Phase: runstate.Ready, Reason: runstate.Reason{Message: "not made by rayctl on this machine"}, Attempt: 1,
 			Head: runstate.Head{Address: strings.Trim(first(gcsAddress, line)+":"+first(gcsPort, line), ":"), Session: session},
 		})
 	}
 	return out, nil
-}
-
-// sessions are the Ray sessions of our clusters.
-func (l *Launcher) sessions() map[string]bool {
-	out := map[string]bool{}
-	for _, name := range l.names() {
-		if st, err := l.cluster(name).state(); err == nil && st != nil && st.Head.Session != "" {
-			out[st.Head.Session] = true
-		}
-	}
-	return out
 }
 
 func first(pattern *regexp.Regexp, s string) string {

@@ -1,4 +1,4 @@
-package local
+package rundir
 
 import (
 	"errors"
@@ -21,15 +21,15 @@ type outputPart struct {
 	from, size int64
 }
 
-// savedOutput is what there is of the output of a driver whose keeper is dead. whole: that is all there was.
-type savedOutput struct {
+// SavedOutput is what there is of the output of a driver whose keeper is dead. whole: that is all there was.
+type SavedOutput struct {
 	parts []outputPart
 	rest  string // the file of the last part, where the supervisor of the driver's node has saved more than the keeper; "": it has not
 	whole bool
 }
 
-// log describes it. Of what was not saved nobody knows the length.
-func (o *savedOutput) log() *runstate.Log {
+// Log describes it. Of what was not saved nobody knows the length.
+func (o *SavedOutput) Log() *runstate.Log {
 	size := o.size()
 	if o.whole {
 		return &runstate.Log{Bytes: size}
@@ -37,15 +37,15 @@ func (o *savedOutput) log() *runstate.Log {
 	return &runstate.Log{Bytes: size, Missing: [][2]int64{{size, -1}}}
 }
 
-func (o *savedOutput) size() (n int64) {
+func (o *SavedOutput) size() (n int64) {
 	for _, p := range o.parts {
 		n += p.size
 	}
 	return n
 }
 
-// open opens the output from a byte on.
-func (o *savedOutput) open(offset int64) (io.ReadCloser, error) {
+// Open opens the output from a byte on.
+func (o *SavedOutput) Open(offset int64) (io.ReadCloser, error) {
 	var all multiFile
 	for _, p := range o.parts {
 		if offset >= p.size {
@@ -80,16 +80,16 @@ func (m *multiFile) Close() error {
 	return errors.Join(failures...)
 }
 
-// saved finds the output of a dead keeper's driver: the keeper's copy, and what the supervisor of the driver's node has saved beyond it
+// Saved finds the output of a dead keeper's driver: the keeper's copy, and what the supervisor of the driver's node has saved beyond it
 // (templates/keeper_rest.py).
-func (c *cluster) saved(job *runstate.Job) (*savedOutput, error) {
-	target := c.path(keeper.DriverLog)
-	o := &savedOutput{parts: []outputPart{{target, 0, size(target)}}, whole: job == nil || job.LogFile == ""}
+func (r *Run) Saved(job *runstate.Job) (*SavedOutput, error) {
+	target := r.Path(keeper.DriverLog)
+	o := &SavedOutput{parts: []outputPart{{target, 0, size(target)}}, whole: job == nil || job.LogFile == ""}
 	if o.whole {
 		return o, nil
 	}
 	name := filepath.Base(job.LogFile)
-	for _, dir := range c.logDirs() {
+	for _, dir := range r.logDirs() {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			return nil, err
@@ -105,7 +105,7 @@ func (c *cluster) saved(job *runstate.Job) (*savedOutput, error) {
 }
 
 // take puts a rest behind the keeper's copy: "from-N", the log from byte N on, or in its place: "whole". false: it is neither.
-func (o *savedOutput) take(rest, kind string) bool {
+func (o *SavedOutput) take(rest, kind string) bool {
 	there := size(rest)
 	if kind == "whole" {
 		o.parts, o.rest, o.whole = []outputPart{{rest, 0, there}}, rest, true
@@ -122,16 +122,16 @@ func (o *savedOutput) take(rest, kind string) bool {
 }
 
 // salvage makes the keeper's copy of what was saved.
-func (c *cluster) salvage(job *runstate.Job) (*runstate.Log, error) {
-	o, err := c.saved(job)
+func (r *Run) salvage(job *runstate.Job) (*runstate.Log, error) {
+	o, err := r.Saved(job)
 	if err != nil {
 		return nil, err
 	}
 	if o.rest == "" {
-		return o.log(), nil
+		return o.Log(), nil
 	}
-	target := c.path(keeper.DriverLog)
-	out, err := renameio.NewPendingFile(target, renameio.WithTempDir(c.dir), renameio.WithPermissions(0o600))
+	target := r.Path(keeper.DriverLog)
+	out, err := renameio.NewPendingFile(target, renameio.WithTempDir(r.Dir), renameio.WithPermissions(0o600))
 	if err != nil {
 		return nil, err
 	}
@@ -147,9 +147,9 @@ func (c *cluster) salvage(job *runstate.Job) (*runstate.Log, error) {
 	// Empty: whoever comes next sees that there is nothing more.
 	done := filepath.Join(filepath.Dir(o.rest), filepath.Base(job.LogFile)+".from-"+strconv.FormatInt(size(target), 10))
 	if done == o.rest {
-		return o.log(), nil
+		return o.Log(), nil
 	}
-	return o.log(), errors.Join(os.WriteFile(done, nil, 0o600), os.Remove(o.rest))
+	return o.Log(), errors.Join(os.WriteFile(done, nil, 0o600), os.Remove(o.rest))
 }
 
 // appendFile copies n bytes of a file; one that is not there is empty.
@@ -164,4 +164,12 @@ func appendFile(out io.Writer, path string, begin, n int64) error {
 	defer in.Close()
 	_, err = io.Copy(out, io.NewSectionReader(in, begin, n))
 	return err
+}
+
+func size(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }

@@ -1,4 +1,4 @@
-package local
+package rundir
 
 import (
 	"bytes"
@@ -30,14 +30,14 @@ func TestSalvage(t *testing.T) {
 		"nothing was saved":       {log[:10], "", 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &cluster{dir: t.TempDir()}
-			node := c.path(keeper.NodesDir, "head-0")
+			r := &Run{Dir: t.TempDir()}
+			node := r.Path(keeper.NodesDir, "head-0")
 			if err := os.MkdirAll(node, 0o700); err != nil {
 				t.Fatal(err)
 			}
 			files := map[string][]byte{}
 			if test.copied != nil {
-				files[c.path(keeper.DriverLog)] = test.copied
+				files[r.Path(keeper.DriverLog)] = test.copied
 			}
 			if test.rest != "" {
 				files[filepath.Join(node, job.LogFile+test.rest)] = log[test.begin:]
@@ -47,7 +47,7 @@ func TestSalvage(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, err := c.salvage(job)
+			got, err := r.salvage(job)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,11 +55,11 @@ func TestSalvage(t *testing.T) {
 			if test.whole {
 				want = log
 			}
-			saved, _ := os.ReadFile(c.path(keeper.DriverLog)) // not there: empty
+			saved, _ := os.ReadFile(r.Path(keeper.DriverLog)) // not there: empty
 			if !bytes.Equal(saved, want) || got.Bytes != int64(len(want)) || (len(got.Missing) == 0) != test.whole {
 				t.Errorf("%d bytes saved, want %d; %+v", len(saved), len(want), got)
 			}
-			if again, err := c.salvage(job); err != nil || again.Bytes != got.Bytes || len(again.Missing) != len(got.Missing) {
+			if again, err := r.salvage(job); err != nil || again.Bytes != got.Bytes || len(again.Missing) != len(got.Missing) {
 				t.Errorf("asked again: %+v, %v", again, err)
 			}
 		})

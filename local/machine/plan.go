@@ -1,4 +1,4 @@
-package local
+package machine
 
 import (
 	"math"
@@ -14,40 +14,41 @@ import (
 	"github.com/rayctl/rayctl/local/rayenv"
 )
 
-const loopback = "127.0.0.1"
+// Loopback is where all nodes of this machine are.
+const Loopback = "127.0.0.1"
 
-// plan is everything the orders follow from.
-type plan struct {
-	spec       *spec.ClusterSpec // prepared
-	env        rayenv.Env
-	machine    machine
-	runDir     string
-	tempRoot   string
-	disconnect time.Duration
+// Plan is everything the orders follow from.
+type Plan struct {
+	Spec       *spec.ClusterSpec // prepared
+	Env        rayenv.Env
+	Machine    Machine
+	OutputDir  string // of drivers, where the file does not name one
+	TempRoot   string
+	Disconnect time.Duration
 }
 
-// orders translates the cluster file for the keeper. It looks at nothing but the plan.
-func (p plan) orders() *keeper.Orders {
-	s := p.spec
+// Orders translates the cluster file for the keeper. It looks at nothing but the plan.
+func (p Plan) Orders() *keeper.Orders {
+	s := p.Spec
 	return &keeper.Orders{
 		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: spec.LauncherLocal, SpecHash: spec.Hash(s),
 		Ray: keeper.RaySettings{
-			Python: p.env.Python, Version: p.env.Version, Env: s.Env, Setup: s.Setup, TempRoot: p.tempRoot,
+			Python: p.Env.Python, Version: p.Env.Version, Env: s.Env, Setup: s.Setup, TempRoot: p.TempRoot,
 			FastStart: orders.FastStart(s),
 		},
 		Groups: p.groups(),
 		Start:  keeper.Start{Mode: keeper.StartSpawn},
-		Listen: loopback + ":0", Advertise: loopback, DashboardHost: loopback,
+		Listen: Loopback + ":0", Advertise: Loopback, DashboardHost: Loopback,
 		WatchStdin: true,
-		Job:        orders.Job(s, filepath.Join(p.runDir, outputName)),
-		Grace:      orders.Grace(s), Lifetime: orders.Lifetime(s, p.disconnect),
+		Job:        orders.Job(s, p.OutputDir),
+		Grace:      orders.Grace(s), Lifetime: orders.Lifetime(s, p.Disconnect),
 	}
 }
 
 // groups says what each node is told it has. All of it is Ray's own accounting: nodes of one machine are not fenced off.
-func (p plan) groups() []keeper.Group {
+func (p Plan) groups() []keeper.Group {
 	var groups []keeper.Group
-	for _, g := range p.spec.NodeGroups() {
+	for _, g := range p.Spec.NodeGroups() {
 		if g.Count == 0 {
 			continue
 		}
@@ -65,27 +66,27 @@ func (p plan) groups() []keeper.Group {
 }
 
 // cpus of one node: what the file says, rounded up because Ray counts whole CPUs, or an equal share of the machine.
-func (p plan) cpus(g spec.NodeGroup) float64 {
+func (p Plan) cpus(g spec.NodeGroup) float64 {
 	if g.CPUs > 0 {
 		return math.Ceil(float64(g.CPUs))
 	}
 	workers := 0
-	for _, other := range p.spec.NodeGroups() {
+	for _, other := range p.Spec.NodeGroups() {
 		if other.Tasks {
 			workers += other.Count
 		}
 	}
-	return float64(max(1, p.machine.CPUs/max(1, workers)))
+	return float64(max(1, p.Machine.CPUs/max(1, workers)))
 }
 
 // rayShare is the part of a machine's memory that Ray counts as its own by default.
 const rayShare = 0.7
 
-func (p plan) memory(g spec.NodeGroup) int64 {
+func (p Plan) memory(g spec.NodeGroup) int64 {
 	if !g.Memory.IsZero() {
 		return g.Memory.Value()
 	}
-	return int64(float64(p.machine.Memory) * rayShare / float64(p.nodes()))
+	return int64(float64(p.Machine.Memory) * rayShare / float64(p.nodes()))
 }
 
 // Bounds of the object store of one node, in bytes. Ray refuses less than 75 MiB.
@@ -97,25 +98,22 @@ const (
 )
 
 // objectStore keeps all nodes' stores together modest: this machine also has its user's other work.
-func (p plan) objectStore(memory int64) int64 {
+func (p Plan) objectStore(memory int64) int64 {
 	n := float64(p.nodes())
 	store := min(float64(memory)*storeShare, storeLargest/n)
-	if p.machine.Shm > 0 {
-		store = min(store, float64(p.machine.Shm)*shmShare/n)
+	if p.Machine.Shm > 0 {
+		store = min(store, float64(p.Machine.Shm)*shmShare/n)
 	}
 	return int64(max(store, storeLeast))
 }
 
-func (p plan) nodes() int { return max(1, p.spec.TotalNodes()) }
-
-// outputName is the default output directory in the run directory.
-const outputName = "output"
+func (p Plan) nodes() int { return max(1, p.Spec.TotalNodes()) }
 
 // Ray makes sockets of up to 64 bytes below a node's directory, whose own name and the t in it take 12, and AF_UNIX allows 104 bytes on macOS.
 const longestTempRoot = 104 - 64 - 12
 
-// tempRoot chooses where nodes have their temporary directories: local.tmpDir, else TMPDIR if it is short enough, else /tmp.
-func tempRoot(s *spec.ClusterSpec) (string, error) {
+// TempRoot chooses where nodes have their temporary directories: local.tmpDir, else TMPDIR if it is short enough, else /tmp.
+func TempRoot(s *spec.ClusterSpec) (string, error) {
 	if s.Local != nil && s.Local.TmpDir != "" {
 		dir := s.Local.TmpDir
 		if len(dir) > longestTempRoot || !filepath.IsAbs(dir) {
@@ -124,13 +122,14 @@ func tempRoot(s *spec.ClusterSpec) (string, error) {
 		}
 		return dir, nil
 	}
-	if dir := os.Getenv("TMPDIR"); filepath.IsAbs(dir) && len(dir) <= longestTempRoot && isDir(dir) {
+	if dir := os.Getenv("TMPDIR"); filepath.IsAbs(dir) && len(dir) <= longestTempRoot && IsDir(dir) {
 		return filepath.Clean(dir), nil
 	}
 	return "/tmp", nil
 }
 
-func isDir(path string) bool {
+// IsDir says whether a directory is there.
+func IsDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }

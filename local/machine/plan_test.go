@@ -1,7 +1,6 @@
-package local
+package machine
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -19,11 +17,11 @@ import (
 
 const gib = 1 << 30
 
-func planFor(s *spec.ClusterSpec) plan {
+func planFor(s *spec.ClusterSpec) Plan {
 	s.Name = "x"
-	return plan{
-		spec: spec.For(s, spec.LauncherLocal), env: rayenv.Env{Python: "/v/bin/python", Version: "2.60.0"},
-		machine: machine{CPUs: 8, Memory: 32 * gib, Shm: 16 * gib}, runDir: "/state/x", tempRoot: "/tmp",
+	return Plan{
+		Spec: spec.For(s, spec.LauncherLocal), Env: rayenv.Env{Python: "/v/bin/python", Version: "2.60.0"},
+		Machine: Machine{CPUs: 8, Memory: 32 * gib, Shm: 16 * gib}, OutputDir: "/state/x/output", TempRoot: "/tmp",
 	}
 }
 
@@ -71,7 +69,7 @@ func TestGroups(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, shapes(planFor(&test.spec).orders().Groups)); diff != "" {
+			if diff := cmp.Diff(test.want, shapes(planFor(&test.spec).Orders().Groups)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -81,7 +79,7 @@ func TestGroups(t *testing.T) {
 func TestMemory(t *testing.T) {
 	asked := resource.MustParse("4Gi")
 	p := planFor(&spec.ClusterSpec{Workers: []spec.WorkerGroup{group("a", 1, spec.NodeResources{Memory: asked}), group("b", 3, spec.NodeResources{})}})
-	groups := p.orders().Groups
+	groups := p.Orders().Groups
 	if got := *groups[0].Memory; got != 4*gib {
 		t.Errorf("memory that was asked for: %d", got)
 	}
@@ -92,8 +90,8 @@ func TestMemory(t *testing.T) {
 	if store > 2*gib {
 		t.Errorf("all object stores together take %d", store)
 	}
-	p.machine.Shm = 64 << 20 // a container's default
-	if got := *p.orders().Groups[0].ObjectStoreMemory; got != storeLeast {
+	p.Machine.Shm = 64 << 20 // a container's default
+	if got := *p.Orders().Groups[0].ObjectStoreMemory; got != storeLeast {
 		t.Errorf("object store with a small /dev/shm: %d", got)
 	}
 }
@@ -107,9 +105,9 @@ func TestOrders(t *testing.T) {
 			Restarts: spec.Restarts{Driver: 2, NodeFailure: spec.Unlimited}},
 	}
 	p := planFor(s)
-	p.disconnect = 2 * time.Minute
-	o := p.orders()
-	if o.SpecHash != spec.Hash(p.spec) || !o.WatchStdin || o.Start.Mode != keeper.StartSpawn {
+	p.Disconnect = 2 * time.Minute
+	o := p.Orders()
+	if o.SpecHash != spec.Hash(p.Spec) || !o.WatchStdin || o.Start.Mode != keeper.StartSpawn {
 		t.Errorf("orders: %+v", o)
 	}
 	wantJob := &keeper.Job{
@@ -123,11 +121,11 @@ func TestOrders(t *testing.T) {
 	if diff := cmp.Diff(wantLife, o.Lifetime); diff != "" {
 		t.Error(diff)
 	}
-	wantRay := keeper.RaySettings{Python: p.env.Python, Version: "2.60.0", FastStart: "2.60.0", Env: map[string]string{"A": "b c"}, Setup: "true", TempRoot: "/tmp"}
+	wantRay := keeper.RaySettings{Python: p.Env.Python, Version: "2.60.0", FastStart: "2.60.0", Env: map[string]string{"A": "b c"}, Setup: "true", TempRoot: "/tmp"}
 	if diff := cmp.Diff(wantRay, o.Ray); diff != "" {
 		t.Error(diff)
 	}
-	if up := planFor(&spec.ClusterSpec{}).orders(); up.Job != nil {
+	if up := planFor(&spec.ClusterSpec{}).Orders(); up.Job != nil {
 		t.Errorf("a cluster without an entrypoint has a job: %+v", up.Job)
 	}
 }
@@ -138,40 +136,14 @@ func TestTempRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("TMPDIR", long)
-	if got, err := tempRoot(spec.For(&spec.ClusterSpec{}, spec.LauncherLocal)); err != nil || got != "/tmp" {
+	if got, err := TempRoot(spec.For(&spec.ClusterSpec{}, spec.LauncherLocal)); err != nil || got != "/tmp" {
 		t.Errorf("long TMPDIR: %q, %v", got, err)
 	}
-	if _, err := tempRoot(spec.For(&spec.ClusterSpec{Local: &spec.Local{TmpDir: long}}, spec.LauncherLocal)); err == nil {
+	if _, err := TempRoot(spec.For(&spec.ClusterSpec{Local: &spec.Local{TmpDir: long}}, spec.LauncherLocal)); err == nil {
 		t.Error("a local.tmpDir too long for sockets was taken")
 	}
 	t.Setenv("TMPDIR", "/var/tmp/")
-	if got, err := tempRoot(spec.For(&spec.ClusterSpec{}, spec.LauncherLocal)); err != nil || got != "/var/tmp" {
+	if got, err := TempRoot(spec.For(&spec.ClusterSpec{}, spec.LauncherLocal)); err != nil || got != "/var/tmp" {
 		t.Errorf("short TMPDIR: %q, %v", got, err)
-	}
-}
-
-// The orders hold nothing but what they must: secrets have a file of their own.
-func TestRenderIsWhatLaunchDoes(t *testing.T) {
-	l, err := New(Config{StateDir: t.TempDir() + "/a b", CacheDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("TOP", "s3cret")
-	files, err := l.Render(&spec.ClusterSpec{Name: "x", Ray: spec.Ray{Python: "/p y/bin/python"}, Secrets: []spec.Secret{{Name: "TOP"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var orders keeper.Orders
-	if err := json.Unmarshal(files[0].Content, &orders); err != nil || orders.Name != "x" {
-		t.Errorf("orders: %v, %+v", err, orders)
-	}
-	for _, f := range files {
-		if strings.Contains(string(f.Content), "s3cret") {
-			t.Errorf("%s has a secret", f.Name)
-		}
-	}
-	script, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(string(files[1].Content)), "")
-	if err != nil || len(script.Stmts) != 1 || len(script.Stmts[0].Cmd.(*syntax.CallExpr).Args) != 5 {
-		t.Errorf("keeper.sh: %v\n%s", err, files[1].Content)
 	}
 }

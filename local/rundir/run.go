@@ -1,0 +1,189 @@
+// Package rundir is the run directory of a cluster on this machine: its record, how the cluster is found by it, what a launch writes into it, and what is
+// left in it of a killed keeper.
+package rundir
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/local/proc"
+)
+
+// Run is one run directory and what it says.
+type Run struct {
+	keeper.RunDir
+	Name   string
+	Dir    string
+	Record Record
+	host   string // this machine's name
+}
+
+// At names a run below the directory of all runs, without reading it. host is this machine's name.
+func At(runs, name, host string) *Run {
+	dir := filepath.Join(runs, name)
+	return &Run{RunDir: keeper.RunDir(dir), Name: name, Dir: dir, host: host}
+}
+
+// Open reads the record of a run; ErrNotFound if there is none.
+func Open(runs, name, host string) (*Run, error) {
+	id := launcher.ID(name)
+	if len(validation.IsDNS1123Label(name)) > 0 { // also keeps paths in
+		return nil, launcher.NotFound(id)
+	}
+	r := At(runs, name, host)
+	found, err := readJSON(r.Path(RecordFile), &r.Record)
+	if err != nil {
+		return nil, launcher.Fail(runstate.CodeInternal, err, "look at "+r.Dir+" and remove it yourself once nothing of it runs; `rayctl gc` leaves it alone", "the record of %s cannot be read: %v", name, err)
+	}
+	if !found || r.Record.Spec == nil || r.Record.Spec.Lifetime.Keep == nil {
+		return nil, launcher.NotFound(id)
+	}
+	return r, nil
+}
+
+// Names are those of all runs that have a directory.
+func Names(runs string) []string {
+	entries, err := os.ReadDir(runs)
+	if err != nil {
+		return nil // no cluster was ever launched here, or Launch will say what is wrong
+	}
+	return namesOf(entries)
+}
+
+func namesOf(entries []os.DirEntry) (out []string) {
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+// Exists says whether the run's directory, or one in it, is there.
+func (r *Run) Exists(name ...string) bool {
+	info, err := os.Stat(r.Path(name...))
+	return err == nil && info.IsDir()
+}
+
+// Life is how a cluster is found.
+type Life int
+
+const (
+	Missing   Life = iota // no record
+	Beginning             // the keeper has not said anything yet
+	Living                // the keeper lives
+	Orphaned              // the keeper died and left no result
+	Ended                 // there is a result
+	Elsewhere             // it belongs to another machine that shares this directory
+)
+
+// MarkerName is the variable in the environment of the keeper and the supervisors; its value is random, and in the record.
+const MarkerName = "RAYCTL_MARK"
+
+// NodeMarkerName is the variable that supervisors give to all that Ray starts; its value is the node's directory.
+const NodeMarkerName = "RAYCTL_NODE_DIR"
+
+// ID is the name, as launchers identify a cluster.
+func (r *Run) ID() launcher.ID { return launcher.ID(r.Name) }
+
+// Path is that of a file of the run.
+func (r *Run) Path(name ...string) string {
+	return filepath.Join(append([]string{r.Dir}, name...)...)
+}
+
+// Look reads how the cluster is. The state is nil while there is none.
+func (r *Run) Look() (Life, *runstate.State, error) {
+	st, err := r.LastState()
+	switch {
+	case err != nil:
+		return Missing, nil, err
+	case r.Record.Host != r.host && (st == nil || st.Exit == nil) && !r.IsHere():
+		return Elsewhere, st, nil
+	case st == nil && !r.Exists():
+		return Missing, nil, nil
+	case st == nil:
+		return Beginning, nil, nil
+	case r.HasResult():
+		return Ended, st, nil
+	case proc.Alive(st.Keeper.PID, st.Keeper.StartTime):
+		return Living, st, nil
+	case r.HasResult(): //nolint:gocritic // asked again: it ended while we looked
+		return r.Look()
+	default:
+		return Orphaned, st, nil
+	}
+}
+
+// IsHere says whether processes of the cluster live on this machine, whatever its name is by now: laptops change theirs.
+func (r *Run) IsHere() bool {
+	ps, err := proc.Marked(r.Markers()...)
+	return err == nil && len(ps) > 0
+}
+
+// LastState is the keeper's last word; nil before its first.
+func (r *Run) LastState() (*runstate.State, error) {
+	st, err := r.State()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the state of %s cannot be read: %v", r.Name, err)
+	}
+	return st, nil
+}
+
+// HasResult says whether the run has ended.
+func (r *Run) HasResult() bool {
+	_, err := os.Stat(r.Path(keeper.ResultFile))
+	return err == nil
+}
+
+// Markers find all processes of the cluster, also where the supervisors died too.
+func (r *Run) Markers() []string {
+	out := []string{MarkerName + "=" + r.Record.Mark}
+	for _, dir := range r.NodeDirs() {
+		out = append(out, NodeMarkerName+"="+dir)
+	}
+	return out
+}
+
+// NodeDirs lists the temporary directories that supervisors reported.
+func (r *Run) NodeDirs() (dirs []string) {
+	for _, logs := range r.logDirs() {
+		var report struct{ Directory string }
+		if found, err := readJSON(filepath.Join(logs, "report.json"), &report); found && err == nil && report.Directory != "" {
+			dirs = append(dirs, report.Directory)
+		}
+	}
+	return dirs
+}
+
+// logDirs lists the directories in which supervisors keep what they say and save, one for each node.
+func (r *Run) logDirs() (dirs []string) {
+	entries, err := os.ReadDir(r.Path(keeper.NodesDir))
+	if err != nil {
+		return nil // no supervisor has begun
+	}
+	for _, e := range entries {
+		dirs = append(dirs, r.Path(keeper.NodesDir, e.Name()))
+	}
+	return dirs
+}
+
+// leastKeep lets whoever watched a cluster with `keep: 0` read its result.
+const leastKeep = time.Minute
+
+// KeptUntil is when the record may go.
+func (r *Run) KeptUntil() time.Time {
+	info, err := os.Stat(r.Path(keeper.ResultFile))
+	if err != nil {
+		return time.Now()
+	}
+	return info.ModTime().Add(max(r.Record.keep(), leastKeep))
+}
