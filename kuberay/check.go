@@ -4,53 +4,40 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
+// Caller is who asks, and from where.
+type Caller struct {
+	// Context is the kubeconfig's context in use; "" inside of pods.
+	Context string
+	// Owner is user@host.
+	Owner string
+	Log   *slog.Logger
+}
+
 // Check looks at what the cluster of the file needs on Kubernetes. What it creates to see whether somebody acts on it is gone again
 // afterwards. What the user may not see is said, and is no failure.
-func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Check {
-	if s == nil {
-		s = &spec.ClusterSpec{}
-	}
-	s = spec.For(s, spec.LauncherKubeRay)
-	c, err := l.kube(ctx)
-	if err != nil {
-		return []launcher.Check{failed("Kubernetes", err)}
-	}
-	checks := []launcher.Check{c.checkServer(contextName(l.config)), c.checkNamespace(ctx)}
+func doctorCheck(ctx context.Context, c *client, s *spec.ClusterSpec, from Caller) []launcher.Check {
+	checks := []launcher.Check{c.checkServer(from.Context), c.checkNamespace(ctx)}
 	permissions := c.checkPermissions(ctx, s)
 	checks = append(checks, permissions, c.checkGang(ctx, s), c.checkGPUs(ctx, s))
 	if !permissions.OK {
 		return append(checks, launcher.Check{Name: "KubeRay", Detail: "it cannot be tried without these permissions"})
 	}
-	return append(checks, l.tryOut(ctx, c, s)...)
+	return append(checks, tryOut(ctx, c, s, from)...)
 }
 
 // failed is a check whose error says what is wrong and what to do.
 func failed(name string, err error) launcher.Check {
 	return launcher.Check{Name: name, Detail: err.Error()}
-}
-
-// contextName is the kubeconfig's context in use; "" inside of pods.
-func contextName(c Config) string {
-	if c.Context != "" {
-		return c.Context
-	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = c.Kubeconfig
-	raw, err := rules.Load()
-	if err != nil {
-		return "" // kube has said so
-	}
-	return raw.CurrentContext
 }
 
 func (c *client) checkServer(name string) launcher.Check {

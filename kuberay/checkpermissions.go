@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -56,7 +57,7 @@ const parallelReviews = 8
 
 // checkPermissions asks for each one by SelfSubjectAccessReview, which everybody may create.
 func (c *client) checkPermissions(ctx context.Context, s *spec.ClusterSpec) launcher.Check {
-	check := launcher.Check{Name: "permissions", Hint: roleHint}
+	check := launcher.Check{Name: "permissions", Hint: transport.RoleHint}
 	wanted := permissionsFor(s, c.served.gangs)
 	enough := slices.Clone(ways)
 	if c.olderThan("1.35.0") {

@@ -10,12 +10,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	kyaml "sigs.k8s.io/yaml"
 
+	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // TestDoctorAsksForTheRole: what doctor asks for is the Role in the guide, but for what it tries, and for ways that stand for one another.
 func TestDoctorAsksForTheRole(t *testing.T) {
-	guide, err := os.ReadFile("../docs/kuberay.md")
+	guide, err := os.ReadFile("../../docs/kuberay.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,13 +33,20 @@ func TestDoctorAsksForTheRole(t *testing.T) {
 			documented[r.APIGroups[0]+"/"+resource] = slices.Sorted(slices.Values(r.Verbs))
 		}
 	}
-	for _, p := range permissionsFor(spec.For(decode(t, smallFile), spec.LauncherKubeRay), gangs(true)) {
+	wanted := func(text string) []permission {
+		s, err := spec.Decode(strings.NewReader("launcher: kuberay\nimage: rayproject/ray:2.60.0\n"+text), "rayctl.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return permissionsFor(spec.For(s, spec.LauncherKubeRay), gang.All())
+	}
+	for _, p := range wanted("") {
 		asked[p.group+"/"+p.resource] = slices.Sorted(slices.Values(p.verbs))
 	}
 	if diff := cmp.Diff(documented, asked); diff != "" {
 		t.Errorf("-documented +asked:\n%s", diff)
 	}
-	for _, p := range permissionsFor(spec.For(decode(t, smallFile+"kuberay: {keeper: none}\n"), spec.LauncherKubeRay), gangs(true)) {
+	for _, p := range wanted("kuberay: {keeper: none}\n") {
 		if p.resource == "services" || p.resource == "jobs" && slices.Contains(p.verbs, "create") {
 			t.Errorf("without a keeper nobody needs %v of %s", p.verbs, p.resource)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -38,9 +39,9 @@ const (
 // tryOut sees whether the API server takes what a launch creates, whether operator and gang scheduler act, whether the pods are let in, and whether
 // one starts and finds names. What it creates for that, pods that no scheduler may place among it, is owned by a Job, which ends by itself, and
 // with it all of it, whatever becomes of this process.
-func (l *Launcher) tryOut(ctx context.Context, c *client, s *spec.ClusterSpec) []launcher.Check {
+func tryOut(ctx context.Context, c *client, s *spec.ClusterSpec, from Caller) []launcher.Check {
 	s.Name = "rayctl-doctor-" + strings.ToLower(rand.Text()[:5])
-	p, err := newPlan(spec.Copy(s), c.namespace, l.owner, c.served.gangs)
+	p, err := newPlan(spec.Copy(s), c.namespace, from.Owner, c.served.gangs)
 	if err != nil { // what is wrong with the file was said before
 		p = nil
 	}
@@ -52,7 +53,7 @@ func (l *Launcher) tryOut(ctx context.Context, c *client, s *spec.ClusterSpec) [
 		}
 	}
 	if s.KubeRay.Keeper == keeperNone {
-		return append(checks, l.tryAlone(ctx, c, s.Name)...)
+		return append(checks, tryAlone(ctx, c, s.Name, from.Log)...)
 	}
 	job := c.tryJob(s, p)
 	created, err := c.core.BatchV1().Jobs(c.namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: managedBy})
@@ -61,7 +62,7 @@ func (l *Launcher) tryOut(ctx context.Context, c *client, s *spec.ClusterSpec) [
 	}
 	defer func() {
 		if err := c.deleteJob(context.WithoutCancel(ctx), created.Name, created.UID); err != nil {
-			l.log.Warn("what doctor created ends by itself", "job", created.Name, "error", err)
+			from.Log.Warn("what doctor created ends by itself", "job", created.Name, "error", err)
 		}
 	}()
 	return append(checks, c.tryAll(ctx, p, created)...)
@@ -95,11 +96,11 @@ func (c *client) tryAll(ctx context.Context, p *plan, job *batchv1.Job) []launch
 }
 
 // tryAlone sees whether the operator acts, for who may not create Jobs. If this process is killed meanwhile a suspended RayCluster stays.
-func (l *Launcher) tryAlone(ctx context.Context, c *client, name string) []launcher.Check {
+func tryAlone(ctx context.Context, c *client, name string, log *slog.Logger) []launcher.Check {
 	checks, uid := c.tryOperator(ctx, nil, metav1.ObjectMeta{Name: name, Labels: map[string]string{labelDoctor: name}})
 	if uid != "" {
 		if err := c.deleteCluster(context.WithoutCancel(ctx), launcher.ID(name), uid); err != nil {
-			l.log.Warn("what doctor created could not be removed", "raycluster", name, "error", err)
+			log.Warn("what doctor created could not be removed", "raycluster", name, "error", err)
 		}
 	}
 	return append(checks, launcher.Check{Name: "pods and DNS", OK: true, Detail: "not tried, as that takes a Job"})

@@ -49,40 +49,18 @@ const (
 	requestBurst      = 100
 )
 
-// kube returns the connection to Kubernetes, made by the first call.
-func (l *Launcher) kube(ctx context.Context) (*client, error) {
-	l.connect.Lock()
-	defer l.connect.Unlock()
-	if l.client != nil {
-		return l.client, nil
-	}
-	c, err := newClient(l.config)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.discover(ctx); err != nil {
-		return nil, err
-	}
-	if !c.served.ray {
-		return nil, launcher.Fail(runstate.CodeConfig, nil, "install the KubeRay operator, or choose another context", "the Kubernetes at %s does not serve ray.io/v1: KubeRay is missing or older than 1.0", c.config.Host)
-	}
-	l.client = c
-	return c, nil
-}
-
-// newClient reads the configuration as kubectl does; it does not connect.
-func newClient(c Config) (*client, error) {
+// newClient reads the configuration as kubectl does, which takes what is empty; it does not connect.
+func newClient(kubeconfig, kubeContext, namespace string) (*client, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = c.Kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.Context}
-	overrides.Context.Namespace = c.Namespace
+	rules.ExplicitPath = kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: kubeContext}
+	overrides.Context.Namespace = namespace
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	config, err := loader.ClientConfig()
 	if err != nil {
 		return nil, launcher.Fail(runstate.CodeConfig, err, "set kuberay.kubeconfig or KUBECONFIG, and kuberay.context", "no Kubernetes is configured: %v", err)
 	}
-	namespace, _, err := loader.Namespace()
-	if err != nil {
+	if namespace, _, err = loader.Namespace(); err != nil {
 		return nil, launcher.Fail(runstate.CodeConfig, err, "set kuberay.namespace", "the namespace is not clear: %v", err)
 	}
 	config.QPS, config.Burst, config.UserAgent = requestsPerSecond, requestBurst, managedBy

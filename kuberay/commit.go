@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
+	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
@@ -108,7 +109,7 @@ func (m *making) handOver(ctx context.Context, k *keeper.Client, packages *launc
 // notTold is the error of a launch whose keeper could not be told something.
 func notTold(err error, format string, args ...any) error {
 	if errors.Is(err, keeper.ErrNotPermitted) {
-		return launcher.Fail(runstate.CodePermission, err, roleHint, format, args...)
+		return launcher.Fail(runstate.CodePermission, err, transport.RoleHint, format, args...)
 	}
 	return launcher.Fail(runstate.CodeUnreachable, err, "try again", format, args...)
 }

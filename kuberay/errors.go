@@ -37,7 +37,7 @@ func explain(err error, verb, resource string, c *client) error {
 	case strings.Contains(text, "ValidatingAdmissionPolicy '"), strings.Contains(text, "admission webhook") && strings.Contains(text, "denied the request"):
 		return launcher.Fail(runstate.CodePermission, err, "change labels, kuberay.annotations or kuberay.patch, or ask those who made the rule", "creating %s in %s is not permitted: %s", resource, where, text)
 	case apierrors.IsForbidden(err):
-		return launcher.Fail(runstate.CodePermission, err, roleHint, "not permitted to %s %s in %s: %s", verb, resource, where, text)
+		return launcher.Fail(runstate.CodePermission, err, transport.RoleHint, "not permitted to %s %s in %s: %s", verb, resource, where, text)
 	case apierrors.IsNotFound(err) && strings.Contains(text, "namespaces"):
 		return launcher.Fail(runstate.CodeConfig, err, "create it, or set kuberay.namespace", "there is no %s", where)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
@@ -93,9 +93,6 @@ func retryable(err error) bool {
 
 // passes says whether a request that may be made twice is worth making again.
 func passes(err error) bool { return retryable(err) || answerLost(err) }
-
-// roleHint is the next step of who lacks a permission.
-const roleHint = transport.RoleHint
 
 func notReady(name, what string, why error) error {
 	text := ""

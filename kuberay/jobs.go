@@ -2,7 +2,6 @@ package kuberay
 
 import (
 	"cmp"
-	"embed"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -16,11 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/rayctl/rayctl/kuberay/pod"
 	"github.com/rayctl/rayctl/templates"
 )
-
-//go:embed pod
-var podFiles embed.FS
 
 // Files of pod/ as keys of the Secret.
 const (
@@ -195,11 +192,7 @@ func programs() map[string][]byte {
 		out[name] = templates.KeeperFiles()["rayhook/"+name]
 	}
 	for _, name := range []string{keeperPodKey, recordKey, nodeKey, waitKey, reportKey} {
-		content, err := podFiles.ReadFile("pod/" + name)
-		if err != nil {
-			panic("kuberay: embedded files cannot be read: " + err.Error()) // impossible: they are part of the binary
-		}
-		out[name] = content
+		out[name] = pod.File(name)
 	}
 	return out
 }

@@ -74,7 +74,9 @@ func (l *Launcher) keepHere(ctx context.Context, c *client, p *plan, pay launche
 		return nil
 	}
 	l.log.Warn("without a keeper the run needs this client: if it is killed or detaches the cluster stays until `rayctl down`", "cluster", rc.Name)
-	r, err := l.startResident(ctx, p)
+	r, err := startResident(ctx, p, func(ctx context.Context) (*launcher.Endpoint, error) {
+		return l.Dial(ctx, launcher.ID(rc.Name), launcher.Dashboard)
+	})
 	if err != nil {
 		return err
 	}
@@ -83,9 +85,7 @@ func (l *Launcher) keepHere(ctx context.Context, c *client, p *plan, pay launche
 		err = r.commit(packages)
 	}
 	if err != nil {
-		r.stdin.Close() // the keeper ends, for there was no commit
-		_ = r.child.Wait()
-		r.remove()
+		r.abandon()
 		return err
 	}
 	l.mu.Lock()
@@ -121,8 +121,7 @@ func (c *client) awaitAdmission(ctx context.Context, name string) error {
 
 // afterResident deletes the cluster when its keeper has ended.
 func (l *Launcher) afterResident(ctx context.Context, c *client, id launcher.ID, uid types.UID, r *resident) {
-	_ = r.child.Wait() // its result says how it went
-	r.collect()
+	r.wait()
 	if err := patiently(ctx, func() error { return c.deleteCluster(ctx, id, uid) }); err != nil {
 		l.log.Warn("the cluster could not be deleted: `rayctl down` tries again", "cluster", id, "error", err)
 	}

@@ -8,8 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // TestKeeperWait has a row for each cause that keeps a keeper's pod from running, with Kubernetes' own strings.
@@ -85,9 +87,16 @@ func TestKeeperWait(t *testing.T) {
 		{"ended by somebody", func(o *snapshot) { o.job = nil }, 0, runstate.CodeInterrupted, "was ended while it was launched"},
 		{"replaced by somebody", func(o *snapshot) { o.job.UID = "other" }, 0, runstate.CodeInterrupted, "was ended while it was launched"},
 	} {
-		p := planOf(t, strings.Replace(smallFile, "name: small", "name: c", 1)+"lifetime: {queue: 2h}\n", true)
+		s, err := spec.Decode(strings.NewReader("name: c\nlauncher: kuberay\nimage: rayproject/ray:2.60.0\nlifetime: {queue: 2h}\n"), "rayctl.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := newPlan(spec.For(s, spec.LauncherKubeRay), "rl", "ann@laptop", gang.All())
+		if err != nil {
+			t.Fatal(err)
+		}
 		p.ownerUID = "mine"
-		w, why, err := &keeperWait{p: p, begun: launched}, "", error(nil)
+		w, why := &keeperWait{p: p, begun: launched}, ""
 		for _, at := range []time.Duration{0, c.after} { // a reason must last to count
 			o := scene(func(o *snapshot) { o.now, o.job.UID = launched.Add(at), p.ownerUID; c.change(o) })
 			if why, err = w.look(o); err != nil {

@@ -1,6 +1,7 @@
 package kuberay
 
 import (
+	stdcmp "cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -18,7 +19,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// update writes the golden files anew: RAYCTL_UPDATE_GOLDEN=1 go test ./kuberay
+// update writes the golden files anew: RAYCTL_UPDATE_GOLDEN=1 go test ./kuberay/manifest
 var update = os.Getenv("RAYCTL_UPDATE_GOLDEN") != ""
 
 func decode(t *testing.T, text string) *spec.ClusterSpec {
@@ -65,7 +66,12 @@ job: {entrypoint: python grpo.py, grace: 20s}
 
 func rendered(t *testing.T, text string) map[string]string {
 	t.Helper()
-	files, err := (&Launcher{owner: "ann@laptop"}).Render(decode(t, text))
+	s := spec.For(decode(t, text), spec.LauncherKubeRay)
+	p, err := newPlan(s, stdcmp.Or(s.KubeRay.Namespace, "default"), "ann@laptop", gang.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := renderFiles(p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,7 @@ func TestEarlierAttempts(t *testing.T) {
 // without pods, and the Job controller waits up to ten minutes before it makes another one.
 const absence = `
 import socket, sys
-sys.path.insert(0, "pod")
+sys.path.insert(0, "../pod")
 import record
 waited, known = [0.0], socket.getaddrinfo
 def sleep(seconds):
@@ -122,7 +122,7 @@ sys.exit(record.main())
 // that is gone: here a socket whose queue of connections is full.
 const stale = `
 import socket, sys
-sys.path.insert(0, "pod")
+sys.path.insert(0, "../pod")
 import record
 silent = socket.socket()
 silent.bind(("127.0.0.1", 0))
@@ -182,7 +182,7 @@ func TestClusterDeleted(t *testing.T) {
 				_ = json.NewEncoder(w).Encode(&runstate.State{Revision: 1, Committed: c.committed})
 			}))
 			defer server.Close()
-			cmd, termination := recordCommand(t, server.URL, "pod/record.py")
+			cmd, termination := recordCommand(t, server.URL, "../pod/record.py")
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -222,7 +222,7 @@ func runRecord(t *testing.T, st *runstate.State, log []byte) (message string, ou
 	recorded := false
 	server := httptest.NewServer(endedKeeper(t, st, log, &recorded))
 	defer server.Close()
-	cmd, termination := recordCommand(t, server.URL, "pod/record.py")
+	cmd, termination := recordCommand(t, server.URL, "../pod/record.py")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
@@ -297,7 +297,7 @@ func TestReportAsksAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), "python3", "-E", "-s", "pod/report.py", log)
+	cmd := exec.CommandContext(t.Context(), "python3", "-E", "-s", "report.py", log)
 	cmd.Env = append(os.Environ(), "RAYCTL_KEEPER="+keeper.URL, "RAYCTL_KEEPER_TOKEN=token")
 	out, err := cmd.CombinedOutput()
 	keeper.Close() // after this nobody writes told

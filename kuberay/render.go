@@ -27,6 +27,11 @@ func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	return renderFiles(p)
+}
+
+// renderFiles are the objects of a plan as files, in the order of their making, the Secret's values left out.
+func renderFiles(p *plan) ([]launcher.File, error) {
 	objects, err := p.objects()
 	if err != nil {
 		return nil, err

@@ -33,12 +33,15 @@ type resident struct {
 	logs  map[int]*os.File
 }
 
-// startResident starts the keeper's process.
-func (l *Launcher) startResident(ctx context.Context, p *plan) (*resident, error) {
+// dialer reaches the cluster's dashboard.
+type dialer func(context.Context) (*launcher.Endpoint, error)
+
+// startResident starts the keeper's process, which reaches the dashboard by dial.
+func startResident(ctx context.Context, p *plan, dial dialer) (*resident, error) {
 	r := &resident{token: p.token, gone: make(chan struct{}), logs: map[int]*os.File{}}
 	err := r.prepare(ctx, p)
 	if err == nil {
-		go l.carry(context.WithoutCancel(ctx), launcher.ID(p.spec.Name), r.gate)
+		go carry(context.WithoutCancel(ctx), r.gate, dial)
 		err = r.start()
 	}
 	if err != nil {
@@ -82,7 +85,7 @@ func (r *resident) start() error {
 }
 
 // carry takes the keeper's connections to the dashboard until the listener is closed.
-func (l *Launcher) carry(ctx context.Context, id launcher.ID, gate net.Listener) {
+func carry(ctx context.Context, gate net.Listener, dial dialer) {
 	for {
 		near, err := gate.Accept()
 		if err != nil {
@@ -90,7 +93,7 @@ func (l *Launcher) carry(ctx context.Context, id launcher.ID, gate net.Listener)
 		}
 		go func() {
 			defer near.Close()
-			e, err := l.Dial(ctx, id, launcher.Dashboard)
+			e, err := dial(ctx)
 			if err != nil {
 				return // the keeper sees a connection that ends, and tries again
 			}
@@ -130,6 +133,19 @@ func (r *resident) commit(packages *launcher.Packages) error {
 		}
 	}
 	return r.run.Commit(document)
+}
+
+// abandon ends a keeper that was not told of a commit.
+func (r *resident) abandon() {
+	r.stdin.Close()
+	_ = r.child.Wait()
+	r.remove()
+}
+
+// wait returns when the keeper has ended, and keeps what it has left.
+func (r *resident) wait() {
+	_ = r.child.Wait() // its result says how it went
+	r.collect()
 }
 
 // collect keeps what the keeper has left, and removes its files.

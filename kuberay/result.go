@@ -41,20 +41,15 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 		return nil, err
 	}
 	o := &snapshot{now: endOf(record), record: record, pods: pods}
-	info, saved, st := launcher.LogInfo{}, &savedLog{c: c}, left(o)
+	st := left(o)
 	if st == nil || st.Exit.Cause == runstate.CauseLost { // so it seems to the record; the keeper knows better
 		if lives, err := c.keeperLives(ctx, name); lives || err != nil {
 			return nil, cmp.Or(err, error(launcher.NotEnded(id)))
 		}
 	}
-	if st != nil && st.Log != nil {
-		info.Bytes, info.Missing = st.Log.Bytes, st.Log.Missing
-		if saved, err = c.savedLog(ctx, o, st); err != nil {
-			return nil, err
-		}
-	}
-	if from, _ := saved.part(0); saved.missing > from {
-		info.Missing = append([][2]int64{{0, saved.missing - from}}, info.Missing...)
+	saved, info, err := c.savedLog(ctx, o, st)
+	if err != nil {
+		return nil, err
 	}
 	s := finalStatus(id, c.namespace, o, recordedBy(o))
 	return launcher.NewResult(s, info, saved.open), nil

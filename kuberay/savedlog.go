@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"github.com/rayctl/rayctl/launcher"
 	"io"
 	"strconv"
 	"strings"
@@ -25,7 +26,23 @@ type savedLog struct {
 	missing int64 // bytes at the beginning that are gone
 }
 
-func (c *client) savedLog(ctx context.Context, o *snapshot, st *recordState) (*savedLog, error) {
+// savedLog finds the driver's log, and says how much of it there is.
+func (c *client) savedLog(ctx context.Context, o *snapshot, st *recordState) (*savedLog, launcher.LogInfo, error) {
+	if st == nil || st.Log == nil {
+		return &savedLog{c: c}, launcher.LogInfo{}, nil
+	}
+	s, err := c.findLog(ctx, o, st)
+	if err != nil {
+		return nil, launcher.LogInfo{}, err
+	}
+	info := launcher.LogInfo{Bytes: st.Log.Bytes, Missing: st.Log.Missing}
+	if from, _ := s.part(0); s.missing > from {
+		info.Missing = append([][2]int64{{0, s.missing - from}}, info.Missing...)
+	}
+	return s, info, nil
+}
+
+func (c *client) findLog(ctx context.Context, o *snapshot, st *recordState) (*savedLog, error) {
 	s := &savedLog{c: c, parts: append(st.Earlier[:len(st.Earlier):len(st.Earlier)], st.Log.Bytes), packed: st.Packed}
 	p := recordPod(o)
 	if p == nil {
