@@ -2,34 +2,38 @@ package kuberay
 
 import (
 	"context"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/doctor"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // kube returns the connection to Kubernetes, made by the first call.
-func (l *Launcher) kube(ctx context.Context) (*client, error) {
+func (l *Launcher) kube(ctx context.Context) (*api.Client, error) {
 	l.connect.Lock()
 	defer l.connect.Unlock()
 	if l.client != nil {
 		return l.client, nil
 	}
-	c, err := newClient(l.config.Kubeconfig, l.config.Context, l.config.Namespace)
+	c, err := api.New(l.config.Kubeconfig, l.config.Context, l.config.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.discover(ctx); err != nil {
+	if err := c.Discover(ctx); err != nil {
 		return nil, err
 	}
-	if !c.served.ray {
-		return nil, launcher.Fail(runstate.CodeConfig, nil, "install the KubeRay operator, or choose another context", "the Kubernetes at %s does not serve ray.io/v1: KubeRay is missing or older than 1.0", c.config.Host)
+	if !c.Served.Ray {
+		return nil, launcher.Fail(runstate.CodeConfig, nil, "install the KubeRay operator, or choose another context", "the Kubernetes at %s does not serve ray.io/v1: KubeRay is missing or older than 1.0", c.Config.Host)
 	}
 	l.client = c
 	return c, nil
 }
 
-// Check looks at what the cluster of the file needs on Kubernetes, see doctorCheck.
+// Check looks at what the cluster of the file needs on Kubernetes, see doctor.Check.
 func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Check {
 	if s == nil {
 		s = &spec.ClusterSpec{}
@@ -38,7 +42,7 @@ func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Ch
 	if err != nil {
 		return []launcher.Check{{Name: "Kubernetes", Detail: err.Error()}}
 	}
-	return doctorCheck(ctx, c, spec.For(s, spec.LauncherKubeRay), Caller{Context: contextName(l.config), Owner: l.owner, Log: l.log})
+	return doctor.Check(ctx, c, spec.For(s, spec.LauncherKubeRay), doctor.Caller{Context: contextName(l.config), Owner: l.owner, Log: l.log})
 }
 
 // contextName is the kubeconfig's context in use; "" inside of pods.

@@ -1,13 +1,17 @@
 package kuberay
 
 import (
+	"cmp"
 	"context"
 	"net"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/observe"
+	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -20,7 +24,7 @@ func (l *Launcher) Dial(ctx context.Context, id launcher.ID, target launcher.Tar
 		return nil, err
 	}
 	if here := l.resident(id); here != nil && target == launcher.Keeper {
-		return here.endpoint(id)
+		return here.Endpoint(id)
 	}
 	token, err := l.token(ctx, c, id)
 	if err != nil {
@@ -34,10 +38,6 @@ func (l *Launcher) Dial(ctx context.Context, id launcher.ID, target launcher.Tar
 		URL: "http://" + string(target), Token: token, TokenHeader: "Authorization", Via: r.Via(),
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return r.Dial(ctx) },
 	}, nil
-}
-
-func headSelector(name string) string {
-	return rayClusterLabel + "=" + name + "," + rayNodeTypeLabel + "=" + headNodeType
 }
 
 // closeTransports closes the ways to a cluster that is gone.
@@ -54,17 +54,17 @@ func (l *Launcher) closeTransports(id launcher.ID) {
 }
 
 // whyNot tells a cluster that is gone from one that is not there yet.
-func (l *Launcher) whyNot(ctx context.Context, c *client, id launcher.ID, target launcher.Target, err error) error {
+func (l *Launcher) whyNot(ctx context.Context, c *api.Client, id launcher.ID, target launcher.Target, err error) error {
 	if launcher.ExitCode(err) == runstate.CodePermission {
 		return err
 	}
-	if _, getErr := c.getCluster(ctx, id); apierrors.IsNotFound(getErr) {
-		if job, jobErr := c.job(ctx, string(id)); jobErr == nil && job == nil {
+	if _, getErr := c.GetCluster(ctx, id); apierrors.IsNotFound(getErr) {
+		if job, jobErr := c.Job(ctx, string(id)); jobErr == nil && job == nil {
 			l.closeTransports(id)
 			return launcher.NotFound(id)
 		}
 	}
-	return notReady(string(id), string(target), err)
+	return api.NotReady(string(id), string(target), err)
 }
 
 func (l *Launcher) setToken(id launcher.ID, token string) {
@@ -74,21 +74,21 @@ func (l *Launcher) setToken(id launcher.ID, token string) {
 }
 
 // token is the cluster's secret: ours, or that which KubeRay made for others' clusters; "" for those without.
-func (l *Launcher) token(ctx context.Context, c *client, id launcher.ID) (string, error) {
+func (l *Launcher) token(ctx context.Context, c *api.Client, id launcher.ID) (string, error) {
 	l.mu.Lock()
 	token := l.tokens[id]
 	l.mu.Unlock()
 	if token != "" {
 		return token, nil
 	}
-	secret, err := c.core.CoreV1().Secrets(c.namespace).Get(ctx, secretName(string(id)), metav1.GetOptions{})
+	secret, err := c.Core.CoreV1().Secrets(c.Namespace).Get(ctx, manifest.SecretName(string(id)), metav1.GetOptions{})
 	switch {
 	case err == nil:
-		token = string(secret.Data[tokenKey])
+		token = string(secret.Data[manifest.TokenKey])
 	case apierrors.IsNotFound(err):
-		token, err = c.othersToken(ctx, id)
+		token, err = c.OthersToken(ctx, id)
 	default:
-		err = explain(err, "get", "secrets", c)
+		err = api.Explain(err, "get", "secrets", c)
 	}
 	if err == nil && token != "" {
 		l.setToken(id, token)
@@ -96,24 +96,65 @@ func (l *Launcher) token(ctx context.Context, c *client, id launcher.ID) (string
 	return token, err
 }
 
-// othersToken is the token of a cluster that rayctl did not make; "" if it has none.
-func (c *client) othersToken(ctx context.Context, id launcher.ID) (string, error) {
-	rc, err := c.cluster(ctx, id)
+// DialNode connects to a port of a node's pod by a port-forward of its own.
+func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, port int) (net.Conn, error) {
+	c, err := l.kube(ctx)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	source, err := tokenOf(&rc.Spec)
+	pod, err := observe.Node(ctx, c, id, node)
 	if err != nil {
-		return "", launcher.Fail(runstate.CodeUnreachable, err, "`rayctl port-forward "+string(id)+" 8265`, and --address with your own token in RAY_AUTH_TOKEN, reach it",
-			"the RayCluster %s takes Kubernetes' own tokens, which rayctl does not send", id)
+		return nil, err
 	}
-	if source.ours && rc.Spec.AuthOptions != nil {
-		source.secret, source.key = string(id), tokenKey // KubeRay made it
-	}
-	return c.foreignToken(ctx, source)
+	return transport.DialPod(ctx, c.TransportAPI(), pod.Name, port)
 }
 
-// getCluster reads a RayCluster as it is.
-func (c *client) getCluster(ctx context.Context, id launcher.ID) (*unstructured.Unstructured, error) {
-	return c.dynamic.Resource(rayClusters).Namespace(c.namespace).Get(ctx, string(id), metav1.GetOptions{})
+// transportKey names a transport: one to each target of a cluster, shared by all who dial it.
+type transportKey struct {
+	id     launcher.ID
+	target launcher.Target
+}
+
+// place of the keeper is fixed; those of heads are what their RayCluster says.
+func place(ctx context.Context, c *api.Client, id launcher.ID, target launcher.Target) (transport.Place, error) {
+	name := string(id)
+	if target == launcher.Keeper {
+		return transport.Place{What: "the keeper of " + name, Selector: manifest.KeeperSelector(name), Service: manifest.ServiceName(name), Port: manifest.KeeperPort}, nil
+	}
+	rc, err := c.RayCluster(ctx, id)
+	if err != nil {
+		return transport.Place{}, err
+	}
+	return transport.Place{
+		What: "the head of " + name, Selector: manifest.HeadSelector(name), Port: manifest.PortParam(&rc.Spec, "dashboard-port", manifest.DashboardPort),
+		Service: cmp.Or(rc.Status.Head.ServiceName, manifest.HeadServiceName(name, &rc.Spec)),
+	}, nil
+}
+
+// transport returns the way to a target: the one that is in use, or the first that works of those there are.
+func (l *Launcher) transport(ctx context.Context, c *api.Client, id launcher.ID, target launcher.Target) (transport.Transport, error) {
+	w := transportKey{id, target}
+	l.mu.Lock()
+	used := l.transports[w]
+	l.mu.Unlock()
+	if used != nil {
+		return used, used.Ready(ctx)
+	}
+	p, err := place(ctx, c, id, target)
+	if err != nil {
+		return nil, err
+	}
+	r, err := transport.Choose(ctx, c.TransportAPI(), p)
+	if err != nil {
+		return nil, err
+	}
+	l.log.Debug("chose a way", "target", p.What, "via", r.Via())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if used := l.transports[w]; used != nil { // somebody else was faster
+		go r.Close()
+		return used, nil
+	}
+	l.transports[w] = r
+	return r, nil
 }

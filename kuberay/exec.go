@@ -7,19 +7,18 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/term"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/util/exec"
 
+	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -33,20 +32,20 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 	if len(e.Command) == 0 {
 		return 0, launcher.Fail(runstate.CodeUsage, nil, "give one after --", "there is no command to run")
 	}
-	pod, err := c.node(ctx, id, e.Node)
+	pod, err := observe.Node(ctx, c, id, e.Node)
 	if err != nil {
 		return 0, err
 	}
-	request := c.core.CoreV1().RESTClient().Post().Resource("pods").Namespace(c.namespace).Name(pod.Name).SubResource("exec").
+	request := c.Core.CoreV1().RESTClient().Post().Resource("pods").Namespace(c.Namespace).Name(pod.Name).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{
 			Container: pod.Spec.Containers[0].Name, Command: e.Command,
 			Stdin: e.Stdin != nil, Stdout: e.Stdout != nil, Stderr: e.Stderr != nil && !e.TTY, TTY: e.TTY,
 		}, scheme.ParameterCodec)
-	websocket, err := remotecommand.NewWebSocketExecutor(c.config, http.MethodGet, request.URL().String())
+	websocket, err := remotecommand.NewWebSocketExecutor(c.Config, http.MethodGet, request.URL().String())
 	if err != nil {
 		return 0, fmt.Errorf("prepare exec: %w", err)
 	}
-	spdy, err := remotecommand.NewSPDYExecutor(c.config, http.MethodPost, request.URL())
+	spdy, err := remotecommand.NewSPDYExecutor(c.Config, http.MethodPost, request.URL())
 	if err != nil {
 		return 0, fmt.Errorf("prepare exec: %w", err)
 	}
@@ -73,7 +72,7 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 	if errors.As(err, &code) {
 		return code.Code, nil
 	}
-	return 0, explain(err, "create", "pods/exec", c)
+	return 0, api.Explain(err, "create", "pods/exec", c)
 }
 
 // window is this terminal in the hands of a command elsewhere.
@@ -114,39 +113,4 @@ func (w *window) takeBack() {
 	signal.Stop(w.changed)
 	close(w.over)
 	_ = term.Restore(w.fd, w.before) // if it fails the terminal is gone
-}
-
-// node finds the pod of a node: "" is the head, else a pod's name, or <group>-<i> in the order of their making.
-func (c *client) node(ctx context.Context, id launcher.ID, name string) (*corev1.Pod, error) {
-	list, err := c.core.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: rayClusterLabel + "=" + string(id)})
-	if err != nil {
-		return nil, explain(err, "list", "pods", c)
-	}
-	o := &snapshot{}
-	for i := range list.Items {
-		o.pods = append(o.pods, &list.Items[i])
-	}
-	if len(o.pods) == 0 {
-		return nil, launcher.NotFound(id)
-	}
-	if name == "" {
-		if head := o.head(); head != nil {
-			return head, nil
-		}
-	}
-	var known []string
-	seen := map[string]int{}
-	for _, p := range o.rayPods() {
-		group := p.Labels[rayGroupLabel]
-		if group == headGroup {
-			group = headNodeType
-		}
-		node := group + "-" + strconv.Itoa(seen[group])
-		seen[group]++
-		if name == node || name == p.Name {
-			return p, nil
-		}
-		known = append(known, node+" ("+p.Name+")")
-	}
-	return nil, launcher.Fail(runstate.CodeUsage, nil, "its nodes are: "+strings.Join(known, ", "), "%s has no node %q", id, name)
 }

@@ -3,6 +3,9 @@ package kuberay
 import (
 	"context"
 
+	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/handover"
+	"github.com/rayctl/rayctl/kuberay/manifest"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -15,21 +18,21 @@ func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d runstate.Dead
 	if err != nil {
 		return err
 	}
-	if err := c.note(ctx, string(id), map[string]string{deadlinesKey: noteOf(d)}); err != nil {
+	if err := c.Note(ctx, string(id), map[string]string{manifest.DeadlinesKey: handover.NoteOfDeadlines(d)}); err != nil {
 		return err
 	}
-	job, err := c.job(ctx, string(id))
+	job, err := c.Job(ctx, string(id))
 	if err != nil || job == nil || job.Spec.ActiveDeadlineSeconds == nil || job.Status.StartTime == nil {
 		return err // nothing of Kubernetes' ends it, or it has just ended
 	}
 	var deadline *int64
 	if d.Max != nil {
-		seconds := int64((d.Max.Sub(job.Status.StartTime.Time) + afterMax(l.grace(ctx, c, id))).Seconds())
+		seconds := int64((d.Max.Sub(job.Status.StartTime.Time) + manifest.AfterMax(l.grace(ctx, c, id))).Seconds())
 		if seconds <= *job.Spec.ActiveDeadlineSeconds {
 			return nil
 		}
 		deadline = &seconds
 	}
-	err = c.patchJob(ctx, string(id), map[string]any{"spec": map[string]any{"activeDeadlineSeconds": deadline}})
-	return explain(err, "patch", "jobs.batch", c)
+	err = c.PatchJob(ctx, string(id), map[string]any{"spec": map[string]any{"activeDeadlineSeconds": deadline}})
+	return api.Explain(err, "patch", "jobs.batch", c)
 }

@@ -5,31 +5,32 @@ import (
 	"errors"
 	"time"
 
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
-
+	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/handover"
+	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/observe"
+	"github.com/rayctl/rayctl/kuberay/resident"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
-// keeperNone is the value of kuberay.keeper for users who may not create Jobs.
-const keeperNone = "none"
-
 // launchKeeperless creates a cluster that this client keeps. RayCluster first: it owns the Secret, for which its pods wait, and the gang.
-func (l *Launcher) launchKeeperless(ctx context.Context, c *client, p *plan, pay launcher.Payload) (launcher.ID, error) {
-	id := launcher.ID(p.spec.Name)
-	if err := c.requireQueue(ctx, p); err != nil {
+func (l *Launcher) launchKeeperless(ctx context.Context, c *api.Client, p *manifest.Plan, pay launcher.Payload) (launcher.ID, error) {
+	id := launcher.ID(p.Spec.Name)
+	if err := c.RequireQueue(ctx, p); err != nil {
 		return "", err
 	}
-	rc, err := p.rayCluster()
+	rc, err := p.RayCluster()
 	if err != nil {
 		return "", err
 	}
-	created, err := c.createRayCluster(ctx, rc)
+	created, err := c.CreateRayCluster(ctx, rc)
 	if apierrors.IsAlreadyExists(err) {
 		return "", launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name; another client cannot take over a cluster without a keeper", "a RayCluster named %s exists", id)
 	}
@@ -37,11 +38,11 @@ func (l *Launcher) launchKeeperless(ctx context.Context, c *client, p *plan, pay
 		return "", err
 	}
 	rc.UID = created.GetUID()
-	l.setToken(id, p.token)
+	l.setToken(id, p.Token)
 	if err = l.keepHere(ctx, c, p, pay, rc); err == nil {
 		return id, nil
 	}
-	if undo := c.deleteCluster(context.WithoutCancel(ctx), id, rc.UID); undo != nil {
+	if undo := c.DeleteCluster(context.WithoutCancel(ctx), id, rc.UID); undo != nil {
 		l.log.Warn("what was created could not be removed: `rayctl down` tries again", "cluster", id, "error", undo)
 	}
 	if ctx.Err() != nil {
@@ -51,41 +52,41 @@ func (l *Launcher) launchKeeperless(ctx context.Context, c *client, p *plan, pay
 }
 
 // keepHere creates what the RayCluster owns, and starts the keeper where there is a job to keep.
-func (l *Launcher) keepHere(ctx context.Context, c *client, p *plan, pay launcher.Payload, rc *rayv1.RayCluster) error {
-	secret, err := p.secret()
+func (l *Launcher) keepHere(ctx context.Context, c *api.Client, p *manifest.Plan, pay launcher.Payload, rc *rayv1.RayCluster) error {
+	secret, err := p.Secret()
 	if err != nil {
 		return err
 	}
 	secret.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(rc, rayv1.GroupVersion.WithKind("RayCluster"))}
-	if err := c.createOnly(ctx, secrets, secret); err != nil {
+	if err := c.CreateOnly(ctx, api.Secrets, secret); err != nil {
 		return err
 	}
-	if err := c.createConfigMaps(ctx, p, []metav1.OwnerReference{ownedBy(rc)}); err != nil {
+	if err := c.CreateConfigMaps(ctx, p, []metav1.OwnerReference{manifest.OwnedBy(rc)}); err != nil {
 		return err
 	}
-	if err := c.createGang(ctx, p, rc); err != nil {
+	if err := c.CreateGang(ctx, p, rc); err != nil {
 		return err
 	}
-	if err := c.awaitAdmission(ctx, rc.Name); err != nil {
+	if err := awaitAdmission(ctx, c, rc.Name); err != nil {
 		return err
 	}
-	if p.spec.Job.Entrypoint == "" {
+	if p.Spec.Job.Entrypoint == "" {
 		l.log.Warn("without a keeper no limit of `lifetime` counts: the cluster stays until `rayctl down`", "cluster", rc.Name)
 		return nil
 	}
 	l.log.Warn("without a keeper the run needs this client: if it is killed or detaches the cluster stays until `rayctl down`", "cluster", rc.Name)
-	r, err := startResident(ctx, p, func(ctx context.Context) (*launcher.Endpoint, error) {
+	r, err := resident.Start(ctx, p, func(ctx context.Context) (*launcher.Endpoint, error) {
 		return l.Dial(ctx, launcher.ID(rc.Name), launcher.Dashboard)
 	})
 	if err != nil {
 		return err
 	}
-	packages, err := pack(ctx, pay)
+	packages, err := handover.Pack(ctx, pay)
 	if err == nil {
-		err = r.commit(packages)
+		err = r.Commit(packages)
 	}
 	if err != nil {
-		r.abandon()
+		r.Abandon()
 		return err
 	}
 	l.mu.Lock()
@@ -96,40 +97,40 @@ func (l *Launcher) keepHere(ctx context.Context, c *client, p *plan, pay launche
 }
 
 // awaitAdmission waits until the operator has looked at the RayCluster, or seems not to run; a refusal that cannot pass is an error.
-func (c *client) awaitAdmission(ctx context.Context, name string) error {
+func awaitAdmission(ctx context.Context, c *api.Client, name string) error {
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
-	live, err := c.newObjectCache(watching, name)
+	live, err := observe.NewCache(watching, c, name)
 	if err != nil {
 		return err
 	}
-	enough := time.After(silence)
+	enough := time.After(observe.Silence)
 	for {
-		o := live.snapshot()
-		if err := o.refused(name); err != nil || o.admitted() {
+		o := live.Snapshot()
+		if err := o.Refused(name); err != nil || o.Admitted() {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return interrupted(ctx.Err(), name)
+			return api.Interrupted(ctx.Err(), name)
 		case <-enough:
 			return nil
-		case <-live.changed:
+		case <-live.Changed:
 		}
 	}
 }
 
 // afterResident deletes the cluster when its keeper has ended.
-func (l *Launcher) afterResident(ctx context.Context, c *client, id launcher.ID, uid types.UID, r *resident) {
-	r.wait()
-	if err := patiently(ctx, func() error { return c.deleteCluster(ctx, id, uid) }); err != nil {
+func (l *Launcher) afterResident(ctx context.Context, c *api.Client, id launcher.ID, uid types.UID, r *resident.Keeper) {
+	r.Wait()
+	if err := api.Patiently(ctx, func() error { return c.DeleteCluster(ctx, id, uid) }); err != nil {
 		l.log.Warn("the cluster could not be deleted: `rayctl down` tries again", "cluster", id, "error", err)
 	}
-	close(r.gone)
+	close(r.Gone)
 }
 
 // bereaved waits for the end of this client's keeper, whose RayCluster is gone: where somebody else deleted it, it is told so. nil if ctx ends first.
-func (l *Launcher) bereaved(ctx context.Context, c *client, id launcher.ID, r *resident) *runstate.State {
+func (l *Launcher) bereaved(ctx context.Context, c *api.Client, id launcher.ID, r *resident.Keeper) *runstate.State {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -138,63 +139,36 @@ func (l *Launcher) bereaved(ctx context.Context, c *client, id launcher.ID, r *r
 		}
 	}()
 	select {
-	case <-r.gone:
-		return r.final
+	case <-r.Gone:
+		return r.Final
 	case <-ctx.Done():
 		return nil
 	}
 }
 
 // resident is this client's keeper of the cluster; nil where there is none.
-func (l *Launcher) resident(id launcher.ID) *resident {
+func (l *Launcher) resident(id launcher.ID) *resident.Keeper {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.residents[id]
 }
 
-// deleteCluster deletes a RayCluster with its pods; one that is gone, or is another one by now, is no error.
-func (c *client) deleteCluster(ctx context.Context, id launcher.ID, uid types.UID) error {
-	foreground := metav1.DeletePropagationForeground
-	o := metav1.DeleteOptions{PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &uid}}
-	err := c.dynamic.Resource(rayClusters).Namespace(c.namespace).Delete(ctx, string(id), o)
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return explain(err, "delete", rayClusters.GroupResource().String(), c)
-}
-
 // endKeeperless ends a cluster that has no keeper's Job: by its keeper, if that is this client's, else by deleting it. One that a Job owned is
 // on its way already.
-func (l *Launcher) endKeeperless(ctx context.Context, c *client, id launcher.ID, end launcher.End) error {
+func (l *Launcher) endKeeperless(ctx context.Context, c *api.Client, id launcher.ID, end launcher.End) error {
 	if r := l.resident(id); r != nil {
 		if err := l.ask(ctx, c, id, end); err == nil || errors.Is(err, launcher.ErrNotFound) {
 			return nil
 		}
 	}
-	rc, err := c.getCluster(ctx, id)
+	rc, err := c.GetCluster(ctx, id)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return explain(err, "get", rayClusters.GroupResource().String(), c)
+		return api.Explain(err, "get", api.RayClusters.GroupResource().String(), c)
 	case len(rc.GetOwnerReferences()) > 0:
 		return nil
 	}
-	return c.deleteCluster(ctx, id, rc.GetUID())
-}
-
-// result is the outcome of a cluster that this client kept. It lives as long as this client does.
-func (r *resident) result(id launcher.ID, namespace string) (*launcher.Result, error) {
-	select {
-	case <-r.gone:
-	default:
-		return nil, launcher.NotEnded(id)
-	}
-	info := launcher.LogInfo{}
-	if r.final != nil && r.final.Log != nil {
-		info.Bytes, info.Missing = r.final.Log.Bytes, r.final.Log.Missing
-	}
-	s := finalStatus(id, namespace, &snapshot{now: time.Now().UTC()}, r.final)
-	s.Ours = true
-	return launcher.NewResult(s, info, r.openLog), nil
+	return c.DeleteCluster(ctx, id, rc.GetUID())
 }

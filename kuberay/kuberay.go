@@ -18,6 +18,8 @@ import (
 	"os/user"
 	"sync"
 
+	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/resident"
 	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -42,11 +44,11 @@ type Launcher struct {
 	log    *slog.Logger
 
 	connect sync.Mutex
-	client  *client
+	client  *api.Client
 
 	mu         sync.Mutex
 	tokens     map[launcher.ID]string
-	residents  map[launcher.ID]*resident
+	residents  map[launcher.ID]*resident.Keeper
 	payloads   map[launcher.ID]launcher.Payload // of clusters that this client launched
 	transports map[transportKey]transport.Transport
 }
@@ -64,7 +66,7 @@ func New(c Config) *Launcher {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Launcher{config: c, owner: thisUser(), log: c.Logger, tokens: map[launcher.ID]string{}, residents: map[launcher.ID]*resident{}, payloads: map[launcher.ID]launcher.Payload{}, transports: map[transportKey]transport.Transport{}}
+	return &Launcher{config: c, owner: thisUser(), log: c.Logger, tokens: map[launcher.ID]string{}, residents: map[launcher.ID]*resident.Keeper{}, payloads: map[launcher.ID]launcher.Payload{}, transports: map[transportKey]transport.Transport{}}
 }
 
 // ConfigOf takes from a cluster file how Kubernetes is reached.

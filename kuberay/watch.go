@@ -6,9 +6,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
-
+	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/observe"
+	"github.com/rayctl/rayctl/kuberay/result"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -27,12 +28,12 @@ func (l *Launcher) watch(ctx context.Context, id launcher.ID, tends bool) (<-cha
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	m, err := c.newObjectCache(ctx, string(id))
+	m, err := observe.NewCache(ctx, c, string(id))
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	if o := m.snapshot(); !o.known() && l.resident(id) == nil {
+	if o := m.Snapshot(); !o.Known() && l.resident(id) == nil {
 		cancel()
 		return nil, launcher.NotFound(id)
 	}
@@ -51,12 +52,12 @@ func (l *Launcher) watch(ctx context.Context, id launcher.ID, tends bool) (<-cha
 // watcher sends the statuses of one cluster.
 type watcher struct {
 	l  *Launcher
-	c  *client
+	c  *api.Client
 	id launcher.ID
 	// tends: it ends a start that cannot succeed and a cluster whose RayCluster somebody deleted, deletes early what Kubernetes would delete, and notes
 	// the keeper's progress (see notes.go). Whoever only wants to know does none of it.
 	tends   bool
-	objects *objectCache
+	objects *observe.Cache
 	out     chan launcher.Status
 	news    chan *runstate.State // from the keeper
 	changed chan struct{}        // the keeper's pod may answer now
@@ -87,10 +88,10 @@ func (w *watcher) run(ctx context.Context) {
 	defer tick.Stop()
 	recorded := w.recorded
 	for {
-		o := w.objects.snapshot()
-		if o.gone() {
+		o := w.objects.Snapshot()
+		if o.Gone() {
 			if st := w.final(ctx, o); ctx.Err() == nil {
-				w.send(ctx, finalStatus(w.id, w.c.namespace, o, st))
+				w.send(ctx, observe.FinalStatus(w.id, w.c.Namespace, o, st))
 			}
 			w.l.closeTransports(w.id)
 			return
@@ -99,48 +100,48 @@ func (w *watcher) run(ctx context.Context) {
 			w.endHopeless(ctx, o)
 			w.noteProgress()
 		}
-		if len(o.role(roleKeeper)) > 0 || w.l.resident(w.id) != nil {
+		if len(o.Role(manifest.RoleKeeper)) > 0 || w.l.resident(w.id) != nil {
 			select {
 			case w.changed <- struct{}{}:
 			default:
 			}
 		}
-		if !w.awaitsKeeper(o) && !w.send(ctx, livingStatus(w.id, w.c.namespace, o, w.state, w.objects.trouble())) {
+		if !w.awaitsKeeper(o) && !w.send(ctx, observe.LivingStatus(w.id, w.c.Namespace, o, w.state, w.objects.Trouble())) {
 			return
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.objects.changed:
+		case <-w.objects.Changed:
 		case <-tick.C:
 		case <-w.silent:
 			w.mute = true
 		case w.state = <-w.news:
 		case <-recorded:
 			recorded = nil
-			w.hasten(ctx, w.objects.snapshot())
+			w.hasten(ctx, w.objects.Snapshot())
 		}
 	}
 }
 
 // awaitsKeeper says whether the first status is to wait for the keeper's word, which tells more than Kubernetes does: some take only that one.
-func (w *watcher) awaitsKeeper(o *snapshot) bool {
-	return w.sent == nil && w.state == nil && !w.mute && w.l.resident(w.id) == nil && keeperRuns(o) && time.Since(w.begun) < look
+func (w *watcher) awaitsKeeper(o *observe.Snapshot) bool {
+	return w.sent == nil && w.state == nil && !w.mute && w.l.resident(w.id) == nil && observe.KeeperRuns(o) && time.Since(w.begun) < look
 }
 
 // final is the keeper's last word, if that was its final one; else the record's state document. nil: there is none, or ctx has ended.
-func (w *watcher) final(ctx context.Context, o *snapshot) *runstate.State {
+func (w *watcher) final(ctx context.Context, o *observe.Snapshot) *runstate.State {
 	if r := w.l.resident(w.id); r != nil {
 		return w.l.bereaved(ctx, w.c, w.id, r)
 	}
 	if w.state != nil && w.state.Exit != nil {
 		return w.state
 	}
-	if st := recordedBy(o); st != nil {
+	if st := result.Of(o); st != nil {
 		return st
 	}
-	if o.record != nil { // its pod may be missing in what was mirrored
-		if st, err := w.c.recorded(ctx, o.record); err == nil {
+	if o.Record != nil { // its pod may be missing in what was mirrored
+		if st, err := result.Read(ctx, w.c, o.Record); err == nil {
 			return st
 		}
 	}
@@ -178,7 +179,7 @@ func (w *watcher) listen(ctx context.Context) {
 			return
 		case <-w.changed:
 		}
-		if w.l.resident(w.id) == nil && !keeperRuns(w.objects.snapshot()) {
+		if w.l.resident(w.id) == nil && !observe.KeeperRuns(w.objects.Snapshot()) {
 			continue
 		}
 		begun := time.Now()
@@ -255,25 +256,4 @@ func (w *watcher) awaitRecord(ctx context.Context, k *keeper.Client) {
 			return
 		}
 	}
-}
-
-func keeperRuns(o *snapshot) bool {
-	for _, p := range o.role(roleKeeper) {
-		if p.Status.Phase == corev1.PodRunning {
-			return true
-		}
-	}
-	return false
-}
-
-// objects of a store, as typed pointers.
-func objects[T any](store cache.Store) (out []*T) {
-	for _, object := range store.List() {
-		if o, ok := object.(*T); ok {
-			out = append(out, o)
-		} else if o, ok := as[T](object); ok {
-			out = append(out, o)
-		}
-	}
-	return out
 }

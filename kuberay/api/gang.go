@@ -1,0 +1,39 @@
+package api
+
+import (
+	"context"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// CreateGang creates what holds a RayCluster's pods together, if its scheduler has such a thing.
+func (c *Client) CreateGang(ctx context.Context, p *manifest.Plan, rc *rayv1.RayCluster) error {
+	object := p.Scheduler.Object(rc)
+	if object == nil {
+		return nil
+	}
+	_, err := c.Create(ctx, p.Scheduler.Resource(), object)
+	if apierrors.IsAlreadyExists(err) {
+		return nil // KubeRay's own plug-in was faster with the same
+	}
+	return err
+}
+
+// RequireQueue refuses a launch into a queue that does not exist, of which Volcano itself would say nothing at all. Who may not look at queues,
+// which are no namespace's, finds out by waiting.
+func (c *Client) RequireQueue(ctx context.Context, p *manifest.Plan) error {
+	name := p.Queue()
+	if name == "" {
+		return nil
+	}
+	_, err := p.Scheduler.QueueState(ctx, c.Dynamic, name)
+	if apierrors.IsNotFound(err) {
+		return launcher.Fail(runstate.CodeStartFailed, err, "change kuberay.queue to one that `kubectl get queues."+p.Scheduler.Resource().Group+"` lists", "%s cannot start: %s has no queue %s", p.Spec.Name, p.Scheduler.Title(), name)
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// CreateRayCluster creates it as it is, or as an older KubeRay takes it.
+func (c *Client) CreateRayCluster(ctx context.Context, rc *rayv1.RayCluster) (*unstructured.Unstructured, error) {
+	created, err := c.Create(ctx, RayClusters, rc)
+	if !lacksAuthOptions(err) || rc.Spec.AuthOptions.SecretName == nil {
+		return created, err
+	}
+	manifest.TokenByEnvironment(rc)
+	return c.Create(ctx, RayClusters, rc)
+}
+
+// lacksAuthOptions: the CRD is of a KubeRay before 1.5. As objects are created with strict validation, it says so.
+func lacksAuthOptions(err error) bool {
+	return apierrors.IsBadRequest(err) && strings.Contains(cause(err), `unknown field "spec.authOptions`)
+}
+
+// GetCluster reads a RayCluster as it is.
+func (c *Client) GetCluster(ctx context.Context, id launcher.ID) (*unstructured.Unstructured, error) {
+	return c.Dynamic.Resource(RayClusters).Namespace(c.Namespace).Get(ctx, string(id), metav1.GetOptions{})
+}
+
+// DeleteCluster deletes a RayCluster with its pods; one that is gone, or is another one by now, is no error.
+func (c *Client) DeleteCluster(ctx context.Context, id launcher.ID, uid types.UID) error {
+	foreground := metav1.DeletePropagationForeground
+	o := metav1.DeleteOptions{PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &uid}}
+	err := c.Dynamic.Resource(RayClusters).Namespace(c.Namespace).Delete(ctx, string(id), o)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return Explain(err, "delete", RayClusters.GroupResource().String(), c)
+}
+
+// RayCluster reads a RayCluster, whoever made it.
+func (c *Client) RayCluster(ctx context.Context, id launcher.ID) (*rayv1.RayCluster, error) {
+	o, err := c.GetCluster(ctx, id)
+	if apierrors.IsNotFound(err) {
+		return nil, launcher.NotFound(id)
+	}
+	if err != nil {
+		return nil, Explain(err, "get", RayClusters.GroupResource().String(), c)
+	}
+	rc, ok := As[rayv1.RayCluster](o)
+	if !ok {
+		return nil, fmt.Errorf("the RayCluster %s is not as ray.io/v1 has it", id)
+	}
+	return rc, nil
+}

@@ -1,0 +1,54 @@
+package api
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+)
+
+// AwaitPods watches pods from the beginning until the condition holds.
+func (c *Client) AwaitPods(ctx context.Context, selector string, cond watchtools.ConditionFunc) error {
+	// An informer that may not list tries for ever, and says nothing.
+	if _, err := c.Core.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1}); err != nil {
+		return Explain(err, "list", "pods", c)
+	}
+	lw := cache.NewFilteredListWatchFromClient(c.Core.CoreV1().RESTClient(), "pods", c.Namespace, func(o *metav1.ListOptions) { o.LabelSelector = selector })
+	_, err := watchtools.UntilWithSync(ctx, lw, &corev1.Pod{}, nil, cond)
+	return err
+}
+
+// AwaitGone waits until a Job that is being deleted has vanished.
+func (c *Client) AwaitGone(ctx context.Context, name string) error {
+	lw := cache.NewListWatchFromClient(c.Core.BatchV1().RESTClient(), "jobs", c.Namespace, fields.OneTermEqualSelector("metadata.name", name))
+	gone := func(store cache.Store) (bool, error) { return len(store.ListKeys()) == 0, nil }
+	_, err := watchtools.UntilWithSync(ctx, lw, nil, gone, func(event watch.Event) (bool, error) { return event.Type == watch.Deleted, nil })
+	return Explain(err, "watch", "jobs.batch", c)
+}
+
+func WatchEvents(client rest.Interface, namespace, object string) cache.ListerWatcher {
+	return cache.NewListWatchFromClient(client, "events", namespace, fields.OneTermEqualSelector("involvedObject.name", object))
+}
+
+// WatchOne watches a single object of a resource without a typed client.
+func (c *Client) WatchOne(_ context.Context, r schema.GroupVersionResource, name string) cache.ListerWatcher {
+	only := fields.OneTermEqualSelector("metadata.name", name).String()
+	resource := c.Dynamic.Resource(r).Namespace(c.Namespace)
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = only
+			return resource.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = only
+			return resource.Watch(ctx, o)
+		},
+	}
+}

@@ -1,0 +1,130 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Caller is who asks, and from where.
+type Caller struct {
+	// Context is the kubeconfig's context in use; "" inside of pods.
+	Context string
+	// Owner is user@host.
+	Owner string
+	Log   *slog.Logger
+}
+
+// Check looks at what the cluster of the file needs on Kubernetes. What it creates to see whether somebody acts on it is gone again
+// afterwards. What the user may not see is said, and is no failure.
+func Check(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller) []launcher.Check {
+	checks := []launcher.Check{checkServer(c, from.Context), checkNamespace(ctx, c)}
+	permissions := checkPermissions(ctx, c, s)
+	checks = append(checks, permissions, checkGang(ctx, c, s), checkGPUs(ctx, c, s))
+	if !permissions.OK {
+		return append(checks, launcher.Check{Name: "KubeRay", Detail: "it cannot be tried without these permissions"})
+	}
+	return append(checks, tryOut(ctx, c, s, from)...)
+}
+
+// failed is a check whose error says what is wrong and what to do.
+func failed(name string, err error) launcher.Check {
+	return launcher.Check{Name: name, Detail: err.Error()}
+}
+
+func checkServer(c *api.Client, name string) launcher.Check {
+	version, err := c.Core.Discovery().ServerVersion()
+	if err != nil {
+		return failed("Kubernetes", api.Explain(err, "get", "the version", c))
+	}
+	return launcher.Check{Name: "Kubernetes", OK: true, Detail: fmt.Sprintf("%s at %s (context %s)", version.GitVersion, c.Config.Host, cmp.Or(name, "of this pod"))}
+}
+
+func checkNamespace(ctx context.Context, c *api.Client) launcher.Check {
+	check := launcher.Check{Name: "namespace", OK: true, Detail: c.Namespace}
+	ns, err := c.Core.CoreV1().Namespaces().Get(ctx, c.Namespace, metav1.GetOptions{})
+	switch {
+	case apierrors.IsForbidden(err):
+		check.Detail += " (it may not be looked at)"
+	case apierrors.IsNotFound(err):
+		return launcher.Check{Name: check.Name, Detail: c.Namespace + " does not exist", Hint: "create it, or set kuberay.namespace"}
+	case err != nil:
+		return failed(check.Name, api.Explain(err, "get", "namespaces", c))
+	case ns.DeletionTimestamp != nil:
+		return launcher.Check{Name: check.Name, Detail: c.Namespace + " is being deleted", Hint: "choose another one"}
+	}
+	return check
+}
+
+// checkGang looks at the gang's scheduler and at the queue that the cluster would wait in.
+func checkGang(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher.Check {
+	check := launcher.Check{Name: "gang scheduling", Hint: "install Volcano, or use gang: false for GPU clusters of several pods"}
+	p, err := manifest.NewPlan(spec.Copy(s), c.Namespace, "", c.Served.Gangs)
+	switch {
+	case s.KubeRay.Scheduler == (gang.None{}).Name() || err == nil && p.Scheduler.Resource().Resource == "":
+		check.OK, check.Detail = true, "not used by this file"
+		return check
+	case len(c.Served.Gangs) == 0:
+		check.Detail = "Volcano's PodGroups are not served"
+		return check
+	case err != nil: // the file has no image: a queue can be looked at all the same
+		p = &manifest.Plan{Scheduler: c.Served.Gangs[0]}
+	}
+	title, name := p.Scheduler.Title(), cmp.Or(s.KubeRay.Queue, p.Queue())
+	state, err := p.Scheduler.QueueState(ctx, c.Dynamic, name)
+	switch {
+	case apierrors.IsForbidden(err):
+		check.OK, check.Detail = true, title+"; its queue "+name+" may not be looked at"
+	case apierrors.IsNotFound(err):
+		check.Detail, check.Hint = title+" has no queue "+name, "choose another one with kuberay.queue"
+	case err != nil:
+		return failed(check.Name, api.Explain(err, "get", "queues", c))
+	default:
+		check.OK, check.Detail, check.Hint = state == "Open", fmt.Sprintf("%s; queue %s is %s", title, name, cmp.Or(state, "without a state")), "ask for it to be opened, or whether "+title+"'s controllers run"
+	}
+	return check
+}
+
+// checkGPUs compares what the nodes have with what the file wants.
+func checkGPUs(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher.Check {
+	check := launcher.Check{Name: "GPUs", OK: true}
+	s = spec.Copy(s)
+	if _, err := manifest.Adopt(s); err != nil {
+		return failed(check.Name, err)
+	}
+	nodes, err := c.Core.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) {
+		check.Detail = "nodes may not be looked at"
+		return check
+	}
+	if err != nil {
+		return failed(check.Name, api.Explain(err, "list", "nodes", c))
+	}
+	total, most := map[string]int{}, map[string]int{}
+	for _, n := range nodes.Items {
+		for name, q := range n.Status.Allocatable {
+			total[string(name)] += int(q.Value())
+			most[string(name)] = max(most[string(name)], int(q.Value()))
+		}
+	}
+	for _, g := range s.NodeGroups() {
+		t, _ := s.GPUTypeOf(g.GPUType)
+		if g.GPUs > most[t.Resource] || g.GPUs*g.Min > total[t.Resource] {
+			return launcher.Check{Name: check.Name, Hint: "lower gpus or replicas, or see why nodes do not offer them",
+				Detail: fmt.Sprintf("%s wants %d nodes with %d %s each; the nodes offer %d, at most %d each", g.Name, g.Min, g.GPUs, t.Resource, total[t.Resource], most[t.Resource])}
+		}
+	}
+	t, _ := s.GPUTypeOf("")
+	check.Detail = fmt.Sprintf("%d wanted, %d %s on %d nodes", s.TotalGPUs(), total[t.Resource], t.Resource, len(nodes.Items))
+	return check
+}

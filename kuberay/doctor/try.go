@@ -1,0 +1,221 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/utils/ptr"
+
+	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/observe"
+	"github.com/rayctl/rayctl/kuberay/transport"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+const (
+	// operatorPatience is how long an operator may need to look at a RayCluster. Usually it does at once.
+	operatorPatience = 20 * time.Second
+	// podPatience is for a small pod whose image may have to be pulled.
+	podPatience = 2 * time.Minute
+	// lookup is what the pod does: every Kubernetes has this name.
+	lookup = "import socket; print(socket.getaddrinfo('kubernetes.default.svc', 443)[0][4][0])"
+)
+
+// tryOut sees whether the API server takes what a launch creates, whether operator and gang scheduler act, whether the pods are let in, and whether
+// one starts and finds names. What it creates for that, pods that no scheduler may place among it, is owned by a Job, which ends by itself, and
+// with it all of it, whatever becomes of this process.
+func tryOut(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller) []launcher.Check {
+	s.Name = "rayctl-doctor-" + strings.ToLower(rand.Text()[:5])
+	p, err := manifest.NewPlan(spec.Copy(s), c.Namespace, from.Owner, c.Served.Gangs)
+	if err != nil { // what is wrong with the file was said before
+		p = nil
+	}
+	var checks []launcher.Check
+	if p != nil {
+		checks = append(checks, checkObjects(ctx, c, p), checkQuota(ctx, c, p))
+		if !checks[0].OK {
+			return append(checks, launcher.Check{Name: "KubeRay", Detail: "it cannot be tried before Kubernetes takes the objects", Hint: checks[0].Hint})
+		}
+	}
+	if s.KubeRay.Keeper == manifest.KeeperNone {
+		return append(checks, tryAlone(ctx, c, s.Name, from.Log)...)
+	}
+	job := tryJob(c, s, p)
+	created, err := c.Core.BatchV1().Jobs(c.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: manifest.ManagedBy})
+	if err != nil {
+		return append(checks, failed("KubeRay", api.Explain(err, "create", "jobs.batch", c)))
+	}
+	defer func() {
+		if err := c.DeleteJob(context.WithoutCancel(ctx), created.Name, created.UID); err != nil {
+			from.Log.Warn("what doctor created ends by itself", "job", created.Name, "error", err)
+		}
+	}()
+	return append(checks, tryAll(ctx, c, p, created)...)
+}
+
+// tryAll makes the tries at once: each may have to wait for its patience.
+func tryAll(ctx context.Context, c *api.Client, p *manifest.Plan, job *batchv1.Job) []launcher.Check {
+	m := metav1.ObjectMeta{Name: job.Name, Labels: job.Labels, OwnerReferences: []metav1.OwnerReference{{
+		APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: job.UID, Controller: ptr.To(false),
+		BlockOwnerDeletion: ptr.To(true), // as in a launch: this is where jobs/finalizers may be needed
+	}}}
+	tries := []func() []launcher.Check{
+		func() []launcher.Check { checks, _ := tryOperator(ctx, c, p, m); return checks },
+		func() []launcher.Check {
+			if p == nil {
+				return []launcher.Check{{Name: "pods and DNS", OK: true, Detail: "not tried, as the file has no image"}}
+			}
+			return []launcher.Check{tryPod(ctx, c, job)}
+		},
+	}
+	if p != nil && p.Scheduler.Resource().Resource != "" {
+		tries = append(tries, func() []launcher.Check { return []launcher.Check{tryGang(ctx, c, p, m)} })
+	}
+	found := make([][]launcher.Check, len(tries))
+	var all sync.WaitGroup
+	for i, try := range tries {
+		all.Go(func() { found[i] = try() })
+	}
+	all.Wait()
+	return slices.Concat(found...)
+}
+
+// tryAlone sees whether the operator acts, for who may not create Jobs. If this process is killed meanwhile a suspended RayCluster stays.
+func tryAlone(ctx context.Context, c *api.Client, name string, log *slog.Logger) []launcher.Check {
+	checks, uid := tryOperator(ctx, c, nil, metav1.ObjectMeta{Name: name, Labels: map[string]string{labelDoctor: name}})
+	if uid != "" {
+		if err := c.DeleteCluster(context.WithoutCancel(ctx), launcher.ID(name), uid); err != nil {
+			log.Warn("what doctor created could not be removed", "raycluster", name, "error", err)
+		}
+	}
+	return append(checks, launcher.Check{Name: "pods and DNS", OK: true, Detail: "not tried, as that takes a Job"})
+}
+
+// labelDoctor marks what doctor creates.
+const labelDoctor = "rayctl.io/doctor"
+
+// tryJob runs the lookup, or nothing where there is no image.
+func tryJob(c *api.Client, s *spec.ClusterSpec, p *manifest.Plan) *batchv1.Job {
+	labels := map[string]string{labelDoctor: s.Name}
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: c.Namespace, Labels: labels},
+		Spec:       batchv1.JobSpec{ActiveDeadlineSeconds: ptr.To(int64((podPatience + operatorPatience).Seconds())), TTLSecondsAfterFinished: ptr.To(int32(60)), BackoffLimit: ptr.To(int32(0))},
+	}
+	if p != nil {
+		job.Spec.Template = p.HelperPod("doctor", corev1.Container{Name: "doctor", Command: []string{"python3", "-E", "-s", "-c", lookup}})
+	} else {
+		job.Spec.Parallelism = ptr.To(int32(0))
+		job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "none", Image: "none"}}}
+	}
+	job.Spec.Template.Labels = labels
+	return job
+}
+
+// tryOperator creates a RayCluster, and waits until the operator notes that it has looked at it: one whose pods are gated, or without a plan a
+// suspended one. "" for what could not be created.
+func tryOperator(ctx context.Context, c *api.Client, p *manifest.Plan, m metav1.ObjectMeta) ([]launcher.Check, types.UID) {
+	check := launcher.Check{Name: "KubeRay", Hint: "see whether the operator runs and watches this namespace"}
+	rc, whole := suspended(m), (*rayv1.RayCluster)(nil)
+	if p != nil {
+		var err error
+		if whole, err = p.RayCluster(); err != nil {
+			return []launcher.Check{failed(check.Name, err)}, ""
+		}
+		rc = gated(whole, m)
+	}
+	token := rc.Spec.AuthOptions != nil
+	created, err := c.CreateRayCluster(ctx, rc)
+	if err != nil {
+		return []launcher.Check{failed(check.Name, err)}, ""
+	}
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, operatorPatience)
+	defer cancel()
+	var seen *rayv1.RayCluster
+	_, err = watchtools.UntilWithSync(ctx, c.WatchOne(ctx, api.RayClusters, rc.Name), &unstructured.Unstructured{}, nil, func(event watch.Event) (bool, error) {
+		var ok bool
+		seen, ok = api.As[rayv1.RayCluster](event.Object)
+		return ok && (seen.Status.ObservedGeneration > 0 || seen.Status.State != ""), nil //nolint:staticcheck // KubeRay 1.4 has nothing better
+	})
+	if err != nil {
+		check.Detail = fmt.Sprintf("the operator did nothing with a RayCluster for %s", operatorPatience)
+		return []launcher.Check{check}, created.GetUID()
+	}
+	check.OK, check.Detail = true, fmt.Sprintf("the operator acts (after %.1f s)", time.Since(began).Seconds())
+	switch {
+	case token && rc.Spec.AuthOptions != nil:
+		check.Detail += "; its ray.io/v1 knows authOptions"
+	case token:
+		check.Detail += "; its ray.io/v1 does not know authOptions (KubeRay before 1.5), so tokens come by the pods' environment"
+	}
+	if p == nil {
+		return []launcher.Check{check}, created.GetUID()
+	}
+	return []launcher.Check{check, letIn(whole, seen)}, created.GetUID()
+}
+
+// suspended is a RayCluster at which an operator looks without making anything.
+func suspended(m metav1.ObjectMeta) *rayv1.RayCluster {
+	rc := &rayv1.RayCluster{
+		TypeMeta: metav1.TypeMeta{APIVersion: rayv1.GroupVersion.String(), Kind: "RayCluster"}, ObjectMeta: m,
+		Spec: rayv1.RayClusterSpec{Suspend: ptr.To(true), RayVersion: "2.52.0", AuthOptions: &rayv1.AuthOptions{Mode: rayv1.AuthModeToken, SecretName: ptr.To("none")}},
+	}
+	rc.Spec.HeadGroupSpec.RayStartParams = map[string]string{}
+	rc.Spec.HeadGroupSpec.Template.Spec.Containers = []corev1.Container{{Name: "ray-head", Image: "none"}}
+	return rc
+}
+
+// tryPod waits for the lookup's end, or until the Job controller says that it may not make the pod.
+func tryPod(ctx context.Context, c *api.Client, job *batchv1.Job) launcher.Check {
+	check := launcher.Check{Name: "pods and DNS", Hint: "see why with `kubectl describe pod -n " + c.Namespace + " -l " + labelDoctor + "=" + job.Name + "`"}
+	ctx, cancel := context.WithTimeout(ctx, podPatience)
+	defer cancel()
+	var refused runstate.Reason
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		if refused = refusedJob(ctx, c, job.Name, job.UID); refused.Code != "" {
+			cancel()
+		}
+	}()
+	var last *corev1.Pod
+	err := c.AwaitPods(ctx, labelDoctor+"="+job.Name+",batch.kubernetes.io/job-name", func(event watch.Event) (bool, error) {
+		if pod, ok := event.Object.(*corev1.Pod); ok {
+			last = pod
+		}
+		return last != nil && (transport.PodEnded(last) || observe.Stuck(last) != ""), nil
+	})
+	cancel()
+	<-watching
+	switch {
+	case err == nil && last.Status.Phase == corev1.PodSucceeded:
+		check.OK, check.Detail = true, "a pod starts and finds kubernetes.default.svc"
+	case refused.Code != "":
+		check.Detail, check.Hint = refused.Message, refused.Hint
+	case err == nil && last.Status.Phase == corev1.PodFailed:
+		check.Detail = "a pod cannot look up kubernetes.default.svc: " + observe.EndOfPod(last)
+	case last == nil:
+		check.Detail = fmt.Sprintf("no pod was made for a Job within %s", podPatience)
+	default:
+		check.Detail = "a small pod does not start: " + cmp.Or(observe.Stuck(last), observe.NotScheduled(last), string(last.Status.Phase))
+	}
+	return check
+}

@@ -1,0 +1,40 @@
+package handover
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// noteLimit bounds a note of the state: a Secret has room for 1 MiB (Kubernetes' documentation, "Secrets"), and has the programs in it, too.
+const noteLimit = 256 << 10
+
+// NotesOf are the notes about a state. The nodes are left out: there may be thousands of them, and the next keeper gets them from Ray.
+func NotesOf(st *runstate.State) map[string]string {
+	known := *st
+	known.Nodes, known.LastRenewal, known.Deadlines.Idle, known.Revision = nil, nil, nil, 0 // or each renewal would be a note
+	text, err := json.Marshal(known)
+	if err != nil || len(text) > noteLimit {
+		return nil
+	}
+	news := map[string]string{manifest.StateKey: string(text)}
+	if j := st.Job; j != nil && j.State != runstate.JobWaiting {
+		news[manifest.SubmittedKey] = strconv.Itoa(st.Attempt)
+	}
+	if st.Deadlines != (runstate.Deadlines{}) {
+		news[manifest.DeadlinesKey] = NoteOfDeadlines(st.Deadlines)
+	}
+	return news
+}
+
+// NoteOfDeadlines are the deadlines that time alone does not move, as templates/keeper_limits.py reads them.
+func NoteOfDeadlines(d runstate.Deadlines) string {
+	text, err := json.Marshal(map[string]*time.Time{"max": d.Max, "total": d.Total})
+	if err != nil {
+		panic("kuberay: " + err.Error()) // impossible: times
+	}
+	return string(text)
+}

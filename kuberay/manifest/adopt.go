@@ -1,0 +1,226 @@
+package manifest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/ptr"
+	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Adopted is a RayCluster's spec that came with the cluster file and is taken as it is.
+type Adopted struct {
+	spec  rayv1.RayClusterSpec
+	Token TokenSource
+}
+
+// Adopt reads kuberay.rayCluster and fills in what follows from it for the rest of rayctl: the groups of nodes, which decide about the
+// gang and are what the keeper waits for. nil: the file has none.
+func Adopt(s *spec.ClusterSpec) (*Adopted, error) {
+	if s.KubeRay.RayCluster == nil {
+		return nil, nil
+	}
+	text, err := json.Marshal(s.KubeRay.RayCluster)
+	if err != nil {
+		return nil, badCluster("%v", err)
+	}
+	a := &Adopted{}
+	if err := kyaml.UnmarshalStrict(text, &a.spec); err != nil {
+		return nil, badCluster("%v", err)
+	}
+	head := &a.spec.HeadGroupSpec.Template
+	if len(head.Spec.Containers) == 0 {
+		return nil, badCluster("the head has no container")
+	}
+	s.Head.NodeResources = resourcesOf(head)
+	s.KubeRay.KeeperImage = cmp.Or(s.KubeRay.KeeperImage, s.Head.Image)
+	s.KubeRay.ImagePullPolicy = cmp.Or(s.KubeRay.ImagePullPolicy, string(rayContainer(head).ImagePullPolicy))
+	s.KubeRay.ImagePullSecrets = append(s.KubeRay.ImagePullSecrets, head.Spec.ImagePullSecrets...)
+	s.Workers = nil
+	for i := range a.spec.WorkerGroupSpecs {
+		g := &a.spec.WorkerGroupSpecs[i]
+		if len(g.Template.Spec.Containers) == 0 {
+			return nil, badCluster("the group %q has no container", g.GroupName)
+		}
+		s.Workers = append(s.Workers, groupOf(g, ptr.Deref(a.spec.EnableInTreeAutoscaling, false)))
+	}
+	a.Token, err = TokenOf(&a.spec)
+	return a, err
+}
+
+func badCluster(format string, args ...any) error {
+	return launcher.Fail(runstate.CodeSpec, nil, "compare it with KubeRay's reference of ray.io/v1", "the RayCluster cannot be taken: %s", fmt.Sprintf(format, args...))
+}
+
+// groupOf counts the nodes of a group. The gang is what is to be there at the start; with an autoscaler the least of it.
+func groupOf(g *rayv1.WorkerGroupSpec, elastic bool) spec.WorkerGroup {
+	n, least := gang.Pods(g)
+	most := int(min(ptr.Deref(g.MaxReplicas, 1<<20), 1<<20)) * int(max(1, g.NumOfHosts))
+	if !elastic {
+		least, most = n, n
+	}
+	return spec.WorkerGroup{Name: g.GroupName, Replicas: &n, MinReplicas: &least, MaxReplicas: &most, NodeResources: resourcesOf(&g.Template)}
+}
+
+func resourcesOf(t *corev1.PodTemplateSpec) spec.NodeResources {
+	c := rayContainer(t)
+	cpu := c.Resources.Requests.Cpu()
+	if cpu.IsZero() {
+		cpu = c.Resources.Limits.Cpu()
+	}
+	return spec.NodeResources{Image: c.Image, GPUs: int(GPUsOf(*t)), CPUs: spec.CPUs(cpu.AsApproximateFloat64())}
+}
+
+// TokenSource says where Ray's token of an adopted or of somebody else's cluster is.
+type TokenSource struct {
+	Ours        bool // rayctl may give it one
+	Secret, Key string
+	Value       string // literally in the pod's environment
+}
+
+// TokenOf reads spec.authOptions, or what the head's environment says where a manifest does without them.
+func TokenOf(s *rayv1.RayClusterSpec) (TokenSource, error) {
+	if o := s.AuthOptions; o != nil {
+		switch {
+		case o.EnableK8sTokenAuth != nil && *o.EnableK8sTokenAuth:
+			return TokenSource{}, noKubernetesTokens()
+		case o.Mode != rayv1.AuthModeToken:
+			return TokenSource{}, nil
+		case o.SecretName != nil && *o.SecretName != "":
+			return TokenSource{Secret: *o.SecretName, Key: TokenKey}, nil
+		default:
+			return TokenSource{Ours: true}, nil
+		}
+	}
+	out := TokenSource{Ours: true}
+	for _, c := range s.HeadGroupSpec.Template.Spec.Containers[:1] {
+		for _, e := range c.Env {
+			switch {
+			case e.Name == "RAY_ENABLE_K8S_TOKEN_AUTH" && e.Value == "true":
+				return TokenSource{}, noKubernetesTokens()
+			case e.Name == "RAY_AUTH_MODE":
+				out.Ours = false
+			case e.Name == "RAY_AUTH_TOKEN" && e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil:
+				out.Secret, out.Key = e.ValueFrom.SecretKeyRef.Name, e.ValueFrom.SecretKeyRef.Key
+			case e.Name == "RAY_AUTH_TOKEN":
+				out.Value = e.Value
+			}
+		}
+	}
+	return out, nil
+}
+
+func noKubernetesTokens() error {
+	return launcher.Fail(runstate.CodeSpec, nil, "leave enableK8sTokenAuth out: authOptions {mode: token} gives the cluster a token of its own",
+		"the RayCluster takes Kubernetes' own tokens, which the keeper does not have")
+}
+
+// takeManifest adopts the file's RayCluster, if it has one.
+func (p *Plan) takeManifest() (err error) {
+	if p.Adopted, err = Adopt(p.Spec); p.Adopted == nil || err != nil {
+		return err
+	}
+	p.version = cmp.Or(p.Spec.Ray.Version, p.Adopted.spec.RayVersion, rayVersion(p.Spec))
+	if _, err := version.ParseGeneric(p.version); err != nil {
+		p.version = "0.0.0" // all that would follow from it is the token
+	}
+	return nil
+}
+
+// adoptedCluster is the RayCluster as it was given, with what finds it, ends it and admits it as a whole.
+func (p *Plan) adoptedCluster(rc *rayv1.RayCluster) {
+	rc.Spec = *p.Adopted.spec.DeepCopy()
+	if p.hasToken() && p.Adopted.Token.Ours {
+		rc.Spec.AuthOptions = p.authOptions()
+	}
+	p.Scheduler.Cluster(rc, p.Spec)
+	p.adoptTemplate(&rc.Spec.HeadGroupSpec.Template, HeadGroup)
+	for i := range rc.Spec.WorkerGroupSpecs {
+		g := &rc.Spec.WorkerGroupSpecs[i]
+		g.Replicas = ptr.To(ptr.Deref(g.Replicas, ptr.Deref(g.MinReplicas, 0)))
+		p.adoptTemplate(&g.Template, g.GroupName)
+	}
+}
+
+func (p *Plan) adoptTemplate(t *corev1.PodTemplateSpec, group string) {
+	t.Labels = Merged(t.Labels, map[string]string{LabelManagedBy: ManagedBy, LabelName: p.Spec.Name, LabelOwner: labelValue(p.owner)})
+	t.Annotations = Merged(t.Annotations)
+	p.Scheduler.Pod(t, p.Spec.Name, group)
+}
+
+// chooseScheduler leaves a RayCluster alone that names a scheduler or a queueing system itself.
+func (p *Plan) chooseScheduler(served gang.Served) (gang.Scheduler, error) {
+	if p.Adopted != nil && p.Spec.KubeRay.Scheduler == "auto" && p.Adopted.hasQueue(p.Spec.Labels) {
+		return gang.None{}, nil
+	}
+	return gang.Choose(p.Spec, served)
+}
+
+func (a *Adopted) hasQueue(labels map[string]string) bool {
+	for k := range labels {
+		if strings.HasPrefix(k, "kueue.x-k8s.io/") || strings.HasPrefix(k, "yunikorn.apache.org/") || strings.HasPrefix(k, "kai.scheduler/") || k == "ray.io/gang-scheduling-enabled" {
+			return true
+		}
+	}
+	if named(a.spec.HeadGroupSpec.Template) {
+		return true
+	}
+	for _, g := range a.spec.WorkerGroupSpecs {
+		if named(g.Template) {
+			return true
+		}
+	}
+	return false
+}
+
+func named(t corev1.PodTemplateSpec) bool {
+	return t.Spec.SchedulerName != "" && t.Spec.SchedulerName != corev1.DefaultSchedulerName && gang.ByPod(t.Spec.SchedulerName) == gang.None{}
+}
+
+// HeadServiceName is the name that KubeRay gives the head's Service.
+func HeadServiceName(name string, s *rayv1.RayClusterSpec) string {
+	if own := s.HeadGroupSpec.HeadService; own != nil && own.Name != "" {
+		return own.Name
+	}
+	return headService(name)
+}
+
+// headAddress is where the keeper finds the head: the name of its Service, and the ports of dashboard and GCS.
+func (p *Plan) headAddress() (host string, dashboard, gcs int) {
+	s := &rayv1.RayClusterSpec{}
+	if p.Adopted != nil {
+		s = &p.Adopted.spec
+	}
+	host = HeadServiceName(p.Spec.Name, s) + "." + p.namespace + ".svc"
+	return host, PortParam(s, "dashboard-port", DashboardPort), PortParam(s, "port", gcsPort)
+}
+
+// PortParam is a port among the options of `ray start`.
+func PortParam(s *rayv1.RayClusterSpec, option string, usual int) int {
+	if n, err := strconv.Atoi(s.HeadGroupSpec.RayStartParams[option]); err == nil && n > 0 {
+		return n
+	}
+	return usual
+}
+
+func GPUsOf(t corev1.PodTemplateSpec) (n float64) {
+	for _, c := range t.Spec.Containers {
+		for name, q := range c.Resources.Limits {
+			if name == "nvidia.com/gpu" || name == "amd.com/gpu" {
+				n += q.AsApproximateFloat64()
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,211 @@
+package manifest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/rayctl/rayctl/kuberay/pod"
+	"github.com/rayctl/rayctl/templates"
+)
+
+// Files of pod/ as keys of the Secret.
+const (
+	keeperPodKey = "keeperpod.py" // runs the keeper, and hands its result to the record
+	recordKey    = "record.py"    // the record's program
+	nodeKey      = "node.sh"      // what pods do before Ray starts
+	waitKey      = "wait.sh"      // keeps KubeRay's init container short
+	reportKey    = "report.py"    // tells the keeper that setup failed
+	setupKey     = "setup.sh"     // spec.setup
+
+	startKey     = "rayctl_start.py" // of templates/rayhook
+	startHookKey = "rayctl_start_hook.py"
+
+	bashEnv = "BASH_ENV" // names a file that bash reads first, also for `bash -c` (bash's manual, "Invocation")
+)
+
+const (
+	KeeperContainer = "keeper"
+	RecordContainer = "driver" // whose log is the driver's
+
+	runDir = "/run/rayctl" // the keeper's run directory
+
+	// AnnotationKeeper on a record is the UID of the Job whose record it is.
+	AnnotationKeeper = "rayctl.io/keeper"
+
+	// StartDeadline is how long a launch without a keeper outlives its client, see provisional.
+	StartDeadline = 5 * time.Minute
+
+	// leastKeep lets whoever watched a cluster with `keep: 0` read its result.
+	leastKeep = time.Minute
+)
+
+// KeeperJob owns the cluster: when its pod has ended, Kubernetes deletes it and all that it owns. It is created suspended, so
+// that its pod finds the Secret.
+func (p *Plan) KeeperJob() *batchv1.Job {
+	m := p.roleMeta(p.Spec.Name, RoleKeeper)
+	if p.command != "" {
+		m.Annotations[annotationCommand] = p.command
+	}
+	job := &batchv1.Job{
+		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: m,
+		Spec: batchv1.JobSpec{
+			Suspend: ptr.To(true), TTLSecondsAfterFinished: ptr.To(int32(0)),
+			BackoffLimit: ptr.To(int32(1000)), PodFailurePolicy: ignoreDisruptions(),
+			Template: p.HelperPod(RoleKeeper, corev1.Container{
+				Name: KeeperContainer, Command: []string{"python3", "-E", "-s", nodeFiles + "/" + keeperPodKey, nodeFiles, runDir},
+				Ports:        []corev1.ContainerPort{{Name: "keeper", ContainerPort: KeeperPort}},
+				VolumeMounts: []corev1.VolumeMount{{Name: "rayctl", MountPath: nodeFiles, ReadOnly: true}, {Name: "run", MountPath: runDir}},
+			}),
+		},
+	}
+	job.Spec.Template.Spec.Volumes = []corev1.Volume{
+		{Name: "rayctl", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: SecretName(p.Spec.Name), Items: keeperItems(),
+			Optional: ptr.To(true), // what clients note is there only for pods that follow another
+		}}},
+		{Name: "run", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+	}
+	p.withPackages(&job.Spec.Template.Spec)
+	if bound := p.bound(); bound > 0 {
+		job.Spec.ActiveDeadlineSeconds = ptr.To(int64(bound.Seconds()))
+	}
+	return job
+}
+
+// keeperItems is the Secret without the user's secrets, which the keeper has no use for.
+func keeperItems() []corev1.KeyToPath {
+	var items []corev1.KeyToPath
+	for _, name := range append([]string{ordersKey, TokenKey, CommitKey, StateKey, SubmittedKey, DeadlinesKey}, slices.Sorted(maps.Keys(programs()))...) {
+		items = append(items, corev1.KeyToPath{Key: name, Path: name})
+	}
+	return items
+}
+
+// RecordJob waits for the keeper's result, prints the driver's log, and keeps exit code and timeline as its termination message.
+func (p *Plan) RecordJob() *batchv1.Job {
+	keep := max(time.Duration(*p.Spec.Lifetime.Keep), leastKeep)
+	job := &batchv1.Job{
+		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: p.roleMeta(RecordName(p.Spec.Name), RoleRecord),
+		Spec: batchv1.JobSpec{
+			TTLSecondsAfterFinished: ptr.To(int32(keep.Seconds())),
+			BackoffLimit:            ptr.To(int32(6)), PodFailurePolicy: ignoreDisruptions(),
+			Template: p.HelperPod(RoleRecord, corev1.Container{
+				Name: RecordContainer, Command: []string{"python3", "-E", "-s", nodeFiles + "/" + recordKey, p.keeperAddress(), nodeFiles + "/" + TokenKey},
+				VolumeMounts: []corev1.VolumeMount{{Name: "rayctl", MountPath: nodeFiles, ReadOnly: true}, {Name: "tmp", MountPath: "/tmp"}},
+			}),
+		},
+	}
+	if p.OwnerUID != "" {
+		job.Annotations[AnnotationKeeper] = string(p.OwnerUID)
+	}
+	job.Spec.Template.Spec.Volumes = []corev1.Volume{
+		{Name: "rayctl", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: SecretName(p.Spec.Name), Optional: ptr.To(true), // after the cluster's end it is gone: the pod does not wait for ever, and record.py knows by it
+			Items: []corev1.KeyToPath{{Key: recordKey, Path: recordKey}, {Key: TokenKey, Path: TokenKey}},
+		}}},
+		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+	}
+	return job
+}
+
+// Provisional is a Job as it is until a keeper answers: Kubernetes ends it soon, and does not keep it. A client that lives moves the deadline;
+// after one that died there may be no keeper to end what it has left, if not even the keeper's pod can start.
+func Provisional(job *batchv1.Job) *batchv1.Job {
+	job.Spec.ActiveDeadlineSeconds = ptr.To(int64(StartDeadline.Seconds()))
+	job.Spec.TTLSecondsAfterFinished = ptr.To(min(*job.Spec.TTLSecondsAfterFinished, int32(leastKeep.Seconds())))
+	return job
+}
+
+// HelperPod is the small pod of keeper and record.
+func (p *Plan) HelperPod(role string, c corev1.Container) corev1.PodTemplateSpec {
+	k := p.Spec.KubeRay
+	c.Image, c.ImagePullPolicy = cmp.Or(k.KeeperImage, p.Spec.NodeGroups()[0].Image), corev1.PullPolicy(k.ImagePullPolicy)
+	c.SecurityContext = restrictedContainer()
+	c.Resources = corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("48Mi")},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
+	}
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: p.roleLabels(role)},
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
+			ImagePullSecrets: k.ImagePullSecrets, NodeSelector: k.NodeSelector, Tolerations: k.Tolerations,
+			TerminationGracePeriodSeconds: ptr.To(int64(10)), SecurityContext: restrictedPod(), Containers: []corev1.Container{c},
+		},
+	}
+}
+
+// ignoreDisruptions lets evictions and preemption not count as failures.
+func ignoreDisruptions() *batchv1.PodFailurePolicy {
+	return &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
+		Action:          batchv1.PodFailurePolicyActionIgnore,
+		OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
+	}}}
+}
+
+// Secret holds the token, the orders, the programs of our pods, and the user's secrets.
+func (p *Plan) Secret() (*corev1.Secret, error) {
+	s := &corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: p.roleMeta(SecretName(p.Spec.Name), RoleKeeper),
+		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{TokenKey: []byte(p.Token)},
+	}
+	s.OwnerReferences = p.ownedWhole()
+	for name, value := range p.secrets {
+		s.Data[envPrefix+name] = []byte(value)
+	}
+	if p.Spec.Setup != "" {
+		s.Data[setupKey] = []byte(p.Spec.Setup + "\n")
+	}
+	for key, document := range map[string]any{ordersKey: p.Orders(), SpecKey: p.Spec} {
+		text, err := json.Marshal(document)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", key, err)
+		}
+		s.Data[key] = text
+	}
+	for name, content := range programs() {
+		s.Data[name] = content
+	}
+	return s, nil
+}
+
+// programs are what our pods run.
+func programs() map[string][]byte {
+	out := map[string][]byte{}
+	for name, content := range templates.KeeperFiles() {
+		if !strings.Contains(name, "/") && !strings.HasPrefix(name, "node") { // KubeRay supervises the nodes
+			out[name] = content
+		}
+	}
+	for _, name := range []string{startKey, startHookKey} {
+		out[name] = templates.KeeperFiles()["rayhook/"+name]
+	}
+	for _, name := range []string{keeperPodKey, recordKey, nodeKey, waitKey, reportKey} {
+		out[name] = pod.File(name)
+	}
+	return out
+}
+
+// Service gives the keeper a name in DNS.
+func (p *Plan) Service() *corev1.Service {
+	s := &corev1.Service{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: p.roleMeta(ServiceName(p.Spec.Name), RoleKeeper),
+		Spec: corev1.ServiceSpec{
+			ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: map[string]string{LabelName: p.Spec.Name, LabelRole: RoleKeeper},
+			Ports: []corev1.ServicePort{{Name: "keeper", Port: KeeperPort}},
+		},
+	}
+	s.OwnerReferences = p.ownedWhole()
+	return s
+}

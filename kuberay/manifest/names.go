@@ -1,0 +1,134 @@
+package manifest
+
+import (
+	"maps"
+	"regexp"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Labels and annotations of all objects.
+const (
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	ManagedBy      = "rayctl"
+	LabelName      = "rayctl.io/name"
+	LabelOwner     = "rayctl.io/owner"
+	LabelRole      = "rayctl.io/role" // of Jobs and their pods: keeper or record
+
+	RoleKeeper = "keeper"
+	RoleRecord = "record"
+
+	AnnotationHash    = "rayctl.io/spec-hash"
+	AnnotationOwner   = "rayctl.io/owner"
+	annotationCommand = "rayctl.io/command"
+
+	RayClusterLabel  = "ray.io/cluster"
+	RayNodeTypeLabel = "ray.io/node-type"
+	RayGroupLabel    = "ray.io/group"
+	HeadNodeType     = "head"
+)
+
+// Names of a cluster's objects. KubeRay has fixed the head's Service.
+func RecordName(name string) string   { return name + "-record" }
+func SecretName(name string) string   { return name + "-rayctl" }
+func packagesName(name string) string { return name + "-packages" }
+func ServiceName(name string) string  { return name + "-keeper" }
+func headService(name string) string  { return name + "-head-svc" }
+
+// Keys of the Secret.
+const (
+	TokenKey     = "auth_token" // KubeRay's name for it
+	ordersKey    = "orders.json"
+	SpecKey      = "spec.json"   // what was launched, for comparing
+	CommitKey    = "commit.json" // its appearance is the commit
+	StateKey     = "state.json"  // what the keeper knew, as far as a client has seen: for one that follows it in another pod
+	DeadlinesKey = "deadlines"   // of the keeper, as it was told to change them; newer than those of the state
+	SubmittedKey = "submitted"   // number of the attempt that was submitted last, as far as a client has seen
+	envPrefix    = "env."        // and the name of a secret of the user
+)
+
+// meta is what all objects of a cluster have in common.
+func (p *Plan) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: name, Namespace: p.namespace, Labels: p.labels(),
+		Annotations: map[string]string{AnnotationHash: p.Hash, AnnotationOwner: p.owner},
+	}
+}
+
+// labels are the user's and ours, which win.
+func (p *Plan) labels() map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, p.Spec.Labels)
+	out[LabelManagedBy], out[LabelName], out[LabelOwner] = ManagedBy, p.Spec.Name, labelValue(p.owner)
+	return out
+}
+
+// roleLabels leave out the user's: queueing systems take Jobs by labels, and keepers must not queue.
+func (p *Plan) roleLabels(role string) map[string]string {
+	return map[string]string{LabelManagedBy: ManagedBy, LabelName: p.Spec.Name, LabelOwner: labelValue(p.owner), LabelRole: role}
+}
+
+// roleMeta is meta for the two Jobs and what serves them.
+func (p *Plan) roleMeta(name, role string) metav1.ObjectMeta {
+	m := p.meta(name)
+	m.Labels = p.roleLabels(role)
+	for k, v := range p.Spec.Labels {
+		if _, ours := m.Labels[k]; !ours && !strings.Contains(k, "kueue.x-k8s.io/") {
+			m.Labels[k] = v
+		}
+	}
+	return m
+}
+
+var notInLabels = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// labelValue makes a label's value of any text: at most 63 characters, some replaced.
+func labelValue(text string) string {
+	text = notInLabels.ReplaceAllString(text, "_")
+	return strings.Trim(text[:min(63, len(text))], "._-")
+}
+
+// UserLabels are the labels that the user gave: all but ours and those of the substrate.
+func UserLabels(all map[string]string) map[string]string {
+	out := map[string]string{}
+	for k, v := range all {
+		if k != LabelManagedBy && !strings.HasPrefix(k, "rayctl.io/") && !strings.HasPrefix(k, "batch.kubernetes.io/") && !strings.HasPrefix(k, "volcano.sh/") &&
+			!strings.HasPrefix(k, "ray.io/") {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+var versionTag = regexp.MustCompile(`:(\d+\.\d+\.\d+)([.-][^/]*)?$`)
+
+// rayVersion is ray.version, or what the tag of an image like rayproject/ray:2.60.0-py311 says; "" if neither does.
+func rayVersion(s *spec.ClusterSpec) string {
+	if s.Ray.Version != "" {
+		return s.Ray.Version
+	}
+	for _, g := range s.NodeGroups() {
+		if m := versionTag.FindStringSubmatch(g.Image); m != nil {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+// AnnotationCommitted marks the record of a launch that was committed: its pod may never have reached the keeper, and the Secret's note of the commit ends with
+// the keeper's Job.
+const AnnotationCommitted = "rayctl.io/committed"
+
+func KeeperSelector(name string) string {
+	return LabelName + "=" + name + "," + LabelRole + "=" + RoleKeeper
+}
+
+func HeadSelector(name string) string {
+	return RayClusterLabel + "=" + name + "," + RayNodeTypeLabel + "=" + HeadNodeType
+}
+
+// AnnotationResult is the result of a cluster whose keeper could not tell it, written by the client that ended it.
+const AnnotationResult = "rayctl.io/result"

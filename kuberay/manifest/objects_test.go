@@ -1,0 +1,267 @@
+package manifest
+
+import (
+	stdcmp "cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// update writes the golden files anew: RAYCTL_UPDATE_GOLDEN=1 go test ./kuberay/manifest
+var update = os.Getenv("RAYCTL_UPDATE_GOLDEN") != ""
+
+func decode(t *testing.T, text string) *spec.ClusterSpec {
+	t.Helper()
+	s, err := spec.Decode(strings.NewReader(text), "rayctl.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const smallFile = `
+name: small
+launcher: kuberay
+image: rayproject/ray:2.60.0
+job: {entrypoint: python train.py}
+`
+
+const gangFile = `
+name: grpo
+labels: {team: rl}
+launcher: kuberay
+ray: {version: 2.60.0}
+env: {HF_HOME: "/models/$(HOSTNAME)/$x"}
+setup: "ulimit -Sn 65535"
+secrets: [WANDB_API_KEY, {name: X, secretKeyRef: {name: s, key: k}}]
+mounts: [{mountPath: /models, readOnly: true, source: {kuberay: {persistentVolumeClaim: {claimName: models}}}}]
+head: {cpus: 2, memory: 8Gi}
+workers:
+  - {name: trainer, replicas: 4, cpus: 96, memory: 1500Gi, gpus: 8, gpuType: h100, shm: 200Gi}
+  - {name: rollout, replicas: 3, cpus: 500m, resources: {rollout: 1, "it's": 2}, kuberay: {limits: {rdma/ib: 8}, nodeSelector: {zone: a}}}
+  - {name: reward, replicas: 2, minReplicas: 1, maxReplicas: 5, image: "other:2", patch: {spec: {hostNetwork: true, containers: [{name: ray-worker, env: [{name: E, value: v}]}]}}}
+lifetime: {queue: 12h, max: 4h}
+gpuTypes: {h100: {nodeSelector: {gpu: h100}, tolerations: [{key: gpu, operator: Exists}]}}
+kuberay:
+  namespace: rl
+  queue: research
+  priorityClassName: high
+  serviceAccountName: ray
+  imagePullSecrets: [{name: registry}]
+  patch: {metadata: {annotations: {a: b}}, spec: {headGroupSpec: {serviceType: ClusterIP}}}
+job: {entrypoint: python grpo.py, grace: 20s}
+`
+
+func rendered(t *testing.T, text string) map[string]string {
+	t.Helper()
+	s := spec.For(decode(t, text), spec.LauncherKubeRay)
+	p, err := NewPlan(s, stdcmp.Or(s.KubeRay.Namespace, "default"), "ann@laptop", gang.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := Render(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, f := range files {
+		out[f.Name] = string(f.Content)
+	}
+	return out
+}
+
+// TestGolden compares what Launch would create with testdata/.
+func TestGolden(t *testing.T) {
+	for name, file := range map[string]string{"small": smallFile, "gang": gangFile, "keeperless": smallFile + "kuberay: {keeper: none}\n"} {
+		for part, got := range rendered(t, file) {
+			path := filepath.Join("testdata", name, part)
+			if update {
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s/%s (-golden +now):\n%s", name, part, diff)
+			}
+		}
+	}
+}
+
+// gangs are the schedulers of a Kubernetes with or without Volcano.
+func gangs(volcano bool) gang.Served {
+	if volcano {
+		return gang.All()
+	}
+	return nil
+}
+
+func planOf(t *testing.T, text string, volcano bool) *Plan {
+	t.Helper()
+	p, err := NewPlan(spec.For(decode(t, text), spec.LauncherKubeRay), "rl", "ann@laptop", gangs(volcano))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestGroupsOfTheKeeper: it knows each group by name, also one of which no node must be there.
+func TestGroupsOfTheKeeper(t *testing.T) {
+	groups := planOf(t, smallFile+"workers: [{name: elastic, minReplicas: 0, replicas: 2, maxReplicas: 4, gpus: 1}, {name: needed, replicas: 2}]\n", true).groups()
+	var got []string
+	for _, g := range groups {
+		got = append(got, fmt.Sprintf("%s %d", g.Name, g.Count))
+	}
+	if want := []string{"head 1", "elastic 0", "needed 2"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestKeptPackages: packages are kept for the next keeper where a Secret has room for all of them.
+func TestKeptPackages(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "package.zip")
+	if err := os.WriteFile(path, []byte("zipped"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	packages := &launcher.Packages{Files: []launcher.PackageFile{{URI: "gcs://_ray_pkg_a.zip", Path: path, Size: 6}, {URI: "gcs://_ray_pkg_b.zip", Path: path, Size: keepLimit - 6}}}
+	p := planOf(t, smallFile, true)
+	p.Kept = Keepable(packages)
+	secret, err := p.PackagesSecret()
+	if err != nil || secret == nil || len(secret.Data) != 2 || string(secret.Data["package-a.zip"]) != "zipped" {
+		t.Fatalf("the Secret of two packages: %+v, %v", secret, err)
+	}
+	volumes := p.KeeperJob().Spec.Template.Spec.Volumes
+	if v := volumes[len(volumes)-1]; v.Secret == nil || v.Secret.SecretName != secret.Name || len(v.Secret.Items) != 2 {
+		t.Errorf("the keeper's pod has not these packages: %+v", volumes)
+	}
+	packages.Files[1].Size++
+	p.Kept = Keepable(packages)
+	if secret, err := p.PackagesSecret(); secret != nil || err != nil || len(p.KeeperJob().Spec.Template.Spec.Volumes) != len(volumes)-1 {
+		t.Errorf("more than a Secret has room for: %+v, %v", secret, err)
+	}
+}
+
+// TestSecrets: values of secrets are in the Secret and in no other object.
+func TestSecrets(t *testing.T) {
+	p, err := planOf(t, gangFile, true).With(launcher.Payload{Secrets: map[string]string{"WANDB_API_KEY": "s3cr3t-value"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := p.Secret()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(secret.Data["env.WANDB_API_KEY"]) != "s3cr3t-value" || string(secret.Data["auth_token"]) != p.Token {
+		t.Error("the Secret does not hold the secrets")
+	}
+	if strings.Contains(string(secret.Data[ordersKey])+string(secret.Data[SpecKey]), "s3cr3t-value") {
+		t.Error("a secret is in the orders or the spec")
+	}
+	rc, err := p.RayCluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []any{p.KeeperJob(), p.Service(), rc, p.Scheduler.Object(rc), p.RecordJob()} {
+		text, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "s3cr3t-value") || strings.Contains(string(text), p.Token) {
+			t.Errorf("a secret is in %T", o)
+		}
+	}
+	for _, item := range p.KeeperJob().Spec.Template.Spec.Volumes[0].Secret.Items {
+		if strings.HasPrefix(item.Key, envPrefix) {
+			t.Errorf("the keeper's pod sees %s", item.Key)
+		}
+	}
+	if _, err := planOf(t, gangFile, true).With(launcher.Payload{}); launcher.ExitCode(err) != runstate.CodeSpec {
+		t.Errorf("a secret without a value: %v", err)
+	}
+}
+
+// TestGangCounts follows KubeRay's plug-in: head and workers, or with an autoscaler the least of them.
+func TestGangCounts(t *testing.T) {
+	p := planOf(t, gangFile, true)
+	rc, err := p.RayCluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	members, resources := gang.Members(rc)
+	if members != 1+4+3+1 {
+		t.Errorf("%d members", members)
+	}
+	if cpu := resources[corev1.ResourceCPU]; cpu.MilliValue() != 2000+4*96000+3*500+1000 {
+		t.Errorf("cpu %s", cpu.String())
+	}
+	if gpus := resources["nvidia.com/gpu"]; gpus.Value() != 32 {
+		t.Errorf("gpus %s", gpus.String())
+	}
+}
+
+func TestChooseScheduler(t *testing.T) {
+	gpus := strings.Replace(smallFile, "job:", "workers: [{name: a, replicas: 2, gpus: 1}]\njob:", 1)
+	for _, c := range []struct {
+		name, file string
+		volcano    bool
+		want       string // scheduler, or part of the error
+	}{
+		{"served", gpus, true, "volcano"},
+		{"a GPU gang without gang scheduling", gpus, false, "say gang: false"},
+		{"no gang wanted", gpus + "gang: false\n", false, "none"},
+		{"no gang wanted, served", gpus + "gang: false\n", true, "none"},
+		{"one pod", smallFile, false, "none"},
+		{"wanted but not there", smallFile + "kuberay: {scheduler: volcano}\n", false, "does not serve Volcano"},
+		{"not wanted", smallFile + "kuberay: {scheduler: none}\n", true, "none"},
+	} {
+		s, err := gang.Choose(spec.For(decode(t, c.file), spec.LauncherKubeRay), gangs(c.volcano))
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			got = s.Name()
+		}
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestRayVersion(t *testing.T) {
+	for image, want := range map[string]string{
+		"rayproject/ray:2.60.0": "2.60.0", "rayproject/ray:2.9.3-py311-gpu": "2.9.3", "host:5000/ray:2.52.1": "2.52.1", "me/train:v5": "", "host:5000/ray": "",
+	} {
+		if got := rayVersion(spec.For(&spec.ClusterSpec{Image: image}, spec.LauncherKubeRay)); got != want {
+			t.Errorf("%s: %q, want %q", image, got, want)
+		}
+	}
+}
+
+// TestOldRay has no token of its own, and says so to Ray.
+func TestOldRay(t *testing.T) {
+	rc, err := planOf(t, strings.Replace(smallFile, "2.60.0", "2.40.0", 1), true).RayCluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rc.Spec.AuthOptions != nil || rayContainer(&rc.Spec.HeadGroupSpec.Template).ReadinessProbe != nil {
+		t.Error("Ray 2.40 has neither token nor the health path")
+	}
+}

@@ -1,0 +1,77 @@
+package manifest
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+const (
+	// startLimit is from the head's first answer to all nodes being alive; images of workers may be pulled meanwhile.
+	startLimit = 30 * time.Minute
+
+	DashboardPort = 8265
+	gcsPort       = 6379
+	KeeperPort    = 8476
+)
+
+// Orders translates the cluster file for the keeper. KubeRay starts the nodes: the keeper only looks at them.
+func (p *Plan) Orders() *keeper.Orders {
+	s := p.Spec
+	head, dashboard, gcs := p.headAddress()
+	lifetime := orders.Lifetime(s, p.disconnect)
+	lifetime.Start = startLimit.Seconds()
+	return &keeper.Orders{
+		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: spec.LauncherKubeRay, SpecHash: p.Hash,
+		Ray:    keeper.RaySettings{Version: s.Ray.Version, TempRoot: "/tmp", FastStart: orders.FastStart(s)},
+		Groups: p.groups(),
+		Start: keeper.Start{
+			Mode: keeper.StartExternal, Dashboard: "http://" + head + ":" + strconv.Itoa(dashboard), GCS: head + ":" + strconv.Itoa(gcs),
+		},
+		Listen: "0.0.0.0:" + strconv.Itoa(KeeperPort), Advertise: ServiceName(s.Name) + "." + p.namespace + ".svc",
+		// Kubernetes moves pods: the next keeper takes the cluster over.
+		Signals: map[string]string{"TERM": "detach"},
+		Job:     orders.Job(s, p.scratch()), Grace: orders.Grace(s), Lifetime: lifetime,
+	}
+}
+
+// keeperAddress is the keeper's API as pods see it.
+func (p *Plan) keeperAddress() string {
+	return "http://" + ServiceName(p.Spec.Name) + "." + p.namespace + ".svc:" + strconv.Itoa(KeeperPort)
+}
+
+// groups are all groups, each with the number of nodes that must be alive: the gang. Workers beyond it come when they come, also those of a group of
+// which none must, so that they never count as another group's.
+func (p *Plan) groups() []keeper.Group {
+	var out []keeper.Group
+	for _, g := range p.Spec.NodeGroups() {
+		n := g.Count
+		if p.Spec.IsGang() {
+			n = g.Min
+		}
+		if g.Head {
+			n = max(n, 1)
+		}
+		cpus, gpus := math.Ceil(float64(cpusOf(g))), float64(g.GPUs)
+		if !g.Tasks {
+			cpus, gpus = 0, 0
+		}
+		out = append(out, keeper.Group{Name: g.Name, Count: n, CPUs: &cpus, GPUs: &gpus, Resources: g.Resources})
+	}
+	return out
+}
+
+// scratchDir is the driver's output directory where the file names none: each pod has one of its own, and it goes with the pod.
+const scratchDir = "/rayctl-output"
+
+// scratch is scratchDir if the pods have it: those of a RayCluster that is taken as it is do not.
+func (p *Plan) scratch() string {
+	if p.Adopted != nil || p.Spec.Job.Entrypoint == "" || p.Spec.Job.OutputDir != "" {
+		return ""
+	}
+	return scratchDir
+}

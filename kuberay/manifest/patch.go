@@ -1,0 +1,73 @@
+package manifest
+
+import (
+	"encoding/json"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// patchedTemplate applies a group's own patch, as `kubectl patch` does: lists of containers and volumes merge by name.
+func patchedTemplate(t *corev1.PodTemplateSpec, g spec.NodeGroup) (*corev1.PodTemplateSpec, error) {
+	if len(g.Patch) == 0 {
+		return t, nil
+	}
+	where := "the patch of " + g.Name
+	base, err := json.Marshal(t)
+	if err != nil {
+		return nil, badPatch(where, err)
+	}
+	patch, err := json.Marshal(g.Patch)
+	if err != nil {
+		return nil, badPatch(where, err)
+	}
+	merged, err := strategicpatch.StrategicMergePatch(base, patch, corev1.PodTemplateSpec{})
+	if err != nil {
+		return nil, badPatch(where, err)
+	}
+	out := &corev1.PodTemplateSpec{}
+	if err := kyaml.UnmarshalStrict(merged, out); err != nil {
+		return nil, badPatch(where, err)
+	}
+	return out, nil
+}
+
+// patchedCluster applies kuberay.patch, a JSON merge patch. The worker list is out of its reach (the cluster file's validation),
+// and so are the names by which a cluster is found.
+func patchedCluster(rc *rayv1.RayCluster, patch spec.Object) (*rayv1.RayCluster, error) {
+	if len(patch) == 0 {
+		return rc, nil
+	}
+	base, err := json.Marshal(rc)
+	if err != nil {
+		return nil, badPatch("kuberay.patch", err)
+	}
+	text, err := json.Marshal(patch)
+	if err != nil {
+		return nil, badPatch("kuberay.patch", err)
+	}
+	merged, err := jsonpatch.MergePatch(base, text)
+	if err != nil {
+		return nil, badPatch("kuberay.patch", err)
+	}
+	out := &rayv1.RayCluster{}
+	if err := kyaml.UnmarshalStrict(merged, out); err != nil {
+		return nil, badPatch("kuberay.patch", err)
+	}
+	out.TypeMeta, out.Name, out.Namespace, out.OwnerReferences = rc.TypeMeta, rc.Name, rc.Namespace, rc.OwnerReferences
+	out.Spec.WorkerGroupSpecs = rc.Spec.WorkerGroupSpecs
+	for k, v := range rc.Labels {
+		if out.Labels == nil {
+			out.Labels = map[string]string{}
+		}
+		if k == LabelManagedBy || k == LabelName || k == LabelOwner {
+			out.Labels[k] = v
+		}
+	}
+	return out, nil
+}

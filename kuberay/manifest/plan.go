@@ -1,0 +1,109 @@
+package manifest
+
+import (
+	"cmp"
+	"time"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Plan is everything the objects of a cluster follow from.
+type Plan struct {
+	Spec       *spec.ClusterSpec // prepared
+	Hash       string
+	namespace  string
+	owner      string // user@host
+	command    string
+	Scheduler  gang.Scheduler
+	version    string   // Ray's
+	Adopted    *Adopted // a RayCluster that is taken as it is; nil: it is made of the file's groups
+	Token      string
+	secrets    map[string]string // values that come from the client
+	disconnect time.Duration
+	Kept       []launcher.PackageFile // packages that a Secret keeps, see kept.go
+	OwnerUID   types.UID              // of the keeper's Job, once it exists
+}
+
+// NewPlan checks what is not a matter of the cluster file alone.
+func NewPlan(s *spec.ClusterSpec, namespace, owner string, served gang.Served) (*Plan, error) {
+	p := &Plan{Spec: s, Hash: spec.Hash(s), namespace: namespace, owner: owner}
+	if err := p.takeManifest(); err != nil {
+		return nil, err
+	}
+	p.version = cmp.Or(p.version, rayVersion(s))
+	if err := spec.CheckName(s.Name); err != nil {
+		return nil, launcher.Fail(runstate.CodeSpec, err, "choose another one", "%q cannot be a cluster's name: %v", s.Name, err)
+	}
+	for _, g := range s.NodeGroups() {
+		if g.Image == "" {
+			return nil, launcher.Fail(runstate.CodeSpec, nil, "set image, such as rayproject/ray:2.60.0, or ray.version", "there is no image for %s", g.Name)
+		}
+	}
+	if _, err := version.ParseGeneric(p.version); err != nil {
+		return nil, launcher.Fail(runstate.CodeSpec, err, "set ray.version to the version of Ray in the image", "neither ray.version nor the image's tag says which Ray the cluster runs")
+	}
+	var err error
+	p.Scheduler, err = p.chooseScheduler(served)
+	return p, err
+}
+
+// rayAtLeast compares Ray's version, which NewPlan has checked.
+func (p *Plan) rayAtLeast(v string) bool {
+	return version.MustParseGeneric(p.version).AtLeast(version.MustParseGeneric(v))
+}
+
+// hasToken says whether Ray itself checks the cluster's token.
+func (p *Plan) hasToken() bool { return p.rayAtLeast("2.52.0") }
+
+// With fills in what one launch brings beside the file.
+func (p *Plan) With(pay launcher.Payload) (*Plan, error) {
+	p.Token, p.command, p.disconnect, p.secrets = keeper.NewToken(), pay.Command, pay.EndOnDisconnect, map[string]string{}
+	for _, s := range p.Spec.Secrets {
+		if s.SecretKeyRef != nil {
+			continue
+		}
+		value, ok := pay.Secrets[s.Name]
+		if !ok {
+			return nil, launcher.Fail(runstate.CodeSpec, nil, "set it in your environment, or give its file", "the secret %s has no value", s.Name)
+		}
+		p.secrets[s.Name] = value
+	}
+	return p, nil
+}
+
+// bound is the time after which Kubernetes itself ends the cluster should the keeper be stuck; 0: the file has no limit.
+func (p *Plan) bound() time.Duration {
+	queue, hasQueue := p.Spec.Lifetime.Queue.Bound()
+	most, hasMax := p.Spec.Lifetime.Max.Bound()
+	if !hasQueue || !hasMax {
+		return 0
+	}
+	return queue + most + AfterMax(time.Duration(*p.Spec.Job.Grace))
+}
+
+// AfterMax is how long a cluster that lifetime.max ends may still be there before its keeper is taken for stuck.
+func AfterMax(grace time.Duration) time.Duration { return startLimit + grace + orders.Lease }
+
+// KeeperNone is the value of kuberay.keeper for users who may not create Jobs.
+const KeeperNone = "none"
+
+// Queue is where the plan's gang waits; "" where it waits in none.
+func (p *Plan) Queue() string {
+	if p.Spec == nil {
+		return p.Scheduler.Queue(&rayv1.RayCluster{})
+	}
+	rc, err := p.RayCluster()
+	if err != nil {
+		return "" // said where it is created
+	}
+	return p.Scheduler.Queue(rc)
+}

@@ -1,0 +1,248 @@
+package manifest
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+const (
+	nodeFiles = "/rayctl" // where pods have our files
+
+	agentPort = 52365
+	// Of Ray's agents, beside the GCS's 6379: outside what the kernel and Ray choose from.
+	agentGRPCPort, runtimeEnvPort = "6381", "6382"
+
+	healthPath = "/api/healthz"
+
+	// Ray on SIGTERM drains, for as long as it may: an idle node needs 2 s, one whose driver was just stopped takes all that it gets. The
+	// nodes of a run are told not to, see env.
+	jobGrace   = time.Second     // of a run: the keeper has stopped the driver before, with the job's own grace
+	leastGrace = 5 * time.Second // of `up`: others' jobs and Serve may be at work
+	mostGrace  = 30 * time.Second
+)
+
+// podTemplate is the pod of one node of a group; KubeRay adds the command, and the head's Service.
+func (p *Plan) podTemplate(g spec.NodeGroup, group string) (*corev1.PodTemplateSpec, error) {
+	k, own := p.Spec.KubeRay, spec.KubeRayGroup{}
+	if g.KubeRay != nil {
+		own = *g.KubeRay
+	}
+	t := &corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: p.labels(), Annotations: map[string]string{}},
+		Spec: corev1.PodSpec{
+			ServiceAccountName:            cmp.Or(own.ServiceAccountName, k.ServiceAccountName),
+			PriorityClassName:             cmp.Or(own.PriorityClassName, k.PriorityClassName),
+			ImagePullSecrets:              k.ImagePullSecrets,
+			NodeSelector:                  Merged(k.NodeSelector, own.NodeSelector),
+			Tolerations:                   slices.Concat(k.Tolerations, own.Tolerations),
+			TerminationGracePeriodSeconds: ptr.To(int64(p.podGrace().Seconds())),
+			SecurityContext:               restrictedPod(),
+			Containers:                    []corev1.Container{p.rayContainer(g, group, own)},
+		},
+	}
+	maps.Copy(t.Annotations, k.Annotations)
+	p.addGPUType(t, g)
+	p.addMounts(t, g)
+	p.addStart(t, group)
+	p.Scheduler.Pod(t, p.Spec.Name, group)
+	return patchedTemplate(t, g)
+}
+
+func (p *Plan) rayContainer(g spec.NodeGroup, group string, own spec.KubeRayGroup) corev1.Container {
+	name := "ray-worker"
+	if group == HeadGroup {
+		name = "ray-head"
+	}
+	return corev1.Container{
+		Name: name, Image: g.Image, ImagePullPolicy: corev1.PullPolicy(p.Spec.KubeRay.ImagePullPolicy),
+		Resources: p.resources(g, own), Env: p.env(), ReadinessProbe: p.readiness(), SecurityContext: restrictedContainer(),
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError, // the last lines say why it ended
+	}
+}
+
+func (p *Plan) podGrace() time.Duration {
+	if p.Spec.Job.Entrypoint != "" {
+		return jobGrace
+	}
+	return min(max(time.Duration(*p.Spec.Job.Grace), leastGrace), mostGrace)
+}
+
+// readiness is asked at once and each second: what KubeRay injects where there is none waits 10 s and then 5 s. Ray's node agent
+// has the path from 2.53 on; for older ones KubeRay knows better.
+func (p *Plan) readiness() *corev1.Probe {
+	if !p.rayAtLeast("2.53.0") {
+		return nil
+	}
+	return &corev1.Probe{
+		ProbeHandler:        corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: healthPath, Port: intstr.FromInt32(agentPort)}},
+		InitialDelaySeconds: 1, PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 10,
+	}
+}
+
+// resources are requests; memory, GPUs and the group's own are limits too. CPU has no limit: it would throttle the start of Ray.
+func (p *Plan) resources(g spec.NodeGroup, own spec.KubeRayGroup) corev1.ResourceRequirements {
+	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
+	requests[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(float64(cpusOf(g))*1000), resource.DecimalSI)
+	both := func(name corev1.ResourceName, q resource.Quantity) {
+		requests[name], limits[name] = q, q
+	}
+	if !g.Memory.IsZero() {
+		both(corev1.ResourceMemory, g.Memory)
+	}
+	if g.GPUs > 0 {
+		t, _ := p.Spec.GPUTypeOf(g.GPUType)
+		both(corev1.ResourceName(t.Resource), *resource.NewQuantity(int64(g.GPUs), resource.DecimalSI))
+	}
+	for name, q := range own.Limits {
+		both(corev1.ResourceName(name), q)
+	}
+	return corev1.ResourceRequirements{Requests: requests, Limits: limits}
+}
+
+// cpusOf is what a pod asks for: 1 unless the file says.
+func cpusOf(g spec.NodeGroup) spec.CPUs {
+	if g.CPUs > 0 {
+		return g.CPUs
+	}
+	return 1
+}
+
+// rayDefaults are of every Ray that rayctl starts, unless the file says otherwise: templates/keeper_raystart.py has the same and the reasons.
+var rayDefaults = map[string]string{
+	"RAY_agent_register_timeout_ms": "120000", "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "300", "RAY_prestart_worker_first_driver": "0",
+}
+
+// env is the environment of `ray start`, so of all that Ray starts. Values that are secret are references.
+func (p *Plan) env() []corev1.EnvVar {
+	values := maps.Clone(rayDefaults)
+	if p.Spec.Job.Entrypoint != "" {
+		values["RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"] = "0" // in jobGrace nothing drains; `up` may have Serve at work
+	}
+	maps.Copy(values, p.Spec.Env)
+	var out []corev1.EnvVar
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		out = append(out, corev1.EnvVar{Name: name, Value: literal(values[name])})
+	}
+	for _, s := range p.Spec.Secrets {
+		source := corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: SecretName(p.Spec.Name)}, Key: envPrefix + s.Name}
+		if ref := s.SecretKeyRef; ref != nil {
+			source = corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: ref.Name}, Key: ref.Key}
+		}
+		out = append(out, corev1.EnvVar{Name: s.Name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &source}})
+	}
+	grace := time.Duration(*p.Spec.Job.Grace).Seconds()
+	out = append(out, corev1.EnvVar{Name: "RAY_JOB_STOP_WAIT_TIME_S", Value: strconv.Itoa(max(1, int(grace)))})
+	if !p.hasToken() {
+		out = append(out, corev1.EnvVar{Name: "RAY_AUTH_MODE", Value: "disabled"})
+	}
+	return out
+}
+
+// literal keeps Kubernetes from expanding $(NAME) in the value of an environment variable.
+func literal(value string) string {
+	out := make([]rune, 0, len(value))
+	for _, r := range value {
+		if r == '$' {
+			out = append(out, '$')
+		}
+		out = append(out, r)
+	}
+	return string(out)
+}
+
+func (p *Plan) addGPUType(t *corev1.PodTemplateSpec, g spec.NodeGroup) {
+	if g.GPUType == "" || g.GPUs == 0 {
+		return
+	}
+	kind, _ := p.Spec.GPUTypeOf(g.GPUType)
+	t.Spec.NodeSelector = Merged(t.Spec.NodeSelector, kind.NodeSelector)
+	t.Spec.Tolerations = slices.Concat(t.Spec.Tolerations, kind.Tolerations)
+}
+
+// addMounts adds the file's mounts, a place for the driver's output where the file has none, and /dev/shm, which KubeRay would make as large as the pod's whole memory.
+func (p *Plan) addMounts(t *corev1.PodTemplateSpec, g spec.NodeGroup) {
+	if shm := shmOf(g); !shm.IsZero() {
+		addVolume(t, "shared-mem", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &shm}},
+			corev1.VolumeMount{MountPath: "/dev/shm"})
+	}
+	if dir := p.scratch(); dir != "" {
+		addVolume(t, "output", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, corev1.VolumeMount{MountPath: dir})
+	}
+	for i, m := range p.Spec.Mounts {
+		if m.Source.KubeRay != nil {
+			addVolume(t, "mount-"+strconv.Itoa(i), *m.Source.KubeRay, corev1.VolumeMount{MountPath: m.MountPath, ReadOnly: m.ReadOnly})
+		}
+	}
+}
+
+// shmShare is Ray's own share of memory for its object store.
+const shmShare = 0.3
+
+func shmOf(g spec.NodeGroup) resource.Quantity {
+	if !g.Shm.IsZero() || g.Memory.IsZero() {
+		return g.Shm
+	}
+	return *resource.NewQuantity(int64(float64(g.Memory.Value())*shmShare), resource.BinarySI)
+}
+
+func addVolume(t *corev1.PodTemplateSpec, name string, source corev1.VolumeSource, mount corev1.VolumeMount) {
+	mount.Name = name
+	t.Spec.Volumes = append(t.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
+	rayContainer(t).VolumeMounts = append(rayContainer(t).VolumeMounts, mount)
+}
+
+// addStart lets the shell that starts Ray read pod/node.sh first: KubeRay puts a container's own arguments before `ray start`.
+func (p *Plan) addStart(t *corev1.PodTemplateSpec, group string) {
+	c, env := rayContainer(t), func(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }
+	files := []string{nodeKey, startKey, startHookKey}
+	if p.Spec.Setup != "" {
+		files = append(files, setupKey, reportKey)
+		c.Env = append(c.Env, env("RAYCTL_KEEPER", p.keeperAddress()), corev1.EnvVar{Name: "RAYCTL_KEEPER_TOKEN", ValueFrom: &corev1.EnvVarSource{
+			SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: SecretName(p.Spec.Name)}, Key: TokenKey},
+		}})
+	}
+	if _, own := p.Spec.Env[bashEnv]; group != HeadGroup && !own {
+		files = append(files, waitKey)
+		c.Env = append(c.Env, env(bashEnv, nodeFiles+"/"+waitKey))
+	}
+	c.Env = append(c.Env, env("RAYCTL_FAST_START", orders.FastStart(p.Spec)))
+	if p.Spec.Job.Entrypoint != "" {
+		c.Env = append(c.Env, env("RAYCTL_JOB", "1"))
+	}
+	items := make([]corev1.KeyToPath, len(files))
+	for i, name := range files {
+		items[i] = corev1.KeyToPath{Key: name, Path: name}
+	}
+	addVolume(t, "rayctl", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: SecretName(p.Spec.Name), Items: items}},
+		corev1.VolumeMount{MountPath: nodeFiles, ReadOnly: true})
+	c.Args = []string{". " + nodeFiles + "/" + nodeKey + "; true"} // on the left of &&, where KubeRay puts it, the shell would not obey set -e
+}
+
+// restrictedPod and restrictedContainer satisfy the "restricted" pod security profile. A group's patch may loosen them.
+func restrictedPod() *corev1.PodSecurityContext {
+	return &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+}
+
+func restrictedContainer() *corev1.SecurityContext {
+	return &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+}
+
+func Merged(all ...map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, m := range all {
+		maps.Copy(out, m)
+	}
+	return out
+}

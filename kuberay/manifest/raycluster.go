@@ -1,0 +1,150 @@
+package manifest
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// RayCluster is the RayCluster of the plan. It is owned by the keeper's Job once that has a UID.
+func (p *Plan) RayCluster() (*rayv1.RayCluster, error) {
+	rc := &rayv1.RayCluster{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rayv1.GroupVersion.String(), Kind: "RayCluster"},
+		ObjectMeta: p.meta(p.Spec.Name),
+	}
+	for k, v := range p.Spec.KubeRay.Annotations {
+		rc.Annotations[k] = v
+	}
+	rc.OwnerReferences = p.Owned()
+	if p.Adopted != nil {
+		p.adoptedCluster(rc)
+		return patchedCluster(rc, p.Spec.KubeRay.Patch)
+	}
+	rc.Spec.RayVersion = p.version
+	if p.hasToken() {
+		rc.Spec.AuthOptions = p.authOptions()
+	}
+	p.Scheduler.Cluster(rc, p.Spec)
+	for _, g := range p.Spec.NodeGroups() {
+		if err := p.addGroup(rc, g); err != nil {
+			return nil, err
+		}
+	}
+	return patchedCluster(rc, p.Spec.KubeRay.Patch)
+}
+
+// Owned makes an object end with the keeper's Job.
+func (p *Plan) Owned() []metav1.OwnerReference {
+	if p.OwnerUID == "" {
+		return nil
+	}
+	return []metav1.OwnerReference{{
+		APIVersion: "batch/v1", Kind: "Job", Name: p.Spec.Name, UID: p.OwnerUID,
+		Controller: ptr.To(false), BlockOwnerDeletion: ptr.To(false), // blocking needs a permission that users may lack
+	}}
+}
+
+// ownedWhole is owned for what must be gone before the Job is: whoever waits for the end looks at the Job.
+func (p *Plan) ownedWhole() []metav1.OwnerReference {
+	refs := p.Owned()
+	for i := range refs {
+		refs[i].BlockOwnerDeletion = ptr.To(true)
+	}
+	return refs
+}
+
+// addGroup adds a group's pods: the head's, the workers', or both where the head is a group's first worker.
+func (p *Plan) addGroup(rc *rayv1.RayCluster, g spec.NodeGroup) error {
+	workers := g.Count
+	if g.Head {
+		template, err := p.podTemplate(g, HeadGroup)
+		if err != nil {
+			return err
+		}
+		rc.Spec.HeadGroupSpec = rayv1.HeadGroupSpec{Template: *template, RayStartParams: p.startParams(g, true)}
+		workers--
+	}
+	least, most := max(0, g.Min-(g.Count-workers)), max(0, g.Max-(g.Count-workers))
+	if workers == 0 && most == 0 {
+		return nil
+	}
+	template, err := p.podTemplate(g, g.Name)
+	if err != nil {
+		return err
+	}
+	rc.Spec.WorkerGroupSpecs = append(rc.Spec.WorkerGroupSpecs, rayv1.WorkerGroupSpec{
+		GroupName: g.Name, Replicas: ptr.To(int32(workers)), MinReplicas: ptr.To(int32(least)), MaxReplicas: ptr.To(int32(most)),
+		RayStartParams: p.startParams(g, false), Template: *template,
+	})
+	if least < most {
+		rc.Spec.EnableInTreeAutoscaling = ptr.To(true)
+	}
+	return nil
+}
+
+// HeadGroup is KubeRay's name for the head's group.
+const HeadGroup = "headgroup"
+
+// startParams are the options of `ray start`. KubeRay pastes them into a shell's command line.
+func (p *Plan) startParams(g spec.NodeGroup, head bool) map[string]string {
+	params := map[string]string{
+		"num-cpus": strconv.Itoa(int(math.Ceil(float64(max(g.CPUs, 1))))),
+		"num-gpus": strconv.Itoa(g.GPUs),
+	}
+	if g.CPUs > 0 {
+		params["num-cpus"] = strconv.Itoa(int(math.Ceil(float64(g.CPUs))))
+	}
+	if !g.Tasks {
+		params["num-cpus"], params["num-gpus"] = "0", "0"
+	}
+	if head {
+		params["dashboard-host"] = "0.0.0.0"
+	}
+	if p.rayAtLeast("2.49.0") { // a raylet waits 15 seconds for ports that its agents choose, then it dies; KubeRay gives the other two
+		params["dashboard-agent-grpc-port"], params["runtime-env-agent-port"] = agentGRPCPort, runtimeEnvPort
+	}
+	if len(g.Resources) > 0 && g.Tasks {
+		params["resources"] = shellQuote(g.Resources)
+	}
+	return params
+}
+
+// shellQuote writes a document for a shell. Names that no shell can take were refused with the cluster file.
+func shellQuote(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("kuberay: a map of numbers has no JSON: " + err.Error()) // impossible: the spec allows finite numbers only
+	}
+	quoted, err := syntax.Quote(string(text), syntax.LangBash)
+	if err != nil {
+		return strconv.Quote(string(text))
+	}
+	return quoted
+}
+
+// container finds the Ray container of a pod.
+func rayContainer(t *corev1.PodTemplateSpec) *corev1.Container { return &t.Spec.Containers[0] }
+
+func badPatch(where string, err error) error {
+	return launcher.Fail(runstate.CodeSpec, err, "compare it with `rayctl render`", "%s cannot be applied: %v", where, err)
+}
+
+// NeededOf is how many pods of a worker group the start waits for.
+func NeededOf(rc *rayv1.RayCluster, i int) int {
+	n, least := gang.Pods(&rc.Spec.WorkerGroupSpecs[i])
+	if ptr.Deref(rc.Spec.EnableInTreeAutoscaling, false) {
+		return least
+	}
+	return n
+}

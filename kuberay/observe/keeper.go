@@ -1,0 +1,133 @@
+package observe
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// KeeperWait judges what is seen of a keeper's pod that does not run yet. It is pure.
+type KeeperWait struct {
+	Plan     *manifest.Plan
+	Begun    time.Time
+	badSince time.Time // a reason that does not pass is seen since then
+}
+
+// Look says what is waited for, or that waiting is of no use.
+func (w *KeeperWait) Look(o *Snapshot) (why string, err error) {
+	name := w.Plan.Spec.Name
+	if o.Job == nil || o.Job.UID != w.Plan.OwnerUID || o.Job.DeletionTimestamp != nil || JobEnded(o.Job) {
+		return "", launcher.Fail(runstate.CodeInterrupted, nil, "launch it again",
+			"%s was ended while it was launched: by somebody, or by Kubernetes because this client was not heard of for %s", name, launcher.Human(manifest.StartDeadline.Seconds()))
+	}
+	r := o.keeperReason()
+	if w.hopeless(r.Code, o.Now) {
+		return "", launcher.Fail(runstate.CodeStartFailed, nil, r.Hint, "the keeper of %s does not start: %s", name, r.Message)
+	}
+	if err := o.Refused(name); err != nil {
+		return "", err
+	}
+	waited := o.Now.Sub(w.Begun)
+	if queue, bound := w.Plan.Spec.Lifetime.Queue.Bound(); bound && waited >= queue {
+		return "", api.QueueTimeout(name, "has no keeper", queue, r.Message, r.Hint)
+	}
+	switch {
+	case r.Code != "":
+		return "the keeper does not start yet: " + r.Message, nil
+	case waited > Silence:
+		return "the keeper's pod is starting", nil
+	}
+	return "", nil
+}
+
+// hopeless says whether a reason has been seen for as long as it may pass by itself.
+func (w *KeeperWait) hopeless(code string, now time.Time) bool {
+	patience, bad := Hopeless[code]
+	if code == "StartError" || code == "ContainerCannotRun" { // the next pod has the same image
+		bad = true
+	}
+	switch {
+	case !bad:
+		w.badSince = time.Time{}
+	case w.badSince.IsZero():
+		w.badSince = now
+	}
+	return bad && now.Sub(w.badSince) >= patience
+}
+
+// keeperReason is why the keeper's pod does not run, from the last one that the Job has made.
+func (o *Snapshot) keeperReason() runstate.Reason {
+	pods := o.Role(manifest.RoleKeeper)
+	if len(pods) == 0 {
+		return o.refusedKeeper()
+	}
+	last := pods[len(pods)-1]
+	if last.Status.Phase == corev1.PodFailed {
+		return failedKeeper(pods, last)
+	}
+	if r := stuckPod(last); r.Code != "" {
+		return r
+	}
+	if message := NotScheduled(last); message != "" {
+		return runstate.Reason{Code: corev1.PodReasonUnschedulable, Message: "no node has room for its pod: " + message}
+	}
+	return runstate.Reason{}
+}
+
+// refusedKeeper: quota or admission; only an event of the Job says so. An earlier Job of the name may have left events, too.
+func (o *Snapshot) refusedKeeper() runstate.Reason {
+	var last *corev1.Event
+	for _, e := range o.events {
+		if e.InvolvedObject.Kind == "Job" && o.Job != nil && e.InvolvedObject.UID == o.Job.UID && e.Reason == "FailedCreate" &&
+			(last == nil || eventTime(last).Before(eventTime(e))) {
+			last = e
+		}
+	}
+	if last == nil {
+		return runstate.Reason{}
+	}
+	return o.refusedHelper().Explain(last.Message, last.Reason)
+}
+
+// failedKeeper: a container that could not begin, or has ended before anybody saw it run. The Job makes other pods, with growing pauses.
+func failedKeeper(pods []*corev1.Pod, last *corev1.Pod) runstate.Reason {
+	for _, s := range last.Status.ContainerStatuses {
+		if t := s.State.Terminated; t != nil && (t.Reason == "StartError" || t.Reason == "ContainerCannotRun") {
+			return runstate.Reason{
+				Code: t.Reason, Message: fmt.Sprintf("python3 cannot be started in image %s: %s", last.Spec.Containers[0].Image, lastLines(t.Message)),
+				Hint: "set kuberay.keeperImage to an image with python3",
+			}
+		}
+	}
+	r := runstate.Reason{Code: "KeeperFailed", Message: fmt.Sprintf("pod %s has failed: %s", last.Name, cmp.Or(EndOfPod(last), last.Status.Reason)), Hint: fmt.Sprintf("`kubectl logs -n %s %s -c %s` may say more", last.Namespace, last.Name, manifest.KeeperContainer)}
+	if failures(pods) >= Crashes {
+		r.Code = "CrashLoopBackOff"
+	}
+	return r
+}
+
+// failures counts pods that failed by themselves, not by an eviction.
+func failures(pods []*corev1.Pod) (n int) {
+	for _, p := range pods {
+		if p.Status.Phase == corev1.PodFailed && disruption(p) == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func KeeperRuns(o *Snapshot) bool {
+	for _, p := range o.Role(manifest.RoleKeeper) {
+		if p.Status.Phase == corev1.PodRunning {
+			return true
+		}
+	}
+	return false
+}

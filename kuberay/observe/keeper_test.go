@@ -1,0 +1,111 @@
+package observe
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// TestKeeperWait has a row for each cause that keeps a keeper's pod from running, with Kubernetes' own strings.
+func TestKeeperWait(t *testing.T) {
+	keeperPod := func(o *Snapshot, change func(*corev1.Pod)) {
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "c-k", CreationTimestamp: metav1.NewTime(launched), Labels: map[string]string{manifest.LabelName: "c", manifest.LabelRole: manifest.RoleKeeper}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: manifest.KeeperContainer, Image: "me/nopython:1"}}},
+		}
+		change(p)
+		o.Pods = append(o.Pods, p)
+	}
+	ended := func(p *corev1.Pod, code int32, reason, message string) {
+		p.Status.Phase = corev1.PodFailed
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message}}}}
+	}
+	noPull := func(o *Snapshot) {
+		keeperPod(o, func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("ErrImagePull", "nosuch:1: not found")}
+		})
+	}
+	refused := func(o *Snapshot) {
+		o.events = []*corev1.Event{{
+			InvolvedObject: corev1.ObjectReference{Kind: "Job", Name: "c", UID: o.Job.UID}, Reason: "FailedCreate",
+			Message: `Error creating: pods "c-k" is forbidden: exceeded quota: rq, requested: pods=1, used: pods=4, limited: pods=4`,
+		}}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*Snapshot)
+		after  time.Duration // since the first look
+		code   int           // 0: it is waited for
+		want   string
+	}{
+		{"soon", func(*Snapshot) {}, time.Second, 0, ""},
+		{"not seen yet", func(*Snapshot) {}, time.Minute, 0, "the keeper's pod is starting"},
+		{"quota", refused, time.Hour, 0, "exceeded quota: rq"},
+		{"quota that never suffices", func(o *Snapshot) {
+			refused(o)
+			o.events[0].Message = strings.ReplaceAll(o.events[0].Message, "pods=4", "pods=0")
+		}, time.Hour, runstate.CodeStartFailed, "exceeded quota: rq"},
+		{"quota of an earlier Job", func(o *Snapshot) { refused(o); o.events[0].InvolvedObject.UID = "other" }, time.Minute, 0, "is starting"},
+		{"quota, until lifetime.queue", refused, 2 * time.Hour, runstate.CodeQueueTimeout, "exceeded quota: rq"},
+		{"no room", func(o *Snapshot) {
+			keeperPod(o, func(p *corev1.Pod) { unscheduled(p, "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu") })
+		}, time.Hour, 0, "1 Insufficient cpu"},
+		{"image, at first", noPull, 50 * time.Second, 0, "nosuch:1: not found"},
+		{"image, after a minute", noPull, time.Minute, runstate.CodeStartFailed, "nosuch:1: not found"},
+		{"image that cannot be", func(o *Snapshot) {
+			keeperPod(o, func(p *corev1.Pod) {
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("InvalidImageName", "invalid reference format")}
+			})
+		}, 0, runstate.CodeStartFailed, "invalid reference format"},
+		{"image without python3", func(o *Snapshot) {
+			keeperPod(o, func(p *corev1.Pod) {
+				ended(p, 128, "StartError", `failed to create containerd task: exec: "python3": executable file not found in $PATH`)
+			})
+		}, 0, runstate.CodeStartFailed, "python3 cannot be started in image me/nopython:1"},
+		{"failed once", func(o *Snapshot) { keeperPod(o, func(p *corev1.Pod) { ended(p, 1, "Error", "") }) }, time.Hour, 0, "exit code 1"},
+		{"failed often", func(o *Snapshot) {
+			for range Crashes {
+				keeperPod(o, func(p *corev1.Pod) { ended(p, 1, "Error", "SyntaxError") })
+			}
+		}, 0, runstate.CodeStartFailed, "SyntaxError"},
+		{"evicted often", func(o *Snapshot) {
+			for range Crashes {
+				keeperPod(o, func(p *corev1.Pod) {
+					ended(p, 137, "Error", "")
+					p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}
+				})
+			}
+		}, time.Hour, 0, "has failed"},
+		{"ended by somebody", func(o *Snapshot) { o.Job = nil }, 0, runstate.CodeInterrupted, "was ended while it was launched"},
+		{"replaced by somebody", func(o *Snapshot) { o.Job.UID = "other" }, 0, runstate.CodeInterrupted, "was ended while it was launched"},
+	} {
+		s, err := spec.Decode(strings.NewReader("name: c\nlauncher: kuberay\nimage: rayproject/ray:2.60.0\nlifetime: {queue: 2h}\n"), "rayctl.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := manifest.NewPlan(spec.For(s, spec.LauncherKubeRay), "rl", "ann@laptop", gang.All())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.OwnerUID = "mine"
+		w, why := &KeeperWait{Plan: p, Begun: launched}, ""
+		for _, at := range []time.Duration{0, c.after} { // a reason must last to count
+			o := scene(func(o *Snapshot) { o.Now, o.Job.UID = launched.Add(at), p.OwnerUID; c.change(o) })
+			if why, err = w.Look(o); err != nil {
+				why = err.Error()
+			}
+		}
+		if err == nil && c.code != 0 || err != nil && launcher.ExitCode(err) != c.code || !strings.Contains(why, c.want) || c.want == "" && why != "" {
+			t.Errorf("%s: %q, %v; want %d, %q", c.name, why, err, c.code, c.want)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package observe
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// All is what Kubernetes shows, by cluster.
+func All(ctx context.Context, c *api.Client, sel launcher.Selector) (map[string]*Snapshot, error) {
+	all, now := map[string]*Snapshot{}, time.Now().UTC()
+	of := func(name string) *Snapshot {
+		if all[name] == nil {
+			all[name] = &Snapshot{Now: now}
+		}
+		return all[name]
+	}
+	ours := metav1.ListOptions{LabelSelector: manifest.LabelManagedBy + "=" + manifest.ManagedBy}
+	jobs, err := c.Core.BatchV1().Jobs(c.Namespace).List(ctx, ours)
+	if err != nil {
+		return nil, api.Explain(err, "list", "jobs.batch", c)
+	}
+	for i := range jobs.Items {
+		job := &jobs.Items[i]
+		if o := of(job.Labels[manifest.LabelName]); job.Labels[manifest.LabelRole] == manifest.RoleRecord {
+			o.Record = job
+		} else {
+			o.Job = job
+		}
+	}
+	others := ours
+	if sel.Others {
+		others = metav1.ListOptions{}
+	}
+	clusters, err := c.Dynamic.Resource(api.RayClusters).Namespace(c.Namespace).List(ctx, others)
+	if err != nil {
+		return nil, api.Explain(err, "list", api.RayClusters.GroupResource().String(), c)
+	}
+	for i := range clusters.Items {
+		if rc, ok := api.As[rayv1.RayCluster](&clusters.Items[i]); ok {
+			of(rc.Name).Cluster = rc
+		}
+	}
+	pods, err := c.Core.CoreV1().Pods(c.Namespace).List(ctx, others)
+	if err != nil {
+		return nil, api.Explain(err, "list", "pods", c)
+	}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		if name := cmp.Or(p.Labels[manifest.LabelName], p.Labels[manifest.RayClusterLabel]); all[name] != nil {
+			all[name].Pods = append(all[name].Pods, p)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,87 @@
+package observe
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// quota judges "exceeded quota": whether what the cluster cannot do without fits into it at all. How much is used just now is left out of the
+// sentence: it changes, and is no news.
+func (r RefusedPod) quota(m []string) (code, text, hint string) {
+	name, requested, limited := m[1], amounts(m[2]), amounts(m[4])
+	code, hint = QuotaFull, "it waits until the namespace has room; free some of the quota, or ask for more"
+	var keys, sums []string
+	for _, resourceName := range sorted(requested) {
+		limit, known := limited[resourceName]
+		sum := r.sum(resourceName, requested[resourceName])
+		if !known || sum.Cmp(limit) <= 0 {
+			continue
+		}
+		code = quotaTooSmall
+		keys = append(keys, KeysFor(resourceName, strings.HasPrefix(resourceName, "limits.cpu"))...)
+		sums = append(sums, resourceName+"="+sum.String())
+	}
+	text = fmt.Sprintf("exceeded quota: %s, requested: %s, limited: %s", name, m[2], m[4])
+	if code == quotaTooSmall {
+		text += fmt.Sprintf("; the cluster as a whole needs %s", strings.Join(sums, ","))
+		hint = r.Answer(keys, "or ask for a larger quota "+name)
+	}
+	return code, text, hint
+}
+
+// sum is what the cluster as a whole takes of a quota's resource: all that is needed of the refused pod, and all other pods that the quota
+// certainly counts as well, being of the same priority class.
+func (r RefusedPod) sum(name string, requested resource.Quantity) resource.Quantity {
+	sum := requested.DeepCopy()
+	sum.Mul(int64(max(1, r.Needed)))
+	for _, o := range r.others {
+		if o.Pod.PriorityClassName == r.template.PriorityClassName {
+			q := Usage(o.Pod, name)
+			q.Mul(int64(o.N))
+			sum.Add(q)
+		}
+	}
+	return sum
+}
+
+// Usage is what a quota counts of a pod, as far as the pod says it itself.
+func Usage(p corev1.PodSpec, name string) resource.Quantity {
+	var sum resource.Quantity
+	if name == "pods" || name == "count/pods" {
+		return resource.MustParse("1")
+	}
+	plain, limits := strings.CutPrefix(name, "limits.")
+	plain = strings.TrimPrefix(plain, "requests.")
+	for _, c := range p.Containers {
+		q, known := c.Resources.Requests[corev1.ResourceName(plain)]
+		if limits || !known { // Kubernetes takes the limit for the request where there is none
+			q = c.Resources.Limits[corev1.ResourceName(plain)]
+		}
+		sum.Add(q)
+	}
+	return sum
+}
+
+// amounts reads "a=1,b=2Gi".
+func amounts(text string) map[string]resource.Quantity {
+	out := map[string]resource.Quantity{}
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		if q, err := resource.ParseQuantity(value); err == nil {
+			out[strings.TrimSpace(name)] = q
+		}
+	}
+	return out
+}
+
+func sorted(amounts map[string]resource.Quantity) (names []string) {
+	for name := range amounts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

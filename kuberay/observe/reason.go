@@ -1,0 +1,261 @@
+package observe
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/transport"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// Silence is how long a controller may take before nothing of it means that it does not run.
+const Silence = 10 * time.Second
+
+// Reason is why the cluster is not further than it is, in one sentence, from the first place that knows: the cluster's own
+// conditions say little (an image that does not exist is there, a crash is not), so all of them are asked.
+func (o *Snapshot) Reason() runstate.Reason {
+	for _, find := range []func() runstate.Reason{
+		o.missingCluster, o.refusedSpec, o.RefusedPods, o.disruptedPods, o.stuckPods, o.waitingGang, o.unscheduledPods, o.idleOperator,
+	} {
+		if r := find(); r.Code != "" {
+			return r
+		}
+	}
+	return runstate.Reason{}
+}
+
+// ClusterMissing is the reason of a keeper without a RayCluster.
+const ClusterMissing = "RayClusterMissing"
+
+// missingCluster: a launch creates the RayCluster soon after the keeper's Job; where it is not there somebody has deleted it.
+func (o *Snapshot) missingCluster() runstate.Reason {
+	if o.Job == nil || o.Cluster != nil || o.Now.Sub(o.Job.CreationTimestamp.Time) <= Silence {
+		return runstate.Reason{}
+	}
+	return runstate.Reason{
+		Code: ClusterMissing, Message: "the RayCluster does not exist: it was deleted, or its launch has not come to it",
+		Hint: "`rayctl down " + o.Job.Name + "` ends what is left",
+	}
+}
+
+// refusedSpec: the operator does not take the RayCluster; only an event says so.
+func (o *Snapshot) refusedSpec() runstate.Reason {
+	if e := o.event("RayCluster", "InvalidRayClusterSpec", "InvalidRayClusterMetadata"); e != nil {
+		return runstate.Reason{Code: e.Reason, Message: "the KubeRay operator refuses the RayCluster: " + e.Message, Hint: "correct the cluster file"}
+	}
+	return runstate.Reason{}
+}
+
+// RefusedPods: quota, admission, permissions of the operator.
+func (o *Snapshot) RefusedPods() runstate.Reason {
+	if o.Cluster == nil {
+		return runstate.Reason{}
+	}
+	for _, c := range o.Cluster.Status.Conditions {
+		if c.Type == "ReplicaFailure" && c.Status == metav1.ConditionTrue {
+			return o.refusedRay(c.Reason, c.Message).Explain(c.Message, c.Reason)
+		}
+	}
+	return runstate.Reason{}
+}
+
+// disruptedPods: Kubernetes takes a pod away, because its node is lost or drained, or another pod is worth more. One that it has taken stays,
+// as a pod of the keeper's Job does until the end, and says nothing of now.
+func (o *Snapshot) disruptedPods() runstate.Reason {
+	for _, p := range o.Pods {
+		if transport.PodEnded(p) {
+			continue
+		}
+		if c := disruption(p); c != nil {
+			return runstate.Reason{Code: c.Reason, Message: fmt.Sprintf("pod %s is taken away from node %s: %s", p.Name, p.Spec.NodeName, c.Message)}
+		}
+	}
+	return runstate.Reason{}
+}
+
+// stuckPods: what keeps containers from running.
+func (o *Snapshot) stuckPods() runstate.Reason {
+	for _, p := range o.rayPods() {
+		if r := stuckPod(p); r.Code != "" && p.DeletionTimestamp == nil {
+			return r
+		}
+	}
+	return runstate.Reason{}
+}
+
+// stuckPod explains a container that cannot start or does not stay up.
+func stuckPod(p *corev1.Pod) runstate.Reason {
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		who := fmt.Sprintf("container %s of pod %s", c.Name, p.Name)
+		ended := c.LastTerminationState.Terminated
+		if ended == nil {
+			ended = c.State.Terminated
+		}
+		waiting := c.State.Waiting
+		if waiting == nil {
+			continue
+		}
+		switch waiting.Reason {
+		case "", "ContainerCreating", "PodInitializing":
+			continue
+		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
+			return runstate.Reason{Code: waiting.Reason, Message: fmt.Sprintf("the image of %s cannot be pulled: %s", who, waiting.Message), Hint: "check image and kuberay.imagePullSecrets"}
+		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+			return runstate.Reason{Code: waiting.Reason, Message: fmt.Sprintf("%s cannot start: %s", who, waiting.Message), Hint: "check secrets and mounts"}
+		case "CrashLoopBackOff":
+			return crashed(p, c.Name, ended)
+		default:
+			return runstate.Reason{Code: waiting.Reason, Message: fmt.Sprintf("%s waits: %s", who, cmp.Or(waiting.Message, waiting.Reason))}
+		}
+	}
+	return runstate.Reason{}
+}
+
+func crashed(p *corev1.Pod, container string, ended *corev1.ContainerStateTerminated) runstate.Reason {
+	who := fmt.Sprintf("container %s of pod %s", container, p.Name)
+	switch {
+	case ended == nil:
+		return runstate.Reason{Code: "CrashLoopBackOff", Message: who + " ends again and again", Hint: logsOf(p, container) + " may say why"}
+	case ended.Reason == "OOMKilled":
+		return runstate.Reason{Code: ended.Reason, Message: who + " was killed because it needed more memory than it may have", Hint: "raise memory of the group"}
+	default:
+		return runstate.Reason{
+			Code:    "CrashLoopBackOff",
+			Message: fmt.Sprintf("%s ends with code %d: %s", who, ended.ExitCode, cmp.Or(lastLines(ended.Message), ended.Reason)),
+			Hint:    logsOf(p, container) + " shows all of it",
+		}
+	}
+}
+
+// logsOf is the command that shows what a container printed before it was started again.
+func logsOf(p *corev1.Pod, container string) string {
+	return fmt.Sprintf("`kubectl logs -n %s %s -c %s --previous`", p.Namespace, p.Name, container)
+}
+
+// lastLines keeps the end of what a container printed.
+func lastLines(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-5):], "; ")
+}
+
+// Stuck explains a keeper's pod that will not start; "" while it may.
+func Stuck(p *corev1.Pod) string {
+	if r := stuckPod(p); r.Code != "" {
+		return r.Message
+	}
+	return ""
+}
+
+// waitingGang: what the gang's scheduler says of pods without a node.
+func (o *Snapshot) waitingGang() runstate.Reason {
+	pending := o.pending()
+	if len(pending) == 0 {
+		return runstate.Reason{}
+	}
+	w := gang.Waiting{Pod: pending[0], Overdue: o.Now.Sub(pending[0].CreationTimestamp.Time) > Silence, Object: o.gang, Unplaced: o.unscheduledMessage()}
+	if o.gang != nil {
+		w.Event = o.event(o.gang.GetKind(), "Unschedulable")
+	}
+	return gang.ByPod(pending[0].Spec.SchedulerName).Waits(w)
+}
+
+// unscheduledPods: Kubernetes' own scheduler, or none that answers to the name.
+func (o *Snapshot) unscheduledPods() runstate.Reason {
+	if message := o.unscheduledMessage(); message != "" {
+		return runstate.Reason{Code: "Unschedulable", Message: "no node has room: " + message}
+	}
+	pending := o.pending()
+	if len(pending) == 0 || o.Now.Sub(pending[0].CreationTimestamp.Time) <= Silence {
+		return runstate.Reason{}
+	}
+	return runstate.Reason{Code: "NoScheduler", Message: fmt.Sprintf("nobody schedules the pods: no scheduler named %q answers", cmp.Or(pending[0].Spec.SchedulerName, "default-scheduler"))}
+}
+
+func (o *Snapshot) unscheduledMessage() string {
+	for _, p := range o.pending() {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+				return c.Message
+			}
+		}
+	}
+	return ""
+}
+
+// pending are pods without a node.
+func (o *Snapshot) pending() (out []*corev1.Pod) {
+	for _, p := range o.rayPods() {
+		if p.Spec.NodeName == "" && p.DeletionTimestamp == nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// idleOperator: a RayCluster at which nobody works.
+func (o *Snapshot) idleOperator() runstate.Reason {
+	c := o.Cluster
+	if c == nil || len(o.rayPods()) > 0 || len(c.Status.Conditions) > 0 || c.Status.State != "" || o.Now.Sub(c.CreationTimestamp.Time) <= Silence { //nolint:staticcheck // see phase
+		return runstate.Reason{}
+	}
+	return runstate.Reason{Code: "OperatorSilent", Message: "nothing reconciles the RayCluster: the KubeRay operator does not run, or does not watch this namespace", Hint: "`rayctl doctor` looks at it"}
+}
+
+// event finds the latest event of a kind of object with one of the reasons.
+func (o *Snapshot) event(kind string, reasons ...string) (latest *corev1.Event) {
+	for _, e := range o.events {
+		if e.InvolvedObject.Kind == kind && slices.Contains(reasons, e.Reason) && (latest == nil || eventTime(latest).Before(eventTime(e))) {
+			latest = e
+		}
+	}
+	return latest
+}
+
+// eventTime: old and new events keep their time in different fields.
+func eventTime(e *corev1.Event) time.Time {
+	switch {
+	case e.Series != nil:
+		return e.Series.LastObservedTime.Time
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp.Time
+	default:
+		return e.EventTime.Time
+	}
+}
+
+// EndOfPod is how a container ended, and what it said last.
+func EndOfPod(pod *corev1.Pod) string {
+	for _, s := range pod.Status.ContainerStatuses {
+		if t := s.State.Terminated; t != nil {
+			lines := strings.Split(strings.TrimSpace(t.Message), "\n")
+			return fmt.Sprintf("exit code %d %s", t.ExitCode, lines[len(lines)-1])
+		}
+	}
+	return cmp.Or(pod.Status.Message, pod.Status.Reason)
+}
+
+func NotScheduled(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// disruption says why Kubernetes takes a pod away; nil: it does not.
+func disruption(p *corev1.Pod) *corev1.PodCondition {
+	for i, c := range p.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return &p.Status.Conditions[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package observe
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// Snapshot is all that Kubernetes shows of one cluster at one moment. What is said about it is a pure function of it.
+type Snapshot struct {
+	Now     time.Time
+	Job     *batchv1.Job // the keeper's
+	Record  *batchv1.Job
+	Cluster *rayv1.RayCluster
+	gang    *unstructured.Unstructured // what holds the pods together; nil: nothing does
+	Pods    []*corev1.Pod              // Ray's, of the keeper and of the record
+	events  []*corev1.Event
+}
+
+// allocated says whether anything is left of the cluster besides its record.
+func (o *Snapshot) allocated() bool {
+	return o.Job != nil || o.Cluster != nil || o.gang != nil || len(o.rayPods())+len(o.Role(manifest.RoleKeeper)) > 0
+}
+
+// Gone says whether the cluster has ended and its record, if there is one, is complete.
+func (o *Snapshot) Gone() bool {
+	return !o.allocated() && (o.Record == nil || JobEnded(o.Record))
+}
+
+// Known says whether there is anything under the name.
+func (o *Snapshot) Known() bool { return o.allocated() || o.Record != nil }
+
+func (o *Snapshot) Ours() bool {
+	return o.Job != nil || o.Record != nil || o.Cluster != nil && o.Cluster.Labels[manifest.LabelManagedBy] == manifest.ManagedBy
+}
+
+func (o *Snapshot) rayPods() []*corev1.Pod {
+	return o.filter(func(p *corev1.Pod) bool { return p.Labels[manifest.RayClusterLabel] != "" })
+}
+
+func (o *Snapshot) Role(role string) []*corev1.Pod {
+	return o.filter(func(p *corev1.Pod) bool { return p.Labels[manifest.LabelRole] == role })
+}
+
+func (o *Snapshot) filter(keep func(*corev1.Pod) bool) (out []*corev1.Pod) {
+	for _, p := range o.Pods {
+		if keep(p) {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	return out
+}
+
+func (o *Snapshot) head() *corev1.Pod {
+	for _, p := range o.rayPods() {
+		if p.Labels[manifest.RayNodeTypeLabel] == manifest.HeadNodeType {
+			return p
+		}
+	}
+	return nil
+}
+
+// created is when the launch began, by the API server's clock.
+func (o *Snapshot) created() time.Time {
+	switch {
+	case o.Job != nil:
+		return o.Job.CreationTimestamp.Time
+	case o.Cluster != nil:
+		return o.Cluster.CreationTimestamp.Time
+	case o.Record != nil:
+		return o.Record.CreationTimestamp.Time
+	default:
+		return time.Time{}
+	}
+}
+
+// phase is where Kubernetes has brought the cluster, and why it is not further. What Ray says comes from the keeper.
+func (o *Snapshot) phase() (runstate.Phase, runstate.Reason, time.Time) {
+	reason := o.Reason()
+	ready, wanted := o.counts()
+	head := o.head()
+	switch {
+	case !o.allocated():
+		return runstate.Gone, runstate.Reason{}, o.Now
+	case o.Job == nil && o.Record != nil, o.Job != nil && (o.Job.DeletionTimestamp != nil || JobEnded(o.Job)), o.Cluster != nil && o.Cluster.DeletionTimestamp != nil:
+		return runstate.Draining, runstate.Reason{Code: "Deleting", Message: fmt.Sprintf("pods left: %d", len(o.rayPods()))}, o.Now
+	case head == nil || head.Spec.NodeName == "":
+		return runstate.Queued, reason, o.created()
+	case o.Cluster != nil && o.Cluster.Status.State == rayv1.Ready && ready == wanted && reason.Code == "": //nolint:staticcheck // KubeRay 1.4 has nothing better
+		return runstate.Ready, reason, o.readySince()
+	case !running(head):
+		return runstate.Provisioning, orReason(reason, "PullingOrStarting", "the head's pod is starting"), scheduledAt(head)
+	default:
+		return runstate.Starting, orReason(reason, "WaitingForPods", fmt.Sprintf("%d of %d pods are ready", ready, wanted)), scheduledAt(head)
+	}
+}
+
+// readySince is when KubeRay saw all pods ready first. KubeRay before 1.2 does not say.
+func (o *Snapshot) readySince() time.Time {
+	if at := o.Cluster.Status.StateTransitionTimes[rayv1.Ready]; at != nil {
+		return at.Time
+	}
+	return o.Now
+}
+
+func orReason(r runstate.Reason, code, message string) runstate.Reason {
+	if r.Code != "" {
+		return r
+	}
+	return runstate.Reason{Code: code, Message: message}
+}
+
+// counts are Ray's pods that are ready, and those the cluster is to have.
+func (o *Snapshot) counts() (ready, wanted int) {
+	for _, p := range o.rayPods() {
+		if podReady(p) {
+			ready++
+		}
+	}
+	if o.Cluster == nil {
+		return ready, 0
+	}
+	wanted = 1
+	for _, g := range o.Cluster.Spec.WorkerGroupSpecs {
+		if g.Replicas != nil {
+			wanted += int(*g.Replicas) * int(max(1, g.NumOfHosts))
+		}
+	}
+	return ready, wanted
+}
+
+// groups counts ready pods by group, for clusters without a keeper to ask.
+func (o *Snapshot) groups() (out []runstate.Group) {
+	if o.Cluster == nil {
+		return nil
+	}
+	count := func(group string) (n int) {
+		for _, p := range o.rayPods() {
+			if p.Labels[manifest.RayGroupLabel] == group && podReady(p) {
+				n++
+			}
+		}
+		return n
+	}
+	out = append(out, runstate.Group{Name: "head", Ready: count(manifest.HeadGroup), Wanted: 1, GPUs: manifest.GPUsOf(o.Cluster.Spec.HeadGroupSpec.Template)})
+	for _, g := range o.Cluster.Spec.WorkerGroupSpecs {
+		if g.Replicas != nil {
+			out = append(out, runstate.Group{Name: g.GroupName, Ready: count(g.GroupName), Wanted: int(*g.Replicas), GPUs: manifest.GPUsOf(g.Template)})
+		}
+	}
+	return out
+}
+
+func podReady(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func running(p *corev1.Pod) bool {
+	for _, c := range p.Status.ContainerStatuses {
+		if c.State.Running == nil {
+			return false
+		}
+	}
+	return len(p.Status.ContainerStatuses) > 0
+}
+
+func scheduledAt(p *corev1.Pod) time.Time {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return p.CreationTimestamp.Time
+}
+
+func JobEnded(job *batchv1.Job) bool { return !EndOfJob(job).IsZero() }
+
+// EndOfJob is when a Job was complete or failed.
+func EndOfJob(job *batchv1.Job) time.Time {
+	for _, c := range job.Status.Conditions {
+		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}

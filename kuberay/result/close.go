@@ -1,0 +1,38 @@
+package result
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// Close writes the result in place of a keeper that cannot, and ends the record's pod.
+func Close(ctx context.Context, c *api.Client, name string, end launcher.End, why error) error {
+	message := cmp.Or(end.Message, "ended by the user")
+	if why != nil {
+		message += " (" + why.Error() + ")"
+	}
+	st := &runstate.State{Name: name, Launcher: "kuberay", Attempt: 1}
+	runstate.Conclude(st, runstate.Verdict{Cause: end.Cause, Message: message, At: time.Now().UTC()})
+	text, err := json.Marshal(st)
+	if err != nil {
+		return fmt.Errorf("encode the result: %w", err)
+	}
+	err = c.PatchJob(ctx, manifest.RecordName(name), map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{manifest.AnnotationResult: string(text)}},
+		"spec":     map[string]any{"activeDeadlineSeconds": 1},
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return api.Explain(err, "patch", "jobs.batch", c)
+}

@@ -1,0 +1,283 @@
+package result
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// TestRecord runs record.py, as the record's pod does, against a keeper's API that has ended (a fake: it answers as keeperpod.py does).
+func TestRecord(t *testing.T) {
+	small := []byte("hello\r\n\xff no newline")
+	large := bytes.Repeat([]byte("a line that is repeated very often\n"), 200_000)
+	for name, log := range map[string][]byte{"as it is": small, "packed": large, "empty": nil} {
+		t.Run(name, func(t *testing.T) {
+			st := &runstate.State{Revision: 3, Name: "c", Phase: "Gone", Exit: &runstate.Exit{Origin: "driver", Cause: "driver-failed", Code: 3}, Log: &runstate.Log{Bytes: int64(len(log))}}
+			for i := range 100 { // more than fits as it is
+				st.Timeline = append(st.Timeline, runstate.Event{Kind: "node", To: "ALIVE", Code: strconv.Itoa(i), Message: strings.Repeat("m", 50)})
+			}
+			message, out := runRecord(t, st, log)
+			got := decodeState(message)
+			if got == nil || got.Exit.Code != 3 || len(got.Timeline) != 100 || len(message) > 4096 {
+				t.Fatalf("the termination message of %d bytes: %+v", len(message), got)
+			}
+			saved := out
+			if got.Packed {
+				if len(out) > len(log)/10 {
+					t.Errorf("%d bytes were packed into %d", len(log), len(out))
+				}
+				var err error
+				if saved, err = io.ReadAll(newUnpacker(bytes.NewReader(out))); err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(unpackedByHand(t, out), log) {
+					t.Error("the command in its first line does not unpack it")
+				}
+			}
+			if !bytes.Equal(saved, log) || got.Packed != (name == "packed") {
+				t.Errorf("packed %v, %d bytes, want %d", got.Packed, len(saved), len(log))
+			}
+		})
+	}
+}
+
+// unpackedByHand runs what the first line of a packed log says to whoever has no rayctl.
+func unpackedByHand(t *testing.T, log []byte) []byte {
+	t.Helper()
+	hint, _, _ := bytes.Cut(log, []byte("\n"))
+	_, command, found := strings.Cut(string(hint), "kubectl logs job/NAME-record | ")
+	if !found {
+		t.Fatalf("no command in %q", hint)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
+	cmd.Stdin = bytes.NewReader(log)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestRotatedLog: the beginning is gone, in the middle of a line.
+func TestRotatedLog(t *testing.T) {
+	log := bytes.Repeat([]byte("0123456789abcde\n"), 300_000)
+	_, out := runRecord(t, &runstate.State{Revision: 1, Exit: &runstate.Exit{}, Log: &runstate.Log{Bytes: int64(len(log))}}, log)
+	u := newUnpacker(bytes.NewReader(out[bytes.IndexByte(out, '\n')+100:]))
+	rest, err := io.ReadAll(u)
+	if err != nil || u.at != 1<<20 || !bytes.Equal(rest, log[u.at:]) {
+		t.Errorf("from byte %d: %d bytes, %v", u.at, len(rest), err)
+	}
+}
+
+// TestEarlierAttempts keeps the logs apart that stand one after the other.
+func TestEarlierAttempts(t *testing.T) {
+	st := &runstate.State{Revision: 1, Attempt: 3, Exit: &runstate.Exit{}, Log: &runstate.Log{Bytes: 5}}
+	message, out := runRecord(t, st, []byte("third"))
+	got := decodeState(message)
+	if string(out) != "log 1;log 2;third" || len(got.Earlier) != 2 {
+		t.Fatalf("%q, %v", out, got.Earlier)
+	}
+	s := &Log{parts: append(got.Earlier, got.Log.Bytes)}
+	for attempt, want := range map[int]string{1: "log 1;", 2: "log 2;", 3: "third", 0: "third"} {
+		if from, to := s.part(attempt); string(out[from:to]) != want {
+			t.Errorf("attempt %d: %q", attempt, out[from:to])
+		}
+	}
+}
+
+// absence runs record.py where the keeper's name is unknown for twenty minutes by a clock of its own: CoreDNS says so of a headless Service
+// without pods, and the Job controller waits up to ten minutes before it makes another one.
+const absence = `
+import socket, sys
+sys.path.insert(0, "../pod")
+import record
+waited, known = [0.0], socket.getaddrinfo
+def sleep(seconds):
+    waited[0] += seconds
+def lookup(*args, **kwargs):
+    if waited[0] < 1200:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+    return known(*args, **kwargs)
+record.time.sleep, record.time.monotonic, socket.getaddrinfo = sleep, lambda: waited[0], lookup
+sys.exit(record.main())
+`
+
+// stale runs record.py where the keeper's name first means an address from which nothing comes back, not even a refusal, as that of a pod
+// that is gone: here a socket whose queue of connections is full.
+const stale = `
+import socket, sys
+sys.path.insert(0, "../pod")
+import record
+silent = socket.socket()
+silent.bind(("127.0.0.1", 0))
+silent.listen(0)
+queued = [socket.socket() for _ in range(8)]
+for s in queued:
+    s.setblocking(False)
+    s.connect_ex(silent.getsockname())
+record.LONG_POLL, looked, known = 600, [], socket.getaddrinfo
+def lookup(*args, **kwargs):
+    looked.append(1)
+    return known(*silent.getsockname()) if len(looked) == 1 else known(*args, **kwargs)
+socket.getaddrinfo = lookup
+sys.exit(record.main())
+`
+
+// TestKeeperAway: the record waits for a keeper that is long in coming, or in coming back, and asks for its address again.
+func TestKeeperAway(t *testing.T) {
+	for name, script := range map[string]string{"unknown name": absence, "stale address": stale} {
+		t.Run(name, func(t *testing.T) {
+			st := &runstate.State{Revision: 1, Exit: &runstate.Exit{Origin: "driver", Cause: "succeeded"}, Log: &runstate.Log{Bytes: 5}}
+			recorded := false
+			server := httptest.NewServer(endedKeeper(t, st, []byte("late\n"), &recorded))
+			defer server.Close()
+			cmd, termination := recordCommand(t, server.URL, "-c", script)
+			kill := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
+			defer kill.Stop()
+			out, err := cmd.Output()
+			if err != nil || string(out) != "late\n" {
+				t.Errorf("%q, %v", out, err)
+			}
+			if got := decodeState(contentOf(t, termination)); got == nil || got.Exit.Cause != "succeeded" || !recorded {
+				t.Errorf("%+v, recorded %v", got, recorded)
+			}
+		})
+	}
+}
+
+// TestClusterDeleted: the record says what it saw when the Secret's files go, or become those of another cluster of that name.
+func TestClusterDeleted(t *testing.T) {
+	for name, c := range map[string]struct {
+		committed bool
+		token     string // afterwards; "": none
+		want      string
+	}{
+		"running": {true, "", runstate.CauseLost}, "never committed": {false, "", runstate.CauseAbandoned}, "its name is another's": {true, "other", runstate.CauseLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := make(chan struct{})
+			var first sync.Once
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Query().Get("after") != "-1" {
+					first.Do(func() { close(asked) })
+					<-r.Context().Done() // there is no news
+					return
+				}
+				_ = json.NewEncoder(w).Encode(&runstate.State{Revision: 1, Committed: c.committed})
+			}))
+			defer server.Close()
+			cmd, termination := recordCommand(t, server.URL, "../pod/record.py")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			<-asked
+			token := cmd.Args[len(cmd.Args)-1]
+			if err := os.Remove(token); err != nil {
+				t.Fatal(err)
+			}
+			if c.token != "" {
+				if err := os.WriteFile(token, []byte(c.token), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			server.CloseClientConnections()
+			server.Close()
+			if err := cmd.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			got := decodeState(contentOf(t, termination))
+			if got == nil || got.Exit.Cause != c.want {
+				t.Fatalf("%+v, want %s", got, c.want)
+			}
+			asCommitted(&batchv1.Job{}, got)
+			if got.Exit.Cause != c.want {
+				t.Errorf("without the mark of a commit: %+v", got.Exit)
+			}
+			asCommitted(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{manifest.AnnotationCommitted: "true"}}}, got)
+			if got.Exit.Cause != runstate.CauseLost || got.Exit.Code != runstate.CodeLost {
+				t.Errorf("with the mark of a commit: %+v", got.Exit)
+			}
+		})
+	}
+}
+
+func runRecord(t *testing.T, st *runstate.State, log []byte) (message string, out []byte) {
+	t.Helper()
+	recorded := false
+	server := httptest.NewServer(endedKeeper(t, st, log, &recorded))
+	defer server.Close()
+	cmd, termination := recordCommand(t, server.URL, "../pod/record.py")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !recorded {
+		t.Error("the keeper was not told that its result is saved")
+	}
+	return contentOf(t, termination), out
+}
+
+// endedKeeper answers as keeperpod.py does.
+func endedKeeper(t *testing.T, st *runstate.State, log []byte, recorded *bool) http.HandlerFunc {
+	t.Helper()
+	document, err := json.Marshal(st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("Authorization") != "Bearer t0ken":
+			http.Error(w, "no token", http.StatusUnauthorized)
+		case r.URL.Path == "/v1/state":
+			w.Write(document)
+		case r.URL.Path == "/v1/log":
+			offset, _ := strconv.Atoi(r.URL.Query().Get("offset"))
+			w.Write(log[offset:])
+		case strings.HasPrefix(r.URL.Path, "/v1/attempts/"):
+			w.Write([]byte("log " + r.URL.Path[len("/v1/attempts/"):][:1] + ";"))
+		case r.URL.Path == "/v1/recorded" && r.Method == http.MethodPost:
+			*recorded = true
+			w.Write(document)
+		}
+	}
+}
+
+// recordCommand runs the record's program as its pod does; its last argument is the file with the token.
+func recordCommand(t *testing.T, url string, program ...string) (cmd *exec.Cmd, termination string) {
+	t.Helper()
+	dir := t.TempDir()
+	token, termination := filepath.Join(dir, "token"), filepath.Join(dir, "termination")
+	if err := os.WriteFile(token, []byte("t0ken\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd = exec.CommandContext(t.Context(), "python3", slices.Concat([]string{"-s"}, program, []string{url, token})...)
+	cmd.Env = append(os.Environ(), "RAYCTL_TERMINATION_LOG="+termination, "TMPDIR="+dir, "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Stderr = os.Stderr
+	return cmd, termination
+}
+
+func contentOf(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
