@@ -120,7 +120,7 @@ func (l *Launcher) ended(ctx context.Context, c *api.Client, record *batchv1.Job
 	if err != nil {
 		return err
 	}
-	if st == nil && record.Spec.ActiveDeadlineSeconds != nil || st != nil && st.Exit.Cause == runstate.CauseAbandoned { // see provisional
+	if st == nil && record.Spec.ActiveDeadlineSeconds != nil || st != nil && st.Exit.Cause == runstate.CauseAbandoned { // see manifest.Provisional
 		return c.DeleteJob(ctx, record.Name, record.UID)
 	}
 	return hasEnded(record.Labels[manifest.LabelName], keptUntil(record))

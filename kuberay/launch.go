@@ -140,7 +140,7 @@ func (m *making) furnish(ctx context.Context) error {
 	if err := first.Wait(); err != nil {
 		return err
 	}
-	// Nothing that takes room exists before its Job counts towards its deadline, see provisional: the client may be killed at any moment.
+	// Nothing that takes room exists before its Job counts towards its deadline, see manifest.Provisional: the client may be killed at any moment.
 	m.begun, m.prolonged = time.Now(), time.Now()
 	if err := c.Unsuspend(ctx, p.Spec.Name); err != nil {
 		return err

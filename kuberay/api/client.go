@@ -1,3 +1,5 @@
+// Package api is the API server of Kubernetes as the user reaches it, in one namespace: its clients, what a launch creates, reads, changes and
+// deletes there, requests that are made again, and errors in the user's words.
 package api
 
 import (
@@ -25,9 +27,12 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// Resources that have no typed client here.
+// Resources of the objects that a launch creates.
 var (
-	RayClusters = rayv1.GroupVersion.WithResource("rayclusters")
+	RayClusters = rayv1.GroupVersion.WithResource("rayclusters") // they have no typed client here
+	Jobs        = batchv1.SchemeGroupVersion.WithResource("jobs")
+	Secrets     = corev1.SchemeGroupVersion.WithResource("secrets")
+	Services    = corev1.SchemeGroupVersion.WithResource("services")
 )
 
 // Client is one namespace of one Kubernetes.
@@ -158,13 +163,6 @@ func As[T any](object any) (*T, bool) {
 func Interrupted(err error, name string) error {
 	return launcher.Fail(runstate.CodeInterrupted, err, "", "interrupted while working on %s", name)
 }
-
-// Resources of the objects that Launch creates.
-var (
-	Jobs     = batchv1.SchemeGroupVersion.WithResource("jobs")
-	Secrets  = corev1.SchemeGroupVersion.WithResource("secrets")
-	Services = corev1.SchemeGroupVersion.WithResource("services")
-)
 
 // TransportAPI is what package transport needs of the client.
 func (c *Client) TransportAPI() transport.API {

@@ -95,6 +95,7 @@ func Retryable(err error) bool {
 // Passes says whether a request that may be made twice is worth making again.
 func Passes(err error) bool { return Retryable(err) || answerLost(err) }
 
+// NotReady is the error for a target of a cluster that does not answer yet.
 func NotReady(name, what string, why error) error {
 	text := ""
 	if why != nil {

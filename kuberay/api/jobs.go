@@ -45,6 +45,7 @@ func (c *Client) Record(ctx context.Context, name string) (*batchv1.Job, error) 
 	return record, err
 }
 
+// IsOurs says whether a Job is the keeper or the record (its role) of a cluster.
 func IsOurs(job *batchv1.Job, role, name string) bool {
 	return job.Labels[manifest.LabelManagedBy] == manifest.ManagedBy && job.Labels[manifest.LabelRole] == role && job.Labels[manifest.LabelName] == name
 }

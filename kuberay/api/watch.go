@@ -33,6 +33,7 @@ func (c *Client) AwaitGone(ctx context.Context, name string) error {
 	return Explain(err, "watch", "jobs.batch", c)
 }
 
+// WatchEvents watches the events of an object.
 func WatchEvents(client rest.Interface, namespace, object string) cache.ListerWatcher {
 	return cache.NewListWatchFromClient(client, "events", namespace, fields.OneTermEqualSelector("involvedObject.name", object))
 }

@@ -1,3 +1,5 @@
+// Package doctor looks at what a cluster needs on Kubernetes before it is launched: permissions, quotas, GPUs, the gang's scheduler, and whether the
+// operator and the API server take its objects.
 package doctor
 
 import (

@@ -1,3 +1,4 @@
+// Package handover is what a client gives to the keeper of a cluster: the job's packages, and notes of what a keeper in another pod has to know.
 package handover
 
 import (
@@ -24,6 +25,7 @@ func NotTold(err error, format string, args ...any) error {
 	return launcher.Fail(runstate.CodeUnreachable, err, "try again", format, args...)
 }
 
+// Pack makes the packages of a launch, which may have none.
 func Pack(ctx context.Context, pay launcher.Payload) (*launcher.Packages, error) {
 	if pay.Packages == nil {
 		return &launcher.Packages{}, nil

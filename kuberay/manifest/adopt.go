@@ -214,6 +214,7 @@ func PortParam(s *rayv1.RayClusterSpec, option string, usual int) int {
 	return usual
 }
 
+// GPUsOf counts the GPUs of a pod.
 func GPUsOf(t corev1.PodTemplateSpec) (n float64) {
 	for _, c := range t.Spec.Containers {
 		for name, q := range c.Resources.Limits {

@@ -43,7 +43,7 @@ const (
 	// AnnotationKeeper on a record is the UID of the Job whose record it is.
 	AnnotationKeeper = "rayctl.io/keeper"
 
-	// StartDeadline is how long a launch without a keeper outlives its client, see provisional.
+	// StartDeadline is how long a launch without a keeper outlives its client, see Provisional.
 	StartDeadline = 5 * time.Minute
 
 	// leastKeep lets whoever watched a cluster with `keep: 0` read its result.

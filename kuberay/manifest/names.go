@@ -31,12 +31,20 @@ const (
 	HeadNodeType     = "head"
 )
 
-// Names of a cluster's objects. KubeRay has fixed the head's Service.
-func RecordName(name string) string   { return name + "-record" }
-func SecretName(name string) string   { return name + "-rayctl" }
+// RecordName is the name of a cluster's record.
+func RecordName(name string) string { return name + "-record" }
+
+// SecretName is the name of the Secret of a cluster.
+func SecretName(name string) string { return name + "-rayctl" }
+
+// packagesName is the name of the Secret of its packages.
 func packagesName(name string) string { return name + "-packages" }
-func ServiceName(name string) string  { return name + "-keeper" }
-func headService(name string) string  { return name + "-head-svc" }
+
+// ServiceName is the name of the keeper's Service.
+func ServiceName(name string) string { return name + "-keeper" }
+
+// headService is the name of the head's Service, which KubeRay has fixed.
+func headService(name string) string { return name + "-head-svc" }
 
 // Keys of the Secret.
 const (
@@ -122,10 +130,12 @@ func rayVersion(s *spec.ClusterSpec) string {
 // the keeper's Job.
 const AnnotationCommitted = "rayctl.io/committed"
 
+// KeeperSelector finds the pods of a cluster's keeper.
 func KeeperSelector(name string) string {
 	return LabelName + "=" + name + "," + LabelRole + "=" + RoleKeeper
 }
 
+// HeadSelector finds the head's pod.
 func HeadSelector(name string) string {
 	return RayClusterLabel + "=" + name + "," + RayNodeTypeLabel + "=" + HeadNodeType
 }

@@ -239,6 +239,7 @@ func restrictedContainer() *corev1.SecurityContext {
 	return &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 }
 
+// Merged has the entries of all maps; of those with the same key, the last.
 func Merged(all ...map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, m := range all {

@@ -32,6 +32,7 @@ func (r RefusedPod) Answer(keys []string, or string) string {
 	return strings.TrimSuffix(out+", "+or, ", ")
 }
 
+// Keys of the cluster file that describe pods.
 const (
 	WorkersOf  = "workers[]"
 	byManifest = "kuberay.rayCluster"

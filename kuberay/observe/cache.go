@@ -34,7 +34,7 @@ type Cache struct {
 	at     time.Time // since when
 }
 
-// mirror begins to watch, and returns when all was listed once.
+// NewCache begins to watch, and returns when all was listed once.
 func NewCache(ctx context.Context, c *api.Client, name string) (*Cache, error) {
 	m := &Cache{Changed: make(chan struct{}, 1), name: name, apiHealth: c.Health, host: c.Config.Host}
 	selector, err := podSelector(ctx, c, name)
@@ -146,7 +146,7 @@ func (m *Cache) notify() {
 	}
 }
 
-// observe is everything as it is mirrored now.
+// Snapshot is everything as it is mirrored now.
 func (m *Cache) Snapshot() *Snapshot {
 	o := &Snapshot{Now: time.Now().UTC(), Pods: objects[corev1.Pod](m.pods)}
 	for _, job := range objects[batchv1.Job](m.jobs) {

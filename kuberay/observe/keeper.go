@@ -123,6 +123,7 @@ func failures(pods []*corev1.Pod) (n int) {
 	return n
 }
 
+// KeeperRuns says whether a pod of the keeper runs.
 func KeeperRuns(o *Snapshot) bool {
 	for _, p := range o.Role(manifest.RoleKeeper) {
 		if p.Status.Phase == corev1.PodRunning {

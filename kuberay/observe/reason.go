@@ -53,7 +53,7 @@ func (o *Snapshot) refusedSpec() runstate.Reason {
 	return runstate.Reason{}
 }
 
-// RefusedPods: quota, admission, permissions of the operator.
+// RefusedPods is why the operator may not make the pods: quota, admission, its own permissions.
 func (o *Snapshot) RefusedPods() runstate.Reason {
 	if o.Cluster == nil {
 		return runstate.Reason{}
@@ -241,6 +241,7 @@ func EndOfPod(pod *corev1.Pod) string {
 	return cmp.Or(pod.Status.Message, pod.Status.Reason)
 }
 
+// NotScheduled says why no node is found for a pod; "" if one is.
 func NotScheduled(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {

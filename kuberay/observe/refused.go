@@ -159,7 +159,7 @@ func groupRefused(rc *rayv1.RayCluster, i int) RefusedPod {
 	return r
 }
 
-// adoptedPod says of a pod template that it came with a RayCluster of the user's: ours have our files, see addStart.
+// adoptedPod says of a pod template that it came with a RayCluster of the user's: ours have our files, see addStart in package manifest.
 func adoptedPod(p corev1.PodSpec) bool {
 	return !slices.ContainsFunc(p.Volumes, func(v corev1.Volume) bool { return v.Name == "rayctl" })
 }

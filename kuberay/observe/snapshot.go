@@ -1,3 +1,5 @@
+// Package observe is what Kubernetes shows of a cluster, and what that means: a snapshot of its objects, kept up to date by list and watch, and
+// pure functions of it that say in which phase the cluster is, why it is not further, and whether waiting is of any use.
 package observe
 
 import (
@@ -38,6 +40,7 @@ func (o *Snapshot) Gone() bool {
 // Known says whether there is anything under the name.
 func (o *Snapshot) Known() bool { return o.allocated() || o.Record != nil }
 
+// Ours says whether rayctl made the cluster.
 func (o *Snapshot) Ours() bool {
 	return o.Job != nil || o.Record != nil || o.Cluster != nil && o.Cluster.Labels[manifest.LabelManagedBy] == manifest.ManagedBy
 }
@@ -46,6 +49,7 @@ func (o *Snapshot) rayPods() []*corev1.Pod {
 	return o.filter(func(p *corev1.Pod) bool { return p.Labels[manifest.RayClusterLabel] != "" })
 }
 
+// Role are the pods of a role, the keeper's or the record's, in the order of their making.
 func (o *Snapshot) Role(role string) []*corev1.Pod {
 	return o.filter(func(p *corev1.Pod) bool { return p.Labels[manifest.LabelRole] == role })
 }
@@ -187,6 +191,7 @@ func scheduledAt(p *corev1.Pod) time.Time {
 	return p.CreationTimestamp.Time
 }
 
+// JobEnded says whether a Job was complete or failed.
 func JobEnded(job *batchv1.Job) bool { return !EndOfJob(job).IsZero() }
 
 // EndOfJob is when a Job was complete or failed.

@@ -1,3 +1,4 @@
+// Package resident runs the keeper of a cluster on this machine, for users who may not create Jobs (kuberay.keeper: none).
 package resident
 
 import (

@@ -1,3 +1,5 @@
+// Package result reads what is left of a cluster that has ended: its record has the last state document and the driver's log. It also closes the
+// record of a cluster whose keeper cannot.
 package result
 
 import (
@@ -32,6 +34,7 @@ func Of(o *observe.Snapshot) *runstate.State {
 	return nil
 }
 
+// Left finds all that record.py has left in the final state document; nil if there is none.
 func Left(o *observe.Snapshot) *State {
 	if p := recordPod(o); p != nil {
 		if st := decodeState(terminationMessage(p)); st != nil {
