@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/rayctl/rayctl/dashboardclient/logstream"
+	"github.com/rayctl/rayctl/dashboardclient/poll"
 )
 
 // FollowOptions configures a Follower.
@@ -35,28 +38,30 @@ type Follower struct {
 	id     string
 	opts   FollowOptions
 	client *Client
-	tailer *tailer
+	tailer *logstream.Tailer
 	status JobStatus // last reported
 }
 
 // FollowJob prepares to follow the log of the job with this submission id. The job may still be pending.
 func (c *Client) FollowJob(id string, opts FollowOptions) *Follower {
-	f := &Follower{id: id, opts: opts, client: c, tailer: &tailer{client: c, notify: opts.OnInterrupted, giveUp: opts.GiveUp}}
-	if opts.Tail <= 0 {
-		f.tailer.offset.Store(opts.Offset)
+	offset := opts.Offset
+	if opts.Tail > 0 {
+		offset = 0
 	}
-	return f
+	t := logstream.NewTailer(c.driverLog("", id), nil, offset, c.config.Logger, opts.OnInterrupted) // the node is not known yet
+	t.GiveUp = opts.GiveUp
+	return &Follower{id: id, opts: opts, client: c, tailer: t}
 }
 
 // Offset is the number of raw bytes of the log that were written to w or skipped so far. It may be called at any time.
-func (f *Follower) Offset() int64 { return f.tailer.offset.Load() }
+func (f *Follower) Offset() int64 { return f.tailer.Position() }
 
 // Run copies the log to w until the job is terminal and all its bytes were written, and returns the job. Run restores lost
 // connections until ctx ends, without losing or repeating a byte. It returns ErrNotFound when the job does not exist
 // (any more: the head was replaced), ErrUnauthorized, and w's errors. With an error it also returns the job as last seen: if
 // that is terminal, its log could not be read to the end. Run may be called again after an error, and continues at Offset.
 func (f *Follower) Run(ctx context.Context, w io.Writer) (*Job, error) {
-	job, err := f.watch(ctx, jobRhythm, func(job *Job) bool {
+	job, err := f.watch(ctx, poll.JobRhythm, func(job *Job) bool {
 		return job.Status.Terminal() || job.Status != JobPending && job.DriverNodeID != ""
 	})
 	if err != nil {
@@ -84,23 +89,23 @@ func (f *Follower) prepare(ctx context.Context, job *Job) error {
 		}
 		node = head
 	}
-	t := f.tailer
-	t.file = driverLog(node, f.id)
-	t.received = t.offset.Load()
-	if f.opts.StripHeader {
-		t.strip = newStripper(f.id, job.Entrypoint, t.received)
+	strip := func(offset int64) *logstream.Stripper {
+		if !f.opts.StripHeader {
+			return nil
+		}
+		return logstream.NewStripper(f.id, job.Entrypoint, offset)
 	}
+	file := f.client.driverLog(node, f.id)
+	f.tailer.Resume(file, strip)
 	if f.opts.Tail <= 0 {
 		return nil
 	}
 	lines := f.opts.Tail
 	f.opts.Tail = 0 // only once: a second Run continues where this one ends
-	if err := t.seekTail(ctx, lines); err != nil {
+	if err := f.tailer.SeekTail(ctx, lines); err != nil {
 		return fmt.Errorf("find the last %d lines of the log of job %s: %w", lines, f.id, err)
 	}
-	if t.strip != nil {
-		t.strip = newStripper(f.id, job.Entrypoint, t.received)
-	}
+	f.tailer.Resume(file, strip)
 	return nil
 }
 
@@ -109,12 +114,12 @@ func (f *Follower) runLive(ctx context.Context, w io.Writer, job *Job) (*Job, er
 	group, groupCtx := errgroup.WithContext(ctx)
 	streaming, stop := context.WithCancel(groupCtx)
 	defer stop()
-	group.Go(func() error { return f.tailer.follow(streaming, w) })
+	group.Go(func() error { return f.tailer.Follow(streaming, w) })
 	group.Go(func() error {
 		defer stop()
-		wait := endRhythm
+		wait := poll.EndRhythm
 		if f.opts.Unhurried {
-			wait = steady(time.Second)
+			wait = poll.Steady(time.Second)
 		}
 		latest, err := f.watch(groupCtx, wait, func(job *Job) bool { return job.Status.Terminal() })
 		if latest != nil {
@@ -128,7 +133,7 @@ func (f *Follower) runLive(ctx context.Context, w io.Writer, job *Job) (*Job, er
 
 // finish writes the bytes between the last read of the log and the job's end.
 func (f *Follower) finish(ctx context.Context, w io.Writer, job *Job) error {
-	err := f.tailer.finish(ctx, w)
+	err := f.tailer.Finish(ctx, w)
 	var answered *APIError
 	if errors.As(err, &answered) && job.DriverNodeID == "" && !errors.Is(err, ErrUnauthorized) {
 		return nil // the job never had a driver, and so no log
@@ -137,10 +142,10 @@ func (f *Follower) finish(ctx context.Context, w io.Writer, job *Job) error {
 }
 
 // watch polls the job until it is as wanted. It returns the job as last seen.
-func (f *Follower) watch(ctx context.Context, wait rhythm, wanted func(*Job) bool) (*Job, error) {
+func (f *Follower) watch(ctx context.Context, wait poll.Rhythm, wanted func(*Job) bool) (*Job, error) {
 	var job *Job
 	seen := time.Now()
-	err := poll(ctx, wait, func() (bool, error) {
+	err := poll.Until(ctx, wait, func() (bool, error) {
 		got, err := f.client.getJob(ctx, request{once: true, limit: lookLimit}, f.id)
 		if err != nil {
 			return false, f.tolerate(err, time.Since(seen))
@@ -165,7 +170,7 @@ func (f *Follower) tolerate(err error, since time.Duration) error {
 		return err
 	}
 	if errors.Is(err, ErrUnreachable) {
-		f.tailer.lost(err)
+		f.tailer.Lost(err)
 	}
 	return nil
 }

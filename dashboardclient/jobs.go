@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/rayctl/rayctl/dashboardclient/poll"
 )
 
 // JobStatus is the state of a job, with Ray's names.
@@ -135,7 +137,7 @@ func (c *Client) DeleteJob(ctx context.Context, id string) error {
 // WaitJob returns the job once it is terminal. It survives lost connections until ctx ends.
 func (c *Client) WaitJob(ctx context.Context, id string) (*Job, error) {
 	var job *Job
-	err := poll(ctx, jobRhythm, func() (bool, error) {
+	err := poll.Until(ctx, poll.JobRhythm, func() (bool, error) {
 		got, err := c.getJob(ctx, request{once: true, limit: lookLimit}, id)
 		if errors.Is(err, ErrUnreachable) {
 			return false, nil

@@ -9,6 +9,9 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/rayctl/rayctl/dashboardclient/logstream"
+	"github.com/rayctl/rayctl/dashboardclient/poll"
 )
 
 // LogOptions selects a part of a log file.
@@ -33,13 +36,13 @@ func (c *Client) JobLog(ctx context.Context, id string, w io.Writer, opts LogOpt
 			return err
 		}
 	}
-	file := driverLog(node, id)
+	file := c.driverLog(node, id)
 	if opts.StripHeader && opts.Tail > 0 {
-		err = c.copyTail(ctx, file, newStripper(id, job.Entrypoint, 0), w, opts.Tail)
+		err = c.copyTail(ctx, file, logstream.NewStripper(id, job.Entrypoint, 0), w, opts.Tail)
 	} else {
-		var strip *stripper
+		var strip *logstream.Stripper
 		if opts.StripHeader {
-			strip = newStripper(id, job.Entrypoint, opts.Offset)
+			strip = logstream.NewStripper(id, job.Entrypoint, opts.Offset)
 		}
 		err = c.copyLog(ctx, file, w, strip, opts)
 	}
@@ -83,7 +86,7 @@ const agentPatience = 20 * time.Second
 // exist"), until the agent has reported its address to the head.
 func (c *Client) askAgent(ctx context.Context, nodeID string, ask func() error) error {
 	start := time.Now()
-	return poll(ctx, steady(500*time.Millisecond), func() (bool, error) {
+	return poll.Until(ctx, poll.Steady(500*time.Millisecond), func() (bool, error) {
 		err := c.explainNode(ctx, nodeID, ask()) // a missing node is an error at once
 		var answered *APIError
 		if errors.As(err, &answered) && answered.Status == http.StatusInternalServerError && time.Since(start) < agentPatience {
@@ -96,7 +99,7 @@ func (c *Client) askAgent(ctx context.Context, nodeID string, ask func() error) 
 // NodeLog copies one log file of a node to w.
 func (c *Client) NodeLog(ctx context.Context, nodeID, name string, w io.Writer, opts LogOptions) error {
 	counted := &countingWriter{w: w}
-	err := c.explainNode(ctx, nodeID, c.copyLog(ctx, logFile{node: nodeID, name: name}, counted, nil, opts))
+	err := c.explainNode(ctx, nodeID, c.copyLog(ctx, logFile{c, nodeID, name}, counted, nil, opts))
 	var answered *APIError
 	refused := errors.As(err, &answered) && answered.Status == http.StatusInternalServerError
 	if counted.n > 0 || err != nil && !refused {
@@ -122,38 +125,35 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 
 // FollowNodeLog copies one log file of a node to w as it grows, until ctx ends (which is no error). Lost connections are restored.
 func (c *Client) FollowNodeLog(ctx context.Context, nodeID, name string, w io.Writer, opts LogOptions) error {
-	t := &tailer{client: c, file: logFile{node: nodeID, name: name}, received: opts.Offset}
-	body, err := c.openLog(ctx, t.file, 1, false) // distinguishes a wrong name from a file that is temporarily missing
+	file := logFile{c, nodeID, name}
+	t := logstream.NewTailer(file, nil, opts.Offset, c.config.Logger, nil)
+	body, err := c.openLog(ctx, file, 1, false) // distinguishes a wrong name from a file that is temporarily missing
 	if err != nil {
 		return c.explainNode(ctx, nodeID, c.failure(ctx, ctx, "follow log "+name, err))
 	}
 	_ = body.Close()
 	if opts.Tail > 0 {
-		if err := t.seekTail(ctx, opts.Tail); err != nil {
+		if err := t.SeekTail(ctx, opts.Tail); err != nil {
 			return c.failure(ctx, ctx, "follow log "+name, err)
 		}
 	}
-	return t.follow(ctx, w)
+	return t.Follow(ctx, w)
 }
 
 // copyTail copies the driver's last lines. The cluster also counts Ray's lines, so that copyTail requests that many more.
-func (c *Client) copyTail(ctx context.Context, file logFile, strip *stripper, w io.Writer, lines int) error {
-	strip.first = false // a tail rarely begins where the file does; possible lines of Ray's are handled below
+func (c *Client) copyTail(ctx context.Context, file logFile, strip *logstream.Stripper, w io.Writer, lines int) error {
 	var tail bytes.Buffer
-	more := lines + 1 + bytes.Count(strip.entrypointLine, []byte("\n"))
-	if err := c.copyLog(ctx, file, &tail, strip, LogOptions{Tail: more}); err != nil {
+	if err := c.copyLog(ctx, file, &tail, strip, LogOptions{Tail: lines + strip.SkipToTail()}); err != nil {
 		return err
 	}
-	driver := tail.Bytes()
-	driver = driver[len(runtimeEnvLine.Find(driver)):]
-	starts := &lineStarts{keep: lines}
-	starts.take(driver)
-	_, err := w.Write(driver[starts.first():])
+	_, err := w.Write(logstream.LastLines(tail.Bytes(), lines))
 	return err
 }
 
+const logBuffer = 256 << 10
+
 // copyLog copies a file once, without retries; for retries use a Follower.
-func (c *Client) copyLog(ctx context.Context, file logFile, w io.Writer, strip *stripper, opts LogOptions) error {
+func (c *Client) copyLog(ctx context.Context, file logFile, w io.Writer, strip *logstream.Stripper, opts LogOptions) error {
 	body, err := c.openLog(ctx, file, opts.Tail, false)
 	if err != nil {
 		return c.failure(ctx, ctx, "read log "+file.name, err)
@@ -164,15 +164,15 @@ func (c *Client) copyLog(ctx context.Context, file logFile, w io.Writer, strip *
 			return c.failure(ctx, ctx, "read log "+file.name, err)
 		}
 	}
-	t := &tailer{client: c, file: file, received: opts.Offset, strip: strip}
-	buffer := make([]byte, copyBuffer)
+	t := logstream.NewTailer(file, strip, opts.Offset, c.config.Logger, nil)
+	buffer := make([]byte, logBuffer)
 	for {
 		n, err := body.Read(buffer)
-		if werr := t.take(w, buffer[:n]); werr != nil {
+		if werr := t.Take(w, buffer[:n]); werr != nil {
 			return werr
 		}
 		if errors.Is(err, io.EOF) {
-			return t.flush(w)
+			return t.Flush(w)
 		}
 		if err != nil {
 			return c.failure(ctx, ctx, "read log "+file.name, err)

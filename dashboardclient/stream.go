@@ -4,19 +4,53 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 )
 
-// logFile is a log file of one node.
+// logFile is a log file of one node. It is a logstream.Source.
 type logFile struct {
+	client     *Client
 	node, name string
 }
 
-func driverLog(node, id string) logFile {
-	return logFile{node: node, name: "job-driver-" + id + ".log"}
+func (c *Client) driverLog(node, id string) logFile {
+	return logFile{client: c, node: node, name: "job-driver-" + id + ".log"}
+}
+
+// String is the name.
+func (f logFile) String() string { return f.name }
+
+// Open opens it from its beginning.
+func (f logFile) Open(ctx context.Context, follow bool) (io.ReadCloser, error) {
+	return f.client.openLog(ctx, f, -1, follow)
+}
+
+// CanFollow depends on Ray's version.
+func (f logFile) CanFollow(ctx context.Context) (bool, error) {
+	version, err := f.client.knownVersion(ctx)
+	return version.canFollow(), err
+}
+
+// Answered finds refusals, which are final where the token is refused.
+func (f logFile) Answered(err error) (answered, final bool) {
+	var answer *APIError
+	return errors.As(err, &answer), errors.Is(err, ErrUnauthorized)
+}
+
+// Explain makes a sentence of an error.
+func (f logFile) Explain(ctx context.Context, err error) error {
+	return f.client.failure(ctx, ctx, "read log "+f.name, err)
+}
+
+// Shorter is the answer that gave too few bytes.
+func (f logFile) Shorter(bytes int64) error {
+	return &APIError{Doing: "read log " + f.name, Status: http.StatusInternalServerError,
+		Message: fmt.Sprintf("the cluster gave %d bytes fewer than before", bytes)}
 }
 
 // errStreamFailed is the kind of an error that a dashboard wrote into the stream instead of log bytes.
@@ -28,7 +62,7 @@ var errStreamFailed = errors.New("reading the log failed on the cluster")
 //   - from 2.46 on the bytes are unchanged, and a failure is a 500, or later a broken connection;
 //   - from 2.33 on they are unchanged with format=text, but a failure is a message inside the bytes;
 //   - before, each block of at most 64 KiB has a leading 1, and a failure a leading 0. Blocks of a live stream may be joined on
-//     the way and then have no visible boundaries. Therefore only whole files can be read, whose blocks are all full; see canFollow.
+//     the way and then have no visible boundaries. Therefore only whole files can be read, whose blocks are all full; see CanFollow.
 func (c *Client) openLog(ctx context.Context, file logFile, lines int, follow bool) (io.ReadCloser, error) {
 	version, err := c.knownVersion(ctx)
 	if err != nil {
@@ -57,7 +91,7 @@ func (c *Client) openLog(ctx context.Context, file logFile, lines int, follow bo
 	return response.Body, nil
 }
 
-// canFollow reports whether this version's live streams can be read.
+// CanFollow reports whether this version's live streams can be read.
 func (v VersionInfo) canFollow() bool { return v.atLeast(2, 33) }
 
 // blockReader removes the leading byte of each block of a whole file.

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+
+	"github.com/rayctl/rayctl/dashboardclient/poll"
 )
 
 // SubmitRequest describes a job. Entrypoint is required.
@@ -68,7 +70,7 @@ func (c *Client) SubmitJob(ctx context.Context, req SubmitRequest) (string, erro
 			return "", err
 		}
 		c.config.Logger.Warn("submitting again", "job", body.SubmissionID, "cause", err)
-		if err := pause(ctx, c.backoff(attempt)); err != nil {
+		if err := poll.Pause(ctx, c.backoff(attempt)); err != nil {
 			return "", fmt.Errorf("%s: %w", s.doing, err)
 		}
 	}

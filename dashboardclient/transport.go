@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/go-retryablehttp"
 
+	"github.com/rayctl/rayctl/dashboardclient/httpbody"
 	"github.com/rayctl/rayctl/dashboardclient/lastaddress"
 )
 
@@ -95,6 +96,9 @@ func (c Config) wait(least, most time.Duration, attempt int, response *http.Resp
 // onceKey marks the context of a request that must not be repeated.
 type onceKey struct{}
 
+// streamKey marks the context of a request whose answer is a stream: it may pause, and has no end.
+type streamKey struct{}
+
 // checkRetry retries after temporary failures. Ray answers 500 for all its own errors, which a retry does not fix.
 func checkRetry(ctx context.Context, response *http.Response, err error) (bool, error) {
 	if ctx.Err() != nil {
@@ -136,7 +140,7 @@ func (t *tokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	t.config.Logger.Debug("request to the dashboard", "method", r.Method, "path", r.URL.Path)
 	response, err := t.base.RoundTrip(r)
 	if err == nil && (r.Context().Value(streamKey{}) == nil || response.StatusCode != http.StatusOK) {
-		response.Body = &document{ReadCloser: response.Body, silence: t.config.Silence}
+		response.Body = &httpbody.Document{ReadCloser: response.Body, Silence: t.config.Silence}
 	}
 	return response, err
 }

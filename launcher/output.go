@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/dashboardclient/logstream"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -37,7 +38,7 @@ type output struct {
 type attemptLog struct {
 	submission string
 	offset     int64 // raw bytes of the log consumed
-	strip      *dashboardclient.DriverOutput
+	strip      *logstream.DriverOutput
 	whole      bool        // shown to its end
 	ended      atomic.Bool // the driver has ended: a head that does not answer is not waited for
 	unreached  atomic.Bool // the last connection could not be made
@@ -67,7 +68,7 @@ func newOutput(l Launcher, id ID, w io.Writer, log *slog.Logger) *output {
 func (o *output) attempt(j *runstate.Job, n int) *attemptLog {
 	if o.shown[n] == nil {
 		id := j.SubmissionID[:strings.LastIndex(j.SubmissionID, "-")+1] + strconv.Itoa(n)
-		o.shown[n] = &attemptLog{submission: id, strip: dashboardclient.NewDriverOutput(o.w, id, j.Entrypoint)}
+		o.shown[n] = &attemptLog{submission: id, strip: logstream.NewDriverOutput(o.w, id, j.Entrypoint)}
 	}
 	return o.shown[n]
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"io"
 
-	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/dashboardclient/logstream"
 	"github.com/rayctl/rayctl/launcher"
 )
 
@@ -25,7 +25,7 @@ func CopyLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher
 			id = old.SubmissionID
 		}
 	}
-	own := dashboardclient.NewDriverOutput(w, id, s.Job.Entrypoint)
+	own := logstream.NewDriverOutput(w, id, s.Job.Entrypoint)
 	if _, err := io.Copy(own, saved); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package dashboardclient
+package httpbody
 
 import (
 	"io"
@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// uploadBody opens the uploaded file anew for each try.
-type uploadBody struct {
+// Upload opens the uploaded file anew for each try.
+type Upload struct {
 	path     string
 	size     int64
 	progress func(sent, total int64)
@@ -16,8 +16,13 @@ type uploadBody struct {
 	closed bool
 }
 
-// open implements retryablehttp.ReaderFunc. The transport closes the result.
-func (b *uploadBody) open() (io.Reader, error) {
+// NewUpload is the body of a file of this size. progress may be nil.
+func NewUpload(path string, size int64, progress func(sent, total int64)) *Upload {
+	return &Upload{path: path, size: size, progress: progress}
+}
+
+// Open implements retryablehttp.ReaderFunc. The transport closes the result.
+func (b *Upload) Open() (io.Reader, error) {
 	file, err := os.Open(b.path)
 	if err != nil {
 		return nil, err
@@ -25,14 +30,14 @@ func (b *uploadBody) open() (io.Reader, error) {
 	return &uploadReader{file: file, body: b}, nil
 }
 
-// close stops the calls of progress: the transport may continue to read for a moment after the answer.
-func (b *uploadBody) close() {
+// Close stops the calls of progress: the transport may continue to read for a moment after the answer.
+func (b *Upload) Close() {
 	b.mutex.Lock()
 	b.closed = true
 	b.mutex.Unlock()
 }
 
-func (b *uploadBody) report(sent int64) {
+func (b *Upload) report(sent int64) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	if b.progress != nil && !b.closed {
@@ -43,7 +48,7 @@ func (b *uploadBody) report(sent int64) {
 // uploadReader is the file with a counter. It does not embed the file: the transport would find its descriptor and bypass Read.
 type uploadReader struct {
 	file *os.File
-	body *uploadBody
+	body *Upload
 	sent int64
 }
 

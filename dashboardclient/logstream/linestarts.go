@@ -1,11 +1,11 @@
-package dashboardclient
+package logstream
 
 import "bytes"
 
 // lineStarts records where the last lines written to it begin.
 type lineStarts struct {
 	keep     int       // how many
-	strip    *stripper // nil: every line counts
+	strip    *Stripper // nil: every line counts
 	ring     []int64   // offsets of line beginnings; once full, the oldest is at count modulo keep
 	count    int       // lines so far
 	position int64
@@ -63,4 +63,12 @@ func (s *lineStarts) first() int64 {
 		at = s.strip.raw(at)
 	}
 	return at
+}
+
+// LastLines are the driver's last lines of a tail of its log, without Ray's first line, if the tail begins with it.
+func LastLines(tail []byte, lines int) []byte {
+	tail = tail[len(runtimeEnvLine.Find(tail)):]
+	starts := &lineStarts{keep: lines}
+	starts.take(tail)
+	return tail[starts.first():]
 }

@@ -1,4 +1,4 @@
-package dashboardclient
+package logstream
 
 import "io"
 
@@ -6,12 +6,12 @@ import "io"
 // raw bytes of one log from the first byte on, live or from a saved copy.
 type DriverOutput struct {
 	w     io.Writer
-	strip *stripper
+	strip *Stripper
 }
 
 // NewDriverOutput writes to w the output of the driver of this job, which was submitted with exactly this entrypoint.
 func NewDriverOutput(w io.Writer, submissionID, entrypoint string) *DriverOutput {
-	return &DriverOutput{w: w, strip: newStripper(submissionID, entrypoint, 0)}
+	return &DriverOutput{w: w, strip: NewStripper(submissionID, entrypoint, 0)}
 }
 
 // Write takes the next raw bytes of the log.

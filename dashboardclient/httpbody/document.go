@@ -1,4 +1,5 @@
-package dashboardclient
+// Package httpbody has the bodies of requests and answers: documents that must come to an end, and files that are uploaded again for each try.
+package httpbody
 
 import (
 	"fmt"
@@ -7,26 +8,23 @@ import (
 	"time"
 )
 
-// streamKey marks the context of a request whose answer is a stream: it may pause, and has no end.
-type streamKey struct{}
-
-// document is the body of a finite answer. A pause of more than silence is an error.
-type document struct {
+// Document is the body of a finite answer. A pause of more than silence is an error.
+type Document struct {
 	io.ReadCloser
-	silence time.Duration
+	Silence time.Duration
 	stopped atomic.Bool
 }
 
 // Read implements io.Reader.
-func (d *document) Read(p []byte) (int, error) {
-	timer := time.AfterFunc(d.silence, func() {
+func (d *Document) Read(p []byte) (int, error) {
+	timer := time.AfterFunc(d.Silence, func() {
 		d.stopped.Store(true)
 		_ = d.Close() // ends the read
 	})
 	n, err := d.ReadCloser.Read(p)
 	timer.Stop()
 	if err != nil && d.stopped.Load() {
-		err = fmt.Errorf("the answer stopped for %s before its end", d.silence)
+		err = fmt.Errorf("the answer stopped for %s before its end", d.Silence)
 	}
 	return n, err
 }
@@ -37,8 +35,8 @@ const (
 	slowestDocument = 10 * time.Minute // until its last byte
 )
 
-// readDocument reads an answer, unless it is endless.
-func readDocument(body io.ReadCloser) ([]byte, error) {
+// ReadDocument reads an answer, unless it is endless.
+func ReadDocument(body io.ReadCloser) ([]byte, error) {
 	var late atomic.Bool
 	timer := time.AfterFunc(slowestDocument, func() {
 		late.Store(true)

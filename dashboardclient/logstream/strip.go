@@ -1,4 +1,4 @@
-package dashboardclient
+package logstream
 
 import (
 	"bytes"
@@ -15,8 +15,8 @@ var runtimeEnvLine = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\t
 // runtimeEnvLineMax is longer than the first line.
 const runtimeEnvLineMax = 100
 
-// stripper removes Ray's own lines from the bytes of a driver's log.
-type stripper struct {
+// Stripper removes Ray's own lines from the bytes of a driver's log.
+type Stripper struct {
 	entrypointLine []byte
 	first          bool   // the first line is not checked yet
 	active         bool   // there may be more to remove
@@ -27,9 +27,9 @@ type stripper struct {
 	entrypointAt int64 // offset of the second in the raw file; -1: not found
 }
 
-// newStripper starts at this offset of the raw file.
-func newStripper(id, entrypoint string, offset int64) *stripper {
-	return &stripper{
+// NewStripper starts at this offset of the raw file.
+func NewStripper(id, entrypoint string, offset int64) *Stripper {
+	return &Stripper{
 		entrypointLine: []byte("Running entrypoint for job " + id + ": " + entrypoint + "\n"),
 		first:          offset == 0,
 		active:         true,
@@ -39,7 +39,7 @@ func newStripper(id, entrypoint string, offset int64) *stripper {
 }
 
 // raw converts an offset in the driver's output to one in the raw file.
-func (s *stripper) raw(offset int64) int64 {
+func (s *Stripper) raw(offset int64) int64 {
 	offset += s.firstLength
 	if s.entrypointAt >= 0 && offset > s.entrypointAt {
 		offset += int64(len(s.entrypointLine))
@@ -48,7 +48,7 @@ func (s *stripper) raw(offset int64) int64 {
 }
 
 // push processes the next bytes of the file and returns the driver's. The result is valid until the next call.
-func (s *stripper) push(p []byte) []byte {
+func (s *Stripper) push(p []byte) []byte {
 	s.position += int64(len(p))
 	if !s.active {
 		return p
@@ -77,7 +77,7 @@ func (s *stripper) push(p []byte) []byte {
 }
 
 // flush returns the held bytes: as nothing follows, they are the driver's.
-func (s *stripper) flush() []byte {
+func (s *Stripper) flush() []byte {
 	held := s.held
 	s.held, s.active = nil, false
 	return held
@@ -106,4 +106,10 @@ func overlap(data, line []byte) int {
 		}
 	}
 	return 0
+}
+
+// SkipToTail prepares for a tail of the file, which rarely begins where the file does, and returns how many of its lines may be Ray's.
+func (s *Stripper) SkipToTail() (lines int) {
+	s.first = false // see LastLines
+	return 1 + bytes.Count(s.entrypointLine, []byte("\n"))
 }

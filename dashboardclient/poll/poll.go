@@ -1,0 +1,61 @@
+// Package poll asks again and again until something is as wanted.
+package poll
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Pause waits, or returns ctx's error if that ends first.
+func Pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Rhythm is the wait before the next poll, given the time since the first.
+type Rhythm func(elapsed time.Duration) time.Duration
+
+// Steady polls at a constant rate.
+func Steady(d time.Duration) Rhythm { return func(time.Duration) time.Duration { return d } }
+
+// JobRhythm depends on the job's age: a short job is not kept waiting, a long one does not load the head.
+// Ray offers no watch on a job, and itself checks its driver once a second.
+func JobRhythm(elapsed time.Duration) time.Duration {
+	switch {
+	case elapsed < 15*time.Second:
+		return 75 * time.Millisecond
+	case elapsed < 2*time.Minute:
+		return 250 * time.Millisecond
+	default:
+		return time.Second
+	}
+}
+
+// EndRhythm is for a running job. It is fast for two seconds, because most jobs that end in this time end at once.
+func EndRhythm(elapsed time.Duration) time.Duration {
+	if elapsed < 2*time.Second {
+		return 25 * time.Millisecond
+	}
+	return JobRhythm(elapsed)
+}
+
+// Until calls check until it reports done or an error, or ctx ends.
+func Until(ctx context.Context, wait Rhythm, check func() (done bool, err error)) error {
+	start := time.Now()
+	for {
+		done, err := check()
+		if done || err != nil {
+			return err
+		}
+		if err := Pause(ctx, wait(time.Since(start))); err != nil {
+			return fmt.Errorf("waiting: %w", err)
+		}
+	}
+}
