@@ -10,7 +10,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
-// What a keeper in another pod must know of the one before it gets from the record's pod (pod/record.py). The client that launched the cluster notes it
+// What a keeper in another pod must know of the one before it gets from the record's pod (keeper/rayctl_keeper/kubernetes/record.py). The client that launched the cluster notes it
 // in the Secret, too, for as long as it lives: keeper and record may be lost with one node. The keeper itself has no permission in Kubernetes.
 
 // noteProgress notes what has changed since the last note.

@@ -225,7 +225,7 @@ func TestKeeperJobDeleted(t *testing.T) {
 // keeperProcess waits for the keeper's process, which is one of this machine.
 func (b bed) keeperProcess(t *testing.T, id launcher.ID) (pod string, pid int) {
 	t.Helper()
-	return b.roleProcess(t, id, "keeper", "\x00/rayctl/keeper.py\x00")
+	return b.roleProcess(t, id, "keeper", "\x00/rayctl/keeper.pyz\x00keeper\x00")
 }
 
 // roleProcess waits for a process in the pods of a role.

@@ -30,7 +30,7 @@ sleep 1; echo "zombies $(ps -eo stat | grep -c "^Z")"; `+waitingDriver)
 	}
 	b.release(t, r.id)
 	<-r.done
-	for _, want := range []string{"/rayctl/rayctl_start.py start --head", "BASH_ENV is unset\n", "zombies 0\n"} {
+	for _, want := range []string{"/rayctl/keeper.pyz ray start --head", "BASH_ENV is unset\n", "zombies 0\n"} {
 		if !strings.Contains(r.out.String(), want) {
 			t.Errorf("%q is not in %q", want, r.out.String())
 		}

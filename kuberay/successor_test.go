@@ -82,7 +82,7 @@ func TestKeeperLostBeforeRecord(t *testing.T) {
 	r := b.run(t, b.l, job("unsaved", waitingDriver))
 	r.printed(t, "begun\n")
 	pod, keeper := b.keeperProcess(t, r.id)
-	_, record := b.roleProcess(t, r.id, "record", "\x00/rayctl/record.py\x00")
+	_, record := b.roleProcess(t, r.id, "record", "\x00/rayctl/keeper.pyz\x00record\x00")
 	if err := syscall.Kill(record, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

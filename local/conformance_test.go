@@ -112,7 +112,7 @@ func (m machine) ended(id launcher.ID) bool {
 
 func (m machine) killKeeper(t *testing.T, id launcher.ID) {
 	t.Helper()
-	m.kill(t, id, func(cmd string) bool { return strings.Contains(cmd, "keeper.py") })
+	m.kill(t, id, func(cmd string) bool { return strings.Contains(cmd, "keeper.pyz keeper") })
 }
 
 func (m machine) hold(t *testing.T) (string, func(*testing.T, launcher.ID)) {

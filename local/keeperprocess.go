@@ -4,15 +4,14 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"syscall"
 
+	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/local/machine"
 	"github.com/rayctl/rayctl/local/rundir"
-	"github.com/rayctl/rayctl/templates"
 )
 
 // keeperProcess is a keeper that this process started.
@@ -24,7 +23,7 @@ type keeperProcess struct {
 
 // startKeeper starts the keeper in a session of its own. It inherits the pipe that tells of our end, and no other file.
 func (c *cluster) startKeeper(plan machine.Plan) (*keeperProcess, error) {
-	scripts, err := templates.WriteKeeper(c.l.scripts)
+	program, err := keeperzip.Write(c.l.scripts)
 	if err != nil {
 		return nil, rundir.WriteFailed(c.l.scripts, err)
 	}
@@ -38,7 +37,7 @@ func (c *cluster) startKeeper(plan machine.Plan) (*keeperProcess, error) {
 		return nil, launcher.Fail(runstate.CodeConfig, err, "close some programs or raise `ulimit -n`", "cannot start the keeper of %s: %v", c.Name, err)
 	}
 	defer reader.Close()
-	argv := keeperCommand(plan.Env.Python, scripts, c.Dir)
+	argv := keeperCommand(plan.Env.Python, program, c.Dir)
 	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // the keeper outlives this call and this process
 	// A launch from within another cluster must not carry that cluster's marks.
 	cmd.Env = append(environmentWithout(rundir.MarkerName, rundir.NodeMarkerName), rundir.MarkerName+"="+c.Record.Mark)
@@ -58,8 +57,8 @@ func (c *cluster) startKeeper(plan machine.Plan) (*keeperProcess, error) {
 }
 
 // keeperCommand is the keeper's argv. -E and -s keep the user's Python settings out of it; Ray's processes get them as they are.
-func keeperCommand(python, scripts, dir string) []string {
-	return []string{python, "-E", "-s", filepath.Join(scripts, templates.Keeper), dir}
+func keeperCommand(python, program, dir string) []string {
+	return []string{python, "-E", "-s", program, keeperzip.Keeper, dir}
 }
 
 // hangUp closes the pipe. The keeper then takes the commit if there is one, and ends otherwise.

@@ -36,7 +36,7 @@ func TestOneClusterOfManyLaunches(t *testing.T) {
 	wg.Wait()
 	keepers := 0
 	for _, p := range processes(t, state, "one") {
-		if strings.Contains(proc.CommandLine(p), "keeper.py") {
+		if strings.Contains(proc.CommandLine(p), "keeper.pyz keeper") {
 			keepers++
 		}
 	}
@@ -124,7 +124,7 @@ print("pid", ray.get(A.remote().start.remote()))`}})
 	dir := reported(t, state, "pair", "w-0")
 	var both []int
 	for _, p := range processes(t, state, "pair") {
-		if line := proc.CommandLine(p); strings.Contains(line, "/node.py ") && strings.HasSuffix(line, " 1") {
+		if line := proc.CommandLine(p); strings.Contains(line, "/keeper.pyz node ") && strings.HasSuffix(line, " 1") {
 			both = append(both, p.PID)
 		}
 	}
@@ -194,7 +194,7 @@ func TestEverybodyKilled(t *testing.T) {
 	until(t, l, "victim", func(launcher.Status) bool { return ray() > 0 })
 	dirs := nodeDirs(t, state, "victim")
 	for _, p := range processes(t, state, "victim") {
-		if line := proc.CommandLine(p); strings.Contains(line, "keeper.py") || strings.Contains(line, "node.py") || strings.Contains(line, "node_guard.py") {
+		if line := proc.CommandLine(p); strings.Contains(line, "keeper.pyz keeper") || strings.Contains(line, "keeper.pyz node") || strings.Contains(line, "keeper.pyz guard") {
 			if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
@@ -220,7 +220,7 @@ func TestStuckKeeper(t *testing.T) {
 	}
 	dirs := nodeDirs(t, state, "stuck")
 	for _, p := range processes(t, state, "stuck") {
-		if strings.Contains(proc.CommandLine(p), "keeper.py") {
+		if strings.Contains(proc.CommandLine(p), "keeper.pyz keeper") {
 			if err := syscall.Kill(p.PID, syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}

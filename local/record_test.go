@@ -231,7 +231,7 @@ func TestUnreadableIsLeftAlone(t *testing.T) {
 	if err := os.Remove(lost.Path(rundir.RecordFile)); err != nil {
 		t.Fatal(err)
 	}
-	living := exec.Command("sh", "-c", "read x", "keeper.py", lost.Dir)
+	living := exec.Command("sh", "-c", "read x", "keeper.pyz", "keeper", lost.Dir)
 	in, err := living.StdinPipe()
 	if err == nil {
 		err = living.Start()

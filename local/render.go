@@ -7,13 +7,13 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 
+	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/local/machine"
 	"github.com/rayctl/rayctl/local/rayenv"
 	"github.com/rayctl/rayctl/local/rundir"
-	"github.com/rayctl/rayctl/templates"
 )
 
 // Render returns the keeper's orders and the command that starts it. The orders say what each node is given.
@@ -29,8 +29,8 @@ func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the orders: %w", err)
 	}
-	scripts := filepath.Join(l.scripts, "keeper-"+templates.KeeperHash())
-	line := shellescape.QuoteCommand(keeperCommand(env.Python, scripts, c.Dir))
+	program := filepath.Join(l.scripts, keeperzip.Directory(), keeperzip.File)
+	line := shellescape.QuoteCommand(keeperCommand(env.Python, program, c.Dir))
 	return []launcher.File{
 		{Name: keeper.OrdersFile, Content: append(orders, '\n')},
 		{Name: "keeper.sh", Content: []byte("#!/bin/sh\n# Run detached, with a pipe to the client as standard input.\n" + line + "\n")},

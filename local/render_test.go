@@ -32,7 +32,7 @@ func TestRenderIsWhatLaunchDoes(t *testing.T) {
 		}
 	}
 	script, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(string(files[1].Content)), "")
-	if err != nil || len(script.Stmts) != 1 || len(script.Stmts[0].Cmd.(*syntax.CallExpr).Args) != 5 {
+	if err != nil || len(script.Stmts) != 1 || len(script.Stmts[0].Cmd.(*syntax.CallExpr).Args) != 6 {
 		t.Errorf("keeper.sh: %v\n%s", err, files[1].Content)
 	}
 }

@@ -239,7 +239,7 @@ func (b *bed) directories(t *testing.T, id launcher.ID) (out []string) {
 
 func (b *bed) killKeeper(t *testing.T, id launcher.ID) {
 	t.Helper()
-	b.kill(t, id, func(command string) bool { return strings.Contains(command, "slurm_start.py") })
+	b.kill(t, id, func(command string) bool { return strings.Contains(command, "keeper.pyz slurm-start") })
 }
 
 func (b *bed) hold(t *testing.T) (string, func(*testing.T, launcher.ID)) {

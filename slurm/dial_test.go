@@ -217,7 +217,7 @@ func (b *bed) stepHeals(t *testing.T, l *slurm.Launcher, id launcher.ID) {
 		})
 		killed := 0
 		for _, p := range b.own() {
-			if strings.HasPrefix(p.Command, "srun ") && strings.Contains(p.Command, "slurm_relay.py") {
+			if strings.HasPrefix(p.Command, "srun ") && strings.Contains(p.Command, "keeper.pyz slurm-relay") {
 				killed++
 				if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 					t.Error(err)

@@ -37,7 +37,7 @@ func (b *bed) keeperKilledWithOutput(t *testing.T) {
 	r.until("running", jobRuns)
 	b.copied(t, r.id, "killed\n")
 	for _, p := range b.processes(t, r.id) {
-		if strings.Contains(p.Command, "slurm_start.py") {
+		if strings.Contains(p.Command, "keeper.pyz slurm-start") {
 			if err := syscall.Kill(p.PID, syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}

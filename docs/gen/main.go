@@ -21,7 +21,7 @@ var pages = []page{
 	{"cluster-file.md", clusterFile},
 	{"commands.md", commands},
 	{flowPage, exitCodes},
-	{"../templates/keeper_model.py", pythonModel},
+	{"../keeper/rayctl_keeper/state/model.py", pythonModel},
 }
 
 func main() {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -15,21 +14,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/kuberay/pod"
-	"github.com/rayctl/rayctl/templates"
 )
 
-// Files of pod/ as keys of the Secret.
+// Keys of the Secret, and the files of the pods that they become.
 const (
-	keeperPodKey = "keeperpod.py" // runs the keeper, and hands its result to the record
-	recordKey    = "record.py"    // the record's program
-	nodeKey      = "node.sh"      // what pods do before Ray starts
-	waitKey      = "wait.sh"      // keeps KubeRay's init container short
-	reportKey    = "report.py"    // tells the keeper that setup failed
-	setupKey     = "setup.sh"     // spec.setup
+	nodeKey  = "node.sh"  // what pods do before Ray starts
+	waitKey  = "wait.sh"  // keeps KubeRay's init container short
+	setupKey = "setup.sh" // spec.setup
 
-	startKey     = "rayctl_start.py" // of templates/rayhook
-	startHookKey = "rayctl_start_hook.py"
+	zipKey = keeperzip.File // what pods run of rayctl
 
 	bashEnv = "BASH_ENV" // names a file that bash reads first, also for `bash -c` (bash's manual, "Invocation")
 )
@@ -63,7 +58,7 @@ func (p *Plan) KeeperJob() *batchv1.Job {
 			Suspend: ptr.To(true), TTLSecondsAfterFinished: ptr.To(int32(0)),
 			BackoffLimit: ptr.To(int32(1000)), PodFailurePolicy: ignoreDisruptions(),
 			Template: p.HelperPod(RoleKeeper, corev1.Container{
-				Name: KeeperContainer, Command: []string{"python3", "-E", "-s", nodeFiles + "/" + keeperPodKey, nodeFiles, runDir},
+				Name: KeeperContainer, Command: []string{"python3", "-E", "-s", nodeFiles + "/" + zipKey, keeperzip.Pod, nodeFiles, runDir},
 				Ports:        []corev1.ContainerPort{{Name: "keeper", ContainerPort: KeeperPort}},
 				VolumeMounts: []corev1.VolumeMount{{Name: "rayctl", MountPath: nodeFiles, ReadOnly: true}, {Name: "run", MountPath: runDir}},
 			}),
@@ -101,7 +96,7 @@ func (p *Plan) RecordJob() *batchv1.Job {
 			TTLSecondsAfterFinished: ptr.To(int32(keep.Seconds())),
 			BackoffLimit:            ptr.To(int32(6)), PodFailurePolicy: ignoreDisruptions(),
 			Template: p.HelperPod(RoleRecord, corev1.Container{
-				Name: RecordContainer, Command: []string{"python3", "-E", "-s", nodeFiles + "/" + recordKey, p.keeperAddress(), nodeFiles + "/" + TokenKey},
+				Name: RecordContainer, Command: []string{"python3", "-E", "-s", nodeFiles + "/" + zipKey, keeperzip.Record, p.keeperAddress(), nodeFiles + "/" + TokenKey},
 				VolumeMounts: []corev1.VolumeMount{{Name: "rayctl", MountPath: nodeFiles, ReadOnly: true}, {Name: "tmp", MountPath: "/tmp"}},
 			}),
 		},
@@ -111,8 +106,8 @@ func (p *Plan) RecordJob() *batchv1.Job {
 	}
 	job.Spec.Template.Spec.Volumes = []corev1.Volume{
 		{Name: "rayctl", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-			SecretName: SecretName(p.Spec.Name), Optional: ptr.To(true), // after the cluster's end it is gone: the pod does not wait for ever, and record.py knows by it
-			Items: []corev1.KeyToPath{{Key: recordKey, Path: recordKey}, {Key: TokenKey, Path: TokenKey}},
+			SecretName: SecretName(p.Spec.Name), Optional: ptr.To(true), // after the cluster's end it is gone: the pod does not wait for ever, and the record knows by it
+			Items: []corev1.KeyToPath{{Key: zipKey, Path: zipKey}, {Key: TokenKey, Path: TokenKey}},
 		}}},
 		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 	}
@@ -182,16 +177,8 @@ func (p *Plan) Secret() (*corev1.Secret, error) {
 
 // programs are what our pods run.
 func programs() map[string][]byte {
-	out := map[string][]byte{}
-	for name, content := range templates.KeeperFiles() {
-		if !strings.Contains(name, "/") && !strings.HasPrefix(name, "node") { // KubeRay supervises the nodes
-			out[name] = content
-		}
-	}
-	for _, name := range []string{startKey, startHookKey} {
-		out[name] = templates.KeeperFiles()["rayhook/"+name]
-	}
-	for _, name := range []string{keeperPodKey, recordKey, nodeKey, waitKey, reportKey} {
+	out := map[string][]byte{zipKey: keeperzip.Bytes()}
+	for _, name := range []string{nodeKey, waitKey} {
 		out[name] = pod.File(name)
 	}
 	return out

@@ -119,7 +119,7 @@ func cpusOf(g spec.NodeGroup) spec.CPUs {
 	return 1
 }
 
-// rayDefaults are of every Ray that rayctl starts, unless the file says otherwise: templates/keeper_raystart.py has the same and the reasons.
+// rayDefaults are of every Ray that rayctl starts, unless the file says otherwise: keeper/rayctl_keeper/node/raystart.py has the same and the reasons.
 var rayDefaults = map[string]string{
 	"RAY_agent_register_timeout_ms": "120000", "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "300", "RAY_prestart_worker_first_driver": "0",
 }
@@ -206,9 +206,9 @@ func addVolume(t *corev1.PodTemplateSpec, name string, source corev1.VolumeSourc
 // addStart lets the shell that starts Ray read pod/node.sh first: KubeRay puts a container's own arguments before `ray start`.
 func (p *Plan) addStart(t *corev1.PodTemplateSpec, group string) {
 	c, env := rayContainer(t), func(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }
-	files := []string{nodeKey, startKey, startHookKey}
+	files := []string{nodeKey, zipKey}
 	if p.Spec.Setup != "" {
-		files = append(files, setupKey, reportKey)
+		files = append(files, setupKey)
 		c.Env = append(c.Env, env("RAYCTL_KEEPER", p.keeperAddress()), corev1.EnvVar{Name: "RAYCTL_KEEPER_TOKEN", ValueFrom: &corev1.EnvVarSource{
 			SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: SecretName(p.Spec.Name)}, Key: TokenKey},
 		}})

@@ -6,7 +6,7 @@ if [ -e /rayctl/setup.sh ]; then
   rayctl_log=$(mktemp)
   exec 8>&1 9>&2
   exec > >(tee "$rayctl_log" >&8; : > "$rayctl_log.whole") 2>&1
-  trap 'exec 1>&8 2>&9; python3 -E -s /rayctl/report.py "$rayctl_log"' EXIT
+  trap 'exec 1>&8 2>&9; python3 -E -s /rayctl/keeper.pyz report "$rayctl_log"' EXIT
   set -eE
   . /rayctl/setup.sh
   set +eE
@@ -14,14 +14,14 @@ if [ -e /rayctl/setup.sh ]; then
   exec 1>&8 2>&9 8>&- 9>&-
 fi
 unset RAYCTL_KEEPER RAYCTL_KEEPER_TOKEN rayctl_log
-# Then Ray as on the other launchers, see rayctl_start.py and rayctl_start_hook.py, with the Python of the `ray` that is in PATH.
+# Then Ray as on the other launchers, see keeper/rayctl_keeper/rayhook, with the Python of the `ray` that is in PATH.
 read -r rayctl_line 2>/dev/null < "$(type -P ray)"
 read -ra rayctl_python <<< "${rayctl_line#??}"
 rayctl_dir=$(mktemp -d)
 case "$rayctl_dir $rayctl_line" in
 /*" #!"*python | /*" #!"*python3 | /*" #!"*python3.*)
-  export RAYCTL_NODE_DIR=$rayctl_dir RAYCTL_GCS=$RAY_ADDRESS RAYCTL_USER_START_HOOK=$RAY_START_HOOK RAY_START_HOOK=rayctl_start_hook.prepare
-  ray() { exec "${rayctl_python[@]}" /rayctl/rayctl_start.py "$@"; }
+  export RAYCTL_NODE_DIR=$rayctl_dir RAYCTL_GCS=$RAY_ADDRESS RAYCTL_USER_START_HOOK=$RAY_START_HOOK RAY_START_HOOK=rayctl_keeper.rayhook.hook.prepare
+  ray() { exec "${rayctl_python[@]}" /rayctl/keeper.pyz ray "$@"; }
   ;;
 *) # some other program, or no room for the directory: it starts as it always did, a worker after the head
   until [ "$rayctl_wait" != /rayctl/wait.sh ] || (exec 3<>"/dev/tcp/${RAY_ADDRESS%:*}/${RAY_ADDRESS##*:}") 2>/dev/null; do sleep 0.5; done

@@ -1,9 +1,9 @@
-// Package pod has what the pods of a cluster run beside Ray: programs and shell scripts, which a launch puts into the cluster's Secret.
+// Package pod has what the pods of a cluster run beside Ray: shell scripts, which a launch puts into the cluster's Secret.
 package pod
 
 import "embed"
 
-//go:embed *.py *.sh
+//go:embed *.sh
 var files embed.FS
 
 // File is the content of one of them.

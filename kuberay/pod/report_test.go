@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	keeperzip "github.com/rayctl/rayctl/keeper"
 )
 
 // TestReportAsksAgain: a failed setup is told to a keeper that cannot be reached at first (a fake: a mesh or a proxy in front of a keeper's pod that is
@@ -27,7 +29,7 @@ func TestReportAsksAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), "python3", "-E", "-s", "report.py", log)
+	cmd := exec.CommandContext(t.Context(), "python3", "-E", "-s", "-B", "../../keeper", keeperzip.Report, log)
 	cmd.Env = append(os.Environ(), "RAYCTL_KEEPER="+keeper.URL, "RAYCTL_KEEPER_TOKEN=token")
 	out, err := cmd.CombinedOutput()
 	keeper.Close() // after this nobody writes told

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/manifest"
 	"github.com/rayctl/rayctl/kuberay/observe"
@@ -20,7 +21,6 @@ import (
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/templates"
 )
 
 // Keeper is the keeper of a cluster with kuberay.keeper: none: a child of this client, on this machine. It reaches the dashboard through the
@@ -73,7 +73,7 @@ func (r *Keeper) prepare(ctx context.Context, p *manifest.Plan) (err error) {
 
 // start runs the keeper in a process group of its own: Ctrl-C on the terminal is the client's.
 func (r *Keeper) start() error {
-	programs, err := templates.WriteKeeper(r.root)
+	program, err := keeperzip.Write(r.root)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (r *Keeper) start() error {
 	if err != nil {
 		return err
 	}
-	r.child = exec.Command(python, "-S", "-E", filepath.Join(programs, templates.Keeper), string(r.run)) //nolint:noctx // it ends by itself, or with stdin
+	r.child = exec.Command(python, "-S", "-E", program, keeperzip.Keeper, string(r.run)) //nolint:noctx // it ends by itself, or with stdin
 	r.child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if r.stdin, err = r.child.StdinPipe(); err != nil {
 		return err

@@ -116,7 +116,7 @@ type limited struct {
 	io.Closer
 }
 
-// unpacker reads the lines "OFFSET BASE64" of record.py. A first line that was cut is passed over.
+// unpacker reads the lines "OFFSET BASE64" of kubernetes/record.py. A first line that was cut is passed over.
 type unpacker struct {
 	lines *bufio.Reader
 	piece []byte

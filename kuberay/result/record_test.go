@@ -19,11 +19,12 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/kuberay/manifest"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// TestRecord runs record.py, as the record's pod does, against a keeper's API that has ended (a fake: it answers as keeperpod.py does).
+// TestRecord runs the record, as its pod does, against a keeper's API that has ended (a fake: it answers as the keeper's pod does).
 func TestRecord(t *testing.T) {
 	small := []byte("hello\r\n\xff no newline")
 	large := bytes.Repeat([]byte("a line that is repeated very often\n"), 200_000)
@@ -102,12 +103,12 @@ func TestEarlierAttempts(t *testing.T) {
 	}
 }
 
-// absence runs record.py where the keeper's name is unknown for twenty minutes by a clock of its own: CoreDNS says so of a headless Service
+// absence runs the record where the keeper's name is unknown for twenty minutes by a clock of its own: CoreDNS says so of a headless Service
 // without pods, and the Job controller waits up to ten minutes before it makes another one.
 const absence = `
 import socket, sys
-sys.path.insert(0, "../pod")
-import record
+sys.path.insert(0, "../../keeper")
+from rayctl_keeper.kubernetes import record
 waited, known = [0.0], socket.getaddrinfo
 def sleep(seconds):
     waited[0] += seconds
@@ -116,15 +117,15 @@ def lookup(*args, **kwargs):
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
     return known(*args, **kwargs)
 record.time.sleep, record.time.monotonic, socket.getaddrinfo = sleep, lambda: waited[0], lookup
-sys.exit(record.main())
+sys.exit(record.main(sys.argv[1:]))
 `
 
-// stale runs record.py where the keeper's name first means an address from which nothing comes back, not even a refusal, as that of a pod
+// stale runs the record where the keeper's name first means an address from which nothing comes back, not even a refusal, as that of a pod
 // that is gone: here a socket whose queue of connections is full.
 const stale = `
 import socket, sys
-sys.path.insert(0, "../pod")
-import record
+sys.path.insert(0, "../../keeper")
+from rayctl_keeper.kubernetes import record
 silent = socket.socket()
 silent.bind(("127.0.0.1", 0))
 silent.listen(0)
@@ -137,7 +138,7 @@ def lookup(*args, **kwargs):
     looked.append(1)
     return known(*silent.getsockname()) if len(looked) == 1 else known(*args, **kwargs)
 socket.getaddrinfo = lookup
-sys.exit(record.main())
+sys.exit(record.main(sys.argv[1:]))
 `
 
 // TestKeeperAway: the record waits for a keeper that is long in coming, or in coming back, and asks for its address again.
@@ -183,7 +184,7 @@ func TestClusterDeleted(t *testing.T) {
 				_ = json.NewEncoder(w).Encode(&runstate.State{Revision: 1, Committed: c.committed})
 			}))
 			defer server.Close()
-			cmd, termination := recordCommand(t, server.URL, "../pod/record.py")
+			cmd, termination := recordCommand(t, server.URL, "../../keeper", keeperzip.Record)
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -223,7 +224,7 @@ func runRecord(t *testing.T, st *runstate.State, log []byte) (message string, ou
 	recorded := false
 	server := httptest.NewServer(endedKeeper(t, st, log, &recorded))
 	defer server.Close()
-	cmd, termination := recordCommand(t, server.URL, "../pod/record.py")
+	cmd, termination := recordCommand(t, server.URL, "../../keeper", keeperzip.Record)
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +235,7 @@ func runRecord(t *testing.T, st *runstate.State, log []byte) (message string, ou
 	return contentOf(t, termination), out
 }
 
-// endedKeeper answers as keeperpod.py does.
+// endedKeeper answers as the keeper's pod does.
 func endedKeeper(t *testing.T, st *runstate.State, log []byte, recorded *bool) http.HandlerFunc {
 	t.Helper()
 	document, err := json.Marshal(st)
@@ -259,7 +260,7 @@ func endedKeeper(t *testing.T, st *runstate.State, log []byte, recorded *bool) h
 	}
 }
 
-// recordCommand runs the record's program as its pod does; its last argument is the file with the token.
+// recordCommand runs a program as the record's pod does, from the sources; its last argument is the file with the token.
 func recordCommand(t *testing.T, url string, program ...string) (cmd *exec.Cmd, termination string) {
 	t.Helper()
 	dir := t.TempDir()

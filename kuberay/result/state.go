@@ -34,7 +34,7 @@ func Of(o *observe.Snapshot) *runstate.State {
 	return nil
 }
 
-// Left finds all that record.py has left in the final state document; nil if there is none.
+// Left finds all that the record's program has left in the final state document; nil if there is none.
 func Left(o *observe.Snapshot) *State {
 	if p := recordPod(o); p != nil {
 		if st := decodeState(terminationMessage(p)); st != nil {
@@ -76,14 +76,14 @@ func terminationMessage(p *corev1.Pod) string {
 	return ""
 }
 
-// State is what record.py leaves.
+// State is what the record's program leaves.
 type State struct {
 	runstate.State
 	Packed  bool    `json:"packed"`  // the log is packed, because the kubelet would have dropped its beginning
 	Earlier []int64 `json:"earlier"` // bytes of the logs of attempts before the last, which stand before its own
 }
 
-// decodeState reads a state document as record.py writes it: JSON, or packed where that is too long.
+// decodeState reads a state document as the record's program writes it: JSON, or packed where that is too long.
 func decodeState(text string) *State {
 	if packed, ok := strings.CutPrefix(text, "z:"); ok {
 		raw, err := base64.StdEncoding.DecodeString(packed)

@@ -115,8 +115,8 @@ func TestStep(t *testing.T) {
 	r.orders.Advertise, r.orders.DashboardHost, r.orders.Listen, r.orders.WatchStdin = "auto", "auto", "auto:0", false
 	r.orders.Groups[0].CPUs, r.orders.Groups[0].GPUs = nil, nil
 	r.orders.Start = keeper.Start{Mode: keeper.StartStep, Argv: []string{"sh", "-c",
-		`trap 'kill -USR1 $child; wait $child; exit $?' USR1; SLURM_PROCID=0 "$0" -S -E "$1" "$2" --slurm & child=$!; wait $child`,
-		python, r.files + "/node.py", string(r.dir)}}
+		`trap 'kill -USR1 $child; wait $child; exit $?' USR1; SLURM_PROCID=0 "$0" -S -E "$1" node "$2" --slurm & child=$!; wait $child`,
+		python, r.zip, string(r.dir)}}
 	r.start(nil)
 	r.must(r.dir.Commit(keeper.Commit{}))
 	s := r.result()

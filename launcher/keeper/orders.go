@@ -1,7 +1,7 @@
 // Package keeper is the client's side of the keeper: the process that lives beside a cluster, submits its job and owns its end.
 //
 // It has the protocol types (orders, commit), a reader of run directories, and a client of the keeper's HTTP API.
-// The protocol is described in docs/keeper.md; the keeper itself is templates/keeper.py.
+// The protocol is described in docs/keeper.md; the keeper itself is keeper/rayctl_keeper.
 package keeper
 
 import (
@@ -57,7 +57,7 @@ type Orders struct {
 type RaySettings struct {
 	Python    string            `json:"python,omitempty"` // the nodes' Python with Ray; not for the mode external
 	Version   string            `json:"version,omitempty"`
-	FastStart string            `json:"fastStart"` // templates/rayhook changes functions inside `ray start`: always, never, or with the Ray versions listed here
+	FastStart string            `json:"fastStart"` // keeper/rayctl_keeper/rayhook changes functions inside `ray start`: always, never, or with the Ray versions listed here
 	Env       map[string]string `json:"env,omitempty"`
 	Setup     string            `json:"setup,omitempty"`
 	TempRoot  string            `json:"tempRoot"` // node-local directory; short (a path below it is an AF_UNIX socket)
@@ -88,7 +88,7 @@ const (
 // Start describes how the nodes of the cluster are started.
 type Start struct {
 	Mode      string   `json:"mode"`
-	Argv      []string `json:"argv,omitempty"`      // step: the command that runs node.py once on each node
+	Argv      []string `json:"argv,omitempty"`      // step: the command that runs the supervisor once on each node
 	Stop      []string `json:"stop,omitempty"`      // step: the command that asks all supervisors to end, e.g. scancel -s USR1 JOB.0
 	Dashboard string   `json:"dashboard,omitempty"` // external: URL of the head's dashboard
 	GCS       string   `json:"gcs,omitempty"`       // external: host:port of the head's GCS

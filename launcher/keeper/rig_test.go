@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
+	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/templates"
 	"github.com/rayctl/rayctl/test/raytest"
 )
 
@@ -34,7 +34,7 @@ type rig struct {
 	dir    keeper.RunDir
 	orders *keeper.Orders
 	token  string
-	files  string
+	zip    string   // the keeper's program
 	wrap   []string // before the keeper's command
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -66,9 +66,9 @@ func newRig(t *testing.T, entrypoint string, shape func(*keeper.Orders)) *rig {
 	if shape != nil {
 		shape(r.orders)
 	}
-	files, err := templates.WriteKeeper(t.TempDir())
+	var err error
+	r.zip, err = keeperzip.Write(t.TempDir())
 	r.must(err)
-	r.files = files
 	r.dir = keeper.RunDir(filepath.Join(t.TempDir(), "run"))
 	return r
 }
@@ -100,7 +100,7 @@ func (r *rig) start(secrets map[string]string) *rig {
 
 func (r *rig) exec() {
 	r.t.Helper()
-	argv := append(slices.Clone(r.wrap), raytest.Env(r.t, raytest.Ray260), "-S", "-E", filepath.Join(r.files, templates.Keeper), string(r.dir))
+	argv := append(slices.Clone(r.wrap), raytest.Env(r.t, raytest.Ray260), "-S", "-E", r.zip, keeperzip.Keeper, string(r.dir))
 	r.cmd = exec.Command(argv[0], argv[1:]...)
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	var err error

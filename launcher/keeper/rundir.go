@@ -26,7 +26,7 @@ func NewToken() string {
 	return hex.EncodeToString(secret)
 }
 
-// reserveSize is RESERVE_SIZE of templates/keeper_state.py.
+// reserveSize is RESERVE_SIZE of keeper/rayctl_keeper/state/document.py.
 const reserveSize = 256 << 10
 
 // Prepare makes the directory (mode 0700, parents too) and writes the files that a keeper needs to start. It writes the reserve first, so that a full disk

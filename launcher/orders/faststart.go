@@ -2,7 +2,7 @@ package orders
 
 import "github.com/rayctl/rayctl/launcher/spec"
 
-// fastStartTested are the Ray versions that the project's tests start with templates/rayhook.
+// fastStartTested are the Ray versions that the project's tests start with keeper/rayctl_keeper/rayhook.
 const fastStartTested = "2.60.0"
 
 // FastStart is ray.fastStart in the form for the keeper and the nodes (RAYCTL_FAST_START).

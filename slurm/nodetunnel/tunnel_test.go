@@ -8,25 +8,24 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/slurm/remote"
-	"github.com/rayctl/rayctl/templates"
 )
 
 // relayHere is a way whose far end is this machine.
 func relayHere(t *testing.T) *Tunnel {
 	t.Helper()
-	dir, err := templates.WriteKeeper(t.TempDir())
+	program, err := keeperzip.Write(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := New(remote.Here{}, []string{"python3", "-E", "-s", "-u", filepath.Join(dir, templates.SlurmRelay)})
+	w := New(remote.Here{}, []string{"python3", "-E", "-s", "-u", program, keeperzip.SlurmRelay})
 	t.Cleanup(func() { w.Close() })
 	return w
 }

@@ -13,10 +13,10 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/rayctl/rayctl/templates"
+	keeperzip "github.com/rayctl/rayctl/keeper"
 )
 
-// Files are the files of the site, reached by one long-lived command there (templates/slurm_files.py): one connection for all
+// Files are the files of the site, reached by one long-lived command there (keeper/slurm_files.py): one connection for all
 // reads, writes and watches, and no request to the controller. It is started when needed, and again when it was cut.
 type Files struct {
 	runner Runner
@@ -167,7 +167,7 @@ func (f *Files) open(ctx context.Context) (*session, error) {
 			return f.session, nil
 		}
 	}
-	cmd := f.runner.Command(context.WithoutCancel(ctx), "python3", "-u", "-c", bootstrap, strconv.Itoa(len(templates.SlurmFiles)))
+	cmd := f.runner.Command(context.WithoutCancel(ctx), "python3", "-u", "-c", bootstrap, strconv.Itoa(len(keeperzip.SlurmFiles)))
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func (f *Files) open(ctx context.Context) (*session, error) {
 		return nil, fmt.Errorf("%w: %w", ErrCut, err)
 	}
 	go s.read(stdout)
-	if _, err := io.WriteString(stdin, templates.SlurmFiles); err != nil {
+	if _, err := io.WriteString(stdin, keeperzip.SlurmFiles); err != nil {
 		<-s.done
 		return nil, s.why()
 	}

@@ -2,18 +2,15 @@ package rundir
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
-	"maps"
 	"path"
-	"slices"
 
+	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/templates"
 )
 
 // commitName is the file whose appearance is the commit; until then it has another name.
@@ -91,34 +88,20 @@ func (r *Run) pack(ctx context.Context, p launcher.Payload) ([]byte, error) {
 	return json.Marshal(document)
 }
 
-// ProgramsIn is where the root directory has this version of the keeper's files.
-func ProgramsIn(dir string) string { return path.Join(dir, "keeper", "keeper-"+templates.KeeperHash()) }
+// ProgramsIn is the directory in the root directory that has this version of the keeper.
+func ProgramsIn(dir string) string { return path.Join(dir, "keeper", keeperzip.Directory()) }
 
-// writePrograms puts the keeper's files there, unless they are: the directory appears whole or not at all.
+// writePrograms puts the keeper there, unless it is: the file appears whole or not at all.
 func (r *Root) writePrograms(ctx context.Context, dir string) error {
-	f := r.Files
-	if kind, err := f.Kind(ctx, dir); err != nil || kind == "directory" {
+	f, file := r.Files, path.Join(dir, keeperzip.File)
+	if kind, err := f.Kind(ctx, file); err != nil || kind == "file" {
 		return err
 	}
-	scratch := dir + "-" + rand.Text()
-	programs := templates.KeeperFiles()
-	for _, name := range slices.Sorted(maps.Keys(programs)) {
-		if err := f.WriteBytes(ctx, path.Join(scratch, name), programs[name]); err != nil {
-			return err
-		}
-	}
-	err := f.Call(ctx, "rename", map[string]any{"path": scratch, "to": dir}, nil)
-	if err == nil {
-		return nil
-	}
-	if kind, kindErr := f.Kind(ctx, dir); kindErr == nil && kind == "directory" { // somebody else was faster
-		return f.Remove(ctx, scratch)
-	}
-	return err
+	return f.WriteBytes(ctx, file, keeperzip.Bytes())
 }
 
-// Program is the path of one of the keeper's files, of this version: the cluster's own may be another.
-func (r *Root) Program(ctx context.Context, name string) (string, error) {
+// Program is the path of the keeper's zip file, of this version: the cluster's own may be another.
+func (r *Root) Program(ctx context.Context) (string, error) {
 	dir, _, err := r.Arrive(ctx)
 	if err != nil {
 		return "", err
@@ -127,5 +110,5 @@ func (r *Root) Program(ctx context.Context, name string) (string, error) {
 	if err := r.writePrograms(ctx, programs); err != nil {
 		return "", r.writeFailed(programs, err)
 	}
-	return path.Join(programs, name), nil
+	return path.Join(programs, keeperzip.File), nil
 }

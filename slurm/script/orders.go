@@ -5,11 +5,11 @@ import (
 	"path"
 	"time"
 
+	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/rundir"
-	"github.com/rayctl/rayctl/templates"
 )
 
 // Plan is everything that orders and script follow from.
@@ -134,7 +134,7 @@ func (p Plan) step() []string {
 	case "apptainer":
 		argv = append(argv, p.apptainer()...)
 	}
-	return append(argv, python, "-E", "-s", path.Join(p.Programs, templates.Supervisor), runDirVariable, "--slurm")
+	return append(argv, python, "-E", "-s", path.Join(p.Programs, keeperzip.File), keeperzip.Supervisor, runDirVariable, "--slurm")
 }
 
 // binds are the paths of the host that a container sees: run directory, programs, mounts.

@@ -12,6 +12,7 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 
+	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -227,7 +228,7 @@ func (p Plan) Script() (string, error) {
 	}
 	var b strings.Builder
 	err := scriptTemplate.Execute(&b, map[string]any{
-		"Components": components, "Python": quote(p.HostPython()), "Start": quote(path.Join(p.Programs, templates.SlurmBatch)), "RunDir": quote(p.Run), "Nonce": quote(p.Nonce),
+		"Components": components, "Python": quote(p.HostPython()), "Program": quote(path.Join(p.Programs, keeperzip.File)), "Role": keeperzip.SlurmBatch, "RunDir": quote(p.Run), "Nonce": quote(p.Nonce),
 	})
 	if err != nil {
 		return "", fmt.Errorf("render the batch script: %w", err)

@@ -104,7 +104,7 @@ func join(parts ...[]string) (out []string) {
 
 func TestStepOfUnlikeGroups(t *testing.T) {
 	argv := strings.Join(planFor(grpo()).step(), " ")
-	if !strings.HasPrefix(argv, "srun ") || !strings.Contains(argv, " --het-group=0,1,2 ") || !strings.HasSuffix(argv, "/node.py $RAYCTL_RUN_DIR --slurm") {
+	if !strings.HasPrefix(argv, "srun ") || !strings.Contains(argv, " --het-group=0,1,2 ") || !strings.HasSuffix(argv, "/keeper.pyz node $RAYCTL_RUN_DIR --slurm") {
 		t.Errorf("step: %s", argv)
 	}
 	if alone := strings.Join(planFor(&spec.ClusterSpec{}).step(), " "); strings.Contains(alone, "het-group") {

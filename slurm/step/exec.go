@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -17,7 +18,6 @@ import (
 	"github.com/rayctl/rayctl/slurm/rundir"
 	"github.com/rayctl/rayctl/slurm/script"
 	"github.com/rayctl/rayctl/slurm/site"
-	"github.com/rayctl/rayctl/templates"
 )
 
 // Exec runs a command on a node in a step of its own, beside Ray's, with what a driver needs to reach the cluster.
@@ -25,11 +25,11 @@ func Exec(ctx context.Context, s *site.Site, run *rundir.Run, host string, e lau
 	if e.TTY {
 		return onTerminal(ctx, s, run, e, append(append(Overlap(run, host), "--unbuffered", "--disable-status", "--pty"), inRay(run, e.Command)...))
 	}
-	program, err := s.Runs.Program(ctx, templates.SlurmExec)
+	program, err := s.Runs.Program(ctx)
 	if err != nil {
 		return 0, err
 	}
-	argv := append(Overlap(run, host), "--unbuffered", "--disable-status", script.PlanOf(run, 0).HostPython(), "-E", "-s", "-S", program)
+	argv := append(Overlap(run, host), "--unbuffered", "--disable-status", script.PlanOf(run, 0).HostPython(), "-E", "-s", "-S", program, keeperzip.SlurmExec)
 	return apart(ctx, s, run, e, host, append(argv, inRay(run, e.Command)...))
 }
 

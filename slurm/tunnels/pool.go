@@ -10,12 +10,12 @@ import (
 	"sync"
 	"time"
 
+	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/slurm/nodetunnel"
 	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/slurm/rundir"
 	"github.com/rayctl/rayctl/slurm/script"
 	"github.com/rayctl/rayctl/slurm/step"
-	"github.com/rayctl/rayctl/templates"
 )
 
 // Pool has the open byte streams into jobs, one for each node that is talked to, and remembers the cheaper ways that were found to heads.
@@ -56,7 +56,7 @@ func (w *Pool) Take(run *rundir.Run, node string) *Tunnel {
 	found := w.open[key]
 	if found == nil {
 		found = &Tunnel{pool: w, key: key, Tunnel: nodetunnel.New(w.runner, append(step.Overlap(run, node), "--unbuffered",
-			script.PlanOf(run, 0).HostPython(), "-E", "-s", "-S", "-u", path.Join(run.Record.Programs, templates.SlurmRelay)))}
+			script.PlanOf(run, 0).HostPython(), "-E", "-s", "-S", "-u", path.Join(run.Record.Programs, keeperzip.File), keeperzip.SlurmRelay))}
 		w.open[key] = found
 	}
 	found.mu.Lock()

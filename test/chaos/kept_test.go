@@ -20,8 +20,8 @@ var kept = []struct {
 	{7, 71, "kuberay: TestKeeperLostBeforeRecord"},
 	{7, 79, "of the campaign itself: Ray's own start fails when its GCS is killed"},
 	{7, 88, "of the campaign itself: down --now waits for no output"},
-	{8, 29, "templates: test_answers_that_are_lost, an agent that is away"},
-	{8, 88, "templates: test_answers_that_are_lost, an agent that is away"},
+	{8, 29, "keeper: test_answers_that_are_lost, an agent that is away"},
+	{8, 88, "keeper: test_answers_that_are_lost, an agent that is away"},
 	{8, 89, "of the campaign itself: a head that is lost takes the last line along, and the record says so"},
 	{8, 105, "of the campaign itself: down --now waits for no output"},
 }

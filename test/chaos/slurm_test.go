@@ -103,9 +103,9 @@ func (w *slurmWorld) onJob(argv ...string) func(*running) bool {
 
 func (w *slurmWorld) faults() map[string]fault {
 	return merge(clientFaults(), rayFaults(false), map[string]fault{
-		"keeper killed":     {strike: kill("slurm_start.py"), causes: []string{"lost"}, node: true},
-		"keeper frozen":     {strike: freeze(8*time.Second, "slurm_start.py")},
-		"supervisor killed": {strike: kill("node.py"), causes: []string{"lost"}, node: true},
+		"keeper killed":     {strike: kill("keeper.pyz slurm-start"), causes: []string{"lost"}, node: true},
+		"keeper frozen":     {strike: freeze(8*time.Second, "keeper.pyz slurm-start")},
+		"supervisor killed": {strike: kill("keeper.pyz node"), causes: []string{"lost"}, node: true},
 		"scancel":           {strike: w.onJob("scancel", "JOB"), causes: []string{"interrupted"}},
 		"requeued":          {strike: w.onJob("scontrol", "requeue", "JOB")},
 		"comment rewritten": {strike: w.onJob("scontrol", "update", "JobId=JOB", "Comment=rewritten by a plugin")},

@@ -98,9 +98,9 @@ func (w *localWorld) story(run string) string { return story(w.runDir(run)) }
 
 func (w *localWorld) faults() map[string]fault {
 	return merge(clientFaults(), rayFaults(false), map[string]fault{
-		"keeper killed":     {strike: kill("keeper.py"), causes: []string{"lost", "abandoned"}},
-		"keeper frozen":     {strike: freeze(8*time.Second, "keeper.py")},
-		"supervisor killed": {strike: kill("node.py"), causes: []string{"lost"}, node: true},
+		"keeper killed":     {strike: kill("keeper.pyz keeper"), causes: []string{"lost", "abandoned"}},
+		"keeper frozen":     {strike: freeze(8*time.Second, "keeper.pyz keeper")},
+		"supervisor killed": {strike: kill("keeper.pyz node"), causes: []string{"lost"}, node: true},
 	})
 }
 

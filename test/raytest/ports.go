@@ -12,7 +12,7 @@ import (
 // The range is the keeper's: above the ports of Ray's workers, below the kernels' ports for connections.
 const firstPort, lastPort = 20000, 31999
 
-// freePorts returns different ports that are neither in use nor chosen by another test. Like the keeper (templates/keeper_ports.py)
+// freePorts returns different ports that are neither in use nor chosen by another test. Like the keeper (keeper/rayctl_keeper/host/ports.py)
 // it claims them with abstract sockets until the end of this process, because Ray listens only some seconds later.
 func freePorts(ctx context.Context, n int) ([]string, error) {
 	var ports []string

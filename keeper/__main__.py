@@ -1,0 +1,35 @@
+"""The program that rayctl puts beside a cluster, one zip file: `python3 keeper.pyz ROLE ARGUMENTS...`. See docs/keeper.md.
+
+A site's Python may be of any version. This file is the only one that all of them must be able to parse: it says which are too old."""
+
+import importlib
+import sys
+
+if sys.version_info < (3, 8):
+    sys.exit("%s is Python %d.%d, and rayctl needs 3.8 or later: set ray.python" % ((sys.executable,) + tuple(sys.version_info)[:2]))
+
+ROLES = {
+    "keeper": "run.keeper",
+    "node": "node.supervisor",
+    "guard": "node.guard",
+    "ray": "rayhook.start",
+    "slurm-batch": "slurm.batch",
+    "slurm-start": "slurm.start",
+    "slurm-relay": "slurm.relay",
+    "slurm-exec": "slurm.exec",
+    "pod": "kubernetes.pod",
+    "record": "kubernetes.record",
+    "report": "kubernetes.report",
+}
+
+
+def main():
+    """Runs the role's main; returns the exit code."""
+    role = sys.argv[1] if len(sys.argv) > 1 else ""
+    if role not in ROLES:
+        sys.exit("usage: python3 keeper.pyz ROLE ARGUMENTS...; the roles are " + ", ".join(ROLES))
+    return importlib.import_module("rayctl_keeper." + ROLES[role]).main(sys.argv[2:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

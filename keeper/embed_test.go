@@ -1,0 +1,120 @@
+package keeperzip_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	keeperzip "github.com/rayctl/rayctl/keeper"
+	"github.com/rayctl/rayctl/test/needs"
+)
+
+// eachPython runs a test with every Python that this machine has: a cluster's is not ours to choose.
+func eachPython(t *testing.T, run func(t *testing.T, python string)) {
+	t.Helper()
+	found := false
+	for _, name := range []string{"python3", "python3.8", "python3.10", "python3.12", "python3.13"} {
+		python, err := exec.LookPath(name)
+		if err != nil || exec.Command(python, "-c", "import sys; sys.exit(sys.version_info < (3, 8))").Run() != nil {
+			continue
+		}
+		found = true
+		t.Run(name, func(t *testing.T) { run(t, python) })
+	}
+	needs.That(t, found, "needs Python 3.8 or later")
+}
+
+// The keeper's parts.
+func TestUnits(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("tests", "test_*.py"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no tests: %v", err)
+	}
+	eachPython(t, func(t *testing.T, python string) {
+		for _, file := range files {
+			cmd := exec.Command(python, "-W", "error::SyntaxWarning", file)
+			cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1") // also what it starts
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s", file, err, out)
+			}
+		}
+	})
+}
+
+func TestWrite(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "a b")
+	want := filepath.Join(root, keeperzip.Directory(), keeperzip.File)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			got, err := keeperzip.Write(root)
+			if err != nil || got != want {
+				t.Errorf("%q, %v", got, err)
+				return
+			}
+			if content, err := os.ReadFile(got); err != nil || !bytes.Equal(content, keeperzip.Bytes()) {
+				t.Errorf("%d bytes, %v", len(content), err)
+			}
+		})
+	}
+	group.Wait()
+	for _, dir := range []string{root, filepath.Dir(want)} {
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+			t.Errorf("%v, %v", entries, err)
+		}
+	}
+}
+
+// TestZip: the zip file has all modules, and Python runs each role from it, with any of the options that are used, writing nothing beside it.
+func TestZip(t *testing.T) {
+	program, err := keeperzip.Write(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	zipped, err := zip.OpenReader(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer zipped.Close()
+	packed := map[string]bool{}
+	for _, f := range zipped.File {
+		packed[f.Name] = true
+	}
+	err = filepath.WalkDir("rayctl_keeper", func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".py" && !packed[filepath.ToSlash(path)] {
+			t.Errorf("%s is not in the zip file", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const everyRole = `import importlib, runpy, sys
+roles = runpy.run_path(sys.argv[1], run_name="roles")["ROLES"]
+sys.path.insert(0, sys.argv[1])
+for module in roles.values():
+    assert callable(importlib.import_module("rayctl_keeper." + module).main), module
+from rayctl_keeper import program
+print(program.PATH)`
+	eachPython(t, func(t *testing.T, python string) {
+		for _, options := range [][]string{{"-E", "-s"}, {"-S", "-E"}, {"-E", "-s", "-S", "-u"}, {"-I"}} {
+			out, err := exec.Command(python, append(options, program, "nosuch")...).CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "the roles are keeper, node, guard, ray, slurm-batch, ") {
+				t.Errorf("%v: %s, %v", options, out, err)
+			}
+		}
+		out, err := exec.Command(python, "-c", everyRole, program).CombinedOutput()
+		if err != nil || strings.TrimSpace(string(out)) != program {
+			t.Errorf("%s, %v", out, err)
+		}
+	})
+	if entries, err := os.ReadDir(filepath.Dir(program)); err != nil || len(entries) != 1 {
+		t.Errorf("beside the zip file: %v, %v", entries, err)
+	}
+}

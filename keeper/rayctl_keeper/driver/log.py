@@ -1,0 +1,225 @@
+"""The keeper's copy of the driver's output, taken while it grows: from the file where that is on this host, else over HTTP."""
+
+import glob
+import http.client
+import os
+import threading
+
+from rayctl_keeper.node import nodedir
+from rayctl_keeper.ray import logread
+from rayctl_keeper.ray.dashboard import Refused, Unreachable, telling_line, version_tuple
+
+BLOCK = 1 << 20
+
+
+class DriverLog:
+    """Appends what the driver wrote to driver.log. The log of an earlier attempt becomes driver-<n>.log."""
+
+    def __init__(self, run_dir, dashboard_of, log):
+        self._run_dir, self._path = run_dir, os.path.join(run_dir, "driver.log")
+        self._dashboard_of, self._log = dashboard_of, log
+        self._out = None
+        self._lock = threading.Lock()  # the stream's thread appends while the main thread may begin or finish
+        self._name = self._node = self._source = self._stream = None
+        self._current = None  # the attempt's log that driver.log has
+        self._got = 0  # bytes of this attempt's log
+        self._base = 0  # bytes of this attempt's log, once it is finished
+        self.missing = []
+
+    def begin(self, filename, node_id, directories, stream, resume=False):
+        """An attempt's driver runs: find its log. `resume`: driver.log has the beginning of it already, from a keeper before this one."""
+        if self._current == filename:
+            return
+        self.put_aside()
+        self._current = filename
+        self._open()
+        self._name, self._node, self._got = filename, node_id, os.path.getsize(self._path) if resume and self._out else 0
+        self._source = _first(_of_nodes(filename, directories))
+        if stream and self._source is None:
+            self._stream = threading.Thread(target=self._follow, args=(filename, node_id, self._got), daemon=True, name="log")
+            self._stream.start()
+
+    def begin_late(self, filename, directories):
+        """The driver of an attempt was lost before Ray was seen to run it: what it wrote is on the disk of its node, or among what the node's supervisor has
+        saved (node/rest.py). Where there is nothing, it is taken not to have run."""
+        if self._current is not None:
+            return
+        saved = os.path.join(glob.escape(self._run_dir), "nodes", "*", glob.escape(filename))
+        source = _first(_of_nodes(filename, directories) + glob.glob(saved + ".from-0") + glob.glob(saved + ".whole"))
+        if source is not None:
+            self.begin(filename, "", (), stream=False)
+            self._source = source
+
+    def instead(self, filename, text):
+        """The log of an attempt whose driver never ran: why."""
+        self.begin(filename, "", (), stream=False)
+        with self._lock:
+            self._name = None  # there is nothing to take over
+        if self._got == 0:
+            self._append(text)
+            self._base += self._got
+
+    def path(self, attempt):
+        """The file with an attempt's output; 0 is the last attempt."""
+        if attempt == 0 or (self._current or "").endswith("-%d.log" % attempt):
+            return self._path
+        return os.path.join(self._run_dir, "driver-%d.log" % attempt)
+
+    def put_aside(self):
+        """The log of the attempt before keeps its bytes under the attempt's number."""
+        if self._current is None:
+            return
+        number = self._current.rpartition("-")[2]  # of job-driver-<name>-<n>.log: "<n>.log"
+        self._current = None
+        self.close()
+        self._out, self._base, self.missing = None, 0, []
+        try:
+            os.rename(self._path, os.path.join(self._run_dir, "driver-" + number))
+        except OSError as error:
+            self._log("cannot put driver.log aside: %s" % error)
+
+    def _open(self):
+        try:
+            if self._out is None:
+                self._out = open(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab", buffering=0)
+        except OSError as error:
+            self._log("cannot open driver.log: %s" % error)
+
+    def pump(self, limit=64 * BLOCK):
+        """Takes over what is new in the file; not more than limit at once, a driver may write faster than we do."""
+        while self._source is not None and limit > 0:
+            block = self._source.read(min(BLOCK, limit))
+            if not block:
+                return
+            self._append(block)
+            limit -= len(block)
+
+    def finish(self, reachable):
+        """The attempt's driver has ended: takes the rest. Over HTTP only if the head may still answer."""
+        with self._lock:
+            name, self._name = self._name, None  # the stream's thread takes nothing more
+        if name is None:
+            return
+        if self._source is not None:
+            # Up to its length now: what the driver left running may write for ever.
+            self.pump(os.fstat(self._source.fileno()).st_size)
+            self._source.close()
+        elif reachable:
+            try:
+                self._rest(name)
+            except (Unreachable, Refused, OSError, http.client.HTTPException) as error:
+                self._log("cannot read the end of the driver's log: %s" % error)
+                self._miss(self._base + self._got, -1)
+        else:
+            self._miss(self._base + self._got, -1)
+        self._base += self._got
+        self._source = None
+
+    def fetch(self, filename, node_id, path):
+        """Puts the log of an attempt that has ended into a file, from the head."""
+        other = DriverLog(self._run_dir, self._dashboard_of, self._log)
+        other._path = path
+        other.begin(filename, node_id, [], stream=False)
+        other.finish(reachable=True)
+        other.close()
+
+    def document(self):
+        """The `log` part of result.json."""
+        return {"bytes": self._base, "missing": self.missing}
+
+    def close(self):
+        """Puts the copy on the disk."""
+        if self._out is not None:
+            try:
+                os.fsync(self._out.fileno())
+                self._out.close()
+            except OSError as error:
+                self._log("cannot close driver.log: %s" % error)
+
+    def _append(self, block):
+        start = self._base + self._got
+        self._got += len(block)
+        written = 0
+        if self._out is None:
+            self._miss(start, start + len(block))
+            return
+        try:
+            while written < len(block):
+                written += self._out.write(block[written:])
+        except OSError as error:
+            self._log("cannot write driver.log: %s" % error)
+            self._miss(start + written, start + len(block))
+
+    def _miss(self, begin, end):
+        if self.missing and self.missing[-1][1] == begin:
+            self.missing[-1][1] = end
+        else:
+            self.missing.append([begin, end])
+
+    def _follow(self, filename, node_id, skip):
+        """Streams, from a byte on, until the connection ends; what is lost after that comes with finish()."""
+        dashboard = self._dashboard_of()
+        try:
+            version = _version(dashboard)
+            if not logread.can_follow(version):
+                return  # finish() reads the whole file
+            connection, response = dashboard.open(
+                "GET", dashboard.log_path("stream", node_id, filename, interval=0.1, timeout=86400 * 365), 86400.0)
+        except (Unreachable, Refused) as error:
+            self._log("cannot stream the driver's log: %s" % error)
+            return
+        try:
+            read = logread.plain(lambda: response.read1(BLOCK), version)
+            while response.status == 200:
+                block = read()
+                if not block:
+                    return
+                with self._lock:
+                    if self._name != filename:
+                        return
+                    if skip < len(block):
+                        self._append(block[skip:])
+                    skip = max(0, skip - len(block))
+        except (Refused, OSError, http.client.HTTPException) as error:
+            self._log("the stream of the driver's log was cut: %s" % error)
+        finally:
+            connection.close()
+
+    def _rest(self, name):
+        dashboard = self._dashboard_of()
+        version = _version(dashboard)
+        connection, response = dashboard.open("GET", dashboard.log_path("file", self._node, name), 30.0)
+        try:
+            if response.status != 200:
+                raise Refused(response.status, telling_line(response.read()))
+            read, skip = logread.plain(lambda: response.read(BLOCK), version), self._got
+            while True:
+                block = read()
+                if not block:
+                    return
+                if skip < len(block):
+                    self._append(block[skip:])
+                skip = max(0, skip - len(block))
+        finally:
+            connection.close()
+
+
+def _of_nodes(filename, directories):
+    """Paths of a driver's log in nodes' directories."""
+    name = os.path.join("session_2*", "logs", glob.escape(filename))
+    return [path for directory in directories for path in glob.glob(os.path.join(glob.escape(nodedir.rays(directory)), name))]
+
+
+def _first(paths):
+    """The first of the files, open, which stays readable when its directory goes; None where there is none any more."""
+    for path in paths:
+        try:
+            return open(path, "rb")
+        except FileNotFoundError:
+            pass
+    return None
+
+
+def _version(dashboard):
+    """Of Ray, as (2, 60)."""
+    return version_tuple(dashboard.version(10.0).get("ray_version", ""))

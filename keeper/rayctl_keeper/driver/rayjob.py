@@ -1,0 +1,185 @@
+"""One submission of the job: what is sent to Ray, how its answers are read, and the driver's process on this host."""
+
+import os
+import re
+
+from rayctl_keeper.host import process
+from rayctl_keeper.ray.dashboard import Refused, Unreachable, telling_line
+from rayctl_keeper.state.document import wall
+from rayctl_keeper.state.exits import AttemptLost, End, driver_end, shell_code
+
+TERMINAL = ("SUCCEEDED", "FAILED", "STOPPED")
+TAKES_JOBS = 60.0  # seconds: a dashboard that takes none for longer than this and lifetime.silence did not start
+
+
+def submission(orders, commit, number, reason):
+    """The body of POST /api/jobs/. The driver finds out about its run from RAYCTL_* variables."""
+    job = orders["job"]
+    runtime_env = dict(commit.get("runtimeEnv") or {})
+    env = dict(runtime_env.get("env_vars") or {})
+    env.update(job.get("env") or {})
+    submission_id = "%s-%d" % (job["submissionPrefix"], number)
+    env.update({"RAYCTL_RUN": orders["name"], "RAYCTL_ATTEMPT": str(number), "RAYCTL_RESTART_REASON": reason,
+                "RAYCTL_OUTPUT_DIR": job.get("outputDir") or "", "RAYCTL_SUBMISSION_ID": submission_id})
+    runtime_env["env_vars"] = env
+    body = {"entrypoint": in_directory(job.get("cwd"), job["entrypoint"]), "submission_id": submission_id,
+            "runtime_env": runtime_env, "metadata": job.get("metadata") or {}}
+    for ours, rays in (("entrypointNumCpus", "entrypoint_num_cpus"), ("entrypointNumGpus", "entrypoint_num_gpus"),
+                       ("entrypointMemory", "entrypoint_memory"), ("entrypointResources", "entrypoint_resources"),
+                       ("entrypointLabelSelector", "entrypoint_label_selector")):
+        if job.get(ours):
+            body[rays] = job[ours]
+    return body
+
+
+def in_directory(directory, entrypoint):
+    """Ray gives the entrypoint to `sh -c`; a directory that the nodes have is entered there."""
+    import shlex
+    return "cd -- %s || exit 1\n%s" % (shlex.quote(directory), entrypoint) if directory else entrypoint
+
+
+def upload(dashboard, run_dir, packages):
+    """Gives the cluster the packages that it does not have; returns the names of those that the run directory does not have either."""
+    missing = []
+    for package in packages:
+        path = os.path.join(run_dir, os.path.basename(package["file"]))
+        try:
+            if not dashboard.has_package(package["uri"]):
+                dashboard.put_package(package["uri"], path)
+        except FileNotFoundError:
+            missing.append(package["file"])
+        except (OSError, Refused) as error:
+            raise End("package-failed", "the package %s could not be uploaded to Ray: %s" % (package["file"], error))
+    return missing
+
+
+def patiently(ask, silence, pause):
+    """The answer to ask(), however long the head is silent while something of it lives. Raises AttemptLost."""
+    while True:
+        try:
+            answer = ask()
+            silence.broken()
+            return answer
+        except Unreachable as error:
+            silence.goes_on(error)
+        pause(0.5)
+
+
+# How the dashboard of Ray 2.60 answers 500 when it does not reach the agent of the head's node, to which it hands jobs on: nobody has refused anything.
+NO_AGENT = "aiohttp.client_exceptions."
+
+
+def submit(dashboard, body, silence, pause):
+    """Submits once, however often an answer is lost: asks before each repetition. Gives up when Ray refuses, or takes no job for too long."""
+    begin, error = process.time.monotonic(), None
+
+    def once():
+        nonlocal error
+        if error is not None and silence.limit and process.time.monotonic() - begin > max(TAKES_JOBS, silence.limit):
+            raise AttemptLost("the dashboard took no job for %ds: %s" % (process.time.monotonic() - begin, error))
+        try:
+            if dashboard.job(body["submission_id"], silence.patience()) is None:
+                dashboard.submit(body)
+            return True
+        except Refused as refused:
+            # Seen while the head's agent starts: a 500, and the job runs all the same. Asked again, once more refused: it is meant.
+            if dashboard_has(dashboard, body["submission_id"]):
+                return True
+            if refused.status < 500 or isinstance(error, Refused) and NO_AGENT not in str(refused):
+                raise End("submit-failed", "Ray refused the job: %s" % refused)
+            error = refused
+        except Unreachable as unreachable:
+            error = unreachable
+            raise
+        return False
+
+    while not patiently(once, silence, pause):
+        pause(0.5)
+
+
+def dashboard_has(dashboard, submission_id):
+    """Whether Ray knows the submission; an unreachable dashboard does not."""
+    try:
+        return knows(dashboard, submission_id)
+    except Unreachable:
+        return False
+
+
+def knows(dashboard, submission_id, timeout=2.0):
+    """Whether Ray knows the submission. Raises Unreachable."""
+    try:
+        return dashboard.job(submission_id, timeout) is not None
+    except Refused:
+        return False
+
+
+def fields(info):
+    """Our job fields from Ray's record."""
+    found = {"state": info["status"], "driverNodeId": info.get("driver_node_id") or "",
+             "message": first_line(info.get("message") or "")}
+    if info.get("start_time"):
+        found["startTime"] = wall(info["start_time"] / 1000.0)
+    if info.get("end_time") and info["status"] in TERMINAL:
+        found["endTime"] = wall(info["end_time"] / 1000.0)
+    raw = exit_code(info)
+    if raw is not None:
+        found["exitCode"], found["signal"] = shell_code(raw)
+    return found
+
+
+def first_line(text):
+    """The first line, at most 500 characters: Ray appends the end of the log."""
+    return text.strip().partition("\n")[0].partition(", last available logs")[0][:500]
+
+
+def whole_message(info):
+    """All that Ray says of a job, as a log."""
+    text = (info.get("message") or "").strip()
+    return (text + "\n").encode("utf-8", "replace") if text else b""
+
+
+def exit_code(info):
+    """Ray's exit code of the driver, which old versions only have in their message; None if there is none."""
+    if info["status"] not in ("SUCCEEDED", "FAILED"):
+        return None
+    if info.get("driver_exit_code") is not None:
+        return info["driver_exit_code"]
+    if info["status"] == "SUCCEEDED":
+        return 0
+    found = re.search(r"failed with exit code (-?\d+)", info.get("message") or "")
+    return int(found.group(1)) if found else None
+
+
+def outcome(info):
+    """The End for a record in a terminal state; AttemptLost if the cluster broke and not the job."""
+    message = info.get("message") or ""
+    if info["status"] == "STOPPED":
+        return End("interrupted", "the job was stopped through Ray's job API")
+    raw = exit_code(info)
+    if raw is not None:
+        return driver_end(raw)
+    kind = info.get("error_type") or ""
+    # JobSupervisor runs the driver: without it the driver is dead, but not by its own doing.
+    if "SUPERVISOR_ACTOR_DIED" in kind or re.search(r"actor (has )?died|node .*died|Job supervisor actor died", message, re.I):
+        raise AttemptLost("Ray lost the driver: %s" % first_line(message))
+    return End("submit-failed", "the driver did not start: %s" % (telling_line(message) or kind))
+
+
+def find_driver(submission_id, directories):
+    """Pid of the driver's shell if it runs below one of these nodes on this host, else 0.
+
+    JobSupervisor starts it as the leader of a session and gives RAY_JOB_CONFIG_JSON_ENV_VAR to it alone, from where the
+    driver's own children inherit it: it is the one whose parent lacks it."""
+    if not process.LINUX:
+        return 0
+    job = b"RAYCTL_SUBMISSION_ID=" + submission_id.encode()
+    nodes = {b"RAYCTL_NODE_DIR=" + os.fsencode(d) for d in directories}
+
+    def has_driver_environment(pid):
+        lines = process.environ_of(pid).split(b"\0")
+        return job in lines and not nodes.isdisjoint(lines) and \
+            any(line.startswith(b"RAY_JOB_CONFIG_JSON_ENV_VAR=") for line in lines)
+
+    table = process.process_table()
+    found = [pid for pid in table if has_driver_environment(pid)]
+    return next((pid for pid in found if table[pid][0] not in found), 0)

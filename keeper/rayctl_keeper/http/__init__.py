@@ -1,0 +1,1 @@
+"""The keeper's HTTP API, and the mailbox that its threads share with the keeper."""

@@ -1,0 +1,215 @@
+"""The record of a cluster: `keeper.pyz record KEEPER_URL TOKEN_FILE`.
+
+Watches the keeper until it has the result, fetches it, prints the driver's log, and leaves the final state document as the container's termination
+message. A keeper in another pod gets from it the state of the one before. It needs no permission in Kubernetes."""
+
+import base64
+import http.client
+import json
+import os
+import shutil
+import socket
+import sys
+import time
+import urllib.error
+import urllib.request
+import zlib
+
+LONG_POLL = 50
+CONNECT = 3.0  # seconds; DNS may still tell the address of a keeper's pod that is gone, where nobody answers at all
+PAUSE, LONGEST_PAUSE = 0.1, 1.0  # between questions that nobody answered
+PREFIX = 50  # bytes that the runtime puts before each line
+WHOLE = 8 << 20  # a log up to this size is printed as it is
+PIECE = 1 << 20
+HINT = b"""# Packed, because kubelets drop the beginning of a long log. `rayctl logs NAME` reads it, or: kubectl logs job/NAME-record | \
+python3 -c 'import base64,sys,zlib; [sys.stdout.buffer.write(zlib.decompress(base64.b64decode(l.split()[1]))) for l in sys.stdin.buffer if l.split()[0].isdigit()]'
+"""
+MESSAGE_LIMIT = 4096  # of Kubernetes
+MESSAGE = os.environ.get("RAYCTL_TERMINATION_LOG", "/dev/termination-log")
+
+
+def main(arguments):
+    """Entry point."""
+    url, token_file = arguments
+    keeper = Keeper(url, token_file)
+    state = keeper.final_state()
+    path, earlier = os.path.join(os.environ.get("TMPDIR", "/tmp"), "driver.log"), []
+    if "exit" in state:
+        earlier = [keeper.fetch_earlier(path, n) for n in range(1, state.get("attempt", 1))]
+        log = state.get("log") or {"bytes": 0}
+        keeper.fetch_log(path, sum(earlier), log["bytes"])
+        have = max(0, size_of(path) - sum(earlier))
+        if have < log["bytes"]:  # the keeper was lost with it
+            state["log"] = dict(log, bytes=have, missing=(log.get("missing") or []) + [[have, -1]])
+        keeper.recorded()
+    else:
+        state = vanished(state)
+    packed = rotates(path)
+    with open(MESSAGE, "wb") as f:
+        f.write(message(dict(state, packed=packed, earlier=earlier)))
+    show(path, packed)
+    return 0
+
+
+def rotates(path):
+    """Whether a kubelet with the usual containerLogMaxSize (10 MiB, counting its own prefix of each line) would drop the beginning of the log."""
+    if not os.path.exists(path):
+        return False
+    with open(path, "rb") as f:
+        lines = sum(block.count(b"\n") for block in iter(lambda: f.read(1 << 20), b""))
+    return os.path.getsize(path) + PREFIX * lines > WHOLE
+
+
+def show(path, packed):
+    """Prints the driver's log as it is; or packed, one line "OFFSET BASE64" for each piece, so that what is left of it can be read, after a
+    line for whoever finds that in `kubectl logs`."""
+    if not os.path.exists(path):
+        return
+    out, at = sys.stdout.buffer, 0
+    out.write(HINT if packed else b"")
+    with open(path, "rb") as f:
+        for block in iter(lambda: f.read(PIECE), b""):
+            out.write(b"%d %s\n" % (at, base64.b64encode(zlib.compress(block))) if packed else block)
+            at += len(block)
+    out.flush()
+
+
+class Keeper:
+    """The keeper's API, as far as the record needs it."""
+
+    def __init__(self, url, token_file):
+        self.url, self.token_file, self.token = url, token_file, read(token_file)
+
+    def final_state(self):
+        """The final state document, or the last one seen of a keeper whose cluster was deleted."""
+        state, revision, pause = {}, -1, PAUSE
+        while "exit" not in state:
+            try:
+                with self.call("/v1/state?after=%d&timeout=%d" % (revision, LONG_POLL), timeout=LONG_POLL + 15) as answer:
+                    state = json.load(answer)
+                revision, pause = state.get("revision", -1), PAUSE
+            except (OSError, ValueError):
+                revision = -1  # another keeper counts anew
+                if self.deleted():
+                    return state
+                self.give_predecessor(state)
+                time.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+        return state
+
+    def give_predecessor(self, state):
+        """A keeper's pod that follows another takes the state from here, and nobody else takes it (see pod.py): what the keeper before knew
+        went with its pod, and a driver must not be submitted twice."""
+        try:
+            self.call("/v1/predecessor", data=json.dumps(state).encode(), timeout=5).close()
+        except OSError:
+            pass  # no pod is there yet, or its keeper runs
+
+    def deleted(self):
+        """Whether the cluster's Secret is gone, or another cluster's by now. Only that is sure: a keeper that nobody finds may be back in ten
+        minutes, the Job controller's longest pause between pods. The Secret ends with the keeper's Job, and what is mounted of it soon after,
+        at the kubelet's next look at this pod (a minute or a bit more), because the volume is optional."""
+        try:
+            return read(self.token_file) != self.token
+        except FileNotFoundError:
+            return True
+
+    def fetch_earlier(self, path, attempt):
+        """Appends the log of an attempt before the last, and returns its size. Only pod.py serves it, once the keeper has ended."""
+        before = size_of(path)
+
+        def fetch():
+            with self.call("/v1/attempts/%d/log" % attempt, timeout=30) as answer, open(path, "ab") as f:
+                f.truncate(before)
+                shutil.copyfileobj(answer, f, 1 << 20)
+
+        until_answered(60, fetch)
+        return size_of(path) - before
+
+    def fetch_log(self, path, before, size):
+        """Appends the driver's log; goes on where it was cut."""
+        def fetch():
+            have = size_of(path) - before
+            if have < size:
+                with self.call("/v1/log?offset=%d" % have, timeout=30) as answer, open(path, "ab") as f:
+                    shutil.copyfileobj(answer, f, 1 << 20)
+            if size_of(path) - before < size:
+                raise ConnectionError("cut")
+
+        until_answered(60, fetch)
+
+    def recorded(self):
+        """Tells the keeper's pod that it may end."""
+        until_answered(20, lambda: self.call("/v1/recorded", data=b"{}", timeout=5).close(), is_unknown_name)
+
+    def call(self, path, data=None, timeout=10):
+        """One request."""
+        request = urllib.request.Request(self.url + path, data=data, headers={"Authorization": "Bearer " + self.token})
+        return urllib.request.build_opener(urllib.request.ProxyHandler({}), Opener).open(request, timeout=timeout)
+
+
+class Connection(http.client.HTTPConnection):
+    """One whose timeout is not that of connecting."""
+
+    def connect(self):
+        timeout, self.timeout = self.timeout, min(self.timeout, CONNECT)
+        super().connect()
+        self.sock.settimeout(timeout)
+
+
+class Opener(urllib.request.HTTPHandler):
+    """Opens Connections."""
+
+    def http_open(self, req):
+        return self.do_open(Connection, req)
+
+
+def until_answered(seconds, ask, enough=lambda error: False):
+    """Asks again while nobody answers, each time a bit later, until some seconds have passed or an error says enough."""
+    until, pause = time.monotonic() + seconds, PAUSE
+    while True:
+        try:
+            return ask()
+        except OSError as error:
+            if time.monotonic() > until or enough(error):
+                return None
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def read(path):
+    """A small file's text."""
+    with open(path) as f:
+        return f.read().strip()
+
+
+def size_of(path):
+    """Bytes in a file; 0 if it is not there."""
+    return os.path.getsize(path) if os.path.exists(path) else 0
+
+
+def is_unknown_name(error):
+    """Whether DNS says that there is no such name."""
+    reason = getattr(error, "reason", error)
+    return isinstance(reason, socket.gaierror) and reason.errno == socket.EAI_NONAME
+
+
+def vanished(state):
+    """What is left to say of a cluster whose keeper was deleted."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    seen = state.get("committed")
+    cause, text = ("lost", "the keeper was deleted before it could save the result") if seen else ("abandoned", "the launch was never committed")
+    return dict(state, phase="Gone", since=now, reason={"code": cause, "message": text}, log={"bytes": 0, "missing": [[0, -1]] if seen else []},
+                exit={"origin": "rayctl", "cause": cause, "code": 76 if seen else 130, "signal": None, "message": text, "retryable": True})
+
+
+def message(state):
+    """The document in as few bytes as Kubernetes allows: as it is, or packed, or without what is least missed."""
+    for names in ((), ("nodes",), ("nodes", "attempts"), ("nodes", "attempts", "timeline")):
+        text = json.dumps({k: v for k, v in state.items() if k not in names}, separators=(",", ":")).encode()
+        if len(text) <= MESSAGE_LIMIT:
+            return text
+        packed = b"z:" + base64.b64encode(zlib.compress(text, 9))
+        if len(packed) <= MESSAGE_LIMIT:
+            return packed
+    return json.dumps({"exit": state["exit"], "phase": "Gone", "since": state.get("since")})[:MESSAGE_LIMIT].encode()

@@ -1,0 +1,145 @@
+"""What `ray start` of one node is given: arguments and environment. Pure."""
+
+import json
+import math
+import os
+import re
+
+from rayctl_keeper import program
+from rayctl_keeper.node import nodedir
+
+# Of other clusters, of the allocation we are in, of MPI: Ray and nested srun would take them for their own.
+FOREIGN = re.compile(r"^(RAY_ADDRESS|RAY_API_SERVER_ADDRESS|RAY_AUTH_\w+|RAY_TMPDIR|RAY_JOB_\w+|RAY_START_HOOK|"
+                     r"SLURM_\w+|SLURMD_\w+|SRUN_\w+|PMI\w*|OMPI_\w+|PRTE_\w+|RAYCTL_\w+)$")
+KEPT = ("SLURM_CONF",)
+
+
+class Member:
+    """One node of the cluster: its place in the orders."""
+
+    def __init__(self, orders, index):
+        self.index, self.head = index, index == 0
+        for group in orders["groups"]:
+            if index < group["count"]:
+                self.group, self.name = group, "%s-%d" % (group["name"], index)
+                return
+            index -= group["count"]
+        raise ValueError("there is no node %d in the orders" % self.index)
+
+
+def members(orders):
+    """All nodes in the order of their indexes."""
+    return [Member(orders, i) for i in range(sum(g["count"] for g in orders["groups"]))]
+
+
+def environment(orders, member, directory, run_dir, secrets, base):
+    """The environment of `ray start`, from the one we have (base)."""
+    env = {k: v for k, v in base.items() if k in KEPT or not FOREIGN.match(k)}
+    python = orders["ray"]["python"]
+    if os.path.isabs(python):
+        # `python` of an entrypoint is the one that has Ray.
+        env["PATH"] = os.pathsep.join([os.path.dirname(python), env.get("PATH") or os.defpath])
+    env.setdefault("RAY_agent_register_timeout_ms", "120000")  # of the raylet, for its runtime environment agent; 30 s is not enough under load
+    env.setdefault("RAY_DASHBOARD_STARTUP_TIMEOUT_S", "300")  # nor are 60 s for the dashboard; lifetime.start bounds both
+    # Ray answers its first driver only when as many workers as CPUs have started, and never if one of them took more than 60 s
+    # (github.com/ray-project/ray/issues/40131). A job with a working directory cannot use these workers anyway.
+    env.setdefault("RAY_prestart_worker_first_driver", "0")
+    env.update(orders["ray"].get("env") or {})
+    env.update(member.group.get("env") or {})
+    env.update(secrets)
+    env.update({
+        "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": os.path.join(run_dir, "token"),
+        "RAY_USAGE_STATS_ENABLED": "0", "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
+        "RAYCTL_NODE_DIR": directory,
+        # It takes itself out again before Ray starts anything.
+        "RAY_START_HOOK": "rayctl_keeper.rayhook.hook.prepare",
+        "RAYCTL_FAST_START": orders["ray"].get("fastStart") or "always",
+        "RAYCTL_GCS": base.get("RAYCTL_GCS", ""),
+        "RAYCTL_GCS_WAIT": str((orders.get("lifetime") or {}).get("start") or 600),
+    })
+    shared = share_of_gpus(orders, member, base)
+    if shared is not None:
+        env["CUDA_VISIBLE_DEVICES"] = shared
+    hook = (orders["ray"].get("env") or {}).get("RAY_START_HOOK")
+    if hook:
+        env["RAYCTL_USER_START_HOOK"] = hook
+    if orders.get("job"):
+        env["RAYCTL_JOB"] = "1"
+    env["RAY_JOB_STOP_WAIT_TIME_S"] = str(int(math.ceil((orders.get("job") or orders).get("grace") or 0)))
+    return env
+
+
+def share_of_gpus(orders, member, base):
+    """CUDA_VISIBLE_DEVICES of a node that is not the only one with GPUs on this machine: each Ray would count from the first
+    one. None where nothing is to be divided, or where there are fewer than asked for: then Ray says so."""
+    if orders.get("launcher") != "local" or not member.group.get("gpus"):
+        return None
+    counts = [int(m.group.get("gpus") or 0) for m in members(orders)]
+    first, count = sum(counts[:member.index]), int(member.group["gpus"])
+    if count == sum(counts):
+        return None
+    visible = base.get("CUDA_VISIBLE_DEVICES")
+    ids = visible.split(",") if visible else [str(i) for i in range(sum(counts))]
+    return ",".join(ids[first:first + count]) if len(ids) >= sum(counts) else None
+
+
+AGENT_PORTS = ("dashboard-agent-listen-port", "dashboard-agent-grpc-port", "metrics-export-port", "runtime-env-agent-port")
+
+
+def arguments(orders, member, directory, base, agent_ports):
+    """The arguments of `ray start`; no port has a fixed default. agent_ports are for AGENT_PORTS: a raylet waits for ports
+    that its agents choose, but only 15 seconds, then it dies (Ray 2.60; there is no setting). It is alive sooner, too."""
+    group, gcs = member.group, base["RAYCTL_GCS"]
+    args = [orders["ray"]["python"]] + program.command(
+        "ray", "start", "--block", "--disable-usage-stats", "--node-name=" + member.name, "--temp-dir=" + nodedir.rays(directory),
+        "--min-worker-port=0", "--max-worker-port=0")
+    if is_recent(orders["ray"].get("version")):
+        args += ["--%s=%d" % named for named in zip(AGENT_PORTS, agent_ports)]
+    else:
+        args += ["--dashboard-agent-listen-port=0", "--dashboard-agent-grpc-port=0"]
+    if member.head:
+        dashboard_host, _, dashboard_port = base["RAYCTL_DASHBOARD"].rpartition(":")
+        args += ["--head", "--port=" + gcs.rpartition(":")[2], "--include-dashboard=true", "--no-monitor",
+                 "--dashboard-host=" + dashboard_host.strip("[]"), "--dashboard-port=" + dashboard_port,
+                 "--ray-client-server-port=" + base["RAYCTL_CLIENT_PORT"],
+                 "--node-ip-address=" + base["RAYCTL_NODE_IP"]]
+    else:
+        args += ["--address=" + gcs]
+    args += resources(group, base)
+    labels = dict(group.get("labels") or {}, **{"rayctl.io/group": group["name"]})
+    if is_recent(orders["ray"].get("version")):
+        args += ["--labels=" + ",".join("%s=%s" % item for item in sorted(labels.items()))]
+    return args
+
+
+def resources(group, base):
+    """Counts of the group; what it leaves open comes from the Slurm allocation if there is one, else from Ray."""
+    cpus, gpus, memory = group.get("cpus"), group.get("gpus"), group.get("memory")
+    if base.get("SLURM_JOB_ID"):
+        cpus = base.get("SLURM_CPUS_ON_NODE") if cpus is None else cpus
+        gpus = base.get("SLURM_GPUS_ON_NODE") or 0 if gpus is None else gpus
+        # In a heterogeneous job the variable is of its first part, everywhere; Ray then goes by the node itself.
+        if memory is None and int(base.get("SLURM_MEM_PER_NODE") or 0) and not base.get("SLURM_HET_SIZE"):
+            # Ray's own share: the object store and its processes live in the same allocation.
+            memory = int(int(base["SLURM_MEM_PER_NODE"]) * (1 << 20) * 0.7)
+    args = []
+    if cpus is not None:
+        args.append("--num-cpus=%d" % int(float(cpus)))
+    if gpus is not None:
+        args.append("--num-gpus=%d" % int(float(gpus)))
+    if memory:
+        args.append("--memory=%d" % int(memory))
+    if group.get("objectStoreMemory"):
+        args.append("--object-store-memory=%d" % int(group["objectStoreMemory"]))
+    if group.get("resources"):
+        args.append("--resources=" + json.dumps(group["resources"]))
+    return args
+
+
+def is_recent(version):
+    """Whether this is Ray 2.49 or later, which has `--labels=k=v` and raylets that wait for their agents' ports. An unknown
+    version is a new one."""
+    try:
+        return not version or tuple(int(p) for p in version.split(".")[:2]) >= (2, 49)
+    except ValueError:
+        return True

@@ -1,0 +1,282 @@
+"""The supervisor of one Ray node: `keeper.pyz node RUN_DIR INDEX`, or `keeper.pyz node RUN_DIR --slurm` as a task of a Slurm step.
+
+It starts `ray start --block` below it and takes everything down at once, with SIGKILL, when its keeper goes (end of file on stdin),
+on a signal, or when Ray gives up. Asking Ray to stop takes half a minute. Two guards do the same if the supervisor itself is killed: a
+forked one, and guard.py between it and Ray. It tells what it does by a file, or in a step by lines on its output, which Slurm
+carries to the keeper: a file for each node on a shared file system costs more, the more nodes there are. See docs/keeper.md.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+from rayctl_keeper import program
+from rayctl_keeper.host import process
+from rayctl_keeper.host.ports import free_ports
+from rayctl_keeper.node import guard, nodedir, raystart
+from rayctl_keeper.node.rest import save_rest
+from rayctl_keeper.state.document import wall, write_from_reserve
+
+WORKER_TRIES = 3
+# Slurm signals the processes of a step one after the other (slurmstepd, _handle_signal_container): Ray may die of the end's signal before we have it.
+SIGNAL_LATE = 2.0  # seconds
+LOG_FILE_LIMIT, LOG_NODE_LIMIT = 1 << 20, 20 << 20
+# Slurm carries lines of less than MAX_MSG_LEN, 1024 bytes, whole; longer ones may come mixed with other tasks' output (src/common/io_hdr.h,
+# _task_build_message in slurmstepd/io.c).
+REPORT_LINE_LIMIT = 1000
+FINE = ("succeeded", "down", "idle")  # causes of an end that need no explanation
+# The setup is sourced, so that `ulimit` and `export` in it reach Ray; the empty file says that it came to its end.
+SETUP = 'set -e; . "$1"; set +e; : > "$2"; shift 2; exec "$@"'
+
+
+class Supervisor:
+    """One node's life."""
+
+    def __init__(self, run_dir, index, in_step):
+        self.run_dir = os.path.abspath(run_dir)
+        with open(os.path.join(run_dir, "orders.json")) as f:
+            self.orders = json.load(f)
+        self.member = raystart.Member(self.orders, index)
+        self.place = os.path.join(self.run_dir, "nodes", self.member.name)
+        self.round = int(os.environ.get("RAYCTL_ROUND", "0"))  # counts restarts of the whole cluster
+        self.bell = process.Bell()
+        self.in_step = in_step
+        self.watch = [] if in_step else [0]
+        self.directory = self.marker = self.guard = self.lifeline = None
+        self.last_failure = ""  # of an earlier try
+
+    def run(self):
+        """Returns the exit code: 0 when asked to end, 1 when Ray or the setup failed."""
+        process.become_subreaper()
+        self.bell.catch(signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
+        tries = 1 if self.member.head else WORKER_TRIES
+        for attempt in range(tries):
+            try:
+                message = self.live()
+            except OSError as error:
+                message, tries = "node %s: %s" % (self.member.name, error), 1
+            finally:
+                self.clean()
+            if message is None:
+                self.report("ended", "")
+                return 0
+            self.last_failure = message
+            retry = attempt + 1 < tries and not self.setup_failed
+            self.report("retrying" if retry else "failed", message)
+            if not retry:
+                break
+        return 1
+
+    def live(self):
+        """One start of Ray; returns None when asked to end, else why Ray ended."""
+        self.setup_failed = False
+        self.make_directory()
+        self.report("starting", self.last_failure)
+        child = self.start()
+        code = None
+        while code is None:
+            ready = self.bell.wait(None, self.watch)
+            code = process.reap().get(child)
+            if self.bell.signals or (0 in ready and not os.read(0, 4096)):
+                return None
+        if self.in_step and self.asked_soon():
+            return None
+        return self.failure(code)
+
+    def asked_soon(self):
+        """Whether the step is being ended: all of its processes get the signal, and Ray's may have been first."""
+        until = process.time.monotonic() + SIGNAL_LATE
+        while not self.bell.signals and process.time.monotonic() < until:
+            self.bell.wait(until - process.time.monotonic())
+        return bool(self.bell.signals)
+
+    def make_directory(self):
+        """A fresh directory that only we may enter, and a guard for it."""
+        self.directory = nodedir.make(self.orders["ray"].get("tempRoot") or "/tmp")
+        self.marker = guard.mark(self.directory)
+        self.guard = Guard(self.directory)
+
+    def start(self):
+        """Starts Ray in a session of its own; returns the pid."""
+        secrets = {}
+        path = os.path.join(self.run_dir, "secrets.json")
+        if os.path.exists(path):
+            with open(path) as f:
+                secrets = json.load(f)
+        env = raystart.environment(self.orders, self.member, self.directory, self.run_dir, secrets, os.environ)
+        command = raystart.arguments(self.orders, self.member, self.directory, os.environ, free_ports("", len(raystart.AGENT_PORTS)))
+        setup = self.orders["ray"].get("setup")
+        self.setup_done = os.path.join(self.directory, "setup.done")
+        if setup:
+            script = os.path.join(self.directory, "setup.sh")
+            with open(script, "w") as f:
+                f.write(setup + "\n")
+            command = ["bash", "-c", SETUP, "setup", script, self.setup_done] + command
+        command = [sys.executable, "-S", "-E"] + program.command("guard", self.directory, *command)
+        reader, self.lifeline = os.pipe()
+        try:
+            with open(os.path.join(self.directory, "start.log"), "wb") as out:
+                child = subprocess.Popen(command, stdin=reader, stdout=out, stderr=subprocess.STDOUT,
+                                         env=env, cwd=self.working_directory(), start_new_session=True)
+        finally:
+            os.close(reader)
+        self.child = child  # kept: Popen would otherwise collect the exit code itself
+        return child.pid
+
+    def working_directory(self):
+        """Where drivers and workers without a package run."""
+        for path in ((self.orders.get("job") or {}).get("cwd"), os.path.expanduser("~")):
+            if path and os.path.isdir(path):
+                return path
+        return "/"
+
+    def failure(self, code):
+        """One sentence on why Ray ended, with the last telling line of its own output."""
+        line = last_line(os.path.join(self.directory, "start.log"))
+        self.setup_failed = bool(self.orders["ray"].get("setup")) and not os.path.exists(self.setup_done)
+        what = "setup" if self.setup_failed else "ray start"
+        shortage = "" if self.setup_failed else nodedir.shortage(self.directory)
+        if shortage:
+            line = shortage
+        how = "was ended by signal %d" % -code if code < 0 else "exited with code %d" % code
+        return "%s on node %s %s%s" % (what, self.member.name, how, ": " + line if line else "")
+
+    def clean(self):
+        """Ends all processes of the node, saves logs, removes the directory."""
+        if self.directory is None:
+            return
+        spare = [self.guard.pid] if self.guard else []
+        left, _ = process.kill_all([self.marker], spare)
+        if left:
+            self.report("failed", "processes %s of node %s do not die" % (sorted(left), self.member.name))
+        try:
+            save_rest(self.run_dir, self.directory, self.place)
+        except OSError as error:
+            self.report("ended", "the rest of the driver's output cannot be saved: %s" % error)
+        try:
+            if self.logs_wanted():
+                save_logs(self.directory, self.place)
+        except OSError:
+            pass  # a full disk must not keep the node
+        shutil.rmtree(self.directory, ignore_errors=True)
+        if self.lifeline is not None:
+            os.close(self.lifeline)
+        if self.guard:
+            self.guard.dismiss()
+        self.directory = self.guard = self.lifeline = None
+
+    def logs_wanted(self):
+        """Whether Ray's logs of this node are to be saved; by default, and if it is not known how the cluster ends, they are."""
+        wanted = self.orders["ray"].get("nodeLogs") or "always"
+        if wanted != "onFailure":
+            return wanted == "always"
+        try:
+            with open(os.path.join(self.run_dir, "state.json")) as f:
+                return json.load(f)["reason"]["code"] not in FINE
+        except (OSError, ValueError):
+            return True
+
+    def report(self, state, message):
+        """Tells the keeper, and whoever cleans up after a local one that was killed."""
+        report = {"state": state, "message": message, "at": wall(), "pid": os.getpid(), "host": os.uname().nodename,
+                  "directory": self.directory or "", "round": self.round}
+        try:
+            if self.in_step:
+                os.write(1, report_line(dict(report, name=self.member.name)))
+            else:
+                write_from_reserve(self.run_dir, os.path.join(self.place, "report.json"), json.dumps(report).encode())
+        except OSError:
+            pass
+
+
+class Guard:
+    """A forked process that cleans up if the supervisor is killed: it waits for the end of a pipe only we hold."""
+
+    def __init__(self, directory):
+        reader, self._pipe = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self._pipe)
+            os.setsid()
+            for number in guard.SIGNALS:
+                signal.signal(number, signal.SIG_IGN)
+            null = os.open(os.devnull, os.O_RDWR)
+            for fd in (0, 1, 2):
+                os.dup2(null, fd)
+            if os.read(reader, 1) == b"":
+                guard.end_node(directory)
+            os._exit(0)
+        os.close(reader)
+
+    def dismiss(self):
+        """There is nothing left to guard."""
+        os.write(self._pipe, b"!")
+        os.close(self._pipe)
+        try:
+            os.waitpid(self.pid, 0)
+        except ChildProcessError:
+            pass
+
+
+def report_line(report):
+    """The report as a line that comes whole; the end of a long message is left out."""
+    while True:
+        line = json.dumps(report, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        if len(line) <= REPORT_LINE_LIMIT or not report["message"]:
+            return line
+        report = dict(report, message=report["message"][:len(report["message"]) * 4 // 5])
+
+
+def last_line(path):
+    """The line of `ray start`'s output that says most, without terminal colours."""
+    try:
+        with open(path, "rb") as f:
+            f.seek(max(0, os.fstat(f.fileno()).st_size - 65536))
+            text = f.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    dead = re.findall(r"(\w+) \[exit code=(-?\d+)\]", text)
+    if dead:
+        return "; ".join("its %s ended with exit code %s" % found for found in dead)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    # Ray follows its errors with advice; an exception or an ERROR line says more.
+    telling = [line for line in lines if re.search(r"(Error|Exception)\b.*: |ERROR", line) and "Error should be written to" not in line]
+    return (telling or lines or [""])[-1][:500]
+
+
+def save_logs(directory, target):
+    """Copies the end of each of Ray's logs, the driver's first, within the node's limit."""
+    logs = []
+    for root, dirs, names in os.walk(directory):
+        dirs[:] = [d for d in dirs if d not in ("runtime_resources", "sockets", "home") and not os.path.islink(os.path.join(root, d))]
+        if os.path.basename(root) == "logs" or os.sep + "logs" + os.sep in root + os.sep:
+            logs += [os.path.join(root, n) for n in names]
+    logs.append(os.path.join(directory, "start.log"))
+    budget = LOG_NODE_LIMIT
+    for path in sorted(logs, key=lambda p: (not os.path.basename(p).startswith("job-driver-"), p)):
+        if os.path.islink(path) or not os.path.isfile(path) or budget <= 0:
+            continue
+        with open(path, "rb") as f:
+            size = os.fstat(f.fileno()).st_size
+            take = min(size, LOG_FILE_LIMIT, budget)
+            if not take:
+                continue
+            f.seek(size - take)
+            os.makedirs(target, mode=0o700, exist_ok=True)
+            copy = os.path.join(target, os.path.basename(path))
+            with os.fdopen(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+                out.write(f.read(take))
+        budget -= take
+
+
+def main(arguments):
+    """Entry point; the exit code."""
+    run_dir, index = arguments
+    slurm = index == "--slurm"
+    supervisor = Supervisor(run_dir, int(os.environ["SLURM_PROCID"] if slurm else index), in_step=slurm)
+    return supervisor.run()

@@ -1,0 +1,111 @@
+"""The gang: which of the wanted nodes are there, by what Ray and the supervisors say."""
+
+from rayctl_keeper.ray.dashboard import version_tuple
+from rayctl_keeper.state.exits import AttemptLost, End
+
+
+class Gang:
+    """Compares the orders with Ray's view, and writes it into the state document."""
+
+    def __init__(self, orders, nodes, state):
+        self.orders, self.nodes, self.state = orders, nodes, state
+        self.forget()
+
+    def forget(self):
+        """Another cluster is going to start."""
+        self.session = None  # Ray's name of the head's life, None before its first answer
+        self.complete = False  # once all were ALIVE; it stays so when a worker dies
+        self.dead = {}  # node name -> why its supervisor ended
+
+    def greet(self, answer):
+        """The head's first answer."""
+        version, wanted = answer.get("ray_version", ""), self.orders["ray"].get("version")
+        if wanted and version != wanted:
+            raise End("start-failed", "the cluster has Ray %s, but ray.version asks for %s" % (version, wanted), retryable=False)
+        self.session = answer.get("session_name") or ""
+        self.state.change(head=dict(
+            self.state.doc["head"], address=self.nodes.gcs, dashboard=self.nodes.dashboard, clientPort=self.nodes.client_port,
+            session=self.session, rayVersion=version, token=version_tuple(version) >= (2, 52),
+            fastStart=starts_fast(self.orders["ray"].get("fastStart") or "always", version)))
+
+    def same_head(self, answer):
+        """Raises AttemptLost if this is another head than the one that greeted."""
+        session = answer.get("session_name") or ""
+        if session != self.session:
+            raise AttemptLost("the head was restarted (session %s became %s)" % (self.session, session))
+
+    def count(self, rows):
+        """Takes over Ray's rows of nodes; returns whether the gang is complete."""
+        nodes, ready = (self.by_label if self.nodes.external else self.by_name)(rows)
+        groups = [dict(g, ready=min(ready.get(g["name"], 0), g["wanted"])) for g in self.state.doc["groups"]]
+        head = next((r["node_id"] for r in rows if r.get("is_head_node") and r["state"] == "ALIVE"), self.state.doc["head"]["nodeId"])
+        self.state.change(nodes=nodes, groups=groups, head=dict(self.state.doc["head"], nodeId=head))
+        have, wanted = sum(g["ready"] for g in groups), sum(g["wanted"] for g in groups)
+        if have < wanted and not self.complete:
+            self.state.phase(self.state.doc["phase"], "WaitingForNodes", "%d of %d nodes are alive" % (have, wanted))
+        self.complete = self.complete or have >= wanted
+        return have >= wanted
+
+    def by_label(self, rows):
+        """Nodes of others: KubeRay labels them with their group (Ray 2.49 and later); else head and workers are told apart."""
+        nodes, ready, groups = [], {}, [g["name"] for g in self.orders["groups"]]
+        workers = [g["name"] for g in self.orders["groups"][1:] if g["count"]] + groups[1:] + groups[:1]
+        for row in rows:
+            labels = row.get("labels") or {}
+            group = labels.get("rayctl.io/group") or labels.get("ray.io/node-group") or ""
+            if group not in groups:
+                group = groups[0] if row.get("is_head_node") else workers[0]
+            ready[group] = ready.get(group, 0) + (row["state"] == "ALIVE")
+            nodes.append({"name": row.get("node_name") or row["node_id"][:8], "group": group, "pid": 0, "nodeId": row["node_id"],
+                          "state": row["state"], "host": row.get("node_ip") or "", "message": row.get("state_message") or ""})
+        return nodes, ready
+
+    def by_name(self, rows):
+        """Nodes that our supervisors started, by the names they gave them."""
+        nodes, ready = [], {}
+        for member in self.nodes.members:
+            mine = [r for r in rows if r.get("node_name") == member.name]
+            row = next((r for r in mine if r["state"] == "ALIVE"), mine[-1] if mine else {})
+            report, state = self.nodes.report(member), row.get("state", "STARTING")
+            if member.name in self.dead:
+                state = "DEAD"
+            elif state == "DEAD" and report.get("state") in ("starting", "retrying"):
+                state = "STARTING"  # a worker that Ray gave up before
+            ready[member.group["name"]] = ready.get(member.group["name"], 0) + (state == "ALIVE")
+            nodes.append({"name": member.name, "group": member.group["name"], "pid": self.nodes.pid_of(member) or report.get("pid", 0),
+                          "nodeId": row.get("node_id", ""), "state": state, "host": report.get("host", ""),
+                          "message": self.dead.get(member.name) or row.get("state_message") or report.get("message", "")})
+        return nodes, ready
+
+    def changes(self, rows):
+        """Like count, and notes in the timeline which nodes came and went."""
+        before = {n["name"]: (n["state"], n["nodeId"]) for n in self.state.doc["nodes"]}
+        self.count(rows)
+        for node in self.state.doc["nodes"]:
+            state, node_id = before.get(node["name"], ("ALIVE", ""))
+            if state != node["state"]:
+                self.state.note("node", node["state"], node["name"], node["message"])
+            elif node_id and node["nodeId"] and node_id != node["nodeId"]:
+                # Its supervisor was faster than Ray's health check.
+                self.state.note("node", node["state"], node["name"], "it was started again" + (": " + node["message"] if node["message"] else ""))
+
+    def child_ended(self, name, code):
+        """A supervisor or the step ended without being asked. Raises AttemptLost where the cluster cannot go on."""
+        member = next((m for m in self.nodes.members if m.name == name), None)
+        what = "the supervisor of node " + name if member else "the command that started the nodes"
+        message = self.reported(member) or \
+            ("%s was killed by signal %d" % (what, -code) if code < 0 else "%s ended with code %d" % (what, code))
+        self.dead[name] = message
+        self.state.note("node", "DEAD", name, message)
+        if not self.complete or member is None or member.head:
+            raise AttemptLost(message)
+
+    def reported(self, member):
+        """What the supervisor reported before it ended; of a step, the first that failed."""
+        reports = [self.nodes.report(m) for m in ([member] if member else self.nodes.members)]
+        return next((r["message"] for r in reports if r.get("state") == "failed"), "")
+
+
+def starts_fast(wish, version):
+    """Whether rayhook/start.py, which has the same rule, has changed Ray's start: always, never, or for the versions listed."""
+    return wish == "always" or version in wish.split(",")

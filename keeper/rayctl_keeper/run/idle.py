@@ -1,0 +1,56 @@
+"""Whether a cluster without a job of its own does anything."""
+
+import json
+
+from rayctl_keeper.ray.dashboard import Refused
+
+INTERNAL = "_ray_internal"
+
+
+def activity(dashboard):
+    """(busy, fingerprint): busy says what runs ("" if nothing); a changed fingerprint is activity between two looks.
+
+    Busy: a submission job, a running task, a living actor or placement group that holds resources, a Serve application.
+    Ray's own activity flag is no measure: it counts any open notebook, which does nothing most of the time."""
+    jobs = dashboard.json("GET", "/api/jobs/", 5.0)
+    running = [j for j in jobs if j.get("submission_id") and j.get("status") in ("PENDING", "RUNNING")]
+    tasks = dashboard.state("tasks", 5.0, filter_keys="state", filter_predicates="=", filter_values="RUNNING", limit=100)
+    actors = dashboard.state("actors", 5.0, filter_keys="state", filter_predicates="=", filter_values="ALIVE", detail=1)
+    actors = [a for a in actors if not is_internal(a)]
+    groups = dashboard.state("placement_groups", 5.0, filter_keys="state", filter_predicates="=", filter_values="CREATED")
+    tasks = [t for t in tasks if INTERNAL not in (t.get("name") or "") and not (t.get("name") or "").startswith("JobSupervisor")]
+    applications = serve_applications(dashboard)
+    fingerprint = (len(jobs), tuple(sorted((str(j.get("job_id")), str(j.get("submission_id")), str(j.get("status"))) for j in jobs)),
+                   len(actors), tuple(sorted(applications)))
+    busy = ""
+    if running:
+        busy = "job %s runs" % running[0]["submission_id"]
+    elif applications:
+        busy = "Serve application %s is deployed" % applications[0]
+    elif tasks:
+        busy = "task %s runs" % tasks[0].get("name", "")
+    elif groups:
+        busy = "a placement group holds resources"
+    elif any(holds_resources(a) for a in actors):
+        busy = "actor %s holds resources" % next(a for a in actors if holds_resources(a)).get("class_name", "")
+    return busy, fingerprint
+
+
+def is_internal(actor):
+    """Actors of Ray's own job and Serve machinery."""
+    return (actor.get("ray_namespace") or "").startswith(INTERNAL) or actor.get("ray_namespace") == "SUPERVISOR_ACTOR_RAY_NAMESPACE" \
+        or INTERNAL in (actor.get("name") or "") or actor.get("ray_namespace") == "serve"
+
+
+def holds_resources(actor):
+    """Whether a living actor keeps CPUs, GPUs or others from being used."""
+    return any((actor.get("required_resources") or {}).values())
+
+
+def serve_applications(dashboard):
+    """Names of deployed Serve applications."""
+    try:
+        answer = json.loads(dashboard.request("GET", "/api/serve/applications/", 5.0).decode())
+    except (Refused, ValueError):
+        return []  # Ray without Serve
+    return list(answer.get("applications") or {})

@@ -1,0 +1,118 @@
+"""The keeper of one cluster: `keeper.pyz keeper RUN_DIR`. See docs/keeper.md.
+
+The nodes are started before anything slow is imported: Ray needs seconds, and these imports a tenth of one."""
+
+import json
+import os
+import signal
+import sys
+import time
+
+from rayctl_keeper.host import process
+from rayctl_keeper.run.nodes import MODES, join, with_addresses
+from rayctl_keeper.state.document import State, wall
+
+
+def main(arguments):
+    """Entry point."""
+    code = keep(os.path.abspath(arguments[0]))
+    sys.stdout.flush()
+    os._exit(code)  # the API's threads may be in the middle of an answer nobody waits for
+
+
+def keep(run_dir, told=None):
+    """Claim, start the nodes, serve, live; returns the exit code. told(number) is called at each signal."""
+    os.umask(0o077)
+    orders = with_addresses(load(run_dir), os.environ)
+    log = opened_log(run_dir)
+    if not claim(run_dir, orders):
+        log("another keeper has this directory")
+        return 0
+    process.become_subreaper()
+    bell = process.Bell(told)
+    bell.catch(signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    earlier = predecessor(run_dir)
+    state = State(orders, run_dir, log)
+    nodes = MODES[orders["start"]["mode"]](orders, run_dir, bell, log)
+    failure = start(nodes)
+
+    from rayctl_keeper.http import api
+    from rayctl_keeper.run import resume
+    from rayctl_keeper.run.life import Keeper
+    from rayctl_keeper.state.exits import End
+    token = read_token(run_dir)
+    keeper = Keeper(orders, run_dir, token, nodes, bell, state, log)
+    resume.take_over(keeper, earlier)
+    host, port = api.serve(keeper, orders["listen"], token)
+    url = "http://" + join(orders["advertise"] if host in ("0.0.0.0", "::") else host, port)
+    state.change(keeper={"url": url, "host": os.uname().nodename, "pid": os.getpid(), "startTime": process.start_time(os.getpid())})
+    if orders.get("watchStdin"):
+        keeper.watch_stdin()
+    if failure:
+        keeper.asked = End("start-failed", "the nodes could not be started: %s" % failure)
+    keeper.run()
+    state.drain(0.5)
+    return 0
+
+
+def load(run_dir):
+    """The orders; version 1 is what this keeper knows."""
+    with open(os.path.join(run_dir, "orders.json")) as f:
+        orders = json.load(f)
+    if orders.get("version") != 1:
+        sys.exit("the keeper: orders of version %r are not known here" % orders.get("version"))
+    return orders
+
+
+def claim(run_dir, orders):
+    """Takes the run directory, once and for all. The keeper of an external cluster may be restarted: it takes it again."""
+    try:
+        fd = os.open(os.path.join(run_dir, "claim"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return orders["start"]["mode"] == "external" and not os.path.exists(os.path.join(run_dir, "result.json"))
+    try:
+        with os.fdopen(fd, "w") as f:
+            json.dump({"pid": os.getpid(), "startTime": process.start_time(os.getpid()), "host": os.uname().nodename}, f)
+    except OSError:
+        pass  # a full disk; that it is there is what counts
+    return True
+
+
+def predecessor(run_dir):
+    """What an earlier keeper of an external cluster said: its state document, or its deadlines if it had another pod; {} if there was none."""
+    for name, part in (("state.json", lambda d: d), ("deadlines", lambda d: {"deadlines": d})):
+        try:
+            with open(os.path.join(run_dir, name)) as f:
+                return part(json.load(f))
+        except (OSError, ValueError):
+            continue
+    return {}
+
+
+def start(nodes):
+    """Starts the nodes; returns the error instead of raising it, so that it gets into the result."""
+    try:
+        nodes.start()
+    except OSError as error:
+        return error
+    return None
+
+
+def read_token(run_dir):
+    """The cluster's secret."""
+    with open(os.path.join(run_dir, "token")) as f:
+        return f.read().strip()
+
+
+def opened_log(run_dir):
+    """A function that writes a line with time to keeper.log; a full disk does not stop the keeper."""
+    fd = os.open(os.path.join(run_dir, "keeper.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    begin = time.monotonic()
+
+    def log(text):
+        try:
+            os.write(fd, ("%s %8.3f %s\n" % (wall(), time.monotonic() - begin, text.rstrip())).encode("utf-8", "replace"))
+        except OSError:
+            pass
+    return log

@@ -1,0 +1,242 @@
+"""The nodes of the cluster, as the keeper sees them: started by it one by one, by one step command, or by somebody else."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+from rayctl_keeper import program
+from rayctl_keeper.host import process
+from rayctl_keeper.host.ports import free_ports
+from rayctl_keeper.node import raystart
+
+LAST_WORDS = 2.0  # seconds for the output of a step that has ended
+
+
+def own_address(environ):
+    """This host's address as other nodes know it: what the batch script says, else what the host's name means, else the
+    source address of packets that leave it."""
+    if environ.get("RAYCTL_ADVERTISE"):
+        return environ["RAYCTL_ADVERTISE"]
+    try:
+        found = [a[4][0] for a in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET, socket.SOCK_STREAM)]
+        found = [a for a in found if not a.startswith("127.")]
+        if found:
+            return found[0]
+    except OSError:
+        pass
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        try:
+            s.connect(("192.0.2.1", 9))  # sends nothing
+            return s.getsockname()[0]
+        except OSError:
+            return "127.0.0.1"
+
+
+def with_addresses(orders, environ):
+    """The orders with "auto" replaced: a client that queues a job does not know the host it will run on."""
+    orders = dict(orders, advertise=orders.get("advertise") or "127.0.0.1", listen=orders.get("listen") or "127.0.0.1:0")
+    if orders["advertise"] == "auto":
+        orders["advertise"] = own_address(environ)
+    if orders.get("dashboardHost") in (None, "", "auto"):
+        orders["dashboardHost"] = orders["advertise"]
+    host, _, port = orders["listen"].rpartition(":")
+    if host == "auto":
+        orders["listen"] = "%s:%s" % (orders["advertise"], port)
+    return orders
+
+
+def join(host, port):
+    """host:port, with brackets around IPv6."""
+    return "[%s]:%d" % (host, port) if ":" in host else "%s:%d" % (host, port)
+
+
+class Nodes:
+    """What the three modes share: addresses, supervisors' reports, and names."""
+
+    def __init__(self, orders, run_dir, bell, log):
+        self.orders, self.run_dir, self.bell, self.log = orders, run_dir, bell, log
+        self.members = raystart.members(orders)
+        self.round = 0  # restarts of the whole cluster
+        self.children = {}  # pid -> (Popen, name)
+        self.gcs = self.dashboard = ""
+        self.client_port = 0
+
+    def choose_addresses(self):
+        """Picks the head's ports on this host; returns the supervisors' environment."""
+        host, dashboard_host = self.orders["advertise"], self.orders["dashboardHost"]
+        gcs, dashboard, self.client_port = free_ports(dashboard_host, 3)
+        self.gcs, self.dashboard = join(host, gcs), "http://" + join(dashboard_host, dashboard)
+        return dict(os.environ, RAYCTL_GCS=self.gcs, RAYCTL_DASHBOARD=join(dashboard_host, dashboard),
+                    RAYCTL_CLIENT_PORT=str(self.client_port), RAYCTL_NODE_IP=host, RAYCTL_ROUND=str(self.round))
+
+    def report(self, _member):
+        """What the node's supervisor last said in this round, {} if nothing."""
+        return {}
+
+    def ended(self, codes):
+        """Takes {pid: code} of dead children; returns [(name, code)] of those that were ours."""
+        return [(self.children.pop(pid)[1], code) for pid, code in codes.items() if pid in self.children]
+
+    def pid_of(self, member):
+        """Pid of the node's supervisor where it is our child, else 0."""
+        return next((pid for pid, (_, name) in self.children.items() if name == member.name), 0)
+
+    def head_runs(self):
+        """Whether the head's supervisor is there, which ends together with any process of Ray's."""
+        return False
+
+    def directories(self):
+        """Temporary directories of nodes on this host."""
+        found = []
+        for member in self.members:
+            directory = self.report(member).get("directory")
+            if directory and os.path.isdir(directory):
+                found.append(directory)
+        return found
+
+    def launch(self, argv, name, env, stdin, stdout=None):
+        """Starts a child in a session of its own; what it says is in keeper.log, unless stdout is given."""
+        out = os.open(os.path.join(self.run_dir, "keeper.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            child = subprocess.Popen(argv, stdin=stdin, stdout=out if stdout is None else stdout, stderr=out, env=env, start_new_session=True)
+        finally:
+            os.close(out)
+        self.children[child.pid] = (child, name)
+        return child
+
+    def stop(self, limit=8.0):
+        """Ends all nodes and returns when nothing of them is left on this host."""
+        self.ask_to_stop()
+        until = process.time.monotonic() + limit
+        while self.children and process.time.monotonic() < until:
+            self.bell.wait(min(0.5, until - process.time.monotonic()))
+            self.ended(process.reap())
+        directories = self.directories()
+        left, codes = process.kill_all([b"RAYCTL_NODE_DIR=" + os.fsencode(d) for d in directories])
+        self.ended(codes)
+        for directory in directories:
+            shutil.rmtree(directory, ignore_errors=True)
+        if left:
+            self.log("processes %s do not die" % sorted(left))
+        self.round += 1
+
+    def ask_to_stop(self):
+        """Tells the supervisors."""
+
+
+class Spawned(Nodes):
+    """One supervisor for each node, here; they end when we close their stdin, or die."""
+
+    external = False
+
+    def start(self):
+        """Starts all nodes at once, the head first."""
+        env = self.choose_addresses()
+        for member in self.members:
+            self.launch([sys.executable, "-S", "-E"] + program.command("node", self.run_dir, str(member.index)),
+                        member.name, env, subprocess.PIPE)
+
+    def head_runs(self):
+        return self.pid_of(self.members[0]) != 0
+
+    def report(self, member):
+        """From a file: whoever cleans up after a keeper that was killed reads it, too."""
+        try:
+            with open(os.path.join(self.run_dir, "nodes", member.name, "report.json")) as f:
+                report = json.load(f)
+        except (OSError, ValueError):
+            return {}
+        return report if report.get("round") == self.round else {}
+
+    def ask_to_stop(self):
+        for child, _ in self.children.values():
+            child.stdin.close()
+
+
+class Step(Nodes):
+    """One command that starts a supervisor on each node, such as srun. It carries what the supervisors report on its output."""
+
+    external = False
+
+    def __init__(self, orders, run_dir, bell, log):
+        super().__init__(orders, run_dir, bell, log)
+        self.reports = {}  # (round, node name) -> the last
+        self.gave_up = set()  # of these, those told
+        self.reader = None
+
+    def head_runs(self):
+        return bool(self.children) and self.report(self.members[0]).get("state") in ("starting", "retrying")
+
+    def report(self, member):
+        return self.reports.get((self.round, member.name), {})
+
+    def ended(self, codes):
+        """The step does not end with one of its tasks: supervisors that gave up say so in their reports."""
+        if any(pid in self.children for pid in codes):
+            self.reader.join(LAST_WORDS)
+        found = super().ended(codes)
+        for member in self.members:
+            key = (self.round, member.name)
+            if key not in self.gave_up and self.report(member).get("state") == "failed":
+                self.gave_up.add(key)
+                found.append((member.name, 1))
+        return found
+
+    def start(self):
+        """Starts the step."""
+        child = self.launch(self.expanded("argv"), "step", self.choose_addresses(), subprocess.DEVNULL, subprocess.PIPE)
+        self.reader = threading.Thread(target=self.listen, args=(child.stdout,), daemon=True)
+        self.reader.start()
+
+    def listen(self, output):
+        """Takes the supervisors' reports, a line each, until the step has ended. What else is said there is logged."""
+        with output:
+            for line in output:
+                try:
+                    report = json.loads(line)
+                    self.reports[report["round"], report["name"]] = report
+                    self.log("node %(name)s %(state)s on %(host)s" % report
+                             + (" in " + report["directory"] if report["directory"] else "")
+                             + (": " + report["message"] if report["message"] else ""))
+                except (ValueError, TypeError, KeyError):
+                    self.log("the step: " + line.decode("utf-8", "replace"))
+                self.bell.ring()
+
+    def expanded(self, name):
+        """A command of the orders with $SLURM_JOB_ID and the like filled in: they were written before there was a job."""
+        return [os.path.expandvars(argument) for argument in self.orders["start"].get(name) or []]
+
+    def ask_to_stop(self):
+        stop = self.expanded("stop")
+        for pid in self.children:
+            try:
+                if stop:
+                    subprocess.Popen(stop, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.DEVNULL, start_new_session=True)
+                else:
+                    os.kill(pid, signal.SIGUSR1)
+            except OSError as error:
+                self.log("cannot stop the step by %s: %s" % (stop, error))
+
+
+class External(Nodes):
+    """Somebody else's nodes: there is nothing to start and nothing to end."""
+
+    external = True
+
+    def start(self):
+        """Knows the addresses from the orders."""
+        start = self.orders["start"]
+        self.gcs, self.dashboard = start.get("gcs") or "", start["dashboard"].rstrip("/")
+        self.client_port = 10001
+
+    def stop(self, limit=0.0):
+        self.round += 1
+
+
+MODES = {"spawn": Spawned, "step": Step, "external": External}

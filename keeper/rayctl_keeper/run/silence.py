@@ -1,0 +1,115 @@
+"""A head whose dashboard does not answer: busy, cut off, or gone? What else is seen of it decides."""
+
+import socket
+import time
+
+from rayctl_keeper.ray import addresses
+from rayctl_keeper.ray.dashboard import Slow
+from rayctl_keeper.state.exits import AttemptLost, duration
+
+PATIENT = 10.0  # seconds for an answer of a head that did not answer: a busy machine takes longer than one that is gone
+GONE_AFTER = 30.0  # seconds in which the head's host answers that nobody listens, or the name service that there is no such head
+UNSEEN = 300.0  # seconds without any sign of life: lifetime.silence, where the orders do not have it
+WORTH_TELLING = 10.0  # seconds of silence
+LOOK = 3.0  # seconds between looks at what else lives, and for an answer of the GCS
+
+# Every gRPC server answers these first bytes of HTTP/2 with its own SETTINGS (RFC 9113, 3.4).
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+
+
+def silence_of(keeper):
+    """For a keeper's head, which may stop answering."""
+    limit = (keeper.orders.get("lifetime") or {}).get("silence")
+    return Silence(keeper.dashboard, keeper.state, lambda: signs(keeper), UNSEEN if limit is None else float(limit))
+
+
+def signs(keeper):
+    """What is seen alive of a head whose dashboard does not answer, and whether the head is known to be gone. When the driver has ended, Ray is not
+    waited for as long as it lives: nobody but the dashboard can tell the exit code."""
+    if keeper.driver_ended > float("-inf"):
+        return [], False
+    gcs = gcs_lives(keeper.nodes.gcs)
+    seen = (("the driver's process", keeper.driver_fd is not None), ("the head's supervisor", keeper.nodes.head_runs()), ("the GCS", gcs))
+    return [name for name, alive in seen if alive], gcs is False
+
+
+class Silence:
+    """A head that does not answer. One of several questions that is answered breaks it: then the head is slow, not gone."""
+
+    def __init__(self, dashboard, state, signs, limit):
+        """signs() gives words for what is seen alive of the head, and whether it is known to be gone; limit is lifetime.silence, 0: none."""
+        self.dashboard, self.state, self.signs, self.limit = dashboard, state, signs, limit
+        self.since = None  # the first question without an answer
+        self._unseen = self._gone = None  # since when there is no sign of life, since when the head is known to be gone
+        self._looked, self._told = float("-inf"), None
+
+    def patience(self):
+        """Seconds for the next answer."""
+        return 2.0 if self.since is None else PATIENT
+
+    def broken(self):
+        """It answered."""
+        if self._told is not None:
+            self.state.note("head", "answers", "", "after %s" % duration(time.monotonic() - self.since))
+            self.state.phase(self.state.doc["phase"])
+        self.since = self._told = None
+
+    def goes_on(self, error):
+        """It did not, again. Raises AttemptLost when that is too long."""
+        now = time.monotonic()
+        if self.since is None or self.dashboard.answered > self.since:
+            self.broken()
+            self.since = self._unseen = self._gone = now
+            self._looked = float("-inf")
+        if now - self._looked < LOOK:
+            return
+        self._looked = now
+        alive, gone = self.signs()
+        self._unseen = None if alive else self._unseen or now
+        self._gone = (self._gone or now) if gone and not alive and not isinstance(error, Slow) else None
+        if self._gone is not None and now - self._gone > GONE_AFTER:
+            raise AttemptLost("the head does not answer any more: %s" % error)
+        if self._unseen is not None and self.limit and now - self._unseen > self.limit:
+            raise AttemptLost("the head did not answer for %s (lifetime.silence): %s" % (duration(now - self._unseen), error))
+        if now - self.since >= WORTH_TELLING:
+            self.tell(alive, error)
+
+    def tell(self, alive, error):
+        """In the status what is waited for; in the log and the timeline once, when it begins."""
+        if alive:
+            text = "the head's dashboard does not answer (%s), but %s alive: waiting for it" % (error, listed(alive))
+        else:
+            text = "the head does not answer (%s)" % error
+            text += "; the cluster is lost after %s of that (lifetime.silence)" % duration(self.limit) if self.limit else ": waiting for it"
+        if self._told is None:
+            self.state.note("head", "silent", "HeadSilent", text)
+        if self._told != bool(alive):
+            self._told = bool(alive)
+            self.state.phase(self.state.doc["phase"], "HeadSilent", text)
+
+
+def listed(names):
+    """"a is", "a and b are"."""
+    return " and ".join(names) + (" is" if len(names) == 1 else " are")
+
+
+def gcs_lives(address, timeout=LOOK):
+    """Whether the GCS at host:port is there: True, False if its host answers that nobody listens or the name service that there is no such host,
+    None if nothing can be said. A server that takes the connection and does not answer is stopped or busy, and there."""
+    host, _, port = address.rpartition(":")
+    where = addresses.of(host.strip("[]"))
+    try:
+        connection = where.connect(int(port), timeout)
+    except ConnectionRefusedError:
+        return False
+    except (OSError, ValueError):
+        return False if where.unknown else None
+    with connection:
+        try:
+            connection.settimeout(timeout)
+            connection.sendall(PREFACE)
+            return True if connection.recv(1) else None  # closed at once: a proxy with nobody behind it
+        except socket.timeout:
+            return True
+        except OSError:
+            return None

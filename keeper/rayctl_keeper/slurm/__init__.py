@@ -1,0 +1,1 @@
+"""What a job of Slurm runs: the batch script's part, and the programs of its steps."""

@@ -1,0 +1,111 @@
+"""What the files of an attempt say after it ended without a word: why, whether another may follow, and the rest of the driver's output.
+
+The job has it as a module; on the login node its text stands before keeper/slurm_files.py. Python 3.6 or later.
+"""
+
+import glob
+import json
+import os
+import shutil
+
+AGAIN = "again"  # in an attempt's directory: why the next one follows
+LIMITS = {"preempted": "preempted", "lost": "nodeFailure", "time-limit": "timeLimit"}  # the orders' restarts by cause
+SENTENCES = {"preempted": "%s job was preempted or requeued", "lost": "a node of %s job failed", "time-limit": "%s job reached Slurm's time limit"}
+# What slurmstepd says in the job's output when Slurm ends it (slurm/src/slurmd/slurmstepd/req.c, _handle_signal_container).
+TOLD = {"NODE FAILURE": "lost", "PREEMPTION": "preempted", "JOB REQUEUE": "preempted"}
+
+
+def load(path):
+    """A JSON file; {} where there is none."""
+    try:
+        with open(path) as f:
+            return json.load(f)
+    except FileNotFoundError:
+        return {}
+
+
+def last_state(place):
+    """The last that an attempt's keeper said."""
+    return load(os.path.join(place, "result.json")) or load(os.path.join(place, "state.json"))
+
+
+def last_words(run):
+    """Slurm's last line on why it ended the current attempt: "*** JOB 2 ON node2 CANCELLED AT ... DUE TO NODE FAILURE, SEE ... ***"."""
+    try:
+        with open(os.path.join(run, "slurm.out"), errors="replace") as f:
+            f.seek(load(os.path.join(run, "current")).get("said") or 0)
+            return ([line for line in f if "*** JOB " in line and " DUE TO " in line] or [""])[-1]
+    except OSError:
+        return ""
+
+
+def why_again(run, place, state):
+    """Why Slurm queues the job again after this attempt, and whether somebody said so. Slurm tells a requeued job nothing. It ends the keeper of a
+    preempted one, and that of a job of which another node failed, of which it leaves a line in the job's output; of the keeper's own node nobody tells."""
+    said = load(os.path.join(place, AGAIN)).get("cause")
+    if said:
+        return said, True
+    words = last_words(run)
+    for text, cause in TOLD.items():
+        if text in words:
+            return cause, True
+    warned = state.get("phase") in ("Draining", "Gone") and state.get("reason", {}).get("code") == "interrupted"
+    return ("preempted", True) if warned else ("lost", False)
+
+
+def allowed(run, orders, place, cause):
+    """Whether another attempt may follow this one for this cause."""
+    limit = ((orders.get("job") or {}).get("restarts") or {}).get(LIMITS[cause], 0)
+    used = [load(os.path.join(run, str(n), AGAIN)).get("cause") for n in range(1, int(os.path.basename(place)))]
+    return limit < 0 or used.count(cause) < limit
+
+
+def again(request):
+    """For a client: why the job waits again, and whether an attempt may follow."""
+    run = request["run"]
+    place = os.path.join(run, load(os.path.join(run, "current")).get("attempt") or "1")
+    cause, told = why_again(run, place, last_state(place))
+    return {"cause": cause, "told": told, "allowed": allowed(run, load(os.path.join(place, "orders.json")), place, cause), "message": SENTENCES[cause] % "its"}
+
+
+def saved(request):
+    """What there is of the output of a driver whose keeper is dead: its copy, and what the supervisor of the driver's node has saved beyond it
+    (node/rest.py). Answers with the parts as [file, from which byte on, how many], and whether that is all there was."""
+    copy, name = os.path.join(request["attempt"], "driver.log"), os.path.basename(request.get("log") or "")
+    size = os.path.getsize(copy) if os.path.exists(copy) else 0
+    for rest in glob.glob(os.path.join(glob.escape(request["attempt"]), "nodes", "*", glob.escape(name) + ".*")) if name else []:
+        kind, _, number = rest[rest.rindex("/") + len(name) + 2:].partition("-")
+        begin = int(number or 0)
+        if kind == "whole":
+            return {"parts": [[rest, 0, os.path.getsize(rest)]], "whole": True}
+        if kind == "from" and begin <= size <= begin + os.path.getsize(rest):
+            return {"parts": [[copy, 0, size], [rest, size - begin, begin + os.path.getsize(rest) - size]], "whole": True}
+    return {"parts": [[copy, 0, size]], "whole": False}
+
+
+def salvage(request):
+    """Makes the keeper's copy of what `saved` has found. Answers as that would then, and with the length."""
+    found = saved(request)
+    copy, rest = os.path.join(request["attempt"], "driver.log"), found["parts"][-1][0]
+    if rest != copy:
+        replace(copy, [(part, begin) for part, begin, _ in found["parts"]])
+        done = "%s.from-%d" % (rest[:rest.rindex(".")], os.path.getsize(copy))  # empty: whoever comes next sees that there is nothing more
+        open(done, "wb").close()
+        if rest != done:
+            os.unlink(rest)
+    size = os.path.getsize(copy) if os.path.exists(copy) else 0
+    return {"parts": [[copy, 0, size]], "size": size, "whole": found["whole"]}
+
+
+def replace(path, parts):
+    """Makes a file of parts of others: (path, from which byte on). It appears whole or not at all."""
+    with os.fdopen(os.open(path + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+        for part, begin in parts:
+            if not os.path.exists(part):
+                continue
+            with open(part, "rb") as f:
+                f.seek(begin)
+                shutil.copyfileobj(f, out)
+        out.flush()
+        os.fsync(out.fileno())
+    os.replace(path + ".tmp", path)

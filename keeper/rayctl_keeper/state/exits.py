@@ -1,0 +1,85 @@
+"""How a cluster ended: causes, exit codes of `rayctl run`, and one sentence. Pure."""
+
+import signal
+
+from rayctl_keeper.state.model import CODES, RETRYABLE, UNKNOWN_CAUSE
+
+
+class End(Exception):
+    """The end of the cluster, raised where it is noticed and carried out in one place."""
+
+    def __init__(self, cause, message, grace=None, by="", retryable=None):
+        super().__init__(message)
+        self.cause, self.message, self.grace, self.by = cause, message, grace, by
+        self.retryable = cause in RETRYABLE if retryable is None else retryable
+        self.driver = None  # (code, signal) when the exit code is the driver's
+
+    def document(self):
+        """The `exit` part of result.json."""
+        if self.driver is not None:
+            code, number = self.driver
+            return {"origin": "driver", "cause": self.cause, "code": code, "signal": number,
+                    "message": self.message, "retryable": False, "by": self.by}
+        return {"origin": "rayctl", "cause": self.cause, "code": CODES.get(self.cause, UNKNOWN_CAUSE), "signal": None,
+                "message": self.message, "retryable": self.retryable, "by": self.by}
+
+
+class AttemptLost(Exception):
+    """This attempt of the cluster is over, another one may follow."""
+
+
+class Detached(Exception):
+    """This keeper leaves, the cluster stays: another keeper will take over."""
+
+
+def shell_code(raw):
+    """Ray's driver_exit_code as (exit code in the shell's convention, signal or None).
+
+    Ray runs the entrypoint by `sh -c`: a signal of the driver arrives as 128+n from the shell, or negative if the shell
+    itself was replaced by the driver or hit."""
+    if raw < 0:
+        return 128 - raw, -raw
+    if raw > 128 and raw - 128 in [s.value for s in signal.Signals]:
+        return raw, raw - 128
+    return raw, None
+
+
+def driver_end(raw):
+    """The End for a driver that exited with Ray's code raw."""
+    code, number = shell_code(raw)
+    if code == 0:
+        end = End("succeeded", "the driver succeeded")
+    elif number is not None:
+        end = End("driver-signaled", "the driver was ended by %s" % signal.Signals(number).name)
+    else:
+        end = End("driver-failed", "the driver exited with code %d" % code)
+    end.driver = (code, number)
+    return end
+
+
+def duration(seconds):
+    """90 -> "1m30s", for sentences."""
+    seconds, parts = int(round(seconds)), []
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m"), (1, "s")):
+        if seconds >= size:
+            parts.append("%d%s" % (seconds // size, unit))
+            seconds %= size
+    return "".join(parts) or "0s"
+
+
+SENTENCES = {
+    "lease": ("abandoned", "the client did not commit the launch within %s"),
+    "queue": ("queue", "the cluster was not admitted within lifetime.queue (%s)"),
+    "start": ("start-failed", "Ray was not up within %s"),
+    "max": ("max", "lifetime.max (%s) passed"),
+    "total": ("total", "lifetime.total (%s) passed"),
+    "idle": ("idle", "the cluster was idle for %s"),
+    "disconnect": ("disconnected", "the client did not renew for %s (end-on-disconnect)"),
+}
+
+
+def limit_end(name, seconds, detail=""):
+    """The End for a limit that passed."""
+    cause, sentence = SENTENCES[name]
+    message = sentence % duration(seconds)
+    return End(cause, message + (": " + detail if detail else ""))
