@@ -200,7 +200,8 @@ class Handler(Api):
         elif url.path == "/v1/state":
             self.answer(200, read(os.path.join(self.run_dir, "result.json")))
         elif url.path == "/v1/log":
-            self.send_log("driver.log", int(dict(urllib.parse.parse_qsl(url.query)).get("offset", 0)))
+            query = dict(urllib.parse.parse_qsl(url.query))
+            self.send_attempt(int(query.get("attempt", 0)), int(query.get("offset", 0)))
         elif ATTEMPT.match(url.path):
             self.send_log("driver-%s.log" % ATTEMPT.match(url.path).group(1), 0)
         elif url.path == "/v1/recorded":
@@ -228,6 +229,16 @@ class Handler(Api):
                 self.answer(504, b'{"error": "the record has not fetched the result yet"}')
         finally:
             answered.set()
+
+    def send_attempt(self, attempt, offset):
+        """The driver's log of an attempt, 0: the last one, from a byte on, as the keeper's API has it."""
+        name = "driver-%d.log" % attempt
+        if attempt in (0, json.loads(read(os.path.join(self.run_dir, "result.json")).decode())["attempt"]):
+            self.send_log("driver.log", offset)
+        elif os.path.exists(os.path.join(self.run_dir, name)):
+            self.send_log(name, offset)
+        else:
+            self.answer(404, b'{"error": "there is no output of attempt %d here"}' % attempt)
 
     def send_log(self, name, offset):
         """A log of the driver from a byte on."""
