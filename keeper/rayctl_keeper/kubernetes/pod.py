@@ -3,8 +3,6 @@
 Prepares the run directory from the Secrets mounted at FILES and PACKAGES, runs the keeper there, and when that has ended serves its result
 until the record has fetched it. Then it exits 0: Kubernetes deletes the Job, and with it the cluster."""
 
-import hmac
-import http.server
 import json
 import os
 import re
@@ -13,11 +11,12 @@ import signal
 import subprocess
 import sys
 import threading
-import urllib.parse
 
 from rayctl_keeper import program
+from rayctl_keeper.http import server
+from rayctl_keeper.http.server import Rejected
 
-PORT = 8476
+HOST, PORT = "0.0.0.0", 8476
 PATIENCE = 120.0  # for the record to fetch the result
 PREDECESSOR = 30.0  # seconds for the record to hand over what the keeper before knew: it may still wait for an answer of the lost pod
 HOLD = 20.0  # seconds that a question for the record may be held
@@ -94,28 +93,23 @@ def await_predecessor(files, run_dir, token):
     do while a pod does not listen yet."""
     asked = threading.Event()
 
-    class Predecessor(Api):
+    class Predecessor(server.Handler):
         """Takes the state, and closes the connection of everybody else."""
 
-        def do_POST(self):
+        def respond(self, call):
             self.close_connection = True
-            if self.path == "/v1/predecessor" and self.authorized():
-                take_state(self.rfile.read(int(self.headers.get("Content-Length") or 0)), files, run_dir)
-                self.answer(200, b"{}")
-                asked.set()
+            if call == self.post and self.path == "/v1/predecessor" and self.authorized():
+                super().respond(call)
 
-        def do_GET(self):
-            self.close_connection = True
+        def post(self, _path, _query):
+            take_state(json.dumps(self.body()).encode(), files, run_dir)
+            self.send(200, b"{}")
+            asked.set()
 
-        do_PUT = do_GET
-
-    Predecessor.token = token
-    server = http.server.ThreadingHTTPServer(("0.0.0.0", PORT), Predecessor)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    waiting = server.serve(Predecessor, HOST, PORT, token, look_every=0.5)
     asked.wait(PREDECESSOR)
-    server.shutdown()
-    server.server_close()
+    waiting.shutdown()
+    waiting.server_close()
 
 
 def run(run_dir):
@@ -150,73 +144,56 @@ def hand_over(run_dir, token):
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
-    handler = type("BoundHandler", (Handler,), {"run_dir": run_dir, "token": token, "done": done, "signalled": signalled, "answering": []})
-    server = http.server.ThreadingHTTPServer(("0.0.0.0", PORT), handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    answering = []
+    server.serve(Handler, HOST, PORT, token, run_dir=run_dir, done=done, signalled=signalled, answering=answering)
     done.wait(PATIENCE)
-    for answered in list(handler.answering):
+    for answered in list(answering):
         answered.wait(1.0)
     return not signalled.is_set()
 
 
-class Api(http.server.BaseHTTPRequestHandler):
-    """What the servers of this pod have in common."""
-
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    token = None
-
-    def authorized(self):
-        """Compares the token."""
-        for name in ("Authorization", "X-Ray-Authorization"):
-            scheme, _, given = self.headers.get(name, "").partition(" ")
-            if scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode("utf-8", "replace"), self.token):
-                return True
-        return False
-
-    def answer(self, status, body):
-        """A whole answer."""
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format, *args):
-        pass
-
-
-class Handler(Api):
+class Handler(server.Handler):
     """The part of the keeper's API that is left after its end, and the record's receipt."""
 
     run_dir = done = signalled = None
-    answering = []  # an Event for each request that waits for the record
+    answering = None  # an Event for each request that waits for the record
 
-    def do_GET(self):
-        url = urllib.parse.urlsplit(self.path)
-        if not self.authorized():
-            self.answer(401, b'{"error": "the keeper\'s token is missing or wrong"}')
-        elif url.path == "/v1/state":
-            self.answer(200, read(os.path.join(self.run_dir, "result.json")))
-        elif url.path == "/v1/log":
-            query = dict(urllib.parse.parse_qsl(url.query))
-            self.send_attempt(int(query.get("attempt", 0)), int(query.get("offset", 0)))
-        elif ATTEMPT.match(url.path):
-            self.send_log("driver-%s.log" % ATTEMPT.match(url.path).group(1), 0)
-        elif url.path == "/v1/recorded":
-            self.await_record()
-        else:
-            self.answer(404, b'{"error": "the cluster has ended"}')
+    def get(self, path, query):
+        if path == "/v1/state":
+            return self.result()
+        if path == "/v1/log":
+            return self.send_log_of(int(query.get("attempt", 0)), int(query.get("offset", 0)))
+        if ATTEMPT.match(path):
+            return self.send_earlier(int(ATTEMPT.match(path).group(1)))
+        if path == "/v1/recorded":
+            return self.await_record()
+        raise Rejected(404, "the cluster has ended")
 
-    def do_POST(self):
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if not self.authorized():
-            self.answer(401, b'{"error": "the keeper\'s token is missing or wrong"}')
-            return
-        self.answer(200, read(os.path.join(self.run_dir, "result.json")))
-        if self.path == "/v1/recorded":
+    def put(self, _path, _query):
+        raise Rejected(404, "the cluster has ended")
+
+    def post(self, path, _query):
+        self.body()
+        self.send(200, self.result())
+        if path == "/v1/recorded":
             self.done.set()
+
+    def result(self):
+        """The final state document."""
+        return read(os.path.join(self.run_dir, "result.json"))
+
+    def send_log_of(self, attempt, offset):
+        """The driver's log of an attempt, as the keeper's API has it."""
+        last = json.loads(self.result().decode())["attempt"]
+        name = "driver.log" if attempt in (0, last) else "driver-%d.log" % attempt
+        self.send_attempt(os.path.join(self.run_dir, name), offset, attempt, last)
+
+    def send_earlier(self, attempt):
+        """For the record: the log of an attempt before the last. One whose driver did not run is empty."""
+        try:
+            self.send_log(os.path.join(self.run_dir, "driver-%d.log" % attempt), 0)
+        except FileNotFoundError:
+            self.send(200, b"")
 
     def await_record(self):
         """Answers when the record has everything: what is left of the cluster may go."""
@@ -224,32 +201,8 @@ class Handler(Api):
         self.answering.append(answered)
         try:
             if self.done.wait(HOLD) and not self.signalled.is_set():
-                self.answer(200, b"{}")
+                self.send(200, b"{}")
             else:
-                self.answer(504, b'{"error": "the record has not fetched the result yet"}')
+                self.send(504, b'{"error": "the record has not fetched the result yet"}')
         finally:
-            answered.set()
-
-    def send_attempt(self, attempt, offset):
-        """The driver's log of an attempt, 0: the last one, from a byte on, as the keeper's API has it."""
-        name = "driver-%d.log" % attempt
-        if attempt in (0, json.loads(read(os.path.join(self.run_dir, "result.json")).decode())["attempt"]):
-            self.send_log("driver.log", offset)
-        elif os.path.exists(os.path.join(self.run_dir, name)):
-            self.send_log(name, offset)
-        else:
-            self.answer(404, b'{"error": "there is no output of attempt %d here"}' % attempt)
-
-    def send_log(self, name, offset):
-        """A log of the driver from a byte on."""
-        path = os.path.join(self.run_dir, name)
-        size = os.path.getsize(path) if os.path.exists(path) else 0
-        offset = min(max(0, offset), size)
-        self.send_response(200)
-        self.send_header("Content-Type", "application/octet-stream")
-        self.send_header("Content-Length", str(size - offset))
-        self.end_headers()
-        if size > offset:
-            with open(path, "rb") as f:
-                f.seek(offset)
-                shutil.copyfileobj(f, self.wfile, 1 << 20)
+            answered.set()  # the process may end
