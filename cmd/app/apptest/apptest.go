@@ -78,9 +78,9 @@ type Line struct {
 	Stdin string
 }
 
-// Run runs each line on a launcher of its own, in an empty directory with an empty home: make makes the local launcher, and there is a Slurm without
+// Run runs each line on a launcher of its own, in an empty directory with an empty home: open makes the local launcher, and there is a Slurm without
 // clusters. A refusal is one sentence.
-func Run(t *testing.T, tree func(*app.App) *cobra.Command, make func() launcher.Launcher, lines []Line) {
+func Run(t *testing.T, tree func(*app.App) *cobra.Command, open func() launcher.Launcher, lines []Line) {
 	t.Helper()
 	for _, line := range lines {
 		t.Run(line.Args, func(t *testing.T) {
@@ -91,7 +91,7 @@ func Run(t *testing.T, tree func(*app.App) *cobra.Command, make func() launcher.
 				t.Setenv(name, filepath.Join(home, name))
 			}
 			WriteFiles(t, ".", line.Files)
-			l := make()
+			l := open()
 			memory, _ := l.(*Launcher)
 			if memory != nil {
 				memory.serve(t)

@@ -42,6 +42,9 @@ func (r *Ray) find(id string) map[string]any {
 	return nil
 }
 
+// answers registers what a request gets: a document, a text, or (nil) that there is no such job.
+type answers func(pattern string, do func(q *http.Request) any)
+
 func (r *Ray) handler() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, do func(q *http.Request) any) {
@@ -58,13 +61,15 @@ func (r *Ray) handler() http.Handler {
 			}
 		})
 	}
-	job := func(q *http.Request) any {
-		if j := r.find(q.PathValue("id")); j != nil {
-			return j
-		}
-		return nil
-	}
 	handle("GET /api/version", func(*http.Request) any { return map[string]string{"version": "4", "ray_version": "2.60.0"} })
+	r.jobAPI(handle)
+	r.stateAPI(handle)
+	r.serveAPI(handle)
+	handle("POST /v1/extend", extend)
+	return mux
+}
+
+func (r *Ray) jobAPI(handle answers) {
 	handle("GET /api/jobs/{$}", func(*http.Request) any { return append([]map[string]any{}, r.Jobs...) })
 	handle("POST /api/jobs/{$}", func(q *http.Request) any {
 		var request map[string]any
@@ -76,23 +81,23 @@ func (r *Ray) handler() http.Handler {
 		r.Jobs = append(r.Jobs, j)
 		return map[string]string{"submission_id": id, "job_id": id}
 	})
-	handle("GET /api/jobs/{id}", job)
-	handle("POST /api/jobs/{id}/stop", func(q *http.Request) any {
-		j := r.find(q.PathValue("id"))
-		if j == nil {
-			return nil
+	handle("GET /api/jobs/{id}", func(q *http.Request) any {
+		if j := r.find(q.PathValue("id")); j != nil {
+			return j
 		}
-		j["status"] = "STOPPED"
-		return map[string]bool{"stopped": true}
+		return nil
 	})
-	logFile := func(q *http.Request) any {
+}
+
+func (r *Ray) stateAPI(handle answers) {
+	file := func(q *http.Request) any {
 		if strings.HasPrefix(q.URL.Query().Get("filename"), "job-driver-") {
 			return r.Output
 		}
 		return "the node's log\n"
 	}
-	handle("GET /api/v0/logs/file", logFile)
-	handle("GET /api/v0/logs/stream", logFile)
+	handle("GET /api/v0/logs/file", file)
+	handle("GET /api/v0/logs/stream", file)
 	handle("GET /api/v0/logs", func(*http.Request) any {
 		return map[string]any{"result": true, "data": map[string]any{"result": map[string][]string{"raylet": {"raylet.out", "raylet.err"}}}}
 	})
@@ -100,7 +105,11 @@ func (r *Ray) handler() http.Handler {
 		node := map[string]any{"node_id": "n1", "node_name": "head-0", "node_ip": "127.0.0.1", "state": "ALIVE", "is_head_node": true}
 		return map[string]any{"result": true, "data": map[string]any{"result": map[string]any{"result": []any{node}}}}
 	})
+}
+
+func (r *Ray) serveAPI(handle answers) {
 	handle("GET /api/serve/applications/{$}", func(*http.Request) any { return map[string]any{"applications": r.applications} })
+	handle("DELETE /api/serve/applications/{$}", func(*http.Request) any { r.applications = nil; return "" })
 	handle("PUT /api/serve/applications/{$}", func(q *http.Request) any {
 		var config struct {
 			Applications []struct {
@@ -115,18 +124,18 @@ func (r *Ray) handler() http.Handler {
 		}
 		return ""
 	})
-	handle("DELETE /api/serve/applications/{$}", func(*http.Request) any { r.applications = nil; return "" })
-	handle("POST /v1/extend", func(q *http.Request) any {
-		var limits struct{ Max, Idle *float64 }
-		_ = json.NewDecoder(q.Body).Decode(&limits)
-		deadlines := map[string]any{}
-		if limits.Max != nil && *limits.Max > 0 {
-			deadlines["max"] = Begin
-		}
-		if limits.Idle != nil && *limits.Idle > 0 {
-			deadlines["idle"] = Begin
-		}
-		return map[string]any{"deadlines": deadlines}
-	})
-	return mux
+}
+
+// extend is the keeper's answer to new limits: the moments at which they end the cluster.
+func extend(q *http.Request) any {
+	var limits struct{ Max, Idle *float64 }
+	_ = json.NewDecoder(q.Body).Decode(&limits)
+	deadlines := map[string]any{}
+	if limits.Max != nil && *limits.Max > 0 {
+		deadlines["max"] = Begin
+	}
+	if limits.Idle != nil && *limits.Idle > 0 {
+		deadlines["idle"] = Begin
+	}
+	return map[string]any{"deadlines": deadlines}
 }
