@@ -9,14 +9,14 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/handover"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
 )
 
 // createCluster creates the RayCluster, and then what holds its pods together.
-func (l *Launcher) createCluster(ctx context.Context, c *api.Client, p *manifest.Plan, rc *rayv1.RayCluster) error {
+func (l *Launcher) createCluster(ctx context.Context, c *api.Client, p *objects.Plan, rc *rayv1.RayCluster) error {
 	created, err := c.CreateRayCluster(ctx, rc)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (m *making) commit(ctx context.Context) error {
 		return err
 	}
 	both, bothCtx := errgroup.WithContext(ctx)
-	both.Go(func() error { return m.c.MarkCommitted(bothCtx, manifest.RecordName(name)) })
+	both.Go(func() error { return m.c.MarkCommitted(bothCtx, objects.RecordName(name)) })
 	both.Go(func() error {
 		if err := handover.UntilAnswered(bothCtx, func() error { _, err := k.Commit(bothCtx, document); return err }); err != nil {
 			return handover.NotTold(err, "the launch of %s could not be committed: %v", name, err)

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher"
@@ -81,10 +81,10 @@ func (l *Launcher) token(ctx context.Context, c *api.Client, id launcher.ID) (st
 	if token != "" {
 		return token, nil
 	}
-	secret, err := c.Core.CoreV1().Secrets(c.Namespace).Get(ctx, manifest.SecretName(string(id)), metav1.GetOptions{})
+	secret, err := c.Core.CoreV1().Secrets(c.Namespace).Get(ctx, objects.SecretName(string(id)), metav1.GetOptions{})
 	switch {
 	case err == nil:
-		token = string(secret.Data[manifest.TokenKey])
+		token = string(secret.Data[objects.TokenKey])
 	case apierrors.IsNotFound(err):
 		token, err = c.OthersToken(ctx, id)
 	default:
@@ -119,15 +119,15 @@ type transportKey struct {
 func place(ctx context.Context, c *api.Client, id launcher.ID, target launcher.Target) (transport.Place, error) {
 	name := string(id)
 	if target == launcher.Keeper {
-		return transport.Place{What: "the keeper of " + name, Selector: manifest.KeeperSelector(name), Service: manifest.ServiceName(name), Port: manifest.KeeperPort}, nil
+		return transport.Place{What: "the keeper of " + name, Selector: objects.KeeperSelector(name), Service: objects.ServiceName(name), Port: objects.KeeperPort}, nil
 	}
 	rc, err := c.RayCluster(ctx, id)
 	if err != nil {
 		return transport.Place{}, err
 	}
 	return transport.Place{
-		What: "the head of " + name, Selector: manifest.HeadSelector(name), Port: manifest.PortParam(&rc.Spec, "dashboard-port", manifest.DashboardPort),
-		Service: cmp.Or(rc.Status.Head.ServiceName, manifest.HeadServiceName(name, &rc.Spec)),
+		What: "the head of " + name, Selector: objects.HeadSelector(name), Port: objects.PortParam(&rc.Spec, "dashboard-port", objects.DashboardPort),
+		Service: cmp.Or(rc.Status.Head.ServiceName, objects.HeadServiceName(name, &rc.Spec)),
 	}, nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/kuberay/result"
 	"github.com/rayctl/rayctl/launcher"
@@ -32,7 +32,7 @@ const (
 
 // existing compares the wish with what is there under the name; false: nothing, or no longer. What another client is making, or what is on
 // its way out, is waited for: a client that has died is no client for longer than its lease.
-func (l *Launcher) existing(ctx context.Context, c *api.Client, p *manifest.Plan, pay launcher.Payload) (bool, error) {
+func (l *Launcher) existing(ctx context.Context, c *api.Client, p *objects.Plan, pay launcher.Payload) (bool, error) {
 	begun := time.Now()
 	for {
 		what, why, err := l.look(ctx, c, p)
@@ -53,7 +53,7 @@ func (l *Launcher) existing(ctx context.Context, c *api.Client, p *manifest.Plan
 const lookAgain = time.Second
 
 // look is one look at a name; why is for what changes.
-func (l *Launcher) look(ctx context.Context, c *api.Client, p *manifest.Plan) (what found, why string, err error) {
+func (l *Launcher) look(ctx context.Context, c *api.Client, p *objects.Plan) (what found, why string, err error) {
 	name := p.Spec.Name
 	job, err := c.AnyJob(ctx, name)
 	switch {
@@ -61,7 +61,7 @@ func (l *Launcher) look(ctx context.Context, c *api.Client, p *manifest.Plan) (w
 		return nothing, "", err
 	case job == nil:
 		return l.lookAtRecord(ctx, c, name)
-	case !api.IsOurs(job, manifest.RoleKeeper, name):
+	case !api.IsOurs(job, objects.RoleKeeper, name):
 		return nothing, "", api.Taken(job)
 	case job.DeletionTimestamp != nil, observe.JobEnded(job):
 		return changing, "the " + name + " that was there is ending", nil
@@ -74,7 +74,7 @@ func (l *Launcher) look(ctx context.Context, c *api.Client, p *manifest.Plan) (w
 		return changing, "a launch of " + name + " whose client has died is removed", c.DeleteJob(ctx, name, job.UID) // it never got a keeper to end it
 	case noted == nil: // its keeper, or Kubernetes, ends it if it is not committed in time, whatever it was to be
 		return changing, "another client is launching " + name, nil
-	case job.Annotations[manifest.AnnotationHash] != p.Hash:
+	case job.Annotations[objects.AnnotationHash] != p.Hash:
 		return nothing, "", conflict(name, c.Difference(ctx, p))
 	}
 	if err := l.finishCommit(ctx, c, launcher.ID(name), noted); err != nil {
@@ -90,7 +90,7 @@ func (l *Launcher) finishCommit(ctx context.Context, c *api.Client, id launcher.
 	if err := json.Unmarshal(noted, &document); err != nil {
 		return fmt.Errorf("read the commit of %s: %w", id, err)
 	}
-	pods, err := c.Core.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: manifest.KeeperSelector(string(id))})
+	pods, err := c.Core.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: objects.KeeperSelector(string(id))})
 	if err != nil || !anyRuns(pods.Items) {
 		return api.Explain(err, "list", "pods", c)
 	}
@@ -102,11 +102,11 @@ func (l *Launcher) finishCommit(ctx context.Context, c *api.Client, id launcher.
 
 // lookAtRecord looks at a name that no cluster has.
 func (l *Launcher) lookAtRecord(ctx context.Context, c *api.Client, name string) (found, string, error) {
-	record, err := c.AnyJob(ctx, manifest.RecordName(name))
+	record, err := c.AnyJob(ctx, objects.RecordName(name))
 	switch {
 	case err != nil || record == nil:
 		return nothing, "", err
-	case !api.IsOurs(record, manifest.RoleRecord, name):
+	case !api.IsOurs(record, objects.RoleRecord, name):
 		return nothing, "", api.Taken(record)
 	case record.DeletionTimestamp != nil, !observe.JobEnded(record):
 		return changing, "the record of the " + name + " that was there is not finished", nil
@@ -120,10 +120,10 @@ func (l *Launcher) ended(ctx context.Context, c *api.Client, record *batchv1.Job
 	if err != nil {
 		return err
 	}
-	if st == nil && record.Spec.ActiveDeadlineSeconds != nil || st != nil && st.Exit.Cause == runstate.CauseAbandoned { // see manifest.Provisional
+	if st == nil && record.Spec.ActiveDeadlineSeconds != nil || st != nil && st.Exit.Cause == runstate.CauseAbandoned { // see objects.Provisional
 		return c.DeleteJob(ctx, record.Name, record.UID)
 	}
-	return hasEnded(record.Labels[manifest.LabelName], keptUntil(record))
+	return hasEnded(record.Labels[objects.LabelName], keptUntil(record))
 }
 
 func keptUntil(record *batchv1.Job) string {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/handover"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -18,7 +18,7 @@ func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d runstate.Dead
 	if err != nil {
 		return err
 	}
-	if err := c.Note(ctx, string(id), map[string]string{manifest.DeadlinesKey: handover.NoteOfDeadlines(d)}); err != nil {
+	if err := c.Note(ctx, string(id), map[string]string{objects.DeadlinesKey: handover.NoteOfDeadlines(d)}); err != nil {
 		return err
 	}
 	job, err := c.Job(ctx, string(id))
@@ -27,7 +27,7 @@ func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d runstate.Dead
 	}
 	var deadline *int64
 	if d.Max != nil {
-		seconds := int64((d.Max.Sub(job.Status.StartTime.Time) + manifest.AfterMax(l.grace(ctx, c, id))).Seconds())
+		seconds := int64((d.Max.Sub(job.Status.StartTime.Time) + objects.AfterMax(l.grace(ctx, c, id))).Seconds())
 		if seconds <= *job.Spec.ActiveDeadlineSeconds {
 			return nil
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/handover"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/kuberay/resident"
 	"github.com/rayctl/rayctl/launcher"
@@ -21,7 +21,7 @@ import (
 )
 
 // launchKeeperless creates a cluster that this client keeps. RayCluster first: it owns the Secret, for which its pods wait, and the gang.
-func (l *Launcher) launchKeeperless(ctx context.Context, c *api.Client, p *manifest.Plan, pay launcher.Payload) (launcher.ID, error) {
+func (l *Launcher) launchKeeperless(ctx context.Context, c *api.Client, p *objects.Plan, pay launcher.Payload) (launcher.ID, error) {
 	id := launcher.ID(p.Spec.Name)
 	if err := c.RequireQueue(ctx, p); err != nil {
 		return "", err
@@ -52,7 +52,7 @@ func (l *Launcher) launchKeeperless(ctx context.Context, c *api.Client, p *manif
 }
 
 // keepHere creates what the RayCluster owns, and starts the keeper where there is a job to keep.
-func (l *Launcher) keepHere(ctx context.Context, c *api.Client, p *manifest.Plan, pay launcher.Payload, rc *rayv1.RayCluster) error {
+func (l *Launcher) keepHere(ctx context.Context, c *api.Client, p *objects.Plan, pay launcher.Payload, rc *rayv1.RayCluster) error {
 	secret, err := p.Secret()
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (l *Launcher) keepHere(ctx context.Context, c *api.Client, p *manifest.Plan
 	if err := c.CreateOnly(ctx, api.Secrets, secret); err != nil {
 		return err
 	}
-	if err := c.CreateConfigMaps(ctx, p, []metav1.OwnerReference{manifest.OwnedBy(rc)}); err != nil {
+	if err := c.CreateConfigMaps(ctx, p, []metav1.OwnerReference{objects.OwnedBy(rc)}); err != nil {
 		return err
 	}
 	if err := c.CreateGang(ctx, p, rc); err != nil {

@@ -10,13 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/launcher"
 )
 
 // prolongEvery is how often a client that waits for its keeper's pod moves the deadline of the Jobs.
-const prolongEvery = manifest.StartDeadline / 5
+const prolongEvery = objects.StartDeadline / 5
 
 // awaitKeeper waits until the keeper's container runs, and says why it does not yet. The keeper's pod is in no gang, so it need not queue; but
 // there may be no room for it, or no quota. What keeps it from starting for good (its image, its Secret) is an error.
@@ -24,7 +24,7 @@ func (m *making) awaitKeeper(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// The way to the keeper needs this permission; watches may do without.
-	if _, err := m.c.Core.CoreV1().Pods(m.c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: manifest.KeeperSelector(m.p.Spec.Name), Limit: 1}); err != nil {
+	if _, err := m.c.Core.CoreV1().Pods(m.c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: objects.KeeperSelector(m.p.Spec.Name), Limit: 1}); err != nil {
 		return api.Explain(err, "list", "pods", m.c)
 	}
 	live, err := observe.NewCache(ctx, m.c, m.p.Spec.Name)
@@ -57,10 +57,10 @@ func (m *making) prolong(ctx context.Context) {
 		return
 	}
 	m.prolonged = time.Now()
-	seconds := int64((time.Since(m.begun) + manifest.StartDeadline).Seconds()) // Kubernetes counts from later on
+	seconds := int64((time.Since(m.begun) + objects.StartDeadline).Seconds()) // Kubernetes counts from later on
 	ctx, cancel := context.WithTimeout(ctx, look)
 	defer cancel()
-	for _, name := range []string{m.p.Spec.Name, manifest.RecordName(m.p.Spec.Name)} {
+	for _, name := range []string{m.p.Spec.Name, objects.RecordName(m.p.Spec.Name)} {
 		if err := m.c.PatchJob(ctx, name, map[string]any{"spec": map[string]any{"activeDeadlineSeconds": seconds}}); err != nil {
 			m.l.log.Debug("a deadline cannot be moved now", "job", name, "error", err)
 		}

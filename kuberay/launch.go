@@ -10,7 +10,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/handover"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -24,7 +24,7 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, pay launcher
 	if err != nil {
 		return "", err
 	}
-	if s.KubeRay.Keeper == manifest.KeeperNone {
+	if s.KubeRay.Keeper == objects.KeeperNone {
 		packages, err := handover.Pack(ctx, pay)
 		if err != nil {
 			return "", err
@@ -44,7 +44,7 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, pay launcher
 		if err != nil {
 			return id, err
 		}
-		pay, p.Kept = handover.WithPacked(pay, packages), manifest.Keepable(packages)
+		pay, p.Kept = handover.WithPacked(pay, packages), objects.Keepable(packages)
 		err = (&making{l: l, c: c, p: p, pay: pay}).create(ctx)
 		if !apierrors.IsAlreadyExists(err) {
 			return id, err
@@ -53,12 +53,12 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, pay launcher
 }
 
 // planned is what Launch makes of a spec, with the namespace that it goes to.
-func (l *Launcher) planned(ctx context.Context, s *spec.ClusterSpec, pay launcher.Payload) (*api.Client, *manifest.Plan, error) {
+func (l *Launcher) planned(ctx context.Context, s *spec.ClusterSpec, pay launcher.Payload) (*api.Client, *objects.Plan, error) {
 	c, err := l.kube(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := manifest.NewPlan(s, c.Namespace, l.owner, c.Served.Gangs)
+	p, err := objects.NewPlan(s, c.Namespace, l.owner, c.Served.Gangs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -87,7 +87,7 @@ func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, pay launch
 type making struct {
 	l   *Launcher
 	c   *api.Client
-	p   *manifest.Plan
+	p   *objects.Plan
 	pay launcher.Payload
 
 	begun     time.Time // the keeper's Job was released
@@ -98,7 +98,7 @@ type making struct {
 // apierrors.IsAlreadyExists tells that somebody else was first.
 func (m *making) create(ctx context.Context) error {
 	name := m.p.Spec.Name
-	job, err := m.c.Create(ctx, api.Jobs, manifest.Provisional(m.p.KeeperJob()))
+	job, err := m.c.Create(ctx, api.Jobs, objects.Provisional(m.p.KeeperJob()))
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (m *making) furnish(ctx context.Context) error {
 	if err := first.Wait(); err != nil {
 		return err
 	}
-	// Nothing that takes room exists before its Job counts towards its deadline, see manifest.Provisional: the client may be killed at any moment.
+	// Nothing that takes room exists before its Job counts towards its deadline, see objects.Provisional: the client may be killed at any moment.
 	m.begun, m.prolonged = time.Now(), time.Now()
 	if err := c.Unsuspend(ctx, p.Spec.Name); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (m *making) furnish(ctx context.Context) error {
 	next.Go(func() error {
 		return c.AfterLeftovers(nextCtx, api.RayClusters, rc.Name, name, func() error { return m.l.createCluster(nextCtx, c, p, rc) })
 	})
-	next.Go(func() error { return c.CreateOnly(nextCtx, api.Jobs, manifest.Provisional(p.RecordJob())) }) // whose its name is, existing says
+	next.Go(func() error { return c.CreateOnly(nextCtx, api.Jobs, objects.Provisional(p.RecordJob())) }) // whose its name is, existing says
 	return next.Wait()
 }
 
@@ -161,7 +161,7 @@ func (m *making) undo(ctx context.Context) error {
 	m.l.closeTransports(launcher.ID(name))
 	err := m.c.DeleteJob(ctx, name, uid)
 	record, recordErr := m.c.Record(ctx, name)
-	if record != nil && record.Annotations[manifest.AnnotationKeeper] == string(uid) {
+	if record != nil && record.Annotations[objects.AnnotationKeeper] == string(uid) {
 		recordErr = m.c.DeleteJob(ctx, record.Name, record.UID)
 	}
 	return errors.Join(err, recordErr)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/handover"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
@@ -18,8 +18,8 @@ func (w *watcher) noteProgress() {
 	if w.state == nil || w.state.Exit != nil {
 		return
 	}
-	if news := handover.NotesOf(w.state); news[manifest.StateKey] != "" && w.noted != news[manifest.StateKey] {
-		w.noted = news[manifest.StateKey]
+	if news := handover.NotesOf(w.state); news[objects.StateKey] != "" && w.noted != news[objects.StateKey] {
+		w.noted = news[objects.StateKey]
 		select {
 		case <-w.notes: // of something older, and not under way yet
 		default:

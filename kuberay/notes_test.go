@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 )
 
 // TestNoteIsWrittenAgain: an API server that cannot take the note of the submission now gets it once more.
@@ -35,7 +35,7 @@ func TestNoteIsWrittenAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &watcher{l: New(Config{}), c: &api.Client{Namespace: "n", Config: config, Core: core}, id: "x", notes: make(chan map[string]string, 1)}
-	w.notes <- map[string]string{manifest.SubmittedKey: "1"}
+	w.notes <- map[string]string{objects.SubmittedKey: "1"}
 	w.takeNotes(ctx)
 	if asked.Load() < 2 {
 		t.Errorf("asked %d times", asked.Load())

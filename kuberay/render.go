@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"github.com/rayctl/rayctl/kuberay/gang"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -14,9 +14,9 @@ import (
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	s = spec.For(s, spec.LauncherKubeRay)
 	namespace := cmp.Or(s.KubeRay.Namespace, l.config.Namespace, "default")
-	p, err := manifest.NewPlan(s, namespace, l.owner, gang.All())
+	p, err := objects.NewPlan(s, namespace, l.owner, gang.All())
 	if err != nil {
 		return nil, err
 	}
-	return manifest.Render(p)
+	return objects.Render(p)
 }

@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/kuberay/result"
 	"github.com/rayctl/rayctl/launcher"
@@ -90,11 +90,11 @@ func (l *Launcher) Forget(ctx context.Context, id launcher.ID) error {
 		}
 		return launcher.NotEnded(id)
 	}
-	record, err := c.AnyJob(ctx, manifest.RecordName(string(id)))
+	record, err := c.AnyJob(ctx, objects.RecordName(string(id)))
 	if err != nil || record == nil {
 		return err
 	}
-	if !api.IsOurs(record, manifest.RoleRecord, string(id)) {
+	if !api.IsOurs(record, objects.RoleRecord, string(id)) {
 		return api.Taken(record)
 	}
 	if err := c.DeleteJob(ctx, record.Name, record.UID); err != nil {

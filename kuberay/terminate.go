@@ -13,7 +13,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/handover"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/result"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -35,7 +35,7 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 	if err := api.Patiently(ctx, func() error { job, err = c.Job(ctx, string(id)); return err }); err != nil {
 		return err
 	}
-	if job == nil || job.Labels[manifest.LabelManagedBy] != manifest.ManagedBy {
+	if job == nil || job.Labels[objects.LabelManagedBy] != objects.ManagedBy {
 		if err := refuseOthers(ctx, c, id); err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 
 // ask hands the end to the keeper.
 func (l *Launcher) ask(ctx context.Context, c *api.Client, id launcher.ID, end launcher.End) error {
-	pods, err := c.Core.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: manifest.KeeperSelector(string(id))})
+	pods, err := c.Core.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: objects.KeeperSelector(string(id))})
 	if l.resident(id) == nil && err == nil && !anyRuns(pods.Items) {
 		return api.NotReady(string(id), "keeper", nil)
 	}
@@ -143,7 +143,7 @@ func refuseOthers(ctx context.Context, c *api.Client, id launcher.ID) error {
 	if err != nil {
 		return api.Explain(err, "get", api.RayClusters.GroupResource().String(), c)
 	}
-	if rc.GetLabels()[manifest.LabelManagedBy] == manifest.ManagedBy {
+	if rc.GetLabels()[objects.LabelManagedBy] == objects.ManagedBy {
 		return nil
 	}
 	return launcher.Fail(runstate.CodeUsage, nil, "`kubectl delete raycluster -n "+rc.GetNamespace()+" "+string(id)+"` if it is yours", "the RayCluster %s was not made by rayctl, which does not end it", id)

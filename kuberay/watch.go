@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/kuberay/result"
 	"github.com/rayctl/rayctl/launcher"
@@ -100,7 +100,7 @@ func (w *watcher) run(ctx context.Context) {
 			w.endHopeless(ctx, o)
 			w.noteProgress()
 		}
-		if len(o.Role(manifest.RoleKeeper)) > 0 || w.l.resident(w.id) != nil {
+		if len(o.Role(objects.RoleKeeper)) > 0 || w.l.resident(w.id) != nil {
 			select {
 			case w.changed <- struct{}{}:
 			default:

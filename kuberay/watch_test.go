@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/kuberay/resident"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -17,7 +17,7 @@ import (
 
 // TestFinal: a keeper that told its end is believed before a record that lost it.
 func TestFinal(t *testing.T) {
-	record := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{manifest.AnnotationResult: `{"exit": {"cause": "lost"}}`}}}
+	record := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{objects.AnnotationResult: `{"exit": {"cause": "lost"}}`}}}
 	w := &watcher{l: New(Config{}), id: "c", state: &runstate.State{Exit: &runstate.Exit{Cause: "succeeded"}}}
 	if st := w.final(t.Context(), &observe.Snapshot{Record: record}); st.Exit.Cause != "succeeded" {
 		t.Errorf("%+v", st.Exit)
@@ -31,7 +31,7 @@ func TestFinal(t *testing.T) {
 // TestFirstWord: a status waits for the word of a keeper that runs, for a while, unless that is known not to answer.
 func TestFirstWord(t *testing.T) {
 	now := time.Now()
-	runs := &observe.Snapshot{Pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{manifest.LabelRole: manifest.RoleKeeper}}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}}}
+	runs := &observe.Snapshot{Pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{objects.LabelRole: objects.RoleKeeper}}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}}}
 	for name, c := range map[string]struct {
 		w    *watcher
 		o    *observe.Snapshot

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/rayctl/rayctl/kuberay/gang"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -72,7 +72,7 @@ func New(kubeconfig, kubeContext, namespace string) (*Client, error) {
 	if namespace, _, err = loader.Namespace(); err != nil {
 		return nil, launcher.Fail(runstate.CodeConfig, err, "set kuberay.namespace", "the namespace is not clear: %v", err)
 	}
-	config.QPS, config.Burst, config.UserAgent = requestsPerSecond, requestBurst, manifest.ManagedBy
+	config.QPS, config.Burst, config.UserAgent = requestsPerSecond, requestBurst, objects.ManagedBy
 	out := &Client{Namespace: namespace, Config: config, Health: &Health{}}
 	watched := rest.CopyConfig(config)
 	watched.Wrap(out.Health.wrap)
@@ -135,7 +135,7 @@ func (c *Client) Create(ctx context.Context, r schema.GroupVersionResource, obje
 	unstructured.RemoveNestedField(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
 	out, err := c.Dynamic.Resource(r).Namespace(c.Namespace).Create(ctx, &unstructured.Unstructured{Object: content},
-		metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, FieldManager: manifest.ManagedBy, DryRun: c.dryRun})
+		metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, FieldManager: objects.ManagedBy, DryRun: c.dryRun})
 	if err != nil {
 		return nil, Explain(err, "create", r.GroupResource().String(), c)
 	}

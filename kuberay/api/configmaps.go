@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -20,7 +20,7 @@ var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
 // CreateConfigMaps creates them. One that another run of the file made is shared: it goes with the last of them. One that the user made
 // stays as it is.
-func (c *Client) CreateConfigMaps(ctx context.Context, p *manifest.Plan, owners []metav1.OwnerReference) error {
+func (c *Client) CreateConfigMaps(ctx context.Context, p *objects.Plan, owners []metav1.OwnerReference) error {
 	for _, m := range p.ConfigMapsOf(owners) {
 		err := c.CreateOnly(ctx, configMaps, m)
 		if apierrors.IsAlreadyExists(err) {
@@ -40,7 +40,7 @@ func (c *Client) shareConfigMap(ctx context.Context, m *corev1.ConfigMap) error 
 		return c.CreateOnly(ctx, configMaps, m)
 	case err != nil:
 		return Explain(err, "get", "configmaps", c)
-	case there.Labels[manifest.LabelManagedBy] != manifest.ManagedBy:
+	case there.Labels[objects.LabelManagedBy] != objects.ManagedBy:
 		return nil
 	case !maps.Equal(there.Data, m.Data):
 		return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "give it another name, or end the other cluster first",
@@ -52,7 +52,7 @@ func (c *Client) shareConfigMap(ctx context.Context, m *corev1.ConfigMap) error 
 	if err != nil {
 		return fmt.Errorf("encode the owners of %s: %w", m.Name, err)
 	}
-	_, err = c.Core.CoreV1().ConfigMaps(c.Namespace).Patch(ctx, m.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manifest.ManagedBy})
+	_, err = c.Core.CoreV1().ConfigMaps(c.Namespace).Patch(ctx, m.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: objects.ManagedBy})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // somebody else came or went
 		return c.shareConfigMap(ctx, m)
 	}

@@ -9,19 +9,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 )
 
 // DryRun creates by dry runs what a launch creates, and returns the kinds.
-func (c *Client) DryRun(ctx context.Context, p *manifest.Plan) (kinds []string, err error) {
+func (c *Client) DryRun(ctx context.Context, p *objects.Plan) (kinds []string, err error) {
 	dry := *c
 	dry.dryRun = []string{metav1.DryRunAll}
-	objects, err := p.Objects()
+	all, err := p.Objects()
 	if err != nil {
 		return nil, err
 	}
 	resources := map[string]schema.GroupVersionResource{"Job": Jobs, "Secret": Secrets, "Service": Services, "ConfigMap": configMaps}
-	for _, o := range objects {
+	for _, o := range all {
 		if o.Object == nil {
 			continue
 		}

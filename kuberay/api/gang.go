@@ -6,13 +6,13 @@ import (
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // CreateGang creates what holds a RayCluster's pods together, if its scheduler has such a thing.
-func (c *Client) CreateGang(ctx context.Context, p *manifest.Plan, rc *rayv1.RayCluster) error {
+func (c *Client) CreateGang(ctx context.Context, p *objects.Plan, rc *rayv1.RayCluster) error {
 	object := p.Scheduler.Object(rc)
 	if object == nil {
 		return nil
@@ -26,7 +26,7 @@ func (c *Client) CreateGang(ctx context.Context, p *manifest.Plan, rc *rayv1.Ray
 
 // RequireQueue refuses a launch into a queue that does not exist, of which Volcano itself would say nothing at all. Who may not look at queues,
 // which are no namespace's, finds out by waiting.
-func (c *Client) RequireQueue(ctx context.Context, p *manifest.Plan) error {
+func (c *Client) RequireQueue(ctx context.Context, p *objects.Plan) error {
 	name := p.Queue()
 	if name == "" {
 		return nil

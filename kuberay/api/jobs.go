@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -30,7 +30,7 @@ func (c *Client) AnyJob(ctx context.Context, name string) (*batchv1.Job, error) 
 // as well as a name that a cluster may have.
 func (c *Client) Job(ctx context.Context, name string) (*batchv1.Job, error) {
 	job, err := c.AnyJob(ctx, name)
-	if job != nil && !IsOurs(job, manifest.RoleKeeper, name) {
+	if job != nil && !IsOurs(job, objects.RoleKeeper, name) {
 		job = nil
 	}
 	return job, err
@@ -38,8 +38,8 @@ func (c *Client) Job(ctx context.Context, name string) (*batchv1.Job, error) {
 
 // Record reads the record of a cluster; nil if there is none.
 func (c *Client) Record(ctx context.Context, name string) (*batchv1.Job, error) {
-	record, err := c.AnyJob(ctx, manifest.RecordName(name))
-	if record != nil && !IsOurs(record, manifest.RoleRecord, name) {
+	record, err := c.AnyJob(ctx, objects.RecordName(name))
+	if record != nil && !IsOurs(record, objects.RoleRecord, name) {
 		record = nil
 	}
 	return record, err
@@ -47,15 +47,15 @@ func (c *Client) Record(ctx context.Context, name string) (*batchv1.Job, error) 
 
 // IsOurs says whether a Job is the keeper or the record (its role) of a cluster.
 func IsOurs(job *batchv1.Job, role, name string) bool {
-	return job.Labels[manifest.LabelManagedBy] == manifest.ManagedBy && job.Labels[manifest.LabelRole] == role && job.Labels[manifest.LabelName] == name
+	return job.Labels[objects.LabelManagedBy] == objects.ManagedBy && job.Labels[objects.LabelRole] == role && job.Labels[objects.LabelName] == name
 }
 
 // Taken refuses a name that another Job has.
 func Taken(job *batchv1.Job) error {
-	if job.Labels[manifest.LabelManagedBy] != manifest.ManagedBy {
+	if job.Labels[objects.LabelManagedBy] != objects.ManagedBy {
 		return foreign("Job", job.Name)
 	}
-	return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name", "the Job %s is the %s of the cluster %s", job.Name, job.Labels[manifest.LabelRole], job.Labels[manifest.LabelName])
+	return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name", "the Job %s is the %s of the cluster %s", job.Name, job.Labels[objects.LabelRole], job.Labels[objects.LabelName])
 }
 
 // Unsuspend lets the keeper's pod start.
@@ -72,7 +72,7 @@ func (c *Client) PatchJob(ctx context.Context, name string, change any) error {
 	if err != nil {
 		return fmt.Errorf("encode a change of job %s: %w", name, err)
 	}
-	_, err = c.Core.BatchV1().Jobs(c.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manifest.ManagedBy})
+	_, err = c.Core.BatchV1().Jobs(c.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: objects.ManagedBy})
 	return err
 }
 

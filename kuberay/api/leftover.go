@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
@@ -49,11 +49,11 @@ func (c *Client) isLeftover(ctx context.Context, r schema.GroupVersionResource, 
 		return apierrors.IsNotFound(err)
 	}
 	labels := o.GetLabels()
-	return labels[manifest.LabelManagedBy] == manifest.ManagedBy && labels[manifest.LabelName] == cluster
+	return labels[objects.LabelManagedBy] == objects.ManagedBy && labels[objects.LabelName] == cluster
 }
 
 // CreatePackages creates the Secret of the packages, if there are any to keep.
-func (c *Client) CreatePackages(ctx context.Context, p *manifest.Plan) error {
+func (c *Client) CreatePackages(ctx context.Context, p *objects.Plan) error {
 	secret, err := p.PackagesSecret()
 	if secret == nil || err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -21,12 +21,12 @@ func (c *Client) NoteCommit(ctx context.Context, name string, document keeper.Co
 	if err != nil {
 		return fmt.Errorf("encode the commit: %w", err)
 	}
-	return Patiently(ctx, func() error { return c.Note(ctx, name, map[string]string{manifest.CommitKey: string(text)}) })
+	return Patiently(ctx, func() error { return c.Note(ctx, name, map[string]string{objects.CommitKey: string(text)}) })
 }
 
 // MarkCommitted notes the commit on the record. A record that somebody has deleted needs none.
 func (c *Client) MarkCommitted(ctx context.Context, record string) error {
-	mark := map[string]any{"metadata": map[string]any{"annotations": map[string]string{manifest.AnnotationCommitted: "true"}}}
+	mark := map[string]any{"metadata": map[string]any{"annotations": map[string]string{objects.AnnotationCommitted: "true"}}}
 	err := Patiently(ctx, func() error { return c.PatchJob(ctx, record, mark) })
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -36,18 +36,18 @@ func (c *Client) MarkCommitted(ctx context.Context, record string) error {
 
 // NotedCommit is the commit of a cluster; nil if there is none (yet).
 func (c *Client) NotedCommit(ctx context.Context, name string) ([]byte, error) {
-	secret, err := c.Core.CoreV1().Secrets(c.Namespace).Get(ctx, manifest.SecretName(name), metav1.GetOptions{})
+	secret, err := c.Core.CoreV1().Secrets(c.Namespace).Get(ctx, objects.SecretName(name), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
 		return nil, Explain(err, "get", "secrets", c)
 	}
-	return secret.Data[manifest.CommitKey], nil
+	return secret.Data[objects.CommitKey], nil
 }
 
 // Difference says in words what differs from what was launched.
-func (c *Client) Difference(ctx context.Context, p *manifest.Plan) string {
+func (c *Client) Difference(ctx context.Context, p *objects.Plan) string {
 	was, err := c.Launched(ctx, p.Spec.Name)
 	if err != nil {
 		return "what differs cannot be read: " + cause(err)
@@ -57,12 +57,12 @@ func (c *Client) Difference(ctx context.Context, p *manifest.Plan) string {
 
 // Launched is the cluster file of a living cluster.
 func (c *Client) Launched(ctx context.Context, name string) (*spec.ClusterSpec, error) {
-	secret, err := c.Core.CoreV1().Secrets(c.Namespace).Get(ctx, manifest.SecretName(name), metav1.GetOptions{})
+	secret, err := c.Core.CoreV1().Secrets(c.Namespace).Get(ctx, objects.SecretName(name), metav1.GetOptions{})
 	if err != nil {
 		return nil, Explain(err, "get", "secrets", c)
 	}
 	s := &spec.ClusterSpec{}
-	if err := json.Unmarshal(secret.Data[manifest.SpecKey], s); err != nil {
+	if err := json.Unmarshal(secret.Data[objects.SpecKey], s); err != nil {
 		return nil, fmt.Errorf("read what was launched as %s: %w", name, err)
 	}
 	return s, nil
@@ -74,6 +74,6 @@ func (c *Client) Note(ctx context.Context, name string, texts map[string]string)
 	if err != nil {
 		return fmt.Errorf("encode a note: %w", err)
 	}
-	_, err = c.Core.CoreV1().Secrets(c.Namespace).Patch(ctx, manifest.SecretName(name), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manifest.ManagedBy})
+	_, err = c.Core.CoreV1().Secrets(c.Namespace).Patch(ctx, objects.SecretName(name), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: objects.ManagedBy})
 	return Explain(err, "patch", "secrets", c)
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 )
 
@@ -21,7 +21,7 @@ func (c *Client) CreateRayCluster(ctx context.Context, rc *rayv1.RayCluster) (*u
 	if !lacksAuthOptions(err) || rc.Spec.AuthOptions.SecretName == nil {
 		return created, err
 	}
-	manifest.TokenByEnvironment(rc)
+	objects.TokenByEnvironment(rc)
 	return c.Create(ctx, RayClusters, rc)
 }
 

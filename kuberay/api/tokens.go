@@ -6,13 +6,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // ReadToken reads Ray's token where the RayCluster names its Secret itself: the keeper needs it.
-func (c *Client) ReadToken(ctx context.Context, p *manifest.Plan) error {
+func (c *Client) ReadToken(ctx context.Context, p *objects.Plan) error {
 	if p.Adopted == nil {
 		return nil
 	}
@@ -24,7 +24,7 @@ func (c *Client) ReadToken(ctx context.Context, p *manifest.Plan) error {
 }
 
 // foreignToken is the token of a cluster whose Secret is not ours; "" if it has none.
-func (c *Client) foreignToken(ctx context.Context, source manifest.TokenSource) (string, error) {
+func (c *Client) foreignToken(ctx context.Context, source objects.TokenSource) (string, error) {
 	if source.Secret == "" {
 		return source.Value, nil
 	}
@@ -44,13 +44,13 @@ func (c *Client) OthersToken(ctx context.Context, id launcher.ID) (string, error
 	if err != nil {
 		return "", err
 	}
-	source, err := manifest.TokenOf(&rc.Spec)
+	source, err := objects.TokenOf(&rc.Spec)
 	if err != nil {
 		return "", launcher.Fail(runstate.CodeUnreachable, err, "`rayctl port-forward "+string(id)+" 8265`, and --address with your own token in RAY_AUTH_TOKEN, reach it",
 			"the RayCluster %s takes Kubernetes' own tokens, which rayctl does not send", id)
 	}
 	if source.Ours && rc.Spec.AuthOptions != nil {
-		source.Secret, source.Key = string(id), manifest.TokenKey // KubeRay made it
+		source.Secret, source.Key = string(id), objects.TokenKey // KubeRay made it
 	}
 	return c.foreignToken(ctx, source)
 }

@@ -22,14 +22,14 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/gang"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // checkObjects lets the API server judge what a launch creates, by dry runs: schema, admission policies, webhooks, quotas of objects.
-func checkObjects(ctx context.Context, c *api.Client, p *manifest.Plan) launcher.Check {
+func checkObjects(ctx context.Context, c *api.Client, p *objects.Plan) launcher.Check {
 	check := launcher.Check{Name: "objects"}
 	kinds, err := c.DryRun(ctx, p)
 	if err != nil {
@@ -40,7 +40,7 @@ func checkObjects(ctx context.Context, c *api.Client, p *manifest.Plan) launcher
 }
 
 // checkQuota compares what the cluster as a whole takes with the quotas of the namespace, if they may be read.
-func checkQuota(ctx context.Context, c *api.Client, p *manifest.Plan) launcher.Check {
+func checkQuota(ctx context.Context, c *api.Client, p *objects.Plan) launcher.Check {
 	check := launcher.Check{Name: "quota", OK: true}
 	quotas, err := c.Core.CoreV1().ResourceQuotas(c.Namespace).List(ctx, metav1.ListOptions{})
 	switch {
@@ -58,7 +58,7 @@ func checkQuota(ctx context.Context, c *api.Client, p *manifest.Plan) launcher.C
 		return failed(check.Name, err)
 	}
 	whole := groupsOf(rc)
-	if p.Spec.KubeRay.Keeper != manifest.KeeperNone {
+	if p.Spec.KubeRay.Keeper != objects.KeeperNone {
 		whole = append(whole, observe.Wanted{N: 2, Pod: p.KeeperJob().Spec.Template.Spec}) // the record's pod is alike
 	}
 	var tight []string
@@ -88,7 +88,7 @@ func checkQuota(ctx context.Context, c *api.Client, p *manifest.Plan) launcher.C
 func groupsOf(rc *rayv1.RayCluster) []observe.Wanted {
 	out := []observe.Wanted{{N: 1, Pod: rc.Spec.HeadGroupSpec.Template.Spec}}
 	for i := range rc.Spec.WorkerGroupSpecs {
-		out = append(out, observe.Wanted{N: manifest.NeededOf(rc, i), Pod: rc.Spec.WorkerGroupSpecs[i].Template.Spec})
+		out = append(out, observe.Wanted{N: objects.NeededOf(rc, i), Pod: rc.Spec.WorkerGroupSpecs[i].Template.Spec})
 	}
 	return out
 }
@@ -108,8 +108,8 @@ func gated(rc *rayv1.RayCluster, m metav1.ObjectMeta) *rayv1.RayCluster {
 	out := rc.DeepCopy()
 	out.Name, out.OwnerReferences = m.Name, m.OwnerReferences
 	strip := func(labels map[string]string) map[string]string { // doctor's cluster is nobody's: `ls` shows it only among others'
-		labels = manifest.Merged(labels, m.Labels)
-		for _, name := range []string{manifest.LabelManagedBy, manifest.LabelName, manifest.LabelOwner} {
+		labels = objects.Merged(labels, m.Labels)
+		for _, name := range []string{objects.LabelManagedBy, objects.LabelName, objects.LabelOwner} {
 			delete(labels, name)
 		}
 		return labels
@@ -122,7 +122,7 @@ func gated(rc *rayv1.RayCluster, m metav1.ObjectMeta) *rayv1.RayCluster {
 	gate(&out.Spec.HeadGroupSpec.Template)
 	for i := range out.Spec.WorkerGroupSpecs {
 		g := &out.Spec.WorkerGroupSpecs[i]
-		one := ptr.To(min(1, int32(manifest.NeededOf(rc, i))))
+		one := ptr.To(min(1, int32(objects.NeededOf(rc, i))))
 		g.Replicas, g.MinReplicas, g.MaxReplicas = one, one, ptr.To(max(1, ptr.Deref(g.MaxReplicas, 1)))
 		gate(&g.Template)
 	}
@@ -147,7 +147,7 @@ func letIn(whole, seen *rayv1.RayCluster) launcher.Check {
 }
 
 // tryGang creates an object that asks for nothing, and waits until the gang's scheduler notes that it has seen it.
-func tryGang(ctx context.Context, c *api.Client, p *manifest.Plan, m metav1.ObjectMeta) launcher.Check {
+func tryGang(ctx context.Context, c *api.Client, p *objects.Plan, m metav1.ObjectMeta) launcher.Check {
 	check := launcher.Check{Name: p.Scheduler.Title(), Hint: "see whether its scheduler runs, such as with `kubectl get pods -A`; gangs wait until it does"}
 	queue := p.Queue()
 	probe := p.Scheduler.Probe(m, queue, p.Spec.KubeRay.PriorityClassName)

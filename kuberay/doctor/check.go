@@ -13,7 +13,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/gang"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -71,7 +71,7 @@ func checkNamespace(ctx context.Context, c *api.Client) launcher.Check {
 // checkGang looks at the gang's scheduler and at the queue that the cluster would wait in.
 func checkGang(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher.Check {
 	check := launcher.Check{Name: "gang scheduling", Hint: "install Volcano, or use gang: false for GPU clusters of several pods"}
-	p, err := manifest.NewPlan(spec.Copy(s), c.Namespace, "", c.Served.Gangs)
+	p, err := objects.NewPlan(spec.Copy(s), c.Namespace, "", c.Served.Gangs)
 	switch {
 	case s.KubeRay.Scheduler == (gang.None{}).Name() || err == nil && p.Scheduler.Resource().Resource == "":
 		check.OK, check.Detail = true, "not used by this file"
@@ -80,7 +80,7 @@ func checkGang(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher
 		check.Detail = "Volcano's PodGroups are not served"
 		return check
 	case err != nil: // the file has no image: a queue can be looked at all the same
-		p = &manifest.Plan{Scheduler: c.Served.Gangs[0]}
+		p = &objects.Plan{Scheduler: c.Served.Gangs[0]}
 	}
 	title, name := p.Scheduler.Title(), cmp.Or(s.KubeRay.Queue, p.Queue())
 	state, err := p.Scheduler.QueueState(ctx, c.Dynamic, name)
@@ -101,7 +101,7 @@ func checkGang(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher
 func checkGPUs(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher.Check {
 	check := launcher.Check{Name: "GPUs", OK: true}
 	s = spec.Copy(s)
-	if _, err := manifest.Adopt(s); err != nil {
+	if _, err := objects.Adopt(s); err != nil {
 		return failed(check.Name, err)
 	}
 	nodes, err := c.Core.CoreV1().Nodes().List(ctx, metav1.ListOptions{})

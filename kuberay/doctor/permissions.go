@@ -13,7 +13,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/gang"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -87,7 +87,7 @@ func checkPermissions(ctx context.Context, c *api.Client, s *spec.ClusterSpec) l
 // permissionsFor are those that the file needs all of.
 func permissionsFor(s *spec.ClusterSpec, served gang.Served) []permission {
 	wanted := slices.Concat(keeperPermissions, permissions)
-	if s.KubeRay.Keeper == manifest.KeeperNone {
+	if s.KubeRay.Keeper == objects.KeeperNone {
 		wanted = slices.Concat(keeperlessPermissions, permissions)
 	}
 	for _, g := range served {

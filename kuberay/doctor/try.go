@@ -22,7 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher"
@@ -44,7 +44,7 @@ const (
 // with it all of it, whatever becomes of this process.
 func tryOut(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller) []launcher.Check {
 	s.Name = "rayctl-doctor-" + strings.ToLower(rand.Text()[:5])
-	p, err := manifest.NewPlan(spec.Copy(s), c.Namespace, from.Owner, c.Served.Gangs)
+	p, err := objects.NewPlan(spec.Copy(s), c.Namespace, from.Owner, c.Served.Gangs)
 	if err != nil { // what is wrong with the file was said before
 		p = nil
 	}
@@ -55,11 +55,11 @@ func tryOut(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller
 			return append(checks, launcher.Check{Name: "KubeRay", Detail: "it cannot be tried before Kubernetes takes the objects", Hint: checks[0].Hint})
 		}
 	}
-	if s.KubeRay.Keeper == manifest.KeeperNone {
+	if s.KubeRay.Keeper == objects.KeeperNone {
 		return append(checks, tryAlone(ctx, c, s.Name, from.Log)...)
 	}
 	job := tryJob(c, s, p)
-	created, err := c.Core.BatchV1().Jobs(c.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: manifest.ManagedBy})
+	created, err := c.Core.BatchV1().Jobs(c.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: objects.ManagedBy})
 	if err != nil {
 		return append(checks, failed("KubeRay", api.Explain(err, "create", "jobs.batch", c)))
 	}
@@ -72,7 +72,7 @@ func tryOut(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller
 }
 
 // tryAll makes the tries at once: each may have to wait for its patience.
-func tryAll(ctx context.Context, c *api.Client, p *manifest.Plan, job *batchv1.Job) []launcher.Check {
+func tryAll(ctx context.Context, c *api.Client, p *objects.Plan, job *batchv1.Job) []launcher.Check {
 	m := metav1.ObjectMeta{Name: job.Name, Labels: job.Labels, OwnerReferences: []metav1.OwnerReference{{
 		APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: job.UID, Controller: ptr.To(false),
 		BlockOwnerDeletion: ptr.To(true), // as in a launch: this is where jobs/finalizers may be needed
@@ -113,7 +113,7 @@ func tryAlone(ctx context.Context, c *api.Client, name string, log *slog.Logger)
 const labelDoctor = "rayctl.io/doctor"
 
 // tryJob runs the lookup, or nothing where there is no image.
-func tryJob(c *api.Client, s *spec.ClusterSpec, p *manifest.Plan) *batchv1.Job {
+func tryJob(c *api.Client, s *spec.ClusterSpec, p *objects.Plan) *batchv1.Job {
 	labels := map[string]string{labelDoctor: s.Name}
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: c.Namespace, Labels: labels},
@@ -131,7 +131,7 @@ func tryJob(c *api.Client, s *spec.ClusterSpec, p *manifest.Plan) *batchv1.Job {
 
 // tryOperator creates a RayCluster, and waits until the operator notes that it has looked at it: one whose pods are gated, or without a plan a
 // suspended one. "" for what could not be created.
-func tryOperator(ctx context.Context, c *api.Client, p *manifest.Plan, m metav1.ObjectMeta) ([]launcher.Check, types.UID) {
+func tryOperator(ctx context.Context, c *api.Client, p *objects.Plan, m metav1.ObjectMeta) ([]launcher.Check, types.UID) {
 	check := launcher.Check{Name: "KubeRay", Hint: "see whether the operator runs and watches this namespace"}
 	rc, whole := suspended(m), (*rayv1.RayCluster)(nil)
 	if p != nil {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -20,12 +20,12 @@ func NotesOf(st *runstate.State) map[string]string {
 	if err != nil || len(text) > noteLimit {
 		return nil
 	}
-	news := map[string]string{manifest.StateKey: string(text)}
+	news := map[string]string{objects.StateKey: string(text)}
 	if j := st.Job; j != nil && j.State != runstate.JobWaiting {
-		news[manifest.SubmittedKey] = strconv.Itoa(st.Attempt)
+		news[objects.SubmittedKey] = strconv.Itoa(st.Attempt)
 	}
 	if st.Deadlines != (runstate.Deadlines{}) {
-		news[manifest.DeadlinesKey] = NoteOfDeadlines(st.Deadlines)
+		news[objects.DeadlinesKey] = NoteOfDeadlines(st.Deadlines)
 	}
 	return news
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -19,11 +19,11 @@ func TestNotes(t *testing.T) {
 	first := NotesOf(st)
 	later := now.Add(time.Second)
 	st.Revision, st.LastRenewal, st.Deadlines.Idle = 8, &later, &later
-	if first[manifest.StateKey] != NotesOf(st)[manifest.StateKey] {
+	if first[objects.StateKey] != NotesOf(st)[objects.StateKey] {
 		t.Error("each renewal is a note")
 	}
-	if len(first[manifest.StateKey]) > 4096 || first[manifest.SubmittedKey] != "2" || !strings.Contains(first[manifest.StateKey], `"to":"Ready"`) {
-		t.Errorf("%d bytes, %v", len(first[manifest.StateKey]), first)
+	if len(first[objects.StateKey]) > 4096 || first[objects.SubmittedKey] != "2" || !strings.Contains(first[objects.StateKey], `"to":"Ready"`) {
+		t.Errorf("%d bytes, %v", len(first[objects.StateKey]), first)
 	}
 	st.Timeline[0].Message = strings.Repeat("m", noteLimit)
 	if NotesOf(st) != nil {

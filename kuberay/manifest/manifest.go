@@ -1,6 +1,5 @@
-// Package manifest makes of a cluster file the objects that a cluster is on Kubernetes, with their names, labels and keys: RayCluster, Jobs, Secrets,
-// Service and ConfigMaps. It asks no API server. The other way round, it reads files that are written for KubeRay, and says what is in them in the
-// keys of a cluster file: a RayCluster is taken as it is, a RayJob is its cluster and its job.
+// Package manifest reads files that are written for KubeRay, and describes what is in them in the keys of a cluster file: a RayCluster is taken as it is, a RayJob
+// is its cluster and its job.
 package manifest
 
 import (

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 )
 
@@ -41,7 +41,7 @@ func NewCache(ctx context.Context, c *api.Client, name string) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	ours := func(o *metav1.ListOptions) { o.LabelSelector = manifest.LabelName + "=" + name }
+	ours := func(o *metav1.ListOptions) { o.LabelSelector = objects.LabelName + "=" + name }
 	core, batch := c.Core.CoreV1().RESTClient(), c.Core.BatchV1().RESTClient()
 	failed := make(chan error, 8)
 	var synced []cache.InformerSynced
@@ -76,10 +76,10 @@ func podSelector(ctx context.Context, c *api.Client, name string) (string, error
 	if err != nil && !apierrors.IsNotFound(err) {
 		return "", api.Explain(err, "get", api.RayClusters.GroupResource().String(), c)
 	}
-	if err == nil && rc.GetLabels()[manifest.LabelManagedBy] != manifest.ManagedBy {
-		return manifest.RayClusterLabel + "=" + name, nil
+	if err == nil && rc.GetLabels()[objects.LabelManagedBy] != objects.ManagedBy {
+		return objects.RayClusterLabel + "=" + name, nil
 	}
-	return manifest.LabelName + "=" + name, nil
+	return objects.LabelName + "=" + name, nil
 }
 
 // awaitSync waits for the first lists. A refusal is final then; later ones are waited out.
@@ -148,30 +148,30 @@ func (m *Cache) notify() {
 
 // Snapshot is everything as it is mirrored now.
 func (m *Cache) Snapshot() *Snapshot {
-	o := &Snapshot{Now: time.Now().UTC(), Pods: objects[corev1.Pod](m.pods)}
-	for _, job := range objects[batchv1.Job](m.jobs) {
+	o := &Snapshot{Now: time.Now().UTC(), Pods: stored[corev1.Pod](m.pods)}
+	for _, job := range stored[batchv1.Job](m.jobs) {
 		switch {
-		case job.Name == m.name && job.Labels[manifest.LabelManagedBy] == manifest.ManagedBy:
+		case job.Name == m.name && job.Labels[objects.LabelManagedBy] == objects.ManagedBy:
 			o.Job = job
-		case job.Name == manifest.RecordName(m.name):
+		case job.Name == objects.RecordName(m.name):
 			o.Record = job
 		}
 	}
-	for _, rc := range objects[rayv1.RayCluster](m.clusters) {
+	for _, rc := range stored[rayv1.RayCluster](m.clusters) {
 		o.Cluster = rc
 	}
-	o.events = objects[corev1.Event](m.clusterEvents)
+	o.events = stored[corev1.Event](m.clusterEvents)
 	for i := range m.gangs {
-		for _, g := range objects[unstructured.Unstructured](m.gangs[i]) {
+		for _, g := range stored[unstructured.Unstructured](m.gangs[i]) {
 			o.gang = g
 		}
-		o.events = slices.Concat(o.events, objects[corev1.Event](m.gangEvents[i]))
+		o.events = slices.Concat(o.events, stored[corev1.Event](m.gangEvents[i]))
 	}
 	return o
 }
 
-// objects of a store, as typed pointers.
-func objects[T any](store cache.Store) (out []*T) {
+// stored are the objects of a store, as typed pointers.
+func stored[T any](store cache.Store) (out []*T) {
 	for _, object := range store.List() {
 		if o, ok := object.(*T); ok {
 			out = append(out, o)

@@ -8,14 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // KeeperWait judges what is seen of a keeper's pod that does not run yet. It is pure.
 type KeeperWait struct {
-	Plan     *manifest.Plan
+	Plan     *objects.Plan
 	Begun    time.Time
 	badSince time.Time // a reason that does not pass is seen since then
 }
@@ -25,7 +25,7 @@ func (w *KeeperWait) Look(o *Snapshot) (why string, err error) {
 	name := w.Plan.Spec.Name
 	if o.Job == nil || o.Job.UID != w.Plan.OwnerUID || o.Job.DeletionTimestamp != nil || JobEnded(o.Job) {
 		return "", launcher.Fail(runstate.CodeInterrupted, nil, "launch it again",
-			"%s was ended while it was launched: by somebody, or by Kubernetes because this client was not heard of for %s", name, launcher.Human(manifest.StartDeadline.Seconds()))
+			"%s was ended while it was launched: by somebody, or by Kubernetes because this client was not heard of for %s", name, launcher.Human(objects.StartDeadline.Seconds()))
 	}
 	r := o.keeperReason()
 	if w.hopeless(r.Code, o.Now) {
@@ -64,7 +64,7 @@ func (w *KeeperWait) hopeless(code string, now time.Time) bool {
 
 // keeperReason is why the keeper's pod does not run, from the last one that the Job has made.
 func (o *Snapshot) keeperReason() runstate.Reason {
-	pods := o.Role(manifest.RoleKeeper)
+	pods := o.Role(objects.RoleKeeper)
 	if len(pods) == 0 {
 		return o.refusedKeeper()
 	}
@@ -106,7 +106,7 @@ func failedKeeper(pods []*corev1.Pod, last *corev1.Pod) runstate.Reason {
 			}
 		}
 	}
-	r := runstate.Reason{Code: "KeeperFailed", Message: fmt.Sprintf("pod %s has failed: %s", last.Name, cmp.Or(EndOfPod(last), last.Status.Reason)), Hint: fmt.Sprintf("`kubectl logs -n %s %s -c %s` may say more", last.Namespace, last.Name, manifest.KeeperContainer)}
+	r := runstate.Reason{Code: "KeeperFailed", Message: fmt.Sprintf("pod %s has failed: %s", last.Name, cmp.Or(EndOfPod(last), last.Status.Reason)), Hint: fmt.Sprintf("`kubectl logs -n %s %s -c %s` may say more", last.Namespace, last.Name, objects.KeeperContainer)}
 	if failures(pods) >= Crashes {
 		r.Code = "CrashLoopBackOff"
 	}
@@ -125,7 +125,7 @@ func failures(pods []*corev1.Pod) (n int) {
 
 // KeeperRuns says whether a pod of the keeper runs.
 func KeeperRuns(o *Snapshot) bool {
-	for _, p := range o.Role(manifest.RoleKeeper) {
+	for _, p := range o.Role(objects.RoleKeeper) {
 		if p.Status.Phase == corev1.PodRunning {
 			return true
 		}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/kuberay/gang"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -19,8 +19,8 @@ import (
 func TestKeeperWait(t *testing.T) {
 	keeperPod := func(o *Snapshot, change func(*corev1.Pod)) {
 		p := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: "c-k", CreationTimestamp: metav1.NewTime(launched), Labels: map[string]string{manifest.LabelName: "c", manifest.LabelRole: manifest.RoleKeeper}},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: manifest.KeeperContainer, Image: "me/nopython:1"}}},
+			ObjectMeta: metav1.ObjectMeta{Name: "c-k", CreationTimestamp: metav1.NewTime(launched), Labels: map[string]string{objects.LabelName: "c", objects.LabelRole: objects.RoleKeeper}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: objects.KeeperContainer, Image: "me/nopython:1"}}},
 		}
 		change(p)
 		o.Pods = append(o.Pods, p)
@@ -92,7 +92,7 @@ func TestKeeperWait(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := manifest.NewPlan(spec.For(s, spec.LauncherKubeRay), "rl", "ann@laptop", gang.All())
+		p, err := objects.NewPlan(spec.For(s, spec.LauncherKubeRay), "rl", "ann@laptop", gang.All())
 		if err != nil {
 			t.Fatal(err)
 		}

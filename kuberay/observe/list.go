@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 )
 
@@ -22,14 +22,14 @@ func All(ctx context.Context, c *api.Client, sel launcher.Selector) (map[string]
 		}
 		return all[name]
 	}
-	ours := metav1.ListOptions{LabelSelector: manifest.LabelManagedBy + "=" + manifest.ManagedBy}
+	ours := metav1.ListOptions{LabelSelector: objects.LabelManagedBy + "=" + objects.ManagedBy}
 	jobs, err := c.Core.BatchV1().Jobs(c.Namespace).List(ctx, ours)
 	if err != nil {
 		return nil, api.Explain(err, "list", "jobs.batch", c)
 	}
 	for i := range jobs.Items {
 		job := &jobs.Items[i]
-		if o := of(job.Labels[manifest.LabelName]); job.Labels[manifest.LabelRole] == manifest.RoleRecord {
+		if o := of(job.Labels[objects.LabelName]); job.Labels[objects.LabelRole] == objects.RoleRecord {
 			o.Record = job
 		} else {
 			o.Job = job
@@ -54,7 +54,7 @@ func All(ctx context.Context, c *api.Client, sel launcher.Selector) (map[string]
 	}
 	for i := range pods.Items {
 		p := &pods.Items[i]
-		if name := cmp.Or(p.Labels[manifest.LabelName], p.Labels[manifest.RayClusterLabel]); all[name] != nil {
+		if name := cmp.Or(p.Labels[objects.LabelName], p.Labels[objects.RayClusterLabel]); all[name] != nil {
 			all[name].Pods = append(all[name].Pods, p)
 		}
 	}

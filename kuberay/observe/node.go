@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // Node finds the pod of a node: "" is the head, else a pod's name, or <group>-<i> in the order of their making.
 func Node(ctx context.Context, c *api.Client, id launcher.ID, name string) (*corev1.Pod, error) {
-	list, err := c.Core.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: manifest.RayClusterLabel + "=" + string(id)})
+	list, err := c.Core.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: objects.RayClusterLabel + "=" + string(id)})
 	if err != nil {
 		return nil, api.Explain(err, "list", "pods", c)
 	}
@@ -35,9 +35,9 @@ func Node(ctx context.Context, c *api.Client, id launcher.ID, name string) (*cor
 	var known []string
 	seen := map[string]int{}
 	for _, p := range o.rayPods() {
-		group := p.Labels[manifest.RayGroupLabel]
-		if group == manifest.HeadGroup {
-			group = manifest.HeadNodeType
+		group := p.Labels[objects.RayGroupLabel]
+		if group == objects.HeadGroup {
+			group = objects.HeadNodeType
 		}
 		node := group + "-" + strconv.Itoa(seen[group])
 		seen[group]++

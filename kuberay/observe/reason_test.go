@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -26,7 +26,7 @@ func scene(change func(*Snapshot)) *Snapshot {
 	pod := func(name, kind, group string) *corev1.Pod {
 		return &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at, Labels: map[string]string{
-				manifest.RayClusterLabel: "c", manifest.RayNodeTypeLabel: kind, manifest.RayGroupLabel: group, manifest.LabelName: "c",
+				objects.RayClusterLabel: "c", objects.RayNodeTypeLabel: kind, objects.RayGroupLabel: group, objects.LabelName: "c",
 			}, Annotations: map[string]string{volcano.KubeGroupNameAnnotationKey: "ray-c-pg"}},
 			Spec: corev1.PodSpec{SchedulerName: "default-scheduler", Containers: []corev1.Container{{Name: "ray"}}},
 		}
@@ -34,9 +34,9 @@ func scene(change func(*Snapshot)) *Snapshot {
 	one := int32(1)
 	o := &Snapshot{
 		Now:     launched.Add(time.Minute),
-		Job:     &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "c", CreationTimestamp: at, Labels: map[string]string{manifest.LabelManagedBy: manifest.ManagedBy}}},
+		Job:     &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "c", CreationTimestamp: at, Labels: map[string]string{objects.LabelManagedBy: objects.ManagedBy}}},
 		Cluster: &rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", CreationTimestamp: at}, Spec: rayv1.RayClusterSpec{WorkerGroupSpecs: []rayv1.WorkerGroupSpec{{GroupName: "w", Replicas: &one}}}},
-		Pods:    []*corev1.Pod{pod("c-head-x", manifest.HeadNodeType, manifest.HeadGroup), pod("c-w-y", "worker", "w")},
+		Pods:    []*corev1.Pod{pod("c-head-x", objects.HeadNodeType, objects.HeadGroup), pod("c-w-y", "worker", "w")},
 	}
 	change(o)
 	return o
@@ -169,7 +169,7 @@ func TestReasons(t *testing.T) {
 		{"evicted before", func(o *Snapshot) {
 			onNode(o, waiting("ErrImagePull", "not found"))
 			o.Pods = append(o.Pods, &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Name: "c-x", Labels: map[string]string{manifest.LabelName: "c", manifest.LabelRole: manifest.RoleKeeper}},
+				ObjectMeta: metav1.ObjectMeta{Name: "c-x", Labels: map[string]string{objects.LabelName: "c", objects.LabelRole: objects.RoleKeeper}},
 				Status: corev1.PodStatus{Phase: corev1.PodFailed, Conditions: []corev1.PodCondition{{
 					Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "TerminationByKubelet", Message: "The node was low on resource: memory."}}},
 			})

@@ -9,7 +9,7 @@ import (
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -110,7 +110,7 @@ func (o *Snapshot) refusedRay(code, message string) (r RefusedPod) {
 	}
 	r = RefusedPod{Part: "the head", File: "head", Needed: 1, template: rc.Spec.HeadGroupSpec.Template.Spec}
 	for i := range rc.Spec.WorkerGroupSpecs {
-		r.others = append(r.others, Wanted{manifest.NeededOf(rc, i), rc.Spec.WorkerGroupSpecs[i].Template.Spec})
+		r.others = append(r.others, Wanted{objects.NeededOf(rc, i), rc.Spec.WorkerGroupSpecs[i].Template.Spec})
 	}
 	if rc.Spec.HeadGroupSpec.RayStartParams["num-cpus"] != "0" && len(rc.Spec.WorkerGroupSpecs) > 0 {
 		r.File = WorkersOf // the first worker of the group that head.on names
@@ -130,7 +130,7 @@ func (o *Snapshot) refusedHelper() RefusedPod {
 	}
 	r.others = append(r.others, Wanted{1, o.Cluster.Spec.HeadGroupSpec.Template.Spec})
 	for i := range o.Cluster.Spec.WorkerGroupSpecs {
-		r.others = append(r.others, Wanted{manifest.NeededOf(o.Cluster, i), o.Cluster.Spec.WorkerGroupSpecs[i].Template.Spec})
+		r.others = append(r.others, Wanted{objects.NeededOf(o.Cluster, i), o.Cluster.Spec.WorkerGroupSpecs[i].Template.Spec})
 	}
 	return r
 }
@@ -138,7 +138,7 @@ func (o *Snapshot) refusedHelper() RefusedPod {
 // podsOfGroup counts the pods that a worker group has.
 func (o *Snapshot) podsOfGroup(group string) (n int) {
 	for _, p := range o.rayPods() {
-		if p.Labels[manifest.RayGroupLabel] == group && p.DeletionTimestamp == nil {
+		if p.Labels[objects.RayGroupLabel] == group && p.DeletionTimestamp == nil {
 			n++
 		}
 	}
@@ -146,11 +146,11 @@ func (o *Snapshot) podsOfGroup(group string) (n int) {
 }
 
 func groupRefused(rc *rayv1.RayCluster, i int) RefusedPod {
-	r := RefusedPod{Part: "group " + rc.Spec.WorkerGroupSpecs[i].GroupName, File: WorkersOf, Needed: manifest.NeededOf(rc, i), template: rc.Spec.WorkerGroupSpecs[i].Template.Spec}
+	r := RefusedPod{Part: "group " + rc.Spec.WorkerGroupSpecs[i].GroupName, File: WorkersOf, Needed: objects.NeededOf(rc, i), template: rc.Spec.WorkerGroupSpecs[i].Template.Spec}
 	r.others = append(r.others, Wanted{1, rc.Spec.HeadGroupSpec.Template.Spec})
 	for j := range rc.Spec.WorkerGroupSpecs {
 		if j != i {
-			r.others = append(r.others, Wanted{manifest.NeededOf(rc, j), rc.Spec.WorkerGroupSpecs[j].Template.Spec})
+			r.others = append(r.others, Wanted{objects.NeededOf(rc, j), rc.Spec.WorkerGroupSpecs[j].Template.Spec})
 		}
 	}
 	if adoptedPod(r.template) {
@@ -159,7 +159,7 @@ func groupRefused(rc *rayv1.RayCluster, i int) RefusedPod {
 	return r
 }
 
-// adoptedPod says of a pod template that it came with a RayCluster of the user's: ours have our files, see addStart in package manifest.
+// adoptedPod says of a pod template that it came with a RayCluster of the user's: ours have our files, see addStart in package objects.
 func adoptedPod(p corev1.PodSpec) bool {
 	return !slices.ContainsFunc(p.Volumes, func(v corev1.Volume) bool { return v.Name == "rayctl" })
 }

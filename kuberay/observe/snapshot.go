@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -29,7 +29,7 @@ type Snapshot struct {
 
 // allocated says whether anything is left of the cluster besides its record.
 func (o *Snapshot) allocated() bool {
-	return o.Job != nil || o.Cluster != nil || o.gang != nil || len(o.rayPods())+len(o.Role(manifest.RoleKeeper)) > 0
+	return o.Job != nil || o.Cluster != nil || o.gang != nil || len(o.rayPods())+len(o.Role(objects.RoleKeeper)) > 0
 }
 
 // Gone says whether the cluster has ended and its record, if there is one, is complete.
@@ -42,16 +42,16 @@ func (o *Snapshot) Known() bool { return o.allocated() || o.Record != nil }
 
 // Ours says whether rayctl made the cluster.
 func (o *Snapshot) Ours() bool {
-	return o.Job != nil || o.Record != nil || o.Cluster != nil && o.Cluster.Labels[manifest.LabelManagedBy] == manifest.ManagedBy
+	return o.Job != nil || o.Record != nil || o.Cluster != nil && o.Cluster.Labels[objects.LabelManagedBy] == objects.ManagedBy
 }
 
 func (o *Snapshot) rayPods() []*corev1.Pod {
-	return o.filter(func(p *corev1.Pod) bool { return p.Labels[manifest.RayClusterLabel] != "" })
+	return o.filter(func(p *corev1.Pod) bool { return p.Labels[objects.RayClusterLabel] != "" })
 }
 
 // Role are the pods of a role, the keeper's or the record's, in the order of their making.
 func (o *Snapshot) Role(role string) []*corev1.Pod {
-	return o.filter(func(p *corev1.Pod) bool { return p.Labels[manifest.LabelRole] == role })
+	return o.filter(func(p *corev1.Pod) bool { return p.Labels[objects.LabelRole] == role })
 }
 
 func (o *Snapshot) filter(keep func(*corev1.Pod) bool) (out []*corev1.Pod) {
@@ -66,7 +66,7 @@ func (o *Snapshot) filter(keep func(*corev1.Pod) bool) (out []*corev1.Pod) {
 
 func (o *Snapshot) head() *corev1.Pod {
 	for _, p := range o.rayPods() {
-		if p.Labels[manifest.RayNodeTypeLabel] == manifest.HeadNodeType {
+		if p.Labels[objects.RayNodeTypeLabel] == objects.HeadNodeType {
 			return p
 		}
 	}
@@ -149,16 +149,16 @@ func (o *Snapshot) groups() (out []runstate.Group) {
 	}
 	count := func(group string) (n int) {
 		for _, p := range o.rayPods() {
-			if p.Labels[manifest.RayGroupLabel] == group && podReady(p) {
+			if p.Labels[objects.RayGroupLabel] == group && podReady(p) {
 				n++
 			}
 		}
 		return n
 	}
-	out = append(out, runstate.Group{Name: "head", Ready: count(manifest.HeadGroup), Wanted: 1, GPUs: manifest.GPUsOf(o.Cluster.Spec.HeadGroupSpec.Template)})
+	out = append(out, runstate.Group{Name: "head", Ready: count(objects.HeadGroup), Wanted: 1, GPUs: objects.GPUsOf(o.Cluster.Spec.HeadGroupSpec.Template)})
 	for _, g := range o.Cluster.Spec.WorkerGroupSpecs {
 		if g.Replicas != nil {
-			out = append(out, runstate.Group{Name: g.GroupName, Ready: count(g.GroupName), Wanted: int(*g.Replicas), GPUs: manifest.GPUsOf(g.Template)})
+			out = append(out, runstate.Group{Name: g.GroupName, Ready: count(g.GroupName), Wanted: int(*g.Replicas), GPUs: objects.GPUsOf(g.Template)})
 		}
 	}
 	return out

@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -68,8 +68,8 @@ func describe(s *launcher.Status, id launcher.ID, namespace string, o *Snapshot)
 	s.Name, s.Launcher, s.Ours = string(id), "kuberay", o.Ours()
 	s.Where, s.Created = namespace+"/"+string(id), o.created()
 	if m := o.meta(); m != nil {
-		s.Owner, s.Labels = m.GetAnnotations()[manifest.AnnotationOwner], manifest.UserLabels(m.GetLabels())
-		s.SpecHash = cmp.Or(s.SpecHash, m.GetAnnotations()[manifest.AnnotationHash])
+		s.Owner, s.Labels = m.GetAnnotations()[objects.AnnotationOwner], objects.UserLabels(m.GetLabels())
+		s.SpecHash = cmp.Or(s.SpecHash, m.GetAnnotations()[objects.AnnotationHash])
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -42,7 +42,7 @@ type Keeper struct {
 type Dialer func(context.Context) (*launcher.Endpoint, error)
 
 // Start starts the keeper's process, which reaches the dashboard by dial.
-func Start(ctx context.Context, p *manifest.Plan, dial Dialer) (*Keeper, error) {
+func Start(ctx context.Context, p *objects.Plan, dial Dialer) (*Keeper, error) {
 	r := &Keeper{token: p.Token, Gone: make(chan struct{}), logs: map[int]*os.File{}}
 	err := r.prepare(ctx, p)
 	if err == nil {
@@ -57,7 +57,7 @@ func Start(ctx context.Context, p *manifest.Plan, dial Dialer) (*Keeper, error) 
 }
 
 // prepare makes the run directory and the listener.
-func (r *Keeper) prepare(ctx context.Context, p *manifest.Plan) (err error) {
+func (r *Keeper) prepare(ctx context.Context, p *objects.Plan) (err error) {
 	if r.root, err = os.MkdirTemp("", "rayctl-keeper-"); err != nil {
 		return err
 	}

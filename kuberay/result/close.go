@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -27,8 +27,8 @@ func Close(ctx context.Context, c *api.Client, name string, end launcher.End, wh
 	if err != nil {
 		return fmt.Errorf("encode the result: %w", err)
 	}
-	err = c.PatchJob(ctx, manifest.RecordName(name), map[string]any{
-		"metadata": map[string]any{"annotations": map[string]string{manifest.AnnotationResult: string(text)}},
+	err = c.PatchJob(ctx, objects.RecordName(name), map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{objects.AnnotationResult: string(text)}},
 		"spec":     map[string]any{"activeDeadlineSeconds": 1},
 	})
 	if apierrors.IsNotFound(err) {

@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/launcher"
 )
@@ -85,7 +85,7 @@ func (s *Log) part(attempt int) (from, to int64) {
 }
 
 func (s *Log) stream(ctx context.Context) (io.ReadCloser, error) {
-	r, err := s.c.Core.CoreV1().Pods(s.c.Namespace).GetLogs(s.pod, &corev1.PodLogOptions{Container: manifest.RecordContainer}).Stream(ctx)
+	r, err := s.c.Core.CoreV1().Pods(s.c.Namespace).GetLogs(s.pod, &corev1.PodLogOptions{Container: objects.RecordContainer}).Stream(ctx)
 	return r, api.Explain(err, "get", "pods/log", s.c)
 }
 

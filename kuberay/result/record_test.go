@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	keeperzip "github.com/rayctl/rayctl/keeper"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -211,7 +211,7 @@ func TestClusterDeleted(t *testing.T) {
 			if got.Exit.Cause != c.want {
 				t.Errorf("without the mark of a commit: %+v", got.Exit)
 			}
-			asCommitted(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{manifest.AnnotationCommitted: "true"}}}, got)
+			asCommitted(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{objects.AnnotationCommitted: "true"}}}, got)
 			if got.Exit.Cause != runstate.CauseLost || got.Exit.Code != runstate.CodeLost {
 				t.Errorf("with the mark of a commit: %+v", got.Exit)
 			}

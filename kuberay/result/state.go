@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/rayctl/rayctl/kuberay/api"
-	"github.com/rayctl/rayctl/kuberay/manifest"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -43,14 +43,14 @@ func Left(o *observe.Snapshot) *State {
 		}
 	}
 	if o.Record != nil {
-		return decodeState(o.Record.Annotations[manifest.AnnotationResult])
+		return decodeState(o.Record.Annotations[objects.AnnotationResult])
 	}
 	return nil
 }
 
 // asCommitted corrects what a record's pod left that never reached a keeper: to it a launch that was committed looks like one that was not.
 func asCommitted(record *batchv1.Job, st *State) {
-	if record == nil || record.Annotations[manifest.AnnotationCommitted] == "" || st.Exit == nil || st.Exit.Cause != runstate.CauseAbandoned || st.Committed {
+	if record == nil || record.Annotations[objects.AnnotationCommitted] == "" || st.Exit == nil || st.Exit.Cause != runstate.CauseAbandoned || st.Committed {
 		return
 	}
 	runstate.Overrule(&st.State, runstate.Verdict{Cause: runstate.CauseLost, Message: "the keeper was deleted before it could save the result"})
@@ -59,7 +59,7 @@ func asCommitted(record *batchv1.Job, st *State) {
 
 // recordPod is the record's pod that has succeeded.
 func recordPod(o *observe.Snapshot) *corev1.Pod {
-	for _, p := range o.Role(manifest.RoleRecord) {
+	for _, p := range o.Role(objects.RoleRecord) {
 		if p.Status.Phase == corev1.PodSucceeded {
 			return p
 		}
@@ -69,7 +69,7 @@ func recordPod(o *observe.Snapshot) *corev1.Pod {
 
 func terminationMessage(p *corev1.Pod) string {
 	for _, c := range p.Status.ContainerStatuses {
-		if c.Name == manifest.RecordContainer && c.State.Terminated != nil {
+		if c.Name == objects.RecordContainer && c.State.Terminated != nil {
 			return c.State.Terminated.Message
 		}
 	}

@@ -1,4 +1,6 @@
-package manifest
+// Package objects makes of a cluster file the objects that a cluster is on Kubernetes, with their names, labels and keys: RayCluster, Jobs, Secrets,
+// Service and ConfigMaps. It asks no API server.
+package objects
 
 import (
 	"cmp"
