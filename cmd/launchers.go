@@ -1,30 +1,25 @@
 package cmd
 
 import (
-	"log/slog"
-
-	"k8s.io/klog/v2"
-
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/kuberay"
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/local"
 	"github.com/rayctl/rayctl/slurm"
 )
 
-// launchers are the substrates in this build.
+// substrates are the launchers in this build. A line adds one: docs/adding-a-launcher.md.
+var substrates = []launcher.Substrate{
+	local.Substrate,
+	slurm.Substrate,
+	kuberay.Substrate,
+}
+
+// launchers are the substrates by name.
 func launchers() map[string]app.NewLauncher {
-	return map[string]app.NewLauncher{
-		spec.LauncherLocal: func(_ *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) {
-			return local.New(local.Config{Logger: log})
-		},
-		spec.LauncherKubeRay: func(s *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) {
-			klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // client-go would write messages about lost connections to stderr
-			return kuberay.New(kuberay.ConfigOf(s, log)), nil
-		},
-		spec.LauncherSlurm: func(s *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) {
-			return slurm.For(s, log)
-		},
+	all := map[string]app.NewLauncher{}
+	for _, s := range substrates {
+		all[s.Name] = s.New
 	}
+	return all
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/rayctl/rayctl/kuberay"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/conformance"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -51,7 +52,7 @@ func (b bed) conformance() conformance.Config {
 
 func smallSpec() *spec.ClusterSpec {
 	return &spec.ClusterSpec{
-		Launcher: spec.LauncherKubeRay, Ray: spec.Ray{Version: "2.60.0"},
+		Launcher: kuberayspec.Name, Ray: spec.Ray{Version: "2.60.0"},
 		Head: spec.Head{NodeResources: smallNode()},
 	}
 }

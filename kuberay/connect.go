@@ -7,6 +7,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/doctor"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -42,7 +43,7 @@ func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Ch
 	if err != nil {
 		return []launcher.Check{{Name: "Kubernetes", Detail: err.Error()}}
 	}
-	return doctor.Check(ctx, c, spec.For(s, spec.LauncherKubeRay), doctor.Caller{Context: contextName(l.config), Owner: l.owner, Log: l.log})
+	return doctor.Check(ctx, c, spec.For(s, kuberayspec.Name), doctor.Caller{Context: contextName(l.config), Owner: l.owner, Log: l.log})
 }
 
 // contextName is the kubeconfig's context in use; "" inside of pods.

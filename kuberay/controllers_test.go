@@ -6,7 +6,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/conformance"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 	testbed "github.com/rayctl/rayctl/test/kubetest/bed"
 )
 
@@ -18,7 +18,7 @@ func TestAPIServerRestarted(t *testing.T) {
 	greedy := job("queued", "echo never")
 	greedy.Head.GPUs = 100
 	stops := job("ending", stoppingDriver)
-	grace := spec.Duration(patience)
+	grace := units.Duration(patience)
 	stops.Job.Grace = &grace
 	queued, runs, ends := b.run(t, b.l, greedy), b.run(t, b.l, job("runs", waitingDriver)), b.run(t, b.l, stops)
 	queued.until(t, "a reason to wait", func(st launcher.Status) bool { return st.Phase == runstate.Queued && st.Reason.Code != "" })

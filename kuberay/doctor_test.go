@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/rayctl/rayctl/kuberay"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
@@ -58,7 +59,7 @@ func TestDoctor(t *testing.T) {
 		s := smallSpec()
 		worker := smallNode()
 		worker.GPUs = 9
-		s.Workers, s.KubeRay = []spec.WorkerGroup{{Name: "w", NodeResources: worker}}, &spec.KubeRay{Queue: "nosuch"}
+		s.Workers, s.Sections = []spec.WorkerGroup{{Name: "w", NodeResources: worker}}, kuberayspec.In(&kuberayspec.Section{Queue: "nosuch"})
 		s.Image = "registry.invalid/nosuch:2.60.0"
 		checks := findings(t, b.l, s)
 		fails(t, checks, "GPUs", "w wants 1 nodes with 9 nvidia.com/gpu")
@@ -93,7 +94,7 @@ func TestDoctor(t *testing.T) {
 	t.Run("queue", func(t *testing.T) {
 		closedQueue(t, b, "doctor")
 		s := smallSpec()
-		s.KubeRay, s.Workers = &spec.KubeRay{Queue: "doctor"}, []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}}
+		s.Sections, s.Workers = kuberayspec.In(&kuberayspec.Section{Queue: "doctor"}), []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}}
 		fails(t, findings(t, b.l, s), "gang scheduling", "queue doctor is Closed")
 	})
 	t.Run("permissions", func(t *testing.T) {
@@ -106,7 +107,7 @@ func TestDoctor(t *testing.T) {
 		}
 		fails(t, findings(t, b.limited(t, without(minimalRole(t), "create", "rayclusters")), nil), "permissions", "not permitted: create rayclusters")
 		s := smallSpec()
-		s.KubeRay = &spec.KubeRay{Keeper: "none"}
+		s.Sections = kuberayspec.In(&kuberayspec.Section{Keeper: "none"})
 		fails(t, findings(t, b.limited(t, minimalRole(t)), s), "permissions", "not permitted: delete rayclusters")
 	})
 	t.Run("namespace", func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/test/kubetest"
 )
 
@@ -22,7 +22,7 @@ func TestExtend(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	s := job("longer", waitingDriver)
-	s.Lifetime.Queue, s.Lifetime.Max = spec.Limit(time.Hour), spec.Limit(10*time.Minute)
+	s.Lifetime.Queue, s.Lifetime.Max = units.Limit(time.Hour), units.Limit(10*time.Minute)
 	r := b.run(t, b.l, s)
 	r.printed(t, "begun\n")
 	b.awaitNote(t, r.id)

@@ -7,6 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -40,7 +41,7 @@ func TestNoKeeper(t *testing.T) {
 	}
 	keeperless := func(name, entrypoint string) *spec.ClusterSpec {
 		s := job(name, entrypoint)
-		s.KubeRay = &spec.KubeRay{Keeper: "none"}
+		s.Sections = kuberayspec.In(&kuberayspec.Section{Keeper: "none"})
 		return s
 	}
 	for _, check := range l.Check(t.Context(), keeperless("any", "echo never")) {
@@ -62,7 +63,7 @@ func TestNoKeeperNoJob(t *testing.T) {
 	b := newBed(t)
 	l := b.limited(t, keeperlessRole(t))
 	s := job("by-hand", "")
-	s.KubeRay = &spec.KubeRay{Keeper: "none"}
+	s.Sections = kuberayspec.In(&kuberayspec.Section{Keeper: "none"})
 	b.nothingLeft(t, "by-hand")
 	id, err := l.Launch(t.Context(), s, launcher.Payload{})
 	if err != nil {

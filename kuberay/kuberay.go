@@ -18,7 +18,10 @@ import (
 	"os/user"
 	"sync"
 
+	"k8s.io/klog/v2"
+
 	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/resident"
 	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher"
@@ -69,11 +72,17 @@ func New(c Config) *Launcher {
 	return &Launcher{config: c, owner: thisUser(), log: c.Logger, tokens: map[launcher.ID]string{}, residents: map[launcher.ID]*resident.Keeper{}, payloads: map[launcher.ID]launcher.Payload{}, transports: map[transportKey]transport.Transport{}}
 }
 
+// Substrate is KubeRay as a launcher of rayctl.
+var Substrate = launcher.Substrate{Substrate: kuberayspec.Substrate, New: func(s *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) {
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // client-go would write messages about lost connections to stderr
+	return New(ConfigOf(s, log)), nil
+}}
+
 // ConfigOf takes from a cluster file how Kubernetes is reached.
 func ConfigOf(s *spec.ClusterSpec, log *slog.Logger) Config {
 	c := Config{Logger: log}
-	if s != nil && s.KubeRay != nil {
-		c.Kubeconfig, c.Context, c.Namespace = s.KubeRay.Kubeconfig, s.KubeRay.Context, s.KubeRay.Namespace
+	if s != nil && kuberayspec.Of(s) != nil {
+		c.Kubeconfig, c.Context, c.Namespace = kuberayspec.Of(s).Kubeconfig, kuberayspec.Of(s).Context, kuberayspec.Of(s).Namespace
 	}
 	return c
 }
@@ -90,4 +99,4 @@ func thisUser() string {
 }
 
 // Name is "kuberay".
-func (l *Launcher) Name() string { return spec.LauncherKubeRay }
+func (l *Launcher) Name() string { return kuberayspec.Name }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/handover"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -19,12 +20,12 @@ import (
 // Launch creates the cluster and commits it, see launcher.Launcher. Packages are made before anything is created: however long that takes, it
 // holds no room, and no lease runs out.
 func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, pay launcher.Payload) (launcher.ID, error) {
-	s = spec.For(s, spec.LauncherKubeRay)
+	s = spec.For(s, kuberayspec.Name)
 	c, p, err := l.planned(ctx, s, pay)
 	if err != nil {
 		return "", err
 	}
-	if s.KubeRay.Keeper == objects.KeeperNone {
+	if kuberayspec.Of(s).Keeper == objects.KeeperNone {
 		packages, err := handover.Pack(ctx, pay)
 		if err != nil {
 			return "", err
@@ -70,7 +71,7 @@ func (l *Launcher) planned(ctx context.Context, s *spec.ClusterSpec, pay launche
 
 // Validate finds what Launch refuses, see launcher.Validator.
 func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, pay launcher.Payload) error {
-	c, p, err := l.planned(ctx, spec.For(s, spec.LauncherKubeRay), pay)
+	c, p, err := l.planned(ctx, spec.For(s, kuberayspec.Name), pay)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/test/kubetest"
 )
 
@@ -117,7 +117,7 @@ func TestKeeperRefused(t *testing.T) {
 	}()
 
 	short := job("short", "echo never")
-	short.Lifetime.Queue = spec.Limit(5 * time.Second)
+	short.Lifetime.Queue = units.Limit(5 * time.Second)
 	_, err := b.l.Launch(t.Context(), short, launcher.Payload{})
 	if launcher.ExitCode(err) != runstate.CodeQueueTimeout || !strings.Contains(err.Error(), "exceeded quota: none") {
 		t.Errorf("code %d: %v", launcher.ExitCode(err), err)

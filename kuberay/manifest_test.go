@@ -18,6 +18,7 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/rayctl/rayctl/cmd/config"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -139,7 +140,7 @@ func TestRunSamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		smallContainers(s.KubeRay.RayCluster)
+		smallContainers(kuberayspec.Of(s).RayCluster)
 		if _, err := b.l.Launch(t.Context(), s, launcher.Payload{}); launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), "the Secret ray-cluster-with-auth") {
 			t.Errorf("without its Secret: %v", err)
 		}

@@ -14,9 +14,9 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/rayctl/rayctl/kuberay"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // minimalRole is the Role of docs/kuberay.md.
@@ -120,7 +120,7 @@ func TestConfigMapsNotPermitted(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	s := job("lacking", "echo never")
-	s.KubeRay = &spec.KubeRay{ConfigMaps: map[string]map[string]string{"greeting": {"text": "hello"}}}
+	s.Sections = kuberayspec.In(&kuberayspec.Section{ConfigMaps: map[string]map[string]string{"greeting": {"text": "hello"}}})
 	may := func(verbs ...string) error {
 		_, err := b.limited(t, append(minimalRole(t), permit("configmaps", verbs...))).Launch(t.Context(), s, launcher.Payload{})
 		return err

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/kuberay"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -179,7 +180,7 @@ func TestRayClusterDeleted(t *testing.T) {
 	queue := b.tinyQueue(t)
 	for name, keeper := range map[string]string{"kept": "", "unkept": "none"} {
 		s := job(name, "echo never")
-		s.KubeRay = &spec.KubeRay{Queue: queue, Keeper: keeper}
+		s.Sections = kuberayspec.In(&kuberayspec.Section{Queue: queue, Keeper: keeper})
 		r := b.run(t, b.l, s)
 		r.until(t, "word of the queue's limit", func(st launcher.Status) bool { return st.Reason.Code == "QueueFull" })
 		if err := b.Dynamic.Resource(kubetest.RayClusters).Namespace(b.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {

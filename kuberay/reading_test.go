@@ -9,9 +9,9 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // onlyReading are the rules with nothing but the verbs that change nothing.
@@ -32,7 +32,7 @@ func TestReadersEndNothing(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	s := job("hopeless", "echo never")
-	s.KubeRay = &spec.KubeRay{KeeperImage: "rayproject/ray:2.60.0"}
+	s.Sections = kuberayspec.In(&kuberayspec.Section{KeeperImage: "rayproject/ray:2.60.0"})
 	s.Image = "registry.invalid/NoSuch:2.60.0" // capitals make it invalid: a reason that is not waited for
 	id, err := b.l.Launch(t.Context(), s, launcher.Payload{})
 	if err != nil {

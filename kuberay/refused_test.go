@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -122,7 +123,9 @@ func TestRefusalsEndTheLaunch(t *testing.T) {
 		{"profile", func(t *testing.T, b bed) {
 			b.level(t, "restricted")
 			b.awaitRefused(t, anyPod(), "violates PodSecurity")
-		}, func(s *spec.ClusterSpec) { s.Head.Patch = spec.Object{"spec": map[string]any{"hostNetwork": true}} },
+		}, func(s *spec.ClusterSpec) {
+			s.Head.Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"hostNetwork": true}})
+		},
 			runstate.CodeStartFailed, []string{"a pod of the head is refused: violates PodSecurity", "host namespaces", "change head.patch or mounts"}},
 		{"policy", func(t *testing.T, b bed) {
 			b.policy(t, "images-"+b.namespace, "pods", "!object.metadata.name.contains('head')", "heads need the label team")
@@ -141,7 +144,7 @@ func TestRefusalsEndTheLaunch(t *testing.T) {
 				return errors.Join(errors.New("it is let in"), err)
 			})
 		}, nil, runstate.CodePermission, []string{"creating services", "say whose it is", "change labels"}},
-		{"queue", func(*testing.T, bed) {}, func(s *spec.ClusterSpec) { s.KubeRay = &spec.KubeRay{Queue: "nosuch"} },
+		{"queue", func(*testing.T, bed) {}, func(s *spec.ClusterSpec) { s.Sections = kuberayspec.In(&kuberayspec.Section{Queue: "nosuch"}) },
 			runstate.CodeStartFailed, []string{"Volcano has no queue nosuch", "kuberay.queue"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

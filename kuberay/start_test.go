@@ -8,9 +8,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/test/kubetest"
 )
 
@@ -19,7 +21,7 @@ func TestNoImage(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	s := job("noimage", "echo never")
-	s.KubeRay = &spec.KubeRay{KeeperImage: "rayproject/ray:2.60.0"}
+	s.Sections = kuberayspec.In(&kuberayspec.Section{KeeperImage: "rayproject/ray:2.60.0"})
 	s.Image = "registry.invalid/nosuch:2.60.0"
 	r := b.run(t, b.l, s)
 	if e := r.wantEnd(t, "start-failed", runstate.CodeStartFailed, ""); !strings.Contains(e.Message, "registry.invalid/nosuch:2.60.0") {
@@ -36,7 +38,7 @@ func TestNoKeeperImage(t *testing.T) {
 		"rayctl.test/pause:1":            "python3 cannot be started in image rayctl.test/pause:1",
 	} {
 		s := job("nokeeper", "echo never")
-		s.KubeRay = &spec.KubeRay{KeeperImage: image}
+		s.Sections = kuberayspec.In(&kuberayspec.Section{KeeperImage: image})
 		_, err := b.l.Launch(t.Context(), s, launcher.Payload{})
 		if launcher.ExitCode(err) != runstate.CodeStartFailed || !strings.Contains(err.Error(), want) {
 			t.Errorf("code %d: %v", launcher.ExitCode(err), err)
@@ -64,9 +66,9 @@ func TestCrash(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	s := job("crashes", "echo never")
-	s.Head.Patch = spec.Object{"spec": map[string]any{"containers": []any{map[string]any{
+	s.Head.Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"containers": []any{map[string]any{
 		"name": "ray-head", "args": []any{"echo the disk is upside down >&2; exit 4;"},
-	}}}}
+	}}}})
 	r := b.run(t, b.l, s)
 	if e := r.wantEnd(t, "start-failed", runstate.CodeStartFailed, ""); !strings.Contains(e.Message, "the disk is upside down") {
 		t.Errorf("exit %+v", e)
@@ -96,8 +98,8 @@ func TestQueueFull(t *testing.T) {
 	b := newBed(t)
 	queue := b.tinyQueue(t)
 	s := job("crowded", "echo never")
-	s.KubeRay = &spec.KubeRay{Queue: queue}
-	s.Lifetime.Queue = spec.Limit(time.Minute)
+	s.Sections = kuberayspec.In(&kuberayspec.Section{Queue: queue})
+	s.Lifetime.Queue = units.Limit(time.Minute)
 	r := b.run(t, b.l, s)
 	r.until(t, "word of the queue's limit", func(st launcher.Status) bool {
 		return st.Reason.Code == "QueueFull" && strings.Contains(st.Reason.Message, "insufficient cpu")

@@ -15,9 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/test/kubetest"
 )
 
@@ -27,12 +28,12 @@ func TestKeeperLostAround(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	early, pay := whole(t, "early")
-	early.KubeRay = &spec.KubeRay{Queue: b.tinyQueue(t)}
+	early.Sections = kuberayspec.In(&kuberayspec.Section{Queue: b.tinyQueue(t)})
 	waits := b.runWith(t, b.l, early, pay)
 	large := make([]byte, 3<<20)
 	_, _ = rand.Read(large)
 	other, otherPay := wholeWith(t, "large", large)
-	other.KubeRay = early.KubeRay
+	other.Sections = kuberayspec.In(kuberayspec.Of(early))
 	resends := b.runWith(t, b.l, other, otherPay)
 	for _, r := range []*running{waits, resends} {
 		r.until(t, "word of the queue's limit", func(st launcher.Status) bool { return st.Reason.Code == "QueueFull" && len(st.Timeline) > 0 })
@@ -40,7 +41,7 @@ func TestKeeperLostAround(t *testing.T) {
 	queued := time.Now()
 
 	late := job("late", stoppingDriver)
-	grace := spec.Duration(patience)
+	grace := units.Duration(patience)
 	late.Job.Grace = &grace
 	ends := b.run(t, b.l, late)
 	ends.printed(t, "begun\n")
@@ -50,7 +51,7 @@ func TestKeeperLostAround(t *testing.T) {
 	b.loseKeeper(t, resends.id, func(int) { b.killKeeper(t, resends.id) })
 	waited := time.Since(queued).Seconds()
 	wide := []byte(`{"spec": {"capability": {"cpu": "100"}}}`)
-	if _, err := b.Dynamic.Resource(kubetest.Queues).Patch(t.Context(), early.KubeRay.Queue, types.MergePatchType, wide, metav1.PatchOptions{}); err != nil {
+	if _, err := b.Dynamic.Resource(kubetest.Queues).Patch(t.Context(), kuberayspec.Of(early).Queue, types.MergePatchType, wide, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -23,7 +23,7 @@ type ID string
 // Errors that a user can act on are *ExitError values (exit code, sentence, next step). A cancelled context ends a call
 // soon, and never undoes or half-does what the substrate already accepted.
 type Launcher interface {
-	// Name is "local", "slurm" or "kuberay".
+	// Name is the name that the launcher registered, such as local.
 	Name() string
 
 	// Launch creates the cluster and commits it: when it returns nil the keeper owns the cluster's life and the client

@@ -120,7 +120,7 @@ func reached(timeline []runstate.Event, phases ...runstate.Phase) bool {
 	})
 }
 
-// usage counts allocated nodes and GPUs, without time in the queue. Pods on Kubernetes get their nodes one by one: if the cluster ended before all were
+// usage counts allocated nodes and GPUs, without time in the queue. Where nodes are allocated one by one, and the cluster ended before all were
 // there, only the nodes known to Ray count.
 func usage(r *Result, d Durations) Usage {
 	var u Usage
@@ -131,8 +131,8 @@ func usage(r *Result, d Durations) Usage {
 		n += float64(g.Ready)
 		gpus += float64(g.Ready) * g.GPUs
 	}
-	if r.Launcher != spec.LauncherKubeRay || reached(r.Timeline, runstate.Ready) {
-		n, gpus = float64(u.Nodes), u.GPUs // pods are allocated one by one, other nodes together
+	if !spec.SubstrateOf(r.Launcher).SingleNodes || reached(r.Timeline, runstate.Ready) {
+		n, gpus = float64(u.Nodes), u.GPUs // allocated together
 	}
 	n = max(n, min(1, float64(u.Nodes))) // the head's pod counts even if it did not answer
 	allocated := max(d.Total-d.Queued, 0)

@@ -4,9 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // TestOnlyNodesAreCharged: a minute of a cluster of three nodes, one of them alive at its end.
@@ -16,11 +17,11 @@ func TestOnlyNodesAreCharged(t *testing.T) {
 		phases   []runstate.Phase // after 0 s, 20 s, 30 s
 		want     float64
 	}{
-		"never left the queue": {spec.LauncherKubeRay, []runstate.Phase{runstate.Queued, runstate.Queued, runstate.Draining}, 0},
-		"pods that never ran":  {spec.LauncherKubeRay, []runstate.Phase{runstate.Queued, runstate.Provisioning, runstate.Starting}, 40},
-		"all pods ran":         {spec.LauncherKubeRay, []runstate.Phase{runstate.Queued, runstate.Starting, runstate.Ready}, 120},
-		"allocated at once":    {spec.LauncherSlurm, []runstate.Phase{runstate.Queued, runstate.Starting, runstate.Draining}, 120},
-		"a requeued one":       {spec.LauncherSlurm, []runstate.Phase{runstate.Starting, runstate.Queued, runstate.Queued}, 60},
+		"never left the queue": {kuberayspec.Name, []runstate.Phase{runstate.Queued, runstate.Queued, runstate.Draining}, 0},
+		"pods that never ran":  {kuberayspec.Name, []runstate.Phase{runstate.Queued, runstate.Provisioning, runstate.Starting}, 40},
+		"all pods ran":         {kuberayspec.Name, []runstate.Phase{runstate.Queued, runstate.Starting, runstate.Ready}, 120},
+		"allocated at once":    {slurmspec.Name, []runstate.Phase{runstate.Queued, runstate.Starting, runstate.Draining}, 120},
+		"a requeued one":       {slurmspec.Name, []runstate.Phase{runstate.Starting, runstate.Queued, runstate.Queued}, 60},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := launcher.Status{Launcher: c.launcher, Created: time.Unix(100, 0), Since: time.Unix(160, 0), Phase: runstate.Gone}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/local/localspec"
 	"github.com/rayctl/rayctl/local/machine"
 	"github.com/rayctl/rayctl/local/rayenv"
 )
@@ -24,7 +25,7 @@ func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Ch
 	if s == nil {
 		s = &spec.ClusterSpec{}
 	}
-	s = spec.For(s, spec.LauncherLocal)
+	s = spec.For(s, localspec.Name)
 	return []launcher.Check{
 		l.checkRay(ctx, s), checkWritable("run directories", l.clusters, "XDG_STATE_HOME"), checkWritable("cache", l.cacheDir, "XDG_CACHE_HOME"),
 		l.checkDisk(), checkTemp(s), checkShm(), checkFiles(),

@@ -12,6 +12,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/local/localspec"
 	"github.com/rayctl/rayctl/test/needs"
 )
 
@@ -44,10 +45,10 @@ func TestBadInput(t *testing.T) {
 			"", runstate.CodeSpec, "output directory"},
 		"mount without source": {func(s *spec.ClusterSpec) { s.Mounts = []spec.Mount{{MountPath: "/m"}} }, "", runstate.CodeSpec, "/m"},
 		"mount of nothing": {func(s *spec.ClusterSpec) {
-			s.Mounts = []spec.Mount{{MountPath: "/m", Source: spec.MountSource{Local: "/no/dir"}}}
+			s.Mounts = []spec.Mount{{MountPath: "/m", Source: spec.MountSource{Sections: localspec.SourceIn("/no/dir")}}}
 		}, "", runstate.CodeSpec, "/no/dir"},
 		"mount on something": {func(s *spec.ClusterSpec) {
-			s.Mounts = []spec.Mount{{MountPath: file, Source: spec.MountSource{Local: filepath.Dir(file)}}}
+			s.Mounts = []spec.Mount{{MountPath: file, Source: spec.MountSource{Sections: localspec.SourceIn(filepath.Dir(file))}}}
 		}, "", runstate.CodeSpec, file},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +124,7 @@ func TestUp(t *testing.T) {
 	s := oneNode(t, "up", "")
 	s.Labels = map[string]string{"team": "rl"}
 	s.Env = map[string]string{"SAID": "a b"}
-	s.Mounts = []spec.Mount{{MountPath: link, Source: spec.MountSource{Local: source}}}
+	s.Mounts = []spec.Mount{{MountPath: link, Source: spec.MountSource{Sections: localspec.SourceIn(source)}}}
 	t.Cleanup(func() { terminate(t, l, "up") })
 	if _, err := l.Launch(within(t), s, launcher.Payload{}); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/trust"
+	"github.com/rayctl/rayctl/local/localspec"
 	"github.com/rayctl/rayctl/local/machine"
 	"github.com/rayctl/rayctl/local/rayenv"
 	"github.com/rayctl/rayctl/local/rundir"
@@ -23,7 +24,7 @@ import (
 // Launch creates the cluster and commits it, see launcher.Launcher. The lock of the name is held from the first look to the
 // commit: whoever launches the same name meanwhile waits, and finds a committed cluster or none.
 func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) (launcher.ID, error) {
-	s = spec.For(s, spec.LauncherLocal)
+	s = spec.For(s, localspec.Name)
 	if err := orders.Refuse(s, p); err != nil {
 		return "", err
 	}
@@ -49,7 +50,7 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 
 // Validate finds what Launch refuses, see launcher.Validator.
 func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) error {
-	s = spec.For(s, spec.LauncherLocal)
+	s = spec.For(s, localspec.Name)
 	if err := orders.Refuse(s, p); err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (l *Launcher) plan(ctx context.Context, c *cluster, s *spec.ClusterSpec, p 
 }
 
 func (l *Launcher) environment(s *spec.ClusterSpec, note func(string)) rayenv.Options {
-	return rayenv.Options{Python: s.Ray.Python, Version: s.Ray.Version, Packages: s.Local.Packages, CacheDir: l.cacheDir, Progress: note}
+	return rayenv.Options{Python: s.Ray.Python, Version: s.Ray.Version, Packages: localspec.Of(s).Packages, CacheDir: l.cacheDir, Progress: note}
 }
 
 func progress(p launcher.Payload) func(string) {

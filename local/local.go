@@ -19,6 +19,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/trust"
+	"github.com/rayctl/rayctl/local/localspec"
 	"github.com/rayctl/rayctl/local/rundir"
 )
 
@@ -52,6 +53,11 @@ var (
 	_ launcher.Collector  = (*Launcher)(nil)
 	_ launcher.Forgetter  = (*Launcher)(nil)
 )
+
+// Substrate is this machine as a launcher of rayctl.
+var Substrate = launcher.Substrate{Substrate: localspec.Substrate, New: func(_ *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) {
+	return New(Config{Logger: log})
+}}
 
 // New returns the launcher. It touches nothing yet.
 func New(c Config) (*Launcher, error) {
@@ -123,7 +129,7 @@ func userName() string {
 }
 
 // Name is "local".
-func (l *Launcher) Name() string { return spec.LauncherLocal }
+func (l *Launcher) Name() string { return localspec.Name }
 
 // environmentWithout is this process's environment without some variables.
 func environmentWithout(names ...string) []string {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/local"
 	"github.com/rayctl/rayctl/local/proc"
 	"github.com/rayctl/rayctl/test/raytest"
@@ -43,7 +44,7 @@ func within(t *testing.T) context.Context {
 func oneNode(t *testing.T, name, entrypoint string) *spec.ClusterSpec {
 	t.Helper()
 	return &spec.ClusterSpec{Name: name, Ray: spec.Ray{Python: raytest.Env(t, raytest.Ray260)}, Job: spec.Job{Entrypoint: entrypoint},
-		Lifetime: spec.Lifetime{Max: spec.Limit(30 * time.Minute)}} // for what a killed test binary leaves running
+		Lifetime: spec.Lifetime{Max: units.Limit(30 * time.Minute)}} // for what a killed test binary leaves running
 }
 
 // processes lists the processes whose command line names the run directory: keeper, supervisors and their guards; Ray's own

@@ -16,6 +16,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
+	"github.com/rayctl/rayctl/local/localspec"
 	"github.com/rayctl/rayctl/local/rundir"
 )
 
@@ -23,8 +25,8 @@ import (
 func leave(t *testing.T, l *Launcher, name, host string, keep time.Duration, files map[string]any) *cluster {
 	t.Helper()
 	c := l.cluster(name)
-	k := spec.Duration(keep)
-	c.Record = rundir.Record{Name: name, Host: host, Mark: "none of " + name, Created: time.Now(), Spec: spec.For(&spec.ClusterSpec{Name: name, Lifetime: spec.Lifetime{Keep: &k}}, spec.LauncherLocal)}
+	k := units.Duration(keep)
+	c.Record = rundir.Record{Name: name, Host: host, Mark: "none of " + name, Created: time.Now(), Spec: spec.For(&spec.ClusterSpec{Name: name, Lifetime: spec.Lifetime{Keep: &k}}, localspec.Name)}
 	if err := os.MkdirAll(c.Path(rundir.OutputName), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/local/localspec"
 	"github.com/rayctl/rayctl/local/machine"
 	"github.com/rayctl/rayctl/local/rayenv"
 	"github.com/rayctl/rayctl/local/rundir"
@@ -18,7 +19,7 @@ import (
 
 // Render returns the keeper's orders and the command that starts it. The orders say what each node is given.
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
-	s = spec.For(s, spec.LauncherLocal)
+	s = spec.For(s, localspec.Name)
 	root, err := machine.TempRoot(s)
 	if err != nil {
 		return nil, err

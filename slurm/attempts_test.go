@@ -17,7 +17,8 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // attempts says which one it is, and only the first needs long.
@@ -47,7 +48,7 @@ func waitsAgain(s launcher.Status) bool {
 func (b *bed) preempted(t *testing.T) {
 	g := b.gate(t)
 	s := b.named("yields", attempts+"; "+g.wait())
-	s.Lifetime.Queue, s.Lifetime.Max = spec.Limit(time.Hour), spec.Limit(time.Hour)
+	s.Lifetime.Queue, s.Lifetime.Max = units.Limit(time.Hour), units.Limit(time.Hour)
 	r := b.begin(t, s, launcher.Payload{})
 	r.until("running", jobRuns)
 	b.copied(t, r.id, "attempt 1 because\n")
@@ -112,7 +113,7 @@ func (b *bed) endedBetween(t *testing.T) {
 // timeLimit: Slurm's own limit of the job gives the driver its grace, and the next attempt goes on.
 func (b *bed) timeLimit(t *testing.T) {
 	s := b.named("limited", `trap 'echo saved; exit 0' TERM; echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; [ $RAYCTL_ATTEMPT != 1 ] || { sleep 600 & wait; }`)
-	s.Slurm = &spec.Slurm{SlurmGroup: spec.SlurmGroup{ExtraArgs: []string{"--time=2"}}} // Slurm warns a minute and the grace before
+	s.Sections = slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{ExtraArgs: []string{"--time=2"}}}) // Slurm warns a minute and the grace before
 	s.Job.Restarts.TimeLimit, s.Job.Grace = 1, durationPtr(10*time.Second)
 	r := b.begin(t, s, launcher.Payload{})
 	receipt := r.ended(0, "succeeded", "")

@@ -9,6 +9,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // Dial reaches keeper and dashboard by the cheapest way that works (see transport). All endpoints of a cluster share it; it is chosen and made again
@@ -77,7 +78,7 @@ var _ launcher.NodeDialer = (*Launcher)(nil)
 // refuseExposed keeps dashboards that ask for no token on loopback. Which Ray the nodes have is only sure where the keeper asserts it.
 func refuseExposed(s *spec.ClusterSpec) error {
 	var major, minor int
-	if n, _ := fmt.Sscanf(s.Ray.Version, "%d.%d", &major, &minor); s.Slurm.Expose != "node" || n == 2 && (major > 2 || major == 2 && minor >= 52) {
+	if n, _ := fmt.Sscanf(s.Ray.Version, "%d.%d", &major, &minor); slurmspec.Of(s).Expose != "node" || n == 2 && (major > 2 || major == 2 && minor >= 52) {
 		return nil
 	}
 	return launcher.Fail(runstate.CodeSpec, nil, "set ray.version to 2.52 or later, or leave slurm.expose out", "the dashboard of %s would be open to everybody: before 2.52 Ray has no tokens", s.Name)

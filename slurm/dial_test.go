@@ -18,6 +18,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/slurm/remote"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
@@ -78,7 +79,7 @@ func TestDial(t *testing.T) {
 	b := start(t, slurmtest.Options{Nodes: 2, LoginSSH: true, Binds: []string{program}})
 	t.Run("Refused", b.exposedOldRay)
 	exposed, hidden := b.named("exposed", "sleep 1000"), b.named("hidden", "sleep 1000")
-	exposed.Ray.Version, exposed.Slurm = "2.60.0", &spec.Slurm{Expose: "node"}
+	exposed.Ray.Version, exposed.Sections = "2.60.0", slurmspec.In(&slurmspec.Section{Expose: "node"})
 	l := b.launcher()
 	for _, s := range []*spec.ClusterSpec{exposed, hidden} {
 		id, err := l.Launch(t.Context(), s, launcher.Payload{})
@@ -130,7 +131,7 @@ func TestDial(t *testing.T) {
 func (b *bed) exposedOldRay(t *testing.T) {
 	for _, version := range []string{"", "2.51.1"} {
 		s := b.named("exposed-old", "true")
-		s.Ray.Version, s.Slurm = version, &spec.Slurm{Expose: "node"}
+		s.Ray.Version, s.Sections = version, slurmspec.In(&slurmspec.Section{Expose: "node"})
 		if _, err := b.launcher().Launch(t.Context(), s, launcher.Payload{}); launcher.ExitCode(err) != runstate.CodeSpec {
 			t.Errorf("version %q: %v", version, err)
 		}

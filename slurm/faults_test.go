@@ -17,6 +17,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
@@ -105,7 +107,7 @@ func (b *bed) spread(name, entrypoint string) *spec.ClusterSpec {
 	s := b.twoGroups()
 	s.Name, s.Job.Entrypoint = name, entrypoint
 	exclusive := true
-	s.Slurm = &spec.Slurm{SlurmGroup: spec.SlurmGroup{Exclusive: &exclusive}}
+	s.Sections = slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{Exclusive: &exclusive}})
 	return s
 }
 
@@ -157,7 +159,7 @@ func (b *bed) headNodeDies(t *testing.T) {
 	c.TwoGroups = func() *spec.ClusterSpec { return b.spread("", "") }
 	c.Spec = func() *spec.ClusterSpec {
 		s, exclusive := b.spec(), true
-		s.Slurm = &spec.Slurm{SlurmGroup: spec.SlurmGroup{Exclusive: &exclusive}}
+		s.Sections = slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{Exclusive: &exclusive}})
 		return s
 	}
 	conformance.NodeLost(t, c, func(t *testing.T, ids []launcher.ID) func() {
@@ -184,7 +186,7 @@ func (b *bed) nodeIsDown(t *testing.T) {
 	}
 	b.AwaitNode(t, 3, "down")
 	s := b.named("patient", "hostname")
-	s.Slurm = &spec.Slurm{SlurmGroup: spec.SlurmGroup{Nodelist: "node3"}}
+	s.Sections = slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{Nodelist: "node3"}})
 	r := b.begin(t, s, launcher.Payload{})
 	r.until("explained", func(s launcher.Status) bool {
 		return s.Phase == runstate.Queued && strings.HasPrefix(s.Reason.Code, "ReqNodeNotAvail") && s.Reason.Message != ""
@@ -231,4 +233,4 @@ func (b *bed) kept(t *testing.T) {
 	b.nothingLeft(t, "kept")
 }
 
-func durationPtr(d time.Duration) *spec.Duration { v := spec.Duration(d); return &v }
+func durationPtr(d time.Duration) *units.Duration { v := units.Duration(d); return &v }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
@@ -36,7 +37,7 @@ func (b *bed) cost(t *testing.T, name string, nodes int) (files []string, reques
 	t.Helper()
 	exclusive := true
 	s := b.named(name, "true")
-	s.Slurm = &spec.Slurm{SlurmGroup: spec.SlurmGroup{Exclusive: &exclusive}}
+	s.Sections = slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{Exclusive: &exclusive}})
 	nodes-- // the head's
 	s.Workers = []spec.WorkerGroup{{Name: "w", Replicas: &nodes, NodeResources: small()}}
 	if err := b.ResetRequests(t.Context()); err != nil {

@@ -13,12 +13,13 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/script"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // Launch creates the cluster and commits it, see launcher.Launcher. Everything is staged before sbatch, and the commit follows its
 // answer: a client that dies before leaves a directory, or a job that starts nothing.
 func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) (launcher.ID, error) {
-	s = spec.For(s, spec.LauncherSlurm)
+	s = spec.For(s, slurmspec.Name)
 	if err := refuse(s, p); err != nil {
 		return "", err
 	}
@@ -50,7 +51,7 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 
 // Validate finds what Launch refuses, see launcher.Validator.
 func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) error {
-	s = spec.For(s, spec.LauncherSlurm)
+	s = spec.For(s, slurmspec.Name)
 	if err := refuse(s, p); err != nil {
 		return err
 	}

@@ -17,7 +17,9 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/needs"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
@@ -87,14 +89,14 @@ func (b *bed) reasons(t *testing.T, flag string) {
 		words  string
 		never  bool
 	}{
-		{code: "QOSMaxGRESPerUser", change: func(s *spec.ClusterSpec) { s.Slurm.QOS, s.Head.GPUs = "few", 4 }, words: "limit of the QOS"},
-		{code: "AssocGrpCpuLimit", change: func(s *spec.ClusterSpec) { s.Slurm.Account, s.Head.CPUs = "tiny", 2 }, words: "limit of the account"},
-		{code: "PartitionTimeLimit", change: func(s *spec.ClusterSpec) { s.Slurm.Partition, s.Lifetime.Max = "short", spec.Limit(time.Hour) }, words: "more time than the partition allows", never: true},
-		{code: "ReqNodeNotAvail", change: func(s *spec.ClusterSpec) { s.Slurm.Nodelist = "node2" }, words: "not available",
+		{code: "QOSMaxGRESPerUser", change: func(s *spec.ClusterSpec) { slurmspec.Of(s).QOS, s.Head.GPUs = "few", 4 }, words: "limit of the QOS"},
+		{code: "AssocGrpCpuLimit", change: func(s *spec.ClusterSpec) { slurmspec.Of(s).Account, s.Head.CPUs = "tiny", 2 }, words: "limit of the account"},
+		{code: "PartitionTimeLimit", change: func(s *spec.ClusterSpec) { slurmspec.Of(s).Partition, s.Lifetime.Max = "short", units.Limit(time.Hour) }, words: "more time than the partition allows", never: true},
+		{code: "ReqNodeNotAvail", change: func(s *spec.ClusterSpec) { slurmspec.Of(s).Nodelist = "node2" }, words: "not available",
 			before: func() { slurmDo("scontrol", "update", "NodeName=node2", "State=DRAIN", "Reason=test") },
 			after:  func() { slurmDo("scontrol", "update", "NodeName=node2", "State=RESUME") }},
-		{code: "DependencyNeverSatisfied", change: func(s *spec.ClusterSpec) { s.Slurm.Dependency = "afterok:" + failed }, words: "ended in a way that never lets it start", never: true},
-		{code: "BadConstraints", change: func(s *spec.ClusterSpec) { s.Slurm.Constraint, s.Slurm.Begin = "fast", "now+1hour" }, words: "no node can ever meet its constraints", never: true,
+		{code: "DependencyNeverSatisfied", change: func(s *spec.ClusterSpec) { slurmspec.Of(s).Dependency = "afterok:" + failed }, words: "ended in a way that never lets it start", never: true},
+		{code: "BadConstraints", change: func(s *spec.ClusterSpec) { slurmspec.Of(s).Constraint, slurmspec.Of(s).Begin = "fast", "now+1hour" }, words: "no node can ever meet its constraints", never: true,
 			meet: func(job string) {
 				slurmDo("scontrol", "update", "NodeName=node2", "AvailableFeatures=", "ActiveFeatures=")
 				slurmDo("scontrol", "update", "JobId="+job, "StartTime=now")
@@ -126,7 +128,7 @@ func (b *bed) reasons(t *testing.T, flag string) {
 				defer test.after()
 			}
 			s := b.named(strings.ToLower(strings.ReplaceAll(test.code, "_", "-")), "echo never")
-			s.Slurm = &spec.Slurm{}
+			s.Sections = slurmspec.In(&slurmspec.Section{})
 			test.change(s)
 			id, err := l.Launch(t.Context(), s, launcher.Payload{})
 			if err != nil {
@@ -184,7 +186,7 @@ func (b *bed) others(t *testing.T) {
 	l := b.launcher()
 	id, err := l.Launch(t.Context(), func() *spec.ClusterSpec {
 		s := b.named("ours", "true")
-		s.Slurm = &spec.Slurm{Begin: "now+1hour"}
+		s.Sections = slurmspec.In(&slurmspec.Section{Begin: "now+1hour"})
 		return s
 	}(), launcher.Payload{})
 	if err != nil {
@@ -236,23 +238,23 @@ func (b *bed) doctorFindings(t *testing.T) {
 		path   string // before PATH, also on the node: srun hands it on
 	}{
 		"good": {change: func(s *spec.ClusterSpec) {
-			s.Slurm.Account, s.Head.GPUs, s.Head.GPUType = "users", 2, "h100"
+			slurmspec.Of(s).Account, s.Head.GPUs, s.Head.GPUType = "users", 2, "h100"
 			s.Ray.Version = "2.60.0"
 		}, says: "Ray on node1: 2.60.0"},
 		"container": {change: func(s *spec.ClusterSpec) {
-			s.Image, s.Ray.Python, s.Slurm.ContainerRuntime = "ray.sif", "/in/the/image/python", "apptainer"
+			s.Image, s.Ray.Python, slurmspec.Of(s).ContainerRuntime = "ray.sif", "/in/the/image/python", "apptainer"
 		}, says: "Ray: not looked at"},
-		"partition":       {change: func(s *spec.ClusterSpec) { s.Slurm.Partition = "nope; $(id)" }, check: "request", hint: "slurm.partition"},
-		"account":         {change: func(s *spec.ClusterSpec) { s.Slurm.Account = "others" }, check: "request", hint: "slurm.account"},
-		"QOS":             {change: func(s *spec.ClusterSpec) { s.Slurm.QOS = "nope" }, check: "request", hint: "slurm.qos"},
+		"partition":       {change: func(s *spec.ClusterSpec) { slurmspec.Of(s).Partition = "nope; $(id)" }, check: "request", hint: "slurm.partition"},
+		"account":         {change: func(s *spec.ClusterSpec) { slurmspec.Of(s).Account = "others" }, check: "request", hint: "slurm.account"},
+		"QOS":             {change: func(s *spec.ClusterSpec) { slurmspec.Of(s).QOS = "nope" }, check: "request", hint: "slurm.qos"},
 		"GRES":            {change: func(s *spec.ClusterSpec) { s.Head.GPUs, s.Head.GPUType = 1, "b200" }, check: "request", hint: "gpu"},
 		"directory":       {dir: file + "/below", check: "slurm.dir", hint: "slurm.dir"},
 		"not shared":      {dir: "/dev/shm/rayctl", check: "slurm.dir on node1", hint: "all nodes share"},
 		"no Ray":          {change: func(s *spec.ClusterSpec) { s.Ray.Python = "/usr/bin/python3" }, check: "Ray on node1", hint: "ray.python"},
 		"another version": {change: func(s *spec.ClusterSpec) { s.Ray.Version = "2.51.0" }, check: "Ray on node1", hint: "ray.version"},
 		"no python":       {change: func(s *spec.ClusterSpec) { s.Ray.Python = "/no/such/python" }, check: "python on node1", hint: "ray.python"},
-		"long path":       {change: func(s *spec.ClusterSpec) { s.Slurm.TmpDir = "/tmp/" + strings.Repeat("long", 10) }, check: "paths", hint: "slurm.tmpDir"},
-		"no tmpDir":       {change: func(s *spec.ClusterSpec) { s.Slurm.TmpDir = "/no/such" }, check: "slurm.tmpDir on node1", hint: "slurm.tmpDir"},
+		"long path":       {change: func(s *spec.ClusterSpec) { slurmspec.Of(s).TmpDir = "/tmp/" + strings.Repeat("long", 10) }, check: "paths", hint: "slurm.tmpDir"},
+		"no tmpDir":       {change: func(s *spec.ClusterSpec) { slurmspec.Of(s).TmpDir = "/no/such" }, check: "slurm.tmpDir on node1", hint: "slurm.tmpDir"},
 		"clock":           {path: wrong, check: "clock", hint: "administrators"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -267,7 +269,7 @@ func (b *bed) doctorFindings(t *testing.T) {
 			l := slurm.New(slurm.Config{Runner: with, Dir: dir})
 			defer l.Close()
 			s := b.named("doctor", "true")
-			s.Slurm = &spec.Slurm{SlurmGroup: spec.SlurmGroup{Nodelist: "node1"}}
+			s.Sections = slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{Nodelist: "node1"}})
 			if test.change != nil {
 				test.change(s)
 			}

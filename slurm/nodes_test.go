@@ -17,6 +17,8 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/needs"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
@@ -64,12 +66,12 @@ func (b *bed) granted(t *testing.T, image string) {
 	exclusive := true
 	part := small()
 	part.CPUs, part.GPUs, part.GPUType = 3, 2, "h100"
-	whole := spec.NodeResources{GPUs: 4, GPUType: "h100", Slurm: &spec.SlurmGroup{Exclusive: &exclusive}}
+	whole := spec.NodeResources{GPUs: 4, GPUType: "h100", Sections: slurmspec.GroupIn(&slurmspec.Group{Exclusive: &exclusive})}
 	s := &spec.ClusterSpec{
 		Name: "granted", Ray: spec.Ray{Python: b.python}, Image: image,
 		Env: map[string]string{"FROM_FILE": "it's $(id) \"quoted\""}, Setup: "export FROM_SETUP=yes; ulimit -Sn 4321",
-		Slurm:   &spec.Slurm{ContainerRuntime: "apptainer", Modules: []string{"cuda/12 $(id)"}},
-		Workers: []spec.WorkerGroup{{Name: "part", NodeResources: part}, {Name: "whole", NodeResources: whole}},
+		Sections: slurmspec.In(&slurmspec.Section{ContainerRuntime: "apptainer", Modules: []string{"cuda/12 $(id)"}}),
+		Workers:  []spec.WorkerGroup{{Name: "part", NodeResources: part}, {Name: "whole", NodeResources: whole}},
 	}
 	s.Job.Entrypoint = "python -c " + shellescape.Quote(lookAround)
 	s.Job.Env = map[string]string{"FROM_JOB": "yes"}
@@ -111,7 +113,7 @@ func sorted(list string) string {
 // inPyxis: the same node, whatever carries it.
 func (b *bed) inPyxis(t *testing.T, image string) {
 	s := b.named("pyxis", "python -c "+shellescape.Quote(lookAround))
-	s.Slurm, s.Image = &spec.Slurm{ContainerRuntime: "pyxis"}, image
+	s.Sections, s.Image = slurmspec.In(&slurmspec.Section{ContainerRuntime: "pyxis"}), image
 	if got := b.look(t, s)["head-0"]; got.CPU != 1 || got.GPU != 0 || got.Env["PYXIS_IMAGE"] != image {
 		t.Errorf("%v CPUs, %v GPUs, image %q", got.CPU, got.GPU, got.Env["PYXIS_IMAGE"])
 	}
@@ -166,7 +168,7 @@ func TestTwoUsers(t *testing.T) {
 		cmd := b.Cluster.Command(context.Background(), name, "true")
 		of.beside = beside{Prefix: cmd.Args[:len(cmd.Args)-1], Env: cmd.Env, Dir: b.Home(name) + "/.rayctl"}
 		s := of.named("same", g.wait()+"; "+count)
-		s.Lifetime.Max = spec.Limit(time.Hour)
+		s.Lifetime.Max = units.Limit(time.Hour)
 		runs = append(runs, of.begin(t, s, launcher.Payload{}))
 	}
 	for _, r := range runs {

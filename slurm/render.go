@@ -10,12 +10,13 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/rundir"
 	"github.com/rayctl/rayctl/slurm/script"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // Render returns the batch script and the keeper's orders. What only the launch knows is named: the home directory there is ~, and
 // the nonce is NONCE.
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
-	s = spec.For(s, spec.LauncherSlurm)
+	s = spec.For(s, slurmspec.Name)
 	dir := l.site.Runs.Dir()
 	python := s.Ray.Python
 	if python == "" {

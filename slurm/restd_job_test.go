@@ -10,7 +10,9 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
@@ -19,10 +21,10 @@ func (r *restd) full(name string) *spec.ClusterSpec {
 	yes := true
 	s := r.twoGroups()
 	s.Name, s.Job.Entrypoint = name, "true"
-	s.Lifetime = spec.Lifetime{Max: spec.Limit(time.Hour), Queue: spec.Limit(time.Hour)}
+	s.Lifetime = spec.Lifetime{Max: units.Limit(time.Hour), Queue: units.Limit(time.Hour)}
 	s.Workers[0].GPUs, s.Workers[0].GPUType = 2, "h100"
-	s.Slurm = &spec.Slurm{Begin: "now+1hour", SlurmGroup: spec.SlurmGroup{Partition: "main", Exclusive: &yes, Switches: r.switches("1@2:30")}}
-	s.Workers[0].Slurm, s.Workers[1].Slurm = &spec.SlurmGroup{Nodelist: "node1"}, &spec.SlurmGroup{Exclude: "node1"}
+	s.Sections = slurmspec.In(&slurmspec.Section{Begin: "now+1hour", Group: slurmspec.Group{Partition: "main", Exclusive: &yes, Switches: r.switches("1@2:30")}})
+	s.Workers[0].Sections, s.Workers[1].Sections = slurmspec.GroupIn(&slurmspec.Group{Nodelist: "node1"}), slurmspec.GroupIn(&slurmspec.Group{Exclude: "node1"})
 	return s
 }
 
@@ -36,12 +38,12 @@ func (r *restd) switches(value string) string {
 
 // placedWorkers are three on two nodes of which each has room for two. Their job starts once, so that it has a deadline.
 func (r *restd) placedWorkers(name string) *spec.ClusterSpec {
-	three, one, never := 3, small(), spec.Count(0)
+	three, one, never := 3, small(), units.Count(0)
 	one.CPUs = 6
 	s := &spec.ClusterSpec{Name: name, Ray: spec.Ray{Python: r.python}, Workers: []spec.WorkerGroup{{Name: "w", Replicas: &three, NodeResources: one}}}
 	s.Job.Entrypoint, s.Job.Restarts.Preempted = "true", &never
-	s.Lifetime = spec.Lifetime{Max: spec.Limit(time.Hour), Queue: spec.Limit(2 * time.Hour)}
-	s.Slurm = &spec.Slurm{Begin: "now+1hour", SlurmGroup: spec.SlurmGroup{Switches: r.switches("1@2")}}
+	s.Lifetime = spec.Lifetime{Max: units.Limit(time.Hour), Queue: units.Limit(2 * time.Hour)}
+	s.Sections = slurmspec.In(&slurmspec.Section{Begin: "now+1hour", Group: slurmspec.Group{Switches: r.switches("1@2")}})
 	return s
 }
 

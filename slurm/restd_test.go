@@ -25,8 +25,10 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/needs"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
@@ -173,18 +175,18 @@ func (r *restd) refusals(t *testing.T) {
 		change func(*spec.ClusterSpec)
 		want   string
 	}{
-		"no such partition":   {func(s *spec.ClusterSpec) { s.Slurm.Partition = "nope; $(id)" }, "slurm.partition"},
+		"no such partition":   {func(s *spec.ClusterSpec) { slurmspec.Of(s).Partition = "nope; $(id)" }, "slurm.partition"},
 		"more CPUs":           {func(s *spec.ClusterSpec) { s.Workers[0].CPUs = 1000 }, "cpus"},
 		"no such GPU":         {func(s *spec.ClusterSpec) { s.Workers[0].GPUs, s.Workers[0].GPUType = 1, "b200" }, "gpus"},
-		"no such feature":     {func(s *spec.ClusterSpec) { s.Slurm.Constraint = "'quoted' thing" }, "slurm.constraint"},
-		"no such reservation": {func(s *spec.ClusterSpec) { s.Slurm.Reservation = "r" }, "slurm.reservation"},
+		"no such feature":     {func(s *spec.ClusterSpec) { slurmspec.Of(s).Constraint = "'quoted' thing" }, "slurm.constraint"},
+		"no such reservation": {func(s *spec.ClusterSpec) { slurmspec.Of(s).Reservation = "r" }, "slurm.reservation"},
 		"more memory":         {func(s *spec.ClusterSpec) { s.Workers[0].Memory = resource.MustParse("9Ti") }, "lower cpus, memory"},
-		"no such dependency":  {func(s *spec.ClusterSpec) { s.Slurm.Dependency = "nonsense" }, "slurm.dependency"},
-		"unlike switches":     {func(s *spec.ClusterSpec) { s.Slurm.Switches = "few" }, "slurm.switches"},
-		"arguments of sbatch": {func(s *spec.ClusterSpec) { s.Slurm.ExtraArgs = []string{"--segment=2"} }, "slurm.extraArgs"},
+		"no such dependency":  {func(s *spec.ClusterSpec) { slurmspec.Of(s).Dependency = "nonsense" }, "slurm.dependency"},
+		"unlike switches":     {func(s *spec.ClusterSpec) { slurmspec.Of(s).Switches = "few" }, "slurm.switches"},
+		"arguments of sbatch": {func(s *spec.ClusterSpec) { slurmspec.Of(s).ExtraArgs = []string{"--segment=2"} }, "slurm.extraArgs"},
 	} {
 		one := 1
-		s := &spec.ClusterSpec{Name: "refused", Ray: spec.Ray{Python: r.python}, Slurm: &spec.Slurm{}, Workers: []spec.WorkerGroup{{Name: "w", Replicas: &one, NodeResources: small()}}}
+		s := &spec.ClusterSpec{Name: "refused", Ray: spec.Ray{Python: r.python}, Sections: slurmspec.In(&slurmspec.Section{}), Workers: []spec.WorkerGroup{{Name: "w", Replicas: &one, NodeResources: small()}}}
 		s.Job.Entrypoint = "true"
 		test.change(s)
 		_, err := l.Launch(t.Context(), s, launcher.Payload{})
@@ -254,7 +256,7 @@ func (r *restd) run(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s := r.named("rest-up", "")
-	s.Lifetime.Max = spec.Limit(10 * time.Minute)
+	s.Lifetime.Max = units.Limit(10 * time.Minute)
 	id, err := l.Launch(ctx, s, launcher.Payload{})
 	if err != nil {
 		t.Fatal(err)

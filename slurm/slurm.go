@@ -11,6 +11,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/rundir"
 	"github.com/rayctl/rayctl/slurm/script"
 	"github.com/rayctl/rayctl/slurm/site"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/slurm/tunnels"
 )
 
@@ -70,11 +71,14 @@ func (l *Launcher) Close() {
 	l.site.Runs.Files.Close()
 }
 
+// Substrate is Slurm as a launcher of rayctl.
+var Substrate = launcher.Substrate{Substrate: slurmspec.Substrate, New: func(s *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) { return For(s, log) }}
+
 // For returns the launcher that a file asks for.
 func For(s *spec.ClusterSpec, log *slog.Logger) (*Launcher, error) {
-	section := &spec.Slurm{}
-	if s != nil && s.Slurm != nil {
-		section = s.Slurm
+	section := &slurmspec.Section{}
+	if s != nil && slurmspec.Of(s) != nil {
+		section = slurmspec.Of(s)
 	}
 	c := Config{Dir: section.Dir, Logger: log, Shared: remote.SharedFile(section)}
 	var err error
@@ -88,7 +92,7 @@ func For(s *spec.ClusterSpec, log *slog.Logger) (*Launcher, error) {
 }
 
 // Name is "slurm".
-func (l *Launcher) Name() string { return spec.LauncherSlurm }
+func (l *Launcher) Name() string { return slurmspec.Name }
 
 // Check examines the way to Slurm, what the file asks Slurm for, slurm.dir, and one node.
 func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Check {

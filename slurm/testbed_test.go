@@ -19,7 +19,9 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 func (b *bed) launcher() *slurm.Launcher {
@@ -57,22 +59,24 @@ func (b *bed) refused(t *testing.T) {
 		change func(*spec.ClusterSpec)
 		want   string
 	}{
-		"no such partition":   {func(s *spec.ClusterSpec) { s.Slurm.Partition = "nope; $(id)" }, "slurm.partition"},
+		"no such partition":   {func(s *spec.ClusterSpec) { slurmspec.Of(s).Partition = "nope; $(id)" }, "slurm.partition"},
 		"more nodes":          {func(s *spec.ClusterSpec) { *s.Workers[0].Replicas = 99 }, "number of workers"},
 		"more CPUs":           {func(s *spec.ClusterSpec) { s.Workers[0].CPUs = 1000 }, "cpus"},
 		"no such GPU":         {func(s *spec.ClusterSpec) { s.Workers[0].GPUs, s.Workers[0].GPUType = 1, "b200" }, "gpus"},
-		"no such feature":     {func(s *spec.ClusterSpec) { s.Slurm.Constraint = "'quoted' thing" }, "slurm.constraint"},
-		"no such node":        {func(s *spec.ClusterSpec) { s.Slurm.Nodelist = "elsewhere" }, "slurm.nodelist"},
-		"no such argument":    {func(s *spec.ClusterSpec) { s.Slurm.ExtraArgs = []string{"--no-such-option=1"} }, "extraArgs"},
-		"no such reservation": {func(s *spec.ClusterSpec) { s.Slurm.Reservation = "r" }, "slurm.reservation"},
-		"no such job":         {func(s *spec.ClusterSpec) { s.Slurm.Dependency = "afterok:999999" }, "slurm.dependency"},
+		"no such feature":     {func(s *spec.ClusterSpec) { slurmspec.Of(s).Constraint = "'quoted' thing" }, "slurm.constraint"},
+		"no such node":        {func(s *spec.ClusterSpec) { slurmspec.Of(s).Nodelist = "elsewhere" }, "slurm.nodelist"},
+		"no such argument":    {func(s *spec.ClusterSpec) { slurmspec.Of(s).ExtraArgs = []string{"--no-such-option=1"} }, "extraArgs"},
+		"no such reservation": {func(s *spec.ClusterSpec) { slurmspec.Of(s).Reservation = "r" }, "slurm.reservation"},
+		"no such job":         {func(s *spec.ClusterSpec) { slurmspec.Of(s).Dependency = "afterok:999999" }, "slurm.dependency"},
 		"more memory":         {func(s *spec.ClusterSpec) { s.Workers[0].Memory = resource.MustParse("9Ti") }, "lower cpus, memory"},
-		"too much memory":     {func(s *spec.ClusterSpec) { s.Slurm.Partition, s.Workers[0].Memory = "high", resource.MustParse("3Gi") }, "lower the workers' memory"},
-		"too long":            {func(s *spec.ClusterSpec) { s.Slurm.Partition, s.Lifetime.Max = "high", spec.Limit(time.Hour) }, "lower lifetime.max"},
+		"too much memory": {func(s *spec.ClusterSpec) {
+			slurmspec.Of(s).Partition, s.Workers[0].Memory = "high", resource.MustParse("3Gi")
+		}, "lower the workers' memory"},
+		"too long": {func(s *spec.ClusterSpec) { slurmspec.Of(s).Partition, s.Lifetime.Max = "high", units.Limit(time.Hour) }, "lower lifetime.max"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			one := 1
-			s := &spec.ClusterSpec{Name: "refused", Ray: spec.Ray{Python: b.python}, Slurm: &spec.Slurm{}, Workers: []spec.WorkerGroup{{Name: "w", Replicas: &one, NodeResources: small()}}}
+			s := &spec.ClusterSpec{Name: "refused", Ray: spec.Ray{Python: b.python}, Sections: slurmspec.In(&slurmspec.Section{}), Workers: []spec.WorkerGroup{{Name: "w", Replicas: &one, NodeResources: small()}}}
 			s.Job.Entrypoint = "true"
 			test.change(s)
 			_, err := l.Launch(t.Context(), s, launcher.Payload{})
@@ -126,7 +130,7 @@ func (b *bed) queue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := b.named(name, "echo never")
 			if test.cause == "queue" {
-				s.Lifetime.Queue = spec.Limit(3 * time.Second)
+				s.Lifetime.Queue = units.Limit(3 * time.Second)
 			}
 			id, err := l.Launch(t.Context(), s, launcher.Payload{})
 			if err != nil {
@@ -223,8 +227,8 @@ func (b *bed) requeued(t *testing.T) {
 // warned: Slurm's warning gives the driver its grace, and the next attempt goes on as job.restarts says.
 func (b *bed) warned(t *testing.T) {
 	s := b.named("warned", `trap 'echo saving; sleep 2; echo saved; exit 0' TERM; echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; [ $RAYCTL_ATTEMPT != 1 ] || { sleep 600 & wait; }`)
-	s.Lifetime.Max = spec.Limit(10 * time.Hour) // the end is far: a warning is of preemption
-	grace := spec.Duration(time.Minute)
+	s.Lifetime.Max = units.Limit(10 * time.Hour) // the end is far: a warning is of preemption
+	grace := units.Duration(time.Minute)
 	s.Job.Grace = &grace
 	l, sent := b.launcher(), false
 	warn := func(st launcher.Status) {

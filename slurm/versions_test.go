@@ -11,7 +11,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/conformance"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
@@ -46,7 +46,7 @@ func (b *bed) runsOnce(t *testing.T) {
 
 func (b *bed) terminated(t *testing.T) {
 	s := b.named("ended", "")
-	s.Lifetime.Max = spec.Limit(10 * time.Minute)
+	s.Lifetime.Max = units.Limit(10 * time.Minute)
 	r := b.begin(t, s, launcher.Payload{})
 	r.until("ready", func(s launcher.Status) bool { return s.Phase == runstate.Ready })
 	b.extends(t, r.l, r.id)

@@ -11,6 +11,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // work is on one cluster of two unlike nodes: commands on each, what Ray was told, connections to a node, and a worker that dies is told by
@@ -62,7 +63,7 @@ func (b *bed) work(t *testing.T) {
 // allNodes: one cluster over every node of the site.
 func (b *bed) allNodes(t *testing.T) {
 	exclusive := true
-	s := &spec.ClusterSpec{Name: "all", Ray: spec.Ray{Python: b.python}, Slurm: &spec.Slurm{SlurmGroup: spec.SlurmGroup{Exclusive: &exclusive}}}
+	s := &spec.ClusterSpec{Name: "all", Ray: spec.Ray{Python: b.python}, Sections: slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{Exclusive: &exclusive}})}
 	s.Job.Entrypoint = `python -c 'import ray; ray.init(log_to_driver=False, logging_level="ERROR"); print(*sorted(n["NodeManagerHostname"] for n in ray.nodes() if n["Alive"]))'`
 	s.Workers = []spec.WorkerGroup{{Name: "w", Replicas: &b.Options.Nodes, NodeResources: small()}}
 	r := b.begin(t, s, launcher.Payload{})

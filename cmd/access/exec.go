@@ -83,7 +83,7 @@ func runExec(ctx context.Context, a *app.App, o *execOptions) error {
 // commandOut is stdout for a command. A command that is a process of this machine (srun, ssh, or the command itself) gets the stream itself: it may be a
 // terminal, and that process reports a full disk itself.
 func commandOut(a *app.App, l launcher.Launcher, tty bool) io.Writer {
-	if out, ok := a.Out.(*launcher.Stdout); ok && (tty || l.Name() != spec.LauncherKubeRay) {
+	if out, ok := a.Out.(*launcher.Stdout); ok && (tty || spec.SubstrateOf(l.Name()).ExecHere) {
 		return out.Writer()
 	}
 	return a.Out

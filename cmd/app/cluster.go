@@ -51,10 +51,10 @@ func (a *App) SearchedLaunchers(c *config.Loaded) ([]launcher.Launcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Spec.Launcher == spec.LauncherLocal || c.Origins["launcher"].Source == "--launcher" {
+	if c.Spec.Launcher == spec.Fallback() || c.Origins["launcher"].Source == "--launcher" {
 		return []launcher.Launcher{l}, nil
 	}
-	local, err := a.launcherNamed(spec.LauncherLocal, c.Spec)
+	local, err := a.launcherNamed(spec.Fallback(), c.Spec)
 	if err != nil {
 		return nil, err
 	}

@@ -35,8 +35,7 @@ func (a *App) HintShell(command []string) {
 	}
 }
 
-// StartHere starts a job without a directory in the current one if its nodes share it: on this machine, and in a Slurm cluster
-// whose commands run here (like sbatch). So `rayctl run -- python train.py` finds train.py.
+// StartHere starts a job without a directory in the current one if its nodes share it, like sbatch. So `rayctl run -- python train.py` finds train.py.
 func StartHere(job *spec.Job, s *spec.ClusterSpec) error {
 	if job.WorkingDir != "" || job.Cwd != "" || !sharesDirectories(s) {
 		return nil
@@ -50,12 +49,6 @@ func StartHere(job *spec.Job, s *spec.ClusterSpec) error {
 }
 
 func sharesDirectories(s *spec.ClusterSpec) bool {
-	switch s.Launcher {
-	case spec.LauncherLocal:
-		return true
-	case spec.LauncherSlurm:
-		return s.Slurm == nil || (s.Slurm.Host == "" && s.Slurm.RESTURL == "")
-	default:
-		return false
-	}
+	shares := spec.SubstrateOf(s.Launcher).SharesFilesystem
+	return shares != nil && shares(s)
 }

@@ -29,7 +29,7 @@ func (o *ConfigFlags) AddSpec(c *cobra.Command) {
 }
 
 func completeLauncher(c *cobra.Command) {
-	Complete(c, "launcher", cobra.FixedCompletions([]string{spec.LauncherLocal, spec.LauncherSlurm, spec.LauncherKubeRay}, cobra.ShellCompDirectiveNoFileComp))
+	Complete(c, "launcher", cobra.FixedCompletions(config.Launchers(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // ExactName is the value of --name, or "".
@@ -67,14 +67,16 @@ func (a *App) Selection(o *ConfigFlags) (*config.Loaded, error) {
 	return a.Load(o, config.Options{SkipValidation: true})
 }
 
-// NotePackages notes that this launcher does not install local.packages.
-func (a *App) NotePackages(s *spec.ClusterSpec) {
-	if s.Local == nil || len(s.Local.Packages) == 0 || s.Launcher == spec.LauncherLocal {
-		return
+// NoteUnused notes what sections of other launchers set and this one ignores.
+func (a *App) NoteUnused(s *spec.ClusterSpec) {
+	for _, other := range spec.Substrates() {
+		if other.Name == s.Launcher || other.Unused == nil {
+			continue
+		}
+		if text := other.Unused(s, spec.SubstrateOf(s.Launcher)); text != "" {
+			a.UI.Note("%s", text)
+		}
 	}
-	where := map[string]string{spec.LauncherKubeRay: "the image", spec.LauncherSlurm: "the nodes' Python"}[s.Launcher]
-	a.UI.Note("local.packages (%s) are not installed by the %s launcher: %s must have them, or give them in job.runtimeEnv (pip)",
-		strings.Join(s.Local.Packages, ", "), s.Launcher, where)
 }
 
 // Launcher makes the launcher chosen by the configuration.

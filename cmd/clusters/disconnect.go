@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 const defaultDisconnect = "2m"
@@ -28,7 +28,7 @@ func (d *disconnectFlag) value(a *app.App, stays bool) (time.Duration, error) {
 	case text == "":
 		return 0, nil
 	}
-	t, err := spec.ParseDuration(text)
+	t, err := units.ParseDuration(text)
 	switch {
 	case err != nil:
 		return 0, app.UsageError("", "--end-on-disconnect: %v", err)

@@ -47,7 +47,7 @@ func runDoctor(ctx context.Context, a *app.App, o *doctorOptions) error {
 		return err
 	}
 	a.UI.Note("%s", c.Reason)
-	a.NotePackages(c.Spec)
+	a.NoteUnused(c.Spec)
 	checker, err := app.Ability[launcher.Checker](l, "doctor")
 	if err != nil {
 		return err

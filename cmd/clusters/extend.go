@@ -11,7 +11,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 type extendOptions struct {
@@ -108,13 +108,13 @@ func limitSeconds(flag, text string) (*float64, error) {
 	if text == "" {
 		return nil, nil
 	}
-	var l spec.Limit
+	var l units.Limit
 	if err := l.UnmarshalText([]byte(text)); err != nil {
 		return nil, app.UsageError("", "%s: %v", flag, err)
 	}
 	d, _ := l.Bound()
 	seconds := d.Seconds()
-	if l == spec.NoLimit {
+	if l == units.NoLimit {
 		seconds = 0
 	}
 	return &seconds, nil

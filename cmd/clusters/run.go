@@ -83,7 +83,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	name := c.Spec.Name
 	a.UI.Note("%s: run %s", c.Reason, a.UI.Paint(terminal.Bold, name))
 	a.HintShell(o.command)
-	a.NotePackages(c.Spec)
+	a.NoteUnused(c.Spec)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if o.recreate {

@@ -69,7 +69,7 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 	}
 	id := launcher.ID(c.Spec.Name)
 	a.UI.Note("%s: cluster %s", c.Reason, a.UI.Paint(terminal.Bold, c.Spec.Name))
-	a.NotePackages(c.Spec)
+	a.NoteUnused(c.Spec)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if o.recreate {

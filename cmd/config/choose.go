@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -12,7 +14,7 @@ type sections map[string]spec.Origin
 func sectionsOf(d *spec.Document) sections {
 	out := sections{}
 	origins := d.Origins()
-	for _, name := range []string{spec.LauncherSlurm, spec.LauncherKubeRay} {
+	for _, name := range spec.ChosenBySection() {
 		if o, ok := origins[name]; ok {
 			out[name] = o
 		}
@@ -20,34 +22,56 @@ func sectionsOf(d *spec.Document) sections {
 	return out
 }
 
+// Launchers are the names of the launchers, the one of files that choose none first.
+func Launchers() []string {
+	names := spec.Launchers()
+	slices.SortStableFunc(names, func(a, b string) int {
+		switch spec.Fallback() {
+		case a:
+			return -1
+		case b:
+			return 1
+		default:
+			return 0
+		}
+	})
+	return names
+}
+
 // chooseLauncher uses the explicit choice, else the only section, never what is installed.
 func (l *loader) chooseLauncher(s *spec.ClusterSpec, found sections) error {
-	slurm, hasSlurm := found[spec.LauncherSlurm]
-	kuberay, hasKubeRay := found[spec.LauncherKubeRay]
+	names := slices.DeleteFunc(spec.ChosenBySection(), func(name string) bool { _, ok := found[name]; return !ok })
 	m := l.out.Manifest
 	switch {
-	case m != nil && s.Launcher != "" && s.Launcher != spec.LauncherKubeRay:
-		return &spec.Error{File: l.out.Origins["launcher"].String(), Msg: fmt.Sprintf("a %s can only be launched by kuberay, not %s", m.Kind, s.Launcher),
+	case m != nil && s.Launcher != "" && s.Launcher != m.Launcher:
+		return &spec.Error{File: l.out.Origins["launcher"].String(), Msg: fmt.Sprintf("a %s can only be launched by %s, not %s", m.Kind, m.Launcher, s.Launcher),
 			Hint: "leave the launcher out, or write a cluster file"}
 	case m != nil:
-		s.Launcher = spec.LauncherKubeRay
+		s.Launcher = m.Launcher
 		l.because(s, m.File+" is a "+m.Kind, spec.Origin{Source: m.File})
 	case s.Launcher != "":
 		l.out.Reason = s.Launcher + ", because " + saidBy(l.out.Origins["launcher"])
-	case hasSlurm && hasKubeRay:
-		return &spec.Error{File: slurm.String(), Msg: fmt.Sprintf("there is a slurm: section, and a kuberay: section at %s, so the launcher is not clear", kuberay),
-			Hint: "give --launcher slurm or --launcher kuberay, or set launcher:"}
-	case hasSlurm:
-		s.Launcher = spec.LauncherSlurm
-		l.because(s, place(slurm)+" has a slurm: section", slurm)
-	case hasKubeRay:
-		s.Launcher = spec.LauncherKubeRay
-		l.because(s, place(kuberay)+" has a kuberay: section", kuberay)
+	case len(names) > 1:
+		first, second := names[0], names[1]
+		return &spec.Error{File: found[first].String(), Msg: fmt.Sprintf("there is a %s: section, and a %s: section at %s, so the launcher is not clear", first, second, found[second]),
+			Hint: fmt.Sprintf("give --launcher %s or --launcher %s, or set launcher:", first, second)}
+	case len(names) == 1:
+		s.Launcher = names[0]
+		l.because(s, place(found[names[0]])+" has a "+names[0]+": section", found[names[0]])
 	default:
-		s.Launcher = spec.LauncherLocal
-		l.because(s, "nothing says slurm or kuberay", spec.Origin{Source: originDefault})
+		s.Launcher = spec.Fallback()
+		l.because(s, "nothing says "+oneOf(spec.ChosenBySection()), spec.Origin{Source: originDefault})
 	}
 	return nil
+}
+
+// oneOf is "a, b or c".
+func oneOf(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 func (l *loader) because(s *spec.ClusterSpec, why string, o spec.Origin) {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -91,7 +92,7 @@ func TestManifest(t *testing.T) {
 	})
 	l := f.must("", "-f", "ray.yaml", "--namespace", "rl")
 	m := l.Manifest
-	if m == nil || m.Kind != "RayCluster" || l.Spec.KubeRay.RayCluster["headGroupSpec"] == nil || l.Spec.KubeRay.ConfigMaps["code"] != nil || l.Spec.Name != "raycluster-complete" || l.Spec.Launcher != spec.LauncherKubeRay || l.Spec.KubeRay.Namespace != "rl" {
+	if m == nil || m.Kind != "RayCluster" || kuberayspec.Of(l.Spec).RayCluster["headGroupSpec"] == nil || kuberayspec.Of(l.Spec).ConfigMaps["code"] != nil || l.Spec.Name != "raycluster-complete" || l.Spec.Launcher != kuberayspec.Name || kuberayspec.Of(l.Spec).Namespace != "rl" {
 		t.Errorf("%+v %+v", m, l.Spec)
 	}
 	if l.Reason != "kuberay, because ray.yaml is a RayCluster" {

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
-	"github.com/rayctl/rayctl/kuberay/manifest"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -51,8 +50,8 @@ type Loaded struct {
 	Reason string
 	// Warnings are sentences for the user about things that are no errors.
 	Warnings []string
-	// Manifest is set if the file is a RayCluster or RayJob; Spec has it as kuberay.rayCluster and job.
-	Manifest *manifest.Manifest
+	// Manifest is set if the file is of another format; Spec has it as keys of a cluster file.
+	Manifest *spec.Manifest
 }
 
 // Load merges the layers, fills in defaults and validates. Errors of the configuration are spec.Errors or *spec.Error with file

@@ -9,7 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // fixture is a folder with files, a clean environment, and a command's flags.
@@ -101,7 +103,7 @@ func TestLayers(t *testing.T) {
 				p(t)
 			}
 			l := f.must("", append([]string{"--launcher", "slurm"}, s.args...)...)
-			if got := l.Spec.Slurm.ContainerRuntime; got != s.want {
+			if got := slurmspec.Of(l.Spec).ContainerRuntime; got != s.want {
 				t.Errorf("got %q, want %q", got, s.want)
 			}
 			if got := l.Origins.of("slurm.containerRuntime"); !strings.HasSuffix(got, s.wantWhere) {
@@ -233,7 +235,7 @@ func TestRelativePaths(t *testing.T) {
 	})
 	l := f.must("repo/bin", "--profile", "p", "--launcher", "local")
 	at := func(p string) string { return filepath.Join(f.dir, p) }
-	got := []string{l.Spec.Ray.Python, l.Spec.Job.WorkingDir, l.Spec.Job.PyModules[0], l.Spec.Job.PyModules[1], l.Spec.Job.PyModules[2], l.Spec.Secrets[0].File, l.Spec.KubeRay.Kubeconfig}
+	got := []string{l.Spec.Ray.Python, l.Spec.Job.WorkingDir, l.Spec.Job.PyModules[0], l.Spec.Job.PyModules[1], l.Spec.Job.PyModules[2], l.Spec.Secrets[0].File, kuberayspec.Of(l.Spec).Kubeconfig}
 	want := []string{at("repo/.venv"), at("repo/src"), at("repo/lib"), "s3://b/x.zip", "/abs", at("repo/a.txt"), at("user/rayctl/kube.yaml")}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)

@@ -11,8 +11,10 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// scalarFlags are the flags that set one key with a single value.
-var scalarFlags = []struct{ flag, key, usage string }{
+// scalarFlag is a flag that sets one key with a single value.
+type scalarFlag struct{ flag, key, usage string }
+
+var scalarFlags = []scalarFlag{
 	{"name", "name", "exact `NAME` of the cluster"},
 	{"image", "image", "container `IMAGE` of all nodes"},
 	{"ray-version", "ray.version", "Ray `VERSION` that the cluster must run"},
@@ -26,17 +28,20 @@ var scalarFlags = []struct{ flag, key, usage string }{
 	{"keep", "lifetime.keep", "keep log and result for `TIME` after the end"},
 }
 
-// selectionFlags are the scalar flags of commands that only need to find clusters.
-var selectionFlags = []struct{ flag, key, usage string }{
-	{"launcher", "launcher", "substrate: local, slurm or kuberay (default: the file's section, else local)"},
-	{"namespace", "kuberay.namespace", "Kubernetes `NAMESPACE`"},
-	{"context", "kuberay.context", "`CONTEXT` of the kubeconfig"},
-	{"slurm-host", "slurm.host", "Slurm login `HOST`, reached by ssh"},
+// selectionFlags are the scalar flags of commands that only need to find clusters: --launcher, and what launchers register.
+func selectionFlags() []scalarFlag {
+	flags := []scalarFlag{{"launcher", "launcher", "substrate: " + oneOf(Launchers()) + " (default: the file's section, else " + spec.Fallback() + ")"}}
+	for _, s := range spec.Substrates() {
+		for _, f := range s.Flags {
+			flags = append(flags, scalarFlag{f.Name, f.Key, f.Usage})
+		}
+	}
+	return flags
 }
 
 // FlagOf is the flag that sets a key of the cluster file, without its dashes; "" if it has none.
 func FlagOf(key string) string {
-	for _, f := range slices.Concat(scalarFlags, selectionFlags) {
+	for _, f := range slices.Concat(scalarFlags, selectionFlags()) {
 		if f.key == key {
 			return f.flag
 		}
@@ -48,7 +53,7 @@ func FlagOf(key string) string {
 func AddSelection(fs *pflag.FlagSet) {
 	addString(fs, "file", "f", "cluster `FILE` (default: rayctl.yaml here or above)")
 	addString(fs, "profile", "", "`NAME` of a profile of the file or of your configuration")
-	for _, f := range selectionFlags {
+	for _, f := range selectionFlags() {
 		addString(fs, f.flag, "", f.usage)
 	}
 	addArray(fs, "set", "set any key of the cluster file, as in `workers.trainer.replicas=2`")

@@ -11,7 +11,6 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 
-	"github.com/rayctl/rayctl/kuberay/manifest"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -32,7 +31,7 @@ func (l *loader) readFile() error {
 	}
 	l.out.File = name
 	l.out.Files = append(l.out.Files, displayed(name))
-	if l.out.Manifest, err = manifest.Detect(name, data); err != nil {
+	if l.out.Manifest, err = spec.ReadManifest(name, data); err != nil {
 		return err
 	}
 	if l.out.Manifest != nil {
@@ -53,8 +52,8 @@ func displayed(name string) string {
 	return name
 }
 
-// takeManifest makes a cluster file from a KubeRay manifest.
-func (l *loader) takeManifest(m *manifest.Manifest) error {
+// takeManifest makes a cluster file from a file of another format.
+func (l *loader) takeManifest(m *spec.Manifest) error {
 	l.out.Warnings = append(l.out.Warnings, m.Notes...)
 	for _, k := range m.Keys {
 		if err := l.file.Set(k.Path, k.Value, spec.Origin{Source: m.File, Dir: l.dir}); err != nil {

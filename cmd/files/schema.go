@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
-	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/schema"
 )
 
 // NewSchema is `rayctl schema`.
@@ -22,7 +22,7 @@ func NewSchema(a *app.App) *cobra.Command {
 
 // runSchema prints the schema.
 func runSchema(a *app.App) error {
-	data, err := spec.Schema()
+	data, err := schema.JSON()
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 type submitOptions struct {
@@ -147,7 +148,7 @@ func (o *submitOptions) reserve(job *spec.Job) error {
 		return app.UsageError("", "the driver's resources are numbers from 0")
 	}
 	if o.cpus > 0 {
-		job.EntrypointCPUs = spec.CPUs(o.cpus)
+		job.EntrypointCPUs = units.CPUs(o.cpus)
 	}
 	if o.gpus > 0 {
 		job.EntrypointGPUs = o.gpus

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/schema"
 )
 
 //go:embed cluster-file.md.tmpl
@@ -24,7 +25,7 @@ func clusterFile(string) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	err = t.Execute(&b, map[string]any{
-		"Sections": spec.Reference(), "DriverEnv": spec.DriverEnv(), "ClientEnv": spec.ClientEnv(),
+		"Sections": schema.Reference(), "DriverEnv": spec.DriverEnv(), "ClientEnv": spec.ClientEnv(),
 	})
 	return b.Bytes(), err
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/launcher"
@@ -58,7 +59,7 @@ func checkQuota(ctx context.Context, c *api.Client, p *objects.Plan) launcher.Ch
 		return failed(check.Name, err)
 	}
 	whole := groupsOf(rc)
-	if p.Spec.KubeRay.Keeper != objects.KeeperNone {
+	if kuberayspec.Of(p.Spec).Keeper != objects.KeeperNone {
 		whole = append(whole, observe.Wanted{N: 2, Pod: p.KeeperJob().Spec.Template.Spec}) // the record's pod is alike
 	}
 	var tight []string
@@ -150,7 +151,7 @@ func letIn(whole, seen *rayv1.RayCluster) launcher.Check {
 func tryGang(ctx context.Context, c *api.Client, p *objects.Plan, m metav1.ObjectMeta) launcher.Check {
 	check := launcher.Check{Name: p.Scheduler.Title(), Hint: "see whether its scheduler runs, such as with `kubectl get pods -A`; gangs wait until it does"}
 	queue := p.Queue()
-	probe := p.Scheduler.Probe(m, queue, p.Spec.KubeRay.PriorityClassName)
+	probe := p.Scheduler.Probe(m, queue, kuberayspec.Of(p.Spec).PriorityClassName)
 	if err := c.CreateOnly(ctx, p.Scheduler.Resource(), probe); err != nil {
 		return failed(check.Name, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -73,7 +74,7 @@ func checkGang(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher
 	check := launcher.Check{Name: "gang scheduling", Hint: "install Volcano, or use gang: false for GPU clusters of several pods"}
 	p, err := objects.NewPlan(spec.Copy(s), c.Namespace, "", c.Served.Gangs)
 	switch {
-	case s.KubeRay.Scheduler == (gang.None{}).Name() || err == nil && p.Scheduler.Resource().Resource == "":
+	case kuberayspec.Of(s).Scheduler == (gang.None{}).Name() || err == nil && p.Scheduler.Resource().Resource == "":
 		check.OK, check.Detail = true, "not used by this file"
 		return check
 	case len(c.Served.Gangs) == 0:
@@ -82,7 +83,7 @@ func checkGang(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher
 	case err != nil: // the file has no image: a queue can be looked at all the same
 		p = &objects.Plan{Scheduler: c.Served.Gangs[0]}
 	}
-	title, name := p.Scheduler.Title(), cmp.Or(s.KubeRay.Queue, p.Queue())
+	title, name := p.Scheduler.Title(), cmp.Or(kuberayspec.Of(s).Queue, p.Queue())
 	state, err := p.Scheduler.QueueState(ctx, c.Dynamic, name)
 	switch {
 	case apierrors.IsForbidden(err):
@@ -120,13 +121,13 @@ func checkGPUs(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher
 		}
 	}
 	for _, g := range s.NodeGroups() {
-		t, _ := s.GPUTypeOf(g.GPUType)
+		t := kuberayspec.GPUTypeOf(s, g.GPUType)
 		if g.GPUs > most[t.Resource] || g.GPUs*g.Min > total[t.Resource] {
 			return launcher.Check{Name: check.Name, Hint: "lower gpus or replicas, or see why nodes do not offer them",
 				Detail: fmt.Sprintf("%s wants %d nodes with %d %s each; the nodes offer %d, at most %d each", g.Name, g.Min, g.GPUs, t.Resource, total[t.Resource], most[t.Resource])}
 		}
 	}
-	t, _ := s.GPUTypeOf("")
+	t := kuberayspec.GPUTypeOf(s, "")
 	check.Detail = fmt.Sprintf("%d wanted, %d %s on %d nodes", s.TotalGPUs(), total[t.Resource], t.Resource, len(nodes.Items))
 	return check
 }

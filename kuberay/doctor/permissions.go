@@ -13,6 +13,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher"
@@ -87,15 +88,15 @@ func checkPermissions(ctx context.Context, c *api.Client, s *spec.ClusterSpec) l
 // permissionsFor are those that the file needs all of.
 func permissionsFor(s *spec.ClusterSpec, served gang.Served) []permission {
 	wanted := slices.Concat(keeperPermissions, permissions)
-	if s.KubeRay.Keeper == objects.KeeperNone {
+	if kuberayspec.Of(s).Keeper == objects.KeeperNone {
 		wanted = slices.Concat(keeperlessPermissions, permissions)
 	}
 	for _, g := range served {
-		if s.KubeRay.Scheduler == "auto" || s.KubeRay.Scheduler == g.Name() {
+		if kuberayspec.Of(s).Scheduler == "auto" || kuberayspec.Of(s).Scheduler == g.Name() {
 			wanted = append(wanted, permission{g.Resource().Group, g.Resource().Resource, g.Verbs()})
 		}
 	}
-	if len(s.KubeRay.ConfigMaps) > 0 {
+	if len(kuberayspec.Of(s).ConfigMaps) > 0 {
 		wanted = append(wanted, configMapPermissions)
 	}
 	return wanted

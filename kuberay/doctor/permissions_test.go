@@ -11,6 +11,7 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -38,7 +39,7 @@ func TestDoctorAsksForTheRole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return permissionsFor(spec.For(s, spec.LauncherKubeRay), gang.All())
+		return permissionsFor(spec.For(s, kuberayspec.Name), gang.All())
 	}
 	for _, p := range wanted("") {
 		asked[p.group+"/"+p.resource] = slices.Sorted(slices.Values(p.verbs))

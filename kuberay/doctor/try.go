@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/kuberay/transport"
@@ -55,7 +56,7 @@ func tryOut(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller
 			return append(checks, launcher.Check{Name: "KubeRay", Detail: "it cannot be tried before Kubernetes takes the objects", Hint: checks[0].Hint})
 		}
 	}
-	if s.KubeRay.Keeper == objects.KeeperNone {
+	if kuberayspec.Of(s).Keeper == objects.KeeperNone {
 		return append(checks, tryAlone(ctx, c, s.Name, from.Log)...)
 	}
 	job := tryJob(c, s, p)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -96,7 +97,7 @@ func ByPod(schedulerName string) Scheduler {
 
 // Choose takes the file's, or the first one that the API server serves where the cluster is a gang.
 func Choose(s *spec.ClusterSpec, served Served) (Scheduler, error) {
-	switch wish := s.KubeRay.Scheduler; {
+	switch wish := kuberayspec.Of(s).Scheduler; {
 	case wish == "auto" && len(served) > 0 && s.IsGang():
 		return served[0], nil
 	case wish != "auto" && wish != None{}.Name():

@@ -16,6 +16,7 @@ import (
 	volcanobatch "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -49,11 +50,11 @@ func (Volcano) ObjectName(cluster string) string { return "ray-" + cluster + "-p
 
 // Cluster implements Scheduler.
 func (Volcano) Cluster(rc *rayv1.RayCluster, s *spec.ClusterSpec) {
-	if s.KubeRay.Queue != "" {
-		rc.Labels[queueLabel] = s.KubeRay.Queue
+	if kuberayspec.Of(s).Queue != "" {
+		rc.Labels[queueLabel] = kuberayspec.Of(s).Queue
 	}
-	if s.KubeRay.PriorityClassName != "" {
-		rc.Labels[priorityClassLabel] = s.KubeRay.PriorityClassName
+	if kuberayspec.Of(s).PriorityClassName != "" {
+		rc.Labels[priorityClassLabel] = kuberayspec.Of(s).PriorityClassName
 	}
 }
 

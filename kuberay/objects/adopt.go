@@ -14,9 +14,11 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 // Adopted is a RayCluster's spec that came with the cluster file and is taken as it is.
@@ -28,10 +30,10 @@ type Adopted struct {
 // Adopt reads kuberay.rayCluster and fills in what follows from it for the rest of rayctl: the groups of nodes, which decide about the
 // gang and are what the keeper waits for. nil: the file has none.
 func Adopt(s *spec.ClusterSpec) (*Adopted, error) {
-	if s.KubeRay.RayCluster == nil {
+	if kuberayspec.Of(s).RayCluster == nil {
 		return nil, nil
 	}
-	text, err := json.Marshal(s.KubeRay.RayCluster)
+	text, err := json.Marshal(kuberayspec.Of(s).RayCluster)
 	if err != nil {
 		return nil, badCluster("%v", err)
 	}
@@ -44,9 +46,9 @@ func Adopt(s *spec.ClusterSpec) (*Adopted, error) {
 		return nil, badCluster("the head has no container")
 	}
 	s.Head.NodeResources = resourcesOf(head)
-	s.KubeRay.KeeperImage = cmp.Or(s.KubeRay.KeeperImage, s.Head.Image)
-	s.KubeRay.ImagePullPolicy = cmp.Or(s.KubeRay.ImagePullPolicy, string(rayContainer(head).ImagePullPolicy))
-	s.KubeRay.ImagePullSecrets = append(s.KubeRay.ImagePullSecrets, head.Spec.ImagePullSecrets...)
+	kuberayspec.Of(s).KeeperImage = cmp.Or(kuberayspec.Of(s).KeeperImage, s.Head.Image)
+	kuberayspec.Of(s).ImagePullPolicy = cmp.Or(kuberayspec.Of(s).ImagePullPolicy, string(rayContainer(head).ImagePullPolicy))
+	kuberayspec.Of(s).ImagePullSecrets = append(kuberayspec.Of(s).ImagePullSecrets, head.Spec.ImagePullSecrets...)
 	s.Workers = nil
 	for i := range a.spec.WorkerGroupSpecs {
 		g := &a.spec.WorkerGroupSpecs[i]
@@ -79,7 +81,7 @@ func resourcesOf(t *corev1.PodTemplateSpec) spec.NodeResources {
 	if cpu.IsZero() {
 		cpu = c.Resources.Limits.Cpu()
 	}
-	return spec.NodeResources{Image: c.Image, GPUs: int(GPUsOf(*t)), CPUs: spec.CPUs(cpu.AsApproximateFloat64())}
+	return spec.NodeResources{Image: c.Image, GPUs: int(GPUsOf(*t)), CPUs: units.CPUs(cpu.AsApproximateFloat64())}
 }
 
 // TokenSource says where Ray's token of an adopted or of somebody else's cluster is.
@@ -161,7 +163,7 @@ func (p *Plan) adoptTemplate(t *corev1.PodTemplateSpec, group string) {
 
 // chooseScheduler leaves a RayCluster alone that names a scheduler or a queueing system itself.
 func (p *Plan) chooseScheduler(served gang.Served) (gang.Scheduler, error) {
-	if p.Adopted != nil && p.Spec.KubeRay.Scheduler == "auto" && p.Adopted.hasQueue(p.Spec.Labels) {
+	if p.Adopted != nil && kuberayspec.Of(p.Spec).Scheduler == "auto" && p.Adopted.hasQueue(p.Spec.Labels) {
 		return gang.None{}, nil
 	}
 	return gang.Choose(p.Spec, served)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	keeperzip "github.com/rayctl/rayctl/keeper"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/pod"
 )
 
@@ -124,7 +125,7 @@ func Provisional(job *batchv1.Job) *batchv1.Job {
 
 // HelperPod is the small pod of keeper and record.
 func (p *Plan) HelperPod(role string, c corev1.Container) corev1.PodTemplateSpec {
-	k := p.Spec.KubeRay
+	k := kuberayspec.Of(p.Spec)
 	c.Image, c.ImagePullPolicy = cmp.Or(k.KeeperImage, p.Spec.NodeGroups()[0].Image), corev1.PullPolicy(k.ImagePullPolicy)
 	c.SecurityContext = restrictedContainer()
 	c.Resources = corev1.ResourceRequirements{

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -66,8 +67,8 @@ job: {entrypoint: python grpo.py, grace: 20s}
 
 func rendered(t *testing.T, text string) map[string]string {
 	t.Helper()
-	s := spec.For(decode(t, text), spec.LauncherKubeRay)
-	p, err := NewPlan(s, stdcmp.Or(s.KubeRay.Namespace, "default"), "ann@laptop", gang.All())
+	s := spec.For(decode(t, text), kuberayspec.Name)
+	p, err := NewPlan(s, stdcmp.Or(kuberayspec.Of(s).Namespace, "default"), "ann@laptop", gang.All())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func gangs(volcano bool) gang.Served {
 
 func planOf(t *testing.T, text string, volcano bool) *Plan {
 	t.Helper()
-	p, err := NewPlan(spec.For(decode(t, text), spec.LauncherKubeRay), "rl", "ann@laptop", gangs(volcano))
+	p, err := NewPlan(spec.For(decode(t, text), kuberayspec.Name), "rl", "ann@laptop", gangs(volcano))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +233,7 @@ func TestChooseScheduler(t *testing.T) {
 		{"wanted but not there", smallFile + "kuberay: {scheduler: volcano}\n", false, "does not serve Volcano"},
 		{"not wanted", smallFile + "kuberay: {scheduler: none}\n", true, "none"},
 	} {
-		s, err := gang.Choose(spec.For(decode(t, c.file), spec.LauncherKubeRay), gangs(c.volcano))
+		s, err := gang.Choose(spec.For(decode(t, c.file), kuberayspec.Name), gangs(c.volcano))
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -249,7 +250,7 @@ func TestRayVersion(t *testing.T) {
 	for image, want := range map[string]string{
 		"rayproject/ray:2.60.0": "2.60.0", "rayproject/ray:2.9.3-py311-gpu": "2.9.3", "host:5000/ray:2.52.1": "2.52.1", "me/train:v5": "", "host:5000/ray": "",
 	} {
-		if got := rayVersion(spec.For(&spec.ClusterSpec{Image: image}, spec.LauncherKubeRay)); got != want {
+		if got := rayVersion(spec.For(&spec.ClusterSpec{Image: image}, kuberayspec.Name)); got != want {
 			t.Errorf("%s: %q, want %q", image, got, want)
 		}
 	}

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
-	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 const (
@@ -26,7 +26,7 @@ func (p *Plan) Orders() *keeper.Orders {
 	lifetime := orders.Lifetime(s, p.disconnect)
 	lifetime.Start = startLimit.Seconds()
 	return &keeper.Orders{
-		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: spec.LauncherKubeRay, SpecHash: p.Hash,
+		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: kuberayspec.Name, SpecHash: p.Hash,
 		Ray:    keeper.RaySettings{Version: s.Ray.Version, TempRoot: "/tmp", FastStart: orders.FastStart(s)},
 		Groups: p.groups(),
 		Start: keeper.Start{

@@ -9,12 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	kyaml "sigs.k8s.io/yaml"
 
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // patchedTemplate applies a group's own patch, as `kubectl patch` does: lists of containers and volumes merge by name.
 func patchedTemplate(t *corev1.PodTemplateSpec, g spec.NodeGroup) (*corev1.PodTemplateSpec, error) {
-	if len(g.Patch) == 0 {
+	if len(kuberayspec.Patch(g.Sections)) == 0 {
 		return t, nil
 	}
 	where := "the patch of " + g.Name
@@ -22,7 +23,7 @@ func patchedTemplate(t *corev1.PodTemplateSpec, g spec.NodeGroup) (*corev1.PodTe
 	if err != nil {
 		return nil, badPatch(where, err)
 	}
-	patch, err := json.Marshal(g.Patch)
+	patch, err := json.Marshal(kuberayspec.Patch(g.Sections))
 	if err != nil {
 		return nil, badPatch(where, err)
 	}

@@ -13,8 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 const (
@@ -35,9 +37,9 @@ const (
 
 // podTemplate is the pod of one node of a group; KubeRay adds the command, and the head's Service.
 func (p *Plan) podTemplate(g spec.NodeGroup, group string) (*corev1.PodTemplateSpec, error) {
-	k, own := p.Spec.KubeRay, spec.KubeRayGroup{}
-	if g.KubeRay != nil {
-		own = *g.KubeRay
+	k, own := kuberayspec.Of(p.Spec), kuberayspec.Group{}
+	if kuberayspec.GroupOf(g.Sections) != nil {
+		own = *kuberayspec.GroupOf(g.Sections)
 	}
 	t := &corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: p.labels(), Annotations: map[string]string{}},
@@ -60,13 +62,13 @@ func (p *Plan) podTemplate(g spec.NodeGroup, group string) (*corev1.PodTemplateS
 	return patchedTemplate(t, g)
 }
 
-func (p *Plan) rayContainer(g spec.NodeGroup, group string, own spec.KubeRayGroup) corev1.Container {
+func (p *Plan) rayContainer(g spec.NodeGroup, group string, own kuberayspec.Group) corev1.Container {
 	name := "ray-worker"
 	if group == HeadGroup {
 		name = "ray-head"
 	}
 	return corev1.Container{
-		Name: name, Image: g.Image, ImagePullPolicy: corev1.PullPolicy(p.Spec.KubeRay.ImagePullPolicy),
+		Name: name, Image: g.Image, ImagePullPolicy: corev1.PullPolicy(kuberayspec.Of(p.Spec).ImagePullPolicy),
 		Resources: p.resources(g, own), Env: p.env(), ReadinessProbe: p.readiness(), SecurityContext: restrictedContainer(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError, // the last lines say why it ended
 	}
@@ -92,7 +94,7 @@ func (p *Plan) readiness() *corev1.Probe {
 }
 
 // resources are requests; memory, GPUs and the group's own are limits too. CPU has no limit: it would throttle the start of Ray.
-func (p *Plan) resources(g spec.NodeGroup, own spec.KubeRayGroup) corev1.ResourceRequirements {
+func (p *Plan) resources(g spec.NodeGroup, own kuberayspec.Group) corev1.ResourceRequirements {
 	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
 	requests[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(float64(cpusOf(g))*1000), resource.DecimalSI)
 	both := func(name corev1.ResourceName, q resource.Quantity) {
@@ -102,7 +104,7 @@ func (p *Plan) resources(g spec.NodeGroup, own spec.KubeRayGroup) corev1.Resourc
 		both(corev1.ResourceMemory, g.Memory)
 	}
 	if g.GPUs > 0 {
-		t, _ := p.Spec.GPUTypeOf(g.GPUType)
+		t := kuberayspec.GPUTypeOf(p.Spec, g.GPUType)
 		both(corev1.ResourceName(t.Resource), *resource.NewQuantity(int64(g.GPUs), resource.DecimalSI))
 	}
 	for name, q := range own.Limits {
@@ -112,7 +114,7 @@ func (p *Plan) resources(g spec.NodeGroup, own spec.KubeRayGroup) corev1.Resourc
 }
 
 // cpusOf is what a pod asks for: 1 unless the file says.
-func cpusOf(g spec.NodeGroup) spec.CPUs {
+func cpusOf(g spec.NodeGroup) units.CPUs {
 	if g.CPUs > 0 {
 		return g.CPUs
 	}
@@ -166,7 +168,7 @@ func (p *Plan) addGPUType(t *corev1.PodTemplateSpec, g spec.NodeGroup) {
 	if g.GPUType == "" || g.GPUs == 0 {
 		return
 	}
-	kind, _ := p.Spec.GPUTypeOf(g.GPUType)
+	kind := kuberayspec.GPUTypeOf(p.Spec, g.GPUType)
 	t.Spec.NodeSelector = Merged(t.Spec.NodeSelector, kind.NodeSelector)
 	t.Spec.Tolerations = slices.Concat(t.Spec.Tolerations, kind.Tolerations)
 }
@@ -181,8 +183,8 @@ func (p *Plan) addMounts(t *corev1.PodTemplateSpec, g spec.NodeGroup) {
 		addVolume(t, "output", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, corev1.VolumeMount{MountPath: dir})
 	}
 	for i, m := range p.Spec.Mounts {
-		if m.Source.KubeRay != nil {
-			addVolume(t, "mount-"+strconv.Itoa(i), *m.Source.KubeRay, corev1.VolumeMount{MountPath: m.MountPath, ReadOnly: m.ReadOnly})
+		if kuberayspec.Source(m.Source.Sections) != nil {
+			addVolume(t, "mount-"+strconv.Itoa(i), *kuberayspec.Source(m.Source.Sections), corev1.VolumeMount{MountPath: m.MountPath, ReadOnly: m.ReadOnly})
 		}
 	}
 }

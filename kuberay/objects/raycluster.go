@@ -12,6 +12,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -23,13 +24,13 @@ func (p *Plan) RayCluster() (*rayv1.RayCluster, error) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: rayv1.GroupVersion.String(), Kind: "RayCluster"},
 		ObjectMeta: p.meta(p.Spec.Name),
 	}
-	for k, v := range p.Spec.KubeRay.Annotations {
+	for k, v := range kuberayspec.Of(p.Spec).Annotations {
 		rc.Annotations[k] = v
 	}
 	rc.OwnerReferences = p.Owned()
 	if p.Adopted != nil {
 		p.adoptedCluster(rc)
-		return patchedCluster(rc, p.Spec.KubeRay.Patch)
+		return patchedCluster(rc, kuberayspec.Of(p.Spec).Patch)
 	}
 	rc.Spec.RayVersion = p.version
 	if p.hasToken() {
@@ -41,7 +42,7 @@ func (p *Plan) RayCluster() (*rayv1.RayCluster, error) {
 			return nil, err
 		}
 	}
-	return patchedCluster(rc, p.Spec.KubeRay.Patch)
+	return patchedCluster(rc, kuberayspec.Of(p.Spec).Patch)
 }
 
 // Owned makes an object end with the keeper's Job.

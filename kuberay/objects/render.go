@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kyaml "sigs.k8s.io/yaml"
 
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 )
 
@@ -94,7 +95,7 @@ func (p *Plan) Objects() ([]Part, error) {
 		shared = append(shared, Part{"configmap-" + m.Name + ".yaml", m})
 	}
 	cluster, hidden, together := Part{"raycluster.yaml", rc}, Part{"secret.yaml", withoutValues(secret)}, Part{"podgroup.yaml", p.Scheduler.Object(rc)}
-	if p.Spec.KubeRay.Keeper == KeeperNone {
+	if kuberayspec.Of(p.Spec).Keeper == KeeperNone {
 		return slices.Concat([]Part{cluster, hidden}, shared, []Part{together}), nil
 	}
 	begin, rest := []Part{{"job.yaml", p.KeeperJob()}, hidden, {"service.yaml", p.Service()}}, []Part{cluster, together, {"record.yaml", p.RecordJob()}}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -92,7 +93,7 @@ func TestKeeperWait(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := objects.NewPlan(spec.For(s, spec.LauncherKubeRay), "rl", "ann@laptop", gang.All())
+		p, err := objects.NewPlan(spec.For(s, kuberayspec.Name), "rl", "ann@laptop", gang.All())
 		if err != nil {
 			t.Fatal(err)
 		}

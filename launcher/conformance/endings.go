@@ -8,7 +8,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 // exitZero checks the normal course of a run: output, exit code, receipt, record, nothing allocated.
@@ -87,7 +87,7 @@ func noRuntimeEnv(t *testing.T, s *suite) {
 
 func maxLifetime(t *testing.T, s *suite) {
 	sp := s.spec(t, "sleep 600")
-	sp.Lifetime.Max = spec.Limit(25 * time.Second)
+	sp.Lifetime.Max = units.Limit(25 * time.Second)
 	oc, _ := s.run(t, sp, launcher.RunOptions{})
 	wantExit(t, oc.Receipt.Exit, "rayctl", "max", runstate.CodeTimeLimit)
 }
@@ -95,7 +95,7 @@ func maxLifetime(t *testing.T, s *suite) {
 // idle checks that an idle cluster without a job of its own ends, and that a job postpones this.
 func idle(t *testing.T, s *suite) {
 	sp := s.spec(t, "")
-	sp.Lifetime.Idle = spec.Limit(3 * time.Second)
+	sp.Lifetime.Idle = units.Limit(3 * time.Second)
 	id := s.launch(t, sp)
 	s.until(t, id, "ready", func(st launcher.Status) bool { return st.Phase == runstate.Ready })
 	s.submit(t, id, "sleep 8")
@@ -116,7 +116,7 @@ func queueLimit(t *testing.T, s *suite) {
 	release := s.Occupy(t)
 	defer release()
 	sp := s.spec(t, "echo never")
-	sp.Lifetime.Queue = spec.Limit(5 * time.Second)
+	sp.Lifetime.Queue = units.Limit(5 * time.Second)
 	oc, out := s.run(t, sp, launcher.RunOptions{})
 	wantExit(t, oc.Receipt.Exit, "rayctl", "queue", runstate.CodeQueueTimeout)
 	if out != "" {

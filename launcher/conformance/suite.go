@@ -16,6 +16,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 // suite is a Config and the launcher under test.
@@ -39,7 +40,7 @@ func (s *suite) named(t *testing.T, sp *spec.ClusterSpec, entrypoint string) *sp
 	t.Helper()
 	sp.Name = "c-" + randomHex(4)
 	sp.Job.Entrypoint = entrypoint
-	sp.Lifetime.Max = spec.Limit(backstop)
+	sp.Lifetime.Max = units.Limit(backstop)
 	if s.plain {
 		sp.Ray.FastStart = new(bool)
 	}
@@ -195,4 +196,4 @@ func short(b []byte) string {
 // python is an entrypoint that runs the program text.
 func python(program string) string { return "python -c " + shellescape.Quote(program) }
 
-func durationPtr(d time.Duration) *spec.Duration { v := spec.Duration(d); return &v }
+func durationPtr(d time.Duration) *units.Duration { v := units.Duration(d); return &v }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 const (
@@ -23,12 +24,12 @@ func Lifetime(s *spec.ClusterSpec, disconnect time.Duration) keeper.Lifetime {
 	return keeper.Lifetime{
 		Lease: Lease.Seconds(), Start: StartLimit.Seconds(), Queue: Seconds(s.Lifetime.Queue), Max: Seconds(s.Lifetime.Max),
 		Total: Seconds(s.Lifetime.Total), Idle: Seconds(s.Lifetime.Idle), Disconnect: disconnect.Seconds(),
-		Silence: Seconds(cmp.Or(s.Lifetime.Silence, spec.Limit(Silence))), Keep: time.Duration(*s.Lifetime.Keep).Seconds(),
+		Silence: Seconds(cmp.Or(s.Lifetime.Silence, units.Limit(Silence))), Keep: time.Duration(*s.Lifetime.Keep).Seconds(),
 	}
 }
 
 // Seconds converts a limit to seconds; 0 if there is none.
-func Seconds(l spec.Limit) float64 {
+func Seconds(l units.Limit) float64 {
 	d, bound := l.Bound()
 	if !bound {
 		return 0

@@ -206,7 +206,7 @@ func expandConda(key, file string, env map[string]any) error {
 // whence states what relative names are relative to.
 func readText(key, what, file, whence string) (string, error) {
 	fail := func(hint, format string, args ...any) (string, error) {
-		return "", &Error{Path: key, Msg: what + " " + printable(file) + " " + fmt.Sprintf(format, args...), Hint: hint}
+		return "", &Error{Path: key, Msg: what + " " + Printable(file) + " " + fmt.Sprintf(format, args...), Hint: hint}
 	}
 	if IsURI(file) {
 		return fail("download it first, or write a list of requirements", "is a URL, not a file of this machine")

@@ -8,6 +8,8 @@ import (
 	"math"
 	"reflect"
 	"strings"
+
+	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 // Decode reads a cluster file strictly: one document, no unknown or repeated key, the right types and units. It neither fills in
@@ -94,7 +96,7 @@ func (d *decoder) structure(n *node, v reflect.Value, path string) {
 			d.errs = append(d.errs, unknownKey(e, path, v.Type()))
 			continue
 		}
-		d.decode(e.value, v.FieldByIndex(f.index), join(path, f.name), f.path)
+		d.decode(e.value, f.in(v, true), join(path, f.name), f.path)
 	}
 	for _, name := range requiredOf(v.Type()) {
 		if n.get(name) == nil {
@@ -192,7 +194,7 @@ func (n *node) float() (float64, bool) {
 
 func (d *decoder) quantity(n *node, v reflect.Value, path string) {
 	if n.kind == scalarKind {
-		if q, ok := parseQuantity(n.text); ok {
+		if q, ok := units.ParseQuantity(n.text); ok {
 			v.Set(reflect.ValueOf(q))
 			return
 		}
@@ -240,7 +242,8 @@ func (s *Secret) UnmarshalText(b []byte) error {
 // UnmarshalJSON takes the name alone or the object.
 func (s *Secret) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && b[0] == '"' {
-		return unmarshalScalarJSON(b, s)
+		*s = Secret{}
+		return json.Unmarshal(b, &s.Name)
 	}
 	type plain Secret // without this method
 	return json.Unmarshal(b, (*plain)(s))

@@ -1,6 +1,7 @@
-package spec
+package spec_test
 
 import (
+	_ "embed"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,42 +10,22 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
+	"github.com/rayctl/rayctl/local/localspec"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // design is the cluster file of the design page, which shows every part.
-const design = `apiVersion: rayctl/v1
-name: grpo
-labels: {team: rl}
-launcher: slurm
-image: rayproject/ray:2.60.0
-ray: {version: 2.60.0, python: /path/to/venv-or-python}
-env: {HF_HOME: /models/hf, OMP_NUM_THREADS: 8}
-setup: "ulimit -Sn 65535"
-secrets: [WANDB_API_KEY, {name: HF_TOKEN, file: ~/.cache/huggingface/token}, {name: X, secretKeyRef: {name: s, key: k}}]
-mounts:
-  - {mountPath: /models, source: {slurm: /lustre/models, kuberay: {persistentVolumeClaim: {claimName: models}}, local: ./models}}
-head: {on: trainer}
-workers:
-  - {name: trainer, replicas: 4, cpus: 96, memory: 1500Gi, gpus: 8, gpuType: h100, shm: 200Gi}
-  - {name: rollout, replicas: 8, cpus: 48, gpus: 4, resources: {rollout: 1}, kuberay: {limits: {rdma/ib: 8}}}
-  - {name: reward, replicas: 4, cpus: 8, memory: 32Gi, slurm: {partition: cpu}}
-gang: true
-lifetime: {queue: 12h, max: 4h, total: 5d, idle: 30m, keep: 7d}
-job:
-  entrypoint: python grpo.py --out "$RAYCTL_OUTPUT_DIR"
-  workingDir: .
-  outputDir: /runs/{name}
-  env: {}
-  grace: 5m
-  restarts: {driver: 0, nodeFailure: 3, preempted: unlimited, timeLimit: 0}
-slurm:   {dir: /lustre/me/rayctl, host: login1, partition: gpu, account: rl, qos: high, exclusive: true, containerRuntime: pyxis, extraArgs: [--segment=2]}
-kuberay: {context: prod, namespace: rl, scheduler: volcano, queue: rl, priorityClassName: high, imagePullSecrets: [{name: r}], patch: {}}
-gpuTypes: {h100: {gres: h100, nodeSelector: {gpu: h100}}}
-`
+//
+//go:embed testdata/design.yaml
+var design string
 
-func mustDecode(t *testing.T, text string) *ClusterSpec {
+func mustDecode(t *testing.T, text string) *spec.ClusterSpec {
 	t.Helper()
-	s, err := Decode(strings.NewReader(text), "rayctl.yaml")
+	s, err := spec.Decode(strings.NewReader(text), "rayctl.yaml")
 	if err != nil {
 		t.Fatalf("decode: %v", err)
 	}
@@ -62,29 +43,29 @@ func TestDecodeDesign(t *testing.T) {
 		{"name", s.Name, "grpo"},
 		{"version as written", s.Ray.Version, "2.60.0"},
 		{"number as environment", s.Env["OMP_NUM_THREADS"], "8"},
-		{"secret by name", s.Secrets[0], Secret{Name: "WANDB_API_KEY"}},
+		{"secret by name", s.Secrets[0], spec.Secret{Name: "WANDB_API_KEY"}},
 		{"home of the client", s.Secrets[1].File, filepath.Join(home, ".cache/huggingface/token")},
-		{"secret reference", *s.Secrets[2].SecretKeyRef, SecretKeyRef{"s", "k"}},
-		{"relative mount", s.Mounts[0].Source.Local, filepath.Join(wd, "models")},
-		{"claim", s.Mounts[0].Source.KubeRay.PersistentVolumeClaim.ClaimName, "models"},
+		{"secret reference", *s.Secrets[2].SecretKeyRef, spec.SecretKeyRef{"s", "k"}},
+		{"relative mount", localspec.Source(s.Mounts[0].Source.Sections), filepath.Join(wd, "models")},
+		{"claim", kuberayspec.Source(s.Mounts[0].Source.Sections).PersistentVolumeClaim.ClaimName, "models"},
 		{"memory", s.Workers[0].Memory.Value(), int64(1500 << 30)},
 		{"cpus", float64(s.Workers[0].CPUs), 96.0},
-		{"group's partition", s.Workers[2].Slurm.Partition, "cpu"},
-		{"inlined partition", s.Slurm.Partition, "gpu"},
+		{"group's partition", slurmspec.GroupOf(s.Workers[2].Sections).Partition, "cpu"},
+		{"inlined partition", slurmspec.Of(s).Partition, "gpu"},
 		{"total", time.Duration(s.Lifetime.Total), 120 * time.Hour},
 		{"grace", time.Duration(*s.Job.Grace), 5 * time.Minute},
-		{"preempted", *s.Job.Restarts.Preempted, Unlimited},
+		{"preempted", *s.Job.Restarts.Preempted, units.Unlimited},
 		{"working directory", s.Job.WorkingDir, wd},
 		{"gang", *s.Gang, true},
-		{"exclusive", *s.Slurm.Exclusive, true},
-		{"limits", s.Workers[1].KubeRay.Limits["rdma/ib"], mustQuantity("8")},
+		{"exclusive", *slurmspec.Of(s).Exclusive, true},
+		{"limits", kuberayspec.GroupOf(s.Workers[1].Sections).Limits["rdma/ib"], mustQuantity("8")},
 	}
 	for _, c := range checks {
 		if d := cmp.Diff(c.want, c.got); d != "" {
 			t.Errorf("%s: %s", c.what, d)
 		}
 	}
-	if err := Validate(s); err != nil && !strings.Contains(err.Error(), "secretKeyRef") {
+	if err := spec.Validate(s); err != nil && !strings.Contains(err.Error(), "secretKeyRef") {
 		t.Errorf("validate: %v", err)
 	}
 }
@@ -127,11 +108,11 @@ func TestDecodeErrors(t *testing.T) {
 		{"infinite in a patch", "kuberay: {patch: {a: .nan}}\n", "f.yaml:1: kuberay.patch: .nan is not a finite number"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := Decode(strings.NewReader(c.text), "f.yaml")
+			_, err := spec.Decode(strings.NewReader(c.text), "f.yaml")
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("got  %v\nwant %s", err, c.want)
 			}
-			var e *Error
+			var e *spec.Error
 			if !errors.As(err, &e) || e.File != "f.yaml" {
 				t.Errorf("not an *Error with its file: %#v", err)
 			}
@@ -140,8 +121,8 @@ func TestDecodeErrors(t *testing.T) {
 }
 
 func TestDecodeReportsEverything(t *testing.T) {
-	_, err := Decode(strings.NewReader("nam: a\nworkers: 3\ngang: maybe\n"), "f.yaml")
-	if got := len(AsErrors(err)); got != 3 {
+	_, err := spec.Decode(strings.NewReader("nam: a\nworkers: 3\ngang: maybe\n"), "f.yaml")
+	if got := len(spec.AsErrors(err)); got != 3 {
 		t.Errorf("%d errors, want 3: %v", got, err)
 	}
 }
@@ -159,7 +140,7 @@ func TestAliases(t *testing.T) {
 	for c := 'b'; c < 'k'; c++ {
 		bomb += "    " + string(c) + ": &" + string(c) + " [" + strings.Repeat("*"+string(c-1)+",", 10) + "]\n"
 	}
-	if _, err := Decode(strings.NewReader(bomb), "f.yaml"); err == nil || !strings.Contains(err.Error(), "which no cluster file has") {
+	if _, err := spec.Decode(strings.NewReader(bomb), "f.yaml"); err == nil || !strings.Contains(err.Error(), "which no cluster file has") {
 		t.Errorf("alias bomb: %v", err)
 	}
 }
@@ -181,8 +162,8 @@ func TestHostileTextSurvives(t *testing.T) {
 		" lead", "trail ", "a\nb\r\n\tc", "\x7f", "\u0085\u2028\u2029\ufeff", "\x1b[31m", "$(touch x) `id` ${HOME} %s %n", "'\"\\", "null", "~", "true", "0x10", "1e3", "-", "- a", "# no comment",
 		"a: b", "{a", "*a", "&a", "!!int 3", "日本語 🚀", "<script>&amp;", strings.Repeat("long ", 1000), "",
 	} {
-		d := NewDocument()
-		o := Origin{Source: "--env"}
+		d := spec.NewDocument()
+		o := spec.Origin{Source: "--env"}
 		if err := d.Set("job.env.A", text, o); err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
@@ -190,16 +171,16 @@ func TestHostileTextSurvives(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
-		ls, err := Leaves(s)
-		if err != nil || len(ls) != 1 || ls[0].Value != text || Copy(s).Job.Env["A"] != text || len(Diff(s, Copy(s))) != 0 {
+		ls, err := spec.Leaves(s)
+		if err != nil || len(ls) != 1 || ls[0].Value != text || spec.Copy(s).Job.Env["A"] != text || len(spec.Diff(s, spec.Copy(s))) != 0 {
 			t.Errorf("%q: %q, %v", text, ls, err)
 		}
-		if err := Validate(s); err != nil {
+		if err := spec.Validate(s); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 	for _, text := range []string{"\xff\xfe", "a\x00b"} {
-		if err := NewDocument().Set("job.env.A", text, Origin{Source: "--env"}); err == nil || !strings.Contains(err.Error(), "is not text in UTF-8") {
+		if err := spec.NewDocument().Set("job.env.A", text, spec.Origin{Source: "--env"}); err == nil || !strings.Contains(err.Error(), "is not text in UTF-8") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -207,17 +188,17 @@ func TestHostileTextSurvives(t *testing.T) {
 
 func TestEmptyFileAndSections(t *testing.T) {
 	for _, text := range []string{"", "---\n", "# nothing\n", "{}\n", "~\n"} {
-		if s := mustDecode(t, text); s.Slurm != nil || s.Name != "" {
+		if s := mustDecode(t, text); slurmspec.Of(s) != nil || s.Name != "" {
 			t.Errorf("%q: %+v", text, s)
 		}
 	}
-	if s := mustDecode(t, "slurm:\n"); s.Slurm == nil {
+	if s := mustDecode(t, "slurm:\n"); slurmspec.Of(s) == nil {
 		t.Error("an empty section is a section")
 	}
 }
 
-func mustQuantity(s string) Quantity {
-	q := Quantity{}
+func mustQuantity(s string) spec.Quantity {
+	q := spec.Quantity{}
 	if err := q.UnmarshalJSON([]byte(`"` + s + `"`)); err != nil {
 		panic(err)
 	}

@@ -1,17 +1,19 @@
 package spec
 
-import "time"
+import (
+	"time"
+
+	"github.com/rayctl/rayctl/launcher/spec/units"
+)
 
 // Defaults of the cluster file that are not zero values.
 const (
-	DefaultKeep    = Duration(7 * 24 * time.Hour)
-	DefaultGrace   = Duration(3 * time.Second)
-	DefaultUpMax   = Limit(12 * time.Hour)
-	DefaultUpIdle  = Limit(time.Hour)
-	MaxNameLength  = 40
-	HeadGroupName  = "head"
-	defaultImage   = "rayproject/ray:"
-	defaultGPUName = "nvidia.com/gpu"
+	DefaultKeep   = units.Duration(7 * 24 * time.Hour)
+	DefaultGrace  = units.Duration(3 * time.Second)
+	DefaultUpMax  = units.Limit(12 * time.Hour)
+	DefaultUpIdle = units.Limit(time.Hour)
+	MaxNameLength = 40
+	HeadGroupName = "head"
 )
 
 // Default fills in what the file leaves out, as documented in the fields' comments. Values that depend on the substrate are filled in
@@ -21,20 +23,12 @@ func Default(s *ClusterSpec) {
 	setPointer(&s.Gang, true)
 	setPointer(&s.Lifetime.Keep, DefaultKeep)
 	setPointer(&s.Job.Grace, DefaultGrace)
-	setPointer(&s.Job.Restarts.Preempted, Unlimited)
+	setPointer(&s.Job.Restarts.Preempted, units.Unlimited)
 	for i := range s.Workers {
 		defaultReplicas(&s.Workers[i])
 	}
-	switch s.Launcher {
-	case LauncherSlurm:
-		defaultSlurm(s)
-	case LauncherKubeRay:
-		defaultKubeRay(s)
-	case LauncherLocal:
-		setPointer(&s.Local, Local{})
-		s.Ray.Python = ExpandHome(s.Ray.Python)
-		s.Job.OutputDir = ExpandHome(s.Job.OutputDir)
-		defaultHeadOn(s)
+	if fill := SubstrateOf(s.Launcher).Default; fill != nil {
+		fill(s)
 	}
 }
 
@@ -56,37 +50,17 @@ func defaultReplicas(g *WorkerGroup) {
 	setPointer(&g.MaxReplicas, max(*g.Replicas, *g.MinReplicas))
 }
 
-func defaultSlurm(s *ClusterSpec) {
-	setPointer(&s.Slurm, Slurm{})
-	setDefault(&s.Slurm.Transport, "auto")
-	setDefault(&s.Slurm.ContainerRuntime, "none")
-	setDefault(&s.Slurm.NodeLogs, "onFailure")
-	if s.Slurm.ContainerRuntime != "none" {
-		setDefault(&s.Slurm.ContainerImage, s.Image)
-	}
-	defaultHeadOn(s)
-}
-
-func defaultKubeRay(s *ClusterSpec) {
-	setPointer(&s.KubeRay, KubeRay{})
-	setDefault(&s.KubeRay.Scheduler, "auto")
-	setDefault(&s.KubeRay.Keeper, "auto")
-	if s.Image == "" && s.Ray.Version != "" && s.KubeRay.RayCluster == nil {
-		s.Image = defaultImage + s.Ray.Version
-	}
-	setDefault(&s.KubeRay.KeeperImage, s.Image)
-}
-
-// defaultHeadOn puts the head on the first group unless the file gives the head a node of its own.
-func defaultHeadOn(s *ClusterSpec) {
-	if len(s.Workers) > 0 && s.Head.On == "" && s.Head.isZero() {
+// HeadOnFirstGroup puts the head on the first group unless the file gives the head a node of its own.
+func HeadOnFirstGroup(s *ClusterSpec) {
+	if len(s.Workers) > 0 && s.Head.On == "" && s.Head.IsEmpty() {
 		s.Head.On = s.Workers[0].Name
 	}
 }
 
-func (r *NodeResources) isZero() bool {
+// IsEmpty reports whether nothing is asked for.
+func (r *NodeResources) IsEmpty() bool {
 	return r.CPUs == 0 && r.Memory.IsZero() && r.GPUs == 0 && r.GPUType == "" && r.Shm.IsZero() && len(r.Resources) == 0 &&
-		r.Image == "" && r.Slurm == nil && r.KubeRay == nil && r.Patch == nil
+		r.Image == "" && r.Sections.isZero()
 }
 
 func setDefault[T comparable](p *T, v T) {

@@ -1,4 +1,4 @@
-package spec
+package spec_test
 
 import (
 	"io/fs"
@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // TestProgramsUseReservedVariables checks that each variable used by the programs on the nodes is reserved. Otherwise a rayctl in
@@ -23,8 +25,8 @@ func TestProgramsUseReservedVariables(t *testing.T) {
 		files++
 		text, err := os.ReadFile(path)
 		for _, name := range variable.FindAllString(string(text), -1) {
-			if !slices.Contains(ReservedEnv(), name) {
-				t.Errorf("%s uses %s, which env.go does not list", path, name)
+			if !slices.Contains(spec.ReservedEnv(), name) {
+				t.Errorf("%s uses %s, which names.go does not list", path, name)
 			}
 		}
 		return err
@@ -35,13 +37,13 @@ func TestProgramsUseReservedVariables(t *testing.T) {
 }
 
 func TestReservedVariablesAreNoKeys(t *testing.T) {
-	for _, k := range Keys() {
-		for _, v := range ClientEnv() {
+	for _, k := range spec.Keys() {
+		for _, v := range spec.ClientEnv() {
 			if k.Env == v.Name {
 				t.Errorf("%s means %s and %s", k.Env, k.Path, v.Meaning)
 			}
 		}
-		if slices.Contains(ReservedEnv(), k.Env) {
+		if slices.Contains(spec.ReservedEnv(), k.Env) {
 			t.Errorf("%s is reserved and sets %s", k.Env, k.Path)
 		}
 	}
@@ -49,7 +51,7 @@ func TestReservedVariablesAreNoKeys(t *testing.T) {
 
 func TestKeysAreUnique(t *testing.T) {
 	seen := map[string]string{}
-	for _, k := range Keys() {
+	for _, k := range spec.Keys() {
 		if other, dup := seen[k.Env]; dup {
 			t.Errorf("%s sets %s and %s", k.Env, k.Path, other)
 		}

@@ -1,8 +1,10 @@
-package spec
+package spec_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // FuzzDecode checks that no file makes the decoder panic and that every error names the file. An accepted file must survive defaults,
@@ -17,21 +19,21 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := Decode(strings.NewReader(string(data)), "f.yaml")
+		s, err := spec.Decode(strings.NewReader(string(data)), "f.yaml")
 		if err != nil {
-			if len(AsErrors(err)) == 0 || !strings.HasPrefix(err.Error(), "f.yaml") {
+			if len(spec.AsErrors(err)) == 0 || !strings.HasPrefix(err.Error(), "f.yaml") {
 				t.Fatalf("error without its file: %v", err)
 			}
 			return
 		}
-		for _, launcher := range []string{LauncherLocal, LauncherSlurm, LauncherKubeRay} {
-			c := Copy(s)
+		for _, launcher := range spec.Launchers() {
+			c := spec.Copy(s)
 			c.Launcher = launcher
-			Default(c)
-			_ = Validate(c)
-			again := Copy(c)
-			if Hash(c) != Hash(again) || len(Diff(c, again)) != 0 {
-				t.Fatalf("a copy differs: %v", Diff(c, again))
+			spec.Default(c)
+			_ = spec.Validate(c)
+			again := spec.Copy(c)
+			if spec.Hash(c) != spec.Hash(again) || len(spec.Diff(c, again)) != 0 {
+				t.Fatalf("a copy differs: %v", spec.Diff(c, again))
 			}
 		}
 	})

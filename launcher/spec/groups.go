@@ -18,6 +18,14 @@ type NodeGroup struct {
 	NodeResources
 }
 
+// Path is the group's key in the file.
+func (g NodeGroup) Path() string {
+	if g.Name == HeadGroupName {
+		return HeadGroupName
+	}
+	return join("workers", g.Name)
+}
+
 // NodeGroups lists all nodes of the cluster by group, the head's group first, then in the file's order. Default must have been called.
 func (s *ClusterSpec) NodeGroups() []NodeGroup {
 	own := NodeGroup{Name: HeadGroupName, Count: 1, Min: 1, Max: 1, Head: true, Tasks: len(s.Workers) == 0, NodeResources: s.Head.NodeResources}
@@ -86,40 +94,6 @@ func (s *ClusterSpec) TotalGPUs() (n int) {
 
 // IsGang reports whether the cluster starts as a whole or not at all.
 func (s *ClusterSpec) IsGang() bool { return value(s.Gang, true) }
-
-// GPUTypeOf returns the site's settings of a GPU type, with the defaults. known is false if gpuTypes does not have it.
-func (s *ClusterSpec) GPUTypeOf(name string) (t GPUType, known bool) {
-	t, known = s.GPUTypes[name]
-	setDefault(&t.Gres, name)
-	setDefault(&t.Resource, defaultGPUName)
-	setDefault(&t.AcceleratorType, strings.ToUpper(name))
-	return t, known
-}
-
-// SlurmFor returns a group's Slurm settings: the group's values override the cluster's section.
-func (s *ClusterSpec) SlurmFor(g NodeGroup) SlurmGroup {
-	var out SlurmGroup
-	if s.Slurm != nil {
-		out = s.Slurm.SlurmGroup
-	}
-	if g.Slurm == nil {
-		return out
-	}
-	for _, p := range [][2]*string{
-		{&out.Partition, &g.Slurm.Partition}, {&out.Account, &g.Slurm.Account}, {&out.QOS, &g.Slurm.QOS},
-		{&out.Reservation, &g.Slurm.Reservation}, {&out.Constraint, &g.Slurm.Constraint}, {&out.Nodelist, &g.Slurm.Nodelist},
-		{&out.Exclude, &g.Slurm.Exclude}, {&out.Switches, &g.Slurm.Switches},
-	} {
-		if *p[1] != "" {
-			*p[0] = *p[1]
-		}
-	}
-	if g.Slurm.Exclusive != nil {
-		out.Exclusive = g.Slurm.Exclusive
-	}
-	out.ExtraArgs = slices.Concat(out.ExtraArgs, g.Slurm.ExtraArgs)
-	return out
-}
 
 // OutputDirFor is job.outputDir with {name} replaced by the run's name.
 func (j *Job) OutputDirFor(name string) string {

@@ -95,41 +95,17 @@ func created(s *ClusterSpec) *ClusterSpec {
 	return c
 }
 
-// onlyLauncher drops the other launchers' sections and the settings for reaching this one.
+// onlyLauncher drops the other launchers' keys and the settings for reaching this one. Entries of gpuTypes stay whole.
 func onlyLauncher(c *ClusterSpec) {
-	slurm, kuberay := c.Launcher == LauncherSlurm, c.Launcher == LauncherKubeRay
-	if !slurm {
-		c.Slurm = nil
-	} else {
-		c.Slurm.Host, c.Slurm.Transport, c.Slurm.SSHOptions, c.Slurm.RESTURL, c.Slurm.RESTTokenFile = "", "", nil, "", ""
-	}
-	if !kuberay {
-		c.KubeRay = nil
-	} else {
-		c.KubeRay.Kubeconfig, c.KubeRay.Context = "", ""
-	}
-	if c.Launcher != LauncherLocal {
-		c.Local = nil
-	}
+	c.Sections.keep(c.Launcher)
 	for _, r := range resourcesOf(c) {
-		if !slurm {
-			r.Slurm = nil
-		}
-		if !kuberay {
-			r.KubeRay, r.Patch = nil, nil
-		}
+		r.Sections.keep(c.Launcher)
 	}
 	for i := range c.Mounts {
-		m := &c.Mounts[i].Source
-		if !slurm {
-			m.Slurm = ""
-		}
-		if !kuberay {
-			m.KubeRay = nil
-		}
-		if c.Launcher != LauncherLocal {
-			m.Local = ""
-		}
+		c.Mounts[i].Source.Sections.keep(c.Launcher)
+	}
+	if scope := SubstrateOf(c.Launcher).HashScope; scope != nil {
+		scope(c)
 	}
 }
 

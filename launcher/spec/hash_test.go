@@ -1,10 +1,13 @@
-package spec
+package spec_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 func TestHashAndDiff(t *testing.T) {
@@ -30,39 +33,39 @@ func TestHashAndDiff(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := mustDecode(t, strings.Replace(base, c.from, c.to, 1))
-			if d := cmp.Diff(c.want, Diff(a, b)); d != "" {
+			if d := cmp.Diff(c.want, spec.Diff(a, b)); d != "" {
 				t.Error(d)
 			}
-			if (Hash(a) == Hash(b)) != (c.want == nil) {
+			if (spec.Hash(a) == spec.Hash(b)) != (c.want == nil) {
 				t.Error("hash and difference do not agree")
 			}
 		})
 	}
-	if len(Hash(a)) != 64 {
-		t.Errorf("hash %q", Hash(a))
+	if len(spec.Hash(a)) != 64 {
+		t.Errorf("hash %q", spec.Hash(a))
 	}
 }
 
 func TestHashChangesNothing(t *testing.T) {
 	a := mustDecode(t, design)
-	before := Copy(a)
-	Hash(a)
-	if d := Diff(a, before); len(d) > 0 || a.Name != before.Name || a.Slurm.Host != "login1" {
+	before := spec.Copy(a)
+	spec.Hash(a)
+	if d := spec.Diff(a, before); len(d) > 0 || a.Name != before.Name || slurmspec.Of(a).Host != "login1" {
 		t.Errorf("changed: %v", d)
 	}
 }
 
 func TestDefaultTwice(t *testing.T) {
-	for _, launcher := range []string{"", LauncherLocal, LauncherSlurm, LauncherKubeRay} {
+	for _, launcher := range append(spec.Launchers(), "") {
 		s := mustDecode(t, design)
 		s.Launcher = launcher
-		Default(s)
-		once, err := Leaves(s)
+		spec.Default(s)
+		once, err := spec.Leaves(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		Default(s)
-		twice, err := Leaves(s)
+		spec.Default(s)
+		twice, err := spec.Leaves(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +89,7 @@ func TestNodeGroups(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := mustDecode(t, c.text)
-			Default(s)
+			spec.Default(s)
 			var got []string
 			for _, g := range s.NodeGroups() {
 				x := g.Name
@@ -102,15 +105,5 @@ func TestNodeGroups(t *testing.T) {
 				t.Errorf("%s, %d nodes, gang of %d, %d GPUs", x, s.TotalNodes(), s.GangNodes(), s.TotalGPUs())
 			}
 		})
-	}
-}
-
-func TestSlurmFor(t *testing.T) {
-	s := mustDecode(t, "launcher: slurm\nslurm: {partition: gpu, account: rl, exclusive: true, extraArgs: [--a]}\nworkers: [{name: a}, {name: b, slurm: {partition: cpu, exclusive: false, extraArgs: [--b]}}]")
-	Default(s)
-	groups := s.NodeGroups()
-	a, b := s.SlurmFor(groups[0]), s.SlurmFor(groups[1])
-	if a.Partition != "gpu" || !*a.Exclusive || b.Partition != "cpu" || *b.Exclusive || b.Account != "rl" || strings.Join(b.ExtraArgs, " ") != "--a --b" || len(a.ExtraArgs) != 1 {
-		t.Errorf("%+v %+v", a, b)
 	}
 }

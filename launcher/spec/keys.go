@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 // EnvPrefix is the prefix of configuration variables and of variables that rayctl sets itself.
@@ -41,13 +43,22 @@ func walkKeys(t reflect.Type, path string, visit func(string)) {
 	}
 }
 
-// field is a key of a struct, as encoding/json sees it.
+// field is a key of a struct: one of its own, as encoding/json sees it, or one that a launcher adds.
 type field struct {
 	name  string
 	typ   reflect.Type
-	index []int
+	index []int  // of the value, or of the Sections that hold it
 	path  string // the tag path: see resolvePath
 	enum  []string
+
+	omitEmpty, omitZero bool
+
+	owner  reflect.Type // the struct, embedded or not, that the key is written in, and its name there
+	goName string
+
+	launcher string       // that adds the key; "" for the struct's own
+	part     reflect.Type // the launcher's struct, and the value's index in it
+	below    []int
 }
 
 var fieldCache sync.Map // reflect.Type -> []field
@@ -60,8 +71,10 @@ func fieldsOf(t reflect.Type) []field {
 	var out []field
 	for i := range t.NumField() {
 		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
+		case f.Type == sectionsType:
+			out = append(out, addedFields(i, f.Tag.Get("section"))...)
 		case name == "-" || !f.IsExported():
 		case name == "" && f.Anonymous:
 			for _, inner := range fieldsOf(deref(f.Type)) {
@@ -72,20 +85,66 @@ func fieldsOf(t reflect.Type) []field {
 			if name == "" {
 				name = f.Name
 			}
-			out = append(out, field{name, f.Type, []int{i}, f.Tag.Get("path"), enumOf(f.Tag.Get("jsonschema"))})
+			out = append(out, field{name: name, typ: f.Type, index: []int{i}, path: f.Tag.Get("path"), enum: enumOf(f.Tag), owner: t, goName: f.Name,
+				omitEmpty: strings.Contains(options, "omitempty"), omitZero: strings.Contains(options, "omitzero")})
 		}
 	}
 	fieldCache.Store(t, out)
 	return out
 }
 
-func enumOf(tag string) (values []string) {
-	for part := range strings.SplitSeq(tag, ",") {
+// addedFields are the keys that launchers add at a place; i is the field of type Sections.
+func addedFields(i int, place string) (out []field) {
+	for _, s := range registered {
+		t := s.part(place)
+		if t == nil {
+			continue
+		}
+		for _, f := range fieldsOf(t) {
+			f.launcher, f.part, f.index, f.below = s.Name, t, []int{i}, f.index
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// enumOf lists the values that a field's tags allow: enum:"launchers" are the registered ones.
+func enumOf(tag reflect.StructTag) (values []string) {
+	if tag.Get("enum") == "launchers" {
+		return Launchers()
+	}
+	for part := range strings.SplitSeq(tag.Get("jsonschema"), ",") {
 		if v, ok := strings.CutPrefix(part, "enum="); ok {
 			values = append(values, v)
 		}
 	}
 	return values
+}
+
+// Field is a key of a map of the cluster file.
+type Field struct {
+	Key  string
+	Type reflect.Type
+	// Enum are the allowed values, if they are listed.
+	Enum []string
+	// Owner and GoName are where the key is declared, with its comment.
+	Owner  reflect.Type
+	GoName string
+}
+
+// Fields lists the keys of a struct of the cluster file in their order, those that launchers add among them.
+func Fields(t reflect.Type) []Field {
+	fields := fieldsOf(t)
+	out := make([]Field, len(fields))
+	for i, f := range fields {
+		out[i] = Field{f.name, f.typ, f.enum, f.owner, f.goName}
+	}
+	return out
+}
+
+// IsMap reports whether a struct type is a map of the cluster file whose keys Fields lists. Requirements and the types of other modules are none.
+func IsMap(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && ours(t) && t != requirementsType
 }
 
 func fieldNames(t reflect.Type) []string {
@@ -113,7 +172,18 @@ func deref(t reflect.Type) reflect.Type {
 	return t
 }
 
-func ours(t reflect.Type) bool { return t.PkgPath() == reflect.TypeFor[ClusterSpec]().PkgPath() }
+var (
+	corePackage  = reflect.TypeFor[ClusterSpec]().PkgPath()
+	unitsPackage = reflect.TypeFor[units.Duration]().PkgPath()
+)
+
+// ours reports whether t is of this package, of package units, or of one in which a launcher declares its keys.
+func ours(t reflect.Type) bool {
+	return t.PkgPath() == corePackage || t.PkgPath() == unitsPackage || slices.ContainsFunc(registered, func(s *Substrate) bool {
+		section := s.part("cluster")
+		return section != nil && t.PkgPath() == section.PkgPath()
+	})
+}
 
 var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()

@@ -8,20 +8,18 @@ package spec
 
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 // APIVersion is the only version of the cluster file so far.
 const APIVersion = "rayctl/v1"
 
-// The launchers, as `launcher:` and --launcher name them.
-const (
-	LauncherLocal   = "local"
-	LauncherSlurm   = "slurm"
-	LauncherKubeRay = "kuberay"
-)
-
 // Quantity is a Kubernetes quantity, for example 16Gi.
 type Quantity = resource.Quantity
+
+// Object is a free YAML or JSON object that is passed on.
+type Object map[string]any
 
 // ClusterSpec is a cluster file: one Ray cluster, how long it may live, and the job it is for.
 type ClusterSpec struct {
@@ -34,7 +32,7 @@ type ClusterSpec struct {
 	// Keys and values follow the rules of Kubernetes labels.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Launcher is the substrate. Default: the one of the sections slurm and kuberay that is there, else local.
-	Launcher string `json:"launcher,omitempty" jsonschema:"enum=slurm,enum=kuberay,enum=local"`
+	Launcher string `json:"launcher,omitempty" enum:"launchers"`
 	// Image is the container image of every node: pods on KubeRay, the container on Slurm if
 	// slurm.containerRuntime is set. Groups may have their own. The local launcher does not use it.
 	// Default on KubeRay: rayproject/ray with the tag of ray.version.
@@ -65,12 +63,8 @@ type ClusterSpec struct {
 	// Job is the driver that `run` and `submit` run on the cluster.
 	Job Job `json:"job,omitzero"`
 
-	// Slurm says how to get nodes from Slurm. Its presence chooses the slurm launcher if nothing else does.
-	Slurm *Slurm `json:"slurm,omitempty"`
-	// KubeRay says how to get pods from Kubernetes with KubeRay. Its presence chooses the kuberay launcher if nothing else does.
-	KubeRay *KubeRay `json:"kuberay,omitempty"`
-	// Local says how to run Ray on this machine. Its presence chooses nothing: local is the default.
-	Local *Local `json:"local,omitempty"`
+	// Sections are the launchers' sections.
+	Sections Sections `json:"-" section:"cluster"`
 	// GPUTypes translates each workers[].gpuType into what the site calls it, by the type's name. A site fact: best kept in a profile.
 	GPUTypes map[string]GPUType `json:"gpuTypes,omitempty"`
 }
@@ -119,20 +113,15 @@ type Mount struct {
 
 // MountSource is where a mount's data is, on each substrate.
 type MountSource struct {
-	// Slurm is an absolute path on the compute nodes. In a container it is bind-mounted; without one it must equal mountPath.
-	Slurm string `json:"slurm,omitempty"`
-	// KubeRay is a Kubernetes volume source (persistentVolumeClaim, hostPath, nfs, ...), as in a pod's volumes without the name.
-	KubeRay *VolumeSource `json:"kuberay,omitempty"`
-	// Local is a directory of this machine. A relative path is relative to the file. Without containers nothing is mounted: if mountPath
-	// does not exist, it is made a symbolic link to this directory, which stays; if it exists, it must be the same directory.
-	Local string `json:"local,omitempty" path:"client"`
+	// Sections are the sources, by launcher.
+	Sections Sections `json:"-" section:"mount"`
 }
 
 // NodeResources is what one Ray node gets. Ray is told exactly this.
 type NodeResources struct {
 	// CPUs is the number of CPU cores of one node: a number, or a Kubernetes quantity such as 500m. Slurm wants a whole number.
 	// Default: 1 on KubeRay and Slurm (with slurm.exclusive all of the node's); on local an equal share of the machine's cores, at least 1.
-	CPUs CPUs `json:"cpus,omitempty"`
+	CPUs units.CPUs `json:"cpus,omitempty"`
 	// Memory is the memory of one node, a Kubernetes quantity such as 16Gi. Default: the substrate's.
 	Memory Quantity `json:"memory,omitzero"`
 	// GPUs is the number of GPUs of one node. Default: 0.
@@ -147,12 +136,8 @@ type NodeResources struct {
 	Resources map[string]float64 `json:"resources,omitempty"`
 	// Image is the container image of these nodes. Default: the cluster's image.
 	Image string `json:"image,omitempty"`
-	// Slurm overrides the cluster's slurm section for these nodes; unlike groups become a heterogeneous job.
-	Slurm *SlurmGroup `json:"slurm,omitempty"`
-	// KubeRay adds to the cluster's kuberay section for these nodes.
-	KubeRay *KubeRayGroup `json:"kuberay,omitempty"`
-	// Patch is a strategic merge patch on these nodes' pod template, as `kubectl patch` takes it. KubeRay only.
-	Patch Object `json:"patch,omitempty"`
+	// Sections are what launchers add.
+	Sections Sections `json:"-" section:"node"`
 }
 
 // Head says where Ray's head runs and what it gets if it has a node of its own.
@@ -179,19 +164,89 @@ type WorkerGroup struct {
 // Lifetime bounds the cluster's life. All are durations; 0 and unlimited mean no limit.
 type Lifetime struct {
 	// Queue is how long the cluster may wait until its whole gang is admitted; then it is given up (exit code 75). Default: no limit.
-	Queue Limit `json:"queue,omitzero"`
+	Queue units.Limit `json:"queue,omitzero"`
 	// Max is how long an attempt may run, counted from the admission of the gang: when its nodes are granted, so that the start of Ray counts
 	// (exit code 124). On local that is the launch, on Slurm the start of the job, whose --time it also is, on KubeRay the head's first answer.
 	// Default: for up 12h; for run no limit, on Slurm then the partition's default.
-	Max Limit `json:"max,omitzero"`
+	Max units.Limit `json:"max,omitzero"`
 	// Total is how long all attempts together may take, queueing included. Default: no limit.
-	Total Limit `json:"total,omitzero"`
+	Total units.Limit `json:"total,omitzero"`
 	// Idle ends a cluster that had no running task, no resource in use, no submission job and no Serve application for this long.
 	// Default: for up 1h; for run no limit.
-	Idle Limit `json:"idle,omitzero"`
+	Idle units.Limit `json:"idle,omitzero"`
 	// Silence is how long the head may not answer, while no driver, GCS or supervisor of it is seen alive either; then the cluster is lost (exit
 	// code 76). Default: 5m.
-	Silence Limit `json:"silence,omitzero"`
+	Silence units.Limit `json:"silence,omitzero"`
 	// Keep is how long the driver's log, the exit code and the timeline are kept after the end. 0 keeps nothing. Default: 7d.
-	Keep *Duration `json:"keep,omitempty"`
+	Keep *units.Duration `json:"keep,omitempty"`
+}
+
+// GPUType is what a site calls a type of GPU.
+type GPUType struct {
+	// Sections are what launchers call it.
+	Sections Sections `json:"-" section:"gpuType"`
+	// AcceleratorType is Ray's accelerator_type, as in ray.util.accelerators. Default: the type's name in capitals.
+	AcceleratorType string `json:"acceleratorType,omitempty"`
+}
+
+// Job is the driver that `run` and `submit` run on the cluster, through Ray's job API.
+type Job struct {
+	// Entrypoint is the driver's command line, run by the shell on the head. A command after -- replaces it.
+	Entrypoint string `json:"entrypoint,omitempty"`
+	// WorkingDir is a directory that is packed, uploaded and made the driver's current directory on all nodes; relative to the
+	// file. .gitignore and .rayignore in it are obeyed as git does, and its .git/info/exclude. A remote URI (https, s3, gs, ...) is passed to Ray as it is. Excludes cwd.
+	// Default: none.
+	WorkingDir string `json:"workingDir,omitempty" path:"client"`
+	// Cwd is an absolute directory that the nodes already have and that the driver starts in; nothing is uploaded. Excludes workingDir.
+	// Default without workingDir: the current directory where the nodes have it (on local, and on Slurm without host), else Ray's own choice.
+	Cwd string `json:"cwd,omitempty"`
+	// OutputDir is a directory on the nodes (or a URI) for checkpoints and results, the same for all attempts of a run, given to the
+	// driver as RAYCTL_OUTPUT_DIR. {name} becomes the run's name. A relative path is relative to the file. Default: on Slurm and local, a directory in the run directory; on KubeRay one of each pod, which goes with the pod.
+	OutputDir string `json:"outputDir,omitempty" path:"nodes"`
+	// Env is the environment of this job only, through Ray's runtime_env, which Ray shows and logs: not for secrets. Ray replaces $NAME
+	// and ${NAME} in a value by the node's variable NAME, as in PATH: /opt/bin:${PATH}; everything else arrives as it is.
+	Env map[string]string `json:"env,omitempty"`
+	// Grace is the time between SIGTERM and SIGKILL for the driver when the job is stopped, for a last checkpoint.
+	// Default: 3s, as Ray has it.
+	Grace *units.Duration `json:"grace,omitempty"`
+	// Restarts says how often the run is tried again, by what ended the attempt.
+	Restarts Restarts `json:"restarts,omitzero"`
+	// Excludes are patterns as in .gitignore that are left out of workingDir, besides .gitignore and .rayignore; "!venv" brings back what is left out by default: .git, .venv, venv, __pycache__.
+	Excludes []string `json:"excludes,omitempty"`
+	// PyModules are directories, packages or URIs that are uploaded and importable in the job (py_modules of runtime_env).
+	PyModules []string `json:"pyModules,omitempty" path:"client"`
+	// Pip are requirements that Ray installs with pip for this job on every node (pip of runtime_env): a list, or the name of a requirements file, which
+	// is read on the client as Ray's SDK does, with the files that its -r lines name by a relative path; relative to the file. Excludes uv.
+	Pip Requirements `json:"pip,omitzero" path:"client"`
+	// Uv are requirements that Ray installs with uv for this job on every node (uv of runtime_env): a list, or the name of a requirements file, as for pip. Excludes pip.
+	Uv Requirements `json:"uv,omitzero" path:"client"`
+	// RuntimeEnv is passed on as Ray's runtime_env. The keys working_dir, env_vars, py_modules and excludes, and lists of pip and uv, are errors in it, as they have a
+	// field here. Files are read on the client as Ray's SDK does: requirements files (pip, pip.packages and uv), and a conda environment whose
+	// name ends in .yaml or .yml; relative to the file. Another text of conda is an environment that the nodes have.
+	RuntimeEnv Object `json:"runtimeEnv,omitempty" path:"runtimeEnv"`
+	// Metadata is kept with the job by Ray, as its job API takes it. Keys that begin with rayctl are reserved.
+	Metadata map[string]string `json:"metadata,omitempty"`
+	// EntrypointCPUs is the number of CPUs reserved for the driver itself (entrypoint_num_cpus). Default: 0.
+	EntrypointCPUs units.CPUs `json:"entrypointCpus,omitempty"`
+	// EntrypointGPUs is the number of GPUs reserved for the driver itself (entrypoint_num_gpus). Default: 0.
+	EntrypointGPUs float64 `json:"entrypointGpus,omitempty" jsonschema:"minimum=0"`
+	// EntrypointMemory is the memory reserved for the driver itself (entrypoint_memory), a Kubernetes quantity. Default: 0.
+	EntrypointMemory Quantity `json:"entrypointMemory,omitzero"`
+	// EntrypointResources are Ray's custom resources reserved for the driver itself (entrypoint_resources).
+	EntrypointResources map[string]float64 `json:"entrypointResources,omitempty"`
+	// EntrypointLabelSelector is the node labels that the driver's node must have (entrypoint_label_selector, Ray 2.49 and later).
+	EntrypointLabelSelector map[string]string `json:"entrypointLabelSelector,omitempty"`
+}
+
+// Restarts says how often a run is tried again as its next attempt, by what ended the attempt: a number or unlimited.
+type Restarts struct {
+	// Driver counts attempts ended by a driver's own exit code other than 0. Default: 0.
+	Driver units.Count `json:"driver,omitempty"`
+	// NodeFailure counts attempts ended by a lost node, pod or head. Default: 0.
+	NodeFailure units.Count `json:"nodeFailure,omitempty"`
+	// Preempted counts attempts ended by the scheduler's preemption, requeue or eviction. Default: unlimited.
+	Preempted *units.Count `json:"preempted,omitempty"`
+	// TimeLimit counts attempts ended by lifetime.max or the partition's time limit. The next attempt has lifetime.max for itself: on Slurm in
+	// another job, elsewhere on the same nodes. Default: 0.
+	TimeLimit units.Count `json:"timeLimit,omitempty"`
 }

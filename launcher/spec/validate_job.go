@@ -7,79 +7,81 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
-func (v *validator) lifetime(s *ClusterSpec) {
+func (v *Validator) lifetime(s *ClusterSpec) {
 	l := s.Lifetime
 	limits := []struct {
 		name  string
-		limit Limit
+		limit units.Limit
 	}{{"queue", l.Queue}, {"max", l.Max}, {"idle", l.Idle}}
 	for _, x := range limits {
-		v.failIf(x.limit < NoLimit, "lifetime."+x.name, "use a positive duration, or unlimited", "it is negative")
+		v.FailIf(x.limit < units.NoLimit, "lifetime."+x.name, "use a positive duration, or unlimited", "it is negative")
 		total, bounded := l.Total.Bound()
 		if d, ok := x.limit.Bound(); ok && bounded && d > total {
-			v.fail("lifetime."+x.name, "lower it or raise total", "%s is longer than lifetime.total, %s", x.limit, l.Total)
+			v.Fail("lifetime."+x.name, "lower it or raise total", "%s is longer than lifetime.total, %s", x.limit, l.Total)
 		}
 	}
-	v.failIf(l.Total < NoLimit, "lifetime.total", "use a positive duration, or unlimited", "it is negative")
-	v.failIf(l.Keep != nil && *l.Keep < 0, "lifetime.keep", "use 0 to keep nothing", "it is negative")
+	v.FailIf(l.Total < units.NoLimit, "lifetime.total", "use a positive duration, or unlimited", "it is negative")
+	v.FailIf(l.Keep != nil && *l.Keep < 0, "lifetime.keep", "use 0 to keep nothing", "it is negative")
 	grace := time.Duration(value(s.Job.Grace, 0))
-	v.failIf(grace < 0, "job.grace", "use a duration from 0", "it is negative")
+	v.FailIf(grace < 0, "job.grace", "use a duration from 0", "it is negative")
 	if most, ok := l.Max.Bound(); ok && grace >= most {
-		v.fail("job.grace", "lower it or raise lifetime.max", "%s is not shorter than lifetime.max, %s", Duration(grace), l.Max)
+		v.Fail("job.grace", "lower it or raise lifetime.max", "%s is not shorter than lifetime.max, %s", units.Duration(grace), l.Max)
 	}
 }
 
 var placeholder = regexp.MustCompile(`\{[^{}]*\}`)
 
-func (v *validator) job(s *ClusterSpec) {
+func (v *Validator) job(s *ClusterSpec) {
 	j := &s.Job
-	v.failIf(j.Entrypoint != "" && strings.TrimSpace(j.Entrypoint) == "", "job.entrypoint", "give a command, or remove the key", "the command is only white space")
-	v.failIf(j.WorkingDir != "" && j.Cwd != "", "job.cwd", "keep workingDir to upload a directory, cwd for one that the nodes have", "there are both workingDir and cwd")
+	v.FailIf(j.Entrypoint != "" && strings.TrimSpace(j.Entrypoint) == "", "job.entrypoint", "give a command, or remove the key", "the command is only white space")
+	v.FailIf(j.WorkingDir != "" && j.Cwd != "", "job.cwd", "keep workingDir to upload a directory, cwd for one that the nodes have", "there are both workingDir and cwd")
 	if j.Cwd != "" {
-		v.absolute("job.cwd", j.Cwd)
+		v.Absolute("job.cwd", j.Cwd)
 	}
 	v.outputDir(j.OutputDir)
-	v.failIf(!j.Pip.IsZero() && !j.Uv.IsZero(), "job.uv", "keep one of them", "there are both pip and uv")
+	v.FailIf(!j.Pip.IsZero() && !j.Uv.IsZero(), "job.uv", "keep one of them", "there are both pip and uv")
 	v.requirements("job.pip", j.Pip.Packages)
 	v.requirements("job.uv", j.Uv.Packages)
 	v.runtimeEnv(j)
 	for _, k := range slices.Sorted(maps.Keys(j.Metadata)) {
-		v.failIf(strings.HasPrefix(strings.ToLower(k), "rayctl"), printable(join("job.metadata", k)), "choose another key", "keys that begin with rayctl are reserved")
+		v.FailIf(strings.HasPrefix(strings.ToLower(k), "rayctl"), Printable(join("job.metadata", k)), "choose another key", "keys that begin with rayctl are reserved")
 	}
-	v.failIf(j.EntrypointCPUs < 0, "job.entrypointCpus", "use a number from 0", "%v is negative", float64(j.EntrypointCPUs))
-	v.failIf(j.EntrypointGPUs < 0, "job.entrypointGpus", "use a number from 0", "%v is negative", j.EntrypointGPUs)
+	v.FailIf(j.EntrypointCPUs < 0, "job.entrypointCpus", "use a number from 0", "%v is negative", float64(j.EntrypointCPUs))
+	v.FailIf(j.EntrypointGPUs < 0, "job.entrypointGpus", "use a number from 0", "%v is negative", j.EntrypointGPUs)
 	v.customResources("job.entrypointResources", "use entrypointCpus, entrypointGpus or entrypointMemory", j.EntrypointResources)
 	for _, c := range []struct {
 		name string
-		n    Count
+		n    units.Count
 	}{{"driver", j.Restarts.Driver}, {"nodeFailure", j.Restarts.NodeFailure}, {"preempted", value(j.Restarts.Preempted, 0)}, {"timeLimit", j.Restarts.TimeLimit}} {
-		v.failIf(c.n < Unlimited, "job.restarts."+c.name, "use a whole number from 0, or unlimited", "%d is negative", int(c.n))
+		v.FailIf(c.n < units.Unlimited, "job.restarts."+c.name, "use a whole number from 0, or unlimited", "%d is negative", int(c.n))
 	}
 }
 
-func (v *validator) outputDir(dir string) {
+func (v *Validator) outputDir(dir string) {
 	const p = "job.outputDir"
 	if dir == "" {
 		return
 	}
 	switch {
 	case strings.HasPrefix(dir, "~"):
-		v.fail(p, "write it from /", "%q begins with ~, which is not the same on all nodes", dir)
+		v.Fail(p, "write it from /", "%q begins with ~, which is not the same on all nodes", dir)
 	case !IsURI(dir):
-		v.absolute(p, dir)
+		v.Absolute(p, dir)
 	}
 	for _, x := range placeholder.FindAllString(dir, -1) {
-		v.failIf(x != "{name}", p, "use {name}, the run's name", "%s is not known here", x)
+		v.FailIf(x != "{name}", p, "use {name}, the run's name", "%s is not known here", x)
 	}
 }
 
 // requirements rejects lines that a list cannot have: pip reads the list on the nodes, which lack files relative to the cluster file.
-func (v *validator) requirements(p string, lines []string) {
+func (v *Validator) requirements(p string, lines []string) {
 	for i, line := range lines {
 		option, file := includedFile(line)
-		v.failIf(file != "", fmt.Sprintf("%s[%d]", p, i), "a requirements file is given instead of the list, as in "+p+": requirements.txt, or by the absolute path that it has on the nodes",
+		v.FailIf(file != "", fmt.Sprintf("%s[%d]", p, i), "a requirements file is given instead of the list, as in "+p+": requirements.txt, or by the absolute path that it has on the nodes",
 			"%s %s names a file that the nodes do not have", option, file)
 	}
 }
@@ -94,17 +96,17 @@ var usesOf = map[string]string{
 	"job.pip": ", which takes a list or the name of a requirements file", "job.uv": ", which takes a list or the name of a requirements file",
 }
 
-func (v *validator) runtimeEnv(j *Job) {
+func (v *Validator) runtimeEnv(j *Job) {
 	for _, k := range slices.Sorted(maps.Keys(j.RuntimeEnv)) {
 		field := runtimeEnvFields[k]
 		// Ray's own forms of pip and uv express more than a list: {packages: [...], pip_check: false}. A text is a requirements file.
 		_, list := j.RuntimeEnv[k].([]any)
 		rich := (k == "pip" || k == "uv") && !list && j.Pip.IsZero() && j.Uv.IsZero()
-		v.failIf(field != "" && !rich, join("job.runtimeEnv", k), "use "+field+usesOf[field], "%s has a field of its own", k)
+		v.FailIf(field != "" && !rich, join("job.runtimeEnv", k), "use "+field+usesOf[field], "%s has a field of its own", k)
 	}
 	if uv, ok := j.RuntimeEnv["uv"].(map[string]any); ok { // a list, unlike pip's, see parse_and_validate_uv of Ray 2.60
 		_, list := uv["packages"].([]any)
-		v.failIf(!list, "job.runtimeEnv.uv.packages", "use job.uv"+usesOf["job.uv"], "Ray wants a list there")
+		v.FailIf(!list, "job.runtimeEnv.uv.packages", "use job.uv"+usesOf["job.uv"], "Ray wants a list there")
 	}
 }
 

@@ -1,8 +1,10 @@
-package spec
+package spec_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 func TestValidate(t *testing.T) {
@@ -32,7 +34,6 @@ func TestValidate(t *testing.T) {
 		{"shm", "workers: [{name: a, memory: 1Gi, shm: 2Gi}]", "workers.a.shm: 2Gi is more than memory, 1Gi"},
 		{"custom resource", "workers: [{name: a, resources: {GPU: 1}}]", `"GPU" is not a custom resource of Ray: use cpus, gpus, memory or shm`},
 		{"negative resource", "workers: [{name: a, resources: {x: -1}}]", "workers.a.resources.x: -1 is negative"},
-		{"type unknown to Kubernetes", "launcher: kuberay\nimage: i\nworkers: [{name: a, gpus: 1, gpuType: h100}]", "gpuTypes does not say which nodes have \"h100\": add gpuTypes.h100"},
 		{"head on nothing", "head: {on: a}", `head.on: there is no worker group "a": remove head.on`},
 		{"head on another", "head: {on: a}\nworkers: [{name: b}]", "name one of the groups: b"},
 		{"head and resources", "head: {on: a, cpus: 2}\nworkers: [{name: a}]", "it can have none of its own"},
@@ -50,7 +51,6 @@ func TestValidate(t *testing.T) {
 		{"mount root", "mounts: [{mountPath: /, source: {}}]", "the root directory cannot be mounted over"},
 		{"mount twice", "mounts: [{mountPath: /a, source: {}}, {mountPath: /a/, source: {}}]", "mounts[1].mountPath: /a is mounted twice"},
 		{"no source", "launcher: local\nmounts: [{mountPath: /a, source: {slurm: /b}}]", "mounts[0].source: it has no source for the local launcher: add source.local"},
-		{"no container", "launcher: slurm\nmounts: [{mountPath: /a, source: {slurm: /b}}]", "without a container /b cannot appear at /a"},
 		{"max and total", "lifetime: {max: 2d, total: 1d}", "lifetime.max: 2d is longer than lifetime.total, 1d"},
 		{"queue and total", "lifetime: {queue: 2d, total: 1d}", "lifetime.queue: 2d is longer"},
 		{"grace and max", "lifetime: {max: 5m}\njob: {grace: 5m}", "job.grace: 5m is not shorter than lifetime.max, 5m"},
@@ -65,27 +65,9 @@ func TestValidate(t *testing.T) {
 		{"metadata", "job: {metadata: {rayctlX: b}}", "keys that begin with rayctl are reserved"},
 		{"driver's resource", "job: {entrypointResources: {x: -1}}", "job.entrypointResources.x: -1 is negative"},
 		{"driver's CPUs", "job: {entrypointResources: {CPU: 1}}", `"CPU" is not a custom resource of Ray: use entrypointCpus, entrypointGpus or entrypointMemory`},
-		{"transport", "slurm: {transport: shh}", `"shh" is not possible here: did you mean ssh?`},
-		{"ssh without host", "slurm: {transport: ssh}", "transport ssh needs a host"},
-		{"option as host", "slurm: {host: -oProxyCommand=x}", "is not a host"},
-		{"rest without URL", "slurm: {transport: slurmrestd}", "transport slurmrestd needs its URL"},
-		{"rest URL", "slurm: {restUrl: 'slurm:6820'}", "is not a URL"},
-		{"slurm dir", "slurm: {dir: runs}", `slurm.dir: "runs" is not an absolute path`},
-		{"argument", "slurm: {extraArgs: [segment=2]}", "is not an option"},
-		{"managed argument", "slurm: {extraArgs: [--comment=x]}", "slurm.extraArgs[0]: --comment is set by rayctl"},
-		{"managed short argument", "slurm: {extraArgs: [-N4]}", "-N is set by rayctl: use workers[].replicas"},
-		{"managed argument of a group", "launcher: slurm\nworkers: [{name: a, slurm: {extraArgs: [--array=1]}}]", "workers.a.slurm.extraArgs[0]: --array is set by rayctl"},
-		{"part of a CPU", "launcher: slurm\nworkers: [{name: a, cpus: 500m}]", "workers.a.cpus: Slurm has no parts of CPUs"},
-		{"container without image", "launcher: slurm\nslurm: {containerRuntime: pyxis}", "containerRuntime pyxis needs an image"},
-		{"patch", "kuberay: {patch: {spec: {workerGroupSpecs: []}}}", "use workers[].patch"},
-		{"scheduler", "kuberay: {scheduler: kueue}", `"kueue" is not possible here: use auto, volcano, none`},
-		{"namespace", "kuberay: {namespace: A_b}", `"A_b" is not a namespace`},
-		{"gang without scheduler", "launcher: kuberay\nimage: i\nkuberay: {scheduler: none}\nworkers: [{name: a, replicas: 2, gpus: 1}]", "without a gang scheduler they may start in part"},
-		{"packages", "launcher: local\nray: {python: /v}\nlocal: {packages: [jax]}", "rayctl installs packages only in environments that it makes"},
-		{"package option", "local: {packages: [--index-url=x]}", "is not a package"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := Validate(mustDecode(t, c.text))
+			err := spec.Validate(mustDecode(t, c.text))
 			if c.name == "control character" {
 				c.want = `slurm.partition: the value "gpu\n#SBATCH --wrap=x" has a control character: remove it`
 			}
@@ -101,7 +83,7 @@ func TestValidate(t *testing.T) {
 
 // TestOneMistake expects one error for one mistake, though min and max follow replicas.
 func TestOneMistake(t *testing.T) {
-	err := Validate(mustDecode(t, "launcher: local\nworkers: [{name: a, replicas: -1}, {name: b}]"))
+	err := spec.Validate(mustDecode(t, "launcher: local\nworkers: [{name: a, replicas: -1}, {name: b}]"))
 	if err == nil || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v", err)
 	}
@@ -117,21 +99,21 @@ func TestValidateAccepts(t *testing.T) {
 		"workers: [{name: a, replicas: 2, minReplicas: 1, maxReplicas: 4}]",
 	} {
 		s := mustDecode(t, text)
-		if err := Validate(s); err != nil {
+		if err := spec.Validate(s); err != nil {
 			t.Errorf("%s: before defaults: %v", text, err)
 		}
-		Default(s)
-		if err := Validate(s); err != nil {
+		spec.Default(s)
+		if err := spec.Validate(s); err != nil {
 			t.Errorf("%s: with defaults: %v", text, err)
 		}
 	}
 }
 
 func TestRequireEntrypoint(t *testing.T) {
-	if err := RequireEntrypoint(&ClusterSpec{}); err == nil || !strings.Contains(err.Error(), "rayctl run --") {
+	if err := spec.RequireEntrypoint(&spec.ClusterSpec{}); err == nil || !strings.Contains(err.Error(), "rayctl run --") {
 		t.Errorf("%v", err)
 	}
-	if err := RequireEntrypoint(&ClusterSpec{Job: Job{Entrypoint: "x"}}); err != nil {
+	if err := spec.RequireEntrypoint(&spec.ClusterSpec{Job: spec.Job{Entrypoint: "x"}}); err != nil {
 		t.Error(err)
 	}
 }

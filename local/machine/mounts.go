@@ -9,12 +9,13 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/local/localspec"
 )
 
 // LinkMounts makes the mounts' paths on this machine: a symbolic link where nothing is there yet; what is there must be the source.
 func LinkMounts(mounts []spec.Mount, note func(string)) error {
 	for _, m := range mounts {
-		source := m.Source.Local
+		source := localspec.Source(m.Source.Sections)
 		if source == "" {
 			return launcher.Fail(runstate.CodeSpec, nil, "add source.local to it", "the mount %s has no source on this machine", m.MountPath)
 		}

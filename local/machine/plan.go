@@ -11,6 +11,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/local/localspec"
 	"github.com/rayctl/rayctl/local/rayenv"
 )
 
@@ -31,7 +32,7 @@ type Plan struct {
 func (p Plan) Orders() *keeper.Orders {
 	s := p.Spec
 	return &keeper.Orders{
-		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: spec.LauncherLocal, SpecHash: spec.Hash(s),
+		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: localspec.Name, SpecHash: spec.Hash(s),
 		Ray: keeper.RaySettings{
 			Python: p.Env.Python, Version: p.Env.Version, Env: s.Env, Setup: s.Setup, TempRoot: p.TempRoot,
 			FastStart: orders.FastStart(s),
@@ -114,8 +115,8 @@ const longestTempRoot = 104 - 64 - 12
 
 // TempRoot chooses where nodes have their temporary directories: local.tmpDir, else TMPDIR if it is short enough, else /tmp.
 func TempRoot(s *spec.ClusterSpec) (string, error) {
-	if s.Local != nil && s.Local.TmpDir != "" {
-		dir := s.Local.TmpDir
+	if localspec.Of(s) != nil && localspec.Of(s).TmpDir != "" {
+		dir := localspec.Of(s).TmpDir
 		if len(dir) > longestTempRoot || !filepath.IsAbs(dir) {
 			return "", launcher.Fail(runstate.CodeSpec, nil, "choose a shorter one, such as /tmp, or leave it out",
 				"local.tmpDir %q must be an absolute path of at most %d bytes, because Ray's sockets are below it", dir, longestTempRoot)

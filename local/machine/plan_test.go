@@ -12,6 +12,8 @@ import (
 
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
+	"github.com/rayctl/rayctl/local/localspec"
 	"github.com/rayctl/rayctl/local/rayenv"
 )
 
@@ -20,7 +22,7 @@ const gib = 1 << 30
 func planFor(s *spec.ClusterSpec) Plan {
 	s.Name = "x"
 	return Plan{
-		Spec: spec.For(s, spec.LauncherLocal), Env: rayenv.Env{Python: "/v/bin/python", Version: "2.60.0"},
+		Spec: spec.For(s, localspec.Name), Env: rayenv.Env{Python: "/v/bin/python", Version: "2.60.0"},
 		Machine: Machine{CPUs: 8, Memory: 32 * gib, Shm: 16 * gib}, OutputDir: "/state/x/output", TempRoot: "/tmp",
 	}
 }
@@ -97,12 +99,12 @@ func TestMemory(t *testing.T) {
 }
 
 func TestOrders(t *testing.T) {
-	keep := spec.Duration(time.Hour)
+	keep := units.Duration(time.Hour)
 	s := &spec.ClusterSpec{
 		Env: map[string]string{"A": "b c"}, Setup: "true", Secrets: []spec.Secret{{Name: "TOP"}},
-		Lifetime: spec.Lifetime{Max: spec.Limit(time.Minute), Idle: spec.NoLimit, Keep: &keep},
+		Lifetime: spec.Lifetime{Max: units.Limit(time.Minute), Idle: units.NoLimit, Keep: &keep},
 		Job: spec.Job{Entrypoint: `echo "$x"`, OutputDir: "/runs/{name}/o", Cwd: "/w", Env: map[string]string{"J": "1"},
-			Restarts: spec.Restarts{Driver: 2, NodeFailure: spec.Unlimited}},
+			Restarts: spec.Restarts{Driver: 2, NodeFailure: units.Unlimited}},
 	}
 	p := planFor(s)
 	p.Disconnect = 2 * time.Minute
@@ -136,14 +138,14 @@ func TestTempRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("TMPDIR", long)
-	if got, err := TempRoot(spec.For(&spec.ClusterSpec{}, spec.LauncherLocal)); err != nil || got != "/tmp" {
+	if got, err := TempRoot(spec.For(&spec.ClusterSpec{}, localspec.Name)); err != nil || got != "/tmp" {
 		t.Errorf("long TMPDIR: %q, %v", got, err)
 	}
-	if _, err := TempRoot(spec.For(&spec.ClusterSpec{Local: &spec.Local{TmpDir: long}}, spec.LauncherLocal)); err == nil {
+	if _, err := TempRoot(spec.For(&spec.ClusterSpec{Sections: localspec.In(&localspec.Section{TmpDir: long})}, localspec.Name)); err == nil {
 		t.Error("a local.tmpDir too long for sockets was taken")
 	}
 	t.Setenv("TMPDIR", "/var/tmp/")
-	if got, err := TempRoot(spec.For(&spec.ClusterSpec{}, spec.LauncherLocal)); err != nil || got != "/var/tmp" {
+	if got, err := TempRoot(spec.For(&spec.ClusterSpec{}, localspec.Name)); err != nil || got != "/var/tmp" {
 		t.Errorf("short TMPDIR: %q, %v", got, err)
 	}
 }

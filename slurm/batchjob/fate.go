@@ -7,6 +7,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // Fate is what the controller says of a cluster's job.
@@ -85,7 +86,7 @@ const scriptFailed = "the batch script failed"
 
 // FirstState is what a cluster is before its keeper has said anything.
 func FirstState(s *spec.ClusterSpec) *runstate.State {
-	st := &runstate.State{Name: s.Name, Launcher: spec.LauncherSlurm, SpecHash: spec.Hash(s), Attempt: 1}
+	st := &runstate.State{Name: s.Name, Launcher: slurmspec.Name, SpecHash: spec.Hash(s), Attempt: 1}
 	for _, g := range s.NodeGroups() {
 		if g.Count > 0 {
 			group := runstate.Group{Name: g.Name, Wanted: g.Count}

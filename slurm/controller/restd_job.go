@@ -11,7 +11,9 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/slurm/script"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // request is the body of a submission: what the script's #SBATCH lines say, which slurmrestd does not read.
@@ -66,8 +68,8 @@ func (b Batch) common(c script.Component) map[string]any {
 	}
 	part["comment"] = script.Comment(s.Name, spec.Hash(s), b.Plan.Nonce)
 	part["standard_output"] = strings.ReplaceAll(path.Join(b.Plan.Run, script.OutFile), "%", "%%")
-	if s.Slurm.Dependency != "" {
-		part["dependency"] = s.Slurm.Dependency
+	if slurmspec.Of(s).Dependency != "" {
+		part["dependency"] = slurmspec.Of(s).Dependency
 	}
 	return part
 }
@@ -120,7 +122,7 @@ func (b Batch) older(part map[string]any, c script.Component) error {
 		part["no_requeue"] = true // with "requeue": false it would be requeued all the same
 	}
 	part["open_mode"] = "append"
-	for key, value := range map[string]string{"begin_time": b.Plan.Spec.Slurm.Begin, "deadline": b.Plan.Deadline()} {
+	for key, value := range map[string]string{"begin_time": slurmspec.Of(b.Plan.Spec).Begin, "deadline": b.Plan.Deadline()} {
 		if value != "" {
 			part[key] = value
 		}
@@ -175,7 +177,7 @@ func switches(part map[string]any, value string) error {
 			wait += "m"
 		}
 		var d time.Duration
-		if d, err = spec.ParseDuration(wait); err == nil {
+		if d, err = units.ParseDuration(wait); err == nil {
 			part["wait_for_switch"] = int(d.Seconds())
 		}
 	}
@@ -187,7 +189,7 @@ func switches(part map[string]any, value string) error {
 
 // times translates --begin and --deadline, which the API takes as seconds since 1970.
 func (b Batch) times(part map[string]any) error {
-	if text := b.Plan.Spec.Slurm.Begin; text != "" {
+	if text := slurmspec.Of(b.Plan.Spec).Begin; text != "" {
 		at, err := slurmMoment(text, time.Now())
 		if err != nil {
 			return cannot("slurm.begin: "+text, "")

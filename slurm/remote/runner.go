@@ -17,7 +17,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // Runner runs commands where Slurm's commands are. It is what transports differ in; everything else (submission, queries, files,
@@ -91,7 +91,7 @@ func onlyMine(dir string) error {
 }
 
 // SharedFile is where processes of this user share what a controller said; "" where they cannot.
-func SharedFile(s *spec.Slurm) string {
+func SharedFile(s *slurmspec.Section) string {
 	dir, err := ownDir("slurm")
 	if err != nil {
 		return ""
@@ -147,7 +147,7 @@ func (s *SSH) options() []string {
 }
 
 // RunnerFor chooses where commands run and files are.
-func RunnerFor(s *spec.Slurm) (Runner, error) {
+func RunnerFor(s *slurmspec.Section) (Runner, error) {
 	if s.Host != "" && s.Transport != "local" {
 		return NewSSH(s.Host, s.SSHOptions)
 	}

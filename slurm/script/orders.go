@@ -10,6 +10,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/rundir"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // Plan is everything that orders and script follow from.
@@ -31,14 +32,14 @@ func PlanOf(run *rundir.Run, disconnect time.Duration) Plan {
 // Orders translates the cluster file for the keeper. It looks at nothing but the plan.
 func (p Plan) Orders() *keeper.Orders {
 	s, listen, dashboard := p.Spec, "127.0.0.1:0", "127.0.0.1"
-	if s.Slurm.Expose == "node" {
+	if slurmspec.Of(s).Expose == "node" {
 		listen, dashboard = "auto:0", "auto"
 	}
 	return &keeper.Orders{
-		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: spec.LauncherSlurm, SpecHash: spec.Hash(s),
+		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: slurmspec.Name, SpecHash: spec.Hash(s),
 		Ray: keeper.RaySettings{
 			Python: p.Python, Version: s.Ray.Version, Env: s.Env, Setup: p.setup(), TempRoot: p.TempRoot(),
-			NodeLogs: s.Slurm.NodeLogs, FastStart: orders.FastStart(s),
+			NodeLogs: slurmspec.Of(s).NodeLogs, FastStart: orders.FastStart(s),
 		},
 		Groups: p.groups(),
 		Start:  keeper.Start{Mode: keeper.StartStep, Argv: p.step()},
@@ -51,8 +52,8 @@ func (p Plan) Orders() *keeper.Orders {
 
 // TempRoot is where nodes make their directories.
 func (p Plan) TempRoot() string {
-	if p.Spec.Slurm.TmpDir != "" {
-		return p.Spec.Slurm.TmpDir
+	if slurmspec.Of(p.Spec).TmpDir != "" {
+		return slurmspec.Of(p.Spec).TmpDir
 	}
 	return "/tmp"
 }
@@ -89,13 +90,13 @@ func (p Plan) groups() []keeper.Group {
 }
 
 func (p Plan) exclusive(g spec.NodeGroup) bool {
-	e := p.Spec.SlurmFor(g).Exclusive
+	e := slurmspec.For(p.Spec, g).Exclusive
 	return e != nil && *e
 }
 
 // HostPython runs keeper and relay, which need no Ray: with containers, the nodes' own.
 func (p Plan) HostPython() string {
-	if p.Spec.Slurm.ContainerRuntime != "none" {
+	if slurmspec.Of(p.Spec).ContainerRuntime != "none" {
 		return "python3"
 	}
 	return p.Python
@@ -103,12 +104,12 @@ func (p Plan) HostPython() string {
 
 // setup is the modules and the user's own lines.
 func (p Plan) setup() string {
-	if len(p.Spec.Slurm.Modules) == 0 {
+	if len(slurmspec.Of(p.Spec).Modules) == 0 {
 		return p.Spec.Setup
 	}
 	// Batch shells are not login shells: `module` may have to be defined first.
 	lines := "type module >/dev/null 2>&1 || . /etc/profile\nmodule load"
-	for _, m := range p.Spec.Slurm.Modules {
+	for _, m := range slurmspec.Of(p.Spec).Modules {
 		lines += " " + quote(m)
 	}
 	return lines + "\n" + p.Spec.Setup
@@ -128,7 +129,7 @@ func (p Plan) step() []string {
 		argv = append(argv, groups)
 	}
 	python := p.Python
-	switch p.Spec.Slurm.ContainerRuntime {
+	switch slurmspec.Of(p.Spec).ContainerRuntime {
 	case "pyxis":
 		argv = append(argv, p.pyxis()...)
 	case "apptainer":
@@ -143,7 +144,7 @@ func (p Plan) binds() (out []string) {
 		out = append(out, dir+":"+dir)
 	}
 	for _, m := range p.Spec.Mounts {
-		bind := m.Source.Slurm + ":" + m.MountPath
+		bind := slurmspec.Source(m.Source.Sections) + ":" + m.MountPath
 		if m.ReadOnly {
 			bind += ":ro"
 		}
@@ -160,7 +161,7 @@ func (p Plan) pyxis() []string {
 		}
 		mounts += b
 	}
-	return []string{"--container-image=" + p.Spec.Slurm.ContainerImage, "--container-mounts=" + mounts, "--no-container-remap-root"}
+	return []string{"--container-image=" + slurmspec.Of(p.Spec).ContainerImage, "--container-mounts=" + mounts, "--no-container-remap-root"}
 }
 
 func (p Plan) apptainer() []string {
@@ -174,5 +175,5 @@ func (p Plan) apptainer() []string {
 	for _, b := range p.binds() {
 		argv = append(argv, "--bind", b)
 	}
-	return append(argv, p.Spec.Slurm.ContainerImage)
+	return append(argv, slurmspec.Of(p.Spec).ContainerImage)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/templates"
 )
 
@@ -34,7 +35,7 @@ type Request struct {
 	Whole      bool   // a node for itself
 	GPUs       string // [type:]count
 	Constraint string
-	Slurm      spec.SlurmGroup
+	Slurm      slurmspec.Group
 }
 
 // Components joins neighbouring groups with equal requests, so that tasks count over the groups in the orders' sequence.
@@ -55,7 +56,7 @@ func (p Plan) Components() []Component {
 }
 
 func (p Plan) request(g spec.NodeGroup) Request {
-	r := Request{CPUs: int(g.CPUs), Whole: p.exclusive(g), Slurm: p.Spec.SlurmFor(g)}
+	r := Request{CPUs: int(g.CPUs), Whole: p.exclusive(g), Slurm: slurmspec.For(p.Spec, g)}
 	if r.CPUs == 0 && !r.Whole {
 		r.CPUs = 1
 	}
@@ -67,8 +68,8 @@ func (p Plan) request(g spec.NodeGroup) Request {
 	if r.Constraint = r.Slurm.Constraint; g.GPUs > 0 {
 		r.GPUs = fmt.Sprint(g.GPUs)
 		if g.GPUType != "" {
-			t, _ := p.Spec.GPUTypeOf(g.GPUType)
-			if t.Gres != "" && t.Constraint == "" || p.Spec.GPUTypes[g.GPUType].Gres != "" {
+			t, given := slurmspec.GPUTypeOf(p.Spec, g.GPUType)
+			if t.Constraint == "" || given {
 				r.GPUs = t.Gres + ":" + r.GPUs
 			}
 			r.Constraint = strings.Trim(r.Constraint+"&"+t.Constraint, "&")
@@ -152,11 +153,11 @@ func (p Plan) firstDirectives() []string {
 		"--open-mode=append", "--chdir=" + quote(p.Run),
 		fmt.Sprintf("--signal=B:USR1@%d", int(p.Warning().Seconds())),
 	}
-	if s.Slurm.Dependency != "" {
-		out = append(out, "--dependency="+quote(s.Slurm.Dependency))
+	if slurmspec.Of(s).Dependency != "" {
+		out = append(out, "--dependency="+quote(slurmspec.Of(s).Dependency))
 	}
-	if s.Slurm.Begin != "" {
-		out = append(out, "--begin="+quote(s.Slurm.Begin))
+	if slurmspec.Of(s).Begin != "" {
+		out = append(out, "--begin="+quote(slurmspec.Of(s).Begin))
 	}
 	if d := p.Deadline(); d != "" {
 		out = append(out, "--deadline="+d)
@@ -241,7 +242,7 @@ func (p Plan) printable() error {
 	for _, c := range p.Components() {
 		g := c.Request.Slurm
 		for _, v := range append([]string{g.Partition, g.Account, g.QOS, g.Reservation, g.Constraint, g.Nodelist, g.Exclude, g.Switches,
-			p.Spec.Slurm.Dependency, p.Spec.Slurm.Begin, p.HostPython(), p.Run}, g.ExtraArgs...) {
+			slurmspec.Of(p.Spec).Dependency, slurmspec.Of(p.Spec).Begin, p.HostPython(), p.Run}, g.ExtraArgs...) {
 			if strings.ContainsAny(v, "\n\r\x00") {
 				return launcher.Fail(runstate.CodeSpec, nil, "write it in one line", "the value %q cannot be given to Slurm", v)
 			}

@@ -14,12 +14,14 @@ import (
 
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/needs"
 )
 
 func planFor(s *spec.ClusterSpec) Plan {
 	s.Name = "x"
-	return Plan{Spec: spec.For(s, spec.LauncherSlurm), Python: "/v/bin/python", Programs: "/s/keeper/keeper-1", Run: "/s/runs/x", Nonce: "N"}
+	return Plan{Spec: spec.For(s, slurmspec.Name), Python: "/v/bin/python", Programs: "/s/keeper/keeper-1", Run: "/s/runs/x", Nonce: "N"}
 }
 
 func group(name string, replicas int, r spec.NodeResources) spec.WorkerGroup {
@@ -30,21 +32,21 @@ func group(name string, replicas int, r spec.NodeResources) spec.WorkerGroup {
 func grpo() *spec.ClusterSpec {
 	exclusive := true
 	return &spec.ClusterSpec{
-		GPUTypes: map[string]spec.GPUType{"a100": {Constraint: "a100"}},
-		Lifetime: spec.Lifetime{Max: spec.Limit(4 * time.Hour), Queue: spec.Limit(12 * time.Hour)},
+		GPUTypes: map[string]spec.GPUType{"a100": {Sections: spec.Sections{slurmspec.Name: &slurmspec.GPUType{Constraint: "a100"}}}},
+		Lifetime: spec.Lifetime{Max: units.Limit(4 * time.Hour), Queue: units.Limit(12 * time.Hour)},
 		Job:      spec.Job{Entrypoint: "python grpo.py", Grace: durationPtr(5 * time.Minute)},
-		Slurm: &spec.Slurm{Dependency: "afterok:1", Begin: "now+1hour", SlurmGroup: spec.SlurmGroup{
-			Partition: "gpu,gpu2", Account: "rl", QOS: "high", Reservation: "r", Switches: "1@10:00", Nodelist: "n[1-2]", Exclude: "n3", ExtraArgs: []string{"--segment=2"}}},
+		Sections: slurmspec.In(&slurmspec.Section{Dependency: "afterok:1", Begin: "now+1hour", Group: slurmspec.Group{
+			Partition: "gpu,gpu2", Account: "rl", QOS: "high", Reservation: "r", Switches: "1@10:00", Nodelist: "n[1-2]", Exclude: "n3", ExtraArgs: []string{"--segment=2"}}}),
 		Workers: []spec.WorkerGroup{
 			group("trainer", 4, spec.NodeResources{CPUs: 96, Memory: resource.MustParse("1500Gi"), GPUs: 8, GPUType: "h100"}),
-			group("rollout", 2, spec.NodeResources{CPUs: 48, GPUs: 4, GPUType: "a100", Slurm: &spec.SlurmGroup{Constraint: "ib"}}),
-			group("reward", 1, spec.NodeResources{CPUs: 48, GPUs: 4, GPUType: "a100", Slurm: &spec.SlurmGroup{Constraint: "ib"}}),
-			group("cpu", 2, spec.NodeResources{Slurm: &spec.SlurmGroup{Partition: "cpu", Exclusive: &exclusive}}),
+			group("rollout", 2, spec.NodeResources{CPUs: 48, GPUs: 4, GPUType: "a100", Sections: slurmspec.GroupIn(&slurmspec.Group{Constraint: "ib"})}),
+			group("reward", 1, spec.NodeResources{CPUs: 48, GPUs: 4, GPUType: "a100", Sections: slurmspec.GroupIn(&slurmspec.Group{Constraint: "ib"})}),
+			group("cpu", 2, spec.NodeResources{Sections: slurmspec.GroupIn(&slurmspec.Group{Partition: "cpu", Exclusive: &exclusive})}),
 		},
 	}
 }
 
-func durationPtr(d time.Duration) *spec.Duration { v := spec.Duration(d); return &v }
+func durationPtr(d time.Duration) *units.Duration { v := units.Duration(d); return &v }
 
 func TestDirectives(t *testing.T) {
 	p := planFor(grpo())
@@ -67,7 +69,7 @@ func TestDirectives(t *testing.T) {
 		t.Error(diff)
 	}
 	once := grpo() // Slurm holds a job to its deadline when it comes back, too: only one that does not has one
-	once.Job.Restarts.Preempted = new(spec.Count)
+	once.Job.Restarts.Preempted = new(units.Count)
 	p = planFor(once)
 	if all := strings.Join(p.Directives(p.Components()[0], true), " "); !strings.Contains(all, " --deadline=now+58140seconds --no-requeue ") {
 		t.Errorf("of a job that starts once: %s", all)
@@ -77,17 +79,17 @@ func TestDirectives(t *testing.T) {
 // Equal workers without GPUs are Slurm's to place; whoever names nodes gets one on each.
 func TestPlacedBySlurm(t *testing.T) {
 	for name, c := range map[string]struct {
-		slurm spec.SlurmGroup
+		slurm slurmspec.Group
 		gpus  int
 		want  []string
 	}{
 		"equal": {want: []string{"--ntasks=4", "--cpus-per-task=3", "--mem-per-cpu=342M"}},
-		"nodes": {slurm: spec.SlurmGroup{Nodelist: "n[1-4]"}, want: []string{"--nodes=4", "--ntasks-per-node=1", "--cpus-per-task=3", "--mem=1024M"}},
+		"nodes": {slurm: slurmspec.Group{Nodelist: "n[1-4]"}, want: []string{"--nodes=4", "--ntasks-per-node=1", "--cpus-per-task=3", "--mem=1024M"}},
 		"GPUs":  {gpus: 2, want: []string{"--nodes=4", "--ntasks-per-node=1", "--cpus-per-task=3", "--mem=1024M"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := spec.NodeResources{CPUs: 3, GPUs: c.gpus, Memory: resource.MustParse("1Gi")}
-			p := planFor(&spec.ClusterSpec{Slurm: &spec.Slurm{SlurmGroup: c.slurm}, Workers: []spec.WorkerGroup{group("w", 4, r)}})
+			p := planFor(&spec.ClusterSpec{Sections: slurmspec.In(&slurmspec.Section{Group: c.slurm}), Workers: []spec.WorkerGroup{group("w", 4, r)}})
 			if diff := cmp.Diff(c.want, p.Size(p.Components()[0])); diff != "" {
 				t.Error(diff)
 			}
@@ -113,12 +115,12 @@ func TestStepOfUnlikeGroups(t *testing.T) {
 }
 
 func TestContainers(t *testing.T) {
-	s := &spec.ClusterSpec{Image: "ray.sqsh", Slurm: &spec.Slurm{ContainerRuntime: "pyxis"}, Mounts: []spec.Mount{{MountPath: "/models", ReadOnly: true, Source: spec.MountSource{Slurm: "/lustre/models"}}}}
+	s := &spec.ClusterSpec{Image: "ray.sqsh", Sections: slurmspec.In(&slurmspec.Section{ContainerRuntime: "pyxis"}), Mounts: []spec.Mount{{MountPath: "/models", ReadOnly: true, Source: spec.MountSource{Sections: slurmspec.SourceIn("/lustre/models")}}}}
 	argv := strings.Join(planFor(s).step(), " ")
 	if !strings.Contains(argv, "--container-image=ray.sqsh --container-mounts=/s/runs/x:/s/runs/x,/s/keeper/keeper-1:/s/keeper/keeper-1,/lustre/models:/models:ro") {
 		t.Errorf("pyxis: %s", argv)
 	}
-	s.Slurm.ContainerRuntime = "apptainer"
+	slurmspec.Of(s).ContainerRuntime = "apptainer"
 	s.Head = spec.Head{NodeResources: spec.NodeResources{GPUs: 1}}
 	argv = strings.Join(planFor(s).step(), " ")
 	if !strings.Contains(argv, "apptainer exec --nv --bind /s/runs/x:/s/runs/x --bind /s/keeper/keeper-1:/s/keeper/keeper-1 --bind /lustre/models:/models:ro ray.sqsh /v/bin/python") {
@@ -131,7 +133,7 @@ func TestGroups(t *testing.T) {
 	exclusive := true
 	p := planFor(&spec.ClusterSpec{
 		Head:    spec.Head{NodeResources: spec.NodeResources{CPUs: 4}},
-		Workers: []spec.WorkerGroup{group("a", 2, spec.NodeResources{Slurm: &spec.SlurmGroup{Exclusive: &exclusive}}), group("none", 0, spec.NodeResources{}), group("b", 1, spec.NodeResources{CPUs: 2, GPUs: 3})},
+		Workers: []spec.WorkerGroup{group("a", 2, spec.NodeResources{Sections: slurmspec.GroupIn(&slurmspec.Group{Exclusive: &exclusive})}), group("none", 0, spec.NodeResources{}), group("b", 1, spec.NodeResources{CPUs: 2, GPUs: 3})},
 	})
 	none, three, two := 0.0, 3.0, 2.0
 	want := []keeper.Group{
@@ -146,7 +148,7 @@ func TestGroups(t *testing.T) {
 func hostileSpec() *spec.ClusterSpec {
 	evil := `a'b"c $(touch /tmp/evil) ` + "`id`" + ` #x; exit 9`
 	s := grpo()
-	s.Slurm.Account, s.Slurm.Constraint, s.Slurm.ExtraArgs = evil, evil, []string{"--mail-user=" + evil}
+	slurmspec.Of(s).Account, slurmspec.Of(s).Constraint, slurmspec.Of(s).ExtraArgs = evil, evil, []string{"--mail-user=" + evil}
 	return s
 }
 
@@ -192,7 +194,7 @@ func TestScriptPassesShellcheck(t *testing.T) {
 }
 
 func TestLinesInValuesAreRefused(t *testing.T) {
-	s := &spec.ClusterSpec{Slurm: &spec.Slurm{SlurmGroup: spec.SlurmGroup{Account: "a\n#SBATCH --uid=0"}}}
+	s := &spec.ClusterSpec{Sections: slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{Account: "a\n#SBATCH --uid=0"}})}
 	if _, err := planFor(s).Script(); err == nil {
 		t.Error("a value with a line break was rendered")
 	}

@@ -16,12 +16,13 @@ import (
 	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/slurm/script"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // Check examines the way to Slurm, what the file asks Slurm for, slurm.dir, and on one node that it sees the same directory, has Ray, and has room for
 // Ray's sockets. What cannot be looked at because something before it fails is left out.
 func (site *Site) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Check {
-	s = spec.For(s, spec.LauncherSlurm)
+	s = spec.For(s, slurmspec.Name)
 	version, err := site.Version(ctx)
 	checks := []launcher.Check{check("controller", version+" answers on "+site.String(), err, site.controllerHint(err))}
 	if err != nil {
@@ -154,7 +155,7 @@ func (site *Site) checkNode(ctx context.Context, s *spec.ClusterSpec, probe stri
 		return append(checks, check("node", "", err, ""))
 	}
 	argv := []string{"srun", "--quiet", "--nodes=1", "--ntasks=1", "--time=1", fmt.Sprintf("--immediate=%d", nodeTime), "--mpi=none", "--job-name=rayctl-doctor", "--chdir=/"}
-	g := s.SlurmFor(s.NodeGroups()[0])
+	g := slurmspec.For(s, s.NodeGroups()[0])
 	for _, o := range [][2]string{{"--partition=", g.Partition}, {"--account=", g.Account}, {"--qos=", g.QOS}, {"--reservation=", g.Reservation}, {"--constraint=", g.Constraint}} {
 		if o[1] != "" {
 			argv = append(argv, o[0]+o[1])
@@ -198,7 +199,7 @@ func checkPaths(root string) launcher.Check {
 
 // checkPrograms judges what a node's interpreter said of itself and of Ray. With containers that is the one that runs the keeper, and Ray is inside.
 func checkPrograms(node, python, ray string, s *spec.ClusterSpec) []launcher.Check {
-	if s.Slurm.ContainerRuntime == "none" {
+	if slurmspec.Of(s).ContainerRuntime == "none" {
 		return []launcher.Check{checkPython(node, python, bringRay), checkRay(node, ray, s)}
 	}
 	inside := check("Ray", "not looked at: it and ray.python are in the container, which this check does not start", nil, "")

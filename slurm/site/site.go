@@ -14,6 +14,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/slurm/rundir"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // Site is one Slurm cluster as this user reaches it: its controller, commands and runs.
@@ -45,7 +46,7 @@ func (site *Site) Python(ctx context.Context, s *spec.ClusterSpec) (string, erro
 	if python == "" {
 		return "python3", nil
 	}
-	if s.Slurm.ContainerRuntime != "none" {
+	if slurmspec.Of(s).ContainerRuntime != "none" {
 		return python, nil // a path in the container
 	}
 	kind, err := site.Runs.Files.Kind(ctx, python)

@@ -19,6 +19,8 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/local/localspec"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // New is an isolated App: no terminal, no variables, no launchers.
@@ -124,9 +126,9 @@ func execute(t *testing.T, tree func(*app.App) *cobra.Command, l launcher.Launch
 	a, _, stderr := New()
 	a.Getenv, a.In = os.Getenv, strings.NewReader(line.Stdin)
 	a.Now = func() time.Time { return Begin.Add(time.Hour) }
-	a.Launchers[spec.LauncherLocal] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) { return l, nil }
-	a.Launchers[spec.LauncherSlurm] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) {
-		return &Launcher{Title: spec.LauncherSlurm}, nil
+	a.Launchers[localspec.Name] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) { return l, nil }
+	a.Launchers[slurmspec.Name] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) {
+		return &Launcher{Title: slurmspec.Name}, nil
 	}
 	stdout := &stdout{interrupts: line.Interrupt}
 	a.Out = stdout

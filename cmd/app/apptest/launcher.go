@@ -18,6 +18,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/local/localspec"
 )
 
 // Begin is when the first cluster of a Launcher is made. Each further one is made a minute later.
@@ -112,7 +113,7 @@ func (c *cluster) end(exit runstate.Exit) {
 }
 
 // Name is Title.
-func (l *Launcher) Name() string { return cmp.Or(l.Title, spec.LauncherLocal) }
+func (l *Launcher) Name() string { return cmp.Or(l.Title, localspec.Name) }
 
 // Launch makes a cluster, and runs its job if it has one.
 func (l *Launcher) Launch(_ context.Context, s *spec.ClusterSpec, _ launcher.Payload) (launcher.ID, error) {

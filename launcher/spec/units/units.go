@@ -1,4 +1,5 @@
-package spec
+// Package units has the amounts of the cluster file: durations, limits, counts, CPUs and Kubernetes quantities, as they are written.
+package units
 
 import (
 	"encoding/json"
@@ -202,10 +203,10 @@ func (c *Count) UnmarshalJSON(b []byte) error { return unmarshalScalarJSON(b, c)
 // quantityText restricts the input of the Kubernetes parser, which needs minutes and gigabytes for exponents of a million.
 var quantityText = regexp.MustCompile(`^\+?[0-9.]{1,32}([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]{1,2})?$`)
 
-// parseQuantity reads a Kubernetes quantity that is not negative.
-func parseQuantity(s string) (Quantity, bool) {
+// ParseQuantity reads a Kubernetes quantity that is not negative.
+func ParseQuantity(s string) (resource.Quantity, bool) {
 	if !quantityText.MatchString(s) {
-		return Quantity{}, false
+		return resource.Quantity{}, false
 	}
 	q, err := resource.ParseQuantity(s)
 	return q, err == nil
@@ -213,7 +214,7 @@ func parseQuantity(s string) (Quantity, bool) {
 
 // UnmarshalText reads a number of cores or a Kubernetes quantity such as 500m.
 func (c *CPUs) UnmarshalText(b []byte) error {
-	q, ok := parseQuantity(string(b))
+	q, ok := ParseQuantity(string(b))
 	if !ok {
 		return fmt.Errorf("%q is not a number of CPUs; write it like 8, 0.5 or 500m", b)
 	}

@@ -1,19 +1,29 @@
-package spec
+package schema_test
 
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+
+	_ "github.com/rayctl/rayctl/kuberay/kuberayspec"
+	_ "github.com/rayctl/rayctl/local/localspec"
+	_ "github.com/rayctl/rayctl/slurm/slurmspec"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/schema"
 )
 
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	b, err := Schema()
+	b, err := schema.JSON()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,10 +32,10 @@ func compiled(t *testing.T) *jsonschema.Schema {
 		t.Fatal(err)
 	}
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource(SchemaID, doc); err != nil {
+	if err := c.AddResource(schema.SchemaID, doc); err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.Compile(SchemaID)
+	s, err := c.Compile(schema.SchemaID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,12 +45,8 @@ func compiled(t *testing.T) *jsonschema.Schema {
 func validate(t *testing.T, s *jsonschema.Schema, text []byte) error {
 	t.Helper()
 	// Not by sigs.k8s.io/yaml: in YAML 1.1 the key on of head means true.
-	d, err := Parse(bytes.NewReader(text), "f.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := d.root.plain()
-	if err != nil {
+	var p any
+	if err := yaml.Unmarshal(text, &p); err != nil {
 		t.Fatal(err)
 	}
 	b, err := json.Marshal(p)
@@ -56,7 +62,11 @@ func validate(t *testing.T, s *jsonschema.Schema, text []byte) error {
 
 func TestSchemaAcceptsWhatDecodeAccepts(t *testing.T) {
 	s := compiled(t)
-	for _, text := range []string{design, "{}", "lifetime: {max: 0, keep: 3-12:00:00, idle: unlimited, queue: 1.5h}", "workers: [{name: a, cpus: 500m, memory: 1024}]",
+	design, err := os.ReadFile("../testdata/design.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{string(design), "{}", "lifetime: {max: 0, keep: 3-12:00:00, idle: unlimited, queue: 1.5h}", "workers: [{name: a, cpus: 500m, memory: 1024}]",
 		"profiles: {site: {slurm: {partition: x}}, default: {workers: [{name: a}]}}", "job: {restarts: {driver: 3, preempted: 2}}", "job: {pip: requirements.txt}", "job: {uv: [a]}"} {
 		if err := validate(t, s, []byte(text)); err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -73,7 +83,7 @@ func TestSchemaAcceptsWhatDecodeAccepts(t *testing.T) {
 // TestExamples checks every cluster file among the examples against the schema, the decoder and the validator.
 func TestExamples(t *testing.T) {
 	s := compiled(t)
-	root := filepath.Join("..", "..", "examples")
+	root := filepath.Join("..", "..", "..", "examples")
 	err := filepath.WalkDir(root, func(p string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(p) != ".yaml" {
 			return err
@@ -82,7 +92,7 @@ func TestExamples(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		doc, err := Parse(bytes.NewReader(text), p)
+		doc, err := spec.Parse(bytes.NewReader(text), p)
 		if err != nil || doc.Has("kind") || doc.Has("applications") {
 			return nil // a manifest or a Serve configuration
 		}
@@ -90,15 +100,15 @@ func TestExamples(t *testing.T) {
 			if err := validate(t, s, text); err != nil {
 				t.Error(err)
 			}
-			if _, err := doc.Take(ProfilesKey); err != nil {
+			if _, err := doc.Take(spec.ProfilesKey); err != nil {
 				t.Fatal(err)
 			}
 			c, err := doc.Decode()
 			if err != nil {
 				t.Fatal(err)
 			}
-			Default(c)
-			if err := Validate(c); err != nil {
+			spec.Default(c)
+			if err := spec.Validate(c); err != nil {
 				t.Error(err)
 			}
 		})
@@ -110,7 +120,7 @@ func TestExamples(t *testing.T) {
 }
 
 func TestEveryFieldIsDescribed(t *testing.T) {
-	b, err := Schema()
+	b, err := schema.JSON()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,3 +152,26 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		t.Errorf("only %d fields were found", count)
 	}
 }
+
+// TestSchemaIsAsCommitted shows in a commit what editors will see: `go test ./launcher/spec/schema -update` writes the file anew.
+func TestSchemaIsAsCommitted(t *testing.T) {
+	const file = "testdata/schema.json"
+	got, err := schema.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), string(got)); d != "" {
+		t.Errorf("%s is stale; run the test with -update:\n%s", file, d)
+	}
+}
+
+var update = flag.Bool("update", false, "write testdata/schema.json anew")

@@ -1,8 +1,11 @@
-package spec
+package schema
 
 import (
 	"reflect"
 	"strings"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 // Section is a part of the reference: the keys of one map of the cluster file.
@@ -28,7 +31,7 @@ type FieldDoc struct {
 // Reference describes the whole cluster file, from the comments of the types.
 func Reference() []Section {
 	r := reference{}
-	r.add("", reflect.TypeFor[ClusterSpec]())
+	r.add("", reflect.TypeFor[spec.ClusterSpec]())
 	return r.sections
 }
 
@@ -41,12 +44,11 @@ func (r *reference) add(path string, t reflect.Type) {
 		typ  reflect.Type
 	}
 	var later []below
-	for _, f := range fieldsOf(t) {
-		owner, goName := ownerOf(t, f.index)
-		text, def, _ := strings.Cut(describe(owner, goName), " Default")
-		p := join(path, f.name)
-		s.Fields = append(s.Fields, FieldDoc{Key: f.name, Path: p, Type: typeInWords(f), Text: text, Default: defaultText(def)})
-		if inner, suffix := structIn(f.typ); inner != nil {
+	for _, f := range spec.Fields(t) {
+		text, def, _ := strings.Cut(describe(f.Owner, f.GoName), " Default")
+		p := strings.TrimPrefix(path+"."+f.Key, ".")
+		s.Fields = append(s.Fields, FieldDoc{Key: f.Key, Path: p, Type: typeInWords(f), Text: text, Default: defaultText(def)})
+		if inner, suffix := structIn(f.Type); inner != nil {
 			later = append(later, below{p + suffix, inner})
 		}
 	}
@@ -61,15 +63,7 @@ func defaultText(s string) string {
 	return strings.TrimSuffix(strings.TrimSpace(strings.TrimPrefix(s, ":")), ".")
 }
 
-// ownerOf finds the struct, embedded or not, that a field is written in.
-func ownerOf(t reflect.Type, index []int) (reflect.Type, string) {
-	for _, i := range index[:len(index)-1] {
-		t = deref(t.Field(i).Type)
-	}
-	return t, t.Field(index[len(index)-1]).Name
-}
-
-// structIn finds the struct of this package in a field's type, and the path suffix that leads to it.
+// structIn finds the map of the cluster file in a field's type, and the path suffix that leads to it.
 func structIn(t reflect.Type) (inner reflect.Type, suffix string) {
 	switch t = deref(t); t.Kind() {
 	case reflect.Slice:
@@ -77,37 +71,37 @@ func structIn(t reflect.Type) (inner reflect.Type, suffix string) {
 	case reflect.Map:
 		t, suffix = deref(t.Elem()), ".NAME"
 	}
-	if t.Kind() != reflect.Struct || !ours(t) || t == requirementsType {
+	if !spec.IsMap(t) {
 		return nil, ""
 	}
 	return t, suffix
 }
 
-func typeInWords(f field) string {
-	if len(f.enum) > 0 {
-		return strings.Join(f.enum, ", ")
+func typeInWords(f spec.Field) string {
+	if len(f.Enum) > 0 {
+		return strings.Join(f.Enum, ", ")
 	}
-	return words(f.typ)
+	return words(f.Type)
 }
 
 func words(t reflect.Type) string {
 	t = deref(t)
 	switch t {
-	case quantityType:
+	case reflect.TypeFor[spec.Quantity]():
 		return "quantity"
-	case objectType:
+	case reflect.TypeFor[spec.Object]():
 		return "map"
-	case reflect.TypeFor[Duration]():
+	case reflect.TypeFor[units.Duration]():
 		return "duration"
-	case reflect.TypeFor[Limit]():
+	case reflect.TypeFor[units.Limit]():
 		return "duration or unlimited"
-	case reflect.TypeFor[Count]():
+	case reflect.TypeFor[units.Count]():
 		return "number or unlimited"
-	case reflect.TypeFor[CPUs]():
+	case reflect.TypeFor[units.CPUs]():
 		return "number or quantity"
-	case requirementsType:
+	case reflect.TypeFor[spec.Requirements]():
 		return "list of text, or a file"
-	case reflect.TypeFor[Secret]():
+	case reflect.TypeFor[spec.Secret]():
 		return "name or map"
 	}
 	switch t.Kind() {
@@ -124,9 +118,16 @@ func words(t reflect.Type) string {
 	case reflect.Map:
 		return "map of " + words(t.Elem())
 	default:
-		if !ours(t) {
+		if !spec.IsMap(t) {
 			return "Kubernetes " + t.Name()
 		}
 		return "map"
 	}
+}
+
+func deref(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
 }

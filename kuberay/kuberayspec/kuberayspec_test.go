@@ -1,0 +1,34 @@
+package kuberayspec_test
+
+import (
+	"strings"
+	"testing"
+
+	_ "github.com/rayctl/rayctl/kuberay/kuberayspec"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+func mustDecode(t *testing.T, text string) *spec.ClusterSpec {
+	t.Helper()
+	s, err := spec.Decode(strings.NewReader(text), "rayctl.yaml")
+	if err != nil {
+		t.Fatalf("decode: %v", err)
+	}
+	return s
+}
+
+func TestValidate(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"type unknown to Kubernetes", "launcher: kuberay\nimage: i\nworkers: [{name: a, gpus: 1, gpuType: h100}]", "gpuTypes does not say which nodes have \"h100\": add gpuTypes.h100"},
+		{"patch", "kuberay: {patch: {spec: {workerGroupSpecs: []}}}", "use workers[].patch"},
+		{"scheduler", "kuberay: {scheduler: kueue}", `"kueue" is not possible here: use auto, volcano, none`},
+		{"namespace", "kuberay: {namespace: A_b}", `"A_b" is not a namespace`},
+		{"gang without scheduler", "launcher: kuberay\nimage: i\nkuberay: {scheduler: none}\nworkers: [{name: a, replicas: 2, gpus: 1}]", "without a gang scheduler they may start in part"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := spec.Validate(mustDecode(t, c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got  %v\nwant %s", err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,59 @@
+package kuberayspec
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+func validate(v *spec.Validator, s *spec.ClusterSpec) {
+	c := sectionOf(s)
+	v.OneOf("kuberay.scheduler", c.Scheduler, "auto", "volcano", "none")
+	v.OneOf("kuberay.keeper", c.Keeper, "auto", "none")
+	v.OneOf("kuberay.imagePullPolicy", c.ImagePullPolicy, "Always", "IfNotPresent", "Never")
+	v.FailIf(c.Namespace != "" && len(validation.IsDNS1123Label(c.Namespace)) > 0, "kuberay.namespace", "use lower-case letters, digits and -", "%q is not a namespace", c.Namespace)
+	if rc, ok := c.Patch["spec"].(map[string]any); ok {
+		_, touches := rc["workerGroupSpecs"]
+		v.FailIf(touches, "kuberay.patch.spec.workerGroupSpecs", "use workers[].patch", "a merge patch would replace the whole list of groups")
+	}
+	for _, k := range slices.Sorted(maps.Keys(c.ConfigMaps)) {
+		v.FailIf(len(validation.IsDNS1123Subdomain(k)) > 0, spec.Printable("kuberay.configMaps."+k), "use lower-case letters, digits, - and .", "%q cannot be a ConfigMap's name", k)
+	}
+	if s.Launcher != Name {
+		return
+	}
+	if c.RayCluster != nil {
+		besideRayCluster(v, s)
+		return
+	}
+	gpus := slices.ContainsFunc(s.NodeGroups(), func(g spec.NodeGroup) bool { return g.GPUs > 0 })
+	v.FailIf(c.Scheduler == "none" && gpus && s.IsGang() && s.GangNodes() > 1, "kuberay.scheduler",
+		"use volcano, or set gang: false if a part of the nodes is of use", "%d GPU nodes must start together, and without a gang scheduler they may start in part", s.GangNodes())
+}
+
+// besideRayCluster rejects keys that a given RayCluster sets itself.
+func besideRayCluster(v *spec.Validator, s *spec.ClusterSpec) {
+	k := Of(s)
+	for _, x := range []struct {
+		path  string
+		given bool
+	}{
+		{"head", s.Head.On != "" || !s.Head.IsEmpty()}, {"workers", len(s.Workers) > 0}, {"image", s.Image != ""}, {"env", len(s.Env) > 0}, {"setup", s.Setup != ""},
+		{"secrets", len(s.Secrets) > 0}, {"mounts", len(s.Mounts) > 0}, {"kuberay.nodeSelector", len(k.NodeSelector) > 0},
+		{"kuberay.tolerations", len(k.Tolerations) > 0}, {"kuberay.serviceAccountName", k.ServiceAccountName != ""},
+	} {
+		v.FailIf(x.given, x.path, "write it into the RayCluster, or use kuberay.patch", "the RayCluster is taken as it is, so this has no effect")
+	}
+}
+
+func validateNode(v *spec.Validator, s *spec.ClusterSpec, path string, r *spec.NodeResources) {
+	if r.GPUType == "" {
+		return
+	}
+	_, known := s.GPUTypes[r.GPUType]
+	v.FailIf(!known, path+".gpuType", "add gpuTypes."+r.GPUType+" with its nodeSelector, best in a profile",
+		"gpuTypes does not say which nodes have %q", r.GPUType)
+}

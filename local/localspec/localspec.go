@@ -1,0 +1,87 @@
+// Package localspec is this machine's part of the cluster file: its keys, their defaults and checks.
+package localspec
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Name is the launcher's name, and the key of its section.
+const Name = "local"
+
+//go:embed types.go
+var source string
+
+// Substrate registers this machine's part of the cluster file.
+var Substrate = spec.Register(&spec.Substrate{
+	Name: Name, Title: "Local", Order: 3, Source: source,
+	Cluster: cluster{}, Mount: mount{},
+	Fallback:         true,
+	Default:          fillIn,
+	Validate:         validate,
+	Unused:           unused,
+	SharesFilesystem: func(*spec.ClusterSpec) bool { return true },
+	ExecHere:         true,
+	Python:           "the environment of ray.python",
+})
+
+// Of is the file's section; nil if it has none.
+func Of(s *spec.ClusterSpec) *Section {
+	if keys := spec.Section[cluster](s.Sections); keys != nil {
+		return keys.Local
+	}
+	return nil
+}
+
+// In is a ClusterSpec's Sections with this section.
+func In(c *Section) spec.Sections { return spec.Sections{Name: &cluster{Local: c}} }
+
+// Source is the directory of a mount; "" if the file does not say.
+func Source(s spec.Sections) string {
+	if keys := spec.Section[mount](s); keys != nil {
+		return keys.Local
+	}
+	return ""
+}
+
+// SourceIn is a MountSource's Sections with this directory.
+func SourceIn(path string) spec.Sections { return spec.Sections{Name: &mount{Local: path}} }
+
+func packagesOf(s *spec.ClusterSpec) []string {
+	if c := Of(s); c != nil {
+		return c.Packages
+	}
+	return nil
+}
+
+func fillIn(s *spec.ClusterSpec) {
+	if Of(s) == nil {
+		s.Sections = s.Sections.With(Name, &cluster{Local: &Section{}})
+	}
+	s.Ray.Python = spec.ExpandHome(s.Ray.Python)
+	s.Job.OutputDir = spec.ExpandHome(s.Job.OutputDir)
+	spec.HeadOnFirstGroup(s)
+}
+
+func validate(v *spec.Validator, s *spec.ClusterSpec) {
+	packages := packagesOf(s)
+	v.FailIf(s.Launcher == Name && len(packages) > 0 && s.Ray.Python != "", "local.packages",
+		"install them in the environment of ray.python yourself and give --set 'local.packages=[]', or leave ray.python out",
+		"rayctl installs packages only in environments that it makes")
+	for i, p := range packages {
+		v.FailIf(p == "" || strings.HasPrefix(p, "-"), fmt.Sprintf("local.packages[%d]", i), "write it like jax==0.7.0", "%q is not a package", p)
+	}
+}
+
+// unused is about packages, which only this launcher installs.
+func unused(s *spec.ClusterSpec, in *spec.Substrate) string {
+	packages := packagesOf(s)
+	if len(packages) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("local.packages (%s) are not installed by the %s launcher: %s must have them, or give them in job.runtimeEnv (pip)",
+		strings.Join(packages, ", "), in.Name, in.Python)
+}

@@ -1,0 +1,24 @@
+package localspec
+
+// cluster is what the launcher adds to the cluster file itself.
+type cluster struct {
+	// Local says how to run Ray on this machine. Its presence chooses nothing: local is the default.
+	Local *Section `json:"local,omitempty"`
+}
+
+// mount is what the launcher adds to a mount's source.
+type mount struct {
+	// Local is a directory of this machine. A relative path is relative to the file. Without containers nothing is mounted: if mountPath
+	// does not exist, it is made a symbolic link to this directory, which stays; if it exists, it must be the same directory.
+	Local string `json:"local,omitempty" path:"client"`
+}
+
+// Section says how to run Ray on this machine.
+type Section struct {
+	// Packages are Python packages, as pip takes them, that rayctl installs beside Ray in the environment it makes, such as jax==0.7.0
+	// or ray[train]. An error with ray.python, whose environment is yours. Default: none.
+	Packages []string `json:"packages,omitempty"`
+	// TmpDir is the directory below which each node makes its short temporary directory (Ray's sockets allow paths of about 100
+	// characters). Default: TMPDIR, or /tmp.
+	TmpDir string `json:"tmpDir,omitempty" path:"client"`
+}

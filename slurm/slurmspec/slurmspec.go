@@ -1,0 +1,124 @@
+// Package slurmspec is Slurm's part of the cluster file: its keys, their defaults and checks.
+package slurmspec
+
+import (
+	"cmp"
+	_ "embed"
+	"slices"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Name is the launcher's name, and the key of its section.
+const Name = "slurm"
+
+//go:embed types.go
+var source string
+
+// Substrate registers Slurm's part of the cluster file.
+var Substrate = spec.Register(&spec.Substrate{
+	Name: Name, Title: "Slurm", Order: 1, Source: source,
+	Cluster: cluster{}, Node: node{}, Mount: mount{}, GPUType: GPUType{},
+	ChosenBySection: true,
+	Flags:           []spec.Flag{{Name: "slurm-host", Key: "slurm.host", Usage: "Slurm login `HOST`, reached by ssh"}},
+	Default:         fillIn,
+	Validate:        validate,
+	ValidateMount:   validateMount,
+	HashScope: func(s *spec.ClusterSpec) {
+		c := Of(s)
+		c.Host, c.Transport, c.SSHOptions, c.RESTURL, c.RESTTokenFile = "", "", nil, "", ""
+	},
+	SharesFilesystem: func(s *spec.ClusterSpec) bool {
+		c := sectionOf(s)
+		return c.Host == "" && c.RESTURL == ""
+	},
+	ExecHere: true,
+	Python:   "the nodes' Python",
+})
+
+// Of is the file's section; nil if it has none.
+func Of(s *spec.ClusterSpec) *Section {
+	if keys := spec.Section[cluster](s.Sections); keys != nil {
+		return keys.Slurm
+	}
+	return nil
+}
+
+// sectionOf is a copy of the file's section, empty if it has none.
+func sectionOf(s *spec.ClusterSpec) Section {
+	if c := Of(s); c != nil {
+		return *c
+	}
+	return Section{}
+}
+
+// In is a ClusterSpec's Sections with this section.
+func In(c *Section) spec.Sections { return spec.Sections{Name: &cluster{Slurm: c}} }
+
+// GroupOf is what the head or a group sets itself; nil if nothing.
+func GroupOf(s spec.Sections) *Group {
+	if keys := spec.Section[node](s); keys != nil {
+		return keys.Slurm
+	}
+	return nil
+}
+
+// GroupIn is a NodeResources' Sections with these settings.
+func GroupIn(g *Group) spec.Sections { return spec.Sections{Name: &node{Slurm: g}} }
+
+// Source is where a mount's data is on the compute nodes; "" if the file does not say.
+func Source(s spec.Sections) string {
+	if keys := spec.Section[mount](s); keys != nil {
+		return keys.Slurm
+	}
+	return ""
+}
+
+// SourceIn is a MountSource's Sections with this path.
+func SourceIn(path string) spec.Sections { return spec.Sections{Name: &mount{Slurm: path}} }
+
+// GPUTypeOf is what the site calls a type of GPU, with the defaults, and whether the file gives its GRES type.
+func GPUTypeOf(s *spec.ClusterSpec, name string) (t GPUType, gres bool) {
+	if keys := spec.Section[GPUType](s.GPUTypes[name].Sections); keys != nil {
+		t = *keys
+	}
+	gres = t.Gres != ""
+	t.Gres = cmp.Or(t.Gres, name)
+	return t, gres
+}
+
+// For returns a group's settings: the group's values override the cluster's section.
+func For(s *spec.ClusterSpec, g spec.NodeGroup) Group {
+	out, own := sectionOf(s).Group, GroupOf(g.Sections)
+	if own == nil {
+		return out
+	}
+	for _, p := range [][2]*string{
+		{&out.Partition, &own.Partition}, {&out.Account, &own.Account}, {&out.QOS, &own.QOS},
+		{&out.Reservation, &own.Reservation}, {&out.Constraint, &own.Constraint}, {&out.Nodelist, &own.Nodelist},
+		{&out.Exclude, &own.Exclude}, {&out.Switches, &own.Switches},
+	} {
+		if *p[1] != "" {
+			*p[0] = *p[1]
+		}
+	}
+	if own.Exclusive != nil {
+		out.Exclusive = own.Exclusive
+	}
+	out.ExtraArgs = slices.Concat(out.ExtraArgs, own.ExtraArgs)
+	return out
+}
+
+func fillIn(s *spec.ClusterSpec) {
+	if Of(s) == nil {
+		s.Sections = s.Sections.With(Name, &cluster{Slurm: &Section{}})
+	}
+	c := Of(s)
+	c.Transport = cmp.Or(c.Transport, "auto")
+	c.ContainerRuntime = cmp.Or(c.ContainerRuntime, "none")
+	c.NodeLogs = cmp.Or(c.NodeLogs, "onFailure")
+	if c.ContainerRuntime != "none" {
+		c.ContainerImage = cmp.Or(c.ContainerImage, s.Image)
+	}
+	spec.HeadOnFirstGroup(s)
+}

@@ -1,0 +1,52 @@
+package slurmspec_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
+)
+
+func mustDecode(t *testing.T, text string) *spec.ClusterSpec {
+	t.Helper()
+	s, err := spec.Decode(strings.NewReader(text), "rayctl.yaml")
+	if err != nil {
+		t.Fatalf("decode: %v", err)
+	}
+	return s
+}
+
+func TestValidate(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"no container", "launcher: slurm\nmounts: [{mountPath: /a, source: {slurm: /b}}]", "without a container /b cannot appear at /a"},
+		{"transport", "slurm: {transport: shh}", `"shh" is not possible here: did you mean ssh?`},
+		{"ssh without host", "slurm: {transport: ssh}", "transport ssh needs a host"},
+		{"option as host", "slurm: {host: -oProxyCommand=x}", "is not a host"},
+		{"rest without URL", "slurm: {transport: slurmrestd}", "transport slurmrestd needs its URL"},
+		{"rest URL", "slurm: {restUrl: 'slurm:6820'}", "is not a URL"},
+		{"slurm dir", "slurm: {dir: runs}", `slurm.dir: "runs" is not an absolute path`},
+		{"argument", "slurm: {extraArgs: [segment=2]}", "is not an option"},
+		{"managed argument", "slurm: {extraArgs: [--comment=x]}", "slurm.extraArgs[0]: --comment is set by rayctl"},
+		{"managed short argument", "slurm: {extraArgs: [-N4]}", "-N is set by rayctl: use workers[].replicas"},
+		{"managed argument of a group", "launcher: slurm\nworkers: [{name: a, slurm: {extraArgs: [--array=1]}}]", "workers.a.slurm.extraArgs[0]: --array is set by rayctl"},
+		{"part of a CPU", "launcher: slurm\nworkers: [{name: a, cpus: 500m}]", "workers.a.cpus: Slurm has no parts of CPUs"},
+		{"container without image", "launcher: slurm\nslurm: {containerRuntime: pyxis}", "containerRuntime pyxis needs an image"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := spec.Validate(mustDecode(t, c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got  %v\nwant %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestSlurmFor(t *testing.T) {
+	s := mustDecode(t, "launcher: slurm\nslurm: {partition: gpu, account: rl, exclusive: true, extraArgs: [--a]}\nworkers: [{name: a}, {name: b, slurm: {partition: cpu, exclusive: false, extraArgs: [--b]}}]")
+	spec.Default(s)
+	groups := s.NodeGroups()
+	a, b := slurmspec.For(s, groups[0]), slurmspec.For(s, groups[1])
+	if a.Partition != "gpu" || !*a.Exclusive || b.Partition != "cpu" || *b.Exclusive || b.Account != "rl" || strings.Join(b.ExtraArgs, " ") != "--a --b" || len(a.ExtraArgs) != 1 {
+		t.Errorf("%+v %+v", a, b)
+	}
+}

@@ -1,0 +1,89 @@
+package slurmspec
+
+// cluster is what Slurm adds to the cluster file itself.
+type cluster struct {
+	// Slurm says how to get nodes from Slurm. Its presence chooses the slurm launcher if nothing else does.
+	Slurm *Section `json:"slurm,omitempty"`
+}
+
+// node is what Slurm adds to the head and to worker groups.
+type node struct {
+	// Slurm overrides the cluster's slurm section for these nodes; unlike groups become a heterogeneous job.
+	Slurm *Group `json:"slurm,omitempty"`
+}
+
+// mount is what Slurm adds to a mount's source.
+type mount struct {
+	// Slurm is an absolute path on the compute nodes. In a container it is bind-mounted; without one it must equal mountPath.
+	Slurm string `json:"slurm,omitempty"`
+}
+
+// GPUType is what a site calls a type of GPU in Slurm.
+type GPUType struct {
+	// Gres is the type in Slurm's GRES, as in gres/gpu:h100. Default: the type's own name.
+	Gres string `json:"gres,omitempty"`
+	// Constraint is a feature of the nodes that have this type, for Slurm clusters without GRES types; added with & to the group's.
+	Constraint string `json:"constraint,omitempty"`
+}
+
+// Section says how to get nodes from Slurm.
+type Section struct {
+	// Dir is an absolute directory that the login node and all compute nodes share, and that holds runs/NAME/ATTEMPT/. It must not be
+	// readable by others' users if the driver's log is not to be. Default: ~/.rayctl on the side of Slurm.
+	Dir string `json:"dir,omitempty"`
+	// Host is the login node that ssh connects to: a host or alias of the user's OpenSSH configuration, optionally user@host.
+	// Default: none, Slurm's commands are here.
+	Host string `json:"host,omitempty"`
+	// Transport is how Slurm is reached. Default: auto, which is ssh if host is set, slurmrestd if only restUrl is set, else local.
+	Transport string `json:"transport,omitempty" jsonschema:"enum=auto,enum=local,enum=ssh,enum=slurmrestd"`
+	// SSHOptions are further options for OpenSSH's -o, such as ProxyJump=gate. Default: the user's configuration alone.
+	SSHOptions []string `json:"sshOptions,omitempty"`
+	// RESTURL is the base URL of slurmrestd, for example http://slurm:6820. The token is taken from restTokenFile or SLURM_JWT.
+	RESTURL string `json:"restUrl,omitempty"`
+	// RESTTokenFile is a file on the client with slurmrestd's JWT, read again for each request. Default: the environment variable SLURM_JWT.
+	RESTTokenFile string `json:"restTokenFile,omitempty" path:"client"`
+	// Dependency is sbatch's --dependency, for example afterok:1234.
+	Dependency string `json:"dependency,omitempty"`
+	// Begin is sbatch's --begin, for example now+1hour or 2027-01-31T18:00.
+	Begin string `json:"begin,omitempty"`
+	// ContainerRuntime runs every node in a container of image: pyxis (srun --container-image) or apptainer. Default: none.
+	ContainerRuntime string `json:"containerRuntime,omitempty" jsonschema:"enum=none,enum=pyxis,enum=apptainer"`
+	// ContainerImage is the image as Pyxis or Apptainer takes it, such as a .sqsh or .sif file. Default: image.
+	ContainerImage string `json:"containerImage,omitempty"`
+	// Modules are environment modules loaded on every node before setup (module load).
+	Modules []string `json:"modules,omitempty"`
+	// TmpDir is the directory on each node's own disk below which the node makes its short temporary directory (Ray's sockets
+	// allow paths of about 100 characters). Default: /tmp.
+	TmpDir string `json:"tmpDir,omitempty"`
+	// Expose says where keeper and dashboard listen on the head's node: loopback, or node, which is its address, with the token asked for on every
+	// request but without encryption: for sites whose login nodes or clients may connect to compute nodes. It needs ray.version 2.52 or later.
+	// Default: loopback, reached through a step of the job.
+	Expose string `json:"expose,omitempty" jsonschema:"enum=loopback,enum=node"`
+	// NodeLogs says when Ray's own logs of every node are copied to the run directory. Default: onFailure.
+	NodeLogs string `json:"nodeLogs,omitempty" jsonschema:"enum=onFailure,enum=always,enum=never"`
+	Group
+}
+
+// Group is what a part of a Slurm job asks for; a group's values replace the cluster's.
+type Group struct {
+	// Partition is sbatch's --partition: one, or a list with commas. Default: Slurm's default partition.
+	Partition string `json:"partition,omitempty"`
+	// Account is sbatch's --account. Default: the user's default account.
+	Account string `json:"account,omitempty"`
+	// QOS is sbatch's --qos. Default: the association's.
+	QOS string `json:"qos,omitempty"`
+	// Reservation is sbatch's --reservation.
+	Reservation string `json:"reservation,omitempty"`
+	// Constraint is sbatch's --constraint: features of nodes.
+	Constraint string `json:"constraint,omitempty"`
+	// Exclusive takes whole nodes (--exclusive), one worker each; then cpus and memory default to the node's. Default: false.
+	Exclusive *bool `json:"exclusive,omitempty"`
+	// Nodelist is sbatch's --nodelist: nodes that must be used.
+	Nodelist string `json:"nodelist,omitempty"`
+	// Exclude is sbatch's --exclude: nodes that must not be used.
+	Exclude string `json:"exclude,omitempty"`
+	// Switches is sbatch's --switches: the most switches that should connect the nodes, with @ the longest wait for it (1@10:00).
+	Switches string `json:"switches,omitempty"`
+	// ExtraArgs are further arguments of sbatch, such as --segment=2, one argument each. A group's are added to the cluster's.
+	ExtraArgs []string `json:"extraArgs,omitempty"`
+}

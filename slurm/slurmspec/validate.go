@@ -1,0 +1,79 @@
+package slurmspec
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"strings"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// managedSbatch maps arguments of sbatch that rayctl sets itself to the reason.
+var managedSbatch = map[string]string{
+	"--comment": "rayctl finds its jobs by it", "--wrap": "rayctl brings its own script", "--array": "a cluster is one job", "-a": "a cluster is one job",
+	"--parsable": "rayctl reads sbatch's answer", "--wait": "rayctl watches the job", "-W": "rayctl watches the job",
+	"--job-name": "use name", "-J": "use name", "--time": "use lifetime.max", "-t": "use lifetime.max", "--deadline": "use lifetime.queue",
+	"--ntasks": "use workers[].replicas", "-n": "use workers[].replicas", "--nodes": "use workers[].replicas", "-N": "use workers[].replicas",
+	"--output": "the run directory has the output", "-o": "the run directory has the output", "--signal": "use job.grace",
+	"--requeue": "use job.restarts", "--no-requeue": "use job.restarts",
+}
+
+func validate(v *spec.Validator, s *spec.ClusterSpec) {
+	c := sectionOf(s)
+	v.OneOf("slurm.transport", c.Transport, "auto", "local", "ssh", "slurmrestd")
+	v.OneOf("slurm.containerRuntime", c.ContainerRuntime, "none", "pyxis", "apptainer")
+	v.OneOf("slurm.expose", c.Expose, "loopback", "node")
+	v.OneOf("slurm.nodeLogs", c.NodeLogs, "onFailure", "always", "never")
+	v.FailIf(c.Transport == "ssh" && c.Host == "", "slurm.host", "name the login node", "transport ssh needs a host")
+	v.FailIf(c.Transport == "slurmrestd" && c.RESTURL == "", "slurm.restUrl", "set it like http://slurm:6820", "transport slurmrestd needs its URL")
+	v.FailIf(strings.HasPrefix(c.Host, "-") || strings.ContainsAny(c.Host, " \t"), "slurm.host", "write it like login1 or me@login1", "%q is not a host", c.Host)
+	if c.RESTURL != "" {
+		u, err := url.Parse(c.RESTURL)
+		v.FailIf(err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https", "slurm.restUrl", "write it like http://slurm:6820", "%q is not a URL", c.RESTURL)
+	}
+	if c.Dir != "" && !strings.HasPrefix(c.Dir, "~/") {
+		v.Absolute("slurm.dir", c.Dir)
+	}
+	if c.TmpDir != "" {
+		v.Absolute("slurm.tmpDir", c.TmpDir)
+	}
+	extraArgs(v, "slurm", c.ExtraArgs)
+	container := c.ContainerRuntime != "" && c.ContainerRuntime != "none"
+	if s.Launcher != Name {
+		return
+	}
+	v.FailIf(container && c.ContainerImage == "" && s.Image == "", "slurm.containerImage", "set it, or image", "containerRuntime %s needs an image", c.ContainerRuntime)
+	for i, m := range s.Mounts {
+		source := Source(m.Source.Sections)
+		v.FailIf(!container && source != "" && source != m.MountPath, fmt.Sprintf("mounts[%d].source.slurm", i),
+			"make it equal to mountPath, or set slurm.containerRuntime", "without a container %s cannot appear at %s", source, m.MountPath)
+	}
+	for _, g := range s.NodeGroups() {
+		p := g.Path()
+		v.FailIf(float64(g.CPUs) != math.Trunc(float64(g.CPUs)), p+".cpus", "use a whole number", "Slurm has no parts of CPUs, and this is %v", float64(g.CPUs))
+		if own := GroupOf(g.Sections); own != nil {
+			extraArgs(v, p+".slurm", own.ExtraArgs)
+		}
+	}
+}
+
+func validateMount(v *spec.Validator, path string, m *spec.Mount) {
+	if source := Source(m.Source.Sections); source != "" {
+		v.Absolute(path+".source.slurm", source)
+	}
+}
+
+func extraArgs(v *spec.Validator, p string, args []string) {
+	for i, a := range args {
+		ap := fmt.Sprintf("%s.extraArgs[%d]", p, i)
+		v.FailIf(!strings.HasPrefix(a, "-"), ap, "write option and value as one argument, like --segment=2", "%q is not an option", a)
+		name, _, _ := strings.Cut(a, "=")
+		if !strings.HasPrefix(name, "--") && len(name) > 2 {
+			name = name[:2]
+		}
+		if why, managed := managedSbatch[name]; managed {
+			v.Fail(ap, why, "%s is set by rayctl", name)
+		}
+	}
+}
