@@ -125,6 +125,7 @@ func cutAnswer(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 	w.Header().Set("Content-Length", strconv.Itoa(answer.Body.Len()))
 	w.WriteHeader(answer.Code)
 	_, _ = w.Write(answer.Body.Bytes()[:answer.Body.Len()/2])
+	w.(http.Flusher).Flush() // the beginning is on its way
 	panic(http.ErrAbortHandler)
 }
 
