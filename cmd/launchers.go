@@ -6,6 +6,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/local"
 	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/tsp"
 )
 
 // substrates are the launchers in this build. A line adds one: docs/adding-a-launcher.md.
@@ -13,6 +14,7 @@ var substrates = []launcher.Substrate{
 	local.Substrate,
 	slurm.Substrate,
 	kuberay.Substrate,
+	tsp.Substrate,
 }
 
 // launchers are the substrates by name.

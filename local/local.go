@@ -1,139 +1,30 @@
-// Package local is the launcher on this machine: Ray's nodes are processes of the user, the keeper is their detached parent, and
-// the run directory is the record.
-//
-// A cluster lives in <StateDir>/clusters/<name>/ (docs/keeper.md lists the files). The keeper is told by a pipe when the client
-// that launched it dies before the commit, and its nodes are told by pipes when it dies. What is left of a killed keeper is
-// found by markers in the processes' environment. A lock for each name, outside its directory, makes one cluster of
-// simultaneous launches.
+// Package local is the launcher on this machine: see package onemachine, of which it is the substrate without a queue.
 package local
 
 import (
-	"errors"
+	"context"
 	"log/slog"
-	"os"
-	"os/user"
-	"path/filepath"
-	"slices"
 
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/launcher/trust"
 	"github.com/rayctl/rayctl/local/localspec"
-	"github.com/rayctl/rayctl/local/rundir"
-)
-
-// Config says where the launcher keeps things. The zero value is for users.
-type Config struct {
-	// StateDir holds run directories. Default: $XDG_STATE_HOME/rayctl, or ~/.local/state/rayctl.
-	StateDir string
-	// CacheDir holds Ray environments. Default: $XDG_CACHE_HOME/rayctl, or the system's place for caches.
-	CacheDir string
-	// Logger takes notes for -v; nil: none.
-	Logger *slog.Logger
-}
-
-// Launcher runs clusters on this machine. It implements launcher.Launcher, Execer, NodeDialer, Checker, Collector and
-// Forgetter.
-type Launcher struct {
-	clusters string // directory of run directories
-	locks    string
-	scripts  string // directory of the keeper's program, in each version that was used
-	cacheDir string
-	host     string
-	owner    string // user@host
-	log      *slog.Logger
-}
-
-var (
-	_ launcher.Launcher   = (*Launcher)(nil)
-	_ launcher.Execer     = (*Launcher)(nil)
-	_ launcher.NodeDialer = (*Launcher)(nil)
-	_ launcher.Checker    = (*Launcher)(nil)
-	_ launcher.Collector  = (*Launcher)(nil)
-	_ launcher.Forgetter  = (*Launcher)(nil)
+	"github.com/rayctl/rayctl/local/onemachine"
 )
 
 // Substrate is this machine as a launcher of rayctl.
 var Substrate = launcher.Substrate{Substrate: localspec.Substrate, New: func(_ *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) {
-	return New(Config{Logger: log})
+	return New(onemachine.Config{Logger: log})
 }}
 
 // New returns the launcher. It touches nothing yet.
-func New(c Config) (*Launcher, error) {
-	if c.StateDir == "" {
-		dir, err := userDir("XDG_STATE_HOME", ".local/state")
-		if err != nil {
-			return nil, err
-		}
-		c.StateDir = dir
-	}
-	if c.CacheDir == "" {
-		dir, err := userDir("XDG_CACHE_HOME", ".cache")
-		if err != nil {
-			return nil, err
-		}
-		c.CacheDir = dir
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, launcher.Fail(runstate.CodeConfig, err, "", "this machine does not tell its name: %v", err)
-	}
-	for _, dir := range []*string{&c.StateDir, &c.CacheDir} {
-		if *dir, err = filepath.Abs(*dir); err != nil {
-			return nil, launcher.Fail(runstate.CodeConfig, err, "change to a directory that exists", "the current directory is gone: %v", err)
-		}
-		if err := trust.CheckDir(*dir); err != nil {
-			return nil, notOurs(*dir, err)
-		}
-	}
-	return &Launcher{
-		clusters: filepath.Join(c.StateDir, "clusters"), locks: filepath.Join(c.StateDir, "locks"),
-		scripts:  filepath.Join(c.StateDir, "keeper"),
-		cacheDir: c.CacheDir, host: host, owner: userName() + "@" + host, log: c.Logger,
-	}, nil
-}
+func New(c onemachine.Config) (*onemachine.Launcher, error) { return onemachine.New(c, here{}) }
 
-// userDir is rayctl's directory below an XDG base directory; relative values of the variable are ignored, as XDG says.
-func userDir(variable, below string) (string, error) {
-	if dir := os.Getenv(variable); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "rayctl"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", launcher.Fail(runstate.CodeConfig, err, "set HOME or "+variable, "there is no home directory: %v", err)
-	}
-	return filepath.Join(home, below, "rayctl"), nil
-}
+// here is the substrate: nodes start at once.
+type here struct{}
 
-// notOurs refuses a directory whose records, programs and secrets somebody else could have written.
-func notOurs(dir string, err error) error {
-	if !errors.As(err, new(*trust.Error)) {
-		return rundir.WriteFailed(dir, err)
-	}
-	reason, fix := trust.Explain(err)
-	if fix != "" {
-		fix += ", else "
-	}
-	return launcher.Fail(runstate.CodePermission, err, fix+"set XDG_STATE_HOME and XDG_CACHE_HOME to directories that only you may write to", "%s is not used, as %s", dir, reason)
-}
-
-func userName() string {
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return os.Getenv("USER")
-}
-
-// Name is "local".
-func (l *Launcher) Name() string { return localspec.Name }
-
-// environmentWithout is this process's environment without some variables.
-func environmentWithout(names ...string) []string {
-	return slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return slices.ContainsFunc(names, func(n string) bool { return len(v) > len(n) && v[:len(n)] == n && v[len(n)] == '=' })
-	})
-}
+func (here) Name() string                           { return localspec.Name }
+func (here) Below() string                          { return "" }
+func (here) Require(context.Context) error          { return nil }
+func (here) Start(string) keeper.Start              { return keeper.Start{Mode: keeper.StartSpawn} }
+func (here) Check(context.Context) []launcher.Check { return nil }

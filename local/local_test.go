@@ -17,6 +17,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/local"
+	"github.com/rayctl/rayctl/local/onemachine"
 	"github.com/rayctl/rayctl/local/proc"
 	"github.com/rayctl/rayctl/test/raytest"
 )
@@ -25,9 +26,9 @@ import (
 const patience = 6 * time.Minute
 
 // at makes a launcher with directories of the test's own.
-func at(t *testing.T, state string) *local.Launcher {
+func at(t *testing.T, state string) *onemachine.Launcher {
 	t.Helper()
-	l, err := local.New(local.Config{StateDir: state, CacheDir: filepath.Join(t.TempDir(), "cache")})
+	l, err := local.New(onemachine.Config{StateDir: state, CacheDir: filepath.Join(t.TempDir(), "cache")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func wantError(t *testing.T, err error, code int, kind error, names string) {
 	}
 }
 
-func terminate(t *testing.T, l *local.Launcher, name string) {
+func terminate(t *testing.T, l *onemachine.Launcher, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience) // also when the test is over
 	defer cancel()
@@ -129,7 +130,7 @@ func terminate(t *testing.T, l *local.Launcher, name string) {
 }
 
 // until watches a cluster until the condition holds, or it is gone, and does what is due.
-func until(t *testing.T, l *local.Launcher, name string, cond func(launcher.Status) bool) (last launcher.Status) {
+func until(t *testing.T, l *onemachine.Launcher, name string, cond func(launcher.Status) bool) (last launcher.Status) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(within(t))
 	defer cancel()

@@ -24,6 +24,7 @@ if [ "${1:-demo}" = test ]; then
 	fi
 	want shellcheck command -v shellcheck
 	want tmux command -v tmux
+	want task-spooler command -v tsp
 fi
 
 [ ${#need[@]} -gt 0 ] || exit 0

@@ -82,13 +82,14 @@ type Group struct {
 const (
 	StartSpawn    = "spawn"    // the keeper starts one supervisor for each node, here
 	StartStep     = "step"     // the keeper runs Argv, which starts the supervisors on all nodes
+	StartQueue    = "queue"    // as spawn, once a queue of this machine has a free slot
 	StartExternal = "external" // somebody else starts the nodes
 )
 
 // Start describes how the nodes of the cluster are started.
 type Start struct {
 	Mode      string   `json:"mode"`
-	Argv      []string `json:"argv,omitempty"`      // step: the command that runs the supervisor once on each node
+	Argv      []string `json:"argv,omitempty"`      // step: the command that runs the supervisor once on each node. queue: the command that waits for a slot, prints a line when it has it, and keeps it until its standard input ends
 	Stop      []string `json:"stop,omitempty"`      // step: the command that asks all supervisors to end, e.g. scancel -s USR1 JOB.0
 	Dashboard string   `json:"dashboard,omitempty"` // external: URL of the head's dashboard
 	GCS       string   `json:"gcs,omitempty"`       // external: host:port of the head's GCS

@@ -50,7 +50,8 @@ func Source(s spec.Sections) string {
 // SourceIn is a MountSource's Sections with this directory.
 func SourceIn(path string) spec.Sections { return spec.Sections{Name: &mount{Local: path}} }
 
-func packagesOf(s *spec.ClusterSpec) []string {
+// Packages are those that environments which rayctl makes for the file have beside Ray.
+func Packages(s *spec.ClusterSpec) []string {
 	if c := Of(s); c != nil {
 		return c.Packages
 	}
@@ -61,13 +62,18 @@ func fillIn(s *spec.ClusterSpec) {
 	if Of(s) == nil {
 		s.Sections = s.Sections.With(Name, &cluster{Local: &Section{}})
 	}
+	OnThisMachine(s)
+}
+
+// OnThisMachine are the defaults of every launcher whose nodes are processes of this machine.
+func OnThisMachine(s *spec.ClusterSpec) {
 	s.Ray.Python = spec.ExpandHome(s.Ray.Python)
 	s.Job.OutputDir = spec.ExpandHome(s.Job.OutputDir)
 	spec.HeadOnFirstGroup(s)
 }
 
 func validate(v *spec.Validator, s *spec.ClusterSpec) {
-	packages := packagesOf(s)
+	packages := Packages(s)
 	v.FailIf(s.Launcher == Name && len(packages) > 0 && s.Ray.Python != "", "local.packages",
 		"install them in the environment of ray.python yourself and give --set 'local.packages=[]', or leave ray.python out",
 		"rayctl installs packages only in environments that it makes")
@@ -78,7 +84,7 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 
 // unused is about packages, which only this launcher installs.
 func unused(s *spec.ClusterSpec, in *spec.Substrate) string {
-	packages := packagesOf(s)
+	packages := Packages(s)
 	if len(packages) == 0 {
 		return ""
 	}

@@ -21,6 +21,8 @@ const Loopback = "127.0.0.1"
 // Plan is everything the orders follow from.
 type Plan struct {
 	Spec       *spec.ClusterSpec // prepared
+	Launcher   string
+	Start      keeper.Start
 	Env        rayenv.Env
 	Machine    Machine
 	OutputDir  string // of drivers, where the file does not name one
@@ -32,13 +34,13 @@ type Plan struct {
 func (p Plan) Orders() *keeper.Orders {
 	s := p.Spec
 	return &keeper.Orders{
-		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: localspec.Name, SpecHash: spec.Hash(s),
+		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: p.Launcher, SpecHash: spec.Hash(s),
 		Ray: keeper.RaySettings{
 			Python: p.Env.Python, Version: p.Env.Version, Env: s.Env, Setup: s.Setup, TempRoot: p.TempRoot,
 			FastStart: orders.FastStart(s),
 		},
 		Groups: p.groups(),
-		Start:  keeper.Start{Mode: keeper.StartSpawn},
+		Start:  p.Start,
 		Listen: Loopback + ":0", Advertise: Loopback, DashboardHost: Loopback,
 		WatchStdin: true,
 		Job:        orders.Job(s, p.OutputDir),

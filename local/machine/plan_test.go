@@ -23,7 +23,7 @@ func planFor(s *spec.ClusterSpec) Plan {
 	s.Name = "x"
 	return Plan{
 		Spec: spec.For(s, localspec.Name), Env: rayenv.Env{Python: "/v/bin/python", Version: "2.60.0"},
-		Machine: Machine{CPUs: 8, Memory: 32 * gib, Shm: 16 * gib}, OutputDir: "/state/x/output", TempRoot: "/tmp",
+		Machine: Machine{CPUs: 8, Memory: 32 * gib, Shm: 16 * gib}, Launcher: localspec.Name, Start: keeper.Start{Mode: keeper.StartSpawn}, OutputDir: "/state/x/output", TempRoot: "/tmp",
 	}
 }
 

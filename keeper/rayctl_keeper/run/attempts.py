@@ -74,6 +74,8 @@ class Attempts:
         self.stopping = self.in_use = False
         self.gang.forget()
         self.nodes.start()
+        if self.nodes.queued and not self.nodes.granted:
+            self.wait_for_slot()
         self.limits.stop("start")
         self.limits.begin("start", time.monotonic())
         self.state.change(nodes=[], head=dict(self.state.doc["head"], session="", nodeId=""))

@@ -21,7 +21,7 @@ def finish(keeper, end):
     keeper.log("end %s: %s" % (end.cause, end.message))
     keeper.state.phase("Draining", end.cause, end.message)
     for step in (lambda: stop_drivers(keeper, end), lambda: collect(keeper, reachable=True),
-                 lambda: recover(keeper, end), keeper.nodes.stop):
+                 lambda: recover(keeper, end), keeper.nodes.stop, keeper.nodes.release):
         try:
             step()
         except Exception as error:

@@ -4,6 +4,9 @@ from rayctl_keeper.ray.dashboard import version_tuple
 from rayctl_keeper.state.exits import AttemptLost, End
 
 
+OTHERS = {"slot": "the job that holds the queue's slot"}  # children that are no supervisors
+
+
 class Gang:
     """Compares the orders with Ray's view, and writes it into the state document."""
 
@@ -92,7 +95,7 @@ class Gang:
     def child_ended(self, name, code):
         """A supervisor or the step ended without being asked. Raises AttemptLost where the cluster cannot go on."""
         member = next((m for m in self.nodes.members if m.name == name), None)
-        what = "the supervisor of node " + name if member else "the command that started the nodes"
+        what = "the supervisor of node " + name if member else OTHERS.get(name, "the command that started the nodes")
         message = self.reported(member) or \
             ("%s was killed by signal %d" % (what, -code) if code < 0 else "%s ended with code %d" % (what, code))
         self.dead[name] = message

@@ -86,8 +86,23 @@ class Keeper(Attempts, Mailbox):
                 self.limits.begin("queue", time.monotonic())
                 self.state.phase("Queued", "WaitingForHead", "the head has no address yet")
             return
+        if self.nodes.queued and self.asked is None:
+            self.wait_for_slot()
         self.admitted()
         self.state.phase("Starting", "WaitingForHead", "Ray is starting")
+
+    def wait_for_slot(self):
+        """Until the queue has a slot for the nodes, which then start."""
+        self.limits.begin("queue", time.monotonic())
+        self.state.phase("Queued", "NoFreeSlot", "the queue has no free slot")
+        try:
+            while not self.nodes.granted:
+                self.look_for_commit()
+                self.pause(LAZY if self.state.doc["committed"] else POLL)
+        except AttemptLost as lost:  # somebody has removed it from the queue
+            raise End("start-failed", str(lost))
+        self.limits.stop("queue")
+        self.nodes.start()
 
     def admitted(self):
         """The nodes are ours."""

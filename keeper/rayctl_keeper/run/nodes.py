@@ -56,7 +56,9 @@ def join(host, port):
 
 
 class Nodes:
-    """What the three modes share: addresses, supervisors' reports, and names."""
+    """What the modes share: addresses, supervisors' reports, and names."""
+
+    external = queued = False
 
     def __init__(self, orders, run_dir, bell, log):
         self.orders, self.run_dir, self.bell, self.log = orders, run_dir, bell, log
@@ -128,11 +130,12 @@ class Nodes:
     def ask_to_stop(self):
         """Tells the supervisors."""
 
+    def release(self):
+        """Gives back what outlasts the rounds; the last that is asked of the nodes."""
+
 
 class Spawned(Nodes):
     """One supervisor for each node, here; they end when we close their stdin, or die."""
-
-    external = False
 
     def start(self):
         """Starts all nodes at once, the head first."""
@@ -158,10 +161,56 @@ class Spawned(Nodes):
             child.stdin.close()
 
 
+class Queued(Spawned):
+    """Nodes here that may start when a queue of this machine has a free slot. The command of the orders waits for one, prints a line when it has it, and keeps it
+    until its standard input ends, which happens also when this keeper dies."""
+
+    queued = True
+    ENDS = 2.0  # seconds for the queue to take the slot back
+
+    def __init__(self, orders, run_dir, bell, log):
+        super().__init__(orders, run_dir, bell, log)
+        self.slot = None  # the command
+        self.granted = False
+
+    def start(self):
+        """Asks for the slot; in the rounds after that starts the nodes."""
+        if self.slot is not None:
+            super().start()
+            return
+        self.slot = self.launch(self.orders["start"]["argv"], "slot", dict(os.environ), subprocess.PIPE, subprocess.PIPE)
+        del self.children[self.slot.pid]  # it is none of the nodes
+        threading.Thread(target=self.listen, args=(self.slot.stdout,), daemon=True).start()
+
+    def listen(self, output):
+        """Waits for the slot."""
+        with output:
+            self.granted = bool(output.readline())
+        self.bell.ring()
+
+    def ended(self, codes):
+        if self.slot is None or self.slot.pid not in codes:
+            return super().ended(codes)
+        lost, self.slot, self.granted = [("slot", codes[self.slot.pid])], None, False
+        return super().ended(codes) + lost
+
+    def release(self):
+        slot, self.slot = self.slot, None
+        if slot is None:
+            return
+        slot.stdin.close()
+        if not self.granted:  # it does not read while it waits
+            os.killpg(slot.pid, signal.SIGTERM)
+        until = process.time.monotonic() + self.ENDS
+        while process.time.monotonic() < until:
+            if slot.pid in process.reap():
+                return
+            self.bell.wait(0.1)
+        os.killpg(slot.pid, signal.SIGKILL)
+
+
 class Step(Nodes):
     """One command that starts a supervisor on each node, such as srun. It carries what the supervisors report on its output."""
-
-    external = False
 
     def __init__(self, orders, run_dir, bell, log):
         super().__init__(orders, run_dir, bell, log)
@@ -239,4 +288,4 @@ class External(Nodes):
         self.round += 1
 
 
-MODES = {"spawn": Spawned, "step": Step, "external": External}
+MODES = {"spawn": Spawned, "queue": Queued, "step": Step, "external": External}

@@ -1,4 +1,4 @@
-package local
+package onemachine
 
 import (
 	"encoding/json"
@@ -11,7 +11,6 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/local/localspec"
 	"github.com/rayctl/rayctl/local/machine"
 	"github.com/rayctl/rayctl/local/rayenv"
 	"github.com/rayctl/rayctl/local/rundir"
@@ -19,14 +18,14 @@ import (
 
 // Render returns the keeper's orders and the command that starts it. The orders say what each node is given.
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
-	s = spec.For(s, localspec.Name)
+	s = spec.For(s, l.Name())
 	root, err := machine.TempRoot(s)
 	if err != nil {
 		return nil, err
 	}
 	c := l.cluster(s.Name)
 	env := rayenv.Planned(l.environment(s, nil))
-	orders, err := json.MarshalIndent(machine.Plan{Spec: s, Env: env, Machine: machine.This(), OutputDir: c.Path(rundir.OutputName), TempRoot: root}.Orders(), "", "  ")
+	orders, err := json.MarshalIndent(machine.Plan{Spec: s, Env: env, Machine: machine.This(), Launcher: l.Name(), Start: l.on.Start(s.Name), OutputDir: c.Path(rundir.OutputName), TempRoot: root}.Orders(), "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode the orders: %w", err)
 	}

@@ -1,4 +1,4 @@
-package local
+package onemachine
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/local/localspec"
 	"github.com/rayctl/rayctl/local/machine"
 	"github.com/rayctl/rayctl/local/rayenv"
 )
@@ -25,11 +24,11 @@ func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Ch
 	if s == nil {
 		s = &spec.ClusterSpec{}
 	}
-	s = spec.For(s, localspec.Name)
-	return []launcher.Check{
+	s = spec.For(s, l.Name())
+	return append(l.on.Check(ctx),
 		l.checkRay(ctx, s), checkWritable("run directories", l.clusters, "XDG_STATE_HOME"), checkWritable("cache", l.cacheDir, "XDG_CACHE_HOME"),
 		l.checkDisk(), checkTemp(s), checkShm(), checkFiles(),
-	}
+	)
 }
 
 func (l *Launcher) checkRay(ctx context.Context, s *spec.ClusterSpec) launcher.Check {

@@ -1,4 +1,4 @@
-package local
+package onemachine
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 // Launch creates the cluster and commits it, see launcher.Launcher. The lock of the name is held from the first look to the
 // commit: whoever launches the same name meanwhile waits, and finds a committed cluster or none.
 func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) (launcher.ID, error) {
-	s = spec.For(s, localspec.Name)
+	s = spec.For(s, l.Name())
 	if err := orders.Refuse(s, p); err != nil {
 		return "", err
 	}
@@ -38,6 +38,9 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 	if exists, err := l.existing(ctx, c.ID(), s); exists || err != nil {
 		return c.ID(), err
 	}
+	if err := l.on.Require(ctx); err != nil {
+		return "", err
+	}
 	plan, err := l.plan(ctx, c, s, p)
 	if err != nil {
 		return "", err
@@ -50,8 +53,11 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 
 // Validate finds what Launch refuses, see launcher.Validator.
 func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload) error {
-	s = spec.For(s, localspec.Name)
+	s = spec.For(s, l.Name())
 	if err := orders.Refuse(s, p); err != nil {
+		return err
+	}
+	if err := l.on.Require(ctx); err != nil {
 		return err
 	}
 	_, err := l.plan(ctx, l.cluster(s.Name), s, p)
@@ -127,11 +133,11 @@ func (l *Launcher) plan(ctx context.Context, c *cluster, s *spec.ClusterSpec, p 
 	if err != nil {
 		return machine.Plan{}, err
 	}
-	return machine.Plan{Spec: s, Env: env, Machine: machine.This(), OutputDir: c.Path(rundir.OutputName), TempRoot: root, Disconnect: p.EndOnDisconnect}, nil
+	return machine.Plan{Spec: s, Env: env, Machine: machine.This(), Launcher: l.Name(), Start: l.on.Start(s.Name), OutputDir: c.Path(rundir.OutputName), TempRoot: root, Disconnect: p.EndOnDisconnect}, nil
 }
 
 func (l *Launcher) environment(s *spec.ClusterSpec, note func(string)) rayenv.Options {
-	return rayenv.Options{Python: s.Ray.Python, Version: s.Ray.Version, Packages: localspec.Of(s).Packages, CacheDir: l.cacheDir, Progress: note}
+	return rayenv.Options{Python: s.Ray.Python, Version: s.Ray.Version, Packages: localspec.Packages(s), CacheDir: l.cacheDir, Progress: note}
 }
 
 func progress(p launcher.Payload) func(string) {

@@ -1,4 +1,4 @@
-package local
+package onemachine
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func (c *cluster) startKeeper(plan machine.Plan) (*keeperProcess, error) {
 	argv := keeperCommand(plan.Env.Python, program, c.Dir)
 	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // the keeper outlives this call and this process
 	// A launch from within another cluster must not carry that cluster's marks.
-	cmd.Env = append(environmentWithout(rundir.MarkerName, rundir.NodeMarkerName), rundir.MarkerName+"="+c.Record.Mark)
+	cmd.Env = append(Environment(), rundir.MarkerName+"="+c.Record.Mark)
 	cmd.Dir = "/" // the keeper keeps no directory busy
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = reader, said, said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -1,4 +1,4 @@
-package local
+package onemachine
 
 import (
 	"encoding/json"
@@ -64,7 +64,7 @@ func finished(name string) runstate.State {
 
 func testLauncher(t *testing.T) *Launcher {
 	t.Helper()
-	l, err := New(Config{StateDir: t.TempDir(), CacheDir: t.TempDir()})
+	l, err := New(Config{StateDir: t.TempDir(), CacheDir: t.TempDir()}, plain{})
 	if err != nil {
 		t.Fatal(err)
 	}
