@@ -16,7 +16,7 @@ import (
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{
 		{"nosuch"}, {"rum"}, {"--nosuch"}, {"run", "x"}, {"run", "--on-interrupt", "maybe", "--", "true"}, {"run", "-o", "xml", "--", "true"},
-		{"run", "--end-on-disconnect=1s", "--", "true"}, {"run", "--recreate", "--", "true"}, {"exec", "dev"}, {"extend"}, {"stop"}, {"cp", "a"}, {"cp", "a", "b"},
+		{"run", "--end-on-disconnect=1s", "--", "true"}, {"run", "--recreate", "--", "true"}, {"exec", "dev"}, {"extend"}, {"cp", "a"}, {"cp", "a", "b"},
 		{"port-forward"}, {"port-forward", "99999"}, {"submit", "a", "b"}, {"submit", "a", "-c", "b", "--", "x"}, {"serve", "nosuch"}, {"serve", "apply"},
 		{"logs", "--file", "x"}, {"logs", "--tail", "-1"}, {"logs", "--attempt", "1", "--node", "x"}, {"init", "nosuch"}, {"env", "--shell", "tcsh"}, {"jobs", "--address", "nonsense"},
 		{"jobs", "--address", "http://x", "-c", "y"}, {"down", "a", "--all"}, {"ls", "-l", "x"}, {"status", "Not A Name"},
@@ -113,6 +113,9 @@ func (broken) Write([]byte) (int, error) { panic("broken") }
 func TestEveryCommandExplainsItself(t *testing.T) {
 	a, _, _ := apptest.New()
 	for _, c := range NewRoot(a).Commands() {
+		if c.Hidden {
+			continue
+		}
 		if c.Short == "" || (!c.HasSubCommands() && c.Example == "") {
 			t.Errorf("%s lacks help", c.CommandPath())
 		}

@@ -48,7 +48,7 @@ func NewDashboard(a *app.App) *cobra.Command {
 	}
 	o.config.AddSelection(c)
 	c.Flags().BoolVar(&o.open, "open", false, "open it in the browser")
-	c.Flags().IntVar(&o.port, "port", 0, "local `PORT` (default: a free one)")
+	c.Flags().IntVarP(&o.port, "port", "p", 0, "local `PORT` (default: a free one)")
 	return c
 }
 

@@ -21,29 +21,35 @@ type execOptions struct {
 	command []string
 }
 
+// shell starts the better of the shells that the node has.
+var shell = []string{"sh", "-c", "if command -v bash >/dev/null; then exec bash; fi; exec sh"}
+
 // NewExec is `rayctl exec`.
 func NewExec(a *app.App) *cobra.Command {
 	o := &execOptions{}
 	c := &cobra.Command{
-		Use:   "exec [NAME] [--node NODE] -- COMMAND...",
-		Short: "Run a command on a node, in Ray's environment there",
+		Use:     "exec [NAME] [--node NODE] [-- COMMAND...]",
+		Aliases: []string{"ssh", "shell"},
+		Short:   "Run a command or a shell on a node, in Ray's environment there",
 		Long: "exec runs COMMAND on the head's node or on another one and exits with its exit code. Its arguments reach it unchanged; no shell is between.\n" +
+			"Without COMMAND, on a terminal, it opens a shell, as do its other names ssh and shell.\n" +
 			"With -it it is on this terminal, and Ctrl-C is its own. Without, Ctrl-C ends exec, and asks the command to end where signals reach it: not on\n" +
 			"Kubernetes, nor by ssh.",
-		Example: "  rayctl exec -- nvidia-smi\n  rayctl exec dev --node trainer-1 -- ray status\n  rayctl exec -it -- bash",
-		Args: func(c *cobra.Command, args []string) error {
-			own, command := app.SplitDash(c, args)
-			if len(command) == 0 {
-				return app.UsageError("write it like `rayctl exec dev -- ray status`", "`rayctl exec` needs a command behind --")
-			}
-			if len(own) > 1 {
-				return app.UsageError("a command to run goes behind --", "`rayctl exec` takes one name, and %q is one too many", own[1])
-			}
-			return nil
-		},
+		Example: "  rayctl exec -- nvidia-smi\n  rayctl exec dev --node trainer-1 -- ray status\n  rayctl exec dev                      # a shell on the head's node",
+		Args:    a.AtMost(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			own, command := app.SplitDash(c, args)
 			o.name, o.command = app.First(own), command
+			onTerminal := a.InTTY && a.OutTTY
+			if c.CalledAs() != c.Name() { // ssh and shell
+				o.stdin, o.tty = true, onTerminal
+			}
+			if len(command) == 0 {
+				if !onTerminal {
+					return app.UsageError("write it like `rayctl exec dev -- ray status`", "`%s` needs a command after --, as this is no terminal", c.CommandPath())
+				}
+				o.command, o.stdin, o.tty = shell, true, true
+			}
 			return a.Action(func(ctx context.Context) error { return runExec(ctx, a, o) })(c, args)
 		},
 		ValidArgsFunction: a.CompleteClusters,

@@ -34,6 +34,7 @@ type App struct {
 
 	Verbose    bool
 	UI         *terminal.UI
+	args       []string       // the command line
 	filesNamed bool           // the files in force were printed
 	parsed     bool           // the command line was valid: errors from here on are not usage errors
 	handedOn   atomic.Bool    // Ctrl-C is for a command that runs on this terminal

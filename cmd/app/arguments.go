@@ -20,14 +20,27 @@ func UnknownCommand(c *cobra.Command, args []string) error {
 	return UsageError(hint, "there is no command `%s %s`", c.CommandPath(), args[0])
 }
 
+// OtherVerb is a hidden command for a verb of other tools: it names what to type instead.
+func OtherVerb(word, hint string) *cobra.Command {
+	return &cobra.Command{
+		Use: word, Hidden: true, DisableFlagParsing: true,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return UsageError(hint, "there is no command `%s`", c.CommandPath())
+		},
+	}
+}
+
 // AtMost limits the arguments before --; those after it are the user's command.
-func AtMost(n int, what string) cobra.PositionalArgs {
+func (a *App) AtMost(n int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		own, _ := SplitDash(c, args)
-		if len(own) > n {
-			return UsageError("a command to run goes behind --", "`%s` takes %s, and %q is one too many", c.CommandPath(), what, own[n])
+		if len(own) <= n {
+			return nil
 		}
-		return nil
+		if first, ok := strayCommand(c); ok {
+			return a.afterDash(c, first)
+		}
+		return a.afterDash(c, own[n])
 	}
 }
 

@@ -1,7 +1,9 @@
 package app
 
 import (
+	"cmp"
 	"os"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -33,6 +35,33 @@ func (a *App) HintShell(command []string) {
 	if looksLikeShell(command) {
 		a.UI.Warn("%s", "the command is one word, taken as the name of a program: for a line of shell write `-- sh -c "+shellescape.Quote(command[0])+"`")
 	}
+}
+
+// CheckProgram refuses a script that was written as the program to run and is none, before a cluster is started for it. What is not on this machine, and
+// what PATH has, may be there on the nodes.
+func CheckProgram(command []string, job *spec.Job) error {
+	if len(command) == 0 {
+		return nil
+	}
+	program := command[0]
+	file := program
+	if dir := cmp.Or(job.WorkingDir, job.Cwd); dir != "" && !filepath.IsAbs(program) {
+		file = filepath.Join(dir, program)
+	}
+	st, err := os.Stat(file)
+	if err != nil || st.IsDir() {
+		return nil //nolint:nilerr // it may be there on the nodes
+	}
+	interpreter := map[string]string{".py": "python", ".sh": "sh"}[filepath.Ext(program)]
+	switch {
+	case strings.Contains(program, "/") && st.Mode().Perm()&0o111 != 0, !strings.Contains(program, "/") && isProgram(program):
+		return nil
+	case interpreter != "":
+		return UsageError("write `-- "+shellescape.QuoteCommand(append([]string{interpreter}, command...))+"`", "%s is a script, not a program", program)
+	case strings.Contains(program, "/"):
+		return UsageError("`chmod +x "+shellescape.Quote(program)+"` makes it one", "%s is not executable", program)
+	}
+	return nil
 }
 
 // StartHere starts a job without a directory in the current one if its nodes share it, like sbatch. So `rayctl run -- python train.py` finds train.py.

@@ -17,7 +17,7 @@ import (
 
 // Execute runs one command line on the commands that tree makes, and returns its exit code.
 func (a *App) Execute(ctx context.Context, tree func(*App) *cobra.Command, args []string) (code int) {
-	a.UI = terminal.NewUI(&a.Streams, a.Getenv)
+	a.UI, a.args = terminal.NewUI(&a.Streams, a.Getenv), args
 	defer a.UI.Close()
 	a.Out = launcher.NewStdout(a.Out, a.outputLost)
 	defer func() {
@@ -51,6 +51,7 @@ func (a *App) Prepare(root *cobra.Command) {
 		a.parsed = true
 		return nil
 	}
+	root.SetFlagErrorFunc(a.flagError)
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
@@ -97,11 +98,11 @@ func (a *App) report(err error) int {
 }
 
 // usage makes one sentence of cobra's error about the command line.
-func usage(root *cobra.Command, err error) error {
+func usage(c *cobra.Command, err error) error {
 	var e *launcher.ExitError
 	if errors.As(err, &e) {
 		return err
 	}
 	text, _, _ := strings.Cut(err.Error(), "\n")
-	return UsageError("`"+root.Name()+" --help` lists the commands, `"+root.Name()+" COMMAND --help` the flags of one", "%s", text)
+	return UsageError("`"+c.CommandPath()+" --help` explains it", "%s", text)
 }

@@ -29,6 +29,8 @@ type Output struct {
 func (o *Output) Add(c *cobra.Command, allowed ...string) {
 	o.allowed = allowed
 	c.Flags().StringVarP(&o.Format, "output", "o", "", "form of the answer: "+strings.Join(allowed, ", "))
+	c.Flags().BoolFunc("json", "the same as -o json", func(string) error { o.Format = FormatJSON; return nil })
+	c.Flags().Lookup("json").Hidden = true
 	Complete(c, "output", cobra.FixedCompletions(allowed, cobra.ShellCompDirectiveNoFileComp))
 }
 

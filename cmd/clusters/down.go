@@ -26,9 +26,10 @@ type downOptions struct {
 func NewDown(a *app.App) *cobra.Command {
 	o := &downOptions{}
 	c := &cobra.Command{
-		Use:   "down [NAME...] [-l KEY=VALUE] [--all] [--now]",
-		Short: "End clusters and wait until nothing is allocated",
-		Long:  "down ends clusters, whoever launched them from wherever, and returns once nothing of them is allocated. A running driver gets its grace\n(job.grace) unless --now. A cluster that is gone already is not an error.",
+		Use:     "down [NAME...] [-l KEY=VALUE] [--all] [--now]",
+		Aliases: []string{"delete", "rm"},
+		Short:   "End clusters and wait until nothing is allocated",
+		Long:    "down ends clusters, whoever launched them from wherever, and returns once nothing of them is allocated. A running driver gets its grace\n(job.grace) unless --now. A cluster that is gone already is not an error.",
 		Example: "  rayctl down\n  rayctl down dev grpo-x1f3a\n" +
 			"  rayctl down -l team=rl --now",
 		Args: cobra.ArbitraryArgs,
@@ -43,6 +44,7 @@ func NewDown(a *app.App) *cobra.Command {
 	f.StringArrayVarP(&o.labels, "selector", "l", nil, "end those with this label: `KEY=VALUE`")
 	f.BoolVar(&o.all, "all", false, "end all of yours")
 	f.BoolVar(&o.now, "now", false, "give the drivers no grace")
+	app.Accept(f, "yes", "y", "down never asks")
 	return c
 }
 

@@ -18,6 +18,7 @@ import (
 type historyOptions struct {
 	config app.ConfigFlags
 	limit  int
+	since  time.Duration
 	output app.Output
 }
 
@@ -85,6 +86,7 @@ func NewHistory(a *app.App) *cobra.Command {
 	}
 	o.config.AddSelection(c)
 	c.Flags().IntVarP(&o.limit, "limit", "n", 20, "at most `N`, the newest; 0 for all")
+	c.Flags().DurationVar(&o.since, "since", 0, "only what ended in the last `TIME`, as in 24h")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
 	return c
 }
@@ -99,6 +101,9 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 		return err
 	}
 	slices.SortFunc(list, func(x, y past) int { return y.Ended.Compare(x.Ended) })
+	if o.since > 0 {
+		list = slices.DeleteFunc(list, func(p past) bool { return a.Now().Sub(p.Ended) > o.since })
+	}
 	if o.limit > 0 && len(list) > o.limit {
 		list = list[:o.limit]
 	}

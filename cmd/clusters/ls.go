@@ -26,8 +26,8 @@ func NewLs(a *app.App) *cobra.Command {
 	o := &lsOptions{}
 	c := &cobra.Command{
 		Use:     "ls [-a] [-l KEY=VALUE] [--others]",
-		Aliases: []string{"list"},
-		Short:   "List clusters as the substrate has them",
+		Aliases: []string{"list", "ps"},
+		Short:   "List clusters",
 		Example: "  rayctl ls\n  rayctl ls -a -o wide\n  rayctl ls -l team=rl -o json",
 		Args:    app.NoDash(0, "no arguments"),
 		RunE:    a.Action(func(ctx context.Context) error { return runLs(ctx, a, o) }),

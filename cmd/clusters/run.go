@@ -47,7 +47,7 @@ func NewRun(a *app.App) *cobra.Command {
 			"  rayctl run -f examples/grpo/rayctl.yaml\n" +
 			"  rayctl run --name nightly-42 --receipt receipt.json -- python train.py\n" +
 			"  rayctl run --workers 4 --cpus-per-worker 8 --working-dir . --detach -- python train.py",
-		Args: app.AtMost(0, "no arguments before --"),
+		Args: a.AtMost(0),
 		RunE: func(c *cobra.Command, args []string) error {
 			_, o.command = app.SplitDash(c, args)
 			return runRun(c.Context(), a, o)
@@ -137,6 +137,9 @@ func loadRun(a *app.App, o *runOptions) (*config.Loaded, launcher.Launcher, erro
 		return nil, nil, err
 	}
 	if err := app.StartHere(&c.Spec.Job, c.Spec); err != nil {
+		return nil, nil, err
+	}
+	if err := app.CheckProgram(o.command, &c.Spec.Job); err != nil {
 		return nil, nil, err
 	}
 	if o.config.ExactName() == "" {

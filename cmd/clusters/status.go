@@ -29,6 +29,7 @@ func NewStatus(a *app.App) *cobra.Command {
 	o := &statusOptions{}
 	c := &cobra.Command{
 		Use:     "status [NAME] [-w]",
+		Aliases: []string{"info", "describe"},
 		Short:   "Show one cluster: phase and reason, nodes, job, deadlines, timeline",
 		Example: "  rayctl status\n  rayctl status dev -w\n  rayctl status grpo-x1f3a -o json",
 		Args:    app.NoDash(1, "one name"),
@@ -185,12 +186,16 @@ func printDetails(w io.Writer, s launcher.Status) error {
 		}
 	}
 	if len(s.Timeline) > 0 {
-		rows := [][]string{{"TIME", "EVENT", "TO", "MESSAGE"}}
-		for _, e := range s.Timeline {
-			rows = append(rows, []string{terminal.Stamp(e.At), e.Kind, e.To, e.Message})
-		}
 		fmt.Fprintln(w)
-		return terminal.Table(w, rows)
+		return eventTable(w, s.Timeline)
 	}
 	return nil
+}
+
+func eventTable(w io.Writer, events []runstate.Event) error {
+	rows := [][]string{{"TIME", "EVENT", "TO", "MESSAGE"}}
+	for _, e := range events {
+		rows = append(rows, []string{terminal.Stamp(e.At), e.Kind, e.To, e.Message})
+	}
+	return terminal.Table(w, rows)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // verbs are the commands of this package.
-var verbs = apptest.Tree(NewRun, NewUp, NewDown, NewLs, NewStatus, NewExtend, NewGC, NewDoctor, NewHistory)
+var verbs = apptest.Tree(NewRun, NewUp, NewDown, NewLs, NewStatus, NewWait, NewEvents, NewExtend, NewGC, NewDoctor, NewHistory)
 
 // file is a cluster file.
 func file(text string) map[string]string { return map[string]string{"rayctl.yaml": text} }
@@ -36,8 +36,13 @@ func TestRunLines(t *testing.T) {
 		{Before: "run --name a -- true", Args: "history", Out: "a      local      2026-01-02T03:04:35Z   30 s   0      succeeded   rayctl logs a\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "up a", Code: runstate.CodeSpec, Err: "cluster a has ended", Calls: []string{"launch a"}},
 		{Args: "run", Code: runstate.CodeSpec, Err: "there is no command to run: give it after --, as in `rayctl run -- python train.py`, or set job.entrypoint"},
-		{Args: "run x -- true", Code: runstate.CodeUsage, Err: `and "x" is one too many: a command to run goes behind --`},
-		{Args: "run --nosuch -- true", Code: runstate.CodeUsage, Err: "unknown flag: --nosuch"},
+		{Args: "run x -- true", Code: runstate.CodeUsage, Err: "Put the command after `--`: rayctl run -- x true\n"},
+		{Args: "run -- fit.py 3", Files: map[string]string{"fit.py": ""}, Code: runstate.CodeUsage, Err: "fit.py is a script, not a program: write `-- python fit.py 3`"},
+		{Args: "run -- ./fit.py", Files: map[string]string{"fit.py": ""}, Code: runstate.CodeUsage, Err: "./fit.py is a script, not a program: write `-- python ./fit.py`"},
+		{Args: "run --working-dir d -- fit.sh", Files: map[string]string{"d/fit.sh": ""}, Code: runstate.CodeUsage, Err: "write `-- sh fit.sh`"},
+		{Args: "run -- ./fit", Files: map[string]string{"fit": ""}, Code: runstate.CodeUsage, Err: "./fit is not executable: `chmod +x ./fit` makes it one"},
+		{Args: "run --name a -- elsewhere.py", Out: "hello\n", Calls: []string{"launch a"}},
+		{Args: "run --nosuch -- true", Code: runstate.CodeUsage, Err: "`rayctl run` has no flag --nosuch: `rayctl run --help` lists its flags"},
 		{Args: "run --on-interrupt maybe -- true", Code: runstate.CodeUsage, Err: `--on-interrupt: "maybe" is unknown: it takes stop or detach`},
 		{Args: "run --recreate -- true", Code: runstate.CodeUsage, Err: "--recreate replaces nothing: give --name"},
 		{Args: "run --receipt no/r.json -- true", Code: runstate.CodeConfig, Err: "--receipt: stat no: no such file or directory: make its directory first"},
@@ -97,6 +102,7 @@ func TestUpLines(t *testing.T) {
 		{Args: "up --end-on-disconnect=soon", Code: runstate.CodeUsage, Err: "--end-on-disconnect: "},
 		{Args: "up Not_A_Name", Code: runstate.CodeUsage, Err: "Not_A_Name"},
 		{Args: "down dev", Err: "cluster dev is gone", Calls: []string{"terminate dev"}},
+		{Args: "delete dev -y", Err: "cluster dev is gone", Calls: []string{"terminate dev"}},
 		{Args: "down dev --now", Err: "cluster dev is gone", Calls: []string{"terminate dev now"}},
 		{Args: "down nosuch", Err: "there is no cluster nosuch", Calls: []string{"terminate nosuch"}},
 		{Args: "down -l team=queued", Err: "cluster queued is gone", Calls: []string{"terminate queued"}},
@@ -146,7 +152,20 @@ func TestListLines(t *testing.T) {
 		{Args: "status", Code: runstate.CodeUsage, Err: "several clusters are meant: dev, queued: name one"},
 		{Args: "status a b", Code: runstate.CodeUsage, Err: "`rayctl status` takes one name"},
 		{Args: "status dev -o wide", Code: runstate.CodeUsage, Err: `no output format "wide"`},
+		{Args: "wait old", Err: "old: succeeded, the driver's exit code 0"},
+		{Args: "wait --ready dev", Err: "cluster dev is ready"},
+		{Args: "wait --ready old", Code: runstate.CodeStartFailed, Err: "cluster old ended before it was ready"},
+		{Args: "wait dev queued", Code: runstate.CodeUsage, Err: "`rayctl wait` takes one name"},
+		{Args: "wait nosuch", Code: runstate.CodeSpec, Err: "no cluster named \"nosuch\""},
+		{Args: "events dev", Out: "2026-01-02T03:04:05Z   phase   Ready"},
+		{Args: "events dev -o json", Out: `"event": "phase"`},
+		{Args: "events old -w", Out: "2026-01-02T03:05:05Z phase Ready\n"},
+		{Args: "events dev -w", Interrupt: true, Code: runstate.CodeInterrupted, Out: "2026-01-02T03:04:05Z phase Ready\n"},
+		{Args: "events dev -w -o json", Interrupt: true, Code: runstate.CodeInterrupted, Out: `"event":"phase"`},
+		{Args: "events queued", Err: "cluster queued has no events yet"},
 		{Args: "history", Out: "rayctl logs old"},
+		{Args: "history --since 1m", Err: "nothing has ended yet"},
+		{Args: "history --json --since 2h", Out: `"name": "old"`},
 		{Args: "history -o name", Out: "old\n"},
 		{Args: "history -n 1 -o json", Out: `"record": true`},
 		{Args: "history --launcher slurm", Err: "nothing has ended yet"},
@@ -186,7 +205,7 @@ func TestKeepLines(t *testing.T) {
 		{Args: "extend nosuch --max 4h", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`},
 		{Args: "gc", Out: "removed process ray-7: its keeper is dead\n", Calls: []string{"collect"}},
 		{Args: "gc --dry-run", Out: "would remove process ray-7: its keeper is dead\n"},
-		{Args: "gc -n", Code: runstate.CodeUsage, Err: "unknown shorthand flag"},
+		{Args: "gc -n", Code: runstate.CodeUsage, Err: "`rayctl gc` has no flag -n"},
 		{Args: "gc --dry-run -o json", Out: `"what": "process"`},
 		{Args: "gc x", Code: runstate.CodeUsage, Err: "takes no arguments"},
 		{Args: "doctor", Out: "ok    python: 3.12\n", Err: "local, because nothing says slurm or kuberay"},

@@ -56,7 +56,7 @@ func AddSelection(fs *pflag.FlagSet) {
 	for _, f := range selectionFlags() {
 		addString(fs, f.flag, "", f.usage)
 	}
-	addArray(fs, "set", "set any key of the cluster file, as in `workers.trainer.replicas=2`")
+	addArray(fs, "set", "", "set any key of the cluster file, as in `workers.trainer.replicas=2`")
 }
 
 // AddSpec adds the flags of commands that make clusters, including those of AddSelection.
@@ -65,12 +65,12 @@ func AddSpec(fs *pflag.FlagSet) {
 	for _, f := range scalarFlags {
 		addString(fs, f.flag, "", f.usage)
 	}
-	addArray(fs, "workers", "number of workers, of a group if there are several: `[GROUP=]N`")
-	addArray(fs, "cpus-per-worker", "CPUs of each worker: `[GROUP=]N`")
-	addArray(fs, "memory-per-worker", "memory of each worker, as in 16Gi: `[GROUP=]SIZE`")
-	addArray(fs, "gpus-per-worker", "GPUs of each worker: `[GROUP=][TYPE:]N`")
+	addArray(fs, "workers", "", "number of workers, of a group if there are several: `[GROUP=]N`")
+	addArray(fs, "cpus-per-worker", "", "CPUs of each worker: `[GROUP=]N`")
+	addArray(fs, "memory-per-worker", "", "memory of each worker, as in 16Gi: `[GROUP=]SIZE`")
+	addArray(fs, "gpus-per-worker", "", "GPUs of each worker: `[GROUP=][TYPE:]N`")
 	addEnv(fs)
-	addArray(fs, "label", "label of the cluster: `KEY=VALUE`")
+	addArray(fs, "label", "", "label of the cluster: `KEY=VALUE`")
 }
 
 // AddJob adds the flags of commands that run a job on an existing cluster.
@@ -85,7 +85,7 @@ func AddJob(fs *pflag.FlagSet) {
 }
 
 func addEnv(fs *pflag.FlagSet) {
-	addArray(fs, "env", "variable of the job's environment, with the client's value if there is none: `NAME[=VALUE]`")
+	addArray(fs, "env", "e", "variable of the job's environment, with the client's value if there is none: `NAME[=VALUE]`")
 }
 
 // ours marks the flags of AddSelection, AddSpec and AddJob: a command's own --max or --name may have another meaning.
@@ -99,11 +99,11 @@ func addString(fs *pflag.FlagSet, name, short, usage string) {
 	mark(fs, name)
 }
 
-func addArray(fs *pflag.FlagSet, name, usage string) {
+func addArray(fs *pflag.FlagSet, name, short, usage string) {
 	if fs.Lookup(name) != nil {
 		return
 	}
-	fs.StringArray(name, nil, usage)
+	fs.StringArrayP(name, short, nil, usage)
 	mark(fs, name)
 }
 

@@ -56,6 +56,7 @@ func NewCp(a *app.App) *cobra.Command {
 	}
 	o.config.AddSelection(c)
 	c.Flags().StringVar(&o.node, "node", "", "name of the `NODE` (default: the head's)")
+	app.Accept(c.Flags(), "recursive", "r", "directories are copied whole")
 	return c
 }
 

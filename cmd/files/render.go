@@ -13,6 +13,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
@@ -35,7 +36,7 @@ func NewRender(a *app.App) *cobra.Command {
 		Long: "render prints the files and objects that `run` would create, and reaches no substrate. --spec prints the cluster file instead as it is after all layers,\n" +
 			"--origin each value with where it came from: FILE:LINE, a profile, a flag, a variable or default.",
 		Example: "  rayctl render -- python train.py\n  rayctl render --origin\n  rayctl render --dir out/",
-		Args:    app.AtMost(0, "no arguments before --"),
+		Args:    a.AtMost(0),
 		RunE: func(c *cobra.Command, args []string) error {
 			_, o.command = app.SplitDash(c, args)
 			return a.Action(func(ctx context.Context) error { return runRender(ctx, a, o) })(c, args)
@@ -52,16 +53,73 @@ func NewRender(a *app.App) *cobra.Command {
 	return c
 }
 
+// NewValidate is `rayctl validate`: render without output.
+func NewValidate(a *app.App) *cobra.Command {
+	o := &renderOptions{}
+	c := &cobra.Command{
+		Use:   "validate [-f FILE] [flags] [-- COMMAND...]",
+		Short: "Check the cluster file and the flags, as `run` would, and create nothing",
+		Long: "validate reads the cluster file, the profile, the variables and the flags, makes of them what a launch would create, and prints nothing of it.\n" +
+			"It reaches no substrate: `rayctl doctor` checks whether this machine, Slurm or Kubernetes can run it.",
+		Example: "  rayctl validate\n  rayctl validate -f site.yaml --profile big\n  rayctl validate --up",
+		Args:    a.AtMost(0),
+		RunE: func(c *cobra.Command, args []string) error {
+			_, o.command = app.SplitDash(c, args)
+			return a.Action(func(context.Context) error { return runValidate(a, o) })(c, args)
+		},
+	}
+	o.config.AddSpec(c)
+	c.Flags().BoolVar(&o.up, "up", false, "check what `up` would create, which needs no command")
+	return c
+}
+
+// runValidate renders and prints only that it is possible.
+func runValidate(a *app.App, o *renderOptions) error {
+	c, err := loadRendered(a, o)
+	if err != nil {
+		return err
+	}
+	if !o.up {
+		if err := spec.RequireEntrypoint(c.Spec); err != nil {
+			return err
+		}
+	}
+	if _, err := rendered(a, o, c); err != nil {
+		return err
+	}
+	a.UI.Note("valid: %s", c.Reason)
+	return nil
+}
+
+func loadRendered(a *app.App, o *renderOptions) (*config.Loaded, error) {
+	command, err := app.Entrypoint(o.command)
+	if err != nil {
+		return nil, err
+	}
+	return a.Load(&o.config, config.Options{Entrypoint: command, Up: o.up})
+}
+
+// rendered is what a launch would create.
+func rendered(a *app.App, o *renderOptions, c *config.Loaded) ([]launcher.File, error) {
+	if o.up {
+		c.Spec.Job = app.JobOfUp(c.Spec)
+	}
+	if err := c.ReadJobFiles(); err != nil {
+		return nil, err
+	}
+	l, err := a.Launcher(c)
+	if err != nil {
+		return nil, err
+	}
+	return l.Render(c.Spec)
+}
+
 // runRender shows the configuration in one of its three forms.
 func runRender(_ context.Context, a *app.App, o *renderOptions) error {
 	if err := o.output.Validate(); err != nil {
 		return err
 	}
-	command, err := app.Entrypoint(o.command)
-	if err != nil {
-		return err
-	}
-	c, err := a.Load(&o.config, config.Options{Entrypoint: command, Up: o.up})
+	c, err := loadRendered(a, o)
 	if err != nil {
 		return err
 	}
@@ -74,17 +132,7 @@ func runRender(_ context.Context, a *app.App, o *renderOptions) error {
 		}
 		return terminal.WriteYAML(a.Out, c.Spec)
 	}
-	if o.up {
-		c.Spec.Job = app.JobOfUp(c.Spec)
-	}
-	if err := c.ReadJobFiles(); err != nil {
-		return err
-	}
-	l, err := a.Launcher(c)
-	if err != nil {
-		return err
-	}
-	files, err := l.Render(c.Spec)
+	files, err := rendered(a, o, c)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // verbs are the commands of this package.
-var verbs = apptest.Tree(NewCp, NewInit, NewRender, NewSchema)
+var verbs = apptest.Tree(NewCp, NewInit, NewRender, NewValidate, NewSchema)
 
 // TestLines: command lines of cp, init, render and schema.
 func TestLines(t *testing.T) {
@@ -36,6 +36,11 @@ func TestLines(t *testing.T) {
 		{Args: "init", Files: file, Code: runstate.CodeUsage, Err: "rayctl.yaml is there already: give --force, or another --dir"},
 		{Args: "init nosuch", Code: runstate.CodeUsage, Err: `there is no template "nosuch": there are `},
 		{Args: "init a b", Code: runstate.CodeUsage, Err: "`rayctl init` takes one template"},
+		{Args: "validate", Files: file, Err: "valid: local"},
+		{Args: "validate --up --name a", Err: "valid: local"},
+		{Args: "validate", Code: runstate.CodeSpec, Err: "there is no command to run"},
+		{Args: "validate", Files: map[string]string{"rayctl.yaml": "nosuch: 1"}, Code: runstate.CodeSpec, Err: `rayctl.yaml:1: unknown key "nosuch"`},
+		{Args: "cp -r a dev:b", Files: one, Made: "b", Err: "local cluster dev\n"},
 		{Args: "render", Files: file, Out: "# --- script.sh\nlaunch filed: python a.py\n"},
 		{Args: "render --name a -o name -- true", Out: "script.sh\n"},
 		{Args: "render --name a -o json -- true", Out: `"content": "launch a: true"`},
@@ -45,7 +50,7 @@ func TestLines(t *testing.T) {
 		{Args: "render --spec -o json", Files: file, Out: `"entrypoint": "python a.py"`},
 		{Args: "render --origin", Files: file, Out: "job.entrypoint"},
 		{Args: "render --origin --spec", Files: file, Code: runstate.CodeUsage, Err: "[origin spec] were all set"},
-		{Args: "render x", Code: runstate.CodeUsage, Err: "takes no arguments before --"},
+		{Args: "render x", Code: runstate.CodeUsage, Err: "Put the command after `--`: rayctl render -- x"},
 		{Args: "render -o xml", Code: runstate.CodeUsage, Err: `no output format "xml"`},
 		{Args: "render -f nosuch.yaml", Code: runstate.CodeSpec, Err: "nosuch.yaml: the cluster file cannot be read"},
 		{Args: "render --launcher kuberay -- true", Code: runstate.CodeUsage, Err: "this rayctl has no kuberay launcher"},

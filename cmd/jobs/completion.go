@@ -47,7 +47,7 @@ func jobIDs(a *app.App, c *cobra.Command, name string) ([]cobra.Completion, cobr
 	}
 	var out []cobra.Completion
 	for i := range jobs {
-		out = append(out, cobra.CompletionWithDesc(jobName(&jobs[i]), string(jobs[i].Status)+" "+terminal.Shorten(jobs[i].Entrypoint, false)))
+		out = append(out, cobra.CompletionWithDesc(jobName(&jobs[i]), string(jobs[i].Status)+" "+terminal.Shorten(entrypointText(jobs[i].Entrypoint), false)))
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }

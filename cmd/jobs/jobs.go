@@ -17,26 +17,40 @@ import (
 
 type jobsOptions struct {
 	dashboard app.DashboardFlags
+	job       string
 	output    app.Output
 }
 
 // NewJobs is `rayctl jobs`.
 func NewJobs(a *app.App) *cobra.Command {
+	c := newJobList(a)
+	addJobVerbs(a, c)
+	return c
+}
+
+func newJobList(a *app.App) *cobra.Command {
 	o := &jobsOptions{}
 	c := &cobra.Command{
-		Use:               "jobs [CLUSTER]",
-		Short:             "List the jobs of a cluster, the newest first",
-		Example:           "  rayctl jobs\n  rayctl jobs dev -o json\n  rayctl jobs --address http://127.0.0.1:8265",
-		Args:              app.NoDash(1, "one cluster"),
-		RunE:              a.OnCluster(&o.dashboard, func(ctx context.Context) error { return runJobs(ctx, a, o) }),
-		ValidArgsFunction: a.CompleteClusters,
+		Use:     "jobs [CLUSTER] [ID]",
+		Aliases: []string{"job"},
+		Short:   "List the jobs of a cluster, the newest first, or show one",
+		Example: "  rayctl jobs\n  rayctl jobs dev -o json\n  rayctl jobs raysubmit_x1\n  rayctl jobs --address http://127.0.0.1:8265",
+		Args:    app.NoDash(2, "a cluster and a job"),
+		RunE: func(c *cobra.Command, args []string) error {
+			var err error
+			if o.job, err = clusterAndJob(&o.dashboard, args); err != nil {
+				return err
+			}
+			return a.Action(func(ctx context.Context) error { return runJobs(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: completeClusterThenJob(a),
 	}
 	o.dashboard.Add(a, c)
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName, app.FormatWide)
 	return c
 }
 
-// runJobs lists the jobs.
+// runJobs lists the jobs, or shows one.
 func runJobs(ctx context.Context, a *app.App, o *jobsOptions) error {
 	if err := o.output.Validate(); err != nil {
 		return err
@@ -46,6 +60,9 @@ func runJobs(ctx context.Context, a *app.App, o *jobsOptions) error {
 		return err
 	}
 	defer c.Close()
+	if o.job != "" {
+		return showJob(ctx, a, o, c)
+	}
 	jobs, err := c.ListJobs(ctx)
 	switch {
 	case errors.Is(err, dashboardclient.ErrNotFound):
@@ -56,7 +73,7 @@ func runJobs(ctx context.Context, a *app.App, o *jobsOptions) error {
 	if done, err := o.output.Structured(a.Out, terminal.NonNil(jobs)); done || err != nil {
 		return err
 	}
-	rows := [][]string{{"ID", "STATUS", "STARTED", "TOOK", "ENTRYPOINT"}}
+	rows := [][]string{{"ID", "STATUS", "STARTED", "TOOK", "COMMAND"}}
 	if o.output.Format == app.FormatWide {
 		rows[0] = append(rows[0], "TYPE", "MESSAGE")
 	}
@@ -66,7 +83,7 @@ func runJobs(ctx context.Context, a *app.App, o *jobsOptions) error {
 			fmt.Fprintln(a.Out, terminal.Clean(jobName(j)))
 			continue
 		}
-		row := []string{jobName(j), string(j.Status), terminal.Stamp(j.StartTime), took(a.Now(), j), terminal.Shorten(j.Entrypoint, o.output.Format == app.FormatWide)}
+		row := []string{jobName(j), string(j.Status), terminal.Stamp(j.StartTime), took(a.Now(), j), terminal.Shorten(entrypointText(j.Entrypoint), o.output.Format == app.FormatWide)}
 		if o.output.Format == app.FormatWide {
 			row = append(row, j.Type, j.Message)
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 type logsOptions struct {
@@ -44,7 +43,7 @@ func NewLogs(a *app.App) *cobra.Command {
 	}
 	f := c.Flags()
 	f.BoolVarP(&o.follow, "follow", "f", false, "follow until the end, and exit with the driver's exit code")
-	f.IntVar(&o.tail, "tail", 0, "begin `N` lines before the end")
+	f.IntVarP(&o.tail, "tail", "n", 0, "begin `N` lines before the end")
 	f.IntVar(&o.attempt, "attempt", 0, "show attempt `N` of a run that was restarted (default: the last)")
 	f.StringVar(&o.node, "node", "", "show Ray's own logs of this `NODE`, by name or id")
 	f.StringVar(&o.file, "file", "", "the log `FILE` of --node")
@@ -52,8 +51,7 @@ func NewLogs(a *app.App) *cobra.Command {
 	return c
 }
 
-// arguments distinguishes NAME and JOB. With --cluster or --address the only argument is the job, and so is one that cannot be a
-// cluster's name, such as the ids that Ray and rayctl make.
+// arguments checks the flags and distinguishes NAME and JOB.
 func (o *logsOptions) arguments(args []string) error {
 	if o.tail < 0 || o.attempt < 0 {
 		return app.UsageError("", "--tail and --attempt cannot be negative")
@@ -64,17 +62,9 @@ func (o *logsOptions) arguments(args []string) error {
 	if o.file != "" && o.node == "" {
 		return app.UsageError("", "--file needs --node")
 	}
-	elsewhere := o.dashboard.Cluster != "" || o.dashboard.Address != "" || len(args) == 1 && spec.CheckName(args[0]) != nil
-	switch {
-	case len(args) == 2:
-		o.job = args[1]
-		return o.dashboard.FromArgument(args[:1])
-	case len(args) == 1 && elsewhere:
-		o.job = args[0]
-	case len(args) == 1:
-		o.dashboard.Cluster = args[0]
-	}
-	return nil
+	var err error
+	o.job, err = clusterAndJob(&o.dashboard, args)
+	return err
 }
 
 // runLogs shows the available output: from the dashboard while the head lives, from the record after that.

@@ -2,10 +2,13 @@ package jobs
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 type stopOptions struct {
@@ -18,16 +21,13 @@ type stopOptions struct {
 func NewStop(a *app.App) *cobra.Command {
 	o := &stopOptions{}
 	c := &cobra.Command{
-		Use:     "stop JOB... [-c CLUSTER]",
+		Use:     "stop [JOB...] [-c CLUSTER]",
+		Aliases: []string{"cancel"},
 		Short:   "Stop jobs of a cluster and wait until they ended",
-		Long:    "stop sends the driver SIGTERM, and SIGKILL after the grace of the cluster (job.grace, Ray's default 3 s). A job that ended before is not an error.",
+		Long: "stop sends the driver SIGTERM, and SIGKILL after the grace of the cluster (job.grace, Ray's default 3 s). A job that ended before is not an error.\n" +
+			"Without JOB it stops the only job that runs.",
 		Example: "  rayctl stop raysubmit_x1\n  rayctl stop -c dev raysubmit_x1 raysubmit_x2",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return app.UsageError("`rayctl jobs` lists them", "`rayctl stop` needs the id of a job")
-			}
-			return nil
-		},
+		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.ids = args
 			return a.Action(func(ctx context.Context) error { return runStop(ctx, a, o) })(c, args)
@@ -46,6 +46,13 @@ func runStop(ctx context.Context, a *app.App, o *stopOptions) error {
 		return err
 	}
 	defer c.Close()
+	if len(o.ids) == 0 {
+		id, err := onlyRunning(ctx, c)
+		if err != nil {
+			return err
+		}
+		o.ids = []string{id}
+	}
 	for _, id := range o.ids {
 		if _, err := c.StopJob(ctx, id); err != nil {
 			return err
@@ -64,4 +71,26 @@ func runStop(ctx context.Context, a *app.App, o *stopOptions) error {
 		a.UI.Note("job %s is %s", id, job.Status)
 	}
 	return nil
+}
+
+// onlyRunning is the only job of the cluster that has not ended.
+func onlyRunning(ctx context.Context, c *app.Connection) (string, error) {
+	jobs, err := c.ListJobs(ctx)
+	if err != nil {
+		return "", err
+	}
+	var running []string
+	for i := range jobs {
+		if j := &jobs[i]; j.SubmissionID != "" && !j.Status.Terminal() {
+			running = append(running, j.SubmissionID)
+		}
+	}
+	switch len(running) {
+	case 0:
+		return "", launcher.Fail(runstate.CodeSpec, nil, "`rayctl jobs"+c.Flags()+"` lists them", "no job is running")
+	case 1:
+		return running[0], nil
+	default:
+		return "", app.UsageError("choose one with `rayctl stop"+c.Flags()+" JOB`", "More than one job is running: %s", strings.Join(running, ", "))
+	}
 }

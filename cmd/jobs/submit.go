@@ -46,8 +46,8 @@ func NewSubmit(a *app.App) *cobra.Command {
 			"Ctrl-C stops watching, not the job. With --submission-id the command may be repeated: the driver runs once.",
 		Example: "  rayctl submit -- python eval.py --step 100\n" +
 			"  rayctl submit dev --working-dir . --env SEED=1 -- python a.py\n" +
-			"  rayctl submit --address http://127.0.0.1:8265 --no-wait -- python a.py",
-		Args: app.AtMost(1, "one cluster"),
+			"  rayctl submit --address http://127.0.0.1:8265 -d -- python a.py",
+		Args: a.AtMost(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			own, command := app.SplitDash(c, args)
 			if err := o.dashboard.FromArgument(own); err != nil {
@@ -62,7 +62,8 @@ func NewSubmit(a *app.App) *cobra.Command {
 	o.dashboard.Add(a, c)
 	f := c.Flags()
 	f.StringVar(&o.submissionID, "submission-id", "", "`ID` of the job (default: a new one)")
-	f.BoolVar(&o.noWait, "no-wait", false, "return once the job is accepted, and print its id")
+	f.BoolVarP(&o.noWait, "detach", "d", false, "return once the job is accepted, and print its id")
+	f.BoolVar(&o.noWait, "no-wait", false, "the same as --detach, as in `ray job submit`")
 	f.StringArrayVar(&o.metadata, "metadata", nil, "kept with the job by Ray: `KEY=VALUE`")
 	f.Float64Var(&o.cpus, "entrypoint-num-cpus", 0, "`CPUs` reserved for the driver")
 	f.Float64Var(&o.gpus, "entrypoint-num-gpus", 0, "`GPUs` reserved for the driver")
@@ -138,6 +139,9 @@ func jobSection(a *app.App, o *submitOptions) (*spec.Job, error) {
 		if err := app.StartHere(&job, c.Spec); err != nil {
 			return nil, err
 		}
+	}
+	if err := app.CheckProgram(o.command, &job); err != nil {
+		return nil, err
 	}
 	return &job, o.reserve(&job)
 }

@@ -31,7 +31,7 @@ func TestSubmitLines(t *testing.T) {
 		{Args: "submit dev --no-wait --submission-id mine", Files: map[string]string{"rayctl.yaml": "job: {entrypoint: python b.py}"}, Out: "mine\n", Err: "using "},
 		{Args: "submit dev -- a|b", Out: "hello\n", Err: "for a line of shell write `-- sh -c 'a|b'`"},
 		{Args: "submit dev", Code: runstate.CodeSpec, Err: "job.entrypoint: there is no command to run"},
-		{Args: "submit a b -- true", Code: runstate.CodeUsage, Err: "`rayctl submit` takes one cluster, and \"b\" is one too many: a command to run goes behind --"},
+		{Args: "submit a b -- true", Code: runstate.CodeUsage, Err: "Put the command after `--`: rayctl submit a -- b true"},
 		{Args: "submit a -c b -- true", Code: runstate.CodeUsage, Err: `the cluster is given twice: "a" and by a flag`},
 		{Args: "submit -c a --address http://x -- true", Code: runstate.CodeUsage, Err: "[address cluster]"},
 		{Args: "submit dev --submission-id a/b -- true", Code: runstate.CodeUsage, Err: `--submission-id: the submission id "a/b"`},
@@ -58,8 +58,16 @@ func TestJobLines(t *testing.T) {
 		{Args: "jobs -c dev -o name", Out: "raysubmit_1\n"},
 		{Args: "jobs dev -o wide", Out: "SUBMISSION"},
 		{Args: "jobs dev -o json", Out: `"submission_id": "raysubmit_1"`},
-		{Args: "jobs a b", Code: runstate.CodeUsage, Err: "`rayctl jobs` takes one cluster"},
-		{Args: "jobs dev -c dev", Code: runstate.CodeUsage, Err: "the cluster is given twice"},
+		{Args: "job list dev -o name", Out: "raysubmit_1\n"},
+		{Args: "jobs dev raysubmit_1", Out: "command     python a.py\n"},
+		{Args: "jobs -c dev raysubmit_1 -o json", Out: `"submission_id": "raysubmit_1"`},
+		{Args: "jobs dev raysubmit_1 -o name", Out: "raysubmit_1\n"},
+		{Args: "jobs dev nosuch", Code: runstate.CodeSpec, Err: "nosuch"},
+		{Args: "jobs a b c", Code: runstate.CodeUsage, Err: "`rayctl jobs` takes a cluster and a job"},
+		{Args: "jobs a b -c dev", Code: runstate.CodeUsage, Err: "the cluster is given twice"},
+		{Args: "jobs delete -c dev raysubmit_1", Err: "job raysubmit_1 is deleted"},
+		{Before: "jobs delete -c dev raysubmit_1", Args: "jobs delete -c dev raysubmit_1", Code: runstate.CodeSpec, Err: "raysubmit_1"},
+		{Args: "jobs delete -c dev", Code: runstate.CodeUsage, Err: "`rayctl jobs delete` needs the id of a job: `rayctl jobs` lists them"},
 		{Args: "jobs dev -o xml", Code: runstate.CodeUsage, Err: "it has json, yaml, name, wide"},
 		{Args: "jobs old", Code: runstate.CodeSpec, Err: "cluster old has ended (succeeded)"},
 		{Args: "logs dev", Out: "hello\nworld\n", Err: "job raysubmit_1 (the newest)"},
@@ -85,7 +93,7 @@ func TestJobLines(t *testing.T) {
 		{Args: "stop -c dev raysubmit_1", Err: "job raysubmit_1 is SUCCEEDED"},
 		{Args: "stop -c dev raysubmit_1 --no-wait", Err: "local cluster dev"},
 		{Args: "stop -c dev nosuch", Code: runstate.CodeSpec, Err: "nosuch"},
-		{Args: "stop", Code: runstate.CodeUsage, Err: "`rayctl stop` needs the id of a job: `rayctl jobs` lists them"},
+		{Args: "cancel -c dev", Code: runstate.CodeSpec, Err: "no job is running: `rayctl jobs -c dev` lists them"},
 		{Args: "stop ''", Code: runstate.CodeUsage, Err: "argument 1 of `rayctl stop` is empty"},
 		{Args: "stop --address http://127.0.0.1:1:1 x", Code: runstate.CodeUsage, Err: "is not the address of a dashboard"},
 	})
@@ -123,5 +131,25 @@ func TestServeLines(t *testing.T) {
 		{Args: "serve status queued", Code: runstate.CodeUnreachable, Err: "cluster queued is not ready yet"},
 		{Args: "serve nosuch", Code: runstate.CodeUsage, Err: "there is no command `rayctl serve nosuch`"},
 		{Args: "serve stat", Code: runstate.CodeUsage, Err: "did you mean `rayctl serve status`?"},
+	})
+}
+
+// TestStopAlone: stop without a job takes the only one that runs.
+func TestStopAlone(t *testing.T) {
+	running := func(ids ...string) func() launcher.Launcher {
+		return func() launcher.Launcher {
+			ray := &apptest.Ray{}
+			ray.Jobs = []map[string]any{ray.Job("raysubmit_ended", "true")}
+			for _, id := range ids {
+				j := ray.Job(id, "sleep 9")
+				j["status"] = "RUNNING"
+				ray.Jobs = append(ray.Jobs, j)
+			}
+			return (&apptest.Launcher{Ray: ray}).With("dev")
+		}
+	}
+	apptest.Run(t, verbs, running("raysubmit_1"), []apptest.Line{{Args: "stop", Err: "job raysubmit_1 is STOPPED"}})
+	apptest.Run(t, verbs, running("raysubmit_1", "raysubmit_2"), []apptest.Line{
+		{Args: "stop", Code: runstate.CodeUsage, Err: "More than one job is running: raysubmit_1, raysubmit_2: choose one with `rayctl stop -c dev JOB`"},
 	})
 }

@@ -51,7 +51,7 @@ func section(b *bytes.Buffer, c *cobra.Command) {
 	if c.Long != "" {
 		fmt.Fprintf(b, "%s\n\n", c.Long)
 	}
-	if c.Runnable() && !c.HasSubCommands() {
+	if c.Runnable() && c.Use != c.Name() {
 		b.WriteString(block(c.UseLine()))
 	}
 	if c.Example != "" {

@@ -76,8 +76,9 @@ type Line struct {
 	// Files are there; Made is a file that is there afterwards.
 	Files map[string]string
 	Made  string
-	// Stdin is typed.
-	Stdin string
+	// Stdin is typed. With Terminal, all streams claim to be a terminal.
+	Stdin    string
+	Terminal bool
 }
 
 // Run runs each line on a launcher of its own, in an empty directory with an empty home: open makes the local launcher, and there is a Slurm without
@@ -126,6 +127,7 @@ func execute(t *testing.T, tree func(*app.App) *cobra.Command, l launcher.Launch
 	a, _, stderr := New()
 	a.Getenv, a.In = os.Getenv, strings.NewReader(line.Stdin)
 	a.Now = func() time.Time { return Begin.Add(time.Hour) }
+	a.InTTY, a.OutTTY, a.ErrTTY = line.Terminal, line.Terminal, line.Terminal
 	a.Launchers[localspec.Name] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) { return l, nil }
 	a.Launchers[slurmspec.Name] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) {
 		return &Launcher{Title: slurmspec.Name}, nil

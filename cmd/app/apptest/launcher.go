@@ -80,8 +80,10 @@ func (l *Launcher) add(s *spec.ClusterSpec, phase runstate.Phase) {
 		Name: s.Name, Launcher: l.Name(), Owner: "ann", Labels: s.Labels, Ours: true, SpecHash: spec.Hash(s), Where: "memory",
 		Phase: phase, Since: at, Created: at, Attempt: 1, Groups: []runstate.Group{{Name: "head", Ready: 1, Wanted: 1}},
 		Nodes: []runstate.Node{{Name: "head-0", State: "ALIVE", Host: "here"}}, Head: runstate.Head{RayVersion: "2.60.0"},
+		Timeline: []runstate.Event{{At: at, Attempt: 1, Kind: "phase", To: "Ready"}},
 	}}
 	if phase == runstate.Queued {
+		c.Timeline = nil
 		c.Groups[0].Ready, c.Reason = 0, runstate.Reason{Message: "waiting for resources", Hint: "ask for less"}
 	}
 	if s.Job.Entrypoint != "" || phase.Ended() {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -81,12 +82,31 @@ func (r *Ray) jobAPI(handle answers) {
 		r.Jobs = append(r.Jobs, j)
 		return map[string]string{"submission_id": id, "job_id": id}
 	})
+	handle("DELETE /api/jobs/{id}", r.deleteJob)
+	handle("POST /api/jobs/{id}/stop", func(q *http.Request) any {
+		j := r.find(q.PathValue("id"))
+		if j == nil {
+			return nil
+		}
+		if j["status"] == "RUNNING" {
+			j["status"] = "STOPPED"
+		}
+		return map[string]bool{"stopped": true}
+	})
 	handle("GET /api/jobs/{id}", func(q *http.Request) any {
 		if j := r.find(q.PathValue("id")); j != nil {
 			return j
 		}
 		return nil
 	})
+}
+
+func (r *Ray) deleteJob(q *http.Request) any {
+	if r.find(q.PathValue("id")) == nil {
+		return nil
+	}
+	r.Jobs = slices.DeleteFunc(r.Jobs, func(other map[string]any) bool { return other["submission_id"] == q.PathValue("id") })
+	return map[string]bool{"deleted": true}
 }
 
 func (r *Ray) stateAPI(handle answers) {

@@ -1,0 +1,158 @@
+package app
+
+import (
+	"errors"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"al.essio.dev/pkg/shellescape"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// otherFlags are flags of other tools (docker, kubectl, Slurm, Ray) and the flags with that meaning here. A command names those that it has.
+var otherFlags = map[string][]string{
+	"gpus":      {"gpus-per-worker", "entrypoint-num-gpus"},
+	"num-gpus":  {"gpus-per-worker", "entrypoint-num-gpus"},
+	"cpus":      {"cpus-per-worker", "entrypoint-num-cpus"},
+	"num-cpus":  {"cpus-per-worker", "entrypoint-num-cpus"},
+	"memory":    {"memory-per-worker", "entrypoint-memory"},
+	"mem":       {"memory-per-worker", "entrypoint-memory"},
+	"nodes":     {"workers", "node"},
+	"num-nodes": {"workers"},
+	"replicas":  {"workers"},
+	"timeout":   {"queue-timeout", "max"},
+	"time":      {"max"},
+	"env-file":  {"env"},
+	"dir":       {"working-dir"},
+	"workdir":   {"working-dir"},
+	"lines":     {"tail"},
+	"since":     {"tail"},
+	"no-follow": {"detach"},
+	"no-wait":   {"detach"},
+	"force":     {"now", "recreate"},
+	"A":         {"others", "all"},
+	"n":         {"name", "workers"},
+	"p":         {"profile"},
+	"w":         {"watch", "follow"},
+	"m":         {"memory-per-worker"},
+	"N":         {"workers"},
+}
+
+// otherWays are flags of other tools for which there is another command or no need.
+var otherWays = map[string]string{
+	"dry-run": "`rayctl render` shows what a launch would create, `rayctl validate` checks the file",
+	"wait":    "it waits unless --detach or --no-wait is given; `rayctl wait NAME` waits for the end of a run",
+	"all":     "`rayctl status NAME` lists the nodes, and --node chooses one",
+	"w":       "`rayctl status -w NAME` shows each change of one cluster",
+	"watch":   "`rayctl status -w NAME` shows each change of one cluster",
+}
+
+// flagError names the right flag for one that the command does not have, or explains -- if the flag belongs to the user's command.
+func (a *App) flagError(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	var missing *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &invalid):
+		return UsageError("it is "+describedFlag(invalid.GetFlag()), "--%s: %q is not valid", invalid.GetFlag().Name, invalid.GetValue())
+	case errors.As(err, &missing):
+		return UsageError("it is "+describedFlag(missing.GetFlag()), "--%s needs a value", missing.GetFlag().Name)
+	case !errors.As(err, &unknown):
+		return usage(c, err)
+	}
+	if first, ok := strayCommand(c); ok {
+		return a.afterDash(c, first)
+	}
+	name := unknown.GetSpecifiedName()
+	dashed := "--" + name
+	if unknown.GetSpecifiedShortnames() != "" {
+		dashed = "-" + name
+	}
+	return UsageError(rightFlag(c, name), "`%s` has no flag %s", c.CommandPath(), dashed)
+}
+
+// rightFlag is the next step for an unknown flag: those with its meaning, the way without a flag, the nearest name, or the help.
+func rightFlag(c *cobra.Command, name string) string {
+	var found []string
+	for _, other := range otherFlags[name] {
+		if f := c.Flags().Lookup(other); f != nil {
+			found = append(found, describedFlag(f))
+		}
+	}
+	if len(found) > 0 {
+		return "use " + strings.Join(found, " or ")
+	}
+	if way := otherWays[name]; way != "" {
+		return way
+	}
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	if near := spec.Nearest(name, names); near != "" && len(name) > 1 {
+		return "did you mean " + describedFlag(c.Flags().Lookup(near)) + "?"
+	}
+	return "`" + c.CommandPath() + " --help` lists its flags"
+}
+
+// describedFlag is a flag as the help of its command has it: "--env NAME[=VALUE] (variable of the job's environment ...)".
+func describedFlag(f *pflag.Flag) string {
+	value, text := pflag.UnquoteUsage(f)
+	if value != "" {
+		value = " " + value
+	}
+	return "--" + f.Name + value + " (" + text + ")"
+}
+
+// Accept adds a hidden flag of other tools that asks for what the command does anyway.
+func Accept(f *pflag.FlagSet, name, short, why string) {
+	f.BoolP(name, short, false, "has no effect: "+why)
+	f.Lookup(name).Hidden = true
+}
+
+// takesCommand reports whether a command runs a command of the user, which is written after --.
+func takesCommand(c *cobra.Command) bool { return strings.Contains(c.Use, "-- COMMAND") }
+
+// strayCommand is the first word of a user's command that was written without --. A first word that may be a cluster's name is one, unless it is a program.
+func strayCommand(c *cobra.Command) (string, bool) {
+	own := c.Flags().Args()
+	if !takesCommand(c) || len(own) == 0 || c.ArgsLenAtDash() >= 0 {
+		return "", false
+	}
+	if !takesCluster(c) || spec.CheckName(own[0]) != nil || isProgram(own[0]) {
+		return own[0], true
+	}
+	if len(own) > 1 {
+		return own[1], true
+	}
+	return "", false
+}
+
+// takesCluster reports whether an argument before -- is a cluster.
+func takesCluster(c *cobra.Command) bool {
+	return strings.Contains(c.Use, "[NAME]") || strings.Contains(c.Use, "[CLUSTER]")
+}
+
+func isProgram(word string) bool {
+	_, err := exec.LookPath(word)
+	return err == nil
+}
+
+// afterDash is the error for a command that was written without --, with the whole command line as it should be.
+func (a *App) afterDash(c *cobra.Command, first string) error {
+	before, command := strings.Fields(c.CommandPath())[1:], []string{first}
+	if i := slices.Index(a.args, first); i >= 0 {
+		before, command = a.args[:i], slices.DeleteFunc(slices.Clone(a.args[i:]), func(word string) bool { return word == "--" })
+	}
+	if strings.HasSuffix(first, ".py") {
+		command = append([]string{"python"}, command...)
+	}
+	words := slices.Concat([]string{c.Root().Name()}, before, []string{"--"}, command)
+	return UsageError(shellescape.QuoteCommand(words), "Put the command after `--`")
+}

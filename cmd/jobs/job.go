@@ -1,0 +1,149 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// otherJobVerbs are the verbs of `ray job` for which rayctl has a verb of its own.
+var otherJobVerbs = map[string]string{
+	"submit": "`rayctl submit -- COMMAND` submits a job and follows it",
+	"status": "`rayctl jobs ID` shows a job, `rayctl logs -f ID` follows it",
+	"logs":   "`rayctl logs JOB` shows the output of a job, with -f until its end",
+	"stop":   "`rayctl stop JOB` stops a job",
+}
+
+// addJobVerbs adds the verbs below jobs, so that `rayctl job list` works as `ray job list` does.
+func addJobVerbs(a *app.App, jobs *cobra.Command) {
+	list := newJobList(a)
+	list.Use, list.Aliases, list.Hidden = "list [CLUSTER]", []string{"ls"}, true
+	jobs.AddCommand(newJobsDelete(a), list)
+	for word, hint := range otherJobVerbs {
+		jobs.AddCommand(app.OtherVerb(word, hint))
+	}
+}
+
+// clusterAndJob distinguishes CLUSTER and ID. With --cluster or --address the only argument is the job, and so is one that cannot be a cluster's name,
+// such as the ids that Ray and rayctl make.
+func clusterAndJob(o *app.DashboardFlags, args []string) (job string, err error) {
+	elsewhere := o.Cluster != "" || o.Address != "" || len(args) == 1 && spec.CheckName(args[0]) != nil
+	switch {
+	case len(args) == 2:
+		return args[1], o.FromArgument(args[:1])
+	case len(args) == 1 && elsewhere:
+		return args[0], nil
+	case len(args) == 1:
+		o.Cluster = args[0]
+	}
+	return "", nil
+}
+
+// showJob prints one job.
+func showJob(ctx context.Context, a *app.App, o *jobsOptions, c *app.Connection) error {
+	j, err := c.GetJob(ctx, o.job)
+	if err != nil {
+		return err
+	}
+	if done, err := o.output.Structured(a.Out, j); done || err != nil {
+		return err
+	}
+	if o.output.Format == app.FormatName {
+		_, err := fmt.Fprintln(a.Out, terminal.Clean(jobName(j)))
+		return err
+	}
+	return printJob(a.Out, took(a.Now(), j), j)
+}
+
+func printJob(w io.Writer, took string, j *dashboardclient.Job) error {
+	rows := [][]string{{"job", jobName(j)}, {"status", string(j.Status)}, {"command", entrypointText(j.Entrypoint)}}
+	add := func(key, value string) {
+		if value != "" && value != "-" {
+			rows = append(rows, []string{key, value})
+		}
+	}
+	add("message", j.Message)
+	if j.DriverExitCode != nil {
+		add("exit code", strconv.Itoa(shellCode(*j.DriverExitCode)))
+	}
+	add("started", terminal.Stamp(j.StartTime))
+	add("ended", terminal.Stamp(j.EndTime))
+	add("took", took)
+	var metadata []string
+	for k, v := range j.Metadata {
+		if !strings.HasPrefix(k, "rayctl.") {
+			metadata = append(metadata, k+"="+v)
+		}
+	}
+	slices.Sort(metadata)
+	add("metadata", strings.Join(metadata, " "))
+	return terminal.Table(w, rows)
+}
+
+// entrypointText is the user's command: without the line that changes to its directory, which submit and the keeper put before it.
+func entrypointText(entrypoint string) string {
+	first, rest, more := strings.Cut(entrypoint, "\n")
+	if more && strings.HasPrefix(first, "cd -- ") && strings.HasSuffix(first, " || exit 1") {
+		return rest
+	}
+	return entrypoint
+}
+
+type deleteOptions struct {
+	dashboard app.DashboardFlags
+	ids       []string
+}
+
+// newJobsDelete is `rayctl jobs delete`.
+func newJobsDelete(a *app.App) *cobra.Command {
+	o := &deleteOptions{}
+	c := &cobra.Command{
+		Use:     "delete ID... [-c CLUSTER]",
+		Aliases: []string{"rm"},
+		Short:   "Remove ended jobs from Ray's list",
+		Long:    "delete makes Ray forget jobs that have ended, as `ray job delete` does. A job that runs is stopped first with `rayctl stop`.",
+		Example: "  rayctl jobs delete raysubmit_x1\n  rayctl jobs delete -c dev raysubmit_x1 raysubmit_x2",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return app.UsageError("`rayctl jobs` lists them", "`rayctl jobs delete` needs the id of a job")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			o.ids = args
+			return a.Action(func(ctx context.Context) error { return runDelete(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: completeJobs(a),
+	}
+	o.dashboard.Add(a, c)
+	return c
+}
+
+// runDelete deletes every job that can be deleted; the errors of the others are joined.
+func runDelete(ctx context.Context, a *app.App, o *deleteOptions) error {
+	c, err := a.Connect(ctx, &o.dashboard)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var failed []error
+	for _, id := range o.ids {
+		if err := c.DeleteJob(ctx, id); err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		a.UI.Note("job %s is deleted", id)
+	}
+	return errors.Join(failed...)
+}

@@ -1,0 +1,38 @@
+package cmd
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+)
+
+// otherVerbs are verbs of other tools (docker, kubectl, Slurm, Ray) that are no verb of rayctl, and what to type. A verb that means the same as one of
+// rayctl's is an alias of it instead.
+var otherVerbs = map[string]string{
+	"get":     "`rayctl ls` lists clusters, `rayctl status NAME` shows one, `rayctl jobs NAME` lists its jobs",
+	"top":     "`rayctl status NAME` shows the nodes, `rayctl dashboard NAME` their load",
+	"attach":  "`rayctl logs -f NAME` follows a run, `rayctl exec NAME` opens a shell on its head",
+	"kill":    "`rayctl down --now NAME` ends a cluster at once, `rayctl stop JOB` stops a job",
+	"nodes":   "`rayctl status NAME` lists the nodes",
+	"watch":   "`rayctl status -w NAME` shows each change, `rayctl logs -f NAME` the output",
+	"tail":    "`rayctl logs -f NAME` follows the output, `rayctl logs --tail 10 NAME` shows its end",
+	"login":   "rayctl uses your kubeconfig, your ssh and your Slurm as they are; `rayctl doctor` checks them",
+	"start":   "`rayctl up` makes a cluster that stays, `rayctl run -- COMMAND` runs one job on a cluster of its own",
+	"create":  "`rayctl up` makes a cluster that stays, `rayctl run -- COMMAND` runs one job on a cluster of its own",
+	"launch":  "`rayctl run -- COMMAND` runs one job on a cluster of its own, `rayctl up` makes a cluster that stays",
+	"plan":    "`rayctl render` shows what a launch would create",
+	"apply":   "`rayctl up` makes the cluster of the file, `rayctl serve apply` deploys applications",
+	"queue":   "`rayctl ls` lists the clusters that wait, `rayctl status NAME` shows why one waits",
+	"connect": "`rayctl env NAME` prints the variables for Ray's own tools, `rayctl exec NAME` opens a shell on its head",
+}
+
+// addOtherVerbs adds a hidden command for each word that no command of root has. It names the right one.
+func addOtherVerbs(root *cobra.Command) {
+	for word, hint := range otherVerbs {
+		if !slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == word || c.HasAlias(word) }) {
+			root.AddCommand(app.OtherVerb(word, hint))
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package cmd
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/cmd/app/apptest"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// TestVerbsOfOtherTools: each verb that fingers know from docker, kubectl, Slurm and Ray is one here, or the right one is named.
+func TestVerbsOfOtherTools(t *testing.T) {
+	for word, means := range map[string]string{
+		"ps": "ls", "list": "ls", "ssh": "exec", "shell": "exec", "rm": "down", "delete": "down", "cancel": "stop", "info": "status", "describe": "status",
+		"wait": "wait", "events": "events", "validate": "validate", "job": "jobs", "job list": "jobs list",
+	} {
+		a, _, _ := apptest.New()
+		c, _, err := NewRoot(a).Find(strings.Fields(word))
+		if err != nil || c.CommandPath() != "rayctl "+means {
+			t.Errorf("%s is %s, %v; want %s", word, c.CommandPath(), err, means)
+		}
+	}
+	for line, want := range map[string]string{
+		"get clusters":  "`rayctl ls` lists clusters",
+		"attach dev -f": "`rayctl logs -f NAME` follows a run, `rayctl exec NAME` opens a shell",
+		"kill dev":      "`rayctl down --now NAME` ends a cluster at once, `rayctl stop JOB` stops a job",
+		"nodes":         "`rayctl status NAME` lists the nodes",
+		"watch dev":     "`rayctl status -w NAME`",
+		"tail -n 5 dev": "`rayctl logs -f NAME`",
+		"login":         "`rayctl doctor` checks them",
+		"start --head":  "`rayctl up` makes a cluster that stays",
+		"launch":        "`rayctl run -- COMMAND` runs one job",
+		"plan":          "`rayctl render` shows",
+		"queue":         "`rayctl ls` lists the clusters that wait",
+		"job submit -x": "`rayctl submit -- COMMAND`",
+		"job status x":  "`rayctl jobs ID`",
+		"job logs x":    "`rayctl logs JOB`",
+		"job stop x":    "`rayctl stop JOB`",
+		"runn":          "did you mean `rayctl run`?",
+	} {
+		refused(t, line, want)
+	}
+}
+
+// TestFlagsOfOtherTools: a flag that the command does not have names the right one from the command's help, the way without a flag, or the nearest.
+func TestFlagsOfOtherTools(t *testing.T) {
+	for line, want := range map[string]string{
+		"run --gpus 1 -- x":           "`rayctl run` has no flag --gpus: use --gpus-per-worker [GROUP=][TYPE:]N (GPUs of each worker",
+		"run --cpus 1 -- x":           "use --cpus-per-worker",
+		"run --memory 1Gi -- x":       "use --memory-per-worker",
+		"run --nodes 2 -- x":          "use --workers",
+		"run --num-nodes 2 -- x":      "use --workers",
+		"run --timeout 2h -- x":       "use --queue-timeout TIME (give up if the nodes are not there after TIME) or --max TIME (end the cluster",
+		"run --env-file .env -- x":    "use --env NAME[=VALUE]",
+		"run --dry-run -- x":          "`rayctl render` shows what a launch would create",
+		"run --wait -- x":             "it waits unless --detach",
+		"run -n 2 -- x":               "`rayctl run` has no flag -n: use --name NAME (exact NAME of the cluster) or --workers",
+		"run -p big -- x":             "use --profile NAME",
+		"run --worker 2 -- x":         "did you mean --workers",
+		"run --nmae x -- x":           "did you mean --name",
+		"run --nosuchthing -- x":      "`rayctl run --help` lists its flags",
+		"submit --gpus 1 -- x":        "use --entrypoint-num-gpus GPUs",
+		"submit --cpus 1 -- x":        "use --entrypoint-num-cpus CPUs",
+		"submit --memory 1Gi -- x":    "use --entrypoint-memory QUANTITY",
+		"ls -w":                       "`rayctl status -w NAME` shows each change",
+		"ls -A":                       "use --others (Ray clusters that rayctl did not make, too) or --all",
+		"logs --since 1h":             "use --tail N",
+		"exec --all -- x":             "--node chooses one",
+		"up --dry-run":                "`rayctl validate` checks the file",
+		"status --workdir x":          "`rayctl status --help` lists its flags",
+		"run script.py --n 6":         "Put the command after `--`: rayctl run -- python script.py --n 6",
+		"run -q python a.py --lr 0.1": "Put the command after `--`: rayctl run -q -- python a.py --lr 0.1",
+		"submit dev a.py --n 6":       "Put the command after `--`: rayctl submit dev -- python a.py --n 6",
+		"submit ./a --n 6":            "Put the command after `--`: rayctl submit -- ./a --n 6",
+		"exec dev ls -l":              "Put the command after `--`: rayctl exec dev -- ls -l",
+		"run x -- true":               "Put the command after `--`: rayctl run -- x true",
+		"run a;b 'c --n":              "Put the command after `--`: rayctl run -- 'a;b' ''\"'\"'c' --n",
+	} {
+		refused(t, line, want)
+	}
+	for _, line := range []string{
+		"ls --json", "run -e A=1 -d", "submit -d", "submit --detach", "submit --no-wait", "down -y", "cp -r", "logs -n 5", "dashboard -p 1", "history --since 2h",
+	} {
+		a, _, _ := apptest.New()
+		c, args, err := NewRoot(a).Find(strings.Fields(line))
+		if err == nil {
+			err = c.ParseFlags(args)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+// refused expects a usage error of one sentence.
+func refused(t *testing.T, line, want string) {
+	t.Helper()
+	a, out, stderr := apptest.New()
+	code := a.Execute(context.Background(), NewRoot, strings.Fields(line))
+	if said := stderr.String(); code != runstate.CodeUsage || out.Len() > 0 || strings.Count(said, "\n") != 1 || !strings.Contains(said, want) {
+		t.Errorf("%s: code %d, stdout %q, stderr %q; want %q", line, code, out, said, want)
+	}
+}
