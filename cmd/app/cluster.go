@@ -45,6 +45,27 @@ func (a *App) Find(ctx context.Context, o FindOptions) (*Cluster, error) {
 	return a.defaultCluster(ctx, ls, loaded, o.Ended)
 }
 
+// Exists reports whether a cluster of this name lives, or has a record.
+func (a *App) Exists(ctx context.Context, name string, o *ConfigFlags) (bool, error) {
+	loaded, err := a.Selection(o)
+	if err != nil {
+		return false, err
+	}
+	ls, err := a.SearchedLaunchers(loaded)
+	if err != nil {
+		return false, err
+	}
+	var errs []error
+	for _, l := range ls {
+		found, err := l.List(ctx, launcher.Selector{Names: []string{name}, All: true})
+		if len(found) > 0 {
+			return true, nil
+		}
+		errs = append(errs, err)
+	}
+	return false, errors.Join(errs...)
+}
+
 // SearchedLaunchers lists the launchers to look for clusters in: the one in force, and this machine unless a flag chose another.
 func (a *App) SearchedLaunchers(c *config.Loaded) ([]launcher.Launcher, error) {
 	l, err := a.Launcher(c)

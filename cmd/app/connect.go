@@ -47,6 +47,9 @@ func (c *Connection) Flags() string {
 	return " -c " + string(c.cluster.ID)
 }
 
+// Cluster is the cluster behind the dashboard; nil with --address.
+func (c *Connection) Cluster() *Cluster { return c.cluster }
+
 // OnCluster is the RunE of a command whose only argument is the cluster.
 func (a *App) OnCluster(o *DashboardFlags, run func(context.Context) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {

@@ -42,6 +42,14 @@ func (o *Output) Validate() error {
 	return UsageError("", "there is no output format %q for this command; it has %s", o.Format, strings.Join(o.allowed, ", "))
 }
 
+// Driver is where a command writes the driver's output: stdout, or stderr if -o asks for an answer, which stdout then has alone.
+func (o *Output) Driver(a *App) io.Writer {
+	if o.Format == formatText {
+		return a.UI.Output()
+	}
+	return a.UI.ErrOutput()
+}
+
 // Structured writes v if JSON or YAML was requested, and reports whether it did.
 func (o *Output) Structured(w io.Writer, v any) (bool, error) {
 	switch o.Format {

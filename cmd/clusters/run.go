@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -42,7 +43,8 @@ func NewRun(a *app.App) *cobra.Command {
 		Long: "run launches the cluster of the cluster file, submits the job once every node is there, shows the driver's output on stdout, exits with\n" +
 			"the driver's exit code (128+signal), and leaves nothing allocated. COMMAND replaces job.entrypoint.\n\n" +
 			"The run belongs to its keeper, not to this process: if this process is killed, the run goes on, and `rayctl logs -f NAME` shows it again.\n" +
-			"--name makes the command repeatable: while the cluster or its record exists, the same command attaches to it or shows how it ended.",
+			"--name makes the command repeatable: while the cluster or its record exists, the same command attaches to it or shows how it ended.\n" +
+			"With -o stdout has that answer alone (json: the receipt, with --detach the run's state), and the driver's output goes to stderr.",
 		Example: "  rayctl run -- python train.py --lr 0.1\n" +
 			"  rayctl run -f examples/grpo/rayctl.yaml\n" +
 			"  rayctl run --name nightly-42 --receipt receipt.json -- python train.py\n" +
@@ -93,14 +95,17 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	}
 	watch := a.NewWatcher()
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, launcher.RunOptions{
-		Stdout: a.UI.Output(), OnStatus: watch.See, Actions: watchInterrupts(ctx, a, o.onInterrupt),
+		Stdout: o.output.Driver(a), OnStatus: watch.See, Actions: watchInterrupts(ctx, a, o.onInterrupt),
 		OnRefused: rememberRefused(a, c.Spec), Detach: o.detach, Logger: a.Logger(),
 	})
 	if errors.Is(err, launcher.ErrEnded) && o.config.ExactName() != "" {
-		outcome, err = recorded(ctx, a, l, c.Spec, err)
+		outcome, err = recorded(ctx, a, l, c.Spec, o.output.Driver(a), err)
 	}
 	if err != nil {
 		return err
+	}
+	if outcome.Detached {
+		return answerDetached(ctx, a, o, &app.Cluster{Launcher: l, ID: outcome.ID})
 	}
 	return finishRun(a, o, outcome)
 }
@@ -150,7 +155,7 @@ func loadRun(a *app.App, o *runOptions) (*config.Loaded, launcher.Launcher, erro
 }
 
 // recorded shows a run that ended earlier under the name, if it has the same spec.
-func recorded(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.ClusterSpec, taken error) (*launcher.Outcome, error) {
+func recorded(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.ClusterSpec, w io.Writer, taken error) (*launcher.Outcome, error) {
 	r, err := l.Result(ctx, launcher.ID(s.Name))
 	if err != nil {
 		return nil, err
@@ -159,23 +164,34 @@ func recorded(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.Clus
 		return nil, taken
 	}
 	a.UI.Note("run %s ended %s; this is its record", s.Name, terminal.Stamp(r.Since))
-	if err := app.CopyLog(ctx, a.UI.Output(), &r.Status, r.OpenLog, 0); err != nil {
+	if err := app.CopyLog(ctx, w, &r.Status, r.OpenLog, 0); err != nil {
 		return nil, err
 	}
 	return &launcher.Outcome{ID: launcher.ID(s.Name), Receipt: launcher.NewReceipt(r), Result: r}, nil
 }
 
+// answerDetached names the run that goes on: with -o json its state, so that a script reads the name there.
+func answerDetached(ctx context.Context, a *app.App, o *runOptions, c *app.Cluster) error {
+	a.UI.Clear()
+	if o.output.Format == app.FormatJSON || o.output.Format == app.FormatYAML {
+		s, err := c.Status(ctx)
+		if err != nil { // the run is committed, whoever answers now
+			s = launcher.Status{Name: string(c.ID), Launcher: c.Launcher.Name(), Ours: true, Unreachable: app.Sentence(err)}
+		}
+		if _, err := o.output.Structured(a.Out, s); err != nil {
+			return err
+		}
+	} else if o.detach || o.output.Format == app.FormatName {
+		fmt.Fprintln(a.Out, c.ID)
+	}
+	a.UI.Note("run %s goes on without this terminal", c.ID)
+	a.Next("`rayctl logs -f "+string(c.ID)+"` follows it", "`rayctl down "+string(c.ID)+"` ends it")
+	return nil
+}
+
 // finishRun writes the receipt to the requested places and returns the run's exit code.
 func finishRun(a *app.App, o *runOptions, outcome *launcher.Outcome) error {
 	a.UI.Clear()
-	if outcome.Detached {
-		if o.detach {
-			io.WriteString(a.Out, string(outcome.ID)+"\n")
-		}
-		a.UI.Note("run %s goes on without this terminal", outcome.ID)
-		a.Next("`rayctl logs -f "+string(outcome.ID)+"` follows it", "`rayctl down "+string(outcome.ID)+"` ends it")
-		return nil
-	}
 	rc := outcome.Receipt
 	if err := remember(a, rc); err != nil {
 		a.Logger().Debug("the receipt is not in the history", "error", err)

@@ -24,14 +24,16 @@ type plain struct{ launcher.Launcher }
 func TestRunLines(t *testing.T) {
 	apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Output: "hello\n"} }, []apptest.Line{
 		{Args: "run --name a -- true", Out: "hello\n", Err: "local, because nothing says slurm or kuberay: run a\n", Calls: []string{"launch a"}},
-		{Args: "run --name a -q -o name -- true", Out: "hello\na\n", Calls: []string{"launch a"}},
-		{Args: "run --name a -o json -- true", Out: `"cause": "succeeded"`, Calls: []string{"launch a"}},
+		{Args: "run --name a -q -o name -- true", Out: "a\n", Err: "hello\n", Calls: []string{"launch a"}},
+		{Args: "run --name a -o json -- true", Out: `"cause": "succeeded"`, JSON: true, Err: "hello\n", Calls: []string{"launch a"}},
+		{Args: "run --name a -d -o json -- true", Out: `"name": "a"`, JSON: true, Err: "run a goes on", Calls: []string{"launch a"}},
 		{Args: "run --name a -d -- true", Out: "a\n", Err: "next: `rayctl logs -f a` follows it; `rayctl down a` ends it", Calls: []string{"launch a"}},
 		{Args: "run --name a", Files: file("job: {entrypoint: 'true'}"), Out: "hello\n", Err: "using ", Calls: []string{"launch a"}},
 		{Args: "run --name a --receipt r.json -- true", Made: "r.json", Out: "hello\n", Calls: []string{"launch a"}},
 		{Args: "run --name a --recreate -- true", Out: "hello\n", Calls: []string{"terminate a", "launch a"}},
 		{Args: "run --name a --end-on-disconnect -d -- true", Out: "a\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name a -- true", Out: "hello\n", Err: "run a ended 2026-01-02T03:04:35Z; this is its record", Calls: []string{"launch a"}},
+		{Before: "run --name a -- true", Args: "run --name a -o json -- true", Out: `"cause": "succeeded"`, JSON: true, Err: "hello\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name a -- false", Code: runstate.CodeSpec, Err: "cluster a has ended", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "history", Out: "a      local      2026-01-02T03:04:35Z   30 s   0      succeeded   rayctl logs a\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "up a", Code: runstate.CodeSpec, Err: "cluster a has ended", Calls: []string{"launch a"}},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/launcher"
 )
 
 // completeJobs lists the jobs of the cluster given by --cluster or --address, or of the default one.
@@ -47,7 +48,7 @@ func jobIDs(a *app.App, c *cobra.Command, name string) ([]cobra.Completion, cobr
 	}
 	var out []cobra.Completion
 	for i := range jobs {
-		out = append(out, cobra.CompletionWithDesc(jobName(&jobs[i]), string(jobs[i].Status)+" "+terminal.Shorten(entrypointText(jobs[i].Entrypoint), false)))
+		out = append(out, cobra.CompletionWithDesc(jobName(&jobs[i]), string(jobs[i].Status)+" "+terminal.Shorten(launcher.UserCommand(jobs[i].Entrypoint), false)))
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }

@@ -2,9 +2,13 @@ package jobs
 
 import (
 	"context"
+	"io"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/terminal"
@@ -13,8 +17,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// followJob shows a job's output until it ends. An interrupt ends only the watching.
-func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, opts dashboardclient.FollowOptions) (*dashboardclient.Job, error) {
+// followJob writes a job's output to w until it ends. An interrupt ends only the watching.
+func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, w io.Writer, opts dashboardclient.FollowOptions) (*dashboardclient.Job, error) {
 	opts.OnInterrupted = func(err error) {
 		if err != nil {
 			a.UI.Note("the dashboard does not answer, trying on: %s", app.Sentence(err))
@@ -27,7 +31,7 @@ func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, op
 		}
 		a.UI.Clear()
 	}
-	job, err := c.FollowJob(id, opts).Run(ctx, a.UI.Output())
+	job, err := c.FollowJob(id, opts).Run(ctx, w)
 	a.UI.Clear()
 	if err != nil && app.Interrupted(ctx) {
 		a.UI.Note("stopped watching, the job goes on: `rayctl logs%s %s -f` shows it, `rayctl stop%s %s` stops it", c.Flags(), id, c.Flags(), id)
@@ -37,8 +41,11 @@ func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, op
 }
 
 // jobOutcome returns the driver's exit code as the command's, with a sentence if the driver did not choose it.
-func jobOutcome(j *dashboardclient.Job) error {
+func jobOutcome(a *app.App, j *dashboardclient.Job) error {
 	code, own := jobExitCode(j)
+	if name := unix.SignalName(syscall.Signal(code - 128)); own && name != "" {
+		a.UI.Note("job %s failed: the driver was ended by %s, exit code %d", jobName(j), name, code)
+	}
 	if own || code == 0 {
 		return app.ExitOrNil(code)
 	}

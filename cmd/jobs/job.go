@@ -14,6 +14,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -67,7 +68,7 @@ func showJob(ctx context.Context, a *app.App, o *jobsOptions, c *app.Connection)
 }
 
 func printJob(w io.Writer, took string, j *dashboardclient.Job) error {
-	rows := [][]string{{"job", jobName(j)}, {"status", string(j.Status)}, {"command", entrypointText(j.Entrypoint)}}
+	rows := [][]string{{"job", jobName(j)}, {"status", string(j.Status)}, {"command", launcher.UserCommand(j.Entrypoint)}}
 	add := func(key, value string) {
 		if value != "" && value != "-" {
 			rows = append(rows, []string{key, value})
@@ -89,15 +90,6 @@ func printJob(w io.Writer, took string, j *dashboardclient.Job) error {
 	slices.Sort(metadata)
 	add("metadata", strings.Join(metadata, " "))
 	return terminal.Table(w, rows)
-}
-
-// entrypointText is the user's command: without the line that changes to its directory, which submit and the keeper put before it.
-func entrypointText(entrypoint string) string {
-	first, rest, more := strings.Cut(entrypoint, "\n")
-	if more && strings.HasPrefix(first, "cd -- ") && strings.HasSuffix(first, " || exit 1") {
-		return rest
-	}
-	return entrypoint
 }
 
 type deleteOptions struct {

@@ -83,7 +83,7 @@ func runJobs(ctx context.Context, a *app.App, o *jobsOptions) error {
 			fmt.Fprintln(a.Out, terminal.Clean(jobName(j)))
 			continue
 		}
-		row := []string{jobName(j), string(j.Status), terminal.Stamp(j.StartTime), took(a.Now(), j), terminal.Shorten(entrypointText(j.Entrypoint), o.output.Format == app.FormatWide)}
+		row := []string{jobName(j), string(j.Status), terminal.Stamp(j.StartTime), took(a.Now(), j), terminal.Shorten(launcher.UserCommand(j.Entrypoint), o.output.Format == app.FormatWide)}
 		if o.output.Format == app.FormatWide {
 			row = append(row, j.Type, j.Message)
 		}

@@ -160,11 +160,11 @@ func dashboardLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Conne
 	if !o.follow {
 		return c.JobLog(ctx, id, a.Out, dashboardclient.LogOptions{Tail: o.tail, StripHeader: true})
 	}
-	job, err := followJob(ctx, a, c, id, dashboardclient.FollowOptions{Tail: o.tail, StripHeader: true})
+	job, err := followJob(ctx, a, c, id, a.UI.Output(), dashboardclient.FollowOptions{Tail: o.tail, StripHeader: true})
 	if err != nil {
 		return err
 	}
-	return jobOutcome(job)
+	return jobOutcome(a, job)
 }
 
 func newestJob(ctx context.Context, c *app.Connection) (string, error) {

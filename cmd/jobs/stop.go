@@ -9,6 +9,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 type stopOptions struct {
@@ -21,18 +22,18 @@ type stopOptions struct {
 func NewStop(a *app.App) *cobra.Command {
 	o := &stopOptions{}
 	c := &cobra.Command{
-		Use:     "stop [JOB...] [-c CLUSTER]",
+		Use:     "stop [NAME] [JOB...]",
 		Aliases: []string{"cancel"},
 		Short:   "Stop jobs of a cluster and wait until they ended",
 		Long: "stop sends the driver SIGTERM, and SIGKILL after the grace of the cluster (job.grace, Ray's default 3 s). A job that ended before is not an error.\n" +
-			"Without JOB it stops the only job that runs.",
-		Example: "  rayctl stop raysubmit_x1\n  rayctl stop -c dev raysubmit_x1 raysubmit_x2",
+			"Without JOB it stops the run's own job, or the only job that runs on the cluster. NAME is the name of a cluster or run, as in `rayctl logs NAME`.",
+		Example: "  rayctl stop grpo-x1f3a\n  rayctl stop raysubmit_x1\n  rayctl stop dev raysubmit_x1 raysubmit_x2\n  rayctl stop -c dev raysubmit_x1",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.ids = args
 			return a.Action(func(ctx context.Context) error { return runStop(ctx, a, o) })(c, args)
 		},
-		ValidArgsFunction: completeJobs(a),
+		ValidArgsFunction: completeClusterThenJob(a),
 	}
 	o.dashboard.Add(a, c)
 	c.Flags().BoolVar(&o.noWait, "no-wait", false, "do not wait until the jobs ended")
@@ -41,13 +42,16 @@ func NewStop(a *app.App) *cobra.Command {
 
 // runStop requests the end of every job first, then waits for all.
 func runStop(ctx context.Context, a *app.App, o *stopOptions) error {
+	if err := o.findCluster(ctx, a); err != nil {
+		return err
+	}
 	c, err := a.Connect(ctx, &o.dashboard)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	if len(o.ids) == 0 {
-		id, err := onlyRunning(ctx, c)
+		id, err := meantJob(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -73,8 +77,29 @@ func runStop(ctx context.Context, a *app.App, o *stopOptions) error {
 	return nil
 }
 
-// onlyRunning is the only job of the cluster that has not ended.
-func onlyRunning(ctx context.Context, c *app.Connection) (string, error) {
+// findCluster takes the first argument for the cluster's name if there is such a cluster. Ids of jobs that users choose look the same.
+func (o *stopOptions) findCluster(ctx context.Context, a *app.App) error {
+	if o.dashboard.Cluster != "" || o.dashboard.Address != "" || len(o.ids) == 0 || spec.CheckName(o.ids[0]) != nil {
+		return nil
+	}
+	exists, err := a.Exists(ctx, o.ids[0], &o.dashboard.Config)
+	if exists {
+		o.dashboard.Cluster, o.ids = o.ids[0], o.ids[1:]
+	}
+	return err
+}
+
+// meantJob is the job that is meant without an id: the run's own while it runs, else the only one that runs.
+func meantJob(ctx context.Context, c *app.Connection) (string, error) {
+	if c.Cluster() != nil {
+		s, err := c.Cluster().Status(ctx)
+		if err != nil {
+			return "", err
+		}
+		if s.Job != nil && s.Job.SubmissionID != "" && !s.Job.State.Terminal() {
+			return s.Job.SubmissionID, nil
+		}
+	}
 	jobs, err := c.ListJobs(ctx)
 	if err != nil {
 		return "", err

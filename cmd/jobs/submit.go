@@ -10,7 +10,6 @@ import (
 	"maps"
 	"math"
 
-	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -26,7 +25,7 @@ type submitOptions struct {
 	dashboard    app.DashboardFlags
 	command      []string
 	submissionID string
-	noWait       bool
+	detach       bool
 	metadata     []string
 	cpus, gpus   float64
 	memory       string
@@ -43,7 +42,8 @@ func NewSubmit(a *app.App) *cobra.Command {
 		Short: "Run a job on a cluster that is there, and follow it",
 		Long: "submit runs COMMAND (default: job.entrypoint of the cluster file) as a Ray job, shows its output and exits with its exit code.\n" +
 			"The job section of the cluster file, if there is one, is in force: workingDir, env and the rest; flags go before it.\n" +
-			"Ctrl-C stops watching, not the job. With --submission-id the command may be repeated: the driver runs once.",
+			"Ctrl-C stops watching, not the job. With --submission-id the command may be repeated: the driver runs once.\n" +
+			"With -o stdout has that answer alone (json: the job), and the driver's output goes to stderr.",
 		Example: "  rayctl submit -- python eval.py --step 100\n" +
 			"  rayctl submit dev --working-dir . --env SEED=1 -- python a.py\n" +
 			"  rayctl submit --address http://127.0.0.1:8265 -d -- python a.py",
@@ -62,8 +62,8 @@ func NewSubmit(a *app.App) *cobra.Command {
 	o.dashboard.Add(a, c)
 	f := c.Flags()
 	f.StringVar(&o.submissionID, "submission-id", "", "`ID` of the job (default: a new one)")
-	f.BoolVarP(&o.noWait, "detach", "d", false, "return once the job is accepted, and print its id")
-	f.BoolVar(&o.noWait, "no-wait", false, "the same as --detach, as in `ray job submit`")
+	f.BoolVarP(&o.detach, "detach", "d", false, "return once the job is accepted, and print its id")
+	f.BoolVar(&o.detach, "no-wait", false, "the same as --detach, as in `ray job submit`")
 	f.StringArrayVar(&o.metadata, "metadata", nil, "kept with the job by Ray: `KEY=VALUE`")
 	f.Float64Var(&o.cpus, "entrypoint-num-cpus", 0, "`CPUs` reserved for the driver")
 	f.Float64Var(&o.gpus, "entrypoint-num-gpus", 0, "`GPUs` reserved for the driver")
@@ -97,17 +97,20 @@ func runSubmit(ctx context.Context, a *app.App, o *submitOptions) error {
 		return err
 	}
 	a.UI.Note("job %s", id)
-	if o.noWait {
+	if o.detach {
 		return answerSubmitted(ctx, a, c, o, id)
 	}
-	done, err := followJob(ctx, a, c, id, dashboardclient.FollowOptions{StripHeader: true})
+	done, err := followJob(ctx, a, c, id, o.output.Driver(a), dashboardclient.FollowOptions{StripHeader: true})
 	if err != nil {
 		return err
+	}
+	if o.output.Format == app.FormatName {
+		fmt.Fprintln(a.Out, id)
 	}
 	if _, err := o.output.Structured(a.Out, done); err != nil {
 		return err
 	}
-	return jobOutcome(done)
+	return jobOutcome(a, done)
 }
 
 // jobSection is the job section in force: the file's, overridden by flags.
@@ -213,13 +216,8 @@ func submitRequest(job *spec.Job, p *launcher.Packages) dashboardclient.SubmitRe
 	if len(job.Env) > 0 {
 		env["env_vars"] = job.Env
 	}
-	entry := job.Entrypoint
-	if job.Cwd != "" {
-		// On a line of its own, as in the keeper: in `cd D && a & b` the shell runs b elsewhere.
-		entry = "cd -- " + shellescape.Quote(job.Cwd) + " || exit 1\n" + entry
-	}
 	return dashboardclient.SubmitRequest{
-		Entrypoint: entry, RuntimeEnv: env, Metadata: job.Metadata,
+		Entrypoint: launcher.InDirectory(job.Cwd, job.Entrypoint), RuntimeEnv: env, Metadata: job.Metadata,
 		EntrypointCPUs: float64(job.EntrypointCPUs), EntrypointGPUs: job.EntrypointGPUs,
 		EntrypointMemory: job.EntrypointMemory.Value(), EntrypointResources: job.EntrypointResources,
 		EntrypointLabels: job.EntrypointLabelSelector,

@@ -25,7 +25,7 @@ type UI struct {
 	text     string    // of the live line; "": none
 	since    time.Time // start of its elapsed time
 	drawn    bool
-	midLine  bool // stdout is the same terminal and its cursor is inside a line of output
+	midLine  bool // the output's last line, on the same terminal or file as the notes, has no end yet
 	plain    string
 	stopTick chan struct{}
 
@@ -83,12 +83,17 @@ func (u *UI) Line(s string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.erase()
+	u.newLine()
+	fmt.Fprintln(u.s.Err, s)
+	u.draw()
+}
+
+// newLine ends an unterminated line of output.
+func (u *UI) newLine() {
 	if u.midLine {
 		fmt.Fprintln(u.s.Err)
 		u.midLine = false
 	}
-	fmt.Fprintln(u.s.Err, s)
-	u.draw()
 }
 
 // Live shows what rayctl waits for, and since when.
@@ -101,6 +106,7 @@ func (u *UI) Live(text string, since time.Time) {
 	if !u.s.ErrTTY {
 		if text != u.plain {
 			u.plain = text
+			u.newLine()
 			fmt.Fprintln(u.s.Err, Clean(text))
 		}
 		return
@@ -200,11 +206,19 @@ func (u *UI) Output() io.Writer {
 	if !u.s.OutTTY || !u.s.ErrTTY {
 		return u.s.Out
 	}
+	return u.between(u.s.Out)
+}
+
+// ErrOutput is Output for a command whose stdout has another answer: the driver's output goes to stderr.
+func (u *UI) ErrOutput() io.Writer { return u.between(u.s.Err) }
+
+// between writes between notes, each of which begins on a line of its own.
+func (u *UI) between(w io.Writer) io.Writer {
 	return writerFunc(func(p []byte) (int, error) {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		u.erase()
-		n, err := u.s.Out.Write(p)
+		n, err := w.Write(p)
 		if n > 0 {
 			u.midLine = p[n-1] != '\n'
 		}

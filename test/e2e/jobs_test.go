@@ -23,10 +23,15 @@ func TestSubmit(t *testing.T) {
 	}
 	contains(t, "the refusal", u.want(65, "submit", "shared", "--submission-id", "hostile", "--", "true").err, "hostile")
 	u.want(0, "submit", "shared", "-q", "--", "true")
-	u.want(128+9, "submit", "shared", "--", "python", "-c", "import os; os.kill(os.getpid(), 9)")
+	killed := u.want(128+9, "submit", "shared", "-o", "json", "--", "sh", "-c", "echo hello; kill -9 $$")
+	contains(t, "what is said of a driver that a signal ended", killed.err, "hello\n", "the driver was ended by SIGKILL, exit code 137")
+	if job := decode[map[string]any](t, killed.out); job["status"] != "FAILED" {
+		t.Errorf("%+v", job)
+	}
 	if got := u.want(0, "logs", "shared", "hostile").out; got != strings.Join(hostile, "\x00") {
 		t.Errorf("logs: %q", got)
 	}
+	contains(t, "the table of jobs", u.want(0, "jobs", "shared").out, "  sh -c 'echo hello; kill -9 $$'\n")
 	jobs := decode[[]map[string]any](t, u.want(0, "jobs", "shared", "-o", "json").out)
 	if len(jobs) < 3 || jobs[0]["status"] != "FAILED" || jobs[0]["driver_exit_code"] != 137.0 {
 		t.Errorf("jobs: %+v", jobs)
@@ -45,7 +50,7 @@ func TestStop(t *testing.T) {
 	contains(t, "the note", s.String(), "rayctl stop -c shared long")
 	following := u.start(false, "logs", "shared", "long", "-f", "--tail", "1")
 	following.until("ready", 1)
-	u.want(0, "stop", "-c", "shared", "long")
+	u.want(0, "stop", "shared")
 	if code := following.code(); code != runstate.CodeInterrupted {
 		t.Errorf("logs -f of a stopped job: exit code %d, %q", code, following)
 	}

@@ -79,14 +79,13 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestRunShapesItsReceipt runs without notes: stdout has the output and then the receipt, stderr is empty.
+// TestRunShapesItsReceipt runs without notes: stdout has the receipt alone, stderr the driver's output alone.
 func TestRunShapesItsReceipt(t *testing.T) {
 	u := newUser(t)
 	u.write("rayctl.yaml", "name: shaped\njob: {entrypoint: 'echo hello; kill -9 $$'}\n")
 	r := u.want(137, "run", "-q", "-o", "json")
-	output, receipt, _ := strings.Cut(r.out, "\n")
-	rc := decode[launcher.Receipt](t, receipt)
-	if output != "hello" || r.err != "" || rc.Exit.Code != 137 || rc.Exit.Origin != "driver" || !strings.HasPrefix(rc.Name, "shaped-") {
+	rc := decode[launcher.Receipt](t, r.out)
+	if r.err != "hello\n" || rc.Exit.Code != 137 || rc.Exit.Origin != "driver" || !strings.HasPrefix(rc.Name, "shaped-") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -3,6 +3,7 @@ package apptest
 
 import (
 	"bytes"
+	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -67,6 +68,8 @@ type Line struct {
 	Code int
 	// Out is in stdout; "" expects nothing there. Err is in stderr.
 	Out, Err string
+	// JSON: stdout is one JSON document and nothing else.
+	JSON bool
 	// Before is run first, on the same launcher.
 	Before string
 	// Calls are the calls on the launcher that change something.
@@ -107,6 +110,9 @@ func Run(t *testing.T, tree func(*app.App) *cobra.Command, open func() launcher.
 			code, out, said := execute(t, tree, l, line)
 			if code != line.Code || !strings.Contains(out, line.Out) || line.Out == "" && out != "" || !strings.Contains(said, line.Err) {
 				t.Errorf("code %d, stdout %q, stderr %q; want %d, %q, %q", code, out, said, line.Code, line.Out, line.Err)
+			}
+			if line.JSON && !json.Valid([]byte(out)) {
+				t.Errorf("not one JSON document: %q", out)
 			}
 			if refused := code >= runstate.CodeUsage && code <= runstate.CodeConfig; refused && out == "" && strings.Count(said, "rayctl: ") != 1 {
 				t.Errorf("a refusal is one sentence: %q", said)
