@@ -35,7 +35,13 @@ type begun struct {
 // begin starts a run. What it leaves is looked for when it has ended.
 func (b *bed) begin(t *testing.T, s *spec.ClusterSpec, p launcher.Payload) *begun {
 	t.Helper()
-	r := &begun{bed: b, t: t, l: b.launcher(), id: launcher.ID(s.Name), statuses: make(chan launcher.Status, 1000), done: make(chan struct{})}
+	return b.beginBy(t, b.launcher(), s, p)
+}
+
+// beginBy starts a run by a launcher.
+func (b *bed) beginBy(t *testing.T, l *slurm.Launcher, s *spec.ClusterSpec, p launcher.Payload) *begun {
+	t.Helper()
+	r := &begun{bed: b, t: t, l: l, id: launcher.ID(s.Name), statuses: make(chan launcher.Status, 1000), done: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	t.Cleanup(func() {
 		cancel()

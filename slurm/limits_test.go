@@ -33,8 +33,9 @@ func TestLimits(t *testing.T) {
 	}
 	b := start(t, slurmtest.Options{
 		Nodes: 2, Users: users, GPUs: []slurmtest.GPU{{Type: "h100", Count: 8}}, Accounting: true, Features: map[int]string{2: "fast"}, Binds: []string{filepath.Dir(program)},
-		Partitions: []slurmtest.Partition{{Name: "main", Default: true}, {Name: "short", Extra: "MaxTime=5"}},
-		Settings:   map[string]string{"EnforcePartLimits": "NO", "Prolog": program},
+		Partitions: []slurmtest.Partition{{Name: "main", Default: true}, {Name: "short", Extra: "MaxTime=5"}, {Name: "ruled"}},
+		JobSubmit:  rules,
+		Settings:   map[string]string{"EnforcePartLimits": "NO", "Prolog": program, "Licenses": "fluent:9", "TrackWCKey": "yes"},
 	})
 	for _, args := range [][]string{
 		{"add", "qos", "few", "set", "MaxTRESPerUser=gres/gpu=2"},
@@ -48,6 +49,8 @@ func TestLimits(t *testing.T) {
 	}
 	t.Run("Reasons", func(t *testing.T) { b.reasons(t, flag) })
 	t.Run("Others", b.others)
+	t.Run("Rules", b.rules)
+	t.Run("OtherCluster", b.otherCluster)
 	t.Run("Doctor", b.doctorFindings)
 	for _, l := range made {
 		l.Close()

@@ -23,7 +23,8 @@ func (r *restd) full(name string) *spec.ClusterSpec {
 	s.Name, s.Job.Entrypoint = name, "true"
 	s.Lifetime = spec.Lifetime{Max: units.Limit(time.Hour), Queue: units.Limit(time.Hour)}
 	s.Workers[0].GPUs, s.Workers[0].GPUType = 2, "h100"
-	s.Sections = slurmspec.In(&slurmspec.Section{Begin: "now+1hour", Group: slurmspec.Group{Partition: "main", Exclusive: &yes, Switches: r.switches("1@2:30")}})
+	s.Sections = slurmspec.In(&slurmspec.Section{Begin: "now+1hour", Group: slurmspec.Group{Partition: "main", Exclusive: &yes, Switches: r.switches("1@2:30"),
+		ExtraArgs: []string{"--licenses=fluent:2", "--wckey=project", "--mail-type=ALL,TIME_LIMIT_80", "--mail-user=ann@example.org", "--nice=7"}}})
 	s.Workers[0].Sections, s.Workers[1].Sections = slurmspec.GroupIn(&slurmspec.Group{Nodelist: "node1"}), slurmspec.GroupIn(&slurmspec.Group{Exclude: "node1"})
 	return s
 }
@@ -43,7 +44,7 @@ func (r *restd) placedWorkers(name string) *spec.ClusterSpec {
 	s := &spec.ClusterSpec{Name: name, Ray: spec.Ray{Python: r.python}, Workers: []spec.WorkerGroup{{Name: "w", Replicas: &three, NodeResources: one}}}
 	s.Job.Entrypoint, s.Job.Restarts.Preempted = "true", &never
 	s.Lifetime = spec.Lifetime{Max: units.Limit(time.Hour), Queue: units.Limit(2 * time.Hour)}
-	s.Sections = slurmspec.In(&slurmspec.Section{Begin: "now+1hour", Group: slurmspec.Group{Switches: r.switches("1@2")}})
+	s.Sections = slurmspec.In(&slurmspec.Section{Begin: "now+1hour", Comment: "project 7, it's $(id)", Group: slurmspec.Group{Switches: r.switches("1@2"), ExtraArgs: []string{"-Lfluent", "--mail-type=END"}}})
 	return s
 }
 
@@ -54,8 +55,9 @@ func (r *restd) request(t *testing.T) {
 		parts int
 		knows []string // among other things
 	}{
-		"full":   {r.full, 2, []string{"NumTasks=1", "CPUs/Task=2", "MinMemoryNode=1G", "Requeue=1", "NtasksPerN:B:S:C=1:0:*:*", r.switches("Switches=1@00:02:30")}},
-		"placed": {r.placedWorkers, 1, []string{"NumCPUs=18", "NumTasks=3", "CPUs/Task=6", "MinMemoryCPU=171M", "NtasksPerN:B:S:C=0:0:*:*", "Requeue=0", "Deadline=given", r.switches("Switches=1@00:02:00")}},
+		"full": {r.full, 2, []string{"NumTasks=1", "CPUs/Task=2", "MinMemoryNode=1G", "Requeue=1", "NtasksPerN:B:S:C=1:0:*:*", r.switches("Switches=1@00:02:30"),
+			"Licenses=fluent:2", "WCKey=project", "MailUser=ann@example.org", "MailType=INVALID_DEPEND,BEGIN,END,FAIL,REQUEUE,STAGE_OUT,TIME_LIMIT_80", "Nice=7"}},
+		"placed": {r.placedWorkers, 1, []string{"NumCPUs=18", "NumTasks=3", "CPUs/Task=6", "MinMemoryCPU=171M", "NtasksPerN:B:S:C=0:0:*:*", "Requeue=0", "Deadline=given", r.switches("Switches=1@00:02:00"), "Licenses=fluent", "MailType=END"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := r.known(t, r.bed.launcher(), test.spec("by-command")), r.known(t, r.launcher(t), test.spec("by-rest"))
@@ -102,7 +104,8 @@ func sizes(shown string) (out []string) {
 	for word := range strings.FieldsSeq(shown) {
 		name, _, _ := strings.Cut(word, "=")
 		switch name {
-		case "NumNodes", "NumCPUs", "NumTasks", "CPUs/Task", "TRES", "ReqTRES", "NtasksPerN:B:S:C", "MinCPUsNode", "MinMemoryCPU", "MinMemoryNode", "OverSubscribe", "Exclusive", "Switches", "Requeue":
+		case "NumNodes", "NumCPUs", "NumTasks", "CPUs/Task", "TRES", "ReqTRES", "NtasksPerN:B:S:C", "MinCPUsNode", "MinMemoryCPU", "MinMemoryNode", "OverSubscribe", "Exclusive", "Switches", "Requeue",
+			"Licenses", "WCKey", "MailUser", "MailType", "Nice":
 			out = append(out, word)
 		case "Deadline":
 			if word != "Deadline=N/A" {

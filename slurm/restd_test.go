@@ -112,7 +112,8 @@ func TestREST(t *testing.T) {
 	needs.Root(t)
 	for _, version := range []string{slurmtest.OldestVersion, slurmtest.DefaultVersion, slurmtest.NewestVersion} {
 		t.Run(version, func(t *testing.T) {
-			r := startRestd(t, start(t, slurmtest.Options{Version: version, Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, Slurmrestd: true}))
+			r := startRestd(t, start(t, slurmtest.Options{Version: version, Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, Slurmrestd: true,
+				Settings: map[string]string{"Licenses": "fluent:9", "TrackWCKey": "yes"}}))
 			t.Run("Request", r.request)
 			t.Run("Life", r.life)
 			t.Run("LostAnswer", r.lostAnswer)
@@ -183,7 +184,7 @@ func (r *restd) refusals(t *testing.T) {
 		"more memory":         {func(s *spec.ClusterSpec) { s.Workers[0].Memory = resource.MustParse("9Ti") }, "lower cpus, memory"},
 		"no such dependency":  {func(s *spec.ClusterSpec) { slurmspec.Of(s).Dependency = "nonsense" }, "slurm.dependency"},
 		"unlike switches":     {func(s *spec.ClusterSpec) { slurmspec.Of(s).Switches = "few" }, "slurm.switches"},
-		"arguments of sbatch": {func(s *spec.ClusterSpec) { slurmspec.Of(s).ExtraArgs = []string{"--segment=2"} }, "slurm.extraArgs"},
+		"arguments of sbatch": {func(s *spec.ClusterSpec) { slurmspec.Of(s).ExtraArgs = []string{"--spread-job"} }, "--spread-job of slurm.extraArgs"},
 	} {
 		one := 1
 		s := &spec.ClusterSpec{Name: "refused", Ray: spec.Ray{Python: r.python}, Sections: slurmspec.In(&slurmspec.Section{}), Workers: []spec.WorkerGroup{{Name: "w", Replicas: &one, NodeResources: small()}}}

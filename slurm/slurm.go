@@ -21,6 +21,8 @@ type Config struct {
 	Runner remote.Runner
 	// REST, if set, asks the controller in place of Slurm's commands. The files are the Runner's.
 	REST *controller.REST
+	// Cluster is slurm.cluster.
+	Cluster string
 	// Shared is a file through which processes of this user share the controller's answers. "": they do not.
 	Shared string
 	// Dir is slurm.dir; ~/ and "" are relative to the home directory there. Default: ~/.rayctl.
@@ -54,7 +56,7 @@ func New(c Config) *Launcher {
 	if c.Dir == "" {
 		c.Dir = "~/.rayctl"
 	}
-	var ctl controller.Controller = controller.Commands{Runner: c.Runner}
+	var ctl controller.Controller = controller.Commands{Runner: c.Runner, Cluster: c.Cluster}
 	if c.REST != nil {
 		ctl = c.REST
 	}
@@ -80,7 +82,7 @@ func For(s *spec.ClusterSpec, log *slog.Logger) (*Launcher, error) {
 	if s != nil && slurmspec.Of(s) != nil {
 		section = slurmspec.Of(s)
 	}
-	c := Config{Dir: section.Dir, Logger: log, Shared: remote.SharedFile(section)}
+	c := Config{Dir: section.Dir, Cluster: section.Cluster, Logger: log, Shared: remote.SharedFile(section)}
 	var err error
 	if c.Runner, err = remote.RunnerFor(section); err != nil {
 		return nil, err

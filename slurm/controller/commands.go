@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +15,10 @@ import (
 )
 
 // Commands asks the controller by Slurm's commands.
-type Commands struct{ Runner remote.Runner }
+type Commands struct {
+	Runner  remote.Runner
+	Cluster string // of several that the commands know (--clusters); "": theirs
+}
 
 func (c Commands) String() string { return c.Runner.String() }
 
@@ -70,9 +74,31 @@ var noAnswer = []string{"Unable to contact slurm controller", "Socket timed out"
 // timesAsNumbers is how Slurm's commands are to print times.
 const timesAsNumbers = "SLURM_TIME_FORMAT=%s"
 
+// clean is the command line of one of Slurm's commands about the cluster that is meant, in a clean environment.
+func (c Commands) clean(command string, args ...string) []string {
+	return remote.Clean(c.meant(command, args...)...)
+}
+
+// asking is clean for questions whose answers have times. (What sbatch has in its environment when it submits would be the job's.)
+func (c Commands) asking(command string, args ...string) []string {
+	return remote.Clean(append([]string{timesAsNumbers}, c.meant(command, args...)...)...)
+}
+
+func (c Commands) meant(command string, args ...string) []string {
+	return slices.Concat([]string{command}, OfCluster(c.Cluster), args)
+}
+
+// OfCluster are the arguments of Slurm's commands that name a cluster: none for the commands' own.
+func OfCluster(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{"--clusters=" + name}
+}
+
 // Submit implements Controller.
 func (c Commands) Submit(ctx context.Context, b Batch) (int, error) {
-	out, err := Run(ctx, c.Runner, remote.Clean("sbatch", "--parsable", b.File)...)
+	out, err := Run(ctx, c.Runner, c.clean("sbatch", "--parsable", b.File)...)
 	if err != nil {
 		return 0, err
 	}
@@ -95,8 +121,7 @@ func (c Commands) Everybodys(ctx context.Context) ([]Job, error) { return c.sque
 
 // squeue asks for jobs in all partitions, hidden ones too.
 func (c Commands) squeue(ctx context.Context, args ...string) ([]Job, error) {
-	argv := append([]string{timesAsNumbers, "squeue", "--all", "--noheader", "--format=" + textFormat}, args...)
-	out, err := Run(ctx, c.Runner, remote.Clean(argv...)...)
+	out, err := Run(ctx, c.Runner, c.asking("squeue", append([]string{"--all", "--noheader", "--format=" + textFormat}, args...)...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -105,11 +130,11 @@ func (c Commands) squeue(ctx context.Context, args ...string) ([]Job, error) {
 
 // Cancel implements Controller.
 func (c Commands) Cancel(ctx context.Context, id int, onlyWaiting bool) error {
-	argv := []string{"scancel"}
+	args := []string{strconv.Itoa(id)}
 	if onlyWaiting {
-		argv = append(argv, "--state=PENDING")
+		args = append(args, "--state=PENDING")
 	}
-	_, err := Run(ctx, c.Runner, remote.Clean(append(argv, strconv.Itoa(id))...)...)
+	_, err := Run(ctx, c.Runner, c.clean("scancel", args...)...)
 	if err != nil && strings.Contains(err.Error(), "Invalid job id") {
 		return nil
 	}
@@ -118,17 +143,17 @@ func (c Commands) Cancel(ctx context.Context, id int, onlyWaiting bool) error {
 
 // Extend implements Controller.
 func (c Commands) Extend(ctx context.Context, id int, limit string) error {
-	_, err := Run(ctx, c.Runner, remote.Clean("scontrol", "update", "JobId="+strconv.Itoa(id), "TimeLimit="+limit)...)
+	_, err := Run(ctx, c.Runner, c.clean("scontrol", "update", "JobId="+strconv.Itoa(id), "TimeLimit="+limit)...)
 	return err
 }
 
 // Version also asks whether the controller answers.
 func (c Commands) Version(ctx context.Context) (string, error) {
-	out, err := Run(ctx, c.Runner, remote.Clean("sinfo", "--version")...)
+	out, err := Run(ctx, c.Runner, c.clean("sinfo", "--version")...)
 	if err != nil {
 		return "", err
 	}
-	_, err = Run(ctx, c.Runner, remote.Clean("sinfo", "--noheader", "--format=%R")...) // unlike scontrol ping it fails when nobody answers
+	_, err = Run(ctx, c.Runner, c.clean("sinfo", "--noheader", "--format=%R")...) // unlike scontrol ping it fails when nobody answers
 	name, number, _ := strings.Cut(strings.TrimSpace(out), " ")
 	if name != "" {
 		name = strings.ToUpper(name[:1]) + name[1:]
@@ -142,7 +167,7 @@ var testOnly = regexp.MustCompile(`to start at (\d+) `)
 
 // PlannedStart implements Controller.
 func (c Commands) PlannedStart(ctx context.Context, b Batch) (time.Time, error) {
-	_, said, err := runBoth(ctx, c.Runner, remote.Clean(timesAsNumbers, "sbatch", "--test-only", b.File)...)
+	_, said, err := runBoth(ctx, c.Runner, c.asking("sbatch", "--test-only", b.File)...)
 	if err != nil {
 		return time.Time{}, err
 	}

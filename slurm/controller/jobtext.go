@@ -19,7 +19,7 @@ const (
 // parseText reads squeue's answer in textFormat, with times as SLURM_TIME_FORMAT=%s prints them.
 func parseText(out string) ([]Job, error) {
 	before, records, _ := strings.Cut(out, recordSeparator)
-	if strings.TrimSpace(before) != "" {
+	if before = strings.TrimSpace(before); before != "" && !strings.HasPrefix(before, "CLUSTER: ") { // what --clusters puts before its jobs
 		return nil, fmt.Errorf("squeue's answer %q does not have the fields asked for", before)
 	}
 	var jobs []Job

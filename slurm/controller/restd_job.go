@@ -10,7 +10,6 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/slurm/script"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
@@ -23,11 +22,11 @@ func (b Batch) request(version string) (map[string]any, error) {
 		return nil, err
 	}
 	var parts []map[string]any
-	for _, c := range b.Plan.Components() {
-		if len(c.Request.Slurm.ExtraArgs) > 0 {
-			return nil, cannot("slurm.extraArgs", "")
-		}
+	for i, c := range b.Plan.Components() {
 		part := b.common(c)
+		if err := extraArgs(part, b.Plan.ExtraArgs(c, i == 0), version); err != nil {
+			return nil, err
+		}
 		b.size(part, c, version)
 		if version == v38 {
 			err = b.older(part, c)
@@ -66,7 +65,7 @@ func (b Batch) common(c script.Component) map[string]any {
 			part[key] = value
 		}
 	}
-	part["comment"] = script.Comment(s.Name, spec.Hash(s), b.Plan.Nonce)
+	part["comment"] = b.Plan.Comment()
 	part["standard_output"] = strings.ReplaceAll(path.Join(b.Plan.Run, script.OutFile), "%", "%%")
 	if slurmspec.Of(s).Dependency != "" {
 		part["dependency"] = slurmspec.Of(s).Dependency

@@ -2,19 +2,28 @@ package remote
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
-// Complaint is what a command of Slurm says of its failure, without its own name: the last line that is an error.
+// Complaint is what a command of Slurm says of its failure, without its own name: the lines that are errors, the first of which may be a
+// site's own words (JobSubmitPlugins), else its last line.
 func Complaint(t *Tail) string {
 	lines := strings.Split(strings.TrimSpace(t.String()), "\n")
-	said := lines[len(lines)-1]
+	var said []string
 	for _, line := range lines {
 		if strings.Contains(line, "error: ") || strings.Contains(line, "unrecognized option") {
-			said = line
+			if line = bare(line); !slices.Contains(said, line) {
+				said = append(said, line)
+			}
 		}
 	}
-	return strings.TrimSpace(prefix.ReplaceAllString(said, ""))
+	if len(said) == 0 {
+		return bare(lines[len(lines)-1])
+	}
+	return strings.Join(said, "; ")
 }
+
+func bare(line string) string { return strings.TrimSpace(prefix.ReplaceAllString(line, "")) }
 
 var prefix = regexp.MustCompile(`^(sbatch|squeue|scancel|srun|scontrol|sinfo|slurm_load_\w+):( error:)?\s*|Batch job submission failed:\s*|allocation failure:\s*|^slurm_\w+ error:\s*`)

@@ -96,7 +96,7 @@ func SharedFile(s *slurmspec.Section) string {
 	if err != nil {
 		return ""
 	}
-	way, err := json.Marshal([]any{s.Transport, s.Host, s.SSHOptions, s.RESTURL, s.RESTTokenFile, os.Getenv("SLURM_CONF"), os.Getenv("SLURM_CLUSTERS")})
+	way, err := json.Marshal([]any{s.Transport, s.Host, s.SSHOptions, s.RESTURL, s.RESTTokenFile, s.Cluster, os.Getenv("SLURM_CONF"), os.Getenv("SLURM_CLUSTERS")})
 	if err != nil {
 		return ""
 	}

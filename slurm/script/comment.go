@@ -1,14 +1,23 @@
 package script
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // Comment is what a job of ours carries: it names the launch, so that an answer of sbatch that was lost is found again. Afterwards the job is known by
-// its id: comments may be rewritten, by their owner, an administrator, or a plugin of the site (JobSubmitPlugins).
+// its id: comments may be rewritten, by their owner, an administrator, or a plugin of the site (JobSubmitPlugins). slurm.comment takes its place.
 func Comment(name, hash, nonce string) string {
 	return fmt.Sprintf("rayctl name=%s spec=%s nonce=%s", name, hash, nonce)
+}
+
+// Comment is what the plan's job carries: ours, or what its file says.
+func (p Plan) Comment() string {
+	return cmp.Or(slurmspec.Of(p.Spec).Comment, Comment(p.Spec.Name, spec.Hash(p.Spec), p.Nonce))
 }
 
 // Commented is the value of a key in a comment of ours; "" in others' comments.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -110,8 +111,19 @@ func (p Plan) Directives(c Component, first bool) []string {
 	if first {
 		out = append(out, p.firstDirectives()...)
 	}
-	for _, a := range group.ExtraArgs {
+	for _, a := range p.ExtraArgs(c, first) {
 		out = append(out, quote(a))
+	}
+	return out
+}
+
+// ExtraArgs are the component's slurm.extraArgs. Of a heterogeneous job only the first component may ask for licences.
+func (p Plan) ExtraArgs(c Component, first bool) (out []string) {
+	for _, a := range c.Request.Slurm.ExtraArgs {
+		licences := strings.HasPrefix(a, "--licenses") || strings.HasPrefix(a, "-L")
+		if first || !licences || !slices.Contains(slurmspec.Of(p.Spec).ExtraArgs, a) {
+			out = append(out, a)
+		}
 	}
 	return out
 }
@@ -148,7 +160,7 @@ func (p Plan) firstDirectives() []string {
 	s := p.Spec
 	out := []string{
 		"--job-name=" + quote(s.Name),
-		"--comment=" + quote(Comment(s.Name, spec.Hash(s), p.Nonce)),
+		"--comment=" + quote(p.Comment()),
 		"--output=" + quote(strings.ReplaceAll(path.Join(p.Run, OutFile), "%", "%%")),
 		"--open-mode=append", "--chdir=" + quote(p.Run),
 		fmt.Sprintf("--signal=B:USR1@%d", int(p.Warning().Seconds())),
@@ -242,7 +254,7 @@ func (p Plan) printable() error {
 	for _, c := range p.Components() {
 		g := c.Request.Slurm
 		for _, v := range append([]string{g.Partition, g.Account, g.QOS, g.Reservation, g.Constraint, g.Nodelist, g.Exclude, g.Switches,
-			slurmspec.Of(p.Spec).Dependency, slurmspec.Of(p.Spec).Begin, p.HostPython(), p.Run}, g.ExtraArgs...) {
+			slurmspec.Of(p.Spec).Comment, slurmspec.Of(p.Spec).Dependency, slurmspec.Of(p.Spec).Begin, p.HostPython(), p.Run}, g.ExtraArgs...) {
 			if strings.ContainsAny(v, "\n\r\x00") {
 				return launcher.Fail(runstate.CodeSpec, nil, "write it in one line", "the value %q cannot be given to Slurm", v)
 			}

@@ -161,6 +161,11 @@ func (site *Site) checkNode(ctx context.Context, s *spec.ClusterSpec, probe stri
 			argv = append(argv, o[0]+o[1])
 		}
 	}
+	argv = append(argv, controller.OfCluster(slurmspec.Of(s).Cluster)...)
+	if c := slurmspec.Of(s).Comment; c != "" {
+		argv = append(argv, "--comment="+c)
+	}
+	argv = append(argv, g.ExtraArgs...) // a site may refuse jobs without them
 	before := time.Now()
 	out, err := site.run(ctx, remote.CleanStep(append(argv, "sh", "-c", look, "sh", probe, p.HostPython(), p.TempRoot())...)...)
 	if NotInstalled(err) && site.isREST() {

@@ -38,6 +38,9 @@ var refusals = []struct {
 	{"Required partition not available", "choose another slurm.partition, or wait until it takes jobs", runstate.CodeSpec},
 	{"Requested partition configuration not available", "choose another slurm.partition, or ask for less", runstate.CodeSpec},
 	{"unrecognized option", "correct slurm.extraArgs", runstate.CodeSpec},
+	{"Invalid license", "correct --licenses in slurm.extraArgs; `scontrol show licenses` lists them", runstate.CodeSpec},
+	{"Invalid wckey", "correct --wckey in slurm.extraArgs; `sacctmgr show wckey` lists yours", runstate.CodeSpec},
+	{"Unspecified error", "the site has rules of its own for jobs: slurm.comment and slurm.extraArgs (--wckey, --licenses, ...) give what it asks for", runstate.CodeSpec},
 	{"Slurm temporarily unable to accept job", "try again later", runstate.CodeUnreachable},
 }
 

@@ -42,6 +42,11 @@ type Section struct {
 	RESTURL string `json:"restUrl,omitempty"`
 	// RESTTokenFile is a file on the client with slurmrestd's JWT, read again for each request. Default: the environment variable SLURM_JWT.
 	RESTTokenFile string `json:"restTokenFile,omitempty" path:"client"`
+	// Cluster is the Slurm cluster that is meant (--clusters) where there are several: one name of sacctmgr show cluster.
+	// Default: the cluster of the login node.
+	Cluster string `json:"cluster,omitempty"`
+	// Comment is the job's comment for sites that ask for one of their own, or book by it. Default: rayctl's, by which ls --others knows clusters.
+	Comment string `json:"comment,omitempty"`
 	// Dependency is sbatch's --dependency, for example afterok:1234.
 	Dependency string `json:"dependency,omitempty"`
 	// Begin is sbatch's --begin, for example now+1hour or 2027-01-31T18:00.
@@ -84,6 +89,7 @@ type Group struct {
 	Exclude string `json:"exclude,omitempty"`
 	// Switches is sbatch's --switches: the most switches that should connect the nodes, with @ the longest wait for it (1@10:00).
 	Switches string `json:"switches,omitempty"`
-	// ExtraArgs are further arguments of sbatch, such as --segment=2, one argument each. A group's are added to the cluster's.
+	// ExtraArgs are further arguments of sbatch, such as --licenses=fluent:2, --wckey=project or --mail-type=END, one argument each. A group's are
+	// added to the cluster's. slurmrestd is given those that its API has a field for.
 	ExtraArgs []string `json:"extraArgs,omitempty"`
 }

@@ -11,11 +11,12 @@ import (
 
 // managedSbatch maps arguments of sbatch that rayctl sets itself to the reason.
 var managedSbatch = map[string]string{
-	"--comment": "rayctl finds its jobs by it", "--wrap": "rayctl brings its own script", "--array": "a cluster is one job", "-a": "a cluster is one job",
+	"--comment": "use slurm.comment", "--wrap": "rayctl brings its own script", "--array": "a cluster is one job", "-a": "a cluster is one job",
 	"--parsable": "rayctl reads sbatch's answer", "--wait": "rayctl watches the job", "-W": "rayctl watches the job",
 	"--job-name": "use name", "-J": "use name", "--time": "use lifetime.max", "-t": "use lifetime.max", "--deadline": "use lifetime.queue",
 	"--ntasks": "use workers[].replicas", "-n": "use workers[].replicas", "--nodes": "use workers[].replicas", "-N": "use workers[].replicas",
 	"--output": "the run directory has the output", "-o": "the run directory has the output", "--signal": "use job.grace",
+	"--clusters": "use slurm.cluster", "-M": "use slurm.cluster", "--cluster-constraint": "use slurm.cluster",
 	"--requeue": "use job.restarts", "--no-requeue": "use job.restarts",
 }
 
@@ -38,6 +39,11 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	if c.TmpDir != "" {
 		v.Absolute("slurm.tmpDir", c.TmpDir)
 	}
+	v.FailIf(strings.HasPrefix(c.Comment, "rayctl "), "slurm.comment", "write another text", "a comment that begins with rayctl is rayctl's own")
+	v.FailIf(strings.HasPrefix(c.Cluster, "-") || strings.ContainsAny(c.Cluster, ", \t"), "slurm.cluster", "write it as `sacctmgr show cluster` does: runs must be where their directory is",
+		"%q is not the name of one cluster", c.Cluster)
+	v.FailIf(c.Cluster != "" && c.RESTURL != "" && c.Transport != "ssh" && c.Transport != "local", "slurm.cluster", "leave it out, and name that cluster's slurmrestd in slurm.restUrl",
+		"a slurmrestd serves one cluster, and %s is another way to say which", c.Cluster)
 	extraArgs(v, "slurm", c.ExtraArgs)
 	container := c.ContainerRuntime != "" && c.ContainerRuntime != "none"
 	if s.Launcher != Name {

@@ -4,15 +4,20 @@ package step
 import (
 	"strconv"
 
+	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/slurm/rundir"
 	"github.com/rayctl/rayctl/slurm/script"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // Overlap begins a step of the job on one node that takes nothing from Ray's.
 func Overlap(run *rundir.Run, node string) []string {
 	argv := []string{"srun", "--quiet", "--overlap", "--jobid=" + strconv.Itoa(run.Current.Job), "--nodelist=" + node, "--nodes=1", "--ntasks=1",
 		"--mpi=none", "--cpu-bind=none", "--export=ALL", "--chdir=/", "--job-name=rayctl"}
+	if run.Record != nil && run.Record.Spec != nil {
+		argv = append(argv, controller.OfCluster(slurmspec.Of(run.Record.Spec).Cluster)...)
+	}
 	if len(script.PlanOf(run, 0).Components()) > 1 {
 		argv = append(argv, "--het-group="+componentOf(run, node))
 	}

@@ -75,6 +75,9 @@ func slurmConf(dir string, o Options, admin string) string {
 	if o.Preemption {
 		settings = append(settings, setting{"PreemptType", "preempt/partition_prio"}, setting{"PreemptMode", "REQUEUE"})
 	}
+	if o.JobSubmit != "" {
+		settings = append(settings, setting{"JobSubmitPlugins", "lua"})
+	}
 	if o.Topology != "" {
 		settings = append(settings, setting{"TopologyPlugin", "topology/tree"})
 	}
@@ -208,6 +211,9 @@ func writeFiles(dir string, o Options, users []account) error {
 	}
 	if o.Topology != "" {
 		files = append(files, file{"topology.conf", o.Topology, 0o644})
+	}
+	if o.JobSubmit != "" {
+		files = append(files, file{"job_submit.lua", o.JobSubmit, 0o644})
 	}
 	if o.Accounting {
 		files = append(files, file{"slurmdbd.conf", slurmdbdConf(dir, users[0].Name), 0o600})

@@ -62,6 +62,8 @@ type Options struct {
 	// the cloud metadata address and resolving names hang. Otherwise both fail at once.
 	MetadataFreeze bool
 
+	JobSubmit string // job_submit.lua, the site's own rules for jobs; empty: none
+
 	Settings map[string]string // slurm.conf settings that replace or extend the testbed's own
 }
 
