@@ -23,6 +23,8 @@ if [ "${1:-demo}" = test ]; then
 		want iproute2 command -v ip
 	fi
 	want shellcheck command -v shellcheck
+	want tcsh command -v tcsh
+	want fish command -v fish
 	want tmux command -v tmux
 	want task-spooler command -v tsp
 fi

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"syscall"
 
-	"al.essio.dev/pkg/shellescape"
-
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
@@ -108,12 +106,12 @@ func (s *SSH) String() string { return s.Host }
 
 // Command quotes the arguments for the login shell on the other side.
 func (s *SSH) Command(ctx context.Context, argv ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, "ssh", append(s.options(), "--", s.Host, shellescape.QuoteCommand(argv))...)
+	return exec.CommandContext(ctx, "ssh", append(s.options(), "--", s.Host, loginShellCommand(argv))...)
 }
 
 // TerminalCommand prepares a command on a terminal there, which this process's stands for.
 func (s *SSH) TerminalCommand(ctx context.Context, argv ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, "ssh", append(s.options(), "-o", "LogLevel=ERROR", "-tt", "--", s.Host, shellescape.QuoteCommand(argv))...)
+	return exec.CommandContext(ctx, "ssh", append(s.options(), "-o", "LogLevel=ERROR", "-tt", "--", s.Host, loginShellCommand(argv))...)
 }
 
 // Close ends the connection that commands share, if there is one.
@@ -135,15 +133,15 @@ func (s *SSH) socket() string {
 
 // options are the options of an ssh that shares the connection.
 func (s *SSH) options() []string {
-	args := []string{"-T", "-o", "BatchMode=yes", "-o", "ControlMaster=auto", "-o", "ControlPersist=60",
-		"-o", "ControlPath=" + s.socket(), "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3"}
+	args := []string{"-T"}
 	if s.Config != "" {
 		args = append(args, "-F", s.Config)
 	}
-	for _, o := range s.Options {
+	for _, o := range s.Options { // ssh takes the first value of an option: the user's go before ours
 		args = append(args, "-o", o)
 	}
-	return args
+	return append(args, "-o", "BatchMode=yes", "-o", "ControlMaster=auto", "-o", "ControlPersist=60",
+		"-o", "ControlPath="+s.socket(), "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3")
 }
 
 // RunnerFor chooses where commands run and files are.
