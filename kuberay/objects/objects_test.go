@@ -124,6 +124,31 @@ func planOf(t *testing.T, text string, volcano bool) *Plan {
 	return p
 }
 
+// TestPatchAddsContainers: whatever a patch adds, Ray's container is the first, which KubeRay starts Ray in; the others keep the order of the merge.
+func TestPatchAddsContainers(t *testing.T) {
+	patch := func(ray string) string {
+		return "{spec: {containers: [{name: proxy, image: p}, {name: metrics, image: m}, {name: " + ray + ", env: [{name: E, value: v}]}]}}"
+	}
+	rc, err := planOf(t, smallFile+"head: {patch: "+patch("ray-head")+"}\nworkers: [{name: w, replicas: 1, patch: "+patch("ray-worker")+"}]\n", true).RayCluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, template := range map[string]*corev1.PodTemplateSpec{
+		"ray-head proxy metrics": &rc.Spec.HeadGroupSpec.Template, "ray-worker proxy metrics": &rc.Spec.WorkerGroupSpecs[0].Template,
+	} {
+		var names []string
+		for _, c := range template.Spec.Containers {
+			names = append(names, c.Name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("containers %q, want %q", got, want)
+		}
+		if env := rayContainer(template).Env; env[0].Name != "E" && env[len(env)-1].Name != "E" {
+			t.Errorf("%s has not the patch's variable: %v", want, env)
+		}
+	}
+}
+
 // TestGroupsOfTheKeeper: it knows each group by name, also one of which no node must be there.
 func TestGroupsOfTheKeeper(t *testing.T) {
 	groups := planOf(t, smallFile+"workers: [{name: elastic, minReplicas: 0, replicas: 2, maxReplicas: 4, gpus: 1}, {name: needed, replicas: 2}]\n", true).groups()

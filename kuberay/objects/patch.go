@@ -2,6 +2,7 @@ package objects
 
 import (
 	"encoding/json"
+	"slices"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -35,7 +36,18 @@ func patchedTemplate(t *corev1.PodTemplateSpec, g spec.NodeGroup) (*corev1.PodTe
 	if err := kyaml.UnmarshalStrict(merged, out); err != nil {
 		return nil, badPatch(where, err)
 	}
+	keepFirst(out.Spec.Containers, rayContainer(t).Name)
 	return out, nil
+}
+
+// keepFirst puts the container of this name before all others, which keep their order: a strategic merge puts what a patch adds first, and KubeRay takes the
+// first container for Ray's. A patch that removes the container has its own way.
+func keepFirst(containers []corev1.Container, name string) {
+	if i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name }); i > 0 {
+		ours := containers[i]
+		copy(containers[1:i+1], containers[:i])
+		containers[0] = ours
+	}
 }
 
 // patchedCluster applies kuberay.patch, a JSON merge patch. The worker list is out of its reach (the cluster file's validation),
