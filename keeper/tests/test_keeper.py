@@ -18,9 +18,12 @@ from rayctl_keeper.driver.log import DriverLog
 from rayctl_keeper.host import ports, process
 from rayctl_keeper.node import raystart, supervisor
 from rayctl_keeper.ray import dashboard
-from rayctl_keeper.run import life, nodes, resume
+from rayctl_keeper.run import nodes
 from rayctl_keeper.run.gang import Gang
+from rayctl_keeper.run.head import Head
+from rayctl_keeper.run.job import Job
 from rayctl_keeper.run.limits import Limits
+from rayctl_keeper.run.resume import Resumption
 from rayctl_keeper.run.silence import Silence
 from rayctl_keeper.state import exits
 from rayctl_keeper.state.document import State, wall
@@ -94,10 +97,9 @@ class TheLimits(unittest.TestCase):
 
     def test_another_keeper_goes_on(self):
         def keeper(earlier):
-            k = life.Keeper.__new__(life.Keeper)
-            k.limits = Limits({"queue": 50, "max": 60, "total": 100}, time.monotonic())
-            resume.resume_limits(k, earlier)
-            return k.limits
+            limits = Limits({"queue": 50, "max": 60, "total": 100}, time.monotonic())
+            Resumption(earlier, "", limits, None, None, None).resume_limits()
+            return limits
         ago = wall(time.time() - 20)
         first, waiting = keeper({}), keeper({"phase": "Provisioning", "since": ago, "deadlines": {"max": None, "idle": None, "total": None}})
         running = keeper({"phase": "Ready", "since": ago, "deadlines": {"max": wall(time.time() + 7), "idle": ago, "total": None}})
@@ -185,13 +187,14 @@ class Submission(unittest.TestCase):
             rayjob.submit(Ray([(False, dashboard.Refused(400, "bad"))]), {"submission_id": "x"}, silence, lambda _: None)
 
     def test_a_silent_head_is_asked_again_before_it_gets_the_job(self):
-        keeper = life.Keeper.__new__(life.Keeper)
-        keeper.orders, keeper.pause, keeper.driver_ended = {}, lambda _: None, 0.0
-        keeper.state = unittest.mock.Mock(doc={"attempt": 1, "job": {"state": "WAITING"}})
-        keeper.dashboard, keeper.run_dir, keeper.driver_fd, keeper.nodes = unittest.mock.Mock(answered=0.0), "/nonexistent", None, unittest.mock.Mock(gcs="")
-        keeper.dashboard.job.side_effect = [dashboard.Slow("timed out"), dashboard.Slow("timed out"), {"status": "RUNNING"}]
-        keeper.submit("n-1")
-        keeper.dashboard.submit.assert_not_called()
+        state = unittest.mock.Mock(doc={"attempt": 1, "job": {"state": "WAITING"}})
+        nodes, driver = unittest.mock.Mock(gcs=""), unittest.mock.Mock(ended=False, runs=False)
+        head = Head({}, "", nodes, None, driver, unittest.mock.Mock(), state)
+        head.dashboard = unittest.mock.Mock(answered=0.0)
+        head.dashboard.job.side_effect = [dashboard.Slow("timed out"), dashboard.Slow("timed out"), {"status": "RUNNING"}]
+        Job("/nonexistent", head, driver, None, None, unittest.mock.Mock(), state, None).submit({"submission_id": "n-1"})
+        self.assertEqual(head.dashboard.job.call_count, 3)
+        head.dashboard.submit.assert_not_called()
 
 
 class RayStart(unittest.TestCase):

@@ -23,9 +23,9 @@ class Ended(unittest.TestCase):
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
-        self.run_dir, self.done = directory.name, threading.Event()
+        self.run_dir, self.handover = directory.name, pod.Handover()
         self.write("result.json", json.dumps(RESULT))
-        serving = server.serve(pod.Handler, "127.0.0.1", 0, b"t0ken", look_every=0.05, run_dir=self.run_dir, done=self.done, signalled=threading.Event(), answering=[])
+        serving = server.serve(pod.Handler, "127.0.0.1", 0, b"t0ken", look_every=0.05, run_dir=self.run_dir, handover=self.handover)
         self.addCleanup(serving.server_close)
         self.addCleanup(serving.shutdown)
         self.port = serving.server_port
@@ -63,7 +63,7 @@ class Ended(unittest.TestCase):
             status, text = self.ask("POST", "/v1/recorded", b"{}", headers.items())
             self.assertEqual((status, list(json.loads(text))), (want, ["error"]))
         self.assertEqual(self.ask("POST", "/v1/recorded", b"[", )[0], 400)
-        self.assertFalse(self.done.is_set())
+        self.assertIsNone(self.handover.outcome)
 
     def test_what_is_left(self):
         for method, path in (("GET", "/v1/nosuch"), ("PUT", "/v1/packages/package-x.zip")):
@@ -72,10 +72,24 @@ class Ended(unittest.TestCase):
         for method, path in (("GET", "/v1/state"), ("POST", "/v1/end")):
             status, text = self.ask(method, path, b"{}")
             self.assertEqual((status, json.loads(text)), (200, RESULT))
-        self.assertFalse(self.done.is_set())
+        self.assertIsNone(self.handover.outcome)
         self.assertEqual(self.ask("POST", "/v1/recorded", b"{}")[0], 200)
-        self.assertTrue(self.done.wait(60))
+        self.assertEqual(self.handover.wait(60), pod.RECORDED)
         self.assertEqual(self.ask("GET", "/v1/recorded"), (200, "{}"))
+        self.handover.conclude(pod.SIGNALLED)
+        self.assertEqual(self.handover.outcome, pod.RECORDED)
+
+    def test_pod_that_must_end_before(self):
+        """A request that waits for the record is answered at once, and before the process ends."""
+        answers = []
+        waiting = threading.Thread(target=lambda: answers.append(self.ask("GET", "/v1/recorded")[0]))
+        waiting.start()
+        while not self.handover._answering:
+            time.sleep(0.01)
+        self.handover.conclude(pod.SIGNALLED)
+        self.handover.drain(60)
+        waiting.join(60)
+        self.assertEqual((answers, self.handover.wait(60), self.handover._answering), ([504], pod.SIGNALLED, 0))
 
 
 class Follows(unittest.TestCase):

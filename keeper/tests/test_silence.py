@@ -11,8 +11,8 @@ import unittest.mock
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from rayctl_keeper.ray import addresses, dashboard
-from rayctl_keeper.run import finalize
 from rayctl_keeper.run import silence as heads
+from rayctl_keeper.run.grace import Grace
 from rayctl_keeper.state.exits import AttemptLost, End
 
 
@@ -180,12 +180,13 @@ class TheGrace(unittest.TestCase):
 
     def stop(self, *answers):
         """What the keeper asks of a dashboard whose `stop` gives these answers, one after another."""
-        keeper = unittest.mock.MagicMock(now=False, orders={"job": {"grace": 3}})
-        keeper.state.doc = {"job": {"state": "RUNNING", "submissionId": "n-1"}}
-        keeper.dashboard.stop.side_effect = answers
-        keeper.dashboard.job.return_value = {"status": "STOPPED"}
-        finalize.stop_drivers(keeper, End("interrupted", "by the user"))
-        return keeper.dashboard.stop.call_count, keeper.take.call_count
+        head, driver, state = unittest.mock.Mock(), unittest.mock.Mock(), unittest.mock.Mock()
+        state.doc = {"job": {"state": "RUNNING", "submissionId": "n-1"}}
+        head.dashboard.stop.side_effect = answers
+        head.dashboard.job.return_value, head.dashboard.json.return_value = {"status": "STOPPED"}, []
+        grace = Grace({"job": {"grace": 3}}, head, driver, unittest.mock.Mock(now=False), unittest.mock.Mock(), state, lambda _: None)
+        grace.stop_drivers(End("interrupted", "by the user"))
+        return head.dashboard.stop.call_count, driver.take.call_count
 
     def test_a_slow_head_is_asked_again(self):
         self.assertEqual(self.stop(dashboard.Slow("timed out"), dashboard.Slow("timed out"), None), (3, 1))

@@ -29,9 +29,10 @@ class AnUpload(unittest.TestCase):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         orders = {"name": "n", "launcher": "kuberay", "lifetime": {}, "groups": [{"name": "head", "count": 1}], "job": None}
-        self.box = Mailbox(directory.name, Quiet(), State(orders, directory.name, lambda _: None))
-        self.box.limits = Limits({"lease": LEASE}, time.monotonic() - LEASE + 1)  # it falls due in a second
-        _, port = api.serve(self.box, "127.0.0.1:0", "t0ken")
+        self.limits = Limits({"lease": LEASE}, time.monotonic() - LEASE + 1)  # it falls due in a second
+        self.run_dir, state = directory.name, State(orders, directory.name, lambda _: None)
+        self.box = Mailbox(self.run_dir, Quiet(), state, self.limits)
+        _, port = api.serve("127.0.0.1:0", "t0ken", self.run_dir, state, None, self.box)
         self.client = http.client.HTTPConnection("127.0.0.1", port)
         self.addCleanup(self.client.close)
 
@@ -43,7 +44,7 @@ class AnUpload(unittest.TestCase):
 
     def left_of_lease(self):
         self.box.read_mail([])
-        return self.box.limits.due("lease") - time.monotonic()
+        return self.limits.due("lease") - time.monotonic()
 
     def test_each_piece_renews_the_lease(self):
         self.begin(2)
@@ -55,16 +56,16 @@ class AnUpload(unittest.TestCase):
             time.sleep(0.01)
         self.client.send(b"b")
         self.assertEqual(self.client.getresponse().status, 200)
-        with open(os.path.join(self.box.run_dir, "package-x.zip"), "rb") as f:
+        with open(os.path.join(self.run_dir, "package-x.zip"), "rb") as f:
             self.assertEqual(f.read(), b"ab")
 
     def test_a_committed_launch_has_none(self):
-        self.box.limits.seconds["disconnect"] = 0.0
+        self.limits.seconds["disconnect"] = 0.0
         self.box.take_commit({})
         self.box.read_mail([])
         self.box.hear()
         self.box.read_mail([])
-        self.assertIsNone(self.box.limits.due("lease"))
+        self.assertIsNone(self.limits.due("lease"))
 
 
 if __name__ == "__main__":

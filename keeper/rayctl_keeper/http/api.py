@@ -12,36 +12,37 @@ MAX_WAIT = 60.0
 PACKAGE_NAME = re.compile(r"^package-[A-Za-z0-9._+!-]{1,200}\.(zip|whl|jar)$")
 
 
-def serve(keeper, listen, token):
+def serve(listen, token, run_dir, state, driver_log, mail):
     """Starts the API in a daemon thread; returns host and port."""
     host, _, port = listen.rpartition(":")
-    return server.serve(Handler, host.strip("[]"), int(port), token.encode(), keeper=keeper).server_address[:2]
+    serving = server.serve(Handler, host.strip("[]"), int(port), token.encode(), run_dir=run_dir, state=state, driver_log=driver_log, mail=mail)
+    return serving.server_address[:2]
 
 
 class Handler(server.Handler):
     """One connection of the API."""
 
-    keeper = None
+    run_dir = state = driver_log = mail = None
 
     def finish(self):
-        self.keeper.state.left(self)
+        self.state.left(self)
         super().finish()
 
     def respond(self, call):
-        self.keeper.state.answering(1)
+        self.state.answering(1)
         try:
             super().respond(call)
         finally:
-            self.keeper.state.answering(-1)
+            self.state.answering(-1)
 
     def get(self, path, query):
         if path == "/v1/state":
             if "after" not in query:
-                return self.keeper.state.json()
-            return self.keeper.state.wait(int(query["after"]), min(MAX_WAIT, float(query.get("timeout", 20))), self)
+                return self.state.json()
+            return self.state.wait(int(query["after"]), min(MAX_WAIT, float(query.get("timeout", 20))), self)
         if path == "/v1/log":
             attempt = int(query.get("attempt", 0))
-            return self.send_attempt(self.keeper.driver_log.path(attempt), int(query.get("offset", 0)), attempt, self.keeper.state.doc["attempt"])
+            return self.send_attempt(self.driver_log.path(attempt), int(query.get("offset", 0)), attempt, self.state.doc["attempt"])
         return super().get(path, query)
 
     def put(self, path, _query):
@@ -50,7 +51,7 @@ class Handler(server.Handler):
             raise Rejected(404, "packages are PUT to /v1/packages/package-HASH.zip")
         if self.headers.get("Content-Length") is None:
             raise Rejected(411, "Content-Length is missing")
-        target = os.path.join(self.keeper.run_dir, name)
+        target = os.path.join(self.run_dir, name)
         temporary = "%s.%d.tmp" % (target, id(self))
         try:
             self._store(temporary, int(self.headers["Content-Length"]))
@@ -68,24 +69,24 @@ class Handler(server.Handler):
                     raise Rejected(400, "the package is shorter than its Content-Length")
                 f.write(block)
                 left -= len(block)
-                self.keeper.hear()
+                self.mail.hear()
 
     def post(self, path, _query):
         body = self.body()
         if path == "/v1/commit":
             try:
-                self.keeper.take_commit(body)
+                self.mail.take_commit(body)
             except Conflict as conflict:
                 raise Rejected(409, str(conflict))
-            return self.keeper.state.json()
+            return self.state.json()
         what = path[len("/v1/"):]
         if path not in ("/v1/renew", "/v1/end", "/v1/extend", "/v1/disconnect"):
             raise Rejected(404, "no such call: POST %s" % path)
         check(what, body)
-        if body.get("idle") is not None and self.keeper.orders.get("job"):
+        if body.get("idle") is not None and self.state.doc["job"] is not None:
             raise Rejected(409, "a run has no idle limit: it ends with its driver")
-        self.keeper.post(what, body)
-        return self.keeper.state.json()
+        self.mail.post(what, body)
+        return self.state.json()
 
 
 NUMBERS = {"end": ("grace",), "extend": ("max", "idle"), "disconnect": ("after",), "renew": ()}

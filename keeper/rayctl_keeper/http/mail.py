@@ -14,10 +14,10 @@ class Conflict(Exception):
 
 
 class Mailbox:
-    """The part of the keeper that others write to. Only hear, post and take_commit may be called from other threads."""
+    """Where others write to the keeper. Only hear, post and take_commit may be called from other threads."""
 
-    def __init__(self, run_dir, bell, state):
-        self.run_dir, self.bell, self.state = run_dir, bell, state
+    def __init__(self, run_dir, bell, state, limits):
+        self._run_dir, self._bell, self._state, self._limits = run_dir, bell, state, limits
         self._lock = threading.Lock()
         self._letters = []
         self._stdin = None
@@ -25,7 +25,8 @@ class Mailbox:
         self.commit = None  # the commit document, once it was taken
         self.asked = None  # the End somebody asked for
         self.now = False  # without grace
-        self.mail_aborts = None  # the dashboard whose request an end may cut
+        self.aborts = None  # the dashboard whose request an end may cut
+        self._closed = False  # the end is being carried out
         bell.on_signal = self.abort
 
     def watch_stdin(self):
@@ -38,15 +39,30 @@ class Mailbox:
 
     def abort(self):
         """Cuts a request that is under way, so that the main thread looks here soon."""
-        if self.mail_aborts is not None:
-            self.mail_aborts.abort()
+        dashboard = self.aborts
+        if dashboard is not None:
+            dashboard.abort()
+
+    def close(self):
+        """What is asked of Ray from here on is the end: neither a signal nor another request to end may cut it short, or become the end instead."""
+        self._closed, self.aborts = True, None
+
+    def resume(self, end_on_disconnect):
+        """As an earlier keeper had it: the launch was committed."""
+        self._limits.stop("lease")
+        self._limits.seconds["disconnect"] = end_on_disconnect
+        self._start_renewals()
+
+    def packages(self):
+        """Those of the commit document."""
+        return (self.commit or {}).get("packages") or []
 
     def post(self, what, body):
         """From the API: leaves a letter and waits a moment until it was read."""
         read = threading.Event()
         with self._lock:
             self._letters.append((what, body, read))
-        self.bell.ring()
+        self._bell.ring()
         if what == "end":
             self.abort()
         else:
@@ -59,7 +75,7 @@ class Mailbox:
     def take_commit(self, body):
         """From the API: stores the commit; the same again is fine, another one is a Conflict."""
         text = json.dumps(body, sort_keys=True).encode()
-        path = os.path.join(self.run_dir, "commit")
+        path = os.path.join(self._run_dir, "commit")
         with self._lock:
             try:
                 with open(path, "rb") as f:
@@ -67,22 +83,22 @@ class Mailbox:
                         raise Conflict("the launch was committed with other packages or another runtime environment")
             except FileNotFoundError:
                 write_atomically(path, text)
-        self.bell.ring()
+        self._bell.ring()
 
     def read_mail(self, ready):
         """In the main thread: acts on letters and on the client's pipe."""
         with self._lock:
             letters, self._letters = self._letters, []
         for what, body, read in letters:
-            getattr(self, "on_" + what)(body)
+            getattr(self, "_on_" + what)(body)
             read.set()
-        if self.limits.since["lease"] is not None:  # not committed yet
-            self.limits.restart("lease", max(self.limits.since["lease"], self.heard_at))
+        if self._limits.since["lease"] is not None:  # not committed yet
+            self._limits.restart("lease", max(self._limits.since["lease"], self.heard_at))
         self.look_for_commit()
         if self._stdin in ready and not os.read(0, 4096):
             self._stdin = None
             self.look_for_commit()  # written just before the pipe was closed
-            if not self.state.doc["committed"]:
+            if not self._state.doc["committed"]:
                 self.asked = self.asked or End("abandoned", "the client died before it committed the launch")
 
     def look_for_commit(self):
@@ -90,7 +106,7 @@ class Mailbox:
         if self.commit is not None:
             return
         try:
-            with open(os.path.join(self.run_dir, "commit"), "rb") as f:
+            with open(os.path.join(self._run_dir, "commit"), "rb") as f:
                 self.commit = json.loads(f.read().decode() or "{}")
         except FileNotFoundError:
             return
@@ -100,47 +116,47 @@ class Mailbox:
 
     def committed(self):
         """The client is done with its part."""
-        if self.state.doc["committed"]:
+        if self._state.doc["committed"]:
             return
         self._stdin = None
-        self.limits.stop("lease")
-        self.start_renewals()
-        self.state.note("commit", "", "", "")
-        self.state.change(committed=True)
+        self._limits.stop("lease")
+        self._start_renewals()
+        self._state.note("commit", "", "", "")
+        self._state.change(committed=True)
 
-    def start_renewals(self):
+    def _start_renewals(self):
         """end-on-disconnect counts from now."""
-        after = self.limits.seconds["disconnect"]
+        after = self._limits.seconds["disconnect"]
         if after:
-            self.limits.restart("disconnect", time.monotonic())
+            self._limits.restart("disconnect", time.monotonic())
         else:
-            self.limits.stop("disconnect")
-        self.state.change(endOnDisconnect=after)
+            self._limits.stop("disconnect")
+        self._state.change(endOnDisconnect=after)
 
-    def on_renew(self, _body):
+    def _on_renew(self, _body):
         """POST /v1/renew: by our own clock, never the client's."""
-        if self.limits.since["disconnect"] is not None:
-            self.limits.restart("disconnect", time.monotonic())
-        self.state.change(lastRenewal=wall())
+        if self._limits.since["disconnect"] is not None:
+            self._limits.restart("disconnect", time.monotonic())
+        self._state.change(lastRenewal=wall())
 
-    def on_disconnect(self, body):
+    def _on_disconnect(self, body):
         """POST /v1/disconnect"""
-        self.limits.seconds["disconnect"] = float(body["after"])
-        self.start_renewals()
+        self._limits.seconds["disconnect"] = float(body["after"])
+        self._start_renewals()
 
-    def on_extend(self, body):
+    def _on_extend(self, body):
         """POST /v1/extend"""
         for name in ("max", "idle"):
             if body.get(name) is not None:
-                self.limits.extend(name, time.monotonic(), body[name])
-                self.state.note("extend", name, "", "%s seconds" % body[name])
-        self.show_deadlines()
+                self._limits.extend(name, time.monotonic(), body[name])
+                self._state.note("extend", name, "", "%s seconds" % body[name])
+        self._state.deadlines(self._limits)
 
-    def on_end(self, body):
+    def _on_end(self, body):
         """POST /v1/end: the first counts, a second one may skip the grace."""
         if body.get("now"):
             self.now = True
-        if self.asked is None and not self.stopping:
+        if self.asked is None and not self._closed:
             cause = body.get("cause") or "down"
             message = body.get("message") or "the cluster was ended" + (" by " + body["by"] if body.get("by") else "")
             self.asked = End(cause, message, body.get("grace"), body.get("by", ""))

@@ -3,6 +3,7 @@
 Prepares the run directory from the Secrets mounted at FILES and PACKAGES, runs the keeper there, and when that has ended serves its result
 until the record has fetched it. Then it exits 0: Kubernetes deletes the Job, and with it the cluster."""
 
+import contextlib
 import json
 import os
 import re
@@ -21,6 +22,7 @@ PATIENCE = 120.0  # for the record to fetch the result
 PREDECESSOR = 30.0  # seconds for the record to hand over what the keeper before knew: it may still wait for an answer of the lost pod
 HOLD = 20.0  # seconds that a question for the record may be held
 TRIES = 20  # of a keeper that is killed; after that it is another pod's turn
+RECORDED, SIGNALLED = "recorded", "signalled"  # how the handover of the result may end
 ATTEMPT = re.compile(r"^/v1/attempts/(\d{1,9})/log$")
 
 
@@ -135,28 +137,60 @@ def read(path):
 def hand_over(run_dir, token):
     """Serves the result until the record has it. False: this pod is to end before that, and another one must go on: with the end of a pod that
     succeeds Kubernetes deletes the cluster."""
-    done, signalled = threading.Event(), threading.Event()
-
-    def end(*_):
-        if not done.is_set():
-            signalled.set()
-            done.set()
-
+    handover = Handover()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, end)
-    answering = []
-    server.serve(Handler, HOST, PORT, token, run_dir=run_dir, done=done, signalled=signalled, answering=answering)
-    done.wait(PATIENCE)
-    for answered in list(answering):
-        answered.wait(1.0)
-    return not signalled.is_set()
+        signal.signal(number, lambda *_: handover.conclude(SIGNALLED))
+    server.serve(Handler, HOST, PORT, token, run_dir=run_dir, handover=handover)
+    handover.wait(PATIENCE)
+    handover.drain(1.0)
+    return handover.outcome != SIGNALLED
+
+
+class Handover:
+    """Whether the record has the result. Shared by the main thread, its signal handler (hence Condition's own lock, which is reentrant) and the
+    threads of the requests."""
+
+    def __init__(self):
+        self._changed = threading.Condition()
+        self._answering = 0  # requests that wait for the outcome
+        self.outcome = None  # RECORDED or SIGNALLED, whichever came first
+
+    def conclude(self, outcome):
+        """The first outcome counts."""
+        with self._changed:
+            self.outcome = self.outcome or outcome
+            self._changed.notify_all()
+
+    def wait(self, seconds):
+        """Waits for the outcome, and returns it; None if it did not come."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.outcome, seconds)
+            return self.outcome
+
+    @contextlib.contextmanager
+    def answering(self):
+        """Around the answer to a request that waits for the outcome."""
+        self._count(1)
+        try:
+            yield
+        finally:
+            self._count(-1)
+
+    def drain(self, seconds):
+        """Waits until those requests are answered: the process may end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._answering == 0, seconds)
+
+    def _count(self, change):
+        with self._changed:
+            self._answering += change
+            self._changed.notify_all()
 
 
 class Handler(server.Handler):
     """The part of the keeper's API that is left after its end, and the record's receipt."""
 
-    run_dir = done = signalled = None
-    answering = None  # an Event for each request that waits for the record
+    run_dir = handover = None
 
     def get(self, path, query):
         if path == "/v1/state":
@@ -176,7 +210,7 @@ class Handler(server.Handler):
         self.body()
         self.send(200, self.result())
         if path == "/v1/recorded":
-            self.done.set()
+            self.handover.conclude(RECORDED)
 
     def result(self):
         """The final state document."""
@@ -197,12 +231,8 @@ class Handler(server.Handler):
 
     def await_record(self):
         """Answers when the record has everything: what is left of the cluster may go."""
-        answered = threading.Event()
-        self.answering.append(answered)
-        try:
-            if self.done.wait(HOLD) and not self.signalled.is_set():
+        with self.handover.answering():
+            if self.handover.wait(HOLD) == RECORDED:
                 self.send(200, b"{}")
             else:
                 self.send(504, b'{"error": "the record has not fetched the result yet"}')
-        finally:
-            answered.set()  # the process may end

@@ -20,6 +20,10 @@ class Gang:
         self.complete = False  # once all were ALIVE; it stays so when a worker dies
         self.dead = {}  # node name -> why its supervisor ended
 
+    def resume(self, session):
+        """It was complete in an earlier keeper's life, and stays so. Another head than that one is a head that was lost meanwhile."""
+        self.session, self.complete = session, True
+
     def greet(self, answer):
         """The head's first answer."""
         version, wanted = answer.get("ray_version", ""), self.orders["ray"].get("version")

@@ -1,10 +1,34 @@
 """Whether a cluster without a job of its own does anything."""
 
 import json
+import time
 
 from rayctl_keeper.ray.dashboard import Refused
+from rayctl_keeper.run.waiting import LAZY
 
 INTERNAL = "_ray_internal"
+
+
+class IdleWatch:
+    """Lets lifetime.idle count from the last activity."""
+
+    def __init__(self, limits, state):
+        self._limits, self._state = limits, state
+        self._fingerprint = None  # at the look before
+
+    def look(self, dashboard):
+        """Starts the count anew where something runs, or has changed since the look before."""
+        if not self._limits.seconds["idle"]:
+            return
+        busy, fingerprint = activity(dashboard)
+        if busy or fingerprint != self._fingerprint:
+            self._limits.restart("idle", time.monotonic())
+        self._fingerprint = fingerprint
+        self._state.deadlines(self._limits)
+
+    def pace(self):
+        """Seconds until the next look."""
+        return max(LAZY, min(10.0, self._limits.seconds["idle"] / 5.0 or 3.0))
 
 
 def activity(dashboard):

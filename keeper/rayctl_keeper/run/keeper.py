@@ -38,19 +38,18 @@ def keep(run_dir, told=None):
     failure = start(nodes)
 
     from rayctl_keeper.http import api
-    from rayctl_keeper.run import resume
     from rayctl_keeper.run.life import Keeper
     from rayctl_keeper.state.exits import End
     token = read_token(run_dir)
-    keeper = Keeper(orders, run_dir, token, nodes, bell, state, log)
-    resume.take_over(keeper, earlier)
-    host, port = api.serve(keeper, orders["listen"], token)
+    keeper = Keeper(orders, run_dir, token, nodes, bell, state, log, earlier)
+    keeper.take_over()
+    host, port = api.serve(orders["listen"], token, run_dir, state, keeper.driver_log, keeper.mail)
     url = "http://" + join(orders["advertise"] if host in ("0.0.0.0", "::") else host, port)
     state.change(keeper={"url": url, "host": os.uname().nodename, "pid": os.getpid(), "startTime": process.start_time(os.getpid())})
     if orders.get("watchStdin"):
-        keeper.watch_stdin()
+        keeper.mail.watch_stdin()
     if failure:
-        keeper.asked = End("start-failed", "the nodes could not be started: %s" % failure)
+        keeper.mail.asked = End("start-failed", "the nodes could not be started: %s" % failure)
     keeper.run()
     state.drain(0.5)
     return 0

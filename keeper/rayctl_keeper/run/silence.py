@@ -17,22 +17,6 @@ LOOK = 3.0  # seconds between looks at what else lives, and for an answer of the
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 
 
-def silence_of(keeper):
-    """For a keeper's head, which may stop answering."""
-    limit = (keeper.orders.get("lifetime") or {}).get("silence")
-    return Silence(keeper.dashboard, keeper.state, lambda: signs(keeper), UNSEEN if limit is None else float(limit))
-
-
-def signs(keeper):
-    """What is seen alive of a head whose dashboard does not answer, and whether the head is known to be gone. When the driver has ended, Ray is not
-    waited for as long as it lives: nobody but the dashboard can tell the exit code."""
-    if keeper.driver_ended > float("-inf"):
-        return [], False
-    gcs = gcs_lives(keeper.nodes.gcs)
-    seen = (("the driver's process", keeper.driver_fd is not None), ("the head's supervisor", keeper.nodes.head_runs()), ("the GCS", gcs))
-    return [name for name, alive in seen if alive], gcs is False
-
-
 class Silence:
     """A head that does not answer. One of several questions that is answered breaks it: then the head is slow, not gone."""
 

@@ -127,6 +127,12 @@ class State:
         self._log("%s %s %s %s" % (event, to, code, message))
         self.change({"event": event, "to": to, "code": code, "message": message})
 
+    def deadlines(self, limits):
+        """Shows when limits fall due, as moments of the wall clock."""
+        offset = time.time() - time.monotonic()
+        due = {name: limits.due(name) for name in ("max", "idle", "total")}
+        self.change(deadlines={name: None if at is None else wall(at + offset) for name, at in due.items()})
+
     def job(self, **fields):
         """Changes the job's part; a new state is an event."""
         job = dict(self.doc["job"], **fields)

@@ -1,0 +1,78 @@
+"""The nodes together: their admission, and their restart after a start that failed or a cluster that was lost."""
+
+import time
+
+from rayctl_keeper.run.waiting import LAZY, POLL
+from rayctl_keeper.state.exits import AttemptLost, End
+
+STARTS = 3  # in a row without success
+WORTH_ANOTHER_START = ("already occupied", "already running at", "Address already in use", "Failed to bind", "rrno: 98", "Errno 98",
+                       "imed out", "Failed to start the dashboard")
+
+
+class Cluster:
+    """Starts the nodes again where the orders allow it."""
+
+    def __init__(self, nodes, gang, limits, mail, waiting, attempts, state):
+        self._nodes, self._gang, self._limits, self._mail = nodes, gang, limits, mail
+        self._waiting, self._attempts, self._state = waiting, attempts, state
+        self._failed_starts = 0  # in a row
+        self.in_use = False  # a cluster lost before that is one that failed to start
+
+    def used(self):
+        """It has got its job."""
+        self.in_use, self._failed_starts = True, 0
+
+    def wait_for_slot(self):
+        """Until the queue has a slot for the nodes, which then start."""
+        self._limits.begin("queue", time.monotonic())
+        self._state.phase("Queued", "NoFreeSlot", "the queue has no free slot")
+        try:
+            while not self._nodes.granted:
+                self._mail.look_for_commit()
+                self._waiting.pause(LAZY if self._state.doc["committed"] else POLL)
+        except AttemptLost as lost:  # somebody has removed it from the queue
+            raise End("start-failed", str(lost))
+        self._limits.stop("queue")
+        self._nodes.start()
+
+    def admitted(self):
+        """The nodes are ours."""
+        now = time.monotonic()
+        self._limits.stop("queue")
+        for name in ("max", "total", "start"):
+            self._limits.begin(name, now)
+        self._state.deadlines(self._limits)
+
+    def restart(self, message):
+        """It was lost: starts it again, as the next attempt if it was in use. Raises End where that is not allowed."""
+        if not self.in_use:
+            self._fail_start(message)
+            return
+        if not self._attempts.left("nodeFailure"):
+            raise End("lost", message)
+        self._attempts.use("nodeFailure")
+        self._state.phase("Lost", "NodeFailure", message)
+        self._attempts.next("lost", message, None)
+        self._start_again()
+
+    def _fail_start(self, message):
+        """A start that failed is tried again where that may help: a port taken at the last moment, an overloaded host."""
+        self._failed_starts += 1
+        if not any(t in message for t in WORTH_ANOTHER_START) or self._failed_starts >= STARTS:
+            raise End("lost" if self._attempts.used("nodeFailure") else "start-failed", message)
+        self._state.note("restart", "Starting", "StartFailed", message)
+        self._start_again()
+
+    def _start_again(self):
+        """All nodes anew."""
+        self._nodes.stop()
+        self.in_use = False
+        self._gang.forget()
+        self._nodes.start()
+        if self._nodes.queued and not self._nodes.granted:
+            self.wait_for_slot()
+        self._limits.stop("start")
+        self._limits.begin("start", time.monotonic())
+        self._state.change(nodes=[], head=dict(self._state.doc["head"], session="", nodeId=""))
+        self._state.phase("Starting", "WaitingForHead", "Ray is starting")

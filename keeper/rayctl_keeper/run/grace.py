@@ -1,0 +1,71 @@
+"""The grace of drivers when they are ended before they have: SIGTERM by Ray, some time, SIGKILL by Ray."""
+
+import time
+
+from rayctl_keeper.driver import rayjob
+from rayctl_keeper.ray.dashboard import Refused, Slow, Unreachable
+from rayctl_keeper.run.silence import PATIENT
+
+POLL = 0.1
+RUNNING = ("PENDING", "RUNNING")
+
+
+class Grace:
+    """Stops drivers through Ray's job API."""
+
+    def __init__(self, orders, head, driver, mail, waiting, state, log):
+        self._seconds = float((orders.get("job") or orders).get("grace") or 0)
+        self._head, self._driver, self._mail, self._waiting = head, driver, mail, waiting
+        self._state, self._log = state, log
+
+    def stop_drivers(self, end, others=True):
+        """Gives running drivers their grace: the job's own, and those of what was submitted to the cluster besides."""
+        grace = self._seconds if end.grace is None else min(self._seconds, end.grace)
+        if end.driver is not None or end.cause == "lost" or grace <= 0:
+            return
+        job, own = self._state.doc["job"], None
+        if job and job["state"] in RUNNING:
+            own = job["submissionId"]
+        patience = 1.0 if end.grace is not None else PATIENT  # for Ray to hear of it, unless the substrate is in a hurry
+        until, running = time.monotonic() + grace + patience, {}
+        while not self._mail.now and time.monotonic() < until:
+            try:
+                if own and own not in running:
+                    running[own] = self._ask_to_stop(own)
+                    until = time.monotonic() + grace + 1.0  # Ray kills after its own count of the same seconds
+                for submission_id in self._submissions(own) if others else ():
+                    running[submission_id] = running.get(submission_id) or self._ask_to_stop(submission_id)
+                    until = time.monotonic() + grace + 1.0
+                others = False
+                for submission_id in running:
+                    running[submission_id] = running[submission_id] and self._still_runs(submission_id, submission_id == own)
+                if not any(running.values()):
+                    return
+            except Slow as error:  # asked again: the driver was promised its grace
+                self._log("stopping drivers: %s" % error)
+            except (Unreachable, Refused) as error:
+                self._log("stopping drivers: %s" % error)
+                return
+            self._driver.pump()
+            self._waiting.rest(POLL)
+
+    def _submissions(self, own):
+        """Submission ids of jobs that others sent to the cluster and that run."""
+        jobs = self._head.dashboard.json("GET", "/api/jobs/", 5.0)
+        return [j["submission_id"] for j in jobs if j.get("submission_id") not in (None, "", own) and j.get("status") in RUNNING]
+
+    def _ask_to_stop(self, submission_id):
+        """SIGTERM by Ray, and SIGKILL after the grace that the nodes were started with. Returns whether there was something to stop."""
+        try:
+            self._head.dashboard.stop(submission_id)
+            return True
+        except Refused as refused:  # it has just ended
+            self._log("stopping %s: %s" % (submission_id, refused))
+            return False
+
+    def _still_runs(self, submission_id, own):
+        """Whether Ray has not seen its end; of the job's own driver all is taken over."""
+        info = self._head.dashboard.job(submission_id)
+        if info is not None and own:
+            self._driver.take(info)
+        return info is not None and info["status"] not in rayjob.TERMINAL

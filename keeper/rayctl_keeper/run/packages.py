@@ -1,0 +1,32 @@
+"""Packages that were lost with the pod of a keeper before this one: a client that has them puts them here again."""
+
+import os
+import time
+
+from rayctl_keeper.state.exits import End
+
+
+class Packages:
+    """Shows which packages are missing, and waits for them."""
+
+    def __init__(self, run_dir, external, limits, mail, waiting, state):
+        self._run_dir, self._external, self._limits = run_dir, external, limits
+        self._mail, self._waiting, self._state = mail, waiting, state
+
+    def show_missing(self, names):
+        """Writes into the state document which of them are not in the run directory; returns whether any is not."""
+        missing = [name for name in names if not os.path.exists(os.path.join(self._run_dir, os.path.basename(name)))]
+        self._state.change(missingPackages=missing)
+        return bool(missing)
+
+    def wait_for(self, missing):
+        """Waits until a client has put them here; for as long as a launch may take from one piece of a package to the next."""
+        lost = "the package %s was lost with the keeper that had it, before the job was submitted" % missing[0]
+        before, begun = self._state.doc["reason"], time.monotonic()
+        if self.show_missing(missing):
+            self._state.phase(self._state.doc["phase"], "PackageMissing", lost + ": waits for a client that has it")
+        while self.show_missing(missing):
+            if not self._external or time.monotonic() - max(begun, self._mail.heard_at) > self._limits.seconds["lease"]:
+                raise End("lost", lost + "; launch it again")
+            self._waiting.pause(0.5)
+        self._state.change(reason=before)

@@ -1,0 +1,58 @@
+"""The one place where the keeper's thread waits: for time, signals, its children, the client's pipe and the driver's process."""
+
+import signal
+import time
+
+from rayctl_keeper.host.process import reap
+from rayctl_keeper.state import model
+from rayctl_keeper.state.exits import Detached, End, limit_end
+
+POLL = 0.15  # seconds between questions while something is awaited
+LAZY = 1.0  # while nothing is expected, or the driver's process tells of its end by itself
+
+
+class Waiting:
+    """Waits, and acts on what came meanwhile."""
+
+    def __init__(self, orders, bell, mail, nodes, gang, driver, limits, state):
+        self._causes = orders.get("signals") or {}  # by the signal's name
+        self._bell, self._mail, self._nodes, self._gang = bell, mail, nodes, gang
+        self._driver, self._limits, self._state = driver, limits, state
+        self.stopping = False  # children that end were asked to
+
+    def pause(self, seconds):
+        """Waits, reads the mail, looks after children and limits. Raises End or AttemptLost."""
+        now = time.monotonic()
+        due = self._limits.next()
+        if due is not None:
+            seconds = min(seconds, due - now)
+        self.rest(seconds)
+        if self._mail.asked is not None:
+            raise self._mail.asked
+        for number in self.signals():
+            raise self.signalled(number)
+        name = self._limits.passed(time.monotonic())
+        if name:
+            reason = "" if self._gang.complete else self._state.doc["reason"]["message"]  # before all nodes were there
+            raise limit_end(name, self._limits.seconds[name], reason)
+
+    def rest(self, seconds):
+        """Waits and reads the mail, without acting on limits."""
+        ready = self._bell.wait(seconds, self._driver.fds() + self._mail.stdin_fds())
+        self._driver.notice(ready)
+        self._mail.read_mail(ready)
+        for name, code in self._nodes.ended(reap()):
+            if not self.stopping:
+                self._gang.child_ended(name, code)
+
+    def signals(self):
+        """The signals that the keeper got."""
+        return self._bell.signals
+
+    def signalled(self, number):
+        """The End that a signal means; the orders may say otherwise than these."""
+        name = signal.Signals(number).name[3:]
+        cause = self._causes.get(name) or ("time-limit" if name == "USR1" else "interrupted")
+        if cause == "detach":
+            return Detached()
+        return End(cause, model.SIGNALLED + name)
