@@ -1,6 +1,6 @@
 """The program that rayctl puts beside a cluster, one zip file: `python3 keeper.pyz ROLE ARGUMENTS...`. See docs/keeper.md.
 
-A site's Python may be of any version. This file is the only one that all of them must be able to parse: it says which are too old."""
+A site's Python may be of any version. This file is the only one that all of them must be able to parse: it rejects those that are too old."""
 
 import importlib
 import sys

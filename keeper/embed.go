@@ -27,7 +27,7 @@ const (
 	SlurmExec  = "slurm-exec"  // runs a command in a step and passes on what it writes
 	Pod        = "pod"         // runs the keeper in its pod, and hands its result to the record
 	Record     = "record"      // the record's program
-	Report     = "report"      // tells the keeper that a pod's setup failed
+	Report     = "report"      // reports to the keeper that a pod's setup failed
 )
 
 // File is the name of the zip file.

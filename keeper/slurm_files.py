@@ -15,7 +15,7 @@ import socket
 import sys
 import time
 
-LOOK = 0.2  # seconds between looks at watched files: shared file systems tell nobody of changes
+LOOK = 0.2  # seconds between looks at watched files: shared file systems have no notification of changes
 CHUNK = 1 << 20  # bytes of a file in one answer
 PART = ".part"
 
@@ -141,7 +141,7 @@ OPS = {f.__name__: f for f in (hello, write, read, several, names, kind, make, t
 
 
 class Watches:
-    """Files that somebody wants to hear of."""
+    """Watched files: a client is notified of their changes."""
 
     def __init__(self):
         self.known = {}  # id -> (paths, what was seen)

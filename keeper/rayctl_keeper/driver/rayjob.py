@@ -54,7 +54,7 @@ def upload(dashboard, run_dir, packages):
 
 
 def patiently(ask, silence, pause):
-    """The answer to ask(), however long the head is silent while something of it lives. Raises AttemptLost."""
+    """Calls ask() until the dashboard responds, and returns the result. Raises AttemptLost when silence takes the head for lost."""
     while True:
         try:
             answer = ask()
@@ -70,7 +70,7 @@ NO_AGENT = "aiohttp.client_exceptions."
 
 
 def submit(dashboard, body, silence, pause):
-    """Submits once, however often an answer is lost: asks before each repetition. Gives up when Ray refuses, or takes no job for too long."""
+    """Submits exactly once, even if responses are lost: each retry first looks whether Ray has the job. Gives up when Ray refuses it, or accepts no job for too long."""
     begin, error = process.time.monotonic(), None
 
     def once():
@@ -82,7 +82,7 @@ def submit(dashboard, body, silence, pause):
                 dashboard.submit(body)
             return True
         except Refused as refused:
-            # Seen while the head's agent starts: a 500, and the job runs all the same. Asked again, once more refused: it is meant.
+            # While the head's agent starts, a POST may return 500 although the job runs. The second refusal in a row is final.
             if dashboard_has(dashboard, body["submission_id"]):
                 return True
             if refused.status < 500 or isinstance(error, Refused) and NO_AGENT not in str(refused):
@@ -98,7 +98,7 @@ def submit(dashboard, body, silence, pause):
 
 
 def dashboard_has(dashboard, submission_id):
-    """Whether Ray knows the submission; an unreachable dashboard does not."""
+    """Whether Ray has the submission; False if the dashboard is unreachable."""
     try:
         return knows(dashboard, submission_id)
     except Unreachable:
@@ -106,7 +106,7 @@ def dashboard_has(dashboard, submission_id):
 
 
 def knows(dashboard, submission_id, timeout=2.0):
-    """Whether Ray knows the submission. Raises Unreachable."""
+    """Whether Ray has the submission. Raises Unreachable."""
     try:
         return dashboard.job(submission_id, timeout) is not None
     except Refused:
@@ -133,7 +133,7 @@ def first_line(text):
 
 
 def whole_message(info):
-    """All that Ray says of a job, as a log."""
+    """Ray's whole message about a job, as the content of a log."""
     text = (info.get("message") or "").strip()
     return (text + "\n").encode("utf-8", "replace") if text else b""
 

@@ -6,7 +6,7 @@ import sys
 
 PORTS = range(20000, 32000)  # between Ray's own worker ports and those that kernels give to connections
 
-_held = []  # sockets that say which ports are ours, until this process ends
+_held = []  # sockets that reserve the chosen ports until this process ends
 
 
 def free_ports(host, count):

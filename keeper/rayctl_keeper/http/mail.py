@@ -44,7 +44,7 @@ class Mailbox:
             dashboard.abort()
 
     def close(self):
-        """What is asked of Ray from here on is the end: neither a signal nor another request to end may cut it short, or become the end instead."""
+        """The end is being carried out: no signal and no request aborts a request to Ray any more, and no other End is accepted."""
         self._closed, self.aborts = True, None
 
     def resume(self, end_on_disconnect):

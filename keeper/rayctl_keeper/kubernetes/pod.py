@@ -19,7 +19,7 @@ from rayctl_keeper.http.server import Rejected
 
 HOST, PORT = "0.0.0.0", 8476
 PATIENCE = 120.0  # for the record to fetch the result
-PREDECESSOR = 30.0  # seconds for the record to hand over what the keeper before knew: it may still wait for an answer of the lost pod
+PREDECESSOR = 30.0  # seconds for the record to send the previous keeper's state: it may still be blocked in a request to the lost pod
 HOLD = 20.0  # seconds that a question for the record may be held
 TRIES = 20  # of a keeper that is killed; after that it is another pod's turn
 RECORDED, SIGNALLED = "recorded", "signalled"  # how the handover of the result may end

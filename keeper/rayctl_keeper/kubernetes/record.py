@@ -16,7 +16,7 @@ import urllib.request
 import zlib
 
 LONG_POLL = 50
-CONNECT = 3.0  # seconds; DNS may still tell the address of a keeper's pod that is gone, where nobody answers at all
+CONNECT = 3.0  # seconds; DNS may still return the address of a deleted pod, which does not even refuse connections
 PAUSE, LONGEST_PAUSE = 0.1, 1.0  # between questions that nobody answered
 PREFIX = 50  # bytes that the runtime puts before each line
 WHOLE = 8 << 20  # a log up to this size is printed as it is
@@ -98,8 +98,8 @@ class Keeper:
         return state
 
     def give_predecessor(self, state):
-        """A keeper's pod that follows another takes the state from here, and nobody else takes it (see pod.py): what the keeper before knew
-        went with its pod, and a driver must not be submitted twice."""
+        """Sends the last state to a keeper's pod that replaces a lost one; no other pod accepts it (see pod.py). The previous keeper's state
+        was lost with its pod, and a driver must not be submitted twice."""
         try:
             self.call("/v1/predecessor", data=json.dumps(state).encode(), timeout=5).close()
         except OSError:
@@ -139,7 +139,7 @@ class Keeper:
         until_answered(60, fetch)
 
     def recorded(self):
-        """Tells the keeper's pod that it may end."""
+        """Confirms to the keeper's pod that the record is complete: the pod may end."""
         until_answered(20, lambda: self.call("/v1/recorded", data=b"{}", timeout=5).close(), is_unknown_name)
 
     def call(self, path, data=None, timeout=10):
@@ -165,7 +165,7 @@ class Opener(urllib.request.HTTPHandler):
 
 
 def until_answered(seconds, ask, enough=lambda error: False):
-    """Asks again while nobody answers, each time a bit later, until some seconds have passed or an error says enough."""
+    """Calls ask() again while it fails, with growing pauses, until some seconds have passed or enough(error) is true."""
     until, pause = time.monotonic() + seconds, PAUSE
     while True:
         try:
@@ -189,13 +189,13 @@ def size_of(path):
 
 
 def is_unknown_name(error):
-    """Whether DNS says that there is no such name."""
+    """Whether DNS answered that the name does not exist."""
     reason = getattr(error, "reason", error)
     return isinstance(reason, socket.gaierror) and reason.errno == socket.EAI_NONAME
 
 
 def vanished(state):
-    """What is left to say of a cluster whose keeper was deleted."""
+    """The final state document of a cluster whose keeper was deleted."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     seen = state.get("committed")
     cause, text = ("lost", "the keeper was deleted before it could save the result") if seen else ("abandoned", "the launch was never committed")

@@ -1,4 +1,4 @@
-"""Tells the keeper that a node's setup failed: `keeper.pyz report LOG`."""
+"""Reports to the keeper that a node's setup failed: `keeper.pyz report LOG`."""
 
 import json
 import os
@@ -12,7 +12,7 @@ TOLD_WITHIN = 120.0  # seconds for the keeper to be reached: the name service ma
 
 
 def main(arguments):
-    """Sends the last lines of LOG once LOG.whole says that all of them are there. If the keeper cannot be reached they are the last that the pod prints,
+    """Sends the last lines of LOG once LOG.whole exists, which means that LOG is complete. If the keeper cannot be reached they are the last that the pod prints,
     which KubeRay's events and the pod's status show."""
     until = time.monotonic() + PATIENCE
     while not os.path.exists(arguments[0] + ".whole") and time.monotonic() < until:

@@ -71,7 +71,7 @@ def environment(orders, member, directory, run_dir, secrets, base):
 
 def share_of_gpus(orders, member, base):
     """CUDA_VISIBLE_DEVICES of a node that is not the only one with GPUs on this machine: each Ray would count from the first
-    one. None where nothing is to be divided, or where there are fewer than asked for: then Ray says so."""
+    one. None where nothing is to be divided, or where there are fewer than requested: Ray reports that itself."""
     if orders.get("launcher") != "local" or not member.group.get("gpus"):
         return None
     counts = [int(m.group.get("gpus") or 0) for m in members(orders)]

@@ -2,7 +2,7 @@
 
 It starts `ray start --block` below it and takes everything down at once, with SIGKILL, when its keeper goes (end of file on stdin),
 on a signal, or when Ray gives up. Asking Ray to stop takes half a minute. Two guards do the same if the supervisor itself is killed: a
-forked one, and guard.py between it and Ray. It tells what it does by a file, or in a step by lines on its output, which Slurm
+forked one, and guard.py between it and Ray. It reports its state in a file, or in a step by lines on its output, which Slurm
 carries to the keeper: a file for each node on a shared file system costs more, the more nodes there are. See docs/keeper.md.
 """
 
@@ -29,7 +29,7 @@ LOG_FILE_LIMIT, LOG_NODE_LIMIT = 1 << 20, 20 << 20
 # _task_build_message in slurmstepd/io.c).
 REPORT_LINE_LIMIT = 1000
 FINE = ("succeeded", "down", "idle")  # causes of an end that need no explanation
-# The setup is sourced, so that `ulimit` and `export` in it reach Ray; the empty file says that it came to its end.
+# The setup is sourced, so that `ulimit` and `export` in it reach Ray; the empty file shows that it ran to its end.
 SETUP = 'set -e; . "$1"; set +e; : > "$2"; shift 2; exec "$@"'
 
 
@@ -135,7 +135,7 @@ class Supervisor:
         return "/"
 
     def failure(self, code):
-        """One sentence on why Ray ended, with the last telling line of its own output."""
+        """One sentence on why Ray ended, with the most informative line of its own output."""
         line = last_line(os.path.join(self.directory, "start.log"))
         self.setup_failed = bool(self.orders["ray"].get("setup")) and not os.path.exists(self.setup_done)
         what = "setup" if self.setup_failed else "ray start"
@@ -181,7 +181,7 @@ class Supervisor:
             return True
 
     def report(self, state, message):
-        """Tells the keeper, and whoever cleans up after a local one that was killed."""
+        """Publishes the state for the keeper, and for the cleanup after a local keeper that was killed."""
         report = {"state": state, "message": message, "at": wall(), "pid": os.getpid(), "host": os.uname().nodename,
                   "directory": self.directory or "", "round": self.round}
         try:
@@ -232,7 +232,7 @@ def report_line(report):
 
 
 def last_line(path):
-    """The line of `ray start`'s output that says most, without terminal colours."""
+    """The most informative line of `ray start`'s output, without terminal colours."""
     try:
         with open(path, "rb") as f:
             f.seek(max(0, os.fstat(f.fileno()).st_size - 65536))
@@ -244,7 +244,7 @@ def last_line(path):
     if dead:
         return "; ".join("its %s ended with exit code %s" % found for found in dead)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    # Ray follows its errors with advice; an exception or an ERROR line says more.
+    # Ray follows its errors with advice; an exception or an ERROR line is more informative.
     telling = [line for line in lines if re.search(r"(Error|Exception)\b.*: |ERROR", line) and "Error should be written to" not in line]
     return (telling or lines or [""])[-1][:500]
 

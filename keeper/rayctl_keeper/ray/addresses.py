@@ -54,14 +54,14 @@ class Address:
         raise error or self.error or socket.timeout("%s was not resolved in time" % self.host)
 
     def _resolved(self, until):
-        """What the name service says now; waits for it until then."""
+        """The addresses of a new resolution, which is waited for until that moment; those known before if it takes longer."""
         self._ask()
         with self._changed:
             self._changed.wait_for(lambda: not self._asking, max(0.0, until - time.monotonic()))
             return list(self._known)
 
     def _ask(self):
-        """Has the name resolved beside the work, unless that is under way."""
+        """Starts a resolution in a thread, unless one is under way."""
         with self._changed:
             if self._asking or self._fixed:
                 return

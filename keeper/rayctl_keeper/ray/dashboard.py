@@ -19,7 +19,7 @@ class Slow(Unreachable):
 
 
 class Refused(Exception):
-    """An answer that says no; the text is one line, the end of Ray's traceback."""
+    """A response with an error status; the text is one line, the end of Ray's traceback."""
 
     def __init__(self, status, text):
         super().__init__(text)
@@ -112,7 +112,7 @@ class Dashboard:
             raise Unreachable("%s/api/v0/%s: %s" % (self.url, resource, answer.get("msg", "no result")))
 
     def job(self, submission_id, timeout=2.0):
-        """Ray's record of a submission, None if it does not know it."""
+        """Ray's record of a submission, None if it has none."""
         try:
             return self.json("GET", "/api/jobs/" + urllib.parse.quote(submission_id, safe=""), timeout)
         except Refused as refused:
@@ -159,7 +159,7 @@ def package_path(uri):
 
 
 def telling_line(data):
-    """The line of a traceback or message that says most, at most 500 characters: the last exception in it, else the last line with words."""
+    """The most informative line of a traceback or message, at most 500 characters: the last exception in it, else the last line with words."""
     text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
     lines = [line.strip() for line in text.splitlines() if re.search(r"\w", line)]
     errors = [line for line in lines if re.search(r"\b\w*(Error|Exception)\b: |ERROR: |No such file", line)]

@@ -1,9 +1,9 @@
 """The bytes of a log file out of an answer of Ray's state API, whose form has changed twice (ray/dashboard/modules/state/state_head.py):
 
 - from 2.46 on the bytes come as they are, and a failure is a status 500, or later a broken connection;
-- from 2.33 on they do so with format=text, but a failure is told inside the bytes, at their end;
-- before, each block of at most 64 KiB has a 1 before it, and a failure a 0. A live stream has such bytes before blocks of any length, which cannot
-  be told apart once they were joined on their way.
+- from 2.33 on they do so with format=text, but a failure is reported inside the data, at its end;
+- before, each block of at most 64 KiB has a 1 before it, and a failure a 0. A live stream has such bytes before blocks of any length, whose
+  boundaries are lost if the transport joins them.
 """
 
 from rayctl_keeper.ray.dashboard import Refused, telling_line

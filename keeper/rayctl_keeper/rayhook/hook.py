@@ -1,8 +1,8 @@
 """Runs inside `ray start` (RAY_START_HOOK), on all launchers, after its slow imports and before it starts anything. It changes these things:
 
-- The head's dashboard does not ask the cloud metadata address. That request is made in the dashboard's event loop and stops
-  every answer for 5 to 12 seconds on machines that drop such packets, whatever the usage settings are. The dashboard does not
-  ask if ~/ray_bootstrap_config.yaml exists, so the dashboard, and only the dashboard, gets a HOME with that file.
+- The head's dashboard does not query the cloud metadata address. That request is made in the dashboard's event loop and stops
+  every answer for 5 to 12 seconds on machines that drop such packets, whatever the usage settings are. The dashboard skips
+  it if ~/ray_bootstrap_config.yaml exists, so the dashboard, and only the dashboard, gets a HOME with that file.
 - The head starts its raylet while the dashboard is importing, and waits for the dashboard after that instead of before.
 - The head's Ray client server starts last (it looks for the raylet for 30 seconds, gives up, and takes the head with it), and where there
   is a job some seconds after its driver, whose start its second of processor time would delay.
@@ -178,7 +178,7 @@ def _start_after_driver(start, node):
 
 
 def _submitted(node):
-    """Whether Ray knows of a job: ray/dashboard/modules/job/common.py, JobInfoStorageClient (Ray 2.9 to 2.60)."""
+    """Whether any job was submitted: ray/dashboard/modules/job/common.py, JobInfoStorageClient (Ray 2.9 to 2.60)."""
     try:
         return bool(node.get_gcs_client().internal_kv_keys(b"_ray_internal_job_info_", namespace=b"job"))
     except Exception:  # another Ray, or the GCS is busy; then the client server starts at once
@@ -208,7 +208,7 @@ def _reap(own):
         time.sleep(REAP_EVERY)
         try:
             dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            # Somebody who started it may be about to ask, so not at the first sight.
+            # The code that started it may be about to call waitpid itself: reaped only when it is still a zombie one interval later.
             if dead and dead.si_pid == seen and seen not in own:
                 os.waitpid(seen, os.WNOHANG)
         except ChildProcessError:

@@ -7,7 +7,7 @@ from rayctl_keeper.driver import rayjob
 from rayctl_keeper.host.process import pidfd_open
 from rayctl_keeper.run.waiting import LAZY, POLL
 
-SOON, SOON_FOR = 0.03, 1.0  # after the driver's process has ended: Ray says so within a tenth of a second
+SOON, SOON_FOR = 0.03, 1.0  # after the driver's process has ended: Ray's record shows it within a tenth of a second
 SEARCHES = 20  # for the driver's process, before it is taken to run elsewhere
 
 

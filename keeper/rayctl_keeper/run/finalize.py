@@ -32,7 +32,7 @@ class Ending:
                 self._log("at the end: %s: %s" % (type(error).__name__, error))
 
     def complete(self, end, client_asks_keeper):
-        """Records the end, once the client can hear of it."""
+        """Writes the result. client_asks_keeper: the client posts its commit to the keeper's API, and this waits for it (_heard)."""
         self._driver_log.close()
         try:
             if client_asks_keeper:
@@ -42,8 +42,8 @@ class Ending:
         self._record(end)
 
     def _heard(self, end):
-        """A client that is still launching an external cluster hands its commit to the keeper itself, and would find nobody: such an end waits
-        for it, or for its lease. Who asked for the end needs no telling."""
+        """A client that is still launching an external cluster posts its commit to the keeper, which must still be listening: so the end waits for
+        the commit, or until the lease has passed. An end that the client itself requested does not wait."""
         if end.cause in ("abandoned", "down", "interrupted"):
             return end
         while not self._state.doc["committed"] and not self._waiting.signals():

@@ -1,4 +1,4 @@
-"""The gang: which of the wanted nodes are there, by what Ray and the supervisors say."""
+"""The gang: which of the requested nodes are up, according to Ray and to the supervisors' reports."""
 
 from rayctl_keeper.ray.dashboard import version_tuple
 from rayctl_keeper.state.exits import AttemptLost, End
@@ -54,7 +54,7 @@ class Gang:
         return have >= wanted
 
     def by_label(self, rows):
-        """Nodes of others: KubeRay labels them with their group (Ray 2.49 and later); else head and workers are told apart."""
+        """Nodes of others: KubeRay labels them with their group (Ray 2.49 and later); else only head and workers are distinguished."""
         nodes, ready, groups = [], {}, [g["name"] for g in self.orders["groups"]]
         workers = [g["name"] for g in self.orders["groups"][1:] if g["count"]] + groups[1:] + groups[:1]
         for row in rows:
@@ -97,7 +97,7 @@ class Gang:
                 self.state.note("node", node["state"], node["name"], "it was started again" + (": " + node["message"] if node["message"] else ""))
 
     def child_ended(self, name, code):
-        """A supervisor or the step ended without being asked. Raises AttemptLost where the cluster cannot go on."""
+        """A supervisor or the step ended unexpectedly. Raises AttemptLost where the cluster cannot go on."""
         member = next((m for m in self.nodes.members if m.name == name), None)
         what = "the supervisor of node " + name if member else OTHERS.get(name, "the command that started the nodes")
         message = self.reported(member) or \

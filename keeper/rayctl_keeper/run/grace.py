@@ -26,7 +26,7 @@ class Grace:
         job, own = self._state.doc["job"], None
         if job and job["state"] in RUNNING:
             own = job["submissionId"]
-        patience = 1.0 if end.grace is not None else PATIENT  # for Ray to hear of it, unless the substrate is in a hurry
+        patience = 1.0 if end.grace is not None else PATIENT  # for the request to reach Ray; less where the substrate is about to kill us
         until, running = time.monotonic() + grace + patience, {}
         while not self._mail.now and time.monotonic() < until:
             try:
@@ -41,7 +41,7 @@ class Grace:
                     running[submission_id] = running[submission_id] and self._still_runs(submission_id, submission_id == own)
                 if not any(running.values()):
                     return
-            except Slow as error:  # asked again: the driver was promised its grace
+            except Slow as error:  # retried: the driver is entitled to its grace
                 self._log("stopping drivers: %s" % error)
             except (Unreachable, Refused) as error:
                 self._log("stopping drivers: %s" % error)

@@ -9,7 +9,7 @@ LOOK = 3.0  # between looks at the nodes
 
 
 class Head:
-    """Asks the head's dashboard."""
+    """Gives access to the head's dashboard, and watches whether the head is still there."""
 
     def __init__(self, orders, token, nodes, gang, driver, mail, state):
         limit = (orders.get("lifetime") or {}).get("silence")
@@ -38,7 +38,7 @@ class Head:
 
     def signs(self):
         """What is seen alive of a head whose dashboard does not answer, and whether the head is known to be gone. When the driver has ended, Ray is
-        not waited for as long as it lives: nobody but the dashboard can tell the exit code."""
+        not waited for as long as it lives: only the dashboard has the exit code."""
         if self._driver.ended:
             return [], False
         gcs = gcs_lives(self._nodes.gcs)

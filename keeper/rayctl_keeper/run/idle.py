@@ -32,7 +32,7 @@ class IdleWatch:
 
 
 def activity(dashboard):
-    """(busy, fingerprint): busy says what runs ("" if nothing); a changed fingerprint is activity between two looks.
+    """(busy, fingerprint): busy names what runs ("" if nothing); a changed fingerprint is activity between two looks.
 
     Busy: a submission job, a running task, a living actor or placement group that holds resources, a Serve application.
     Ray's own activity flag is no measure: it counts any open notebook, which does nothing most of the time."""

@@ -8,15 +8,15 @@ from rayctl_keeper.state.exits import AttemptLost
 
 
 class Job:
-    """Submits to the head, and asks it for the job."""
+    """Submits the job to the head, and polls its state."""
 
     def __init__(self, run_dir, head, driver, packages, mail, waiting, state, log):
         self._run_dir, self._head, self._driver, self._packages = run_dir, head, driver, packages
         self._mail, self._waiting, self._state, self._log = mail, waiting, state, log
 
     def submit(self, body):
-        """Gives Ray packages and job, unless it knows the job: asked until it answers, because a silent head may. Returns whether a keeper
-        before this one did. Raises AttemptLost."""
+        """Uploads packages and submits the job, unless Ray has it already: the head is asked until it responds, because one that is slow may have
+        it. Returns whether a previous keeper submitted it. Raises AttemptLost."""
         if self.submitted(self._state.doc["attempt"]):
             return True
         dashboard, silence, pause = self._head.dashboard, self._head.silence(), self._waiting.pause
@@ -31,7 +31,7 @@ class Job:
         return False
 
     def submitted(self, number):
-        """Whether a keeper before this one submitted the attempt: it is not submitted again to a head that does not know it, which is another one."""
+        """Whether a keeper before this one submitted the attempt: it is not submitted again to a head that does not have it, which must be another head."""
         if self._state.doc["job"]["state"] != "WAITING":
             return True
         try:
@@ -41,7 +41,7 @@ class Job:
             return False
 
     def follow(self, submission_id, seen):
-        """Until Ray says that the driver has ended; returns its record. `seen`: Ray knew it."""
+        """Waits until Ray's record of the job is final, and returns it. `seen`: Ray has had the job before."""
         silence = self._head.silence()
         while True:
             try:

@@ -56,7 +56,7 @@ def keep(run_dir, told=None):
 
 
 def load(run_dir):
-    """The orders; version 1 is what this keeper knows."""
+    """The orders; this keeper supports version 1."""
     with open(os.path.join(run_dir, "orders.json")) as f:
         orders = json.load(f)
     if orders.get("version") != 1:
@@ -79,7 +79,7 @@ def claim(run_dir, orders):
 
 
 def predecessor(run_dir):
-    """What an earlier keeper of an external cluster said: its state document, or its deadlines if it had another pod; {} if there was none."""
+    """What an earlier keeper of an external cluster left: its state document, or its deadlines if it ran in another pod; {} if there was none."""
     for name, part in (("state.json", lambda d: d), ("deadlines", lambda d: {"deadlines": d})):
         try:
             with open(os.path.join(run_dir, name)) as f:

@@ -170,8 +170,8 @@ class Keeper:
             self.waiting.pause(0 if self.state.doc["committed"] else POLL)
 
     def adopt(self):
-        """A keeper that follows another and was given no commit document finds the job on the head: so it was committed, whatever the document
-        says. That of the client is taken when it comes."""
+        """For a keeper that replaces another one and has no commit document: a job that is on the head was committed, whatever the state document
+        has. The client's commit document is still accepted when it comes."""
         submission_id = "%s-%d" % (self.orders["job"]["submissionPrefix"], self.state.doc["attempt"])
         if rayjob.dashboard_has(self.head.dashboard, submission_id):
             self.log("job %s is there already" % submission_id)

@@ -18,8 +18,8 @@ LAST_WORDS = 2.0  # seconds for the output of a step that has ended
 
 
 def own_address(environ):
-    """This host's address as other nodes know it: what the batch script says, else what the host's name means, else the
-    source address of packets that leave it."""
+    """This host's address for other nodes: RAYCTL_ADVERTISE of the batch script, else what the host's name resolves to, else the
+    source address of outgoing packets."""
     if environ.get("RAYCTL_ADVERTISE"):
         return environ["RAYCTL_ADVERTISE"]
     try:
@@ -77,7 +77,7 @@ class Nodes:
                     RAYCTL_CLIENT_PORT=str(self.client_port), RAYCTL_NODE_IP=host, RAYCTL_ROUND=str(self.round))
 
     def report(self, _member):
-        """What the node's supervisor last said in this round, {} if nothing."""
+        """The last report of the node's supervisor in this round, {} if there is none."""
         return {}
 
     def ended(self, codes):
@@ -102,7 +102,7 @@ class Nodes:
         return found
 
     def launch(self, argv, name, env, stdin, stdout=None):
-        """Starts a child in a session of its own; what it says is in keeper.log, unless stdout is given."""
+        """Starts a child in a session of its own; its output goes to keeper.log, unless stdout is given."""
         out = os.open(os.path.join(self.run_dir, "keeper.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             child = subprocess.Popen(argv, stdin=stdin, stdout=out if stdout is None else stdout, stderr=out, env=env, start_new_session=True)
@@ -128,10 +128,10 @@ class Nodes:
         self.round += 1
 
     def ask_to_stop(self):
-        """Tells the supervisors."""
+        """Requests the supervisors to end, without waiting."""
 
     def release(self):
-        """Gives back what outlasts the rounds; the last that is asked of the nodes."""
+        """Frees what is held across rounds, such as a queue's slot. Called last."""
 
 
 class Spawned(Nodes):
@@ -215,7 +215,7 @@ class Step(Nodes):
     def __init__(self, orders, run_dir, bell, log):
         super().__init__(orders, run_dir, bell, log)
         self.reports = {}  # (round, node name) -> the last
-        self.gave_up = set()  # of these, those told
+        self.gave_up = set()  # those of them whose failure ended() has returned
         self.reader = None
 
     def head_runs(self):
@@ -225,7 +225,7 @@ class Step(Nodes):
         return self.reports.get((self.round, member.name), {})
 
     def ended(self, codes):
-        """The step does not end with one of its tasks: supervisors that gave up say so in their reports."""
+        """The step goes on when one of its tasks ends: a supervisor that gave up is recognised by its report."""
         if any(pid in self.children for pid in codes):
             self.reader.join(LAST_WORDS)
         found = super().ended(codes)
@@ -243,7 +243,7 @@ class Step(Nodes):
         self.reader.start()
 
     def listen(self, output):
-        """Takes the supervisors' reports, a line each, until the step has ended. What else is said there is logged."""
+        """Takes the supervisors' reports, a line each, until the step has ended. Other output is logged."""
         with output:
             for line in output:
                 try:
@@ -279,7 +279,7 @@ class External(Nodes):
     external = True
 
     def start(self):
-        """Knows the addresses from the orders."""
+        """Takes the addresses from the orders."""
         start = self.orders["start"]
         self.gcs, self.dashboard = start.get("gcs") or "", start["dashboard"].rstrip("/")
         self.client_port = 10001

@@ -1,4 +1,4 @@
-"""A keeper of an external cluster goes on with what the keeper before it knew: after a restart in the same run directory (the directory has
+"""A keeper of an external cluster goes on from the state of the keeper before it: after a restart in the same run directory (the directory has
 everything), or in another pod (the directory has the state document that somebody kept, but no output)."""
 
 import os
@@ -25,7 +25,7 @@ class Resumption:
         self.resumed = bool(earlier.get("timeline"))  # this keeper goes on where another one was lost
 
     def carry(self):
-        """The document, and an event that says so."""
+        """Takes over the document, and adds an event to the timeline."""
         fields = {name: self.earlier[name] for name in CARRIED if self.earlier.get(name) is not None}
         if self._state.doc["job"] is None:
             fields.pop("job", None)

@@ -21,7 +21,7 @@ class Silence:
     """A head that does not answer. One of several questions that is answered breaks it: then the head is slow, not gone."""
 
     def __init__(self, dashboard, state, signs, limit):
-        """signs() gives words for what is seen alive of the head, and whether it is known to be gone; limit is lifetime.silence, 0: none."""
+        """signs() returns the names of what is seen alive of the head, and whether the head is certainly gone; limit is lifetime.silence, 0: none."""
         self.dashboard, self.state, self.signs, self.limit = dashboard, state, signs, limit
         self.since = None  # the first question without an answer
         self._unseen = self._gone = None  # since when there is no sign of life, since when the head is known to be gone
@@ -78,8 +78,8 @@ def listed(names):
 
 
 def gcs_lives(address, timeout=LOOK):
-    """Whether the GCS at host:port is there: True, False if its host answers that nobody listens or the name service that there is no such host,
-    None if nothing can be said. A server that takes the connection and does not answer is stopped or busy, and there."""
+    """Whether the GCS at host:port is there: True; False if its host refuses the connection or the name service answers that there is no such host;
+    None if neither is certain. A server that accepts the connection and sends nothing is stopped or busy, and counts as there."""
     host, _, port = address.rpartition(":")
     where = addresses.of(host.strip("[]"))
     try:

@@ -8,7 +8,7 @@ from rayctl_keeper.state import model
 from rayctl_keeper.state.exits import Detached, End, limit_end
 
 POLL = 0.15  # seconds between questions while something is awaited
-LAZY = 1.0  # while nothing is expected, or the driver's process tells of its end by itself
+LAZY = 1.0  # while nothing is expected, or where the end of the driver's process wakes the thread
 
 
 class Waiting:
@@ -18,7 +18,7 @@ class Waiting:
         self._causes = orders.get("signals") or {}  # by the signal's name
         self._bell, self._mail, self._nodes, self._gang = bell, mail, nodes, gang
         self._driver, self._limits, self._state = driver, limits, state
-        self.stopping = False  # children that end were asked to
+        self.stopping = False  # the nodes are being ended: a child that ends is no failure
 
     def pause(self, seconds):
         """Waits, reads the mail, looks after children and limits. Raises End or AttemptLost."""
@@ -50,7 +50,7 @@ class Waiting:
         return self._bell.signals
 
     def signalled(self, number):
-        """The End that a signal means; the orders may say otherwise than these."""
+        """The End for a signal; the orders may give other causes than these."""
         name = signal.Signals(number).name[3:]
         cause = self._causes.get(name) or ("time-limit" if name == "USR1" else "interrupted")
         if cause == "detach":

@@ -1,4 +1,4 @@
-"""The account of an attempt that ended: what is left of it ends, its result where its keeper could not write one, and what the next one is told of it."""
+"""After an attempt has ended: what is left of it is killed, its result is written where its keeper could not, and the next attempt gets its history."""
 
 import json
 import os
@@ -18,7 +18,7 @@ LEFTOVER = 30.0  # seconds that steps of the attempt before may take to end
 
 def end_leftovers(*signals):
     """Ends the step of the attempt before by these signals, one after the other. Of a heterogeneous job Slurm (24.11) requeues only the component
-    whose node failed: in the others it goes on, and srun would be refused ("Duplicate job step id"). Best effort: srun tells."""
+    whose node failed: in the others it goes on, and srun would be refused ("Duplicate job step id"). Best effort: if it fails, srun reports it."""
     jobs = [os.environ.get("SLURM_JOB_ID_HET_GROUP_%d" % n, "") for n in range(int(os.environ.get("SLURM_HET_SIZE") or 0))]
     if signals[0] == "USR1":
         jobs = jobs or [os.environ["SLURM_JOB_ID"]]
@@ -36,7 +36,7 @@ def end_leftovers(*signals):
 
 
 def conclude(run, place, end, phases=()):
-    """Writes the result of an attempt whose keeper could not, or did not know why it was told to end."""
+    """Writes the result of an attempt whose keeper could not, or did not know why it got the signal."""
     state, now = last_state(place), wall()
     log = salvage({"attempt": place, "log": (state.get("job") or {}).get("logFile")})
     running = not log["whole"] and (state.get("job") or {}).get("state") in ("PENDING", "RUNNING")
@@ -69,7 +69,7 @@ def timeline_of(run, state, cause, phases):
 
 
 def attempts_of(state, ended, cause, message="", end=None, code=None):
-    """All attempts up to the one that ended for this cause. Its keeper did not know why it was told to end, or had no time to say anything."""
+    """All attempts up to the one that ended for this cause. Its keeper did not know why it got the signal, or was killed before it could record anything."""
     attempts, message = list(state.get("attempts") or []), message or SENTENCES[cause] % "its"
     if not attempts or attempts[-1]["attempt"] != ended:
         attempts.append(ended_attempt(dict(state, attempt=ended), cause, message, code, end))

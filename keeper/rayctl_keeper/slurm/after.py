@@ -1,4 +1,4 @@
-"""What the files of an attempt say after it ended without a word: why, whether another may follow, and the rest of the driver's output.
+"""Evaluates the files of an attempt that ended without a result: the cause, whether another attempt may follow, and the rest of the driver's output.
 
 The job has it as a module; on the login node its text stands before keeper/slurm_files.py. Python 3.6 or later.
 """
@@ -11,7 +11,7 @@ import shutil
 AGAIN = "again"  # in an attempt's directory: why the next one follows
 LIMITS = {"preempted": "preempted", "lost": "nodeFailure", "time-limit": "timeLimit"}  # the orders' restarts by cause
 SENTENCES = {"preempted": "%s job was preempted or requeued", "lost": "a node of %s job failed", "time-limit": "%s job reached Slurm's time limit"}
-# What slurmstepd says in the job's output when Slurm ends it (slurm/src/slurmd/slurmstepd/req.c, _handle_signal_container).
+# What slurmstepd writes into the job's output when Slurm ends it (slurm/src/slurmd/slurmstepd/req.c, _handle_signal_container).
 TOLD = {"NODE FAILURE": "lost", "PREEMPTION": "preempted", "JOB REQUEUE": "preempted"}
 
 
@@ -25,7 +25,7 @@ def load(path):
 
 
 def last_state(place):
-    """The last that an attempt's keeper said."""
+    """The last state document of an attempt's keeper."""
     return load(os.path.join(place, "result.json")) or load(os.path.join(place, "state.json"))
 
 
@@ -40,8 +40,8 @@ def last_words(run):
 
 
 def why_again(run, place, state):
-    """Why Slurm queues the job again after this attempt, and whether somebody said so. Slurm tells a requeued job nothing. It ends the keeper of a
-    preempted one, and that of a job of which another node failed, of which it leaves a line in the job's output; of the keeper's own node nobody tells."""
+    """The cause for which Slurm queues the job again after this attempt, and whether it is certain (else assumed). Slurm gives a requeued job no reason.
+    On preemption it ends the keeper; when another node failed it also writes a line into the job's output; when the keeper's own node failed there is no trace."""
     said = load(os.path.join(place, AGAIN)).get("cause")
     if said:
         return said, True

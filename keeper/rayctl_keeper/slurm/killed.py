@@ -16,7 +16,7 @@ KILLED = "the keeper was killed"
 
 def conclude_attempt(run):
     """After the keeper was ended by a signal that it could not handle: its nodes end, the driver's output is saved, and the next
-    attempt follows if it may. Otherwise this is the end, of which nobody else could tell."""
+    attempt follows if it may. Otherwise the run ends here, and its result is written."""
     place = os.path.join(run, load(os.path.join(run, "current")).get("attempt") or "1")
     if os.path.exists(os.path.join(place, "result.json")) or not os.path.exists(os.path.join(place, "claim")):
         return
@@ -34,7 +34,7 @@ def conclude_attempt(run):
 
 def begun_end(state):
     """The end that the keeper was carrying out when it was killed: a driver that has ended is not run again, and its exit code counts. None: there was
-    none, or a signal's, which does not say why."""
+    none, or only a signal, whose cause is unknown."""
     message = (state.get("reason") or {}).get("message") or ""
     if state.get("phase") != "Draining" or message.startswith(model.SIGNALLED):
         return None

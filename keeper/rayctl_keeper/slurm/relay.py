@@ -29,7 +29,7 @@ class Stream:
         self.target = b""  # what was read of "host:port\n"
         self.credit = FIRST_WINDOW  # bytes that the client takes
         self.pending = bytearray()  # bytes for the socket
-        self.passed_on = 0  # bytes that the socket took and the client was not told of
+        self.passed_on = 0  # bytes that the socket took and that are not acknowledged to the client yet
         self.finished = False  # the client sends no more
         self.closed = False  # the socket sends no more
         self.watched = 0  # what of the socket is waited for
@@ -82,7 +82,7 @@ class Relay:
         if wanted:
             self.poll.register(stream.socket, wanted)
         else:
-            self.poll.unregister(stream.socket)  # or it would tell of a hang-up again and again
+            self.poll.unregister(stream.socket)  # or poll would return its hang-up again and again
         stream.watched = wanted
 
     def frames(self):
@@ -124,7 +124,7 @@ class Relay:
         self.watch(stream)
 
     def take(self, stream, data):
-        """Bytes for the connection; the first line says to where."""
+        """Bytes for the connection; the first line is its target."""
         if stream.socket is None:
             stream.target += data
             line, newline, data = stream.target.partition(b"\n")
@@ -196,7 +196,7 @@ class Relay:
             self.drop(stream)
 
     def reset(self, stream):
-        """Tells the client that the connection is broken."""
+        """Sends the client a reset: the connection is broken."""
         self.send(WINDOW, RST, stream.number, 0)
         self.drop(stream)
 

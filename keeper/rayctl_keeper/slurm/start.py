@@ -1,6 +1,6 @@
 """What the batch script becomes: `keeper.pyz slurm-start RUN NONCE`, RUN being the run's directory with one directory for each attempt.
 
-It makes the directory of a requeued attempt, waits for the commit, says in RUN/current where the run is, and turns into the keeper.
+It makes the directory of a requeued attempt, waits for the commit, writes the run's place into RUN/current, and becomes the keeper.
 """
 
 import json
@@ -22,11 +22,11 @@ from rayctl_keeper.state.exits import End, limit_end
 
 WARNED = model.SIGNALLED + "USR1"  # how the keeper's last sentence begins when Slurm warned it, by sbatch's --signal
 NEAR = 180.0  # seconds before the time limit beyond the warning's own: Slurm may warn a minute early
-# What sbatch says of its tasks' size: srun would hold all components of a job to the first one's, or refuse (26.05). The step takes all.
+# sbatch's variables for the size of its tasks: srun would hold all components of a job to the first one's, or refuse (26.05). The step takes all.
 OF_ITS_TASKS = ("SLURM_CPUS_PER_TASK", "SLURM_TRES_PER_TASK")
 # In a heterogeneous job also how many tasks the first component has: srun (24.11 on) would start no more in any other.
 OF_FIRST_COMPONENT = ("SLURM_NTASKS", "SLURM_NPROCS")
-LOOK = 0.1  # seconds between looks for the commit: shared file systems tell nobody of changes
+LOOK = 0.1  # seconds between looks for the commit: shared file systems have no notification of changes
 
 
 def main(arguments):
@@ -147,7 +147,7 @@ def begin(run, first, place, orders, restarts, before):
 
 
 def may_follow(run, before):
-    """Takes stock of the attempt that ended. Where none may follow, it was the last one, and says so."""
+    """Evaluates the attempt that ended, and returns whether another one may follow. If not, it writes the result."""
     strip(before)
     end_leftovers("TERM", "KILL")
     state = last_state(before)
@@ -161,8 +161,8 @@ def may_follow(run, before):
 
 
 def give_up(run, place, orders, number):
-    """At a signal to the keeper. Slurm queues the job again when one of its nodes fails: where no attempt may follow, it need not wait for nodes to say
-    so. Not later: Slurm kills the keeper soon (KillWait)."""
+    """At a signal to the keeper. Slurm queues the job again when one of its nodes fails: where no attempt may follow, it is cancelled here instead of
+    waiting for nodes first. Now, because Slurm kills the keeper soon (KillWait)."""
     def cancel():
         if "NODE FAILURE" in last_words(run) and not allowed(run, orders, place, "lost"):
             subprocess.call(["scancel", os.environ["SLURM_JOB_ID"]])
@@ -172,7 +172,7 @@ def give_up(run, place, orders, number):
 
 def come_again(run, place, orders):
     """Slurm warned the keeper of the time limit or (PreemptParameters=send_user_signal) of a preemption, and the keeper has ended all in
-    order. Slurm would take that for the end of the job, so we ask for the next attempt."""
+    order. Slurm would take that for the end of the job, so the job is requeued here."""
     ended = load(os.path.join(place, "result.json")).get("exit", {})
     by_max = ended.get("cause") == "max"  # which is the job's time limit, less what the end takes
     if not (by_max or ended.get("message", "").startswith(WARNED)) or not orders.get("job"):
@@ -225,7 +225,7 @@ def finish(place, end):
 
 
 def may_come_back(place):
-    """Whether Slurm may start the job again: it ended it, by a signal, or was asked to."""
+    """Whether Slurm may start the job again: Slurm ended it by a signal, or was requested to requeue it."""
     result = load(os.path.join(place, "result.json"))
     if os.path.exists(os.path.join(place, AGAIN)):
         return True

@@ -1,4 +1,4 @@
-"""The state document: what the keeper knows, for its API, for state.json and for result.json."""
+"""The state document, which the keeper's API serves and which is written to state.json and result.json."""
 
 import calendar
 import errno
@@ -96,7 +96,7 @@ class State:
             log("cannot reserve room for the result: %s" % error)
 
     def change(self, event=None, **fields):
-        """Sets fields, adds an event (a dict without time) to the timeline, and tells everybody if anything changed."""
+        """Sets fields, adds an event (a dict without time) to the timeline, and wakes all waiting readers if anything changed."""
         with self._changed:
             before = self._text
             self.doc.update(fields)
@@ -139,7 +139,7 @@ class State:
         event = None
         if job["state"] != self.doc["job"]["state"]:
             if job["state"] in ("SUCCEEDED", "FAILED", "STOPPED") and self.doc["job"]["state"] != "RUNNING" and job["startTime"]:
-                # It ran between two looks: the timeline says since when, by Ray's clock.
+                # It ran between two looks: the timeline gets its start, by Ray's clock.
                 self.change({"at": job["startTime"], "event": "job", "to": "RUNNING", "code": job["submissionId"], "message": ""})
             self._log("job %s %s" % (job["submissionId"], job["state"]))
             event = {"event": "job", "to": job["state"], "code": job["submissionId"], "message": ""}
@@ -178,7 +178,7 @@ class State:
             self._changed.wait_for(lambda: self._answering == 0 and not self._watching, seconds)
 
     def final(self, path, exit, log):
-        """The last change: it is on the disk before anybody is told."""
+        """The last change: it is on the disk before any reader gets it."""
         now, reason = wall(), {"code": exit["cause"], "message": exit["message"], "hint": ""}
         event = {"at": now, "attempt": self.doc["attempt"], "event": "phase", "to": "Gone", "code": exit["cause"], "message": exit["message"]}
         document = dict(self.doc, revision=self.doc["revision"] + 1, phase="Gone", since=now, reason=reason, exit=exit, log=log,
@@ -199,20 +199,20 @@ class State:
             write_from_reserve(self._run_dir, self._path, document)
             self._disk_full = False
         except OSError as error:
-            if not self._disk_full:  # said once; the API still has the truth
+            if not self._disk_full:  # logged once; the API still serves the current document
                 self._log("cannot write state.json: %s" % error)
             self._disk_full = True
 
 
 def new_job(submission_id="", entrypoint=""):
-    """The job's part before Ray knows it."""
+    """The job's part before the submission."""
     return {"submissionId": submission_id, "entrypoint": entrypoint, "state": "WAITING", "driverNodeId": "", "driverPid": 0,
             "startTime": None, "endTime": None, "exitCode": None, "signal": None, "message": "",
             "logFile": "job-driver-%s.log" % submission_id if submission_id else ""}
 
 
 def ended_attempt(doc, cause, message, code=None, end=None):
-    """The entry of `attempts` for the attempt that a state document is about; end counts where Ray did not tell."""
+    """The entry of `attempts` for the attempt that a state document is about; end is used where Ray has no end time."""
     job = doc.get("job") or {}
     return {"attempt": doc["attempt"], "submissionId": job.get("submissionId", ""), "start": job.get("startTime"),
             "end": job.get("endTime") or end, "cause": cause, "exitCode": code, "message": message}
