@@ -14,8 +14,8 @@ import (
 	"github.com/rayctl/rayctl/slurm/tunnels"
 )
 
-// Watch follows the run's files, which change without a question to the controller, and asks the controller seldom: for what only it
-// knows, the queue and the release.
+// Watch follows the run's files, which costs the controller nothing, and queries the controller seldom: for the place in the queue and the
+// release of the nodes, which no file has.
 func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.Status, error) {
 	c, err := l.open(ctx, id)
 	if err != nil {
@@ -44,7 +44,7 @@ type watcher struct {
 
 	stream   *tunnels.Stream // nil: the keeper is not heard
 	streamed time.Time       // when it was last tried
-	silent   time.Time       // since when it is silent; zero: it was not heard, or still is
+	silent   time.Time       // when the stream ended; zero: there was none, or it is still connected
 }
 
 func (w *watcher) run(ctx context.Context) {
@@ -70,7 +70,7 @@ func (w *watcher) run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-timer.C:
 		case _, open := <-w.stream.News():
-			if !open { // it is silent: files and controller tell why
+			if !open { // it ended: files and controller have the reason
 				w.stream, w.silent = nil, time.Now()
 			}
 		case _, open := <-changes:
@@ -86,7 +86,7 @@ func (w *watcher) run(ctx context.Context) {
 // reconnect is the pause before a cut way is tried again.
 const reconnect = time.Second
 
-// changes tells of changes of the files. While the site cannot be reached there are none, and the pace counts.
+// changes is notified of changes of the files; nil while the site cannot be reached or the stream is connected: then only the pace counts.
 func (w *watcher) changes(ctx context.Context) (<-chan struct{}, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if w.stream.Speaks() { // spares the file system
@@ -137,7 +137,7 @@ func (w *watcher) uncommitted(ctx context.Context) bool {
 // streamEvery is how often a keeper that could not be heard is tried again: a way may have been opened meanwhile.
 const streamEvery = 10 * time.Second
 
-// running is a cluster whose keeper speaks. While it is not heard itself, the controller is asked now and then whether the job still is there.
+// running is a cluster whose keeper has written a state. Without a stream the controller is queried now and then whether the job is still there.
 func (w *watcher) running(ctx context.Context) bool {
 	w.pace = controller.WhileRunning
 	if w.stream == nil && time.Since(w.streamed) > streamEvery {
@@ -204,7 +204,7 @@ func (w *watcher) question(ctx context.Context, age time.Duration) (f batchjob.F
 	return f, true
 }
 
-// ending is a cluster whose keeper has said its last word: its job is about to release the nodes, or to come back.
+// ending is a cluster whose keeper has written its result: its job is about to release the nodes, or to come back.
 func (w *watcher) ending(ctx context.Context) bool {
 	// Normally it is a matter of tenths of a second; nodes that do not come free are asked for less and less often.
 	w.pace = min(max(lookEvery/2, w.ResultAge/4), controller.WhileWaiting)

@@ -11,8 +11,8 @@ import (
 // presumeAfter is for how long a shared file system may keep from us what the nodes have written: attributes are cached for up to a minute (nfs(5), acdirmax).
 const presumeAfter = time.Minute
 
-// LastAttempt says why a waiting job is to be given up after an attempt: Slurm queues it again although job.restarts has none left. nil: it is not, or not
-// yet known. The job itself would find out when it starts, which may take days.
+// LastAttempt is the verdict on a job that Slurm has queued again although job.restarts allows no further attempt. nil: one is allowed, or the cause is not
+// certain yet. The job itself would end when it starts, which may take days.
 func (b *Job) LastAttempt(ctx context.Context, j controller.Job) (*runstate.Verdict, error) {
 	if b.LastWord() == nil || j.State != controller.StatePending {
 		return nil, nil
@@ -24,7 +24,7 @@ func (b *Job) LastAttempt(ctx context.Context, j controller.Job) (*runstate.Verd
 	return &runstate.Verdict{Cause: a.Cause, Message: a.Message}, nil
 }
 
-// Withdraw cancels a waiting job and concludes its cluster, unless it has begun after all: then its keeper tells how it ends.
+// Withdraw cancels a waiting job and concludes its cluster, unless it has begun after all: then its keeper writes the result.
 func (b *Job) Withdraw(ctx context.Context, v runstate.Verdict) error {
 	b.NoteWithdrawn(ctx, v)
 	if err := b.Site.Cancel(ctx, b.JobID, true); err != nil {
@@ -32,7 +32,7 @@ func (b *Job) Withdraw(ctx context.Context, v runstate.Verdict) error {
 	}
 	f, j, err := b.Ask(ctx, controller.Now)
 	if err != nil || f != Gone || j.State != controller.StateCancelled {
-		return nil //nolint:nilerr // the next look tells
+		return nil //nolint:nilerr // decided at the next look
 	}
 	return b.Conclude(ctx, v)
 }

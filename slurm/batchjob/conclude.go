@@ -12,7 +12,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/controller"
 )
 
-// Over says whether the cluster has ended and holds nothing. One that ended without a result gets one: it is for calls that may change something.
+// Over reports whether the cluster has ended and holds nothing. It writes the result of one that ended without, so only commands that may write call it.
 func (b *Job) Over(ctx context.Context) (bool, error) {
 	over, _, err := b.OverOr(ctx, time.Second)
 	return over, err
@@ -41,7 +41,7 @@ type Outcome struct {
 	Verdict *runstate.Verdict
 }
 
-// Outcome changes nothing. Where the controller does not know the job, it is asked again for a while.
+// Outcome changes nothing. Where the controller has no such job, it is queried again for BelieveAfter.
 func (b *Job) Outcome(ctx context.Context, age time.Duration) (e Outcome, err error) {
 	began := time.Now()
 	for {
@@ -84,8 +84,8 @@ func (b *Job) VerdictOn(ctx context.Context, f Fate, j controller.Job) runstate.
 	return runstate.Verdict{Cause: runstate.CauseLost, Message: "Slurm does not know its job any more"}
 }
 
-// Overruling is the verdict on a cluster whose keeper has written its result, and whose job is gone, where Slurm knows better why it ended. nil: the
-// keeper's word stands.
+// Overruling is the verdict on a cluster whose keeper has written its result, and whose job is gone, where Slurm's record of why it ended is more precise. nil: the
+// keeper's result stands.
 func (b *Job) Overruling(ctx context.Context, j controller.Job) *runstate.Verdict {
 	e := b.Result.Exit
 	switch j.State {

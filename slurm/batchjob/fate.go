@@ -19,9 +19,10 @@ const (
 	Gone                // it ended and holds nothing
 )
 
-// Ask is the fate by an answer at most age old. A job that waits although its keeper has spoken was requeued, if the answer is the later news.
+// Ask returns the job's fate from an answer at most age old. A PENDING job whose keeper has already written files was requeued, if the answer is newer than those
+// files; else the controller is queried again.
 func (b *Job) Ask(ctx context.Context, age time.Duration) (Fate, controller.Job, error) {
-	// An answer from before the launch does not know its job.
+	// An answer from before the launch cannot have its job.
 	jobs, at, err := b.Site.Queue.AskWhen(ctx, min(age, max(0, time.Since(b.Record.Created))))
 	if err != nil {
 		return Unknown, controller.Job{}, err
@@ -42,20 +43,20 @@ func (b *Job) Ask(ctx context.Context, age time.Duration) (Fate, controller.Job,
 	}
 }
 
-// spokeAfter says whether the keeper's files were written after that moment.
+// spokeAfter reports whether the keeper's files were written after that moment.
 func (b *Job) spokeAfter(at time.Time) bool {
 	ago := time.Since(at)
 	return b.Result != nil && b.ResultAge < ago || b.Result == nil && b.State != nil && b.StateAge < ago
 }
 
-// A controller that was restarted has lost up to 5 seconds of its state and recovers jobs from the nodes: an unknown job is asked
-// for again before it is believed to be gone.
+// A controller that was restarted has lost up to 5 seconds of its state and recovers jobs from the nodes: a job that it does not list
+// is queried again before it is taken to be gone.
 const (
 	BelieveAfter = 12 * time.Second
 	AskAgain     = 4 * time.Second
 )
 
-// verdictOf is what Slurm says of a job that ended without a result.
+// verdictOf derives the end from Slurm's state of a job that ended without a result.
 func verdictOf(j controller.Job) runstate.Verdict {
 	switch j.State {
 	case controller.StateCancelled:
@@ -84,7 +85,7 @@ func verdictOf(j controller.Job) runstate.Verdict {
 // scriptFailed is all that Slurm knows of it.
 const scriptFailed = "the batch script failed"
 
-// FirstState is what a cluster is before its keeper has said anything.
+// FirstState is the state of a cluster before its keeper has written one.
 func FirstState(s *spec.ClusterSpec) *runstate.State {
 	st := &runstate.State{Name: s.Name, Launcher: slurmspec.Name, SpecHash: spec.Hash(s), Attempt: 1}
 	for _, g := range s.NodeGroups() {

@@ -10,8 +10,8 @@ import (
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
-// Verdict is what Slurm says of a job that ended without a result, and if its batch script failed, what that printed: before the keeper's first word
-// it could not be started, by an interpreter that is missing, too old or not executable.
+// Verdict derives the end of a job without a result from Slurm's state of it, and if its batch script failed, from what that printed: where there is no state
+// document, the keeper could not be started, because the interpreter is missing, too old or not executable.
 func (b *Job) Verdict(ctx context.Context, j controller.Job) runstate.Verdict {
 	v := b.fateOf(ctx, j)
 	if j.State != controller.StateFailed || j.Signal != 0 || v.Message != scriptFailed {

@@ -28,7 +28,7 @@ func NewQueue(c Controller, file string, log *slog.Logger) *Queue {
 	return &Queue{controller: c, file: file, log: log}
 }
 
-// answered is what the controller said, or that it did not.
+// answered is the controller's answer, or why there is none.
 type answered struct {
 	Began time.Time `json:"began"` // of the question
 	Ended time.Time `json:"ended"`
@@ -46,7 +46,7 @@ const (
 // awayAge is how long all believe that the controller is Away when one has just waited for it in vain.
 const awayAge = 10 * time.Second
 
-// good says whether an answer will do for who asked then.
+// good reports whether an answer is recent enough for a request made at asked.
 func (a answered) good(asked time.Time, age time.Duration) bool {
 	switch {
 	case a.Began.IsZero():
@@ -58,13 +58,13 @@ func (a answered) good(asked time.Time, age time.Duration) bool {
 	}
 }
 
-// Ask returns the jobs as the controller knew them at most age ago. Whoever asks meanwhile gets the same answer.
+// Ask returns the controller's jobs, at most age old. Concurrent callers share one request.
 func (q *Queue) Ask(ctx context.Context, age time.Duration) ([]Job, error) {
 	jobs, _, err := q.AskWhen(ctx, age)
 	return jobs, err
 }
 
-// AskWhen also says since when the answer is at least true.
+// AskWhen also returns when the request behind the answer began.
 func (q *Queue) AskWhen(ctx context.Context, age time.Duration) ([]Job, time.Time, error) {
 	asked := time.Now()
 	q.mu.Lock()
@@ -80,7 +80,7 @@ func (q *Queue) AskWhen(ctx context.Context, age time.Duration) ([]Job, time.Tim
 	return q.last.Jobs, q.last.Began, nil
 }
 
-// refresh takes another process's answer, or asks for all of them.
+// refresh takes another process's answer, or queries the controller and stores the answer for all of them.
 func (q *Queue) refresh(ctx context.Context, asked time.Time, age time.Duration) error {
 	if q.file == "" {
 		return q.question(ctx)
@@ -88,7 +88,7 @@ func (q *Queue) refresh(ctx context.Context, asked time.Time, age time.Duration)
 	if q.shared(asked, age) {
 		return nil
 	}
-	lock, err := filelock.Acquire(ctx, q.file+".lock") // behind the one who is asking
+	lock, err := filelock.Acquire(ctx, q.file+".lock") // waits for the process that queries
 	if err != nil {
 		if ctx.Err() != nil {
 			return err
@@ -114,7 +114,7 @@ func (q *Queue) question(ctx context.Context) error {
 	began := time.Now()
 	jobs, err := q.controller.Jobs(ctx)
 	if err != nil && (!Away(err) || ctx.Err() != nil) {
-		return err // it concerns who asked, not the controller
+		return err // this request failed, not the controller
 	}
 	q.last = answered{Began: began, Ended: time.Now(), Jobs: jobs}
 	if err != nil {
@@ -123,7 +123,7 @@ func (q *Queue) question(ctx context.Context) error {
 	return nil
 }
 
-// shared reads what others were told.
+// shared reads the answer that another process stored.
 func (q *Queue) shared(asked time.Time, age time.Duration) bool {
 	var a answered
 	text, err := os.ReadFile(q.file)
@@ -134,7 +134,7 @@ func (q *Queue) shared(asked time.Time, age time.Duration) bool {
 	return true
 }
 
-// share tells others. The file appears whole.
+// share stores the answer for other processes. The file is replaced atomically.
 func (q *Queue) share() error {
 	text, err := json.Marshal(q.last)
 	if err != nil {

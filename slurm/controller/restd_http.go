@@ -47,7 +47,7 @@ func NewREST(url, tokenFile string) *REST {
 
 func (r *REST) String() string { return r.url }
 
-// mayRetry: what is asked again is what surely was not heard, and questions that were cut. slurmrestd answers 500 for refusals.
+// mayRetry repeats requests that certainly did not reach the server, and reads that were cut. Never a 500, by which slurmrestd refuses.
 func mayRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
 	if ctx.Err() != nil {
 		return false, ctx.Err()

@@ -81,7 +81,7 @@ func (m *mux) conn(number uint32) *muxConn {
 	return c
 }
 
-// open begins a connection, and waits for the far end's word that it knows of it: a stream may have been cut while nobody used it.
+// open begins a connection, and waits until the far end acknowledges it: a stream may have been cut while it was idle.
 func (m *mux) open(ctx context.Context) (net.Conn, error) {
 	m.mu.Lock()
 	c := m.conn(m.number)

@@ -56,7 +56,7 @@ func (c *muxConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// read also returns what the far end is to be told of: not of each byte.
+// read also returns the window update to send: one for many reads.
 func (c *muxConn) read(p []byte) (n int, tell uint32, err error) {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()
@@ -128,7 +128,7 @@ func (c *muxConn) CloseWrite() error {
 	return err
 }
 
-// endWriting says whether the far end is to be told.
+// endWriting reports whether the FIN is still to be sent.
 func (c *muxConn) endWriting() (first bool, err error) {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()
@@ -152,8 +152,8 @@ func (c *muxConn) Close() error {
 	return nil
 }
 
-// leave forgets the connection, and says what the far end is to be told. A reset where something was not read: if that is all that we take, the
-// far end sends nothing more that we could answer by a reset, and watches the node's connection no more; it would never be rid of it.
+// leave forgets the connection, and returns the flag to send: a reset where data is left unread. Without it the far end, whose window stays closed, would
+// send nothing that we could answer by a reset, would not poll the node's connection, and would keep it for ever.
 func (c *muxConn) leave() (flag uint16) {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()

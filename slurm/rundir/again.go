@@ -9,11 +9,11 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// Another is what the files say of a job that waits again after an attempt: the batch system itself does not tell why.
+// Another is why a job waits again after an attempt, according to the run's files: the batch system itself gives no reason.
 type Another struct {
 	Cause   string `json:"cause"`
 	Message string `json:"message"`
-	Told    bool   `json:"told"`    // somebody said so; else it is what is left when nobody did
+	Told    bool   `json:"told"`    // the cause was recorded; else it is assumed
 	Allowed bool   `json:"allowed"` // job.restarts has an attempt left for this cause
 }
 
@@ -22,12 +22,12 @@ func (r *Run) Another(ctx context.Context) (a Another, err error) {
 	return a, r.Root.Files.Call(ctx, "again", map[string]any{"run": r.Dir}, &a)
 }
 
-// withdrawn is why rayctl cancelled a job that waited. It is written before the batch system is asked: whoever sees the cancelled job first knows that it was rayctl.
+// withdrawn is why rayctl cancelled a job that waited. It is written before the job is cancelled, so that no client takes the cancelled job for one that somebody else cancelled.
 type withdrawn struct {
 	Cause    string `json:"cause"`
 	Message  string `json:"message"`
 	Final    bool   `json:"final,omitempty"`
-	Revision int64  `json:"revision"` // of the keeper's last word, 0 without one: a job that began after all and ended later was not withdrawn
+	Revision int64  `json:"revision"` // of the keeper's last document, 0 without one: a job that began after all and ended later was not withdrawn
 }
 
 // withdrawnFile stands in the directory of the attempt after which the job waited.

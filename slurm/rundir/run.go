@@ -133,7 +133,7 @@ func (r *Run) KeptUntil() time.Time {
 // Expired says whether lifetime.keep has passed since the end.
 func (r *Run) Expired() bool { return r.Result != nil && time.Now().After(r.KeptUntil()) }
 
-// LastWord is the last that the keeper said; nil: nothing yet.
+// LastWord is the keeper's last document, the result if there is one; nil: none yet.
 func (r *Run) LastWord() *runstate.State {
 	if r.Result != nil {
 		return r.Result

@@ -10,8 +10,8 @@ import (
 	"github.com/rayctl/rayctl/slurm/rundir"
 )
 
-// Stream is the keeper's own word, by its long poll. While it speaks, neither the controller nor the files need be asked: the job lives, and every
-// change is told at once. A way that would cost the controller a step is not made for it.
+// Stream receives the keeper's state by long polls of its API. While it is connected, neither controller nor files need be read: the job lives, and every
+// change arrives at once. It never opens a tunnel that would cost the controller a job step.
 type Stream struct {
 	cancel context.CancelFunc
 	news   chan struct{} // closed when the keeper is silent
@@ -20,7 +20,7 @@ type Stream struct {
 	state *runstate.State
 }
 
-// Listen begins to hear the keeper; nil where no free way to it is there.
+// Listen starts the long polls; nil where no tunnel is free (see Transport.free).
 func (w *Pool) Listen(ctx context.Context, run *rundir.Run) *Stream {
 	if run.Address(launcher.Keeper) == "" || run.Token == "" || run.Current.Node == "" {
 		return nil
@@ -45,7 +45,7 @@ func (w *Pool) Listen(ctx context.Context, run *rundir.Run) *Stream {
 	return p
 }
 
-// hear takes states until the keeper is silent or has said its last word.
+// hear receives states until a request fails or the state is final.
 func (p *Stream) hear(ctx context.Context, k *keeper.Client) {
 	for after := int64(-1); ; {
 		st, err := k.Next(ctx, after)
@@ -61,7 +61,7 @@ func (p *Stream) hear(ctx context.Context, k *keeper.Client) {
 		p.mu.Unlock()
 		select {
 		case p.news <- struct{}{}:
-		default: // the last is told already
+		default: // one is pending already
 		}
 		if st.Exit != nil {
 			return
@@ -69,7 +69,7 @@ func (p *Stream) hear(ctx context.Context, k *keeper.Client) {
 	}
 }
 
-// News tells of a new state, and is closed when the keeper is silent; nil without a stream.
+// News has an element for a new state, and is closed when the keeper does not answer any more or the state is final; nil without a stream.
 func (p *Stream) News() <-chan struct{} {
 	if p == nil {
 		return nil
@@ -94,7 +94,7 @@ func (p *Stream) Stop() {
 	}
 }
 
-// Speaks says whether the keeper has been heard and is not silent since.
+// Speaks reports whether a state was received that is not final.
 func (p *Stream) Speaks() bool {
 	st := p.Heard()
 	return st != nil && st.Exit == nil

@@ -182,7 +182,7 @@ func (r *Transport) Release() error { return r.step.Release() }
 
 var errSilent = errors.New("a connection ended without a byte")
 
-// unheard is a connection that tells if it ends before anything was heard: ssh says so late that nothing listens, or that it may not forward.
+// unheard is a connection that calls silent if it ends before a byte was received: ssh reports only on use that nothing listens or that forwarding is forbidden.
 type unheard struct {
 	net.Conn
 	heard  bool
