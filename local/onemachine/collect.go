@@ -111,8 +111,8 @@ func (l *Launcher) collectDebris(c *cluster, dryRun bool) ([]launcher.Collected,
 	return found, "", c.Remove()
 }
 
-// aliveWithoutRecord says whether the keeper or a node of a cluster lives, by what they wrote themselves and by their command lines. An error: it
-// cannot be known.
+// aliveWithoutRecord reports whether the keeper or a node of a cluster lives, from their own files and their command lines. An error: that cannot be
+// determined.
 func (c *cluster) aliveWithoutRecord() (bool, error) {
 	st, err := c.LastState()
 	if err != nil {

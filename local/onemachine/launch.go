@@ -162,7 +162,7 @@ func (c *cluster) create(ctx context.Context, plan machine.Plan, p launcher.Payl
 		return errors.Join(err, c.Remove())
 	}
 	err = c.commit(ctx, k, p)
-	k.hangUp() // after the commit it says "done", before it "dead"
+	k.hangUp() // end of file: after the commit the client is done, before it the launch is abandoned
 	if err != nil {
 		return errors.Join(err, c.abandon(context.WithoutCancel(ctx)))
 	}
@@ -202,10 +202,10 @@ func (c *cluster) commit(ctx context.Context, k *keeperProcess, p launcher.Paylo
 
 var errKeeperEnded = errors.New("the keeper ended")
 
-// lookEvery is how often files that only another process changes are looked at, where it cannot tell us.
+// lookEvery is the interval at which files of other processes are polled where there is no notification.
 const lookEvery = 10 * time.Millisecond
 
-// roomAfter is how long the keeper may say nothing before we look whether it could: its disk may be full.
+// roomAfter is how long the keeper may write nothing before we check whether its disk is full.
 const roomAfter = 3 * time.Second
 
 // untilCommitted waits until the keeper has read the commit.
@@ -231,7 +231,7 @@ func (c *cluster) untilCommitted(ctx context.Context) error {
 	}
 }
 
-// keeperFailure says why the keeper ended before the commit: in its own words, or Python's.
+// keeperFailure is why the keeper ended before the commit, from its result or from what Python printed.
 func (c *cluster) keeperFailure() error {
 	if st, err := c.Result(); err == nil && st.Exit != nil {
 		return launcher.Fail(st.Exit.Code, nil, "", "%s did not start: %s", c.Name, st.Exit.Message)

@@ -1,8 +1,8 @@
 // Package onemachine is a launcher of this machine, for every substrate that is one: Ray's nodes are processes of the user, the keeper is their detached
 // parent, and the run directory is the record. A Substrate says when nodes may start.
 //
-// A cluster lives in <StateDir>/clusters/<name>/ (docs/keeper.md lists the files). The keeper is told by a pipe when the client
-// that launched it dies before the commit, and its nodes are told by pipes when it dies. What is left of a killed keeper is
+// A cluster lives in <StateDir>/clusters/<name>/ (docs/keeper.md lists the files). A pipe from the client to the keeper closes when
+// the client dies before the commit, and pipes from the keeper to its nodes close when the keeper dies: that ends them. What is left of a killed keeper is
 // found by markers in the processes' environment. A lock for each name, outside its directory, makes one cluster of
 // simultaneous launches.
 package onemachine

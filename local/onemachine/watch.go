@@ -111,7 +111,7 @@ func (w *watcher) sendConcluded(ctx context.Context) bool {
 	return dead
 }
 
-// sendLeft tells of processes that outlive the result.
+// sendLeft sends that processes are left after the result.
 func (w *watcher) sendLeft(ctx context.Context, st *runstate.State) {
 	s := w.status(rundir.Ended, st)
 	s.Phase, s.Exit, s.Reason = runstate.Draining, nil, runstate.Reason{Code: "ProcessesLeft", Message: "processes of it do not end"}
@@ -136,7 +136,7 @@ func (w *watcher) follow(ctx context.Context, st *runstate.State) {
 	if how, st, err := w.Look(); err == nil && how == rundir.Living && st.Exit == nil && ctx.Err() == nil {
 		w.unreachable(ctx, st, "the keeper does not answer")
 	} else {
-		sleep.For(ctx, lookEvery) // it has said its last word: its end is a matter of milliseconds
+		sleep.For(ctx, lookEvery) // its state is final: it ends within milliseconds
 	}
 }
 
