@@ -32,16 +32,6 @@ type Receipt struct {
 	Log          LogInfo            `json:"log"`
 }
 
-// Durations are seconds spent in each part of the life, summed over attempts.
-type Durations struct {
-	Queued       float64 `json:"queued"`
-	Provisioning float64 `json:"provisioning"`
-	Starting     float64 `json:"starting"`
-	Driver       float64 `json:"driver"`
-	Draining     float64 `json:"draining"`
-	Total        float64 `json:"total"`
-}
-
 // Usage is what a run cost, in seconds times nodes or GPUs. Allocated counts from the gang's admission to the end.
 type Usage struct {
 	Nodes             int     `json:"nodes"`
@@ -67,50 +57,9 @@ func NewReceipt(r *Result) *Receipt {
 	if r.Job != nil {
 		rc.SubmissionID = r.Job.SubmissionID
 	}
-	rc.Durations = durations(r.Timeline, r.Created, r.Since)
+	rc.Durations = durations(r.Timeline, r.Job != nil, r.Created, r.Since)
 	rc.Usage = usage(r, rc.Durations)
 	return rc
-}
-
-// durations walks the timeline: each phase lasts until the next phase event, the driver from RUNNING to a terminal state.
-func durations(timeline []runstate.Event, created, ended time.Time) Durations {
-	var d Durations
-	phase, since := runstate.Queued, created
-	var driver time.Time
-	closePhase := func(at time.Time) {
-		if s := seconds(since, at); s > 0 {
-			switch phase {
-			case runstate.Queued:
-				d.Queued += s
-			case runstate.Provisioning:
-				d.Provisioning += s
-			case runstate.Starting:
-				d.Starting += s
-			case runstate.Draining:
-				d.Draining += s
-			}
-		}
-		since = at
-	}
-	for _, e := range timeline {
-		switch {
-		case e.Kind == runstate.EventPhase:
-			closePhase(e.At)
-			phase = runstate.Phase(e.To)
-		case e.Kind == runstate.EventJob && runstate.JobState(e.To) == runstate.JobRunning && driver.IsZero():
-			driver = e.At
-		case e.Kind == runstate.EventJob && runstate.JobState(e.To).Terminal() && !driver.IsZero():
-			d.Driver += seconds(driver, e.At)
-			driver = time.Time{}
-		}
-		if e.Kind == runstate.EventPhase && (phase == runstate.Lost || phase == runstate.Gone) && !driver.IsZero() {
-			d.Driver += seconds(driver, e.At)
-			driver = time.Time{}
-		}
-	}
-	closePhase(ended)
-	d.Total = max(seconds(created, ended), 0)
-	return d
 }
 
 // reached reports whether the cluster ever was in one of these phases.
@@ -145,28 +94,11 @@ func usage(r *Result, d Durations) Usage {
 	return u
 }
 
-func seconds(from, to time.Time) float64 {
-	if from.IsZero() || to.IsZero() {
-		return 0
-	}
-	return to.Sub(from).Seconds()
-}
-
 // WriteText prints the receipt for a person.
 func (rc *Receipt) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", rc.Name, rc.Exit.Sentence())
-	d := rc.Durations
-	parts := []string{}
-	for _, p := range []struct {
-		name string
-		s    float64
-	}{{"queued", d.Queued}, {"provisioning", d.Provisioning}, {"starting", d.Starting}, {"driver", d.Driver}, {"ending", d.Draining}} {
-		if p.s >= 0.05 {
-			parts = append(parts, fmt.Sprintf("%s %s", p.name, Human(p.s)))
-		}
-	}
-	fmt.Fprintf(&b, "  time    %s (%s)\n", Human(d.Total), strings.Join(parts, ", "))
+	fmt.Fprintf(&b, "  time    %s (%s)\n", Human(rc.Durations.Total), rc.Durations.text())
 	u := rc.Usage
 	fmt.Fprintf(&b, "  nodes   %d: %s node-seconds allocated, %s busy, %s wasted\n", u.Nodes, num(u.NodeSeconds), num(u.BusyNodeSeconds), num(u.WastedNodeSeconds))
 	if u.GPUs > 0 {

@@ -1,12 +1,14 @@
 package launcher_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/local/localspec"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
@@ -35,6 +37,42 @@ func TestOnlyNodesAreCharged(t *testing.T) {
 			}
 			if all := c.want / 3 * 8; u.GPUSeconds != all && (c.want != 40 || u.GPUSeconds != 0) {
 				t.Errorf("%g GPU-seconds", u.GPUSeconds)
+			}
+		})
+	}
+}
+
+// TestTimesAddUp: each second of the life is in one part of it, also those before a driver runs (pip), between attempts, and of its grace.
+func TestTimesAddUp(t *testing.T) {
+	event := func(second int64, kind, to string) runstate.Event {
+		return runstate.Event{At: time.Unix(100+second, 0), Kind: kind, To: to}
+	}
+	run := []runstate.Event{
+		event(-5, "phase", "Queued"), // another clock
+		event(1, "phase", "Provisioning"), event(3, "phase", "Starting"), event(7, "phase", "Ready"), event(8, "job", "PENDING"),
+		event(40, "job", "RUNNING"), event(60, "phase", "Lost"), event(61, "phase", "Starting"), event(70, "phase", "Ready"), event(71, "job", "PENDING"),
+		event(90, "phase", "Draining"), event(80, "job", "RUNNING"), event(95, "job", "STOPPED"), event(98, "phase", "Gone"),
+	}
+	for name, c := range map[string]struct {
+		job      *runstate.Job
+		timeline []runstate.Event
+		want     launcher.Durations
+	}{
+		"a run": {&runstate.Job{}, run, launcher.Durations{Queued: 1, Provisioning: 2, Starting: 13, Preparing: 43, Driver: 35, Lost: 1, Draining: 5, Total: 100}},
+		"a cluster": {nil, []runstate.Event{event(1, "phase", "Starting"), event(7, "phase", "Ready"), event(90, "phase", "Draining")},
+			launcher.Durations{Queued: 1, Starting: 6, Ready: 83, Draining: 10, Total: 100}},
+		"nothing is known": {&runstate.Job{}, nil, launcher.Durations{Queued: 100, Total: 100}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := launcher.Status{Launcher: localspec.Name, Phase: runstate.Gone, Created: time.Unix(100, 0), Since: time.Unix(200, 0), Job: c.job, Timeline: c.timeline}
+			rc := launcher.NewReceipt(launcher.NewResult(s, launcher.LogInfo{}, nil))
+			d := rc.Durations
+			if d != c.want || d.Queued+d.Provisioning+d.Starting+d.Preparing+d.Driver+d.Ready+d.Lost+d.Draining != d.Total {
+				t.Errorf("%+v, want %+v", d, c.want)
+			}
+			var text strings.Builder
+			if err := rc.WriteText(&text); err != nil || c.job != nil && c.timeline != nil && !strings.Contains(text.String(), "preparing 43 s, driver 35 s, lost 1.0 s, ending 5.0 s)") {
+				t.Errorf("%v: %s", err, &text)
 			}
 		})
 	}

@@ -40,12 +40,46 @@ type Status struct {
 
 // StatusOf converts a keeper's state. The launcher adds the fields that only it has: owner, labels, where, created.
 func StatusOf(st *runstate.State) Status {
-	return Status{
+	s := Status{
 		Name: st.Name, Launcher: st.Launcher, Ours: true, SpecHash: st.SpecHash,
 		Phase: st.Phase, Reason: st.Reason, Since: st.Since, Attempt: st.Attempt,
 		Groups: slices.Clone(st.Groups), Nodes: slices.Clone(st.Nodes), Head: st.Head, Job: clone(st.Job),
 		Deadlines: st.Deadlines, EndOnDisconnect: st.EndOnDisconnect,
-		Timeline: slices.Clone(st.Timeline), Attempts: slices.Clone(st.Attempts), Exit: clone(st.Exit),
+		Timeline: inOrder(st.Timeline), Attempts: slices.Clone(st.Attempts), Exit: clone(st.Exit),
+	}
+	if s.Phase.Ended() {
+		s.ended()
+	}
+	return s
+}
+
+// ended says of nodes and job that they have ended with the cluster. The last state of a keeper has them as it saw them last, which may be alive: it ends
+// nodes without asking Ray, and where it was killed nobody saw the end.
+func (s *Status) ended() {
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.State != runstate.NodeDead {
+			n.State = runstate.NodeEnded
+		}
+	}
+	if s.Job == nil || s.Job.Terminal() {
+		return
+	}
+	s.Job.State = endedJob(s.Job.State, s.Exit)
+}
+
+// endedJob is the state of a job that had not ended when its cluster did.
+func endedJob(last runstate.JobState, exit *runstate.Exit) runstate.JobState {
+	switch {
+	case last == runstate.JobWaiting:
+		return runstate.JobNotSubmitted
+	case exit == nil:
+		return runstate.JobStopped
+	case exit.Origin == runstate.OriginDriver && exit.Code == 0:
+		return runstate.JobSucceeded
+	case exit.Origin == runstate.OriginDriver, exit.Cause == runstate.CauseLost, exit.Cause == runstate.CausePreempted, exit.Cause == runstate.CauseSubmitFailed:
+		return runstate.JobFailed
+	default:
+		return runstate.JobStopped
 	}
 }
 

@@ -206,10 +206,12 @@ func answerUp(a *app.App, o *upOptions, s launcher.Status) error {
 	return nil
 }
 
-// countNodes sums up the groups.
+// countNodes sums up the groups. Their last count stays in the record of an ended cluster, which has no nodes.
 func countNodes(s launcher.Status) (ready, wanted int) {
 	for _, g := range s.Groups {
-		ready += g.Ready
+		if !s.Phase.Ended() {
+			ready += g.Ready
+		}
 		wanted += g.Wanted
 	}
 	return ready, wanted

@@ -132,6 +132,7 @@ func TestListLines(t *testing.T) {
 	apptest.Run(t, verbs, with, []apptest.Line{
 		{Args: "ls", Out: "dev      local      Ready    1/1     -     1 h"},
 		{Args: "ls -a -o name", Out: "dev\nold\nqueued\n"},
+		{Args: "status old", Out: "nodes      0 of 1 ready"},
 		{Args: "ls -o wide", Out: "team=queued"},
 		{Args: "ls -l team=dev -o json", Out: `"name": "dev"`},
 		{Args: "list -l team=nosuch", Err: "there is no cluster"},

@@ -46,7 +46,7 @@ func mergedGroups(s launcher.Status, shown []runstate.Group) []runstate.Group {
 	}
 	alive := map[string]int{}
 	for _, n := range s.Nodes {
-		if n.State == "ALIVE" {
+		if n.State == runstate.NodeAlive {
 			alive[n.Group]++
 		}
 	}

@@ -2,7 +2,8 @@ package runstate
 
 import "time"
 
-// JobState is Ray's own status of a submitted job (ray.job_submission.JobStatus), and WAITING before it was submitted.
+// JobState is Ray's own status of a submitted job (ray.job_submission.JobStatus), WAITING before it was submitted, and NOT_SUBMITTED
+// if it never was.
 type JobState string
 
 // The states of a job.
@@ -13,10 +14,14 @@ const (
 	JobSucceeded JobState = "SUCCEEDED"
 	JobFailed    JobState = "FAILED"
 	JobStopped   JobState = "STOPPED"
+	// JobNotSubmitted is of a cluster that has ended before its job was submitted.
+	JobNotSubmitted JobState = "NOT_SUBMITTED"
 )
 
 // Terminal says whether Ray will not change the state any more.
-func (s JobState) Terminal() bool { return s == JobSucceeded || s == JobFailed || s == JobStopped }
+func (s JobState) Terminal() bool {
+	return s == JobSucceeded || s == JobFailed || s == JobStopped || s == JobNotSubmitted
+}
 
 // Job is Ray's view of the current attempt's driver.
 type Job struct {

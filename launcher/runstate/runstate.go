@@ -90,13 +90,21 @@ type Process struct {
 	StartTime int64  `json:"startTime"` // field 22 of /proc/PID/stat: clock ticks since boot; 0 where there is no /proc
 }
 
+// The states of a node.
+const (
+	NodeStarting = "STARTING"
+	NodeAlive    = "ALIVE"
+	NodeDead     = "DEAD"  // it was lost while the cluster lived
+	NodeEnded    = "ENDED" // with its cluster
+)
+
 // Node is one Ray node.
 type Node struct {
 	Name    string `json:"name"` // <group>-<i>
 	Group   string `json:"group"`
 	PID     int    `json:"pid"` // of its supervisor, where the keeper started it
 	NodeID  string `json:"nodeId"`
-	State   string `json:"state"` // STARTING, ALIVE or DEAD
+	State   string `json:"state"` // one of the Node constants
 	Host    string `json:"host"`
 	Message string `json:"message"`
 }
