@@ -17,16 +17,18 @@ type Status struct {
 	SpecHash string            `json:"specHash,omitempty"`
 	Where    string            `json:"where,omitempty"` // namespace/name, Slurm job id, keeper's pid
 
-	Phase     runstate.Phase     `json:"phase"`
-	Reason    runstate.Reason    `json:"reason"`
-	Since     time.Time          `json:"since"`   // of the phase
-	Created   time.Time          `json:"created"` // of the cluster
-	Attempt   int                `json:"attempt"` // from 1
-	Groups    []runstate.Group   `json:"groups,omitempty"`
-	Nodes     []runstate.Node    `json:"nodes,omitempty"`
-	Head      runstate.Head      `json:"head"`
-	Job       *runstate.Job      `json:"job,omitempty"` // nil: a cluster without a job of its own
-	Deadlines runstate.Deadlines `json:"deadlines"`
+	Phase   runstate.Phase   `json:"phase"`
+	Reason  runstate.Reason  `json:"reason"`
+	Since   time.Time        `json:"since"`   // of the phase
+	Created time.Time        `json:"created"` // of the cluster
+	Attempt int              `json:"attempt"` // from 1
+	Groups  []runstate.Group `json:"groups,omitempty"`
+	Nodes   []runstate.Node  `json:"nodes,omitempty"`
+	Head    runstate.Head    `json:"head"`
+	Job     *runstate.Job    `json:"job,omitempty"` // nil: a cluster without a job of its own
+	// Submissions are the jobs that run or wait on such a cluster.
+	Submissions []runstate.Submission `json:"submissions,omitempty"`
+	Deadlines   runstate.Deadlines    `json:"deadlines"`
 	// EndOnDisconnect is the time in seconds after which the keeper ends the cluster if no client renews; 0: never.
 	EndOnDisconnect float64            `json:"endOnDisconnect,omitempty"`
 	Timeline        []runstate.Event   `json:"timeline,omitempty"`
@@ -43,7 +45,7 @@ func StatusOf(st *runstate.State) Status {
 	s := Status{
 		Name: st.Name, Launcher: st.Launcher, Ours: true, SpecHash: st.SpecHash,
 		Phase: st.Phase, Reason: st.Reason, Since: st.Since, Attempt: st.Attempt,
-		Groups: slices.Clone(st.Groups), Nodes: slices.Clone(st.Nodes), Head: st.Head, Job: clone(st.Job),
+		Groups: slices.Clone(st.Groups), Nodes: slices.Clone(st.Nodes), Head: st.Head, Job: clone(st.Job), Submissions: slices.Clone(st.Submissions),
 		Deadlines: st.Deadlines, EndOnDisconnect: st.EndOnDisconnect,
 		Timeline: inOrder(st.Timeline), Attempts: slices.Clone(st.Attempts), Exit: clone(st.Exit),
 	}
@@ -56,6 +58,7 @@ func StatusOf(st *runstate.State) Status {
 // ended says of nodes and job that they have ended with the cluster. The last state of a keeper has them as it saw them last, which may be alive: it ends
 // nodes without asking Ray, and where it was killed nobody saw the end.
 func (s *Status) ended() {
+	s.Submissions = nil
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.State != runstate.NodeDead {
 			n.State = runstate.NodeEnded

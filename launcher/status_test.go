@@ -49,10 +49,11 @@ func TestEndedStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			st := &runstate.State{
 				Phase: runstate.Gone, Exit: c.exit, Job: &runstate.Job{SubmissionID: "a-1", State: c.last},
-				Nodes: []runstate.Node{{Name: "head-0", State: runstate.NodeAlive}, {Name: "w-0", State: runstate.NodeDead}, {Name: "w-1", State: runstate.NodeStarting}},
+				Submissions: []runstate.Submission{{SubmissionID: "b"}},
+				Nodes:       []runstate.Node{{Name: "head-0", State: runstate.NodeAlive}, {Name: "w-0", State: runstate.NodeDead}, {Name: "w-1", State: runstate.NodeStarting}},
 			}
 			s := launcher.StatusOf(st)
-			if s.Job.State != c.want || s.Nodes[0].State != runstate.NodeEnded || s.Nodes[1].State != runstate.NodeDead || s.Nodes[2].State != runstate.NodeEnded {
+			if s.Job.State != c.want || s.Nodes[0].State != runstate.NodeEnded || s.Nodes[1].State != runstate.NodeDead || s.Nodes[2].State != runstate.NodeEnded || s.Submissions != nil {
 				t.Errorf("%+v, %+v", s.Job, s.Nodes)
 			}
 			if st.Job.State != c.last || st.Nodes[0].State != runstate.NodeAlive {

@@ -12,6 +12,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 type lsOptions struct {
@@ -107,10 +108,7 @@ func printClusters(a *app.App, o *lsOptions, all []launcher.Status) error {
 
 func clusterRow(a *app.App, s launcher.Status) []string {
 	ready, wanted := countNodes(s)
-	job, reason := "-", s.Reason.Message
-	if s.Job != nil {
-		job = string(s.Job.State)
-	}
+	reason := s.Reason.Message
 	if s.Exit != nil {
 		reason = s.Exit.Sentence()
 	}
@@ -118,7 +116,30 @@ func clusterRow(a *app.App, s launcher.Status) []string {
 	if !s.Ours {
 		name += " (not rayctl's)"
 	}
-	return []string{name, s.Launcher, string(s.Phase), fmt.Sprintf("%d/%d", ready, wanted), job, terminal.Ago(a.Now(), s.Created), terminal.OrDash(reason)}
+	return []string{name, s.Launcher, string(s.Phase), fmt.Sprintf("%d/%d", ready, wanted), terminal.OrDash(jobStates(s)), terminal.Ago(a.Now(), s.Created), terminal.OrDash(reason)}
+}
+
+// jobStates are the state of the cluster's own job, or those of the jobs that were submitted to it: RUNNING; 2 RUNNING, 1 PENDING.
+func jobStates(s launcher.Status) string {
+	if s.Job != nil {
+		return string(s.Job.State)
+	}
+	if len(s.Submissions) == 1 {
+		return string(s.Submissions[0].State)
+	}
+	var parts []string
+	for _, state := range []runstate.JobState{runstate.JobRunning, runstate.JobPending} {
+		n := 0
+		for _, j := range s.Submissions {
+			if j.State == state {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 func labelText(labels map[string]string) string {

@@ -116,8 +116,8 @@ func printChange(a *app.App, o *statusOptions, s launcher.Status, last string) e
 func changeLine(s launcher.Status) string {
 	ready, wanted := countNodes(s)
 	line := fmt.Sprintf("%s  %d/%d nodes", app.PhaseLine(s), ready, wanted)
-	if s.Job != nil {
-		line += "  job " + string(s.Job.State)
+	if states := jobStates(s); states != "" {
+		line += "  job " + states
 	}
 	if s.Exit != nil {
 		line += "  " + s.Exit.Sentence()
@@ -153,6 +153,9 @@ func printStatus(a *app.App, w io.Writer, s launcher.Status) error {
 	}
 	if s.Job != nil {
 		rows = append(rows, []string{"job", fmt.Sprintf("%s %s %s", s.Job.SubmissionID, s.Job.State, s.Job.Message)})
+	}
+	for _, j := range s.Submissions {
+		rows = append(rows, []string{"job", fmt.Sprintf("%s %s %s", j.SubmissionID, j.State, terminal.Shorten(j.Entrypoint, false))})
 	}
 	for _, d := range []struct {
 		name string

@@ -237,6 +237,9 @@ func TestIdleAndDisconnect(t *testing.T) {
 		t.Errorf("exit: %+v", s.Exit)
 	}
 	idle.submit(s, "sleep 6")
+	idle.state("the submission is shown", func(s *runstate.State) bool {
+		return len(s.Submissions) == 1 && s.Submissions[0].State == runstate.JobRunning && s.Submissions[0].Entrypoint == "sleep 6" && s.Submissions[0].Start != nil
+	})
 	_, err = idle.client().Extend(ctx, keeper.Extend{Idle: ptr(2.0)})
 	idle.must(err)
 	s = idle.result()

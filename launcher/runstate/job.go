@@ -38,5 +38,13 @@ type Job struct {
 	LogFile      string     `json:"logFile"` // name for Ray's /api/v0/logs
 }
 
+// Submission is a job that was submitted to a cluster.
+type Submission struct {
+	SubmissionID string     `json:"submissionId"`
+	State        JobState   `json:"state"` // JobPending or JobRunning
+	Entrypoint   string     `json:"entrypoint"`
+	Start        *time.Time `json:"startTime"`
+}
+
 // Terminal says whether Ray will not change the job's state any more.
 func (j *Job) Terminal() bool { return j != nil && j.State.Terminal() }

@@ -39,6 +39,8 @@ type State struct {
 	Keeper Process `json:"keeper"`
 	Nodes  []Node  `json:"nodes"`
 	Job    *Job    `json:"job"` // nil: a cluster without a job of its own
+	// Submissions are the jobs that were submitted to a cluster without a job of its own and have not ended, the newest first.
+	Submissions []Submission `json:"submissions"`
 
 	Committed       bool       `json:"committed"`
 	LastRenewal     *time.Time `json:"lastRenewal"`

@@ -1,26 +1,36 @@
-"""Whether a cluster without a job of its own does anything."""
+"""What a cluster without a job of its own does, and whether it does anything."""
 
 import json
 import time
 
 from rayctl_keeper.ray.dashboard import Refused
 from rayctl_keeper.run.waiting import LAZY
+from rayctl_keeper.state.document import wall
 
 INTERNAL = "_ray_internal"
+ACTIVE = ("PENDING", "RUNNING")
+SHOWN = 50  # submissions in the state document, which is written anew at each change; and bytes of an entrypoint
+LONGEST = 200
+JOBS = 2.0  # seconds between looks at submissions
 
 
 class IdleWatch:
-    """Lets lifetime.idle count from the last activity."""
+    """Shows which submissions run, and lets lifetime.idle count from the last activity."""
 
     def __init__(self, limits, state):
         self._limits, self._state = limits, state
         self._fingerprint = None  # at the look before
+        self._looked = float("-inf")  # when all activity was looked at
 
     def look(self, dashboard):
-        """Starts the count anew where something runs, or has changed since the look before."""
-        if not self._limits.seconds["idle"]:
+        """Shows the submissions. Starts the count anew where something runs, or has changed since the look before."""
+        jobs = dashboard.json("GET", "/api/jobs/", 5.0)
+        self._state.change(submissions=submissions(jobs))
+        now, idle = time.monotonic(), self._limits.seconds["idle"]
+        if not idle or now < self._looked + max(LAZY, min(10.0, idle / 5.0)):
             return
-        busy, fingerprint = activity(dashboard)
+        self._looked = now
+        busy, fingerprint = activity(dashboard, jobs)
         if busy or fingerprint != self._fingerprint:
             self._limits.restart("idle", time.monotonic())
         self._fingerprint = fingerprint
@@ -28,16 +38,23 @@ class IdleWatch:
 
     def pace(self):
         """Seconds until the next look."""
-        return max(LAZY, min(10.0, self._limits.seconds["idle"] / 5.0 or 3.0))
+        return max(LAZY, min(JOBS, self._limits.seconds["idle"] / 5.0 or JOBS))
 
 
-def activity(dashboard):
+def submissions(jobs):
+    """The submissions that have not ended, the newest first."""
+    active = [j for j in jobs if j.get("submission_id") and j.get("status") in ACTIVE]
+    active.sort(key=lambda j: j.get("start_time") or 0, reverse=True)
+    return [{"submissionId": j["submission_id"], "state": j["status"], "entrypoint": (j.get("entrypoint") or "")[:LONGEST],
+             "startTime": wall(j["start_time"] / 1000.0) if j.get("start_time") else None} for j in active[:SHOWN]]
+
+
+def activity(dashboard, jobs):
     """(busy, fingerprint): busy names what runs ("" if nothing); a changed fingerprint is activity between two looks.
 
     Busy: a submission job, a running task, a living actor or placement group that holds resources, a Serve application.
     Ray's own activity flag is no measure: it counts any open notebook, which does nothing most of the time."""
-    jobs = dashboard.json("GET", "/api/jobs/", 5.0)
-    running = [j for j in jobs if j.get("submission_id") and j.get("status") in ("PENDING", "RUNNING")]
+    running = [j for j in jobs if j.get("submission_id") and j.get("status") in ACTIVE]
     tasks = dashboard.state("tasks", 5.0, filter_keys="state", filter_predicates="=", filter_values="RUNNING", limit=100)
     actors = dashboard.state("actors", 5.0, filter_keys="state", filter_predicates="=", filter_values="ALIVE", detail=1)
     actors = [a for a in actors if not is_internal(a)]

@@ -81,7 +81,7 @@ class State:
             "groups": [{"name": g["name"], "ready": 0, "wanted": g["count"], "gpus": g.get("gpus") or 0} for g in orders["groups"]],
             "head": {"address": "", "dashboard": "", "clientPort": 0, "session": "", "nodeId": "", "rayVersion": "", "token": False, "fastStart": False},
             "keeper": {"url": "", "host": "", "pid": os.getpid(), "startTime": 0},
-            "nodes": [], "job": new_job() if job else None,
+            "nodes": [], "job": new_job() if job else None, "submissions": [],
             "committed": False, "lastRenewal": None, "endOnDisconnect": 0,
             "deadlines": {"max": None, "idle": None, "total": None},
             "timeline": orders.get("timeline") or [], "attempts": orders.get("attempts") or [],
@@ -139,8 +139,9 @@ class State:
         event = None
         if job["state"] != self.doc["job"]["state"]:
             if job["state"] in ("SUCCEEDED", "FAILED", "STOPPED") and self.doc["job"]["state"] != "RUNNING" and job["startTime"]:
-                # It ran between two looks: the timeline gets its start, by Ray's clock.
-                self.change({"at": job["startTime"], "event": "job", "to": "RUNNING", "code": job["submissionId"], "message": ""})
+                # It ran between two looks: the timeline gets its start, by Ray's clock, which may be another host's.
+                at = min(max([job["startTime"]] + [e["at"] for e in self.doc["timeline"][-1:]]), wall())
+                self.change({"at": at, "event": "job", "to": "RUNNING", "code": job["submissionId"], "message": ""})
             self._log("job %s %s" % (job["submissionId"], job["state"]))
             event = {"event": "job", "to": job["state"], "code": job["submissionId"], "message": ""}
         self.change(event, job=job)
@@ -181,7 +182,7 @@ class State:
         """The last change: it is on the disk before any reader gets it."""
         now, reason = wall(), {"code": exit["cause"], "message": exit["message"], "hint": ""}
         event = {"at": now, "attempt": self.doc["attempt"], "event": "phase", "to": "Gone", "code": exit["cause"], "message": exit["message"]}
-        document = dict(self.doc, revision=self.doc["revision"] + 1, phase="Gone", since=now, reason=reason, exit=exit, log=log,
+        document = dict(self.doc, revision=self.doc["revision"] + 1, phase="Gone", since=now, reason=reason, exit=exit, log=log, submissions=[],
                         timeline=self.doc["timeline"] + [event])
         text = json.dumps(document).encode()
         self._save(text)
