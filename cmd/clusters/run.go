@@ -105,7 +105,11 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		return err
 	}
 	if outcome.Detached {
-		return answerDetached(ctx, a, o, &app.Cluster{Launcher: l, ID: outcome.ID})
+		unread := readerGone(a.Out)
+		if err := answerDetached(ctx, a, o, &app.Cluster{Launcher: l, ID: outcome.ID}); err != nil || !unread {
+			return err
+		}
+		return app.Exit(runstate.CodeOutputLost) // `rayctl run | head` has not succeeded: the run goes on
 	}
 	return finishRun(a, o, outcome)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,14 +23,20 @@ const (
 	onInterruptDetach = "detach"
 )
 
+// sameRequest is how soon the same signal is still the same request: `timeout`, batch systems and service managers signal the process and then
+// its group.
+const sameRequest = time.Second
+
 // interrupts turns signals into actions on a watched run. SIGHUP detaches, and so does SIGPIPE if the reader of stdout is gone, as in
-// `rayctl run | head`. SIGINT and SIGTERM follow policy. Without a policy they stop, but SIGINT asks on a terminal. A second signal stops at
+// `rayctl run | head`. SIGINT and SIGTERM follow policy. Without a policy they stop, but SIGINT asks on a terminal. A second request stops at
 // once.
 type interrupts struct {
 	a       *app.App
 	policy  string
 	actions chan launcher.Action
 	answers chan string // lines typed as answers to the question
+	last    os.Signal   // of the last request
+	since   time.Time   // when it came
 }
 
 // watchInterrupts handles signals until ctx ends.
@@ -52,12 +59,14 @@ func (i *interrupts) loop(ctx context.Context, signals <-chan os.Signal) {
 			if !asked {
 				continue
 			}
-			asked = false
+			asked, i.last = false, nil // the next signal is another request
 			action = i.answer(line)
 		case s := <-signals:
 			switch {
 			case s == syscall.SIGPIPE && !readerGone(i.a.Out):
 				continue // Go sends SIGPIPE for every broken connection, and those recover
+			case !asked && i.repeated(s): // who sees the question and presses Ctrl-C again means it
+				continue
 			case s == syscall.SIGHUP, s == syscall.SIGPIPE:
 				action = launcher.Detach
 			case asked || stopping:
@@ -82,6 +91,16 @@ func (i *interrupts) loop(ctx context.Context, signals <-chan os.Signal) {
 			return
 		}
 	}
+}
+
+// repeated reports whether a signal only repeats the last request.
+func (i *interrupts) repeated(s os.Signal) bool {
+	now := i.a.Now()
+	if s == i.last && now.Sub(i.since) < sameRequest {
+		return true
+	}
+	i.last, i.since = s, now
+	return false
 }
 
 func (i *interrupts) tell(action launcher.Action) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rayctl/rayctl/cmd/app/apptest"
 	"github.com/rayctl/rayctl/launcher"
@@ -20,17 +21,21 @@ func TestInterrupts(t *testing.T) {
 		typed   string
 		signals []os.Signal
 		want    []launcher.Action
+		times   []time.Duration // when each signal that is judged came; nil: all at once
 	}{
-		{"no terminal", false, "", "", []os.Signal{syscall.SIGINT, syscall.SIGINT}, []launcher.Action{launcher.Stop, launcher.StopNow}},
-		{"terminated", true, "", "", []os.Signal{syscall.SIGTERM}, []launcher.Action{launcher.Stop}},
-		{"hangup", true, "", "", []os.Signal{syscall.SIGHUP}, []launcher.Action{launcher.Detach}},
-		{"broken pipe", true, "", "", []os.Signal{syscall.SIGPIPE}, []launcher.Action{launcher.Detach}},
-		{"broken connection", true, "", "", []os.Signal{syscall.SIGPIPE, syscall.SIGTERM}, []launcher.Action{launcher.Stop}},
-		{"policy detach", true, "detach", "", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Detach}},
-		{"policy stop", true, "stop", "", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Stop}},
-		{"twice", true, "", "", []os.Signal{syscall.SIGINT, syscall.SIGINT}, []launcher.Action{launcher.StopNow}},
-		{"answer stop", true, "", "s\n", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Stop}},
-		{"answer detach", true, "", "detach\n", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Detach}},
+		{"no terminal", false, "", "", []os.Signal{syscall.SIGINT, syscall.SIGINT}, []launcher.Action{launcher.Stop, launcher.StopNow}, []time.Duration{0, sameRequest}},
+		{"to the process and its group", false, "", "", []os.Signal{syscall.SIGTERM, syscall.SIGTERM, syscall.SIGTERM, syscall.SIGTERM},
+			[]launcher.Action{launcher.Stop, launcher.StopNow}, []time.Duration{0, 1, sameRequest - 1, sameRequest}},
+		{"one signal and another", false, "", "", []os.Signal{syscall.SIGINT, syscall.SIGTERM}, []launcher.Action{launcher.Stop, launcher.StopNow}, nil},
+		{"terminated", true, "", "", []os.Signal{syscall.SIGTERM}, []launcher.Action{launcher.Stop}, nil},
+		{"hangup", true, "", "", []os.Signal{syscall.SIGHUP}, []launcher.Action{launcher.Detach}, nil},
+		{"broken pipe", true, "", "", []os.Signal{syscall.SIGPIPE}, []launcher.Action{launcher.Detach}, nil},
+		{"broken connection", true, "", "", []os.Signal{syscall.SIGPIPE, syscall.SIGTERM}, []launcher.Action{launcher.Stop}, nil},
+		{"policy detach", true, "detach", "", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Detach}, nil},
+		{"policy stop", true, "stop", "", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Stop}, nil},
+		{"twice", true, "", "", []os.Signal{syscall.SIGINT, syscall.SIGINT}, []launcher.Action{launcher.StopNow}, nil},
+		{"answer stop", true, "", "s\n", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Stop}, nil},
+		{"answer detach", true, "", "detach\n", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Detach}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, _, _ := apptest.New()
@@ -45,6 +50,14 @@ func TestInterrupts(t *testing.T) {
 			a.Out = writer
 			if c.name == "broken pipe" {
 				reader.Close()
+			}
+			judged := 0
+			a.Now = func() time.Time {
+				judged++
+				if c.times == nil {
+					return time.Unix(0, 0)
+				}
+				return time.Unix(0, 0).Add(c.times[judged-1])
 			}
 			var signals chan<- os.Signal
 			a.Notify = func(ch chan<- os.Signal, _ ...os.Signal) { signals = ch }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"io"
@@ -182,6 +183,48 @@ func TestSignalsWithoutTerminal(t *testing.T) {
 		t.Errorf("SIGTERM: exit code %d, %q", code, s)
 	}
 	contains(t, "the output", s.String(), "saved")
+}
+
+// TestSignalOfGroup: `timeout` and others signal the process and then its group. That is one request: the driver gets its grace.
+func TestSignalOfGroup(t *testing.T) {
+	u := newUser(t)
+	u.write("wd/main.py", strings.Replace(patient, "    print", "    time.sleep(2)\n    print", 1))
+	s := u.start(false, "run", "--name", "limited", "--grace", "1m", "--working-dir", "wd", "--", "python", "main.py")
+	s.until("ready", 1)
+	for range 100 { // the kernel merges what comes at the same time
+		s.cmd.Process.Signal(syscall.SIGTERM)
+	}
+	if code := s.code(); code != runstate.CodeInterrupted {
+		t.Errorf("exit code %d, %q", code, s)
+	}
+	contains(t, "the output", s.String(), "saved")
+}
+
+// TestReaderGone: a run whose reader of stdout is gone goes on, and the command has not succeeded.
+func TestReaderGone(t *testing.T) {
+	u := newUser(t)
+	u.write("wd/main.py", strings.Replace(patient, "while True:", "while True:\n    print('step', flush=True)", 1))
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	c := u.command(ctx, "run", "--name", "read", "--working-dir", "wd", "--", "python", "main.py")
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "step"; {
+	}
+	out.Close()
+	_ = c.Wait()
+	if code := c.ProcessState.ExitCode(); code != runstate.CodeOutputLost {
+		t.Errorf("exit code %d, %s", code, &stderr)
+	}
+	contains(t, "stderr", stderr.String(), "run read goes on")
+	u.want(0, "down", "read")
 }
 
 // TestUpCancelled expects that nothing is left.
