@@ -2,7 +2,9 @@ package clusters
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/spf13/cobra"
 
@@ -15,20 +17,22 @@ import (
 )
 
 type extendOptions struct {
-	config    app.ConfigFlags
-	name      string
-	max, idle string
-	output    app.Output
+	config          app.ConfigFlags
+	name            string
+	max, by, atMost string
+	idle            string
+	output          app.Output
 }
 
 // NewExtend is `rayctl extend`.
 func NewExtend(a *app.App) *cobra.Command {
 	o := &extendOptions{}
 	c := &cobra.Command{
-		Use:     "extend [NAME] [--max DURATION] [--idle DURATION]",
-		Short:   "Let a cluster live longer",
-		Long:    "extend moves the moment at which the keeper ends a cluster. --max counts from now; unlimited takes the limit away.",
-		Example: "  rayctl extend dev --max 4h\n  rayctl extend dev --idle unlimited",
+		Use:   "extend [NAME] [--max DURATION | --by DURATION | --at-most DURATION] [--idle DURATION]",
+		Short: "Let a cluster live longer",
+		Long: "extend moves the moment at which the keeper ends a cluster. --max counts from now, --by from the moment that is set; unlimited takes the limit away.\n" +
+			"Neither makes a cluster end earlier: only --at-most does.",
+		Example: "  rayctl extend dev --max 4h\n  rayctl extend dev --by 2h\n  rayctl extend dev --at-most 10m\n  rayctl extend dev --idle unlimited",
 		Args:    app.NoDash(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.name = app.First(args)
@@ -37,7 +41,10 @@ func NewExtend(a *app.App) *cobra.Command {
 		ValidArgsFunction: a.CompleteClusters,
 	}
 	o.config.AddSelection(c)
-	c.Flags().StringVar(&o.max, "max", "", "end it this long from now: `DURATION`; 0 or unlimited: never")
+	c.Flags().StringVar(&o.max, "max", "", "end it this long from now, not earlier than it does: `DURATION`; 0 or unlimited: never")
+	c.Flags().StringVar(&o.by, "by", "", "end it later than it does by this `DURATION`")
+	c.Flags().StringVar(&o.atMost, "at-most", "", "end it this long from now, or earlier if it does: `DURATION`")
+	c.MarkFlagsMutuallyExclusive("max", "by", "at-most")
 	c.Flags().StringVar(&o.idle, "idle", "", "end it after so long without work: `DURATION`; 0 or unlimited: never")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML)
 	return c
@@ -59,9 +66,9 @@ func runExtend(ctx context.Context, a *app.App, o *extendOptions) error {
 	var state *runstate.State
 	err = a.AskKeeper(ctx, c, func(k *keeper.Client) error { state, err = k.Extend(ctx, request); return err })
 	if err != nil {
-		return err
+		return o.refusal(err)
 	}
-	if l, ok := c.Launcher.(launcher.Extender); ok && request.Max != nil { // only the keeper applies idle
+	if l, ok := c.Launcher.(launcher.Extender); ok && (request.Max != nil || request.MaxBy != nil) { // only the keeper applies idle
 		if err := l.Extended(ctx, c.ID, state.Deadlines); err != nil {
 			return err
 		}
@@ -93,14 +100,50 @@ func runExtend(ctx context.Context, a *app.App, o *extendOptions) error {
 func (o *extendOptions) request() (keeper.Extend, error) {
 	var e keeper.Extend
 	var err error
-	if o.max == "" && o.idle == "" {
-		return e, app.UsageError("", "give --max, --idle or both")
+	if o.max == "" && o.by == "" && o.atMost == "" && o.idle == "" {
+		return e, app.UsageError("", "give --max, --by, --at-most or --idle")
 	}
 	if e.Max, err = limitSeconds("--max", o.max); err != nil {
 		return e, err
 	}
+	e.Later = e.Max != nil
+	if o.atMost != "" {
+		if e.Max, err = duration("--at-most", o.atMost); err != nil {
+			return e, err
+		}
+		e.AtMost = true
+	}
+	if o.by != "" {
+		if e.MaxBy, err = duration("--by", o.by); err != nil {
+			return e, err
+		}
+	}
 	e.Idle, err = limitSeconds("--idle", o.idle)
 	return e, err
+}
+
+// refusal is the keeper's, with the flag that does what was meant.
+func (o *extendOptions) refusal(err error) error {
+	var refused *keeper.Error
+	switch {
+	case !errors.As(err, &refused) || refused.Status != http.StatusConflict:
+		return err
+	case o.max != "":
+		return app.UsageError("`--at-most "+o.max+"` does that, `--by DURATION` moves the end", "--max %s: %s", o.max, refused.Message)
+	case o.by != "":
+		return app.UsageError("`--at-most DURATION` sets one", "--by %s: %s", o.by, refused.Message)
+	default:
+		return app.UsageError("", "--idle: %s", refused.Message)
+	}
+}
+
+// duration parses a limit that is one.
+func duration(flag, text string) (*float64, error) {
+	seconds, err := limitSeconds(flag, text)
+	if err == nil && *seconds <= 0 {
+		return nil, app.UsageError("write it like 2h", "%s takes a duration, not %q", flag, text)
+	}
+	return seconds, err
 }
 
 // limitSeconds parses a limit for the keeper: nil keeps it, 0 removes it.

@@ -95,6 +95,14 @@ class TheLimits(unittest.TestCase):
         limits.begin("max", 1000.0)
         self.assertEqual(limits.due("max"), 1010.0)
 
+    def test_left_and_prolong(self):
+        limits = Limits({"max": 60}, 1000.0)
+        self.assertEqual((limits.left("max", 1050.0), limits.left("total", 1050.0)), (60, None))
+        limits.begin("max", 1000.0)
+        self.assertEqual(limits.left("max", 1050.0), 10)
+        limits.prolong("max", 30)
+        self.assertEqual((limits.left("max", 1050.0), limits.due("max")), (40, 1090))
+
     def test_another_keeper_goes_on(self):
         def keeper(earlier):
             limits = Limits({"queue": 50, "max": 60, "total": 100}, time.monotonic())

@@ -236,6 +236,26 @@ func TestIdleAndDisconnect(t *testing.T) {
 	if s := left.result(); s.Exit.Cause != runstate.CauseDisconnected || s.Exit.Code != 130 {
 		t.Errorf("exit: %+v", s.Exit)
 	}
+	_, err = idle.client().Extend(ctx, keeper.Extend{Max: ptr(60.0), Later: true})
+	if err == nil || !strings.Contains(err.Error(), "that would end the cluster earlier than now: lifetime.max leaves it 1d3h4") {
+		t.Errorf("a limit that would shorten: %v", err)
+	}
+	limit := func(e keeper.Extend) time.Time {
+		t.Helper()
+		s, err := idle.client().Extend(ctx, e)
+		idle.must(err)
+		return *s.Deadlines.Max
+	}
+	before := *s.Deadlines.Max
+	if moved := limit(keeper.Extend{MaxBy: ptr(3600.0)}).Sub(before).Round(time.Second); moved != time.Hour {
+		t.Errorf("by an hour: %s", moved)
+	}
+	if moved := limit(keeper.Extend{Max: ptr(900000.0), AtMost: true}).Sub(before).Round(time.Second); moved != time.Hour {
+		t.Errorf("at most a later time: %s", moved)
+	}
+	if !limit(keeper.Extend{Max: ptr(50000.0), AtMost: true}).Before(before) {
+		t.Error("at most an earlier time: nothing was changed")
+	}
 	idle.submit(s, "sleep 6")
 	idle.state("the submission is shown", func(s *runstate.State) bool {
 		return len(s.Submissions) == 1 && s.Submissions[0].State == runstate.JobRunning && s.Submissions[0].Entrypoint == "sleep 6" && s.Submissions[0].Start != nil

@@ -158,6 +158,9 @@ type End struct {
 
 // Extend changes limits of the cluster.
 type Extend struct {
-	Max  *float64 `json:"max,omitempty"`  // seconds from now, 0 is no limit
-	Idle *float64 `json:"idle,omitempty"` // seconds, 0 is no limit
+	Max    *float64 `json:"max,omitempty"`    // seconds from now, 0 is no limit
+	Later  bool     `json:"later,omitempty"`  // Max is refused (409) if it would shorten the cluster's life
+	AtMost bool     `json:"atMost,omitempty"` // Max changes nothing if it would lengthen it
+	MaxBy  *float64 `json:"maxBy,omitempty"`  // seconds by which the limit that is there is moved
+	Idle   *float64 `json:"idle,omitempty"`   // seconds, 0 is no limit
 }

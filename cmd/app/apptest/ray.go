@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher/keeper"
 )
 
 // Ray answers as the dashboard of Ray 2.60 does, as far as the verbs ask: the job API with a job that ends at once, its log, the nodes, and Serve with
@@ -66,7 +69,7 @@ func (r *Ray) handler() http.Handler {
 	r.jobAPI(handle)
 	r.stateAPI(handle)
 	r.serveAPI(handle)
-	handle("POST /v1/extend", extend)
+	mux.HandleFunc("POST /v1/extend", extend)
 	return mux
 }
 
@@ -146,16 +149,24 @@ func (r *Ray) serveAPI(handle answers) {
 	})
 }
 
-// extend is the keeper's answer to new limits: the moments at which they end the cluster.
-func extend(q *http.Request) any {
-	var limits struct{ Max, Idle *float64 }
+// extend is the keeper's answer to new limits: the moments at which they end the cluster. One with two minutes left is not ended earlier.
+func extend(w http.ResponseWriter, q *http.Request) {
+	var limits keeper.Extend
 	_ = json.NewDecoder(q.Body).Decode(&limits)
+	if limits.Later && *limits.Max > 0 && *limits.Max < 120 {
+		w.WriteHeader(http.StatusConflict)
+		_, _ = io.WriteString(w, `{"error": "that would end the cluster earlier than now: lifetime.max leaves it 2m"}`)
+		return
+	}
 	deadlines := map[string]any{}
 	if limits.Max != nil && *limits.Max > 0 {
 		deadlines["max"] = Begin
 	}
+	if limits.MaxBy != nil {
+		deadlines["max"] = Begin.Add(time.Duration(*limits.MaxBy * float64(time.Second)))
+	}
 	if limits.Idle != nil && *limits.Idle > 0 {
 		deadlines["idle"] = Begin
 	}
-	return map[string]any{"deadlines": deadlines}
+	_ = json.NewEncoder(w).Encode(map[string]any{"deadlines": deadlines})
 }

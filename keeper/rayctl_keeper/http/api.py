@@ -85,11 +85,14 @@ class Handler(server.Handler):
         check(what, body)
         if body.get("idle") is not None and self.state.doc["job"] is not None:
             raise Rejected(409, "a run has no idle limit: it ends with its driver")
+        objection = self.mail.objection(body) if what == "extend" else None
+        if objection:
+            raise Rejected(409, objection)
         self.mail.post(what, body)
         return self.state.json()
 
 
-NUMBERS = {"end": ("grace",), "extend": ("max", "idle"), "disconnect": ("after",), "renew": ()}
+NUMBERS = {"end": ("grace",), "extend": ("max", "maxBy", "idle"), "disconnect": ("after",), "renew": ()}
 
 
 def check(what, body):

@@ -6,7 +6,7 @@ import threading
 import time
 
 from rayctl_keeper.state.document import wall, write_atomically
-from rayctl_keeper.state.exits import End
+from rayctl_keeper.state.exits import End, duration
 
 
 class Conflict(Exception):
@@ -146,11 +146,29 @@ class Mailbox:
 
     def _on_extend(self, body):
         """POST /v1/extend"""
+        if body.get("maxBy") is not None and self._limits.seconds["max"]:
+            self._limits.prolong("max", body["maxBy"])
+            self._state.note("extend", "max", "", "by %s seconds" % body["maxBy"])
         for name in ("max", "idle"):
-            if body.get(name) is not None:
+            if body.get(name) is not None and not (name == "max" and body.get("atMost") and self._ends_before(body[name])):
                 self._limits.extend(name, time.monotonic(), body[name])
                 self._state.note("extend", name, "", "%s seconds" % body[name])
         self._state.deadlines(self._limits)
+
+    def objection(self, body):
+        """From the API: why POST /v1/extend would not do what it is asked for, or None."""
+        left = self._limits.left("max", time.monotonic())
+        if body.get("maxBy") is not None and left is None:
+            return "the cluster has no lifetime.max that could be moved"
+        if body.get("later") and body.get("max") and not self._ends_before(body["max"]):
+            return "that would end the cluster earlier than now: it has no lifetime.max" if left is None else \
+                "that would end the cluster earlier than now: lifetime.max leaves it %s" % duration(left)
+        return None
+
+    def _ends_before(self, seconds):
+        """Whether lifetime.max ends the cluster within so many seconds anyway."""
+        left = self._limits.left("max", time.monotonic())
+        return left is not None and left <= seconds
 
     def _on_end(self, body):
         """POST /v1/end: the first counts, a second one may skip the grace."""

@@ -32,6 +32,15 @@ class Limits:
         if name != "idle" or self.since[name] is not None:
             self.since[name] = now
 
+    def prolong(self, name, seconds):
+        """The limit falls due that much later."""
+        self.seconds[name] += float(seconds)
+
+    def left(self, name, now):
+        """Seconds until the limit falls due, all of them while it does not count; None: it never does."""
+        seconds = self.seconds[name]
+        return None if not seconds else seconds if self.since[name] is None else self.due(name) - now
+
     def resume(self, name, due):
         """As an earlier keeper had it: the limit falls due then; None: never, somebody took it away."""
         if due is None:
