@@ -33,11 +33,11 @@ func (m managed) make(ctx context.Context, lock *os.File) error {
 			return err
 		}
 	}
-	note, err := json.Marshal(map[string]any{"requirements": m.requirements, "python": m.python.minor()})
+	text, err := json.Marshal(note{Requirements: m.requirements, Python: m.python.minor(), Dir: m.dir})
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(m.dir, marker), note, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(m.dir, marker), text, 0o644); err != nil {
 		return writeFailed(m.dir, err)
 	}
 	return nil

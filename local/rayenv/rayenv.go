@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -141,6 +142,14 @@ type managed struct {
 // renamed into place instead, because virtual environments hold their own path.
 const marker = ".rayctl-complete"
 
+// note is what the marker holds.
+type note struct {
+	Requirements []string `json:"requirements"`
+	Python       string   `json:"python"`
+	// Dir is where it was installed: programs of a copy begin with this path, so that they would run the original's Python.
+	Dir string `json:"dir"`
+}
+
 func interpreterIn(dir string) string { return filepath.Join(dir, "bin", "python") }
 
 // ensure makes the environment unless it is complete.
@@ -181,13 +190,28 @@ func (m managed) lock(ctx context.Context) (*filelock.Lock, error) {
 	return lock, nil
 }
 
-// complete says whether an installation was finished and still works, and notes its use for Collect.
+// complete says whether an installation was finished here and still works, and notes its use for Collect.
 func complete(dir string) bool {
-	if _, err := os.Stat(interpreterIn(dir)); err != nil { // interrupted, or the Python it was made from is gone
+	if _, err := os.Stat(interpreterIn(dir)); err != nil || copied(dir) { // interrupted, or the Python it was made from is gone
 		return false
 	}
 	now := time.Now()
 	return os.Chtimes(filepath.Join(dir, marker), now, now) == nil
+}
+
+// copied reports whether an environment was installed at another path, as in a home directory that was copied or moved.
+func copied(dir string) bool {
+	text, err := os.ReadFile(filepath.Join(dir, marker))
+	var n note
+	if err != nil || json.Unmarshal(text, &n) != nil || n.Dir == "" {
+		return false
+	}
+	was, err := os.Stat(n.Dir)
+	if err != nil {
+		return true
+	}
+	is, err := os.Stat(dir)
+	return err != nil || !os.SameFile(was, is)
 }
 
 func writeFailed(path string, err error) error {

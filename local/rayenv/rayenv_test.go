@@ -94,6 +94,33 @@ func TestInterruptedIsNotFinished(t *testing.T) {
 	}
 }
 
+// TestCopiedHome: an environment that was copied with its home directory is made anew, because its programs run the original's Python.
+func TestCopiedHome(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	original, there := filepath.Join(home, "old", "e"), filepath.Join(home, "new", "e")
+	if err := tiny(t, original).ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("cp", "-a", filepath.Dir(original), filepath.Dir(there)).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	link := filepath.Join(home, "link")
+	if err := os.Symlink(original, link); err != nil {
+		t.Fatal(err)
+	}
+	if complete(there) || !complete(original) || !complete(link) {
+		t.Errorf("complete: the copy %t, the original %t, by another name %t", complete(there), complete(original), complete(link))
+	}
+	if err := tiny(t, there).ensure(t.Context()); err != nil || !complete(there) {
+		t.Fatalf("made anew: %v", err)
+	}
+	out, err := exec.Command(filepath.Join(there, "bin", "pip"), "--version").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), there) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 func TestPipsReasonInOneSentence(t *testing.T) {
 	t.Parallel()
 	m := tiny(t, hostileDir(t))
