@@ -2,10 +2,12 @@ package local_test
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -38,5 +40,20 @@ print(*sorted(ray.get([g.visible.remote() for g in gpus])))'`)
 	}
 	if oc.Receipt.Exit.Code != 0 || !strings.HasSuffix(out.String(), "\n4 6 7\n") {
 		t.Errorf("%+v, the driver printed %q", oc.Receipt.Exit, out.String())
+	}
+}
+
+// TestTooManyGPUs: a cluster that asks for more GPUs than this machine has is refused, and nothing is left.
+func TestTooManyGPUs(t *testing.T) {
+	l := at(t, t.TempDir())
+	s := oneNode(t, "gpus", "true")
+	s.Workers = []spec.WorkerGroup{{Name: "trainer", NodeResources: spec.NodeResources{CPUs: 1, GPUs: 2}}}
+	t.Setenv("CUDA_VISIBLE_DEVICES", "0")
+	_, err := l.Launch(within(t), s, launcher.Payload{})
+	if launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), "the cluster asks for 2 GPUs, but CUDA_VISIBLE_DEVICES names 1") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := l.Result(t.Context(), "gpus"); !errors.Is(err, launcher.ErrNotFound) {
+		t.Errorf("a record: %v", err)
 	}
 }

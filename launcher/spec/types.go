@@ -124,7 +124,7 @@ type NodeResources struct {
 	CPUs units.CPUs `json:"cpus,omitempty"`
 	// Memory is the memory of one node, a Kubernetes quantity such as 16Gi. Default: the substrate's.
 	Memory Quantity `json:"memory,omitzero"`
-	// GPUs is the number of GPUs of one node. Default: 0.
+	// GPUs is the number of GPUs of one node. On this machine an error if there are fewer. Default: 0.
 	GPUs int `json:"gpus,omitempty" jsonschema:"minimum=0"`
 	// GPUType is a type of GPU, translated by gpuTypes: a GRES type on Slurm, a node selector on KubeRay, Ray's accelerator type
 	// in both. A type that gpuTypes does not have is the GRES type itself on Slurm and an error on KubeRay. Default: any.

@@ -1,0 +1,55 @@
+package machine
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// visibleGPUs are the variables that say which GPUs programs may use. Ray, too, counts what they name, and more than that cannot be given to a node.
+var visibleGPUs = []string{"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}
+
+// CheckGPUs refuses a cluster whose nodes would be told of more GPUs than there are: Ray believes it, and tasks fail where they first use one.
+func CheckGPUs(s *spec.ClusterSpec, dev string, getenv func(string) string) error {
+	want := 0
+	for _, g := range s.NodeGroups() {
+		if g.Tasks {
+			want += g.Count * g.GPUs
+		}
+	}
+	have, source, known := gpus(s, dev, getenv)
+	if !known || want <= have {
+		return nil
+	}
+	return launcher.Fail(runstate.CodeSpec, nil, "ask for fewer (--gpus-per-worker, gpus), choose another launcher, or name them in env.CUDA_VISIBLE_DEVICES if there are more",
+		"the cluster asks for %d GPUs, but %s %d", want, source, have)
+}
+
+// gpus counts what nodes may use. It cannot count GPUs of other makers than NVIDIA.
+func gpus(s *spec.ClusterSpec, dev string, getenv func(string) string) (n int, source string, known bool) {
+	for _, name := range visibleGPUs {
+		list, set := s.Env[name]
+		if !set {
+			list = getenv(name)
+			set = list != ""
+		}
+		if set {
+			return len(strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })), name + " names", true
+		}
+	}
+	if found, err := filepath.Glob(filepath.Join(dev, "nvidia[0-9]*")); err != nil || len(found) > 0 {
+		return len(found), "this machine has", err == nil
+	}
+	for _, other := range []string{"kfd", "dxg", "dri/renderD*"} { // AMD, Windows' for WSL, and any maker's
+		if found, err := filepath.Glob(filepath.Join(dev, other)); err != nil || len(found) > 0 {
+			return 0, "", false
+		}
+	}
+	return 0, "this machine has", true
+}
+
+// Devices is where this machine has its devices.
+const Devices = "/dev"

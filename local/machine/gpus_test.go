@@ -1,0 +1,60 @@
+package machine
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// TestCheckGPUs: more GPUs than there are is refused, where it is known how many there are.
+func TestCheckGPUs(t *testing.T) {
+	workers := func(n int) *spec.ClusterSpec {
+		s := &spec.ClusterSpec{Workers: []spec.WorkerGroup{group("a", 2, spec.NodeResources{GPUs: n})}}
+		spec.HeadOnFirstGroup(s)
+		return s
+	}
+	named := workers(2)
+	named.Env = map[string]string{"CUDA_VISIBLE_DEVICES": "0,1,GPU-x"}
+	for name, c := range map[string]struct {
+		spec    *spec.ClusterSpec
+		devices []string
+		visible string // CUDA_VISIBLE_DEVICES of this process
+		want    string // "": no error
+	}{
+		"none asked for":         {workers(0), nil, "", ""},
+		"none there":             {workers(4), []string{"nvidiactl", "null"}, "", "the cluster asks for 8 GPUs, but this machine has 0"},
+		"enough":                 {workers(1), []string{"nvidia0", "nvidia1", "nvidiactl"}, "", ""},
+		"too few":                {workers(2), []string{"nvidia0", "nvidia1", "dri/renderD128"}, "", "asks for 4 GPUs, but this machine has 2"},
+		"another maker's":        {workers(4), []string{"dri/renderD128"}, "", ""},
+		"hidden":                 {workers(1), []string{"nvidia0", "nvidia1"}, "0", "asks for 2 GPUs, but CUDA_VISIBLE_DEVICES names 1"},
+		"pretended":              {workers(1), nil, "4,5", ""},
+		"the file's come before": {named, nil, "0,1,2,3,4,5,6,7", "asks for 4 GPUs, but CUDA_VISIBLE_DEVICES names 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dev := t.TempDir()
+			for _, d := range c.devices {
+				path := filepath.Join(dev, d)
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, nil, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := CheckGPUs(c.spec, dev, func(name string) string {
+				if name == "CUDA_VISIBLE_DEVICES" {
+					return c.visible
+				}
+				return ""
+			})
+			if c.want == "" && err != nil || c.want != "" && (launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
