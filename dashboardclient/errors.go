@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rayctl/rayctl/dashboardclient/pydantic"
 )
 
 // Kinds of failure, for errors.Is.
@@ -23,6 +25,8 @@ var (
 	ErrUnreachable = errors.New("unreachable")
 	// ErrUnsupported: this version of Ray does not support the request.
 	ErrUnsupported = errors.New("unsupported")
+	// ErrInvalid: Ray does not accept the configuration that was given; the message names the key.
+	ErrInvalid = errors.New("invalid")
 	// ErrTooLarge: the package is larger than what Ray stores.
 	ErrTooLarge = errors.New("too large")
 )
@@ -103,6 +107,9 @@ func (c *Client) apiError(doing string, response *http.Response, body []byte) er
 		}
 	default:
 		e.exception, e.Message = telling(string(body))
+		if wrong := pydantic.Errors(string(body)); len(wrong) > 0 {
+			e.Message = strings.Join(wrong, "; ")
+		}
 		if e.Message == "" || strings.HasPrefix(e.Message, "500 ") { // aiohttp's answer to an uncaught exception
 			e.Message = "the dashboard answered " + response.Status
 		}

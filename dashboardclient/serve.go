@@ -54,9 +54,14 @@ type ServeReplica struct {
 var servePath = []string{"api", "serve", "applications/"}
 
 // ServeApply replaces Serve's applications by those of config (Serve's REST schema, as a Go value that marshals to JSON) and
-// deletes all others. It returns once Ray accepted the configuration; see ServeWait.
+// deletes all others. It returns once Ray accepted the configuration; see ServeWait. ErrInvalid: a value of it is wrong.
 func (c *Client) ServeApply(ctx context.Context, config any) error {
-	return c.call(ctx, request{doing: "apply the Serve configuration", method: http.MethodPut, path: servePath, body: config}, nil)
+	err := c.call(ctx, request{doing: "apply the Serve configuration", method: http.MethodPut, path: servePath, body: config}, nil)
+	var refused *APIError
+	if errors.As(err, &refused) && refused.Status == http.StatusBadRequest {
+		refused.kind = ErrInvalid
+	}
+	return err
 }
 
 // GetServe returns the state of all applications.

@@ -83,16 +83,16 @@ func (c *Client) openLog(ctx context.Context, file logFile, lines int, follow bo
 		return nil, err
 	}
 	switch {
-	case !version.atLeast(2, 33):
+	case !version.AtLeast(2, 33):
 		return &blockReader{ReadCloser: response.Body}, nil
-	case !version.atLeast(2, 46):
+	case !version.AtLeast(2, 46):
 		return &inbandReader{ReadCloser: response.Body}, nil
 	}
 	return response.Body, nil
 }
 
 // CanFollow reports whether this version's live streams can be read.
-func (v VersionInfo) canFollow() bool { return v.atLeast(2, 33) }
+func (v VersionInfo) canFollow() bool { return v.AtLeast(2, 33) }
 
 // blockReader removes the leading byte of each block of a whole file.
 type blockReader struct {

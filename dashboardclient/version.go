@@ -112,8 +112,8 @@ func (c *Client) pollReady(ctx context.Context, doing string, ask func(request) 
 	return err
 }
 
-// atLeast compares the first two numbers of a Ray version ("2.40.0", "3.0.0.dev0").
-func (v VersionInfo) atLeast(major, minor int) bool {
+// AtLeast compares the first two numbers of a Ray version ("2.40.0", "3.0.0.dev0").
+func (v VersionInfo) AtLeast(major, minor int) bool {
 	parts := strings.SplitN(v.RayVersion, ".", 3)
 	if len(parts) < 2 {
 		return true

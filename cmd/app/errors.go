@@ -57,7 +57,7 @@ func ExitCode(err error) int {
 		return specCode(spec.AsErrors(err))
 	case errors.Is(err, dashboardclient.ErrUnauthorized), errors.Is(err, keeper.ErrNotPermitted):
 		return runstate.CodePermission
-	case errors.Is(err, dashboardclient.ErrNotFound), errors.Is(err, dashboardclient.ErrConflict), errors.Is(err, dashboardclient.ErrTooLarge), errors.Is(err, pack.ErrTooLarge):
+	case errors.Is(err, dashboardclient.ErrNotFound), errors.Is(err, dashboardclient.ErrConflict), errors.Is(err, dashboardclient.ErrInvalid), errors.Is(err, dashboardclient.ErrTooLarge), errors.Is(err, pack.ErrTooLarge):
 		return runstate.CodeSpec
 	case errors.Is(err, dashboardclient.ErrUnreachable), errors.Is(err, dashboardclient.ErrUnsupported):
 		return runstate.CodeUnreachable

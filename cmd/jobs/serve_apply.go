@@ -85,6 +85,9 @@ func runServeApply(ctx context.Context, a *app.App, o *serveApplyOptions) error 
 		return err
 	}
 	defer c.Close()
+	if err := checkServeKeys(ctx, a, c, o.file, config); err != nil {
+		return err
+	}
 	if err := a.Upload(ctx, c.Client, p.Packages); err != nil {
 		return err
 	}

@@ -199,6 +199,14 @@ func TestServe(t *testing.T) {
 	}
 	u.write("bad.yaml", "http_options: {host: 127.0.0.1, port: "+port+"}\napplications:\n- {name: bad, import_path: 'app:nosuch', route_prefix: /, runtime_env: {working_dir: app}}\n")
 	contains(t, "the failure", u.want(runstate.CodeStartFailed, "serve", "apply", "-f", "bad.yaml", "shared").err, "bad", "nosuch")
+	for key, config := range map[string]string{
+		"applications[0].rout_prefix (did you mean route_prefix?)":                  "applications: [{name: good, import_path: 'app:app', rout_prefix: /}]",
+		"applications[0].import_path: got invalid import path \"app\"":              "applications: [{name: good, import_path: app}]",
+		"applications[0].deployments[0]: `num_replicas` must be an int or \"auto\"": "applications: [{name: good, import_path: 'app:app', deployments: [{name: H, num_replicas: many}]}]",
+	} {
+		u.write("wrong.yaml", config)
+		contains(t, "a wrong config", u.want(runstate.CodeSpec, "serve", "apply", "-f", "wrong.yaml", "shared").err, key)
+	}
 	u.want(0, "serve", "delete", "shared")
 	contains(t, "status", u.want(0, "serve", "status", "shared").err, "no application")
 }
