@@ -97,12 +97,12 @@ func usage(r *Result, d Durations) Usage {
 // WriteText prints the receipt for a person.
 func (rc *Receipt) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", rc.Name, rc.Exit.Sentence())
+	fmt.Fprintf(&b, "%s %s\n", rc.Name, rc.Exit.Sentence())
 	fmt.Fprintf(&b, "  time    %s (%s)\n", Human(rc.Durations.Total), rc.Durations.text())
 	u := rc.Usage
-	fmt.Fprintf(&b, "  nodes   %d: %s node-seconds allocated, %s busy, %s wasted\n", u.Nodes, num(u.NodeSeconds), num(u.BusyNodeSeconds), num(u.WastedNodeSeconds))
+	fmt.Fprintf(&b, "  nodes   %d: %s node-seconds allocated, %s busy, %s idle\n", u.Nodes, num(u.NodeSeconds), num(u.BusyNodeSeconds), num(u.WastedNodeSeconds))
 	if u.GPUs > 0 {
-		fmt.Fprintf(&b, "  GPUs    %g: %s GPU-seconds allocated, %s busy, %s wasted\n", u.GPUs, num(u.GPUSeconds), num(u.BusyGPUSeconds), num(u.WastedGPUSeconds))
+		fmt.Fprintf(&b, "  GPUs    %g: %s GPU-seconds allocated, %s busy, %s idle\n", u.GPUs, num(u.GPUSeconds), num(u.BusyGPUSeconds), num(u.WastedGPUSeconds))
 	}
 	if len(rc.Attempts) > 1 {
 		fmt.Fprintf(&b, "  tries   %d\n", len(rc.Attempts))

@@ -48,7 +48,7 @@ func (a *App) AtMost(n int) cobra.PositionalArgs {
 func NoDash(n int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) > n {
-			return UsageError("", "`%s` takes %s, and %q is one too many", c.CommandPath(), what, args[n])
+			return UsageError("", "`%s` takes %s; remove %q", c.CommandPath(), what, args[n])
 		}
 		return nil
 	}

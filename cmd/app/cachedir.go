@@ -76,7 +76,7 @@ func (a *App) CollectTokens(ctx context.Context, l launcher.Launcher, dryRun boo
 				return out, err
 			}
 		}
-		out = append(out, launcher.Collected{What: "token", Name: f.Name(), Why: "its cluster is gone"})
+		out = append(out, launcher.Collected{What: "token", Name: f.Name(), Why: "its cluster has ended"})
 	}
 	return out, nil
 }

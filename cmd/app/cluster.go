@@ -42,7 +42,7 @@ func (a *App) Find(ctx context.Context, o FindOptions) (*Cluster, error) {
 	if o.Name != "" {
 		return a.named(ctx, ls, loaded, o.Name)
 	}
-	return a.defaultCluster(ctx, ls, loaded, o.Ended)
+	return a.defaultCluster(ctx, ls, loaded, o)
 }
 
 // Exists reports whether a cluster of this name lives, or has a record.
@@ -104,12 +104,16 @@ func (a *App) named(ctx context.Context, ls []launcher.Launcher, c *config.Loade
 }
 
 // defaultCluster is the living cluster of the file's name, a run of the file, or the only cluster.
-func (a *App) defaultCluster(ctx context.Context, ls []launcher.Launcher, c *config.Loaded, ended bool) (*Cluster, error) {
-	all, err := a.List(ctx, ls, ended)
+func (a *App) defaultCluster(ctx context.Context, ls []launcher.Launcher, c *config.Loaded, o FindOptions) (*Cluster, error) {
+	all, err := a.List(ctx, ls, o.Ended)
 	if err != nil {
 		return nil, err
 	}
-	chosen, why, err := choose(all, c)
+	howToName := "Choose one by its NAME"
+	if o.Config.Flags.Lookup("cluster") != nil {
+		howToName = "Choose one with -c NAME"
+	}
+	chosen, why, err := choose(all, c, howToName)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +149,7 @@ func (a *App) List(ctx context.Context, ls []launcher.Launcher, ended bool) ([]L
 }
 
 // choose selects one cluster: living before ended, the file's before others, the newest of the ended.
-func choose(all []Listed, c *config.Loaded) (Listed, string, error) {
+func choose(all []Listed, c *config.Loaded, howToName string) (Listed, string, error) {
 	living := slices.DeleteFunc(slices.Clone(all), func(l Listed) bool { return l.Status.Phase.Ended() })
 	for _, part := range []struct {
 		clusters []Listed
@@ -164,7 +168,7 @@ func choose(all []Listed, c *config.Loaded) (Listed, string, error) {
 			return found, "the only one", nil
 		}
 		if len(part.clusters) > 0 {
-			return Listed{}, "", UsageError("name one", "several clusters are meant: %s", names(part.clusters))
+			return Listed{}, "", UsageError("", "More than one cluster matches: %s. %s", names(part.clusters), howToName)
 		}
 	}
 	return Listed{}, "", launcher.Fail(runstate.CodeSpec, launcher.ErrNotFound, "`rayctl up` or `rayctl run` makes one, and NAME chooses an ended one", "there is no cluster")

@@ -51,7 +51,7 @@ func TestChoose(t *testing.T) {
 		{"living before ended", []Listed{at("a", runstate.Gone, 2), at("b", runstate.Ready, 1)}, none, "b", 0},
 		{"the last ended", []Listed{at("a", runstate.Gone, 2), at("b", runstate.Gone, 1)}, none, "a", 0},
 	} {
-		got, _, err := choose(c.all, c.from)
+		got, _, err := choose(c.all, c.from, "")
 		if got.Status.Name != c.want || ExitCode(err) != c.code {
 			t.Errorf("%s: got %q, %v", c.name, got.Status.Name, err)
 		}

@@ -71,7 +71,7 @@ func StartHere(job *spec.Job, s *spec.ClusterSpec) error {
 	}
 	dir, err := os.Getwd()
 	if err != nil {
-		return launcher.Fail(runstate.CodeConfig, err, "change to a directory that exists", "the current directory is gone: %v", err)
+		return launcher.Fail(runstate.CodeConfig, err, "change to a directory that exists", "the current directory does not exist any more: %v", err)
 	}
 	job.Cwd = dir
 	return nil

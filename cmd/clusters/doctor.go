@@ -46,7 +46,7 @@ func runDoctor(ctx context.Context, a *app.App, o *doctorOptions) error {
 	if err != nil {
 		return err
 	}
-	a.UI.Note("%s", c.Reason)
+	a.UI.Note("Checking what a cluster %s needs (%s)", c.On(), c.Reason)
 	a.NoteUnused(c.Spec)
 	checker, err := app.Ability[launcher.Checker](l, "doctor")
 	if err != nil {

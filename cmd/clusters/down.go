@@ -29,7 +29,7 @@ func NewDown(a *app.App) *cobra.Command {
 		Use:     "down [NAME...] [-l KEY=VALUE] [--all] [--now]",
 		Aliases: []string{"delete", "rm"},
 		Short:   "End clusters and wait until nothing is allocated",
-		Long:    "down ends clusters, whoever launched them from wherever, and returns once nothing of them is allocated. A running driver gets its grace\n(job.grace) unless --now. A cluster that is gone already is not an error.",
+		Long:    "down ends clusters, whoever launched them from wherever, and returns once nothing of them is allocated. A running driver has\njob.grace to finish, unless --now. A cluster that has already ended is not an error.",
 		Example: "  rayctl down\n  rayctl down dev grpo-x1f3a\n" +
 			"  rayctl down -l team=rl --now",
 		Args: cobra.ArbitraryArgs,
@@ -72,7 +72,7 @@ func runDown(ctx context.Context, a *app.App, o *downOptions) error {
 			if errors.Is(missing, launcher.ErrNotFound) {
 				a.UI.Note("there is no cluster %s", c.ID)
 			} else {
-				a.UI.Note("cluster %s is gone", c.ID)
+				a.UI.Note("Cluster %s has ended", c.ID)
 			}
 			return a.ForgetToken(c)
 		})

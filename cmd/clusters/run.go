@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -83,7 +84,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		return err
 	}
 	name := c.Spec.Name
-	a.UI.Note("%s: run %s", c.Reason, a.UI.Paint(terminal.Bold, name))
+	a.UI.Note("Starting run %s %s (%s)", a.UI.Paint(terminal.Bold, name), c.On(), c.Reason)
 	a.HintShell(o.command)
 	a.NoteUnused(c.Spec)
 	ctx, cancel := context.WithCancel(ctx)
@@ -95,7 +96,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	}
 	watch := a.NewWatcher()
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, launcher.RunOptions{
-		Stdout: o.output.Driver(a), OnStatus: watch.See, Actions: watchInterrupts(ctx, a, o.onInterrupt),
+		Stdout: o.output.Driver(a), OnStatus: watch.See, Actions: watchInterrupts(ctx, a, o.onInterrupt, time.Duration(*c.Spec.Job.Grace)),
 		OnRefused: rememberRefused(a, c.Spec), Detach: o.detach, Logger: a.Logger(),
 	})
 	if errors.Is(err, launcher.ErrEnded) && o.config.ExactName() != "" {
@@ -188,7 +189,7 @@ func answerDetached(ctx context.Context, a *app.App, o *runOptions, c *app.Clust
 	} else if o.detach || o.output.Format == app.FormatName {
 		fmt.Fprintln(a.Out, c.ID)
 	}
-	a.UI.Note("run %s goes on without this terminal", c.ID)
+	a.UI.Note("Detached; %s keeps running", c.ID)
 	a.Next("`rayctl logs -f "+string(c.ID)+"` follows it", "`rayctl down "+string(c.ID)+"` ends it")
 	return nil
 }
@@ -203,7 +204,7 @@ func finishRun(a *app.App, o *runOptions, outcome *launcher.Outcome) error {
 	if !a.Quiet {
 		a.UI.Line(terminal.Clean(strings.TrimSuffix(receiptText(rc), "\n")))
 	} else if rc.Exit.Code != 0 && rc.Exit.Origin != "driver" { // with -q this is the only message
-		a.UI.Warn("rayctl: %s: %s", rc.Name, rc.Exit.Sentence())
+		a.UI.Warn("rayctl: %s %s", rc.Name, rc.Exit.Sentence())
 	}
 	if o.receipt != "" {
 		if err := writeReceipt(o.receipt, rc); err != nil {

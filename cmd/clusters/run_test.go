@@ -35,7 +35,7 @@ func TestSecretContent(t *testing.T) {
 
 // TestQuietFailure: -q prints the error of a run that rayctl ended, and nothing for a run that the driver ended.
 func TestQuietFailure(t *testing.T) {
-	for origin, want := range map[string]string{"rayctl": "rayctl: x: start failed, rayctl's exit code 73: no Ray here\n", "driver": ""} {
+	for origin, want := range map[string]string{"rayctl": "rayctl: x ended: no Ray here (start failed, exit code 73)\n", "driver": ""} {
 		a, _, stderr := apptest.New()
 		a.Quiet = true
 		a.Getenv = func(string) string { return t.TempDir() }

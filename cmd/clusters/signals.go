@@ -33,6 +33,7 @@ const sameRequest = time.Second
 type interrupts struct {
 	a       *app.App
 	policy  string
+	grace   time.Duration // of the driver; 0: there is none
 	actions chan launcher.Action
 	answers chan string // lines typed as answers to the question
 	last    os.Signal   // of the last request
@@ -40,8 +41,8 @@ type interrupts struct {
 }
 
 // watchInterrupts handles signals until ctx ends.
-func watchInterrupts(ctx context.Context, a *app.App, policy string) <-chan launcher.Action {
-	i := &interrupts{a: a, policy: policy, actions: make(chan launcher.Action)}
+func watchInterrupts(ctx context.Context, a *app.App, policy string, grace time.Duration) <-chan launcher.Action {
+	i := &interrupts{a: a, policy: policy, grace: grace, actions: make(chan launcher.Action)}
 	signals := make(chan os.Signal, 4)
 	a.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	go i.loop(ctx, signals)
@@ -106,10 +107,22 @@ func (i *interrupts) repeated(s os.Signal) bool {
 func (i *interrupts) tell(action launcher.Action) {
 	switch action {
 	case launcher.Stop:
-		i.a.UI.Note("stopping: the driver gets its grace; once more stops at once")
+		if i.grace == 0 {
+			i.a.UI.Note("Stopping the cluster. %s to stop it at once", i.again())
+			return
+		}
+		i.a.UI.Note("Stopping: the driver has %s to finish. %s to kill it", launcher.Human(i.grace.Seconds()), i.again())
 	case launcher.StopNow:
-		i.a.UI.Note("stopping at once")
+		i.a.UI.Note("Stopping at once")
 	}
+}
+
+// again is how the same request is made once more: without a terminal it was a signal of another process.
+func (i *interrupts) again() string {
+	if i.a.InTTY && i.a.ErrTTY {
+		return "Press Ctrl-C again"
+	}
+	return "Send the signal again"
 }
 
 func (i *interrupts) ask(ctx context.Context) {
@@ -137,7 +150,7 @@ func (i *interrupts) answer(line string) launcher.Action {
 	case "d", "detach":
 		return launcher.Detach
 	default:
-		i.a.UI.Note("going on")
+		i.a.UI.Note("The run continues")
 		return 0
 	}
 }

@@ -61,7 +61,7 @@ func TestInterrupts(t *testing.T) {
 			}
 			var signals chan<- os.Signal
 			a.Notify = func(ch chan<- os.Signal, _ ...os.Signal) { signals = ch }
-			actions := watchInterrupts(t.Context(), a, c.policy)
+			actions := watchInterrupts(t.Context(), a, c.policy, 30*time.Second)
 			for _, s := range c.signals {
 				signals <- s
 			}

@@ -40,7 +40,7 @@ func NewStatus(a *app.App) *cobra.Command {
 		ValidArgsFunction: a.CompleteClusters,
 	}
 	o.config.AddSelection(c)
-	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "print each change until the cluster is gone")
+	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "print each change until the cluster has ended")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
 	return c
 }

@@ -68,7 +68,7 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 		return err
 	}
 	id := launcher.ID(c.Spec.Name)
-	a.UI.Note("%s: cluster %s", c.Reason, a.UI.Paint(terminal.Bold, c.Spec.Name))
+	a.UI.Note("Starting cluster %s %s (%s)", a.UI.Paint(terminal.Bold, c.Spec.Name), c.On(), c.Reason)
 	a.NoteUnused(c.Spec)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -77,7 +77,7 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 			return err
 		}
 	}
-	actions := watchInterrupts(ctx, a, onInterruptStop)
+	actions := watchInterrupts(ctx, a, onInterruptStop, 0)
 	opts := launcher.RunOptions{Actions: actions, OnRefused: rememberRefused(a, c.Spec), Detach: true, Logger: a.Logger()}
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, opts)
 	if errors.Is(err, launcher.ErrEnded) && worthless(ctx, l, id) {

@@ -23,10 +23,10 @@ type plain struct{ launcher.Launcher }
 // TestRunLines: command lines of run.
 func TestRunLines(t *testing.T) {
 	apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Output: "hello\n"} }, []apptest.Line{
-		{Args: "run --name a -- true", Out: "hello\n", Err: "local, because nothing says slurm or kuberay: run a\n", Calls: []string{"launch a"}},
+		{Args: "run --name a -- true", Out: "hello\n", Err: "Starting run a on this machine (default launcher)\n", Calls: []string{"launch a"}},
 		{Args: "run --name a -q -o name -- true", Out: "a\n", Err: "hello\n", Calls: []string{"launch a"}},
 		{Args: "run --name a -o json -- true", Out: `"cause": "succeeded"`, JSON: true, Err: "hello\n", Calls: []string{"launch a"}},
-		{Args: "run --name a -d -o json -- true", Out: `"name": "a"`, JSON: true, Err: "run a goes on", Calls: []string{"launch a"}},
+		{Args: "run --name a -d -o json -- true", Out: `"name": "a"`, JSON: true, Err: "Detached; a keeps running", Calls: []string{"launch a"}},
 		{Args: "run --name a -d -- true", Out: "a\n", Err: "next: `rayctl logs -f a` follows it; `rayctl down a` ends it", Calls: []string{"launch a"}},
 		{Args: "run --name a", Files: file("job: {entrypoint: 'true'}"), Out: "hello\n", Err: "using ", Calls: []string{"launch a"}},
 		{Args: "run --name a --receipt r.json -- true", Made: "r.json", Out: "hello\n", Calls: []string{"launch a"}},
@@ -62,7 +62,7 @@ func TestRunLines(t *testing.T) {
 		{Args: "up", Files: file("secrets: [{name: NOSUCH, file: none}]"), Code: runstate.CodeConfig, Err: "secret NOSUCH cannot be read"},
 	})
 	apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Output: "no\n", Code: 3} }, []apptest.Line{
-		{Args: "run --name a -- false", Code: 3, Out: "no\n", Err: "driver failed, the driver's exit code 3", Calls: []string{"launch a"}},
+		{Args: "run --name a -- false", Code: 3, Out: "no\n", Err: "a failed: the driver failed", Calls: []string{"launch a"}},
 		{Args: "run --name a -q -- false", Code: 3, Out: "no\n", Calls: []string{"launch a"}},
 	})
 	apptest.Run(t, verbs, func() launcher.Launcher { return (&apptest.Launcher{Output: "saved\n"}).With("dev", "old") }, []apptest.Line{
@@ -94,23 +94,23 @@ func TestUpLines(t *testing.T) {
 		{Args: "up", Files: file("name: filed"), Err: "cluster filed is Ready", Calls: []string{"launch filed"}},
 		{Before: "up new", Args: "up new", Err: "cluster new is Ready", Calls: []string{"launch new"}},
 		{Before: "up new", Args: "up new --workers 3", Code: runstate.CodeSpec, Err: "cluster new has another spec", Calls: []string{"launch new"}},
-		{Before: "down dev", Args: "down dev", Err: "cluster dev is gone", Calls: []string{"terminate dev", "terminate dev"}},
+		{Before: "down dev", Args: "down dev", Err: "Cluster dev has ended", Calls: []string{"terminate dev", "terminate dev"}},
 		{Args: "up dev", Code: runstate.CodeSpec, Err: "cluster dev has another spec"},
 		{Args: "up dev --recreate", Err: "cluster dev is Ready", Calls: []string{"terminate dev", "forget dev", "launch dev"}},
 		{Args: "up old", Code: runstate.CodeSpec, Err: "cluster old has ended"},
-		{Args: "up a b", Code: runstate.CodeUsage, Err: "`rayctl up` takes one name, and \"b\" is one too many"},
+		{Args: "up a b", Code: runstate.CodeUsage, Err: "`rayctl up` takes one name; remove \"b\""},
 		{Args: "up ''", Code: runstate.CodeUsage, Err: "argument 1 of `rayctl up` is empty"},
 		{Args: "up -o wide", Code: runstate.CodeUsage, Err: `there is no output format "wide"`},
 		{Args: "up --end-on-disconnect=soon", Code: runstate.CodeUsage, Err: "--end-on-disconnect: "},
 		{Args: "up Not_A_Name", Code: runstate.CodeUsage, Err: "Not_A_Name"},
-		{Args: "down dev", Err: "cluster dev is gone", Calls: []string{"terminate dev"}},
-		{Args: "delete dev -y", Err: "cluster dev is gone", Calls: []string{"terminate dev"}},
-		{Args: "down dev --now", Err: "cluster dev is gone", Calls: []string{"terminate dev now"}},
+		{Args: "down dev", Err: "Cluster dev has ended", Calls: []string{"terminate dev"}},
+		{Args: "delete dev -y", Err: "Cluster dev has ended", Calls: []string{"terminate dev"}},
+		{Args: "down dev --now", Err: "Cluster dev has ended", Calls: []string{"terminate dev now"}},
 		{Args: "down nosuch", Err: "there is no cluster nosuch", Calls: []string{"terminate nosuch"}},
-		{Args: "down -l team=queued", Err: "cluster queued is gone", Calls: []string{"terminate queued"}},
+		{Args: "down -l team=queued", Err: "Cluster queued has ended", Calls: []string{"terminate queued"}},
 		{Args: "down -l team=nosuch", Err: "there is no such cluster"},
-		{Args: "down", Code: runstate.CodeUsage, Err: "several clusters are meant: dev, queued: name one"},
-		{Args: "down", Files: file("name: dev"), Err: "cluster dev is gone", Calls: []string{"terminate dev"}},
+		{Args: "down", Code: runstate.CodeUsage, Err: "More than one cluster matches: dev, queued. Choose one by its NAME"},
+		{Args: "down", Files: file("name: dev"), Err: "Cluster dev has ended", Calls: []string{"terminate dev"}},
 		{Args: "down --launcher slurm", Err: "there is no cluster"},
 		{Args: "down dev --all", Code: runstate.CodeUsage, Err: "give names, or --all, or -l, not several of them"},
 		{Args: "down -l team", Code: runstate.CodeUsage, Err: `-l: "team" is not a pair: write it KEY=VALUE`},
@@ -119,7 +119,7 @@ func TestUpLines(t *testing.T) {
 	})
 	apptest.Run(t, verbs, func() launcher.Launcher { return new(apptest.Launcher).With("dev") }, []apptest.Line{
 		{Args: "down", Err: "local cluster dev (the only one)", Calls: []string{"terminate dev"}},
-		{Args: "down --all", Err: "cluster dev is gone", Calls: []string{"terminate dev"}},
+		{Args: "down --all", Err: "Cluster dev has ended", Calls: []string{"terminate dev"}},
 	})
 	apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Waits: true} }, []apptest.Line{
 		{Args: "up new -d", Err: "cluster new is Queued: 0 of 1 nodes", Calls: []string{"launch new"}},
@@ -144,7 +144,7 @@ func TestListLines(t *testing.T) {
 		{Args: "ls --launcher nosuch", Code: runstate.CodeUsage, Err: "this rayctl has no nosuch launcher"},
 		{Args: "status dev", Out: "phase      Ready"},
 		{Args: "status queued", Out: "Queued: waiting for resources: ask for less"},
-		{Args: "status old", Out: "exit       succeeded, the driver's exit code 0"},
+		{Args: "status old", Out: "exit       succeeded"},
 		{Args: "status dev -v", Out: "ray start", Err: ""},
 		{Args: "status dev -o name", Out: "dev\n"},
 		{Args: "status dev -o json", Out: `"rayVersion": "2.60.0"`},
@@ -152,10 +152,10 @@ func TestListLines(t *testing.T) {
 		{Args: "status dev -w", Interrupt: true, Code: runstate.CodeInterrupted, Out: "Ready 1/1 nodes"},
 		{Args: "status dev -w -o json", Interrupt: true, Code: runstate.CodeInterrupted, Out: `"name":"dev"`},
 		{Args: "status nosuch", Code: runstate.CodeSpec, Err: "no cluster named \"nosuch\": `rayctl ls` shows yours"},
-		{Args: "status", Code: runstate.CodeUsage, Err: "several clusters are meant: dev, queued: name one"},
+		{Args: "status", Code: runstate.CodeUsage, Err: "More than one cluster matches: dev, queued. Choose one by its NAME"},
 		{Args: "status a b", Code: runstate.CodeUsage, Err: "`rayctl status` takes one name"},
 		{Args: "status dev -o wide", Code: runstate.CodeUsage, Err: `no output format "wide"`},
-		{Args: "wait old", Err: "old: succeeded, the driver's exit code 0"},
+		{Args: "wait old", Err: "old succeeded"},
 		{Args: "wait --ready dev", Err: "cluster dev is ready"},
 		{Args: "wait --ready old", Code: runstate.CodeStartFailed, Err: "cluster old ended before it was ready"},
 		{Args: "wait dev queued", Code: runstate.CodeUsage, Err: "`rayctl wait` takes one name"},
@@ -217,7 +217,7 @@ func TestKeepLines(t *testing.T) {
 		{Args: "gc -n", Code: runstate.CodeUsage, Err: "`rayctl gc` has no flag -n"},
 		{Args: "gc --dry-run -o json", Out: `"what": "process"`},
 		{Args: "gc x", Code: runstate.CodeUsage, Err: "takes no arguments"},
-		{Args: "doctor", Out: "ok    python: 3.12\n", Err: "local, because nothing says slurm or kuberay"},
+		{Args: "doctor", Out: "ok    python: 3.12\n", Err: "Checking what a cluster on this machine needs (default launcher)"},
 		{Args: "doctor -o yaml", Out: "ok: true"},
 		{Args: "doctor dev", Code: runstate.CodeUsage, Err: "takes no arguments"},
 	})

@@ -63,7 +63,7 @@ func runWait(ctx context.Context, a *app.App, o *waitOptions) error {
 	default:
 		exit = outcome.Receipt.Exit
 	}
-	a.UI.Note("%s: %s", c.ID, exit.Sentence())
+	a.UI.Note("%s %s", c.ID, exit.Sentence())
 	return app.ExitOrNil(exit.Code)
 }
 

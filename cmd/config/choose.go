@@ -48,19 +48,19 @@ func (l *loader) chooseLauncher(s *spec.ClusterSpec, found sections) error {
 			Hint: "leave the launcher out, or write a cluster file"}
 	case m != nil:
 		s.Launcher = m.Launcher
-		l.because(s, m.File+" is a "+m.Kind, spec.Origin{Source: m.File})
+		l.chosen(s, m.File+" is a "+m.Kind, spec.Origin{Source: m.File})
 	case s.Launcher != "":
-		l.out.Reason = s.Launcher + ", because " + saidBy(l.out.Origins["launcher"])
+		l.out.Reason = "chosen by " + l.out.Origins["launcher"].String()
 	case len(names) > 1:
 		first, second := names[0], names[1]
 		return &spec.Error{File: found[first].String(), Msg: fmt.Sprintf("there is a %s: section, and a %s: section at %s, so the launcher is not clear", first, second, found[second]),
 			Hint: fmt.Sprintf("give --launcher %s or --launcher %s, or set launcher:", first, second)}
 	case len(names) == 1:
 		s.Launcher = names[0]
-		l.because(s, place(found[names[0]])+" has a "+names[0]+": section", found[names[0]])
+		l.chosen(s, place(found[names[0]])+" has a "+names[0]+": section", found[names[0]])
 	default:
 		s.Launcher = spec.Fallback()
-		l.because(s, "nothing says "+oneOf(spec.ChosenBySection()), spec.Origin{Source: originDefault})
+		l.chosen(s, "default launcher", spec.Origin{Source: originDefault})
 	}
 	return nil
 }
@@ -74,8 +74,8 @@ func oneOf(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-func (l *loader) because(s *spec.ClusterSpec, why string, o spec.Origin) {
-	l.out.Reason = s.Launcher + ", because " + why
+func (l *loader) chosen(s *spec.ClusterSpec, why string, o spec.Origin) {
+	l.out.Reason = why
 	l.out.Origins["launcher"] = o
 }
 
@@ -84,11 +84,4 @@ func place(o spec.Origin) string {
 		return "profile " + o.Profile
 	}
 	return o.Source
-}
-
-func saidBy(o spec.Origin) string {
-	if o.Line > 0 || o.Profile != "" {
-		return o.String() + " says so"
-	}
-	return o.Source + " was given"
 }

@@ -13,20 +13,20 @@ func TestChooseLauncher(t *testing.T) {
 	for _, c := range []struct {
 		name, file, user, env string
 		args                  []string
-		want                  string // the reason, or a part of the error
+		want                  string // launcher and reason, or a part of the error
 	}{
-		{"nothing", "", "", "", nil, "local, because nothing says slurm or kuberay"},
-		{"slurm section", "slurm: {partition: gpu}\n", "", "", nil, "slurm, because rayctl.yaml has a slurm: section"},
-		{"empty section", "slurm:\n", "", "", nil, "slurm, because rayctl.yaml has a slurm: section"},
-		{"kuberay section", image + "kuberay: {}\n", "", "", nil, "kuberay, because rayctl.yaml has a kuberay: section"},
-		{"profile's section", "name: a\n", "profiles: {default: {slurm: {}}}\n", "", nil, "slurm, because profile default has a slurm: section"},
+		{"nothing", "", "", "", nil, "local: default launcher"},
+		{"slurm section", "slurm: {partition: gpu}\n", "", "", nil, "slurm: rayctl.yaml has a slurm: section"},
+		{"empty section", "slurm:\n", "", "", nil, "slurm: rayctl.yaml has a slurm: section"},
+		{"kuberay section", image + "kuberay: {}\n", "", "", nil, "kuberay: rayctl.yaml has a kuberay: section"},
+		{"profile's section", "name: a\n", "profiles: {default: {slurm: {}}}\n", "", nil, "slurm: profile default has a slurm: section"},
 		{"both", "slurm: {}\nkuberay: {}\n", "", "", nil, "rayctl.yaml:1: there is a slurm: section, and a kuberay: section at rayctl.yaml:2, so the launcher is not clear: give --launcher"},
 		{"one in the profile", "kuberay: {}\n", "profiles: {default: {slurm: {}}}\n", "", nil, "and a kuberay: section at rayctl.yaml:1"},
-		{"key decides", image + "slurm: {}\nkuberay: {}\nlauncher: kuberay\n", "", "", nil, "kuberay, because rayctl.yaml:4 says so"},
-		{"flag decides", "slurm: {}\nkuberay: {}\n", "", "", []string{"--launcher", "slurm"}, "slurm, because --launcher was given"},
-		{"local though there is a section", "slurm: {}\n", "", "", []string{"--launcher", "local"}, "local, because --launcher was given"},
-		{"variable decides", "slurm: {}\n", "", "local", nil, "local, because RAYCTL_LAUNCHER was given"},
-		{"flag's section counts nothing", "", "", "", []string{"--set", "slurm.partition=gpu"}, "local, because nothing says slurm or kuberay"},
+		{"key decides", image + "slurm: {}\nkuberay: {}\nlauncher: kuberay\n", "", "", nil, "kuberay: chosen by rayctl.yaml:4"},
+		{"flag decides", "slurm: {}\nkuberay: {}\n", "", "", []string{"--launcher", "slurm"}, "slurm: chosen by --launcher"},
+		{"local though there is a section", "slurm: {}\n", "", "", []string{"--launcher", "local"}, "local: chosen by --launcher"},
+		{"variable decides", "slurm: {}\n", "", "local", nil, "local: chosen by RAYCTL_LAUNCHER"},
+		{"flag's section counts nothing", "", "", "", []string{"--set", "slurm.partition=gpu"}, "local: default launcher"},
 		{"typo", "", "", "", []string{"--launcher", "slrum"}, `--launcher: launcher: "slrum" is not possible here: did you mean slurm?`},
 		{"unknown profile", "profiles: {site: {}}\n", "", "", []string{"--profile", "sit"}, `--profile: there is no profile "sit": did you mean "site"?`},
 		{"no profiles", "", "", "", []string{"--profile", "x"}, `there is no profile "x": there are none`},
@@ -50,8 +50,8 @@ func TestChooseLauncher(t *testing.T) {
 			switch {
 			case err != nil && !strings.Contains(err.Error(), c.want):
 				t.Errorf("got  %v\nwant %s", err, c.want)
-			case err == nil && l.Reason != c.want:
-				t.Errorf("got  %s\nwant %s", l.Reason, c.want)
+			case err == nil && l.Spec.Launcher+": "+l.Reason != c.want:
+				t.Errorf("got  %s: %s\nwant %s", l.Spec.Launcher, l.Reason, c.want)
 			}
 		})
 	}
@@ -95,7 +95,7 @@ func TestManifest(t *testing.T) {
 	if m == nil || m.Kind != "RayCluster" || kuberayspec.Of(l.Spec).RayCluster["headGroupSpec"] == nil || kuberayspec.Of(l.Spec).ConfigMaps["code"] != nil || l.Spec.Name != "raycluster-complete" || l.Spec.Launcher != kuberayspec.Name || kuberayspec.Of(l.Spec).Namespace != "rl" {
 		t.Errorf("%+v %+v", m, l.Spec)
 	}
-	if l.Reason != "kuberay, because ray.yaml is a RayCluster" {
+	if l.Reason != "ray.yaml is a RayCluster" {
 		t.Error(l.Reason)
 	}
 	if l := f.must("", "-f", "job.json"); l.Manifest == nil || l.Manifest.Kind != "RayJob" || l.Spec.Job.Entrypoint != "python a.py" {

@@ -46,13 +46,16 @@ type Loaded struct {
 	Files []string
 	// Profile is the chosen profile, "default" if that applied by default, or "".
 	Profile string
-	// Reason is the chosen launcher and why: "slurm, because rayctl.yaml has a slurm: section".
+	// Reason is why this launcher: "rayctl.yaml has a slurm: section".
 	Reason string
 	// Warnings are sentences for the user about things that are no errors.
 	Warnings []string
 	// Manifest is set if the file is of another format; Spec has it as keys of a cluster file.
 	Manifest *spec.Manifest
 }
+
+// On is where clusters of the chosen launcher run: "on this machine".
+func (l *Loaded) On() string { return spec.SubstrateOf(l.Spec.Launcher).On }
 
 // Load merges the layers, fills in defaults and validates. Errors of the configuration are spec.Errors or *spec.Error with file
 // and line, flag or variable.

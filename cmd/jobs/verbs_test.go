@@ -50,7 +50,7 @@ func TestSubmitLines(t *testing.T) {
 		{Args: "submit queued -- true", Code: runstate.CodeUnreachable, Err: "cluster queued is not ready yet"},
 		{Args: "submit old -- true", Code: runstate.CodeSpec, Err: "cluster old has ended (succeeded)"},
 		{Args: "submit nosuch -- true", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`},
-		{Args: "submit -- true", Code: runstate.CodeUsage, Err: "several clusters are meant: dev, queued: name one"},
+		{Args: "submit -- true", Code: runstate.CodeUsage, Err: "More than one cluster matches: dev, queued. Choose one with -c NAME"},
 	})
 	apptest.Run(t, verbs, drivers(4), []apptest.Line{{Args: "submit dev -q -- false", Code: 4, Out: "hello\nworld\n"}})
 }

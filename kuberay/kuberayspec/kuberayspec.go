@@ -25,7 +25,7 @@ var source string
 
 // Substrate registers KubeRay's part of the cluster file.
 var Substrate = spec.Register(&spec.Substrate{
-	Name: Name, Title: "KubeRay", Order: 2, Source: source,
+	Name: Name, Title: "KubeRay", On: "on Kubernetes", Order: 2, Source: source,
 	Cluster: cluster{}, Node: node{}, Mount: mount{}, GPUType: GPUType{},
 	ChosenBySection: true,
 	Flags: []spec.Flag{

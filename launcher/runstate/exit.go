@@ -1,6 +1,7 @@
 package runstate
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -31,15 +32,19 @@ func Ours(cause, message string) *Exit {
 	return &Exit{Origin: OriginRayctl, Cause: cause, Code: c.Code, Message: message, Retryable: c.Retryable}
 }
 
-// Sentence says how the run ended and whose exit code it is.
+// Sentence is what follows the run's name: how it ended, why, and the exit code where the driver did not choose it.
 func (e Exit) Sentence() string {
-	who := "rayctl's exit code"
-	if e.Origin == OriginDriver {
-		who = "the driver's exit code"
+	switch e.Cause {
+	case CauseSucceeded:
+		return "succeeded"
+	case CauseDriverFailed:
+		return "failed: " + cmp.Or(e.Message, fmt.Sprintf("the driver exited with code %d", e.Code))
+	case CauseDriverSignaled:
+		return fmt.Sprintf("failed: %s (exit code %d)", cmp.Or(e.Message, "a signal ended the driver"), e.Code)
 	}
-	s := fmt.Sprintf("%s, %s %d", strings.ReplaceAll(e.Cause, "-", " "), who, e.Code)
-	if e.Message != "" {
-		s += ": " + e.Message
+	cause := strings.ReplaceAll(e.Cause, "-", " ")
+	if e.Message == "" {
+		return fmt.Sprintf("ended: %s (exit code %d)", cause, e.Code)
 	}
-	return s
+	return fmt.Sprintf("ended: %s (%s, exit code %d)", e.Message, cause, e.Code)
 }

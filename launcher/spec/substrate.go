@@ -13,6 +13,8 @@ import (
 type Substrate struct {
 	// Name is the launcher's name, as `launcher:` and --launcher give it, and the key of its section. Title is how the substrate spells itself.
 	Name, Title string
+	// On is where its clusters run, in sentences such as "Starting run x on Slurm".
+	On string
 	// Order is the place of the launcher's keys among those of the others. It decides the order of the JSON that Hash covers: it never changes once a
 	// version with it is released.
 	Order int
@@ -113,7 +115,7 @@ func SubstrateOf(name string) *Substrate {
 	if i := slices.IndexFunc(registered, func(s *Substrate) bool { return s.Name == name }); i >= 0 {
 		return registered[i]
 	}
-	return &Substrate{Name: name, Title: name}
+	return &Substrate{Name: name, Title: name, On: "with " + name}
 }
 
 // Launchers are the names of the registered launchers by Order.

@@ -17,7 +17,7 @@ var source string
 
 // Substrate registers this machine's part of the cluster file.
 var Substrate = spec.Register(&spec.Substrate{
-	Name: Name, Title: "Local", Order: 3, Source: source,
+	Name: Name, Title: "Local", On: "on this machine", Order: 3, Source: source,
 	Cluster: cluster{}, Mount: mount{},
 	Fallback:         true,
 	Default:          fillIn,

@@ -94,7 +94,7 @@ func New(c Config, on Substrate) (*Launcher, error) {
 	}
 	for _, dir := range []*string{&c.StateDir, &c.CacheDir} {
 		if *dir, err = filepath.Abs(*dir); err != nil {
-			return nil, launcher.Fail(runstate.CodeConfig, err, "change to a directory that exists", "the current directory is gone: %v", err)
+			return nil, launcher.Fail(runstate.CodeConfig, err, "change to a directory that exists", "the current directory does not exist any more: %v", err)
 		}
 		if err := trust.CheckDir(*dir); err != nil {
 			return nil, notOurs(*dir, err)

@@ -40,7 +40,7 @@ func (c *cluster) vanished() launcher.Status {
 
 // notHere is the error for a cluster of another machine that shares the state directory.
 func (c *cluster) notHere() *launcher.ExitError {
-	return launcher.Fail(runstate.CodeUnreachable, nil, "run rayctl there, or remove "+c.Dir+" if that machine is gone",
+	return launcher.Fail(runstate.CodeUnreachable, nil, "run rayctl there, or remove "+c.Dir+" if that machine does not exist any more",
 		"%s runs on %s, not on this machine", c.Name, c.Record.Host)
 }
 

@@ -147,7 +147,7 @@ func TestCtrlCOnTerminal(t *testing.T) {
 	if code := again.code(); code != runstate.CodeInterrupted {
 		t.Errorf("stop: exit code %d, %q", code, again)
 	}
-	contains(t, "the screen", again.String(), "saved", "rayctl's exit code 130")
+	contains(t, "the screen", again.String(), "saved", "exit code 130")
 	if out := u.want(0, "ls", "-o", "name").out; strings.Contains(out, "asked") {
 		t.Errorf("the run is still there: %s", out)
 	}

@@ -32,8 +32,8 @@ func TestRun(t *testing.T) {
 		t.Errorf("the driver's output: %s", d)
 	}
 	first, _, _ := strings.Cut(r.err, "\n")
-	contains(t, "the first line", first, "local", "because", "once")
-	contains(t, "stderr", r.err, "the driver's exit code 3", "node-seconds")
+	contains(t, "the first line", first, "Starting run once on this machine (default launcher)")
+	contains(t, "stderr", r.err, "once failed: the driver exited with code 3", "node-seconds")
 	data, err := os.ReadFile(receipt)
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ var source string
 
 // Substrate registers task-spooler's part of the cluster file.
 var Substrate = spec.Register(&spec.Substrate{
-	Name: Name, Title: "task-spooler", Order: 4, Source: source,
+	Name: Name, Title: "task-spooler", On: "on this machine, queued by task-spooler", Order: 4, Source: source,
 	Cluster:         cluster{},
 	ChosenBySection: true,
 	Default: func(s *spec.ClusterSpec) {
