@@ -118,12 +118,13 @@ const lookEvery = 200 * time.Millisecond
 // create stages, submits and commits. Whatever fails, nothing stays.
 func (c *cluster) create(ctx context.Context, p launcher.Payload) error {
 	stop := c.Heartbeat(ctx)
-	err := c.Stage(ctx, p, script.PlanOf(c.Run, p.EndOnDisconnect))
+	plan := c.l.site.Fitted(ctx, script.PlanOf(c.Run, p.EndOnDisconnect))
+	err := c.Stage(ctx, p, plan)
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err == nil {
-		err = c.submit(ctx)
+		err = c.submit(ctx, plan)
 	}
 	stop()
 	if err != nil {
@@ -133,8 +134,8 @@ func (c *cluster) create(ctx context.Context, p launcher.Payload) error {
 }
 
 // submit hands the job to Slurm and commits.
-func (c *cluster) submit(ctx context.Context) error {
-	id, err := c.l.site.Submit(ctx, c.batch())
+func (c *cluster) submit(ctx context.Context, plan script.Plan) error {
+	id, err := c.l.site.Submit(ctx, c.batch(plan))
 	if err != nil && controller.Away(err) {
 		id, err = c.resolve(ctx, err)
 	}
@@ -146,8 +147,8 @@ func (c *cluster) submit(ctx context.Context) error {
 }
 
 // batch is what is submitted.
-func (c *cluster) batch() controller.Batch {
-	return controller.Batch{Plan: script.PlanOf(c.Run, 0), File: c.Path(script.File), Environment: c.l.site.Runs.Environment()}
+func (c *cluster) batch(plan script.Plan) controller.Batch {
+	return controller.Batch{Plan: plan, File: c.Path(script.File), Environment: c.l.site.Runs.Environment()}
 }
 
 // resolve looks for the launch among the jobs: it may be there although sbatch got no answer.

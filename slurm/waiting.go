@@ -8,6 +8,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm/batchjob"
 	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/script"
 )
 
 // queued is a cluster whose keeper has said nothing yet.
@@ -54,7 +55,7 @@ const (
 func (w *watcher) plannedStart(ctx context.Context) time.Time {
 	waits := w.job.Reason == "Priority" || w.job.Reason == "Resources" || w.job.Reason == "BeginTime"
 	if waits && time.Since(w.job.Submit) > planAfter && time.Since(w.planned.asked) > planEvery {
-		start, err := w.l.site.PlannedStart(ctx, w.batch())
+		start, err := w.l.site.PlannedStart(ctx, w.batch(script.PlanOf(w.Run, 0)))
 		if err != nil {
 			w.l.log.Debug("Slurm does not say when the job would start", "cluster", w.Name, "error", err)
 		}
@@ -72,13 +73,28 @@ func (w *watcher) hopeless(ctx context.Context) *runstate.Verdict {
 	if last != nil {
 		return last
 	}
-	if controller.Never(w.job.Reason) {
-		r := controller.Explain(w.job)
-		return &runstate.Verdict{Final: true, Cause: runstate.CauseStartFailed, Message: "Slurm can never start its job: " + r.Message}
+	if why := w.never(ctx); why != "" {
+		return &runstate.Verdict{Final: true, Cause: runstate.CauseStartFailed, Message: "Slurm can never start its job: " + why}
 	}
 	limit, bound := w.launched.Spec.Lifetime.Queue.Bound()
 	if bound && time.Since(w.launched.Created) > limit && w.LastWord() == nil {
 		return &runstate.Verdict{Cause: runstate.CauseQueue, Message: "the cluster was not admitted within lifetime.queue (" + limit.String() + "): " + controller.Explain(w.job).Message}
 	}
 	return nil
+}
+
+// never says why the job can never start; "" if it can, or it is not known.
+func (w *watcher) never(ctx context.Context) string {
+	switch {
+	case controller.Never(w.job.Reason):
+		return controller.Explain(w.job).Message
+	case controller.NodeLimit(w.job.Reason):
+		all, err := w.l.site.Partitions(ctx)
+		if err != nil {
+			w.l.log.Debug("it is not known how many nodes a job may have", "cluster", w.Name, "error", err)
+			return ""
+		}
+		return script.PlanOf(w.Run, 0).TooLarge(w.job.HetOffset, w.job.Partition, all)
+	}
+	return ""
 }

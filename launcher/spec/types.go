@@ -166,7 +166,8 @@ type Lifetime struct {
 	// Queue is how long the cluster may wait until its whole gang is admitted; then it is given up (exit code 75). Default: no limit.
 	Queue units.Limit `json:"queue,omitzero"`
 	// Max is how long an attempt may run, counted from the admission of the gang: when its nodes are granted, so that the start of Ray counts
-	// (exit code 124). On local that is the launch, on Slurm the start of the job, whose --time it also is, on KubeRay the head's first answer.
+	// (exit code 124). On local that is the launch, on Slurm the start of the job, on KubeRay the head's first answer. Slurm is asked for some minutes
+	// more (--time), in which the driver has its grace; where the partition gives no more, the end begins by so much earlier.
 	// Default: for up 12h; for run no limit, on Slurm then the partition's default.
 	Max units.Limit `json:"max,omitzero"`
 	// Total is how long all attempts together may take, queueing included. Default: no limit.

@@ -26,6 +26,8 @@ type Controller interface {
 	// PlannedStart is when a job would start if it were submitted now; zero where Slurm cannot be asked. A job that could never run is refused
 	// as Submit refuses it.
 	PlannedStart(ctx context.Context, b Batch) (time.Time, error)
+	// Partitions are all partitions, hidden ones too.
+	Partitions(ctx context.Context) ([]script.Partition, error)
 	// Version is Slurm's, as the controller's side tells it: "Slurm 24.11.5".
 	Version(ctx context.Context) (string, error)
 	// String says where, for notes and errors.

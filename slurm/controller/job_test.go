@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rayctl/rayctl/slurm/script"
 )
 
 func TestParseJSONOfRealVersions(t *testing.T) {
@@ -90,6 +92,35 @@ func TestExplain(t *testing.T) {
 	} {
 		if got := Explain(Job{Reason: reason}); !strings.Contains(got.Message, want) {
 			t.Errorf("%q: %+v", reason, got)
+		}
+	}
+}
+
+// TestPartitions reads what both ways say of partitions, of real versions.
+func TestPartitions(t *testing.T) {
+	text := "CLUSTER: other\n" +
+		"PartitionName=main AllowGroups=ALL Default=YES QoS=N/A MaxNodes=UNLIMITED MaxTime=UNLIMITED MinNodes=0 Nodes=node[1-4] State=UP TotalCPUs=8 TotalNodes=4 SelectTypeParameters=NONE\n" +
+		"PartitionName=short Default=NO MaxNodes=2 MaxTime=1-02:05:00 MinNodes=0 Nodes=node[1-4] TotalNodes=4\n"
+	got, err := parsePartitions(text)
+	want := []script.Partition{{Name: "main", Default: true, Nodes: 4}, {Name: "short", Nodes: 2, Time: 26*time.Hour + 5*time.Minute}}
+	if err != nil || !cmp.Equal(got, want) {
+		t.Errorf("scontrol: %v\n%s", err, cmp.Diff(want, got))
+	}
+	for version, text := range map[string]string{
+		"22.05": `{"partitions":[{"flags":["default"],"name":"main","maximum_nodes_per_job":-1,"max_time_limit":-1,"nodes":"node[1-4]","total_nodes":4},
+			{"flags":[],"name":"short","maximum_nodes_per_job":2,"max_time_limit":1565,"nodes":"node[1-4]","total_nodes":4}]}`,
+		"24.11": `{"partitions":[{"name":"main","nodes":{"configured":"node[1-4]","total":4},"maximums":{"nodes":{"set":false,"infinite":true,"number":0},"time":{"set":false,"infinite":true,"number":0}}},
+			{"name":"short","nodes":{"configured":"node[1-4]","total":4},"maximums":{"nodes":{"set":true,"infinite":false,"number":2},"time":{"set":true,"infinite":false,"number":1565}}}]}`,
+	} {
+		got, err := parseJSONPartitions([]byte(text))
+		want[0].Default = version == "22.05"
+		if err != nil || !cmp.Equal(got, want) {
+			t.Errorf("slurmrestd of %s: %v\n%s", version, err, cmp.Diff(want, got))
+		}
+	}
+	for _, text := range []string{"", "5", "1:2", "x-00:00:00", "aa:00:00"} {
+		if d, err := slurmDuration(text); err == nil {
+			t.Errorf("%q was taken for %s", text, d)
 		}
 	}
 }

@@ -23,7 +23,7 @@ var sayings = map[string]saying{
 	"JobHeldAdmin":             {"it is held by an administrator", "ask your site's administrators"},
 	"PartitionDown":            {"the partition is down", "choose another slurm.partition, or wait"},
 	"PartitionInactive":        {"the partition takes no jobs to run now", "choose another slurm.partition, or wait"},
-	"PartitionNodeLimit":       {"it asks for more nodes than the partition allows", "lower the number of workers, or choose another slurm.partition"},
+	"PartitionNodeLimit":       {"it asks for more nodes than the partition allows, or has in service", "wait, lower the number of workers, or choose another slurm.partition"},
 	"PartitionTimeLimit":       {"it asks for more time than the partition allows", "lower lifetime.max, or choose another slurm.partition"},
 	"PartitionConfig":          {"the partition cannot give what it asks for", "ask for less, or choose another slurm.partition"},
 	"ReqNodeNotAvail":          {"a node that it needs is not available (down, drained or reserved)", "leave slurm.nodelist open, or wait"},
@@ -107,9 +107,15 @@ func limit(code string) (message, hint string) {
 func Never(reason string) bool {
 	name, _ := reasonName(reason)
 	switch name {
-	case "DependencyNeverSatisfied", "BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "InvalidAccount", "InvalidQOS",
+	case "DependencyNeverSatisfied", "BadConstraints", "PartitionTimeLimit", "InvalidAccount", "InvalidQOS",
 		"ReservationDeleted", "launch_failed_requeued_held":
 		return true
 	}
 	return false
+}
+
+// NodeLimit says whether a job waits because of its number of nodes. Slurm gives this reason, too, while nodes are down or drained (squeue(1)).
+func NodeLimit(reason string) bool {
+	name, _ := reasonName(reason)
+	return name == "PartitionNodeLimit"
 }

@@ -21,6 +21,7 @@ type Plan struct {
 	Run        string            // the run's directory; attempts are below it
 	Nonce      string
 	Disconnect time.Duration
+	longest    time.Duration // that the partitions give, see Within; 0: it is not known, or has no bound
 }
 
 // PlanOf is the plan of a run, as its record says. A run whose keeper is to end it when its client is gone for a while names that time.

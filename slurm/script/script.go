@@ -194,13 +194,18 @@ func (p Plan) Warning() time.Duration {
 	return time.Duration(*p.Spec.Job.Grace) + EndSlack
 }
 
-// TimeLimit is lifetime.max and what the end takes, in Slurm's minutes: the keeper ends by itself before.
+// TimeLimit is lifetime.max and what the end takes, in Slurm's minutes: the keeper ends by itself before. Where no partition gives that much more, Slurm's
+// warning is the end, some minutes before lifetime.max.
 func (p Plan) TimeLimit() string {
 	limit, bound := p.Spec.Lifetime.Max.Bound()
 	if !bound {
 		return ""
 	}
-	return strconv.Itoa(Minutes(limit + p.AfterMax()))
+	limit += p.AfterMax()
+	if p.longest > 0 {
+		limit = min(limit, p.longest)
+	}
+	return strconv.Itoa(Minutes(limit))
 }
 
 // AfterMax is what the end takes after lifetime.max. Slurm warns up to a minute early, and a warning is the end.

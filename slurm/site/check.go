@@ -85,7 +85,7 @@ func (site *Site) checkRequest(ctx context.Context, s *spec.ClusterSpec, probe s
 
 // wouldStart lets Slurm judge a job as the spec asks for it, from a script in a directory on the site.
 func (site *Site) wouldStart(ctx context.Context, s *spec.ClusterSpec, dir string) (script.Plan, time.Time, error) {
-	p := script.Plan{Spec: s, Python: "python3", Programs: dir, Run: dir, Nonce: "doctor"}
+	p := site.Fitted(ctx, script.Plan{Spec: s, Python: "python3", Programs: dir, Run: dir, Nonce: "doctor"})
 	text, err := p.Script()
 	if err != nil {
 		return p, time.Time{}, err

@@ -14,6 +14,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/slurm/rundir"
+	"github.com/rayctl/rayctl/slurm/script"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
@@ -57,4 +58,17 @@ func (site *Site) Python(ctx context.Context, s *spec.ClusterSpec) (string, erro
 		return path.Join(python, "bin", "python"), nil
 	}
 	return python, nil
+}
+
+// Fitted is a plan whose time limit fits into the partitions. If they are not known it is as it was: Slurm judges.
+func (site *Site) Fitted(ctx context.Context, p script.Plan) script.Plan {
+	if _, bound := p.Spec.Lifetime.Max.Bound(); !bound {
+		return p
+	}
+	all, err := site.Partitions(ctx)
+	if err != nil {
+		site.Log.Debug("it is not known how long jobs may run", "error", err)
+		return p
+	}
+	return p.Within(all)
 }
