@@ -135,8 +135,25 @@ func (l *loader) finish(sections sections) (*Loaded, error) {
 		if err := spec.Validate(s); err != nil {
 			return nil, l.out.Origins.Locate(err)
 		}
+		if err := l.checkImage(s); err != nil {
+			return nil, err
+		}
 	}
 	return l.out, nil
+}
+
+// checkImage refuses --image where nodes do not run in containers. A file may have an image for its other profiles: that is only noted.
+func (l *loader) checkImage(s *spec.ClusterSpec) error {
+	if in := spec.SubstrateOf(s.Launcher); s.Image == "" || in.UsesImage != nil && in.UsesImage(s) {
+		return nil
+	}
+	o := l.out.Origins["image"]
+	if o.Source != "--image" {
+		l.out.Warnings = append(l.out.Warnings, fmt.Sprintf("image (%s) is ignored: the %s launcher runs no containers here", o, s.Launcher))
+		return nil
+	}
+	return flagError(o, "leave it out, or choose another launcher with --launcher; `image` in docs/cluster-file.md says where it counts",
+		"the %s launcher runs no containers here, so that the image %q would not be used", s.Launcher, s.Image)
 }
 
 // ReadJobFiles reads the files of this machine that describe the job: requirements and conda environments. Commands that start the job call it first.

@@ -246,6 +246,24 @@ func TestRelativePaths(t *testing.T) {
 	}
 }
 
+// TestImageWithoutContainers: --image is refused where it has no effect; a file's is noted.
+func TestImageWithoutContainers(t *testing.T) {
+	files := map[string]string{
+		"plain.yaml":      "image: a/b:1\nprofiles: {k8s: {launcher: kuberay}}\n",
+		"slurm.yaml":      "slurm: {}\n",
+		"containers.yaml": "slurm: {containerRuntime: pyxis}\n",
+	}
+	newFixture(t, files).fails("--image: the local launcher runs no containers here", "", "--image", "a/b:1")
+	newFixture(t, files).fails("--image: the slurm launcher runs no containers here", "", "-f", "slurm.yaml", "--image", "a/b:1")
+	for args, warnings := range map[string]int{
+		"-f plain.yaml": 1, "-f plain.yaml --profile k8s": 0, "-f containers.yaml --image a/b:1": 0, "--launcher kuberay --image a/b:1": 0,
+	} {
+		if l := newFixture(t, files).must("", strings.Fields(args)...); len(l.Warnings) != warnings {
+			t.Errorf("%s: warnings %q", args, l.Warnings)
+		}
+	}
+}
+
 func TestUnknownVariables(t *testing.T) {
 	f := newFixture(t, nil)
 	t.Setenv("RAYCTL_ATTEMPT", "7")

@@ -40,6 +40,7 @@ var Substrate = spec.Register(&spec.Substrate{
 		return strings.Contains(path, "patch.") || strings.HasPrefix(path, "kuberay.rayCluster.") || strings.HasPrefix(path, "kuberay.configMaps.")
 	},
 	ReadManifest: readManifest,
+	UsesImage:    func(*spec.ClusterSpec) bool { return true },
 	SecretKeys:   true,
 	SingleNodes:  true,
 	Python:       "the image",

@@ -51,6 +51,8 @@ type Substrate struct {
 
 	// SharesFilesystem reports whether the nodes have the client's directories; may be nil: they do not.
 	SharesFilesystem func(s *ClusterSpec) bool
+	// UsesImage reports whether nodes run in the containers of image; may be nil: they do not.
+	UsesImage func(s *ClusterSpec) bool
 	// SecretKeys is true if secrets[].secretKeyRef is possible.
 	SecretKeys bool
 	// SingleNodes is true if nodes are allocated one by one, false if all at once.
