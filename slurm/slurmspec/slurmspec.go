@@ -32,9 +32,12 @@ var Substrate = spec.Register(&spec.Substrate{
 		c := sectionOf(s)
 		return c.Host == "" && c.RESTURL == ""
 	},
-	UsesImage: func(s *spec.ClusterSpec) bool { return sectionOf(s).ContainerRuntime != "" },
-	ExecHere:  true,
-	Python:    "the nodes' Python",
+	UsesImage: func(s *spec.ClusterSpec) bool {
+		runtime := sectionOf(s).ContainerRuntime
+		return runtime != "" && runtime != "none"
+	},
+	ExecHere: true,
+	Python:   "the nodes' Python",
 })
 
 // Of is the file's section; nil if it has none.
