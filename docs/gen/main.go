@@ -20,6 +20,7 @@ const flowPage = "how-a-command-flows.md"
 var pages = []page{
 	{"cluster-file.md", clusterFile},
 	{"commands.md", commands},
+	{"messages.md", messages},
 	{flowPage, exitCodes},
 	{"../keeper/rayctl_keeper/state/model.py", pythonModel},
 }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"testing"
@@ -28,5 +31,24 @@ func TestPagesAreFresh(t *testing.T) {
 func TestCell(t *testing.T) {
 	if got, want := cell("a|b <c> *d* RAYCTL_OUTPUT_DIR"), "a\\|b &lt;c> \\*d\\* `RAYCTL_OUTPUT_DIR`"; got != want {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestMessages checks which strings count as sentences for users.
+func TestMessages(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "a.go", `package a
+import "some/long path"
+func f(name string) error {
+	log.Debug("for developers only")
+	run("set -e; if [ x ]; then exit; fi", "word")
+	return fail("no cluster "+name+" is there", "give another\n name")
+}`, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	writeMessages(&b, "a", append(fileMessages(file), "give another name"))
+	if got, want := b.String(), "\n## a\n\n- give another name\n- no cluster … is there\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
