@@ -212,6 +212,17 @@ func TestSearch(t *testing.T) {
 	f.fails("nowhere.yaml: the cluster file cannot be read: no such file or directory", "", "-f", "nowhere.yaml")
 }
 
+// TestOtherEnding: rayctl.yml is found, too; beside a rayctl.yaml it is named as not read.
+func TestOtherEnding(t *testing.T) {
+	f := newFixture(t, map[string]string{"yml/rayctl.yml": "name: yml\n", "both/rayctl.yml": "name: yml\n", "both/rayctl.yaml": "name: yaml\n"})
+	if l := f.must("yml"); l.Spec.Name != "yml" || l.File != "rayctl.yml" || len(l.Warnings) != 0 {
+		t.Errorf("%q of %q, warnings %q", l.Spec.Name, l.File, l.Warnings)
+	}
+	if l := f.must("both"); l.Spec.Name != "yaml" || len(l.Warnings) != 1 || l.Warnings[0] != "rayctl.yml is not read, because rayctl.yaml is there" {
+		t.Errorf("%q of %q, warnings %q", l.Spec.Name, l.File, l.Warnings)
+	}
+}
+
 func TestStandardInput(t *testing.T) {
 	f := newFixture(t, nil)
 	if err := f.flags.Parse([]string{"-f", "-"}); err != nil {

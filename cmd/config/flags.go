@@ -51,7 +51,7 @@ func FlagOf(key string) string {
 
 // AddSelection adds the flags of every command that works on clusters: file, profile, substrate. It keeps flags that are already defined.
 func AddSelection(fs *pflag.FlagSet) {
-	addString(fs, "file", "f", "cluster `FILE` (default: rayctl.yaml here or above)")
+	addString(fs, "file", "f", "cluster `FILE` (default: rayctl.yaml or rayctl.yml here or above)")
 	addString(fs, "profile", "", "`NAME` of a profile of the file or of your configuration")
 	for _, f := range selectionFlags() {
 		addString(fs, f.flag, "", f.usage)

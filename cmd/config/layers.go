@@ -18,10 +18,12 @@ import (
 )
 
 const (
-	fileName       = "rayctl.yaml"
 	stdinName      = "-"
 	defaultProfile = "default"
 )
+
+// fileNames are the names of a cluster file that is found, the first before the second.
+var fileNames = []string{"rayctl.yaml", "rayctl.yml"}
 
 // readFile finds and parses the cluster file, or recognises a manifest.
 func (l *loader) readFile() error {
@@ -77,7 +79,7 @@ func (l *loader) parse(name string, data []byte) (*spec.Document, error) {
 	return doc, nil
 }
 
-// fileData reads the file of -f or RAYCTL_FILE, else the nearest rayctl.yaml.
+// fileData reads the file of -f or RAYCTL_FILE, else the nearest that is found.
 func (l *loader) fileData() (string, []byte, error) {
 	name := l.v.GetString(keyFile)
 	switch name {
@@ -95,6 +97,9 @@ func (l *loader) fileData() (string, []byte, error) {
 		name = l.short(found)
 		if err := trusted(l.abs(name), "the cluster file", "-f "); err != nil {
 			return "", nil, err
+		}
+		if other := filepath.Join(filepath.Dir(found), fileNames[1]); other != found && isFile(other) {
+			l.out.Warnings = append(l.out.Warnings, fmt.Sprintf("%s is not read, because %s is there", l.short(other), name))
 		}
 	}
 	data, err := os.ReadFile(l.abs(name))
@@ -119,14 +124,15 @@ func trusted(path, what, consent string) error {
 	return launcher.Fail(runstate.CodePermission, err, hint, "%s %s can run commands as you, and is not taken unasked as %s", what, path, reason)
 }
 
-// search looks for rayctl.yaml in dir and above, up to the root of the git work tree. Outside a work tree only dir counts: directories
+// search looks for a cluster file in dir and above, up to the root of the git work tree. Outside a work tree only dir counts: directories
 // above it, such as /tmp, may belong to others.
 func search(dir string) (string, bool) {
 	root, inGit := gitRoot(dir)
 	for {
-		p := filepath.Join(dir, fileName)
-		if st, err := os.Stat(p); err == nil && !st.IsDir() {
-			return p, true
+		for _, name := range fileNames {
+			if p := filepath.Join(dir, name); isFile(p) {
+				return p, true
+			}
 		}
 		parent := filepath.Dir(dir)
 		if !inGit || dir == root || parent == dir {
@@ -134,6 +140,11 @@ func search(dir string) (string, bool) {
 		}
 		dir = parent
 	}
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
 }
 
 func gitRoot(dir string) (string, bool) {

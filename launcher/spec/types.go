@@ -34,7 +34,7 @@ type ClusterSpec struct {
 	// Launcher is the substrate. Default: the one of the sections slurm and kuberay that is there, else local.
 	Launcher string `json:"launcher,omitempty" enum:"launchers"`
 	// Image is the container image of every node: pods on KubeRay, the container on Slurm if
-	// slurm.containerRuntime is set. Groups may have their own. The local launcher does not use it.
+	// slurm.containerRuntime is set. Groups may have their own. Elsewhere it is ignored, and --image is an error.
 	// Default on KubeRay: rayproject/ray with the tag of ray.version.
 	Image string `json:"image,omitempty"`
 	// Ray says which Ray the cluster runs.
