@@ -189,6 +189,12 @@ type (
 	Collector interface {
 		Collect(ctx context.Context, dryRun bool) ([]Collected, error)
 	}
+	// EnvironmentKeeper keeps Python environments on this machine, for gc.
+	EnvironmentKeeper interface {
+		Environments(ctx context.Context) ([]Environment, error)
+		// CollectEnvironments removes those that no cluster uses, however new they are.
+		CollectEnvironments(ctx context.Context, dryRun bool) ([]Collected, error)
+	}
 	// Validator reports what Launch would refuse before it creates anything, whatever exists under the name: for launches that replace a cluster.
 	Validator interface {
 		Validate(ctx context.Context, s *spec.ClusterSpec, p Payload) error
@@ -224,4 +230,11 @@ type Collected struct {
 	What string `json:"what"` // "run directory", "process", "environment"
 	Name string `json:"name"`
 	Why  string `json:"why"`
+}
+
+// Environment is a Python environment that rayctl made and keeps.
+type Environment struct {
+	Dir   string
+	Bytes int64
+	Used  time.Time // last
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -14,23 +15,27 @@ import (
 )
 
 type gcOptions struct {
-	config app.ConfigFlags
-	dryRun bool
-	output app.Output
+	config       app.ConfigFlags
+	dryRun       bool
+	environments bool
+	output       app.Output
 }
 
 // NewGC is `rayctl gc`.
 func NewGC(a *app.App) *cobra.Command {
 	o := &gcOptions{}
 	c := &cobra.Command{
-		Use:     "gc [--dry-run]",
-		Short:   "Remove what dead clients and killed keepers left behind, and records that are too old",
-		Example: "  rayctl gc --dry-run",
+		Use:   "gc [--dry-run]",
+		Short: "Remove what dead clients and killed keepers left behind, and records that are too old",
+		Long: "gc removes what dead clients and killed keepers left behind, records that are too old, and Python environments that were not used for 90 days.\n" +
+			"It names the environments that it keeps (about 1 GB each); --environments removes those, too, that no cluster uses.",
+		Example: "  rayctl gc --dry-run\n  rayctl gc --environments",
 		Args:    app.NoDash(0, "no arguments"),
 		RunE:    a.Action(func(ctx context.Context) error { return runGC(ctx, a, o) }),
 	}
 	o.config.AddSelection(c)
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "only say what would be removed")
+	c.Flags().BoolVar(&o.environments, "environments", false, "remove all Python environments that no cluster uses; they are made again when they are needed")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML)
 	return c
 }
@@ -57,6 +62,10 @@ func runGC(ctx context.Context, a *app.App, o *gcOptions) error {
 			found, err := collector.Collect(ctx, o.dryRun)
 			all, failures = append(all, found...), append(failures, err)
 		}
+		if envs, ok := l.(launcher.EnvironmentKeeper); ok && o.environments {
+			found, err := envs.CollectEnvironments(ctx, o.dryRun)
+			all, failures = appendNew(all, found), append(failures, err)
+		}
 	}
 	failed := errors.Join(failures...)
 	if done, err := o.output.Structured(a.Out, terminal.NonNil(all)); done || err != nil {
@@ -72,5 +81,40 @@ func runGC(ctx context.Context, a *app.App, o *gcOptions) error {
 	if len(all) == 0 && failed == nil {
 		a.UI.Note("there is nothing to remove")
 	}
-	return failed
+	return errors.Join(failed, noteEnvironments(ctx, a, ls, all))
+}
+
+// appendNew adds what is not there yet: launchers of one machine have the same environments, which a dry run leaves there.
+func appendNew(all, found []launcher.Collected) []launcher.Collected {
+	for _, x := range found {
+		if !slices.ContainsFunc(all, func(y launcher.Collected) bool { return x.What == y.What && x.Name == y.Name }) {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// noteEnvironments names the Python environments that are kept.
+func noteEnvironments(ctx context.Context, a *app.App, ls []launcher.Launcher, removed []launcher.Collected) error {
+	named := map[string]bool{}
+	for _, x := range removed {
+		named[x.Name] = true
+	}
+	for _, l := range ls {
+		envs, ok := l.(launcher.EnvironmentKeeper)
+		if !ok {
+			continue
+		}
+		list, err := envs.Environments(ctx)
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			if !named[e.Dir] {
+				named[e.Dir] = true
+				a.UI.Note("kept environment %s: %s, last used %s", e.Dir, terminal.Size(e.Bytes), terminal.Stamp(e.Used))
+			}
+		}
+	}
+	return nil
 }

@@ -192,6 +192,7 @@ func TestKeepLines(t *testing.T) {
 		return (&apptest.Launcher{
 			Ray:     &apptest.Ray{},
 			Garbage: []launcher.Collected{{What: "process", Name: "ray-7", Why: "its keeper is dead"}},
+			Cached:  []launcher.Environment{{Dir: "/envs/ray-2.60.0", Bytes: 600e6, Used: apptest.Begin}},
 			Checks:  []launcher.Check{{Name: "python", OK: true, Detail: "3.12"}},
 		}).With("dev", "old", "queued")
 	}
@@ -214,6 +215,9 @@ func TestKeepLines(t *testing.T) {
 		{Args: "extend nosuch --max 4h", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`},
 		{Args: "gc", Out: "removed process ray-7: its keeper is dead\n", Calls: []string{"collect"}},
 		{Args: "gc --dry-run", Out: "would remove process ray-7: its keeper is dead\n"},
+		{Args: "gc --dry-run", Out: "would remove", Err: "kept environment /envs/ray-2.60.0: 600 MB, last used 2026-01-02T03:04:05Z\n"},
+		{Args: "gc --environments --dry-run", Out: "would remove environment /envs/ray-2.60.0: not used\n"},
+		{Args: "gc --environments -o json", Out: `"name": "/envs/ray-2.60.0"`, JSON: true, Calls: []string{"collect", "collect environments"}},
 		{Args: "gc -n", Code: runstate.CodeUsage, Err: "`rayctl gc` has no flag -n"},
 		{Args: "gc --dry-run -o json", Out: `"what": "process"`},
 		{Args: "gc x", Code: runstate.CodeUsage, Err: "takes no arguments"},

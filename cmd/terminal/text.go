@@ -44,8 +44,8 @@ func OrDash(s string) string {
 // OneLine makes foreign text fit one line or column.
 func OneLine(s string) string { return Clean(strings.Join(strings.Fields(s), " ")) }
 
-// size prints a number of bytes for a person.
-func size(n int64) string {
+// Size prints a number of bytes for a person.
+func Size(n int64) string {
 	switch {
 	case n < 10_000:
 		return fmt.Sprintf("%d B", n)

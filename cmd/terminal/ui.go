@@ -144,9 +144,9 @@ func (u *UI) Transfer(p launcher.Progress) {
 	text := p.Text
 	switch {
 	case p.Total > 0:
-		text += fmt.Sprintf(": %s of %s", size(p.Done), size(p.Total))
+		text += fmt.Sprintf(": %s of %s", Size(p.Done), Size(p.Total))
 	case p.Done > 0:
-		text += ": " + size(p.Done)
+		text += ": " + Size(p.Done)
 	}
 	u.Live(text, since)
 }

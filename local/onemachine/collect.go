@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/filelock"
@@ -32,8 +33,46 @@ func (l *Launcher) Collect(ctx context.Context, dryRun bool) ([]launcher.Collect
 	if len(unread) > 0 { // nobody knows which environments these use
 		return out, errors.Join(unread...)
 	}
-	environments, err := rayenv.Collect(l.cacheDir, dryRun, func(dir string) bool { return inUse[dir] })
+	environments, err := l.collectEnvironments(dryRun, rayenv.UnusedFor, inUse)
 	return append(out, environments...), err
+}
+
+// Environments lists the Python environments in the cache, which all launchers of this machine share.
+func (l *Launcher) Environments(context.Context) ([]launcher.Environment, error) {
+	return rayenv.List(l.cacheDir)
+}
+
+// CollectEnvironments removes the environments that no cluster uses.
+func (l *Launcher) CollectEnvironments(_ context.Context, dryRun bool) ([]launcher.Collected, error) {
+	inUse := map[string]bool{}
+	for _, name := range l.names() {
+		c, err := l.open(launcher.ID(name))
+		if errors.Is(err, launcher.ErrNotFound) {
+			continue
+		}
+		if err != nil { // nobody knows which environment it uses
+			return nil, err
+		}
+		if how, _, err := c.Look(); err != nil || how != rundir.Ended {
+			inUse[c.Record.EnvDir] = true
+		}
+	}
+	return l.collectEnvironments(dryRun, rayenv.Launching, inUse)
+}
+
+// collectEnvironments spares the environments of these clusters, and those of which a process runs, such as a keeper of another launcher.
+func (l *Launcher) collectEnvironments(dryRun bool, unused time.Duration, inUse map[string]bool) ([]launcher.Collected, error) {
+	table, err := proc.Table()
+	if err != nil {
+		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the process table cannot be read: %v", err)
+	}
+	var lines []string
+	for _, p := range table {
+		lines = append(lines, proc.CommandLine(p))
+	}
+	return rayenv.Collect(l.cacheDir, dryRun, unused, func(dir string) bool {
+		return inUse[dir] || slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, dir+"/") })
+	})
 }
 
 // collect looks after one name, unless somebody is at work on it. It also returns the environment that a cluster uses which lives, or may.

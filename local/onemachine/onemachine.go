@@ -67,6 +67,8 @@ var (
 	_ launcher.Checker    = (*Launcher)(nil)
 	_ launcher.Collector  = (*Launcher)(nil)
 	_ launcher.Forgetter  = (*Launcher)(nil)
+
+	_ launcher.EnvironmentKeeper = (*Launcher)(nil)
 )
 
 // New returns the launcher. It touches nothing yet.

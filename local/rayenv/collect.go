@@ -2,6 +2,7 @@ package rayenv
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -10,26 +11,26 @@ import (
 	"github.com/rayctl/rayctl/launcher/filelock"
 )
 
-// UnusedFor is how long an environment is kept without being used.
-const UnusedFor = 90 * 24 * time.Hour
+// How long an environment is kept without being used.
+const (
+	// UnusedFor is for those that may be wanted again.
+	UnusedFor = 90 * 24 * time.Hour
+	// Launching is the time in which a launch that has just chosen an environment appears among the clusters that use it.
+	Launching = 10 * time.Minute
+)
 
-// Collect removes interrupted installations and environments unused since long. inUse says which must stay.
-func Collect(cacheDir string, dryRun bool, inUse func(dir string) bool) ([]launcher.Collected, error) {
-	root := filepath.Join(cacheDir, "envs")
-	entries, err := os.ReadDir(root)
-	if os.IsNotExist(err) {
-		return nil, nil
-	}
+// Collect removes interrupted installations and environments that were not used for so long. inUse says which must stay.
+func Collect(cacheDir string, dryRun bool, unused time.Duration, inUse func(dir string) bool) ([]launcher.Collected, error) {
+	dirs, err := list(cacheDir)
 	if err != nil {
-		return nil, fmt.Errorf("looking for old environments: %w", err)
+		return nil, err
 	}
 	var out []launcher.Collected
-	for _, e := range entries {
-		dir := filepath.Join(root, e.Name())
-		if !e.IsDir() || inUse(dir) {
+	for _, dir := range dirs {
+		if inUse(dir) {
 			continue
 		}
-		why, err := collect(dir, dryRun)
+		why, err := collect(dir, dryRun, unused)
 		if err != nil {
 			return out, fmt.Errorf("removing the environment %s: %w", dir, err)
 		}
@@ -40,8 +41,55 @@ func Collect(cacheDir string, dryRun bool, inUse func(dir string) bool) ([]launc
 	return out, nil
 }
 
+// List are the complete environments in the cache, whoever uses them.
+func List(cacheDir string) ([]launcher.Environment, error) {
+	dirs, err := list(cacheDir)
+	if err != nil {
+		return nil, err
+	}
+	var out []launcher.Environment
+	for _, dir := range dirs {
+		if info, err := os.Stat(filepath.Join(dir, marker)); err == nil {
+			out = append(out, launcher.Environment{Dir: dir, Bytes: size(dir), Used: info.ModTime()})
+		}
+	}
+	return out, nil
+}
+
+// list are the directories of environments.
+func list(cacheDir string) (dirs []string, err error) {
+	root := filepath.Join(cacheDir, "envs")
+	entries, err := os.ReadDir(root)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for environments: %w", err)
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			dirs = append(dirs, filepath.Join(root, e.Name()))
+		}
+	}
+	return dirs, nil
+}
+
+// size is what removing a directory frees, about; what cannot be read does not count.
+func size(dir string) (n int64) {
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // the rest counts
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			n += info.Size()
+		}
+		return nil
+	})
+	return n
+}
+
 // collect removes one environment if there is a reason, which it returns.
-func collect(dir string, dryRun bool) (string, error) {
+func collect(dir string, dryRun bool, unused time.Duration) (string, error) {
 	lock, err := filelock.Try(dir + ".lock")
 	if err != nil || lock == nil { // somebody is making it
 		return "", err
@@ -54,8 +102,8 @@ func collect(dir string, dryRun bool) (string, error) {
 		why = "its installation was interrupted"
 	case err != nil:
 		return "", err
-	case time.Since(info.ModTime()) > UnusedFor:
-		why = fmt.Sprintf("not used since %s", info.ModTime().Format(time.DateOnly))
+	case time.Since(info.ModTime()) > unused:
+		why = fmt.Sprintf("not used since %s", info.ModTime().UTC().Format(time.RFC3339))
 	}
 	if why == "" || dryRun {
 		return why, nil

@@ -332,7 +332,7 @@ func TestCollect(t *testing.T) {
 	old := time.Now().Add(-UnusedFor - time.Hour)
 	fresh, aged, busy, half := env("fresh", time.Now()), env("aged", old), env("busy", old), env("half", time.Time{})
 	for _, dryRun := range []bool{true, false} {
-		got, err := Collect(cache, dryRun, func(dir string) bool { return dir == busy })
+		got, err := Collect(cache, dryRun, UnusedFor, func(dir string) bool { return dir == busy })
 		if err != nil || len(got) != 2 || got[0].Name != aged || got[1].Name != half {
 			t.Errorf("dry run %t: %+v, %v", dryRun, got, err)
 		}
@@ -341,5 +341,16 @@ func TestCollect(t *testing.T) {
 		if _, err := os.Stat(dir); (err == nil) != want {
 			t.Errorf("%s: %v", dir, err)
 		}
+	}
+	if err := os.WriteFile(filepath.Join(fresh, "lib"), make([]byte, 5000), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	listed, err := List(cache)
+	if err != nil || len(listed) != 2 || listed[1].Dir != fresh || listed[1].Bytes != 5000 || listed[0].Used.Unix() != old.Unix() {
+		t.Errorf("listed %+v, %v", listed, err)
+	}
+	got, err := Collect(cache, false, Launching, func(string) bool { return false })
+	if err != nil || len(got) != 1 || got[0].Name != busy {
+		t.Errorf("all that is unused: %+v, %v", got, err)
 	}
 }

@@ -41,6 +41,8 @@ type Launcher struct {
 	// Checks is what Check finds, Garbage what Collect does.
 	Checks  []launcher.Check
 	Garbage []launcher.Collected
+	// Cached are its Python environments.
+	Cached []launcher.Environment
 	// Calls are the calls that change something, in order: "launch dev", "terminate dev", "terminate dev now", "forget dev".
 	Calls []string
 	// Ray answers as the dashboard and the keeper of every cluster.
