@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/local"
+	"github.com/rayctl/rayctl/local/onemachine"
 )
 
 // TestCollectEnvironments: an environment of which a process runs stays, whoever started it.
 func TestCollectEnvironments(t *testing.T) {
 	cache := t.TempDir()
-	l, err := local.New(local.Config{StateDir: t.TempDir(), CacheDir: cache})
+	l, err := local.New(onemachine.Config{StateDir: t.TempDir(), CacheDir: cache})
 	if err != nil {
 		t.Fatal(err)
 	}
