@@ -77,7 +77,7 @@ func TestDoctor(t *testing.T) {
 		s := smallSpec()
 		s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}}
 		checks := findings(t, b.l, s)
-		fails(t, checks, "quota", "needs 6240Mi of requests.memory, and quota tight allows 5Gi in all change workers[].memory")
+		fails(t, checks, "quota", "needs 6400Mi of requests.memory, and quota tight allows 5Gi in all change workers[].memory")
 		fails(t, checks, "pods of the cluster", "maximum memory usage per Container is 1Gi, but limit is 3Gi change head.memory")
 		b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: none}, spec: {hard: {pods: "0"}}}`)
 		b.awaitQuota(t)

@@ -2,6 +2,7 @@ package kuberay
 
 import (
 	"context"
+	"time"
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/handover"
@@ -23,16 +24,16 @@ func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d runstate.Dead
 	}
 	job, err := c.Job(ctx, string(id))
 	if err != nil || job == nil || job.Spec.ActiveDeadlineSeconds == nil || job.Status.StartTime == nil {
-		return err // nothing of Kubernetes' ends it, or it has just ended
+		return err // it has just ended, or is of an older rayctl and has no bound
 	}
-	var deadline *int64
+	end := time.Now().Add(objects.Longest)
 	if d.Max != nil {
-		seconds := int64((d.Max.Sub(job.Status.StartTime.Time) + objects.AfterMax(l.grace(ctx, c, id))).Seconds())
-		if seconds <= *job.Spec.ActiveDeadlineSeconds {
-			return nil
-		}
-		deadline = &seconds
+		end = d.Max.Add(objects.AfterMax(l.grace(ctx, c, id)))
 	}
-	err = c.PatchJob(ctx, string(id), map[string]any{"spec": map[string]any{"activeDeadlineSeconds": deadline}})
+	seconds := int64(end.Sub(job.Status.StartTime.Time).Seconds())
+	if seconds <= *job.Spec.ActiveDeadlineSeconds {
+		return nil
+	}
+	err = c.PatchJob(ctx, string(id), map[string]any{"spec": map[string]any{"activeDeadlineSeconds": seconds}})
 	return api.Explain(err, "patch", "jobs.batch", c)
 }

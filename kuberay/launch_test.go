@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec/units"
@@ -138,8 +139,8 @@ func TestKeeperRefused(t *testing.T) {
 	if err := <-launched; err != nil {
 		t.Fatalf("with room: %v", err)
 	}
-	for _, name := range []string{"waits", "waits-record"} {
-		if d := b.job(t, name).Spec; d.ActiveDeadlineSeconds != nil || (name != "waits") != (*d.TTLSecondsAfterFinished > 60) {
+	for name, deadline := range map[string]time.Duration{"waits": objects.Longest, "waits-record": 0} {
+		if d := b.job(t, name).Spec; ptr.Deref(d.ActiveDeadlineSeconds, 0) != int64(deadline.Seconds()) || (name != "waits") != (*d.TTLSecondsAfterFinished > 60) {
 			t.Errorf("Job %s has not the limits that it is to have: %+v", name, d)
 		}
 	}

@@ -113,7 +113,7 @@ func TestRefusalsEndTheLaunch(t *testing.T) {
 			b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tight}, spec: {hard: {requests.memory: 5Gi}}}`)
 			b.awaitRefused(t, anyPod(), "tight")
 		}, func(s *spec.ClusterSpec) { s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}} },
-			runstate.CodeStartFailed, []string{"a pod of group w is refused: exceeded quota: tight", "the cluster as a whole needs requests.memory=6240Mi", "change workers[].memory of group w"}},
+			runstate.CodeStartFailed, []string{"a pod of group w is refused: exceeded quota: tight", "the cluster as a whole needs requests.memory=6400Mi", "change workers[].memory of group w"}},
 		{"limits", func(t *testing.T, b bed) {
 			b.Create(t, b.namespace, `{apiVersion: v1, kind: LimitRange, metadata: {name: small}, spec: {limits: [{type: Container, max: {memory: 1Gi}}]}}`)
 			big := anyPod()

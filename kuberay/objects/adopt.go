@@ -157,7 +157,7 @@ func (p *Plan) adoptedCluster(rc *rayv1.RayCluster) {
 
 func (p *Plan) adoptTemplate(t *corev1.PodTemplateSpec, group string) {
 	t.Labels = Merged(t.Labels, map[string]string{LabelManagedBy: ManagedBy, LabelName: p.Spec.Name, LabelOwner: labelValue(p.owner)})
-	t.Annotations = Merged(t.Annotations)
+	t.Annotations = Merged(p.staying(), t.Annotations)
 	p.Scheduler.Pod(t, p.Spec.Name, group)
 }
 

@@ -73,9 +73,7 @@ func (p *Plan) KeeperJob() *batchv1.Job {
 		{Name: "run", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 	}
 	p.withPackages(&job.Spec.Template.Spec)
-	if bound := p.bound(); bound > 0 {
-		job.Spec.ActiveDeadlineSeconds = ptr.To(int64(bound.Seconds()))
-	}
+	job.Spec.ActiveDeadlineSeconds = ptr.To(int64(p.bound().Seconds()))
 	return job
 }
 
@@ -123,20 +121,31 @@ func Provisional(job *batchv1.Job) *batchv1.Job {
 	return job
 }
 
-// HelperPod is the small pod of keeper and record.
+// helperRatio is what the limits of keeper and record are of their requests: a LimitRange may bound that (maxLimitRequestRatio), also for limits that it sets
+// itself where there are none, and a quota on limits refuses pods without.
+const helperRatio = 2
+
+// helperResources are alike for keeper and record. Python starts in a fraction of a second of CPU, and both stream whatever is large.
+func helperResources() corev1.ResourceRequirements {
+	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}
+	limits := corev1.ResourceList{}
+	for name, q := range requests {
+		q.Mul(helperRatio)
+		limits[name] = q
+	}
+	return corev1.ResourceRequirements{Requests: requests, Limits: limits}
+}
+
+// HelperPod is the small pod of keeper and record. It has what the file gives all pods; only that autoscalers leave it alone is not said, as it may move.
 func (p *Plan) HelperPod(role string, c corev1.Container) corev1.PodTemplateSpec {
 	k := kuberayspec.Of(p.Spec)
 	c.Image, c.ImagePullPolicy = cmp.Or(k.KeeperImage, p.Spec.NodeGroups()[0].Image), corev1.PullPolicy(k.ImagePullPolicy)
-	c.SecurityContext = restrictedContainer()
-	c.Resources = corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("48Mi")},
-		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
-	}
+	c.SecurityContext, c.Resources = restrictedContainer(), helperResources()
 	return corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: p.roleLabels(role)},
+		ObjectMeta: metav1.ObjectMeta{Labels: p.roleLabels(role), Annotations: maps.Clone(k.Annotations)},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
-			ImagePullSecrets: k.ImagePullSecrets, NodeSelector: k.NodeSelector, Tolerations: k.Tolerations,
+			ImagePullSecrets: k.ImagePullSecrets, NodeSelector: k.NodeSelector, Tolerations: k.Tolerations, PriorityClassName: k.PriorityClassName,
 			TerminationGracePeriodSeconds: ptr.To(int64(10)), SecurityContext: restrictedPod(), Containers: []corev1.Container{c},
 		},
 	}

@@ -82,15 +82,19 @@ func (p *Plan) With(pay launcher.Payload) (*Plan, error) {
 	return p, nil
 }
 
-// bound is the time after which Kubernetes itself ends the cluster should the keeper be stuck; 0: the file has no limit.
+// bound is the time after which Kubernetes itself ends the cluster should the keeper be stuck. A file without limits means a life without one, and a run may
+// take months; Longest is for sites that refuse Jobs without a bound, and for what nobody remembers.
 func (p *Plan) bound() time.Duration {
 	queue, hasQueue := p.Spec.Lifetime.Queue.Bound()
 	most, hasMax := p.Spec.Lifetime.Max.Bound()
 	if !hasQueue || !hasMax {
-		return 0
+		return Longest
 	}
 	return queue + most + AfterMax(time.Duration(*p.Spec.Job.Grace))
 }
+
+// Longest is the bound of a keeper's Job where the cluster file has none, as Slurm counts a job without a time limit. `rayctl extend` moves it.
+const Longest = 365 * 24 * time.Hour
 
 // AfterMax is how long a cluster that lifetime.max ends may still be there before its keeper is taken for stuck.
 func AfterMax(grace time.Duration) time.Duration { return startLimit + grace + orders.Lease }

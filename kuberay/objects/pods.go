@@ -42,7 +42,7 @@ func (p *Plan) podTemplate(g spec.NodeGroup, group string) (*corev1.PodTemplateS
 		own = *kuberayspec.GroupOf(g.Sections)
 	}
 	t := &corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: p.labels(), Annotations: map[string]string{}},
+		ObjectMeta: metav1.ObjectMeta{Labels: p.labels(), Annotations: Merged(p.staying(), k.Annotations)},
 		Spec: corev1.PodSpec{
 			ServiceAccountName:            cmp.Or(own.ServiceAccountName, k.ServiceAccountName),
 			PriorityClassName:             cmp.Or(own.PriorityClassName, k.PriorityClassName),
@@ -54,12 +54,20 @@ func (p *Plan) podTemplate(g spec.NodeGroup, group string) (*corev1.PodTemplateS
 			Containers:                    []corev1.Container{p.rayContainer(g, group, own)},
 		},
 	}
-	maps.Copy(t.Annotations, k.Annotations)
 	p.addGPUType(t, g)
 	p.addMounts(t, g)
 	p.addStart(t, group)
 	p.Scheduler.Pod(t, p.Spec.Name, group)
 	return patchedTemplate(t, g)
+}
+
+// staying are annotations by which Karpenter and the cluster autoscaler do not move a pod to save a node: of a gang one pod is all of it. The file's own
+// annotations and patches go before.
+func (p *Plan) staying() map[string]string {
+	if !p.Spec.IsGang() {
+		return nil
+	}
+	return map[string]string{"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
 }
 
 func (p *Plan) rayContainer(g spec.NodeGroup, group string, own kuberayspec.Group) corev1.Container {

@@ -1,0 +1,39 @@
+package kuberay_test
+
+import (
+	"context"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// TestSiteRules runs where every pod, the keeper's and the record's too, must have an annotation, a priority class, and limits near its requests; and where
+// the head has another container beside Ray's.
+func TestSiteRules(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	class := "rules-" + b.namespace
+	b.Create(t, "", `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: `+class+`}, value: 10}`)
+	t.Cleanup(func() {
+		if err := b.Core.SchedulingV1().PriorityClasses().Delete(context.Background(), class, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	b.policy(t, class, "pods", "has(object.metadata.annotations) && 'team' in object.metadata.annotations && object.spec.priorityClassName == '"+class+"'", "say whose it is")
+	b.awaitRefused(t, anyPod(), "say whose it is")
+	b.Create(t, b.namespace, `{apiVersion: v1, kind: LimitRange, metadata: {name: near}, spec: {limits: [{type: Container, maxLimitRequestRatio: {cpu: "2", memory: "2"}}]}}`)
+	b.awaitRefused(t, anyPod(), "ratio") // is looked at before policies
+	b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: limits}, spec: {hard: {limits.cpu: "8", limits.memory: 32Gi}}}`)
+	s := job("ruled", "echo under rules")
+	s.Sections = kuberayspec.In(&kuberayspec.Section{PriorityClassName: class, Annotations: map[string]string{"team": "rl"}})
+	s.Head.Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"containers": []any{
+		map[string]any{"name": "beside", "image": "rayctl.test/pause:1", "securityContext": map[string]any{"runAsUser": 1000},
+			"resources": map[string]any{"requests": map[string]any{"cpu": "10m", "memory": "16Mi"}, "limits": map[string]any{"cpu": "20m", "memory": "32Mi"}}},
+		map[string]any{"name": "ray-head", "resources": map[string]any{"limits": map[string]any{"cpu": "400m"}}},
+	}}})
+	r := b.run(t, b.l, s)
+	r.wantEnd(t, "succeeded", 0, "under rules\n")
+}
