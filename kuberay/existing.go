@@ -131,7 +131,7 @@ func keptUntil(record *batchv1.Job) string {
 	if at.IsZero() || record.Spec.TTLSecondsAfterFinished == nil {
 		return ""
 	}
-	return " until " + at.Add(time.Duration(*record.Spec.TTLSecondsAfterFinished)*time.Second).Local().Format(time.DateTime)
+	return " until " + launcher.Stamp(at.Add(time.Duration(*record.Spec.TTLSecondsAfterFinished)*time.Second))
 }
 
 func hasEnded(name, until string) error {

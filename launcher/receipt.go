@@ -133,4 +133,7 @@ func Human(s float64) string {
 	}
 }
 
+// Stamp formats a time for people, as everywhere in rayctl: RFC 3339 in UTC.
+func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
 func num(f float64) string { return fmt.Sprintf("%.1f", f) }

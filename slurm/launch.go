@@ -103,7 +103,7 @@ func (c *cluster) existing(ctx context.Context, s *spec.ClusterSpec) (done bool,
 		return false, c.Remove(ctx)
 	} else if over {
 		return false, launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
-			"a cluster named %s has ended, and its record is kept until %s", c.Name, c.KeptUntil().Local().Format(time.DateTime))
+			"a cluster named %s has ended, and its record is kept until %s", c.Name, launcher.Stamp(c.KeptUntil()))
 	}
 	if diff := spec.Diff(c.Record.Spec, s); len(diff) > 0 {
 		return false, launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",

@@ -9,6 +9,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm/batchjob"
 	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/site"
 	"github.com/rayctl/rayctl/slurm/rundir"
 )
 
@@ -79,7 +80,7 @@ func (c *cluster) waiting(j controller.Job, f batchjob.Fate) launcher.Status {
 	case f == batchjob.Alive && j.State == controller.StatePending:
 		s.Reason = controller.Explain(j)
 		if !j.Start.IsZero() && j.Start.After(time.Now()) {
-			s.Reason.Message += "; Slurm expects to start it at " + j.Start.Local().Format(time.DateTime)
+			s.Reason.Message += "; " + site.Expected(j.Start)
 		}
 	case f == batchjob.Alive:
 		s.Phase = runstate.Provisioning

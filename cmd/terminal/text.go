@@ -25,12 +25,12 @@ func Ago(now, t time.Time) string {
 	return launcher.Human(max(now.Sub(t).Truncate(time.Second).Seconds(), 0))
 }
 
-// Stamp formats a time as everywhere in rayctl: RFC 3339 in UTC.
+// Stamp is a time in a table.
 func Stamp(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
-	return t.UTC().Format(time.RFC3339)
+	return launcher.Stamp(t)
 }
 
 // OrDash stands - for an empty cell.

@@ -20,9 +20,9 @@ const flowPage = "how-a-command-flows.md"
 var pages = []page{
 	{"cluster-file.md", clusterFile},
 	{"commands.md", commands},
-	{"messages.md", messages},
 	{flowPage, exitCodes},
 	{"../keeper/rayctl_keeper/state/model.py", pythonModel},
+	{"messages.md", messages}, // last, as it reads what is written before
 }
 
 func main() {

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,8 @@ from rayctl_keeper.run.job import Job
 from rayctl_keeper.run.limits import Limits
 from rayctl_keeper.run.resume import Resumption
 from rayctl_keeper.run.silence import Silence
-from rayctl_keeper.state import exits
+from rayctl_keeper.run.waiting import Waiting
+from rayctl_keeper.state import exits, model
 from rayctl_keeper.state.document import State, wall
 from rayctl_keeper.state.exits import AttemptLost, End
 
@@ -61,6 +63,14 @@ class Exits(unittest.TestCase):
     def test_codes(self):
         for raw, code, number in ((0, 0, None), (3, 3, None), (255, 255, None), (-15, 143, 15), (137, 137, 9), (139, 139, 11), (128, 128, None)):
             self.assertEqual(exits.shell_code(raw), (code, number))
+
+    def test_signals(self):
+        """The sentence begins as the client knows it, and says who sends such a signal."""
+        waits = Waiting(orders(signals={"INT": "preempted"}), *[None] * 7)
+        for number, cause, why in ((signal.SIGTERM, "interrupted", "somebody cancelled it"), (signal.SIGUSR1, "time-limit", "time limit"), (signal.SIGINT, "preempted", "SIGINT")):
+            end = waits.signalled(number)
+            self.assertEqual(end.cause, cause)
+            self.assertTrue(end.message.startswith(model.SIGNALLED) and why in end.message, end.message)
 
     def test_records(self):
         def end(**info):

@@ -11,6 +11,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
 from rayctl_keeper.slurm import killed
+from rayctl_keeper.state import model
 
 JOB = {"submissionId": "n-1", "state": "SUCCEEDED", "exitCode": 0, "logFile": "job-driver-n-1.log"}
 
@@ -51,7 +52,7 @@ class Killed(unittest.TestCase):
         self.assertEqual(result["exit"]["message"], "ended by hand; meanwhile the keeper was killed")
 
     def test_no_end_of_its_own(self):
-        for phase, code, message in ("Ready", "", ""), ("Draining", "interrupted", "the keeper got SIGTERM"):
+        for phase, code, message in ("Ready", "", ""), ("Draining", "interrupted", model.SIGNALLED + "TERM"):
             result, calls = self.concluded(phase, code, message, dict(JOB, state="RUNNING", exitCode=None))
             self.assertEqual((result, calls), (None, [["scontrol", "requeue", "7"]]))
             result, calls = self.concluded(phase, code, message, dict(JOB, state="RUNNING", exitCode=None), restarts=0)

@@ -6,7 +6,7 @@ import (
 )
 
 // Signalled begins a keeper's sentence when it was told to end by a signal, which does not tell why.
-const Signalled = "the keeper got SIG"
+const Signalled = "the keeper was told to end by SIG"
 
 // Verdict is how a cluster ended whose keeper cannot tell any more.
 type Verdict struct {

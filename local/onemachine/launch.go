@@ -111,7 +111,7 @@ func (l *Launcher) existing(ctx context.Context, id launcher.ID, s *spec.Cluster
 	}
 	if how == rundir.Ended {
 		return false, launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
-			"a cluster named %s has ended, and its record is kept until %s", c.Name, c.KeptUntil().Local().Format(time.DateTime))
+			"a cluster named %s has ended, and its record is kept until %s", c.Name, launcher.Stamp(c.KeptUntil()))
 	}
 	if diff := spec.Diff(c.Record.Spec, s); len(diff) > 0 {
 		return false, launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",

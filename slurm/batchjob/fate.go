@@ -60,7 +60,7 @@ const (
 func verdictOf(j controller.Job) runstate.Verdict {
 	switch j.State {
 	case controller.StateCancelled:
-		return runstate.Verdict{Cause: runstate.CauseInterrupted, Message: "its job was cancelled"}
+		return runstate.Verdict{Cause: runstate.CauseInterrupted, Message: "its job was cancelled, by scancel or an administrator"}
 	case controller.StateTimeout:
 		return runstate.Verdict{Cause: runstate.CauseTimeLimit, Message: "its job reached Slurm's time limit"}
 	case controller.StateDeadline:

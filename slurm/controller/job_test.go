@@ -88,7 +88,7 @@ func TestExplain(t *testing.T) {
 		"ReqNodeNotAvail, UnavailableNodes:node[1-2]": "node[1-2]",
 		"launch failed requeued held":                 "launch failed",
 		"SomethingNew":                                "SomethingNew",
-		"":                                            "not yet said",
+		"":                                            "waits to be scheduled",
 	} {
 		if got := Explain(Job{Reason: reason}); !strings.Contains(got.Message, want) {
 			t.Errorf("%q: %+v", reason, got)

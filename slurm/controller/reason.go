@@ -66,7 +66,7 @@ var limits = []struct{ prefix, who, hint string }{
 func Explain(j Job) runstate.Reason {
 	code := strings.Trim(j.Reason, "()")
 	if code == "" {
-		return runstate.Reason{Code: "Pending", Message: "Slurm has not yet said why the job waits"}
+		return runstate.Reason{Code: "Pending", Message: "the job waits to be scheduled"}
 	}
 	name, rest := reasonName(code)
 	r := runstate.Reason{Code: name}

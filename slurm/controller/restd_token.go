@@ -49,7 +49,7 @@ func readToken(file string) (token, error) {
 		}
 	}
 	if end := time.Unix(int64(claims.Exp), 0); claims.Exp > 0 && time.Now().After(end) {
-		return token{}, launcher.Fail(runstate.CodePermission, nil, "`scontrol token` on a login node makes another", "the token for slurmrestd in %s expired at %s", where, end.Format(time.DateTime))
+		return token{}, launcher.Fail(runstate.CodePermission, nil, "`scontrol token` on a login node makes another", "the token for slurmrestd in %s expired at %s", where, launcher.Stamp(end))
 	}
 	return t, nil
 }

@@ -76,11 +76,22 @@ func (site *Site) checkRequest(ctx context.Context, s *spec.ClusterSpec, probe s
 	case err == nil && start.IsZero() && site.isREST():
 		detail = "not looked at: slurmrestd cannot be asked without submitting"
 	case err == nil && time.Until(start) > time.Minute:
-		detail += "; it would start at " + start.Local().Format(time.DateTime)
+		detail += "; " + Expected(start)
 	case err != nil:
 		err = site.Refused("what the file asks for", err)
 	}
 	return []launcher.Check{check("request", detail, err, "")}, err == nil
+}
+
+// forever is how far ahead Slurm plans where only a job without a time limit is in the way: it takes such a job to last a year.
+const forever = 300 * 24 * time.Hour
+
+// Expected is when Slurm expects to start a job, in words.
+func Expected(start time.Time) string {
+	if time.Until(start) > forever {
+		return "the expected start is unknown (jobs without a time limit)"
+	}
+	return "Slurm expects to start it at " + launcher.Stamp(start)
 }
 
 // wouldStart lets Slurm judge a job as the spec asks for it, from a script in a directory on the site.

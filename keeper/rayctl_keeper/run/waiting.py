@@ -9,6 +9,11 @@ from rayctl_keeper.state.exits import Detached, End, limit_end
 
 POLL = 0.15  # seconds between questions while something is awaited
 LAZY = 1.0  # while nothing is expected, or where the end of the driver's process wakes the thread
+# Who sends a signal with these causes.
+WHY = {
+    "interrupted": ": somebody cancelled it, or its machine shuts down",
+    "time-limit": ": the time limit of its nodes is near, or another job is to have them",
+}
 
 
 class Waiting:
@@ -55,4 +60,4 @@ class Waiting:
         cause = self._causes.get(name) or ("time-limit" if name == "USR1" else "interrupted")
         if cause == "detach":
             return Detached()
-        return End(cause, model.SIGNALLED + name)
+        return End(cause, model.SIGNALLED + name + WHY.get(cause, ""))

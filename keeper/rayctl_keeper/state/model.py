@@ -21,4 +21,4 @@ UNKNOWN_CAUSE = 70
 # Causes after which the same command may succeed if it is repeated.
 RETRYABLE = ("disconnected", "abandoned", "queue", "start-failed", "lost", "preempted")
 # How a keeper's sentence begins when it was told to end by a signal.
-SIGNALLED = "the keeper got SIG"
+SIGNALLED = "the keeper was told to end by SIG"
