@@ -57,6 +57,7 @@ func NewExec(a *app.App) *cobra.Command {
 	o.config.AddSelection(c)
 	f := c.Flags()
 	f.StringVar(&o.node, "node", "", "name of the `NODE` (default: the head's)")
+	a.CompleteNodes(c)
 	f.BoolVarP(&o.stdin, "stdin", "i", false, "pass this command's stdin on")
 	f.BoolVarP(&o.tty, "tty", "t", false, "with -i, run it on this terminal")
 	return c

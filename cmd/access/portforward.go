@@ -43,6 +43,7 @@ func NewPortForward(a *app.App) *cobra.Command {
 	}
 	o.config.AddSelection(c)
 	c.Flags().StringVar(&o.node, "node", "", "name of the `NODE` (default: the head's)")
+	a.CompleteNodes(c)
 	return c
 }
 

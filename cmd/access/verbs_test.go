@@ -17,6 +17,8 @@ func TestLines(t *testing.T) {
 		return (&apptest.Launcher{Ray: &apptest.Ray{}}).With("dev", "old", "queued")
 	}
 	apptest.Run(t, verbs, with, []apptest.Line{
+		{Args: "__complete exec dev --node ''", Out: "head-0\there\n:4\n"},
+		{Args: "__complete port-forward dev --node ''", Out: "head-0\there\n:4\n"},
 		{Args: "exec dev -- echo a b", Out: "a b\n", Err: "local cluster dev\n"},
 		{Args: "exec dev --node head-0 -- echo $HOME", Out: "$HOME\n"},
 		{Args: "exec dev -i -- cat", Stdin: "typed", Out: "typed"},

@@ -3,11 +3,13 @@ package app
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // completionTime limits how long pressing the Tab key may take.
@@ -45,6 +47,42 @@ func (a *App) CompleteClusters(c *cobra.Command, args []string, _ string) ([]cob
 		out = append(out, cobra.CompletionWithDesc(x.Status.Name, x.Launcher.Name()+", "+endedText(x.Status)))
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteNodes completes --node with the names of the cluster's nodes: of the one that an argument names, as NAME or as NAME:PATH, else of the
+// cluster that is meant without a name.
+func (a *App) CompleteNodes(c *cobra.Command) {
+	Complete(c, "node", func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ctx, cancel := a.Completing(c)
+		defer cancel()
+		cluster, err := a.Find(ctx, FindOptions{Name: clusterIn(c, args), Config: &ConfigFlags{Flags: c.Flags()}})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		s, err := cluster.Status(ctx)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		var out []cobra.Completion
+		for _, n := range s.Nodes {
+			out = append(out, cobra.CompletionWithDesc(n.Name, n.Host))
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// clusterIn is the cluster that a command line names; "" if none.
+func clusterIn(c *cobra.Command, args []string) string {
+	if name := FlagText(c, "cluster"); name != "" {
+		return name
+	}
+	for _, arg := range args {
+		name, _, place := strings.Cut(arg, ":")
+		if (place || c.Name() != "cp") && spec.CheckName(name) == nil {
+			return name
+		}
+	}
+	return ""
 }
 
 // Completing makes the command silent and quick for the shell's completion.

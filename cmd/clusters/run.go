@@ -60,6 +60,7 @@ func NewRun(a *app.App) *cobra.Command {
 	f := c.Flags()
 	o.disconnect.add(c, "2m if CI=true and not --detach, else never")
 	f.StringVar(&o.onInterrupt, "on-interrupt", onInterruptAsk, "what Ctrl-C and SIGTERM do: stop or detach (default: stop; Ctrl-C on a terminal asks)")
+	app.Complete(c, "on-interrupt", cobra.FixedCompletions([]string{onInterruptStop, onInterruptDetach}, cobra.ShellCompDirectiveNoFileComp))
 	f.StringVar(&o.receipt, "receipt", "", "write the receipt as JSON to this `FILE`")
 	f.BoolVarP(&o.detach, "detach", "d", false, "return once the launch is committed, and print the run's name")
 	f.BoolVar(&o.recreate, "recreate", false, "with --name: replace the cluster or record of that name")

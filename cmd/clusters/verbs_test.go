@@ -45,6 +45,7 @@ func TestRunLines(t *testing.T) {
 		{Args: "run -- ./fit", Files: map[string]string{"fit": ""}, Code: runstate.CodeUsage, Err: "./fit is not executable: `chmod +x ./fit` makes it one"},
 		{Args: "run --name a -- elsewhere.py", Out: "hello\n", Calls: []string{"launch a"}},
 		{Args: "run --nosuch -- true", Code: runstate.CodeUsage, Err: "`rayctl run` has no flag --nosuch: `rayctl run --help` lists its flags"},
+		{Args: "__complete run --on-interrupt ''", Out: "stop\ndetach\n:4\n"},
 		{Args: "run --on-interrupt maybe -- true", Code: runstate.CodeUsage, Err: `--on-interrupt: "maybe" is unknown: it takes stop or detach`},
 		{Args: "run --recreate -- true", Code: runstate.CodeUsage, Err: "--recreate replaces nothing: give --name"},
 		{Args: "run --receipt no/r.json -- true", Code: runstate.CodeConfig, Err: "--receipt: stat no: no such file or directory: make its directory first"},

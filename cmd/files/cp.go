@@ -53,9 +53,11 @@ func NewCp(a *app.App) *cobra.Command {
 			o.from, o.to = parsePlace(args[0]), parsePlace(args[1])
 			return a.Action(func(ctx context.Context) error { return runCp(ctx, a, o) })(c, args)
 		},
+		ValidArgsFunction: completePlaces(a),
 	}
 	o.config.AddSelection(c)
 	c.Flags().StringVar(&o.node, "node", "", "name of the `NODE` (default: the head's)")
+	a.CompleteNodes(c)
 	app.Accept(c.Flags(), "recursive", "r", "directories are copied whole")
 	return c
 }

@@ -46,6 +46,7 @@ func NewLogs(a *app.App) *cobra.Command {
 	f.IntVarP(&o.tail, "tail", "n", 0, "begin `N` lines before the end")
 	f.IntVar(&o.attempt, "attempt", 0, "show attempt `N` of a run that was restarted (default: the last)")
 	f.StringVar(&o.node, "node", "", "show Ray's own logs of this `NODE`, by name or id")
+	a.CompleteNodes(c)
 	f.StringVar(&o.file, "file", "", "the log `FILE` of --node")
 	o.dashboard.Add(a, c)
 	return c

@@ -74,6 +74,7 @@ func TestJobLines(t *testing.T) {
 		{Args: "jobs delete -c dev", Code: runstate.CodeUsage, Err: "`rayctl jobs delete` needs the id of a job: `rayctl jobs` lists them"},
 		{Args: "jobs dev -o xml", Code: runstate.CodeUsage, Err: "it has json, yaml, name, wide"},
 		{Args: "jobs old", Code: runstate.CodeSpec, Err: "cluster old has ended (succeeded)"},
+		{Args: "__complete logs dev --node ''", Out: "head-0\there\n:4\n"},
 		{Args: "logs dev", Out: "hello\nworld\n", Err: "job raysubmit_1 (the newest)"},
 		{Args: "logs dev raysubmit_1 --tail 1", Out: "world\n"},
 		{Args: "logs -c dev raysubmit_1 -f", Out: "hello\nworld\n"},

@@ -7,7 +7,9 @@ import (
 )
 
 // Environments is Cached.
-func (l *Launcher) Environments(context.Context) ([]launcher.Environment, error) { return l.Cached, nil }
+func (l *Launcher) Environments(context.Context) ([]launcher.Environment, error) {
+	return l.Cached, nil
+}
 
 // CollectEnvironments removes all that is cached.
 func (l *Launcher) CollectEnvironments(_ context.Context, dryRun bool) (removed []launcher.Collected, err error) {
