@@ -73,7 +73,6 @@ test: ## everything, on real systems; installs what it needs into caches outside
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/rayctl
 	$(GO) run ./test/kubetest/cmd build
 	$(GO) run ./test/kubetest/cmd run -- $(GO) test -p 2 -timeout 85m $(LONGEST) ./...
-	RAYCTL_TEST_BATCH_SCHEDULER=1 RAYCTL_TEST_QUICK=1 $(GO) run ./test/kubetest/cmd run -- $(GO) test -timeout 40m -run '^TestConformance$$' ./kuberay
 
 .PHONY: test-times
 test-times: ## the tests of `make test`, and a table of where their minutes go, waiting against processor (TESTS='-p 1 ./slurm')

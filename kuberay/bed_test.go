@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -32,11 +31,8 @@ type bed struct {
 	l                     *kuberay.Launcher
 }
 
-// options are those of nearly all tests: to change them costs seconds. The GPUs are the gang proof's; nothing is behind them. With
-// RAYCTL_TEST_BATCH_SCHEDULER, as `make test` sets it for the conformance suite, they have an operator that makes PodGroups itself.
-func options() kubetest.Options {
-	return kubetest.Options{GPUs: 8, BatchScheduler: os.Getenv("RAYCTL_TEST_BATCH_SCHEDULER") != ""}
-}
+// options are those of nearly all tests: to change them costs seconds. The GPUs are the gang proof's; nothing is behind them.
+func options() kubetest.Options { return kubetest.Options{GPUs: 8} }
 
 // newBed is a namespace of its own.
 func newBed(t *testing.T) bed { return bedWith(t, options()) }

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/conformance"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
@@ -73,7 +74,8 @@ func (b bed) scheduled(t *testing.T, id launcher.ID) (n int) {
 	return n
 }
 
-// TestBatchScheduler: an operator with --batch-scheduler=volcano adopts our PodGroup; there is never a second one.
+// TestBatchScheduler: an operator with --batch-scheduler=volcano adopts our PodGroup; there is never a second one. What differs most between the two
+// forms of the operator is the quick part of the conformance suite, which runs here a second time.
 func TestBatchScheduler(t *testing.T) {
 	o := options()
 	o.BatchScheduler = true
@@ -92,4 +94,5 @@ func TestBatchScheduler(t *testing.T) {
 		b.release(t, r.id)
 		r.wantEnd(t, "succeeded", 0, "begun\ndone\n")
 	}
+	t.Run("Conformance", func(t *testing.T) { conformance.Quick(t, b.conformance()) })
 }

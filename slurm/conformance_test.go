@@ -5,12 +5,14 @@ package slurm_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -30,6 +32,10 @@ func TestMain(m *testing.M) {
 	if task := os.Getenv(dyingClient); task != "" {
 		dyingClientMain(task)
 	}
+	// Testbeds run side by side, and most of a test is waiting.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	conformance.Main(m, func(setting string) launcher.Launcher {
 		var b beside
 		if err := json.Unmarshal([]byte(setting), &b); err != nil {
@@ -39,17 +45,23 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// made are the launchers of this process: what they run on the site is ended before leaks are looked for.
-var made []*slurm.Launcher
+// made are this process's launchers of each testbed: what they run on the site is ended before leaks are looked for.
+var made = struct {
+	sync.Mutex
+	of map[string][]*slurm.Launcher
+}{of: map[string][]*slurm.Launcher{}}
 
 func launcherOf(b beside) *slurm.Launcher {
 	l := slurm.New(slurm.Config{Runner: b, Dir: b.Dir})
-	made = append(made, l)
+	made.Lock()
+	defer made.Unlock()
+	made.of[b.Bed] = append(made.of[b.Bed], l)
 	return l
 }
 
 // beside runs commands next to a testbed's controller, also from the client processes that the suite starts and kills.
 type beside struct {
+	Bed    string   // the testbed's directory: testbeds run at the same time
 	Prefix []string // enters the cluster
 	Env    []string
 	Dir    string // slurm.dir
@@ -94,7 +106,7 @@ func start(t *testing.T, o slurmtest.Options) *bed {
 	}
 	c := slurmtest.Start(t, o)
 	cmd := c.Command(context.Background(), "", "true")
-	b := beside{Prefix: cmd.Args[:len(cmd.Args)-1], Env: cmd.Env, Dir: c.Dir + "/shared/rayctl"}
+	b := beside{Bed: c.Dir, Prefix: cmd.Args[:len(cmd.Args)-1], Env: cmd.Env, Dir: c.Dir + "/shared/rayctl"}
 	return &bed{Cluster: c, beside: b, python: python}
 }
 
@@ -114,6 +126,7 @@ func (b *bed) twoGroups() *spec.ClusterSpec {
 
 // TestSlurm runs on one testbed of four nodes: first what needs no Ray and has the controller for itself, then the suite.
 func TestSlurm(t *testing.T) {
+	t.Parallel()
 	b := start(t, slurmtest.Options{Nodes: 4, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, Preemption: true, LoginSSH: true})
 	// What users set for their own commands is not for ours: squeue would not show our jobs.
 	b.Env = append(b.Env, "SQUEUE_PARTITION=high", "SQUEUE_STATES=SUSPENDED", "SCANCEL_PARTITION=high", "SLURM_TIME_FORMAT=%H")
@@ -137,7 +150,11 @@ func TestSlurm(t *testing.T) {
 // leavesNothing ends what this process's launchers run on the site, and checks that it is all.
 func (b *bed) leavesNothing(t *testing.T) {
 	t.Helper()
-	for _, l := range made {
+	made.Lock()
+	ours := made.of[b.Bed]
+	delete(made.of, b.Bed)
+	made.Unlock()
+	for _, l := range ours {
 		l.Close()
 	}
 	b.RequireClean(t)

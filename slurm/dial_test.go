@@ -72,6 +72,7 @@ func answers(ctx context.Context, l launcher.Launcher, id launcher.ID, target la
 
 // TestDial reaches one cluster that listens on its node's address, and one on loopback, by every way there is.
 func TestDial(t *testing.T) {
+	t.Parallel()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

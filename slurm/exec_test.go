@@ -22,8 +22,10 @@ import (
 
 // TestExec runs commands in a cluster of each version of Slurm. Ray is not needed for that: the cluster is still at its setup.
 func TestExec(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{slurmtest.OldestVersion, slurmtest.DefaultVersion, slurmtest.NewestVersion} {
 		t.Run(version, func(t *testing.T) {
+			t.Parallel()
 			b := start(t, slurmtest.Options{Version: version, Nodes: 2, LoginSSH: true})
 			l := b.launcher()
 			s := b.named("exec", "")

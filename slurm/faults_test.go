@@ -25,6 +25,7 @@ import (
 // TestFaults breaks a site of four nodes, one thing after the other. Each time there is an exit code and a sentence, and nothing is left.
 // Killed keepers, heads and clients are the conformance suite's, a killed worker is Work's.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	small := smallDisk(t)
 	b := start(t, slurmtest.Options{Nodes: 4, Binds: []string{small}})
 	b.clientDiesAfterSbatch(t) // DeadClient looks at its end: it takes two minutes, of which nothing happens in

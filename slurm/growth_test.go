@@ -19,6 +19,7 @@ import (
 // TestGrowth: a run on more nodes costs no step, no file and no request to the controller more. Questions that a client asks now and then,
 // and those of TestLoad, depend on the time that a run takes, and are left out.
 func TestGrowth(t *testing.T) {
+	t.Parallel()
 	b := start(t, slurmtest.Options{Nodes: 4})
 	files2, requests2 := b.cost(t, "two", 2)
 	files4, requests4 := b.cost(t, "four", 4)

@@ -20,6 +20,7 @@ import (
 
 // TestIdentity: a job whose comment somebody rewrites stays the run's, in the queue and while it runs.
 func TestIdentity(t *testing.T) {
+	t.Parallel()
 	b := start(t, slurmtest.Options{Nodes: 2})
 	t.Run("Queued", func(t *testing.T) {
 		release := b.occupy(t)

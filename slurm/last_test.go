@@ -21,6 +21,7 @@ import (
 
 // TestLastAttempt: what ends a run against its keeper's will ends it at once where no attempt may follow, with all of its output and its account.
 func TestLastAttempt(t *testing.T) {
+	t.Parallel()
 	b := start(t, slurmtest.Options{Nodes: 2})
 	t.Run("KeeperKilled", b.keeperKilledWithOutput)
 	t.Run("ReadsOnlyRead", b.readsOnlyRead)

@@ -26,6 +26,7 @@ import (
 
 // TestLimits is a site with accounts, limits and partitions that are not enforced at submission: why jobs wait, in words, and what doctor finds.
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	program, flag := prolog(t)
 	var users []string
 	if os.Getuid() == 0 {
@@ -52,10 +53,7 @@ func TestLimits(t *testing.T) {
 	t.Run("Rules", b.rules)
 	t.Run("OtherCluster", b.otherCluster)
 	t.Run("Doctor", b.doctorFindings)
-	for _, l := range made {
-		l.Close()
-	}
-	b.RequireClean(t)
+	b.leavesNothing(t)
 }
 
 // prolog is a program that fails on the nodes while its flag is there.

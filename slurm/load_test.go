@@ -30,6 +30,7 @@ const (
 
 // TestLoad counts what the controller is asked while many watch one cluster that waits and then runs. The counts do not depend on how many watch.
 func TestLoad(t *testing.T) {
+	t.Parallel()
 	b := start(t, slurmtest.Options{Nodes: 2})
 	release := sync.OnceFunc(b.occupy(t))
 	defer release()
@@ -158,6 +159,7 @@ func (s *statuses) awaitAll(t *testing.T, what string, cond func(launcher.Status
 
 // TestPlannedStart: the start that Slurm expects is shown while a job waits, in every version. (What `sbatch --test-only` says is read by doctor's tests.)
 func TestPlannedStart(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{slurmtest.OldestVersion, slurmtest.DefaultVersion, slurmtest.NewestVersion} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel() // each waits for Slurm's scheduler

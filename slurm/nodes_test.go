@@ -47,6 +47,7 @@ type around struct {
 
 // TestNodes is about what Ray and its workers find on the nodes.
 func TestNodes(t *testing.T) {
+	t.Parallel()
 	b := start(t, slurmtest.Options{Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 4}}})
 	image, path := b.AddContainers(t)
 	modules := filepath.Join(b.Cluster.Dir, "shared", "modules.sh")
@@ -157,6 +158,7 @@ func (b *bed) look(t *testing.T, s *spec.ClusterSpec) map[string]around {
 
 // TestTwoUsers: clusters of two users run on one node at the same time, each sees its own, and ends without the other.
 func TestTwoUsers(t *testing.T) {
+	t.Parallel()
 	needs.Root(t)
 	b := start(t, slurmtest.Options{Users: []string{"alice", "bob"}})
 	g := b.gate(t)
@@ -166,7 +168,7 @@ func TestTwoUsers(t *testing.T) {
 		of := *b
 		of.user = name
 		cmd := b.Cluster.Command(context.Background(), name, "true")
-		of.beside = beside{Prefix: cmd.Args[:len(cmd.Args)-1], Env: cmd.Env, Dir: b.Home(name) + "/.rayctl"}
+		of.beside = beside{Bed: b.Bed, Prefix: cmd.Args[:len(cmd.Args)-1], Env: cmd.Env, Dir: b.Home(name) + "/.rayctl"}
 		s := of.named("same", g.wait()+"; "+count)
 		s.Lifetime.Max = units.Limit(time.Hour)
 		runs = append(runs, of.begin(t, s, launcher.Payload{}))

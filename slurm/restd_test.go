@@ -109,9 +109,11 @@ func (r *restd) launcher(t *testing.T) *slurm.Launcher {
 
 // TestREST asks the controller by the real slurmrestd of each version, which knows three dialects.
 func TestREST(t *testing.T) {
+	t.Parallel()
 	needs.Root(t)
 	for _, version := range []string{slurmtest.OldestVersion, slurmtest.DefaultVersion, slurmtest.NewestVersion} {
 		t.Run(version, func(t *testing.T) {
+			t.Parallel()
 			r := startRestd(t, start(t, slurmtest.Options{Version: version, Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, Slurmrestd: true,
 				Settings: map[string]string{"Licenses": "fluent:9", "TrackWCKey": "yes"}}))
 			t.Run("Request", r.request)

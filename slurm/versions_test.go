@@ -19,8 +19,10 @@ import (
 // TestVersions takes the oldest and the newest Slurm through what differs most between versions: a job of unlike groups from submission to
 // result, the end of a cluster that waits and of one that runs, and the quick part of the suite. The whole suite is TestSlurm's, on the default version.
 func TestVersions(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{slurmtest.OldestVersion, slurmtest.NewestVersion} {
 		t.Run(version, func(t *testing.T) {
+			t.Parallel()
 			b := start(t, slurmtest.Options{Version: version, Nodes: 3, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}})
 			t.Run("Run", b.runsOnce)
 			t.Run("Queue", b.queue)

@@ -98,8 +98,8 @@ func scenarios() []scenario {
 	}
 }
 
-// Run checks every promise. With RAYCTL_TEST_QUICK in the environment it checks only those of Quick: for `make check`, and for tests of a substrate in a
-// second form. With RAYCTL_TEST_PLAIN_START all scenarios run with ray.fastStart: false.
+// Run checks every promise. With RAYCTL_TEST_QUICK in the environment it checks only those of Quick: for `make check`. With
+// RAYCTL_TEST_PLAIN_START all scenarios run with ray.fastStart: false.
 func Run(t *testing.T, c Config) { run(t, c, os.Getenv("RAYCTL_TEST_QUICK") != "") }
 
 // Quick checks the promises that differ most between versions of a substrate.
