@@ -28,7 +28,11 @@ func (l *Launcher) Extended(ctx context.Context, id launcher.ID, d runstate.Dead
 	}
 	end := time.Now().Add(objects.Longest)
 	if d.Max != nil {
-		end = d.Max.Add(objects.AfterMax(l.grace(ctx, c, id)))
+		launched, err := c.Launched(ctx, string(id))
+		if err != nil {
+			launched = nil // the defaults do: it is only when Kubernetes takes the keeper for stuck
+		}
+		end = d.Max.Add(objects.AfterMax(launched))
 	}
 	seconds := int64(end.Sub(job.Status.StartTime.Time).Seconds())
 	if seconds <= *job.Spec.ActiveDeadlineSeconds {

@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 // cannotStart: a batch script that cannot start the keeper is told as such, with what it printed and where that is.
@@ -38,6 +40,13 @@ exec ` + b.python + ` -c 'import runpy, sys; sys.version_info = (3, 6, 8, "final
 		})
 	}
 	t.Run("s-no-python", b.noPython)
+	t.Run("s-slow", func(t *testing.T) { // as the pull of a large image is
+		s := b.named("s-slow", "echo never")
+		s.Setup, s.Lifetime.Start = "sleep 1000", units.Limit(2*time.Second)
+		r := b.begin(t, s, launcher.Payload{})
+		r.ended(runstate.CodeStartFailed, "start-failed", "Ray was not up within lifetime.start (2s)")
+		r.forgotten()
+	})
 }
 
 // noPython: the login node has a python3, and the nodes have none.

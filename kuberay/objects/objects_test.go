@@ -20,7 +20,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// update writes the golden files anew: RAYCTL_UPDATE_GOLDEN=1 go test ./kuberay/manifest
+// update writes the golden files anew: RAYCTL_UPDATE_GOLDEN=1 go test ./kuberay/objects
 var update = os.Getenv("RAYCTL_UPDATE_GOLDEN") != ""
 
 func decode(t *testing.T, text string) *spec.ClusterSpec {
@@ -53,7 +53,7 @@ workers:
   - {name: trainer, replicas: 4, cpus: 96, memory: 1500Gi, gpus: 8, gpuType: h100, shm: 200Gi}
   - {name: rollout, replicas: 3, cpus: 500m, resources: {rollout: 1, "it's": 2}, kuberay: {limits: {rdma/ib: 8}, nodeSelector: {zone: a}}}
   - {name: reward, replicas: 2, minReplicas: 1, maxReplicas: 5, image: "other:2", patch: {spec: {hostNetwork: true, containers: [{name: ray-worker, env: [{name: E, value: v}]}]}}}
-lifetime: {queue: 12h, max: 4h}
+lifetime: {queue: 12h, max: 4h, start: 2h}
 gpuTypes: {h100: {nodeSelector: {gpu: h100}, tolerations: [{key: gpu, operator: Exists}]}}
 kuberay:
   namespace: rl

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// startLimit is from the head's first answer to all nodes being alive; images of workers may be pulled meanwhile.
-	startLimit = 30 * time.Minute
+	// defaultStart is the default of lifetime.start: images of workers are pulled meanwhile.
+	defaultStart = 30 * time.Minute
 
 	DashboardPort = 8265
 	gcsPort       = 6379
@@ -23,8 +23,6 @@ const (
 func (p *Plan) Orders() *keeper.Orders {
 	s := p.Spec
 	head, dashboard, gcs := p.headAddress()
-	lifetime := orders.Lifetime(s, p.disconnect)
-	lifetime.Start = startLimit.Seconds()
 	return &keeper.Orders{
 		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: kuberayspec.Name, SpecHash: p.Hash,
 		Ray:    keeper.RaySettings{Version: s.Ray.Version, TempRoot: "/tmp", FastStart: orders.FastStart(s)},
@@ -35,7 +33,7 @@ func (p *Plan) Orders() *keeper.Orders {
 		Listen: "0.0.0.0:" + strconv.Itoa(KeeperPort), Advertise: ServiceName(s.Name) + "." + p.namespace + ".svc",
 		// Kubernetes moves pods: the next keeper takes the cluster over.
 		Signals: map[string]string{"TERM": "detach"},
-		Job:     orders.Job(s, p.scratch()), Grace: orders.Grace(s), Lifetime: lifetime,
+		Job:     orders.Job(s, p.scratch()), Grace: orders.Grace(s), Lifetime: orders.Lifetime(s, defaultStart, p.disconnect),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/launcher"
@@ -16,6 +17,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 // Plan is everything the objects of a cluster follow from.
@@ -90,14 +92,20 @@ func (p *Plan) bound() time.Duration {
 	if !hasQueue || !hasMax {
 		return Longest
 	}
-	return queue + most + AfterMax(time.Duration(*p.Spec.Job.Grace))
+	return queue + most + AfterMax(p.Spec)
 }
 
 // Longest is the bound of a keeper's Job where the cluster file has none, as Slurm counts a job without a time limit. `rayctl extend` moves it.
 const Longest = 365 * 24 * time.Hour
 
-// AfterMax is how long a cluster that lifetime.max ends may still be there before its keeper is taken for stuck.
-func AfterMax(grace time.Duration) time.Duration { return startLimit + grace + orders.Lease }
+// AfterMax is how long a cluster that lifetime.max ends may still be there before its keeper is taken for stuck. s is nil where the file is not known.
+func AfterMax(s *spec.ClusterSpec) time.Duration {
+	if s == nil {
+		return defaultStart + orders.Lease
+	}
+	start := time.Duration(cmp.Or(s.Lifetime.Start, units.Limit(defaultStart)))
+	return start + time.Duration(ptr.Deref(s.Job.Grace, 0)) + orders.Lease
+}
 
 // KeeperNone is the value of kuberay.keeper for users who may not create Jobs.
 const KeeperNone = "none"

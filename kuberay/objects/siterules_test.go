@@ -60,7 +60,7 @@ func TestHelperPods(t *testing.T) {
 // TestKeeperIsBound: Kubernetes ends the keeper's Job at some time, whatever the file says.
 func TestKeeperIsBound(t *testing.T) {
 	for lifetime, want := range map[string]time.Duration{
-		"{queue: 1h, max: 2h}": 3*time.Hour + AfterMax(time.Duration(*planOf(t, smallFile, false).Spec.Job.Grace)), "{max: 2h}": Longest, "{queue: unlimited, max: unlimited}": Longest, "{}": Longest,
+		"{queue: 1h, max: 2h}": 3*time.Hour + AfterMax(planOf(t, smallFile, false).Spec), "{max: 2h}": Longest, "{queue: unlimited, max: unlimited}": Longest, "{}": Longest,
 	} {
 		job := planOf(t, smallFile+"lifetime: "+lifetime+"\n", false).KeeperJob()
 		if got := ptr.Deref(job.Spec.ActiveDeadlineSeconds, 0); got != int64(want.Seconds()) {

@@ -13,16 +13,16 @@ import (
 const (
 	// Lease bounds an uncommitted launch whose client died or was suspended.
 	Lease = 2 * time.Minute
-	// StartLimit is generous: on a loaded machine Ray needs minutes.
-	StartLimit = 10 * time.Minute
+	// Start is the default limit of a start; on a loaded machine Ray alone needs minutes.
+	Start = 10 * time.Minute
 	// Silence is the default limit: longer than the usual outages of name services, networks and overloaded heads.
 	Silence = 5 * time.Minute
 )
 
-// Lifetime converts the file's limits to the keeper's seconds. disconnect is Payload.EndOnDisconnect.
-func Lifetime(s *spec.ClusterSpec, disconnect time.Duration) keeper.Lifetime {
+// Lifetime converts the file's limits to the keeper's seconds; start is the substrate's default of lifetime.start, disconnect is Payload.EndOnDisconnect.
+func Lifetime(s *spec.ClusterSpec, start, disconnect time.Duration) keeper.Lifetime {
 	return keeper.Lifetime{
-		Lease: Lease.Seconds(), Start: StartLimit.Seconds(), Queue: Seconds(s.Lifetime.Queue), Max: Seconds(s.Lifetime.Max),
+		Lease: Lease.Seconds(), Start: Seconds(cmp.Or(s.Lifetime.Start, units.Limit(start))), Queue: Seconds(s.Lifetime.Queue), Max: Seconds(s.Lifetime.Max),
 		Total: Seconds(s.Lifetime.Total), Idle: Seconds(s.Lifetime.Idle), Disconnect: disconnect.Seconds(),
 		Silence: Seconds(cmp.Or(s.Lifetime.Silence, units.Limit(Silence))), Keep: time.Duration(*s.Lifetime.Keep).Seconds(),
 	}

@@ -170,6 +170,10 @@ type Lifetime struct {
 	// more (--time), in which the driver has its grace; where the partition gives no more, the end begins by so much earlier.
 	// Default: for up 12h; for run no limit, on Slurm then the partition's default.
 	Max units.Limit `json:"max,omitzero"`
+	// Start is how long it may take from the admission of the gang until all nodes are alive: to pull the image, to run setup, to start Ray. Then the
+	// attempt has failed to start (exit code 73). On KubeRay it begins with the head's first answer: the image of the workers is pulled in it, that of the
+	// head while the cluster is queued. Default: 10m, on KubeRay 30m.
+	Start units.Limit `json:"start,omitzero"`
 	// Total is how long all attempts together may take, queueing included. Default: no limit.
 	Total units.Limit `json:"total,omitzero"`
 	// Idle ends a cluster that had no running task, no resource in use, no submission job and no Serve application for this long.

@@ -25,6 +25,7 @@ func (v *Validator) lifetime(s *ClusterSpec) {
 		}
 	}
 	v.FailIf(l.Total < units.NoLimit, "lifetime.total", "use a positive duration, or unlimited", "it is negative")
+	v.FailIf(l.Start < 0, "lifetime.start", "use a positive duration, for example 1h", "nodes that never start would stay allocated")
 	v.FailIf(l.Keep != nil && *l.Keep < 0, "lifetime.keep", "use 0 to keep nothing", "it is negative")
 	grace := time.Duration(value(s.Job.Grace, 0))
 	v.FailIf(grace < 0, "job.grace", "use a duration from 0", "it is negative")

@@ -53,6 +53,7 @@ func TestValidate(t *testing.T) {
 		{"no source", "launcher: local\nmounts: [{mountPath: /a, source: {slurm: /b}}]", "mounts[0].source: it has no source for the local launcher: add source.local"},
 		{"max and total", "lifetime: {max: 2d, total: 1d}", "lifetime.max: 2d is longer than lifetime.total, 1d"},
 		{"queue and total", "lifetime: {queue: 2d, total: 1d}", "lifetime.queue: 2d is longer"},
+		{"start without a limit", "lifetime: {start: unlimited}", "lifetime.start: nodes that never start would stay allocated"},
 		{"grace and max", "lifetime: {max: 5m}\njob: {grace: 5m}", "job.grace: 5m is not shorter than lifetime.max, 5m"},
 		{"empty entrypoint", "job: {entrypoint: ' \t\n'}", "job.entrypoint: the command is only white space"},
 		{"two directories", "job: {workingDir: ., cwd: /x}", "there are both workingDir and cwd"},

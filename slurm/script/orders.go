@@ -47,7 +47,7 @@ func (p Plan) Orders() *keeper.Orders {
 		// On loopback of the head's node clients come through a step of the job.
 		Listen: listen, Advertise: "auto", DashboardHost: dashboard,
 		Job:   orders.Job(s, path.Join(p.Run, rundir.OutputName)),
-		Grace: orders.Grace(s), Lifetime: orders.Lifetime(s, p.Disconnect),
+		Grace: orders.Grace(s), Lifetime: orders.Lifetime(s, orders.Start, p.Disconnect),
 	}
 }
 

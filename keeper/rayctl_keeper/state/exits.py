@@ -70,7 +70,7 @@ def duration(seconds):
 SENTENCES = {
     "lease": ("abandoned", "the client did not commit the launch within %s"),
     "queue": ("queue", "the cluster was not admitted within lifetime.queue (%s)"),
-    "start": ("start-failed", "Ray was not up within %s"),
+    "start": ("start-failed", "Ray was not up within lifetime.start (%s)"),
     "max": ("max", "lifetime.max (%s) passed"),
     "total": ("total", "lifetime.total (%s) passed"),
     "idle": ("idle", "the cluster was idle for %s"),
