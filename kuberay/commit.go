@@ -25,8 +25,8 @@ func (l *Launcher) createCluster(ctx context.Context, c *api.Client, p *objects.
 	return c.CreateGang(ctx, p, rc)
 }
 
-// commit hands the packages to the keeper, and says that the client's part is done. The commit is noted before the keeper hears of it: from
-// then on whoever comes, a keeper in another pod or a client that launches the name, can finish what a client that dies here has begun.
+// commit sends the packages and the commit to the keeper. The commit is written to the Secret first: if this client dies in between, a keeper in
+// another pod or a client that launches the same name completes it.
 func (m *making) commit(ctx context.Context) error {
 	name := m.p.Spec.Name
 	packages, err := handover.Pack(ctx, m.pay)

@@ -83,8 +83,8 @@ func (l *Launcher) look(ctx context.Context, c *api.Client, p *objects.Plan) (wh
 	return same, "", nil
 }
 
-// finishCommit tells the keeper what was noted, for its client may have died before it could. A keeper takes the same commit twice, and one
-// that is in another pod by now has read the note.
+// finishCommit sends the keeper the commit that is in the Secret, because the launching client may have died before it could. Keepers accept the
+// same commit twice, and one in another pod has read it from the Secret.
 func (l *Launcher) finishCommit(ctx context.Context, c *api.Client, id launcher.ID, noted []byte) error {
 	var document keeper.Commit
 	if err := json.Unmarshal(noted, &document); err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // endHopeless ends a cluster that cannot start, or whose RayCluster was deleted: the keeper sees only that the head does not answer, and would wait for
-// lifetime.queue. Whoever watches tells it what Kubernetes says.
+// lifetime.queue. The watching client sends it the end with the cause that Kubernetes shows.
 func (w *watcher) endHopeless(ctx context.Context, o *observe.Snapshot) {
 	if w.gaveUp.Load() || !o.Ours() || o.Job == nil && w.l.resident(w.id) == nil {
 		return

@@ -129,7 +129,7 @@ func (l *Launcher) afterResident(ctx context.Context, c *api.Client, id launcher
 	close(r.Gone)
 }
 
-// bereaved waits for the end of this client's keeper, whose RayCluster is gone: where somebody else deleted it, it is told so. nil if ctx ends first.
+// bereaved waits for the end of this client's keeper, whose RayCluster is gone, and requests that end where somebody else deleted it. nil if ctx ends first.
 func (l *Launcher) bereaved(ctx context.Context, c *api.Client, id launcher.ID, r *resident.Keeper) *runstate.State {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()

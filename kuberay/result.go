@@ -38,7 +38,7 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 	}
 	o := &observe.Snapshot{Now: observe.EndOfJob(record), Record: record, Pods: pods}
 	st := result.Left(o)
-	if st == nil || st.Exit.Cause == runstate.CauseLost { // so it seems to the record; the keeper knows better
+	if st == nil || st.Exit.Cause == runstate.CauseLost { // the record lost the keeper; the keeper itself may still live
 		if lives, err := keeperLives(ctx, c, name); lives || err != nil {
 			return nil, cmp.Or(err, error(launcher.NotEnded(id)))
 		}

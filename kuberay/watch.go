@@ -16,7 +16,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
-// Watch merges what Kubernetes shows (list and watch, never polling) with what the keeper says. It changes nothing, unless this process has
+// Watch merges what Kubernetes shows (list and watch, never polling) with the keeper's state. It changes nothing, unless this process has
 // launched the cluster (see watcher.tends).
 func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.Status, error) {
 	return l.watch(ctx, id, l.launchedHere(id))
@@ -78,7 +78,7 @@ type watcher struct {
 	hastened bool                   // the RayCluster of such a run is deleted
 }
 
-// look is how often time alone may change what is said: a controller that has not reacted for a while.
+// look is how often the status is computed again without an event: it depends on time too, as for a controller that has not reacted for a while.
 const look = 5 * time.Second
 
 func (w *watcher) run(ctx context.Context) {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Health knows whether the API server answers: informers keep to themselves that a connection is refused, and try again.
+// Health records whether the API server answers: informers retry after a refused connection without reporting it.
 type Health struct {
 	mu     sync.Mutex
 	broken string // why it does not, "" while it does

@@ -11,7 +11,7 @@ func (p *Plan) authOptions() *rayv1.AuthOptions {
 	return &rayv1.AuthOptions{Mode: rayv1.AuthModeToken, SecretName: ptr.To(SecretName(p.Spec.Name))}
 }
 
-// TokenByEnvironment says what authOptions say in the way that Ray itself reads it. Init containers of KubeRay take over the environment.
+// TokenByEnvironment replaces authOptions by the environment variables that Ray itself reads. KubeRay's init containers inherit the environment.
 func TokenByEnvironment(rc *rayv1.RayCluster) {
 	secret := *rc.Spec.AuthOptions.SecretName
 	rc.Spec.AuthOptions = nil

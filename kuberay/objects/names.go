@@ -52,8 +52,8 @@ const (
 	ordersKey    = "orders.json"
 	SpecKey      = "spec.json"   // what was launched, for comparing
 	CommitKey    = "commit.json" // its appearance is the commit
-	StateKey     = "state.json"  // what the keeper knew, as far as a client has seen: for one that follows it in another pod
-	DeadlinesKey = "deadlines"   // of the keeper, as it was told to change them; newer than those of the state
+	StateKey     = "state.json"  // the keeper's last state document that a client has seen, for a keeper that replaces it in another pod
+	DeadlinesKey = "deadlines"   // of the keeper, after the last change that a client requested; newer than those of the state
 	SubmittedKey = "submitted"   // number of the attempt that was submitted last, as far as a client has seen
 	envPrefix    = "env."        // and the name of a secret of the user
 )

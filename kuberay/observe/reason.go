@@ -18,8 +18,8 @@ import (
 // Silence is how long a controller may take before nothing of it means that it does not run.
 const Silence = 10 * time.Second
 
-// Reason is why the cluster is not further than it is, in one sentence, from the first place that knows: the cluster's own
-// conditions say little (an image that does not exist is there, a crash is not), so all of them are asked.
+// Reason is why the cluster is not further than it is, in one sentence, from the first source that has one. The cluster's own
+// conditions are not enough: they have an image that does not exist, but not a crash.
 func (o *Snapshot) Reason() runstate.Reason {
 	for _, find := range []func() runstate.Reason{
 		o.missingCluster, o.refusedSpec, o.RefusedPods, o.disruptedPods, o.stuckPods, o.waitingGang, o.unscheduledPods, o.idleOperator,

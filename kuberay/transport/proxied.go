@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// proxied is the API server's proxy of a Service, for users who may not forward ports. It carries HTTP only. So that nobody else has to
-// know of it, each connection that it hands out ends in a small HTTP server in this process, which passes requests on: below the Service's
+// proxied is the API server's proxy of a Service, for users who may not forward ports. It carries HTTP only. To hide that
+// from callers, each connection that it hands out ends in a small HTTP server in this process, which passes requests on: below the Service's
 // path, with the credentials of Kubernetes, and with Ray's token in a header of its own, as Authorization is Kubernetes'.
 type proxied struct {
 	Place
@@ -45,7 +45,7 @@ func newProxied(a API, p Place) (*proxied, error) {
 	silent := log.New(io.Discard, "", 0)
 	x.server = &http.Server{ErrorLog: silent, Handler: &httputil.ReverseProxy{
 		Rewrite: x.rewrite, Transport: transport, FlushInterval: -1, ModifyResponse: x.check, ErrorLog: silent,
-		// Whoever asks is to see what a broken connection looks like.
+		// The caller gets a broken connection, as it would from the target itself.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}}
 	go func() { _ = x.server.Serve(x.conns) }() // it ends with close
@@ -71,7 +71,7 @@ func (x *proxied) check(r *http.Response) error {
 	}
 	err := refusal(r)
 	if isForbidden(err) {
-		return nil // whoever asked is told, for it names the verb
+		return nil // passed on to the caller, because it names the verb
 	}
 	return err
 }
@@ -99,7 +99,7 @@ func refusal(r *http.Response) error {
 	return nil
 }
 
-// Ready asks for something that the target answers without a token, if only by saying no.
+// Ready requests a path for which the target needs no token; any response of the target will do, also an error status.
 func (x *proxied) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
