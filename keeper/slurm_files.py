@@ -18,6 +18,7 @@ import time
 LOOK = 0.2  # seconds between looks at watched files: shared file systems have no notification of changes
 CHUNK = 1 << 20  # bytes of a file in one answer
 PART = ".part"
+USERS_UMASK = 0o077  # until it is known
 
 
 def hello(request):
@@ -103,8 +104,16 @@ def kind(request):
 
 
 def make(request):
-    """A directory and its parents."""
-    os.makedirs(request["path"], mode=request.get("mode", 0o700), exist_ok=True)
+    """A directory and its parents: ours alone, or, with a mode for others too, as the user's own umask says."""
+    mode = request.get("mode", 0o700)
+    if mode & 0o077:
+        ours = os.umask(USERS_UMASK)
+        try:
+            os.makedirs(request["path"], exist_ok=True)
+        finally:
+            os.umask(ours)
+    else:
+        os.makedirs(request["path"], mode=mode, exist_ok=True)
     return {}
 
 
@@ -195,7 +204,8 @@ def handle(request, watches):
 
 def main():
     """Until the client goes."""
-    os.umask(0o077)
+    global USERS_UMASK
+    USERS_UMASK = os.umask(0o077)
     watches, buffered = Watches(), b""
     while True:
         ready, _, _ = select.select([0], [], [], LOOK if watches.known else None)

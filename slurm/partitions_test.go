@@ -15,7 +15,7 @@ import (
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
-// TestPartitions: limits of partitions, on a site that lets a job wait rather than refuse it (EnforcePartLimits=NO).
+// TestPartitions: limits of partitions, on a site that lets a job wait rather than refuse it (EnforcePartLimits=NO); and what jobs have of their users.
 func TestPartitions(t *testing.T) {
 	b := start(t, slurmtest.Options{
 		Nodes: 2,
@@ -25,6 +25,7 @@ func TestPartitions(t *testing.T) {
 	})
 	t.Run("AtTimeLimit", b.atTimeLimit)
 	t.Run("DrainedNodes", b.drainedNodes)
+	t.Run("UsersEnvironment", b.usersEnvironment)
 	b.leavesNothing(t)
 }
 

@@ -27,6 +27,8 @@ type Config struct {
 	Shared string
 	// Dir is slurm.dir; ~/ and "" are relative to the home directory there. Default: ~/.rayctl.
 	Dir string
+	// Keep is slurm.keepEnv.
+	Keep []string
 	// Logger takes notes for -v; nil: none.
 	Logger *slog.Logger
 }
@@ -56,13 +58,13 @@ func New(c Config) *Launcher {
 	if c.Dir == "" {
 		c.Dir = "~/.rayctl"
 	}
-	var ctl controller.Controller = controller.Commands{Runner: c.Runner, Cluster: c.Cluster}
+	var ctl controller.Controller = controller.Commands{Runner: c.Runner, Cluster: c.Cluster, Keep: c.Keep}
 	if c.REST != nil {
 		ctl = c.REST
 	}
 	s := &site.Site{
 		Controller: ctl, Queue: controller.NewQueue(ctl, c.Shared, c.Logger), Runner: c.Runner, Log: c.Logger,
-		Runs: rundir.NewRoot(rundir.Config{Runner: c.Runner, Dir: c.Dir, System: "Slurm", Option: "slurm.dir", Script: script.File, Logger: c.Logger}),
+		Runs: rundir.NewRoot(rundir.Config{Runner: c.Runner, Dir: c.Dir, System: "Slurm", Option: "slurm.dir", Script: script.File, Keep: c.Keep, Logger: c.Logger}),
 	}
 	return &Launcher{site: s, log: c.Logger, tunnels: tunnels.NewPool(c.Runner, c.Logger)}
 }
@@ -82,7 +84,7 @@ func For(s *spec.ClusterSpec, log *slog.Logger) (*Launcher, error) {
 	if s != nil && slurmspec.Of(s) != nil {
 		section = slurmspec.Of(s)
 	}
-	c := Config{Dir: section.Dir, Cluster: section.Cluster, Logger: log, Shared: remote.SharedFile(section)}
+	c := Config{Dir: section.Dir, Cluster: section.Cluster, Keep: section.KeepEnv, Logger: log, Shared: remote.SharedFile(section)}
 	var err error
 	if c.Runner, err = remote.RunnerFor(section); err != nil {
 		return nil, err

@@ -17,7 +17,8 @@ import (
 // Commands asks the controller by Slurm's commands.
 type Commands struct {
 	Runner  remote.Runner
-	Cluster string // of several that the commands know (--clusters); "": theirs
+	Cluster string   // of several that the commands know (--clusters); "": theirs
+	Keep    []string // names of variables that jobs start with, if they are set there, beside those that they always do
 }
 
 func (c Commands) String() string { return c.Runner.String() }
@@ -98,7 +99,7 @@ func OfCluster(name string) []string {
 
 // Submit implements Controller.
 func (c Commands) Submit(ctx context.Context, b Batch) (int, error) {
-	out, err := Run(ctx, c.Runner, c.clean("sbatch", "--parsable", b.File)...)
+	out, err := Run(ctx, c.Runner, remote.CleanWith(c.Keep, c.meant("sbatch", "--parsable", b.File)...)...)
 	if err != nil {
 		return 0, err
 	}

@@ -26,6 +26,8 @@ type Config struct {
 	System, Option string
 	// Script is what the batch script is called in a run's directory.
 	Script string
+	// Keep are further variables that jobs start with, see Environment.
+	Keep []string
 	// Logger takes notes for -v.
 	Logger *slog.Logger
 }
@@ -66,7 +68,7 @@ func (r *Root) Arrive(ctx context.Context) (dir, owner string, err error) {
 		Home, User, Host string
 		Environment      []string
 	}
-	if err := r.Files.Call(ctx, "hello", map[string]any{"keep": strings.Fields(remote.Kept)}, &who); err != nil {
+	if err := r.Files.Call(ctx, "hello", map[string]any{"keep": remote.KeptWith(r.config.Keep)}, &who); err != nil {
 		return "", "", r.Cut(err)
 	}
 	if rest, home := strings.CutPrefix(r.dir, "~/"); home {

@@ -165,8 +165,8 @@ func TestScriptIsOneCommand(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v in\n%s", err, text)
 			}
-			if len(file.Stmts) != 3 {
-				t.Errorf("the script has %d statements, not umask, export and exec:\n%s", len(file.Stmts), text)
+			if len(file.Stmts) != 4 {
+				t.Errorf("the script has %d statements, not two for umask, export and exec:\n%s", len(file.Stmts), text)
 			}
 			if bash := exec.Command("bash", "-n"); true {
 				bash.Stdin = strings.NewReader(text)

@@ -32,6 +32,8 @@ func TestValidate(t *testing.T) {
 		{"several clusters", "slurm: {cluster: 'a,b'}", `"a,b" is not the name of one cluster`},
 		{"cluster of slurmrestd", "slurm: {cluster: a, restUrl: 'http://slurm:6820'}", "a slurmrestd serves one cluster"},
 		{"comment of ours", "slurm: {comment: 'rayctl name=x'}", "a comment that begins with rayctl is rayctl's own"},
+		{"variable", "slurm: {keepEnv: ['A$(id)']}", `slurm.keepEnv[0]: "A$(id)" is not the name of a variable`},
+		{"variable of Slurm", "slurm: {keepEnv: [SITE, SLURM_JOB_ID]}", "slurm.keepEnv[1]: SLURM_JOB_ID is Slurm's own"},
 		{"managed short argument", "slurm: {extraArgs: [-N4]}", "-N is set by rayctl: use workers[].replicas"},
 		{"managed argument of a group", "launcher: slurm\nworkers: [{name: a, slurm: {extraArgs: [--array=1]}}]", "workers.a.slurm.extraArgs[0]: --array is set by rayctl"},
 		{"part of a CPU", "launcher: slurm\nworkers: [{name: a, cpus: 500m}]", "workers.a.cpus: Slurm has no parts of CPUs"},

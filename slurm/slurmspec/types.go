@@ -57,6 +57,9 @@ type Section struct {
 	ContainerImage string `json:"containerImage,omitempty"`
 	// Modules are environment modules loaded on every node before setup (module load).
 	Modules []string `json:"modules,omitempty"`
+	// KeepEnv are names of variables of the login environment that jobs start with, if they are set there. Slurm stores their values: for secrets there
+	// is secrets. Kept without that are PATH, HOME, the locale, what modules need, KRB5CCNAME and the usual variables of proxies (https_proxy, ...); env sets others.
+	KeepEnv []string `json:"keepEnv,omitempty"`
 	// TmpDir is the directory on each node's own disk below which the node makes its short temporary directory (Ray's sockets
 	// allow paths of about 100 characters). Default: /tmp.
 	TmpDir string `json:"tmpDir,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -19,6 +20,11 @@ var managedSbatch = map[string]string{
 	"--clusters": "use slurm.cluster", "-M": "use slurm.cluster", "--cluster-constraint": "use slurm.cluster",
 	"--requeue": "use job.restarts", "--no-requeue": "use job.restarts",
 }
+
+var (
+	variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	ofSlurm  = regexp.MustCompile(`^(SLURM|SLURMD|SBATCH|SQUEUE|SCANCEL|SRUN|SALLOC|SPANK|PMI|PMIX|RAYCTL)_`)
+)
 
 func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	c := sectionOf(s)
@@ -44,6 +50,11 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 		"%q is not the name of one cluster", c.Cluster)
 	v.FailIf(c.Cluster != "" && c.RESTURL != "" && c.Transport != "ssh" && c.Transport != "local", "slurm.cluster", "leave it out, and name that cluster's slurmrestd in slurm.restUrl",
 		"a slurmrestd serves one cluster, and %s is another way to say which", c.Cluster)
+	for i, name := range c.KeepEnv {
+		at := fmt.Sprintf("slurm.keepEnv[%d]", i)
+		v.FailIf(!variable.MatchString(name), at, "write a name such as SITE_LICENSE_FILE", "%q is not the name of a variable", name)
+		v.FailIf(ofSlurm.MatchString(name), at, "leave it out", "%s is Slurm's own or rayctl's: another job's would change this one", name)
+	}
 	extraArgs(v, "slurm", c.ExtraArgs)
 	container := c.ContainerRuntime != "" && c.ContainerRuntime != "none"
 	if s.Launcher != Name {

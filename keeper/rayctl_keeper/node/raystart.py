@@ -12,6 +12,7 @@ from rayctl_keeper.node import nodedir
 FOREIGN = re.compile(r"^(RAY_ADDRESS|RAY_API_SERVER_ADDRESS|RAY_AUTH_\w+|RAY_TMPDIR|RAY_JOB_\w+|RAY_START_HOOK|"
                      r"SLURM_\w+|SLURMD_\w+|SRUN_\w+|PMI\w*|OMPI_\w+|PRTE_\w+|RAYCTL_\w+)$")
 KEPT = ("SLURM_CONF",)
+UMASK = "RAYCTL_UMASK"  # the user's, as an octal number: what Ray starts has it
 
 
 class Member:

@@ -6,6 +6,7 @@ forked one, and guard.py between it and Ray. It reports its state in a file, or 
 carries to the keeper: a file for each node on a shared file system costs more, the more nodes there are. See docs/keeper.md.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -119,7 +120,7 @@ class Supervisor:
         command = [sys.executable, "-S", "-E"] + program.command("guard", self.directory, *command)
         reader, self.lifeline = os.pipe()
         try:
-            with open(os.path.join(self.directory, "start.log"), "wb") as out:
+            with open(os.path.join(self.directory, "start.log"), "wb") as out, users_umask():
                 child = subprocess.Popen(command, stdin=reader, stdout=out, stderr=subprocess.STDOUT,
                                          env=env, cwd=self.working_directory(), start_new_session=True)
         finally:
@@ -191,6 +192,16 @@ class Supervisor:
                 write_from_reserve(self.run_dir, os.path.join(self.place, "report.json"), json.dumps(report).encode())
         except OSError:
             pass
+
+
+@contextlib.contextmanager
+def users_umask():
+    """The user's own umask for a child: others may be meant to read what a driver writes. Ray's own files are in a directory that nobody else may enter."""
+    ours = os.umask(int(os.environ.get(raystart.UMASK) or "077", 8))
+    try:
+        yield
+    finally:
+        os.umask(ours)
 
 
 class Guard:

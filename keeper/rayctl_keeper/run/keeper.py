@@ -9,6 +9,7 @@ import sys
 import time
 
 from rayctl_keeper.host import process
+from rayctl_keeper.node import raystart
 from rayctl_keeper.run.nodes import MODES, join, with_addresses
 from rayctl_keeper.state.document import State, wall
 
@@ -22,7 +23,7 @@ def main(arguments):
 
 def keep(run_dir, told=None):
     """Claim, start the nodes, serve, live; returns the exit code. told(number) is called at each signal."""
-    os.umask(0o077)
+    keep_private()
     orders = with_addresses(load(run_dir), os.environ)
     log = opened_log(run_dir)
     if not claim(run_dir, orders):
@@ -53,6 +54,11 @@ def keep(run_dir, told=None):
     keeper.run()
     state.drain(0.5)
     return 0
+
+
+def keep_private():
+    """What we and the supervisors write is for this user alone. Drivers have the umask that we were started with; on Slurm the batch script has set ours."""
+    os.environ.setdefault(raystart.UMASK, "%04o" % os.umask(0o077))
 
 
 def load(run_dir):
