@@ -10,7 +10,7 @@ import (
 // TestImports: the packages of verbs import neither one another nor a launcher, and what they share imports none of them.
 func TestImports(t *testing.T) {
 	const ours = "github.com/rayctl/rayctl/"
-	verbs := []string{"cmd/clusters", "cmd/jobs", "cmd/access", "cmd/files"}
+	verbs := []string{"cmd/clusters", "cmd/jobs", "cmd/access", "cmd/files", "cmd/serve"}
 	never := append([]string{"cmd", "local", "slurm", "kuberay"}, verbs...)
 	for _, folder := range append([]string{"cmd/app", "cmd/app/apptest", "cmd/terminal", "cmd/config"}, verbs...) {
 		p, err := gobuild.ImportDir(strings.TrimPrefix(folder, "cmd/"), 0)

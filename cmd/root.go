@@ -8,6 +8,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/clusters"
 	"github.com/rayctl/rayctl/cmd/files"
 	"github.com/rayctl/rayctl/cmd/jobs"
+	"github.com/rayctl/rayctl/cmd/serve"
 )
 
 // Groups of commands in the help.
@@ -55,7 +56,7 @@ func NewRoot(a *app.App) *cobra.Command {
 	add(groupRun, clusters.NewRun(a))
 	add(groupClusters, clusters.NewUp(a), clusters.NewDown(a), clusters.NewLs(a), clusters.NewStatus(a), clusters.NewWait(a), clusters.NewEvents(a), clusters.NewExtend(a), clusters.NewGC(a))
 	add(groupJobs, jobs.NewSubmit(a), jobs.NewJobs(a), jobs.NewLogs(a), jobs.NewStop(a))
-	add(groupServe, jobs.NewServe(a))
+	add(groupServe, serve.New(a))
 	add(groupWork, access.NewDashboard(a), access.NewEnv(a), access.NewExec(a), access.NewPortForward(a), files.NewCp(a))
 	add(groupBefore, files.NewInit(a), files.NewRender(a), files.NewValidate(a), files.NewSchema(a), clusters.NewDoctor(a))
 	add(groupOther, clusters.NewHistory(a), newVersion(a))

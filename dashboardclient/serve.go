@@ -16,6 +16,26 @@ import (
 type ServeStatus struct {
 	// Applications by name. Empty: Serve is not running or has none.
 	Applications map[string]ServeApplication `json:"applications"`
+	// HTTP is where Serve listens; nil: Serve does not run. It does not change while Serve runs.
+	HTTP *ServeHTTP `json:"http_options,omitempty"`
+	// ProxyLocation is on which nodes it listens: EveryNode (that has a replica, and the head), HeadOnly, Disabled.
+	ProxyLocation string `json:"proxy_location,omitempty"`
+	// Controller is Serve's own actor.
+	Controller ServeActor `json:"controller_info"`
+}
+
+// ServeHTTP is where Serve listens for HTTP.
+type ServeHTTP struct {
+	Host     string `json:"host"`
+	Port     int    `json:"port"`
+	RootPath string `json:"root_path"`
+}
+
+// ServeActor is a process of Serve.
+type ServeActor struct {
+	NodeID string `json:"node_id"`
+	// LogFile is below the directory of the node's logs; with a slash before it.
+	LogFile string `json:"log_file_path"`
 }
 
 // ServeApplication is the state of one application.
@@ -46,9 +66,9 @@ type ServeDeployment struct {
 
 // ServeReplica is one replica.
 type ServeReplica struct {
-	ID     string `json:"replica_id"`
-	State  string `json:"state"`
-	NodeID string `json:"node_id"`
+	ID    string `json:"replica_id"`
+	State string `json:"state"`
+	ServeActor
 }
 
 var servePath = []string{"api", "serve", "applications/"}
@@ -72,6 +92,23 @@ func (c *Client) GetServe(ctx context.Context) (*ServeStatus, error) {
 		return nil, err
 	}
 	return status, nil
+}
+
+// ServeConfigs returns the configurations by which the applications were deployed, by name; nil: an application that a driver deployed (serve.run).
+func (c *Client) ServeConfigs(ctx context.Context) (map[string]map[string]any, error) {
+	var status struct {
+		Applications map[string]struct {
+			Config map[string]any `json:"deployed_app_config"`
+		} `json:"applications"`
+	}
+	if err := c.call(ctx, request{doing: "ask for the configuration of Serve", path: servePath}, &status); err != nil {
+		return nil, err
+	}
+	configs := map[string]map[string]any{}
+	for name, app := range status.Applications {
+		configs[name] = app.Config
+	}
+	return configs, nil
 }
 
 // ServeDelete shuts Serve down with all its applications.
@@ -107,10 +144,11 @@ func (c *Client) ServeWait(ctx context.Context, names []string, report func(*Ser
 	})
 }
 
-// ServeWaitGone returns once no application is left.
-func (c *Client) ServeWaitGone(ctx context.Context) error {
+// ServeWaitGone returns once none of the named applications (none named: none at all) is left.
+func (c *Client) ServeWaitGone(ctx context.Context, names ...string) error {
 	return c.pollServe(ctx, "wait for the Serve applications to end", func(status *ServeStatus) (bool, error) {
-		return len(status.Applications) == 0, nil
+		left := func(name string) bool { _, exists := status.Applications[name]; return exists }
+		return len(status.Applications) == 0 || len(names) > 0 && !slices.ContainsFunc(names, left), nil
 	})
 }
 

@@ -175,6 +175,11 @@ type (
 	NodeDialer interface {
 		DialNode(ctx context.Context, id ID, node string, port int) (net.Conn, error)
 	}
+	// PortChooser is of a launcher whose heads are on this machine, where other clusters and programs have ports, too. ChoosePort returns the port of a
+	// host's address for a server of the cluster: wanted, or a free one if that is 0. It is an error if something listens on wanted.
+	PortChooser interface {
+		ChoosePort(ctx context.Context, id ID, host string, wanted int) (int, error)
+	}
 	// Checker examines the substrate's prerequisites, for doctor.
 	Checker interface {
 		Check(ctx context.Context, s *spec.ClusterSpec) []Check

@@ -3,11 +3,14 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/dashboardclient"
@@ -165,4 +168,21 @@ func (o *DashboardFlags) FromArgument(args []string) error {
 	}
 	o.Cluster = args[0]
 	return nil
+}
+
+// TunnelHint is the command by which the machine that this ssh session comes from reaches a port of this machine's loopback; "" outside of a session.
+func (a *App) TunnelHint(port int) string {
+	session := strings.Fields(a.Getenv("SSH_CONNECTION")) // client's address and port, server's address and port
+	if len(session) != 4 || net.ParseIP(session[2]) == nil {
+		return ""
+	}
+	target := session[2]
+	if user := a.Getenv("USER"); user != "" {
+		target = user + "@" + target
+	}
+	command := fmt.Sprintf("ssh -N -L %d:127.0.0.1:%d ", port, port)
+	if session[3] != "22" {
+		command += "-p " + shellescape.Quote(session[3]) + " "
+	}
+	return "`" + command + shellescape.Quote(target) + "`"
 }

@@ -49,7 +49,7 @@ func FlagOf(key string) string {
 	return ""
 }
 
-// AddSelection adds the flags of every command that works on clusters: file, profile, substrate. It keeps flags that are already defined.
+// AddSelection adds the flags of every command that works on clusters: file, profile, substrate. It keeps flags and letters that are already defined.
 func AddSelection(fs *pflag.FlagSet) {
 	addString(fs, "file", "f", "cluster `FILE` (default: rayctl.yaml or rayctl.yml here or above)")
 	addString(fs, "profile", "", "`NAME` of a profile of the file or of your configuration")
@@ -92,6 +92,9 @@ func addEnv(fs *pflag.FlagSet) {
 const ours = "rayctl-configuration"
 
 func addString(fs *pflag.FlagSet, name, short, usage string) {
+	if short != "" && fs.ShorthandLookup(short) != nil { // `logs -f` follows
+		short = ""
+	}
 	if fs.Lookup(name) != nil {
 		return // the command's own flag with another meaning
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // verbs are the commands of this package.
-var verbs = apptest.Tree(NewSubmit, NewJobs, NewLogs, NewStop, NewServe)
+var verbs = apptest.Tree(NewSubmit, NewJobs, NewLogs, NewStop)
 
 // drivers makes a launcher with clusters in each state, whose jobs exit with this code.
 func drivers(code int) func() launcher.Launcher {
@@ -113,34 +113,6 @@ func TestJobLines(t *testing.T) {
 		{Args: "jobs", Err: "there is no job"},
 		{Args: "jobs -o json", Out: "[]\n"},
 		{Args: "logs", Code: runstate.CodeSpec, Err: "the cluster had no job yet: `rayctl submit -- COMMAND` runs one"},
-	})
-}
-
-// TestServeLines: command lines of serve.
-func TestServeLines(t *testing.T) {
-	const good = "applications: [{name: chat, route_prefix: /chat, import_path: 'm:app'}]"
-	config := func(text string) map[string]string { return map[string]string{"s.yaml": text} }
-	apptest.Run(t, verbs, drivers(0), []apptest.Line{
-		{Args: "serve apply -f s.yaml dev", Files: config(good), Out: "chat          /chat   RUNNING"},
-		{Args: "serve apply -f - dev -o name", Stdin: good, Out: "chat\n"},
-		{Args: "serve apply -f s.yaml dev --no-wait -o json", Files: config(good), Out: `"chat": {`},
-		{Args: "serve status dev", Err: "there is no application"},
-		{Args: "serve status dev -o yaml", Out: "applications: "},
-		{Args: "serve delete dev", Err: "there is no application any more"},
-		{Args: "serve delete dev --no-wait", Err: "there is no application any more"},
-		{Args: "serve apply dev", Code: runstate.CodeUsage, Err: "`rayctl serve apply` needs a config file: give -f serve.yaml"},
-		{Args: "serve apply -f '' dev", Code: runstate.CodeUsage, Err: "--file is empty"},
-		{Args: "serve apply -f nosuch.yaml dev", Code: runstate.CodeSpec, Err: "Serve's config cannot be read: open nosuch.yaml: no such file or directory"},
-		{Args: "serve apply -f s.yaml dev", Files: config("a: 1"), Code: runstate.CodeSpec, Err: "s.yaml has no applications: `serve build` writes one"},
-		{Args: "serve apply -f s.yaml dev", Files: config("applications: [1]"), Code: runstate.CodeSpec, Err: "s.yaml: applications[0] is not a map"},
-		{Args: "serve apply -f s.yaml dev", Files: config("applications: [{import_path: x}]"), Code: runstate.CodeSpec, Err: "s.yaml: applications[0] has no name"},
-		{Args: "serve apply -f s.yaml dev", Files: config("{"), Code: runstate.CodeSpec, Err: "s.yaml: "},
-		{Args: "serve apply -f s.yaml dev", Files: config("applications: [{name: chat, rout_prefix: /, import_path: 'm:app', deployments: [{name: D, user_config: {any: 1}, num_replica: 2}]}]\nhttp_options: {prt: 1}"), Code: runstate.CodeSpec,
-			Err: "rayctl: s.yaml: Serve has no key applications[0].deployments[0].num_replica (did you mean num_replicas?); Serve has no key applications[0].rout_prefix (did you mean route_prefix?); Serve has no key http_options.prt (did you mean port?)\n"},
-		{Args: "serve status a b", Code: runstate.CodeUsage, Err: "`rayctl serve status` takes one cluster"},
-		{Args: "serve status queued", Code: runstate.CodeUnreachable, Err: "cluster queued is not ready yet"},
-		{Args: "serve nosuch", Code: runstate.CodeUsage, Err: "there is no command `rayctl serve nosuch`"},
-		{Args: "serve stat", Code: runstate.CodeUsage, Err: "did you mean `rayctl serve status`?"},
 	})
 }
 

@@ -124,15 +124,9 @@ func TestServeExample(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS(example(t, "serve"))); err != nil {
 		t.Fatal(err)
 	}
-	port := freePort(t)
-	config, err := os.ReadFile(filepath.Join(dir, "serve.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.write("serve/serve.yaml", strings.Replace(string(config), "port: 8000", "port: "+port, 1))
 	u.runExample("up", "words", "-f", filepath.Join(dir, "rayctl.yaml"))
-	u.runExample("serve", "apply", "-f", filepath.Join(dir, "serve.yaml"), "words")
-	contains(t, "the answer", post(t, "http://127.0.0.1:"+port+"/", "Wo ist der Bahnhof?"), `"german"`)
+	applied := u.runExample("serve", "apply", "-f", filepath.Join(dir, "serve.yaml"), "words")
+	contains(t, "the answer", post(t, serveURL(t, applied.err, "languages"), "Wo ist der Bahnhof?"), `"german"`)
 	contains(t, "serve status", u.runExample("serve", "status", "words").out, "languages", "RUNNING")
 	u.runExample("serve", "delete", "words")
 	if out := u.runExample("serve", "status", "words", "-o", "json").out; strings.Contains(out, "RUNNING") {

@@ -170,47 +170,6 @@ func enterDashboard(t *testing.T, entry string) (browser *http.Client, base stri
 	}
 }
 
-// TestServe applies an application, calls it through port-forward, and deletes it.
-func TestServe(t *testing.T) {
-	u := sharedCluster(t)
-	u.write("app/app.py", "from ray import serve\n@serve.deployment\nclass H:\n    def __call__(self, request): return 'hello'\napp = H.bind()\n")
-	port := freePort(t)
-	u.write("serve.yaml", "http_options: {host: 127.0.0.1, port: "+port+"}\napplications:\n- {name: good, import_path: 'app:app', route_prefix: /, runtime_env: {working_dir: app}}\n")
-	contains(t, "apply", u.want(0, "serve", "apply", "-f", "serve.yaml", "shared").out, "good", "RUNNING", "HEALTHY")
-	s := u.start(false, "port-forward", "shared", ":"+port)
-	s.until("until Ctrl-C", 1)
-	address := ""
-	for _, line := range strings.Split(s.String(), "\n") {
-		if strings.HasPrefix(line, "127.0.0.1:") && !strings.Contains(line, " ") {
-			address = line
-		}
-	}
-	resp, err := http.Get("http://" + address + "/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if body, _ := io.ReadAll(resp.Body); string(body) != "hello" {
-		t.Errorf("the application says %q", body)
-	}
-	s.cmd.Process.Signal(syscall.SIGINT)
-	if code := s.code(); code != 0 {
-		t.Errorf("port-forward: exit code %d", code)
-	}
-	u.write("bad.yaml", "http_options: {host: 127.0.0.1, port: "+port+"}\napplications:\n- {name: bad, import_path: 'app:nosuch', route_prefix: /, runtime_env: {working_dir: app}}\n")
-	contains(t, "the failure", u.want(runstate.CodeStartFailed, "serve", "apply", "-f", "bad.yaml", "shared").err, "bad", "nosuch")
-	for key, config := range map[string]string{
-		"applications[0].rout_prefix (did you mean route_prefix?)":                  "applications: [{name: good, import_path: 'app:app', rout_prefix: /}]",
-		"applications[0].import_path: got invalid import path \"app\"":              "applications: [{name: good, import_path: app}]",
-		"applications[0].deployments[0]: `num_replicas` must be an int or \"auto\"": "applications: [{name: good, import_path: 'app:app', deployments: [{name: H, num_replicas: many}]}]",
-	} {
-		u.write("wrong.yaml", config)
-		contains(t, "a wrong config", u.want(runstate.CodeSpec, "serve", "apply", "-f", "wrong.yaml", "shared").err, key)
-	}
-	u.want(0, "serve", "delete", "shared")
-	contains(t, "status", u.want(0, "serve", "status", "shared").err, "no application")
-}
-
 // TestClusterCommands queries the shared cluster and changes its limits.
 func TestClusterCommands(t *testing.T) {
 	u := sharedCluster(t)

@@ -3,6 +3,7 @@ package apptest
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ type Ray struct {
 
 	mutex        sync.Mutex
 	applications map[string]any
+	http         map[string]any // where Serve listens, while it runs
 }
 
 // Job is a job that has ended as its driver did, in the form of the job API.
@@ -131,19 +133,31 @@ func (r *Ray) stateAPI(handle answers) {
 }
 
 func (r *Ray) serveAPI(handle answers) {
-	handle("GET /api/serve/applications/{$}", func(*http.Request) any { return map[string]any{"applications": r.applications} })
-	handle("DELETE /api/serve/applications/{$}", func(*http.Request) any { r.applications = nil; return "" })
+	handle("GET /api/serve/applications/{$}", func(*http.Request) any {
+		status := map[string]any{"applications": r.applications}
+		if r.http != nil {
+			status["http_options"], status["proxy_location"] = r.http, "EveryNode"
+			status["controller_info"] = map[string]any{"node_id": "n1", "log_file_path": "/serve/controller_1.log"}
+		}
+		return status
+	})
+	handle("DELETE /api/serve/applications/{$}", func(*http.Request) any { r.applications, r.http = nil, nil; return "" })
 	handle("PUT /api/serve/applications/{$}", func(q *http.Request) any {
 		var config struct {
-			Applications []struct {
-				Name  string `json:"name"`
-				Route string `json:"route_prefix"`
-			} `json:"applications"`
+			Applications []map[string]any `json:"applications"`
+			HTTP         map[string]any   `json:"http_options"`
 		}
 		_ = json.NewDecoder(q.Body).Decode(&config)
+		if r.http == nil { // Serve that runs ignores others
+			r.http = map[string]any{"host": "0.0.0.0", "port": 8000}
+			maps.Copy(r.http, config.HTTP)
+		}
 		r.applications = map[string]any{}
 		for _, a := range config.Applications {
-			r.applications[a.Name] = map[string]any{"status": "RUNNING", "route_prefix": a.Route, "deployments": map[string]any{}}
+			name, _ := a["name"].(string)
+			replica := map[string]any{"replica_id": "r1", "state": "RUNNING", "node_id": "n1", "log_file_path": "/serve/replica_1.log"}
+			r.applications[name] = map[string]any{"status": "RUNNING", "route_prefix": a["route_prefix"], "deployed_app_config": a,
+				"deployments": map[string]any{"D": map[string]any{"status": "HEALTHY", "replicas": []any{replica}}}}
 		}
 		return ""
 	})

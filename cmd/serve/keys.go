@@ -1,4 +1,4 @@
-package jobs
+package serve
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// serveKeys are the keys of Serve's config in Ray 2.9 to 2.60, by the key that has them. Ray silently ignores others at these places.
-var serveKeys = map[string][]string{
+// knownKeys are the keys of Serve's config in Ray 2.9 to 2.60, by the key that has them. Ray silently ignores others at these places.
+var knownKeys = map[string][]string{
 	"":             strings.Fields("applications controller_options grpc_options http_options logging_config proxy_location target_capacity tracing_config"),
 	"applications": strings.Fields("args autoscaling_policy deployments external_scaler_enabled host import_path logging_config name port route_prefix runtime_env"),
 	"deployments": strings.Fields("autoscaling_config backpressure_config deployment_actors gang_scheduling_config graceful_shutdown_timeout_s graceful_shutdown_wait_loop_s" +
@@ -25,10 +25,10 @@ var serveKeys = map[string][]string{
 	"grpc_options":      strings.Fields("enable_reflection grpc_servicer_functions port request_timeout_s"),
 }
 
-// checkServeKeys refuses keys that Ray would ignore: a route_prefix with a typing error would serve at another route. A Ray that is newer than what is known
+// checkKeys refuses keys that Ray would ignore: a route_prefix with a typing error would serve at another route. A Ray that is newer than what is known
 // here may have more keys: for it they are a warning.
-func checkServeKeys(ctx context.Context, a *app.App, c *app.Connection, file string, config map[string]any) error {
-	unknown := unknownServeKeys("", "", config)
+func checkKeys(ctx context.Context, a *app.App, c *app.Connection, file string, config map[string]any) error {
+	unknown := unknownKeys("", "", config)
 	if len(unknown) == 0 {
 		return nil
 	}
@@ -45,9 +45,9 @@ func checkServeKeys(ctx context.Context, a *app.App, c *app.Connection, file str
 	return launcher.Fail(runstate.CodeSpec, nil, "", "%s", message)
 }
 
-// unknownServeKeys says of each unknown key where it is, and which one may be meant. of is the key that has the map.
-func unknownServeKeys(of, at string, config map[string]any) (unknown []string) {
-	known := serveKeys[of]
+// unknownKeys says of each unknown key where it is, and which one may be meant. of is the key that has the map.
+func unknownKeys(of, at string, config map[string]any) (unknown []string) {
+	known := knownKeys[of]
 	for key, value := range config {
 		place := strings.TrimPrefix(at+"."+key, ".")
 		if !slices.Contains(known, key) {
@@ -58,16 +58,16 @@ func unknownServeKeys(of, at string, config map[string]any) (unknown []string) {
 			unknown = append(unknown, text)
 			continue
 		}
-		if serveKeys[key] == nil {
+		if knownKeys[key] == nil {
 			continue
 		}
 		switch v := value.(type) {
 		case map[string]any:
-			unknown = append(unknown, unknownServeKeys(key, place, v)...)
+			unknown = append(unknown, unknownKeys(key, place, v)...)
 		case []any:
 			for i, item := range v {
 				if m, ok := item.(map[string]any); ok {
-					unknown = append(unknown, unknownServeKeys(key, fmt.Sprintf("%s[%d]", place, i), m)...)
+					unknown = append(unknown, unknownKeys(key, fmt.Sprintf("%s[%d]", place, i), m)...)
 				}
 			}
 		}

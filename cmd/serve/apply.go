@@ -1,4 +1,4 @@
-package jobs
+package serve
 
 import (
 	"context"
@@ -20,21 +20,22 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-type serveApplyOptions struct {
+type applyOptions struct {
 	dashboard app.DashboardFlags
 	file      string
 	noWait    bool
 	output    app.Output
 }
 
-func newServeApply(a *app.App) *cobra.Command {
-	o := &serveApplyOptions{}
+func newApply(a *app.App) *cobra.Command {
+	o := &applyOptions{}
 	c := &cobra.Command{
 		Use:   "apply -f SERVE.YAML [CLUSTER]",
 		Short: "Make Serve run what a config file says, and wait until it does",
 		Long: "apply takes Serve's own config file. A runtime_env.working_dir or py_modules that is a local directory is packed and uploaded,\n" +
 			"a requirements file (pip, uv) or conda environment (.yaml) is read here, as Ray's SDK does; relative to the file.\n" +
-			"It returns when all applications are RUNNING, or says which deployment is unhealthy and why. Applications that the file does not name are deleted.",
+			"It returns when all applications are RUNNING and prints their URLs, or says which deployment is unhealthy and why. Applications that the file\n" +
+			"does not name are deleted. On a cluster of this machine Serve listens on 127.0.0.1 and a free port, unless http_options says otherwise.",
 		Example: "  rayctl serve apply -f serve.yaml\n  rayctl serve apply -f - dev < serve.yaml",
 		Args:    app.NoDash(1, "one cluster"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -44,7 +45,7 @@ func newServeApply(a *app.App) *cobra.Command {
 			if err := o.dashboard.FromArgument(args); err != nil {
 				return err
 			}
-			return a.Action(func(ctx context.Context) error { return runServeApply(ctx, a, o) })(c, args)
+			return a.Action(func(ctx context.Context) error { return runApply(ctx, a, o) })(c, args)
 		},
 		ValidArgsFunction: a.CompleteClusters,
 	}
@@ -55,12 +56,12 @@ func newServeApply(a *app.App) *cobra.Command {
 	return c
 }
 
-// runServeApply packs the applications' directories, applies the config and waits for it.
-func runServeApply(ctx context.Context, a *app.App, o *serveApplyOptions) error {
+// runApply packs the applications' directories, applies the config and waits for it.
+func runApply(ctx context.Context, a *app.App, o *applyOptions) error {
 	if err := o.output.Validate(); err != nil {
 		return err
 	}
-	config, dir, err := readServe(a, o.file)
+	config, dir, err := readConfig(a, o.file)
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,10 @@ func runServeApply(ctx context.Context, a *app.App, o *serveApplyOptions) error 
 		return err
 	}
 	defer c.Close()
-	if err := checkServeKeys(ctx, a, c, o.file, config); err != nil {
+	if err := checkKeys(ctx, a, c, o.file, config); err != nil {
+		return err
+	}
+	if err := place(ctx, c, o.file, config); err != nil {
 		return err
 	}
 	if err := a.Upload(ctx, c.Client, p.Packages); err != nil {
@@ -94,13 +98,13 @@ func runServeApply(ctx context.Context, a *app.App, o *serveApplyOptions) error 
 	if err := c.ServeApply(ctx, config); err != nil {
 		return err
 	}
-	return serveReady(ctx, a, c, o, names)
+	return awaitReady(ctx, a, c, o, names)
 }
 
-func serveReady(ctx context.Context, a *app.App, c *app.Connection, o *serveApplyOptions, names []string) error {
+func awaitReady(ctx context.Context, a *app.App, c *app.Connection, o *applyOptions, names []string) error {
 	if !o.noWait {
 		started := a.Now()
-		err := c.ServeWait(ctx, names, func(s *dashboardclient.ServeStatus) { a.UI.Live(serveLine(s, names), started) })
+		err := c.ServeWait(ctx, names, func(s *dashboardclient.ServeStatus) { a.UI.Live(stateLine(s, names), started) })
 		a.UI.Clear()
 		switch {
 		case err != nil && app.Interrupted(ctx):
@@ -116,10 +120,14 @@ func serveReady(ctx context.Context, a *app.App, c *app.Connection, o *serveAppl
 	if err != nil {
 		return err
 	}
-	return printServe(a, &o.output, s)
+	if err := printStatus(a, &o.output, s); err != nil {
+		return err
+	}
+	tellURLs(a, c, s)
+	return nil
 }
 
-func serveLine(s *dashboardclient.ServeStatus, names []string) string {
+func stateLine(s *dashboardclient.ServeStatus, names []string) string {
 	var parts []string
 	for _, n := range names {
 		parts = append(parts, n+" "+terminal.OrDash(s.Applications[n].Status))
@@ -127,8 +135,8 @@ func serveLine(s *dashboardclient.ServeStatus, names []string) string {
 	return "applications: " + strings.Join(parts, ", ")
 }
 
-// readServe reads Serve's config and returns the directory for its relative paths.
-func readServe(a *app.App, file string) (config map[string]any, dir string, err error) {
+// readConfig reads Serve's config and returns the directory for its relative paths.
+func readConfig(a *app.App, file string) (config map[string]any, dir string, err error) {
 	var data []byte
 	if file == "-" {
 		data, err = io.ReadAll(a.In)

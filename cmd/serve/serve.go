@@ -1,4 +1,5 @@
-package jobs
+// Package serve is `rayctl serve`: applications of Ray Serve on a cluster.
+package serve
 
 import (
 	"context"
@@ -14,31 +15,32 @@ import (
 	"github.com/rayctl/rayctl/dashboardclient"
 )
 
-// NewServe is `rayctl serve` and its three commands.
-func NewServe(a *app.App) *cobra.Command {
+// New is `rayctl serve` and its commands.
+func New(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Apply, show and delete Ray Serve applications",
+		Short: "Apply, show and delete Ray Serve applications, and show their logs",
 		Args:  app.UnknownCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newServeApply(a), newServeStatus(a), newServeDelete(a))
+	c.AddCommand(newApply(a), newStatus(a), newLogs(a), newDelete(a))
 	return c
 }
 
-type serveStatusOptions struct {
+type statusOptions struct {
 	dashboard app.DashboardFlags
 	output    app.Output
 }
 
-func newServeStatus(a *app.App) *cobra.Command {
-	o := &serveStatusOptions{}
+func newStatus(a *app.App) *cobra.Command {
+	o := &statusOptions{}
 	c := &cobra.Command{
 		Use:               "status [CLUSTER]",
+		Aliases:           []string{"list", "ls"},
 		Short:             "Show the applications and their deployments",
 		Example:           "  rayctl serve status\n  rayctl serve status dev -o json",
 		Args:              app.NoDash(1, "one cluster"),
-		RunE:              a.OnCluster(&o.dashboard, func(ctx context.Context) error { return runServeStatus(ctx, a, o) }),
+		RunE:              a.OnCluster(&o.dashboard, func(ctx context.Context) error { return runStatus(ctx, a, o) }),
 		ValidArgsFunction: a.CompleteClusters,
 	}
 	o.dashboard.Add(a, c)
@@ -46,8 +48,8 @@ func newServeStatus(a *app.App) *cobra.Command {
 	return c
 }
 
-// runServeStatus shows Serve's applications.
-func runServeStatus(ctx context.Context, a *app.App, o *serveStatusOptions) error {
+// runStatus shows Serve's applications.
+func runStatus(ctx context.Context, a *app.App, o *statusOptions) error {
 	if err := o.output.Validate(); err != nil {
 		return err
 	}
@@ -60,10 +62,14 @@ func runServeStatus(ctx context.Context, a *app.App, o *serveStatusOptions) erro
 	if err != nil {
 		return err
 	}
-	return printServe(a, &o.output, s)
+	if err := printStatus(a, &o.output, s); err != nil {
+		return err
+	}
+	tellURLs(a, c, s)
+	return nil
 }
 
-func printServe(a *app.App, o *app.Output, s *dashboardclient.ServeStatus) error {
+func printStatus(a *app.App, o *app.Output, s *dashboardclient.ServeStatus) error {
 	if done, err := o.Structured(a.Out, s); done || err != nil {
 		return err
 	}
@@ -88,45 +94,4 @@ func printServe(a *app.App, o *app.Output, s *dashboardclient.ServeStatus) error
 		return nil
 	}
 	return terminal.Table(a.Out, rows)
-}
-
-type serveDeleteOptions struct {
-	dashboard app.DashboardFlags
-	noWait    bool
-}
-
-func newServeDelete(a *app.App) *cobra.Command {
-	o := &serveDeleteOptions{}
-	c := &cobra.Command{
-		Use:               "delete [CLUSTER]",
-		Short:             "Delete all applications and wait until they are gone",
-		Example:           "  rayctl serve delete",
-		Args:              app.NoDash(1, "one cluster"),
-		RunE:              a.OnCluster(&o.dashboard, func(ctx context.Context) error { return runServeDelete(ctx, a, o) }),
-		ValidArgsFunction: a.CompleteClusters,
-	}
-	o.dashboard.Add(a, c)
-	c.Flags().BoolVar(&o.noWait, "no-wait", false, "do not wait until they are gone")
-	return c
-}
-
-// runServeDelete shuts Serve down.
-func runServeDelete(ctx context.Context, a *app.App, o *serveDeleteOptions) error {
-	c, err := a.Connect(ctx, &o.dashboard)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if err := c.ServeDelete(ctx); err != nil {
-		return err
-	}
-	if !o.noWait {
-		a.UI.Live("deleting the applications", a.Now())
-		if err := c.ServeWaitGone(ctx); err != nil {
-			return err
-		}
-	}
-	a.UI.Clear()
-	a.UI.Note("there is no application any more")
-	return nil
 }

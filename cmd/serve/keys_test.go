@@ -1,4 +1,4 @@
-package jobs
+package serve
 
 import (
 	"encoding/json"
@@ -23,12 +23,12 @@ print(json.dumps({"": keys(s.ServeDeploySchema), "applications": keys(s.ServeApp
 			t.Fatal(err)
 		}
 		var models map[string][]string
-		if err := json.Unmarshal(out, &models); err != nil || len(models) != len(serveKeys) {
+		if err := json.Unmarshal(out, &models); err != nil || len(models) != len(knownKeys) {
 			t.Fatalf("%v: %s", err, out)
 		}
 		for of, keys := range models {
 			for _, key := range keys {
-				if !slices.Contains(serveKeys[of], key) {
+				if !slices.Contains(knownKeys[of], key) {
 					t.Errorf("Ray %s has %q in %q", version, key, of)
 				}
 			}

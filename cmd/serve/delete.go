@@ -1,0 +1,115 @@
+package serve
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+type deleteOptions struct {
+	dashboard app.DashboardFlags
+	apps      []string
+	noWait    bool
+}
+
+func newDelete(a *app.App) *cobra.Command {
+	o := &deleteOptions{}
+	c := &cobra.Command{
+		Use:     "delete [CLUSTER] [APPLICATION...]",
+		Short:   "Delete applications and wait until they are gone",
+		Long:    "delete deletes the applications that are named, and lets the others be. Without a name it ends Serve with all applications.",
+		Example: "  rayctl serve delete\n  rayctl serve delete dev chat\n  rayctl serve delete -c dev chat",
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			o.apps = args
+			return a.Action(func(ctx context.Context) error { return runDelete(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: a.CompleteClusters,
+	}
+	o.dashboard.Add(a, c)
+	c.Flags().BoolVar(&o.noWait, "no-wait", false, "do not wait until they are gone")
+	return c
+}
+
+// runDelete deletes applications, or shuts Serve down.
+func runDelete(ctx context.Context, a *app.App, o *deleteOptions) error {
+	var err error
+	if o.apps, err = clusterFirst(ctx, a, &o.dashboard, o.apps); err != nil {
+		return err
+	}
+	c, err := a.Connect(ctx, &o.dashboard)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := deleteApplications(ctx, c, o.apps); err != nil {
+		return err
+	}
+	if !o.noWait {
+		a.UI.Live("deleting the applications", a.Now())
+		if err := c.ServeWaitGone(ctx, o.apps...); err != nil {
+			return err
+		}
+	}
+	a.UI.Clear()
+	if len(o.apps) > 0 {
+		a.UI.Note("deleted %s", strings.Join(o.apps, ", "))
+		return nil
+	}
+	a.UI.Note("there is no application any more")
+	return nil
+}
+
+// deleteApplications applies the configuration of the others: Ray's REST API deletes all, or what a configuration does not name.
+func deleteApplications(ctx context.Context, c *app.Connection, names []string) error {
+	if len(names) == 0 {
+		return c.ServeDelete(ctx)
+	}
+	configs, err := c.ServeConfigs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		config, exists := configs[name]
+		if !exists {
+			return launcher.Fail(runstate.CodeSpec, nil, "`rayctl serve status"+c.Flags()+"` lists them", "Serve has no application %q", name)
+		}
+		if config == nil {
+			return launcher.Fail(runstate.CodeSpec, nil, "end that driver, or delete it with serve.delete there",
+				"application %s was deployed by a driver (serve.run), not by a config file", name)
+		}
+		delete(configs, name)
+	}
+	if len(configs) == 0 {
+		return c.ServeDelete(ctx)
+	}
+	others := []any{}
+	for _, config := range configs {
+		if config != nil {
+			others = append(others, config)
+		}
+	}
+	config := map[string]any{"applications": others}
+	if err := place(ctx, c, "Serve", config); err != nil {
+		return err
+	}
+	return c.ServeApply(ctx, config)
+}
+
+// clusterFirst takes the first argument for the cluster's name if there is such a cluster; the others are returned.
+func clusterFirst(ctx context.Context, a *app.App, o *app.DashboardFlags, args []string) ([]string, error) {
+	if o.Cluster != "" || o.Address != "" || len(args) == 0 {
+		return args, nil
+	}
+	exists, err := a.Exists(ctx, args[0], &o.Config)
+	if exists {
+		o.Cluster, args = args[0], args[1:]
+		err = nil
+	}
+	return args, err
+}

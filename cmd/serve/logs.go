@@ -1,0 +1,139 @@
+package serve
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+type logsOptions struct {
+	dashboard  app.DashboardFlags
+	apps       []string
+	controller bool
+	follow     bool
+	tail       int
+}
+
+func newLogs(a *app.App) *cobra.Command {
+	o := &logsOptions{}
+	c := &cobra.Command{
+		Use:   "logs [CLUSTER] [APPLICATION...] [-f]",
+		Short: "Show the logs of the applications' replicas",
+		Long: "logs shows what each replica of the applications (default: all) has logged, each line behind the replica if there are several.\n" +
+			"With --controller it shows the log of Serve itself, which has the reasons of failed deployments.",
+		Example: "  rayctl serve logs\n  rayctl serve logs dev chat -f\n  rayctl serve logs --controller --tail 50",
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			o.apps = args
+			return a.Action(func(ctx context.Context) error { return runLogs(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: a.CompleteClusters,
+	}
+	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with what the replicas of now log, until Ctrl-C")
+	c.Flags().IntVarP(&o.tail, "tail", "n", 0, "only the last `N` lines of each")
+	c.Flags().BoolVar(&o.controller, "controller", false, "the log of Serve's controller instead")
+	o.dashboard.Add(a, c)
+	return c
+}
+
+// processLog is the log of one process of Serve.
+type processLog struct {
+	name string
+	dashboardclient.ServeActor
+}
+
+// runLogs shows or follows logs of Serve.
+func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
+	if o.tail < 0 {
+		return app.UsageError("", "--tail cannot be negative")
+	}
+	var err error
+	if o.apps, err = clusterFirst(ctx, a, &o.dashboard, o.apps); err != nil {
+		return err
+	}
+	c, err := a.Connect(ctx, &o.dashboard)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	status, err := c.GetServe(ctx)
+	if err != nil {
+		return err
+	}
+	logs, err := o.logs(c, status)
+	if err != nil {
+		return err
+	}
+	if o.follow {
+		return o.followAll(ctx, a, c, logs)
+	}
+	for _, l := range logs {
+		w := lines(a.Out, l.name, len(logs) > 1)
+		if err := c.NodeLog(ctx, l.NodeID, l.LogFile, w, dashboardclient.LogOptions{Tail: o.tail}); err != nil {
+			return err
+		}
+		if err := w.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// logs are those that were asked for.
+func (o *logsOptions) logs(c *app.Connection, s *dashboardclient.ServeStatus) (logs []processLog, err error) {
+	add := func(name string, actor dashboardclient.ServeActor) {
+		actor.LogFile = strings.TrimPrefix(actor.LogFile, "/")
+		if actor.LogFile != "" && actor.NodeID != "" { // a replica that has not begun has none
+			logs = append(logs, processLog{name, actor})
+		}
+	}
+	if o.controller {
+		add("controller", s.Controller)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Applications)) {
+		if o.controller || len(o.apps) > 0 && !slices.Contains(o.apps, name) {
+			continue
+		}
+		deployments := s.Applications[name].Deployments
+		for _, d := range slices.Sorted(maps.Keys(deployments)) {
+			for _, r := range deployments[d].Replicas {
+				add(terminal.OneLine(name+"/"+d+"/"+r.ID), r.ServeActor)
+			}
+		}
+	}
+	for _, name := range o.apps {
+		if _, exists := s.Applications[name]; !exists {
+			return nil, launcher.Fail(runstate.CodeSpec, nil, "`rayctl serve status"+c.Flags()+"` lists them", "Serve has no application %q", name)
+		}
+	}
+	if len(logs) == 0 {
+		return nil, launcher.Fail(runstate.CodeSpec, nil, "`rayctl serve status"+c.Flags()+"` shows the applications", "Serve has no replica with a log")
+	}
+	return logs, nil
+}
+
+// followAll shows the logs as they grow, until Ctrl-C.
+func (o *logsOptions) followAll(ctx context.Context, a *app.App, c *app.Connection, logs []processLog) error {
+	group, inner := errgroup.WithContext(ctx)
+	out := &oneWriter{w: a.UI.Output()}
+	for _, l := range logs {
+		group.Go(func() error {
+			return c.FollowNodeLog(inner, l.NodeID, l.LogFile, lines(out, l.name, len(logs) > 1), dashboardclient.LogOptions{Tail: o.tail})
+		})
+	}
+	err := group.Wait()
+	if app.Interrupted(ctx) {
+		return app.Exit(runstate.CodeInterrupted)
+	}
+	return err
+}

@@ -1,0 +1,99 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"path"
+	"slices"
+	"strconv"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+const (
+	loopback = "127.0.0.1"
+)
+
+// place settles where Serve will listen. Serve that runs stays where it is. On a machine that clusters share the default is a free port of loopback: Serve's own
+// is port 8000 of every interface, and a second Serve listens there, too, without an error (SO_REUSEPORT), so that requests reach either cluster.
+func place(ctx context.Context, c *app.Connection, file string, config map[string]any) error {
+	status, err := c.GetServe(ctx)
+	if err != nil {
+		return err
+	}
+	options, _ := config["http_options"].(map[string]any)
+	if options == nil {
+		options = map[string]any{}
+	}
+	if status.HTTP != nil {
+		return keepPlace(c, file, status.HTTP, config, options)
+	}
+	chooser := portChooser(c)
+	if chooser == nil || config["proxy_location"] == "Disabled" {
+		return nil
+	}
+	host, _ := options["host"].(string)
+	host = cmp.Or(host, loopback)
+	wanted, _ := options["port"].(float64)
+	port, err := chooser.ChoosePort(ctx, c.Cluster().ID, host, int(wanted))
+	if err != nil {
+		return fmt.Errorf("%s: http_options: %w", file, err)
+	}
+	options["host"], options["port"], config["http_options"] = host, port, options
+	return nil
+}
+
+// keepPlace refuses another place than the one where Serve listens: Ray would ignore it.
+func keepPlace(c *app.Connection, file string, now *dashboardclient.ServeHTTP, config, options map[string]any) error {
+	for key, present := range map[string]any{"host": now.Host, "port": float64(now.Port)} {
+		if wanted, given := options[key]; given && wanted != present {
+			return launcher.Fail(runstate.CodeSpec, nil, "`rayctl serve delete"+c.Flags()+"` ends Serve with all applications, and the next apply starts it anew",
+				"%s: http_options.%s is %v, but Serve runs on the cluster and listens on %s", file, key, wanted, address(now))
+		}
+		options[key] = present
+	}
+	config["http_options"] = options
+	return nil
+}
+
+// portChooser is the launcher of a cluster on this machine; nil elsewhere.
+func portChooser(c *app.Connection) launcher.PortChooser {
+	if c.Cluster() == nil {
+		return nil
+	}
+	chooser, _ := c.Cluster().Launcher.(launcher.PortChooser)
+	return chooser
+}
+
+func address(h *dashboardclient.ServeHTTP) string {
+	return net.JoinHostPort(h.Host, strconv.Itoa(h.Port))
+}
+
+// tellURLs says where the applications answer, from this machine.
+func tellURLs(a *app.App, c *app.Connection, s *dashboardclient.ServeStatus) {
+	if s.HTTP == nil || c.Cluster() == nil || s.ProxyLocation == "Disabled" {
+		return
+	}
+	host := s.HTTP.Host
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() || portChooser(c) == nil {
+		host = loopback
+	}
+	base := "http://" + net.JoinHostPort(host, strconv.Itoa(s.HTTP.Port))
+	for _, name := range slices.Sorted(maps.Keys(s.Applications)) {
+		if route := s.Applications[name].RoutePrefix; route != "" {
+			a.UI.Note("%s: %s", name, terminal.OneLine(base+path.Join("/", s.HTTP.RootPath, route)))
+		}
+	}
+	if portChooser(c) == nil {
+		a.UI.Note("`rayctl port-forward %s %d` makes that address reach the cluster", c.Cluster().ID, s.HTTP.Port)
+	} else if tunnel := a.TunnelHint(s.HTTP.Port); tunnel != "" {
+		a.UI.Note("from the machine that you came from by ssh: %s, then the same address", tunnel)
+	}
+}

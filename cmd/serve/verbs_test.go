@@ -1,0 +1,62 @@
+package serve
+
+import (
+	"testing"
+
+	"github.com/rayctl/rayctl/cmd/app/apptest"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// verbs are the commands of this package.
+var verbs = apptest.Tree(New)
+
+// clusters makes a launcher with a cluster in each state.
+func clusters() launcher.Launcher {
+	return (&apptest.Launcher{Ray: &apptest.Ray{}}).With("dev", "old", "queued")
+}
+
+// TestServeLines: command lines of serve.
+func TestServeLines(t *testing.T) {
+	const good = "applications: [{name: chat, route_prefix: /chat, import_path: 'm:app'}]"
+	const two = "applications: [{name: chat, route_prefix: /chat, import_path: 'm:app'}, {name: other, route_prefix: /other, import_path: 'm:app'}]"
+	config := func(text string) map[string]string { return map[string]string{"s.yaml": text} }
+	apptest.Run(t, verbs, clusters, []apptest.Line{
+		{Args: "serve apply -f s.yaml dev", Files: config(good), Out: "chat          /chat   RUNNING"},
+		{Args: "serve apply -f s.yaml dev", Files: config(good), Out: "RUNNING", Err: "chat: http://127.0.0.1:8123/chat\n"},
+		{Args: "serve apply -f s.yaml dev", Files: config("http_options: {port: 9000, root_path: /v1}\n" + good), Out: "RUNNING", Err: "chat: http://127.0.0.1:9000/v1/chat\n"},
+		{Args: "serve apply -f s.yaml dev", Files: config("http_options: {port: 9}\n" + good), Code: runstate.CodeConfig, Err: "s.yaml: http_options: port 9 is taken: choose another one"},
+		{Before: "serve apply -f s.yaml dev", Args: "serve apply -f t.yaml dev", Files: map[string]string{"s.yaml": good, "t.yaml": "http_options: {port: 9000}\n" + good}, Code: runstate.CodeSpec,
+			Err: "t.yaml: http_options.port is 9000, but Serve runs on the cluster and listens on 127.0.0.1:8123: `rayctl serve delete -c dev` ends Serve"},
+		{Before: "serve apply -f s.yaml dev", Args: "serve apply -f s.yaml dev", Files: config(good), Out: "RUNNING", Err: "chat: http://127.0.0.1:8123/chat\n"},
+		{Before: "serve apply -f s.yaml dev", Args: "serve list dev", Files: config(good), Out: "chat          /chat   RUNNING", Err: "chat: http://127.0.0.1:8123/chat\n"},
+		{Before: "serve apply -f s.yaml dev", Args: "serve delete dev chat", Files: config(two), Err: "deleted chat"},
+		{Before: "serve apply -f s.yaml dev", Args: "serve delete -c dev chat other --no-wait", Files: config(two), Err: "deleted chat, other"},
+		{Before: "serve apply -f s.yaml dev", Args: "serve delete dev nosuch", Files: config(two), Code: runstate.CodeSpec, Err: "Serve has no application \"nosuch\": `rayctl serve status -c dev` lists them"},
+		{Before: "serve apply -f s.yaml dev", Args: "serve logs dev chat", Files: config(two), Out: "the node's log\n"},
+		{Before: "serve apply -f s.yaml dev", Args: "serve logs dev", Files: config(two), Out: "[chat/D/r1] the node's log\n[other/D/r1] the node's log\n"},
+		{Before: "serve apply -f s.yaml dev", Args: "serve logs dev --controller", Files: config(two), Out: "the node's log\n"},
+		{Before: "serve apply -f s.yaml dev", Args: "serve logs dev nosuch", Files: config(two), Code: runstate.CodeSpec, Err: `Serve has no application "nosuch"`},
+		{Args: "serve logs dev", Code: runstate.CodeSpec, Err: "Serve has no replica with a log"},
+		{Args: "serve logs dev --tail -1", Code: runstate.CodeUsage, Err: "--tail cannot be negative"},
+		{Args: "serve apply -f - dev -o name", Stdin: good, Out: "chat\n"},
+		{Args: "serve apply -f s.yaml dev --no-wait -o json", Files: config(good), Out: `"chat": {`},
+		{Args: "serve status dev", Err: "there is no application"},
+		{Args: "serve status dev -o yaml", Out: "applications: "},
+		{Args: "serve delete dev", Err: "there is no application any more"},
+		{Args: "serve delete dev --no-wait", Err: "there is no application any more"},
+		{Args: "serve apply dev", Code: runstate.CodeUsage, Err: "`rayctl serve apply` needs a config file: give -f serve.yaml"},
+		{Args: "serve apply -f '' dev", Code: runstate.CodeUsage, Err: "--file is empty"},
+		{Args: "serve apply -f nosuch.yaml dev", Code: runstate.CodeSpec, Err: "Serve's config cannot be read: open nosuch.yaml: no such file or directory"},
+		{Args: "serve apply -f s.yaml dev", Files: config("a: 1"), Code: runstate.CodeSpec, Err: "s.yaml has no applications: `serve build` writes one"},
+		{Args: "serve apply -f s.yaml dev", Files: config("applications: [1]"), Code: runstate.CodeSpec, Err: "s.yaml: applications[0] is not a map"},
+		{Args: "serve apply -f s.yaml dev", Files: config("applications: [{import_path: x}]"), Code: runstate.CodeSpec, Err: "s.yaml: applications[0] has no name"},
+		{Args: "serve apply -f s.yaml dev", Files: config("{"), Code: runstate.CodeSpec, Err: "s.yaml: "},
+		{Args: "serve apply -f s.yaml dev", Files: config("applications: [{name: chat, rout_prefix: /, import_path: 'm:app', deployments: [{name: D, user_config: {any: 1}, num_replica: 2}]}]\nhttp_options: {prt: 1}"), Code: runstate.CodeSpec,
+			Err: "rayctl: s.yaml: Serve has no key applications[0].deployments[0].num_replica (did you mean num_replicas?); Serve has no key applications[0].rout_prefix (did you mean route_prefix?); Serve has no key http_options.prt (did you mean port?)\n"},
+		{Args: "serve status a b", Code: runstate.CodeUsage, Err: "`rayctl serve status` takes one cluster"},
+		{Args: "serve status queued", Code: runstate.CodeUnreachable, Err: "cluster queued is not ready yet"},
+		{Args: "serve nosuch", Code: runstate.CodeUsage, Err: "there is no command `rayctl serve nosuch`"},
+		{Args: "serve stat", Code: runstate.CodeUsage, Err: "did you mean `rayctl serve status`?"},
+	})
+}

@@ -1,0 +1,129 @@
+package e2e
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// TestServe applies an application, calls it through port-forward, and deletes it.
+func TestServe(t *testing.T) {
+	u := sharedCluster(t)
+	u.write("app/app.py", "from ray import serve\n@serve.deployment\nclass H:\n    def __call__(self, request): return 'hello'\napp = H.bind()\n")
+	port := freePort(t)
+	u.write("serve.yaml", "http_options: {host: 127.0.0.1, port: "+port+"}\napplications:\n- {name: good, import_path: 'app:app', route_prefix: /, runtime_env: {working_dir: app}}\n")
+	contains(t, "apply", u.want(0, "serve", "apply", "-f", "serve.yaml", "shared").out, "good", "RUNNING", "HEALTHY")
+	s := u.start(false, "port-forward", "shared", ":"+port)
+	s.until("until Ctrl-C", 1)
+	address := ""
+	for _, line := range strings.Split(s.String(), "\n") {
+		if strings.HasPrefix(line, "127.0.0.1:") && !strings.Contains(line, " ") {
+			address = line
+		}
+	}
+	resp, err := http.Get("http://" + address + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); string(body) != "hello" {
+		t.Errorf("the application says %q", body)
+	}
+	s.cmd.Process.Signal(syscall.SIGINT)
+	if code := s.code(); code != 0 {
+		t.Errorf("port-forward: exit code %d", code)
+	}
+	u.write("bad.yaml", "http_options: {host: 127.0.0.1, port: "+port+"}\napplications:\n- {name: bad, import_path: 'app:nosuch', route_prefix: /, runtime_env: {working_dir: app}}\n")
+	contains(t, "the failure", u.want(runstate.CodeStartFailed, "serve", "apply", "-f", "bad.yaml", "shared").err, "bad", "nosuch")
+	for key, config := range map[string]string{
+		"applications[0].rout_prefix (did you mean route_prefix?)":                  "applications: [{name: good, import_path: 'app:app', rout_prefix: /}]",
+		"applications[0].import_path: got invalid import path \"app\"":              "applications: [{name: good, import_path: app}]",
+		"applications[0].deployments[0]: `num_replicas` must be an int or \"auto\"": "applications: [{name: good, import_path: 'app:app', deployments: [{name: H, num_replicas: many}]}]",
+	} {
+		u.write("wrong.yaml", config)
+		contains(t, "a wrong config", u.want(runstate.CodeSpec, "serve", "apply", "-f", "wrong.yaml", "shared").err, key)
+	}
+	u.want(0, "serve", "delete", "shared")
+	contains(t, "status", u.want(0, "serve", "status", "shared").err, "no application")
+}
+
+var urlLine = regexp.MustCompile(`(?m)(\w+): (http://127\.0\.0\.1:\d+/\S*)$`)
+
+// serveURL is the URL of an application, as it was printed.
+func serveURL(t *testing.T, said, application string) string {
+	t.Helper()
+	for _, m := range urlLine.FindAllStringSubmatch(said, -1) {
+		if m[1] == application {
+			return m[2]
+		}
+	}
+	t.Fatalf("no URL of %s in %q", application, said)
+	return ""
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// TestTwoServes: two clusters of this machine serve at addresses of their own, which no other machine reaches; a port that is taken is an error.
+func TestTwoServes(t *testing.T) {
+	u := sharedCluster(t)
+	u.want(0, "up", "second", "--workers", "0")
+	defer u.want(0, "down", "second")
+	urls := map[string]string{}
+	for _, cluster := range []string{"shared", "second"} {
+		u.write(cluster+"/app.py", "import logging\nfrom ray import serve\n@serve.deployment\nclass H:\n    def __call__(self, request):\n"+
+			"        logging.getLogger('ray.serve').info('asked here')\n        return '"+cluster+"'\na = H.bind()\nb = H.bind()\n")
+		u.write(cluster+"/serve.yaml", "applications:\n- {name: a, import_path: 'app:a', route_prefix: /a, runtime_env: {working_dir: .}}\n"+
+			"- {name: b, import_path: 'app:b', route_prefix: /b, runtime_env: {working_dir: .}}\n")
+		urls[cluster] = serveURL(t, u.want(0, "serve", "apply", "-f", cluster+"/serve.yaml", cluster).err, "b")
+	}
+	for range 20 { // a port that both listened on would answer for either
+		for cluster, url := range urls {
+			if said := get(t, url); said != cluster {
+				t.Fatalf("%s answers as %q", cluster, said)
+			}
+		}
+	}
+	port := strings.Split(urls["shared"], ":")[2]
+	port = port[:strings.Index(port, "/")]
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		if ip, _, err := net.ParseCIDR(a.String()); err == nil && !ip.IsLoopback() && ip.To4() != nil {
+			if conn, err := net.Dial("tcp", net.JoinHostPort(ip.String(), port)); err == nil {
+				conn.Close()
+				t.Errorf("Serve listens on %s, too", ip)
+			}
+		}
+	}
+	contains(t, "the log", u.want(0, "serve", "logs", "second", "b").out, "asked here")
+	u.want(0, "serve", "delete", "second", "b")
+	contains(t, "the rest", u.want(0, "serve", "list", "second", "-o", "name").out, "a\n")
+	if said := get(t, strings.TrimSuffix(urls["second"], "b")+"a"); said != "second" {
+		t.Errorf("the other application answers %q", said)
+	}
+	u.write("second/taken.yaml", "http_options: {port: "+port+"}\n"+"applications:\n- {name: a, import_path: 'app:a', route_prefix: /a, runtime_env: {working_dir: .}}\n")
+	contains(t, "another port", u.want(runstate.CodeSpec, "serve", "apply", "-f", "second/taken.yaml", "second").err, "http_options.port is "+port, "rayctl serve delete -c second")
+	u.want(0, "serve", "delete", "second")
+	contains(t, "a taken port", u.want(runstate.CodeConfig, "serve", "apply", "-f", "second/taken.yaml", "second").err, "port "+port+" of 127.0.0.1 cannot be used", "address already in use")
+	u.want(0, "serve", "delete", "shared")
+}
