@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Signalled begins a keeper's sentence when it was told to end by a signal, which does not tell why.
+// Signalled begins a keeper's message when a signal ended it, whose reason it cannot see.
 const Signalled = "the keeper was told to end by SIG"
 
-// Verdict is how a cluster ended whose keeper cannot tell any more.
+// Verdict is how a cluster ended whose keeper is dead and left no result.
 type Verdict struct {
 	Cause, Message string
 	At             time.Time // when it ended, as far as that is known

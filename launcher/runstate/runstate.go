@@ -22,7 +22,7 @@ const (
 // Ended says whether nothing is allocated any more.
 func (p Phase) Ended() bool { return p == Gone }
 
-// State is what the keeper knows: of a living cluster, or (with Exit and Log) of one that has ended. Its JSON is the state document of docs/keeper.md.
+// State is the keeper's state of a living cluster, or (with Exit and Log) of one that has ended. Its JSON is the state document of docs/keeper.md.
 type State struct {
 	Revision int64  `json:"revision"`
 	Name     string `json:"name"`
