@@ -74,6 +74,9 @@ func runDashboard(ctx context.Context, a *app.App, o *dashboardCommandOptions) e
 	server := &http.Server{Handler: proxy, ReadHeaderTimeout: 10 * time.Second}
 	fmt.Fprintln(a.Out, proxy.EntryURL())
 	a.UI.Note("the dashboard of %s, until Ctrl-C", c.ID)
+	if tunnel := a.TunnelHint(listener.Addr().(*net.TCPAddr).Port); tunnel != "" {
+		a.UI.Note("from the machine that you came from by ssh: %s, then the same URL", tunnel)
+	}
 	removePage := func() {}
 	proxy.Used = func() {
 		a.UI.Note("that URL is used up; for another browser: %s", proxy.EntryURL())

@@ -62,3 +62,13 @@ func TestLines(t *testing.T) {
 		{Args: "port-forward 8000", Code: runstate.CodeUsage, Err: "port-forward is not supported by the local launcher"},
 	})
 }
+
+// TestTunnels: in an ssh session the browser is elsewhere.
+func TestTunnels(t *testing.T) {
+	t.Setenv("SSH_CONNECTION", "10.0.0.1 5000 10.0.0.2 22")
+	t.Setenv("USER", "ann")
+	apptest.Run(t, verbs, func() launcher.Launcher { return (&apptest.Launcher{Ray: &apptest.Ray{}}).With("dev") }, []apptest.Line{
+		{Args: "dashboard dev", Interrupt: true, Out: "http://127.0.0.1:", Err: "from the machine that you came from by ssh: `ssh -N -L "},
+		{Args: "dashboard dev", Interrupt: true, Out: "http://127.0.0.1:", Err: " ann@10.0.0.2`, then the same URL"},
+	})
+}

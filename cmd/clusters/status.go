@@ -125,6 +125,14 @@ func changeLine(s launcher.Status) string {
 	return terminal.OneLine(line)
 }
 
+// dashboardText is the way to the dashboard that works: its own address wants the cluster's token, and may be another machine's.
+func dashboardText(s launcher.Status) string {
+	if s.Ours {
+		return "`rayctl dashboard " + s.Name + "`"
+	}
+	return terminal.OrDash(s.Head.Dashboard)
+}
+
 // howStarted describes for people how Ray was started.
 func howStarted(fast bool) string {
 	if fast {
@@ -143,7 +151,10 @@ func printStatus(a *app.App, w io.Writer, s launcher.Status) error {
 		{"nodes", fmt.Sprintf("%d of %d ready", ready, wanted)},
 	}
 	if s.Head.RayVersion != "" {
-		rows = append(rows, []string{"ray", s.Head.RayVersion + "  " + s.Head.Dashboard})
+		rows = append(rows, []string{"ray", s.Head.RayVersion})
+		if !s.Phase.Ended() {
+			rows = append(rows, []string{"dashboard", dashboardText(s)})
+		}
 		if a.Verbose {
 			rows = append(rows, []string{"ray start", howStarted(s.Head.FastStart)})
 		}

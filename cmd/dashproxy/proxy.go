@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 
@@ -20,7 +21,8 @@ import (
 // Proxy serves the dashboard to one browser. An entry works once: it sends the browser to the proxy's own name below localhost, which
 // browsers resolve to loopback (RFC 6761, 6.3). The session is a cookie of that name: a cookie of 127.0.0.1 would be sent to all of its ports, including
 // those of other users. A browser that does not resolve such names gets the session as credentials for this port (RFC 7617). Requests with a session
-// are forwarded to the dashboard with the cluster's token. The proxy refuses other names in Host than its own and loopback's (DNS rebinding), and
+// are forwarded to the dashboard with the cluster's token. A link on another site, which browsers follow without a strict cookie, and an entry that was used lead
+// to the dashboard only a browser that has the session. The proxy refuses other names in Host than its own and loopback's (DNS rebinding), and
 // requests by pages of other origins, including other ports of loopback.
 type Proxy struct {
 	address string // 127.0.0.1:port of this server; behind `ssh -L` the browser has another port
@@ -31,6 +33,7 @@ type Proxy struct {
 
 	mu      sync.Mutex
 	entries map[string]bool // unused ones; true: printed for the user
+	used    map[string]bool // of those that were printed
 }
 
 const (
@@ -45,7 +48,7 @@ func New(e *launcher.Endpoint, address string) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the dashboard's address %q: %w", e.URL, err)
 	}
-	p := &Proxy{address: address, name: strings.ToLower(rand.Text()) + ".localhost", session: rand.Text(), Used: func() {}, entries: map[string]bool{}}
+	p := &Proxy{address: address, name: strings.ToLower(rand.Text()) + ".localhost", session: rand.Text(), Used: func() {}, entries: map[string]bool{}, used: map[string]bool{}}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy = nil
 	if e.DialContext != nil {
@@ -92,6 +95,9 @@ func (p *Proxy) take(entry string) bool {
 	p.mu.Lock()
 	given, ok := p.entries[entry]
 	delete(p.entries, entry)
+	if given {
+		p.used[entry] = true
+	}
 	p.mu.Unlock()
 	if given {
 		p.Used()
@@ -108,7 +114,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !own && host != "127.0.0.1" && host != "localhost":
 		http.Error(w, "This address is not served here.", http.StatusMisdirectedRequest)
 	case entering && r.Method == http.MethodGet && r.Header.Get("Sec-Purpose") == "": // not a browser's prefetch
-		p.enter(w, entry, own, host, port)
+		p.enter(w, strings.TrimSuffix(entry, "/"), own, host, port)
+	case isLink(r):
+		here := *r.URL
+		here.Scheme, here.Host = "http", r.Host
+		again(w, here.String())
 	case !fromOwnPage(r):
 		http.Error(w, "Pages of other origins have no access.", http.StatusForbidden)
 	case own && p.hasCookie(r), !own && p.hasCredentials(r):
@@ -124,6 +134,13 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // enter answers an entry with a page, not a redirect: browsers attribute a redirect to the page before it and then withhold a strict cookie.
 func (p *Proxy) enter(w http.ResponseWriter, entry string, own bool, host, port string) {
 	if !p.take(entry) {
+		p.mu.Lock()
+		used := p.used[entry]
+		p.mu.Unlock()
+		if used && !own { // the same browser may follow the link again
+			again(w, "http://"+net.JoinHostPort(p.name, port)+"/")
+			return
+		}
 		http.Error(w, "This entry was used already, or never was one. `rayctl dashboard` prints another one when one is used.", http.StatusForbidden)
 		return
 	}
@@ -147,6 +164,19 @@ func Page(address, other string) string {
 		page += `<p>If your browser does not find the dashboard's own address, go back and <a href="` + html.EscapeString(other) + `">open it here</a>.`
 	}
 	return page + "\n"
+}
+
+// again is a page that leads to an address of the proxy. From it the browser sends the strict cookie, if it has one.
+func again(w http.ResponseWriter, address string) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = io.WriteString(w, Page(address, ""))
+}
+
+// isLink recognizes that the user follows a link of another site, in a tab of its own: a page that only has a request sent cannot make it look so.
+func isLink(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" &&
+		r.Header.Get("Origin") == "" && slices.Contains([]string{"cross-site", "same-site"}, r.Header.Get("Sec-Fetch-Site"))
 }
 
 // fromOwnPage rejects requests by pages of other origins, also of other ports, which cookies do not distinguish. Other clients send neither header.

@@ -62,10 +62,10 @@ func TestProxy(t *testing.T) {
 	if next == nil || other == nil || len(resp.Cookies()) > 0 {
 		t.Fatalf("the entry: %s, cookies %v", page, resp.Cookies())
 	}
-	if code, _, _ := get(entry, ""); code != http.StatusForbidden || used != 1 {
-		t.Errorf("the entry again: %d, used %d times", code, used)
-	}
 	own := next[1]
+	if code, page, _ := get(entry, ""); code != http.StatusOK || used != 1 || strings.Contains(page, "/rayctl/") || !strings.Contains(page, "url=http://"+own+"/\"") {
+		t.Errorf("the entry again: %d %s, used %d times", code, page, used)
+	}
 	_, page, resp = get(next[2], own, "Sec-Fetch-Site: cross-site")
 	if cookies := resp.Cookies(); len(cookies) != 1 || cookies[0].Domain != "" || cookies[0].SameSite != http.SameSiteStrictMode || !cookies[0].HttpOnly || !strings.Contains(page, `url=/"`) {
 		t.Fatalf("the own address: %s, cookies %v", page, cookies)
@@ -98,11 +98,25 @@ func TestProxy(t *testing.T) {
 		{"image of another port", "/", own, []string{cookie, "Sec-Fetch-Site: same-site"}, 403},
 		{"another port with credentials", "/", "", []string{credentials(other[1]), "Sec-Fetch-Site: same-site"}, 403},
 		{"websocket of another page", "/", own, []string{cookie, "Connection: Upgrade", "Upgrade: websocket", "Origin: http://evil.example"}, 403},
+		{"form of another site", "/", own, []string{cookie, "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document", "Sec-Fetch-Site: cross-site", "Origin: http://evil.example"}, 403},
+		{"frame of another site", "/", own, []string{cookie, "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: iframe", "Sec-Fetch-Site: cross-site"}, 403},
+		{"script of another site", "/", own, []string{cookie, "Sec-Fetch-Mode: no-cors", "Sec-Fetch-Dest: script", "Sec-Fetch-Site: cross-site"}, 403},
 		{"own page", "/", own, []string{cookie, "Origin: http://" + own, "Sec-Fetch-Site: same-origin"}, 200},
 	} {
 		if got, body, _ := get(c.path, c.host, c.headers...); got != c.want {
 			t.Errorf("%s: %d %s", c.name, got, body)
 		}
+	}
+	link := []string{"Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document", "Sec-Fetch-Site: cross-site"}
+	if code, body, resp := get("/x?y=1&z", own, link...); code != http.StatusOK || !strings.Contains(body, `url=http://`+own+`/x?y=1&amp;z"`) || len(resp.Cookies()) > 0 {
+		t.Errorf("a link on another site: %d %s", code, body)
+	}
+	if code, body, _ := get("//evil.example/", own, link...); code == http.StatusOK && !strings.Contains(body, "url=http://"+own+"//evil.example/") {
+		t.Errorf("a link that leads elsewhere: %s", body)
+	}
+	slash := strings.TrimPrefix(p.EntryURL(), "http://"+p.address) + "/"
+	if code, body, _ := get(slash, "", link...); code != http.StatusOK || !strings.Contains(body, own) {
+		t.Errorf("an entry with a slash: %d %s", code, body)
 	}
 	if _, body, resp := get("/", own, cookie); body != "Bearer T other=1" || resp.Header.Get("Referrer-Policy") != "same-origin" {
 		t.Errorf("the dashboard saw %q, %v", body, resp.Header)
