@@ -92,7 +92,7 @@ func (a *App) report(err error) int {
 		return int(silent)
 	}
 	for _, line := range strings.Split(strings.TrimRight(Sentence(err), "\n"), "\n") {
-		fmt.Fprintf(a.Err, "%s %s\n", a.UI.Paint(terminal.Red, "rayctl:"), terminal.Clean(line))
+		a.UI.Warn("%s %s", a.UI.Paint(terminal.Red, "rayctl:"), line)
 	}
 	return ExitCode(err)
 }

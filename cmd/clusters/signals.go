@@ -61,6 +61,7 @@ func (i *interrupts) loop(ctx context.Context, signals <-chan os.Signal) {
 				continue
 			}
 			asked, i.last = false, nil // the next signal is another request
+			i.a.UI.Release()
 			action = i.answer(line)
 		case s := <-signals:
 			switch {
@@ -84,6 +85,7 @@ func (i *interrupts) loop(ctx context.Context, signals <-chan os.Signal) {
 		if action == 0 {
 			continue
 		}
+		i.a.UI.Release()
 		stopping = stopping || action != launcher.Detach
 		i.tell(action)
 		select {
@@ -127,6 +129,7 @@ func (i *interrupts) again() string {
 
 func (i *interrupts) ask(ctx context.Context) {
 	i.a.UI.Warn("%s", i.a.UI.Paint(terminal.Bold, "Stop the run, detach from it, or continue? [s/d/c]")+" (Ctrl-C again stops it at once)")
+	i.a.UI.Hold()
 	if i.answers != nil {
 		return // the reader of the first question is still running
 	}

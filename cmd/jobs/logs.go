@@ -137,7 +137,7 @@ func earlierLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster
 		return launcher.Fail(runstate.CodeSpec, launcher.ErrNotEnded, "the same command shows what was saved of it once the run has ended",
 			"attempt %d of %s had another keeper than the one that answers now", o.attempt, c.ID)
 	}
-	err := a.AskKeeper(ctx, c, func(k *keeper.Client) error { return tailLog(ctx, a.Out, &s, k.Log, o.attempt, o.tail) })
+	err := a.AskKeeper(ctx, c, func(k *keeper.Client) error { return tailLog(ctx, a.UI.Output(), &s, k.Log, o.attempt, o.tail) })
 	if err != nil || !o.follow {
 		return err
 	}
@@ -159,7 +159,7 @@ func dashboardLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Conne
 		a.UI.Note("job %s (the newest)", id)
 	}
 	if !o.follow {
-		return c.JobLog(ctx, id, a.Out, dashboardclient.LogOptions{Tail: o.tail, StripHeader: true})
+		return c.JobLog(ctx, id, a.UI.Output(), dashboardclient.LogOptions{Tail: o.tail, StripHeader: true})
 	}
 	job, err := followJob(ctx, a, c, id, a.UI.Output(), dashboardclient.FollowOptions{Tail: o.tail, StripHeader: true})
 	if err != nil {
@@ -199,7 +199,7 @@ func recordLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster)
 			a.UI.Note("attempt %d had no output; this is that of attempt %d", r.Attempt, attempt)
 		}
 	}
-	if err := tailLog(ctx, a.Out, &r.Status, r.OpenLog, attempt, o.tail); err != nil {
+	if err := tailLog(ctx, a.UI.Output(), &r.Status, r.OpenLog, attempt, o.tail); err != nil {
 		return err
 	}
 	for _, m := range r.Log.Missing {

@@ -29,12 +29,12 @@ func nodeLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Connection
 	case o.file == "":
 		return listNodeLogs(ctx, a, c, node.ID)
 	case o.follow:
-		err = c.FollowNodeLog(ctx, node.ID, o.file, a.Out, opts)
+		err = c.FollowNodeLog(ctx, node.ID, o.file, a.UI.Output(), opts)
 		if app.Interrupted(ctx) {
 			return app.Exit(runstate.CodeInterrupted)
 		}
 	default:
-		err = c.NodeLog(ctx, node.ID, o.file, a.Out, opts)
+		err = c.NodeLog(ctx, node.ID, o.file, a.UI.Output(), opts)
 	}
 	return err
 }

@@ -26,6 +26,7 @@ type UI struct {
 	since    time.Time // start of its elapsed time
 	drawn    bool
 	midLine  bool // the output's last line, on the same terminal or file as the notes, has no end yet
+	held     bool // the user types
 	plain    string
 	stopTick chan struct{}
 
@@ -163,6 +164,20 @@ func (u *UI) Clear() {
 	}
 }
 
+// Hold leaves the line to what the user types, which the live line would erase each second; Release gives it back.
+func (u *UI) Hold() { u.hold(true) }
+
+// Release ends Hold.
+func (u *UI) Release() { u.hold(false) }
+
+func (u *UI) hold(held bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.erase()
+	u.held = held
+	u.draw()
+}
+
 // Close ends the live line.
 func (u *UI) Close() { u.Clear() }
 
@@ -174,12 +189,16 @@ func (u *UI) tick(stop <-chan struct{}) {
 		case <-stop:
 			return
 		case <-t.C:
-			u.mu.Lock()
-			u.erase()
-			u.draw()
-			u.mu.Unlock()
+			u.redraw()
 		}
 	}
+}
+
+func (u *UI) redraw() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.erase()
+	u.draw()
 }
 
 func (u *UI) erase() {
@@ -190,7 +209,7 @@ func (u *UI) erase() {
 }
 
 func (u *UI) draw() {
-	if u.text == "" || u.midLine {
+	if u.text == "" || u.midLine || u.held {
 		return
 	}
 	line := []rune(fmt.Sprintf("%s (%s)", OneLine(u.text), launcher.Human(u.s.Now().Sub(u.since).Truncate(time.Second).Seconds())))
@@ -201,12 +220,28 @@ func (u *UI) draw() {
 	u.drawn = true
 }
 
-// Output wraps stdout, so that the live line is never in the middle of the driver's output.
+// Output wraps stdout for the driver's output: the live line is never in the middle of it, and where stdout and stderr are the same terminal, file or
+// pipe, notes begin on a line of their own.
 func (u *UI) Output() io.Writer {
-	if !u.s.OutTTY || !u.s.ErrTTY {
-		return u.s.Out
+	if u.s.OutTTY && u.s.ErrTTY || sameFile(u.s.Out, u.s.Err) {
+		return u.between(u.s.Out)
 	}
-	return u.between(u.s.Out)
+	return u.s.Out
+}
+
+// sameFile reports whether two streams are one, as with 2>&1.
+func sameFile(out, err io.Writer) bool {
+	if s, ok := out.(*launcher.Stdout); ok {
+		out = s.Writer()
+	}
+	o, ok1 := out.(*os.File)
+	e, ok2 := err.(*os.File)
+	if !ok1 || !ok2 {
+		return false
+	}
+	oInfo, err1 := o.Stat()
+	eInfo, err2 := e.Stat()
+	return err1 == nil && err2 == nil && os.SameFile(oInfo, eInfo)
 }
 
 // ErrOutput is Output for a command whose stdout has another answer: the driver's output goes to stderr.

@@ -2,6 +2,8 @@ package terminal
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +40,56 @@ func TestTransfer(t *testing.T) {
 			u.Clear()
 			if said := stderr.String(); !strings.Contains(said, test.want) || strings.Count(said, "sending") != test.times {
 				t.Errorf("told %d times: %q", strings.Count(said, "sending"), said)
+			}
+		})
+	}
+}
+
+// TestHeldWhileTyping: while the user types an answer the live line, which is rewritten each second, leaves the line alone.
+func TestHeldWhileTyping(t *testing.T) {
+	var stderr bytes.Buffer
+	now := time.Unix(0, 0)
+	u := NewUI(&Streams{Err: &stderr, ErrTTY: true, Now: func() time.Time { return now }}, func(string) string { return "" })
+	defer u.Close()
+	u.Live("Starting", now)
+	u.Warn("Stop? [s/d/c]")
+	u.Hold()
+	before := stderr.Len()
+	u.Live("Ready", now)
+	u.redraw()
+	if got := stderr.String()[before:]; got != "" {
+		t.Errorf("written while the user types: %q", got)
+	}
+	u.Release()
+	if got := stderr.String()[before:]; !strings.Contains(got, "Ready (0.0 s)") {
+		t.Errorf("afterwards: %q", got)
+	}
+}
+
+// TestOwnLine: a note behind output without a line end begins on a line of its own, if both go to the same place.
+func TestOwnLine(t *testing.T) {
+	for name, same := range map[string]bool{"one file": true, "two files": false} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			open := func(name string) *os.File {
+				f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { f.Close() })
+				return f
+			}
+			out, errs, want := open("out"), open("err"), "50 %"
+			if same {
+				errs, want = open("out"), "50 %\nended\n"
+			}
+			u := NewUI(&Streams{Out: launcher.NewStdout(out, nil), Err: errs, Now: time.Now}, func(string) string { return "" })
+			if _, err := u.Output().Write([]byte("50 %")); err != nil {
+				t.Fatal(err)
+			}
+			u.Note("ended")
+			if got, err := os.ReadFile(out.Name()); err != nil || string(got) != want {
+				t.Errorf("%q, %v; want %q", got, err, want)
 			}
 		})
 	}
