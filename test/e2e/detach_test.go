@@ -27,7 +27,7 @@ func TestDetached(t *testing.T) {
 	s := u.start(false, append([]string{"run", "--name", name, "--end-on-disconnect", "--on-interrupt", "detach"}, args...)...)
 	s.until("ready", 1)
 	s.cmd.Process.Signal(syscall.SIGTERM)
-	if code := s.code(); code != 0 || !strings.Contains(s.String(), "goes on") {
+	if code := s.code(); code != 0 || !strings.Contains(s.String(), "keeps running") {
 		t.Fatalf("--on-interrupt detach: exit code %d, %q", code, s)
 	}
 	forever()

@@ -124,11 +124,11 @@ func TestCtrlCOnTerminal(t *testing.T) {
 	s.key(ctrlC)
 	s.until("[s/d/c]", 1)
 	s.key("c\n")
-	s.until("going on", 1)
+	s.until("The run continues", 1)
 	s.key(ctrlC)
 	s.until("[s/d/c]", 2)
 	s.key("d\n")
-	if code := s.code(); code != 0 || !strings.Contains(s.String(), "goes on") {
+	if code := s.code(); code != 0 || !strings.Contains(s.String(), "keeps running") {
 		t.Fatalf("detach: exit code %d, %q", code, s)
 	}
 
@@ -223,7 +223,7 @@ func TestReaderGone(t *testing.T) {
 	if code := c.ProcessState.ExitCode(); code != runstate.CodeOutputLost {
 		t.Errorf("exit code %d, %s", code, &stderr)
 	}
-	contains(t, "stderr", stderr.String(), "run read goes on")
+	contains(t, "stderr", stderr.String(), "read keeps running")
 	u.want(0, "down", "read")
 }
 
