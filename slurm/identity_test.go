@@ -60,7 +60,7 @@ type losing struct{ beside }
 
 func (l losing) Command(ctx context.Context, argv ...string) *exec.Cmd {
 	if slices.Contains(argv, "sbatch") {
-		lose := `id=$("$@") && scontrol update JobId="$id" Comment=plugin; echo "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation" >&2; exit 1`
+		lose := `id=$("$@") && id=${id##*-} && scontrol update JobId="$id" Comment=plugin; echo "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation" >&2; exit 1`
 		argv = append([]string{"sh", "-c", lose, "sh"}, argv...)
 	}
 	return l.beside.Command(ctx, argv...)

@@ -36,7 +36,7 @@ func Run(ctx context.Context, r remote.Runner, argv ...string) (string, error) {
 func runBoth(ctx context.Context, r remote.Runner, argv ...string) (stdout, stderr string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
-	cmd := r.Command(ctx, argv...)
+	cmd := r.Command(ctx, remote.Marked(argv...)...)
 	var out strings.Builder
 	var said remote.Tail
 	cmd.Stdout, cmd.Stderr = &out, &said
@@ -51,7 +51,7 @@ func runBoth(ctx context.Context, r remote.Runner, argv ...string) (stdout, stde
 		}
 		err = failed
 	}
-	return out.String(), said.String(), err
+	return remote.AfterMark(out.String()), said.String(), err
 }
 
 // unanswered says whether a command failed because the controller or the way to it does not answer.

@@ -31,6 +31,14 @@ type readDeadliner interface {
 	SetReadDeadline(time.Time) error
 }
 
+// afterMark leaves out what a login shell prints before the command.
+type afterMark struct {
+	remote.SkipMark
+	pipe readDeadliner
+}
+
+func (a *afterMark) SetReadDeadline(t time.Time) error { return a.pipe.SetReadDeadline(t) }
+
 // writeSome implements pipes: 0 where the pipe is full.
 func (s *stream) writeSome(p []byte) (n int, err error) {
 	callErr := s.direct.Write(func(fd uintptr) bool {
@@ -48,7 +56,7 @@ const closeTime = 5 * time.Second
 
 func openStream(ctx context.Context, r remote.Runner, argv []string) (*stream, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the stream outlives its first user
-	cmd := r.Command(ctx, argv...)
+	cmd := r.Command(ctx, remote.Marked(argv...)...)
 	s := &stream{cmd: cmd, cancel: cancel, said: &remote.Tail{}, ended: make(chan struct{})}
 	cmd.Stderr = s.said
 	in, err := cmd.StdinPipe()
@@ -57,7 +65,8 @@ func openStream(ctx context.Context, r remote.Runner, argv []string) (*stream, e
 		out, err = cmd.StdoutPipe()
 	}
 	if err == nil {
-		s.WriteCloser, s.readDeadliner = in, out.(readDeadliner) // os/exec makes them by os.Pipe
+		pipe := out.(readDeadliner) // os/exec makes them by os.Pipe
+		s.WriteCloser, s.readDeadliner = in, &afterMark{remote.SkipMark{From: pipe}, pipe}
 		s.direct, err = in.(syscall.Conn).SyscallConn()
 	}
 	if err == nil {

@@ -167,7 +167,7 @@ func (f *Files) open(ctx context.Context) (*session, error) {
 			return f.session, nil
 		}
 	}
-	cmd := f.runner.Command(context.WithoutCancel(ctx), "python3", "-u", "-c", bootstrap, strconv.Itoa(len(keeperzip.SlurmFiles)))
+	cmd := f.runner.Command(context.WithoutCancel(ctx), Marked("python3", "-u", "-c", bootstrap, strconv.Itoa(len(keeperzip.SlurmFiles)))...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -224,7 +224,7 @@ func (s *session) forget(number int) {
 }
 
 func (s *session) read(stdout io.Reader) {
-	lines := bufio.NewReaderSize(stdout, 1<<20)
+	lines := bufio.NewReaderSize(&SkipMark{From: stdout}, 1<<20)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
@@ -232,7 +232,7 @@ func (s *session) read(stdout io.Reader) {
 		}
 		a := answer{body: line}
 		if json.Unmarshal(line, &a) != nil {
-			continue // what a login shell prints
+			continue // what a program prints that Python runs at its start
 		}
 		s.mu.Lock()
 		if c := s.waiting[a.ID]; c != nil {

@@ -11,7 +11,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
+	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -44,6 +46,9 @@ type SSH struct {
 	Options []string // of -o
 	Config  string   // instead of the user's configuration, for tests
 	control string   // directory of the connection's socket
+
+	master sync.Once
+	theirs bool // see usersMaster
 }
 
 // NewSSH prepares a directory for the connection's socket, which only the user may enter.
@@ -116,7 +121,7 @@ func (s *SSH) TerminalCommand(ctx context.Context, argv ...string) *exec.Cmd {
 
 // Close ends the connection that commands share, if there is one.
 func (s *SSH) Close(ctx context.Context) error {
-	if _, err := os.Stat(s.socket()); err != nil {
+	if _, err := os.Stat(s.socket()); err != nil || s.usersMaster() {
 		return nil
 	}
 	if out, err := exec.CommandContext(ctx, "ssh", append(s.options(), "-O", "exit", "--", s.Host)...).CombinedOutput(); err != nil {
@@ -131,8 +136,27 @@ func (s *SSH) socket() string {
 	return filepath.Join(s.control, hex.EncodeToString(key[:8]))
 }
 
-// options are the options of an ssh that shares the connection.
-func (s *SSH) options() []string {
+// masterTime bounds the questions about a connection of the user's own.
+const masterTime = 10 * time.Second
+
+// usersMaster says whether the user has a connection of his own open to the host, at the ControlPath of his configuration or of sshOptions. It is
+// authenticated, which may have taken a password and a code: commands share it, and nobody but the user ends it.
+func (s *SSH) usersMaster() bool {
+	s.master.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), masterTime)
+		defer cancel()
+		out, err := exec.CommandContext(ctx, "ssh", append(s.given(), "-G", "--", s.Host)...).Output()
+		_, path, _ := strings.Cut("\n"+string(out), "\ncontrolpath ")
+		if path, _, _ = strings.Cut(path, "\n"); err != nil || path == "" || path == "none" {
+			return
+		}
+		s.theirs = exec.CommandContext(ctx, "ssh", append(s.given(), "-O", "check", "--", s.Host)...).Run() == nil
+	})
+	return s.theirs
+}
+
+// given are the options that are the user's.
+func (s *SSH) given() []string {
 	args := []string{"-T"}
 	if s.Config != "" {
 		args = append(args, "-F", s.Config)
@@ -140,8 +164,16 @@ func (s *SSH) options() []string {
 	for _, o := range s.Options { // ssh takes the first value of an option: the user's go before ours
 		args = append(args, "-o", o)
 	}
-	return append(args, "-o", "BatchMode=yes", "-o", "ControlMaster=auto", "-o", "ControlPersist=60",
-		"-o", "ControlPath="+s.socket(), "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3")
+	return args
+}
+
+// options are the options of an ssh that shares a connection: the user's, or ours.
+func (s *SSH) options() []string {
+	args := append(s.given(), "-o", "BatchMode=yes", "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3")
+	if s.usersMaster() {
+		return append(args, "-o", "ControlMaster=no")
+	}
+	return append(args, "-o", "ControlMaster=auto", "-o", "ControlPersist=60", "-o", "ControlPath="+s.socket())
 }
 
 // RunnerFor chooses where commands run and files are.
