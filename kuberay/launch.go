@@ -1,6 +1,7 @@
 package kuberay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -9,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/kuberay/handover"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
@@ -169,3 +171,15 @@ func (m *making) undo(ctx context.Context) error {
 }
 
 const undoTimeout = 30 * time.Second
+
+// Render returns what Launch would create, in that order, the Secret's values left out. Without a Kubernetes to ask, scheduler: auto
+// is taken as Volcano.
+func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
+	s = spec.For(s, kuberayspec.Name)
+	namespace := cmp.Or(kuberayspec.Of(s).Namespace, l.config.Namespace, "default")
+	p, err := objects.NewPlan(s, namespace, l.owner, gang.All())
+	if err != nil {
+		return nil, err
+	}
+	return objects.Render(p)
+}

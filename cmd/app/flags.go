@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/nearest"
 )
 
 // otherFlags are flags of other tools (docker, kubectl, Slurm, Ray) and the flags with that meaning here. A command names those that it has.
@@ -95,7 +96,7 @@ func rightFlag(c *cobra.Command, name string) string {
 			names = append(names, f.Name)
 		}
 	})
-	if near := spec.Nearest(name, names); near != "" && len(name) > 1 {
+	if near := nearest.Of(name, names); near != "" && len(name) > 1 {
 		return "did you mean " + describedFlag(c.Flags().Lookup(near)) + "?"
 	}
 	return "`" + c.CommandPath() + " --help` lists its flags"

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/viper"
 
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/clientfiles"
 )
 
 // Options are the inputs of Load. The zero value is a command without flags in the current directory.
@@ -158,7 +159,7 @@ func (l *loader) checkImage(s *spec.ClusterSpec) error {
 
 // ReadJobFiles reads the files of this machine that describe the job: requirements and conda environments. Commands that start the job call it first.
 // Commands that only find clusters do not need the files.
-func (l *Loaded) ReadJobFiles() error { return l.Origins.Locate(l.Spec.Job.ReadFiles()) }
+func (l *Loaded) ReadJobFiles() error { return l.Origins.Locate(clientfiles.ReadJob(&l.Spec.Job)) }
 
 // defaultName names a cluster after the folder of its file.
 func (l *loader) defaultName(s *spec.ClusterSpec) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/environ"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
@@ -25,7 +26,7 @@ func newFixture(t *testing.T, files map[string]string) *fixture {
 	t.Helper()
 	f := &fixture{t: t, dir: t.TempDir(), flags: pflag.NewFlagSet("run", pflag.ContinueOnError)}
 	for _, kv := range os.Environ() {
-		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, spec.EnvPrefix) {
+		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, environ.Prefix) {
 			t.Setenv(name, "") // restored after the test
 			if err := os.Unsetenv(name); err != nil {
 				t.Fatal(err)

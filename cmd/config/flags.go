@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/nearest"
 )
 
 // scalarFlag is a flag that sets one key with a single value.
@@ -209,7 +210,7 @@ func (l *loader) groupsFromFiles() bool {
 
 func (l *loader) unknownGroup(group string, groups []string, o spec.Origin) error {
 	hint := "the groups are " + strings.Join(groups, ", ")
-	if near := spec.Nearest(group, groups); near != "" {
+	if near := nearest.Of(group, groups); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	return flagError(o, hint, "there is no worker group %q", group)

@@ -14,6 +14,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/environ"
 	"github.com/rayctl/rayctl/launcher/trust"
 )
 
@@ -210,7 +211,7 @@ func (l *loader) userConfig() (*spec.Document, error) {
 		return spec.NewDocument(), nil
 	}
 	if l.v.GetString(keyConfig) == "" {
-		switch err := trusted(l.abs(path), "your configuration", spec.EnvConfig+"="); {
+		switch err := trusted(l.abs(path), "your configuration", environ.Config+"="); {
 		case errors.Is(err, fs.ErrNotExist):
 			return spec.NewDocument(), nil
 		case err != nil:

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/viper"
 
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/environ"
+	"github.com/rayctl/rayctl/launcher/spec/nearest"
 )
 
 // Keys of viper that are no keys of the cluster file.
@@ -38,7 +40,7 @@ func newViper(flags *pflag.FlagSet) (*viper.Viper, error) {
 			return nil, err
 		}
 	}
-	for _, k := range []struct{ key, env string }{{keyFile, spec.EnvFile}, {keyProfile, spec.EnvProfile}, {keyConfig, spec.EnvConfig}} {
+	for _, k := range []struct{ key, env string }{{keyFile, environ.File}, {keyProfile, environ.Profile}, {keyConfig, environ.Config}} {
 		if err := bind(k.key, k.env, k.key); err != nil {
 			return nil, err
 		}
@@ -55,7 +57,7 @@ func (l *loader) origin(key string) spec.Origin {
 	if f := lookup(l.opts.Flags, flag); f != nil && f.Changed {
 		return spec.Origin{Source: "--" + flag, Dir: l.dir}
 	}
-	return spec.Origin{Source: spec.EnvPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_")), Dir: l.dir}
+	return spec.Origin{Source: environ.Prefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_")), Dir: l.dir}
 }
 
 // setScalars sets single keys from flags and variables, on top of the files.
@@ -72,12 +74,12 @@ func (l *loader) setScalars() error {
 }
 
 // testEnv is the prefix of the variables for rayctl's own tests.
-const testEnv = spec.EnvPrefix + "TEST_"
+const testEnv = environ.Prefix + "TEST_"
 
 // checkEnv finds unknown RAYCTL_* variables: an error if one looks like a mistyped key, else a warning.
 func (l *loader) checkEnv() error {
-	known := spec.ReservedEnv()
-	for _, v := range spec.ClientEnv() {
+	known := environ.Reserved()
+	for _, v := range environ.Client() {
 		known = append(known, v.Name)
 	}
 	for _, k := range spec.Keys() {
@@ -86,7 +88,7 @@ func (l *loader) checkEnv() error {
 	var unknown []string
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
-		if strings.HasPrefix(name, spec.EnvPrefix) && !strings.HasPrefix(name, testEnv) && !slices.Contains(known, name) {
+		if strings.HasPrefix(name, environ.Prefix) && !strings.HasPrefix(name, testEnv) && !slices.Contains(known, name) {
 			unknown = append(unknown, name)
 		}
 	}
@@ -104,10 +106,10 @@ func (l *loader) checkEnv() error {
 func nearestEnv(name string, known []string) string {
 	rest := make([]string, len(known))
 	for i, k := range known {
-		rest[i] = strings.TrimPrefix(k, spec.EnvPrefix)
+		rest[i] = strings.TrimPrefix(k, environ.Prefix)
 	}
-	if near := spec.Nearest(strings.TrimPrefix(name, spec.EnvPrefix), rest); near != "" {
-		return spec.EnvPrefix + near
+	if near := nearest.Of(strings.TrimPrefix(name, environ.Prefix), rest); near != "" {
+		return environ.Prefix + near
 	}
 	return ""
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/rayctl/rayctl/dashboardclient/pack"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/clientfiles"
 )
 
 type applyOptions struct {
@@ -189,7 +189,7 @@ func packApplication(ctx context.Context, p *app.Packer, at, dir string, applica
 		}
 		env["working_dir"] = uri
 	}
-	if err := spec.ReadRuntimeEnv(at, dir, env); err != nil {
+	if err := clientfiles.ReadRuntimeEnv(at, dir, env); err != nil {
 		return err
 	}
 	modules, _ := env["py_modules"].([]any)

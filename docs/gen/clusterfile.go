@@ -8,7 +8,7 @@ import (
 	"text/template"
 
 	"github.com/rayctl/rayctl/cmd/config"
-	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/environ"
 	"github.com/rayctl/rayctl/launcher/spec/schema"
 )
 
@@ -25,7 +25,7 @@ func clusterFile(string) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	err = t.Execute(&b, map[string]any{
-		"Sections": schema.Reference(), "DriverEnv": spec.DriverEnv(), "ClientEnv": spec.ClientEnv(),
+		"Sections": schema.Reference(), "DriverEnv": environ.Driver(), "ClientEnv": environ.Client(),
 	})
 	return b.Bytes(), err
 }

@@ -69,7 +69,7 @@ func secretOf(sp *spec.ClusterSpec) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// payloadOf builds the payload of a spec as the command does, see cmd/clusters/payload.go.
+// payloadOf builds the payload of a spec as the command does, see cmd/clusters/launch.go.
 func payloadOf(sp *spec.ClusterSpec) launcher.Payload {
 	return launcher.Payload{
 		Secrets:  map[string]string{suiteSecret: secretOf(sp)},

@@ -96,7 +96,7 @@ func (d *decoder) structure(n *node, v reflect.Value, path string) {
 			d.errs = append(d.errs, unknownKey(e, path, v.Type()))
 			continue
 		}
-		d.decode(e.value, f.in(v, true), join(path, f.name), f.path)
+		d.decode(e.value, f.in(v, true), Join(path, f.name), f.path)
 	}
 	for _, name := range requiredOf(v.Type()) {
 		if n.get(name) == nil {
@@ -122,7 +122,7 @@ func (d *decoder) mapping(n *node, v reflect.Value, path string) {
 	v.Set(reflect.MakeMapWithSize(v.Type(), len(n.entries)))
 	for _, e := range n.entries {
 		item := reflect.New(v.Type().Elem()).Elem()
-		d.decode(e.value, item, join(path, e.key), "")
+		d.decode(e.value, item, Join(path, e.key), "")
 		v.SetMapIndex(reflect.ValueOf(e.key).Convert(v.Type().Key()), item)
 	}
 }

@@ -20,7 +20,7 @@ func merge(base, over *node, path string) *node {
 	case base.kind == objectKind && over.kind == objectKind:
 		out := &node{kind: objectKind, origin: over.origin, entries: append([]entry(nil), base.entries...)}
 		for _, e := range over.entries {
-			out.put(e.key, e.origin, merge(out.get(e.key), e.value, join(path, e.key)))
+			out.put(e.key, e.origin, merge(out.get(e.key), e.value, Join(path, e.key)))
 		}
 		return out
 	case path == "workers" && base.kind == listKind && over.kind == listKind:
@@ -120,7 +120,7 @@ func visitAll(n *node, path string, visit func(string, *node)) {
 		visitAll(it, itemPath(path, i, it), visit)
 	}
 	for _, e := range n.entries {
-		visitAll(e.value, join(path, e.key), visit)
+		visitAll(e.value, Join(path, e.key), visit)
 	}
 }
 
@@ -160,7 +160,7 @@ func set(n *node, t reflect.Type, at, rest, text string, o Origin) error {
 		if group == nil || key == "" {
 			return o.errorf(at, "the groups are "+strings.Join(itemNames(n), ", "), "there is no worker group %q", key)
 		}
-		return set(group, t.Elem(), join(at, key), more, text, o)
+		return set(group, t.Elem(), Join(at, key), more, text, o)
 	default:
 		return o.errorf(at, "", "has no key %q below it", rest)
 	}
@@ -168,7 +168,7 @@ func set(n *node, t reflect.Type, at, rest, text string, o Origin) error {
 
 // descend sets the value of key in n, or continues below that key.
 func descend(n *node, t reflect.Type, at, key, more string, nested bool, text string, o Origin) error {
-	path := join(at, key)
+	path := Join(at, key)
 	if !nested {
 		v, err := valueOf(text, t, path, o)
 		if err == nil {

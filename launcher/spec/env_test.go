@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/environ"
 )
 
 // TestProgramsUseReservedVariables checks that each variable used by the programs on the nodes is reserved. Otherwise a rayctl in
@@ -25,7 +26,7 @@ func TestProgramsUseReservedVariables(t *testing.T) {
 		files++
 		text, err := os.ReadFile(path)
 		for _, name := range variable.FindAllString(string(text), -1) {
-			if !slices.Contains(spec.ReservedEnv(), name) {
+			if !slices.Contains(environ.Reserved(), name) {
 				t.Errorf("%s uses %s, which names.go does not list", path, name)
 			}
 		}
@@ -38,12 +39,12 @@ func TestProgramsUseReservedVariables(t *testing.T) {
 
 func TestReservedVariablesAreNoKeys(t *testing.T) {
 	for _, k := range spec.Keys() {
-		for _, v := range spec.ClientEnv() {
+		for _, v := range environ.Client() {
 			if k.Env == v.Name {
 				t.Errorf("%s means %s and %s", k.Env, k.Path, v.Meaning)
 			}
 		}
-		if slices.Contains(spec.ReservedEnv(), k.Env) {
+		if slices.Contains(environ.Reserved(), k.Env) {
 			t.Errorf("%s is reserved and sets %s", k.Env, k.Path)
 		}
 	}

@@ -23,7 +23,7 @@ func (g NodeGroup) Path() string {
 	if g.Name == HeadGroupName {
 		return HeadGroupName
 	}
-	return join("workers", g.Name)
+	return Join("workers", g.Name)
 }
 
 // NodeGroups lists all nodes of the cluster by group, the head's group first, then in the file's order. Default must have been called.

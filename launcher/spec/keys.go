@@ -8,11 +8,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/rayctl/rayctl/launcher/spec/environ"
+	"github.com/rayctl/rayctl/launcher/spec/nearest"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 )
-
-// EnvPrefix is the prefix of configuration variables and of variables that rayctl sets itself.
-const EnvPrefix = "RAYCTL_"
 
 // Key is a key of the cluster file with a single value that a variable can set.
 type Key struct {
@@ -26,14 +25,14 @@ type Key struct {
 var Keys = sync.OnceValue(func() []Key {
 	var keys []Key
 	walkKeys(reflect.TypeFor[ClusterSpec](), "", func(path string) {
-		keys = append(keys, Key{path, EnvPrefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))})
+		keys = append(keys, Key{path, environ.Prefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))})
 	})
 	return keys
 })
 
 func walkKeys(t reflect.Type, path string, visit func(string)) {
 	for _, f := range fieldsOf(t) {
-		p := join(path, f.name)
+		p := Join(path, f.name)
 		switch ft := deref(f.typ); {
 		case isScalar(ft):
 			visit(p)
@@ -210,7 +209,7 @@ func isScalar(t reflect.Type) bool {
 func unknownKey(e entry, path string, t reflect.Type) *Error {
 	names := fieldNames(t)
 	hint := ""
-	if near := Nearest(e.key, names); near != "" {
+	if near := nearest.Of(e.key, names); near != "" {
 		hint = "did you mean \"" + near + "\"?"
 	} else if place := elsewhere(e.key); place != "" {
 		hint = "did you mean " + place + "?"

@@ -17,7 +17,7 @@ import (
 
 // Bounds far above any real cluster file; they keep alias bombs and wrong files (a checkpoint, a log) from exhausting the machine.
 const (
-	maxFileBytes = 4 << 20
+	MaxFileBytes = 4 << 20
 	maxNodes     = 100_000
 	maxDepth     = 100
 )
@@ -38,11 +38,11 @@ func Parse(r io.Reader, filename string) (*Document, error) {
 	fail := func(format string, args ...any) error {
 		return &Error{File: filename, Msg: fmt.Sprintf(format, args...)}
 	}
-	data, err := io.ReadAll(io.LimitReader(r, maxFileBytes+1))
+	data, err := io.ReadAll(io.LimitReader(r, MaxFileBytes+1))
 	if err != nil {
 		return nil, fail("cannot be read: %v", err)
 	}
-	if len(data) > maxFileBytes {
+	if len(data) > MaxFileBytes {
 		return nil, fail("is larger than 4 MiB, which no cluster file is")
 	}
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
@@ -236,6 +236,9 @@ func resolvePath(p, dir, tag string) string {
 	return filepath.Join(dir, p)
 }
 
+// OnClient makes a file's name one of this machine: with ~ expanded, and relative to dir, "" being the current directory.
+func OnClient(file, dir string) string { return resolvePath(file, dir, "client") }
+
 // ExpandHome replaces a leading ~ by this user's home directory.
 func ExpandHome(p string) string {
 	if p != "~" && !strings.HasPrefix(p, "~/") {
@@ -252,4 +255,24 @@ func ExpandHome(p string) string {
 func IsURI(p string) bool {
 	scheme, _, ok := strings.Cut(p, "://")
 	return ok && scheme != "" && !strings.ContainsAny(scheme, "/ ")
+}
+
+// PlainYAML parses the one document of a YAML text into maps, lists and scalars, as JSON has them.
+func PlainYAML(text string) (any, error) {
+	root, err := parseYAML([]byte(text))
+	if err != nil {
+		if errors.Is(err, errSecondDocument) {
+			return nil, errors.New("it has more than one YAML document")
+		}
+		return nil, err
+	}
+	if root == nil {
+		return nil, nil
+	}
+	c := converter{}
+	n, cerr := c.convert(root, 0)
+	if cerr != nil {
+		return nil, cerr
+	}
+	return n.plain()
 }

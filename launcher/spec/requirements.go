@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Requirements are the packages for pip or uv: a list, or the name of a requirements file of the client, which ReadFiles replaces by its lines.
+// Requirements are the packages for pip or uv: a list, or the name of a requirements file of the client, which clientfiles.ReadJob replaces by its lines.
 type Requirements struct {
 	// File is the requirements file; if it is not empty the file is not read yet.
 	File string
@@ -95,9 +95,9 @@ func resolveClientFiles(n *node, env Object) {
 
 var fileOption = regexp.MustCompile(`^\s*(-r|-c|--requirement\b|--constraint\b)\s*=?\s*(.*?)\s*(?:\s#.*)?$`)
 
-// includedFile finds the file that a line of a requirements file includes by a relative path (-r, -c and their long forms); "" if there is none. Absolute
+// IncludedFile finds the file that a line of a requirements file includes by a relative path (-r, -c and their long forms); "" if there is none. Absolute
 // paths, URLs and paths with a variable, such as Ray's ${RAY_RUNTIME_ENV_CREATE_WORKING_DIR}, refer to the nodes.
-func includedFile(line string) (option, file string) {
+func IncludedFile(line string) (option, file string) {
 	m := fileOption.FindStringSubmatch(line)
 	if m == nil {
 		return "", ""

@@ -194,8 +194,8 @@ func (n *node) number() (any, error) {
 	return f, nil
 }
 
-// join appends a key, or a list item's name, to a path.
-func join(path, key string) string {
+// Join appends a key, or a list item's name, to a path.
+func Join(path, key string) string {
 	if path == "" {
 		return key
 	}
@@ -204,10 +204,10 @@ func join(path, key string) string {
 
 func itemPath(path string, i int, it *node) string {
 	if name := it.itemName(); name != "" {
-		return join(path, name)
+		return Join(path, name)
 	}
 	if path == "secrets" && it.kind == scalarKind {
-		return join(path, it.text) // a plain string is the secret's name
+		return Join(path, it.text) // a plain string is the secret's name
 	}
 	return fmt.Sprintf("%s[%d]", path, i)
 }

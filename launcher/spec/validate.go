@@ -11,10 +11,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/rayctl/rayctl/launcher/spec/environ"
+	"github.com/rayctl/rayctl/launcher/spec/nearest"
 )
 
 var (
-	envName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,255}$`)
 	rayVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([a-zA-Z0-9.+-]*)$`)
 )
 
@@ -59,7 +61,7 @@ func (v *Validator) OneOf(path, value string, allowed ...string) {
 		return
 	}
 	hint := "use " + strings.Join(allowed, ", ")
-	if near := Nearest(value, allowed); near != "" {
+	if near := nearest.Of(value, allowed); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	v.Fail(path, hint, "%q is not possible here", value)
@@ -77,7 +79,7 @@ func (v *Validator) top(s *ClusterSpec) {
 	v.FailIf(s.Ray.Version != "" && !rayVersion.MatchString(s.Ray.Version), "ray.version", "write it like 2.60.0",
 		"%q is not a version of Ray", s.Ray.Version)
 	for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
-		p := Printable(join("labels", k))
+		p := Printable(Join("labels", k))
 		v.FailIf(len(validation.IsQualifiedName(k)) > 0, p, "use at most 63 letters, digits, -, _ and ., optionally after a DNS name and /",
 			"%q is not a label's key", k)
 		v.FailIf(len(validation.IsValidLabelValue(s.Labels[k])) > 0, p, "use at most 63 letters, digits, -, _ and .", "%q is not a label's value", s.Labels[k])
@@ -132,7 +134,7 @@ func Printable(s string) string {
 func (v *Validator) groups(s *ClusterSpec) {
 	seen := map[string]bool{}
 	for i, g := range s.Workers {
-		p := join("workers", g.Name)
+		p := Join("workers", g.Name)
 		if g.Name == "" {
 			p = fmt.Sprintf("workers[%d]", i)
 		}
@@ -182,7 +184,7 @@ func (v *Validator) resources(s *ClusterSpec, p string, r *NodeResources) {
 // customResources checks amounts of Ray's custom resources; instead is the hint for Ray's own ones.
 func (v *Validator) customResources(p, instead string, amounts map[string]float64) {
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
-		rp := join(p, name)
+		rp := Join(p, name)
 		v.FailIf(strings.TrimSpace(name) == "", rp, "give it a name", "a custom resource has no name")
 		v.FailIf(slices.Contains([]string{"cpu", "gpu", "memory", "object_store_memory"}, strings.ToLower(name)), rp,
 			instead, "%q is not a custom resource of Ray", name)
@@ -220,8 +222,8 @@ func (v *Validator) environment(s *ClusterSpec) {
 		env  map[string]string
 	}{{"env", s.Env}, {"job.env", s.Job.Env}} {
 		for _, name := range slices.Sorted(maps.Keys(m.env)) {
-			if msg, hint := envProblem(name); msg != "" {
-				v.Fail(Printable(join(m.path, name)), hint, "%q %s", name, msg)
+			if msg, hint := environ.Problem(name); msg != "" {
+				v.Fail(Printable(Join(m.path, name)), hint, "%q %s", name, msg)
 			}
 		}
 	}
@@ -234,7 +236,7 @@ func (v *Validator) environment(s *ClusterSpec) {
 	seen := map[string]bool{}
 	for i, sec := range s.Secrets {
 		p := fmt.Sprintf("secrets[%d]", i)
-		if msg, hint := envProblem(sec.Name); msg != "" {
+		if msg, hint := environ.Problem(sec.Name); msg != "" {
 			v.Fail(p, hint, "%q %s", sec.Name, msg)
 		}
 		_, inEnv := s.Env[sec.Name]

@@ -49,7 +49,7 @@ func (v *Validator) job(s *ClusterSpec) {
 	v.requirements("job.uv", j.Uv.Packages)
 	v.runtimeEnv(j)
 	for _, k := range slices.Sorted(maps.Keys(j.Metadata)) {
-		v.FailIf(strings.HasPrefix(strings.ToLower(k), "rayctl"), Printable(join("job.metadata", k)), "choose another key", "keys that begin with rayctl are reserved")
+		v.FailIf(strings.HasPrefix(strings.ToLower(k), "rayctl"), Printable(Join("job.metadata", k)), "choose another key", "keys that begin with rayctl are reserved")
 	}
 	v.FailIf(j.EntrypointCPUs < 0, "job.entrypointCpus", "use a number from 0", "%v is negative", float64(j.EntrypointCPUs))
 	v.FailIf(j.EntrypointGPUs < 0, "job.entrypointGpus", "use a number from 0", "%v is negative", j.EntrypointGPUs)
@@ -81,7 +81,7 @@ func (v *Validator) outputDir(dir string) {
 // requirements rejects lines that a list cannot have: pip reads the list on the nodes, which lack files relative to the cluster file.
 func (v *Validator) requirements(p string, lines []string) {
 	for i, line := range lines {
-		option, file := includedFile(line)
+		option, file := IncludedFile(line)
 		v.FailIf(file != "", fmt.Sprintf("%s[%d]", p, i), "a requirements file is given instead of the list, as in "+p+": requirements.txt, or by the absolute path that it has on the nodes",
 			"%s %s names a file that the nodes do not have", option, file)
 	}
@@ -103,7 +103,7 @@ func (v *Validator) runtimeEnv(j *Job) {
 		// Ray's own forms of pip and uv express more than a list: {packages: [...], pip_check: false}. A text is a requirements file.
 		_, list := j.RuntimeEnv[k].([]any)
 		rich := (k == "pip" || k == "uv") && !list && j.Pip.IsZero() && j.Uv.IsZero()
-		v.FailIf(field != "" && !rich, join("job.runtimeEnv", k), "use "+field+usesOf[field], "%s has a field of its own", k)
+		v.FailIf(field != "" && !rich, Join("job.runtimeEnv", k), "use "+field+usesOf[field], "%s has a field of its own", k)
 	}
 	if uv, ok := j.RuntimeEnv["uv"].(map[string]any); ok { // a list, unlike pip's, see parse_and_validate_uv of Ray 2.60
 		_, list := uv["packages"].([]any)

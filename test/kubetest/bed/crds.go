@@ -8,13 +8,14 @@ import (
 	"path/filepath"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/rayctl/rayctl/test/kubetest/build"
 )
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -107,4 +108,42 @@ func (b *Bed) eachCRD(ctx context.Context, dirs []string, do func(context.Contex
 		}
 	}
 	return all.Wait()
+}
+
+// seed gives a new testbed the database of a cluster with only the CRDs of KubeRay and Volcano. Creating the CRDs
+// takes the API server longer than the rest of the start, so that the database is made once and cached.
+func (b *Bed) seed(ctx context.Context) error {
+	v := b.config.Versions
+	// The address of the service "kubernetes" is in the database, so the network is part of its name.
+	name := fmt.Sprintf("database-%s-%s-%s-%s-%d", v.Etcd, v.Kubernetes, v.KubeRay, v.Volcano, b.subnet)
+	dir, err := build.Once(ctx, name, b.makeDatabase)
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(b.path("etcd")); err != nil {
+		return err
+	}
+	if err := os.CopyFS(b.path("etcd"), os.DirFS(filepath.Join(dir, "etcd"))); err != nil {
+		return fmt.Errorf("copying the database: %w", err)
+	}
+	return nil
+}
+
+// makeDatabase copies etcd's files after a kill, as after a crash: etcd recovers from that.
+func (b *Bed) makeDatabase(ctx context.Context, tmp string) error {
+	if err := b.startAPIServer(ctx); err != nil {
+		return err
+	}
+	all, crds := errgroup.WithContext(ctx)
+	all.Go(func() error { return b.installKubeRay(crds) })
+	all.Go(func() error { return b.installVolcano(crds) })
+	if err := all.Wait(); err != nil {
+		return err
+	}
+	for _, part := range []Part{APIServer, etcd} {
+		if err := b.stop(ctx, part); err != nil {
+			return err
+		}
+	}
+	return os.CopyFS(filepath.Join(tmp, "etcd"), os.DirFS(b.path("etcd")))
 }

@@ -1,4 +1,5 @@
-package spec
+// Package clientfiles reads the files of the client that a job's requirements and runtime environment name.
+package clientfiles
 
 import (
 	"bytes"
@@ -12,14 +13,16 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// ReadFiles replaces the names of requirements files and conda environments by the files' contents, as Ray's SDK does before it submits a job. The
+// ReadJob replaces the names of requirements files and conda environments by the files' contents, as Ray's SDK does before it submits a job. The
 // error is an *Error with key and file.
-func (j *Job) ReadFiles() error {
+func ReadJob(j *spec.Job) error {
 	for _, f := range []struct {
 		key string
-		in  *Requirements
+		in  *spec.Requirements
 	}{{"job.pip", &j.Pip}, {"job.uv", &j.Uv}} {
 		if f.in.File == "" {
 			continue
@@ -28,7 +31,7 @@ func (j *Job) ReadFiles() error {
 		if err != nil {
 			return err
 		}
-		*f.in = Requirements{Packages: lines}
+		*f.in = spec.Requirements{Packages: lines}
 	}
 	return ReadRuntimeEnv("job.runtimeEnv", "", j.RuntimeEnv)
 }
@@ -36,12 +39,12 @@ func (j *Job) ReadFiles() error {
 // ReadRuntimeEnv replaces file names in a runtime_env by the files' contents. key is the runtime_env's own, for messages; relative names are
 // relative to dir, "" is the current directory.
 func ReadRuntimeEnv(key, dir string, env map[string]any) error {
-	for _, f := range ClientFiles(env) {
-		file, read := resolvePath(f.File, dir, "client"), readLines
+	for _, f := range spec.ClientFiles(env) {
+		file, read := spec.OnClient(f.File, dir), readLines
 		if f.Key == "conda" {
 			read = readConda
 		}
-		value, err := read(join(key, f.Key), file)
+		value, err := read(spec.Join(key, f.Key), file)
 		if err != nil {
 			return err
 		}
@@ -108,7 +111,7 @@ func (r *requirementsReader) file(file string) ([]string, error) {
 // applies only if something else requires the package, which no line can express.
 func (r *requirementsReader) expand(lines []string, in string) (out []string, err error) {
 	for _, line := range lines {
-		option, name := includedFile(line)
+		option, name := spec.IncludedFile(line)
 		if name == "" {
 			out = append(out, line)
 			continue
@@ -116,10 +119,10 @@ func (r *requirementsReader) expand(lines []string, in string) (out []string, er
 		included := filepath.Join(filepath.Dir(in), name)
 		switch {
 		case strings.HasPrefix(option, "-c") || strings.HasPrefix(option, "--c"):
-			return nil, &Error{Path: r.key, Msg: fmt.Sprintf("%s has the line %q, and the nodes do not have that file", in, line),
+			return nil, &spec.Error{Path: r.key, Msg: fmt.Sprintf("%s has the line %q, and the nodes do not have that file", in, line),
 				Hint: "write its versions into " + filepath.Base(in) + ", or the absolute path that it has on the nodes"}
 		case slices.Contains(r.open, included):
-			return nil, &Error{Path: r.key, Msg: fmt.Sprintf("%s has the line %q, and is itself taken in by that file", in, line), Hint: "remove one of the two lines"}
+			return nil, &spec.Error{Path: r.key, Msg: fmt.Sprintf("%s has the line %q, and is itself taken in by that file", in, line), Hint: "remove one of the two lines"}
 		}
 		below, err := r.file(included)
 		if err != nil {
@@ -143,34 +146,15 @@ func readConda(key, file string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	value, err := plainYAML(text)
+	value, err := spec.PlainYAML(text)
 	if err != nil {
-		return nil, &Error{Path: key, Msg: fmt.Sprintf("%s %s cannot be read: %v", what, file, err), Hint: "`conda env export` writes one"}
+		return nil, &spec.Error{Path: key, Msg: fmt.Sprintf("%s %s cannot be read: %v", what, file, err), Hint: "`conda env export` writes one"}
 	}
 	env, ok := value.(map[string]any)
 	if !ok {
-		return nil, &Error{Path: key, Msg: fmt.Sprintf("%s %s is not a map of keys", what, file), Hint: "`conda env export` writes one"}
+		return nil, &spec.Error{Path: key, Msg: fmt.Sprintf("%s %s is not a map of keys", what, file), Hint: "`conda env export` writes one"}
 	}
 	return env, expandConda(key, file, env)
-}
-
-func plainYAML(text string) (any, error) {
-	root, err := parseYAML([]byte(text))
-	if err != nil {
-		if errors.Is(err, errSecondDocument) {
-			return nil, errors.New("it has more than one YAML document")
-		}
-		return nil, err
-	}
-	if root == nil {
-		return nil, nil
-	}
-	c := converter{}
-	n, cerr := c.convert(root, 0)
-	if cerr != nil {
-		return nil, cerr
-	}
-	return n.plain()
 }
 
 func expandConda(key, file string, env map[string]any) error {
@@ -206,9 +190,9 @@ func expandConda(key, file string, env map[string]any) error {
 // whence states what relative names are relative to.
 func readText(key, what, file, whence string) (string, error) {
 	fail := func(hint, format string, args ...any) (string, error) {
-		return "", &Error{Path: key, Msg: what + " " + Printable(file) + " " + fmt.Sprintf(format, args...), Hint: hint}
+		return "", &spec.Error{Path: key, Msg: what + " " + spec.Printable(file) + " " + fmt.Sprintf(format, args...), Hint: hint}
 	}
-	if IsURI(file) {
+	if spec.IsURI(file) {
 		return fail("download it first, or write a list of requirements", "is a URL, not a file of this machine")
 	}
 	st, err := os.Stat(file)
@@ -218,11 +202,11 @@ func readText(key, what, file, whence string) (string, error) {
 	case err == nil && !st.Mode().IsRegular():
 		return fail("give the file itself", "is not a regular file")
 	}
-	data, err := readAtMost(file, maxFileBytes+1)
+	data, err := readAtMost(file, spec.MaxFileBytes+1)
 	if err != nil {
 		return fail("make it readable for you", "cannot be read: %v", reason(err))
 	}
-	if len(data) > maxFileBytes {
+	if len(data) > spec.MaxFileBytes {
 		return fail("give the right one", "is larger than 4 MiB, which no such file is")
 	}
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {

@@ -1,0 +1,140 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
+)
+
+// newPayload is what a launch carries beside the spec.
+func newPayload(a *app.App, s *spec.ClusterSpec, command string) (launcher.Payload, error) {
+	secrets, err := readSecrets(a, s)
+	if err != nil {
+		return launcher.Payload{}, err
+	}
+	p := launcher.Payload{Secrets: secrets, Command: command, Progress: a.UI.Transfer}
+	if s.Job.Entrypoint != "" {
+		p.Packages = a.Packages(&s.Job)
+	}
+	return p, nil
+}
+
+// readSecrets reads the values of spec.Secrets from this machine; those of Kubernetes stay there.
+func readSecrets(a *app.App, s *spec.ClusterSpec) (map[string]string, error) {
+	values := map[string]string{}
+	for _, secret := range s.Secrets {
+		switch {
+		case secret.SecretKeyRef != nil:
+		case secret.File != "":
+			data, err := os.ReadFile(spec.ExpandHome(secret.File))
+			if err != nil {
+				return nil, launcher.Fail(runstate.CodeConfig, err, "", "secret %s cannot be read: %v", secret.Name, err)
+			}
+			values[secret.Name] = strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
+		default:
+			value := a.Getenv(secret.Name)
+			if value == "" {
+				return nil, launcher.Fail(runstate.CodeConfig, nil, "export it, or give the secret a file", "secret %s is not set in your environment", secret.Name)
+			}
+			values[secret.Name] = value
+		}
+		if err := checkSecret(secret.Name, values); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// checkSecret refuses a value that cannot become an environment variable of the driver unchanged: it is sent as JSON and becomes a C string.
+func checkSecret(name string, values map[string]string) error {
+	value, here := values[name]
+	why := ""
+	switch {
+	case !here:
+	case strings.ContainsRune(value, 0):
+		why = "it has a NUL byte"
+	case !utf8.ValidString(value):
+		why = "it is not UTF-8"
+	}
+	if why == "" {
+		return nil
+	}
+	return launcher.Fail(runstate.CodeConfig, nil, "encode it, as with base64, and decode it in the driver", "secret %s cannot be an environment variable: %s", name, why)
+}
+
+// replace ends and forgets the cluster of the spec's name. Before that it checks what it can: it packs the packages, once, and asks the launcher to
+// validate the launch.
+func replace(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.ClusterSpec, p *launcher.Payload) error {
+	if _, err := l.Render(s); err != nil {
+		return err
+	}
+	if v, ok := l.(launcher.Validator); ok {
+		if err := v.Validate(ctx, s, *p); err != nil {
+			return err
+		}
+	}
+	if p.Packages != nil {
+		made, err := p.Packages(ctx)
+		if err != nil {
+			return err
+		}
+		p.Packages = func(context.Context) (*launcher.Packages, error) { return made, nil }
+	}
+	id := launcher.ID(s.Name)
+	if err := l.Terminate(ctx, id, launcher.End{Cause: "down", Message: "replaced by --recreate"}); err != nil {
+		return err
+	}
+	return forget(ctx, l, id)
+}
+
+// forget frees the name of an ended cluster.
+func forget(ctx context.Context, l launcher.Launcher, id launcher.ID) error {
+	f, err := app.Ability[launcher.Forgetter](l, "replacing an ended cluster")
+	if err != nil {
+		return err
+	}
+	if err := f.Forget(ctx, id); err != nil && !errors.Is(err, launcher.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+const defaultDisconnect = "2m"
+
+// disconnectFlag is --end-on-disconnect[=2m]. A command that watches until the end has it by default if CI=true.
+type disconnectFlag struct{ text string }
+
+func (d *disconnectFlag) add(c *cobra.Command, byDefault string) {
+	c.Flags().StringVar(&d.text, "end-on-disconnect", "", "end the cluster if no rayctl watches it for so long, 0 is never (default: "+byDefault+")")
+	c.Flags().Lookup("end-on-disconnect").NoOptDefVal = defaultDisconnect
+}
+
+// value is the time in force; stays means that this command watches the cluster until its end.
+func (d *disconnectFlag) value(a *app.App, stays bool) (time.Duration, error) {
+	text := d.text
+	switch {
+	case text == "" && stays && a.Getenv("CI") == "true":
+		text = defaultDisconnect
+	case text == "":
+		return 0, nil
+	}
+	t, err := units.ParseDuration(text)
+	switch {
+	case err != nil:
+		return 0, app.UsageError("", "--end-on-disconnect: %v", err)
+	case t != 0 && t < 5*time.Second:
+		return 0, app.UsageError("give 5s or more, as a short network failure would end the run", "--end-on-disconnect: %s is too short", text)
+	}
+	return t, nil
+}

@@ -1,0 +1,91 @@
+// Package environ names the environment variables that rayctl reads, sets and reserves.
+package environ
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Prefix is the prefix of configuration variables and of variables that rayctl sets itself.
+const Prefix = "RAYCTL_"
+
+var pattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,255}$`)
+
+// Variables that rayctl sets for the driver and for everything else that Ray runs in a run. They are reserved: never read as
+// configuration, and not allowed in env, job.env and secrets.
+const (
+	Run           = "RAYCTL_RUN"
+	Attempt       = "RAYCTL_ATTEMPT"
+	RestartReason = "RAYCTL_RESTART_REASON"
+	OutputDir     = "RAYCTL_OUTPUT_DIR"
+	SubmissionID  = "RAYCTL_SUBMISSION_ID"
+)
+
+// Variables that the client reads besides those of Keys.
+const (
+	Profile = "RAYCTL_PROFILE"
+	File    = "RAYCTL_FILE"
+	Config  = "RAYCTL_CONFIG"
+)
+
+// Variable is an environment variable and what it means.
+type Variable struct{ Name, Meaning string }
+
+// Driver are the variables that a driver, its tasks and its actors can rely on.
+func Driver() []Variable {
+	return []Variable{
+		{Run, "the run's name, the same for all attempts"},
+		{Attempt, "the number of the attempt, from 1"},
+		{RestartReason, "what ended the attempt before, such as driver-failed, lost, preempted or time-limit; empty for the first"},
+		{OutputDir, "job.outputDir, the same for all attempts"},
+		{SubmissionID, "the id of this attempt's job in Ray's job API"},
+	}
+}
+
+// Client are the variables that the client reads and that are no keys of the cluster file.
+func Client() []Variable {
+	return []Variable{
+		{File, "the cluster file, as -f"},
+		{Profile, "the profile, as --profile"},
+		{Config, "your configuration, instead of rayctl/config.yaml below XDG_CONFIG_HOME or ~/.config"},
+	}
+}
+
+// internal lists the variables between keeper, batch script and supervisors (keeper/, templates/), which a process of a cluster may inherit.
+var internal = []string{
+	"RAYCTL_ADVERTISE", "RAYCTL_CLIENT_PORT", "RAYCTL_DASHBOARD", "RAYCTL_GCS", "RAYCTL_FAST_START", "RAYCTL_GCS_WAIT", "RAYCTL_JOB", "RAYCTL_MARK",
+	"RAYCTL_NODE_DIR", "RAYCTL_NODE_IP", "RAYCTL_RESTARTS", "RAYCTL_ROUND", "RAYCTL_RUN_DIR", "RAYCTL_USER_START_HOOK",
+}
+
+// Reserved are the names of the RAYCTL_* variables that are set by rayctl and never read as configuration.
+func Reserved() []string {
+	names := slices.Clone(internal)
+	for _, v := range Driver() {
+		names = append(names, v.Name)
+	}
+	return names
+}
+
+// owned maps variables outside RAYCTL_* that rayctl sets itself to a hint what to use instead.
+var owned = map[string]string{
+	"RAY_AUTH_MODE":            "rayctl turns token authentication on where Ray has it",
+	"RAY_AUTH_TOKEN":           "rayctl makes a token for each cluster",
+	"RAY_AUTH_TOKEN_PATH":      "rayctl makes a token for each cluster",
+	"RAY_ADDRESS":              "drivers find their cluster by themselves",
+	"RAY_JOB_STOP_WAIT_TIME_S": "use job.grace",
+}
+
+// Problem returns why a name cannot be a variable of the cluster; "" if it can.
+func Problem(variable string) (msg, hint string) {
+	switch {
+	case !pattern.MatchString(variable):
+		return "is not the name of an environment variable", "use letters, digits and _, not beginning with a digit"
+	case strings.HasPrefix(variable, Prefix):
+		return "begins with RAYCTL_, which is reserved for what rayctl sets itself", "choose another name"
+	case owned[variable] != "":
+		return "is set by rayctl", owned[variable]
+	default:
+		return "", ""
+	}
+}
