@@ -27,7 +27,7 @@ func TestProgramsUseReservedVariables(t *testing.T) {
 		text, err := os.ReadFile(path)
 		for _, name := range variable.FindAllString(string(text), -1) {
 			if !slices.Contains(environ.Reserved(), name) {
-				t.Errorf("%s uses %s, which names.go does not list", path, name)
+				t.Errorf("%s uses %s, which the package environ does not list", path, name)
 			}
 		}
 		return err
