@@ -162,7 +162,12 @@ def outcome(info):
     # JobSupervisor runs the driver: without it the driver is dead, but not by its own doing.
     if "SUPERVISOR_ACTOR_DIED" in kind or re.search(r"actor (has )?died|node .*died|Job supervisor actor died", message, re.I):
         raise AttemptLost("Ray lost the driver: %s" % first_line(message))
-    return End("submit-failed", "the driver did not start: %s" % (telling_line(message) or kind))
+    return not_started(message or kind)
+
+
+def not_started(reason):
+    """The End of a job that Ray accepted and did not start, by Ray's message or log."""
+    return End("submit-failed", "the driver did not start: %s" % telling_line(reason))
 
 
 def find_driver(submission_id, directories):

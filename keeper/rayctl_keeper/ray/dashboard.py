@@ -162,7 +162,7 @@ def telling_line(data):
     """The most informative line of a traceback or message, at most 500 characters: the last exception in it, else the last line with words."""
     text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
     lines = [line.strip() for line in text.splitlines() if re.search(r"\w", line)]
-    errors = [line for line in lines if re.search(r"\b\w*(Error|Exception)\b: |ERROR: |No such file", line)]
+    errors = [line for line in lines if re.search(r"\b\w*(Error|Exception)\b: |ERROR: |^error: |No such file", line)]
     return (errors or lines or [""])[-1][:500]
 
 

@@ -4,7 +4,7 @@ import socket
 import time
 import traceback
 
-from rayctl_keeper.driver import rayjob
+from rayctl_keeper.driver import rayjob, runtimeenv
 from rayctl_keeper.driver.log import DriverLog
 from rayctl_keeper.http.mail import Mailbox
 from rayctl_keeper.ray.dashboard import Dashboard, Refused, Unreachable
@@ -194,7 +194,10 @@ class Keeper:
                 self.after_max(limit)
                 continue
             if end.cause == "submit-failed":  # as with a runtime environment that cannot be made: Ray's message has its traceback
-                self.driver_log.instead(self.state.doc["job"]["logFile"], rayjob.whole_message(info))
+                why = runtimeenv.agents_words(info.get("message") or "", self.nodes.directories(), self.head.dashboard)
+                self.driver_log.instead(self.state.doc["job"]["logFile"], rayjob.whole_message(info) + why)
+                if why:
+                    end = rayjob.not_started(why)
             self.driver.collect(reachable=True)
             if end.driver is None or end.driver[0] == 0 or not self.attempts.left("driver"):
                 raise end

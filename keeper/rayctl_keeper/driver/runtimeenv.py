@@ -1,0 +1,42 @@
+"""Why a runtime environment could not be made, where Ray's message about the job does not have it: in the log of the agent that makes them."""
+
+import glob
+import os
+import re
+
+from rayctl_keeper.node import nodedir
+from rayctl_keeper.ray.dashboard import Refused, Unreachable
+
+AGENT = "runtime_env_agent.err"
+VAGUE = re.compile(r"Internal Server Error|network problems|non-ok status code")  # Ray 2.60, for an exception in the agent itself
+TAIL = 16 << 10
+
+
+def agents_words(message, directories, dashboard):
+    """The end of the agent's log: of a node on this host, else of the head over HTTP. b"" if the message says more, or the log cannot be had."""
+    if not VAGUE.search(message):
+        return b""
+    words = b"".join(_tail(path) for path in _paths(directories)) or _over_http(dashboard)
+    return b"\nThe end of Ray's %s:\n%s" % (AGENT.encode(), words) if words.strip() else b""
+
+
+def _paths(directories):
+    name = os.path.join("session_2*", "logs", AGENT)
+    return [path for directory in directories for path in glob.glob(os.path.join(glob.escape(nodedir.rays(directory)), name))]
+
+
+def _tail(path):
+    try:
+        with open(path, "rb") as f:
+            f.seek(max(0, os.path.getsize(path) - TAIL))
+            return f.read()
+    except OSError:
+        return b""
+
+
+def _over_http(dashboard):
+    try:
+        head = next((node["node_id"] for node in dashboard.state("nodes", timeout=10.0) if node.get("is_head_node")), "")
+        return dashboard.request("GET", dashboard.log_path("file", head, AGENT, lines=200), 10.0)[-TAIL:] if head else b""
+    except (Refused, Unreachable):
+        return b""
