@@ -17,6 +17,7 @@ import (
 
 // TestLogin: what users have made of their way to the login node.
 func TestLogin(t *testing.T) {
+	t.Parallel()
 	b := start(t, slurmtest.Options{Nodes: 1, LoginSSH: true})
 	t.Run("ShellPrints", b.shellPrints)
 	t.Run("OwnMaster", b.ownMaster)

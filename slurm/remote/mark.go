@@ -38,7 +38,7 @@ func (s *SkipMark) Read(p []byte) (int, error) {
 		} else {
 			s.held = s.held[max(0, len(s.held)-len(mark)+1):]
 		}
-		if err != nil {
+		if err != nil && !s.found {
 			return 0, err
 		}
 	}
