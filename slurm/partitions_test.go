@@ -17,6 +17,7 @@ import (
 
 // TestPartitions: limits of partitions, on a site that lets a job wait rather than refuse it (EnforcePartLimits=NO); and what jobs have of their users.
 func TestPartitions(t *testing.T) {
+	t.Parallel()
 	b := start(t, slurmtest.Options{
 		Nodes: 2,
 		// main goes first, so that the reason of a job in both is what keeps it from running in the other.
