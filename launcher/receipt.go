@@ -19,6 +19,7 @@ type Receipt struct {
 	Owner        string             `json:"owner,omitempty"`
 	Where        string             `json:"where,omitempty"`
 	SubmissionID string             `json:"submissionId,omitempty"`
+	Command      string             `json:"command,omitempty"` // of the user
 	SpecHash     string             `json:"specHash,omitempty"`
 	RayVersion   string             `json:"rayVersion,omitempty"`
 	FastStart    bool               `json:"fastStart"` // rayctl changed functions inside `ray start`, see ray.fastStart
@@ -55,7 +56,7 @@ func NewReceipt(r *Result) *Receipt {
 		rc.Exit = *r.Exit
 	}
 	if r.Job != nil {
-		rc.SubmissionID = r.Job.SubmissionID
+		rc.SubmissionID, rc.Command = r.Job.SubmissionID, UserCommand(r.Job.Entrypoint)
 	}
 	rc.Durations = durations(r.Timeline, r.Job != nil, r.Created, r.Since)
 	rc.Usage = usage(r, rc.Durations)

@@ -29,6 +29,7 @@ type past struct {
 	Created  time.Time     `json:"created"`
 	Ended    time.Time     `json:"ended"`
 	Exit     runstate.Exit `json:"exit"`
+	Command  string        `json:"command,omitempty"`
 	Record   bool          `json:"record"` // output and result are still available
 }
 
@@ -56,7 +57,11 @@ func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error
 			continue
 		}
 		seen[key(s.Launcher, s.Name, s.Created)] = true
-		list = append(list, past{Name: s.Name, Launcher: s.Launcher, Created: s.Created, Ended: s.Since, Exit: *s.Exit, Record: true})
+		p := past{Name: s.Name, Launcher: s.Launcher, Created: s.Created, Ended: s.Since, Exit: *s.Exit, Record: true}
+		if s.Job != nil {
+			p.Command = launcher.UserCommand(s.Job.Entrypoint)
+		}
+		list = append(list, p)
 	}
 	receipts, err := readReceipts(a)
 	if err != nil {
@@ -67,7 +72,7 @@ func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error
 			continue
 		}
 		if !seen[key(rc.Launcher, rc.Name, rc.Created)] {
-			list = append(list, past{Name: rc.Name, Launcher: rc.Launcher, Created: rc.Created, Ended: rc.Ended, Exit: rc.Exit})
+			list = append(list, past{Name: rc.Name, Launcher: rc.Launcher, Created: rc.Created, Ended: rc.Ended, Exit: rc.Exit, Command: rc.Command})
 		}
 	}
 	return list, nil
@@ -110,17 +115,13 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 	if done, err := o.output.Structured(a.Out, terminal.NonNil(list)); done || err != nil {
 		return err
 	}
-	rows := [][]string{{"NAME", "LAUNCHER", "ENDED", "TOOK", "EXIT", "CAUSE", "OUTPUT"}}
+	rows := [][]string{{"NAME", "LAUNCHER", "ENDED", "TOOK", "EXIT", "CAUSE", "COMMAND"}}
 	for _, p := range list {
 		if o.output.Format == app.FormatName {
 			fmt.Fprintln(a.Out, terminal.Clean(p.Name))
 			continue
 		}
-		kept := "-"
-		if p.Record {
-			kept = "rayctl logs " + p.Name
-		}
-		rows = append(rows, []string{p.Name, p.Launcher, terminal.Stamp(p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), strconv.Itoa(p.Exit.Code), terminal.OrDash(p.Exit.Cause), kept})
+		rows = append(rows, []string{p.Name, p.Launcher, terminal.Stamp(p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), strconv.Itoa(p.Exit.Code), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(p.Command, false))})
 	}
 	switch {
 	case o.output.Format == app.FormatName:

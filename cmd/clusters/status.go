@@ -166,7 +166,7 @@ func printStatus(a *app.App, w io.Writer, s launcher.Status) error {
 		rows = append(rows, []string{"job", fmt.Sprintf("%s %s %s", s.Job.SubmissionID, s.Job.State, s.Job.Message)})
 	}
 	for _, j := range s.Submissions {
-		rows = append(rows, []string{"job", fmt.Sprintf("%s %s %s", j.SubmissionID, j.State, terminal.Shorten(j.Entrypoint, false))})
+		rows = append(rows, []string{"job", fmt.Sprintf("%s %s %s", j.SubmissionID, j.State, terminal.Shorten(launcher.UserCommand(j.Entrypoint), false))})
 	}
 	for _, d := range []struct {
 		name string

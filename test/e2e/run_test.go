@@ -60,7 +60,7 @@ func TestRun(t *testing.T) {
 		if s.Phase != runstate.Gone || s.Exit == nil || s.Exit.Code != 3 {
 			t.Errorf("status: %+v", s)
 		}
-		contains(t, "history", u.want(0, "history").out, "once", "driver-failed", "rayctl logs once")
+		contains(t, "history", u.want(0, "history").out, "once", "driver-failed", "python main.py")
 		contains(t, "ls -a", u.want(0, "ls", "-a").out, "once")
 		if out := u.want(0, "ls", "-o", "name").out; strings.Contains(out, "once") {
 			t.Errorf("ls shows what has ended: %s", out)
