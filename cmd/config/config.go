@@ -124,6 +124,9 @@ func (l *loader) finish(sections sections) (*Loaded, error) {
 		return nil, err
 	}
 	l.out.Spec, l.out.Origins = s, l.doc.Origins()
+	if err := l.setPackages(s); err != nil {
+		return nil, err
+	}
 	if err := l.chooseLauncher(s, sections); err != nil {
 		return nil, err
 	}

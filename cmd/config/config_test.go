@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -211,6 +212,37 @@ func TestSearch(t *testing.T) {
 		t.Errorf("-f: %q", l.Spec.Name)
 	}
 	f.fails("nowhere.yaml: the cluster file cannot be read: no such file or directory", "", "-f", "nowhere.yaml")
+}
+
+// TestPackages: --requirements takes the place of job.pip, --pip and --with come beside what is there.
+func TestPackages(t *testing.T) {
+	files := map[string]string{
+		"r.txt": "a==1\nb\n", "other.txt": "z\n",
+		"list.yaml": "job: {pip: [x]}\n", "file.yaml": "job: {pip: other.txt}\n", "uv.yaml": "job: {uv: [u]}\n", "in/x": "",
+	}
+	for args, want := range map[string]string{
+		"--pip c --with d>=2":                     "[c d>=2] []",
+		"-r ../r.txt":                             "[a==1 b] []",
+		"-r ../r.txt --pip c":                     "[a==1 b c] []",
+		"-f ../list.yaml --pip c":                 "[x c] []",
+		"-f ../list.yaml --requirements ../r.txt": "[a==1 b] []",
+		"-f ../file.yaml --pip c":                 "[z c] []",
+		"-f ../uv.yaml --with c":                  "[] [u c]",
+	} {
+		l := newFixture(t, files).must("in", strings.Fields(args)...)
+		if err := l.ReadJobFiles(); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(l.Spec.Job.Pip.Packages, l.Spec.Job.Uv.Packages); got != want {
+			t.Errorf("%s: %s, want %s", args, got, want)
+		}
+	}
+	newFixture(t, files).fails("--requirements: job.uv has packages already (uv.yaml:1)", "", "-f", "uv.yaml", "-r", "r.txt")
+	l := newFixture(t, files).must("", "-r", "nosuch.txt")
+	if err := l.ReadJobFiles(); err == nil || !strings.Contains(err.Error(), "--requirements: job.pip: ") {
+		t.Errorf("no such file: %v", err)
+	}
+	newFixture(t, files).fails("--pip: job.pip[0]: -r r.txt names a file that the nodes do not have", "", "--pip", "-r r.txt")
 }
 
 // TestOtherEnding: rayctl.yml is found, too; beside a rayctl.yaml it is named as not read.

@@ -71,6 +71,7 @@ func AddSpec(fs *pflag.FlagSet) {
 	addArray(fs, "memory-per-worker", "", "memory of each worker, as in 16Gi: `[GROUP=]SIZE`")
 	addArray(fs, "gpus-per-worker", "", "GPUs of each worker: `[GROUP=][TYPE:]N`")
 	addEnv(fs)
+	addPackages(fs)
 	addArray(fs, "label", "", "label of the cluster: `KEY=VALUE`")
 }
 
@@ -83,6 +84,7 @@ func AddJob(fs *pflag.FlagSet) {
 		}
 	}
 	addEnv(fs)
+	addPackages(fs)
 }
 
 func addEnv(fs *pflag.FlagSet) {

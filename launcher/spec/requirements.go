@@ -12,7 +12,7 @@ import (
 type Requirements struct {
 	// File is the requirements file; if it is not empty the file is not read yet.
 	File string
-	// Packages are the lines, as pip's requirements files have them.
+	// Packages are the lines, as pip's requirements files have them, behind those of File.
 	Packages []string
 }
 
@@ -23,7 +23,10 @@ func (r Requirements) IsZero() bool { return r.File == "" && len(r.Packages) == 
 
 // MarshalJSON writes the form of the cluster file: the file's name, or the list.
 func (r Requirements) MarshalJSON() ([]byte, error) {
-	if r.File != "" {
+	switch {
+	case r.File != "" && len(r.Packages) > 0: // not a form of the file: only flags make it
+		return json.Marshal(append([]string{"-r " + r.File}, r.Packages...))
+	case r.File != "":
 		return json.Marshal(r.File)
 	}
 	return json.Marshal(r.Packages)

@@ -31,7 +31,7 @@ func ReadJob(j *spec.Job) error {
 		if err != nil {
 			return err
 		}
-		*f.in = spec.Requirements{Packages: lines}
+		*f.in = spec.Requirements{Packages: append(lines, f.in.Packages...)}
 	}
 	return ReadRuntimeEnv("job.runtimeEnv", "", j.RuntimeEnv)
 }
