@@ -27,6 +27,8 @@ func TestPartitions(t *testing.T) {
 	t.Run("AtTimeLimit", b.atTimeLimit)
 	t.Run("DrainedNodes", b.drainedNodes)
 	t.Run("UsersEnvironment", b.usersEnvironment)
+	t.Run("InsideJob", b.insideJob)
+	t.Run("NodeFails", b.nodeFailsForGood)
 	b.leavesNothing(t)
 }
 

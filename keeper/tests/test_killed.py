@@ -30,7 +30,7 @@ class Killed(unittest.TestCase):
                 json.dump(content, f)
         calls = []
         with mock.patch.dict(os.environ, SLURM_JOB_ID="7"), mock.patch("rayctl_keeper.slurm.killed.end_leftovers"), \
-                mock.patch("rayctl_keeper.slurm.killed.subprocess.call", lambda argv: calls.append(argv) or 0):
+                mock.patch("rayctl_keeper.slurm.commands.subprocess.call", lambda argv, **_: calls.append(list(argv)) or 0):
             killed.conclude_attempt(directory.name)
         result = os.path.join(place, "result.json")
         if not os.path.exists(result):
@@ -54,7 +54,7 @@ class Killed(unittest.TestCase):
     def test_no_end_of_its_own(self):
         for phase, code, message in ("Ready", "", ""), ("Draining", "interrupted", model.SIGNALLED + "TERM"):
             result, calls = self.concluded(phase, code, message, dict(JOB, state="RUNNING", exitCode=None))
-            self.assertEqual((result, calls), (None, [["scontrol", "requeue", "7"]]))
+            self.assertEqual((result, calls), (None, [["scontrol", "update", "JobId=7", "Requeue=1"], ["scontrol", "requeue", "7"]]))
             result, calls = self.concluded(phase, code, message, dict(JOB, state="RUNNING", exitCode=None), restarts=0)
             self.assertEqual((calls, result["exit"]["cause"], result["exit"]["code"]), ([], "lost", 76))
 

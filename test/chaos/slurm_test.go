@@ -31,7 +31,7 @@ func newSlurmWorld(t *testing.T, rayctl string) world {
 		t.Fatal(err)
 	}
 	binds := []string{filepath.Dir(rayctl), filepath.Dir(filepath.Dir(python)), filepath.Dir(filepath.Dir(base))}
-	return &slurmWorld{Cluster: slurmtest.Start(t, slurmtest.Options{Nodes: 4, Binds: binds}), t: t, rayctl: rayctl, python: python}
+	return &slurmWorld{Cluster: slurmtest.Start(t, slurmtest.Options{Nodes: 4, Preemption: true, Binds: binds}), t: t, rayctl: rayctl, python: python}
 }
 
 func (w *slurmWorld) dir() string { return w.Dir + "/shared" }

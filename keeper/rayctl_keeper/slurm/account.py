@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import time
 
+from rayctl_keeper.slurm import commands
 from rayctl_keeper.slurm.after import SENTENCES, last_state, load, salvage
 from rayctl_keeper.state import model
 from rayctl_keeper.state.document import RESERVE, ended_attempt, seconds_of, wall, write_atomically
@@ -26,11 +27,11 @@ def end_leftovers(*signals):
     if not steps:
         return
     for name in signals:
-        subprocess.call(["scancel", "--signal=" + name] + steps, stderr=subprocess.DEVNULL)  # of those that are there
+        commands.call("scancel", "--signal=" + name, *steps, stderr=subprocess.DEVNULL)  # of those that are there
         until = time.monotonic() + LEFTOVER
         while time.monotonic() < until:
-            listed = subprocess.run(["squeue", "--noheader", "--steps", "--format=%i", "--jobs=" + ",".join(jobs)], stdout=subprocess.PIPE, check=False)
-            if listed.returncode or not any(step.endswith(b".0") for step in listed.stdout.split()):
+            listed = commands.ask("squeue", "--noheader", "--steps", "--format=%i", "--jobs=" + ",".join(jobs))
+            if not any(step.endswith(".0") for step in (listed or "").split()):
                 return
             select.select([], [], [], 1.0)
 
@@ -80,9 +81,7 @@ def attempts_of(state, ended, cause, message="", end=None, code=None):
 
 def requeued_at():
     """When Slurm queued the job again: that is its time of submission from then on (slurm/src/slurmctld/job_mgr.c, batch_requeue_fini)."""
-    asked = subprocess.run(["squeue", "--noheader", "--jobs=" + os.environ["SLURM_JOB_ID"], "--format=%V"], stdout=subprocess.PIPE, check=False,
-                           env=dict(os.environ, SLURM_TIME_FORMAT="%s"))
-    lines = asked.stdout.decode("utf-8", "replace").split()
+    lines = (commands.ask("squeue", "--noheader", "--jobs=" + os.environ["SLURM_JOB_ID"], "--format=%V") or "").split()
     return float(lines[0]) if lines and lines[0].isdigit() else 0.0
 
 

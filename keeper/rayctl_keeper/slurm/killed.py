@@ -2,9 +2,9 @@
 
 import json
 import os
-import subprocess
 
 from rayctl_keeper.run import resume
+from rayctl_keeper.slurm import commands
 from rayctl_keeper.slurm.account import conclude, end_leftovers
 from rayctl_keeper.slurm.after import AGAIN, allowed, last_state, load, salvage
 from rayctl_keeper.state import model
@@ -26,7 +26,7 @@ def conclude_attempt(run):
     cause, message = ("lost", KILLED) if end is None else (end.cause, end.message)
     if orders.get("job") and (end is None or cause in ("preempted", "time-limit")) and allowed(run, orders, place, cause):
         write_atomically(os.path.join(place, AGAIN), json.dumps({"cause": cause, "message": message}).encode())
-        if subprocess.call(["scontrol", "requeue", os.environ["SLURM_JOB_ID"]]) == 0:
+        if commands.requeue():
             return
         os.unlink(os.path.join(place, AGAIN))
     conclude(run, place, end or End(cause, message))

@@ -8,12 +8,12 @@ import os
 import select
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
 
 from rayctl_keeper.run import keeper
+from rayctl_keeper.slurm import commands
 from rayctl_keeper.slurm.account import SEED, SEEDS, attempts_of, conclude, end_leftovers, remove, requeued_at, strip, timeline_of
 from rayctl_keeper.slurm.after import AGAIN, SENTENCES, allowed, last_state, last_words, load, salvage, why_again
 from rayctl_keeper.state import model
@@ -72,6 +72,8 @@ def begin_attempt(run, nonce):
         finish(place, failure)
     else:
         os.environ["RAYCTL_RUN_DIR"] = place
+        if orders.get("job") and not allowed(run, orders, place, "lost"):
+            threading.Thread(target=commands.run_once, daemon=True).start()  # the controller may be slow to answer
         keeper.keep(place, lambda number: give_up(run, place, orders, number))
         come_again(run, place, orders)
     if not may_come_back(place):
@@ -165,7 +167,7 @@ def give_up(run, place, orders, number):
     waiting for nodes first. Now, because Slurm kills the keeper soon (KillWait)."""
     def cancel():
         if "NODE FAILURE" in last_words(run) and not allowed(run, orders, place, "lost"):
-            subprocess.call(["scancel", os.environ["SLURM_JOB_ID"]])
+            commands.call("scancel", os.environ["SLURM_JOB_ID"])
     if number == signal.SIGTERM:
         threading.Thread(target=cancel, daemon=True).start()
 
@@ -181,7 +183,7 @@ def come_again(run, place, orders):
     cause = "preempted" if not by_max and limit and limit - time.time() > grace + NEAR else "time-limit"
     write_atomically(os.path.join(place, AGAIN), json.dumps({"cause": cause}).encode())
     if allowed(run, orders, place, cause):
-        if subprocess.call(["scontrol", "requeue", os.environ["SLURM_JOB_ID"]]) == 0:
+        if commands.requeue():
             return
     os.unlink(os.path.join(place, AGAIN))
 
