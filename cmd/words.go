@@ -12,7 +12,6 @@ import (
 // rayctl's is an alias of it instead.
 var otherVerbs = map[string]string{
 	"get":     "`rayctl ls` lists clusters, `rayctl status NAME` shows one, `rayctl jobs NAME` lists its jobs",
-	"top":     "`rayctl status NAME` shows the nodes, `rayctl dashboard NAME` their load",
 	"attach":  "`rayctl logs -f NAME` follows a run, `rayctl exec NAME` opens a shell on its head",
 	"kill":    "`rayctl down --now NAME` ends a cluster at once, `rayctl stop JOB` stops a job",
 	"nodes":   "`rayctl status NAME` lists the nodes",

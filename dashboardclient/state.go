@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -125,4 +126,166 @@ func (c *Client) summary(ctx context.Context, kind string) (Summary, error) {
 		counts[name] = entry.States
 	}
 	return counts, nil
+}
+
+// NodeLoad is what one node that is alive does.
+type NodeLoad struct {
+	ID   string `json:"node_id"`
+	Name string `json:"node_name"`
+	IP   string `json:"node_ip"`
+	Head bool   `json:"is_head_node"`
+	// Used and Total by resource (CPU, GPU, custom ones): what tasks that run, living actors and placement groups hold, of what the node has.
+	Resources map[string]Usage `json:"resources"`
+	// Tasks that run and Actors that live on it, without those of Ray's own machinery.
+	Tasks  int `json:"tasks"`
+	Actors int `json:"actors"`
+	// Measured is false until the node's agent has reported what follows; that is a few seconds old.
+	Measured bool `json:"measured"`
+	// CPUPercent of the machine or container, by whatever runs there.
+	CPUPercent float64 `json:"cpu_percent"`
+	// Memory of the machine or container, in bytes.
+	Memory Usage `json:"memory"`
+	// GPUs that are there, each with its load.
+	GPUs []GPULoad `json:"gpus,omitempty"`
+}
+
+// GPULoad is the load of one GPU.
+type GPULoad struct {
+	Percent float64 `json:"percent"`
+	Memory  Usage   `json:"memory"` // in bytes
+}
+
+// Load reports what each living node does. It asks the nodes themselves, and needs no autoscaler, which "ray status" does.
+func (c *Client) Load(ctx context.Context) ([]NodeLoad, error) {
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var loads []NodeLoad
+	for _, n := range nodes {
+		if !n.Alive() {
+			continue
+		}
+		load := NodeLoad{ID: n.ID, Name: n.Name, IP: n.IP, Head: n.Head, Resources: map[string]Usage{}}
+		for name, total := range n.Resources {
+			if !strings.HasPrefix(name, "node:") {
+				load.Resources[name] = Usage{Total: total}
+			}
+		}
+		loads = append(loads, load)
+	}
+	byID := map[string]*NodeLoad{}
+	for i := range loads {
+		byID[loads[i].ID] = &loads[i]
+	}
+	if err := c.addWork(ctx, byID); err != nil {
+		return nil, err
+	}
+	return loads, c.addMeasured(ctx, byID)
+}
+
+// holder is a task, an actor or a placement group of the state API.
+type holder struct {
+	Node      string             `json:"node_id"`
+	Resources map[string]float64 `json:"required_resources"`
+	Group     string             `json:"placement_group_id"`
+	Name      string             `json:"name"`
+	Type      string             `json:"type"` // of a task
+	Namespace string             `json:"ray_namespace"`
+	Bundles   []struct {
+		Node      string             `json:"node_id"`
+		Resources map[string]float64 `json:"unit_resources"`
+	} `json:"bundles"`
+}
+
+// internal: Ray's own machinery for jobs and Serve.
+func (h *holder) internal() bool {
+	return strings.HasPrefix(h.Namespace, "_ray_internal") || h.Namespace == "SUPERVISOR_ACTOR_RAY_NAMESPACE" || strings.Contains(h.Name, "_ray_internal") || strings.HasPrefix(h.Name, "JobSupervisor")
+}
+
+// addWork counts tasks and actors, and what they and placement groups hold. What is in a placement group holds nothing besides.
+func (c *Client) addWork(ctx context.Context, nodes map[string]*NodeLoad) error {
+	hold := func(node string, resources map[string]float64) {
+		n := nodes[node]
+		for name, amount := range resources {
+			if n != nil {
+				if usage, known := n.Resources[name]; known {
+					n.Resources[name] = Usage{Used: usage.Used + amount, Total: usage.Total}
+				}
+			}
+		}
+	}
+	for kind, state := range map[string]string{"tasks": "RUNNING", "actors": "ALIVE", "placement_groups": "CREATED"} {
+		holders, err := c.inState(ctx, kind, state)
+		if err != nil {
+			return err
+		}
+		for _, h := range holders {
+			for _, b := range h.Bundles {
+				hold(b.Node, b.Resources)
+			}
+			n := nodes[h.Node]
+			if n == nil || h.internal() {
+				continue
+			}
+			switch kind {
+			case "tasks":
+				n.Tasks++
+			case "actors":
+				n.Actors++
+			}
+			if h.Group == "" && (kind == "actors" || h.Type == "NORMAL_TASK") { // an actor's method runs on what the actor holds
+				hold(h.Node, h.Resources)
+			}
+		}
+	}
+	return nil
+}
+
+// inState lists the tasks, actors or placement groups in one state.
+func (c *Client) inState(ctx context.Context, kind, state string) ([]holder, error) {
+	var answer struct {
+		Data struct {
+			Result struct {
+				Result []holder `json:"result"`
+			} `json:"result"`
+		} `json:"data"`
+	}
+	query := url.Values{"detail": {"true"}, "limit": {strconv.Itoa(stateLimit)}, "filter_keys": {"state"}, "filter_predicates": {"="}, "filter_values": {state}}
+	err := c.call(ctx, request{doing: "list " + strings.ReplaceAll(kind, "_", " "), path: []string{"api", "v0", kind}, query: query}, &answer)
+	return answer.Data.Result.Result, err
+}
+
+// addMeasured adds what the nodes' agents measure.
+func (c *Client) addMeasured(ctx context.Context, nodes map[string]*NodeLoad) error {
+	var answer struct {
+		Data struct {
+			Summary []struct {
+				CPU    *float64  `json:"cpu"`
+				Memory []float64 `json:"mem"` // total, available, percent, used
+				GPUs   []struct {
+					Percent float64 `json:"utilizationGpu"`
+					Used    float64 `json:"memoryUsed"` // MiB
+					Total   float64 `json:"memoryTotal"`
+				} `json:"gpus"`
+				Raylet struct {
+					ID string `json:"nodeId"`
+				} `json:"raylet"`
+			} `json:"summary"`
+		} `json:"data"`
+	}
+	if err := c.call(ctx, request{doing: "ask for the nodes' load", path: []string{"nodes"}, query: url.Values{"view": {"summary"}}}, &answer); err != nil {
+		return err
+	}
+	for _, m := range answer.Data.Summary {
+		n := nodes[m.Raylet.ID]
+		if n == nil || m.CPU == nil || len(m.Memory) < 4 {
+			continue
+		}
+		n.Measured, n.CPUPercent, n.Memory = true, *m.CPU, Usage{Used: m.Memory[3], Total: m.Memory[0]}
+		for _, g := range m.GPUs {
+			n.GPUs = append(n.GPUs, GPULoad{Percent: g.Percent, Memory: Usage{Used: g.Used * (1 << 20), Total: g.Total * (1 << 20)}})
+		}
+	}
+	return nil
 }

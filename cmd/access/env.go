@@ -32,7 +32,7 @@ func NewEnv(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "env [NAME]",
 		Short: "Print shell variables with which Ray's own tools work on the cluster",
-		Long: "env prints exports for `ray job`, `ray status`, `serve` and ray.init(). The token is given as a file that only you can read, never as a value.\n" +
+		Long: "env prints exports for `ray job`, `serve` and ray.init(). The token is given as a file that only you can read, never as a value.\n" +
 			"RAY_ADDRESS, which ray.init() needs, is there where this machine reaches the cluster's own ports.",
 		Example: "  eval \"$(rayctl env dev)\" && ray job list\n  eval \"$(rayctl env --unset)\"\n  rayctl env --shell fish | source",
 		Args:    app.NoDash(1, "one name"),

@@ -35,7 +35,7 @@ func NewExec(a *app.App) *cobra.Command {
 			"Without COMMAND, on a terminal, it opens a shell, as do its other names ssh and shell.\n" +
 			"With -it it is on this terminal, and Ctrl-C is its own. Without, Ctrl-C ends exec, and asks the command to end where signals reach it: not on\n" +
 			"Kubernetes, nor by ssh.",
-		Example: "  rayctl exec -- nvidia-smi\n  rayctl exec dev --node trainer-1 -- ray status\n  rayctl exec dev                      # a shell on the head's node",
+		Example: "  rayctl exec -- nvidia-smi\n  rayctl exec dev --node trainer-1 -- df -h /tmp\n  rayctl exec dev                      # a shell on the head's node",
 		Args:    a.AtMost(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			own, command := app.SplitDash(c, args)
@@ -46,7 +46,7 @@ func NewExec(a *app.App) *cobra.Command {
 			}
 			if len(command) == 0 {
 				if !onTerminal {
-					return app.UsageError("write it like `rayctl exec dev -- ray status`", "`%s` needs a command after --, as this is no terminal", c.CommandPath())
+					return app.UsageError("write it like `rayctl exec dev -- nvidia-smi`", "`%s` needs a command after --, as this is no terminal", c.CommandPath())
 				}
 				o.command, o.stdin, o.tty = shell, true, true
 			}

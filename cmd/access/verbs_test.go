@@ -9,7 +9,7 @@ import (
 )
 
 // verbs are the commands of this package.
-var verbs = apptest.Tree(NewExec, NewPortForward, NewDashboard, NewEnv)
+var verbs = apptest.Tree(NewExec, NewPortForward, NewDashboard, NewEnv, NewTop)
 
 // TestLines: command lines of exec, port-forward, dashboard and env.
 func TestLines(t *testing.T) {
@@ -25,7 +25,7 @@ func TestLines(t *testing.T) {
 		{Args: "exec dev -t -- true", Err: "-t has no effect: it needs -i, and a terminal as stdin"},
 		{Args: "exec dev -- false", Code: 1},
 		{Args: "exec dev -- sh -c exit${IFS}7", Code: 7},
-		{Args: "exec dev", Code: runstate.CodeUsage, Err: "`rayctl exec` needs a command after --, as this is no terminal: write it like `rayctl exec dev -- ray status`"},
+		{Args: "exec dev", Code: runstate.CodeUsage, Err: "`rayctl exec` needs a command after --, as this is no terminal: write it like `rayctl exec dev -- nvidia-smi`"},
 		{Args: "exec dev", Terminal: true, Stdin: "echo a shell", Out: "a shell\n"},
 		{Args: "ssh dev", Terminal: true, Stdin: "echo a shell", Out: "a shell\n"},
 		{Args: "shell dev -- cat", Stdin: "typed", Out: "typed"},
@@ -39,6 +39,11 @@ func TestLines(t *testing.T) {
 		{Args: "port-forward dev 99999", Code: runstate.CodeUsage, Err: `"99999" is not a port: write it LOCAL:REMOTE, like 9000:8000`},
 		{Args: "port-forward dev 1:2:3", Code: runstate.CodeUsage, Err: `"1:2:3" is not a port`},
 		{Args: "port-forward :8000", Code: runstate.CodeUsage, Err: "More than one cluster matches"},
+		{Args: "top dev", Out: "NODE     CPUS    CPU%   GPUS   GPU%   MEMORY         TASKS   ACTORS\nhead-0   2.5/8   38     1/4    50     2.0/16.0 GiB   1       1\n"},
+		{Args: "top dev -o json", Out: `"cpu_percent": 37.5`, JSON: true},
+		{Args: "top dev -w", Interrupt: true, Code: runstate.CodeInterrupted, Out: "head-0"},
+		{Args: "top queued", Code: runstate.CodeUnreachable, Err: "cluster queued is not ready yet"},
+		{Args: "top a b", Code: runstate.CodeUsage, Err: "`rayctl top` takes one name"},
 		{Args: "dashboard dev", Interrupt: true, Out: "http://127.0.0.1:", Err: "the dashboard of dev, until Ctrl-C"},
 		{Args: "dashboard dev --port 99999", Code: runstate.CodeUsage, Err: "99999 is not a port"},
 		{Args: "dashboard dev --port x", Code: runstate.CodeUsage, Err: `--port: "x" is not valid: it is --port PORT (local PORT (default: a free one))`},

@@ -127,9 +127,29 @@ func (r *Ray) stateAPI(handle answers) {
 		return map[string]any{"result": true, "data": map[string]any{"result": map[string][]string{"raylet": {"raylet.out", "raylet.err"}}}}
 	})
 	handle("GET /api/v0/nodes", func(*http.Request) any {
-		node := map[string]any{"node_id": "n1", "node_name": "head-0", "node_ip": "127.0.0.1", "state": "ALIVE", "is_head_node": true}
-		return map[string]any{"result": true, "data": map[string]any{"result": map[string]any{"result": []any{node}}}}
+		return listed(map[string]any{"node_id": "n1", "node_name": "head-0", "node_ip": "127.0.0.1", "state": "ALIVE", "is_head_node": true,
+			"resources_total": map[string]float64{"CPU": 8, "GPU": 4, "node:127.0.0.1": 1}})
 	})
+	handle("GET /api/v0/tasks", func(*http.Request) any {
+		return listed(map[string]any{"node_id": "n1", "type": "NORMAL_TASK", "required_resources": map[string]float64{"CPU": 0.5}})
+	})
+	handle("GET /api/v0/actors", func(*http.Request) any {
+		return listed(map[string]any{"node_id": "n1", "required_resources": map[string]float64{"CPU": 1}, "placement_group_id": "g"},
+			map[string]any{"node_id": "n1", "ray_namespace": "SUPERVISOR_ACTOR_RAY_NAMESPACE"})
+	})
+	handle("GET /api/v0/placement_groups", func(*http.Request) any {
+		return listed(map[string]any{"bundles": []any{map[string]any{"node_id": "n1", "unit_resources": map[string]float64{"CPU": 2, "GPU": 1}}}})
+	})
+	handle("GET /nodes", func(*http.Request) any {
+		gpu := map[string]any{"utilizationGpu": 50, "memoryUsed": 1024, "memoryTotal": 2048}
+		node := map[string]any{"cpu": 37.5, "mem": []float64{16 << 30, 14 << 30, 12.5, 2 << 30}, "gpus": []any{gpu}, "raylet": map[string]any{"nodeId": "n1"}}
+		return map[string]any{"data": map[string]any{"summary": []any{node}}}
+	})
+}
+
+// listed are rows of the state API.
+func listed(rows ...map[string]any) any {
+	return map[string]any{"result": true, "data": map[string]any{"result": map[string]any{"result": rows}}}
 }
 
 func (r *Ray) serveAPI(handle answers) {
