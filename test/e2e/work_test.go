@@ -193,6 +193,7 @@ func TestClusterCommands(t *testing.T) {
 	if out := u.want(0, "logs", "shared", "--node", "worker-1", "--file", "raylet.out", "--tail", "5").out; out == "" || strings.Count(out, "\n") > 5 {
 		t.Errorf("the last 5 lines of a node's log: %q", out)
 	}
+	contains(t, "top", u.want(0, "top", "shared").out, "worker-1", "0/2", "GiB")
 	if out := u.want(0, "gc", "--dry-run", "-o", "json").out; strings.Contains(out, "shared") {
 		t.Errorf("gc would remove a living cluster: %s", out)
 	}
