@@ -18,16 +18,13 @@ import (
 	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
-// Roles of the program, its first argument (__main__.py).
+// Roles of the program, its first argument (__main__.py). Those that only one launcher has are declared there.
 const (
-	Keeper     = "keeper"      // arguments: RUN_DIR
-	Supervisor = "node"        // arguments: RUN_DIR, INDEX or --slurm
-	SlurmBatch = "slurm-batch" // what the batch script executes: it makes the attempt's directory and becomes the keeper
-	SlurmRelay = "slurm-relay" // carries connections over a step's standard streams
-	SlurmExec  = "slurm-exec"  // runs a command in a step and passes on what it writes
-	Pod        = "pod"         // runs the keeper in its pod, and hands its result to the record
-	Record     = "record"      // the record's program
-	Report     = "report"      // reports to the keeper that a pod's setup failed
+	Keeper     = "keeper" // arguments: RUN_DIR
+	Supervisor = "node"   // arguments: RUN_DIR, INDEX or --slurm
+	Pod        = "pod"    // runs the keeper in its pod, and hands its result to the record
+	Record     = "record" // the record's program
+	Report     = "report" // reports to the keeper that a pod's setup failed
 )
 
 // File is the name of the zip file.
@@ -36,14 +33,22 @@ const File = "keeper.pyz"
 //go:embed __main__.py rayctl_keeper/*.py rayctl_keeper/*/*.py
 var sources embed.FS
 
-//go:embed rayctl_keeper/slurm/after.py
-var slurmAfter string
-
+// apart are sources that run outside the zip file.
+//
 //go:embed slurm_files.py
-var slurmFiles string
+var apart embed.FS
 
-// SlurmFiles is the program that serves a site's files to a client, for `python3 -c`: it brings the zip file there.
-var SlurmFiles = slurmAfter + "\n" + slurmFiles
+// Source is the text of one source file, for a program that runs without the zip file. The path is below keeper/.
+func Source(path string) string {
+	text, err := sources.ReadFile(path)
+	if err != nil {
+		text, err = apart.ReadFile(path)
+	}
+	if err != nil {
+		panic("keeper: there is no such source: " + err.Error()) // the paths are constants of the launchers
+	}
+	return string(text)
+}
 
 // beginning is the time of all files: what is embedded has none, and this is the first that a zip file can have.
 var beginning = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -3,7 +3,7 @@ package templates
 
 import _ "embed"
 
-// SlurmScript is the batch script of the Slurm launcher, a text/template.
+// BatchScript is the batch script of the Slurm launcher, a text/template.
 //
 //go:embed slurm.sh.tmpl
-var SlurmScript string
+var BatchScript string

@@ -16,6 +16,7 @@ import (
 
 	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/slurm/remote"
+	"github.com/rayctl/rayctl/slurm/script"
 )
 
 // relayHere is a way whose far end is this machine.
@@ -25,7 +26,7 @@ func relayHere(t *testing.T) *Tunnel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := New(remote.Here{}, []string{"python3", "-E", "-s", "-u", program, keeperzip.SlurmRelay})
+	w := New(remote.Here{}, []string{"python3", "-E", "-s", "-u", program, script.RoleRelay})
 	t.Cleanup(func() { w.Close() })
 	return w
 }

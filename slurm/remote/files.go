@@ -156,6 +156,9 @@ while len(text) < need:
     text += more
 exec(compile(text, "slurm_files.py", "exec"))`
 
+// filesProgram serves a site's files to a client, for `python3 -c`: it brings the zip file there.
+var filesProgram = keeperzip.Source("rayctl_keeper/slurm/after.py") + "\n" + keeperzip.Source("slurm_files.py")
+
 // open returns the session that runs, or starts one.
 func (f *Files) open(ctx context.Context) (*session, error) {
 	f.mu.Lock()
@@ -167,7 +170,7 @@ func (f *Files) open(ctx context.Context) (*session, error) {
 			return f.session, nil
 		}
 	}
-	cmd := f.runner.Command(context.WithoutCancel(ctx), Marked("python3", "-u", "-c", bootstrap, strconv.Itoa(len(keeperzip.SlurmFiles)))...)
+	cmd := f.runner.Command(context.WithoutCancel(ctx), Marked("python3", "-u", "-c", bootstrap, strconv.Itoa(len(filesProgram)))...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -182,7 +185,7 @@ func (f *Files) open(ctx context.Context) (*session, error) {
 		return nil, fmt.Errorf("%w: %w", ErrCut, err)
 	}
 	go s.read(stdout)
-	if _, err := io.WriteString(stdin, keeperzip.SlurmFiles); err != nil {
+	if _, err := io.WriteString(stdin, filesProgram); err != nil {
 		<-s.done
 		return nil, s.why()
 	}

@@ -21,7 +21,14 @@ import (
 	"github.com/rayctl/rayctl/templates"
 )
 
-var scriptTemplate = template.Must(template.New(File).Parse(templates.SlurmScript))
+// Roles of the keeper's program (keeper/__main__.py) that only Slurm has.
+const (
+	RoleBatch = "slurm-batch" // what the batch script executes: it makes the attempt's directory and becomes the keeper
+	RoleRelay = "slurm-relay" // carries connections over a step's standard streams
+	RoleExec  = "slurm-exec"  // runs a command in a step and passes on what it writes
+)
+
+var scriptTemplate = template.Must(template.New(File).Parse(templates.BatchScript))
 
 // Component is a part of the job whose nodes are alike: groups that ask Slurm for the same are one.
 type Component struct {
@@ -246,7 +253,7 @@ func (p Plan) Script() (string, error) {
 	}
 	var b strings.Builder
 	err := scriptTemplate.Execute(&b, map[string]any{
-		"Components": components, "Python": quote(p.HostPython()), "Program": quote(path.Join(p.Programs, keeperzip.File)), "Role": keeperzip.SlurmBatch, "RunDir": quote(p.Run), "Nonce": quote(p.Nonce),
+		"Components": components, "Python": quote(p.HostPython()), "Program": quote(path.Join(p.Programs, keeperzip.File)), "Role": RoleBatch, "RunDir": quote(p.Run), "Nonce": quote(p.Nonce),
 	})
 	if err != nil {
 		return "", fmt.Errorf("render the batch script: %w", err)

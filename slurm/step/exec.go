@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -29,7 +28,7 @@ func Exec(ctx context.Context, s *site.Site, run *rundir.Run, host string, e lau
 	if err != nil {
 		return 0, err
 	}
-	argv := append(Overlap(run, host), "--unbuffered", "--disable-status", script.PlanOf(run, 0).HostPython(), "-E", "-s", "-S", program, keeperzip.SlurmExec)
+	argv := append(Overlap(run, host), "--unbuffered", "--disable-status", script.PlanOf(run, 0).HostPython(), "-E", "-s", "-S", program, script.RoleExec)
 	return apart(ctx, s, run, e, host, append(argv, inRay(run, e.Command)...))
 }
 

@@ -56,7 +56,7 @@ func (w *Pool) Take(run *rundir.Run, node string) *Tunnel {
 	found := w.open[key]
 	if found == nil {
 		found = &Tunnel{pool: w, key: key, Tunnel: nodetunnel.New(w.runner, append(step.Overlap(run, node), "--unbuffered",
-			script.PlanOf(run, 0).HostPython(), "-E", "-s", "-S", "-u", path.Join(run.Record.Programs, keeperzip.File), keeperzip.SlurmRelay))}
+			script.PlanOf(run, 0).HostPython(), "-E", "-s", "-S", "-u", path.Join(run.Record.Programs, keeperzip.File), script.RoleRelay))}
 		w.open[key] = found
 	}
 	found.mu.Lock()

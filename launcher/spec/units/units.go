@@ -36,7 +36,7 @@ type CPUs float64
 func (l Limit) Bound() (time.Duration, bool) { return time.Duration(l), l > 0 }
 
 var (
-	slurmTime = regexp.MustCompile(`^(?:(\d+)-)?(\d+)(?::(\d{1,2}))?(?::(\d{1,2}))?$`)
+	clockTime = regexp.MustCompile(`^(?:(\d+)-)?(\d+)(?::(\d{1,2}))?(?::(\d{1,2}))?$`)
 	goTime    = regexp.MustCompile(`^(?:(\d+(?:\.\d+)?)w)?(?:(\d+(?:\.\d+)?)d)?((?:\d+(?:\.\d+)?(?:h|m|s|ms))*)$`)
 )
 
@@ -54,7 +54,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	case s == "":
 		err = errDuration
 	case strings.ContainsAny(s, "-:"):
-		seconds, err = slurmSeconds(s)
+		seconds, err = clockSeconds(s)
 	default:
 		seconds, err = unitSeconds(s)
 	}
@@ -67,9 +67,9 @@ func ParseDuration(s string) (time.Duration, error) {
 	return time.Duration(math.Round(seconds*1e6)) * time.Microsecond, nil
 }
 
-// slurmSeconds reads days-hours[:minutes[:seconds]], hours:minutes:seconds and minutes:seconds, as sbatch --time does.
-func slurmSeconds(s string) (float64, error) {
-	m := slurmTime.FindStringSubmatch(s)
+// clockSeconds reads days-hours[:minutes[:seconds]], hours:minutes:seconds and minutes:seconds, as sbatch --time does.
+func clockSeconds(s string) (float64, error) {
+	m := clockTime.FindStringSubmatch(s)
 	if m == nil {
 		return 0, errDuration
 	}
