@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	if task := os.Getenv(dyingClient); task != "" {
 		dyingClientMain(task)
 	}
-	// Testbeds run side by side, and most of a test is waiting.
-	if err := flag.Set("test.parallel", "6"); err != nil {
+	// Testbeds run side by side, and most of a test is waiting. More than four at once take longer: starts of Ray then wait for one another.
+	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
 	conformance.Main(m, func(setting string) launcher.Launcher {
