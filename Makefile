@@ -64,7 +64,7 @@ demo: ## a real GRPO training run through a real Ray cluster on this machine
 	$(BIN) run -f examples/grpo/rayctl.yaml
 
 # These begin first: the last to begin would run alone in the end.
-LONGEST := ./slurm ./kuberay ./test/e2e ./local
+LONGEST := ./slurm ./kuberay ./test/e2e ./launcher/keeper ./local ./dashboardclient
 
 .PHONY: test
 test: ## everything, on real systems; installs what it needs into caches outside the repository
