@@ -113,7 +113,7 @@ func (b *bed) endedBetween(t *testing.T) {
 // timeLimit: Slurm's own limit of the job gives the driver its grace, and the next attempt goes on.
 func (b *bed) timeLimit(t *testing.T) {
 	s := b.named("limited", `trap 'echo saved; exit 0' TERM; echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; [ $RAYCTL_ATTEMPT != 1 ] || { sleep 600 & wait; }`)
-	s.Sections = slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{ExtraArgs: []string{"--time=2"}}}) // Slurm warns a minute and the grace before
+	s.Sections = slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{ExtraArgs: []string{"--time=3"}}}) // Slurm warns a minute and the grace before, and up to a minute earlier
 	s.Job.Restarts.TimeLimit, s.Job.Grace = 1, durationPtr(10*time.Second)
 	r := b.begin(t, s, launcher.Payload{})
 	receipt := r.ended(0, "succeeded", "")

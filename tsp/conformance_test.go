@@ -18,7 +18,7 @@ import (
 
 const (
 	slots    = 6 // more than clusters at the same time, so that only who occupies them makes others wait
-	patience = 2 * time.Minute
+	patience = 6 * time.Minute
 )
 
 func socketIn(state string) string { return filepath.Join(state, "tsp.socket") }

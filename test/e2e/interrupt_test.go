@@ -231,7 +231,7 @@ func TestReaderGone(t *testing.T) {
 func TestUpCancelled(t *testing.T) {
 	u := newUser(t)
 	s := u.start(true, "up", "cancelled")
-	s.until("Starting", 1)
+	s.until("Ray is starting", 1)
 	s.key(ctrlC)
 	if code := s.code(); code != runstate.CodeInterrupted {
 		t.Errorf("exit code %d, %q", code, s)
