@@ -9,8 +9,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm/batchjob"
 	"github.com/rayctl/rayctl/slurm/controller"
-	"github.com/rayctl/rayctl/slurm/site"
 	"github.com/rayctl/rayctl/slurm/rundir"
+	"github.com/rayctl/rayctl/slurm/site"
 )
 
 // status is the keeper's state with what the record and Slurm add. j is the job as far as it is known.
