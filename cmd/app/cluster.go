@@ -66,6 +66,19 @@ func (a *App) Exists(ctx context.Context, name string, o *ConfigFlags) (bool, er
 	return false, errors.Join(errs...)
 }
 
+// ClusterFirst takes the first argument for the cluster's name if there is such a cluster and o names none; it returns the others. Ids of jobs and names of
+// applications, which users choose, look the same.
+func (a *App) ClusterFirst(ctx context.Context, o *DashboardFlags, args []string) ([]string, error) {
+	if o.Cluster != "" || o.Address != "" || len(args) == 0 || spec.CheckName(args[0]) != nil {
+		return args, nil
+	}
+	exists, err := a.Exists(ctx, args[0], &o.Config)
+	if exists {
+		o.Cluster, args = args[0], args[1:]
+	}
+	return args, err
+}
+
 // SearchedLaunchers lists the launchers to look for clusters in: the one in force, and this machine unless a flag chose another.
 func (a *App) SearchedLaunchers(c *config.Loaded) ([]launcher.Launcher, error) {
 	l, err := a.Launcher(c)

@@ -9,7 +9,6 @@ import (
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 type stopOptions struct {
@@ -42,7 +41,8 @@ func NewStop(a *app.App) *cobra.Command {
 
 // runStop requests the end of every job first, then waits for all.
 func runStop(ctx context.Context, a *app.App, o *stopOptions) error {
-	if err := o.findCluster(ctx, a); err != nil {
+	var err error
+	if o.ids, err = a.ClusterFirst(ctx, &o.dashboard, o.ids); err != nil {
 		return err
 	}
 	c, err := a.Connect(ctx, &o.dashboard)
@@ -75,18 +75,6 @@ func runStop(ctx context.Context, a *app.App, o *stopOptions) error {
 		a.UI.Note("job %s is %s", id, job.Status)
 	}
 	return nil
-}
-
-// findCluster takes the first argument for the cluster's name if there is such a cluster. Ids of jobs that users choose look the same.
-func (o *stopOptions) findCluster(ctx context.Context, a *app.App) error {
-	if o.dashboard.Cluster != "" || o.dashboard.Address != "" || len(o.ids) == 0 || spec.CheckName(o.ids[0]) != nil {
-		return nil
-	}
-	exists, err := a.Exists(ctx, o.ids[0], &o.dashboard.Config)
-	if exists {
-		o.dashboard.Cluster, o.ids = o.ids[0], o.ids[1:]
-	}
-	return err
 }
 
 // meantJob is the job that is meant without an id: the run's own while it runs, else the only one that runs.

@@ -39,7 +39,7 @@ func newDelete(a *app.App) *cobra.Command {
 // runDelete deletes applications, or shuts Serve down.
 func runDelete(ctx context.Context, a *app.App, o *deleteOptions) error {
 	var err error
-	if o.apps, err = clusterFirst(ctx, a, &o.dashboard, o.apps); err != nil {
+	if o.apps, err = a.ClusterFirst(ctx, &o.dashboard, o.apps); err != nil {
 		return err
 	}
 	c, err := a.Connect(ctx, &o.dashboard)
@@ -77,7 +77,7 @@ func deleteApplications(ctx context.Context, c *app.Connection, names []string) 
 	for _, name := range names {
 		config, exists := configs[name]
 		if !exists {
-			return launcher.Fail(runstate.CodeSpec, nil, "`rayctl serve status"+c.Flags()+"` lists them", "Serve has no application %q", name)
+			return noApplication(c, name)
 		}
 		if config == nil {
 			return launcher.Fail(runstate.CodeSpec, nil, "end that driver, or delete it with serve.delete there",
@@ -101,15 +101,7 @@ func deleteApplications(ctx context.Context, c *app.Connection, names []string) 
 	return c.ServeApply(ctx, config)
 }
 
-// clusterFirst takes the first argument for the cluster's name if there is such a cluster; the others are returned.
-func clusterFirst(ctx context.Context, a *app.App, o *app.DashboardFlags, args []string) ([]string, error) {
-	if o.Cluster != "" || o.Address != "" || len(args) == 0 {
-		return args, nil
-	}
-	exists, err := a.Exists(ctx, args[0], &o.Config)
-	if exists {
-		o.Cluster, args = args[0], args[1:]
-		err = nil
-	}
-	return args, err
+// noApplication is the error for a name that Serve does not have.
+func noApplication(c *app.Connection, name string) error {
+	return launcher.Fail(runstate.CodeSpec, nil, "`rayctl serve status"+c.Flags()+"` lists them", "Serve has no application %q", name)
 }

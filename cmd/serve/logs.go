@@ -58,7 +58,7 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 		return app.UsageError("", "--tail cannot be negative")
 	}
 	var err error
-	if o.apps, err = clusterFirst(ctx, a, &o.dashboard, o.apps); err != nil {
+	if o.apps, err = a.ClusterFirst(ctx, &o.dashboard, o.apps); err != nil {
 		return err
 	}
 	c, err := a.Connect(ctx, &o.dashboard)
@@ -113,7 +113,7 @@ func (o *logsOptions) logs(c *app.Connection, s *dashboardclient.ServeStatus) (l
 	}
 	for _, name := range o.apps {
 		if _, exists := s.Applications[name]; !exists {
-			return nil, launcher.Fail(runstate.CodeSpec, nil, "`rayctl serve status"+c.Flags()+"` lists them", "Serve has no application %q", name)
+			return nil, noApplication(c, name)
 		}
 	}
 	if len(logs) == 0 {

@@ -17,9 +17,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-const (
-	loopback = "127.0.0.1"
-)
+const loopback = "127.0.0.1"
 
 // place settles where Serve will listen. Serve that runs stays where it is. On a machine that clusters share the default is a free port of loopback: Serve's own
 // is port 8000 of every interface, and a second Serve listens there, too, without an error (SO_REUSEPORT), so that requests reach either cluster.

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
@@ -53,33 +53,15 @@ func slurmDuration(text string) (time.Duration, error) {
 	if text == "UNLIMITED" || text == "INFINITE" {
 		return 0, nil
 	}
-	days, clock, hasDays := strings.Cut(text, "-")
-	if !hasDays {
-		days, clock = "0", text
-	}
-	d, err := strconv.Atoi(days)
-	parts := strings.Split(clock, ":")
-	if err != nil || len(parts) != 3 {
+	if strings.Count(text, ":") != 2 {
 		return 0, fmt.Errorf("%q is not a time limit", text)
 	}
-	total := time.Duration(d) * 24 * time.Hour
-	for i, unit := range []time.Duration{time.Hour, time.Minute, time.Second} {
-		n, err := strconv.Atoi(parts[i])
-		if err != nil {
-			return 0, fmt.Errorf("%q is not a time limit", text)
-		}
-		total += time.Duration(n) * unit
-	}
-	return total, nil
+	return units.ParseDuration(text)
 }
 
 // Partitions implements Controller.
 func (r *REST) Partitions(ctx context.Context) ([]script.Partition, error) {
-	version, err := r.find(ctx)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := r.call(ctx, http.MethodGet, "/partitions"+slash(version), nil)
+	answer, err := r.list(ctx, "/partitions")
 	if err != nil {
 		return nil, err
 	}

@@ -25,15 +25,20 @@ func (r *REST) Jobs(ctx context.Context) ([]Job, error) {
 
 // Everybodys also has jobs that have ended: slurmrestd cannot be asked for some.
 func (r *REST) Everybodys(ctx context.Context) ([]Job, error) {
-	version, err := r.find(ctx)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := r.call(ctx, http.MethodGet, "/jobs"+slash(version), nil)
+	answer, err := r.list(ctx, "/jobs")
 	if err != nil {
 		return nil, err
 	}
 	return parseJSON(answer)
+}
+
+// list asks for all objects of a kind, such as /jobs.
+func (r *REST) list(ctx context.Context, kind string) ([]byte, error) {
+	version, err := r.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.call(ctx, http.MethodGet, kind+slash(version), nil)
 }
 
 // Submit implements Controller.
