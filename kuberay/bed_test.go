@@ -24,7 +24,7 @@ import (
 	"github.com/rayctl/rayctl/test/kubetest"
 )
 
-// bed asks Kubernetes, not the launcher, what belongs to a cluster.
+// bed reads from Kubernetes itself, not from the launcher, what belongs to a cluster.
 type bed struct {
 	*kubetest.Cluster
 	namespace, kubeconfig string
@@ -95,7 +95,7 @@ func (b bed) left(t *testing.T, id launcher.ID) (left []string) {
 	return left
 }
 
-// madeAgain says whether KubeRay made a Service or a pod (another one) after the end of its cluster.
+// madeAgain reports whether KubeRay made a Service or a pod (another one) after the end of its cluster.
 func (b bed) madeAgain(t *testing.T, id launcher.ID, name string) bool {
 	if strings.HasPrefix(name, "services/") {
 		return true
@@ -112,7 +112,7 @@ func (b bed) madeAgain(t *testing.T, id launcher.ID, name string) bool {
 	return err == nil && p.Labels["ray.io/cluster"] != "" && !p.CreationTimestamp.Time.Before(r.Since.Truncate(time.Second))
 }
 
-// finished says whether a pod has ended: the record's stays as long as the record.
+// finished reports whether a pod has ended. The record's pod stays as long as the record.
 func (b bed) finished(t *testing.T, name string) bool {
 	pod, isPod := strings.CutPrefix(name, "pods/")
 	if !isPod {

@@ -19,7 +19,7 @@ type user struct {
 	env    []string
 }
 
-// newUser builds rayctl. It knows nothing of this machine but the kubeconfig.
+// newUser builds rayctl. The program has an environment of its own, with only the kubeconfig of this machine.
 func newUser(t *testing.T, kubeconfig string) *user {
 	t.Helper()
 	dir := t.TempDir()

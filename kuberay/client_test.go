@@ -84,8 +84,8 @@ func (b bed) launchAgain(t *testing.T, s *spec.ClusterSpec) {
 	}
 }
 
-// TestClientDiesWhileCommitting: the commit is noted, and the keeper has not heard of it. Whoever launches the name finishes it, and a keeper in
-// another pod knows of it.
+// TestClientDiesWhileCommitting: the client dies after it noted the commit and before the keeper received it. The next launch of the name completes the commit,
+// and a keeper in another pod reads it.
 func TestClientDiesWhileCommitting(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -208,7 +208,7 @@ func TestBusyAPIServer(t *testing.T) {
 	}
 }
 
-// TestOverloadedAPIServer: one that has too much to do for long is said to be so.
+// TestOverloadedAPIServer: if the API server is overloaded for long, the error names that as the cause.
 func TestOverloadedAPIServer(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -228,7 +228,7 @@ func TestOverloadedAPIServer(t *testing.T) {
 	b.NothingLeft(t, b.namespace, nil)
 }
 
-// TestCredentialsExpire: a client whose credentials expire while its run goes on says so, and finds it again with new ones.
+// TestCredentialsExpire: a client whose credentials expire during its run reports that, and finds the run again with new ones.
 func TestCredentialsExpire(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

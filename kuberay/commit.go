@@ -89,7 +89,7 @@ func (l *Launcher) keepPayload(id launcher.ID, pay launcher.Payload) {
 	l.payloads[id] = pay
 }
 
-// launchedHere says whether this process has launched the cluster.
+// launchedHere reports whether this process has launched the cluster.
 func (l *Launcher) launchedHere(id launcher.ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

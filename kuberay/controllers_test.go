@@ -41,7 +41,7 @@ func TestAPIServerRestarted(t *testing.T) {
 	queued.wantEnd(t, "interrupted", runstate.CodeInterrupted, "")
 }
 
-// TestOperatorStopped: what runs goes on and ends without KubeRay; a new cluster is told that nobody makes its pods.
+// TestOperatorStopped: without KubeRay's operator a running cluster goes on and ends; the reason of a new one is that no operator makes its pods.
 func TestOperatorStopped(t *testing.T) {
 	b := newBed(t)
 	runs := b.run(t, b.l, job("runs", waitingDriver))
@@ -55,7 +55,7 @@ func TestOperatorStopped(t *testing.T) {
 	runs.wantEnd(t, "succeeded", 0, "begun\ndone\n")
 }
 
-// TestVolcanoStopped: a gang that nobody admits is told so, and starts when Volcano is back.
+// TestVolcanoStopped: the reason of a gang that is not admitted names Volcano, and the gang starts when Volcano is back.
 func TestVolcanoStopped(t *testing.T) {
 	b := newBed(t)
 	b.StopVolcano(t)

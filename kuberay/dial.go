@@ -53,7 +53,7 @@ func (l *Launcher) closeTransports(id launcher.ID) {
 	delete(l.tokens, id)
 }
 
-// whyNot tells a cluster that is gone from one that is not there yet.
+// whyNot returns the error of a failed Dial: it distinguishes a cluster that has ended from one that is not ready yet.
 func (l *Launcher) whyNot(ctx context.Context, c *api.Client, id launcher.ID, target launcher.Target, err error) error {
 	if launcher.ExitCode(err) == runstate.CodePermission {
 		return err
@@ -115,7 +115,7 @@ type transportKey struct {
 	target launcher.Target
 }
 
-// place of the keeper is fixed; those of heads are what their RayCluster says.
+// place returns where the target listens: the keeper's address is fixed, a head's is in the status of its RayCluster.
 func place(ctx context.Context, c *api.Client, id launcher.ID, target launcher.Target) (transport.Place, error) {
 	name := string(id)
 	if target == launcher.Keeper {

@@ -26,7 +26,7 @@ func findings(t *testing.T, l *kuberay.Launcher, s *spec.ClusterSpec) map[string
 	return out
 }
 
-// fails expects a check to say no, and why.
+// fails expects a check to fail with this reason.
 func fails(t *testing.T, checks map[string]launcher.Check, name, why string) {
 	t.Helper()
 	if c := checks[name]; c.OK || !strings.Contains(c.Detail+" "+c.Hint, why) {

@@ -52,7 +52,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// modes say what a terminal makes of keys.
+// modes are the terminal's settings: how it handles keys.
 func modes(t *testing.T, terminal *os.File) any {
 	t.Helper()
 	state, err := term.GetState(int(terminal.Fd()))

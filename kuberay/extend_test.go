@@ -64,7 +64,7 @@ func TestExtend(t *testing.T) {
 	r.wantEnd(t, "succeeded", 0, "begun\ndone\n")
 }
 
-// keeperSays asks the keeper until it answers as wanted.
+// keeperSays repeats a request to the keeper until it succeeds, and returns the state.
 func (b bed) keeperSays(t *testing.T, id launcher.ID, ask func(context.Context, *keeper.Client) (*runstate.State, error)) (st *runstate.State) {
 	t.Helper()
 	kubetest.Await(t, "the keeper's answer", func(ctx context.Context) error {

@@ -129,7 +129,7 @@ func cutAnswer(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 	panic(http.ErrAbortHandler)
 }
 
-// writes says whether a request changes something in the cluster.
+// writes reports whether a request changes something in the cluster.
 func writes(r *http.Request) bool {
 	return r.Method == http.MethodPost && r.Header.Get("Upgrade") == "" || r.Method == http.MethodPatch || r.Method == http.MethodDelete
 }

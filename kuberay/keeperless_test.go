@@ -30,7 +30,7 @@ func keeperlessRole(t *testing.T) (rules []rbacv1.PolicyRule) {
 	return rules
 }
 
-// TestNoKeeper: who may not create Jobs is told the verb, and has runs all the same where the client keeps them.
+// TestNoKeeper: the error of a user who may not create Jobs names the missing permission; with kuberay.keeper: none the same user has runs.
 func TestNoKeeper(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

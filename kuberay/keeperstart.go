@@ -18,8 +18,8 @@ import (
 // prolongEvery is how often a client that waits for its keeper's pod moves the deadline of the Jobs.
 const prolongEvery = objects.StartDeadline / 5
 
-// awaitKeeper waits until the keeper's container runs, and says why it does not yet. The keeper's pod is in no gang, so it need not queue; but
-// there may be no room for it, or no quota. What keeps it from starting for good (its image, its Secret) is an error.
+// awaitKeeper waits until the keeper's container runs, and reports why it does not yet. The keeper's pod is in no gang and in no queue, but there may
+// be no node or no quota for it. A cause that does not pass by itself (its image, its Secret) is returned as an error.
 func (m *making) awaitKeeper(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -77,7 +77,7 @@ func (m *making) setLimits(ctx context.Context) error {
 	return api.Explain(both.Wait(), "patch", "jobs.batch", m.c)
 }
 
-// say tells the user what a launch waits for.
+// say shows the user what a launch waits for.
 func say(pay launcher.Payload, why string) {
 	if why != "" && pay.Progress != nil {
 		pay.Progress(launcher.Progress{Text: why})

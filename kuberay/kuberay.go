@@ -32,7 +32,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// Config says which Kubernetes. Empty fields are taken as kubectl takes them: KUBECONFIG, ~/.kube/config, or the pod's own
+// Config names the Kubernetes cluster and namespace. Empty fields have kubectl's defaults: KUBECONFIG, ~/.kube/config, or the pod's own
 // service account; the context's namespace.
 type Config struct {
 	Kubeconfig string

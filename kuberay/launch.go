@@ -97,8 +97,8 @@ type making struct {
 	prolonged time.Time // the Jobs' deadlines were moved last
 }
 
-// create makes everything, hands the packages over and commits. Whatever fails, nothing stays. An error that
-// apierrors.IsAlreadyExists tells that somebody else was first.
+// create makes everything, hands the packages over and commits. If a step fails, everything is deleted
+// again. An error for which apierrors.IsAlreadyExists is true means that another client launched the name first.
 func (m *making) create(ctx context.Context) error {
 	name := m.p.Spec.Name
 	job, err := m.c.Create(ctx, api.Jobs, objects.Provisional(m.p.KeeperJob()))

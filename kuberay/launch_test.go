@@ -88,8 +88,8 @@ func (b bed) job(t *testing.T, name string) *batchv1.Job {
 	return j
 }
 
-// TestKeeperRefused: where the quota leaves no room for the keeper's pod the launch says so and waits, until there is room or lifetime.queue has
-// passed. Meanwhile Kubernetes itself would end it soon after its client.
+// TestKeeperRefused: where the quota leaves no room for the keeper's pod the launch reports that and waits until there is room or lifetime.queue has
+// passed. While it waits, Kubernetes itself would end it soon after its client.
 func TestKeeperRefused(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

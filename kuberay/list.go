@@ -10,8 +10,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// List asks for Jobs, RayClusters and pods of the namespace: three requests, however many clusters there are. What only a keeper
-// knows (the job's state) is not in it.
+// List reads the Jobs, RayClusters and pods of the namespace: three requests for any number of clusters. The result lacks what only keepers
+// have, such as the job's state.
 func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.Status, error) {
 	c, err := l.kube(ctx)
 	if err != nil {

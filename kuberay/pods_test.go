@@ -25,7 +25,7 @@ import (
 	"github.com/rayctl/rayctl/test/kubetest"
 )
 
-// TestHeadPodDeleted: KubeRay makes another head, which knows nothing of the job.
+// TestHeadPodDeleted: KubeRay makes another head, which has no record of the job.
 func TestHeadPodDeleted(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -37,7 +37,7 @@ func TestHeadPodDeleted(t *testing.T) {
 	}
 }
 
-// TestWorkerPodDeleted: KubeRay makes another worker and the job goes on; who was lost is told.
+// TestWorkerPodDeleted: KubeRay makes another worker and the job goes on; the lost worker is reported by name.
 func TestWorkerPodDeleted(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -60,7 +60,7 @@ func TestWorkerPodDeleted(t *testing.T) {
 
 // TestKeeperKilledTenTimes kills the keeper's process seven times and its pod three times: the run, which has a working directory, a runtime
 // environment and a secret, goes on, with its output whole and an account as if there had been one keeper. Kubernetes takes 10, 20 and 40 s to
-// make another pod, in which nobody knows the keeper's name.
+// make another pod; until then DNS does not resolve the keeper's name.
 func TestKeeperKilledTenTimes(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -134,7 +134,7 @@ func wholeWith(t *testing.T, name string, other []byte) (*spec.ClusterSpec, laun
 	}
 }
 
-// wantFirstStatus: who looks once sees what the keeper knows.
+// wantFirstStatus: the first status of a new watcher already has the keeper's state.
 func (b bed) wantFirstStatus(t *testing.T, id launcher.ID) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -209,7 +209,7 @@ func TestRayClusterDeletedWhileRunning(t *testing.T) {
 	}
 }
 
-// TestKeeperJobDeleted: somebody deletes the Job, and with it all but the record, which then says so.
+// TestKeeperJobDeleted: somebody deletes the Job, and with it everything except the record, whose result then names that cause.
 func TestKeeperJobDeleted(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -285,7 +285,7 @@ func (b bed) awaitNote(t *testing.T, id launcher.ID) {
 	})
 }
 
-// TestNamespaceDeleted: the run and its record go with their namespace, and the client says so; nothing new begins there.
+// TestNamespaceDeleted: the run and its record are deleted with their namespace, and the client reports that; no new run starts there.
 func TestNamespaceDeleted(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

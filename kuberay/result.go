@@ -51,7 +51,7 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 	return launcher.NewResult(s, info, saved.Open), nil
 }
 
-// noResult tells a cluster that lives from none.
+// noResult returns the error of a missing result: the cluster still runs, or there is none.
 func noResult(ctx context.Context, c *api.Client, id launcher.ID, record *batchv1.Job) error {
 	if record != nil {
 		return launcher.NotEnded(id)
@@ -72,7 +72,7 @@ func noResult(ctx context.Context, c *api.Client, id launcher.ID, record *batchv
 	return api.Explain(err, "get", api.RayClusters.GroupResource().String(), c)
 }
 
-// keeperLives says whether the cluster's Job is at work.
+// keeperLives reports whether the keeper's Job has not ended.
 func keeperLives(ctx context.Context, c *api.Client, name string) (bool, error) {
 	job, err := c.Job(ctx, name)
 	return job != nil && job.DeletionTimestamp == nil && !observe.JobEnded(job), err

@@ -73,7 +73,7 @@ func (b bed) runWith(t *testing.T, l launcher.Launcher, s *spec.ClusterSpec, pay
 	return r
 }
 
-// nothingLeft ends a cluster when the test is over and asks Kubernetes what is left of it. A failed test tells its story.
+// nothingLeft ends a cluster when the test is over and checks on Kubernetes that nothing of it is left. For a failed test it logs what happened.
 func (b bed) nothingLeft(t *testing.T, id launcher.ID) {
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -90,7 +90,7 @@ func (b bed) nothingLeft(t *testing.T, id launcher.ID) {
 	})
 }
 
-// change changes what others look at, and returns what tells of the next change.
+// change runs do under the lock, wakes all waiting readers, and returns the channel that is closed at the next change.
 func (r *running) change(do func()) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +106,7 @@ func (r *running) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// until waits until the condition holds of what the client was told last.
+// until waits until the client's last status fulfils the condition.
 func (r *running) until(t *testing.T, what string, cond func(st launcher.Status) bool) {
 	t.Helper()
 	r.await(t, what, func() bool { return cond(r.status) })
@@ -174,7 +174,7 @@ func (b bed) release(t *testing.T, id launcher.ID) {
 	}
 }
 
-// hasPrinted says whether the driver's output has the text.
+// hasPrinted reports whether the driver's output has the text.
 func (r *running) hasPrinted(text string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -47,7 +47,7 @@ func TestNoKeeperImage(t *testing.T) {
 	}
 }
 
-// TestMissingSecret: a pod that refers to what is not there says so; when it is there the pod starts.
+// TestMissingSecret: the reason of a pod that refers to a missing Secret names it; once the Secret exists the pod starts.
 func TestMissingSecret(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -61,7 +61,7 @@ func TestMissingSecret(t *testing.T) {
 	r.wantEnd(t, "succeeded", 0, "it is late\n")
 }
 
-// TestCrash: the head's container ends again and again; its last lines are told.
+// TestCrash: the head's container ends again and again; the reason has its last lines.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -92,7 +92,7 @@ func TestJobRefused(t *testing.T) {
 	})
 }
 
-// TestQueueFull: a gang that its queue does not admit says by what limit, and ends when lifetime.queue has passed.
+// TestQueueFull: the reason of a gang that its queue does not admit names the limit, and the run ends when lifetime.queue has passed.
 func TestQueueFull(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

@@ -75,8 +75,8 @@ func TestKeeperLostAround(t *testing.T) {
 	resends.wantEnd(t, "succeeded", 0, "packed enveloped hidden\nbegun\ndone\n")
 }
 
-// TestKeeperLostBeforeRecord: a keeper's pod is lost when the client knows the end and the record has not fetched the output yet. The head is still
-// there, and so the record gets it from the next keeper.
+// TestKeeperLostBeforeRecord: the keeper's pod is lost after the client received the end and before the record fetched the output. The head still
+// runs, so the record gets the output from the next keeper.
 func TestKeeperLostBeforeRecord(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -107,8 +107,8 @@ func TestKeeperLostBeforeRecord(t *testing.T) {
 	}
 }
 
-// TestNobodyWatched: the keeper's pod and the head are lost together, and no client has noted anything. The next keeper knows from the record's pod that
-// the driver was submitted, and to which head: no second one begins on the new head.
+// TestNobodyWatched: the keeper's pod and the head are lost together, and no client has noted anything. The next keeper reads from the record's pod that
+// the driver was submitted, and to which head: no second driver starts on the new head.
 func TestNobodyWatched(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

@@ -124,7 +124,7 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// awaitsKeeper says whether the first status is to wait for the keeper's word, which tells more than Kubernetes does: some take only that one.
+// awaitsKeeper reports whether the first status must wait for the keeper's state, which has more than Kubernetes shows: some callers use only the first.
 func (w *watcher) awaitsKeeper(o *observe.Snapshot) bool {
 	return w.sent == nil && w.state == nil && !w.mute && w.l.resident(w.id) == nil && observe.KeeperRuns(o) && time.Since(w.begun) < look
 }

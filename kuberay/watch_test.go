@@ -15,7 +15,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// TestFinal: a keeper that told its end is believed before a record that lost it.
+// TestFinal: the end that a keeper reported takes precedence over a record that lost it.
 func TestFinal(t *testing.T) {
 	record := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{objects.AnnotationResult: `{"exit": {"cause": "lost"}}`}}}
 	w := &watcher{l: New(Config{}), id: "c", state: &runstate.State{Exit: &runstate.Exit{Cause: "succeeded"}}}

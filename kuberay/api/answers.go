@@ -42,7 +42,7 @@ func wholeAnswers(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// isStream says whether an answer has no end of its own, or is too large to be held: watches, logs, and what goes on to a pod.
+// isStream reports whether an answer has no end of its own, or is too large to be held: watches, logs, and what goes on to a pod.
 func isStream(r *http.Request) bool {
 	q := r.URL.Query()
 	watches := q.Get("watch") == "true" || q.Get("watch") == "1"

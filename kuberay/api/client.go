@@ -89,10 +89,10 @@ func New(kubeconfig, kubeContext, namespace string) (*Client, error) {
 	return out, nil
 }
 
-// discoverTimeout bounds the first request: an API server that does not answer is said to be so.
+// discoverTimeout bounds the first request: after it Discover reports that the API server does not answer.
 const discoverTimeout = 20 * time.Second
 
-// Discover asks which groups the API server has, by one request where it has aggregated discovery (1.27 and later).
+// Discover reads which API groups the API server has, in one request where it has aggregated discovery (1.27 and later).
 func (c *Client) Discover(ctx context.Context) error {
 	config := rest.CopyConfig(c.Config)
 	config.Timeout = discoverTimeout

@@ -69,7 +69,7 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// OutOfQuota says that there is no room for it in a quota now.
+// OutOfQuota reports whether err is a refusal because a quota has no room for the object now.
 func OutOfQuota(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(cause(err), "exceeded quota")
 }
@@ -80,7 +80,7 @@ func isNet(err error) bool {
 	return errors.As(err, &n) || errors.As(err, &u)
 }
 
-// answerLost says that the API server answered, and the way to it failed before all of the answer was read: what was asked may have been done.
+// answerLost reports whether the connection failed while the API server's answer was read: the request may have been carried out.
 // (rest.Request.transformResponse of client-go 0.35 wraps what reading a body returns, which is no net.Error.)
 func answerLost(err error) bool {
 	return err != nil && (errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(err.Error(), "error when reading response body"))
@@ -92,7 +92,7 @@ func Retryable(err error) bool {
 		apierrors.IsTimeout(err) || apierrors.IsInternalError(err) || isNet(err)
 }
 
-// Passes says whether a request that may be made twice is worth making again.
+// Passes reports whether the error is temporary, so that a request that may be made twice should be made again.
 func Passes(err error) bool { return Retryable(err) || answerLost(err) }
 
 // NotReady is the error for a target of a cluster that does not answer yet.

@@ -24,8 +24,8 @@ func (c *Client) CreateGang(ctx context.Context, p *objects.Plan, rc *rayv1.RayC
 	return err
 }
 
-// RequireQueue refuses a launch into a queue that does not exist, of which Volcano itself would say nothing at all. Who may not look at queues,
-// which are no namespace's, finds out by waiting.
+// RequireQueue refuses a launch into a queue that does not exist; Volcano itself reports nothing about one. A user who may not read queues, which
+// are cluster-scoped, is not refused here: the launch waits.
 func (c *Client) RequireQueue(ctx context.Context, p *objects.Plan) error {
 	name := p.Queue()
 	if name == "" {

@@ -45,7 +45,7 @@ func (c *Client) Record(ctx context.Context, name string) (*batchv1.Job, error) 
 	return record, err
 }
 
-// IsOurs says whether a Job is the keeper or the record (its role) of a cluster.
+// IsOurs reports whether rayctl made the Job with this role (keeper or record) for the cluster of this name.
 func IsOurs(job *batchv1.Job, role, name string) bool {
 	return job.Labels[objects.LabelManagedBy] == objects.ManagedBy && job.Labels[objects.LabelRole] == role && job.Labels[objects.LabelName] == name
 }

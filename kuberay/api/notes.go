@@ -46,7 +46,7 @@ func (c *Client) NotedCommit(ctx context.Context, name string) ([]byte, error) {
 	return secret.Data[objects.CommitKey], nil
 }
 
-// Difference says in words what differs from what was launched.
+// Difference describes for the user how the plan differs from what was launched.
 func (c *Client) Difference(ctx context.Context, p *objects.Plan) string {
 	was, err := c.Launched(ctx, p.Spec.Name)
 	if err != nil {

@@ -25,7 +25,8 @@ func (c *Client) CreateRayCluster(ctx context.Context, rc *rayv1.RayCluster) (*u
 	return c.Create(ctx, RayClusters, rc)
 }
 
-// lacksAuthOptions: the CRD is of a KubeRay before 1.5. As objects are created with strict validation, it says so.
+// lacksAuthOptions reports whether the API server refused spec.authOptions: the CRD is of a KubeRay before 1.5. Strict validation, with which
+// objects are created, makes that an error.
 func lacksAuthOptions(err error) bool {
 	return apierrors.IsBadRequest(err) && strings.Contains(cause(err), `unknown field "spec.authOptions`)
 }

@@ -16,7 +16,7 @@ import (
 
 // AwaitPods watches pods from the beginning until the condition holds.
 func (c *Client) AwaitPods(ctx context.Context, selector string, cond watchtools.ConditionFunc) error {
-	// An informer that may not list tries for ever, and says nothing.
+	// An informer without the permission to list tries for ever and reports no error.
 	if _, err := c.Core.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1}); err != nil {
 		return Explain(err, "list", "pods", c)
 	}

@@ -147,7 +147,7 @@ func letIn(whole, seen *rayv1.RayCluster) launcher.Check {
 	return check
 }
 
-// tryGang creates an object that asks for nothing, and waits until the gang's scheduler notes that it has seen it.
+// tryGang creates a gang object without resources and waits until the gang's scheduler has set its status.
 func tryGang(ctx context.Context, c *api.Client, p *objects.Plan, m metav1.ObjectMeta) launcher.Check {
 	check := launcher.Check{Name: p.Scheduler.Title(), Hint: "see whether its scheduler runs, such as with `kubectl get pods -A`; gangs wait until it does"}
 	queue := p.Queue()
@@ -171,7 +171,7 @@ func tryGang(ctx context.Context, c *api.Client, p *objects.Plan, m metav1.Objec
 	return check
 }
 
-// refusedJob waits until the Job controller says that it may not make the Job's pod; "" if ctx ends first.
+// refusedJob waits for an event of the Job controller that the Job's pod was refused. The reason is empty if ctx ends first.
 func refusedJob(ctx context.Context, c *api.Client, name string, uid types.UID) runstate.Reason {
 	var r runstate.Reason
 	lw := api.WatchEvents(c.Core.CoreV1().RESTClient(), c.Namespace, name)

@@ -19,7 +19,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// Caller is who asks, and from where.
+// Caller is the client that runs the check: its user and where it runs.
 type Caller struct {
 	// Context is the kubeconfig's context in use; "" inside of pods.
 	Context string
@@ -28,8 +28,8 @@ type Caller struct {
 	Log   *slog.Logger
 }
 
-// Check looks at what the cluster of the file needs on Kubernetes. What it creates to see whether somebody acts on it is gone again
-// afterwards. What the user may not see is said, and is no failure.
+// Check examines what the cluster of the file needs on Kubernetes. It deletes the objects that it creates to see whether a controller acts on
+// them. A check that the user has no permission for reports that and does not fail.
 func Check(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller) []launcher.Check {
 	checks := []launcher.Check{checkServer(c, from.Context), checkNamespace(ctx, c)}
 	permissions := checkPermissions(ctx, c, s)
@@ -40,7 +40,7 @@ func Check(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller)
 	return append(checks, tryOut(ctx, c, s, from)...)
 }
 
-// failed is a check whose error says what is wrong and what to do.
+// failed makes a failed check; the error names what is wrong and what to do.
 func failed(name string, err error) launcher.Check {
 	return launcher.Check{Name: name, Detail: err.Error()}
 }

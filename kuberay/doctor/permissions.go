@@ -58,7 +58,7 @@ var (
 // parallelReviews is how many questions are asked at once.
 const parallelReviews = 8
 
-// checkPermissions asks for each one by SelfSubjectAccessReview, which everybody may create.
+// checkPermissions examines each permission by a SelfSubjectAccessReview, which every user may create.
 func checkPermissions(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher.Check {
 	check := launcher.Check{Name: "permissions", Hint: transport.RoleHint}
 	wanted := permissionsFor(s, c.Served.Gangs)
@@ -102,7 +102,7 @@ func permissionsFor(s *spec.ClusterSpec, served gang.Served) []permission {
 	return wanted
 }
 
-// olderThan compares the API server's version, if it says one.
+// olderThan reports whether the API server's version is below wanted; false if the version is unknown.
 func olderThan(c *api.Client, wanted string) bool {
 	info, err := c.Core.Discovery().ServerVersion()
 	if err != nil {

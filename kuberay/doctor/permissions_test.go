@@ -15,7 +15,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// TestDoctorAsksForTheRole: what doctor asks for is the Role in the guide, but for what it tries, and for ways that stand for one another.
+// TestDoctorAsksForTheRole: doctor checks the permissions of the Role in the guide, except those that it tries out, and alternatives of which one is enough.
 func TestDoctorAsksForTheRole(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/kuberay.md")
 	if err != nil {

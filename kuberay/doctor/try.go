@@ -184,7 +184,7 @@ func suspended(m metav1.ObjectMeta) *rayv1.RayCluster {
 	return rc
 }
 
-// tryPod waits for the lookup's end, or until the Job controller says that it may not make the pod.
+// tryPod waits until the pod's lookup has ended, or until the Job controller reports that the pod was refused.
 func tryPod(ctx context.Context, c *api.Client, job *batchv1.Job) launcher.Check {
 	check := launcher.Check{Name: "pods and DNS", Hint: "see why with `kubectl describe pod -n " + c.Namespace + " -l " + labelDoctor + "=" + job.Name + "`"}
 	ctx, cancel := context.WithTimeout(ctx, podPatience)

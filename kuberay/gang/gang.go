@@ -41,13 +41,13 @@ type Scheduler interface {
 	Object(rc *rayv1.RayCluster) runtime.Object
 	// Queue is the one that the RayCluster waits in; "": none.
 	Queue(rc *rayv1.RayCluster) string
-	// QueueState asks for a queue; "Open" where it admits. The error is Kubernetes'.
+	// QueueState reads the state of a queue: "Open" if it admits gangs. It returns Kubernetes' error unchanged.
 	QueueState(ctx context.Context, c dynamic.Interface, queue string) (string, error)
-	// Probe is an object that asks for nothing, by which doctor sees whether the scheduler acts.
+	// Probe is an object without resources, with which doctor sees whether the scheduler runs.
 	Probe(m metav1.ObjectMeta, queue, priorityClass string) runtime.Object
-	// Seen says whether the scheduler has looked at an object.
+	// Seen reports whether the scheduler has looked at an object.
 	Seen(object *unstructured.Unstructured) bool
-	// Waits says why the pods wait, as far as the scheduler says so.
+	// Waits returns why the pods wait, as far as the scheduler reports it.
 	Waits(w Waiting) runstate.Reason
 }
 

@@ -108,8 +108,8 @@ func (Volcano) Seen(object *unstructured.Unstructured) bool {
 	return g != nil && (g.Status.Phase != "" || len(g.Status.Conditions) > 0)
 }
 
-// Waits implements Scheduler: Volcano says why in the PodGroup's conditions and in events of type Normal; where it says nothing it is missing, or the
-// queue is.
+// Waits implements Scheduler. Volcano gives the cause in the PodGroup's conditions and in events of type Normal; where there are none, Volcano or the
+// queue is missing.
 func (Volcano) Waits(w Waiting) runstate.Reason {
 	g := asPodGroup(w.Object)
 	switch {
@@ -142,7 +142,7 @@ func waitsInQueue(g *volcano.PodGroup, unschedulable *corev1.Event) runstate.Rea
 	return r
 }
 
-// withUnplaced adds the first node-level cause, if there is one, to what the gang says.
+// withUnplaced adds the first node-level cause, if there is one, to the gang's message.
 func withUnplaced(gang, node string) string {
 	if node == "" || strings.Contains(gang, node) {
 		return gang

@@ -17,7 +17,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
-// NotTold is the error of a launch whose keeper could not be told something.
+// NotTold is the error of a launch that could not send something to its keeper.
 func NotTold(err error, format string, args ...any) error {
 	if errors.Is(err, keeper.ErrNotPermitted) {
 		return launcher.Fail(runstate.CodePermission, err, transport.RoleHint, format, args...)

@@ -84,7 +84,7 @@ func Patch(s spec.Sections) spec.Object {
 // PatchIn is a NodeResources' Sections with this patch.
 func PatchIn(o spec.Object) spec.Sections { return spec.Sections{Name: &node{Patch: o}} }
 
-// Source is a mount's volume; nil if the file does not say.
+// Source is a mount's volume; nil if the file names none.
 func Source(s spec.Sections) *corev1.VolumeSource {
 	if keys := spec.Section[mount](s); keys != nil {
 		return keys.KubeRay

@@ -52,7 +52,7 @@ type object struct {
 	text            []byte            // as JSON
 }
 
-// Detect returns nil if the file is no Kubernetes manifest, also if it is no YAML: then the cluster file's parser says what is wrong.
+// Detect returns nil if the file is no Kubernetes manifest, also if it is no YAML: then the cluster file's parser reports the error.
 func Detect(name string, data []byte) (*Manifest, error) {
 	objects, ok := split(data)
 	if !ok {
@@ -97,7 +97,7 @@ func split(data []byte) ([]object, bool) {
 		if len(raw) == 0 || string(raw) == "null" {
 			continue
 		}
-		// A cluster file has no kind; whether its other keys are right is for others to say.
+		// A cluster file has no kind; its other keys are validated elsewhere.
 		if json.Unmarshal(raw, &o.TypeMeta) != nil || o.Kind == "" {
 			return nil, false
 		}

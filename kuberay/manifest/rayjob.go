@@ -13,8 +13,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// readJob turns a RayJob into its cluster and a job. What says how KubeRay submits the job, and what it does with the cluster
-// afterwards, has no counterpart: the keeper submits, and the cluster ends with its job.
+// readJob turns a RayJob into its cluster and a job. The fields for how KubeRay submits the job, and for what it does with the cluster
+// afterwards, have no counterpart: the keeper submits, and the cluster ends with its job.
 func (m *Manifest) readJob(text []byte, job *rayv1.RayJobSpec) error {
 	if len(job.ClusterSelector) > 0 {
 		return m.errorf("`rayctl submit -c NAME -- COMMAND` runs a job on a cluster that is there", "is a RayJob for a cluster that exists already (clusterSelector)")

@@ -84,14 +84,14 @@ func resourcesOf(t *corev1.PodTemplateSpec) spec.NodeResources {
 	return spec.NodeResources{Image: c.Image, GPUs: int(GPUsOf(*t)), CPUs: units.CPUs(cpu.AsApproximateFloat64())}
 }
 
-// TokenSource says where Ray's token of an adopted or of somebody else's cluster is.
+// TokenSource is where Ray's token is stored, of an adopted cluster or of one that rayctl did not make.
 type TokenSource struct {
 	Ours        bool // rayctl may give it one
 	Secret, Key string
 	Value       string // literally in the pod's environment
 }
 
-// TokenOf reads spec.authOptions, or what the head's environment says where a manifest does without them.
+// TokenOf reads spec.authOptions, or the head's environment if the manifest has no authOptions.
 func TokenOf(s *rayv1.RayClusterSpec) (TokenSource, error) {
 	if o := s.AuthOptions; o != nil {
 		switch {

@@ -136,7 +136,8 @@ func helperResources() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: requests, Limits: limits}
 }
 
-// HelperPod is the small pod of keeper and record. It has what the file gives all pods; only that autoscalers leave it alone is not said, as it may move.
+// HelperPod is the small pod of keeper and record. It has everything that the file gives all pods, except the annotation against
+// eviction by autoscalers: this pod may move.
 func (p *Plan) HelperPod(role string, c corev1.Container) corev1.PodTemplateSpec {
 	k := kuberayspec.Of(p.Spec)
 	c.Image, c.ImagePullPolicy = cmp.Or(k.KeeperImage, p.Spec.NodeGroups()[0].Image), corev1.PullPolicy(k.ImagePullPolicy)

@@ -113,7 +113,7 @@ func UserLabels(all map[string]string) map[string]string {
 
 var versionTag = regexp.MustCompile(`:(\d+\.\d+\.\d+)([.-][^/]*)?$`)
 
-// rayVersion is ray.version, or what the tag of an image like rayproject/ray:2.60.0-py311 says; "" if neither does.
+// rayVersion is ray.version, or the version in the tag of an image like rayproject/ray:2.60.0-py311; "" if neither has one.
 func rayVersion(s *spec.ClusterSpec) string {
 	if s.Ray.Version != "" {
 		return s.Ray.Version
@@ -140,5 +140,5 @@ func HeadSelector(name string) string {
 	return RayClusterLabel + "=" + name + "," + RayNodeTypeLabel + "=" + HeadNodeType
 }
 
-// AnnotationResult is the result of a cluster whose keeper could not tell it, written by the client that ended it.
+// AnnotationResult has the result of a cluster whose keeper could not report one; the client that ended the cluster writes it.
 const AnnotationResult = "rayctl.io/result"

@@ -149,7 +149,7 @@ func TestPatchAddsContainers(t *testing.T) {
 	}
 }
 
-// TestGroupsOfTheKeeper: it knows each group by name, also one of which no node must be there.
+// TestGroupsOfTheKeeper: its orders have each group by name, also a group whose minimum is 0 nodes.
 func TestGroupsOfTheKeeper(t *testing.T) {
 	groups := planOf(t, smallFile+"workers: [{name: elastic, minReplicas: 0, replicas: 2, maxReplicas: 4, gpus: 1}, {name: needed, replicas: 2}]\n", true).groups()
 	var got []string
@@ -281,7 +281,7 @@ func TestRayVersion(t *testing.T) {
 	}
 }
 
-// TestOldRay has no token of its own, and says so to Ray.
+// TestOldRay: a cluster of a Ray without tokens has none, and Ray is started without authentication.
 func TestOldRay(t *testing.T) {
 	rc, err := planOf(t, strings.Replace(smallFile, "2.60.0", "2.40.0", 1), true).RayCluster()
 	if err != nil {

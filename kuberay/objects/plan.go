@@ -1,5 +1,5 @@
 // Package objects makes of a cluster file the objects that a cluster is on Kubernetes, with their names, labels and keys: RayCluster, Jobs, Secrets,
-// Service and ConfigMaps. It asks no API server.
+// Service and ConfigMaps. It makes no requests.
 package objects
 
 import (
@@ -65,7 +65,7 @@ func (p *Plan) rayAtLeast(v string) bool {
 	return version.MustParseGeneric(p.version).AtLeast(version.MustParseGeneric(v))
 }
 
-// hasToken says whether Ray itself checks the cluster's token.
+// hasToken reports whether Ray itself checks the cluster's token.
 func (p *Plan) hasToken() bool { return p.rayAtLeast("2.52.0") }
 
 // With fills in what one launch brings beside the file.

@@ -29,7 +29,7 @@ const (
 	healthPath = "/api/healthz"
 
 	// Ray on SIGTERM drains, for as long as it may: an idle node needs 2 s, one whose driver was just stopped takes all that it gets. The
-	// nodes of a run are told not to, see env.
+	// nodes of a run are set not to drain, see env.
 	jobGrace   = time.Second     // of a run: the keeper has stopped the driver before, with the job's own grace
 	leastGrace = 5 * time.Second // of `up`: others' jobs and Serve may be at work
 	mostGrace  = 30 * time.Second
@@ -90,7 +90,7 @@ func (p *Plan) podGrace() time.Duration {
 }
 
 // readiness is asked at once and each second: what KubeRay injects where there is none waits 10 s and then 5 s. Ray's node agent
-// has the path from 2.53 on; for older ones KubeRay knows better.
+// has the path from 2.53 on; for older ones KubeRay's own probe is kept.
 func (p *Plan) readiness() *corev1.Probe {
 	if !p.rayAtLeast("2.53.0") {
 		return nil
@@ -121,7 +121,7 @@ func (p *Plan) resources(g spec.NodeGroup, own kuberayspec.Group) corev1.Resourc
 	return corev1.ResourceRequirements{Requests: requests, Limits: limits}
 }
 
-// cpusOf is what a pod asks for: 1 unless the file says.
+// cpusOf is the CPU request of a pod: 1 unless the file sets it.
 func cpusOf(g spec.NodeGroup) units.CPUs {
 	if g.CPUs > 0 {
 		return g.CPUs
@@ -129,7 +129,7 @@ func cpusOf(g spec.NodeGroup) units.CPUs {
 	return 1
 }
 
-// rayDefaults are of every Ray that rayctl starts, unless the file says otherwise: keeper/rayctl_keeper/node/raystart.py has the same and the reasons.
+// rayDefaults are the variables of every Ray that rayctl starts, unless the file sets them: keeper/rayctl_keeper/node/raystart.py has the same and the reasons.
 var rayDefaults = map[string]string{
 	"RAY_agent_register_timeout_ms": "120000", "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "300", "RAY_prestart_worker_first_driver": "0",
 }

@@ -14,7 +14,7 @@ const (
 	safeToEvict  = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 )
 
-// TestStaying: autoscalers leave the pods of a gang alone, also of a RayCluster that is taken as it is, unless the file says otherwise.
+// TestStaying: autoscalers leave the pods of a gang alone, also of a RayCluster that is taken as it is, unless the file sets the annotation itself.
 func TestStaying(t *testing.T) {
 	adopted := "name: small\nlauncher: kuberay\nkuberay: {rayCluster: {rayVersion: 2.60.0, headGroupSpec: {rayStartParams: {}, template: {%s" +
 		"spec: {containers: [{name: ray, image: rayproject/ray:2.60.0}]}}}}}\njob: {entrypoint: python train.py}\n"
@@ -57,7 +57,7 @@ func TestHelperPods(t *testing.T) {
 	}
 }
 
-// TestKeeperIsBound: Kubernetes ends the keeper's Job at some time, whatever the file says.
+// TestKeeperIsBound: the keeper's Job has a deadline for every cluster file.
 func TestKeeperIsBound(t *testing.T) {
 	for lifetime, want := range map[string]time.Duration{
 		"{queue: 1h, max: 2h}": 3*time.Hour + AfterMax(planOf(t, smallFile, false).Spec), "{max: 2h}": Longest, "{queue: unlimited, max: unlimited}": Longest, "{}": Longest,

@@ -123,7 +123,7 @@ func (m *Cache) onError(failed chan<- error, resource string, c *api.Client) cac
 	}
 }
 
-// Trouble says why the API server does not answer; "" while it does. It is over with the first news.
+// Trouble returns why the API server does not answer; "" while it does. The next event that arrives clears it.
 func (m *Cache) Trouble() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,7 +136,7 @@ func (m *Cache) Trouble() string {
 	return m.broken
 }
 
-// troubleFades: an informer tries again within this time, and says so again.
+// troubleFades is how long an error counts: an informer tries again within this time, and reports the error again.
 const troubleFades = 35 * time.Second
 
 func (m *Cache) notify() {

@@ -31,7 +31,7 @@ func (o *Snapshot) Restarts() (most int32) {
 	return most
 }
 
-// Admitted says whether the operator has made the pods of the RayCluster, or has said why it did not: its first look at a RayCluster does either.
+// Admitted reports whether the operator has made the pods of the RayCluster, or has reported why not: it does one of both at its first look.
 // A launch waits for that before its commit, though not for an operator that does not run. So a refusal that cannot pass ends the launch, and no
 // client has to watch for it later.
 func (o *Snapshot) Admitted() bool {

@@ -20,7 +20,7 @@ type KeeperWait struct {
 	badSince time.Time // a reason that does not pass is seen since then
 }
 
-// Look says what is waited for, or that waiting is of no use.
+// Look returns what the keeper waits for, or an error if waiting is useless.
 func (w *KeeperWait) Look(o *Snapshot) (why string, err error) {
 	name := w.Plan.Spec.Name
 	if o.Job == nil || o.Job.UID != w.Plan.OwnerUID || o.Job.DeletionTimestamp != nil || JobEnded(o.Job) {
@@ -47,7 +47,7 @@ func (w *KeeperWait) Look(o *Snapshot) (why string, err error) {
 	return "", nil
 }
 
-// hopeless says whether a reason has been seen for as long as it may pass by itself.
+// hopeless reports whether a reason has been seen for as long as it may pass by itself.
 func (w *KeeperWait) hopeless(code string, now time.Time) bool {
 	patience, bad := Hopeless[code]
 	if code == "StartError" || code == "ContainerCannotRun" { // the next pod has the same image
@@ -81,7 +81,8 @@ func (o *Snapshot) keeperReason() runstate.Reason {
 	return runstate.Reason{}
 }
 
-// refusedKeeper: quota or admission; only an event of the Job says so. An earlier Job of the name may have left events, too.
+// refusedKeeper returns why quota or admission refused the keeper's pod. Only an event of the Job has it. Events of an earlier Job
+// of the same name are ignored.
 func (o *Snapshot) refusedKeeper() runstate.Reason {
 	var last *corev1.Event
 	for _, e := range o.events {
@@ -123,7 +124,7 @@ func failures(pods []*corev1.Pod) (n int) {
 	return n
 }
 
-// KeeperRuns says whether a pod of the keeper runs.
+// KeeperRuns reports whether a pod of the keeper runs.
 func KeeperRuns(o *Snapshot) bool {
 	for _, p := range o.Role(objects.RoleKeeper) {
 		if p.Status.Phase == corev1.PodRunning {

@@ -48,7 +48,7 @@ func (r RefusedPod) sum(name string, requested resource.Quantity) resource.Quant
 	return sum
 }
 
-// Usage is what a quota counts of a pod, as far as the pod says it itself.
+// Usage is what a quota counts for a pod, from the pod's own spec alone.
 func Usage(p corev1.PodSpec, name string) resource.Quantity {
 	var sum resource.Quantity
 	if name == "pods" || name == "count/pods" {

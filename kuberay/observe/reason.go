@@ -45,7 +45,7 @@ func (o *Snapshot) missingCluster() runstate.Reason {
 	}
 }
 
-// refusedSpec: the operator does not take the RayCluster; only an event says so.
+// refusedSpec returns why the operator rejected the RayCluster; only an event has it.
 func (o *Snapshot) refusedSpec() runstate.Reason {
 	if e := o.event("RayCluster", "InvalidRayClusterSpec", "InvalidRayClusterMetadata"); e != nil {
 		return runstate.Reason{Code: e.Reason, Message: "the KubeRay operator refuses the RayCluster: " + e.Message, Hint: "correct the cluster file"}
@@ -66,8 +66,8 @@ func (o *Snapshot) RefusedPods() runstate.Reason {
 	return runstate.Reason{}
 }
 
-// disruptedPods: Kubernetes takes a pod away, because its node is lost or drained, or another pod is worth more. One that it has taken stays,
-// as a pod of the keeper's Job does until the end, and says nothing of now.
+// disruptedPods returns why Kubernetes removes a pod: its node is lost or drained, or a pod of higher priority needs the place. A pod that has ended,
+// such as an earlier one of the keeper's Job, stays until the end and is not counted.
 func (o *Snapshot) disruptedPods() runstate.Reason {
 	for _, p := range o.Pods {
 		if transport.PodEnded(p) {
@@ -153,7 +153,7 @@ func Stuck(p *corev1.Pod) string {
 	return ""
 }
 
-// waitingGang: what the gang's scheduler says of pods without a node.
+// waitingGang returns why the gang's scheduler has no node for pods.
 func (o *Snapshot) waitingGang() runstate.Reason {
 	pending := o.pending()
 	if len(pending) == 0 {
@@ -230,7 +230,7 @@ func eventTime(e *corev1.Event) time.Time {
 	}
 }
 
-// EndOfPod is how a container ended, and what it said last.
+// EndOfPod describes how a container ended, with its termination message.
 func EndOfPod(pod *corev1.Pod) string {
 	for _, s := range pod.Status.ContainerStatuses {
 		if t := s.State.Terminated; t != nil {
@@ -241,7 +241,7 @@ func EndOfPod(pod *corev1.Pod) string {
 	return cmp.Or(pod.Status.Message, pod.Status.Reason)
 }
 
-// NotScheduled says why no node is found for a pod; "" if one is.
+// NotScheduled returns why the scheduler found no node for a pod; "" if it did.
 func NotScheduled(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -251,7 +251,7 @@ func NotScheduled(pod *corev1.Pod) string {
 	return ""
 }
 
-// disruption says why Kubernetes takes a pod away; nil: it does not.
+// disruption returns the condition by which Kubernetes removes a pod; nil if it does not.
 func disruption(p *corev1.Pod) *corev1.PodCondition {
 	for i, c := range p.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {

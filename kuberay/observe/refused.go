@@ -87,7 +87,7 @@ func (r RefusedPod) Explain(message, unknown string) runstate.Reason {
 	return out
 }
 
-// refusedRay finds out whose pod KubeRay could not create: the condition's reason says head or worker, the pod's name the group.
+// refusedRay finds out whose pod KubeRay could not create: the condition's reason has head or worker, the pod's name has the group.
 func (o *Snapshot) refusedRay(code, message string) (r RefusedPod) {
 	rc := o.Cluster
 	defer func() {
@@ -159,7 +159,7 @@ func groupRefused(rc *rayv1.RayCluster, i int) RefusedPod {
 	return r
 }
 
-// adoptedPod says of a pod template that it came with a RayCluster of the user's: ours have our files, see addStart in package objects.
+// adoptedPod reports whether a pod template is of the user's own RayCluster: those that rayctl makes mount its files, see addStart in package objects.
 func adoptedPod(p corev1.PodSpec) bool {
 	return !slices.ContainsFunc(p.Volumes, func(v corev1.Volume) bool { return v.Name == "rayctl" })
 }

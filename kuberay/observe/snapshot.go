@@ -1,5 +1,5 @@
 // Package observe is what Kubernetes shows of a cluster, and what that means: a snapshot of its objects, kept up to date by list and watch, and
-// pure functions of it that say in which phase the cluster is, why it is not further, and whether waiting is of any use.
+// pure functions of it that return in which phase the cluster is, why it is not further, and whether waiting is useless.
 package observe
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// Snapshot is all that Kubernetes shows of one cluster at one moment. What is said about it is a pure function of it.
+// Snapshot is all that Kubernetes shows of one cluster at one moment. Phases, reasons and results are pure functions of it.
 type Snapshot struct {
 	Now     time.Time
 	Job     *batchv1.Job // the keeper's
@@ -27,20 +27,20 @@ type Snapshot struct {
 	events  []*corev1.Event
 }
 
-// allocated says whether anything is left of the cluster besides its record.
+// allocated reports whether anything is left of the cluster besides its record.
 func (o *Snapshot) allocated() bool {
 	return o.Job != nil || o.Cluster != nil || o.gang != nil || len(o.rayPods())+len(o.Role(objects.RoleKeeper)) > 0
 }
 
-// Gone says whether the cluster has ended and its record, if there is one, is complete.
+// Gone reports whether the cluster has ended and its record, if there is one, is complete.
 func (o *Snapshot) Gone() bool {
 	return !o.allocated() && (o.Record == nil || JobEnded(o.Record))
 }
 
-// Known says whether there is anything under the name.
+// Known reports whether the cluster or its record exists.
 func (o *Snapshot) Known() bool { return o.allocated() || o.Record != nil }
 
-// Ours says whether rayctl made the cluster.
+// Ours reports whether rayctl made the cluster.
 func (o *Snapshot) Ours() bool {
 	return o.Job != nil || o.Record != nil || o.Cluster != nil && o.Cluster.Labels[objects.LabelManagedBy] == objects.ManagedBy
 }
@@ -87,7 +87,7 @@ func (o *Snapshot) created() time.Time {
 	}
 }
 
-// phase is where Kubernetes has brought the cluster, and why it is not further. What Ray says comes from the keeper.
+// phase is the cluster's phase as Kubernetes shows it, and why it is not further. The state of Ray comes from the keeper.
 func (o *Snapshot) phase() (runstate.Phase, runstate.Reason, time.Time) {
 	reason := o.Reason()
 	ready, wanted := o.counts()
@@ -108,7 +108,7 @@ func (o *Snapshot) phase() (runstate.Phase, runstate.Reason, time.Time) {
 	}
 }
 
-// readySince is when KubeRay saw all pods ready first. KubeRay before 1.2 does not say.
+// readySince is when KubeRay first saw all pods ready; zero with KubeRay before 1.2, which does not record it.
 func (o *Snapshot) readySince() time.Time {
 	if at := o.Cluster.Status.StateTransitionTimes[rayv1.Ready]; at != nil {
 		return at.Time
@@ -191,7 +191,7 @@ func scheduledAt(p *corev1.Pod) time.Time {
 	return p.CreationTimestamp.Time
 }
 
-// JobEnded says whether a Job was complete or failed.
+// JobEnded reports whether a Job was complete or failed.
 func JobEnded(job *batchv1.Job) bool { return !EndOfJob(job).IsZero() }
 
 // EndOfJob is when a Job was complete or failed.

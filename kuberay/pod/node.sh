@@ -1,7 +1,7 @@
 # Read by the shell that is going to start Ray.
 rayctl_wait=$BASH_ENV
 unset BASH_ENV
-# The user's setup first. If that fails the keeper is told its last lines.
+# Run the user's setup first. If it fails, its last lines are sent to the keeper.
 if [ -e /rayctl/setup.sh ]; then
   rayctl_log=$(mktemp)
   exec 8>&1 9>&2

@@ -13,7 +13,7 @@ import (
 	keeperzip "github.com/rayctl/rayctl/keeper"
 )
 
-// TestReportAsksAgain: a failed setup is told to a keeper that cannot be reached at first (a fake: a mesh or a proxy in front of a keeper's pod that is
+// TestReportAsksAgain: a failed setup is reported to a keeper that cannot be reached at first (a fake: a mesh or a proxy in front of a keeper's pod that is
 // being replaced).
 func TestReportAsksAgain(t *testing.T) {
 	var told []string

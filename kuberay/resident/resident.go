@@ -140,7 +140,7 @@ func (r *Keeper) Commit(packages *launcher.Packages) error {
 	return r.run.Commit(document)
 }
 
-// Abandon ends a keeper that was not told of a commit.
+// Abandon ends a keeper whose launch was not committed.
 func (r *Keeper) Abandon() {
 	r.stdin.Close()
 	_ = r.child.Wait()

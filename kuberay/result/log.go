@@ -30,7 +30,7 @@ type Log struct {
 	missing int64 // bytes at the beginning that are gone
 }
 
-// FindLog finds the driver's log, and says how much of it there is.
+// FindLog finds the driver's log and how much of it was saved.
 func FindLog(ctx context.Context, c *api.Client, o *observe.Snapshot, st *State) (*Log, launcher.LogInfo, error) {
 	if st == nil || st.Log == nil {
 		return &Log{c: c}, launcher.LogInfo{}, nil

@@ -59,7 +59,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// unpackedByHand runs what the first line of a packed log says to whoever has no rayctl.
+// unpackedByHand runs the command in the first line of a packed log, which is there for people without rayctl.
 func unpackedByHand(t *testing.T, log []byte) []byte {
 	t.Helper()
 	hint, _, _ := bytes.Cut(log, []byte("\n"))
@@ -103,8 +103,8 @@ func TestEarlierAttempts(t *testing.T) {
 	}
 }
 
-// absence runs the record where the keeper's name is unknown for twenty minutes by a clock of its own: CoreDNS says so of a headless Service
-// without pods, and the Job controller waits up to ten minutes before it makes another one.
+// absence runs the record where the keeper's name is unknown for twenty minutes by a clock of its own: CoreDNS answers that for a headless
+// Service without pods, and the Job controller waits up to ten minutes before it makes another pod.
 const absence = `
 import socket, sys
 sys.path.insert(0, "../../keeper")
@@ -141,7 +141,7 @@ socket.getaddrinfo = lookup
 sys.exit(record.main(sys.argv[1:]))
 `
 
-// TestKeeperAway: the record waits for a keeper that is long in coming, or in coming back, and asks for its address again.
+// TestKeeperAway: the record waits for a keeper that takes long to start or to start again, and resolves its address again.
 func TestKeeperAway(t *testing.T) {
 	for name, script := range map[string]string{"unknown name": absence, "stale address": stale} {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestKeeperAway(t *testing.T) {
 	}
 }
 
-// TestClusterDeleted: the record says what it saw when the Secret's files go, or become those of another cluster of that name.
+// TestClusterDeleted: the record reports what it saw when the Secret's files are removed or replaced by those of another cluster of that name.
 func TestClusterDeleted(t *testing.T) {
 	for name, c := range map[string]struct {
 		committed bool

@@ -64,7 +64,7 @@ func (x *proxied) rewrite(r *httputil.ProxyRequest) {
 	}
 }
 
-// check tells the API server's own refusals from the target's.
+// check distinguishes the API server's own refusals from answers of the target.
 func (x *proxied) check(r *http.Response) error {
 	if to := r.Header.Get("Location"); to != "" {
 		r.Header.Set("Location", strings.TrimPrefix(to, x.base.Path))

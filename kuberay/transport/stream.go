@@ -44,8 +44,8 @@ type streamConn struct {
 	failure      error
 }
 
-// awaitFailure reads what the kubelet says if it cannot reach the port. The whole connection is of no use after that: containerd
-// leaves it half open.
+// awaitFailure reads the kubelet's error if it cannot reach the port. The whole connection is useless after that: containerd leaves it
+// half open.
 func (c *streamConn) awaitFailure(broken func()) {
 	defer close(c.ended)
 	text, err := io.ReadAll(c.failed)
@@ -77,8 +77,8 @@ func (c *streamConn) Read(p []byte) (int, error) {
 
 func (c *streamConn) Write(p []byte) (int, error) { return c.data.Write(p) }
 
-// CloseWrite tells the far end that no more comes; reading goes on, as in kubectl's port-forward. The program in the pod may see it only with the
-// end of the whole connection: containerd ends that a second later, whatever the program still has to say.
+// CloseWrite ends the stream to the far end; reading goes on, as in kubectl's port-forward. The program in the pod may see it only at the end of
+// the whole connection, which containerd closes a second later even if the program still writes.
 func (c *streamConn) CloseWrite() error { return c.data.Close() }
 
 func (c *streamConn) Close() error {

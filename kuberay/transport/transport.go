@@ -17,11 +17,11 @@ import (
 // Transport is one way to a target of a cluster. There are three: straight to the pod from inside the same Kubernetes, port-forward, and the
 // API server's proxy of Services.
 type Transport interface {
-	// Ready connects, if it is not connected, and says why it cannot.
+	// Ready connects if there is no connection; the error is why it cannot.
 	Ready(ctx context.Context) error
 	// Dial opens one connection to the target's port, after a break to the pod that serves it now.
 	Dial(ctx context.Context) (net.Conn, error)
-	// Via says how, for -v.
+	// Via describes the connection for -v.
 	Via() string
 	// Close ends it.
 	Close()

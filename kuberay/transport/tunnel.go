@@ -165,7 +165,7 @@ func (t *tunnel) forget(pod string) {
 	}
 }
 
-// PodEnded says whether a pod's processes have ended.
+// PodEnded reports whether a pod's processes have ended.
 func PodEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
@@ -190,7 +190,7 @@ func (t *tunnel) Close() {
 	}
 }
 
-// Via says how the target is reached.
+// Via implements Transport.
 func (t *tunnel) Via() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
