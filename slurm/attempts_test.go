@@ -21,7 +21,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// attempts says which one it is, and only the first needs long.
+// attempts prints the attempt's number and cause; only the first attempt takes long.
 const attempts = `echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; [ $RAYCTL_ATTEMPT != 1 ] || exec sleep 600`
 
 // preempt takes all nodes in the partition that preempts ours, until release.
@@ -43,8 +43,8 @@ func waitsAgain(s launcher.Status) bool {
 	return s.Phase == runstate.Queued && s.Attempt == 2 && s.Reason.Message != ""
 }
 
-// preempted: a job of higher priority takes the nodes. The run says that it waits, and goes on when it has nodes again. Who comes only now
-// sees what the first attempt printed before what the second does.
+// preempted: a job of higher priority takes the nodes. The run's status is waiting, and it goes on when it has nodes again. A client that begins
+// to watch only then gets the first attempt's output before the second's.
 func (b *bed) preempted(t *testing.T) {
 	g := b.gate(t)
 	s := b.named("yields", attempts+"; "+g.wait())

@@ -176,7 +176,7 @@ func (b *bed) run(id launcher.ID) string { return filepath.Join(b.Dir(), "runs",
 // Dir is slurm.dir.
 func (b *bed) Dir() string { return b.beside.Dir }
 
-// allocated asks Slurm and the nodes, not the launcher.
+// allocated reads from Slurm and the nodes, not from the launcher, what the cluster holds.
 func (b *bed) allocated(t *testing.T, id launcher.ID) []string {
 	t.Helper()
 	ask := []string{"--noheader", "--name=" + string(id), "--format=job %i %T"}

@@ -22,7 +22,7 @@ import (
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
-// dialVariable makes this program a client of one cluster that runs where the test starts it: it says by which way the keeper answered.
+// dialVariable makes this program a client of one cluster that runs where the test starts it: it prints by which way the keeper answered.
 const dialVariable = "SLURM_TEST_DIAL"
 
 type dialRequest struct{ Dir, Name string }
@@ -48,7 +48,7 @@ func init() {
 	os.Exit(0)
 }
 
-// answers asks dashboard or keeper, and says by which way.
+// answers makes a request to dashboard or keeper, and returns by which way.
 func answers(ctx context.Context, l launcher.Launcher, id launcher.ID, target launcher.Target) (string, error) {
 	e, err := l.Dial(ctx, id, target)
 	if err != nil {

@@ -78,8 +78,8 @@ func (b *bed) fullDisk(t *testing.T, disk string) {
 	b.nothingLeft(t, "full")
 }
 
-// diskFills: a disk that fills while the driver runs does not cost its exit code. Of the output, whoever watches misses only what neither reached
-// them before the end nor could be saved, and is told of it.
+// diskFills: a disk that fills while the driver runs does not cost its exit code. A client that watches misses only the output that neither reached
+// it before the end nor could be saved, and reports that.
 func (b *bed) diskFills(t *testing.T, disk string) {
 	b = b.at(disk)
 	g := b.gate(t)

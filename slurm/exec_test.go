@@ -44,7 +44,7 @@ func TestExec(t *testing.T) {
 	}
 }
 
-// execs: on a terminal, keys are the command's, Ctrl-C too; without one the end of its context asks the command to end.
+// execs: on a terminal all keys go to the command, also Ctrl-C; without one, the command is stopped when its context ends.
 func (b *bed) execs(t *testing.T, id launcher.ID) {
 	t.Run("terminal", func(t *testing.T) { conformance.OnTerminal(t, b.launcher(), id) })
 	t.Run("terminal by ssh", func(t *testing.T) { conformance.OnTerminal(t, b.ssh(t), id) })

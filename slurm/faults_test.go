@@ -43,7 +43,7 @@ func TestFaults(t *testing.T) {
 	b.leavesNothing(t)
 }
 
-// unreadableToken: the keeper says what it lacks instead of starting Ray without it. To be a directory is to be unreadable for root, too.
+// unreadableToken: the keeper reports the missing token and does not start Ray without it. A directory in the token's place is unreadable also for root.
 func (b *bed) unreadableToken(t *testing.T) {
 	release := b.closePartition(t)
 	r := b.begin(t, b.named("token", "echo never"), launcher.Payload{})
@@ -141,7 +141,7 @@ func (b *bed) powerOffHost(t *testing.T, host string) (restore func()) {
 	}
 }
 
-// workerNodeDies: the next attempt runs on other nodes and knows why.
+// workerNodeDies: the next attempt runs on other nodes, and its environment has the cause.
 func (b *bed) workerNodeDies(t *testing.T) {
 	s := b.spread("one-less", `echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; [ $RAYCTL_ATTEMPT != 1 ] || exec sleep 600`)
 	s.Job.Restarts.NodeFailure = 1
@@ -180,7 +180,7 @@ func (b *bed) headNodeDies(t *testing.T) {
 	})
 }
 
-// nodeIsDown: who waits for a node that does not answer is told so, and gets it when it is back.
+// nodeIsDown: the reason of a run that waits for a node that does not answer names that; the run starts when the node is back.
 func (b *bed) nodeIsDown(t *testing.T) {
 	if err := b.KillSlurmd(3); err != nil {
 		t.Fatal(err)

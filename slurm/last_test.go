@@ -155,7 +155,7 @@ func (b *bed) readsOnlyRead(t *testing.T) {
 	b.nothingLeft(t, "unseen")
 }
 
-// wantReads: since ResetRequests slurmctld was asked, and told to do nothing.
+// wantReads: since ResetRequests slurmctld got requests, and none that changes anything.
 func (b *bed) wantReads(t *testing.T) {
 	t.Helper()
 	if orders, err := b.Orders(t.Context()); err != nil || len(orders) > 0 {

@@ -67,7 +67,7 @@ func prolog(t *testing.T) (program, flag string) {
 	return program, flag
 }
 
-// reasons: what Slurm says of a waiting job becomes a sentence with a next step, and what can never start ends at once.
+// reasons: Slurm's reason of a waiting job becomes a sentence with a next step, and a job that can never start ends at once.
 func (b *bed) reasons(t *testing.T, flag string) {
 	l := b.launcher()
 	slurmDo := func(args ...string) {

@@ -157,7 +157,7 @@ func (s *statuses) awaitAll(t *testing.T, what string, cond func(launcher.Status
 	}
 }
 
-// TestPlannedStart: the start that Slurm expects is shown while a job waits, in every version. (What `sbatch --test-only` says is read by doctor's tests.)
+// TestPlannedStart: the start that Slurm expects is shown while a job waits, in every version. (doctor's tests cover the output of `sbatch --test-only`.)
 func TestPlannedStart(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{slurmtest.OldestVersion, slurmtest.DefaultVersion, slurmtest.NewestVersion} {

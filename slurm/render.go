@@ -13,8 +13,8 @@ import (
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// Render returns the batch script and the keeper's orders. What only the launch knows is named: the home directory there is ~, and
-// the nonce is NONCE.
+// Render returns the batch script and the keeper's orders. Values that are known only at the launch are placeholders: ~ for the home
+// directory on the site, NONCE for the nonce.
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	s = spec.For(s, slurmspec.Name)
 	dir := l.site.Runs.Dir()

@@ -16,7 +16,7 @@ import (
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
-// full asks for most of what a job can ask for.
+// full is a cluster file that sets most of what a job can request.
 func (r *restd) full(name string) *spec.ClusterSpec {
 	yes := true
 	s := r.twoGroups()
@@ -48,7 +48,7 @@ func (r *restd) placedWorkers(name string) *spec.ClusterSpec {
 	return s
 }
 
-// request: what Slurm knows of a job is the same whether it came by sbatch or by slurmrestd.
+// request: Slurm's record of a job is the same whether sbatch or slurmrestd submitted it.
 func (r *restd) request(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec  func(name string) *spec.ClusterSpec
@@ -74,7 +74,7 @@ func (r *restd) request(t *testing.T) {
 	}
 }
 
-// known is what squeue and scontrol say of each part of a cluster's job, without what is its own: names, ids and times.
+// known is what squeue and scontrol print for each part of a cluster's job, without names, ids and times, which differ between jobs.
 func (r *restd) known(t *testing.T, l *slurm.Launcher, s *spec.ClusterSpec) []string {
 	t.Helper()
 	id, err := l.Launch(t.Context(), s, launcher.Payload{})
@@ -99,7 +99,7 @@ func (r *restd) known(t *testing.T, l *slurm.Launcher, s *spec.ClusterSpec) []st
 	return lines
 }
 
-// sizes are the words of scontrol that say how large a job is and how it is spread.
+// sizes are the fields of scontrol with a job's size and its distribution over nodes.
 func sizes(shown string) (out []string) {
 	for word := range strings.FieldsSeq(shown) {
 		name, _, _ := strings.Cut(word, "=")

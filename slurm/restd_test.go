@@ -107,7 +107,7 @@ func (r *restd) launcher(t *testing.T) *slurm.Launcher {
 	return l
 }
 
-// TestREST asks the controller by the real slurmrestd of each version, which knows three dialects.
+// TestREST makes requests to the real slurmrestd of each version; there are three forms of its API.
 func TestREST(t *testing.T) {
 	t.Parallel()
 	needs.Root(t)
@@ -129,7 +129,7 @@ func TestREST(t *testing.T) {
 	}
 }
 
-// life: submitted, asked for, told why it waits, cancelled, and nothing left.
+// life: a job is submitted, found, shown with the reason why it waits, and cancelled; nothing is left.
 func (r *restd) life(t *testing.T) {
 	release := r.occupy(t)
 	defer release()
@@ -200,7 +200,7 @@ func (r *restd) refusals(t *testing.T) {
 	}
 }
 
-// tokens that cannot be used are told as what they are, without their text.
+// the error of a token that cannot be used names the cause, without the token's text.
 func (r *restd) tokens(t *testing.T) {
 	good, err := r.Token(r.User())
 	if err != nil {

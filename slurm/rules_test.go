@@ -35,7 +35,7 @@ function slurm_job_modify(job, record, partitions, uid) return slurm.SUCCESS end
 return slurm.SUCCESS
 `
 
-// rules: what a site asks of jobs is told in its own words, by launches and by doctor, and can be given by the file.
+// rules: what a site requires of jobs is shown in the site's own words, by launches and by doctor, and can be set in the file.
 func (b *bed) rules(t *testing.T) {
 	l := b.launcher()
 	asks := func(comment string, args ...string) *spec.ClusterSpec {

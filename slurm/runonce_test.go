@@ -15,8 +15,8 @@ import (
 	"github.com/rayctl/rayctl/slurm"
 )
 
-// nodeFailsForGood: a run that preemption alone may restart ends with its node where nothing preempts, though nobody watches: it is not queued again to be
-// told so.
+// nodeFailsForGood: a run that preemption alone may restart ends with its node where nothing preempts, even if no client watches: it is not queued again only
+// to be ended then.
 func (b *bed) nodeFailsForGood(t *testing.T) {
 	l := b.launcher()
 	id, err := l.Launch(t.Context(), b.inPartition("for-good", "main", "exec sleep 600", 1), launcher.Payload{})

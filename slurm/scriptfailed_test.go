@@ -15,7 +15,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
-// cannotStart: a batch script that cannot start the keeper is told as such, with what it printed and where that is.
+// cannotStart: the error of a batch script that cannot start the keeper names that cause, with the script's output and its file.
 func (b *bed) cannotStart(t *testing.T) {
 	shared := b.Cluster.Dir + "/shared/"
 	file := func(name, text string, mode os.FileMode) string {
@@ -24,7 +24,7 @@ func (b *bed) cannotStart(t *testing.T) {
 		}
 		return shared + name
 	}
-	// No package here has a Python before 3.8. What matters of one is its version: that is what ours says that it is.
+	// No package here has a Python before 3.8. Only its version matters, so this program prints an old one.
 	old := `#!/bin/sh
 exec ` + b.python + ` -c 'import runpy, sys; sys.version_info = (3, 6, 8, "final", 0); sys.argv = sys.argv[3:]; sys.path.insert(0, sys.argv[0].rpartition("/")[0]); runpy.run_path(sys.argv[0], run_name="__main__")' "$@"
 `

@@ -15,11 +15,11 @@ import (
 	"github.com/rayctl/rayctl/slurm/tunnels"
 )
 
-// Config says which Slurm is meant.
+// Config is how to reach one Slurm.
 type Config struct {
 	// Runner runs commands where Slurm is, and reaches its files there.
 	Runner remote.Runner
-	// REST, if set, asks the controller in place of Slurm's commands. The files are the Runner's.
+	// REST, if set, is used for requests to the controller in place of Slurm's commands. Files still go through Runner.
 	REST *controller.REST
 	// Cluster is slurm.cluster.
 	Cluster string
@@ -78,7 +78,7 @@ func (l *Launcher) Close() {
 // Substrate is Slurm as a launcher of rayctl.
 var Substrate = launcher.Substrate{Substrate: slurmspec.Substrate, New: func(s *spec.ClusterSpec, log *slog.Logger) (launcher.Launcher, error) { return For(s, log) }}
 
-// For returns the launcher that a file asks for.
+// For returns the launcher that a file selects.
 func For(s *spec.ClusterSpec, log *slog.Logger) (*Launcher, error) {
 	section := &slurmspec.Section{}
 	if s != nil && slurmspec.Of(s) != nil {
@@ -98,7 +98,7 @@ func For(s *spec.ClusterSpec, log *slog.Logger) (*Launcher, error) {
 // Name is "slurm".
 func (l *Launcher) Name() string { return slurmspec.Name }
 
-// Check examines the way to Slurm, what the file asks Slurm for, slurm.dir, and one node.
+// Check examines the connection to Slurm, the file's request to Slurm, slurm.dir, and one node.
 func (l *Launcher) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Check {
 	return l.site.Check(ctx, s)
 }

@@ -50,7 +50,7 @@ func (c *cluster) before(attempt int, j controller.Job, after []runstate.Event) 
 	return events
 }
 
-// living is the status of a cluster whose keeper speaks. Its last word may be heard before its result is seen.
+// living is the status of a cluster whose keeper answers. The keeper's final state may arrive before its result file is seen.
 func (c *cluster) living(j controller.Job) launcher.Status {
 	if c.State.Exit != nil {
 		return c.releasing(c.State, j)

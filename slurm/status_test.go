@@ -10,7 +10,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/rundir"
 )
 
-// The keeper's last word may be heard before its result is seen, and before the nodes are free.
+// The keeper's final state may arrive before its result file is seen, and before the nodes are free.
 func TestLastWordIsNotTheEnd(t *testing.T) {
 	c := &cluster{Job: &batchjob.Job{Run: &rundir.Run{Name: "x", Record: &rundir.Record{Spec: &spec.ClusterSpec{}}, State: &runstate.State{Phase: runstate.Gone, Exit: &runstate.Exit{Cause: "succeeded"}}}}}
 	if s := c.living(controller.Job{}); s.Phase != runstate.Draining || s.Exit != nil {

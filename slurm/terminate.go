@@ -15,7 +15,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
-// Terminate asks the keeper to end the cluster, and Slurm where there is no keeper or it is stuck.
+// Terminate ends the cluster through its keeper, or through Slurm if there is no keeper or it hangs.
 func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.End) error {
 	c, err := l.open(ctx, id)
 	if errors.Is(err, launcher.ErrNotFound) {
@@ -90,7 +90,7 @@ func (c *cluster) terminateUncommitted(ctx context.Context) error {
 	return nil
 }
 
-// cancelWaiting cancels a job that has not begun, or waits for its next attempt. Slurm tells whether it was still waiting.
+// cancelWaiting cancels a job that has not begun, or waits for its next attempt. Slurm's answer shows whether it was still waiting.
 func (c *cluster) cancelWaiting(ctx context.Context, end launcher.End) error {
 	message := end.Message
 	if message == "" {

@@ -34,7 +34,7 @@ func (b *bed) named(name, entrypoint string) *spec.ClusterSpec {
 	return s
 }
 
-// nothingLeft checks that neither Slurm nor slurm.dir knows the name.
+// nothingLeft checks that neither Slurm nor slurm.dir has anything of this name.
 func (b *bed) nothingLeft(t *testing.T, name string) {
 	t.Helper()
 	if left := b.allocated(t, launcher.ID(name)); len(left) > 0 {
@@ -112,7 +112,7 @@ func watchUntil(t *testing.T, l launcher.Launcher, id launcher.ID, cond func(lau
 
 func isGone(s launcher.Status) bool { return s.Phase == runstate.Gone }
 
-// queue: a waiting cluster says why it waits, and ends without a trace of Ray when its time in the queue is over, when it is ended,
+// queue: the status of a waiting cluster has the reason, and it ends without having started Ray when its time in the queue is over, when it is ended,
 // and when somebody cancels its job.
 func (b *bed) queue(t *testing.T) {
 	l := b.launcher()
@@ -192,7 +192,7 @@ func (b *bed) controllerDown(t *testing.T) {
 	b.nothingLeft(t, "away")
 }
 
-// requeued: a preempted job comes back as the next attempt, with the same output directory, and knows why.
+// requeued: a preempted job comes back as the next attempt, with the same output directory, and its environment has the cause.
 func (b *bed) requeued(t *testing.T) {
 	s := b.named("again", `echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON in $RAYCTL_OUTPUT_DIR; [ $RAYCTL_ATTEMPT != 1 ] || exec sleep 600`)
 	l := b.launcher()
@@ -224,7 +224,7 @@ func (b *bed) requeued(t *testing.T) {
 	}
 }
 
-// warned: Slurm's warning gives the driver its grace, and the next attempt goes on as job.restarts says.
+// warned: Slurm's warning gives the driver its grace, and the next attempt starts if job.restarts allows it.
 func (b *bed) warned(t *testing.T) {
 	s := b.named("warned", `trap 'echo saving; sleep 2; echo saved; exit 0' TERM; echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; [ $RAYCTL_ATTEMPT != 1 ] || { sleep 600 & wait; }`)
 	s.Lifetime.Max = units.Limit(10 * time.Hour) // the end is far: a warning is of preemption

@@ -57,7 +57,7 @@ func (b *bed) terminated(t *testing.T) {
 	r.forgotten()
 }
 
-// extends: Slurm's own limit of the job follows the keeper's. root may raise it; who may not is told when the job ends and what to ask for.
+// extends: Slurm's own limit of the job follows the keeper's. root may raise it; another user gets the job's end and what to request.
 func (b *bed) extends(t *testing.T, l *slurm.Launcher, id launcher.ID) {
 	t.Helper()
 	limit := func() string {

@@ -11,7 +11,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
-// queued is a cluster whose keeper has said nothing yet.
+// queued handles a cluster whose keeper has not reported a state yet.
 func (w *watcher) queued(ctx context.Context) bool {
 	w.pace = min(max(time.Since(w.launched.Created), controller.WhileWaiting), controller.WhileRunning) // what keeps a job waiting changes seldom
 	f, over := w.question(ctx, w.pace)                                                                  // watchers of a job that do not look at the same moments share an answer for as long
@@ -64,7 +64,7 @@ func (w *watcher) plannedStart(ctx context.Context) time.Time {
 	return w.planned.start
 }
 
-// hopeless says why a waiting job is to be given up; nil if it is not.
+// hopeless returns why a waiting job must be ended; nil if it need not.
 func (w *watcher) hopeless(ctx context.Context) *runstate.Verdict {
 	last, err := w.LastAttempt(ctx, w.job)
 	if err != nil {
@@ -83,7 +83,7 @@ func (w *watcher) hopeless(ctx context.Context) *runstate.Verdict {
 	return nil
 }
 
-// never says why the job can never start; "" if it can, or it is not known.
+// never returns why the job can never start; "" if it can, or if that is unknown.
 func (w *watcher) never(ctx context.Context) string {
 	switch {
 	case controller.Never(w.job.Reason):

@@ -100,7 +100,7 @@ func (w *watcher) changes(ctx context.Context) (<-chan struct{}, context.CancelF
 	return changes, cancel
 }
 
-// step sends what the files and the controller say now; true if it was the last.
+// step sends the status that follows from the files and the controller now; true if it was the last.
 func (w *watcher) step(ctx context.Context) (last bool) {
 	switch {
 	case w.Record == nil:
@@ -134,7 +134,7 @@ func (w *watcher) uncommitted(ctx context.Context) bool {
 	return false
 }
 
-// streamEvery is how often a keeper that could not be heard is tried again: a way may have been opened meanwhile.
+// streamEvery is how often the connection to a keeper that could not be reached is tried again: a way may have been opened meanwhile.
 const streamEvery = 10 * time.Second
 
 // running is a cluster whose keeper has written a state. Without a stream the controller is queried now and then whether the job is still there.
@@ -162,7 +162,7 @@ func (w *watcher) running(ctx context.Context) bool {
 	return over
 }
 
-// question asks the controller; over: the cluster has ended without a result, and the last status was sent.
+// question reads the job's state from the controller. over: the cluster has ended without a result, and the last status was sent.
 func (w *watcher) question(ctx context.Context, age time.Duration) (f batchjob.Fate, over bool) {
 	if !w.unknown.IsZero() {
 		age = batchjob.AskAgain
@@ -239,7 +239,7 @@ func (w *watcher) sendLast(ctx context.Context, s launcher.Status, due bool) {
 	w.send(ctx, s)
 }
 
-// unreachable says so; trying goes on.
+// unreachable reports that the site cannot be reached; the watcher goes on trying.
 func (w *watcher) unreachable(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -253,7 +253,7 @@ func (w *watcher) unreachable(ctx context.Context, err error) {
 	w.emit(ctx, s)
 }
 
-// send sends a status that says something new.
+// send sends a status unless it equals the last one.
 func (w *watcher) send(ctx context.Context, s launcher.Status) {
 	if reflect.DeepEqual(s, w.last) {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// work is on one cluster of two unlike nodes: commands on each, what Ray was told, connections to a node, and a worker that dies is told by
-// name while the driver goes on.
+// work is on one cluster of two unlike nodes: commands on each, the sizes given to Ray, connections to a node, and a worker that dies, which is
+// reported by name while the driver goes on.
 func (b *bed) work(t *testing.T) {
 	s := b.twoGroups()
 	s.Name, s.Job.Entrypoint = "work", "sleep 600"

@@ -29,9 +29,9 @@ type Source interface {
 	String() string
 	// Open opens the file from its beginning. With follow, the reader waits for more at the end of the file.
 	Open(ctx context.Context, follow bool) (io.ReadCloser, error)
-	// CanFollow says whether open can follow.
+	// CanFollow reports whether open can follow.
 	CanFollow(ctx context.Context) (bool, error)
-	// Answered says whether an error is the dashboard's answer, and final whether to ask again is of no use. Other errors are lost connections.
+	// Answered reports whether an error is the dashboard's answer, and final whether to ask again is of no use. Other errors are lost connections.
 	Answered(err error) (answered, final bool)
 	// Explain makes a sentence of an error of open, or of the reading.
 	Explain(ctx context.Context, err error) error

@@ -43,7 +43,7 @@ func TestSites(t *testing.T) {
 	}
 }
 
-// hasTest says whether a folder's Go files, or those of Python, define a test.
+// hasTest reports whether a folder's Go files, or those of Python, define a test.
 func hasTest(t *testing.T, folder, name string) bool {
 	t.Helper()
 	for _, pattern := range []string{"*_test.go", "test_*.py"} {

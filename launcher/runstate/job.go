@@ -18,7 +18,7 @@ const (
 	JobNotSubmitted JobState = "NOT_SUBMITTED"
 )
 
-// Terminal says whether Ray will not change the state any more.
+// Terminal reports whether Ray will not change the state any more.
 func (s JobState) Terminal() bool {
 	return s == JobSucceeded || s == JobFailed || s == JobStopped || s == JobNotSubmitted
 }
@@ -46,5 +46,5 @@ type Submission struct {
 	Start        *time.Time `json:"startTime"`
 }
 
-// Terminal says whether Ray will not change the job's state any more.
+// Terminal reports whether Ray will not change the job's state any more.
 func (j *Job) Terminal() bool { return j != nil && j.State.Terminal() }

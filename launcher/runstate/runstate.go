@@ -19,7 +19,7 @@ const (
 	Lost         Phase = "Lost"         // the attempt broke (head, node, preemption); another attempt or Gone follows
 )
 
-// Ended says whether nothing is allocated any more.
+// Ended reports whether nothing is allocated any more.
 func (p Phase) Ended() bool { return p == Gone }
 
 // State is the keeper's state of a living cluster, or (with Exit and Log) of one that has ended. Its JSON is the state document of docs/keeper.md.

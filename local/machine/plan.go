@@ -131,7 +131,7 @@ func TempRoot(s *spec.ClusterSpec) (string, error) {
 	return "/tmp", nil
 }
 
-// IsDir says whether a directory is there.
+// IsDir reports whether a directory is there.
 func IsDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()

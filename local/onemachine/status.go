@@ -44,7 +44,7 @@ func (c *cluster) notHere() *launcher.ExitError {
 		"%s runs on %s, not on this machine", c.Name, c.Record.Host)
 }
 
-// nobodyLaunches says whether no client is at work on the name.
+// nobodyLaunches reports whether no client is at work on the name.
 func (l *Launcher) nobodyLaunches(name string) bool {
 	lock, err := filelock.Try(l.lockPath(name))
 	if err != nil || lock == nil {

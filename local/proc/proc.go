@@ -26,7 +26,7 @@ type Process struct {
 	command string //nolint:unused // with the environment; only where ps made the table (proc_other.go)
 }
 
-// Alive says whether the process lives. start is its Process.Start, 0 if unknown.
+// Alive reports whether the process lives. start is its Process.Start, 0 if unknown.
 func Alive(pid int, start int64) bool {
 	if pid <= 0 {
 		return false

@@ -190,7 +190,7 @@ func (m managed) lock(ctx context.Context) (*filelock.Lock, error) {
 	return lock, nil
 }
 
-// complete says whether an installation was finished here and still works, and notes its use for Collect.
+// complete reports whether an installation was finished here and still works, and notes its use for Collect.
 func complete(dir string) bool {
 	if _, err := os.Stat(interpreterIn(dir)); err != nil || copied(dir) { // interrupted, or the Python it was made from is gone
 		return false

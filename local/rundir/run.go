@@ -65,7 +65,7 @@ func namesOf(entries []os.DirEntry) (out []string) {
 	return out
 }
 
-// Exists says whether the run's directory, or one in it, is there.
+// Exists reports whether the run's directory, or one in it, is there.
 func (r *Run) Exists(name ...string) bool {
 	info, err := os.Stat(r.Path(name...))
 	return err == nil && info.IsDir()
@@ -120,7 +120,7 @@ func (r *Run) Look() (Life, *runstate.State, error) {
 	}
 }
 
-// IsHere says whether processes of the cluster live on this machine, whatever its name is by now: laptops change theirs.
+// IsHere reports whether processes of the cluster live on this machine, whatever its name is by now: laptops change theirs.
 func (r *Run) IsHere() bool {
 	ps, err := proc.Marked(r.Markers()...)
 	return err == nil && len(ps) > 0
@@ -138,7 +138,7 @@ func (r *Run) LastState() (*runstate.State, error) {
 	return st, nil
 }
 
-// HasResult says whether the run has ended.
+// HasResult reports whether the run has ended.
 func (r *Run) HasResult() bool {
 	_, err := os.Stat(r.Path(keeper.ResultFile))
 	return err == nil

@@ -10,7 +10,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// Fate is what the controller says of a cluster's job.
+// Fate is the state of a cluster's job as the controller reports it.
 type Fate int
 
 const (
@@ -82,7 +82,7 @@ func verdictOf(j controller.Job) runstate.Verdict {
 	return runstate.Verdict{Cause: runstate.CauseLost, Message: "its job ended (" + j.State + ") without a result"}
 }
 
-// scriptFailed is all that Slurm knows of it.
+// scriptFailed is the message for a batch script that failed: Slurm reports no cause.
 const scriptFailed = "the batch script failed"
 
 // FirstState is the state of a cluster before its keeper has written one.

@@ -42,7 +42,7 @@ func (b *Job) candidates(jobs []controller.Job) (found []controller.Job) {
 	return found
 }
 
-// owns says whether a job is the one whose id the run's directory has. Slurm begins with the first id again after MaxJobId (slurm.conf(5)): another job
+// owns reports whether a job is the one whose id the run's directory has. Slurm begins with the first id again after MaxJobId (slurm.conf(5)): another job
 // of the same user that got it then has neither the nonce nor the directory nor the name.
 func (b *Job) owns(j controller.Job) bool {
 	if j.Leader() != b.JobID {
@@ -57,7 +57,7 @@ func (b *Job) owns(j controller.Job) bool {
 // submitSkew is by how much the controller's clock may be behind ours.
 const submitSkew = 10 * time.Minute
 
-// resembles says whether a job can only be the launch's, whose id is not known because sbatch's answer was lost, although somebody rewrote its comment.
+// resembles reports whether a job can only be the launch's, whose id is not known because sbatch's answer was lost, although somebody rewrote its comment.
 func (b *Job) resembles(j controller.Job) bool {
 	return script.NonceOf(j.Comment) == "" && j.WorkDir == b.Dir && j.Name == b.Record.Name && !j.Ended() && j.Submit.After(b.Record.Created.Add(-submitSkew))
 }

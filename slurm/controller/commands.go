@@ -14,7 +14,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/remote"
 )
 
-// Commands asks the controller by Slurm's commands.
+// Commands implements Controller with Slurm's commands.
 type Commands struct {
 	Runner  remote.Runner
 	Cluster string   // of several that the commands know (--clusters); "": theirs
@@ -32,7 +32,7 @@ func Run(ctx context.Context, r remote.Runner, argv ...string) (string, error) {
 	return out, err
 }
 
-// runBoth also returns what the command said on standard error.
+// runBoth also returns the command's standard error.
 func runBoth(ctx context.Context, r remote.Runner, argv ...string) (stdout, stderr string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
@@ -54,7 +54,7 @@ func runBoth(ctx context.Context, r remote.Runner, argv ...string) (stdout, stde
 	return remote.AfterMark(out.String()), said.String(), err
 }
 
-// unanswered says whether a command failed because the controller or the way to it does not answer.
+// unanswered reports whether a command failed because the controller or the way to it does not answer.
 func unanswered(failed *CommandError) bool {
 	var exit *exec.ExitError
 	if !errors.As(failed.Err, &exit) {
@@ -120,7 +120,7 @@ func (c Commands) Jobs(ctx context.Context) ([]Job, error) {
 // Everybodys implements Controller.
 func (c Commands) Everybodys(ctx context.Context) ([]Job, error) { return c.squeue(ctx) }
 
-// squeue asks for jobs in all partitions, hidden ones too.
+// squeue lists jobs of all partitions, including hidden ones.
 func (c Commands) squeue(ctx context.Context, args ...string) ([]Job, error) {
 	out, err := Run(ctx, c.Runner, c.asking("squeue", append([]string{"--all", "--noheader", "--format=" + textFormat}, args...)...)...)
 	if err != nil {
@@ -148,7 +148,7 @@ func (c Commands) Extend(ctx context.Context, id int, limit string) error {
 	return err
 }
 
-// Version also asks whether the controller answers.
+// Version implements Controller. It fails if the controller does not answer.
 func (c Commands) Version(ctx context.Context) (string, error) {
 	out, err := Run(ctx, c.Runner, c.clean("sinfo", "--version")...)
 	if err != nil {
@@ -162,7 +162,7 @@ func (c Commands) Version(ctx context.Context) (string, error) {
 	return name + " " + number, err
 }
 
-// testOnly is what sbatch --test-only says on standard error: "Job 39 to start at 1795253221 using 2 processors on nodes node[1-2] in partition
+// testOnly matches what sbatch --test-only prints on standard error: "Job 39 to start at 1795253221 using 2 processors on nodes node[1-2] in partition
 // main" (25.05 and later: "... 1795253221 a using ...").
 var testOnly = regexp.MustCompile(`to start at (\d+) `)
 

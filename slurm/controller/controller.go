@@ -10,12 +10,12 @@ import (
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
-// Controller asks Slurm's controller. Slurm's own commands and slurmrestd are the two ways.
+// Controller makes requests to Slurm's controller. There are two implementations: Slurm's own commands and slurmrestd.
 type Controller interface {
 	// Submit hands in a job and returns its id. A refusal is a *CommandError with Slurm's words; after an error that is Away the job may
 	// be there all the same.
 	Submit(ctx context.Context, b Batch) (int, error)
-	// Jobs are all jobs of the user, ended ones too as long as the controller knows them.
+	// Jobs are all jobs of the user, including ended ones as long as the controller keeps them.
 	Jobs(ctx context.Context) ([]Job, error)
 	// Everybodys are the jobs of all users that wait or run, as far as the site shows them.
 	Everybodys(ctx context.Context) ([]Job, error)
@@ -28,9 +28,9 @@ type Controller interface {
 	PlannedStart(ctx context.Context, b Batch) (time.Time, error)
 	// Partitions are all partitions, hidden ones too.
 	Partitions(ctx context.Context) ([]script.Partition, error)
-	// Version is Slurm's, as the controller's side tells it: "Slurm 24.11.5".
+	// Version is Slurm's, as the controller's host reports it: "Slurm 24.11.5".
 	Version(ctx context.Context) (string, error)
-	// String says where, for notes and errors.
+	// String names the place of the controller, for notes and errors.
 	String() string
 }
 
@@ -57,8 +57,8 @@ func (e *CommandError) Error() string {
 
 func (e *CommandError) Unwrap() error { return e.Err }
 
-// ErrAway says that the controller or the way to it did not answer, so that the request may have worked.
+// ErrAway is the error of a request that got no answer from the controller or from the connection to it: it may have been carried out.
 var ErrAway = errors.New("no answer")
 
-// Away says whether a request failed so that it may have worked.
+// Away reports whether a request failed without an answer, so that it may have been carried out.
 func Away(err error) bool { return errors.Is(err, ErrAway) || errors.Is(err, remote.ErrCut) }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Job is what the controller says of one Slurm job.
+// Job is one Slurm job as the controller reports it.
 type Job struct {
 	ID        int
 	HetJobID  int // the leader's id of a heterogeneous job; 0: none
@@ -57,7 +57,7 @@ func (j Job) Leader() int {
 	return j.ID
 }
 
-// Ended says whether the job holds nothing any more; a COMPLETING job still holds nodes.
+// Ended reports whether the job has released its nodes; a COMPLETING job has not.
 func (j Job) Ended() bool {
 	if j.Has("COMPLETING") {
 		return false
@@ -81,7 +81,7 @@ func (j Job) Released() time.Time {
 	return time.Time{}
 }
 
-// Has says whether the job's state carries a flag.
+// Has reports whether the job's state carries a flag.
 func (j Job) Has(flag string) bool {
 	for _, f := range j.Flags {
 		if f == flag {

@@ -96,7 +96,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestPartitions reads what both ways say of partitions, of real versions.
+// TestPartitions parses the partitions as commands and slurmrestd of real versions print them.
 func TestPartitions(t *testing.T) {
 	text := "CLUSTER: other\n" +
 		"PartitionName=main AllowGroups=ALL Default=YES QoS=N/A MaxNodes=UNLIMITED MaxTime=UNLIMITED MinNodes=0 Nodes=node[1-4] State=UP TotalCPUs=8 TotalNodes=4 SelectTypeParameters=NONE\n" +

@@ -68,7 +68,7 @@ func (r *REST) Partitions(ctx context.Context) ([]script.Partition, error) {
 	return parseJSONPartitions(answer)
 }
 
-// parseJSONPartitions reads slurmrestd's: 22.05 has numbers of which -1 is no limit, later ones objects. None tells for certain which is the default.
+// parseJSONPartitions reads slurmrestd's: 22.05 has numbers of which -1 is no limit, later ones objects. None shows reliably which partition is the default.
 func parseJSONPartitions(b []byte) ([]script.Partition, error) {
 	var doc struct {
 		Partitions []struct {

@@ -109,7 +109,7 @@ func (q *Queue) refresh(ctx context.Context, asked time.Time, age time.Duration)
 	return nil
 }
 
-// question asks the controller.
+// question makes the request to the controller.
 func (q *Queue) question(ctx context.Context) error {
 	began := time.Now()
 	jobs, err := q.controller.Jobs(ctx)

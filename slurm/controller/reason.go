@@ -50,7 +50,7 @@ var sayings = map[string]saying{
 	"user_env_retrieval_failed_requeued_held": {"the user's environment could not be read on the node; Slurm holds the job", "`rayctl down` ends it; tell your site's administrators"},
 }
 
-// limits are families of reasons: the first matching prefix is told with the limit's name.
+// limits are families of reasons: the first matching prefix is reported with the limit's name.
 var limits = []struct{ prefix, who, hint string }{
 	{"QOSMax", "a limit of the QOS for one job or user", "wait for your other jobs, ask for less, or choose another slurm.qos"},
 	{"QOSGrp", "a limit of the QOS for all its jobs together", "wait, or choose another slurm.qos"},
@@ -62,7 +62,7 @@ var limits = []struct{ prefix, who, hint string }{
 	{"MaxSubmit", "the number of jobs you may have", "end other jobs"},
 }
 
-// Explain puts a waiting job's reason into a sentence with a next step. An unknown reason is told as Slurm has it.
+// Explain puts a waiting job's reason into a sentence with a next step. An unknown reason is returned as Slurm gives it.
 func Explain(j Job) runstate.Reason {
 	code := strings.Trim(j.Reason, "()")
 	if code == "" {
@@ -103,7 +103,7 @@ func limit(code string) (message, hint string) {
 	return fmt.Sprintf("Slurm's reason is %s", code), ""
 }
 
-// Never says whether a job that waits for this reason can never start as it is.
+// Never reports whether a job that waits for this reason can never start as it is.
 func Never(reason string) bool {
 	name, _ := reasonName(reason)
 	switch name {
@@ -114,7 +114,7 @@ func Never(reason string) bool {
 	return false
 }
 
-// NodeLimit says whether a job waits because of its number of nodes. Slurm gives this reason, too, while nodes are down or drained (squeue(1)).
+// NodeLimit reports whether a job waits because of its number of nodes. Slurm gives this reason, too, while nodes are down or drained (squeue(1)).
 func NodeLimit(reason string) bool {
 	name, _ := reasonName(reason)
 	return name == "PartitionNodeLimit"

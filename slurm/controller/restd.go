@@ -32,7 +32,7 @@ func (r *REST) Everybodys(ctx context.Context) ([]Job, error) {
 	return parseJSON(answer)
 }
 
-// list asks for all objects of a kind, such as /jobs.
+// list requests all objects of a kind, such as /jobs.
 func (r *REST) list(ctx context.Context, kind string) ([]byte, error) {
 	version, err := r.find(ctx)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// REST asks the controller by slurmrestd (https://slurm.schedmd.com/rest_api.html). The token is read for each request and goes into its header
+// REST implements Controller with slurmrestd (https://slurm.schedmd.com/rest_api.html). The token is read for each request and goes into its header
 // only.
 type REST struct {
 	url       string // http://host:6820
@@ -110,7 +110,7 @@ func slash(version string) string {
 	return "/"
 }
 
-// call asks for a path below the API's version.
+// call requests a path below the API's version.
 func (r *REST) call(ctx context.Context, method, path string, request any) (answer []byte, err error) {
 	version, err := r.find(ctx)
 	if err != nil {
@@ -205,7 +205,7 @@ func (r *REST) refusal(status int, answer []byte) error {
 		said = fmt.Sprintf("slurmrestd answers %d %s", status, http.StatusText(status))
 	}
 	failed := &CommandError{name: "slurmrestd", Said: said, Err: fmt.Errorf("HTTP status %d", status)}
-	// 22.05 does not say whether its controller is Away or the token is wrong.
+	// 22.05 does not distinguish a controller that does not answer from a wrong token.
 	if status >= http.StatusBadGateway || number == errnoUnspecified && status == http.StatusInternalServerError {
 		failed.Err = errors.Join(ErrAway, failed.Err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// request is the body of a submission: what the script's #SBATCH lines say, which slurmrestd does not read.
+// request is the body of a submission. It repeats the script's #SBATCH lines, which slurmrestd does not read.
 func (b Batch) request(version string) (map[string]any, error) {
 	text, err := b.Plan.Script()
 	if err != nil {
@@ -56,7 +56,7 @@ func cannot(key, why string) error {
 	return launcher.Fail(runstate.CodeSpec, nil, "leave it out, or use slurm.transport ssh or local", "slurmrestd cannot be given %s%s", key, why)
 }
 
-// common are the fields that all versions have alike. As with sbatch, what concerns the job as a whole is said of each part.
+// common are the fields that all versions have alike. As with sbatch, fields of the job as a whole are repeated in each part.
 func (b Batch) common(c script.Component) map[string]any {
 	g, s := c.Request.Slurm, b.Plan.Spec
 	part := map[string]any{"name": s.Name, "current_working_directory": b.Plan.Run}
@@ -78,7 +78,7 @@ var sizeFields = map[string]string{
 	"--nodes": "nodes", "--ntasks-per-node": "tasks_per_node", "--ntasks": "tasks", "--cpus-per-task": "cpus_per_task", "--mem": "memory_per_node", "--mem-per-cpu": "memory_per_cpu",
 }
 
-// size translates plan.size, so that workers are placed as the rendered script says.
+// size translates plan.size, so that workers are placed as by the rendered script.
 func (b Batch) size(part map[string]any, c script.Component, version string) {
 	for _, option := range b.Plan.Size(c) {
 		name, value, _ := strings.Cut(option, "=")
@@ -207,7 +207,7 @@ func (b Batch) times(part map[string]any) error {
 
 var fromNow = regexp.MustCompile(`^now(?:\+(\d+)\s*(second|minute|hour|day|week)?s?)?$`)
 
-// slurmMoment reads the forms of sbatch --begin that say a moment without the controller's calendar: now+COUNT[UNIT], and dates with times, which are of
+// slurmMoment parses the forms of sbatch --begin that do not depend on the controller's calendar: now+COUNT[UNIT], and dates with times, which are of
 // this machine's time zone.
 func slurmMoment(text string, now time.Time) (time.Time, error) {
 	if m := fromNow.FindStringSubmatch(text); m != nil {

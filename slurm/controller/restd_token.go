@@ -70,7 +70,7 @@ func secretFile(name string) (string, error) {
 	return string(text), nil
 }
 
-// claims are what slurmrestd's tokens say (slurm/src/plugins/auth/jwt). Sites with tokens of their own may say other things.
+// claims are those of slurmrestd's tokens (slurm/src/plugins/auth/jwt). Sites that issue their own tokens may use other claims.
 type claims struct {
 	Sun string  `json:"sun"`
 	Exp float64 `json:"exp"`

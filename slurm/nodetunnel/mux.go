@@ -38,7 +38,7 @@ type mux struct {
 	probe   *time.Timer
 }
 
-// pipes are a byte stream whose reads can be interrupted, and that says how much it takes at once.
+// pipes are a byte stream whose reads can be interrupted, and that has a method for how many bytes one write takes.
 type pipes interface {
 	io.ReadWriteCloser
 	SetReadDeadline(time.Time) error
@@ -290,7 +290,7 @@ func (m *mux) fail(err error) {
 	}
 }
 
-// alive says whether the stream is not known to be cut.
+// alive reports whether no error of the stream has been seen.
 func (m *mux) alive() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

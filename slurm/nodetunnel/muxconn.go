@@ -96,7 +96,7 @@ func (c *muxConn) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// mayWrite waits until the far end takes something, and says how much of the wanted.
+// mayWrite waits until the far end accepts data, and returns how many of the wanted bytes.
 func (c *muxConn) mayWrite(wanted int) (int, error) {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()
@@ -117,7 +117,7 @@ func (c *muxConn) mayWrite(wanted int) (int, error) {
 	return n, nil
 }
 
-// CloseWrite tells the far end that no more comes, once a Write that is under way has ended. Reading goes on.
+// CloseWrite sends the end of the stream to the far end, after a Write that is under way. Reading goes on.
 func (c *muxConn) CloseWrite() error {
 	c.sending.Lock()
 	defer c.sending.Unlock()

@@ -36,7 +36,7 @@ func (w *Tunnel) Close() (ended <-chan struct{}) {
 	return ended
 }
 
-// IsOpen says whether the stream is there already.
+// IsOpen reports whether the stream is there already.
 func (w *Tunnel) IsOpen() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -170,7 +170,7 @@ func TestRelayReadersLeave(t *testing.T) {
 	}
 }
 
-// A far end that hangs is found out by whoever waits, and what a command says that ends is told.
+// A caller that waits gets an error if the far end hangs, and the command's output if the command ends.
 func TestRelayIsSilent(t *testing.T) {
 	w := New(remote.Here{}, []string{"sleep", "1000"})
 	failed := make(chan error)
@@ -203,7 +203,7 @@ func TestRelayIsSilent(t *testing.T) {
 	}
 }
 
-// Both pipes are full and nobody reads: a writer takes what the far end has to say, or both would wait for each other.
+// Both pipes are full and nobody reads: a writer also reads what the far end sends, or both would wait for each other.
 func TestRelayTakesWhileItWrites(t *testing.T) {
 	w, address := relayHere(t), echo(t)
 	sent := make([]byte, 3<<20)
@@ -221,7 +221,7 @@ func TestRelayTakesWhileItWrites(t *testing.T) {
 	}
 }
 
-// A client that has sent all is answered, and has said its end once.
+// A client that has closed its sending side gets its answer, and sends the end of the stream only once.
 func TestRelayHalfCloses(t *testing.T) {
 	heard := make(chan []byte)
 	address := serving(t, func(conn *net.TCPConn) {
@@ -265,7 +265,7 @@ func TestRelayHalfCloses(t *testing.T) {
 	}
 }
 
-// A client that leaves without its answer is still heard to the end: it does not say what makes the relay drop what it holds.
+// All that a client sent arrives, even if it closes without reading the answer: it sends no reset, which would make the relay drop its buffers.
 func TestRelayHearsThoseWhoLeft(t *testing.T) {
 	heard := make(chan int64)
 	w, address := relayHere(t), serving(t, func(conn *net.TCPConn) {

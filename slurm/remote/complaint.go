@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Complaint is what a command of Slurm says of its failure, without its own name: the lines that are errors, the first of which may be a
+// Complaint is the error message of a Slurm command, without the command's name: the lines that are errors, the first of which may be a
 // site's own words (JobSubmitPlugins), else its last line.
 func Complaint(t *Tail) string {
 	lines := strings.Split(strings.TrimSpace(t.String()), "\n")

@@ -73,7 +73,7 @@ func (e *FileError) Is(target error) bool {
 	return false
 }
 
-// Call asks for one operation. One that was cut is asked for once more: all of them may be repeated.
+// Call runs one operation. If the connection is lost meanwhile, Call runs it once more: all operations may be repeated.
 func (f *Files) Call(ctx context.Context, op string, request map[string]any, into any) error {
 	err := f.callOnce(ctx, op, request, into)
 	if errors.Is(err, ErrCut) && ctx.Err() == nil {

@@ -89,7 +89,7 @@ func TestFilesHeal(t *testing.T) {
 	f.Close()
 }
 
-// A watch tells of the first look and of each change, and ends when the way is cut.
+// A watch reports the first state and each change, and ends when the connection is lost.
 func TestFilesWatch(t *testing.T) {
 	f, name := NewFiles(Here{}), filepath.Join(t.TempDir(), "x")
 	changes, err := f.Watch(t.Context(), []string{name})

@@ -25,7 +25,7 @@ import (
 type Runner interface {
 	// Command prepares a command; nothing runs yet. The end of ctx kills it.
 	Command(ctx context.Context, argv ...string) *exec.Cmd
-	// String says where, for notes and errors: "this machine", "login1".
+	// String names the host, for notes and errors: "this machine", "login1".
 	String() string
 }
 
@@ -93,7 +93,7 @@ func onlyMine(dir string) error {
 	return nil
 }
 
-// SharedFile is where processes of this user share what a controller said; "" where they cannot.
+// SharedFile is the file in which this user's processes share a controller's answers; "" if they cannot.
 func SharedFile(s *slurmspec.Section) string {
 	dir, err := ownDir("slurm")
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *SSH) socket() string {
 // masterTime bounds the questions about a connection of the user's own.
 const masterTime = 10 * time.Second
 
-// usersMaster says whether the user has a connection of his own open to the host, at the ControlPath of his configuration or of sshOptions. It is
+// usersMaster reports whether the user has a connection of his own open to the host, at the ControlPath of his configuration or of sshOptions. It is
 // authenticated, which may have taken a password and a code: commands share it, and nobody but the user ends it.
 func (s *SSH) usersMaster() bool {
 	s.master.Do(func() {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Tail keeps the end of what a command says.
+// Tail keeps the end of a command's output.
 type Tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -22,7 +22,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// LastLine is the last line that says something.
+// LastLine is the last line that is not blank.
 func (t *Tail) LastLine() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 // reserveFile is the room that a keeper holds for its result.
 const reserveFile = ".reserve"
 
-// LeftSecrets says whether something is there that must not outlive the cluster: the keeper removes it, unless its job was cancelled between two attempts.
+// LeftSecrets reports whether files are left that must be removed with the cluster: the keeper removes it, unless its job was cancelled between two attempts.
 func (r *Run) LeftSecrets(ctx context.Context) (bool, error) {
 	kind, err := r.Root.Files.Kind(ctx, r.Path(seedDir))
 	return r.Token != "" || kind != "", err

@@ -1,5 +1,5 @@
 // Package rundir keeps a run in a directory that the login node and all nodes share: the claim of its name, what is staged for its keeper, the commit,
-// and how it was concluded. It reaches the files through package remote and knows no batch system.
+// and how it was concluded. It reads and writes the files through package remote and depends on no batch system.
 //
 // A run has a directory, <root>/runs/<name>/:
 //

@@ -11,7 +11,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// SavedOutput is what there is of the driver's output. Of what was not saved nobody knows the length.
+// SavedOutput is the saved part of the driver's output. The length of the part that was not saved is unknown.
 type SavedOutput struct {
 	Parts []outputPart `json:"parts"`
 	Whole bool         `json:"whole"`
@@ -64,7 +64,7 @@ func (p *outputPart) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &[]any{&p.path, &p.from, &p.size})
 }
 
-// LogInfo says where the saved output is, and how much there is of it.
+// LogInfo returns where the saved output is, and how much of it there is.
 func (r *Run) LogInfo(ctx context.Context, st *runstate.State) launcher.LogInfo {
 	info := launcher.LogInfo{Path: path.Join(r.AttemptDir(), keeper.DriverLog)}
 	if st.Log != nil {

@@ -18,7 +18,7 @@ const (
 // OutputName is the default output directory, the same for all attempts.
 const OutputName = "output"
 
-// Record says who launched what. Its exclusive creation claims the name.
+// Record has who launched what. The launch that creates it (exclusively) has the name.
 type Record struct {
 	Name     string            `json:"name"`
 	Owner    string            `json:"owner"` // user@host
@@ -33,7 +33,7 @@ type Record struct {
 
 func (r *Record) keep() time.Duration { return time.Duration(*r.Spec.Lifetime.Keep) }
 
-// Current is what the job says of where it is.
+// Current is where the job runs, written by the job itself.
 type Current struct {
 	Attempt string `json:"attempt"` // directory
 	Job     int    `json:"job"`     // id

@@ -16,7 +16,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/remote"
 )
 
-// Config says where the runs of one user are.
+// Config is where the runs of one user are.
 type Config struct {
 	// Runner reaches the files.
 	Runner remote.Runner

@@ -15,7 +15,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/remote"
 )
 
-// Run is the directory of one run and what its files say, at one moment.
+// Run is the directory of one run and the contents of its files, at one moment.
 type Run struct {
 	Root *Root
 	Name string
@@ -122,7 +122,7 @@ func decode(files map[string]remote.Found, path string, into any) (bool, error) 
 	return true, nil
 }
 
-// Abandoned says whether the launch was given up: not committed, and its client is silent.
+// Abandoned reports whether the launch was given up: not committed, and its client is silent.
 func (r *Run) Abandoned() bool { return r.Record != nil && !r.Committed && r.Age > orders.Lease }
 
 // KeptUntil is when the record may go.
@@ -130,7 +130,7 @@ func (r *Run) KeptUntil() time.Time {
 	return time.Now().Add(-r.ResultAge).Add(max(r.Record.keep(), leastKeep))
 }
 
-// Expired says whether lifetime.keep has passed since the end.
+// Expired reports whether lifetime.keep has passed since the end.
 func (r *Run) Expired() bool { return r.Result != nil && time.Now().After(r.KeptUntil()) }
 
 // LastWord is the keeper's last document, the result if there is one; nil: none yet.

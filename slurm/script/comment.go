@@ -15,7 +15,7 @@ func Comment(name, hash, nonce string) string {
 	return fmt.Sprintf("rayctl name=%s spec=%s nonce=%s", name, hash, nonce)
 }
 
-// Comment is what the plan's job carries: ours, or what its file says.
+// Comment is the comment of the plan's job: slurm.comment of the file, else rayctl's own.
 func (p Plan) Comment() string {
 	return cmp.Or(slurmspec.Of(p.Spec).Comment, Comment(p.Spec.Name, spec.Hash(p.Spec), p.Nonce))
 }

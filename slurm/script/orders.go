@@ -24,7 +24,7 @@ type Plan struct {
 	longest    time.Duration // that the partitions give, see Within; 0: it is not known, or has no bound
 }
 
-// PlanOf is the plan of a run, as its record says. A run whose keeper is to end it when its client is gone for a while names that time.
+// PlanOf is the plan of a run, made from its record. disconnect is how long a client may be gone before the keeper ends the run.
 func PlanOf(run *rundir.Run, disconnect time.Duration) Plan {
 	r := run.Record
 	return Plan{Spec: r.Spec, Python: r.Python, Programs: r.Programs, Run: run.Dir, Nonce: r.Nonce, Disconnect: disconnect}
@@ -62,7 +62,7 @@ func (p Plan) TempRoot() string {
 // storeShare of a node's memory is Ray's object store, as Ray's own default.
 const storeShare = 0.3
 
-// groups says what each node has. What the file leaves open is what Slurm grants, which only the node knows.
+// groups is what each node has. The node itself reads from Slurm the sizes that the file does not set.
 func (p Plan) groups() []keeper.Group {
 	var out []keeper.Group
 	for _, g := range p.Spec.NodeGroups() {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Partition is what Slurm's controller says of a partition.
+// Partition is a partition as Slurm's controller reports it.
 type Partition struct {
 	Name    string
 	Default bool          // the one of jobs that name none
@@ -39,8 +39,8 @@ func (p Plan) Within(all []Partition) Plan {
 	return p
 }
 
-// TooLarge says by how much a component asks for more nodes than any of its partitions gives a job; "" if one may have so many. Workers that Slurm places may
-// all be on one node.
+// TooLarge describes by how much a component requests more nodes than any of its partitions gives a job; "" if one gives so many. Workers that
+// Slurm places may all be on one node.
 func (p Plan) TooLarge(component int, partition string, all []Partition) string {
 	if p.placedBySlurm() || component >= len(p.Components()) {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// TestWithin: a job asks for lifetime.max and what the end takes, unless a partition that has time for lifetime.max has none for that.
+// TestWithin: a job requests lifetime.max and the time that its end takes, unless a partition's limit has room for lifetime.max alone.
 func TestWithin(t *testing.T) {
 	all := []Partition{{Name: "any", Default: true}, {Name: "hour", Time: time.Hour}, {Name: "long", Time: 2 * time.Hour}, {Name: "short", Time: 5 * time.Minute}}
 	for name, test := range map[string]struct {

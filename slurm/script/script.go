@@ -36,7 +36,7 @@ type Component struct {
 	Nodes   int
 }
 
-// Request is what one node of a component asks for.
+// Request is what one node of a component requests.
 type Request struct {
 	CPUs       int
 	Memory     string // as --mem takes it, "" is Slurm's default
@@ -86,7 +86,7 @@ func (p Plan) request(g spec.NodeGroup) Request {
 	return r
 }
 
-// mebibytesOf is the memory that a group's file asks for, 0 if it does not.
+// mebibytesOf is a group's memory in the file, in MiB; 0 if it is not set.
 func mebibytesOf(g spec.NodeGroup) int64 {
 	const mib = 1 << 20
 	return (g.Memory.Value() + mib - 1) / mib
@@ -135,7 +135,7 @@ func (p Plan) ExtraArgs(c Component, first bool) (out []string) {
 	return out
 }
 
-// Size says how many tasks of which size there are, one for each worker. Slurm places the workers of a job of equal workers without GPUs, several on
+// Size returns how many tasks of which size there are, one for each worker. Slurm places the workers of a job of equal workers without GPUs, several on
 // a node where they fit. Otherwise each has a node of its own, of which others may have the rest: several tasks on a node of a heterogeneous job, or with GPUs of
 // their own, are beyond srun before 24.11.
 func (p Plan) Size(c Component) []string {
@@ -156,7 +156,7 @@ func (p Plan) Size(c Component) []string {
 	return append([]string{fmt.Sprintf("--nodes=%d", c.Nodes), "--ntasks-per-node=1"}, out...)
 }
 
-// placedBySlurm says whether a node may have several workers. Who names nodes, or wants whole ones, wants one on each.
+// placedBySlurm reports whether a node may have several workers. A file that names nodes or requests whole ones gets one worker on each.
 func (p Plan) placedBySlurm() bool {
 	all := p.Components()
 	return len(all) == 1 && all[0].Nodes > 1 && all[0].Request.GPUs == "" && !all[0].Request.Whole && all[0].Request.Slurm.Nodelist == ""
@@ -187,7 +187,7 @@ func (p Plan) firstDirectives() []string {
 	return append(out, "--requeue")
 }
 
-// Requeues says whether Slurm may start the job again: for the next attempt.
+// Requeues reports whether Slurm may start the job again: for the next attempt.
 func (p Plan) Requeues() bool {
 	r := p.Spec.Job.Restarts
 	return p.Spec.Job.Entrypoint != "" && (*r.Preempted != 0 || r.NodeFailure != 0 || r.TimeLimit != 0)
@@ -196,7 +196,7 @@ func (p Plan) Requeues() bool {
 // EndSlack is what the keeper needs after the driver's grace to save everything.
 const EndSlack = time.Minute
 
-// Warning is how long before its time limit Slurm tells the keeper.
+// Warning is how long before the job's time limit Slurm sends the keeper a signal.
 func (p Plan) Warning() time.Duration {
 	return time.Duration(*p.Spec.Job.Grace) + EndSlack
 }
@@ -239,7 +239,7 @@ func (p Plan) Deadline() string {
 // File is what the batch script is called in the run's directory.
 const File = "slurm.sh"
 
-// OutFile takes what the batch script says before the keeper has its own log.
+// OutFile has the batch script's output, up to when the keeper opens its own log.
 const OutFile = "slurm.out"
 
 // Script renders the batch script.

@@ -128,7 +128,7 @@ func TestContainers(t *testing.T) {
 	}
 }
 
-// What Slurm grants and the file does not say is left to the node; a head of its own takes no tasks.
+// Sizes that the file does not set are left to the node, which reads them from Slurm; a head of its own takes no tasks.
 func TestGroups(t *testing.T) {
 	exclusive := true
 	p := planFor(&spec.ClusterSpec{

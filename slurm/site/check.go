@@ -19,8 +19,8 @@ import (
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// Check examines the way to Slurm, what the file asks Slurm for, slurm.dir, and on one node that it sees the same directory, has Ray, and has room for
-// Ray's sockets. What cannot be looked at because something before it fails is left out.
+// Check examines the connection to Slurm, the file's request to Slurm, slurm.dir, and that one node sees the same directory, has Ray, and has room for
+// Ray's sockets. Checks that depend on one that failed are left out.
 func (site *Site) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Check {
 	s = spec.For(s, slurmspec.Name)
 	version, err := site.Version(ctx)
@@ -64,8 +64,8 @@ func (site *Site) controllerHint(err error) string {
 	return "set slurm.host to a login node, or put Slurm's commands into PATH"
 }
 
-// checkRequest lets Slurm look at what the file asks for, without submitting it: partition, account, QOS, GRES and sizes. false: there is no use in
-// trying a node.
+// checkRequest lets Slurm validate the file's request without submitting it: partition, account, QOS, GRES and sizes. false: trying a node is
+// useless.
 func (site *Site) checkRequest(ctx context.Context, s *spec.ClusterSpec, probe string) ([]launcher.Check, bool) {
 	if s.Name == "" {
 		s.Name = "doctor"
@@ -94,7 +94,7 @@ func Expected(start time.Time) string {
 	return "Slurm expects to start it at " + launcher.Stamp(start)
 }
 
-// wouldStart lets Slurm judge a job as the spec asks for it, from a script in a directory on the site.
+// wouldStart lets Slurm validate the spec's job, from a script in a directory on the site.
 func (site *Site) wouldStart(ctx context.Context, s *spec.ClusterSpec, dir string) (script.Plan, time.Time, error) {
 	p := site.Fitted(ctx, script.Plan{Spec: s, Python: "python3", Programs: dir, Run: dir, Nonce: "doctor"})
 	text, err := p.Script()
@@ -128,7 +128,7 @@ func (site *Site) TryRequest(ctx context.Context, s *spec.ClusterSpec) error {
 
 func (site *Site) isREST() bool { _, rest := site.Controller.(*controller.REST); return rest }
 
-// asked names what a job asks for.
+// asked lists what a job requests.
 func asked(p script.Plan) (out []string) {
 	for _, c := range p.Components() {
 		text := fmt.Sprintf("%d × %d CPUs", c.Nodes, c.Request.CPUs)
@@ -213,7 +213,8 @@ func checkPaths(root string) launcher.Check {
 		fmt.Sprintf("sockets below %s would have %d characters, and Linux allows %d", root, long, socketLimit), "set slurm.tmpDir to a shorter path")
 }
 
-// checkPrograms judges what a node's interpreter said of itself and of Ray. With containers that is the one that runs the keeper, and Ray is inside.
+// checkPrograms checks the versions that a node's interpreter reported of itself and of Ray. With
+// containers that is the one that runs the keeper, and Ray is inside.
 func checkPrograms(node, python, ray string, s *spec.ClusterSpec) []launcher.Check {
 	if slurmspec.Of(s).ContainerRuntime == "none" {
 		return []launcher.Check{checkPython(node, python, bringRay), checkRay(node, ray, s)}

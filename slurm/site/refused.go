@@ -62,7 +62,7 @@ func (site *Site) Refused(name string, err error) error {
 	return launcher.Fail(runstate.CodeStartFailed, err, "", "Slurm refuses %s: %v", name, failed)
 }
 
-// NotInstalled says whether a command is not there: 127 is what shells and env exit with then (POSIX, env, "Exit Status").
+// NotInstalled reports whether a command is not there: 127 is what shells and env exit with then (POSIX, env, "Exit Status").
 func NotInstalled(err error) bool {
 	var exit *exec.ExitError
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) || errors.As(err, &exit) && exit.ExitCode() == 127

@@ -70,7 +70,7 @@ func GroupOf(s spec.Sections) *Group {
 // GroupIn is a NodeResources' Sections with these settings.
 func GroupIn(g *Group) spec.Sections { return spec.Sections{Name: &node{Slurm: g}} }
 
-// Source is where a mount's data is on the compute nodes; "" if the file does not say.
+// Source is where a mount's data is on the compute nodes; "" if the file names none.
 func Source(s spec.Sections) string {
 	if keys := spec.Section[mount](s); keys != nil {
 		return keys.Slurm

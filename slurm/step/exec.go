@@ -95,7 +95,7 @@ func command(ctx context.Context, s *site.Site, tty bool, argv []string) *exec.C
 	return s.Runner.Command(ctx, argv...)
 }
 
-// grace is how long a command may take to end after it was asked to, and then srun after it was told to kill it.
+// grace is how long a command may take to end after SIGINT, and then srun after SIGTERM, at which it kills the command.
 const grace = 10 * time.Second
 
 // endGently lets srun ask its command to end: SIGINT is the signal that it passes on, at SIGTERM it kills. Killed itself, it would leave the

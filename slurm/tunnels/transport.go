@@ -116,7 +116,7 @@ func isHere(r remote.Runner) bool { _, here := r.(remote.Here); return here }
 // tryTime bounds one attempt; ssh may have to make its connection.
 const tryTime = 10 * time.Second
 
-// try asks the keeper for its state by a way.
+// try requests the keeper's state by one way.
 func (r *Transport) try(ctx context.Context, by dialer) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()
@@ -127,7 +127,7 @@ func (r *Transport) try(ctx context.Context, by dialer) error {
 	return err
 }
 
-// free says whether the way costs the controller nothing, or is open anyway.
+// free reports whether the way costs the controller nothing, or is open anyway.
 func (r *Transport) free() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
