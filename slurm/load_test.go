@@ -53,6 +53,7 @@ func TestLoad(t *testing.T) {
 	waiting := b.measure(t, "waiting", func() {
 		b.Await(t, "three more questions", func(ctx context.Context) (bool, error) {
 			counts, err := b.Requests(ctx)
+			plans(counts)
 			return sum(counts) >= 3*question, err
 		})
 	})
@@ -93,10 +94,22 @@ func (b *bed) measure(t *testing.T, what string, while func()) float64 {
 		t.Fatal(err)
 	}
 	took := time.Since(began)
+	if n := plans(counts); n > 1 {
+		t.Errorf("Slurm was asked %d times when the job would start, within %s", n, took)
+	}
 	// The first question after the reset may be due at once: it belongs to the minute before.
 	perMinute := float64(max(0, sum(counts)-question)) / took.Minutes()
 	t.Logf("%s: %v in %s with %d watchers: %.1f a minute", what, counts, took.Round(time.Second), watchers, perMinute)
 	return perMinute
+}
+
+// plans takes the requests of `sbatch --test-only` out of counts, one of each kind, and returns how many there were: on a loaded machine a job waits
+// long enough to be planned.
+func plans(counts map[string]int) int {
+	n := counts["REQUEST_JOB_WILL_RUN"]
+	delete(counts, "REQUEST_JOB_WILL_RUN")
+	delete(counts, "REQUEST_FED_INFO")
+	return n
 }
 
 func sum(counts map[string]int) (n int) {

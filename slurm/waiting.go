@@ -43,19 +43,20 @@ func (w *watcher) queued(ctx context.Context) bool {
 	return false
 }
 
-// planned is when a job like ours would start: Slurm's scheduler plans only the first jobs of its queue by itself.
-type planned struct{ asked, start time.Time }
-
-// Slurm is asked for a plan when its scheduler has had the time to make one by itself (bf_interval's default), and seldom: it is work for it.
+// Slurm's scheduler plans only the first jobs of its queue by itself. It is asked for a plan when it has had the time to make one (bf_interval's
+// default), and seldom: it is work for it.
 const (
 	planAfter = 30 * time.Second
 	planEvery = 10 * time.Minute
 )
 
+// plannedStart is when a job like ours would start; zero if that is not known.
 func (w *watcher) plannedStart(ctx context.Context) time.Time {
 	waits := w.job.Reason == "Priority" || w.job.Reason == "Resources" || w.job.Reason == "BeginTime"
 	if waits && time.Since(w.job.Submit) > planAfter && time.Since(w.planned.asked) > planEvery {
-		start, err := w.l.site.PlannedStart(ctx, w.batch(script.PlanOf(w.Run, 0)))
+		start, err := w.l.site.Queue.Planned(ctx, w.job.ID, planEvery, func(ctx context.Context) (time.Time, error) {
+			return w.l.site.PlannedStart(ctx, w.batch(script.PlanOf(w.Run, 0)))
+		})
 		if err != nil {
 			w.l.log.Debug("Slurm does not say when the job would start", "cluster", w.Name, "error", err)
 		}
@@ -64,7 +65,10 @@ func (w *watcher) plannedStart(ctx context.Context) time.Time {
 	return w.planned.start
 }
 
-// hopeless returns why a waiting job must be ended; nil if it need not.
+// planned is when the job would start, as known at a time.
+type planned struct{ asked, start time.Time }
+
+// hopeless says why a waiting job is to be given up; nil if it is not.
 func (w *watcher) hopeless(ctx context.Context) *runstate.Verdict {
 	last, err := w.LastAttempt(ctx, w.job)
 	if err != nil {

@@ -19,8 +19,9 @@ type Queue struct {
 	file       string // "": not shared with other processes
 	log        *slog.Logger
 
-	mu   sync.Mutex
-	last answered
+	mu    sync.Mutex
+	last  answered
+	plans plans
 }
 
 // NewQueue returns the queue of a controller. file, unless it is "", is where all processes of the user share answers.
