@@ -11,6 +11,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // user types rayctl's commands.
@@ -96,7 +97,7 @@ func knowsAuthOptions(t *testing.T, b bed) bool {
 
 // TestOthersAreUsed: a cluster that somebody made by kubectl, with a token of KubeRay's making, is listed, worked with, and not ended.
 func TestOthersAreUsed(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	text, err := os.ReadFile(example(t, "kuberay-raycluster.yaml"))
 	if err != nil {

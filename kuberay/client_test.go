@@ -20,6 +20,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // launchWrites are those of a launch before its commit: Job, Secret, Service, the Job's release, RayCluster, PodGroup, record.
@@ -29,7 +30,7 @@ const launchWrites = 7
 // as after kill -9. All of it ends by itself, except that a Job that never got a keeper stays, without pods, until somebody's `down` or the
 // next launch of that name: who launches it again waits as long as a client may be alive, and gets it, whatever it was to be.
 func TestClientDiesBetweenWrites(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	name := func(n int) string { return fmt.Sprintf("dies-%d", n) }
 	again := map[int]string{1: "echo never", 2: "echo another", launchWrites: "echo another"}
@@ -87,7 +88,7 @@ func (b bed) launchAgain(t *testing.T, s *spec.ClusterSpec) {
 // TestClientDiesWhileCommitting: the client dies after it noted the commit and before the keeper received it. The next launch of the name completes the commit,
 // and a keeper in another pod reads it.
 func TestClientDiesWhileCommitting(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	s := job("noted", waitingDriver)
 	b.nothingLeft(t, "noted")
@@ -156,7 +157,7 @@ func dieAfter(n int, done *atomic.Int32, die func()) rule {
 // TestBusyAPIServer answers each request at first as an API server does that has too much to do (429 with Retry-After, by priority and
 // fairness), the first change of a Job as one does whose object has changed meanwhile (409), and breaks off the first answer to each other change.
 func TestBusyAPIServer(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	g := b.newGate(t)
 	var mu sync.Mutex
@@ -210,7 +211,7 @@ func TestBusyAPIServer(t *testing.T) {
 
 // TestOverloadedAPIServer: if the API server is overloaded for long, the error names that as the cause.
 func TestOverloadedAPIServer(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	g := b.newGate(t)
 	g.set(func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
@@ -230,7 +231,7 @@ func TestOverloadedAPIServer(t *testing.T) {
 
 // TestCredentialsExpire: a client whose credentials expire during its run reports that, and finds the run again with new ones.
 func TestCredentialsExpire(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	g := b.newGate(t)
 	r := b.run(t, g.launcher(), job("expires", waitingDriver))

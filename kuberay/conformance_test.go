@@ -1,7 +1,6 @@
 package kuberay_test
 
 import (
-	"flag"
 	"testing"
 	"time"
 
@@ -12,14 +11,12 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/conformance"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // TestMain: the setting is a kubeconfig whose context names the namespace.
 func TestMain(m *testing.M) {
-	// Most of a cluster's life is waiting. More than three starts at once make each of them slower on two cores.
-	if err := flag.Set("test.parallel", "3"); err != nil {
-		panic(err)
-	}
+	pace.AtOnce("8") // namespaces side by side
 	conformance.Main(m, func(kubeconfig string) launcher.Launcher {
 		return kuberay.New(kuberay.Config{Kubeconfig: kubeconfig})
 	})
@@ -29,7 +26,7 @@ func TestMain(m *testing.M) {
 const patience = 5 * time.Minute
 
 func TestConformance(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	conformance.Run(t, newBed(t).conformance())
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // exampleLimit is for a whole training run on a crowded machine.
@@ -20,7 +22,7 @@ var rewardLine = regexp.MustCompile(`(?m)^step \d+ reward (\d\.\d+)`)
 
 // TestGRPO runs examples/grpo as it is, by `rayctl run --launcher kuberay`: the policy learns to 0.95.
 func TestGRPO(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	rayctl := filepath.Join(t.TempDir(), "rayctl")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", rayctl, "../cmd/rayctl").CombinedOutput(); err != nil {

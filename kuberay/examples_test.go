@@ -10,11 +10,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // TestExamples runs examples/kuberay-*.yaml as users do, the image of the private registry aside, which is nowhere.
 func TestExamples(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	u := newUser(t, b.kubeconfig)
 	t.Run("gang", func(t *testing.T) {

@@ -15,11 +15,12 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/test/kubetest"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // TestExtend: Kubernetes' own deadline follows a limit that was moved, and so do later keepers, in the same pod and in another.
 func TestExtend(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	s := job("longer", waitingDriver)
 	s.Lifetime.Queue, s.Lifetime.Max = units.Limit(time.Hour), units.Limit(10*time.Minute)

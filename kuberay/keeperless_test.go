@@ -11,6 +11,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // keeperlessRole may do what kuberay.keeper: none needs, and may not touch Jobs.
@@ -32,7 +33,7 @@ func keeperlessRole(t *testing.T) (rules []rbacv1.PolicyRule) {
 
 // TestNoKeeper: the error of a user who may not create Jobs names the missing permission; with kuberay.keeper: none the same user has runs.
 func TestNoKeeper(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	l := b.limited(t, keeperlessRole(t))
 	_, err := l.Launch(t.Context(), job("refused", "echo never"), launcher.Payload{})
@@ -59,7 +60,7 @@ func TestNoKeeper(t *testing.T) {
 
 // TestNoKeeperNoJob: a cluster for work by hand, which any client ends.
 func TestNoKeeperNoJob(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	l := b.limited(t, keeperlessRole(t))
 	s := job("by-hand", "")

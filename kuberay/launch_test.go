@@ -20,12 +20,13 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/test/kubetest"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // TestForeignRecord: a Job that has the name of a record, and is none of this cluster, is named and left alone, by launches as well as by who
 // would forget the cluster.
 func TestForeignRecord(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	theirs := func(name, labels string) {
 		b.Create(t, b.namespace, `
@@ -91,7 +92,7 @@ func (b bed) job(t *testing.T, name string) *batchv1.Job {
 // TestKeeperRefused: where the quota leaves no room for the keeper's pod the launch reports that and waits until there is room or lifetime.queue has
 // passed. While it waits, Kubernetes itself would end it soon after its client.
 func TestKeeperRefused(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	b.occupy(t, "", "", "") // the cluster of keeper, record and head would fit, but not beside others' three pods
 	b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: none}, spec: {hard: {pods: "3"}}}`)

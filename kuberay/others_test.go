@@ -6,11 +6,12 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // TestOthers: clusters that rayctl did not make are listed as such, and not ended; their names are taken.
 func TestOthers(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	b.Create(t, b.namespace, `
 apiVersion: ray.io/v1

@@ -17,6 +17,7 @@ import (
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // minimalRole is the Role of docs/kuberay.md.
@@ -44,7 +45,7 @@ func (b bed) limited(t *testing.T, rules []rbacv1.PolicyRule) *kuberay.Launcher 
 
 // TestMinimalRole takes a run through its life with the Role of the guide and nothing else; doctor is content with it.
 func TestMinimalRole(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	l := b.limited(t, minimalRole(t))
 	for _, check := range l.Check(t.Context(), nil) {
@@ -76,7 +77,7 @@ var lacks = []struct{ verb, resource, want string }{
 
 // TestLaunchNotPermitted: each refused request names its verb and resource, with code 77, and nothing is left.
 func TestLaunchNotPermitted(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	for _, lack := range lacks {
 		_, err := b.limited(t, without(minimalRole(t), lack.verb, lack.resource)).Launch(t.Context(), job("lacking", "echo never"), launcher.Payload{})
@@ -89,7 +90,7 @@ func TestLaunchNotPermitted(t *testing.T) {
 
 // TestProxyNotPermitted: through the API server's proxy of Services each kind of request is a verb of its own.
 func TestProxyNotPermitted(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	file := filepath.Join(t.TempDir(), "package.zip")
 	if err := os.WriteFile(file, []byte("content"), 0o600); err != nil {
@@ -117,7 +118,7 @@ func TestProxyNotPermitted(t *testing.T) {
 
 // TestConfigMapsNotPermitted: a file with ConfigMaps needs more than the Role of the guide.
 func TestConfigMapsNotPermitted(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	s := job("lacking", "echo never")
 	s.Sections = kuberayspec.In(&kuberayspec.Section{ConfigMaps: map[string]map[string]string{"greeting": {"text": "hello"}}})
@@ -143,7 +144,7 @@ func TestConfigMapsNotPermitted(t *testing.T) {
 
 // TestUseNotPermitted does the same for what is needed of a cluster that is there.
 func TestUseNotPermitted(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	r := b.run(t, b.l, job("used", waitingDriver))
 	r.printed(t, "begun\n")

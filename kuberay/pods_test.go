@@ -23,11 +23,12 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // TestHeadPodDeleted: KubeRay makes another head, which has no record of the job.
 func TestHeadPodDeleted(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	r := b.run(t, b.l, job("beheaded", waitingDriver))
 	r.printed(t, "begun\n")
@@ -39,7 +40,7 @@ func TestHeadPodDeleted(t *testing.T) {
 
 // TestWorkerPodDeleted: KubeRay makes another worker and the job goes on; the lost worker is reported by name.
 func TestWorkerPodDeleted(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	s := job("wounded", waitingDriver)
 	s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}}
@@ -62,7 +63,7 @@ func TestWorkerPodDeleted(t *testing.T) {
 // environment and a secret, goes on, with its output whole and an account as if there had been one keeper. Kubernetes takes 10, 20 and 40 s to
 // make another pod; until then DNS does not resolve the keeper's name.
 func TestKeeperKilledTenTimes(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	s, pay := whole(t, "tough")
 	r := b.runWith(t, b.l, s, pay)
@@ -175,7 +176,7 @@ func (r *running) wantOneAccount(t *testing.T, ran float64) {
 // TestRayClusterDeleted: somebody deletes the RayCluster before Ray is up. No head will ever answer the keeper, in a pod or here. Pods that never
 // ran cost nothing.
 func TestRayClusterDeleted(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	queue := b.tinyQueue(t)
 	for name, keeper := range map[string]string{"kept": "", "unkept": "none"} {
@@ -197,7 +198,7 @@ func TestRayClusterDeleted(t *testing.T) {
 
 // TestRayClusterDeletedWhileRunning: the end names the RayCluster, not a head that does not answer.
 func TestRayClusterDeletedWhileRunning(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	r := b.run(t, b.l, job("razed", waitingDriver))
 	r.printed(t, "begun\n")
@@ -211,7 +212,7 @@ func TestRayClusterDeletedWhileRunning(t *testing.T) {
 
 // TestKeeperJobDeleted: somebody deletes the Job, and with it everything except the record, whose result then names that cause.
 func TestKeeperJobDeleted(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	r := b.run(t, b.l, job("forgotten", waitingDriver))
 	r.printed(t, "begun\n")
@@ -287,7 +288,7 @@ func (b bed) awaitNote(t *testing.T, id launcher.ID) {
 
 // TestNamespaceDeleted: the run and its record are deleted with their namespace, and the client reports that; no new run starts there.
 func TestNamespaceDeleted(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	r := b.run(t, b.l, job("homeless", waitingDriver))
 	r.printed(t, "begun\n")

@@ -8,12 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // TestPodsStart looks at what pod/node.sh and pod/wait.sh make of a pod: our `ray start` is its first process and collects orphans, what
 // names wait.sh is not passed on, and KubeRay's init container looked at the head once.
 func TestPodsStart(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	s := job("quick", `tr '\0' ' ' < /proc/1/cmdline; echo; echo "BASH_ENV ${BASH_ENV-is unset}"; bash -c "sleep 0.2 &"
 sleep 1; echo "zombies $(ps -eo stat | grep -c "^Z")"; `+waitingDriver)

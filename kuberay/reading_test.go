@@ -12,6 +12,7 @@ import (
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // onlyReading are the rules with nothing but the verbs that change nothing.
@@ -29,7 +30,7 @@ func onlyReading(rules []rbacv1.PolicyRule) (out []rbacv1.PolicyRule) {
 // TestReadersEndNothing: who may only read sees why a cluster cannot start, and lists and watches it, and so does a client that may do everything and has
 // not launched it; the one that has ends it.
 func TestReadersEndNothing(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	s := job("hopeless", "echo never")
 	s.Sections = kuberayspec.In(&kuberayspec.Section{KeeperImage: "rayproject/ray:2.60.0"})
@@ -83,7 +84,7 @@ func watchFor(t *testing.T, l launcher.Launcher, id launcher.ID, reason string, 
 // TestVerbsThatOnlyRead: by the API server's audit log the verbs that read have sent nothing but get, list and watch, of a user who may do everything
 // that rayctl does, while a run lives that somebody else has launched, at its end, and afterwards.
 func TestVerbsThatOnlyRead(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	id, err := b.l.Launch(t.Context(), job("read", waitingDriver), launcher.Payload{})
 	if err != nil {

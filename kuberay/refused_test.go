@@ -17,6 +17,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // occupy lets three pods of others take room of a quota. They are never scheduled.
@@ -97,7 +98,7 @@ func (b bed) level(t *testing.T, profile string) {
 // TestRefusalsEndTheLaunch: what cannot pass ends the launch before its commit, with the key of the file that answers it. So no client has to
 // watch for it, and nothing stays.
 func TestRefusalsEndTheLaunch(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	for _, c := range []struct {
 		name    string
 		prepare func(t *testing.T, b bed)
@@ -148,7 +149,7 @@ func TestRefusalsEndTheLaunch(t *testing.T) {
 			runstate.CodeStartFailed, []string{"Volcano has no queue nosuch", "kuberay.queue"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
+			pace.Parallel(t)
 			b := newBed(t)
 			c.prepare(t, b)
 			s := job("refused", "echo never")

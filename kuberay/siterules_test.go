@@ -8,12 +8,13 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // TestSiteRules runs where every pod, the keeper's and the record's too, must have an annotation, a priority class, and limits near its requests; and where
 // the head has another container beside Ray's.
 func TestSiteRules(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	class := "rules-" + b.namespace
 	b.Create(t, "", `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: `+class+`}, value: 10}`)

@@ -14,11 +14,12 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/test/kubetest"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // TestNoImage: a start that cannot succeed ends with one sentence, and nothing stays allocated.
 func TestNoImage(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	s := job("noimage", "echo never")
 	s.Sections = kuberayspec.In(&kuberayspec.Section{KeeperImage: "rayproject/ray:2.60.0"})
@@ -31,7 +32,7 @@ func TestNoImage(t *testing.T) {
 
 // TestNoKeeperImage: the launch itself fails where not even the keeper can start.
 func TestNoKeeperImage(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	for image, want := range map[string]string{
 		"registry.invalid/NoSuch:2.60.0": "registry.invalid/NoSuch:2.60.0", // capitals make it invalid; what may be pulled later is given a minute
@@ -49,7 +50,7 @@ func TestNoKeeperImage(t *testing.T) {
 
 // TestMissingSecret: the reason of a pod that refers to a missing Secret names it; once the Secret exists the pod starts.
 func TestMissingSecret(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	s := job("secretive", `echo "it is $WORD"`)
 	s.Secrets = []spec.Secret{{Name: "WORD", SecretKeyRef: &spec.SecretKeyRef{Name: "theirs", Key: "word"}}}
@@ -63,7 +64,7 @@ func TestMissingSecret(t *testing.T) {
 
 // TestCrash: the head's container ends again and again; the reason has its last lines.
 func TestCrash(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	s := job("crashes", "echo never")
 	s.Head.Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"containers": []any{map[string]any{
@@ -77,7 +78,7 @@ func TestCrash(t *testing.T) {
 
 // TestJobRefused: a Job that the namespace's quota refuses fails the launch.
 func TestJobRefused(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: tighter}, spec: {hard: {count/jobs.batch: "0"}}}`)
 	kubetest.Await(t, "the quota to count", func(ctx context.Context) error {
@@ -94,7 +95,7 @@ func TestJobRefused(t *testing.T) {
 
 // TestQueueFull: the reason of a gang that its queue does not admit names the limit, and the run ends when lifetime.queue has passed.
 func TestQueueFull(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	queue := b.tinyQueue(t)
 	s := job("crowded", "echo never")

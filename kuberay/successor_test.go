@@ -20,12 +20,13 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/test/kubetest"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // TestKeeperLostAround: a keeper is lost before the gang is there, its process and then its pod with all that was on its disk (a working directory
 // for which a Secret has room, and a larger one), and while its cluster ends. TestKeeperKilledTenTimes does the same while the driver runs.
 func TestKeeperLostAround(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	early, pay := whole(t, "early")
 	early.Sections = kuberayspec.In(&kuberayspec.Section{Queue: b.tinyQueue(t)})
@@ -78,7 +79,7 @@ func TestKeeperLostAround(t *testing.T) {
 // TestKeeperLostBeforeRecord: the keeper's pod is lost after the client received the end and before the record fetched the output. The head still
 // runs, so the record gets the output from the next keeper.
 func TestKeeperLostBeforeRecord(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	r := b.run(t, b.l, job("unsaved", waitingDriver))
 	r.printed(t, "begun\n")
@@ -110,7 +111,7 @@ func TestKeeperLostBeforeRecord(t *testing.T) {
 // TestNobodyWatched: the keeper's pod and the head are lost together, and no client has noted anything. The next keeper reads from the record's pod that
 // the driver was submitted, and to which head: no second driver starts on the new head.
 func TestNobodyWatched(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := newBed(t)
 	id, err := b.l.Launch(t.Context(), job("alone", waitingDriver), launcher.Payload{})
 	if err != nil {

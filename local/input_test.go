@@ -14,10 +14,11 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/local/localspec"
 	"github.com/rayctl/rayctl/test/needs"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 func TestBadInput(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -52,7 +53,7 @@ func TestBadInput(t *testing.T) {
 		}, "", runstate.CodeSpec, file},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			pace.Parallel(t)
 			state := test.state
 			if state == "" {
 				state = t.TempDir()
@@ -70,7 +71,7 @@ func TestBadInput(t *testing.T) {
 }
 
 func TestFullDisk(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	needs.Root(t)
 	state := t.TempDir()
 	mount := exec.Command("mount", "-t", "tmpfs", "-o", "size=16k,mode=700", "tmpfs", state)
@@ -88,7 +89,7 @@ func TestFullDisk(t *testing.T) {
 
 // A head that rayctl did not make: gcs_server as Ray 2.60 starts it, played by a shell because only its command line counts.
 func TestOthers(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	gcs := exec.Command("/bin/sh")
 	gcs.Args = []string{"/opt/ray/core/src/ray/gcs/gcs_server", "-c", "read x", "--gcs_server_port=45123", "--node-ip-address=10.0.0.9", "--session-name=session_2026_other"}
 	in, err := gcs.StdinPipe()
@@ -117,7 +118,7 @@ func TestOthers(t *testing.T) {
 
 // TestUp keeps a cluster without a job and works on it: mounts, endpoints, exec, labels; then gc finds what a crash left.
 func TestUp(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	state, source := t.TempDir(), t.TempDir()
 	l := at(t, state)
 	link := filepath.Join(t.TempDir(), "mö unt")
@@ -189,7 +190,7 @@ func TestUp(t *testing.T) {
 // TestWorkerThatNeverRegisters is what a crowded machine does now and then: Ray's first driver (mostly the dashboard's Serve module)
 // would wait for it for ever, and everybody else for that one. See RAY_prestart_worker_first_driver in keeper/rayctl_keeper/node/raystart.py.
 func TestWorkerThatNeverRegisters(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	state, site := t.TempDir(), t.TempDir()
 	l := at(t, state)
 	hang := `import os, sys, time

@@ -17,10 +17,11 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/local/proc"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 func TestOneClusterOfManyLaunches(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	state := t.TempDir()
 	s := oneNode(t, "one", "")
 	t.Cleanup(func() { terminate(t, at(t, state), "one") })
@@ -69,7 +70,7 @@ func TestOneClusterOfManyLaunches(t *testing.T) {
 }
 
 func TestNothingStaysWithoutCommit(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	boom := launcher.Fail(runstate.CodeSpec, nil, "", "cannot pack")
 	for name, test := range map[string]struct {
 		pack func(cancel func()) error
@@ -79,7 +80,7 @@ func TestNothingStaysWithoutCommit(t *testing.T) {
 		"packing failed": {func(func()) error { return boom }, runstate.CodeSpec},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			pace.Parallel(t)
 			state := t.TempDir()
 			l := at(t, state)
 			ctx, cancel := context.WithCancel(within(t))
@@ -99,7 +100,7 @@ func TestNothingStaysWithoutCommit(t *testing.T) {
 
 // A node's supervisor and its forked guard are killed at the same moment, and nobody else looks after a worker: the keeper does so at the end.
 func TestSupervisorAndGuardKilled(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	state := t.TempDir()
 	l := at(t, state)
 	s := oneNode(t, "pair", "")
@@ -170,7 +171,7 @@ func naming(t *testing.T, dir string) (lines []string) {
 
 // All who would clean up are killed at once: the keeper, the supervisors and their guards. What Ray started is found by its markers.
 func TestEverybodyKilled(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	state := t.TempDir()
 	l := at(t, state)
 	neighbour, victim := oneNode(t, "neighbour", ""), oneNode(t, "victim", "")
@@ -211,7 +212,7 @@ func TestEverybodyKilled(t *testing.T) {
 }
 
 func TestStuckKeeper(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	state := t.TempDir()
 	l := at(t, state)
 	t.Cleanup(func() { terminate(t, l, "stuck") })

@@ -5,7 +5,6 @@ package slurm_test
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +23,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/raytest"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
@@ -32,10 +32,7 @@ func TestMain(m *testing.M) {
 	if task := os.Getenv(dyingClient); task != "" {
 		dyingClientMain(task)
 	}
-	// Testbeds run side by side, and most of a test is waiting. More than four at once take longer: starts of Ray then wait for one another.
-	if err := flag.Set("test.parallel", "4"); err != nil {
-		panic(err)
-	}
+	pace.AtOnce("8") // testbeds run side by side
 	conformance.Main(m, func(setting string) launcher.Launcher {
 		var b beside
 		if err := json.Unmarshal([]byte(setting), &b); err != nil {
@@ -126,7 +123,7 @@ func (b *bed) twoGroups() *spec.ClusterSpec {
 
 // TestSlurm runs on one testbed of four nodes: first what needs no Ray and has the controller for itself, then the suite.
 func TestSlurm(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := start(t, slurmtest.Options{Nodes: 4, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, Preemption: true, LoginSSH: true})
 	// What users set for their own commands is not for ours: squeue would not show our jobs.
 	b.Env = append(b.Env, "SQUEUE_PARTITION=high", "SQUEUE_STATES=SUSPENDED", "SCANCEL_PARTITION=high", "SLURM_TIME_FORMAT=%H")

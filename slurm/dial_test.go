@@ -19,6 +19,7 @@ import (
 	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
+	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
@@ -72,7 +73,7 @@ func answers(ctx context.Context, l launcher.Launcher, id launcher.ID, target la
 
 // TestDial reaches one cluster that listens on its node's address, and one on loopback, by every way there is.
 func TestDial(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -17,15 +17,16 @@ import (
 	"github.com/rayctl/rayctl/launcher/conformance"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
 // TestExec runs commands in a cluster of each version of Slurm. Ray is not needed for that: the cluster is still at its setup.
 func TestExec(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	for _, version := range []string{slurmtest.OldestVersion, slurmtest.DefaultVersion, slurmtest.NewestVersion} {
 		t.Run(version, func(t *testing.T) {
-			t.Parallel()
+			pace.Parallel(t)
 			b := start(t, slurmtest.Options{Version: version, Nodes: 2, LoginSSH: true})
 			l := b.launcher()
 			s := b.named("exec", "")

@@ -19,13 +19,14 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
+	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
 // TestFaults breaks a site of four nodes, one thing after the other. Each time there is an exit code and a sentence, and nothing is left.
 // Killed keepers, heads and clients are the conformance suite's, a killed worker is Work's.
 func TestFaults(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	small := smallDisk(t)
 	b := start(t, slurmtest.Options{Nodes: 4, Binds: []string{small}})
 	b.clientDiesAfterSbatch(t) // DeadClient looks at its end: it takes two minutes, of which nothing happens in

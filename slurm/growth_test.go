@@ -13,13 +13,14 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
+	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
 // TestGrowth: a run on more nodes costs no step, no file and no request to the controller more. Questions that a client asks now and then,
 // and those of TestLoad, depend on the time that a run takes, and are left out.
 func TestGrowth(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := start(t, slurmtest.Options{Nodes: 4})
 	files2, requests2 := b.cost(t, "two", 2)
 	files4, requests4 := b.cost(t, "four", 4)

@@ -15,12 +15,13 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
 // TestIdentity: a job whose comment somebody rewrites stays the run's, in the queue and while it runs.
 func TestIdentity(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := start(t, slurmtest.Options{Nodes: 2})
 	t.Run("Queued", func(t *testing.T) {
 		release := b.occupy(t)

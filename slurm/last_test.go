@@ -16,12 +16,13 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
 // TestLastAttempt: what ends a run against its keeper's will ends it at once where no attempt may follow, with all of its output and its account.
 func TestLastAttempt(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := start(t, slurmtest.Options{Nodes: 2})
 	t.Run("KeeperKilled", b.keeperKilledWithOutput)
 	t.Run("ReadsOnlyRead", b.readsOnlyRead)

@@ -21,12 +21,13 @@ import (
 	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/needs"
+	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
 // TestLimits is a site with accounts, limits and partitions that are not enforced at submission: why jobs wait, in words, and what doctor finds.
 func TestLimits(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	program, flag := prolog(t)
 	var users []string
 	if os.Getuid() == 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
@@ -30,7 +31,7 @@ const (
 
 // TestLoad counts what the controller is asked while many watch one cluster that waits and then runs. The counts do not depend on how many watch.
 func TestLoad(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := start(t, slurmtest.Options{Nodes: 2})
 	release := sync.OnceFunc(b.occupy(t))
 	defer release()
@@ -172,10 +173,10 @@ func (s *statuses) awaitAll(t *testing.T, what string, cond func(launcher.Status
 
 // TestPlannedStart: the start that Slurm expects is shown while a job waits, in every version. (doctor's tests cover the output of `sbatch --test-only`.)
 func TestPlannedStart(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	for _, version := range []string{slurmtest.OldestVersion, slurmtest.DefaultVersion, slurmtest.NewestVersion} {
 		t.Run(version, func(t *testing.T) {
-			t.Parallel() // each waits for Slurm's scheduler
+			pace.Parallel(t) // each waits for Slurm's scheduler
 			b := start(t, slurmtest.Options{Version: version})
 			release, err := b.Submit(t.Context(), "sleep 1000", "--exclusive", "--time=30")
 			if err != nil {

@@ -12,12 +12,13 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/slurm/remote"
+	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
 // TestLogin: what users have made of their way to the login node.
 func TestLogin(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := start(t, slurmtest.Options{Nodes: 1, LoginSSH: true})
 	t.Run("ShellPrints", b.shellPrints)
 	t.Run("OwnMaster", b.ownMaster)

@@ -20,6 +20,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/needs"
+	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
@@ -47,7 +48,7 @@ type around struct {
 
 // TestNodes is about what Ray and its workers find on the nodes.
 func TestNodes(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := start(t, slurmtest.Options{Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 4}}})
 	image, path := b.AddContainers(t)
 	modules := filepath.Join(b.Cluster.Dir, "shared", "modules.sh")
@@ -158,7 +159,7 @@ func (b *bed) look(t *testing.T, s *spec.ClusterSpec) map[string]around {
 
 // TestTwoUsers: clusters of two users run on one node at the same time, each sees its own, and ends without the other.
 func TestTwoUsers(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	needs.Root(t)
 	b := start(t, slurmtest.Options{Users: []string{"alice", "bob"}})
 	g := b.gate(t)

@@ -12,12 +12,13 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
+	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
 // TestPartitions: limits of partitions, on a site that lets a job wait rather than refuse it (EnforcePartLimits=NO); and what jobs have of their users.
 func TestPartitions(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	b := start(t, slurmtest.Options{
 		Nodes: 2,
 		// main goes first, so that the reason of a job in both is what keeps it from running in the other.

@@ -30,6 +30,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/needs"
+	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
@@ -109,11 +110,11 @@ func (r *restd) launcher(t *testing.T) *slurm.Launcher {
 
 // TestREST makes requests to the real slurmrestd of each version; there are three forms of its API.
 func TestREST(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	needs.Root(t)
 	for _, version := range []string{slurmtest.OldestVersion, slurmtest.DefaultVersion, slurmtest.NewestVersion} {
 		t.Run(version, func(t *testing.T) {
-			t.Parallel()
+			pace.Parallel(t)
 			r := startRestd(t, start(t, slurmtest.Options{Version: version, Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, Slurmrestd: true,
 				Settings: map[string]string{"Licenses": "fluent:9", "TrackWCKey": "yes"}}))
 			t.Run("Request", r.request)

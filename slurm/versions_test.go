@@ -13,16 +13,17 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
 // TestVersions takes the oldest and the newest Slurm through what differs most between versions: a job of unlike groups from submission to
 // result, the end of a cluster that waits and of one that runs, and the quick part of the suite. The whole suite is TestSlurm's, on the default version.
 func TestVersions(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	for _, version := range []string{slurmtest.OldestVersion, slurmtest.NewestVersion} {
 		t.Run(version, func(t *testing.T) {
-			t.Parallel()
+			pace.Parallel(t)
 			b := start(t, slurmtest.Options{Version: version, Nodes: 3, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}})
 			t.Run("Run", b.runsOnce)
 			t.Run("Queue", b.queue)

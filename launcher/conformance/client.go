@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // factory makes the launcher under test, in the test's process and in the clients that it kills.
@@ -39,22 +39,12 @@ func Main(m *testing.M, newLauncher func(setting string) launcher.Launcher) {
 	factory = newLauncher
 	task := os.Getenv(clientEnv)
 	if task == "" {
-		atOnce()
+		pace.AtOnce("6") // most of a scenario is waiting
 		os.Exit(m.Run())
 	}
 	if err := clientMain(task); err != nil {
 		fmt.Fprintln(os.Stderr, "client:", err)
 		os.Exit(launcher.ExitCode(err))
-	}
-}
-
-// atOnce lets three tests run at the same time also on two processors, unless -test.parallel says how many: most of them wait.
-func atOnce() {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		_ = flag.Set("test.parallel", "3")
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // Config describes one launcher to the suite.
@@ -112,7 +113,7 @@ func run(t *testing.T, c Config, quick bool) {
 			continue
 		}
 		t.Run(sc.name, func(t *testing.T) {
-			t.Parallel()
+			pace.Parallel(t)
 			sc.run(t, s)
 		})
 	}

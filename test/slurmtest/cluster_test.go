@@ -6,11 +6,13 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // TestVersions starts four nodes of each version and runs a step on all of them.
 func TestVersions(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	for _, rel := range releases {
 		t.Run(rel.version, func(t *testing.T) {
 			c := Start(t, Options{Version: rel.version, Nodes: 4})

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/test/needs"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 func hasReason(c *Cluster, id, reason string) func(context.Context) (bool, error) {
@@ -33,7 +34,7 @@ func sacctShows(c *Cluster, id, want string) func(context.Context) (bool, error)
 
 // TestPowerCut switches a node off under a job: Slurm notices, and all of its processes are gone. Switched on again it is idle.
 func TestPowerCut(t *testing.T) {
-	t.Parallel() // it mostly waits for SlurmdTimeout
+	pace.Parallel(t) // it mostly waits for SlurmdTimeout
 	c := Start(t, Options{Nodes: 2, Settings: map[string]string{"SlurmdTimeout": "3"}})
 	id, err := c.Submit(t.Context(), "srun sleep 600", "-N2", "--no-requeue")
 	if err != nil {
@@ -67,7 +68,7 @@ func TestPowerCut(t *testing.T) {
 
 // TestController stops, kills and starts slurmctld under a running job.
 func TestController(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	c := Start(t, Options{})
 	id, err := c.Submit(t.Context(), "sleep 600")
 	if err != nil {
@@ -92,7 +93,7 @@ func TestController(t *testing.T) {
 
 // TestCommandSignals checks that signals to a client command reach the program itself, and that SIGKILL leaves nothing.
 func TestCommandSignals(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	c := Start(t, Options{})
 	for _, place := range []string{"ctl", "node1"} {
 		script := `trap 'echo caught; exit 7' TERM; echo ready; while :; do sleep 0.05; done`
@@ -134,7 +135,7 @@ func TestCommandSignals(t *testing.T) {
 
 // TestUsers runs jobs of two users on one node; they see bound paths but not each other's homes.
 func TestUsers(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	needs.Root(t)
 	closed := filepath.Join(t.TempDir(), "closed")
 	if err := os.MkdirAll(closed+"/open", 0o700); err != nil {
@@ -161,7 +162,7 @@ func TestUsers(t *testing.T) {
 
 // TestNetwork checks the network outside of the cluster: by default connections fail at once, on request they hang.
 func TestNetwork(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	const script = `timeout 1.5 bash -c 'exec 3<>/dev/tcp/169.254.169.254/80'; echo $?; getent ahostsv4 node1 | head -n1 | cut -d' ' -f1`
 	for name, want := range map[string]string{"fast": "1\n" + nodeAddress(1), "freeze": "124\n" + nodeAddress(1)} {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +176,7 @@ func TestNetwork(t *testing.T) {
 
 // TestKill kills the cluster's first process: everything is gone.
 func TestKill(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	c := Start(t, Options{Nodes: 2})
 	if _, err := c.Submit(t.Context(), "sleep 600"); err != nil {
 		t.Fatal(err)
@@ -208,7 +209,7 @@ func requireNothingMentions(t *testing.T, dir string) {
 
 // TestPlainUser runs the basic tests again as an unprivileged user.
 func TestPlainUser(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	needs.Root(t) // to become that user; without root the other tests already ran as one
 	self, err := os.Executable()
 	if err != nil {

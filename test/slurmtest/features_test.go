@@ -12,11 +12,12 @@ import (
 	"testing"
 
 	"github.com/rayctl/rayctl/test/needs"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // TestGresAndHetJobs checks typed GPUs on some nodes, and a heterogeneous job as one step over a CPU and two GPU nodes.
 func TestGresAndHetJobs(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	c := Start(t, Options{Nodes: 3, CPUOnly: 1, GPUs: []GPU{{"h100", 4}, {"a100", 2}}, Topology: "SwitchName=leaf Nodes=node[1-3]\n"})
 	out := slurm(t, c, "srun", "-N1", "--gres=gpu:a100:2", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES $SLURM_GPUS_ON_NODE")
 	if out != "4,5 2" {
@@ -44,7 +45,7 @@ srun --het-group=0,1 -l sh -c 'echo $SLURM_NODEID of $SLURM_NNODES gpus=$SLURM_G
 
 // TestPreemption checks that a job in the high partition requeues one in the low partition.
 func TestPreemption(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	c := Start(t, Options{Preemption: true})
 	low, err := c.Submit(t.Context(), "sleep 600", "--exclusive")
 	if err != nil {
@@ -63,7 +64,7 @@ func TestPreemption(t *testing.T) {
 
 // TestAccounting checks accounts, limits of a QOS, and the record of a job.
 func TestAccounting(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	c := Start(t, Options{Accounting: true, GPUs: []GPU{{"h100", 8}}})
 	for _, args := range [][]string{
 		{"add", "qos", "short", "set", "MaxTRESPerUser=gres/gpu=2"},
@@ -92,7 +93,7 @@ func TestAccounting(t *testing.T) {
 
 // TestSlurmrestd checks the REST API through a bridge, with a token, on each version.
 func TestSlurmrestd(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	needs.Root(t)
 	paths := map[string]string{"22.05": "v0.0.38", "24.11": "v0.0.42", "26.05": "v0.0.45"}
 	for _, rel := range releases {
@@ -143,7 +144,7 @@ func get(t *testing.T, url, user, token string) (int, string) {
 
 // TestLogin checks ssh to the login node, directly and over the gateway, strict host keys, and a cut connection.
 func TestLogin(t *testing.T) {
-	t.Parallel()
+	pace.Parallel(t)
 	needs.Program(t, "ssh", "openssh-client")
 	for _, rel := range releases {
 		t.Run(rel.version, func(t *testing.T) {

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 func main() {
@@ -77,18 +79,13 @@ func run(args []string) error {
 	}
 }
 
-// busySeconds is the processor time of the machine since its start (proc(5), /proc/stat: user, nice, system, irq, softirq in 1/100 s).
+// busySeconds is the processor time of the machine since its start; 0 where it is not known.
 func busySeconds() float64 {
-	text, err := os.ReadFile("/proc/stat")
+	seconds, err := pace.Busy()
 	if err != nil {
 		return 0
 	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	var user, nice, system, idle, wait, irq, soft float64
-	if _, err := fmt.Sscanf(line, "cpu %f %f %f %f %f %f %f", &user, &nice, &system, &idle, &wait, &irq, &soft); err != nil {
-		return 0
-	}
-	return (user + nice + system + irq + soft) / 100
+	return seconds
 }
 
 // sorted returns a book's entries, longest first.

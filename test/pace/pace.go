@@ -1,0 +1,97 @@
+// Package pace lets tests begin when the processors have time for them.
+//
+// A test that starts Ray computes for seconds and then mostly waits. Many can wait side by side; but starts that compute side by side take long enough to
+// exceed what Ray and Slurm allow for them. So more tests may run at once than there are processors, and each begins when a processor has been idle.
+package pace
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher/filelock"
+)
+
+const (
+	window   = time.Second
+	idle     = 0.4             // processors that must have been idle in a window
+	headway  = 2 * time.Second // until the next test may look: this one's work is seen by then
+	patience = time.Minute     // where others keep the machine busy, a test a minute begins all the same
+)
+
+// AtOnce sets how many tests of this process run at once, unless -test.parallel is given. For TestMain.
+func AtOnce(n string) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", n)
+	}
+}
+
+// Parallel is t.Parallel for a test that starts Ray, Slurm or Kubernetes: it returns when a processor has been idle for a second. One test of all
+// processes of this user begins at a time.
+func Parallel(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+	lock, err := filelock.Acquire(t.Context(), lockFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); busy() && time.Since(began) < patience; {
+	}
+	go func() {
+		time.Sleep(headway)
+		lock.Release()
+	}()
+}
+
+// busy looks at the processors for a window.
+func busy() bool {
+	before, err := Idle()
+	if err != nil {
+		return false // not Linux
+	}
+	began := time.Now()
+	time.Sleep(window)
+	after, err := Idle()
+	return err == nil && after-before < idle*time.Since(began).Seconds()
+}
+
+func lockFile() string {
+	dir := os.Getenv("RAYCTL_TEST_CACHE")
+	if dir == "" {
+		dir = filepath.Join(os.Getenv("HOME"), ".cache", "rayctl-test")
+	}
+	return filepath.Join(dir, "pace.lock")
+}
+
+// Busy is the processor time that the machine has spent since its start, in seconds of one processor.
+func Busy() (float64, error) {
+	s, err := stat()
+	return (s.user + s.nice + s.system + s.irq + s.soft) / ticks, err
+}
+
+// Idle is the processor time that the machine has not used since its start, in seconds of one processor.
+func Idle() (float64, error) {
+	s, err := stat()
+	return (s.idle + s.wait) / ticks, err
+}
+
+// ticks are the units of /proc/stat, in a second (USER_HZ, proc(5)).
+const ticks = 100
+
+type times struct{ user, nice, system, idle, wait, irq, soft float64 }
+
+// stat reads the sums of all processors: proc(5), /proc/stat.
+func stat() (s times, err error) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return s, err
+	}
+	_, err = fmt.Sscanf(string(text), "cpu %f %f %f %f %f %f %f", &s.user, &s.nice, &s.system, &s.idle, &s.wait, &s.irq, &s.soft)
+	return s, err
+}
