@@ -61,12 +61,9 @@ func busy() bool {
 	return err == nil && after-before < idle*time.Since(began).Seconds()
 }
 
+// lockFile is this user's, also where the home directory and the tests' cache are another's.
 func lockFile() string {
-	dir := os.Getenv("RAYCTL_TEST_CACHE")
-	if dir == "" {
-		dir = filepath.Join(os.Getenv("HOME"), ".cache", "rayctl-test")
-	}
-	return filepath.Join(dir, "pace.lock")
+	return filepath.Join(os.TempDir(), fmt.Sprintf("rayctl-pace-%d.lock", os.Getuid()))
 }
 
 // Busy is the processor time that the machine has spent since its start, in seconds of one processor.
