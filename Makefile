@@ -72,13 +72,13 @@ test: ## everything, on real systems; installs what it needs into caches outside
 	$(GO) vet ./...
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/rayctl
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) run ./test/kubetest/cmd run -- $(GO) test -p 2 -timeout 85m $(LONGEST) ./...
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test -p 3 -timeout 85m $(LONGEST) ./...
 
 .PHONY: test-times
 test-times: ## the tests of `make test`, and a table of where their minutes go, waiting against processor (TESTS='-p 1 ./slurm')
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) run ./test/kubetest/cmd run -- $(GO) run ./test/times -- $(GO) test -json -count 1 -timeout 85m $(or $(TESTS),-p 2 $(LONGEST) ./...)
+	$(GO) run ./test/kubetest/cmd run -- $(GO) run ./test/times -- $(GO) test -json -count 1 -timeout 85m $(or $(TESTS),-p 3 $(LONGEST) ./...)
 
 .PHONY: check
 check: ## a few minutes for every save: vet, lint, units, the quick part of the conformance suite on local Ray, one run on Slurm, one on Kubernetes
