@@ -95,13 +95,13 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 			return err
 		}
 	}
-	watch := a.NewWatcher()
+	watch, output := a.NewWatcher(), app.NewDriverEnd(o.output.Driver(a))
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, launcher.RunOptions{
-		Stdout: o.output.Driver(a), OnStatus: watch.See, Actions: watchInterrupts(ctx, a, o.onInterrupt, time.Duration(*c.Spec.Job.Grace)),
+		Stdout: output, OnStatus: watch.See, Actions: watchInterrupts(ctx, a, o.onInterrupt, time.Duration(*c.Spec.Job.Grace)),
 		OnRefused: rememberRefused(a, c.Spec), Detach: o.detach, Logger: a.Logger(),
 	})
 	if errors.Is(err, launcher.ErrEnded) && o.config.ExactName() != "" {
-		outcome, err = recorded(ctx, a, l, c.Spec, o.output.Driver(a), err)
+		outcome, err = recorded(ctx, a, l, c.Spec, output, err)
 	}
 	if err != nil {
 		return err
@@ -113,7 +113,11 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		}
 		return app.Exit(runstate.CodeOutputLost) // `rayctl run | head` has not succeeded: the run goes on
 	}
-	return finishRun(a, o, outcome)
+	err = finishRun(a, o, outcome)
+	if outcome.Receipt.Exit.Cause == runstate.CauseDriverFailed {
+		a.HintMissing(output)
+	}
+	return err
 }
 
 func (o *runOptions) validate() error {

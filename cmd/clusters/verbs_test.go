@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/rayctl/rayctl/cmd/app/apptest"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // verbs are the commands of this package.
@@ -82,6 +85,42 @@ func TestRunLines(t *testing.T) {
 		{Args: "doctor", Code: runstate.CodeUsage, Err: "doctor is not supported by the local launcher"},
 		{Args: "gc", Err: "there is nothing to remove"},
 	})
+}
+
+// TestMissingModule: a driver that failed for want of a module is followed by the flag that gives it one; stdout has the driver's bytes alone.
+func TestMissingModule(t *testing.T) {
+	says := func(name string, code int) func() launcher.Launcher {
+		return func() launcher.Launcher {
+			return &apptest.Launcher{Output: "Traceback\nModuleNotFoundError: No module named '" + name + "'\n", Code: code}
+		}
+	}
+	for name, want := range map[string]string{
+		"numpy": "`--pip numpy` installs it on every node\n", "sklearn.svm": "no module sklearn: `--pip scikit-learn`", "cv2": "`--pip opencv-python-headless`",
+		"yaml": "`--pip PyYAML`", "PIL": "`--pip pillow`",
+	} {
+		apptest.Run(t, verbs, says(name, 1), []apptest.Line{
+			{Args: "run --name a -- false", Code: 1, Out: "named '" + name + "'\n", Err: want, Calls: []string{"launch a"}},
+			{Args: "run --name a -o json -- false", Code: 1, Out: `"driver-failed"`, JSON: true, Err: want, Calls: []string{"launch a"}},
+			{Args: "run --name a -- true", Terminal: true, Code: 1, Out: "named '", Err: want, Calls: []string{"launch a"}},
+		})
+	}
+	apptest.Run(t, verbs, says("numpy", 1), []apptest.Line{
+		{Args: "run --name a -- f", Files: map[string]string{"requirements.txt": "numpy"}, Code: 1, Out: "numpy", Err: "`-r requirements.txt` installs", Calls: []string{"launch a"}},
+		{Args: "run --name a -- f", Files: map[string]string{"numpy.py": ""}, Code: 1, Out: "numpy", Err: "`--working-dir .` gives it", Calls: []string{"launch a"}},
+	})
+	for _, silent := range []struct {
+		name string
+		code int
+	}{{"numpy", 0}, {"ray", 1}, {"x`y`", 1}, {"$(true)", 1}} {
+		a, _, stderr := apptest.New()
+		a.Getenv = func(string) string { return t.TempDir() }
+		a.Launchers["local"] = func(*spec.ClusterSpec, *slog.Logger) (launcher.Launcher, error) {
+			return says(silent.name, silent.code)(), nil
+		}
+		if code := a.Execute(t.Context(), verbs, []string{"run", "--name", "a", "--", "true"}); code != silent.code || strings.Contains(stderr.String(), "on every node") {
+			t.Errorf("%v: code %d, %s", silent, code, stderr)
+		}
+	}
 }
 
 // TestUpLines: command lines of up and down.

@@ -100,7 +100,8 @@ func runSubmit(ctx context.Context, a *app.App, o *submitOptions) error {
 	if o.detach {
 		return answerSubmitted(ctx, a, c, o, id)
 	}
-	done, err := followJob(ctx, a, c, id, o.output.Driver(a), dashboardclient.FollowOptions{StripHeader: true})
+	output := app.NewDriverEnd(o.output.Driver(a))
+	done, err := followJob(ctx, a, c, id, output, dashboardclient.FollowOptions{StripHeader: true})
 	if err != nil {
 		return err
 	}
@@ -109,6 +110,9 @@ func runSubmit(ctx context.Context, a *app.App, o *submitOptions) error {
 	}
 	if _, err := o.output.Structured(a.Out, done); err != nil {
 		return err
+	}
+	if done.Status == dashboardclient.JobFailed {
+		a.HintMissing(output)
 	}
 	return jobOutcome(a, done)
 }

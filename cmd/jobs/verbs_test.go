@@ -55,6 +55,13 @@ func TestSubmitLines(t *testing.T) {
 	apptest.Run(t, verbs, drivers(4), []apptest.Line{{Args: "submit dev -q -- false", Code: 4, Out: "hello\nworld\n"}})
 }
 
+// TestSubmitMissingModule: submit names the flag that gives a failed driver the module that it misses.
+func TestSubmitMissingModule(t *testing.T) {
+	apptest.Run(t, verbs, func() launcher.Launcher {
+		return (&apptest.Launcher{Ray: &apptest.Ray{Code: 1, Output: "ModuleNotFoundError: No module named 'yaml'\n"}}).With("dev")
+	}, []apptest.Line{{Args: "submit dev -- false", Code: 1, Out: "ModuleNotFoundError", Err: "no module yaml: `--pip PyYAML` installs it on every node\n"}})
+}
+
 // TestJobLines: command lines of jobs, logs and stop.
 func TestJobLines(t *testing.T) {
 	apptest.Run(t, verbs, drivers(0), []apptest.Line{

@@ -1,0 +1,75 @@
+package app
+
+import (
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+
+	"al.essio.dev/pkg/shellescape"
+)
+
+// DriverEnd passes a driver's output on and keeps its last bytes, in which Python says why it failed.
+type DriverEnd struct {
+	w     io.Writer
+	mutex sync.Mutex
+	last  []byte
+}
+
+// driverEndSize holds the traceback that Ray prints around an error of a task.
+const driverEndSize = 16 << 10
+
+// NewDriverEnd passes output on to w.
+func NewDriverEnd(w io.Writer) *DriverEnd { return &DriverEnd{w: w} }
+
+func (d *DriverEnd) Write(p []byte) (int, error) {
+	d.mutex.Lock()
+	d.last = append(d.last, p[max(0, len(p)-driverEndSize):]...)
+	d.last = append([]byte(nil), d.last[max(0, len(d.last)-driverEndSize):]...)
+	d.mutex.Unlock()
+	return d.w.Write(p)
+}
+
+// missingModule matches only names that are harmless in a shell.
+var missingModule = regexp.MustCompile(`ModuleNotFoundError: No module named '([A-Za-z][A-Za-z0-9_]*)[.A-Za-z0-9_]*'`)
+
+// packageOf has the packages of well-known modules that are named otherwise.
+var packageOf = map[string]string{
+	"attr": "attrs", "bs4": "beautifulsoup4", "cv2": "opencv-python-headless", "dateutil": "python-dateutil", "dotenv": "python-dotenv", "git": "GitPython",
+	"PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn", "yaml": "PyYAML",
+}
+
+// HintMissing names the flag that gives a failed driver the module that it misses, if its last output says that it misses one. Nothing is said about
+// ray, which is the cluster's.
+func (a *App) HintMissing(d *DriverEnd) {
+	d.mutex.Lock()
+	found := missingModule.FindAllSubmatch(d.last, -1)
+	d.mutex.Unlock()
+	if len(found) == 0 {
+		return
+	}
+	module := string(found[len(found)-1][1])
+	switch {
+	case module == "ray":
+	case exists(module+".py") || exists(module):
+		a.UI.Note("%s is in this directory, where the driver did not look for it: `--working-dir .` gives it to every node", module)
+	case exists("requirements.txt"):
+		a.UI.Note("Python has no module %s: `-r requirements.txt` installs what that file lists on every node, `--pip %s` that package alone", module, packageWith(module))
+	default:
+		a.UI.Note("Python has no module %s: `--pip %s` installs it on every node", module, packageWith(module))
+	}
+}
+
+// packageWith is the package to install for a module, for a shell.
+func packageWith(module string) string {
+	if name := packageOf[module]; name != "" {
+		module = name
+	}
+	return shellescape.Quote(strings.ReplaceAll(module, "_", "-"))
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
