@@ -58,7 +58,7 @@ func TestFlagsOfOtherTools(t *testing.T) {
 		"run -n 2 -- x":               "`rayctl run` has no flag -n: use --name NAME (exact NAME of the cluster) or --workers",
 		"run -p big -- x":             "use --profile NAME",
 		"run --worker 2 -- x":         "did you mean --workers",
-		"run --nmae x -- x":           "did you mean --name",
+		"run --nmae x -- x":           "did you mean --name", //nolint:misspell // the mistake is the test
 		"run --nosuchthing -- x":      "`rayctl run --help` lists its flags",
 		"submit --gpus 1 -- x":        "use --entrypoint-num-gpus GPUs",
 		"submit --cpus 1 -- x":        "use --entrypoint-num-cpus CPUs",

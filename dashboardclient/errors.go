@@ -82,7 +82,7 @@ func (c *Client) apiError(doing string, response *http.Response, body []byte) er
 	e := &APIError{Doing: doing, Status: response.StatusCode}
 	switch response.StatusCode {
 	case http.StatusUnauthorized:
-		e.kind, e.Message = ErrUnauthorized, "the dashboard at "+c.URL()+" wants a token, and none was given"
+		e.kind, e.Message = ErrUnauthorized, "the dashboard at "+c.URL()+" requires a token, and none was given"
 		if c.gaveToken(response) { // Ray answers 403 to a wrong one
 			e.Message = "what answers at " + c.URL() + " does not accept the token that was given: it is another cluster's, or a proxy before the dashboard wants something else"
 		}
@@ -100,7 +100,7 @@ func (c *Client) apiError(doing string, response *http.Response, body []byte) er
 		_, line := telling(string(body))
 		e.Message = "the dashboard is busy: it answered " + response.Status
 		if after := response.Header.Get("Retry-After"); after != "" {
-			e.Message += ", and asks to be asked again after " + shorten(after, 40) + " (seconds, or a time)"
+			e.Message += ", with Retry-After: " + shorten(after, 40) + " (seconds, or a time)"
 		}
 		if line != "" {
 			e.Message += ": " + line

@@ -28,7 +28,7 @@ func (l *Launcher) Dial(ctx context.Context, id launcher.ID, t launcher.Target) 
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the keeper of %s told a bad address: %v", c.Name, err)
+		return nil, launcher.Fail(runstate.CodeInternal, err, "", "the keeper of %s reported an invalid address: %v", c.Name, err)
 	}
 	r := l.tunnels.Transport(ctx, c.Run)
 	return &launcher.Endpoint{

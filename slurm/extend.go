@@ -51,5 +51,5 @@ func (c *cluster) raise(ctx context.Context, j controller.Job, until *time.Time)
 		return nil
 	}
 	return launcher.Fail(runstate.CodePermission, err, fmt.Sprintf("ask your site's administrators for `scontrol update JobId=%d TimeLimit=%s`", j.ID, limit),
-		"Slurm ends %s at %s all the same: %v", c.Name, launcher.Stamp(j.End), err)
+		"Slurm still ends %s at %s: %v", c.Name, launcher.Stamp(j.End), err)
 }

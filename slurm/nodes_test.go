@@ -179,7 +179,7 @@ func TestTwoUsers(t *testing.T) {
 	}
 	late := time.Now().Add(5 * time.Hour) // which Slurm does not let plain users have
 	err := runs[0].l.Extended(t.Context(), "same", runstate.Deadlines{Max: &late})
-	if launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), "scontrol update JobId=") || !strings.Contains(err.Error(), "all the same") {
+	if launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), "scontrol update JobId=") || !strings.Contains(err.Error(), "Slurm still ends ") {
 		t.Errorf("a deadline after Slurm's: %v", err)
 	}
 	g.open()

@@ -104,7 +104,7 @@ func (a *App) named(ctx context.Context, ls []launcher.Launcher, c *config.Loade
 		for _, l := range ls {
 			found, err := l.List(ctx, launcher.Selector{Names: []string{name}, All: true})
 			if err != nil {
-				a.UI.Warn("%s cannot be asked: %s", l.Name(), Sentence(err))
+				a.UI.Warn("%s cannot be queried: %s", l.Name(), Sentence(err))
 			}
 			if len(found) > 0 {
 				chosen = l
@@ -140,6 +140,7 @@ type Listed struct {
 	Status   launcher.Status
 }
 
+// List lists the clusters of several launchers. That one of them cannot list is an error only if nothing was found.
 func (a *App) List(ctx context.Context, ls []launcher.Launcher, ended bool) ([]Listed, error) {
 	var all []Listed
 	var errs []error

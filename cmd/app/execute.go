@@ -29,7 +29,7 @@ func (a *App) Execute(ctx context.Context, tree func(*App) *cobra.Command, args 
 			}
 		}
 	}()
-	root := tree(a) //nolint:contextcheck // cobra hands the context to each command itself
+	root := tree(a)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !a.parsed {

@@ -63,7 +63,7 @@ func runDown(ctx context.Context, a *app.App, o *downOptions) error {
 			}
 			err := c.Launcher.Terminate(ctx, c.ID, launcher.End{Cause: "down", Message: "ended by rayctl down", Now: o.now})
 			if err != nil && app.Interrupted(ctx) {
-				a.UI.Note("cluster %s goes on ending", c.ID)
+				a.UI.Note("cluster %s is still ending", c.ID)
 				return app.Exit(runstate.CodeInterrupted)
 			}
 			if err != nil {

@@ -75,7 +75,7 @@ func checkSecret(name string, values map[string]string) error {
 
 // replace ends and forgets the cluster of the spec's name. Before that it checks what it can: it packs the packages, once, and asks the launcher to
 // validate the launch.
-func replace(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.ClusterSpec, p *launcher.Payload) error {
+func replace(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, p *launcher.Payload) error {
 	if _, err := l.Render(s); err != nil {
 		return err
 	}

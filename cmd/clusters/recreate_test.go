@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rayctl/rayctl/cmd/app/apptest"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -33,7 +32,6 @@ func (r *replaceable) Forget(context.Context, launcher.ID) error {
 
 // TestRecreateKeepsWhatItCannotReplace: the old cluster and its record are removed only if the new launch is not refused.
 func TestRecreateKeepsWhatItCannotReplace(t *testing.T) {
-	a, _, _ := apptest.New()
 	bad := errors.New("bad")
 	s := &spec.ClusterSpec{Name: "a"}
 	packed := 0
@@ -50,7 +48,7 @@ func TestRecreateKeepsWhatItCannotReplace(t *testing.T) {
 			packed++
 			return &launcher.Packages{}, c.unpacked
 		}}
-		err := replace(t.Context(), a, l, s, p)
+		err := replace(t.Context(), l, s, p)
 		if (err != nil) != (c.want == nil) || !slices.Equal(l.done, c.want) {
 			t.Errorf("%s: %v, %v", name, l.done, err)
 		}

@@ -43,7 +43,7 @@ func NewRun(a *app.App) *cobra.Command {
 		Short: "Run one job on a cluster of its own, from launch to release",
 		Long: "run launches the cluster of the cluster file, submits the job once every node is there, shows the driver's output on stdout, exits with\n" +
 			"the driver's exit code (128+signal), and leaves nothing allocated. COMMAND replaces job.entrypoint.\n\n" +
-			"The run belongs to its keeper, not to this process: if this process is killed, the run goes on, and `rayctl logs -f NAME` shows it again.\n" +
+			"The run belongs to its keeper, not to this process: if this process is killed, the run continues, and `rayctl logs -f NAME` shows it again.\n" +
 			"--name makes the command repeatable: while the cluster or its record exists, the same command attaches to it or shows how it ended.\n" +
 			"With -o stdout has that answer alone (json: the receipt, with --detach the run's state), and the driver's output goes to stderr.",
 		Example: "  rayctl run -- python train.py --lr 0.1\n" +
@@ -91,7 +91,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if o.recreate {
-		if err := replace(ctx, a, l, c.Spec, &payload); err != nil {
+		if err := replace(ctx, l, c.Spec, &payload); err != nil {
 			return err
 		}
 	}

@@ -73,7 +73,7 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if o.recreate {
-		if err := replace(ctx, a, l, c.Spec, &payload); err != nil {
+		if err := replace(ctx, l, c.Spec, &payload); err != nil {
 			return err
 		}
 	}
@@ -152,7 +152,7 @@ func untilReady(ctx context.Context, a *app.App, l launcher.Launcher, id launche
 			}
 		case action := <-actions:
 			if action == launcher.Detach {
-				a.UI.Note("cluster %s goes on starting", id)
+				a.UI.Note("cluster %s is still starting", id)
 				return none, app.Exit(runstate.CodeInterrupted)
 			}
 			go func() {

@@ -48,7 +48,7 @@ func (l *loader) chooseLauncher(s *spec.ClusterSpec, found sections) error {
 			Hint: "leave the launcher out, or write a cluster file"}
 	case m != nil:
 		s.Launcher = m.Launcher
-		l.chosen(s, m.File+" is a "+m.Kind, spec.Origin{Source: m.File})
+		l.chosen(m.File+" is a "+m.Kind, spec.Origin{Source: m.File})
 	case s.Launcher != "":
 		l.out.Reason = "chosen by " + l.out.Origins["launcher"].String()
 	case len(names) > 1:
@@ -57,10 +57,10 @@ func (l *loader) chooseLauncher(s *spec.ClusterSpec, found sections) error {
 			Hint: fmt.Sprintf("give --launcher %s or --launcher %s, or set launcher:", first, second)}
 	case len(names) == 1:
 		s.Launcher = names[0]
-		l.chosen(s, place(found[names[0]])+" has a "+names[0]+": section", found[names[0]])
+		l.chosen(place(found[names[0]])+" has a "+names[0]+": section", found[names[0]])
 	default:
 		s.Launcher = spec.Fallback()
-		l.chosen(s, "default launcher", spec.Origin{Source: originDefault})
+		l.chosen("default launcher", spec.Origin{Source: originDefault})
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func oneOf(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-func (l *loader) chosen(s *spec.ClusterSpec, why string, o spec.Origin) {
+func (l *loader) chosen(why string, o spec.Origin) {
 	l.out.Reason = why
 	l.out.Origins["launcher"] = o
 }

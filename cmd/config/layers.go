@@ -122,7 +122,7 @@ func trusted(path, what, consent string) error {
 	if fix != "" {
 		hint = fix + ", else " + hint
 	}
-	return launcher.Fail(runstate.CodePermission, err, hint, "%s %s can run commands as you, and is not taken unasked as %s", what, path, reason)
+	return launcher.Fail(runstate.CodePermission, err, hint, "%s %s can run commands as you, and is not used without your consent, as %s", what, path, reason)
 }
 
 // search looks for a cluster file in dir and above, up to the root of the git work tree. Outside a work tree only dir counts: directories

@@ -74,7 +74,7 @@ func runInit(_ context.Context, a *app.App, o *initOptions) error {
 	for _, f := range files {
 		_, err := os.Lstat(filepath.Join(o.dir, f.Name))
 		if err == nil && !o.force {
-			return launcher.Fail(runstate.CodeUsage, fs.ErrExist, "give --force, or another --dir", "%s is there already", filepath.Join(o.dir, f.Name))
+			return launcher.Fail(runstate.CodeUsage, fs.ErrExist, "give --force, or another --dir", "%s already exists", filepath.Join(o.dir, f.Name))
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -38,7 +38,7 @@ func TestLines(t *testing.T) {
 		{Args: "init", Out: "rayctl.yaml\n", Err: "next: `rayctl run`\n"},
 		{Args: "init serve --dir new", Made: "new/serve.yaml", Out: "new/rayctl.yaml\n", Err: "next: `cd new && rayctl up && rayctl serve apply -f serve.yaml`"},
 		{Args: "init --force", Files: file, Out: "rayctl.yaml\n"},
-		{Args: "init", Files: file, Code: runstate.CodeUsage, Err: "rayctl.yaml is there already: give --force, or another --dir"},
+		{Args: "init", Files: file, Code: runstate.CodeUsage, Err: "rayctl.yaml already exists: give --force, or another --dir"},
 		{Args: "init nosuch", Code: runstate.CodeUsage, Err: `there is no template "nosuch": there are `},
 		{Args: "init a b", Code: runstate.CodeUsage, Err: "`rayctl init` takes one template"},
 		{Args: "validate", Files: file, Err: "Valid; it would start on this machine (default launcher)"},

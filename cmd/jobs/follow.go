@@ -21,7 +21,7 @@ import (
 func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, w io.Writer, opts dashboardclient.FollowOptions) (*dashboardclient.Job, error) {
 	opts.OnInterrupted = func(err error) {
 		if err != nil {
-			a.UI.Note("the dashboard does not answer, trying on: %s", app.Sentence(err))
+			a.UI.Note("the dashboard does not answer, retrying: %s", app.Sentence(err))
 		}
 	}
 	opts.OnStatus = func(j dashboardclient.Job) {
@@ -34,7 +34,7 @@ func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, w 
 	job, err := c.FollowJob(id, opts).Run(ctx, w)
 	a.UI.Clear()
 	if err != nil && app.Interrupted(ctx) {
-		a.UI.Note("stopped watching, the job goes on: `rayctl logs%s %s -f` shows it, `rayctl stop%s %s` stops it", c.Flags(), id, c.Flags(), id)
+		a.UI.Note("stopped watching, the job keeps running: `rayctl logs%s %s -f` shows it, `rayctl stop%s %s` stops it", c.Flags(), id, c.Flags(), id)
 		return nil, app.Exit(runstate.CodeInterrupted)
 	}
 	return job, err

@@ -58,7 +58,7 @@ func (o *logsOptions) arguments(args []string) error {
 		return app.UsageError("", "--tail and --attempt cannot be negative")
 	}
 	if o.attempt > 0 && (o.node != "" || o.dashboard.Address != "") {
-		return app.UsageError("", "--attempt is of a run's own output, and goes neither with --node nor with --address")
+		return app.UsageError("", "--attempt applies to a run's own output, and cannot be used with --node or --address")
 	}
 	if o.file != "" && o.node == "" {
 		return app.UsageError("", "--file needs --node")
@@ -107,7 +107,7 @@ func ownJobLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster,
 		outcome, err := launcher.Attach(ctx, c.Launcher, c.ID, launcher.RunOptions{Stdout: a.UI.Output(), OnStatus: watch.See, Logger: a.Logger()})
 		switch {
 		case err != nil && app.Interrupted(ctx):
-			a.UI.Note("stopped watching, run %s goes on: `rayctl down %s` ends it", c.ID, c.ID)
+			a.UI.Note("stopped watching, run %s keeps running: `rayctl down %s` ends it", c.ID, c.ID)
 			return app.Exit(runstate.CodeInterrupted)
 		case err != nil:
 			return err

@@ -39,7 +39,7 @@ func NewSubmit(a *app.App) *cobra.Command {
 	o := &submitOptions{}
 	c := &cobra.Command{
 		Use:   "submit [CLUSTER] [flags] [-- COMMAND...]",
-		Short: "Run a job on a cluster that is there, and follow it",
+		Short: "Run a job on an existing cluster, and follow it",
 		Long: "submit runs COMMAND (default: job.entrypoint of the cluster file) as a Ray job, shows its output and exits with its exit code.\n" +
 			"The job section of the cluster file, if there is one, is in force: workingDir, env and the rest; flags go before it.\n" +
 			"Ctrl-C stops watching, not the job. With --submission-id the command may be repeated: the driver runs once.\n" +

@@ -99,7 +99,7 @@ func TestJobLines(t *testing.T) {
 		{Args: "logs dev --node head-0 --file ../x", Code: runstate.CodeUsage, Err: `--file: "../x" is not below the node's directory of logs`},
 		{Args: "logs dev --file x", Code: runstate.CodeUsage, Err: "--file needs --node"},
 		{Args: "logs dev --tail -1", Code: runstate.CodeUsage, Err: "--tail and --attempt cannot be negative"},
-		{Args: "logs dev --attempt 1 --node x", Code: runstate.CodeUsage, Err: "--attempt is of a run's own output"},
+		{Args: "logs dev --attempt 1 --node x", Code: runstate.CodeUsage, Err: "--attempt applies to a run's own output"},
 		{Args: "logs a b c", Code: runstate.CodeUsage, Err: "`rayctl logs` takes a cluster and a job"},
 		{Args: "logs nosuch", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`},
 		{Args: "stop -c dev raysubmit_1", Err: "job raysubmit_1 is SUCCEEDED"},

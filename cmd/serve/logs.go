@@ -39,7 +39,7 @@ func newLogs(a *app.App) *cobra.Command {
 		},
 		ValidArgsFunction: a.CompleteClusters,
 	}
-	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with what the replicas of now log, until Ctrl-C")
+	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "keep showing what the current replicas log, until Ctrl-C")
 	c.Flags().IntVarP(&o.tail, "tail", "n", 0, "only the last `N` lines of each")
 	c.Flags().BoolVar(&o.controller, "controller", false, "the log of Serve's controller instead")
 	o.dashboard.Add(a, c)

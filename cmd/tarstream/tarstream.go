@@ -228,7 +228,7 @@ func (u *Unpacker) top(h *tar.Header, r io.Reader) error {
 	mode := fs.FileMode(h.Mode).Perm()
 	switch {
 	case u.whole:
-		return errors.New("the node's archive goes on after its end")
+		return errors.New("the node's archive has data after its end")
 	case h.Typeflag == tar.TypeDir:
 		return u.directory(mode)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	_ "embed"
 	"fmt"
 	"go/ast"
@@ -54,7 +55,7 @@ func messages(dir string) ([]byte, error) {
 	for _, name := range packages {
 		writeMessages(&b, name, found[name])
 	}
-	c := exec.Command("python3", "-c", pythonMessages, filepath.Join(root, "keeper", "rayctl_keeper"))
+	c := exec.CommandContext(context.Background(), "python3", "-c", pythonMessages, filepath.Join(root, "keeper", "rayctl_keeper"))
 	out, err := c.Output()
 	if err != nil {
 		return nil, fmt.Errorf("read the keeper's messages: %w", err)

@@ -38,7 +38,7 @@ class Report(unittest.TestCase):
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         said = out.stdout.decode()
         self.assertEqual(out.returncode, 0, said)
-        self.assertRegex(said, r"^the keeper could not be told \(HTTP Error 404: .*\): setup failed on .*: first; no licence\n$")
+        self.assertRegex(said, r"^the keeper could not be notified \(HTTP Error 404: .*\): setup failed on .*: first; no licence\n$")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import (
 // afterwards, have no counterpart: the keeper submits, and the cluster ends with its job.
 func (m *Manifest) readJob(text []byte, job *rayv1.RayJobSpec) error {
 	if len(job.ClusterSelector) > 0 {
-		return m.errorf("`rayctl submit -c NAME -- COMMAND` runs a job on a cluster that is there", "is a RayJob for a cluster that exists already (clusterSelector)")
+		return m.errorf("`rayctl submit -c NAME -- COMMAND` runs a job on an existing cluster", "is a RayJob for a cluster that exists already (clusterSelector)")
 	}
 	if err := m.setCluster(text, "spec", "rayClusterSpec"); err != nil {
 		return err

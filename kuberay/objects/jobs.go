@@ -30,6 +30,7 @@ const (
 	bashEnv = "BASH_ENV" // names a file that bash reads first, also for `bash -c` (bash's manual, "Invocation")
 )
 
+// Names of containers in the keeper's and the record's pods.
 const (
 	KeeperContainer = "keeper"
 	RecordContainer = "driver" // whose log is the driver's

@@ -14,9 +14,11 @@ const (
 	// defaultStart is the default of lifetime.start: images of workers are pulled meanwhile.
 	defaultStart = 30 * time.Minute
 
+	// DashboardPort is of Ray's dashboard, in the head's pod.
 	DashboardPort = 8265
 	gcsPort       = 6379
-	KeeperPort    = 8476
+	// KeeperPort is of the keeper's HTTP server, in its pod.
+	KeeperPort = 8476
 )
 
 // Orders translates the cluster file for the keeper. KubeRay starts the nodes: the keeper only looks at them.

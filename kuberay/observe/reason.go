@@ -40,7 +40,7 @@ func (o *Snapshot) missingCluster() runstate.Reason {
 		return runstate.Reason{}
 	}
 	return runstate.Reason{
-		Code: ClusterMissing, Message: "the RayCluster does not exist: it was deleted, or its launch has not come to it",
+		Code: ClusterMissing, Message: "the RayCluster does not exist: it was deleted, or its launch has not created it yet",
 		Hint: "`rayctl down " + o.Job.Name + "` ends what is left",
 	}
 }
@@ -175,7 +175,7 @@ func (o *Snapshot) unscheduledPods() runstate.Reason {
 	if len(pending) == 0 || o.Now.Sub(pending[0].CreationTimestamp.Time) <= Silence {
 		return runstate.Reason{}
 	}
-	return runstate.Reason{Code: "NoScheduler", Message: fmt.Sprintf("nobody schedules the pods: no scheduler named %q answers", cmp.Or(pending[0].Spec.SchedulerName, "default-scheduler"))}
+	return runstate.Reason{Code: "NoScheduler", Message: fmt.Sprintf("the pods are not scheduled: no scheduler named %q answers", cmp.Or(pending[0].Spec.SchedulerName, "default-scheduler"))}
 }
 
 func (o *Snapshot) unscheduledMessage() string {

@@ -184,7 +184,7 @@ func (c *converter) object(y *yaml.Node, o Origin, depth int) (*node, *Error) {
 			return nil, ko.errorf("", "repeat the keys, or use an alias for a whole value", "merge keys (<<) are not supported")
 		}
 		if first, dup := lines[k.Value]; dup {
-			return nil, ko.errorf("", "keep one", "the key %q is here twice, first in line %d", k.Value, first)
+			return nil, ko.errorf("", "keep one", "the key %q is given twice, first in line %d", k.Value, first)
 		}
 		lines[k.Value] = ko.Line
 		value, err := c.convert(v, depth+1)

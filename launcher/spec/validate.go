@@ -242,7 +242,7 @@ func (v *Validator) environment(s *ClusterSpec) {
 		_, inEnv := s.Env[sec.Name]
 		_, inJob := s.Job.Env[sec.Name]
 		v.FailIf(inEnv || inJob, p, "keep it in secrets only", "%s is a secret and also in env", sec.Name)
-		v.FailIf(seen[sec.Name], p, "keep one", "the secret %s is here twice", sec.Name)
+		v.FailIf(seen[sec.Name], p, "keep one", "the secret %s is given twice", sec.Name)
 		seen[sec.Name] = true
 		v.FailIf(sec.File != "" && sec.SecretKeyRef != nil, p, "keep one of them", "%s has both file and secretKeyRef", sec.Name)
 		v.FailIf(sec.SecretKeyRef != nil && s.Launcher != "" && !SubstrateOf(s.Launcher).SecretKeys, p, "use file, or the client's environment",

@@ -74,7 +74,7 @@ func (v *Validator) outputDir(dir string) {
 		v.Absolute(p, dir)
 	}
 	for _, x := range placeholder.FindAllString(dir, -1) {
-		v.FailIf(x != "{name}", p, "use {name}, the run's name", "%s is not known here", x)
+		v.FailIf(x != "{name}", p, "use {name}, the run's name", "%s is not a known placeholder", x)
 	}
 }
 

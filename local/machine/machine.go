@@ -17,6 +17,7 @@ type Machine struct {
 	Shm    int64 // bytes free in /dev/shm; 0 where Ray does not use it
 }
 
+// This reads what this process may use of the machine.
 func This() Machine {
 	m := Machine{CPUs: runtime.GOMAXPROCS(0), Memory: physicalMemory()} // GOMAXPROCS follows the cgroup's quota
 	if limit, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil {

@@ -69,7 +69,7 @@ func (c *cluster) sweep(ctx context.Context) error {
 		return launcher.Fail(runstate.CodeInternal, err, "", "the process table cannot be read: %v", err)
 	}
 	if len(left) > 0 {
-		return launcher.Fail(runstate.CodeInternal, nil, "they may hang in a device or a file system; look at them with ps",
+		return launcher.Fail(runstate.CodeInternal, nil, "they may be blocked in a device or a file system; look at them with ps",
 			"processes of %s do not die: %s", c.Name, pids(left))
 	}
 	for _, dir := range append(dirs, c.NodeDirs()...) {

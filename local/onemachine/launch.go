@@ -242,7 +242,7 @@ func (c *cluster) keeperFailure() error {
 	if err := c.Room(); err != nil {
 		return rundir.WriteFailed(c.Dir, err)
 	}
-	why := "it said nothing"
+	why := "it printed nothing"
 	if b, err := os.ReadFile(c.Path(rundir.ErrFile)); err == nil && len(strings.TrimSpace(string(b))) > 0 {
 		lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 		why = strings.TrimSpace(lines[len(lines)-1])

@@ -92,7 +92,7 @@ func New(c Config, on Substrate) (*Launcher, error) {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return nil, launcher.Fail(runstate.CodeConfig, err, "", "this machine does not tell its name: %v", err)
+		return nil, launcher.Fail(runstate.CodeConfig, err, "", "this machine's host name cannot be read: %v", err)
 	}
 	for _, dir := range []*string{&c.StateDir, &c.CacheDir} {
 		if *dir, err = filepath.Abs(*dir); err != nil {

@@ -74,6 +74,7 @@ func (r *Run) Exists(name ...string) bool {
 // Life is how a cluster is found.
 type Life int
 
+// Lives of a cluster.
 const (
 	Missing   Life = iota // no record
 	Beginning             // the keeper has not said anything yet

@@ -13,6 +13,7 @@ import (
 // Fate is the state of a cluster's job as the controller reports it.
 type Fate int
 
+// Fates of a job.
 const (
 	Unknown Fate = iota // it knows no such job (any more)
 	Alive               // it waits, runs, or still holds nodes

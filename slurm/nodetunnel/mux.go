@@ -261,7 +261,7 @@ func (m *mux) ask() {
 	m.mu.Unlock()
 	switch {
 	case unanswered:
-		m.cut(errors.New("nothing was heard for " + silent.Round(time.Second).String()))
+		m.cut(errors.New("no data arrived for " + silent.Round(time.Second).String()))
 	case send:
 		_ = m.write(framePing, flagSYN, 0, 0, nil) // a failure cuts the stream
 	}
@@ -282,7 +282,7 @@ func (m *mux) fail(err error) {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF // EOF is the regular end of a connection
 	}
-	m.err = fmt.Errorf("the way through srun is cut: %w", err)
+	m.err = fmt.Errorf("the connection through srun was lost: %w", err)
 	m.probe.Stop()
 	_ = m.pipe.Close() // who reads now sees it
 	for _, c := range m.conns {

@@ -62,7 +62,7 @@ func (w *Tunnel) Dial(ctx context.Context, address string) (net.Conn, error) {
 		case !session.alive():
 			<-s.ended // it has said all
 			if s.said.LastLine() != "" {
-				return nil, fmt.Errorf("the way through srun is cut: %s", remote.Complaint(s.said))
+				return nil, fmt.Errorf("the connection through srun was lost: %s", remote.Complaint(s.said))
 			}
 		}
 		return nil, err

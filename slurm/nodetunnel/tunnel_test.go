@@ -194,11 +194,11 @@ func TestRelayIsSilent(t *testing.T) {
 		t.Fatal("cut before it was asked")
 	}
 	m.ask()
-	if err := <-failed; err == nil || !strings.Contains(err.Error(), "nothing was heard for 1h") {
+	if err := <-failed; err == nil || !strings.Contains(err.Error(), "no data arrived for 1h") {
 		t.Errorf("a far end that hangs: %v", err)
 	}
 	w.argv = []string{"bash", "-c", "echo srun: error: Invalid job id specified >&2; exit 1"}
-	if _, err := w.Dial(context.Background(), "127.0.0.1:1"); err == nil || !strings.HasSuffix(err.Error(), "cut: Invalid job id specified") {
+	if _, err := w.Dial(context.Background(), "127.0.0.1:1"); err == nil || !strings.HasSuffix(err.Error(), "lost: Invalid job id specified") {
 		t.Errorf("a command that fails: %v", err)
 	}
 }

@@ -111,20 +111,20 @@ func (s *SSH) String() string { return s.Host }
 
 // Command quotes the arguments for the login shell on the other side.
 func (s *SSH) Command(ctx context.Context, argv ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, "ssh", append(s.options(), "--", s.Host, loginShellCommand(argv))...)
+	return exec.CommandContext(ctx, "ssh", append(s.options(), "--", s.Host, loginShellCommand(argv))...) //nolint:contextcheck // usersMaster's question is for all commands
 }
 
 // TerminalCommand prepares a command on a terminal there, which this process's stands for.
 func (s *SSH) TerminalCommand(ctx context.Context, argv ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, "ssh", append(s.options(), "-o", "LogLevel=ERROR", "-tt", "--", s.Host, loginShellCommand(argv))...)
+	return exec.CommandContext(ctx, "ssh", append(s.options(), "-o", "LogLevel=ERROR", "-tt", "--", s.Host, loginShellCommand(argv))...) //nolint:contextcheck // as in Command
 }
 
 // Close ends the connection that commands share, if there is one.
 func (s *SSH) Close(ctx context.Context) error {
-	if _, err := os.Stat(s.socket()); err != nil || s.usersMaster() {
+	if _, err := os.Stat(s.socket()); err != nil || s.usersMaster() { //nolint:contextcheck // as in Command
 		return nil
 	}
-	if out, err := exec.CommandContext(ctx, "ssh", append(s.options(), "-O", "exit", "--", s.Host)...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "ssh", append(s.options(), "-O", "exit", "--", s.Host)...).CombinedOutput(); err != nil { //nolint:contextcheck // as in Command
 		return fmt.Errorf("end the ssh connection to %s: %w: %s", s.Host, err, strings.TrimSpace(string(out)))
 	}
 	return nil

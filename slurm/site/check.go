@@ -228,7 +228,7 @@ const bringRay = "set ray.python to an interpreter that has Ray, or bring it by 
 func checkPython(node, said, hint string) launcher.Check {
 	var major, minor int
 	n, _ := fmt.Sscanf(said, "%d.%d", &major, &minor)
-	return finding("python on "+node, n == 2 && (major > 3 || major == 3 && minor >= 8), said, "it says "+strconv.Quote(said)+", and 3.8 or later is needed", hint)
+	return finding("python on "+node, n == 2 && (major > 3 || major == 3 && minor >= 8), said, "it reports "+strconv.Quote(said)+", and 3.8 or later is needed", hint)
 }
 
 func checkRay(node, said string, s *spec.ClusterSpec) launcher.Check {

@@ -135,7 +135,7 @@ func TestCtrlCOnTerminal(t *testing.T) {
 	watching := u.start(true, "logs", "-f", "asked") // Ctrl-C stops only the watching
 	watching.until("ready", 1)
 	watching.key(ctrlC)
-	if code := watching.code(); code != runstate.CodeInterrupted || !strings.Contains(watching.String(), "goes on") {
+	if code := watching.code(); code != runstate.CodeInterrupted || !strings.Contains(watching.String(), "keeps running") {
 		t.Fatalf("logs -f: exit code %d, %q", code, watching)
 	}
 

@@ -102,7 +102,7 @@ func TestTwoServes(t *testing.T) {
 		}
 	}
 	port := strings.Split(urls["shared"], ":")[2]
-	port = port[:strings.Index(port, "/")]
+	port, _, _ = strings.Cut(port, "/")
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
 		t.Fatal(err)

@@ -30,6 +30,6 @@ def main(arguments):
             return
         except OSError as error:
             if time.monotonic() > until or getattr(error, "code", 0) in (401, 403, 404):
-                sys.stderr.write("the keeper could not be told (%s): %s\n" % (error, text))
+                sys.stderr.write("the keeper could not be notified (%s): %s\n" % (error, text))
                 return
             time.sleep(0.5)

@@ -66,7 +66,7 @@ def load(run_dir):
     with open(os.path.join(run_dir, "orders.json")) as f:
         orders = json.load(f)
     if orders.get("version") != 1:
-        sys.exit("the keeper: orders of version %r are not known here" % orders.get("version"))
+        sys.exit("the keeper: orders of version %r are not supported" % orders.get("version"))
     return orders
 
 

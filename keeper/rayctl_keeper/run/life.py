@@ -174,7 +174,7 @@ class Keeper:
         has. The client's commit document is still accepted when it comes."""
         submission_id = "%s-%d" % (self.orders["job"]["submissionPrefix"], self.state.doc["attempt"])
         if rayjob.dashboard_has(self.head.dashboard, submission_id):
-            self.log("job %s is there already" % submission_id)
+            self.log("job %s already exists" % submission_id)
             self.mail.committed()
 
     def run_job(self):

@@ -30,7 +30,7 @@ class Resumption:
         if self._state.doc["job"] is None:
             fields.pop("job", None)
         self._log("follows a keeper that was in phase %s, attempt %s" % (fields.get("phase"), fields.get("attempt")))
-        event = {"event": "keeper", "to": "resumed", "code": "", "message": "another keeper goes on", "attempt": fields["attempt"]}
+        event = {"event": "keeper", "to": "resumed", "code": "", "message": "another keeper continues", "attempt": fields["attempt"]}
         self._state.change(event, **fields)
 
     def resume_log(self):
