@@ -89,7 +89,7 @@ func (c Config) wait(least, most time.Duration, attempt int, response *http.Resp
 		return wait
 	}
 	bounded := min(wait, longestWait)
-	c.Logger.Warn("the dashboard wants later requests", "status", response.StatusCode, "asked", wait, "waiting", bounded)
+	c.Logger.Warn("the dashboard asked for a pause", "status", response.StatusCode, "asked", wait, "waiting", bounded)
 	return bounded
 }
 

@@ -23,7 +23,7 @@ func (w *watcher) queued(ctx context.Context) bool {
 		return false
 	}
 	if w.job.Start.IsZero() {
-		w.job.Start = w.planned.start
+		w.job.Start = w.planned
 	}
 	w.send(ctx, w.waiting(w.job, f)) // also what is given up now says what it waited for
 	if v := w.hopeless(ctx); v != nil {
@@ -53,20 +53,17 @@ const (
 // plannedStart is when a job like ours would start; zero if that is not known.
 func (w *watcher) plannedStart(ctx context.Context) time.Time {
 	waits := w.job.Reason == "Priority" || w.job.Reason == "Resources" || w.job.Reason == "BeginTime"
-	if waits && time.Since(w.job.Submit) > planAfter && time.Since(w.planned.asked) > planEvery {
+	if waits && time.Since(w.job.Submit) > planAfter {
 		start, err := w.l.site.Queue.Planned(ctx, w.job.ID, planEvery, func(ctx context.Context) (time.Time, error) {
 			return w.l.site.PlannedStart(ctx, w.batch(script.PlanOf(w.Run, 0)))
 		})
 		if err != nil {
 			w.l.log.Debug("Slurm does not say when the job would start", "cluster", w.Name, "error", err)
 		}
-		w.planned = planned{time.Now(), start}
+		w.planned = start
 	}
-	return w.planned.start
+	return w.planned
 }
-
-// planned is when the job would start, as known at a time.
-type planned struct{ asked, start time.Time }
 
 // hopeless says why a waiting job is to be given up; nil if it is not.
 func (w *watcher) hopeless(ctx context.Context) *runstate.Verdict {

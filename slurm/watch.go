@@ -40,7 +40,7 @@ type watcher struct {
 	unknown  time.Time      // since when the controller does not know the job; zero: it does
 	job      controller.Job // as last seen
 	again    string         // directory of the attempt after which the job was seen waiting: the next one is to come
-	planned  planned
+	planned  time.Time      // last known start that Slurm plans for the job
 
 	stream   *tunnels.Stream // nil: the keeper is not heard
 	streamed time.Time       // when it was last tried

@@ -5,29 +5,28 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"sync"
 
 	"al.essio.dev/pkg/shellescape"
+
+	"github.com/rayctl/rayctl/launcher/tail"
 )
 
-// DriverEnd passes a driver's output on and keeps its last bytes, in which Python says why it failed.
+// DriverEnd passes a driver's output on and keeps its end, in which Python says why it failed.
 type DriverEnd struct {
-	w     io.Writer
-	mutex sync.Mutex
-	last  []byte
+	w    io.Writer
+	last tail.Tail
 }
 
 // driverEndSize holds the traceback that Ray prints around an error of a task.
 const driverEndSize = 16 << 10
 
 // NewDriverEnd passes output on to w.
-func NewDriverEnd(w io.Writer) *DriverEnd { return &DriverEnd{w: w} }
+func NewDriverEnd(w io.Writer) *DriverEnd {
+	return &DriverEnd{w: w, last: tail.Tail{Size: driverEndSize}}
+}
 
 func (d *DriverEnd) Write(p []byte) (int, error) {
-	d.mutex.Lock()
-	d.last = append(d.last, p[max(0, len(p)-driverEndSize):]...)
-	d.last = append([]byte(nil), d.last[max(0, len(d.last)-driverEndSize):]...)
-	d.mutex.Unlock()
+	_, _ = d.last.Write(p) // never fails
 	return d.w.Write(p)
 }
 
@@ -43,13 +42,11 @@ var packageOf = map[string]string{
 // HintMissing names the flag that gives a failed driver the module that it misses, if its last output says that it misses one. Nothing is said about
 // ray, which is the cluster's.
 func (a *App) HintMissing(d *DriverEnd) {
-	d.mutex.Lock()
-	found := missingModule.FindAllSubmatch(d.last, -1)
-	d.mutex.Unlock()
+	found := missingModule.FindAllStringSubmatch(d.last.String(), -1)
 	if len(found) == 0 {
 		return
 	}
-	module := string(found[len(found)-1][1])
+	module := found[len(found)-1][1]
 	switch {
 	case module == "ray":
 	case exists(module+".py") || exists(module):

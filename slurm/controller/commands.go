@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher/tail"
 	"github.com/rayctl/rayctl/slurm/remote"
 )
 
@@ -38,7 +39,7 @@ func runBoth(ctx context.Context, r remote.Runner, argv ...string) (stdout, stde
 	defer cancel()
 	cmd := r.Command(ctx, remote.Marked(argv...)...)
 	var out strings.Builder
-	var said remote.Tail
+	var said tail.Tail
 	cmd.Stdout, cmd.Stderr = &out, &said
 	err = cmd.Run()
 	if ctx.Err() != nil && err != nil {

@@ -6,9 +6,6 @@ import (
 	"maps"
 	"os"
 	"time"
-
-	"github.com/rayctl/rayctl/launcher/filelock"
-	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
 // plan is when a waiting job would start, as asked at a time. A zero Start: Slurm did not know, or could not be asked.
@@ -24,24 +21,32 @@ type plans map[int]plan
 func (q *Queue) Planned(ctx context.Context, id int, age time.Duration, ask func(context.Context) (time.Time, error)) (time.Time, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	file := ""
-	if q.file != "" {
-		file = q.file + ".plans"
-		lock, err := filelock.Acquire(ctx, file+".lock") // waits for the process that asks
-		switch {
-		case err == nil:
-			defer lock.Release()
-			q.plans = readPlans(file)
-		case ctx.Err() != nil:
-			return time.Time{}, err
-		default:
-			q.log.Debug("plans of Slurm cannot be shared", "file", file, "error", err)
-			file = ""
-		}
-	}
 	if p, known := q.plans[id]; known && time.Since(p.Asked) < age {
 		return p.Start, nil
 	}
+	if q.file == "" {
+		return q.plan(ctx, id, age, ask)
+	}
+	file := q.file + ".plans"
+	release, err := q.turn(ctx, file)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if release == nil {
+		return q.plan(ctx, id, age, ask)
+	}
+	defer release()
+	q.plans = readPlans(file)
+	if p, known := q.plans[id]; known && time.Since(p.Asked) < age {
+		return p.Start, nil
+	}
+	start, err := q.plan(ctx, id, age, ask)
+	q.share(file, q.plans)
+	return start, err
+}
+
+// plan asks, and forgets old plans.
+func (q *Queue) plan(ctx context.Context, id int, age time.Duration, ask func(context.Context) (time.Time, error)) (time.Time, error) {
 	asked := time.Now()
 	start, err := ask(ctx)
 	if ctx.Err() != nil {
@@ -52,9 +57,6 @@ func (q *Queue) Planned(ctx context.Context, id int, age time.Duration, ask func
 		q.plans = plans{}
 	}
 	q.plans[id] = plan{Asked: asked, Start: start}
-	if file != "" {
-		q.sharePlans(file)
-	}
 	return start, err
 }
 
@@ -66,14 +68,4 @@ func readPlans(file string) plans {
 	}
 	maps.DeleteFunc(p, func(_ int, p plan) bool { return p.Asked.After(time.Now()) })
 	return p
-}
-
-func (q *Queue) sharePlans(file string) {
-	text, err := json.Marshal(q.plans)
-	if err == nil {
-		err = wholefile.Write(file, text, 0o600)
-	}
-	if err != nil {
-		q.log.Debug("plans of Slurm cannot be shared", "file", file, "error", err)
-	}
 }

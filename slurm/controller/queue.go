@@ -89,25 +89,39 @@ func (q *Queue) refresh(ctx context.Context, asked time.Time, age time.Duration)
 	if q.shared(asked, age) {
 		return nil
 	}
-	lock, err := filelock.Acquire(ctx, q.file+".lock") // waits for the process that queries
+	release, err := q.turn(ctx, q.file)
 	if err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		q.log.Debug("answers of Slurm cannot be shared", "file", q.file, "error", err)
+		return err
+	}
+	if release == nil {
 		return q.question(ctx)
 	}
-	defer lock.Release()
+	defer release()
 	if q.shared(asked, age) {
 		return nil
 	}
 	if err := q.question(ctx); err != nil {
 		return err
 	}
-	if err := q.share(); err != nil {
-		q.log.Debug("answers of Slurm cannot be shared", "file", q.file, "error", err)
-	}
+	q.share(q.file, q.last)
 	return nil
+}
+
+// turn waits until no other process makes the request whose answers are shared through a file. A nil release without an error: they cannot be shared.
+func (q *Queue) turn(ctx context.Context, file string) (release func(), err error) {
+	lock, err := filelock.Acquire(ctx, file+".lock")
+	if err == nil {
+		return lock.Release, nil
+	}
+	if ctx.Err() != nil {
+		return nil, err
+	}
+	q.notShared(file, err)
+	return nil, nil //nolint:nilnil // as the comment has it
+}
+
+func (q *Queue) notShared(file string, err error) {
+	q.log.Debug("answers of Slurm cannot be shared", "file", file, "error", err)
 }
 
 // question makes the request to the controller.
@@ -135,11 +149,13 @@ func (q *Queue) shared(asked time.Time, age time.Duration) bool {
 	return true
 }
 
-// share stores the answer for other processes. The file is replaced atomically.
-func (q *Queue) share() error {
-	text, err := json.Marshal(q.last)
-	if err != nil {
-		return err
+// share stores an answer for other processes. The file is replaced atomically.
+func (q *Queue) share(file string, answer any) {
+	text, err := json.Marshal(answer)
+	if err == nil {
+		err = wholefile.Write(file, text, 0o600)
 	}
-	return wholefile.Write(q.file, text, 0o600)
+	if err != nil {
+		q.notShared(file, err)
+	}
 }

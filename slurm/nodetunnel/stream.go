@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher/tail"
 	"github.com/rayctl/rayctl/slurm/remote"
 )
 
@@ -20,7 +21,7 @@ type stream struct {
 	direct syscall.RawConn // of the input
 	cmd    *exec.Cmd
 	cancel context.CancelFunc
-	said   *remote.Tail
+	said   *tail.Tail
 	once   sync.Once
 	ended  chan struct{}
 }
@@ -57,7 +58,7 @@ const closeTime = 5 * time.Second
 func openStream(ctx context.Context, r remote.Runner, argv []string) (*stream, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the stream outlives its first user
 	cmd := r.Command(ctx, remote.Marked(argv...)...)
-	s := &stream{cmd: cmd, cancel: cancel, said: &remote.Tail{}, ended: make(chan struct{})}
+	s := &stream{cmd: cmd, cancel: cancel, said: &tail.Tail{}, ended: make(chan struct{})}
 	cmd.Stderr = s.said
 	in, err := cmd.StdinPipe()
 	var out io.ReadCloser

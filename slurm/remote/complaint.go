@@ -4,11 +4,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rayctl/rayctl/launcher/tail"
 )
 
 // Complaint is the error message of a Slurm command, without the command's name: the lines that are errors, the first of which may be a
 // site's own words (JobSubmitPlugins), else its last line.
-func Complaint(t *Tail) string {
+func Complaint(t *tail.Tail) string {
 	lines := strings.Split(strings.TrimSpace(t.String()), "\n")
 	var said []string
 	for _, line := range lines {

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	keeperzip "github.com/rayctl/rayctl/keeper"
+	"github.com/rayctl/rayctl/launcher/tail"
 )
 
 // Files are the files of the site, reached by one long-lived command there (keeper/slurm_files.py): one connection for all
@@ -32,7 +33,7 @@ func NewFiles(r Runner) *Files { return &Files{runner: r} }
 type session struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	said  *Tail // standard error
+	said  *tail.Tail // standard error
 	done  chan struct{}
 
 	mu      sync.Mutex
@@ -179,7 +180,7 @@ func (f *Files) open(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{cmd: cmd, stdin: stdin, said: &Tail{}, done: make(chan struct{}), waiting: map[int]chan answer{}}
+	s := &session{cmd: cmd, stdin: stdin, said: &tail.Tail{}, done: make(chan struct{}), waiting: map[int]chan answer{}}
 	cmd.Stderr = s.said
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCut, err)

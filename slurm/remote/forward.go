@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/rayctl/rayctl/launcher/tail"
 )
 
 // Forward connects to an address as the host at the other end of ssh sees it (ssh -W).
@@ -20,7 +22,7 @@ func (s *SSH) Forward(ctx context.Context, address string) (net.Conn, error) {
 	}
 	defer theirs.Close()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the connection outlives who asked for it
-	said := &Tail{}
+	said := &tail.Tail{}
 	cmd := exec.CommandContext(ctx, "ssh", append(s.options(), "-W", address, "--", s.Host)...) //nolint:contextcheck // as in Command
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, said
 	if err := cmd.Start(); err != nil {

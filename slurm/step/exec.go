@@ -13,6 +13,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/tail"
 	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/slurm/rundir"
 	"github.com/rayctl/rayctl/slurm/script"
@@ -60,7 +61,7 @@ func onTerminal(ctx context.Context, s *site.Site, run *rundir.Run, e launcher.E
 func apart(ctx context.Context, s *site.Site, run *rundir.Run, e launcher.ExecRequest, host string, argv []string) (int, error) {
 	cmd := command(ctx, s, false, argv)
 	cmd.Cancel = func() error { return endGently(ctx, cmd.Process) }
-	out, said := &frames{stdout: e.Stdout, stderr: e.Stderr}, &remote.Tail{}
+	out, said := &frames{stdout: e.Stdout, stderr: e.Stderr}, &tail.Tail{}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.Stdin, out, said
 	err := cmd.Run()
 	code, ended := out.exitCode()

@@ -17,7 +17,7 @@ import (
 
 const (
 	window   = time.Second
-	idle     = 0.4             // processors that must have been idle in a window
+	spare    = 0.4             // processors that must have been idle in a window
 	headway  = 2 * time.Second // until the next test may look: this one's work is seen by then
 	patience = time.Minute     // where others keep the machine busy, a test a minute begins all the same
 )
@@ -51,14 +51,14 @@ func Parallel(t *testing.T) {
 
 // busy looks at the processors for a window.
 func busy() bool {
-	before, err := Idle()
+	before, err := idle()
 	if err != nil {
 		return false // not Linux
 	}
 	began := time.Now()
 	time.Sleep(window)
-	after, err := Idle()
-	return err == nil && after-before < idle*time.Since(began).Seconds()
+	after, err := idle()
+	return err == nil && after-before < spare*time.Since(began).Seconds()
 }
 
 // lockFile is this user's, also where the home directory and the tests' cache are another's.
@@ -72,8 +72,8 @@ func Busy() (float64, error) {
 	return (s.user + s.nice + s.system + s.irq + s.soft) / ticks, err
 }
 
-// Idle is the processor time that the machine has not used since its start, in seconds of one processor.
-func Idle() (float64, error) {
+// idle is the processor time that the machine has not used since its start, in seconds of one processor.
+func idle() (float64, error) {
 	s, err := stat()
 	return (s.idle + s.wait) / ticks, err
 }

@@ -14,11 +14,11 @@ func TestTimesAdvance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		idle, err := Idle()
+		unused, err := idle()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return busy + idle
+		return busy + unused
 	}
 	before := sum()
 	time.Sleep(300 * time.Millisecond)

@@ -1,0 +1,42 @@
+// Package tail keeps the end of a program's output.
+package tail
+
+import (
+	"strings"
+	"sync"
+)
+
+// Tail keeps the last bytes that are written to it. It may be used by several goroutines.
+type Tail struct {
+	Size int // bytes to keep; 0: 8 KiB, enough for the messages of ssh and Slurm's commands
+
+	mu   sync.Mutex
+	text []byte
+}
+
+const defaultSize = 8 << 10
+
+func (t *Tail) Write(p []byte) (int, error) {
+	size := t.Size
+	if size == 0 {
+		size = defaultSize
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p[max(0, len(p)-size):]...)
+	t.text = t.text[max(0, len(t.text)-size):]
+	return len(p), nil
+}
+
+// LastLine is the last line that is not blank.
+func (t *Tail) LastLine() string {
+	lines := strings.Split(strings.TrimSpace(t.String()), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+// String is all that was kept.
+func (t *Tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
+}
