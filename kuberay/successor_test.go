@@ -140,7 +140,8 @@ func TestNobodyWatched(t *testing.T) {
 	for _, e := range r.Timeline {
 		seen[e.Kind+" "+e.To]++
 	}
-	if seen["job RUNNING"] != 1 || seen["phase Ready"] != 1 || seen["keeper resumed"] == 0 {
+	// The keeper may have been lost before it asked Ray again: then RUNNING is in no timeline.
+	if seen["job PENDING"] != 1 || seen["job RUNNING"] > 1 || seen["phase Ready"] != 1 || seen["keeper resumed"] == 0 {
 		t.Errorf("timeline: %+v", r.Timeline)
 	}
 }
