@@ -91,7 +91,7 @@ func (w *watcher) committed() bool { return w.state != nil && w.state.Committed 
 // loss of this one, would get them from the head again. Kubernetes does the same once the keeper's Job is
 // complete, about two seconds later (1 s to see the container's end, 1 s until the Job controller acts). Who may not delete waits for that.
 func (w *watcher) hasten(ctx context.Context, o *observe.Snapshot) {
-	if w.hastened || w.state == nil || w.state.Exit == nil || o.Job == nil || o.Cluster == nil || !o.Ours() {
+	if w.hastened || o.Job == nil || o.Cluster == nil || !o.Ours() {
 		return
 	}
 	w.hastened = true

@@ -89,11 +89,10 @@ func TestKeeperLostBeforeRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.release(t, r.id)
-	kubetest.Await(t, "the keeper's end", func(context.Context) error {
-		if _, err := os.Stat(fmt.Sprintf("/proc/%d", keeper)); err == nil {
-			return fmt.Errorf("process %d is still there", keeper)
-		}
-		return nil
+	result := fmt.Sprintf("/proc/%d/root%s/result.json", keeper, argumentsOf(t, keeper)[1])
+	kubetest.Await(t, "the keeper's result", func(context.Context) error {
+		_, err := os.Stat(result)
+		return err
 	})
 	if err := b.Core.CoreV1().Pods(b.namespace).Delete(t.Context(), pod, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}); err != nil {
 		t.Fatal(err)
@@ -144,6 +143,17 @@ func TestNobodyWatched(t *testing.T) {
 	if seen["job PENDING"] != 1 || seen["job RUNNING"] > 1 || seen["phase Ready"] != 1 || seen["keeper resumed"] == 0 {
 		t.Errorf("timeline: %+v", r.Timeline)
 	}
+}
+
+// argumentsOf are those of a process of the keeper's program, after its role.
+func argumentsOf(t *testing.T, pid int) []string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, arguments, _ := strings.Cut(string(text), "\x00/rayctl/keeper.pyz\x00")
+	return strings.Split(arguments, "\x00")
 }
 
 // loseKeeper loses the keeper of a cluster and waits for the next one.

@@ -22,7 +22,7 @@ import (
 )
 
 // endSlack is how long an end may take beyond the driver's grace before the keeper is taken for stuck. It waits for the record, which may
-// be slow to find it (PATIENCE in keeper/rayctl_keeper/kubernetes/pod.py): the driver's output is worth that.
+// be slow to find it (PATIENCE in keeper/rayctl_keeper/http/handover.py): the driver's output is worth that.
 const endSlack = 150 * time.Second
 
 // Terminate asks the keeper to end the cluster, and deletes its Job where the keeper is not there or does not end.

@@ -99,6 +99,9 @@ func (w *watcher) run(ctx context.Context) {
 		if w.tends {
 			w.endHopeless(ctx, o)
 			w.noteProgress()
+			if observe.KeeperSucceeded(o) { // which it does when the record has the result
+				w.hasten(ctx, o)
+			}
 		}
 		if len(o.Role(objects.RoleKeeper)) > 0 || w.l.resident(w.id) != nil {
 			select {

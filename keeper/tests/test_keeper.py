@@ -298,6 +298,19 @@ class GangAndState(unittest.TestCase):
             drained.join(30)
             self.assertFalse(drained.is_alive())
 
+    def test_a_handover_waits_for_who_has_the_last_document(self):
+        """They may ask whether it is recorded."""
+        self.state.handed_over = True
+        self.state.final(os.path.join(self.dir.name, "result.json"), End("max", "over").document(), {"bytes": 0, "missing": []})
+        self.state.wait(-1, 30, "a client")
+        drained = threading.Thread(target=self.state.drain, args=(60,))
+        drained.start()
+        drained.join(0.05)
+        self.assertTrue(drained.is_alive())
+        self.state.left("a client")
+        drained.join(30)
+        self.assertFalse(drained.is_alive())
+
     def test_by_name(self):
         class Nodes:
             external = False

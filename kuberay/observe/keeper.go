@@ -3,6 +3,7 @@ package observe
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -125,11 +126,11 @@ func failures(pods []*corev1.Pod) (n int) {
 }
 
 // KeeperRuns reports whether a pod of the keeper runs.
-func KeeperRuns(o *Snapshot) bool {
-	for _, p := range o.Role(objects.RoleKeeper) {
-		if p.Status.Phase == corev1.PodRunning {
-			return true
-		}
-	}
-	return false
+func KeeperRuns(o *Snapshot) bool { return keeperIs(o, corev1.PodRunning) }
+
+// KeeperSucceeded reports whether a pod of the keeper has ended as it does when the record has its result.
+func KeeperSucceeded(o *Snapshot) bool { return keeperIs(o, corev1.PodSucceeded) }
+
+func keeperIs(o *Snapshot, phase corev1.PodPhase) bool {
+	return slices.ContainsFunc(o.Role(objects.RoleKeeper), func(p *corev1.Pod) bool { return p.Status.Phase == phase })
 }

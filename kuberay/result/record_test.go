@@ -249,10 +249,12 @@ func endedKeeper(t *testing.T, st *runstate.State, log []byte, recorded *bool) h
 		case r.URL.Path == "/v1/state":
 			w.Write(document)
 		case r.URL.Path == "/v1/log":
+			if attempt := r.URL.Query().Get("attempt"); attempt != "" {
+				w.Write([]byte("log " + attempt + ";"))
+				return
+			}
 			offset, _ := strconv.Atoi(r.URL.Query().Get("offset"))
 			w.Write(log[offset:])
-		case strings.HasPrefix(r.URL.Path, "/v1/attempts/"):
-			w.Write([]byte("log " + r.URL.Path[len("/v1/attempts/"):][:1] + ";"))
 		case r.URL.Path == "/v1/recorded" && r.Method == http.MethodPost:
 			*recorded = true
 			w.Write(document)

@@ -173,8 +173,8 @@ func (c *Client) Log(ctx context.Context, attempt int, offset int64) (io.ReadClo
 	return response.Body, nil
 }
 
-// Recorded returns nil when the result and the driver's output are saved where they outlive the keeper's pod. On Kubernetes the record's pod saves them
-// after the keeper has ended; before that Recorded returns an error.
+// Recorded returns nil when the result and the driver's output are saved where they outlive the keeper's pod. On Kubernetes the record's pod saves them;
+// if that takes longer than 20 seconds, or no record's pod is expected, Recorded returns an error.
 func (c *Client) Recorded(ctx context.Context) error {
 	request, err := c.request(ctx, http.MethodGet, "/v1/recorded", nil)
 	if err != nil {

@@ -59,6 +59,10 @@ class DriverLog:
             self._append(text)
             self._base += self._got
 
+    def ended(self, doc):
+        """For the logs that a keeper before this one left, with its final state document."""
+        self._current = (doc["job"] or {}).get("logFile")
+
     def path(self, attempt):
         """The file with an attempt's output; 0 is the last attempt."""
         if attempt == 0 or (self._current or "").endswith("-%d.log" % attempt):

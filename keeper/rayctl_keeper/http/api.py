@@ -5,6 +5,7 @@ import re
 import urllib.parse
 
 from rayctl_keeper.http import server
+from rayctl_keeper.http.handover import HOLD, RECORDED
 from rayctl_keeper.http.mail import Conflict
 from rayctl_keeper.http.server import PIECE, Rejected
 
@@ -12,17 +13,23 @@ MAX_WAIT = 60.0
 PACKAGE_NAME = re.compile(r"^package-[A-Za-z0-9._+!-]{1,200}\.(zip|whl|jar)$")
 
 
-def serve(listen, token, run_dir, state, driver_log, mail):
-    """Starts the API in a daemon thread; returns host and port."""
+def serve(listen, token, run_dir, state, driver_log, mail, handover=None):
+    """Starts the API in a daemon thread; returns host and port. handover: of a keeper whose result a record's pod fetches. mail is not used after the end."""
     host, _, port = listen.rpartition(":")
-    serving = server.serve(Handler, host.strip("[]"), int(port), token.encode(), run_dir=run_dir, state=state, driver_log=driver_log, mail=mail)
+    state.handed_over = handover is not None
+    serving = server.serve(Handler, host.strip("[]"), int(port), token.encode(),
+                           run_dir=run_dir, state=state, driver_log=driver_log, mail=mail, handover=handover)
     return serving.server_address[:2]
 
 
 class Handler(server.Handler):
     """One connection of the API."""
 
-    run_dir = state = driver_log = mail = None
+    run_dir = state = driver_log = mail = handover = None
+
+    def ended(self):
+        """From here on the API only reads."""
+        return "exit" in self.state.doc
 
     def finish(self):
         self.state.left(self)
@@ -43,9 +50,20 @@ class Handler(server.Handler):
         if path == "/v1/log":
             attempt = int(query.get("attempt", 0))
             return self.send_attempt(self.driver_log.path(attempt), int(query.get("offset", 0)), attempt, self.state.doc["attempt"])
+        if path == "/v1/recorded" and self.handover:
+            return self.await_record()
         return super().get(path, query)
 
+    def await_record(self):
+        """Answers when the record has everything: what is left of the cluster may go."""
+        if self.handover.wait(HOLD) != RECORDED:
+            raise Rejected(504, "the record has not fetched the result yet")
+        self.close_connection = True  # the process ends when nobody is left
+        return b"{}"
+
     def put(self, path, _query):
+        if self.ended():
+            raise Rejected(404, "the cluster has ended")
         name = urllib.parse.unquote(path[len("/v1/packages/"):])
         if not path.startswith("/v1/packages/") or not PACKAGE_NAME.match(name):
             raise Rejected(404, "packages are PUT to /v1/packages/package-HASH.zip")
@@ -73,6 +91,8 @@ class Handler(server.Handler):
 
     def post(self, path, _query):
         body = self.body()
+        if self.ended():
+            return self.after_end(path)
         if path == "/v1/commit":
             try:
                 self.mail.take_commit(body)
@@ -90,6 +110,12 @@ class Handler(server.Handler):
             raise Rejected(409, objection)
         self.mail.post(what, body)
         return self.state.json()
+
+    def after_end(self, path):
+        """Whatever is asked for: the answer is how it ended. The record confirms that it has the result."""
+        self.send(200, self.state.json())
+        if path == "/v1/recorded" and self.handover:
+            self.handover.conclude(RECORDED)
 
 
 NUMBERS = {"end": ("grace",), "extend": ("max", "maxBy", "idle"), "disconnect": ("after",), "renew": ()}

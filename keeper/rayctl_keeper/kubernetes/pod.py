@@ -1,12 +1,10 @@
 """The keeper's pod: `keeper.pyz pod FILES RUN_DIR [PACKAGES]`.
 
-Prepares the run directory from the Secrets mounted at FILES and PACKAGES, runs the keeper there, and when that has ended serves its result
-until the record has fetched it. Then it exits 0: Kubernetes deletes the Job, and with it the cluster."""
+Prepares the run directory from the Secrets mounted at FILES and PACKAGES, and runs the keeper there, which ends when the record has its result.
+Then the pod exits 0: Kubernetes deletes the Job, and with it the cluster."""
 
-import contextlib
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -15,15 +13,10 @@ import threading
 
 from rayctl_keeper import program
 from rayctl_keeper.http import server
-from rayctl_keeper.http.server import Rejected
 
 HOST, PORT = "0.0.0.0", 8476
-PATIENCE = 120.0  # for the record to fetch the result
 PREDECESSOR = 30.0  # seconds for the record to send the previous keeper's state: it may still be blocked in a request to the lost pod
-HOLD = 20.0  # seconds that a question for the record may be held
 TRIES = 20  # of a keeper that is killed; after that it is another pod's turn
-RECORDED, SIGNALLED = "recorded", "signalled"  # how the handover of the result may end
-ATTEMPT = re.compile(r"^/v1/attempts/(\d{1,9})/log$")
 
 
 def main(arguments):
@@ -42,10 +35,9 @@ def live(files, run_dir, *package_directories):
         take_packages(packages, run_dir)
     for _ in range(TRIES):
         code = run(run_dir)
-        if os.path.exists(os.path.join(run_dir, "result.json")):
-            return 0 if hand_over(run_dir, token) else 1
         if code >= 0:
-            return 1  # it detached, or could not start: the next pod goes on
+            return 0 if code == 0 else 1  # 1: it detached, could not start, or must end before the record has its result: the next pod goes on
+        prepare(files, run_dir)  # the end removes the token, and one that was killed after that has yet to hand over its result
     return 1
 
 
@@ -116,7 +108,7 @@ def await_predecessor(files, run_dir, token):
 
 def run(run_dir):
     """The keeper's own life; returns its exit code, negative for a signal."""
-    keeper = subprocess.Popen([sys.executable, "-E", "-s"] + program.command("keeper", run_dir), stdin=subprocess.DEVNULL)
+    keeper = subprocess.Popen([sys.executable, "-E", "-s"] + program.command("keeper", run_dir, "record"), stdin=subprocess.DEVNULL)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda got, _frame: keeper.send_signal(got))
     code = keeper.wait()
@@ -132,107 +124,3 @@ def read(path):
             return f.read()
     except FileNotFoundError:
         return b""
-
-
-def hand_over(run_dir, token):
-    """Serves the result until the record has it. False: this pod is to end before that, and another one must go on: with the end of a pod that
-    succeeds Kubernetes deletes the cluster."""
-    handover = Handover()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: handover.conclude(SIGNALLED))
-    server.serve(Handler, HOST, PORT, token, run_dir=run_dir, handover=handover)
-    handover.wait(PATIENCE)
-    handover.drain(1.0)
-    return handover.outcome != SIGNALLED
-
-
-class Handover:
-    """Whether the record has the result. Shared by the main thread, its signal handler (hence Condition's own lock, which is reentrant) and the
-    threads of the requests."""
-
-    def __init__(self):
-        self._changed = threading.Condition()
-        self._answering = 0  # requests that wait for the outcome
-        self.outcome = None  # RECORDED or SIGNALLED, whichever came first
-
-    def conclude(self, outcome):
-        """The first outcome counts."""
-        with self._changed:
-            self.outcome = self.outcome or outcome
-            self._changed.notify_all()
-
-    def wait(self, seconds):
-        """Waits for the outcome, and returns it; None if it did not come."""
-        with self._changed:
-            self._changed.wait_for(lambda: self.outcome, seconds)
-            return self.outcome
-
-    @contextlib.contextmanager
-    def answering(self):
-        """Around the answer to a request that waits for the outcome."""
-        self._count(1)
-        try:
-            yield
-        finally:
-            self._count(-1)
-
-    def drain(self, seconds):
-        """Waits until those requests are answered: the process may end."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._answering == 0, seconds)
-
-    def _count(self, change):
-        with self._changed:
-            self._answering += change
-            self._changed.notify_all()
-
-
-class Handler(server.Handler):
-    """The part of the keeper's API that is left after its end, and the record's receipt."""
-
-    run_dir = handover = None
-
-    def get(self, path, query):
-        if path == "/v1/state":
-            return self.result()
-        if path == "/v1/log":
-            return self.send_log_of(int(query.get("attempt", 0)), int(query.get("offset", 0)))
-        if ATTEMPT.match(path):
-            return self.send_earlier(int(ATTEMPT.match(path).group(1)))
-        if path == "/v1/recorded":
-            return self.await_record()
-        raise Rejected(404, "the cluster has ended")
-
-    def put(self, _path, _query):
-        raise Rejected(404, "the cluster has ended")
-
-    def post(self, path, _query):
-        self.body()
-        self.send(200, self.result())
-        if path == "/v1/recorded":
-            self.handover.conclude(RECORDED)
-
-    def result(self):
-        """The final state document."""
-        return read(os.path.join(self.run_dir, "result.json"))
-
-    def send_log_of(self, attempt, offset):
-        """The driver's log of an attempt, as the keeper's API has it."""
-        last = json.loads(self.result().decode())["attempt"]
-        name = "driver.log" if attempt in (0, last) else "driver-%d.log" % attempt
-        self.send_attempt(os.path.join(self.run_dir, name), offset, attempt, last)
-
-    def send_earlier(self, attempt):
-        """For the record: the log of an attempt before the last. One whose driver did not run is empty."""
-        try:
-            self.send_log(os.path.join(self.run_dir, "driver-%d.log" % attempt), 0)
-        except FileNotFoundError:
-            self.send(200, b"")
-
-    def await_record(self):
-        """Answers when the record has everything: what is left of the cluster may go."""
-        with self.handover.answering():
-            if self.handover.wait(HOLD) == RECORDED:
-                self.send(200, b"{}")
-            else:
-                self.send(504, b'{"error": "the record has not fetched the result yet"}')

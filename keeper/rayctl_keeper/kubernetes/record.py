@@ -115,15 +115,15 @@ class Keeper:
             return True
 
     def fetch_earlier(self, path, attempt):
-        """Appends the log of an attempt before the last, and returns its size. Only pod.py serves it, once the keeper has ended."""
+        """Appends the log of an attempt before the last, and returns its size. There is none of one whose driver did not run."""
         before = size_of(path)
 
         def fetch():
-            with self.call("/v1/attempts/%d/log" % attempt, timeout=30) as answer, open(path, "ab") as f:
+            with self.call("/v1/log?attempt=%d" % attempt, timeout=30) as answer, open(path, "ab") as f:
                 f.truncate(before)
                 shutil.copyfileobj(answer, f, 1 << 20)
 
-        until_answered(60, fetch)
+        until_answered(60, fetch, is_not_found)
         return size_of(path) - before
 
     def fetch_log(self, path, before, size):
@@ -139,7 +139,7 @@ class Keeper:
         until_answered(60, fetch)
 
     def recorded(self):
-        """Confirms to the keeper's pod that the record is complete: the pod may end."""
+        """Confirms to the keeper that the record is complete: its pod may end."""
         until_answered(20, lambda: self.call("/v1/recorded", data=b"{}", timeout=5).close(), is_unknown_name)
 
     def call(self, path, data=None, timeout=10):
@@ -186,6 +186,11 @@ def read(path):
 def size_of(path):
     """Bytes in a file; 0 if it is not there."""
     return os.path.getsize(path) if os.path.exists(path) else 0
+
+
+def is_not_found(error):
+    """Whether the keeper answered that it has no such thing."""
+    return getattr(error, "code", None) == 404
 
 
 def is_unknown_name(error):

@@ -1,4 +1,4 @@
-"""The keeper of one cluster: `keeper.pyz keeper RUN_DIR`. See docs/keeper.md.
+"""The keeper of one cluster: `keeper.pyz keeper RUN_DIR [record]`. See docs/keeper.md.
 
 The nodes are started before anything slow is imported: Ray needs seconds, and these imports a tenth of one."""
 
@@ -16,16 +16,19 @@ from rayctl_keeper.state.document import State, wall
 
 def main(arguments):
     """Entry point."""
-    code = keep(os.path.abspath(arguments[0]))
+    code = keep(os.path.abspath(arguments[0]), hands_over=arguments[1:] == ["record"])
     sys.stdout.flush()
     os._exit(code)  # the API's threads may be in the middle of an answer nobody waits for
 
 
-def keep(run_dir, told=None):
-    """Claim, start the nodes, serve, live; returns the exit code. told(number) is called at each signal."""
+def keep(run_dir, told=None, hands_over=False):
+    """Claim, start the nodes, serve, live; returns the exit code. told(number) is called at each signal. hands_over: at the end it serves its result
+    until the record has it, and returns 1 if it had to end before that."""
     keep_private()
     orders = with_addresses(load(run_dir), os.environ)
     log = opened_log(run_dir)
+    if hands_over and os.path.exists(os.path.join(run_dir, "result.json")):
+        return hand_over_again(run_dir, orders, log)
     if not claim(run_dir, orders):
         log("another keeper has this directory")
         return 0
@@ -41,10 +44,11 @@ def keep(run_dir, told=None):
     from rayctl_keeper.http import api
     from rayctl_keeper.run.life import Keeper
     from rayctl_keeper.state.exits import End
-    token = read_token(run_dir)
+    from rayctl_keeper.http.handover import Handover
+    token, handover = read_token(run_dir), Handover() if hands_over else None
     keeper = Keeper(orders, run_dir, token, nodes, bell, state, log, earlier)
     keeper.take_over()
-    host, port = api.serve(orders["listen"], token, run_dir, state, keeper.driver_log, keeper.mail)
+    host, port = api.serve(orders["listen"], token, run_dir, state, keeper.driver_log, keeper.mail, handover)
     url = "http://" + join(orders["advertise"] if host in ("0.0.0.0", "::") else host, port)
     state.change(keeper={"url": url, "host": os.uname().nodename, "pid": os.getpid(), "startTime": process.start_time(os.getpid())})
     if orders.get("watchStdin"):
@@ -52,8 +56,36 @@ def keep(run_dir, told=None):
     if failure:
         keeper.mail.asked = End("start-failed", "the nodes could not be started: %s" % failure)
     keeper.run()
+    if handover:
+        return hand_over(handover, state, log)
     state.drain(0.5)
     return 0
+
+
+def hand_over(handover, state, log):
+    """Waits until the record has the result. 1: this process must end before that, or has left the cluster to the next keeper."""
+    from rayctl_keeper.http.handover import LINGER, PATIENCE, SIGNALLED
+    if "exit" not in state.doc:
+        return 1
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: handover.conclude(SIGNALLED))
+    outcome = handover.wait(PATIENCE)
+    log("the result: %s" % (outcome or "the record has not fetched it"))
+    state.drain(LINGER)
+    return 1 if outcome == SIGNALLED else 0
+
+
+def hand_over_again(run_dir, orders, log):
+    """For a keeper that was killed when it had written its result."""
+    from rayctl_keeper.driver.log import DriverLog
+    from rayctl_keeper.http import api
+    from rayctl_keeper.http.handover import Handover
+    state, driver_log, handover = State(orders, run_dir, log), DriverLog(run_dir, None, log), Handover()
+    with open(os.path.join(run_dir, "result.json")) as f:
+        state.doc = json.load(f)
+    driver_log.ended(state.doc)
+    api.serve(orders["listen"], read_token(run_dir), run_dir, state, driver_log, None, handover)
+    return hand_over(handover, state, log)
 
 
 def keep_private():

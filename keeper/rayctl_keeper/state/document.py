@@ -89,6 +89,7 @@ class State:
         self._text = b""
         self._answering = 0
         self._watching = set()  # connections that got a document and will ask for the next one
+        self.handed_over = False  # who has the last document may ask whether it is recorded (GET /v1/recorded)
         try:
             if not os.path.exists(os.path.join(run_dir, RESERVE)):
                 write_atomically(os.path.join(run_dir, RESERVE), b"\0" * RESERVE_SIZE)
@@ -156,7 +157,7 @@ class State:
         with self._changed:
             self._watching.discard(connection)
             self._changed.wait_for(lambda: self.doc["revision"] != after, seconds)
-            if "exit" not in self.doc:
+            if self.handed_over or "exit" not in self.doc:
                 self._watching.add(connection)
             self._changed.notify_all()
             return json.dumps(self.doc).encode()
@@ -174,7 +175,7 @@ class State:
             self._changed.notify_all()
 
     def drain(self, seconds):
-        """Waits until everybody who watches has got the last document, also who is between two requests."""
+        """Waits until everybody who watches has got the last answer, also who is between two requests."""
         with self._changed:
             self._changed.wait_for(lambda: self._answering == 0 and not self._watching, seconds)
 
