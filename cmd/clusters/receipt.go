@@ -60,12 +60,13 @@ func remember(a *app.App, rc *launcher.Receipt) error {
 	return nil
 }
 
-// rememberRefused returns a function that saves the receipt of a failed launch, because no substrate has a record of it. A name conflict is not a launch.
-func rememberRefused(a *app.App, s *spec.ClusterSpec) func(error) {
+// rememberRefused returns a function that saves and returns the receipt of a failed launch, because no substrate has a record of it. A name conflict is
+// not a launch: it has none.
+func rememberRefused(a *app.App, s *spec.ClusterSpec) func(error) *launcher.Receipt {
 	began := time.Now().UTC()
-	return func(err error) {
+	return func(err error) *launcher.Receipt {
 		if errors.Is(err, launcher.ErrConflict) || errors.Is(err, launcher.ErrEnded) {
-			return
+			return nil
 		}
 		cause, code := runstate.CauseStartFailed, launcher.ExitCode(err)
 		switch code {
@@ -83,6 +84,7 @@ func rememberRefused(a *app.App, s *spec.ClusterSpec) func(error) {
 		if err := remember(a, rc); err != nil {
 			a.Logger().Debug("the refused launch is not in the history", "error", err)
 		}
+		return rc
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 
@@ -40,8 +41,13 @@ func TestRefusedIsHistory(t *testing.T) {
 		return code, out.String(), stderr.String()
 	}
 	refused := refuser{err: launcher.Fail(runstate.CodePermission, nil, "ask for it", "the partition is not for you")}
-	if code, _, stderr := said(refused, "run", "--name", "mine", "--set", "job.entrypoint=true"); code != runstate.CodePermission {
+	if code, _, stderr := said(refused, "run", "--name", "mine", "--set", "job.entrypoint=true", "--receipt", "r.json", "--junit", "r.xml"); code != runstate.CodePermission {
 		t.Fatalf("code %d: %s", code, stderr)
+	}
+	for file, want := range map[string]string{"r.json": `"code": 77`, "r.xml": `<error type="start-failed" message="ended: the partition is not for you: ask for it (start failed, exit code 77)">`} {
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %v, %s", file, err, text)
+		}
 	}
 	taken := refuser{err: launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "", "the name is taken")}
 	if code, _, stderr := said(taken, "run", "--name", "taken", "--set", "job.entrypoint=true"); code != runstate.CodeSpec {

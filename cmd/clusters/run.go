@@ -30,6 +30,7 @@ type runOptions struct {
 	disconnect  disconnectFlag
 	onInterrupt string
 	receipt     string
+	junit       string
 	detach      bool
 	recreate    bool
 	output      app.Output
@@ -48,7 +49,7 @@ func NewRun(a *app.App) *cobra.Command {
 			"With -o stdout has that answer alone (json: the receipt, with --detach the run's state), and the driver's output goes to stderr.",
 		Example: "  rayctl run -- python train.py --lr 0.1\n" +
 			"  rayctl run -f examples/grpo/rayctl.yaml\n" +
-			"  rayctl run --name nightly-42 --receipt receipt.json -- python train.py\n" +
+			"  rayctl run --name nightly-42 --receipt receipt.json --junit report.xml -- python train.py\n" +
 			"  rayctl run --workers 4 --cpus-per-worker 8 --working-dir . --detach -- python train.py",
 		Args: a.AtMost(0),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -62,6 +63,7 @@ func NewRun(a *app.App) *cobra.Command {
 	f.StringVar(&o.onInterrupt, "on-interrupt", onInterruptAsk, "what Ctrl-C and SIGTERM do: stop or detach (default: stop; Ctrl-C on a terminal asks)")
 	app.Complete(c, "on-interrupt", cobra.FixedCompletions([]string{onInterruptStop, onInterruptDetach}, cobra.ShellCompDirectiveNoFileComp))
 	f.StringVar(&o.receipt, "receipt", "", "write the receipt as JSON to this `FILE`")
+	f.StringVar(&o.junit, "junit", "", "write a report for CI to this `FILE`: JUnit XML, one test case for each attempt")
 	f.BoolVarP(&o.detach, "detach", "d", false, "return once the launch is committed, and print the run's name")
 	f.BoolVar(&o.recreate, "recreate", false, "with --name: replace the cluster or record of that name")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
@@ -98,7 +100,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	watch, output := a.NewWatcher(), app.NewDriverEnd(o.output.Driver(a))
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, launcher.RunOptions{
 		Stdout: output, OnStatus: watch.See, Actions: watchInterrupts(ctx, a, o.onInterrupt, time.Duration(*c.Spec.Job.Grace)),
-		OnRefused: rememberRefused(a, c.Spec), Detach: o.detach, Logger: a.Logger(),
+		OnRefused: refused(a, o, c.Spec), Detach: o.detach, Logger: a.Logger(),
 	})
 	if errors.Is(err, launcher.ErrEnded) && o.config.ExactName() != "" {
 		outcome, err = recorded(ctx, a, l, c.Spec, output, err)
@@ -120,6 +122,33 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	return err
 }
 
+// refused returns a function that accounts for a launch that failed before anything was begun.
+func refused(a *app.App, o *runOptions, s *spec.ClusterSpec) func(error) {
+	keep := rememberRefused(a, s)
+	return func(err error) {
+		if rc := keep(err); rc != nil {
+			if err := o.writeFiles(rc, nil); err != nil {
+				a.UI.Warn("%v", err)
+			}
+		}
+	}
+}
+
+// writeFiles writes what --receipt and --junit ask for. r is the run's saved result; nil: the launch failed.
+func (o *runOptions) writeFiles(rc *launcher.Receipt, r *launcher.Result) error {
+	if o.receipt != "" {
+		if err := writeReceipt(o.receipt, rc); err != nil {
+			return fmt.Errorf("the receipt cannot be written: %w", err)
+		}
+	}
+	if o.junit != "" {
+		if err := writeJUnit(o.junit, rc, r); err != nil {
+			return fmt.Errorf("the report cannot be written: %w", err)
+		}
+	}
+	return nil
+}
+
 func (o *runOptions) validate() error {
 	if !slices.Contains([]string{onInterruptAsk, onInterruptStop, onInterruptDetach}, o.onInterrupt) {
 		return app.UsageError("it takes stop or detach", "--on-interrupt: %q is unknown", o.onInterrupt)
@@ -127,9 +156,15 @@ func (o *runOptions) validate() error {
 	if o.recreate && o.config.ExactName() == "" {
 		return app.UsageError("give --name, without which every run is new", "--recreate replaces nothing")
 	}
-	if o.receipt != "" {
-		if _, err := os.Stat(filepath.Dir(o.receipt)); err != nil {
-			return launcher.Fail(runstate.CodeConfig, err, "make its directory first", "--receipt: %v", err)
+	for flag, path := range map[string]string{"--receipt": o.receipt, "--junit": o.junit} {
+		if path == "" {
+			continue
+		}
+		if o.detach {
+			return app.UsageError("`rayctl wait` waits for the end of a detached run", "%s: with --detach there is no end to write about", flag)
+		}
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return launcher.Fail(runstate.CodeConfig, err, "make its directory first", "%s: %v", flag, err)
 		}
 	}
 	return o.output.Validate()
@@ -211,10 +246,8 @@ func finishRun(a *app.App, o *runOptions, outcome *launcher.Outcome) error {
 	} else if rc.Exit.Code != 0 && rc.Exit.Origin != "driver" { // with -q this is the only message
 		a.UI.Warn("rayctl: %s %s", rc.Name, rc.Exit.Sentence())
 	}
-	if o.receipt != "" {
-		if err := writeReceipt(o.receipt, rc); err != nil {
-			return launcher.Fail(cmp.Or(rc.Exit.Code, runstate.CodeConfig), err, "the run itself ended with exit code "+strconv.Itoa(rc.Exit.Code), "the receipt cannot be written: %v", err)
-		}
+	if err := o.writeFiles(rc, outcome.Result); err != nil {
+		return launcher.Fail(cmp.Or(rc.Exit.Code, runstate.CodeConfig), err, "the run itself ended with exit code "+strconv.Itoa(rc.Exit.Code), "%v", err)
 	}
 	if o.output.Format == app.FormatName {
 		io.WriteString(a.Out, rc.Name+"\n")

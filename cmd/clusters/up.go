@@ -78,7 +78,8 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 		}
 	}
 	actions := watchInterrupts(ctx, a, onInterruptStop, 0)
-	opts := launcher.RunOptions{Actions: actions, OnRefused: rememberRefused(a, c.Spec), Detach: true, Logger: a.Logger()}
+	keep := rememberRefused(a, c.Spec)
+	opts := launcher.RunOptions{Actions: actions, OnRefused: func(err error) { keep(err) }, Detach: true, Logger: a.Logger()}
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, opts)
 	if errors.Is(err, launcher.ErrEnded) && worthless(ctx, l, id) {
 		if err := forget(ctx, l, id); err != nil {

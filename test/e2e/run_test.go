@@ -25,8 +25,8 @@ sys.exit(int(os.environ.get("CODE", "0")))
 func TestRun(t *testing.T) {
 	u := newUser(t)
 	u.write("w d/$(x) é/main.py", printArguments)
-	receipt := filepath.Join(u.dir, "receipt.json")
-	args := append([]string{"run", "--name", "once", "--working-dir", "w d/$(x) é", "--env", "CODE=3", "--receipt", receipt, "--", "python", "main.py"}, hostile...)
+	receipt, report := filepath.Join(u.dir, "receipt.json"), filepath.Join(u.dir, "report.xml")
+	args := append([]string{"run", "--name", "once", "--working-dir", "w d/$(x) é", "--env", "CODE=3", "--receipt", receipt, "--junit", report, "--", "python", "main.py"}, hostile...)
 	r := u.want(3, args...)
 	if d := cmp.Diff(strings.Join(hostile, "\x00"), r.out); d != "" {
 		t.Errorf("the driver's output: %s", d)
@@ -42,6 +42,10 @@ func TestRun(t *testing.T) {
 	if rc.Exit.Code != 3 || rc.Exit.Origin != "driver" || rc.Durations.Total <= 0 || len(rc.Timeline) == 0 {
 		t.Errorf("the receipt: %s", data)
 	}
+	if data, err = os.ReadFile(report); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, "the report", string(data), `<testsuite name="rayctl.once" tests="1" failures="1" errors="0"`, `<failure type="driver-failed" message="failed: the driver exited with code 3">`, "ünï😀")
 
 	t.Run("again", func(t *testing.T) { // the record is shown, without a second driver
 		again := u.want(3, args...)
