@@ -77,7 +77,7 @@ func (m *making) setLimits(ctx context.Context) error {
 	return api.Explain(both.Wait(), "patch", "jobs.batch", m.c)
 }
 
-// say shows the user what a launch waits for.
+// say shows what a launch waits for.
 func say(pay launcher.Payload, why string) {
 	if why != "" && pay.Progress != nil {
 		pay.Progress(launcher.Progress{Text: why})

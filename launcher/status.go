@@ -55,7 +55,7 @@ func StatusOf(st *runstate.State) Status {
 	return s
 }
 
-// ended says of nodes and job that they have ended with the cluster. The last state of a keeper has them as it saw them last, which may be alive: it ends
+// ended marks nodes and job as ended with the cluster. The last state of a keeper has them as it saw them last, which may be alive: it ends
 // nodes without asking Ray, and where it was killed nobody saw the end.
 func (s *Status) ended() {
 	s.Submissions = nil

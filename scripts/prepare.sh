@@ -10,7 +10,7 @@ want() { # want PACKAGE TEST...: the package is needed unless the test passes
 	"$@" >/dev/null 2>&1 || need+=("$package")
 }
 
-# Elsewhere certificates are in other places and Python has venv; if not, Go, pip and rayctl say so themselves.
+# Elsewhere certificates are in other places and Python has venv; if not, Go, pip and rayctl fail with an error of their own.
 if command -v apt-get >/dev/null; then
 	command -v uv >/dev/null || want python3-venv python3 -c 'import ensurepip, venv'
 	want ca-certificates test -e /etc/ssl/certs/ca-certificates.crt

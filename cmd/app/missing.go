@@ -39,7 +39,7 @@ var packageOf = map[string]string{
 	"PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn", "yaml": "PyYAML",
 }
 
-// HintMissing names the flag that gives a failed driver the module that it misses, if its last output says that it misses one. Nothing is said about
+// HintMissing names the flag that gives a failed driver the module that it misses, if its last output names one. There is no hint for
 // ray, which is the cluster's.
 func (a *App) HintMissing(d *DriverEnd) {
 	found := missingModule.FindAllStringSubmatch(d.last.String(), -1)

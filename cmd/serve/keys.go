@@ -45,7 +45,7 @@ func checkKeys(ctx context.Context, a *app.App, c *app.Connection, file string, 
 	return launcher.Fail(runstate.CodeSpec, nil, "", "%s", message)
 }
 
-// unknownKeys says of each unknown key where it is, and which one may be meant. of is the key that has the map.
+// unknownKeys lists the unknown keys, each with its place and the key that may be meant. of is the key that has the map.
 func unknownKeys(of, at string, config map[string]any) (unknown []string) {
 	known := knownKeys[of]
 	for key, value := range config {

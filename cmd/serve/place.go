@@ -74,7 +74,7 @@ func address(h *dashboardclient.ServeHTTP) string {
 	return net.JoinHostPort(h.Host, strconv.Itoa(h.Port))
 }
 
-// tellURLs says where the applications answer, from this machine.
+// tellURLs prints the URLs at which this machine reaches the applications.
 func tellURLs(a *app.App, c *app.Connection, s *dashboardclient.ServeStatus) {
 	if s.HTTP == nil || c.Cluster() == nil || s.ProxyLocation == "Disabled" {
 		return

@@ -1,4 +1,4 @@
-// Package pydantic reads what Python's pydantic says of a document that it refuses.
+// Package pydantic reads the errors of Python's pydantic about a document that it refuses.
 package pydantic
 
 import (
@@ -44,7 +44,7 @@ func second(text string) (errs []string) {
 	return errs
 }
 
-// first reads pydantic 1. What it says of the whole document follows from the other errors.
+// first reads pydantic 1. Its errors about the whole document follow from the others.
 func first(text string) (errs []string) {
 	for _, m := range one.FindAllStringSubmatch(text, -1) {
 		var path []string

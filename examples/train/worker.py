@@ -11,7 +11,7 @@ from ray import train as ray_train
 from ray.train import Checkpoint
 from ray.train.collective import broadcast_from_rank_zero
 
-# One thread and the processor only, said before jax is imported: each worker asked Ray for one CPU.
+# One thread and the processor only, set before jax is imported: each worker asked Ray for one CPU.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("NPROC", "1")
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")

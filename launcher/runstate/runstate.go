@@ -72,7 +72,7 @@ type Group struct {
 	GPUs float64 `json:"gpus"`
 }
 
-// Head tells where Ray's servers are, as seen on the head's node; fields are empty until known.
+// Head has the addresses of Ray's servers, as seen on the head's node; fields are empty until known.
 type Head struct {
 	Address    string `json:"address"`   // of the GCS, host:port
 	Dashboard  string `json:"dashboard"` // URL

@@ -39,7 +39,7 @@ func Of(s *spec.ClusterSpec) *Section {
 // In is a ClusterSpec's Sections with this section.
 func In(c *Section) spec.Sections { return spec.Sections{Name: &cluster{Local: c}} }
 
-// Source is the directory of a mount; "" if the file does not say.
+// Source is the directory of a mount; "" if the file has none.
 func Source(s spec.Sections) string {
 	if keys := spec.Section[mount](s); keys != nil {
 		return keys.Local

@@ -48,7 +48,7 @@ func (p Plan) Orders() *keeper.Orders {
 	}
 }
 
-// groups says what each node is told it has. All of it is Ray's own accounting: nodes of one machine are not fenced off.
+// groups has the resources that each node is started with. All of it is Ray's own accounting: nodes of one machine are not fenced off.
 func (p Plan) groups() []keeper.Group {
 	var groups []keeper.Group
 	for _, g := range p.Spec.NodeGroups() {
@@ -68,7 +68,7 @@ func (p Plan) groups() []keeper.Group {
 	return groups
 }
 
-// cpus of one node: what the file says, rounded up because Ray counts whole CPUs, or an equal share of the machine.
+// cpus of one node: the file's number, rounded up because Ray counts whole CPUs, or an equal share of the machine.
 func (p Plan) cpus(g spec.NodeGroup) float64 {
 	if g.CPUs > 0 {
 		return math.Ceil(float64(g.CPUs))

@@ -13,7 +13,7 @@ type cluster struct {
 	l *Launcher
 }
 
-// client speaks to the keeper; ErrNotReady before it has an address.
+// client is a client of the keeper; ErrNotReady before it has an address.
 func (c *cluster) client(st *runstate.State) (*keeper.Client, error) {
 	token, err := c.Token()
 	if err != nil || st == nil || st.Keeper.URL == "" {

@@ -21,7 +21,7 @@ type keeperProcess struct {
 	ended context.Context // done when the process has ended
 }
 
-// startKeeper starts the keeper in a session of its own. It inherits the pipe that tells of our end, and no other file.
+// startKeeper starts the keeper in a session of its own. It inherits the pipe that is closed with our end, and no other file.
 func (c *cluster) startKeeper(plan machine.Plan) (*keeperProcess, error) {
 	program, err := keeperzip.Write(c.l.scripts)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package onemachine is a launcher of this machine, for every substrate that is one: Ray's nodes are processes of the user, the keeper is their detached
-// parent, and the run directory is the record. A Substrate says when nodes may start.
+// parent, and the run directory is the record. A Substrate decides when nodes may start.
 //
 // A cluster lives in <StateDir>/clusters/<name>/ (docs/keeper.md lists the files). A pipe from the client to the keeper closes when
 // the client dies before the commit, and pipes from the keeper to its nodes close when the keeper dies: that ends them. What is left of a killed keeper is
@@ -23,7 +23,7 @@ import (
 	"github.com/rayctl/rayctl/local/rundir"
 )
 
-// Config says where the launcher keeps things. The zero value is for users.
+// Config has the directories of the launcher. The zero value is for users.
 type Config struct {
 	// StateDir holds run directories. Default: $XDG_STATE_HOME/rayctl, or ~/.local/state/rayctl, and below it the directory Below.
 	StateDir string
@@ -39,9 +39,9 @@ type Substrate interface {
 	Name() string
 	// Below is the part of the default StateDir that has the substrate's clusters; "" for all of it.
 	Below() string
-	// Require makes ready what a launch needs of the substrate, or says what is missing.
+	// Require makes ready what a launch needs of the substrate; the error names what is missing.
 	Require(ctx context.Context) error
-	// Start says how the keeper of a cluster of this name starts its nodes.
+	// Start is how the keeper of a cluster of this name starts its nodes.
 	Start(name string) keeper.Start
 	// Check is what doctor looks at beside the machine.
 	Check(ctx context.Context) []launcher.Check
@@ -110,7 +110,7 @@ func New(c Config, on Substrate) (*Launcher, error) {
 	}, nil
 }
 
-// userDir is rayctl's directory below an XDG base directory; relative values of the variable are ignored, as XDG says.
+// userDir is rayctl's directory below an XDG base directory; relative values of the variable are ignored, as the XDG specification requires.
 func userDir(variable, below string) (string, error) {
 	if dir := os.Getenv(variable); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "rayctl"), nil

@@ -52,7 +52,7 @@ func (l *Launcher) leftBehind(name string) (c *cluster, st *runstate.State, dead
 	return c, st, err == nil && len(left) == 0
 }
 
-// prunable says why a record may go; "" if it may not.
+// prunable is the reason for which a record may be removed; "" if there is none.
 func (l *Launcher) prunable(name string) (*cluster, string) {
 	c, err := l.open(launcher.ID(name))
 	if err != nil {
@@ -70,7 +70,7 @@ func (l *Launcher) prunable(name string) (*cluster, string) {
 	return c, ""
 }
 
-// overdue says that a record is only there until somebody removes it.
+// overdue reports whether a record is only there until somebody removes it.
 func (l *Launcher) overdue(name string) bool {
 	_, why := l.prunable(name)
 	return why != ""

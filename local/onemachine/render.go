@@ -16,7 +16,7 @@ import (
 	"github.com/rayctl/rayctl/local/rundir"
 )
 
-// Render returns the keeper's orders and the command that starts it. The orders say what each node is given.
+// Render returns the keeper's orders and the command that starts it. The orders have what each node is given.
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	s = spec.For(s, l.Name())
 	root, err := machine.TempRoot(s)

@@ -148,7 +148,7 @@ func (w *watcher) sendState(ctx context.Context, st *runstate.State) {
 	}
 }
 
-// unreachable says so and waits a moment before the next try.
+// unreachable sends a status with the error, and waits a moment before the next try.
 func (w *watcher) unreachable(ctx context.Context, st *runstate.State, why string) {
 	s := w.status(rundir.Living, st)
 	s.Unreachable = why

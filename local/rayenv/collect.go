@@ -19,7 +19,7 @@ const (
 	Launching = 10 * time.Minute
 )
 
-// Collect removes interrupted installations and environments that were not used for so long. inUse says which must stay.
+// Collect removes interrupted installations and environments that were not used for so long. inUse lists those that must stay.
 func Collect(cacheDir string, dryRun bool, unused time.Duration, inUse func(dir string) bool) ([]launcher.Collected, error) {
 	dirs, err := list(cacheDir)
 	if err != nil {

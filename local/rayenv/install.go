@@ -62,7 +62,7 @@ func (m managed) steps() [][]string {
 	}
 }
 
-// run runs one step, tells its progress, and turns its failure into one sentence.
+// run runs one step, reports its progress, and turns its failure into one sentence.
 func (m managed) run(ctx context.Context, lock *os.File, argv []string) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.ExtraFiles = []*os.File{lock}
@@ -117,7 +117,7 @@ var (
 	uvSteps     = regexp.MustCompile(`^(Resolved|Prepared|Installed) \d+ packages?`)
 )
 
-// condense says what a line of pip's or uv's output means for the user; "" is nothing.
+// condense turns a line of pip's or uv's output into progress for the user; "": it is none.
 func condense(line string) string {
 	if m := downloading.FindStringSubmatch(line); m != nil && !strings.Contains(line, ".metadata ") {
 		return "downloading " + m[1] + " " + m[2]

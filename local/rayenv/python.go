@@ -16,7 +16,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// python is what an interpreter says of itself.
+// python is what an interpreter reports about itself.
 type python struct {
 	Path      string
 	Version   [2]int

@@ -23,7 +23,7 @@ import (
 // DefaultVersion is the newest Ray that rayctl was tested with.
 const DefaultVersion = "2.60.0"
 
-// Options say which environment is wanted.
+// Options are those of the wanted environment.
 type Options struct {
 	// Python is the user's interpreter or the directory of a virtual environment; empty: rayctl makes one.
 	Python string
@@ -76,7 +76,7 @@ func Ensure(ctx context.Context, o Options) (Env, error) {
 }
 
 // Planned is what Ensure would return, without installing or starting anything. Where that depends on which Python would be
-// chosen, the path says X.Y.
+// chosen, the path has X.Y.
 func Planned(o Options) Env {
 	if o.Python != "" {
 		python := o.Python
@@ -219,7 +219,7 @@ func writeFailed(path string, err error) error {
 		"cannot make the Ray environment in %s: %v", filepath.Dir(path), err)
 }
 
-// Check says which environment Ensure would use, and installs nothing.
+// Check returns the environment that Ensure would use, and installs nothing.
 func Check(ctx context.Context, o Options) (string, error) {
 	if o.Python != "" {
 		env, err := existing(ctx, o)

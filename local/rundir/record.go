@@ -20,7 +20,7 @@ const (
 // OutputName is the default output directory in the run directory.
 const OutputName = "output"
 
-// Record says what the keeper need not know.
+// Record has what the keeper need not know.
 type Record struct {
 	Name    string            `json:"name"`
 	Owner   string            `json:"owner"` // user@host

@@ -17,7 +17,7 @@ import (
 	"github.com/rayctl/rayctl/local/proc"
 )
 
-// Run is one run directory and what it says.
+// Run is one run directory and its documents.
 type Run struct {
 	keeper.RunDir
 	Name   string
@@ -165,7 +165,7 @@ func (r *Run) NodeDirs() (dirs []string) {
 	return dirs
 }
 
-// logDirs lists the directories in which supervisors keep what they say and save, one for each node.
+// logDirs lists the directories in which supervisors keep their logs and what they save, one for each node.
 func (r *Run) logDirs() (dirs []string) {
 	entries, err := os.ReadDir(r.Path(keeper.NodesDir))
 	if err != nil {

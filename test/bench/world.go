@@ -54,7 +54,7 @@ func (b *bench) close() {
 	_ = os.RemoveAll(b.dir)
 }
 
-// say reports progress.
+// say prints progress.
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 // ray is Ray's command line.
