@@ -39,6 +39,7 @@ const (
 // secondUsers makes the victim and the attacker. At the test's end it ends what the victim's rayctl still runs.
 func secondUsers(t *testing.T) (victim, attacker *secondUser) {
 	t.Helper()
+	needs.RealSystem(t)
 	needs.Root(t)
 	needs.That(t, runtime.GOOS == "linux", "needs Linux for other users' processes and files")
 	victim, attacker = newSecondUser(t, "victim", victimID), newSecondUser(t, "attacker", attackerID)

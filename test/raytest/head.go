@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/test/needs"
 )
 
 // startLimit is generous: on a loaded machine the import of Ray alone was seen to take 23 s.
@@ -60,6 +61,7 @@ type Head struct {
 // StartHead starts one isolated head, returns once its node is alive, and kills it with all its descendants at the test's end.
 func StartHead(t testing.TB, opts HeadOptions) *Head {
 	t.Helper()
+	needs.RealSystem(t)
 	head, err := Start(t.Context(), opts, t.Logf)
 	if err != nil {
 		t.Fatalf("start a Ray head: %v", err)

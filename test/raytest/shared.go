@@ -5,6 +5,8 @@ import (
 	"os"
 	"sync"
 	"testing"
+
+	"github.com/rayctl/rayctl/test/needs"
 )
 
 // shared heads of this test binary, by version, for tests that do not concern a cluster's life.
@@ -29,6 +31,7 @@ func Main(m *testing.M) {
 // call. The binary needs TestMain to call Main. Tests must restore the head's state for other tests.
 func Shared(t testing.TB, version string) *Head {
 	t.Helper()
+	needs.RealSystem(t)
 	shared.Lock()
 	defer shared.Unlock()
 	if err := shared.errs[version]; err != nil {
