@@ -167,9 +167,12 @@ func (c *cluster) create(ctx context.Context, plan machine.Plan, p launcher.Payl
 	err = c.commit(ctx, k, p)
 	k.hangUp() // end of file: after the commit the client is done, before it the launch is abandoned
 	if err != nil {
-		return errors.Join(err, c.abandon(context.WithoutCancel(ctx)))
+		if undone := c.abandon(context.WithoutCancel(ctx)); undone != nil {
+			return errors.Join(err, undone)
+		}
+		<-k.ended.Done() // what may be left of the keeper by now are open files
 	}
-	return nil
+	return err
 }
 
 // commit packs and hands everything over to the keeper.

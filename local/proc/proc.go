@@ -109,13 +109,31 @@ func Wait(ctx context.Context, markers []string) ([]Process, error) {
 	return until(ctx, markers, func(Process) {})
 }
 
+// dying reports whether a process is being taken down: its memory is gone, and with it the marks, but its files may still be open.
+func dying(p Process) bool { return Alive(p.PID, p.Start) && CommandLine(p) == "" }
+
 func until(ctx context.Context, markers []string, each func(Process)) ([]Process, error) {
 	tick := time.NewTicker(settle)
 	defer tick.Stop()
-	for {
+	for seen := map[int]Process{}; ; {
 		left, err := Marked(markers...)
-		if err != nil || len(left) == 0 {
+		if err != nil {
 			return left, err
+		}
+		for _, p := range left {
+			delete(seen, p.PID)
+		}
+		for _, p := range seen {
+			if dying(p) {
+				left = append(left, p)
+			}
+		}
+		if len(left) == 0 {
+			return left, nil
+		}
+		clear(seen)
+		for _, p := range left {
+			seen[p.PID] = p
 		}
 		for _, p := range left {
 			each(p)
