@@ -13,13 +13,18 @@ import (
 // What a keeper in another pod must know of the one before it gets from the record's pod (keeper/rayctl_keeper/kubernetes/record.py). The client that launched the cluster notes it
 // in the Secret, too, for as long as it lives: keeper and record may be lost with one node. The keeper itself has no permission in Kubernetes.
 
-// noteProgress notes what has changed since the last note.
+// noteEvery is the time between two notes. A submission is noted at once: no other keeper may submit the driver again.
+const noteEvery = look
+
+// noteProgress notes what has changed since the last note. It is called every look, so that what waits is noted, too.
 func (w *watcher) noteProgress() {
 	if w.state == nil || w.state.Exit != nil {
 		return
 	}
-	if news := handover.NotesOf(w.state); news[objects.StateKey] != "" && w.noted != news[objects.StateKey] {
-		w.noted = news[objects.StateKey]
+	news := handover.NotesOf(w.state)
+	submits := news[objects.SubmittedKey] != w.noted[objects.SubmittedKey]
+	if news[objects.StateKey] != "" && w.noted[objects.StateKey] != news[objects.StateKey] && (submits || time.Since(w.notedAt) >= noteEvery) {
+		w.noted, w.notedAt = news, time.Now()
 		select {
 		case <-w.notes: // of something older, and not under way yet
 		default:
@@ -41,7 +46,7 @@ func (w *watcher) takeNotes(ctx context.Context) {
 				if err != nil {
 					w.l.log.Debug("progress could not be noted", "cluster", w.id, "error", err)
 				}
-				if !sleep.For(ctx, time.Second) || err == nil || !api.Passes(err) || len(w.notes) > 0 { // a large cluster's nodes come one by one
+				if err == nil || !api.Passes(err) || !sleep.For(ctx, time.Second) || len(w.notes) > 0 {
 					break
 				}
 			}

@@ -72,7 +72,8 @@ type watcher struct {
 	badSince   time.Time // a reason that does not pass is seen since then
 	gaveUp     atomic.Bool
 
-	noted    string                 // the state that is in the Secret
+	noted    map[string]string      // what is in the Secret, or on its way there
+	notedAt  time.Time              // when that was begun
 	notes    chan map[string]string // for it
 	recorded chan struct{}          // closed when the record has the result of a run that has ended
 	hastened bool                   // the RayCluster of such a run is deleted
