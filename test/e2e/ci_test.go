@@ -34,7 +34,7 @@ type github struct {
 	outputs map[string]string // "steps.ID.outputs.NAME"
 }
 
-func newGitHub(t *testing.T, inputs map[string]string) *github {
+func newGitHub(t *testing.T, job string, inputs map[string]string) *github {
 	t.Helper()
 	var action struct {
 		Inputs map[string]struct{ Default string }
@@ -54,7 +54,7 @@ func newGitHub(t *testing.T, inputs map[string]string) *github {
 		}
 		g.inputs["inputs."+name] = value
 	}
-	g.env = []string{"CI=true", "GITHUB_ACTIONS=true", "GITHUB_RUN_ID=1658821493", "GITHUB_RUN_ATTEMPT=1", "GITHUB_JOB=train_it", "RUNNER_TEMP=" + t.TempDir(),
+	g.env = []string{"CI=true", "GITHUB_ACTIONS=true", "GITHUB_RUN_ID=1658821493", "GITHUB_RUN_ATTEMPT=1", "GITHUB_JOB=" + job, "RUNNER_TEMP=" + t.TempDir(),
 		"GITHUB_OUTPUT=" + g.write("output", ""), "GITHUB_PATH=" + g.write("path", ""), "GITHUB_STEP_SUMMARY=" + g.write("summary.md", ""),
 		"PATH=" + home.dir + ":" + os.Getenv("PATH")}
 	return g
@@ -98,7 +98,7 @@ func (g *github) all(run func(*exec.Cmd) bool) bool {
 		}
 		c := g.command(s)
 		switch {
-		case strings.Contains(s.Run, "rayctl run"):
+		case strings.Contains(s.Run, "rayctl run --name"):
 			good = run(c)
 		default:
 			if out, err := c.CombinedOutput(); err != nil {
@@ -150,7 +150,7 @@ func readYAML(t *testing.T, path string, into any) {
 // TestGitHub: a run that succeeds, with hostile inputs; one whose step is killed; one that is refused.
 func TestGitHub(t *testing.T) {
 	pace.Parallel(t)
-	g := newGitHub(t, map[string]string{"command": `echo "it's $((40+2)) ` + "`echo ok`" + `"`, "flags": "--label=a=b\n\n--env=WORDS=$(id) \"x y\"\n"})
+	g := newGitHub(t, "train_it", map[string]string{"command": `echo "it's $((40+2)) ` + "`echo ok`" + `"`, "flags": "--label=a=b\n\n--env=WORDS=$(id) \"x y\"\n"})
 	if !g.all(func(c *exec.Cmd) bool {
 		out, err := c.Output()
 		if err != nil || string(out) != "it's 42 ok\n" {
@@ -166,7 +166,7 @@ func TestGitHub(t *testing.T) {
 		t.Errorf("%+v", rc.Exit)
 	}
 
-	killed := newGitHub(t, map[string]string{"file": "cluster.yaml"})
+	killed := newGitHub(t, "killed", map[string]string{"file": "cluster.yaml"})
 	killed.write("cluster.yaml", "job: {entrypoint: 'echo begun; sleep 600'}\n")
 	killed.all(func(c *exec.Cmd) bool {
 		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -187,7 +187,7 @@ func TestGitHub(t *testing.T) {
 	})
 	killed.nothingRuns()
 
-	refused := newGitHub(t, map[string]string{"command": "true", "flags": "--set=ray.python=/nosuch/python"})
+	refused := newGitHub(t, "refused", map[string]string{"command": "true", "flags": "--set=ray.python=/nosuch/python"})
 	if refused.all(func(c *exec.Cmd) bool { return c.Run() == nil }) {
 		t.Error("a refused launch has succeeded")
 	}
@@ -213,7 +213,7 @@ func TestGitLab(t *testing.T) {
 		u.env = append(u.env, name+"="+value)
 	}
 	u.env = append(u.env, "CI=true", "GITLAB_CI=true", "CI_JOB_ID=4711", "CI_PROJECT_DIR="+u.dir, "PATH="+home.dir+":"+os.Getenv("PATH"),
-		`RAYCTL_COMMAND=echo "$WORDS"; exit 3`, "RAYCTL_FLAGS=--env=WORDS=a  b*\n--label=a=b\n")
+		`RUN_COMMAND=echo "$WORDS"; exit 3`, "RUN_FLAGS=--env=WORDS=a  b*\n--label=a=b\n")
 	script := func(lines ...string) (string, int) {
 		c := exec.CommandContext(t.Context(), "sh", "-e", u.write("job.sh", strings.Join(lines, "\n")))
 		c.Dir, c.Env, c.Stderr = u.dir, environment(u.python, u.env...), os.Stderr
