@@ -113,7 +113,7 @@ waited, known = [0.0], socket.getaddrinfo
 def sleep(seconds):
     waited[0] += seconds
 def lookup(*args, **kwargs):
-    if waited[0] < 1200:
+    if waited[0] < 1200 and socket.AI_NUMERICHOST not in args:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
     return known(*args, **kwargs)
 record.time.sleep, record.time.monotonic, socket.getaddrinfo = sleep, lambda: waited[0], lookup
@@ -121,35 +121,58 @@ sys.exit(record.main(sys.argv[1:]))
 `
 
 // stale runs the record where the keeper's name first means an address from which nothing comes back, not even a refusal, as that of a pod
-// that is gone: here a socket whose queue of connections is full.
+// that is gone: here a socket whose queue of connections is full, on the keeper's port of another loopback address.
 const stale = `
 import socket, sys
 sys.path.insert(0, "../../keeper")
 from rayctl_keeper.kubernetes import record
 silent = socket.socket()
-silent.bind(("127.0.0.1", 0))
+silent.bind(("127.0.0.2", int(sys.argv[1].rpartition(":")[2])))
 silent.listen(0)
 queued = [socket.socket() for _ in range(8)]
 for s in queued:
     s.setblocking(False)
     s.connect_ex(silent.getsockname())
 record.LONG_POLL, looked, known = 600, [], socket.getaddrinfo
-def lookup(*args, **kwargs):
+def lookup(host, *args, **kwargs):
+    if host != "localhost" or socket.AI_NUMERICHOST in args:
+        return known(host, *args, **kwargs)
     looked.append(1)
-    return known(*silent.getsockname()) if len(looked) == 1 else known(*args, **kwargs)
+    return known("127.0.0.2" if len(looked) == 1 else "127.0.0.1", *args, **kwargs)
 socket.getaddrinfo = lookup
-sys.exit(record.main(sys.argv[1:]))
+code = record.main(sys.argv[1:])
+sys.exit(code if len(looked) > 1 else "the silent address was not tried")
+`
+
+// unserved runs the record where the name service answers once and never again.
+const unserved = `
+import socket, sys, threading
+sys.path.insert(0, "../../keeper")
+from rayctl_keeper.kubernetes import record
+from rayctl_keeper.ray import addresses
+addresses.FRESH, looked, known = 0.0, [], socket.getaddrinfo
+def lookup(host, *args, **kwargs):
+    if host != "localhost" or socket.AI_NUMERICHOST in args:
+        return known(host, *args, **kwargs)
+    looked.append(1)
+    if len(looked) > 1:
+        threading.Event().wait()
+    return known("127.0.0.1", *args, **kwargs)
+socket.getaddrinfo = lookup
+code = record.main(sys.argv[1:])
+sys.stdout.flush()
+record.os._exit(code if len(looked) > 1 else 9)
 `
 
 // TestKeeperAway: the record waits for a keeper that takes long to start or to start again, and resolves its address again.
 func TestKeeperAway(t *testing.T) {
-	for name, script := range map[string]string{"unknown name": absence, "stale address": stale} {
+	for name, script := range map[string]string{"unknown name": absence, "stale address": stale, "no name service": unserved} {
 		t.Run(name, func(t *testing.T) {
 			st := &runstate.State{Revision: 1, Exit: &runstate.Exit{Origin: "driver", Cause: "succeeded"}, Log: &runstate.Log{Bytes: 5}}
 			recorded := false
 			server := httptest.NewServer(endedKeeper(t, st, []byte("late\n"), &recorded))
 			defer server.Close()
-			cmd, termination := recordCommand(t, server.URL, "-c", script)
+			cmd, termination := recordCommand(t, strings.Replace(server.URL, "127.0.0.1", "localhost", 1), "-c", script)
 			kill := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
 			defer kill.Stop()
 			out, err := cmd.Output()

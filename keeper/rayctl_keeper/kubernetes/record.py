@@ -8,12 +8,13 @@ import http.client
 import json
 import os
 import shutil
-import socket
 import sys
 import time
-import urllib.error
+import urllib.parse
 import urllib.request
 import zlib
+
+from rayctl_keeper.ray import addresses
 
 LONG_POLL = 50
 CONNECT = 3.0  # seconds; DNS may still return the address of a deleted pod, which does not even refuse connections
@@ -79,6 +80,7 @@ class Keeper:
 
     def __init__(self, url, token_file):
         self.url, self.token_file, self.token = url, token_file, read(token_file)
+        self.address = addresses.of(urllib.parse.urlsplit(url).hostname)
 
     def final_state(self):
         """The final state document, or the last one seen of a keeper whose cluster was deleted."""
@@ -140,7 +142,7 @@ class Keeper:
 
     def recorded(self):
         """Confirms to the keeper that the record is complete: its pod may end."""
-        until_answered(20, lambda: self.call("/v1/recorded", data=b"{}", timeout=5).close(), is_unknown_name)
+        until_answered(20, lambda: self.call("/v1/recorded", data=b"{}", timeout=5).close(), lambda _: self.address.unknown)
 
     def call(self, path, data=None, timeout=10):
         """One request."""
@@ -149,12 +151,11 @@ class Keeper:
 
 
 class Connection(http.client.HTTPConnection):
-    """One whose timeout is not that of connecting."""
+    """One to the address that worked last: a question to a name service that is away takes up to a minute. Its timeout is not that of connecting."""
 
     def connect(self):
-        timeout, self.timeout = self.timeout, min(self.timeout, CONNECT)
-        super().connect()
-        self.sock.settimeout(timeout)
+        self.sock = addresses.of(self.host).connect(self.port, min(self.timeout, CONNECT))
+        self.sock.settimeout(self.timeout)
 
 
 class Opener(urllib.request.HTTPHandler):
@@ -191,12 +192,6 @@ def size_of(path):
 def is_not_found(error):
     """Whether the keeper answered that it has no such thing."""
     return getattr(error, "code", None) == 404
-
-
-def is_unknown_name(error):
-    """Whether DNS answered that the name does not exist."""
-    reason = getattr(error, "reason", error)
-    return isinstance(reason, socket.gaierror) and reason.errno == socket.EAI_NONAME
 
 
 def vanished(state):
