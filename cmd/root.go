@@ -63,5 +63,6 @@ func NewRoot(a *app.App) *cobra.Command {
 	addOtherVerbs(root)
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
+	addCompletion(root)
 	return root
 }
