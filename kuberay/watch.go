@@ -100,7 +100,7 @@ func (w *watcher) run(ctx context.Context) {
 		if w.tends {
 			w.endHopeless(ctx, o)
 			w.noteProgress()
-			if observe.KeeperSucceeded(o) { // which it does when the record has the result
+			if w.hasResult(o) {
 				w.hasten(ctx, o)
 			}
 		}
@@ -126,6 +126,12 @@ func (w *watcher) run(ctx context.Context) {
 			w.hasten(ctx, w.objects.Snapshot())
 		}
 	}
+}
+
+// hasResult reports whether Kubernetes shows that the record has the result: a keeper's pod succeeds only then, and a record succeeds only then. (One
+// may succeed while a keeper that follows the one that it asked still waits for it.)
+func (w *watcher) hasResult(o *observe.Snapshot) bool {
+	return observe.KeeperSucceeded(o) || w.state != nil && w.state.Exit != nil && o.Record != nil && o.Record.Status.Succeeded > 0
 }
 
 // awaitsKeeper reports whether the first status must wait for the keeper's state, which has more than Kubernetes shows: some callers use only the first.

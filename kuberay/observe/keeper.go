@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/objects"
@@ -126,11 +127,14 @@ func failures(pods []*corev1.Pod) (n int) {
 }
 
 // KeeperRuns reports whether a pod of the keeper runs.
-func KeeperRuns(o *Snapshot) bool { return keeperIs(o, corev1.PodRunning) }
+func KeeperRuns(o *Snapshot) bool {
+	return slices.ContainsFunc(o.Role(objects.RoleKeeper), func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
+}
 
-// KeeperSucceeded reports whether a pod of the keeper has ended as it does when the record has its result.
-func KeeperSucceeded(o *Snapshot) bool { return keeperIs(o, corev1.PodSucceeded) }
-
-func keeperIs(o *Snapshot, phase corev1.PodPhase) bool {
-	return slices.ContainsFunc(o.Role(objects.RoleKeeper), func(p *corev1.Pod) bool { return p.Status.Phase == phase })
+// KeeperSucceeded reports whether a pod of the keeper's Job has ended as it does when the record has its result. What an earlier cluster of the name has
+// left does not count.
+func KeeperSucceeded(o *Snapshot) bool {
+	return o.Job != nil && slices.ContainsFunc(o.Role(objects.RoleKeeper), func(p *corev1.Pod) bool {
+		return p.Status.Phase == corev1.PodSucceeded && metav1.IsControlledBy(p, o.Job)
+	})
 }

@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
@@ -107,6 +109,25 @@ func TestKeeperWait(t *testing.T) {
 		}
 		if err == nil && c.code != 0 || err != nil && launcher.ExitCode(err) != c.code || !strings.Contains(why, c.want) || c.want == "" && why != "" {
 			t.Errorf("%s: %q, %v; want %d, %q", c.name, why, err, c.code, c.want)
+		}
+	}
+}
+
+// TestKeeperSucceeded: a keeper's pod that an earlier cluster of the name has left ends nothing.
+func TestKeeperSucceeded(t *testing.T) {
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "new"}}
+	for uid, want := range map[types.UID]bool{"new": true, "old": false} {
+		owner := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: uid}}
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "c-k", Labels: map[string]string{objects.LabelRole: objects.RoleKeeper}, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, batchv1.SchemeGroupVersion.WithKind("Job"))}},
+			Status:     corev1.PodStatus{Phase: corev1.PodSucceeded},
+		}
+		if got := KeeperSucceeded(&Snapshot{Job: job, Pods: []*corev1.Pod{pod}}); got != want {
+			t.Errorf("a pod of the %s Job: %v", uid, got)
+		}
+		pod.Status.Phase = corev1.PodFailed
+		if KeeperSucceeded(&Snapshot{Job: job, Pods: []*corev1.Pod{pod}}) {
+			t.Errorf("a failed pod of the %s Job", uid)
 		}
 	}
 }
