@@ -31,7 +31,7 @@ def keep(run_dir, told=None, hands_over=False):
         return hand_over_again(run_dir, orders, log)
     if not claim(run_dir, orders):
         log("another keeper has this directory")
-        return 0
+        return 1 if hands_over else 0  # 0 would end the cluster
     process.become_subreaper()
     bell = process.Bell(told)
     bell.catch(signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
