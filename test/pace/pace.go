@@ -37,6 +37,9 @@ func AtOnce(n string) {
 func Parallel(t *testing.T) {
 	t.Helper()
 	t.Parallel()
+	if testing.Short() {
+		return // such a test is left out with -short, see needs.RealSystem
+	}
 	lock, err := filelock.Acquire(t.Context(), lockFile())
 	if err != nil {
 		t.Fatal(err)
