@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rayctl/rayctl/test/needs"
 )
 
 // exampleLimit is for a whole training run on a crowded machine, including the installation of its environment.
@@ -61,6 +63,7 @@ var rewardLine = regexp.MustCompile(`(?m)^step (\d+) reward (\d\.\d+)`)
 
 // TestGRPO is `make demo`: the policy really learns, from near chance to 0.95.
 func TestGRPO(t *testing.T) {
+	needs.RealSystem(t)
 	u := exampleUser(t)
 	learned(t, u.runExample("run", "-f", example(t, "grpo", "rayctl.yaml")))
 }
@@ -94,6 +97,7 @@ func learned(t *testing.T, r result) {
 
 // TestGRPOAlgorithm runs the example's own tests of advantages, clipping, KL and resuming.
 func TestGRPOAlgorithm(t *testing.T) {
+	needs.RealSystem(t)
 	u := exampleUser(t)
 	// The environment is made by a cluster that uses it.
 	python := strings.TrimSpace(u.runExample("run", "-f", example(t, "grpo", "rayctl.yaml"), "--set", "workers.rollout.replicas=0",
@@ -105,6 +109,7 @@ func TestGRPOAlgorithm(t *testing.T) {
 
 // TestTrain trains, and restores from the checkpoint in a second run with the same output directory.
 func TestTrain(t *testing.T) {
+	needs.RealSystem(t)
 	u := exampleUser(t)
 	out := filepath.Join(u.dir, "out")
 	args := []string{"run", "-f", example(t, "train", "rayctl.yaml"), "--set", "job.outputDir=" + out, "--"}
@@ -119,6 +124,7 @@ func TestTrain(t *testing.T) {
 
 // TestServeExample applies the Serve example, calls it over HTTP, and deletes it.
 func TestServeExample(t *testing.T) {
+	needs.RealSystem(t)
 	u := exampleUser(t)
 	dir := filepath.Join(u.dir, "serve")
 	if err := os.CopyFS(dir, os.DirFS(example(t, "serve"))); err != nil {
