@@ -5,7 +5,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	"regexp"
-	"time"
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/terminal"
@@ -98,9 +97,7 @@ func lasted(a runstate.Attempt) float64 {
 	return max(0, a.End.Sub(*a.Start).Seconds())
 }
 
-func seconds(s float64) string {
-	return fmt.Sprintf("%.3f", time.Duration(s*float64(time.Second)).Seconds())
-}
+func seconds(s float64) string { return fmt.Sprintf("%.3f", s) }
 
 // writeJUnit writes the report, atomically. r: the run's saved result; nil: the launch failed.
 func writeJUnit(path string, rc *launcher.Receipt, r *launcher.Result) error {

@@ -115,26 +115,20 @@ func dying(p Process) bool { return Alive(p.PID, p.Start) && CommandLine(p) == "
 func until(ctx context.Context, markers []string, each func(Process)) ([]Process, error) {
 	tick := time.NewTicker(settle)
 	defer tick.Stop()
-	for seen := map[int]Process{}; ; {
+	for seen := []Process(nil); ; {
 		left, err := Marked(markers...)
 		if err != nil {
 			return left, err
 		}
-		for _, p := range left {
-			delete(seen, p.PID)
-		}
 		for _, p := range seen {
-			if dying(p) {
+			if dying(p) && !slices.ContainsFunc(left, func(other Process) bool { return other.PID == p.PID }) {
 				left = append(left, p)
 			}
 		}
 		if len(left) == 0 {
 			return left, nil
 		}
-		clear(seen)
-		for _, p := range left {
-			seen[p.PID] = p
-		}
+		seen = left
 		for _, p := range left {
 			each(p)
 		}

@@ -23,6 +23,7 @@ const exampleLimit = 20 * time.Minute
 // tests' cache for the next run.
 func exampleUser(t *testing.T) *user {
 	t.Helper()
+	needs.RealSystem(t)
 	cache := os.Getenv("RAYCTL_TEST_CACHE")
 	if cache == "" {
 		base, err := os.UserHomeDir()
@@ -63,7 +64,6 @@ var rewardLine = regexp.MustCompile(`(?m)^step (\d+) reward (\d\.\d+)`)
 
 // TestGRPO is `make demo`: the policy really learns, from near chance to 0.95.
 func TestGRPO(t *testing.T) {
-	needs.RealSystem(t)
 	u := exampleUser(t)
 	learned(t, u.runExample("run", "-f", example(t, "grpo", "rayctl.yaml")))
 }
@@ -97,7 +97,6 @@ func learned(t *testing.T, r result) {
 
 // TestGRPOAlgorithm runs the example's own tests of advantages, clipping, KL and resuming.
 func TestGRPOAlgorithm(t *testing.T) {
-	needs.RealSystem(t)
 	u := exampleUser(t)
 	// The environment is made by a cluster that uses it.
 	python := strings.TrimSpace(u.runExample("run", "-f", example(t, "grpo", "rayctl.yaml"), "--set", "workers.rollout.replicas=0",
@@ -109,7 +108,6 @@ func TestGRPOAlgorithm(t *testing.T) {
 
 // TestTrain trains, and restores from the checkpoint in a second run with the same output directory.
 func TestTrain(t *testing.T) {
-	needs.RealSystem(t)
 	u := exampleUser(t)
 	out := filepath.Join(u.dir, "out")
 	args := []string{"run", "-f", example(t, "train", "rayctl.yaml"), "--set", "job.outputDir=" + out, "--"}
@@ -124,7 +122,6 @@ func TestTrain(t *testing.T) {
 
 // TestServeExample applies the Serve example, calls it over HTTP, and deletes it.
 func TestServeExample(t *testing.T) {
-	needs.RealSystem(t)
 	u := exampleUser(t)
 	dir := filepath.Join(u.dir, "serve")
 	if err := os.CopyFS(dir, os.DirFS(example(t, "serve"))); err != nil {

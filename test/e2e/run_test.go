@@ -42,10 +42,7 @@ func TestRun(t *testing.T) {
 	if rc.Exit.Code != 3 || rc.Exit.Origin != "driver" || rc.Durations.Total <= 0 || len(rc.Timeline) == 0 {
 		t.Errorf("the receipt: %s", data)
 	}
-	if data, err = os.ReadFile(report); err != nil {
-		t.Fatal(err)
-	}
-	contains(t, "the report", string(data), `<testsuite name="rayctl.once" tests="1" failures="1" errors="0"`, `<failure type="driver-failed" message="failed: the driver exited with code 3">`, "ünï😀")
+	contains(t, "the report", u.read("report.xml"), `<testsuite name="rayctl.once" tests="1" failures="1" errors="0"`, `<failure type="driver-failed" message="failed: the driver exited with code 3">`, "ünï😀")
 
 	t.Run("again", func(t *testing.T) { // the record is shown, without a second driver
 		again := u.want(3, args...)
