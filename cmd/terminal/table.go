@@ -1,0 +1,127 @@
+package terminal
+
+import (
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// gap is the number of spaces between columns.
+const gap = 3
+
+// indent is that of columns for which a row's first line has no room.
+const indent = 4
+
+// narrowest is the least width in which a wrapped column is readable.
+const narrowest = 20
+
+// Table writes rows in columns; the first is the head. On a terminal the last column is wrapped between words, and columns that do not fit beside the
+// others are on a line of their own below them.
+func Table(w io.Writer, rows [][]string) error {
+	_, err := io.WriteString(w, layout(rows, columnsOf(w)))
+	return err
+}
+
+// columnsOf is the width of the terminal behind a stream; 0 if there is none.
+func columnsOf(w io.Writer) int {
+	if out, ok := w.(interface{ Writer() io.Writer }); ok {
+		w = out.Writer()
+	}
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
+// column is a column's place: the line of its row, where it begins there, and how wide it is.
+type column struct{ line, begin, width int }
+
+// layout is a table of a width; 0 is any width.
+func layout(rows [][]string, width int) string {
+	if len(rows) == 0 {
+		return ""
+	}
+	columns := places(rows, width)
+	last := len(columns) - 1
+	var b strings.Builder
+	for _, row := range rows {
+		wrapped := []string{OneLine(row[last])}
+		if width > 0 {
+			wrapped = wrap(wrapped[0], max(width-columns[last].begin, 1))
+		}
+		line := text{b: &b}
+		for i, c := range columns[:last] {
+			line.put(c, OneLine(row[i]))
+		}
+		for i, words := range wrapped {
+			line.put(column{line: columns[last].line + i, begin: columns[last].begin}, words)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// places puts as many columns on a row's line as fit.
+func places(rows [][]string, width int) []column {
+	columns := make([]column, len(rows[0]))
+	line, begin := 0, 0
+	for i := range columns {
+		widest := 0
+		for _, row := range rows {
+			widest = max(widest, utf8.RuneCountInString(OneLine(row[i])))
+		}
+		needed := widest
+		if i == len(columns)-1 {
+			needed = min(widest, narrowest) // it is wrapped
+		}
+		if width > 0 && begin > 0 && begin+needed > width {
+			line, begin = line+1, indent
+		}
+		columns[i] = column{line: line, begin: begin, width: widest}
+		begin += widest + gap
+	}
+	return columns
+}
+
+// text writes the cells of one row.
+type text struct {
+	b        *strings.Builder
+	line, at int
+}
+
+// put writes a cell at its place; an empty one leaves no trace.
+func (t *text) put(c column, cell string) {
+	if cell == "" {
+		return
+	}
+	for ; t.line < c.line; t.line, t.at = t.line+1, 0 {
+		t.b.WriteByte('\n')
+	}
+	t.b.WriteString(strings.Repeat(" ", max(0, c.begin-t.at)) + cell)
+	t.at = max(t.at, c.begin) + utf8.RuneCountInString(cell)
+}
+
+// wrap breaks a text between words into lines of at most width characters, where words are that short.
+func wrap(text string, width int) []string {
+	out := []string{""}
+	for _, word := range strings.Fields(text) {
+		line := &out[len(out)-1]
+		switch {
+		case *line == "":
+			*line = word
+		case utf8.RuneCountInString(*line)+1+utf8.RuneCountInString(word) <= width:
+			*line += " " + word
+		default:
+			out = append(out, word)
+		}
+	}
+	return out
+}

@@ -1,0 +1,60 @@
+package terminal
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTable(t *testing.T) {
+	rows := [][]string{{"NAME", "PHASE", "REASON"}, {"a-cluster", "Queued", "jobs of higher priority are ahead of it"}, {"b", "Ready", ""}}
+	for _, test := range []struct {
+		what  string
+		width int
+		want  string
+	}{
+		{"without a terminal", 0, `
+NAME        PHASE    REASON
+a-cluster   Queued   jobs of higher priority are ahead of it
+b           Ready
+`},
+		{"the last column is wrapped", 9 + gap + 6 + gap + 24, `
+NAME        PHASE    REASON
+a-cluster   Queued   jobs of higher priority
+                     are ahead of it
+b           Ready
+`},
+		{"the last column is below", 40, `
+NAME        PHASE
+    REASON
+a-cluster   Queued
+    jobs of higher priority are ahead of
+    it
+b           Ready
+`},
+		{"each column is below the others", 15, `
+NAME
+    PHASE
+    REASON
+a-cluster
+    Queued
+    jobs of
+    higher
+    priority
+    are ahead
+    of it
+b
+    Ready
+`},
+	} {
+		if d := cmp.Diff(test.want, "\n"+layout(rows, test.width)); d != "" {
+			t.Errorf("%s: %s", test.what, d)
+		}
+	}
+	if d := cmp.Diff("", layout(nil, 80)); d != "" {
+		t.Errorf("no row: %s", d)
+	}
+	if d := cmp.Diff([]string{"see", "https://example.com/long", "now"}, wrap("see https://example.com/long now", 8)); d != "" {
+		t.Errorf("a long word: %s", d)
+	}
+}
