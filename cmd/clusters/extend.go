@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,14 +29,16 @@ type extendOptions struct {
 func NewExtend(a *app.App) *cobra.Command {
 	o := &extendOptions{}
 	c := &cobra.Command{
-		Use:   "extend [NAME] [--max DURATION | --by DURATION | --at-most DURATION] [--idle DURATION]",
+		Use:   "extend [NAME] [+DURATION | --max DURATION | --by DURATION | --at-most DURATION] [--idle DURATION]",
 		Short: "Let a cluster live longer",
 		Long: "extend moves the moment at which the keeper ends a cluster. --max counts from now, --by from the moment that is set; unlimited takes the limit away.\n" +
-			"Neither makes a cluster end earlier: only --at-most does.",
-		Example: "  rayctl extend dev --max 4h\n  rayctl extend dev --by 2h\n  rayctl extend dev --at-most 10m\n  rayctl extend dev --idle unlimited",
-		Args:    app.NoDash(1, "one name"),
+			"Neither makes a cluster end earlier: only --at-most does. +DURATION is --by DURATION. --idle sets the limit of a cluster without work anew, longer or shorter.",
+		Example: "  rayctl extend dev +2h                # as --by 2h\n  rayctl extend dev --max 4h\n  rayctl extend dev --at-most 10m\n  rayctl extend dev --idle unlimited",
+		Args:    app.NoDash(2, "a name and a +DURATION"),
 		RunE: func(c *cobra.Command, args []string) error {
-			o.name = app.First(args)
+			if err := o.arguments(args); err != nil {
+				return err
+			}
 			return a.Action(func(ctx context.Context) error { return runExtend(ctx, a, o) })(c, args)
 		},
 		ValidArgsFunction: a.CompleteClusters,
@@ -48,6 +51,24 @@ func NewExtend(a *app.App) *cobra.Command {
 	c.Flags().StringVar(&o.idle, "idle", "", "end it after so long without work: `DURATION`; 0 or unlimited: never")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML)
 	return c
+}
+
+// arguments are a name, +DURATION, or both.
+func (o *extendOptions) arguments(args []string) error {
+	if len(args) > 0 && strings.HasPrefix(args[len(args)-1], "+") {
+		if o.max != "" || o.by != "" || o.atMost != "" {
+			return app.UsageError("give one of them", "%s is the same as --by, and cannot be used with --max, --by or --at-most", args[len(args)-1])
+		}
+		o.by, args = strings.TrimPrefix(args[len(args)-1], "+"), args[:len(args)-1]
+		if o.by == "" {
+			return app.UsageError("write it like +2h", "+ needs a duration")
+		}
+	}
+	if len(args) > 1 {
+		return app.UsageError("write it like +2h", "%q is not a duration by which the cluster ends later", args[1])
+	}
+	o.name = app.First(args)
+	return nil
 }
 
 // runExtend sends new limits to the keeper and prints the resulting ones.
@@ -101,7 +122,7 @@ func (o *extendOptions) request() (keeper.Extend, error) {
 	var e keeper.Extend
 	var err error
 	if o.max == "" && o.by == "" && o.atMost == "" && o.idle == "" {
-		return e, app.UsageError("", "give --max, --by, --at-most or --idle")
+		return e, app.UsageError("", "give +DURATION, --max, --by, --at-most or --idle")
 	}
 	if e.Max, err = limitSeconds("--max", o.max); err != nil {
 		return e, err
