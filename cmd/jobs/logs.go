@@ -103,8 +103,8 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 // ownJobLogs shows the output of the cluster's own job. Following it watches the run, through restarts and to its end.
 func ownJobLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, s launcher.Status) error {
 	if o.follow && o.tail == 0 && o.attempt == 0 {
-		watch := a.NewWatcher()
-		outcome, err := launcher.Attach(ctx, c.Launcher, c.ID, launcher.RunOptions{Stdout: a.UI.Output(), OnStatus: watch.See, Logger: a.Logger()})
+		watch, output := a.NewWatcher(), app.NewDriverEnd(a.UI.Output())
+		outcome, err := launcher.Attach(ctx, c.Launcher, c.ID, launcher.RunOptions{Stdout: output, OnStatus: watch.See, Logger: a.Logger()})
 		switch {
 		case err != nil && app.Interrupted(ctx):
 			a.UI.Note("stopped watching, run %s keeps running: `rayctl down %s` ends it", c.ID, c.ID)
@@ -113,6 +113,9 @@ func ownJobLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster,
 			return err
 		}
 		a.UI.Note("%s", outcome.Receipt.Exit.Sentence())
+		if outcome.Receipt.Exit.Cause == runstate.CauseDriverFailed {
+			a.HintMissing(output)
+		}
 		return app.ExitOrNil(outcome.Receipt.Exit.Code)
 	}
 	if o.attempt != 0 && o.attempt < s.Attempt {
@@ -161,9 +164,13 @@ func dashboardLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Conne
 	if !o.follow {
 		return c.JobLog(ctx, id, a.UI.Output(), dashboardclient.LogOptions{Tail: o.tail, StripHeader: true})
 	}
-	job, err := followJob(ctx, a, c, id, a.UI.Output(), dashboardclient.FollowOptions{Tail: o.tail, StripHeader: true})
+	output := app.NewDriverEnd(a.UI.Output())
+	job, err := followJob(ctx, a, c, id, output, dashboardclient.FollowOptions{Tail: o.tail, StripHeader: true})
 	if err != nil {
 		return err
+	}
+	if job.Status == dashboardclient.JobFailed {
+		a.HintMissing(output)
 	}
 	return jobOutcome(a, job)
 }

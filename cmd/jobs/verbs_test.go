@@ -55,11 +55,18 @@ func TestSubmitLines(t *testing.T) {
 	apptest.Run(t, verbs, drivers(4), []apptest.Line{{Args: "submit dev -q -- false", Code: 4, Out: "hello\nworld\n"}})
 }
 
-// TestSubmitMissingModule: submit names the flag that gives a failed driver the module that it misses.
-func TestSubmitMissingModule(t *testing.T) {
+// TestMissingModule: who follows a driver that fails without a module is shown the flag that installs it.
+func TestMissingModule(t *testing.T) {
+	const hint = "no module yaml: `--pip PyYAML` installs it on every node\n"
 	apptest.Run(t, verbs, func() launcher.Launcher {
-		return (&apptest.Launcher{Ray: &apptest.Ray{Code: 1, Output: "ModuleNotFoundError: No module named 'yaml'\n"}}).With("dev")
-	}, []apptest.Line{{Args: "submit dev -- false", Code: 1, Out: "ModuleNotFoundError", Err: "no module yaml: `--pip PyYAML` installs it on every node\n"}})
+		ray := &apptest.Ray{Code: 1, Output: "ModuleNotFoundError: No module named 'yaml'\n"}
+		ray.Jobs = []map[string]any{ray.Job("raysubmit_1", "python a.py")}
+		return (&apptest.Launcher{Ray: ray}).With("dev")
+	}, []apptest.Line{
+		{Args: "submit dev -- false", Code: 1, Out: "ModuleNotFoundError", Err: hint},
+		{Args: "logs -f dev", Code: 1, Out: "ModuleNotFoundError", Err: hint},
+		{Args: "logs dev", Out: "ModuleNotFoundError"},
+	})
 }
 
 // TestJobLines: command lines of jobs, logs and stop.
