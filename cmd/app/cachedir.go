@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/rayctl/rayctl/cmd/launched"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/trust"
 	"github.com/rayctl/rayctl/launcher/wholefile"
 )
@@ -25,6 +27,29 @@ func (a *App) CacheDir(parts ...string) (string, error) {
 		return "", launcher.Fail(runstate.CodePermission, err, "set XDG_CACHE_HOME to a directory that only you may write to", "the cache directory %s cannot be used: %v", dir, err)
 	}
 	return dir, nil
+}
+
+// launched is what this machine remembers of launches.
+func (a *App) launched() launched.Memory {
+	dir, err := a.CacheDir("launched")
+	if err != nil {
+		a.Logger().Debug("no launch is remembered", "error", err)
+	}
+	return launched.Memory{Dir: dir}
+}
+
+// RememberLaunch lets later commands find a cluster.
+func (a *App) RememberLaunch(s *spec.ClusterSpec) {
+	if err := a.launched().Remember(s, a.Now()); err != nil {
+		a.Logger().Debug("the launch is not remembered", "cluster", s.Name, "error", err)
+	}
+}
+
+// LaunchEnded is called for a cluster that has ended.
+func (a *App) LaunchEnded(name string) {
+	if err := a.launched().Ended(name); err != nil {
+		a.Logger().Debug("the end is not remembered", "cluster", name, "error", err)
+	}
 }
 
 // TokenFile writes the cluster's token to a file that only the user can read.

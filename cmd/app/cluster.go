@@ -35,7 +35,7 @@ func (a *App) Find(ctx context.Context, o FindOptions) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	ls, err := a.SearchedLaunchers(loaded)
+	ls, err := a.SearchedLaunchers(loaded, o.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (a *App) Exists(ctx context.Context, name string, o *ConfigFlags) (bool, er
 	if err != nil {
 		return false, err
 	}
-	ls, err := a.SearchedLaunchers(loaded)
+	ls, err := a.SearchedLaunchers(loaded, name)
 	if err != nil {
 		return false, err
 	}
@@ -79,20 +79,44 @@ func (a *App) ClusterFirst(ctx context.Context, o *DashboardFlags, args []string
 	return args, err
 }
 
-// SearchedLaunchers lists the launchers to look for clusters in: the one in force, and this machine unless a flag chose another.
-func (a *App) SearchedLaunchers(c *config.Loaded) ([]launcher.Launcher, error) {
+// SearchedLaunchers lists the launchers to look for a cluster in, or without a name for all: the one in force, and unless a flag chose it this machine
+// and where this machine launched clusters.
+func (a *App) SearchedLaunchers(c *config.Loaded, name string) ([]launcher.Launcher, error) {
 	l, err := a.Launcher(c)
 	if err != nil {
 		return nil, err
 	}
-	if c.Spec.Launcher == spec.Fallback() || c.Origins["launcher"].Source == "--launcher" {
-		return []launcher.Launcher{l}, nil
+	ls := []launcher.Launcher{l}
+	if c.Origins["launcher"].Source == "--launcher" {
+		return ls, nil
 	}
-	local, err := a.launcherNamed(spec.Fallback(), c.Spec)
-	if err != nil {
-		return nil, err
+	if c.Spec.Launcher != spec.Fallback() {
+		local, err := a.launcherNamed(spec.Fallback(), c.Spec)
+		if err != nil {
+			return nil, err
+		}
+		ls = append(ls, local)
 	}
-	return []launcher.Launcher{l, local}, nil
+	for _, place := range a.launchedAt(c.Spec, name) {
+		other, err := a.launcherNamed(place.Launcher, place)
+		if err != nil {
+			a.Logger().Debug("not searched for clusters", "launcher", place.Launcher, "error", err)
+			continue
+		}
+		ls = append(ls, other)
+	}
+	return ls, nil
+}
+
+// launchedAt are other places where this machine launched the cluster of this name, or without a name clusters that may still live.
+func (a *App) launchedAt(s *spec.ClusterSpec, name string) []*spec.ClusterSpec {
+	if name == "" {
+		return a.launched().Living(a.Now(), s.Launcher, spec.Fallback())
+	}
+	if place := a.launched().Of(name, s); place != nil && place.Launcher != spec.Fallback() {
+		return []*spec.ClusterSpec{place}
+	}
+	return nil
 }
 
 func (a *App) named(ctx context.Context, ls []launcher.Launcher, c *config.Loaded, name string) (*Cluster, error) {

@@ -33,7 +33,7 @@ func (a *App) CompleteClusters(c *cobra.Command, args []string, _ string) ([]cob
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	ls, err := a.SearchedLaunchers(loaded)
+	ls, err := a.SearchedLaunchers(loaded, "")
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -74,6 +74,7 @@ func runDown(ctx context.Context, a *app.App, o *downOptions) error {
 			} else {
 				a.UI.Note("Cluster %s has ended", c.ID)
 			}
+			a.LaunchEnded(string(c.ID))
 			return a.ForgetToken(c)
 		})
 	}
@@ -123,7 +124,7 @@ func selectedClusters(ctx context.Context, a *app.App, o *downOptions) ([]*app.C
 	if err != nil {
 		return nil, err
 	}
-	ls, err := a.SearchedLaunchers(c)
+	ls, err := a.SearchedLaunchers(c, "")
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func runGC(ctx context.Context, a *app.App, o *gcOptions) error {
 	if err != nil {
 		return err
 	}
-	ls, err := a.SearchedLaunchers(c)
+	ls, err := a.SearchedLaunchers(c, "")
 	if err != nil {
 		return err
 	}

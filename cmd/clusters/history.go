@@ -38,7 +38,7 @@ func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error
 	if err != nil {
 		return nil, err
 	}
-	ls, err := a.SearchedLaunchers(c)
+	ls, err := a.SearchedLaunchers(c, "")
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func runLs(ctx context.Context, a *app.App, o *lsOptions) error {
 	if err != nil {
 		return err
 	}
-	ls, err := a.SearchedLaunchers(c)
+	ls, err := a.SearchedLaunchers(c, "")
 	if err != nil {
 		return err
 	}

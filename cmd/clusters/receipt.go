@@ -75,6 +75,7 @@ func rememberRefused(a *app.App, s *spec.ClusterSpec) func(error) *launcher.Rece
 		case runstate.CodeQueueTimeout:
 			cause = runstate.CauseQueue
 		}
+		a.LaunchEnded(s.Name)
 		ended := time.Now().UTC()
 		rc := &launcher.Receipt{
 			Name: s.Name, Launcher: s.Launcher, SpecHash: spec.Hash(s), Created: began, Ended: ended, Timeline: []runstate.Event{},

@@ -97,6 +97,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 			return err
 		}
 	}
+	a.RememberLaunch(c.Spec)
 	watch, output := a.NewWatcher(), app.NewDriverEnd(o.output.Driver(a))
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, launcher.RunOptions{
 		Stdout: output, OnStatus: watch.See, Actions: watchInterrupts(ctx, a, o.onInterrupt, time.Duration(*c.Spec.Job.Grace)),
@@ -238,6 +239,7 @@ func answerDetached(ctx context.Context, a *app.App, o *runOptions, c *app.Clust
 func finishRun(a *app.App, o *runOptions, outcome *launcher.Outcome) error {
 	a.UI.Clear()
 	rc := outcome.Receipt
+	a.LaunchEnded(rc.Name)
 	if err := remember(a, rc); err != nil {
 		a.Logger().Debug("the receipt is not in the history", "error", err)
 	}

@@ -77,6 +77,7 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 			return err
 		}
 	}
+	a.RememberLaunch(c.Spec)
 	actions := watchInterrupts(ctx, a, onInterruptStop, 0)
 	keep := rememberRefused(a, c.Spec)
 	opts := launcher.RunOptions{Actions: actions, OnRefused: func(err error) { keep(err) }, Detach: true, Logger: a.Logger()}

@@ -1,0 +1,138 @@
+// Package launched remembers where this machine launched clusters, so that later commands find them although no flag and no file names their launcher.
+package launched
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/wholefile"
+)
+
+// size is the number of launches that are remembered.
+const size = 200
+
+// fresh is how long commands without a name look for a cluster whose end this machine has not seen.
+const fresh = 7 * 24 * time.Hour
+
+// Memory is a directory with a file for each launch; "" remembers nothing. What cannot be read or written is as if it had not been remembered: the cluster
+// is found with --launcher all the same.
+type Memory struct{ Dir string }
+
+// launch is one file.
+type launch struct {
+	At    time.Time `json:"at"`
+	Ended bool      `json:"ended"`
+	// Where has the launcher and its section, and nothing else of the cluster.
+	Where *spec.ClusterSpec `json:"where"`
+}
+
+// Remember notes where a cluster is launched.
+func (m Memory) Remember(s *spec.ClusterSpec, now time.Time) error {
+	return m.write(s.Name, launch{At: now, Where: placeOf(s)})
+}
+
+// Ended notes that Living need not name the cluster's place any more.
+func (m Memory) Ended(name string) error {
+	l, ok := m.read(name)
+	if !ok || l.Ended {
+		return nil
+	}
+	l.Ended = true
+	return m.write(name, l)
+}
+
+// Of is where the cluster of this name was launched: a spec with a launcher and its section. It is nil if that is where s is, or not remembered.
+func (m Memory) Of(name string, s *spec.ClusterSpec) *spec.ClusterSpec {
+	l, ok := m.read(name)
+	if !ok || samePlace(l.Where, placeOf(s)) {
+		return nil
+	}
+	return l.Where
+}
+
+// Living is, for each launcher that is not among these, where the last cluster was launched that may still live.
+func (m Memory) Living(now time.Time, launchers ...string) []*spec.ClusterSpec {
+	var places []*spec.ClusterSpec
+	for _, name := range m.names() {
+		l, ok := m.read(name)
+		if ok && !l.Ended && now.Sub(l.At) < fresh && !slices.Contains(launchers, l.Where.Launcher) {
+			launchers, places = append(launchers, l.Where.Launcher), append(places, l.Where)
+		}
+	}
+	return places
+}
+
+// placeOf is what distinguishes the launcher of a cluster from others.
+func placeOf(s *spec.ClusterSpec) *spec.ClusterSpec {
+	where := &spec.ClusterSpec{Launcher: s.Launcher}
+	if section, ok := s.Sections[s.Launcher]; ok {
+		where.Sections = spec.Sections{s.Launcher: section}
+	}
+	return where
+}
+
+func samePlace(x, y *spec.ClusterSpec) bool {
+	one, err := json.Marshal(x)
+	other, err2 := json.Marshal(y)
+	return err == nil && err2 == nil && bytes.Equal(one, other)
+}
+
+// names are the clusters of which something is remembered, the last launched first.
+func (m Memory) names() []string {
+	if m.Dir == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(m.Dir)
+	if err != nil {
+		return nil
+	}
+	at := func(e os.DirEntry) time.Time {
+		if info, err := e.Info(); err == nil {
+			return info.ModTime()
+		}
+		return time.Time{}
+	}
+	slices.SortFunc(entries, func(x, y os.DirEntry) int { return at(y).Compare(at(x)) })
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func (m Memory) read(name string) (l launch, ok bool) {
+	if m.Dir == "" || spec.CheckName(name) != nil {
+		return l, false
+	}
+	data, err := os.ReadFile(filepath.Join(m.Dir, name))
+	if err != nil || json.Unmarshal(data, &l) != nil {
+		return l, false
+	}
+	return l, l.Where != nil
+}
+
+func (m Memory) write(name string, l launch) error {
+	if m.Dir == "" {
+		return nil
+	}
+	data, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	if err := wholefile.Write(filepath.Join(m.Dir, name), data, 0o600); err != nil {
+		return err
+	}
+	if names := m.names(); len(names) > size {
+		for _, old := range names[size:] {
+			if err := os.Remove(filepath.Join(m.Dir, old)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
