@@ -175,10 +175,10 @@ type (
 	NodeDialer interface {
 		DialNode(ctx context.Context, id ID, node string, port int) (net.Conn, error)
 	}
-	// PortChooser is of a launcher whose heads are on this machine, where other clusters and programs have ports, too. ChoosePort returns the port of a
-	// host's address for a server of the cluster: wanted, or a free one if that is 0. It is an error if something listens on wanted.
-	PortChooser interface {
-		ChoosePort(ctx context.Context, id ID, host string, wanted int) (int, error)
+	// HeadHost is of a launcher whose heads have no network of their own: other clusters and programs have ports on the same host. HeadsAreHere reports
+	// whether that host is this machine.
+	HeadHost interface {
+		HeadsAreHere() bool
 	}
 	// Checker examines the substrate's prerequisites, for doctor.
 	Checker interface {

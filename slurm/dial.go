@@ -73,7 +73,13 @@ func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, po
 	return l.tunnels.DialNode(ctx, c.Run, host, port)
 }
 
-var _ launcher.NodeDialer = (*Launcher)(nil)
+// HeadsAreHere is false: they are on nodes, beside those of other jobs.
+func (l *Launcher) HeadsAreHere() bool { return false }
+
+var (
+	_ launcher.NodeDialer = (*Launcher)(nil)
+	_ launcher.HeadHost   = (*Launcher)(nil)
+)
 
 // refuseExposed keeps dashboards that ask for no token on loopback. Which Ray the nodes have is only sure where the keeper asserts it.
 func refuseExposed(s *spec.ClusterSpec) error {

@@ -35,7 +35,7 @@ func newApply(a *app.App) *cobra.Command {
 		Long: "apply takes Serve's own config file. A runtime_env.working_dir or py_modules that is a local directory is packed and uploaded,\n" +
 			"a requirements file (pip, uv) or conda environment (.yaml) is read here, as Ray's SDK does; relative to the file.\n" +
 			"It returns when all applications are RUNNING and prints their URLs, or says which deployment is unhealthy and why. Applications that the file\n" +
-			"does not name are deleted. On a cluster of this machine Serve listens on 127.0.0.1 and a free port, unless http_options says otherwise.",
+			"does not name are deleted. On a cluster of this machine or of Slurm Serve listens on 127.0.0.1 and a free port, unless http_options names others.",
 		Example: "  rayctl serve apply -f serve.yaml\n  rayctl serve apply -f - dev < serve.yaml",
 		Args:    app.NoDash(1, "one cluster"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -89,7 +89,7 @@ func runApply(ctx context.Context, a *app.App, o *applyOptions) error {
 	if err := checkKeys(ctx, a, c, o.file, config); err != nil {
 		return err
 	}
-	if err := place(ctx, c, o.file, config); err != nil {
+	if err := place(ctx, a, c, o.file, config); err != nil {
 		return err
 	}
 	if err := a.Upload(ctx, c.Client, p.Packages); err != nil {

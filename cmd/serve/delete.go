@@ -47,7 +47,7 @@ func runDelete(ctx context.Context, a *app.App, o *deleteOptions) error {
 		return err
 	}
 	defer c.Close()
-	if err := deleteApplications(ctx, c, o.apps); err != nil {
+	if err := deleteApplications(ctx, a, c, o.apps); err != nil {
 		return err
 	}
 	if !o.noWait {
@@ -66,7 +66,7 @@ func runDelete(ctx context.Context, a *app.App, o *deleteOptions) error {
 }
 
 // deleteApplications applies the configuration of the others: Ray's REST API deletes all, or what a configuration does not name.
-func deleteApplications(ctx context.Context, c *app.Connection, names []string) error {
+func deleteApplications(ctx context.Context, a *app.App, c *app.Connection, names []string) error {
 	if len(names) == 0 {
 		return c.ServeDelete(ctx)
 	}
@@ -95,7 +95,7 @@ func deleteApplications(ctx context.Context, c *app.Connection, names []string) 
 		}
 	}
 	config := map[string]any{"applications": others}
-	if err := place(ctx, c, "Serve", config); err != nil {
+	if err := place(ctx, a, c, "Serve", config); err != nil {
 		return err
 	}
 	return c.ServeApply(ctx, config)

@@ -3,9 +3,11 @@ package serve
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
+	"net/http"
 	"path"
 	"slices"
 	"strconv"
@@ -14,14 +16,15 @@ import (
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 const loopback = "127.0.0.1"
 
-// place settles where Serve will listen. Serve that runs stays where it is. On a machine that clusters share the default is a free port of loopback: Serve's own
+// place settles where Serve will listen. Serve that runs stays where it is. On a host that clusters share the default is a free port of loopback: Serve's own
 // is port 8000 of every interface, and a second Serve listens there, too, without an error (SO_REUSEPORT), so that requests reach either cluster.
-func place(ctx context.Context, c *app.Connection, file string, config map[string]any) error {
+func place(ctx context.Context, a *app.App, c *app.Connection, file string, config map[string]any) error {
 	status, err := c.GetServe(ctx)
 	if err != nil {
 		return err
@@ -33,14 +36,13 @@ func place(ctx context.Context, c *app.Connection, file string, config map[strin
 	if status.HTTP != nil {
 		return keepPlace(c, file, status.HTTP, config, options)
 	}
-	chooser := portChooser(c)
-	if chooser == nil || config["proxy_location"] == "Disabled" {
+	if headHost(c) == nil || config["proxy_location"] == "Disabled" {
 		return nil
 	}
 	host, _ := options["host"].(string)
 	host = cmp.Or(host, loopback)
 	wanted, _ := options["port"].(float64)
-	port, err := chooser.ChoosePort(ctx, c.Cluster().ID, host, int(wanted))
+	port, err := choosePort(ctx, a, c, host, int(wanted))
 	if err != nil {
 		return fmt.Errorf("%s: http_options: %w", file, err)
 	}
@@ -61,13 +63,29 @@ func keepPlace(c *app.Connection, file string, now *dashboardclient.ServeHTTP, c
 	return nil
 }
 
-// portChooser is the launcher of a cluster on this machine; nil elsewhere.
-func portChooser(c *app.Connection) launcher.PortChooser {
+// choosePort asks the keeper, which is on the head's host.
+func choosePort(ctx context.Context, a *app.App, c *app.Connection, host string, wanted int) (port int, err error) {
+	err = a.AskKeeper(ctx, c.Cluster(), func(k *keeper.Client) error { port, err = k.ChoosePort(ctx, host, wanted); return err })
+	var refused *keeper.Error
+	if errors.As(err, &refused) && refused.Status == http.StatusConflict {
+		err = launcher.Fail(runstate.CodeConfig, err, "choose another one", "%s", refused.Message)
+	}
+	return port, err
+}
+
+// headHost is the launcher of a cluster whose head shares its host with others; nil elsewhere.
+func headHost(c *app.Connection) launcher.HeadHost {
 	if c.Cluster() == nil {
 		return nil
 	}
-	chooser, _ := c.Cluster().Launcher.(launcher.PortChooser)
-	return chooser
+	host, _ := c.Cluster().Launcher.(launcher.HeadHost)
+	return host
+}
+
+// onThisMachine reports whether the head is here.
+func onThisMachine(c *app.Connection) bool {
+	host := headHost(c)
+	return host != nil && host.HeadsAreHere()
 }
 
 func address(h *dashboardclient.ServeHTTP) string {
@@ -80,7 +98,7 @@ func tellURLs(a *app.App, c *app.Connection, s *dashboardclient.ServeStatus) {
 		return
 	}
 	host := s.HTTP.Host
-	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() || portChooser(c) == nil {
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() || !onThisMachine(c) {
 		host = loopback
 	}
 	base := "http://" + net.JoinHostPort(host, strconv.Itoa(s.HTTP.Port))
@@ -89,7 +107,7 @@ func tellURLs(a *app.App, c *app.Connection, s *dashboardclient.ServeStatus) {
 			a.UI.Note("%s: %s", name, terminal.OneLine(base+path.Join("/", s.HTTP.RootPath, route)))
 		}
 	}
-	if portChooser(c) == nil {
+	if !onThisMachine(c) {
 		a.UI.Note("`rayctl port-forward %s %d` makes that address reach the cluster", c.Cluster().ID, s.HTTP.Port)
 	} else if tunnel := a.TunnelHint(s.HTTP.Port); tunnel != "" {
 		a.UI.Note("from the machine that you came from by ssh: %s, then the same address", tunnel)

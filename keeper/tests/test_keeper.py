@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -57,6 +58,22 @@ class Ports(unittest.TestCase):
             other.stdin.close()
             other.wait()
             self.assertEqual(len(ports.free_ports("", 14)), 14)
+
+
+class Chosen(unittest.TestCase):
+    def test_a_port_of_loopback(self):
+        port = ports.choose("127.0.0.1", 0)
+        self.assertIn(port, ports.PORTS)
+        self.assertEqual(ports.choose("localhost", port), port)
+
+    def test_a_port_that_is_shared_is_taken(self):
+        with socket.socket() as other:
+            if hasattr(socket, "SO_REUSEPORT"):
+                other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            other.bind(("127.0.0.1", 0))
+            other.listen(1)
+            with self.assertRaises(OSError):
+                ports.choose("127.0.0.1", other.getsockname()[1])
 
 
 class Exits(unittest.TestCase):

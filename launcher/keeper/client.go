@@ -159,6 +159,28 @@ func (c *Client) Disconnect(ctx context.Context, after time.Duration) (*runstate
 	return c.state(ctx, http.MethodPost, "/v1/disconnect", map[string]float64{"after": after.Seconds()}, callTimeout)
 }
 
+// ChoosePort returns a port of an address of the keeper's host for a server of the cluster: wanted, or a free one if that is 0. If something listens on
+// wanted, the error is an *Error with status 409.
+func (c *Client) ChoosePort(ctx context.Context, host string, wanted int) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	query := url.Values{"host": {host}, "port": {strconv.Itoa(wanted)}}
+	request, err := c.request(ctx, http.MethodGet, "/v1/port?"+query.Encode(), nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := c.do(request)
+	if err != nil {
+		return 0, fmt.Errorf("ask the keeper for a port: %w", err)
+	}
+	defer response.Body.Close()
+	var answer struct{ Port int }
+	if err := json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&answer); err != nil {
+		return 0, fmt.Errorf("read the keeper's answer: %w", err)
+	}
+	return answer.Port, nil
+}
+
 // Log opens the keeper's copy of an attempt's output (0: the last attempt's) at a byte offset. The reader ends where the copy ends now.
 func (c *Client) Log(ctx context.Context, attempt int, offset int64) (io.ReadCloser, error) {
 	query := url.Values{"offset": {strconv.FormatInt(offset, 10)}, "attempt": {strconv.Itoa(attempt)}}

@@ -72,16 +72,8 @@ func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, po
 	return conn, nil
 }
 
-// ChoosePort finds a port for a server of the cluster. Some servers (Ray Serve's) share a port with one that listens already (SO_REUSEPORT), and each gets a
-// part of the requests: whether a port is free is asked without that option.
-func (l *Launcher) ChoosePort(ctx context.Context, _ launcher.ID, host string, wanted int) (int, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(wanted)))
-	if err != nil {
-		return 0, launcher.Fail(runstate.CodeConfig, err, "choose another one", "port %d of %s cannot be used: %v", wanted, host, err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port, nil
-}
+// HeadsAreHere is true: they are processes of this machine.
+func (l *Launcher) HeadsAreHere() bool { return true }
 
 // hasNode checks a node's name; "" is the head.
 func (c *cluster) hasNode(st *runstate.State, node string) error {

@@ -124,8 +124,34 @@ func TestSlurmExamples(t *testing.T) {
 			contains(t, "the receipt", r.err, "succeeded")
 		})
 	}
+	t.Run("serve", func(t *testing.T) { s := *s; s.t = t; s.serves(python) })
 	s.endMasters()
 	s.RequireClean(t)
+}
+
+// serves expects that Serve listens on a free port of loopback: other jobs have ports on the head's node, too, and a second Serve on port 8000 would take a
+// part of the first one's requests.
+func (s *site) serves(python string) {
+	s.t.Helper()
+	write := func(name, text string) string {
+		path := filepath.Join(s.Home(""), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+		return path
+	}
+	write("app.py", "from ray import serve\n@serve.deployment\nclass H:\n    def __call__(self, request): return 'hello from Slurm'\napp = H.bind()\n")
+	config := write("serve.yaml", "applications:\n- {name: good, import_path: 'app:app', route_prefix: /, runtime_env: {working_dir: .}}\n")
+	s.rayctl("up", "served", "--launcher", "slurm", "--workers", "0", "--set", "slurm.partition=cpu", "--set", "ray.python="+python)
+	defer s.rayctl("down", "served")
+	said := s.rayctl("serve", "apply", "-f", config, "served").err
+	url := serveURL(s.t, said, "good")
+	if strings.Contains(url, ":8000") {
+		s.t.Errorf("Serve listens on a port that others use: %s", url)
+	}
+	contains(s.t, "apply", said, "`rayctl port-forward served ")
+	get := "import urllib.request; print(urllib.request.urlopen('" + url + "').read().decode())"
+	contains(s.t, "the application", s.rayctl("exec", "served", "--", "python", "-c", get).out, "hello from Slurm")
 }
 
 // endMasters ends rayctl's connections to login1, which stay open for a minute for the next rayctl (ControlPersist).

@@ -273,13 +273,8 @@ func (l *Launcher) DialNode(ctx context.Context, _ launcher.ID, _ string, port i
 	return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }
 
-// ChoosePort finds 8123 free, and 9 taken.
-func (l *Launcher) ChoosePort(_ context.Context, _ launcher.ID, _ string, wanted int) (int, error) {
-	if wanted == 9 {
-		return 0, launcher.Fail(runstate.CodeConfig, nil, "choose another one", "port 9 is taken")
-	}
-	return cmp.Or(wanted, 8123), nil
-}
+// HeadsAreHere is true.
+func (l *Launcher) HeadsAreHere() bool { return true }
 
 // Check is Checks.
 func (l *Launcher) Check(context.Context, *spec.ClusterSpec) []launcher.Check { return l.Checks }

@@ -1,11 +1,13 @@
 package apptest
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -72,6 +74,7 @@ func (r *Ray) handler() http.Handler {
 	r.stateAPI(handle)
 	r.serveAPI(handle)
 	mux.HandleFunc("POST /v1/extend", extend)
+	mux.HandleFunc("GET /v1/port", choosePort)
 	return mux
 }
 
@@ -203,4 +206,15 @@ func extend(w http.ResponseWriter, q *http.Request) {
 		deadlines["idle"] = Begin
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"deadlines": deadlines})
+}
+
+// choosePort finds 8123 free, and 9 taken.
+func choosePort(w http.ResponseWriter, q *http.Request) {
+	if q.FormValue("port") == "9" {
+		w.WriteHeader(http.StatusConflict)
+		_, _ = io.WriteString(w, `{"error": "port 9 is taken"}`)
+		return
+	}
+	port, _ := strconv.Atoi(q.FormValue("port"))
+	_ = json.NewEncoder(w).Encode(map[string]int{"port": cmp.Or(port, 8123)})
 }

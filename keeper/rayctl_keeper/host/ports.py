@@ -27,6 +27,18 @@ def free_ports(host, count):
     raise OSError("no free ports between %d and %d on %s" % (PORTS.start, PORTS.stop, host))
 
 
+def choose(host, wanted):
+    """The port for a server that another program starts here: wanted, or a free one if that is 0. Raises OSError if wanted is taken. Some servers (Ray
+    Serve's) would share a port with one that listens already (SO_REUSEPORT), and each gets a part of the requests: that option is not set here."""
+    if not wanted:
+        return free_ports(host, 1)[0]
+    family, kind, protocol, _, address = socket.getaddrinfo(host, wanted, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family, kind, protocol) as s:
+        s.bind(address)
+        s.listen()
+    return wanted
+
+
 def claim(port):
     """Takes a port for this process until it ends; raises OSError if another one has it. Seconds pass until Ray listens on
     a port, and in that time the head's ports, those of its agents and those of other nodes of this host must not be the

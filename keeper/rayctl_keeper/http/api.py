@@ -1,9 +1,11 @@
 """The keeper's HTTP API (docs/keeper.md). Its threads read the state document and put requests into the keeper's mailbox."""
 
+import json
 import os
 import re
 import urllib.parse
 
+from rayctl_keeper.host import ports
 from rayctl_keeper.http import server
 from rayctl_keeper.http.handover import HOLD, RECORDED
 from rayctl_keeper.http.mail import Conflict
@@ -52,7 +54,17 @@ class Handler(server.Handler):
             return self.send_attempt(self.driver_log.path(attempt), int(query.get("offset", 0)), attempt, self.state.doc["attempt"])
         if path == "/v1/recorded" and self.handover:
             return self.await_record()
+        if path == "/v1/port" and not self.ended():
+            return self.port(query)
         return super().get(path, query)
+
+    def port(self, query):
+        """A port of this host for a server of the cluster, such as Serve's."""
+        host, wanted = query.get("host", "127.0.0.1"), int(query.get("port", 0))
+        try:
+            return json.dumps({"port": ports.choose(host, wanted)}).encode()
+        except (OSError, OverflowError) as error:
+            raise Rejected(409, "port %d of %s cannot be used: %s" % (wanted, host, getattr(error, "strerror", None) or error))
 
     def await_record(self):
         """Answers when the record has everything: what is left of the cluster may go."""
