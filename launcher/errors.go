@@ -3,6 +3,8 @@ package launcher
 import (
 	"errors"
 	"fmt"
+	"os/exec"
+	"syscall"
 
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -65,4 +67,16 @@ func ExitCode(err error) int {
 	default:
 		return runstate.CodeInternal
 	}
+}
+
+// CommandCode is the exit code of a command that was run, 128+n if signal n ended it; err is another failure.
+func CommandCode(err error) (int, error) {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return 0, err
+	}
+	if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal()), nil
+	}
+	return exit.ExitCode(), nil
 }

@@ -171,6 +171,11 @@ type (
 	Execer interface {
 		Exec(ctx context.Context, id ID, e ExecRequest) (int, error)
 	}
+	// HostExecer runs a command with the user's own environment on the host from which the substrate is used: this machine, or the login node. What
+	// ended clusters left is there. It returns the command's exit code.
+	HostExecer interface {
+		ExecOnHost(ctx context.Context, e ExecRequest) (int, error)
+	}
 	// NodeDialer opens a TCP connection to a port on a node of the cluster, as seen from that node (127.0.0.1:port).
 	NodeDialer interface {
 		DialNode(ctx context.Context, id ID, node string, port int) (net.Conn, error)

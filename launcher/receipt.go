@@ -19,7 +19,8 @@ type Receipt struct {
 	Owner        string             `json:"owner,omitempty"`
 	Where        string             `json:"where,omitempty"`
 	SubmissionID string             `json:"submissionId,omitempty"`
-	Command      string             `json:"command,omitempty"` // of the user
+	Command      string             `json:"command,omitempty"`   // of the user
+	OutputDir    string             `json:"outputDir,omitempty"` // where the driver left results
 	SpecHash     string             `json:"specHash,omitempty"`
 	RayVersion   string             `json:"rayVersion,omitempty"`
 	FastStart    bool               `json:"fastStart"` // rayctl changed functions inside `ray start`, see ray.fastStart
@@ -56,7 +57,7 @@ func NewReceipt(r *Result) *Receipt {
 		rc.Exit = *r.Exit
 	}
 	if r.Job != nil {
-		rc.SubmissionID, rc.Command = r.Job.SubmissionID, UserCommand(r.Job.Entrypoint)
+		rc.SubmissionID, rc.Command, rc.OutputDir = r.Job.SubmissionID, UserCommand(r.Job.Entrypoint), r.Job.OutputDir
 	}
 	rc.Durations = durations(r.Timeline, r.Job != nil, r.Created, r.Since)
 	rc.Usage = usage(r, rc.Durations)
@@ -114,6 +115,9 @@ func (rc *Receipt) WriteText(w io.Writer) error {
 	fmt.Fprintf(&b, "  log     %s (%d bytes)\n", cmp.Or(rc.Log.Path, "`rayctl logs "+rc.Name+"`"), rc.Log.Bytes)
 	for _, m := range rc.Log.Missing {
 		fmt.Fprintf(&b, "          %s\n", MissingOutput(m))
+	}
+	if rc.OutputDir != "" {
+		fmt.Fprintf(&b, "  output  %s\n", rc.OutputDir)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

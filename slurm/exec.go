@@ -23,3 +23,12 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 	}
 	return step.Exec(ctx, l.site, c.Run, host, e)
 }
+
+// ExecOnHost runs a command on the login node.
+func (l *Launcher) ExecOnHost(ctx context.Context, e launcher.ExecRequest) (int, error) {
+	cmd := l.site.Runner.Command(ctx, e.Command...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.Stdin, e.Stdout, e.Stderr
+	return launcher.CommandCode(cmd.Run())
+}
+
+var _ launcher.HostExecer = (*Launcher)(nil)

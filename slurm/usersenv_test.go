@@ -3,6 +3,7 @@
 package slurm_test
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -36,7 +37,15 @@ func (b *bed) usersEnvironment(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v", path, info, err, want)
 		}
 	}
-	err := filepath.WalkDir(b.run(r.id), func(path string, d fs.DirEntry, err error) error {
+	if left := r.outcome.Receipt.OutputDir; left != s.Job.OutputDir {
+		t.Errorf("the receipt has output in %q", left)
+	}
+	var found bytes.Buffer
+	code, err := l.ExecOnHost(t.Context(), launcher.ExecRequest{Command: []string{"ls", s.Job.OutputDir}, Stdout: &found})
+	if code != 0 || err != nil || found.String() != "model\n" {
+		t.Errorf("the results: code %d, %v, %q", code, err, found.String())
+	}
+	err = filepath.WalkDir(b.run(r.id), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

@@ -165,6 +165,9 @@ func printStatus(a *app.App, w io.Writer, s launcher.Status) error {
 	if s.Job != nil {
 		rows = append(rows, []string{"job", fmt.Sprintf("%s %s %s", s.Job.SubmissionID, s.Job.State, s.Job.Message)})
 	}
+	if s.Job != nil && s.Job.OutputDir != "" {
+		rows = append(rows, []string{"output", s.Job.OutputDir})
+	}
 	for _, j := range s.Submissions {
 		rows = append(rows, []string{"job", fmt.Sprintf("%s %s %s", j.SubmissionID, j.State, terminal.Shorten(launcher.UserCommand(j.Entrypoint), false))})
 	}

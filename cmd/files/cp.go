@@ -39,10 +39,12 @@ func NewCp(a *app.App) *cobra.Command {
 	o := &cpOptions{}
 	c := &cobra.Command{
 		Use:   "cp SRC DST",
-		Short: "Copy a file or directory to or from a node",
+		Short: "Copy a file or directory to or from a node, or a run's results",
 		Long: "cp copies between this machine and a node; one side is NAME:PATH, or :PATH for the default cluster. As with cp -r, a directory goes into DST if that\n" +
-			"is a directory, else becomes DST. What is there is replaced when the copy is whole, and never by itself. The node needs tar.",
-		Example: "  rayctl cp dev:/tmp/result.json .\n  rayctl cp model/ :/scratch/model --node trainer-1",
+			"is a directory, else becomes DST. What is there is replaced when the copy is whole, and never by itself. The node needs tar.\n" +
+			"NAME: without a path is the run's output directory (RAYCTL_OUTPUT_DIR), also after its end, when files that it left on the login node or on this\n" +
+			"machine can be copied by their absolute path, too.",
+		Example: "  rayctl cp grpo-x1f3a: results\n  rayctl cp dev:/tmp/result.json .\n  rayctl cp model/ :/scratch/model --node trainer-1",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return app.UsageError("write it like `rayctl cp dev:/tmp/x .`", "`rayctl cp` takes a source and a destination")
@@ -80,10 +82,10 @@ func runCp(ctx context.Context, a *app.App, o *cpOptions) error {
 	if o.to.remote {
 		remote = o.to
 	}
-	if remote.path == "" {
+	if o.to.remote && remote.path == "" {
 		return app.UsageError("write NAME:PATH", "the path on the cluster is missing")
 	}
-	c, err := a.Find(ctx, app.FindOptions{Name: remote.cluster, Config: &o.config})
+	c, err := a.Find(ctx, app.FindOptions{Name: remote.cluster, Config: &o.config, Ended: o.from.remote})
 	if err != nil {
 		return err
 	}
@@ -95,7 +97,11 @@ func runCp(ctx context.Context, a *app.App, o *cpOptions) error {
 	if o.to.remote {
 		return n.upload(ctx, o.from.path, o.to.path)
 	}
-	return n.download(ctx, o.from.path, o.to.path)
+	src, err := n.source(ctx, c, o.from.path)
+	if err != nil {
+		return err
+	}
+	return n.download(ctx, src, o.to.path)
 }
 
 // nodeShell runs commands on one node.

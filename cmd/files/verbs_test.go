@@ -13,7 +13,8 @@ var verbs = apptest.Tree(NewCp, NewInit, NewRender, NewValidate, NewSchema)
 
 // TestLines: command lines of cp, init, render and schema.
 func TestLines(t *testing.T) {
-	with := func() launcher.Launcher { return new(apptest.Launcher).With("dev", "old") }
+	left := lay(t, t.TempDir(), map[string]string{"output/model": "weights"}) + "/output"
+	with := func() launcher.Launcher { return (&apptest.Launcher{Results: left}).With("dev", "old") }
 	one := map[string]string{"a": "text"}
 	file := map[string]string{"rayctl.yaml": "name: filed\njob: {entrypoint: python a.py}\n"}
 	apptest.Run(t, verbs, with, []apptest.Line{
@@ -24,6 +25,13 @@ func TestLines(t *testing.T) {
 		{Args: "cp a b", Code: runstate.CodeUsage, Err: `one of "a" and "b" must be on a cluster, the other here: write one as NAME:PATH`},
 		{Args: "cp dev:a dev:b", Code: runstate.CodeUsage, Err: "must be on a cluster, the other here"},
 		{Args: "cp a dev:", Files: one, Code: runstate.CodeUsage, Err: "the path on the cluster is missing: write NAME:PATH"},
+		{Args: "cp old: got", Made: "got/model", Err: "local cluster old\n"},
+		{Args: "cp old: .", Made: "output/model", Err: "local cluster old\n"},
+		{Args: "cp old:" + left + "/model m", Made: "m", Err: "local cluster old\n"},
+		{Args: "cp old:model m", Code: runstate.CodeSpec, Err: "cluster old has ended, and \"model\" could be below any directory: `rayctl cp old: DST` copies its output directory, an absolute path a file"},
+		{Args: "cp old: x --node head-0", Code: runstate.CodeSpec, Err: "cluster old has ended, and its nodes with it: leave --node out for what it left"},
+		{Args: "cp dev: x", Code: runstate.CodeUsage, Err: "cluster dev has no job of its own and so no output directory: write NAME:PATH"},
+		{Args: "cp nosuch: x", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`},
 		{Args: "cp dev:/ x", Code: runstate.CodeUsage, Err: "the root directory cannot be copied"},
 		{Args: "cp nosuch dev:b", Code: runstate.CodeSpec, Err: "nosuch: no such file or directory"},
 		{Args: "cp dev:nosuch b", Code: runstate.CodeSpec, Err: "on dev: tar: nosuch: "},
@@ -61,6 +69,9 @@ func TestLines(t *testing.T) {
 		{Args: "render --launcher kuberay -- true", Code: runstate.CodeUsage, Err: "this rayctl has no kuberay launcher"},
 		{Args: "schema", Out: `"$schema"`},
 		{Args: "schema x", Code: runstate.CodeUsage, Err: "`rayctl schema` takes no arguments"},
+	})
+	apptest.Run(t, verbs, func() launcher.Launcher { return new(apptest.Launcher).With("old") }, []apptest.Line{
+		{Args: "cp old: x", Code: runstate.CodeSpec, Err: "run old left nothing in an output directory: drivers write results to $RAYCTL_OUTPUT_DIR"},
 	})
 	plain := func() launcher.Launcher { return struct{ launcher.Launcher }{new(apptest.Launcher).With("dev")} }
 	apptest.Run(t, verbs, plain, []apptest.Line{{Args: "cp a :b", Files: one, Code: runstate.CodeUsage, Err: "cp is not supported by the local launcher"}})

@@ -9,7 +9,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
 from rayctl_keeper.run import idle
-from rayctl_keeper.state.document import State, new_job, seconds_of
+from rayctl_keeper.state.document import State, seconds_of
 
 
 class Submissions(unittest.TestCase):
@@ -31,7 +31,7 @@ class Timeline(unittest.TestCase):
             with tempfile.TemporaryDirectory() as run_dir:
                 state = State({"name": "n", "groups": [], "job": {}}, run_dir, lambda _line: None)
                 state.note("commit", "")
-                state.change(job=new_job("n-1"))
+                state.change(job=state.new_job("n-1"))
                 state.job(state="FAILED", startTime=start)
                 self.assertEqual([e["to"] for e in state.doc["timeline"]], ["", "RUNNING", "FAILED"])
                 times = [seconds_of(e["at"]) for e in state.doc["timeline"]]

@@ -35,7 +35,7 @@ func (p *Plan) Orders() *keeper.Orders {
 		Listen: "0.0.0.0:" + strconv.Itoa(KeeperPort), Advertise: ServiceName(s.Name) + "." + p.namespace + ".svc",
 		// Kubernetes moves pods: the next keeper takes the cluster over.
 		Signals: map[string]string{"TERM": "detach"},
-		Job:     orders.Job(s, p.scratch()), Grace: orders.Grace(s), Lifetime: orders.Lifetime(s, defaultStart, p.disconnect),
+		Job:     p.job(), Grace: orders.Grace(s), Lifetime: orders.Lifetime(s, defaultStart, p.disconnect),
 	}
 }
 
@@ -67,6 +67,15 @@ func (p *Plan) groups() []keeper.Group {
 
 // scratchDir is the driver's output directory where the file names none: each pod has one of its own, and it goes with the pod.
 const scratchDir = "/rayctl-output"
+
+// job has scratchDir where the file names no output directory.
+func (p *Plan) job() *keeper.Job {
+	job := orders.Job(p.Spec, p.scratch())
+	if job != nil {
+		job.Scratch = p.scratch() != ""
+	}
+	return job
+}
 
 // scratch is scratchDir if the pods have it: those of a RayCluster that is taken as it is do not.
 func (p *Plan) scratch() string {

@@ -108,8 +108,9 @@ type Job struct {
 	EntrypointLabelSelector map[string]string `json:"entrypointLabelSelector,omitempty"`
 	Env                     map[string]string `json:"env,omitempty"`
 	OutputDir               string            `json:"outputDir"`
-	Cwd                     string            `json:"cwd"`   // directory of the driver that all nodes have; empty: the package
-	Grace                   float64           `json:"grace"` // seconds between SIGTERM and SIGKILL of the driver
+	Scratch                 bool              `json:"scratch,omitempty"` // OutputDir goes with the nodes
+	Cwd                     string            `json:"cwd"`               // directory of the driver that all nodes have; empty: the package
+	Grace                   float64           `json:"grace"`             // seconds between SIGTERM and SIGKILL of the driver
 	Restarts                Restarts          `json:"restarts"`
 }
 

@@ -36,6 +36,8 @@ type Job struct {
 	Signal       *int       `json:"signal"`
 	Message      string     `json:"message"`
 	LogFile      string     `json:"logFile"` // name for Ray's /api/v0/logs
+	// OutputDir is the driver's RAYCTL_OUTPUT_DIR. Of an ended run it is empty if nothing was written there, or if it went with the nodes.
+	OutputDir string `json:"outputDir,omitempty"`
 }
 
 // Submission is a job that was submitted to a cluster.

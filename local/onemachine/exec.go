@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -46,19 +45,14 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 		return 0, cannotRun(e.Command[0], err)
 	}
 	err = cmd.Wait()
-	var exit *exec.ExitError
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return 0, ctx.Err()
-	case errors.As(err, &exit):
-		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-			return 128 + int(ws.Signal()), nil
-		}
-		return exit.ExitCode(), nil
-	case err != nil:
+	}
+	code, err := launcher.CommandCode(err)
+	if err != nil {
 		return 0, fmt.Errorf("pass on what %q reads and writes: %w", e.Command[0], err)
 	}
-	return 0, nil
+	return code, nil
 }
 
 // grace is how long a command may take to end after it was asked to.
@@ -123,3 +117,12 @@ func lookPath(name, bin string) string {
 	}
 	return name
 }
+
+// ExecOnHost runs a command on this machine.
+func (l *Launcher) ExecOnHost(ctx context.Context, e launcher.ExecRequest) (int, error) {
+	cmd := exec.CommandContext(ctx, e.Command[0], e.Command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.Stdin, e.Stdout, e.Stderr
+	return launcher.CommandCode(cmd.Run())
+}
+
+var _ launcher.HostExecer = (*Launcher)(nil)

@@ -86,17 +86,17 @@ func TestRunShapesItsReceipt(t *testing.T) {
 	u.write("rayctl.yaml", "name: shaped\njob: {entrypoint: 'echo hello; kill -9 $$'}\n")
 	r := u.want(137, "run", "-q", "-o", "json")
 	rc := decode[launcher.Receipt](t, r.out)
-	if r.err != "hello\n" || rc.Exit.Code != 137 || rc.Exit.Origin != "driver" || !strings.HasPrefix(rc.Name, "shaped-") {
+	if r.err != "hello\n" || rc.Exit.Code != 137 || rc.Exit.Origin != "driver" || rc.OutputDir != "" || !strings.HasPrefix(rc.Name, "shaped-") {
 		t.Errorf("%+v", r)
 	}
 }
 
-// TestEarlierAttempts shows the output of each attempt while the run lives, and after it.
+// TestEarlierAttempts shows the output of each attempt while the run lives, and after it; and gets what its driver left in the output directory.
 func TestEarlierAttempts(t *testing.T) {
 	u := newUser(t)
 	u.write("rayctl.yaml", `name: again
 job:
-  entrypoint: 'echo try $RAYCTL_ATTEMPT; [ $RAYCTL_ATTEMPT = 2 ] || exit 3; exec sleep 1000'
+  entrypoint: 'echo weights > $RAYCTL_OUTPUT_DIR/model; echo try $RAYCTL_ATTEMPT; [ $RAYCTL_ATTEMPT = 2 ] || exit 3; exec sleep 1000'
   restarts: {driver: 1}
 `)
 	s := u.start(false, "run", "--name", "again")
@@ -111,12 +111,21 @@ job:
 		if got := u.want(3, "logs", "again", "--attempt", "1", "--tail", "1", "-f").out; got != "try 1\n" {
 			t.Errorf("the end of attempt 1: %q", got)
 		}
+		u.want(0, "cp", "again:", "results")
+		if data, err := os.ReadFile(filepath.Join(u.dir, "results", "model")); err != nil || string(data) != "weights\n" {
+			t.Errorf("the results: %q, %v", data, err)
+		}
+		contains(t, "status", u.want(0, "status", "again").out, "/output\n")
 		contains(t, "no attempt", u.want(65, "logs", "again", "--attempt", "3").err, "again", "no attempt 3")
 	}
 	each()
 	u.want(0, "down", "again")
 	if code := s.code(); code != runstate.CodeInterrupted {
 		t.Errorf("exit code %d, %q", code, s)
+	}
+	contains(t, "the receipt", s.String(), "\n  output  /")
+	if err := os.RemoveAll(filepath.Join(u.dir, "results")); err != nil {
+		t.Fatal(err)
 	}
 	each()
 }

@@ -3,7 +3,6 @@ package apptest
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http/httptest"
@@ -45,6 +44,8 @@ type Launcher struct {
 	Cached []launcher.Environment
 	// Calls are the calls that change something, in order: "launch dev", "terminate dev", "terminate dev now", "forget dev".
 	Calls []string
+	// Results is the output directory of ended runs.
+	Results string
 	// Ray answers as the dashboard and the keeper of every cluster.
 	Ray *Ray
 
@@ -92,6 +93,7 @@ func (l *Launcher) add(s *spec.ClusterSpec, phase runstate.Phase) {
 		c.Job = &runstate.Job{SubmissionID: s.Name + "-1", Entrypoint: s.Job.Entrypoint, State: runstate.JobRunning}
 	}
 	if phase.Ended() {
+		c.Job.OutputDir = l.Results
 		c.end(l.driverExit())
 	}
 	l.clusters[s.Name] = c
@@ -260,12 +262,14 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 	}
 	command := exec.CommandContext(ctx, e.Command[0], e.Command[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = e.Stdin, e.Stdout, e.Stderr
-	err := command.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return exit.ExitCode(), nil
-	}
-	return 0, err
+	return launcher.CommandCode(command.Run())
+}
+
+// ExecOnHost runs a command on this machine.
+func (l *Launcher) ExecOnHost(ctx context.Context, e launcher.ExecRequest) (int, error) {
+	command := exec.CommandContext(ctx, e.Command[0], e.Command[1:]...)
+	command.Stdin, command.Stdout, command.Stderr = e.Stdin, e.Stdout, e.Stderr
+	return launcher.CommandCode(command.Run())
 }
 
 // DialNode reaches a port of this machine.

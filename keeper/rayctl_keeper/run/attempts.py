@@ -1,6 +1,6 @@
 """Which attempt this is, why it began, and how many restarts are left."""
 
-from rayctl_keeper.state.document import ended_attempt, new_job, wall
+from rayctl_keeper.state.document import ended_attempt, wall
 
 
 class Attempts:
@@ -43,7 +43,7 @@ class Attempts:
         if self._has_job:
             self.reason = cause
             self._state.note("restart", "attempt %d" % number, cause, message)
-        self._state.change(attempt=number, job=new_job() if self._has_job else None)
+        self._state.change(attempt=number, job=self._state.new_job() if self._has_job else None)
 
     def record(self, cause, message, code):
         """Adds to `attempts`."""

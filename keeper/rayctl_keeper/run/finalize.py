@@ -12,7 +12,8 @@ POLL = 0.1
 class Ending:
     """Carries out an End."""
 
-    def __init__(self, run_dir, limits, mail, waiting, attempts, driver_log, state, log):
+    def __init__(self, orders, run_dir, limits, mail, waiting, attempts, driver_log, state, log):
+        self._scratch = bool((orders.get("job") or {}).get("scratch"))
         self._run_dir, self._limits, self._mail, self._waiting = run_dir, limits, mail, waiting
         self._attempts, self._driver_log, self._state, self._log = attempts, driver_log, state, log
 
@@ -59,5 +60,14 @@ class Ending:
             if name in ("token", "secrets.json", RESERVE) or name.startswith("package-"):
                 os.unlink(os.path.join(self._run_dir, name))
         if self._state.doc["job"] is not None:
+            self._state.change(job=dict(self._state.doc["job"], outputDir=self._left()))
             self._attempts.record(end.cause, end.message, self._state.doc["job"]["exitCode"])
         self._state.final(os.path.join(self._run_dir, "result.json"), end.document(), self._driver_log.document())
+
+    def _left(self):
+        """The job's output directory, if it outlives the cluster and the driver has written to it, as far as this host sees."""
+        directory = self._state.doc["job"].get("outputDir") or ""
+        try:
+            return "" if self._scratch or not os.listdir(directory) else directory
+        except OSError:
+            return directory  # a URI, or another host's

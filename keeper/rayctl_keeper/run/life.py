@@ -22,7 +22,6 @@ from rayctl_keeper.run.limits import Limits
 from rayctl_keeper.run.packages import Packages
 from rayctl_keeper.run.resume import Resumption
 from rayctl_keeper.run.waiting import POLL, Waiting
-from rayctl_keeper.state.document import new_job
 from rayctl_keeper.state.exits import AttemptLost, Detached, End
 
 
@@ -44,7 +43,7 @@ class Keeper:
         self.packages = Packages(run_dir, nodes.external, self.limits, self.mail, self.waiting, state)
         self.job = Job(run_dir, self.head, self.driver, self.packages, self.mail, self.waiting, state, log)
         self.grace = Grace(orders, self.head, self.driver, self.mail, self.waiting, state, log)
-        self.ending = Ending(run_dir, self.limits, self.mail, self.waiting, self.attempts, self.driver_log, state, log)
+        self.ending = Ending(orders, run_dir, self.limits, self.mail, self.waiting, self.attempts, self.driver_log, state, log)
         self.resumption = Resumption(earlier, run_dir, self.limits, self.driver_log, state, log)
 
     def take_over(self):
@@ -183,7 +182,7 @@ class Keeper:
             body = rayjob.submission(self.orders, self.mail.commit or {}, self.state.doc["attempt"], self.attempts.reason)
             submission_id = body["submission_id"]
             if self.state.doc["job"]["submissionId"] != submission_id:
-                self.state.change(job=new_job(submission_id, body["entrypoint"]))
+                self.state.change(job=self.state.new_job(submission_id, body["entrypoint"]))
             self.driver.expect(submission_id)
             submitted = self.job.submit(body)
             self.cluster.used()

@@ -74,6 +74,7 @@ class State:
         self._log = log
         self._disk_full = False
         job = orders.get("job")
+        self._output_dir = job.get("outputDir") or "" if job else ""
         self.doc = {
             "revision": 0, "name": orders["name"], "launcher": orders.get("launcher", ""),
             "specHash": orders.get("specHash", ""), "attempt": orders.get("attempt", 1),
@@ -81,7 +82,7 @@ class State:
             "groups": [{"name": g["name"], "ready": 0, "wanted": g["count"], "gpus": g.get("gpus") or 0} for g in orders["groups"]],
             "head": {"address": "", "dashboard": "", "clientPort": 0, "session": "", "nodeId": "", "rayVersion": "", "token": False, "fastStart": False},
             "keeper": {"url": "", "host": "", "pid": os.getpid(), "startTime": 0},
-            "nodes": [], "job": new_job() if job else None, "submissions": [],
+            "nodes": [], "job": self.new_job() if job else None, "submissions": [],
             "committed": False, "lastRenewal": None, "endOnDisconnect": 0,
             "deadlines": {"max": None, "idle": None, "total": None},
             "timeline": orders.get("timeline") or [], "attempts": orders.get("attempts") or [],
@@ -95,6 +96,12 @@ class State:
                 write_atomically(os.path.join(run_dir, RESERVE), b"\0" * RESERVE_SIZE)
         except OSError as error:
             log("cannot reserve room for the result: %s" % error)
+
+    def new_job(self, submission_id="", entrypoint=""):
+        """The job's part before the submission."""
+        return {"submissionId": submission_id, "entrypoint": entrypoint, "state": "WAITING", "driverNodeId": "", "driverPid": 0,
+                "startTime": None, "endTime": None, "exitCode": None, "signal": None, "message": "",
+                "logFile": "job-driver-%s.log" % submission_id if submission_id else "", "outputDir": self._output_dir}
 
     def change(self, event=None, **fields):
         """Sets fields, adds an event (a dict without time) to the timeline, and wakes all waiting readers if anything changed."""
@@ -204,13 +211,6 @@ class State:
             if not self._disk_full:  # logged once; the API still serves the current document
                 self._log("cannot write state.json: %s" % error)
             self._disk_full = True
-
-
-def new_job(submission_id="", entrypoint=""):
-    """The job's part before the submission."""
-    return {"submissionId": submission_id, "entrypoint": entrypoint, "state": "WAITING", "driverNodeId": "", "driverPid": 0,
-            "startTime": None, "endTime": None, "exitCode": None, "signal": None, "message": "",
-            "logFile": "job-driver-%s.log" % submission_id if submission_id else ""}
 
 
 def ended_attempt(doc, cause, message, code=None, end=None):
