@@ -60,6 +60,7 @@ func NewRoot(a *app.App) *cobra.Command {
 	add(groupWork, access.NewDashboard(a), access.NewTop(a), access.NewEnv(a), access.NewExec(a), access.NewPortForward(a), files.NewCp(a))
 	add(groupBefore, files.NewInit(a), files.NewRender(a), files.NewValidate(a), files.NewSchema(a), clusters.NewDoctor(a))
 	add(groupOther, clusters.NewHistory(a), newVersion(a))
+	root.AddCommand(access.NewTunnel(a))
 	addOtherVerbs(root)
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)

@@ -176,6 +176,10 @@ type (
 	HostExecer interface {
 		ExecOnHost(ctx context.Context, e ExecRequest) (int, error)
 	}
+	// ToolFinder returns the directory on this machine with the cluster's own programs `ray` and `python`.
+	ToolFinder interface {
+		FindTools(ctx context.Context, id ID) (string, error)
+	}
 	// NodeDialer opens a TCP connection to a port on a node of the cluster, as seen from that node (127.0.0.1:port).
 	NodeDialer interface {
 		DialNode(ctx context.Context, id ID, node string, port int) (net.Conn, error)

@@ -9,14 +9,17 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec/environ"
 )
 
 // envNames are the variables that env sets, in the order of printing.
-var envNames = []string{"RAY_API_SERVER_ADDRESS", "RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH"}
+var envNames = []string{"RAY_API_SERVER_ADDRESS", "RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH", envTools}
+
+const envTools = environ.EnvBin
 
 type envOptions struct {
 	config app.ConfigFlags
@@ -33,7 +36,8 @@ func NewEnv(a *app.App) *cobra.Command {
 		Use:   "env [NAME]",
 		Short: "Print shell variables with which Ray's own tools work on the cluster",
 		Long: "env prints exports for `ray job`, `serve` and ray.init(). The token is given as a file that only you can read, never as a value.\n" +
-			"RAY_ADDRESS, which ray.init() needs, is there where this machine reaches the cluster's own ports.",
+			"If this machine does not reach the cluster, env starts a tunnel, a process that stays until the cluster ends: RAY_ADDRESS is then a ray:// address,\n" +
+			"for Ray's client. For a cluster of this machine PATH begins with the directory of its `ray` and `python`.",
 		Example: "  eval \"$(rayctl env dev)\" && ray job list\n  eval \"$(rayctl env --unset)\"\n  rayctl env --shell fish | source",
 		Args:    app.NoDash(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -65,8 +69,11 @@ func runEnv(ctx context.Context, a *app.App, o *envOptions) error {
 	if err != nil {
 		return err
 	}
-	vars, err := variables(ctx, a, c)
+	vars, err := variables(ctx, a, c, o.config.Flags)
 	if err != nil {
+		if o.output.Format == "" {
+			fmt.Fprintln(a.Out, "false") // `eval "$(rayctl env)" && ...` must not go on
+		}
 		return err
 	}
 	if done, err := o.output.Structured(a.Out, vars); done || err != nil {
@@ -84,7 +91,16 @@ func runEnv(ctx context.Context, a *app.App, o *envOptions) error {
 		}
 		fmt.Fprintf(a.Out, format, name, q)
 	}
+	if vars[envTools] != "" {
+		fmt.Fprintln(a.Out, pathLines[o.shell][0])
+	}
 	return nil
+}
+
+// pathLines put the directory in RAYCTL_ENV_BIN first in PATH, once, and take it away, by shell.
+var pathLines = map[string][2]string{
+	"sh":   {`export PATH="$RAYCTL_ENV_BIN:${PATH#"$RAYCTL_ENV_BIN":}"`, `[ -z "${RAYCTL_ENV_BIN-}" ] || export PATH="${PATH#"$RAYCTL_ENV_BIN":}"`},
+	"fish": {`set -gx PATH $RAYCTL_ENV_BIN (string match -v -- $RAYCTL_ENV_BIN $PATH)`, `set -q RAYCTL_ENV_BIN; and set -gx PATH (string match -v -- $RAYCTL_ENV_BIN $PATH)`},
 }
 
 func printUnset(a *app.App, o *envOptions) error {
@@ -92,27 +108,26 @@ func printUnset(a *app.App, o *envOptions) error {
 	if o.shell == "fish" {
 		command = "set -e "
 	}
-	_, err := fmt.Fprintln(a.Out, command+strings.Join(envNames, " "))
+	_, err := fmt.Fprintln(a.Out, pathLines[o.shell][1]+"\n"+command+strings.Join(envNames, " "))
 	return err
 }
 
 // variables returns the variables of one cluster, by name.
-func variables(ctx context.Context, a *app.App, c *app.Cluster) (map[string]string, error) {
+func variables(ctx context.Context, a *app.App, c *app.Cluster, flags *pflag.FlagSet) (map[string]string, error) {
 	e, err := a.Dial(ctx, c, launcher.Dashboard)
 	if err != nil {
 		return nil, err
 	}
 	defer e.Close()
+	vars := map[string]string{"RAY_AUTH_MODE": "disabled"}
 	if e.DialContext != nil {
-		return nil, launcher.Fail(runstate.CodeUsage, nil, "use `rayctl dashboard "+string(c.ID)+"` or `rayctl port-forward`", "this machine does not reach the dashboard of %s directly", c.ID)
+		err = throughTunnel(ctx, a, c, flags, vars)
+	} else {
+		vars["RAY_API_SERVER_ADDRESS"] = e.URL
+		err = direct(ctx, c, vars)
 	}
-	s, err := c.Status(ctx)
 	if err != nil {
 		return nil, err
-	}
-	vars := map[string]string{"RAY_API_SERVER_ADDRESS": e.URL, "RAY_AUTH_MODE": "disabled"}
-	if s.Head.Address != "" && reachable(ctx, s.Head.Address) {
-		vars["RAY_ADDRESS"] = s.Head.Address
 	}
 	if e.Token == "" {
 		return vars, nil
@@ -123,6 +138,37 @@ func variables(ctx context.Context, a *app.App, c *app.Cluster) (map[string]stri
 	}
 	vars["RAY_AUTH_MODE"], vars["RAY_AUTH_TOKEN_PATH"] = "token", path
 	return vars, nil
+}
+
+// direct adds what a machine that reaches the cluster has.
+func direct(ctx context.Context, c *app.Cluster, vars map[string]string) error {
+	s, err := c.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if s.Head.Address != "" && reachable(ctx, s.Head.Address) {
+		vars["RAY_ADDRESS"] = s.Head.Address
+	}
+	if tools, ok := c.Launcher.(launcher.ToolFinder); ok {
+		if vars[envTools], err = tools.FindTools(ctx, c.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// throughTunnel adds the addresses of a tunnel.
+func throughTunnel(ctx context.Context, a *app.App, c *app.Cluster, flags *pflag.FlagSet, vars map[string]string) error {
+	ports, err := openTunnel(ctx, a, c, flags)
+	if err != nil {
+		return err
+	}
+	a.UI.Note("a tunnel to %s stays on this machine until the cluster ends", c.ID)
+	vars["RAY_API_SERVER_ADDRESS"] = "http://" + ports.Dashboard
+	if ports.Client != "" {
+		vars["RAY_ADDRESS"] = "ray://" + ports.Client
+	}
+	return nil
 }
 
 // reachable reports whether this machine can connect to a port of the cluster.

@@ -53,11 +53,11 @@ func TestLines(t *testing.T) {
 		{Args: "env dev", Out: "export RAY_AUTH_MODE=token\nexport RAY_AUTH_TOKEN_PATH="},
 		{Args: "env dev --shell fish", Out: "set -gx RAY_AUTH_MODE token\n"},
 		{Args: "env dev -o json", Out: `"RAY_AUTH_MODE": "token"`},
-		{Args: "env --unset", Out: "unset RAY_API_SERVER_ADDRESS RAY_ADDRESS RAY_AUTH_MODE RAY_AUTH_TOKEN_PATH\n"},
-		{Args: "env --unset --shell fish", Out: "set -e RAY_API_SERVER_ADDRESS"},
+		{Args: "env --unset", Out: "\nunset RAY_API_SERVER_ADDRESS RAY_ADDRESS RAY_AUTH_MODE RAY_AUTH_TOKEN_PATH RAYCTL_ENV_BIN\n"},
+		{Args: "env --unset --shell fish", Out: "\nset -e RAY_API_SERVER_ADDRESS"},
 		{Args: "env dev --shell tcsh", Code: runstate.CodeUsage, Err: `--shell: "tcsh" is unknown: it takes sh or fish`},
 		{Args: "env dev -o name", Code: runstate.CodeUsage, Err: `no output format "name"`},
-		{Args: "env old", Code: runstate.CodeSpec, Err: "cluster old has ended"},
+		{Args: "env old", Code: runstate.CodeSpec, Out: "false\n", Err: "cluster old has ended"},
 		{Args: "env a b", Code: runstate.CodeUsage, Err: "`rayctl env` takes one name"},
 	})
 	// A launcher without the abilities.

@@ -126,3 +126,14 @@ func (l *Launcher) ExecOnHost(ctx context.Context, e launcher.ExecRequest) (int,
 }
 
 var _ launcher.HostExecer = (*Launcher)(nil)
+
+// FindTools is the directory of the Python that runs the cluster.
+func (l *Launcher) FindTools(_ context.Context, id launcher.ID) (string, error) {
+	c, _, err := l.running(id)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Dir(c.Record.Python), nil
+}
+
+var _ launcher.ToolFinder = (*Launcher)(nil)

@@ -129,6 +129,20 @@ func TestSlurmExamples(t *testing.T) {
 	s.RequireClean(t)
 }
 
+// shell runs a script beside rayctl and Ray's own tools.
+func (s *site) shell(script, python string) string {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), exampleLimit)
+	defer cancel()
+	c := s.Command(ctx, "", "sh", "-c", script)
+	c.Env = append(c.Env, "XDG_RUNTIME_DIR="+s.Home(""), "RAYCTL="+home.rayctl, "PYTHON="+python, "RAY="+filepath.Join(filepath.Dir(python), "ray"))
+	out, err := c.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("%v: %s", err, out)
+	}
+	return string(out)
+}
+
 // serves expects that Serve listens on a free port of loopback: other jobs have ports on the head's node, too, and a second Serve on port 8000 would take a
 // part of the first one's requests.
 func (s *site) serves(python string) {
@@ -151,6 +165,10 @@ func (s *site) serves(python string) {
 	}
 	contains(s.t, "apply", said, "`rayctl port-forward served ")
 	get := "import urllib.request; print(urllib.request.urlopen('" + url + "').read().decode())"
+	contains(s.t, "Ray's own tools", s.shell(`eval "$($RAYCTL env served)" && eval "$($RAYCTL env served)" && $RAY job list && $PYTHON -c '
+import ray
+ray.init(log_to_driver=False)
+print("client", ray.util.client.ray.is_connected())'`, python), "client True")
 	contains(s.t, "the application", s.rayctl("exec", "served", "--", "python", "-c", get).out, "hello from Slurm")
 }
 

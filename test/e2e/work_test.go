@@ -24,14 +24,15 @@ import (
 func TestEnv(t *testing.T) {
 	u := sharedCluster(t)
 	u.want(0, "submit", "shared", "-q", "--submission-id", "seen-by-ray", "--", "true")
-	script := `eval "$("$RAYCTL" env shared)" && "$PYTHON" -m ray.scripts.scripts job list && "$PYTHON" -c '
+	script := `before=$PATH; eval "$("$RAYCTL" env shared)" && eval "$("$RAYCTL" env shared)" && ray job list && python -c '
 import ray
 ray.init(log_to_driver=False)
-print("nodes", len(ray.nodes()))' && eval "$("$RAYCTL" env --unset)" && echo "left:$RAY_ADDRESS$RAY_API_SERVER_ADDRESS"`
+print("nodes", len(ray.nodes()))' && eval "$("$RAYCTL" env --unset)" && [ "$PATH" = "$before" ] && echo "left:$RAY_ADDRESS$RAY_API_SERVER_ADDRESS" &&
+! { eval "$("$RAYCTL" env nosuch)" && echo wrong; }`
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	c := exec.CommandContext(ctx, "sh", "-c", script)
-	c.Dir, c.Env = u.dir, environment(u.python, "RAYCTL="+home.rayctl, "PYTHON="+u.python)
+	c.Dir, c.Env = u.dir, environment(u.python, "RAYCTL="+home.rayctl)
 	out, err := c.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)

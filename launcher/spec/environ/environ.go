@@ -29,6 +29,9 @@ const (
 	Config  = "RAYCTL_CONFIG"
 )
 
+// EnvBin is the directory that `rayctl env` has put first in PATH of the user's shell.
+const EnvBin = "RAYCTL_ENV_BIN"
+
 // Variable is an environment variable and what it means.
 type Variable struct{ Name, Meaning string }
 
@@ -60,7 +63,7 @@ var internal = []string{
 
 // Reserved are the names of the RAYCTL_* variables that are set by rayctl and never read as configuration.
 func Reserved() []string {
-	names := slices.Clone(internal)
+	names := append(slices.Clone(internal), EnvBin)
 	for _, v := range Driver() {
 		names = append(names, v.Name)
 	}

@@ -1,0 +1,244 @@
+package access
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/config"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/filelock"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/sleep"
+	"github.com/rayctl/rayctl/launcher/wholefile"
+)
+
+// tunnelPorts are where a tunnel listens on this machine.
+type tunnelPorts struct {
+	Dashboard string `json:"dashboard"`
+	Client    string `json:"client,omitempty"` // Ray's client server
+}
+
+// tunnelStart is how long a tunnel may take until it listens.
+const tunnelStart = time.Minute
+
+// tunnelFile is the file with the ports of a cluster's tunnel. The tunnel holds the lock beside it, so what another process listens on is never taken
+// for the tunnel.
+func tunnelFile(a *app.App, c *app.Cluster) (string, error) {
+	dir, err := a.CacheDir("tunnels", c.Launcher.Name())
+	return filepath.Join(dir, string(c.ID)), err
+}
+
+// openTunnel returns the ports of the cluster's tunnel, a process of this machine that stays until the cluster ends; it starts one if there is none.
+func openTunnel(ctx context.Context, a *app.App, c *app.Cluster, flags *pflag.FlagSet) (*tunnelPorts, error) {
+	ctx, cancel := context.WithTimeout(ctx, tunnelStart)
+	defer cancel()
+	path, err := tunnelFile(a, c)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := filelock.Try(path + ".lock")
+	if err != nil {
+		return nil, launcher.Fail(runstate.CodePermission, err, "", "the tunnel to %s cannot be made: %v", c.ID, err)
+	}
+	var process *exec.Cmd
+	if lock != nil { // there is no tunnel
+		_ = os.Remove(path)
+		lock.Release()
+		if process, err = startTunnel(path, c, flags); err != nil {
+			return nil, launcher.Fail(runstate.CodeInternal, err, "", "the tunnel to %s cannot be started: %v", c.ID, err)
+		}
+	}
+	return awaitTunnel(ctx, c, path, process)
+}
+
+// startTunnel starts this program in the background, with the flags that chose the cluster. What it writes goes to a file.
+func startTunnel(path string, c *app.Cluster, flags *pflag.FlagSet) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(path+".log", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	args := []string{tunnelVerb, string(c.ID)}
+	selection := pflag.NewFlagSet("", pflag.ContinueOnError)
+	config.AddSelection(selection)
+	flags.Visit(func(f *pflag.Flag) {
+		if selection.Lookup(f.Name) == nil {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			args = append(args, "--"+f.Name+"="+value)
+		}
+	})
+	cmd := exec.Command(self, args...) //nolint:noctx // it outlives this command
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd, cmd.Start()
+}
+
+// awaitTunnel waits until the tunnel listens. process is the one that was started; nil: another rayctl started it.
+func awaitTunnel(ctx context.Context, c *app.Cluster, path string, process *exec.Cmd) (*tunnelPorts, error) {
+	ended := make(chan struct{})
+	if process != nil {
+		go func() { _ = process.Wait(); close(ended) }()
+	}
+	for {
+		var ports tunnelPorts
+		if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &ports) == nil {
+			return &ports, nil
+		}
+		select {
+		case <-ended:
+			return nil, launcher.Fail(runstate.CodeUnreachable, nil, "", "the tunnel to %s has ended: %s", c.ID, lastLine(path+".log"))
+		default:
+		}
+		if !sleep.For(ctx, 20*time.Millisecond) {
+			return nil, launcher.Fail(runstate.CodeUnreachable, ctx.Err(), "`rayctl dashboard "+string(c.ID)+"` needs none", "the tunnel to %s does not listen: %s", c.ID, lastLine(path+".log"))
+		}
+	}
+}
+
+// lastLine is the last line of a file.
+func lastLine(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	text := strings.TrimSpace(string(data))
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
+
+// tunnelVerb is what env starts in the background.
+const tunnelVerb = "tunnel"
+
+// NewTunnel is `rayctl tunnel`, which env starts.
+func NewTunnel(a *app.App) *cobra.Command {
+	var selection app.ConfigFlags
+	c := &cobra.Command{
+		Use:    tunnelVerb + " NAME",
+		Short:  "Make a cluster's dashboard and Ray's client server reachable on loopback until the cluster ends",
+		Hidden: true,
+		Args:   app.NoDash(1, "one name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.Action(func(ctx context.Context) error { return runTunnel(ctx, a, &selection, app.First(args)) })(c, args)
+		},
+	}
+	selection.AddSelection(c)
+	return c
+}
+
+// runTunnel listens until the cluster has ended.
+func runTunnel(ctx context.Context, a *app.App, selection *app.ConfigFlags, name string) error {
+	c, err := a.Find(ctx, app.FindOptions{Name: name, Config: selection})
+	if err != nil {
+		return err
+	}
+	path, err := tunnelFile(a, c)
+	if err != nil {
+		return err
+	}
+	lock, err := filelock.Try(path + ".lock")
+	if err != nil || lock == nil {
+		return err // nil: another one is there
+	}
+	defer lock.Remove()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	ports, err := forwardRay(ctx, a, c, g)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(ports)
+	if err != nil {
+		return err
+	}
+	if err := wholefile.Write(path, data, 0o600); err != nil {
+		return err
+	}
+	defer os.Remove(path)
+	untilEnded(ctx, c)
+	cancel()
+	return g.Wait()
+}
+
+// forwardRay listens for the dashboard and, where the launcher reaches ports of nodes, for Ray's client server.
+func forwardRay(ctx context.Context, a *app.App, c *app.Cluster, g *errgroup.Group) (*tunnelPorts, error) {
+	e, err := a.Dial(ctx, c, launcher.Dashboard)
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { e.Close() })
+	ports := &tunnelPorts{}
+	ports.Dashboard, err = forwardTo(ctx, a, g, func() (net.Conn, error) { return e.DialContext(ctx, "tcp", strings.TrimPrefix(e.URL, "http://")) })
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if d, ok := c.Launcher.(launcher.NodeDialer); ok && s.Head.ClientPort > 0 {
+		ports.Client, err = forwardTo(ctx, a, g, func() (net.Conn, error) { return d.DialNode(ctx, c.ID, "", s.Head.ClientPort) })
+	}
+	return ports, err
+}
+
+// forwardTo listens on a free port of loopback and passes each connection on.
+func forwardTo(ctx context.Context, a *app.App, g *errgroup.Group, dial func() (net.Conn, error)) (string, error) {
+	l, err := listenLocal(ctx, 0)
+	if err != nil {
+		return "", err
+	}
+	context.AfterFunc(ctx, func() { l.Close() })
+	g.Go(func() error {
+		return acceptAll(ctx, l, func(conn net.Conn) {
+			remote, err := dial()
+			if err != nil {
+				a.UI.Warn("%s", app.Sentence(err))
+				conn.Close()
+				return
+			}
+			join(conn, remote)
+		})
+	})
+	return l.Addr().String(), nil
+}
+
+// untilEnded returns when the cluster has ended, or is unknown. A watch that ends says neither.
+func untilEnded(ctx context.Context, c *app.Cluster) {
+	for ctx.Err() == nil {
+		statuses, err := c.Launcher.Watch(ctx, c.ID)
+		if errors.Is(err, launcher.ErrNotFound) {
+			return
+		}
+		if err == nil {
+			for s := range statuses {
+				if s.Phase.Ended() {
+					return
+				}
+			}
+		}
+		sleep.For(ctx, 5*time.Second)
+	}
+}
