@@ -157,9 +157,9 @@ func (p *Proxy) enter(w http.ResponseWriter, entry string, own bool, host, port 
 	_, _ = io.WriteString(w, Page(at(p.name)+entryPath+p.newEntry(false), other))
 }
 
-// Page is a page that leads to an address; other is for browsers that cannot resolve it.
+// Page is a page that leads to an address; other is for browsers that cannot resolve it. It names no icon, as browsers ask for /favicon.ico otherwise.
 func Page(address, other string) string {
-	page := `<!doctype html><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url=` + html.EscapeString(address) + `"><title>rayctl</title>`
+	page := `<!doctype html><meta name="referrer" content="no-referrer"><link rel="icon" href="data:,"><meta http-equiv="refresh" content="0; url=` + html.EscapeString(address) + `"><title>rayctl</title>`
 	if other != "" {
 		page += `<p>If your browser does not find the dashboard's own address, go back and <a href="` + html.EscapeString(other) + `">open it here</a>.`
 	}

@@ -59,7 +59,7 @@ func TestProxy(t *testing.T) {
 	_, page, resp := get(entry, "", "Sec-Fetch-Site: cross-site")
 	next := regexp.MustCompile(`url=http://([a-z0-9]+\.localhost:8265)(/rayctl/[A-Z0-9]+)"`).FindStringSubmatch(page)
 	other := regexp.MustCompile(`href="http://rayctl:([A-Z0-9]+)@127.0.0.1:8265/"`).FindStringSubmatch(page)
-	if next == nil || other == nil || len(resp.Cookies()) > 0 {
+	if next == nil || other == nil || len(resp.Cookies()) > 0 || !strings.Contains(page, `rel="icon" href="data:,"`) {
 		t.Fatalf("the entry: %s, cookies %v", page, resp.Cookies())
 	}
 	own := next[1]
