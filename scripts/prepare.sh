@@ -27,6 +27,7 @@ if [ "${1:-demo}" = test ]; then
 	want fish command -v fish
 	want tmux command -v tmux
 	want task-spooler command -v tsp
+	want chromium command -v chromium
 fi
 
 [ ${#need[@]} -gt 0 ] || exit 0
