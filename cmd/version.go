@@ -1,16 +1,18 @@
 package cmd
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
 )
 
-// Version of this build, set by the linker.
-var Version = "dev"
+// Version of this build, set by the linker; "" means the module's, as in a build by `go install`.
+var Version string
 
 type versionOptions struct{ output app.Output }
 
@@ -46,6 +48,12 @@ type build struct {
 	Platform string `json:"platform"`
 }
 
-func thisBuild() build { return build{Version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH} }
+func thisBuild() build {
+	version := Version
+	if info, ok := debug.ReadBuildInfo(); ok && version == "" && info.Main.Version != "(devel)" {
+		version = info.Main.Version
+	}
+	return build{cmp.Or(version, "dev"), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+}
 
 func (b build) String() string { return fmt.Sprintf("rayctl %s (%s, %s)", b.Version, b.Go, b.Platform) }
