@@ -27,6 +27,20 @@ $(GOLANGCI):
 lint: $(GOLANGCI) ## static checks of the Go code
 	$(GOLANGCI) run ./...
 
+GORELEASER_VERSION := v2.16.0
+GORELEASER := $(TOOLS)/goreleaser-$(GORELEASER_VERSION)/goreleaser
+CYCLONEDX_VERSION := v1.10.0
+CYCLONEDX := $(TOOLS)/cyclonedx-gomod-$(CYCLONEDX_VERSION)/cyclonedx-gomod
+
+$(GORELEASER):
+	GOBIN=$(@D) GOFLAGS= $(GO) install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+$(CYCLONEDX):
+	GOBIN=$(@D) GOFLAGS= $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX_VERSION)
+
+.PHONY: snapshot
+snapshot: $(GORELEASER) $(CYCLONEDX) ## what a release of this commit would be, in dist/: archives, deb, rpm, SBOMs, checksums
+	PATH="$(dir $(CYCLONEDX)):$$PATH" $(GORELEASER) release --snapshot --clean
+
 .PHONY: docs
 docs: ## write the references of docs/ from the code
 	$(GO) run ./docs/gen
