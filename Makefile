@@ -31,15 +31,23 @@ GORELEASER_VERSION := v2.16.0
 GORELEASER := $(TOOLS)/goreleaser-$(GORELEASER_VERSION)/goreleaser
 CYCLONEDX_VERSION := v1.10.0
 CYCLONEDX := $(TOOLS)/cyclonedx-gomod-$(CYCLONEDX_VERSION)/cyclonedx-gomod
+NFPM_VERSION := v2.45.2
+NFPM := $(TOOLS)/nfpm-$(NFPM_VERSION)/nfpm
 
 $(GORELEASER):
 	GOBIN=$(@D) GOFLAGS= $(GO) install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
 $(CYCLONEDX):
 	GOBIN=$(@D) GOFLAGS= $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX_VERSION)
+$(NFPM):
+	GOBIN=$(@D) GOFLAGS= $(GO) install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM_VERSION)
 
 .PHONY: snapshot
 snapshot: $(GORELEASER) $(CYCLONEDX) ## what a release of this commit would be, in dist/: archives, deb, rpm, SBOMs, checksums
 	PATH="$(dir $(CYCLONEDX)):$$PATH" $(GORELEASER) release --snapshot --clean
+
+.PHONY: nfpm
+nfpm: $(NFPM) # for test/release: the part of goreleaser that makes packages
+	@echo $(NFPM)
 
 .PHONY: docs
 docs: ## write the references of docs/ from the code

@@ -25,8 +25,8 @@ func newUser(t *testing.T, kubeconfig string) *user {
 	t.Helper()
 	dir := t.TempDir()
 	u := &user{rayctl: filepath.Join(dir, "bin", "rayctl"), env: []string{"KUBECONFIG=" + kubeconfig}}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", u.rayctl, "github.com/rayctl/rayctl/cmd/rayctl")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // so that it also runs in pods
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", u.rayctl, "github.com/rayctl/rayctl/cmd/rayctl")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // so that it also runs in pods; as in releases, which test/release builds
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build rayctl: %v: %s", err, out)
 	}

@@ -25,6 +25,9 @@ if [ "${1:-demo}" = test ]; then
 	want shellcheck command -v shellcheck
 	want tcsh command -v tcsh
 	want fish command -v fish
+	want zsh command -v zsh
+	want rpm command -v rpm
+	want groff-base command -v groff
 	want tmux command -v tmux
 	want task-spooler command -v tsp
 	want chromium command -v chromium
