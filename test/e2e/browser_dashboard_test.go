@@ -43,18 +43,18 @@ var browsedPages = []struct {
 	name, link string
 	wanted     []string
 }{
-	{"jobs", `nav a[href="#/jobs"]`, []string{"Job List", "browsed", "python job.py", "RUNNING"}},
+	{"jobs", `nav a[href="#/jobs"]`, []string{"Fetched jobs", "Job List", "browsed", "python job.py", "RUNNING"}},
 	{"job", `//tr[td="browsed"]//a[starts-with(@href, "#/jobs/")]`, []string{"Entrypoint", "python job.py", "Ray Core Overview", "the actor says 42", "Task Table"}},
-	{"nodes", `nav a[href="#/cluster"]`, []string{"Node List", "TOTAL\nx 2", "ALIVE\nx 2", "(Head)"}},
+	{"nodes", `nav a[href="#/cluster"]`, []string{"Node summary fetched", "Node List", "TOTAL\nx 2", "ALIVE\nx 2", "(Head)"}},
 	{"cluster", `a[href="#/cluster/info"]`, []string{"Cluster Info", "2.60.0"}},
 	{"actors", `nav a[href="#/actors"]`, []string{"Browsed", "by-its-name", "ALIVE"}},
-	{"actor", `//tr[td="by-its-name"]//a[starts-with(@href, "#/actors/")]`, []string{"by-its-name"}},
-	{"node", `a[href^="#/cluster/nodes/"]`, []string{"Node Detail", "Hostname", "RAYLET", "Logs"}},
+	{"actor", `//tr[td="by-its-name"]//a[starts-with(@href, "#/actors/")]`, []string{"Class Name", "by-its-name", "STDERR"}},
+	{"node", `a[href^="#/cluster/nodes/"]`, []string{"Node details fetched", "Node Detail", "Hostname", "RAYLET", "Logs"}},
 	{"logs", `nav a[href="#/logs"]`, []string{"Select a node to view logs", "Node ID: "}},
 	{"files", `a[href^="#/logs?nodeId="]`, []string{"raylet.out"}},
 	{"file", `//a[.="raylet.out"]`, []string{"(raylet)"}},
-	{"serve", `nav a[href="#/serve"]`, []string{"Controller status", "HEALTHY", "Applications / Deployments", "greeting", "Greeter", "RUNNING"}},
-	{"application", `a[href="#/serve/applications/greeting"]`, []string{"greeting", "Greeter"}},
+	{"serve", `nav a[href="#/serve"]`, []string{"Controller status", "HEALTHY", "Applications / Deployments", "greeting", "Greeter", "RUNNING", "Controller starting"}},
+	{"application", `a[href="#/serve/applications/greeting"]`, []string{"Import path", "app:app", "Greeter", "HEALTHY"}},
 	{"metrics", `nav a[href="#/metrics"]`, []string{"Set up Prometheus and Grafana"}},
 }
 
