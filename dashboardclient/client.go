@@ -46,6 +46,14 @@ func New(config Config) (*Client, error) {
 // URL is the dashboard's address, without the token.
 func (c *Client) URL() string { return c.base.Redacted() }
 
+// named is the address and where it is from, for errors.
+func (c *Client) named() string {
+	if c.config.Source == "" {
+		return c.URL()
+	}
+	return c.URL() + " (" + c.config.Source + ")"
+}
+
 // Close closes the connections that are not in use. The client may be used again.
 func (c *Client) Close() { c.http.HTTPClient.CloseIdleConnections() }
 
@@ -166,5 +174,5 @@ func (c *Client) failure(ctx, limited context.Context, doing string, err error) 
 	for errors.As(err, &wrapped) {
 		err = wrapped.Err // drops method and URL, which the sentence has already
 	}
-	return &unreachableError{doing: doing, url: c.URL(), cause: err}
+	return &unreachableError{doing: doing, url: c.named(), cause: err, hint: c.trustHint(err)}
 }

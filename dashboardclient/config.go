@@ -2,6 +2,7 @@ package dashboardclient
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
@@ -20,12 +21,19 @@ const (
 type Config struct {
 	// URL is the dashboard's address, "http://127.0.0.1:8265". A path is kept as a prefix, for dashboards behind a proxy.
 	URL string
+	// Source is what URL was taken from, such as a variable, for errors; it may be empty.
+	Source string
 	// Token is Ray's authentication token. It is sent as "Bearer TOKEN" and never logged or put in an error. Empty: none is sent.
 	Token string
 	// TokenFile is read for each request, so that a token renewed on disk is picked up. It is used only if Token is empty.
 	TokenFile string
 	// TokenHeader is HeaderAuthorization (the default) or HeaderRayAuthorization.
 	TokenHeader string
+	// Headers are sent with each request, Authorization in place of the token. Like the token they are for the dashboard's host alone, and never logged
+	// or put in an error.
+	Headers http.Header
+	// TLS is how an https address is checked; nil: against the system's authorities.
+	TLS *tls.Config
 	// Transport carries all requests, if given; DialContext is then not used.
 	Transport http.RoundTripper
 	// DialContext opens the connections, for dashboards behind a tunnel. Its address argument is URL's host and port. With DialContext

@@ -2,6 +2,7 @@ package dashboardclient
 
 import (
 	"cmp"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,15 +68,28 @@ func (e *UnsupportedError) Is(target error) bool { return target == ErrUnsupport
 
 // unreachableError matches ErrUnreachable and unwraps to the connection's error.
 type unreachableError struct {
-	doing, url string
-	cause      error
+	doing, url, hint string
+	cause            error
 }
 
 func (e *unreachableError) Error() string {
-	return fmt.Sprintf("%s: no answer from the Ray dashboard at %s: %v", e.doing, e.url, e.cause)
+	text := fmt.Sprintf("%s: no answer from the Ray dashboard at %s: %v", e.doing, e.url, e.cause)
+	if e.hint != "" {
+		text += ": " + e.hint
+	}
+	return text
 }
 
 func (e *unreachableError) Unwrap() []error { return []error{ErrUnreachable, e.cause} }
+
+// trustHint is the next step for a certificate that is not trusted; "" for other errors, and where somebody else makes the connections.
+func (c *Client) trustHint(err error) string {
+	var untrusted *tls.CertificateVerificationError
+	if !errors.As(err, &untrusted) || c.config.Transport != nil || c.config.DialContext != nil {
+		return ""
+	}
+	return "give the certificate of its authority with --verify FILE"
+}
 
 // apiError makes a sentence of an answer other than 200.
 func (c *Client) apiError(doing string, response *http.Response, body []byte) error {

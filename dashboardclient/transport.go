@@ -52,7 +52,8 @@ func newHTTP(config Config, host string) *retryablehttp.Client {
 			transport.DialContext, transport.Proxy = config.DialContext, nil
 		}
 		transport.ResponseHeaderTimeout = config.Silence // a hanging head must not block the client
-		transport.DisableCompression = true              // logs are streamed: compression would delay them
+		transport.TLSClientConfig = config.TLS
+		transport.DisableCompression = true // logs are streamed: compression would delay them
 		base = transport
 	}
 	client := retryablehttp.NewClient()
@@ -121,7 +122,7 @@ func checkRetry(ctx context.Context, response *http.Response, err error) (bool, 
 	return false, nil
 }
 
-// tokenTransport adds the token to requests to the dashboard's own host.
+// tokenTransport adds the token and the headers to requests to the dashboard's own host.
 type tokenTransport struct {
 	config Config
 	host   string
@@ -133,9 +134,12 @@ func (t *tokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if token != "" && r.URL.Host == t.host {
+	if r.URL.Host == t.host {
 		r = r.Clone(r.Context())
-		r.Header.Set(t.config.TokenHeader, "Bearer "+token)
+		if token != "" {
+			r.Header.Set(t.config.TokenHeader, "Bearer "+token)
+		}
+		t.config.addHeaders(r)
 	}
 	t.config.Logger.Debug("request to the dashboard", "method", r.Method, "path", r.URL.Path)
 	response, err := t.base.RoundTrip(r)
@@ -143,6 +147,16 @@ func (t *tokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		response.Body = &httpbody.Document{ReadCloser: response.Body, Silence: t.config.Silence}
 	}
 	return response, err
+}
+
+// addHeaders adds the user's headers; they replace rayctl's own.
+func (c Config) addHeaders(r *http.Request) {
+	for name, values := range c.Headers {
+		r.Header[name] = values
+	}
+	if host := c.Headers.Get("Host"); host != "" {
+		r.Host = host // net/http takes it from nowhere else
+	}
 }
 
 // CloseIdleConnections is called by http.Client.CloseIdleConnections.

@@ -65,7 +65,7 @@ func noEmptyNames(c *cobra.Command, args []string) error {
 	if i := slices.Index(own, ""); i >= 0 {
 		return UsageError(hint, "argument %d of `%s` is empty", i+1, c.CommandPath())
 	}
-	for _, name := range []string{"name", "cluster", "address", "file", "profile", "submission-id", "node"} {
+	for _, name := range []string{"name", "cluster", "address", "verify", "file", "profile", "submission-id", "node"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
 			return UsageError(hint, "--%s is empty", name)
 		}

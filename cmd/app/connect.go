@@ -5,31 +5,34 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
+	"github.com/rayctl/rayctl/cmd/app/rayclient"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // DashboardFlags identify the dashboard for a command: a cluster's, or any by its address.
 type DashboardFlags struct {
 	Cluster string
-	Address string
+	Address string // of --address or, after FromEnvironment, of a variable of Ray's
+	Verify  string
 	Config  ConfigFlags
+
+	variable string // that Address is from; "" for --address
 }
 
 // Add adds the flags to a command.
 func (o *DashboardFlags) Add(a *App, c *cobra.Command) {
 	c.Flags().StringVarP(&o.Cluster, "cluster", "c", "", "cluster `NAME` (default: the file's, or your only one)")
-	c.Flags().StringVar(&o.Address, "address", "", "`URL` of any Ray dashboard instead of a cluster's; its token is taken from RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token")
+	c.Flags().StringVar(&o.Address, "address", "", "`URL` of any Ray dashboard instead of a cluster's (default: RAY_API_SERVER_ADDRESS); its token is taken from RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token, further headers from RAY_JOB_HEADERS")
+	c.Flags().StringVar(&o.Verify, "verify", "", "check the certificate of an https address: true, false, or a `FILE` or directory of certificates that count instead of the system's (default: true)")
 	Complete(c, "cluster", a.CompleteClusters)
 	c.MarkFlagsMutuallyExclusive("cluster", "address")
 	o.Config.AddSelection(c)
@@ -39,11 +42,15 @@ func (o *DashboardFlags) Add(a *App, c *cobra.Command) {
 type Connection struct {
 	*dashboardclient.Client
 	cluster *Cluster // nil with --address
+	verify  string   // of --verify
 	Close   func()
 }
 
 // Flags returns the flags with which a next command reaches the same dashboard.
 func (c *Connection) Flags() string {
+	if c.cluster == nil && c.verify != "" {
+		return " --address " + c.URL() + " --verify " + shellescape.Quote(c.verify)
+	}
 	if c.cluster == nil {
 		return " --address " + c.URL()
 	}
@@ -63,10 +70,52 @@ func (a *App) OnCluster(o *DashboardFlags, run func(context.Context) error) func
 	}
 }
 
+// FromEnvironment takes the dashboard from RAY_API_SERVER_ADDRESS, as `ray job` does, if the command line names no cluster and no address. If it is that of
+// a cluster of this machine, as `rayctl env` makes it, the cluster is meant, which can more than its dashboard.
+func (a *App) FromEnvironment(ctx context.Context, o *DashboardFlags) {
+	if o.Cluster != "" || o.Address != "" {
+		return
+	}
+	address, variable := rayclient.Address(a.Getenv)
+	switch {
+	case address == "":
+		return
+	case o.Verify == "":
+		o.Cluster = a.clusterAt(ctx, o, address)
+	}
+	if o.Cluster == "" {
+		o.Address, o.variable = address, variable
+		a.UI.Note("the dashboard of %s", variable)
+	}
+}
+
+// clusterAt is the living cluster of this machine whose dashboard has this address; "" if there is none.
+func (a *App) clusterAt(ctx context.Context, o *DashboardFlags, address string) string {
+	loaded, err := a.Selection(&o.Config)
+	if err != nil {
+		return ""
+	}
+	here, err := a.launcherNamed(spec.Fallback(), loaded.Spec)
+	if err != nil {
+		return ""
+	}
+	all, _ := a.List(ctx, []launcher.Launcher{here}, false) // who cannot list knows none
+	for _, c := range all {
+		if c.Status.Head.Dashboard == strings.TrimRight(address, "/") {
+			return c.Status.Name
+		}
+	}
+	return ""
+}
+
 // Connect connects to the dashboard chosen by the user.
 func (a *App) Connect(ctx context.Context, o *DashboardFlags) (*Connection, error) {
+	a.FromEnvironment(ctx, o)
 	if o.Address != "" {
-		return a.ConnectAddress(o.Address)
+		return a.ConnectAddress(o)
+	}
+	if o.Verify != "" {
+		return nil, UsageError("leave it out: rayctl's own clusters need no certificates", "--verify applies to --address and %s only", rayclient.AddressVariable)
 	}
 	c, err := a.Find(ctx, FindOptions{Name: o.Cluster, Config: &o.Config})
 	if err != nil {
@@ -75,21 +124,18 @@ func (a *App) Connect(ctx context.Context, o *DashboardFlags) (*Connection, erro
 	return a.ConnectCluster(ctx, c)
 }
 
-// ConnectAddress connects to any dashboard by its URL, with the token that Ray's own tools would send.
-func (a *App) ConnectAddress(address string) (*Connection, error) {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return nil, UsageError("give it like http://127.0.0.1:8265", "%q is not the address of a dashboard", address)
-	}
-	token, err := a.rayToken()
+// ConnectAddress connects to any dashboard by its URL, with the token and the headers that Ray's own tools would send.
+func (a *App) ConnectAddress(o *DashboardFlags) (*Connection, error) {
+	config, err := rayclient.Config(o.Address, o.variable, o.Verify, a.Getenv)
 	if err != nil {
 		return nil, err
 	}
-	client, err := dashboardclient.New(dashboardclient.Config{URL: address, Token: token, Logger: a.Logger()})
+	config.Logger = a.Logger()
+	client, err := dashboardclient.New(config)
 	if err != nil {
 		return nil, err
 	}
-	return &Connection{Client: client, Close: func() {}}, nil
+	return &Connection{Client: client, verify: o.Verify, Close: func() {}}, nil
 }
 
 // ConnectCluster connects to the dashboard of a cluster.
@@ -135,27 +181,6 @@ func (a *App) AskKeeper(ctx context.Context, c *Cluster, ask func(*keeper.Client
 		return err
 	}
 	return launcher.AskOver(e, ask)
-}
-
-// rayToken finds the token that Ray's own tools would send.
-func (a *App) rayToken() (string, error) {
-	if token := strings.TrimSpace(a.Getenv("RAY_AUTH_TOKEN")); token != "" {
-		return token, nil
-	}
-	path := a.Getenv("RAY_AUTH_TOKEN_PATH")
-	fallback := path == ""
-	if fallback {
-		path = filepath.Join(a.Getenv("HOME"), ".ray", "auth_token")
-	}
-	data, err := os.ReadFile(path)
-	switch {
-	case err == nil:
-		return strings.TrimSpace(string(data)), nil
-	case fallback:
-		return "", nil
-	default:
-		return "", launcher.Fail(runstate.CodeConfig, err, "", "RAY_AUTH_TOKEN_PATH: %v", err)
-	}
 }
 
 // FromArgument takes the cluster from an argument instead of --cluster.

@@ -70,11 +70,15 @@ func (o *logsOptions) arguments(args []string) error {
 
 // runLogs shows the available output: from the dashboard while the head lives, from the record after that.
 func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
-	if o.dashboard.Address != "" {
-		c, err := a.ConnectAddress(o.dashboard.Address)
+	if o.attempt == 0 { // attempts are of a run, which only a cluster of ours has
+		a.FromEnvironment(ctx, &o.dashboard)
+	}
+	if o.dashboard.Address != "" || o.dashboard.Verify != "" {
+		c, err := a.Connect(ctx, &o.dashboard)
 		if err != nil {
 			return err
 		}
+		defer c.Close()
 		return dashboardLogs(ctx, a, o, c)
 	}
 	c, err := a.Find(ctx, app.FindOptions{Name: o.dashboard.Cluster, Config: &o.dashboard.Config, Ended: true})

@@ -82,6 +82,7 @@ func runSubmit(ctx context.Context, a *app.App, o *submitOptions) error {
 	if err := dashboardclient.CheckSubmissionID(o.submissionID); err != nil {
 		return app.UsageError("", "--submission-id: %v", err)
 	}
+	a.FromEnvironment(ctx, &o.dashboard)
 	job, err := jobSection(a, o)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	_ "embed"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -25,7 +26,7 @@ func clusterFile(string) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	err = t.Execute(&b, map[string]any{
-		"Sections": schema.Reference(), "DriverEnv": environ.Driver(), "ClientEnv": environ.Client(),
+		"Sections": schema.Reference(), "DriverEnv": environ.Driver(), "ClientEnv": slices.Concat(environ.Client(), environ.OfRay()),
 	})
 	return b.Bytes(), err
 }

@@ -55,6 +55,16 @@ func Client() []Variable {
 	}
 }
 
+// OfRay are the variables of Ray that the client reads, as `ray job` does.
+func OfRay() []Variable {
+	return []Variable{
+		{"RAY_API_SERVER_ADDRESS", "the dashboard of the commands on jobs, Serve and of top, where neither a cluster nor --address is given; unlike for Ray's own tools, --address goes before it"},
+		{"RAY_ADDRESS", "the same, if it is an http or https URL and RAY_API_SERVER_ADDRESS is not set"},
+		{"RAY_JOB_HEADERS", "a JSON object of HTTP headers for a dashboard that is given by its address; they go before the token"},
+		{"RAY_AUTH_TOKEN", "the token for such a dashboard; else the file of RAY_AUTH_TOKEN_PATH, else ~/.ray/auth_token"},
+	}
+}
+
 // internal lists the variables between keeper, batch script and supervisors (keeper/, templates/), which a process of a cluster may inherit.
 var internal = []string{
 	"RAYCTL_ADVERTISE", "RAYCTL_CLIENT_PORT", "RAYCTL_DASHBOARD", "RAYCTL_GCS", "RAYCTL_FAST_START", "RAYCTL_GCS_WAIT", "RAYCTL_JOB", "RAYCTL_MARK",
