@@ -29,6 +29,8 @@ var otherFlags = map[string][]string{
 	"time":      {"max"},
 	"env-file":  {"env"},
 	"dir":       {"working-dir"},
+	"exclude":   {"excludes"},
+	"py-module": {"py-modules"},
 	"workdir":   {"working-dir"},
 	"lines":     {"tail"},
 	"since":     {"tail"},
@@ -45,6 +47,7 @@ var otherFlags = map[string][]string{
 
 // otherWays are flags of other tools for which there is another command or no need.
 var otherWays = map[string]string{
+	"headers": "a command line is shown to other users of the machine: export RAY_JOB_HEADERS, which is read as `ray job` does",
 	"dry-run": "`rayctl render` shows what a launch would create, `rayctl validate` checks the file",
 	"wait":    "it waits unless --detach or --no-wait is given; `rayctl wait NAME` waits for the end of a run",
 	"all":     "`rayctl status NAME` lists the nodes, and --node chooses one",

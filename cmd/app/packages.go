@@ -19,6 +19,9 @@ func (a *App) Packages(j *spec.Job) func(context.Context) (*launcher.Packages, e
 		p := a.NewPacker(j.Excludes)
 		p.Packages.RuntimeEnv = runtimeEnv(j)
 		if j.WorkingDir != "" {
+			if len(j.Excludes) > 0 && pack.IsArchive(j.WorkingDir) {
+				a.UI.Warn("the working directory %s is a package already: nothing is excluded from it", j.WorkingDir)
+			}
 			uri, err := p.Add(ctx, "working directory", j.WorkingDir, pack.WorkingDir)
 			if err != nil {
 				return nil, err
@@ -84,7 +87,9 @@ func (p *Packer) Add(ctx context.Context, what, path string, do PackFunc) (strin
 	case errors.Is(err, fs.ErrNotExist):
 		return "", launcher.Fail(runstate.CodeSpec, err, "paths are relative to the cluster file, those of flags to where you are", "the %s %s does not exist", what, path)
 	case errors.Is(err, pack.ErrNotDirectory):
-		return "", launcher.Fail(runstate.CodeSpec, err, "give the directory it is in", "the %s %s is a file", what, path)
+		return "", launcher.Fail(runstate.CodeSpec, err, "give the directory it is in, or a .zip file", "the %s %s is a file", what, path)
+	case errors.Is(err, pack.ErrNotZip):
+		return "", launcher.Fail(runstate.CodeSpec, err, "give a directory, or make it again with `zip -r`", "the %s %s is not a zip file that Ray can unpack", what, path)
 	case err != nil:
 		return "", err
 	}

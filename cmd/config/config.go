@@ -74,6 +74,9 @@ func Load(opts Options) (*Loaded, error) {
 	if err := l.mergeFiles(); err != nil {
 		return nil, err
 	}
+	if err := l.mergeRuntimeEnv(); err != nil {
+		return nil, err
+	}
 	sections := sectionsOf(l.doc)
 	if err := l.setScalars(); err != nil {
 		return nil, err

@@ -245,6 +245,53 @@ func TestPackages(t *testing.T) {
 	newFixture(t, files).fails("--pip: job.pip[0]: -r r.txt names a file that the nodes do not have", "", "--pip", "-r r.txt")
 }
 
+// TestRuntimeEnv: a runtime_env in Ray's own form goes over the file's job, and under the other flags.
+func TestRuntimeEnv(t *testing.T) {
+	files := map[string]string{
+		"rayctl.yaml":  "job: {workingDir: other, pip: [x], pyModules: [m], env: {A: file, B: file}, excludes: [a], runtimeEnv: {config: {eager_install: false}}}\n",
+		"uv.yaml":      "job: {uv: [u], runtimeEnv: {pip: {packages: [x]}}}\n",
+		"env/env.yaml": "working_dir: code\nenv_vars: {A: flag, V: 3.10}\npy_modules: [mod, 's3://b/m.zip']\nexcludes: ['*.bin']\nconfig: {setup_timeout_seconds: 9}\n",
+		"empty.yaml":   "",
+	}
+	load := func(args ...string) spec.Job { return newFixture(t, files).must("", args...).Spec.Job }
+	j := load("--runtime-env", "env/env.yaml", "-e", "A=set", "--excludes", "b", "--py-modules", "n")
+	dir := filepath.Dir(j.WorkingDir)
+	want := spec.Job{WorkingDir: dir + "/code", Env: map[string]string{"A": "set", "B": "file", "V": "3.10"}, Pip: spec.Requirements{Packages: []string{"x"}},
+		PyModules: []string{dir + "/mod", "s3://b/m.zip", dir + "/n"}, Excludes: []string{"*.bin", "b"},
+		RuntimeEnv: spec.Object{"config": map[string]any{"eager_install": false, "setup_timeout_seconds": int64(9)}}}
+	want.Grace, want.Restarts = j.Grace, j.Restarts
+	if d := cmp.Diff(want, j); d != "" {
+		t.Error(d)
+	}
+	if j := load("--runtime-env", "env/env.yaml", "--working-dir", "here", "--set", "job.env={}"); filepath.Base(j.WorkingDir) != "here" {
+		t.Errorf("--working-dir beside --runtime-env: %q", j.WorkingDir)
+	}
+	for args, want := range map[string]string{
+		`{"pip": ["p"]}`: "[p] [] map[config:map[eager_install:false]]",
+		`{"uv": ["p"]}`:  "[] [p] map[config:map[eager_install:false]]",
+		`{"pip": {"packages": ["p"], "pip_check": false}}`: "[] [] map[config:map[eager_install:false] pip:map[packages:[p] pip_check:false]]",
+		`{}`: "[x] [] map[config:map[eager_install:false]]",
+	} {
+		j := load("--runtime-env-json", args)
+		if got := fmt.Sprint(j.Pip.Packages, j.Uv.Packages, j.RuntimeEnv); got != want {
+			t.Errorf("%s: %s, want %s", args, got, want)
+		}
+	}
+	if j := load("-f", "uv.yaml", "--runtime-env-json", `{"pip": ["p"]}`, "--pip", "q"); fmt.Sprint(j.Pip, j.Uv, j.RuntimeEnv) != "{ [p q]} { []} map[]" {
+		t.Errorf("%+v", j)
+	}
+	if j := load("-f", "empty.yaml", "--uv", "a", "--uv", "b==1"); fmt.Sprint(j.Uv.Packages) != "[a b==1]" {
+		t.Errorf("%+v", j)
+	}
+	fails := func(want string, args ...string) { newFixture(t, files).fails(want, "", args...) }
+	fails("--runtime-env: none.yaml cannot be read: no such file or directory", "--runtime-env", "none.yaml")
+	fails("--runtime-env-json: --runtime-env is given, too: leave out one of them", "--runtime-env", "empty.yaml", "--runtime-env-json", "{}")
+	fails(`--runtime-env-json: "{'a'" is not JSON: write it like`, "--runtime-env-json", "{'a'")
+	fails("a runtime_env is a map of keys, this is a list: write it like", "--runtime-env-json", "[]")
+	fails("--runtime-env-json:1: job.env: must be a map, not a list", "--runtime-env-json", `{"env_vars": []}`)
+	fails("there are both pip and uv: keep one of them", "--uv", "a")
+}
+
 // TestOtherEnding: rayctl.yml is found, too; beside a rayctl.yaml it is named as not read.
 func TestOtherEnding(t *testing.T) {
 	f := newFixture(t, map[string]string{"yml/rayctl.yml": "name: yml\n", "both/rayctl.yml": "name: yml\n", "both/rayctl.yaml": "name: yaml\n"})

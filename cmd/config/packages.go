@@ -1,7 +1,11 @@
 package config
 
 import (
-	"fmt"
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -14,6 +18,47 @@ func addPackages(fs *pflag.FlagSet) {
 	addArray(fs, "pip", "", "a `PACKAGE` that Ray installs for the job on every node, beside those of job.pip or job.uv")
 	addArray(fs, "with", "", "the same as --pip, as in uv: `PACKAGE`")
 	fs.Lookup("with").Hidden = true
+	addArray(fs, "uv", "", "a `PACKAGE` that Ray installs with uv for the job on every node, beside those of job.uv")
+	addArray(fs, "py-modules", "", "a directory, package or URI that is uploaded and importable in the job, beside those of job.pyModules: `PATH`")
+	addArray(fs, "excludes", "", "`PATTERN` as in .gitignore of what is left out of the working directory, beside those of job.excludes")
+	addString(fs, runtimeEnvFile, "", "YAML `FILE` with a runtime_env of Ray; paths in it are relative to where you are, and other flags go before it")
+	addString(fs, runtimeEnvJSON, "", "the same, as `JSON`")
+}
+
+// The flags that take a whole runtime_env, as those of `ray job submit`.
+const (
+	runtimeEnvFile = "runtime-env"
+	runtimeEnvJSON = "runtime-env-json"
+)
+
+// mergeRuntimeEnv merges the runtime_env of a flag over the files. As for `ray job submit`, its paths are relative to the current directory.
+func (l *loader) mergeRuntimeEnv() error {
+	file, text := lookup(l.opts.Flags, runtimeEnvFile), lookup(l.opts.Flags, runtimeEnvJSON)
+	var source string
+	var in io.Reader
+	switch {
+	case file != nil && file.Changed && text.Changed:
+		return flagError(spec.Origin{Source: "--" + runtimeEnvJSON}, "leave out one of them", "--%s is given, too", runtimeEnvFile)
+	case file != nil && file.Changed:
+		data, err := os.ReadFile(l.abs(file.Value.String()))
+		if err != nil {
+			return flagError(spec.Origin{Source: "--" + runtimeEnvFile}, "give a YAML file with a runtime_env", "%s cannot be read: %s", file.Value, cause(err))
+		}
+		source, in = file.Value.String(), bytes.NewReader(data)
+	case text != nil && text.Changed && !json.Valid([]byte(text.Value.String())):
+		return flagError(spec.Origin{Source: "--" + runtimeEnvJSON}, `write it like {"env_vars": {"SEED": "1"}}`, "%q is not JSON", text.Value)
+	case text != nil && text.Changed:
+		source, in = "--"+runtimeEnvJSON, strings.NewReader(text.Value.String())
+	default:
+		return nil
+	}
+	env, err := spec.ParseRuntimeEnv(in, source)
+	if err != nil {
+		return err
+	}
+	env.SetDir(l.dir)
+	l.doc.MergeRuntimeEnv(env)
+	return nil
 }
 
 // setPackages applies those flags. A requirements file takes the place of job.pip; single packages come beside what is there.
@@ -27,20 +72,29 @@ func (l *loader) setPackages(s *spec.ClusterSpec) error {
 		l.out.Origins["job.pip"] = o
 	}
 	for _, name := range []string{"pip", "with"} {
-		f := lookup(l.opts.Flags, name)
-		if f == nil || !f.Changed {
-			continue
-		}
-		packages, err := l.opts.Flags.GetStringArray(name)
-		if err != nil {
-			return fmt.Errorf("read --%s: %w", name, err)
-		}
-		key, in := "job.pip", &s.Job.Pip
+		key, in := "job.pip", &s.Job.Pip.Packages
 		if !s.Job.Uv.IsZero() {
-			key, in = "job.uv", &s.Job.Uv
+			key, in = "job.uv", &s.Job.Uv.Packages
 		}
-		in.Packages = append(in.Packages, packages...)
-		l.out.Origins[key] = spec.Origin{Source: "--" + name, Dir: l.dir}
+		l.add(name, key, in, nil)
 	}
+	l.add("uv", "job.uv", &s.Job.Uv.Packages, nil)
+	l.add("excludes", "job.excludes", &s.Job.Excludes, nil)
+	l.add("py-modules", "job.pyModules", &s.Job.PyModules, func(path string) string { return spec.OnClient(path, l.dir) })
 	return nil
+}
+
+// add appends the values of a flag to a list of the job, each changed by change, which may be nil.
+func (l *loader) add(flag, key string, in *[]string, change func(string) string) {
+	f := lookup(l.opts.Flags, flag)
+	if f == nil || !f.Changed {
+		return
+	}
+	for _, value := range f.Value.(pflag.SliceValue).GetSlice() { // as addArray makes it
+		if change != nil {
+			value = change(value)
+		}
+		*in = append(*in, value)
+	}
+	l.out.Origins[key] = spec.Origin{Source: "--" + flag, Dir: l.dir}
 }

@@ -8,20 +8,15 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 )
 
-// completeJobs lists the jobs of the cluster given by --cluster or --address, or of the default one.
-func completeJobs(a *app.App) cobra.CompletionFunc {
-	return func(c *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return jobIDs(a, c, "")
-	}
-}
-
-// completeClusterThenJob lists the clusters, and behind a cluster its jobs.
+// completeClusterThenJob lists the clusters, and behind a cluster, or if a flag gives one, its jobs.
 func completeClusterThenJob(a *app.App) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		switch len(args) {
-		case 0:
+		switch {
+		case app.FlagText(c, "cluster") != "" || app.FlagText(c, "address") != "":
+			return jobIDs(a, c, "")
+		case len(args) == 0:
 			return a.CompleteClusters(c, args, text)
-		case 1:
+		case len(args) == 1:
 			return jobIDs(a, c, args[0])
 		default:
 			return nil, cobra.ShellCompDirectiveNoFileComp

@@ -101,22 +101,17 @@ type deleteOptions struct {
 func newJobsDelete(a *app.App) *cobra.Command {
 	o := &deleteOptions{}
 	c := &cobra.Command{
-		Use:     "delete ID... [-c CLUSTER]",
+		Use:     "delete [CLUSTER] ID...",
 		Aliases: []string{"rm"},
 		Short:   "Remove ended jobs from Ray's list",
 		Long:    "delete makes Ray forget jobs that have ended, as `ray job delete` does. A job that runs is stopped first with `rayctl stop`.",
 		Example: "  rayctl jobs delete raysubmit_x1\n  rayctl jobs delete -c dev raysubmit_x1 raysubmit_x2",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return app.UsageError("`rayctl jobs` lists them", "`rayctl jobs delete` needs the id of a job")
-			}
-			return nil
-		},
+		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.ids = args
 			return a.Action(func(ctx context.Context) error { return runDelete(ctx, a, o) })(c, args)
 		},
-		ValidArgsFunction: completeJobs(a),
+		ValidArgsFunction: completeClusterThenJob(a),
 	}
 	o.dashboard.Add(a, c)
 	return c
@@ -124,6 +119,13 @@ func newJobsDelete(a *app.App) *cobra.Command {
 
 // runDelete deletes every job that can be deleted; the errors of the others are joined.
 func runDelete(ctx context.Context, a *app.App, o *deleteOptions) error {
+	var err error
+	if o.ids, err = a.ClusterFirst(ctx, &o.dashboard, o.ids); err != nil {
+		return err
+	}
+	if len(o.ids) == 0 {
+		return app.UsageError("`rayctl jobs` lists them", "`rayctl jobs delete` needs the id of a job")
+	}
 	c, err := a.Connect(ctx, &o.dashboard)
 	if err != nil {
 		return err

@@ -14,6 +14,8 @@
 package pack
 
 import (
+	"archive/zip"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +23,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 
 	"github.com/rayctl/rayctl/dashboardclient"
 )
@@ -36,6 +39,9 @@ var ErrTooLarge = errors.New("package too large")
 
 // ErrNotDirectory means that the path to pack is a file.
 var ErrNotDirectory = errors.New("not a directory: give the directory it is in")
+
+// ErrNotZip means that a working directory that is given as a package is none.
+var ErrNotZip = errors.New("not a zip file that can be unpacked")
 
 // Options configures a package. The zero value is good.
 type Options struct {
@@ -77,8 +83,17 @@ type Package struct {
 	sum string // of the zip, see memory
 }
 
-// WorkingDir packs a directory for Ray's working_dir.
+// IsArchive reports whether a working directory is a package already: a zip file of this machine, as Ray takes it.
+func IsArchive(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && strings.EqualFold(filepath.Ext(path), ".zip")
+}
+
+// WorkingDir packs a directory for Ray's working_dir. A zip file is taken as it is, and no options change it.
 func WorkingDir(ctx context.Context, dir string, opts Options) (*Package, error) {
+	if IsArchive(dir) {
+		return archive(dir, opts)
+	}
 	root, err := directory(dir)
 	if err != nil {
 		return nil, fmt.Errorf("pack working directory: %w", err)
@@ -115,6 +130,37 @@ func Module(ctx context.Context, path string, opts Options) (*Package, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pack module %s: %w", path, err)
 	}
+	return pkg, nil
+}
+
+// archive is the package that a zip file is.
+func archive(path string, opts Options) (*Package, error) {
+	fail := func(err error) (*Package, error) { return nil, fmt.Errorf("read the package %s: %w", path, err) }
+	content, err := zip.OpenReader(path)
+	if errors.Is(err, zip.ErrFormat) || errors.Is(err, zip.ErrAlgorithm) || errors.Is(err, zip.ErrInsecurePath) {
+		return fail(fmt.Errorf("%w: %w", ErrNotZip, err))
+	}
+	if err != nil {
+		return fail(err)
+	}
+	defer content.Close()
+	pkg := &Package{}
+	for _, f := range content.File {
+		if !f.FileInfo().IsDir() {
+			pkg.Files++
+			pkg.Bytes += int64(f.UncompressedSize64)
+		}
+	}
+	if pkg.Path, err = filepath.Abs(path); err != nil {
+		return fail(err)
+	}
+	if pkg.sum, pkg.Size, err = sumOf(path); err != nil {
+		return fail(err)
+	}
+	if limit := cmp.Or(opts.MaxSize, DefaultMaxSize); pkg.Size > limit {
+		return fail(fmt.Errorf("%w: it has %d MiB, and Ray takes less than %d MiB", ErrTooLarge, pkg.Size>>20, (limit+1)>>20))
+	}
+	pkg.URI = "gcs://_ray_pkg_" + pkg.sum[:32] + ".zip"
 	return pkg, nil
 }
 

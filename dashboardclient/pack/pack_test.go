@@ -331,3 +331,40 @@ func must(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// TestArchive: a zip file is a package as it is; what Ray could not unpack is refused.
+func TestArchive(t *testing.T) {
+	made := packed(t, tree(t, map[string]string{"a.py": "print(1)\n", "d/b": "2"}), Options{})
+	dir := t.TempDir()
+	file := filepath.Join(dir, "code.ZIP")
+	data, err := os.ReadFile(made.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, file, string(data), false)
+	pkg := packed(t, file, Options{Excludes: []string{"*"}})
+	if pkg.Path != file || pkg.Size != int64(len(data)) || pkg.Files != 2 || pkg.Bytes != 10 || !strings.HasPrefix(pkg.URI, "gcs://_ray_pkg_") || !strings.HasSuffix(pkg.URI, ".zip") {
+		t.Errorf("%+v", pkg)
+	}
+	if again := packed(t, file, Options{}); again.URI != pkg.URI || again.URI == made.URI {
+		t.Errorf("%q and %q", again.URI, pkg.URI)
+	}
+	if _, err := WorkingDir(t.Context(), file, Options{MaxSize: 10}); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("too large: %v", err)
+	}
+	put(t, filepath.Join(dir, "broken.zip"), string(data[:len(data)-30]), false)
+	if _, err := WorkingDir(t.Context(), filepath.Join(dir, "broken.zip"), Options{}); !errors.Is(err, ErrNotZip) {
+		t.Errorf("broken: %v", err)
+	}
+	put(t, filepath.Join(dir, "code.tar"), "x", false)
+	if _, err := WorkingDir(t.Context(), filepath.Join(dir, "code.tar"), Options{}); !errors.Is(err, ErrNotDirectory) {
+		t.Errorf("a file: %v", err)
+	}
+	if _, err := WorkingDir(t.Context(), filepath.Join(dir, "none.zip"), Options{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("none: %v", err)
+	}
+	put(t, filepath.Join(dir, "dir.zip", "a"), "x", false)
+	if pkg := packed(t, filepath.Join(dir, "dir.zip"), Options{}); pkg.Files != 1 {
+		t.Errorf("a directory of that name: %+v", pkg)
+	}
+}

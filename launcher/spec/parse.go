@@ -35,6 +35,16 @@ func NewDocument() *Document { return &Document{root: &node{kind: objectKind}} }
 // Parse reads one YAML (or JSON) document without checking its keys. filename is for messages; relative paths in the document are
 // relative to its folder.
 func Parse(r io.Reader, filename string) (*Document, error) {
+	return parse(r, filename, "cluster file", "start with `name: my-cluster`")
+}
+
+// ParseRuntimeEnv is Parse for a runtime_env of Ray, which MergeRuntimeEnv takes.
+func ParseRuntimeEnv(r io.Reader, filename string) (*Document, error) {
+	return parse(r, filename, "runtime_env", "write it like `env_vars: {SEED: 1}`")
+}
+
+// parse is Parse for what a document is, with an example of its beginning.
+func parse(r io.Reader, filename, what, example string) (*Document, error) {
 	fail := func(format string, args ...any) error {
 		return &Error{File: filename, Msg: fmt.Sprintf(format, args...)}
 	}
@@ -43,7 +53,7 @@ func Parse(r io.Reader, filename string) (*Document, error) {
 		return nil, fail("cannot be read: %v", err)
 	}
 	if len(data) > MaxFileBytes {
-		return nil, fail("is larger than 4 MiB, which no cluster file is")
+		return nil, fail("is larger than 4 MiB, which no %s is", what)
 	}
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
 		return nil, fail("is not a text file in UTF-8")
@@ -64,7 +74,7 @@ func Parse(r io.Reader, filename string) (*Document, error) {
 		n = &node{kind: objectKind, origin: n.origin}
 	}
 	if n.kind != objectKind {
-		return nil, n.origin.errorf("", "start with `name: my-cluster`", "a cluster file is a map of keys, this is %s", n.describe())
+		return nil, n.origin.errorf("", example, "a %s is a map of keys, this is %s", what, n.describe())
 	}
 	return &Document{root: n}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -94,6 +95,56 @@ func resolveClientFiles(n *node, env Object) {
 		}
 		f.Set(resolvePath(f.File, value.origin.Dir, "client"))
 	}
+}
+
+// MergeRuntimeEnv merges a runtime_env of Ray over the document's job: its keys go to those of Job that stand for them. Requirements of either kind replace
+// those of both, as Ray takes one.
+func (d *Document) MergeRuntimeEnv(env *Document) {
+	job := &node{kind: objectKind, origin: env.root.origin}
+	rest := &node{kind: objectKind, origin: env.root.origin}
+	packages := false
+	for _, e := range env.root.entries {
+		field := strings.TrimPrefix(runtimeEnvFields[e.key], "job.")
+		isPackages := e.key == "pip" || e.key == "uv"
+		packages = packages || isPackages
+		if field == "" || isPackages && e.value.kind == objectKind { // {packages: [...], pip_check: false} has no field
+			rest.put(e.key, e.origin, e.value)
+			continue
+		}
+		job.put(field, e.origin, e.value)
+	}
+	if len(rest.entries) > 0 {
+		job.put("runtimeEnv", env.root.origin, rest)
+	}
+	if packages {
+		d.dropRequirements()
+	}
+	over := &node{kind: objectKind}
+	over.put("job", env.root.origin, job)
+	d.Merge(&Document{root: over})
+}
+
+// dropRequirements removes what the job has of pip and uv. Nodes may be shared with other documents, so that they are replaced, not changed.
+func (d *Document) dropRequirements() {
+	without := func(n *node) *node {
+		c := *n
+		c.remove("pip")
+		c.remove("uv")
+		return &c
+	}
+	job := d.root.get("job")
+	if job == nil || job.kind != objectKind {
+		return
+	}
+	job = without(job)
+	if env := job.get("runtimeEnv"); env != nil && env.kind == objectKind {
+		job.entries = slices.Clone(job.entries)
+		job.put("runtimeEnv", env.origin, without(env))
+	}
+	root := *d.root
+	root.entries = slices.Clone(root.entries)
+	root.put("job", job.origin, job)
+	d.root = &root
 }
 
 var fileOption = regexp.MustCompile(`^\s*(-r|-c|--requirement\b|--constraint\b)\s*=?\s*(.*?)\s*(?:\s#.*)?$`)

@@ -199,7 +199,7 @@ type Job struct {
 	// Entrypoint is the driver's command line, run by the shell on the head. A command after -- replaces it.
 	Entrypoint string `json:"entrypoint,omitempty"`
 	// WorkingDir is a directory that is packed, uploaded and made the driver's current directory on all nodes; relative to the
-	// file. .gitignore and .rayignore in it are obeyed as git does, and its .git/info/exclude. A remote URI (https, s3, gs, ...) is passed to Ray as it is. Excludes cwd.
+	// file. A .zip file is unpacked there. In a directory, .gitignore and .rayignore are obeyed as git does, and its .git/info/exclude. A remote URI (https, s3, gs, ...) is passed to Ray as it is. Excludes cwd.
 	// Default: none.
 	WorkingDir string `json:"workingDir,omitempty" path:"client"`
 	// Cwd is an absolute directory that the nodes already have and that the driver starts in; nothing is uploaded. Excludes workingDir.

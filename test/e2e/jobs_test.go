@@ -1,6 +1,11 @@
 package e2e
 
 import (
+	"archive/zip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -75,4 +80,47 @@ func TestAddress(t *testing.T) {
 	}
 	u.env = []string{"RAY_AUTH_TOKEN_PATH=/nosuch"}
 	u.want(runstate.CodeConfig, "jobs", "--address", address)
+	u.env = []string{"RAY_AUTH_TOKEN_PATH=/nosuch", "RAY_API_SERVER_ADDRESS=" + address} // of a cluster of ours: reached as one
+	contains(t, "the note", u.want(0, "jobs").err, "local cluster shared")
+	token, err := os.ReadFile(vars["RAY_AUTH_TOKEN_PATH"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.env = []string{"HOME=" + home, "RAY_API_SERVER_ADDRESS=" + address, `RAY_JOB_HEADERS={"authorization": "Bearer ` + strings.TrimSpace(string(token)) + `"}`}
+	contains(t, "the note", u.want(0, "jobs", "--verify", "true").err, "the dashboard of RAY_API_SERVER_ADDRESS")
+}
+
+// TestRayJobsFlags: the flags of `ray job submit` that describe the runtime environment, and the verbs on one job.
+func TestRayJobsFlags(t *testing.T) {
+	u := sharedCluster(t)
+	u.write("code/main.py", "import os, mod, other\nprint(mod.NAME, other.NAME, os.environ['SEED'], sorted(os.listdir()))\n")
+	u.write("code/large.bin", "x")
+	u.write("mod/__init__.py", "NAME = 'mod'\n")
+	u.write("other/__init__.py", "NAME = 'other'\n")
+	u.write("env/env.yaml", "working_dir: code\nenv_vars: {SEED: 7}\npy_modules: [mod]\n")
+	const printed = "mod other 7 ['main.py']\n"
+	flags := []string{"--py-modules", "other", "--", "python", "main.py"}
+	if got := u.want(0, append([]string{"submit", "shared", "--runtime-env", "env/env.yaml", "--excludes", "*.bin", "--submission-id", "flags"}, flags...)...).out; got != printed {
+		t.Errorf("--runtime-env: %q", got)
+	}
+	contains(t, "the job", u.want(0, "jobs", "flags", "-c", "shared").out, "flags", "SUCCEEDED", "python main.py")
+	u.want(0, "jobs", "delete", "-c", "shared", "flags")
+	u.want(65, "jobs", "delete", "-c", "shared", "flags")
+	archive, err := os.Create(filepath.Join(u.dir, "code.zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := zip.NewWriter(archive)
+	main, err := w.Create("main.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.WriteString(main, "import os, mod, other\nprint(mod.NAME, other.NAME, os.environ['SEED'], os.listdir())\n")
+	if err := errors.Join(w.Close(), archive.Close()); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"submit", "shared", "--working-dir", "code.zip", "--runtime-env-json", `{"working_dir": "none", "env_vars": {"SEED": "7"}, "py_modules": ["mod"]}`}
+	if got := u.want(0, append(args, flags...)...).out; got != printed {
+		t.Errorf("a .zip as working directory: %q", got)
+	}
 }
