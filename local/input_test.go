@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -116,6 +118,25 @@ func TestOthers(t *testing.T) {
 	t.Errorf("not listed: %+v", all)
 }
 
+// nodeOptions checks what the head of TestUp was started with: its labels, variables, object store, and where objects are spilled.
+const nodeOptions = `
+import glob, os, sys, ray
+ray.init()
+node = ray.nodes()[0]
+assert node["Resources"]["object_store_memory"] == 100 << 20, node
+labels = {k: v for k, v in node["Labels"].items() if not k.startswith("ray.io/")}
+assert labels == {"zone": "a", "site.org/rack": "7", "rayctl.io/group": "head"}, labels
+
+@ray.remote(label_selector={"zone": "a"})
+def variables():
+    return os.environ["OWN"], os.environ["SAID"], os.environ["RAY_min_spilling_size"]
+
+assert ray.get(variables.remote()) == ("head's", "a b", "1")
+kept = [ray.put(bytes(40 << 20)) for _ in range(4)]  # of which the store holds two
+assert glob.glob(os.path.join(sys.argv[1], "r*", "ray_spilled_objects_*", "*")), os.listdir(sys.argv[1])
+assert len(ray.get(kept[0])) == 40 << 20
+`
+
 // TestUp keeps a cluster without a job and works on it: mounts, endpoints, exec, labels; then gc finds what a crash left.
 func TestUp(t *testing.T) {
 	pace.Parallel(t)
@@ -124,7 +145,11 @@ func TestUp(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "mö unt")
 	s := oneNode(t, "up", "")
 	s.Labels = map[string]string{"team": "rl"}
-	s.Env = map[string]string{"SAID": "a b"}
+	spill := filepath.Join(t.TempDir(), "spill ed")
+	s.Env = map[string]string{"SAID": "a b", "OWN": "cluster's", "RAY_min_spilling_size": "1"} // the last is of Ray's system config
+	s.Head.Env = map[string]string{"OWN": "head's"}
+	s.Head.Labels = map[string]string{"zone": "a", "site.org/rack": "7"}
+	s.Head.ObjectStoreMemory, s.Head.ObjectSpillingDirectory = resource.MustParse("100Mi"), spill
 	s.Mounts = []spec.Mount{{MountPath: link, Source: spec.MountSource{Sections: localspec.SourceIn(source)}}}
 	t.Cleanup(func() { terminate(t, l, "up") })
 	if _, err := l.Launch(within(t), s, launcher.Payload{}); err != nil {
@@ -149,6 +174,10 @@ func TestUp(t *testing.T) {
 		Command: []string{"python", "-c", `import os, sys, ray; ray.init(); print(os.environ["SAID"], len(ray.nodes())); sys.exit(7)`}})
 	if err != nil || code != 7 || !strings.Contains(out.String(), "a b 1\n") {
 		t.Errorf("exec: %d, %v, %s", code, err, out.String())
+	}
+	out.Reset()
+	if code, err := l.Exec(within(t), "up", launcher.ExecRequest{Stdout: &out, Stderr: &out, Command: []string{"python", "-c", nodeOptions, spill}}); err != nil || code != 0 {
+		t.Errorf("options of the node: %d, %v, %s", code, err, out.String())
 	}
 	for team, want := range map[string]int{"rl": 1, "other": 0} {
 		if got, err := l.List(within(t), launcher.Selector{Labels: map[string]string{"team": team}}); err != nil || len(got) != want {
@@ -184,6 +213,10 @@ func TestUp(t *testing.T) {
 	}
 	if len(processes(t, state, "up")) == 0 {
 		t.Error("gc ended a living cluster")
+	}
+	terminate(t, l, "up")
+	if left, err := os.ReadDir(spill); err != nil || len(left) > 0 {
+		t.Errorf("left of spilled objects: %v, %v", left, err)
 	}
 }
 

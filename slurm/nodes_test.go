@@ -35,12 +35,15 @@ found = {"driver": {"Env": dict(os.environ)}}
 for node in ray.nodes():
     r = node["Resources"]
     env, files, host = ray.get(look.options(num_gpus=r.get("GPU", 0), scheduling_strategy=On(node["NodeID"], soft=False)).remote())
-    found[node["NodeName"]] = {"CPU": r.get("CPU", 0), "GPU": r.get("GPU", 0), "MiB": int(r["memory"]) >> 20, "Files": files, "Host": host, "Env": env}
+    found[node["NodeName"]] = {"CPU": r.get("CPU", 0), "GPU": r.get("GPU", 0), "MiB": int(r["memory"]) >> 20, "Files": files, "Host": host, "Env": env,
+        "H100": r.get("accelerator_type:H100", 0), "Zone": node["Labels"].get("zone", "")}
 print(json.dumps(found))`
 
 // around is what lookAround prints of one node.
 type around struct {
 	CPU, GPU   float64
+	H100       float64
+	Zone       string
 	MiB, Files int
 	Host       string
 	Env        map[string]string
@@ -68,6 +71,8 @@ func (b *bed) granted(t *testing.T, image string) {
 	exclusive := true
 	part := small()
 	part.CPUs, part.GPUs, part.GPUType = 3, 2, "h100"
+	part.Labels = map[string]string{"zone": "a"}
+	part.Env = map[string]string{"FROM_GROUP": "it's $(id)", "FROM_FILE": "the group's"}
 	whole := spec.NodeResources{GPUs: 4, GPUType: "h100", Sections: slurmspec.GroupIn(&slurmspec.Group{Exclusive: &exclusive})}
 	s := &spec.ClusterSpec{
 		Name: "granted", Ray: spec.Ray{Python: b.python}, Image: image,
@@ -79,15 +84,22 @@ func (b *bed) granted(t *testing.T, image string) {
 	s.Job.Env = map[string]string{"FROM_JOB": "yes"}
 	found := b.look(t, s)
 	for name, want := range map[string]around{
-		"part-0":  {CPU: 3, GPU: 2, MiB: 1024, Files: 4321, Env: map[string]string{"CUDA_VISIBLE_DEVICES": "0,1"}},
-		"whole-0": {CPU: 16, GPU: 4, Files: 4321, Env: map[string]string{"CUDA_VISIBLE_DEVICES": "0,1,2,3"}}, // its memory is the machine's
+		"part-0":  {CPU: 3, GPU: 2, H100: 1, Zone: "a", MiB: 1024, Files: 4321, Env: map[string]string{"CUDA_VISIBLE_DEVICES": "0,1"}},
+		"whole-0": {CPU: 16, GPU: 4, H100: 1, Files: 4321, Env: map[string]string{"CUDA_VISIBLE_DEVICES": "0,1,2,3"}}, // its memory is the machine's
 	} {
 		got := found[name]
 		got.Env["CUDA_VISIBLE_DEVICES"] = sorted(got.Env["CUDA_VISIBLE_DEVICES"])
+		if got.H100 != want.H100 || got.Zone != want.Zone {
+			t.Errorf("%s has %v of accelerator_type:H100, zone %q, want %+v", name, got.H100, got.Zone, want)
+		}
 		if got.CPU != want.CPU || got.GPU != want.GPU || want.MiB != 0 && got.MiB != want.MiB || got.Files != want.Files {
 			t.Errorf("%s has %v CPUs, %v GPUs, %d MiB, %d files, want %+v", name, got.CPU, got.GPU, got.MiB, got.Files, want)
 		}
-		want.Env["FROM_FILE"], want.Env["FROM_SETUP"], want.Env["FROM_JOB"] = s.Env["FROM_FILE"], "yes", "yes"
+		want.Env["FROM_GROUP"], want.Env["FROM_FILE"] = "", s.Env["FROM_FILE"]
+		if name == "part-0" {
+			want.Env["FROM_GROUP"], want.Env["FROM_FILE"] = part.Env["FROM_GROUP"], part.Env["FROM_FILE"]
+		}
+		want.Env["FROM_SETUP"], want.Env["FROM_JOB"] = "yes", "yes"
 		want.Env["LOADED"], want.Env["APPTAINER_CONTAINER"] = "load cuda/12 $(id) ", image
 		for k, v := range want.Env {
 			if got.Env[k] != v {

@@ -9,6 +9,7 @@ import (
 	"text/template"
 
 	"github.com/rayctl/rayctl/cmd/config"
+	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/environ"
 	"github.com/rayctl/rayctl/launcher/spec/schema"
 )
@@ -26,7 +27,7 @@ func clusterFile(string) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	err = t.Execute(&b, map[string]any{
-		"Sections": schema.Reference(), "DriverEnv": environ.Driver(), "ClientEnv": slices.Concat(environ.Client(), environ.OfRay()),
+		"Sections": schema.Reference(), "OptionsOfRay": spec.OptionsOfRay(), "DriverEnv": environ.Driver(), "ClientEnv": slices.Concat(environ.Client(), environ.OfRay()),
 	})
 	return b.Bytes(), err
 }

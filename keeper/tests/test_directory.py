@@ -48,6 +48,22 @@ class Directory(unittest.TestCase):
             os.mkdir(name)
             nodedir.make(self.root)
 
+    def test_spilled_objects(self):
+        """They are in a directory of the node's own elsewhere, which goes with the node's; a link that is not ours is not followed."""
+        target = os.path.join(self.root, "disk", "spilled")
+        made = nodedir.make(self.root)
+        nodedir.spill_into(made, target)
+        self.assertEqual(os.listdir(target), [os.path.basename(made)])
+        self.assertEqual(stat.S_IMODE(os.lstat(nodedir.spilled(made, target)).st_mode), 0o700)
+        open(os.path.join(nodedir.spilled(made, target), "object"), "w").close()
+        nodedir.remove(made)
+        self.assertEqual((os.path.exists(made), os.listdir(target)), (False, []))
+        other = nodedir.make(self.root)
+        os.symlink(target, os.path.join(other, nodedir.SPILLED))
+        nodedir.remove(other)
+        self.assertEqual((os.path.exists(other), os.path.isdir(target)), (False, True))
+        nodedir.remove(other)
+
     def test_a_root_that_others_may_change(self):
         below = os.path.join(self.root, "below")
         os.mkdir(below)

@@ -260,6 +260,10 @@ class RayStart(unittest.TestCase):
         worker = raystart.arguments(o, raystart.Member(o, 2), "/tmp/r1", base, ports)
         for wanted in ("--address=10.0.0.1:1234", "--num-cpus=6", "--num-gpus=1", '--resources={"a": 1}', "--node-name=w-1"):
             self.assertIn(wanted, worker)
+        o["groups"][1].update(objectSpillingDirectory="/disk/a b", objectStoreMemory=100, labels={"zone": "a", "b": "c"})
+        worker = raystart.arguments(o, raystart.Member(o, 2), "/tmp/r1", base, ports)
+        for wanted in ("--object-spilling-directory=/disk/a b/r1", "--object-store-memory=100", "--labels=b=c,rayctl.io/group=w,zone=a"):
+            self.assertIn(wanted, worker)
         self.assertFalse(raystart.is_recent("2.40.0"))
         self.assertTrue(raystart.is_recent("2.49.1") and raystart.is_recent(""))
         with self.assertRaises(ValueError):

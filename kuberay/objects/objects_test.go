@@ -48,10 +48,10 @@ env: {HF_HOME: "/models/$(HOSTNAME)/$x"}
 setup: "ulimit -Sn 65535"
 secrets: [WANDB_API_KEY, {name: X, secretKeyRef: {name: s, key: k}}]
 mounts: [{mountPath: /models, readOnly: true, source: {kuberay: {persistentVolumeClaim: {claimName: models}}}}]
-head: {cpus: 2, memory: 8Gi}
+head: {cpus: 2, memory: 8Gi, resources: {head: 1}, labels: {zone: a}, env: {OWN: "head's", HF_HOME: /mine}}
 workers:
   - {name: trainer, replicas: 4, cpus: 96, memory: 1500Gi, gpus: 8, gpuType: h100, shm: 200Gi}
-  - {name: rollout, replicas: 3, cpus: 500m, resources: {rollout: 1, "it's": 2}, kuberay: {limits: {rdma/ib: 8}, nodeSelector: {zone: a}}}
+  - {name: rollout, replicas: 3, cpus: 500m, memory: 8Gi, objectStoreMemory: 2Gi, objectSpillingDirectory: "/spill/it's $x", resources: {rollout: 1, "it's": 2}, kuberay: {limits: {rdma/ib: 8}, nodeSelector: {zone: a}}}
   - {name: reward, replicas: 2, minReplicas: 1, maxReplicas: 5, image: "other:2", patch: {spec: {hostNetwork: true, containers: [{name: ray-worker, env: [{name: E, value: v}]}]}}}
 lifetime: {queue: 12h, max: 4h, start: 2h}
 gpuTypes: {h100: {nodeSelector: {gpu: h100}, tolerations: [{key: gpu, operator: Exists}]}}

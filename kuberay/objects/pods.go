@@ -2,6 +2,7 @@ package objects
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -56,7 +57,7 @@ func (p *Plan) podTemplate(g spec.NodeGroup, group string) (*corev1.PodTemplateS
 	}
 	p.addGPUType(t, g)
 	p.addMounts(t, g)
-	p.addStart(t, group)
+	p.addStart(t, g, group)
 	p.Scheduler.Pod(t, p.Spec.Name, group)
 	return patchedTemplate(t, g)
 }
@@ -77,7 +78,7 @@ func (p *Plan) rayContainer(g spec.NodeGroup, group string, own kuberayspec.Grou
 	}
 	return corev1.Container{
 		Name: name, Image: g.Image, ImagePullPolicy: corev1.PullPolicy(kuberayspec.Of(p.Spec).ImagePullPolicy),
-		Resources: p.resources(g, own), Env: p.env(), ReadinessProbe: p.readiness(), SecurityContext: restrictedContainer(),
+		Resources: p.resources(g, own), Env: p.env(g), ReadinessProbe: p.readiness(), SecurityContext: restrictedContainer(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError, // the last lines say why it ended
 	}
 }
@@ -135,12 +136,16 @@ var rayDefaults = map[string]string{
 }
 
 // env is the environment of `ray start`, so of all that Ray starts. Values that are secret are references.
-func (p *Plan) env() []corev1.EnvVar {
+func (p *Plan) env(g spec.NodeGroup) []corev1.EnvVar {
 	values := maps.Clone(rayDefaults)
 	if p.Spec.Job.Entrypoint != "" {
 		values["RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"] = "0" // in jobGrace nothing drains; `up` may have Serve at work
 	}
 	maps.Copy(values, p.Spec.Env)
+	maps.Copy(values, g.Env)
+	if len(g.Labels) > 0 { // KubeRay has a field for them from 1.5 on, and refuses --labels since
+		values["RAY_OVERRIDE_LABELS"] = labelsJSON(g.Labels)
+	}
 	var out []corev1.EnvVar
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		out = append(out, corev1.EnvVar{Name: name, Value: literal(values[name])})
@@ -158,6 +163,14 @@ func (p *Plan) env() []corev1.EnvVar {
 		out = append(out, corev1.EnvVar{Name: "RAY_AUTH_MODE", Value: "disabled"})
 	}
 	return out
+}
+
+func labelsJSON(labels map[string]string) string {
+	text, err := json.Marshal(labels)
+	if err != nil {
+		panic("kuberay: a map of text has no JSON: " + err.Error()) // impossible
+	}
+	return string(text)
 }
 
 // literal keeps Kubernetes from expanding $(NAME) in the value of an environment variable.
@@ -197,10 +210,15 @@ func (p *Plan) addMounts(t *corev1.PodTemplateSpec, g spec.NodeGroup) {
 	}
 }
 
-// shmShare is Ray's own share of memory for its object store.
-const shmShare = 0.3
+const (
+	shmShare = 0.3  // of memory, as Ray's own for its object store
+	shmUsed  = 0.95 // of /dev/shm, as Ray's own bound for a store whose size it chooses
+)
 
 func shmOf(g spec.NodeGroup) resource.Quantity {
+	if g.Shm.IsZero() && !g.ObjectStoreMemory.IsZero() {
+		return *resource.NewQuantity(int64(float64(g.ObjectStoreMemory.Value())/shmUsed), resource.BinarySI)
+	}
 	if !g.Shm.IsZero() || g.Memory.IsZero() {
 		return g.Shm
 	}
@@ -214,7 +232,7 @@ func addVolume(t *corev1.PodTemplateSpec, name string, source corev1.VolumeSourc
 }
 
 // addStart lets the shell that starts Ray read pod/node.sh first: KubeRay puts a container's own arguments before `ray start`.
-func (p *Plan) addStart(t *corev1.PodTemplateSpec, group string) {
+func (p *Plan) addStart(t *corev1.PodTemplateSpec, g spec.NodeGroup, group string) {
 	c, env := rayContainer(t), func(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }
 	files := []string{nodeKey, zipKey}
 	if p.Spec.Setup != "" {
@@ -223,7 +241,9 @@ func (p *Plan) addStart(t *corev1.PodTemplateSpec, group string) {
 			SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: SecretName(p.Spec.Name)}, Key: TokenKey},
 		}})
 	}
-	if _, own := p.Spec.Env[bashEnv]; group != HeadGroup && !own {
+	_, own := p.Spec.Env[bashEnv]
+	_, groups := g.Env[bashEnv]
+	if group != HeadGroup && !own && !groups {
 		files = append(files, waitKey)
 		c.Env = append(c.Env, env(bashEnv, nodeFiles+"/"+waitKey))
 	}

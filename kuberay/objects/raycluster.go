@@ -115,7 +115,13 @@ func (p *Plan) startParams(g spec.NodeGroup, head bool) map[string]string {
 	if p.rayAtLeast("2.49.0") { // a raylet waits 15 seconds for ports that its agents choose, then it dies; KubeRay gives the other two
 		params["dashboard-agent-grpc-port"], params["runtime-env-agent-port"] = agentGRPCPort, runtimeEnvPort
 	}
-	if len(g.Resources) > 0 && g.Tasks {
+	if !g.ObjectStoreMemory.IsZero() {
+		params["object-store-memory"] = strconv.FormatInt(g.ObjectStoreMemory.Value(), 10)
+	}
+	if g.ObjectSpillingDirectory != "" {
+		params["object-spilling-directory"] = shellWord(g.ObjectSpillingDirectory)
+	}
+	if len(g.Resources) > 0 {
 		params["resources"] = shellQuote(g.Resources)
 	}
 	return params
@@ -127,9 +133,13 @@ func shellQuote(v any) string {
 	if err != nil {
 		panic("kuberay: a map of numbers has no JSON: " + err.Error()) // impossible: the spec allows finite numbers only
 	}
-	quoted, err := syntax.Quote(string(text), syntax.LangBash)
+	return shellWord(string(text))
+}
+
+func shellWord(text string) string {
+	quoted, err := syntax.Quote(text, syntax.LangBash)
 	if err != nil {
-		return strconv.Quote(string(text))
+		return strconv.Quote(text)
 	}
 	return quoted
 }

@@ -67,15 +67,17 @@ type RaySettings struct {
 
 // Group is a set of equal Ray nodes. A nil count is left to Ray (or, on Slurm, to the allocation).
 type Group struct {
-	Name              string             `json:"name"`
-	Count             int                `json:"count"`
-	CPUs              *float64           `json:"cpus"`
-	GPUs              *float64           `json:"gpus"`
-	Memory            *int64             `json:"memory"`            // bytes
-	ObjectStoreMemory *int64             `json:"objectStoreMemory"` // bytes
-	Resources         map[string]float64 `json:"resources,omitempty"`
-	Env               map[string]string  `json:"env,omitempty"`
-	Labels            map[string]string  `json:"labels,omitempty"`
+	Name              string   `json:"name"`
+	Count             int      `json:"count"`
+	CPUs              *float64 `json:"cpus"`
+	GPUs              *float64 `json:"gpus"`
+	Memory            *int64   `json:"memory"`            // bytes
+	ObjectStoreMemory *int64   `json:"objectStoreMemory"` // bytes
+	// ObjectSpillingDirectory is where each node makes a directory of its own for spilled objects; empty: its temporary directory.
+	ObjectSpillingDirectory string             `json:"objectSpillingDirectory,omitempty"`
+	Resources               map[string]float64 `json:"resources,omitempty"`
+	Env                     map[string]string  `json:"env,omitempty"`
+	Labels                  map[string]string  `json:"labels,omitempty"`
 }
 
 // Modes of Start.

@@ -61,7 +61,8 @@ func HeadOnFirstGroup(s *ClusterSpec) {
 
 // IsEmpty reports whether nothing is asked for.
 func (r *NodeResources) IsEmpty() bool {
-	return r.CPUs == 0 && r.Memory.IsZero() && r.GPUs == 0 && r.GPUType == "" && r.Shm.IsZero() && len(r.Resources) == 0 &&
+	return r.CPUs == 0 && r.Memory.IsZero() && r.GPUs == 0 && r.GPUType == "" && r.Shm.IsZero() && r.ObjectStoreMemory.IsZero() && r.ObjectSpillingDirectory == "" && len(r.Resources) == 0 &&
+		len(r.Labels) == 0 && len(r.Env) == 0 &&
 		r.Image == "" && r.Sections.isZero()
 }
 

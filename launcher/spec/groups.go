@@ -1,8 +1,13 @@
 package spec
 
 import (
+	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // NodeGroup is a group of equal Ray nodes to start; the head's own node is a group too.
@@ -32,6 +37,9 @@ func (s *ClusterSpec) NodeGroups() []NodeGroup {
 	if own.Image == "" {
 		own.Image = s.Image
 	}
+	if own.Tasks {
+		own.Resources = s.withAccelerator(&own.NodeResources)
+	}
 	groups := make([]NodeGroup, 0, len(s.Workers)+1)
 	if s.HeadGroup() == nil {
 		groups = append(groups, own)
@@ -42,6 +50,7 @@ func (s *ClusterSpec) NodeGroups() []NodeGroup {
 		if g.Image == "" {
 			g.Image = s.Image
 		}
+		g.Resources = s.withAccelerator(&g.NodeResources)
 		if g.Head = w.Name == s.Head.On; g.Head {
 			groups = slices.Insert(groups, 0, g)
 		} else {
@@ -49,6 +58,51 @@ func (s *ClusterSpec) NodeGroups() []NodeGroup {
 		}
 	}
 	return groups
+}
+
+// leastStore is the least that Ray takes for an object store (OBJECT_STORE_MINIMUM_MEMORY_BYTES).
+var leastStore = resource.MustParse("75Mi")
+
+// nodeOptions is the version of Ray from which `ray start` takes labels and a directory for spilled objects, as rayctl gives them.
+const nodeOptions = "2.49.0"
+
+func olderThan(ray, least string) bool {
+	v, err := version.ParseGeneric(ray)
+	return err == nil && v.LessThan(version.MustParseGeneric(least))
+}
+
+// nodeLabels checks Ray's labels of nodes: Kubernetes' syntax, without the prefixes that Ray and rayctl set themselves.
+func (v *Validator) nodeLabels(p string, labels map[string]string) {
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		lp := Printable(Join(p, k))
+		v.label(lp, k, labels[k])
+		v.FailIf(strings.HasPrefix(k, "ray.io/"), lp, "choose another key", "keys that begin with ray.io/ are Ray's own")
+		v.FailIf(strings.HasPrefix(k, "rayctl.io/"), lp, "choose another key", "keys that begin with rayctl.io/ are rayctl's own")
+	}
+}
+
+// label checks the syntax of Kubernetes' labels.
+func (v *Validator) label(p, key, value string) {
+	v.FailIf(len(validation.IsQualifiedName(key)) > 0, p, "use at most 63 letters, digits, -, _ and ., optionally after a DNS name and /",
+		"%q is not a label's key", key)
+	v.FailIf(len(validation.IsValidLabelValue(value)) > 0, p, "use at most 63 letters, digits, -, _ and .", "%q is not a label's value", value)
+}
+
+// acceleratorPrefix begins the resource by which Ray finds nodes for accelerator_type; nodes have one of it (RESOURCE_CONSTRAINT_PREFIX of Ray 2.60).
+const acceleratorPrefix = "accelerator_type:"
+
+// withAccelerator are the custom resources of nodes, with their type of GPU: Ray itself finds out some types, by names of its own.
+func (s *ClusterSpec) withAccelerator(r *NodeResources) map[string]float64 {
+	if r.GPUs == 0 || r.GPUType == "" {
+		return r.Resources
+	}
+	name := s.GPUTypes[r.GPUType].AcceleratorType
+	if name == "" {
+		name = strings.ToUpper(r.GPUType)
+	}
+	out := map[string]float64{acceleratorPrefix + name: 1}
+	maps.Copy(out, r.Resources)
+	return out
 }
 
 // HeadGroup is the worker group whose first worker is also the head; nil if the head has a node of its own.

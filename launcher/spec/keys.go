@@ -209,7 +209,9 @@ func isScalar(t reflect.Type) bool {
 func unknownKey(e entry, path string, t reflect.Type) *Error {
 	names := fieldNames(t)
 	hint := ""
-	if near := nearest.Of(e.key, names); near != "" {
+	if instead := insteadOf(e.key); instead != "" {
+		hint = instead
+	} else if near := nearest.Of(e.key, names); near != "" {
 		hint = "did you mean \"" + near + "\"?"
 	} else if place := elsewhere(e.key); place != "" {
 		hint = "did you mean " + place + "?"
@@ -219,6 +221,48 @@ func unknownKey(e entry, path string, t reflect.Type) *Error {
 		hint = "`rayctl schema` and docs/cluster-file.md list the keys"
 	}
 	return e.origin.errorf(path, hint, "unknown key %q", e.key)
+}
+
+// OptionOfRay is an option that has no key.
+type OptionOfRay struct {
+	names []string
+	// What names it for people, Instead is the next step.
+	What, Instead string
+}
+
+// OptionsOfRay are the options of Ray for which the cluster file has no key, for the reference.
+func OptionsOfRay() []OptionOfRay { return optionsOfRay }
+
+// optionsOfRay are options of `ray start` and of KubeRay, in lower case without - and _, for which the cluster file has no key, and what is there instead.
+var optionsOfRay = []OptionOfRay{
+	{strings.Fields("port gcsport rayport dashboardport rayclientserverport clientport minworkerport maxworkerport workerportlist objectmanagerport nodemanagerport metricsexportport dashboardagentlistenport dashboardagentgrpcport runtimeenvagentport ports"), "ports: --port, --dashboard-port, --min-worker-port and the others",
+		"rayctl chooses free ports, so that clusters of one machine do not collide, and `rayctl dashboard --port` and `rayctl port-forward` give them a fixed one here"},
+	{strings.Fields("nodeipaddress nodeip ipaddress address rayaddress"), "--node-ip-address, --address",
+		"a node's address is what the launcher knows: this machine's own, that of the node on Slurm, the pod's on Kubernetes"},
+	{strings.Fields("dashboardhost includedashboard"), "--dashboard-host, --include-dashboard", "the dashboard listens where rayctl reaches it; on Slurm slurm.expose changes that"},
+	{strings.Fields("systemconfig"), "--system-config", "set it in env as RAY_NAME: VALUE, from where Ray reads each of its settings on every node"},
+	{strings.Fields("redis redisaddress redispassword redisusername externalredis externalstoragenamespace gcsfaulttolerance gcsfaulttoleranceoptions"), "external Redis, GCS fault tolerance",
+		"no state of Ray outlives its head: job.restarts.nodeFailure starts the driver again, which goes on from its checkpoints in job.outputDir"},
+	{strings.Fields("tls usetls rayusetls tlsservercert tlsserverkey tlscacert"), "TLS",
+		"nodes know one another by the cluster's token; to encrypt what they send, set RAY_USE_TLS, RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT in env, with files that each node has"},
+	{strings.Fields("authmode authoptions authtoken token"), "tokens: RAY_AUTH_MODE, authOptions", "rayctl makes a token for each cluster where Ray has tokens (2.52 and later)"},
+	{strings.Fields("tempdir raytmpdir"), "--temp-dir", "use local.tmpDir or slurm.tmpDir"},
+	{strings.Fields("plasmadirectory"), "--plasma-directory", "the object store is in /dev/shm, and objectStoreMemory is its size"},
+	{strings.Fields("numcpus"), "--num-cpus", "use cpus"},
+	{strings.Fields("numgpus"), "--num-gpus", "use gpus"},
+	{strings.Fields("spillingdirectory spilldir spilldirectory"), "--object-spilling-directory by other names", "use objectSpillingDirectory of the head or of a worker group"},
+	{strings.Fields("raystartparams"), "rayStartParams", "the keys of head and workers say what `ray start` is given, and kuberay.rayCluster takes the spec of a whole RayCluster"},
+}
+
+// insteadOf is what the cluster file has in place of an option of Ray; "" if the key is none.
+func insteadOf(key string) string {
+	name := strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(key))
+	for _, o := range optionsOfRay {
+		if slices.Contains(o.names, name) {
+			return o.Instead
+		}
+	}
+	return ""
 }
 
 // elsewhere finds the path of a key of this name in another section.

@@ -126,14 +126,25 @@ type NodeResources struct {
 	Memory Quantity `json:"memory,omitzero"`
 	// GPUs is the number of GPUs of one node. On this machine an error if there are fewer. Default: 0.
 	GPUs int `json:"gpus,omitempty" jsonschema:"minimum=0"`
-	// GPUType is a type of GPU, translated by gpuTypes: a GRES type on Slurm, a node selector on KubeRay, Ray's accelerator type
-	// in both. A type that gpuTypes does not have is the GRES type itself on Slurm and an error on KubeRay. Default: any.
+	// GPUType is a type of GPU, translated by gpuTypes: a GRES type on Slurm, a node selector on KubeRay, Ray's resource accelerator_type
+	// everywhere. A type that gpuTypes does not have is the GRES type itself on Slurm and an error on KubeRay. Default: any.
 	GPUType string `json:"gpuType,omitempty"`
 	// Shm is the size of /dev/shm, where Ray keeps its object store, a Kubernetes quantity. Only KubeRay can set it; it counts
 	// as memory of the pod. Default on KubeRay: 30% of memory, which is what Ray takes for its object store.
 	Shm Quantity `json:"shm,omitzero"`
+	// ObjectStoreMemory is the size of Ray's object store on one node, a Kubernetes quantity. Default: 30% of memory; on local at most 2Gi for all nodes
+	// together and 80% of what /dev/shm has free; without memory on Slurm and KubeRay, Ray's own choice.
+	ObjectStoreMemory Quantity `json:"objectStoreMemory,omitzero"`
+	// ObjectSpillingDirectory is an absolute directory of the nodes in which Ray keeps objects that its object store has no room for; what it writes there
+	// goes with the node, or with the pod's volume. Ray 2.49 and later. Default: the node's temporary directory, which local.tmpDir and slurm.tmpDir set.
+	ObjectSpillingDirectory string `json:"objectSpillingDirectory,omitempty"`
 	// Resources are Ray's custom resources of one node, by name.
 	Resources map[string]float64 `json:"resources,omitempty"`
+	// Labels are Ray's labels of one node, which the label selectors of tasks, actors and the driver name (Ray 2.49 and later). They are not those of the
+	// cluster, which select clusters.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Env is added to the cluster's env on these nodes, and goes before it.
+	Env map[string]string `json:"env,omitempty"`
 	// Image is the container image of these nodes. Default: the cluster's image.
 	Image string `json:"image,omitempty"`
 	// Sections are what launchers add.
@@ -190,7 +201,7 @@ type Lifetime struct {
 type GPUType struct {
 	// Sections are what launchers call it.
 	Sections Sections `json:"-" section:"gpuType"`
-	// AcceleratorType is Ray's accelerator_type, as in ray.util.accelerators. Default: the type's name in capitals.
+	// AcceleratorType is Ray's accelerator_type, as in ray.util.accelerators, which tasks and actors can ask for. Default: the type's name in capitals.
 	AcceleratorType string `json:"acceleratorType,omitempty"`
 }
 

@@ -79,10 +79,7 @@ func (v *Validator) top(s *ClusterSpec) {
 	v.FailIf(s.Ray.Version != "" && !rayVersion.MatchString(s.Ray.Version), "ray.version", "write it like 2.60.0",
 		"%q is not a version of Ray", s.Ray.Version)
 	for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
-		p := Printable(Join("labels", k))
-		v.FailIf(len(validation.IsQualifiedName(k)) > 0, p, "use at most 63 letters, digits, -, _ and ., optionally after a DNS name and /",
-			"%q is not a label's key", k)
-		v.FailIf(len(validation.IsValidLabelValue(s.Labels[k])) > 0, p, "use at most 63 letters, digits, -, _ and .", "%q is not a label's value", s.Labels[k])
+		v.label(Printable(Join("labels", k)), k, s.Labels[k])
 	}
 }
 
@@ -113,8 +110,8 @@ func (v *Validator) text(s *ClusterSpec) {
 		return
 	}
 	for _, l := range ls {
-		multiline := l.Path == "setup" || l.Path == "job.entrypoint" || strings.HasPrefix(l.Path, "env.") ||
-			strings.HasPrefix(l.Path, "job.env.") || strings.HasPrefix(l.Path, "job.metadata.") || strings.HasPrefix(l.Path, "job.runtimeEnv.") ||
+		multiline := l.Path == "setup" || l.Path == "job.entrypoint" || strings.HasPrefix(l.Path, "env.") || strings.Contains(l.Path, ".env.") ||
+			strings.HasPrefix(l.Path, "job.metadata.") || strings.HasPrefix(l.Path, "job.runtimeEnv.") ||
 			slices.ContainsFunc(registered, func(s *Substrate) bool { return s.FreeText != nil && s.FreeText(l.Path) })
 		bad := strings.ContainsFunc(l.Value, func(r rune) bool {
 			return r == 0 || !multiline && unicode.IsControl(r)
@@ -175,7 +172,20 @@ func (v *Validator) resources(s *ClusterSpec, p string, r *NodeResources) {
 	v.FailIf(r.GPUType != "" && r.GPUs == 0, p+".gpuType", "set gpus or remove gpuType", "a GPU type is given for nodes without GPUs")
 	v.FailIf(!r.Memory.IsZero() && r.Memory.Cmp(r.Shm) < 0, p+".shm", "shared memory counts as memory: raise memory", "%s is more than memory, %s",
 		r.Shm.String(), r.Memory.String())
-	v.customResources(p+".resources", "use cpus, gpus, memory or shm", r.Resources)
+	v.FailIf(r.ObjectStoreMemory.Sign() < 0 || !r.ObjectStoreMemory.IsZero() && r.ObjectStoreMemory.Cmp(leastStore) < 0, p+".objectStoreMemory", "write it with a unit, like 16Gi",
+		"%s is less than the %s that Ray needs for an object store", r.ObjectStoreMemory.String(), leastStore.String())
+	v.FailIf(!r.Memory.IsZero() && r.Memory.Cmp(r.ObjectStoreMemory) <= 0, p+".objectStoreMemory", "lower it or raise memory",
+		"%s leaves nothing of memory, %s, to Ray's processes", r.ObjectStoreMemory.String(), r.Memory.String())
+	v.FailIf(!r.Shm.IsZero() && r.Shm.Cmp(r.ObjectStoreMemory) < 0, p+".objectStoreMemory", "the object store is in /dev/shm: lower it or raise shm",
+		"%s is more than shm, %s", r.ObjectStoreMemory.String(), r.Shm.String())
+	if r.ObjectSpillingDirectory != "" {
+		v.Absolute(p+".objectSpillingDirectory", r.ObjectSpillingDirectory)
+	}
+	old := s.Ray.Version != "" && olderThan(s.Ray.Version, nodeOptions)
+	v.FailIf(old && r.ObjectSpillingDirectory != "", p+".objectSpillingDirectory", "set local.tmpDir or slurm.tmpDir, or a later ray.version", "Ray %s cannot be given it", s.Ray.Version)
+	v.FailIf(old && len(r.Labels) > 0, p+".labels", "use resources, or set a later ray.version", "Ray %s has no labels of nodes", s.Ray.Version)
+	v.nodeLabels(p+".labels", r.Labels)
+	v.customResources(p+".resources", "use cpus, gpus, memory, objectStoreMemory or shm", r.Resources)
 	if validate := SubstrateOf(s.Launcher).ValidateNode; validate != nil {
 		validate(v, s, p, r)
 	}
@@ -217,10 +227,17 @@ func (v *Validator) head(s *ClusterSpec) {
 }
 
 func (v *Validator) environment(s *ClusterSpec) {
-	for _, m := range []struct {
+	all := []struct {
 		path string
 		env  map[string]string
-	}{{"env", s.Env}, {"job.env", s.Job.Env}} {
+	}{{"env", s.Env}, {"job.env", s.Job.Env}, {"head.env", s.Head.Env}}
+	for _, g := range s.Workers {
+		all = append(all, struct {
+			path string
+			env  map[string]string
+		}{Join(Join("workers", g.Name), "env"), g.Env})
+	}
+	for _, m := range all {
 		for _, name := range slices.Sorted(maps.Keys(m.env)) {
 			if msg, hint := environ.Problem(name); msg != "" {
 				v.Fail(Printable(Join(m.path, name)), hint, "%q %s", name, msg)
@@ -239,9 +256,11 @@ func (v *Validator) environment(s *ClusterSpec) {
 		if msg, hint := environ.Problem(sec.Name); msg != "" {
 			v.Fail(p, hint, "%q %s", sec.Name, msg)
 		}
-		_, inEnv := s.Env[sec.Name]
-		_, inJob := s.Job.Env[sec.Name]
-		v.FailIf(inEnv || inJob, p, "keep it in secrets only", "%s is a secret and also in env", sec.Name)
+		for _, m := range all {
+			if _, also := m.env[sec.Name]; also {
+				v.Fail(p, "keep it in secrets only", "%s is a secret and also in %s", sec.Name, m.path)
+			}
+		}
 		v.FailIf(seen[sec.Name], p, "keep one", "the secret %s is given twice", sec.Name)
 		seen[sec.Name] = true
 		v.FailIf(sec.File != "" && sec.SecretKeyRef != nil, p, "keep one of them", "%s has both file and secretKeyRef", sec.Name)

@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -32,7 +33,20 @@ func TestValidate(t *testing.T) {
 		{"negative gpus", "workers: [{name: a, gpus: -1}]", "workers.a.gpus: -1 is negative"},
 		{"type without gpus", "workers: [{name: a, gpuType: h100}]", "a GPU type is given for nodes without GPUs"},
 		{"shm", "workers: [{name: a, memory: 1Gi, shm: 2Gi}]", "workers.a.shm: 2Gi is more than memory, 1Gi"},
-		{"custom resource", "workers: [{name: a, resources: {GPU: 1}}]", `"GPU" is not a custom resource of Ray: use cpus, gpus, memory or shm`},
+		{"custom resource", "workers: [{name: a, resources: {GPU: 1}}]", `"GPU" is not a custom resource of Ray: use cpus, gpus, memory, objectStoreMemory or shm`},
+		{"store without a unit", "workers: [{name: a, objectStoreMemory: 16}]", "workers.a.objectStoreMemory: 16 is less than the 75Mi that Ray needs for an object store: write it with a unit"},
+		{"store and memory", "head: {memory: 1Gi, objectStoreMemory: 1Gi}", "head.objectStoreMemory: 1Gi leaves nothing of memory, 1Gi, to Ray's processes: lower it or raise memory"},
+		{"store and shm", "workers: [{name: a, shm: 1Gi, objectStoreMemory: 2Gi}]", "workers.a.objectStoreMemory: 2Gi is more than shm, 1Gi: the object store is in /dev/shm"},
+		{"spilling", "workers: [{name: a, objectSpillingDirectory: here}]", `workers.a.objectSpillingDirectory: "here" is not an absolute path: write it from /`},
+		{"spilling and an old Ray", "ray: {version: 2.40.0}\nhead: {objectSpillingDirectory: /d}", "head.objectSpillingDirectory: Ray 2.40.0 cannot be given it: set local.tmpDir or slurm.tmpDir"},
+		{"labels and an old Ray", "ray: {version: 2.9.3}\nworkers: [{name: a, labels: {a: b}}]", "workers.a.labels: Ray 2.9.3 has no labels of nodes: use resources"},
+		{"node label", "workers: [{name: a, labels: {'a,b': c}}]", `workers.a.labels.a,b: "a,b" is not a label's key`},
+		{"node label's value", "head: {labels: {a: 'b=c,d'}}", `head.labels.a: "b=c,d" is not a label's value`},
+		{"Ray's label", "workers: [{name: a, labels: {ray.io/node-id: x}}]", "keys that begin with ray.io/ are Ray's own"},
+		{"our label", "workers: [{name: a, labels: {rayctl.io/group: x}}]", "keys that begin with rayctl.io/ are rayctl's own"},
+		{"group's variable", "workers: [{name: a, env: {RAY_ADDRESS: x}}]", `workers.a.env.RAY_ADDRESS: "RAY_ADDRESS" is set by rayctl: drivers find their cluster`},
+		{"head's variable", "head: {env: {RAY_OVERRIDE_LABELS: '{}'}}", "use labels of the head or of a worker group"},
+		{"secret in a group's env", "workers: [{name: a, env: {A: x}}]\nsecrets: [A]", "secrets[0]: A is a secret and also in workers.a.env: keep it in secrets only"},
 		{"negative resource", "workers: [{name: a, resources: {x: -1}}]", "workers.a.resources.x: -1 is negative"},
 		{"head on nothing", "head: {on: a}", `head.on: there is no worker group "a": remove head.on`},
 		{"head on another", "head: {on: a}\nworkers: [{name: b}]", "name one of the groups: b"},
@@ -116,5 +130,48 @@ func TestRequireEntrypoint(t *testing.T) {
 	}
 	if err := spec.RequireEntrypoint(&spec.ClusterSpec{Job: spec.Job{Entrypoint: "x"}}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestOptionsOfRay: options of `ray start` that have no key are refused with what is there instead, wherever somebody looks for them.
+func TestOptionsOfRay(t *testing.T) {
+	for text, want := range map[string]string{
+		"ray: {dashboardPort: 8265}":               "rayctl chooses free ports, so that clusters of one machine do not collide",
+		"workers: [{name: a, min_worker_port: 1}]": "rayctl chooses free ports",
+		"head: {nodeIpAddress: 10.0.0.1}":          "a node's address is what the launcher knows: this machine's own",
+		"ray: {systemConfig: {a: 1}}":              "set it in env as RAY_NAME: VALUE",
+		"systemConfig: {a: 1}":                     "set it in env as RAY_NAME: VALUE",
+		"ray: {redis-address: 'r:6379'}":           "no state of Ray outlives its head: job.restarts.nodeFailure starts the driver again",
+		"gcsFaultToleranceOptions: {}":             "no state of Ray outlives its head",
+		"tls: true":                                "set RAY_USE_TLS, RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT in env",
+		"workers: [{name: a, num_cpus: 2}]":        "use cpus",
+		"head: {rayStartParams: {}}":               "kuberay.rayCluster takes the spec of a whole RayCluster",
+		"ray: {tempDir: /x}":                       "use local.tmpDir or slurm.tmpDir",
+	} {
+		_, err := spec.Decode(strings.NewReader(text), "rayctl.yaml")
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "rayctl.yaml:1: ") || !strings.Contains(err.Error(), "unknown key") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestAcceleratorType: a group's type of GPU is Ray's resource for it, once per node.
+func TestAcceleratorType(t *testing.T) {
+	s, err := spec.Decode(strings.NewReader("gpuTypes: {big: {acceleratorType: H100}}\nhead: {gpus: 1, gpuType: big}\n"+
+		"workers: [{name: a, gpus: 2, gpuType: big, resources: {x: 2}}, {name: b, gpus: 1, gpuType: l4}, {name: c}]"), "rayctl.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Default(s)
+	var got []map[string]float64
+	for _, g := range s.NodeGroups() {
+		got = append(got, g.Resources)
+	}
+	want := []map[string]float64{nil, {"accelerator_type:H100": 1, "x": 2}, {"accelerator_type:L4": 1}, nil}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if len(s.Workers[0].Resources) != 1 {
+		t.Error("the file's own resources are changed")
 	}
 }

@@ -28,6 +28,19 @@ func CheckGPUs(s *spec.ClusterSpec, dev string, getenv func(string) string) erro
 		"the cluster asks for %d GPUs, but %s %d", want, source, have)
 }
 
+// CheckStores refuses object stores that the file makes larger, all nodes together, than what is free in /dev/shm: Ray would put them on the disk.
+func CheckStores(s *spec.ClusterSpec, free int64) error {
+	want := int64(0)
+	for _, g := range s.NodeGroups() {
+		want += int64(g.Count) * g.ObjectStoreMemory.Value()
+	}
+	if free == 0 || want <= free {
+		return nil
+	}
+	return launcher.Fail(runstate.CodeSpec, nil, "lower objectStoreMemory, or make /dev/shm larger (containers: --shm-size)",
+		"the object stores of all nodes take %.1f GiB together, and /dev/shm has %.1f GiB free", float64(want)/(1<<30), float64(free)/(1<<30))
+}
+
 // gpus counts what nodes may use. It cannot count GPUs of other makers than NVIDIA.
 func gpus(s *spec.ClusterSpec, dev string, getenv func(string) string) (n int, source string, known bool) {
 	for _, name := range visibleGPUs {

@@ -61,8 +61,12 @@ func (p Plan) groups() []keeper.Group {
 		}
 		memory := p.memory(g)
 		store := p.objectStore(memory)
+		if !g.ObjectStoreMemory.IsZero() {
+			store = g.ObjectStoreMemory.Value()
+		}
 		groups = append(groups, keeper.Group{
 			Name: g.Name, Count: g.Count, CPUs: &cpus, GPUs: &gpus, Memory: &memory, ObjectStoreMemory: &store, Resources: g.Resources,
+			ObjectSpillingDirectory: g.ObjectSpillingDirectory, Labels: g.Labels, Env: g.Env,
 		})
 	}
 	return groups

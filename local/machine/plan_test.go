@@ -45,6 +45,25 @@ func group(name string, replicas int, r spec.NodeResources) spec.WorkerGroup {
 	return spec.WorkerGroup{Name: name, Replicas: &replicas, NodeResources: r}
 }
 
+// TestStores: the file's object stores go before the bounds of the default ones, and must fit into /dev/shm.
+func TestStores(t *testing.T) {
+	big := spec.NodeResources{ObjectStoreMemory: resource.MustParse("5Gi"), ObjectSpillingDirectory: "/disk", Labels: map[string]string{"a": "b"}, Env: map[string]string{"C": "d"}}
+	p := planFor(&spec.ClusterSpec{Workers: []spec.WorkerGroup{group("a", 2, big), group("b", 1, spec.NodeResources{})}})
+	groups := p.Orders().Groups
+	if *groups[0].ObjectStoreMemory != 5*gib || *groups[1].ObjectStoreMemory != 2*gib/3 {
+		t.Errorf("object stores of %d and %d", *groups[0].ObjectStoreMemory, *groups[1].ObjectStoreMemory)
+	}
+	if g := groups[0]; g.ObjectSpillingDirectory != "/disk" || g.Labels["a"] != "b" || g.Env["C"] != "d" {
+		t.Errorf("%+v", g)
+	}
+	if err := CheckStores(p.Spec, 10*gib); err != nil {
+		t.Error(err)
+	}
+	if err := CheckStores(p.Spec, 9*gib); err == nil || err.Error() != "the object stores of all nodes take 10.0 GiB together, and /dev/shm has 9.0 GiB free: lower objectStoreMemory, or make /dev/shm larger (containers: --shm-size)" {
+		t.Error(err)
+	}
+}
+
 func TestGroups(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec spec.ClusterSpec

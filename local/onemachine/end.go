@@ -2,6 +2,7 @@ package onemachine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -73,7 +74,7 @@ func (c *cluster) sweep(ctx context.Context) error {
 			"processes of %s do not die: %s", c.Name, pids(left))
 	}
 	for _, dir := range append(dirs, c.NodeDirs()...) {
-		if err := os.RemoveAll(dir); err != nil {
+		if err := errors.Join(os.RemoveAll(rundir.Spilled(dir)), os.RemoveAll(dir)); err != nil {
 			return launcher.Fail(runstate.CodeInternal, err, "remove it yourself", "the temporary directory %s of %s cannot be removed: %v", dir, c.Name, err)
 		}
 	}

@@ -129,6 +129,9 @@ func (l *Launcher) plan(ctx context.Context, c *cluster, s *spec.ClusterSpec, p 
 	if err := machine.CheckGPUs(s, machine.Devices, os.Getenv); err != nil {
 		return machine.Plan{}, err
 	}
+	if err := machine.CheckStores(s, machine.This().Shm); err != nil {
+		return machine.Plan{}, err
+	}
 	if err := machine.LinkMounts(s.Mounts, progress(p)); err != nil {
 		return machine.Plan{}, err
 	}

@@ -165,6 +165,16 @@ func (r *Run) NodeDirs() (dirs []string) {
 	return dirs
 }
 
+// Spilled is the directory elsewhere in which the node of a temporary directory keeps spilled objects, as keeper/rayctl_keeper/node/nodedir.py makes it; "" if
+// there is none.
+func Spilled(nodeDir string) string {
+	target, err := os.Readlink(filepath.Join(nodeDir, "s"))
+	if err != nil || filepath.Base(target) != filepath.Base(nodeDir) {
+		return ""
+	}
+	return target
+}
+
 // logDirs lists the directories in which supervisors keep their logs and what they save, one for each node.
 func (r *Run) logDirs() (dirs []string) {
 	entries, err := os.ReadDir(r.Path(keeper.NodesDir))

@@ -69,7 +69,9 @@ func (p Plan) groups() []keeper.Group {
 		if g.Count == 0 {
 			continue
 		}
-		group := keeper.Group{Name: g.Name, Count: g.Count, Resources: g.Resources}
+		group := keeper.Group{
+			Name: g.Name, Count: g.Count, Resources: g.Resources, ObjectSpillingDirectory: g.ObjectSpillingDirectory, Labels: g.Labels, Env: g.Env,
+		}
 		gpus := float64(g.GPUs)
 		group.GPUs = &gpus
 		if g.CPUs > 0 || !p.exclusive(g) {
@@ -84,6 +86,10 @@ func (p Plan) groups() []keeper.Group {
 			memory := g.Memory.Value()
 			store := int64(float64(memory) * storeShare)
 			group.Memory, group.ObjectStoreMemory = &memory, &store
+		}
+		if !g.ObjectStoreMemory.IsZero() {
+			store := g.ObjectStoreMemory.Value()
+			group.ObjectStoreMemory = &store
 		}
 		out = append(out, group)
 	}

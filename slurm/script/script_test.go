@@ -132,12 +132,14 @@ func TestContainers(t *testing.T) {
 func TestGroups(t *testing.T) {
 	exclusive := true
 	p := planFor(&spec.ClusterSpec{
-		Head:    spec.Head{NodeResources: spec.NodeResources{CPUs: 4}},
-		Workers: []spec.WorkerGroup{group("a", 2, spec.NodeResources{Sections: slurmspec.GroupIn(&slurmspec.Group{Exclusive: &exclusive})}), group("none", 0, spec.NodeResources{}), group("b", 1, spec.NodeResources{CPUs: 2, GPUs: 3})},
+		Head: spec.Head{NodeResources: spec.NodeResources{CPUs: 4}},
+		Workers: []spec.WorkerGroup{group("a", 2, spec.NodeResources{Sections: slurmspec.GroupIn(&slurmspec.Group{Exclusive: &exclusive})}), group("none", 0, spec.NodeResources{}), group("b", 1, spec.NodeResources{CPUs: 2, GPUs: 3,
+			ObjectStoreMemory: resource.MustParse("1Gi"), ObjectSpillingDirectory: "/disk", Labels: map[string]string{"a": "b"}, Env: map[string]string{"C": "d"}})},
 	})
-	none, three, two := 0.0, 3.0, 2.0
+	none, three, two, store := 0.0, 3.0, 2.0, int64(1<<30)
 	want := []keeper.Group{
-		{Name: "head", Count: 1, CPUs: &none, GPUs: &none}, {Name: "a", Count: 2, GPUs: &none}, {Name: "b", Count: 1, CPUs: &two, GPUs: &three},
+		{Name: "head", Count: 1, CPUs: &none, GPUs: &none}, {Name: "a", Count: 2, GPUs: &none}, {Name: "b", Count: 1, CPUs: &two, GPUs: &three,
+			ObjectStoreMemory: &store, ObjectSpillingDirectory: "/disk", Labels: map[string]string{"a": "b"}, Env: map[string]string{"C": "d"}},
 	}
 	if diff := cmp.Diff(want, p.Orders().Groups); diff != "" {
 		t.Error(diff)

@@ -5,12 +5,12 @@ is killed and its directory removed. The supervisor's forked guard does the same
 
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import time
 
 from rayctl_keeper.host import process
+from rayctl_keeper.node import nodedir
 
 LOOKS, PAUSE = 3, 0.3  # seconds between them
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)  # to all of a Slurm step: they are for the supervisor
@@ -25,7 +25,7 @@ def end_node(directory):
     """Kills all that belongs to a node without supervisor, and removes its directory."""
     for _ in range(LOOKS):  # a process that is just being started shows no environment yet, and would go on writing
         process.kill_all([mark(directory)])
-        shutil.rmtree(directory, ignore_errors=True)
+        nodedir.remove(directory)
         time.sleep(PAUSE)
 
 

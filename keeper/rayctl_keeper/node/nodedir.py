@@ -5,8 +5,10 @@ try_to_create_directory, ray/_private/utils.py, Ray 2.9 to 2.60; there is no set
 
 import errno
 import os
+import shutil
 import stat
 
+SPILLED = "s"  # a link to the node's directory elsewhere, for what Ray spills
 RAYS = "t"  # Ray's part; short, because sockets below it may have at most 107 bytes (sun_path in unix(7))
 TRIES = 100  # names that are taken, before the disk is taken to be broken
 NEEDED = 16 << 20  # bytes for the logs of Ray's start; with less Ray hangs or ends without a word
@@ -29,6 +31,30 @@ def make(root):
         os.mkdir(os.path.join(directory, RAYS), 0o700)
         return directory
     raise FileExistsError("%d names in %s are taken" % (TRIES, root))
+
+
+def spill_into(directory, target):
+    """Makes the node's directory for spilled objects in target, which remove() finds again. Raises OSError."""
+    made = spilled(directory, target)
+    os.makedirs(target, mode=0o700, exist_ok=True)
+    os.mkdir(made, 0o700)
+    os.symlink(made, os.path.join(directory, SPILLED))
+
+
+def spilled(directory, target):
+    """The node's directory for spilled objects in target."""
+    return os.path.join(target, os.path.basename(directory))
+
+
+def remove(directory):
+    """Removes the node's directory, and that for spilled objects."""
+    try:
+        target = os.readlink(os.path.join(directory, SPILLED))
+    except OSError:
+        target = ""
+    if os.path.basename(target) == os.path.basename(directory):  # as spill_into makes it
+        shutil.rmtree(target, ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def shortage(directory):

@@ -106,14 +106,14 @@ def arguments(orders, member, directory, base, agent_ports):
                  "--node-ip-address=" + base["RAYCTL_NODE_IP"]]
     else:
         args += ["--address=" + gcs]
-    args += resources(group, base)
+    args += resources(group, directory, base)
     labels = dict(group.get("labels") or {}, **{"rayctl.io/group": group["name"]})
     if is_recent(orders["ray"].get("version")):
         args += ["--labels=" + ",".join("%s=%s" % item for item in sorted(labels.items()))]
     return args
 
 
-def resources(group, base):
+def resources(group, directory, base):
     """Counts of the group; what it leaves open comes from the Slurm allocation if there is one, else from Ray."""
     cpus, gpus, memory = group.get("cpus"), group.get("gpus"), group.get("memory")
     if base.get("SLURM_JOB_ID"):
@@ -132,6 +132,8 @@ def resources(group, base):
         args.append("--memory=%d" % int(memory))
     if group.get("objectStoreMemory"):
         args.append("--object-store-memory=%d" % int(group["objectStoreMemory"]))
+    if group.get("objectSpillingDirectory"):
+        args.append("--object-spilling-directory=" + nodedir.spilled(directory, group["objectSpillingDirectory"]))
     if group.get("resources"):
         args.append("--resources=" + json.dumps(group["resources"]))
     return args

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -100,6 +99,8 @@ class Supervisor:
         self.directory = nodedir.make(self.orders["ray"].get("tempRoot") or "/tmp")
         self.marker = guard.mark(self.directory)
         self.guard = Guard(self.directory)
+        if self.member.group.get("objectSpillingDirectory"):
+            nodedir.spill_into(self.directory, self.member.group["objectSpillingDirectory"])
 
     def start(self):
         """Starts Ray in a session of its own; returns the pid."""
@@ -163,7 +164,7 @@ class Supervisor:
                 save_logs(self.directory, self.place)
         except OSError:
             pass  # a full disk must not keep the node
-        shutil.rmtree(self.directory, ignore_errors=True)
+        nodedir.remove(self.directory)
         if self.lifeline is not None:
             os.close(self.lifeline)
         if self.guard:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -12,7 +11,7 @@ import threading
 from rayctl_keeper import program
 from rayctl_keeper.host import process
 from rayctl_keeper.host.ports import free_ports
-from rayctl_keeper.node import raystart
+from rayctl_keeper.node import nodedir, raystart
 
 LAST_WORDS = 2.0  # seconds for the output of a step that has ended
 
@@ -122,7 +121,7 @@ class Nodes:
         left, codes = process.kill_all([b"RAYCTL_NODE_DIR=" + os.fsencode(d) for d in directories])
         self.ended(codes)
         for directory in directories:
-            shutil.rmtree(directory, ignore_errors=True)
+            nodedir.remove(directory)
         if left:
             self.log("processes %s do not die" % sorted(left))
         self.round += 1

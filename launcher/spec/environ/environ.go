@@ -87,6 +87,7 @@ var owned = map[string]string{
 	"RAY_AUTH_TOKEN_PATH":      "rayctl makes a token for each cluster",
 	"RAY_ADDRESS":              "drivers find their cluster by themselves",
 	"RAY_JOB_STOP_WAIT_TIME_S": "use job.grace",
+	"RAY_OVERRIDE_LABELS":      "use labels of the head or of a worker group",
 }
 
 // Problem returns why a name cannot be a variable of the cluster; "" if it can.
