@@ -67,8 +67,13 @@ func (a *App) Selection(o *ConfigFlags) (*config.Loaded, error) {
 	return a.Load(o, config.Options{SkipValidation: true})
 }
 
-// NoteUnused notes what sections of other launchers set and this one ignores.
+// NoteUnused notes what the file sets, in sections of other launchers and elsewhere, and the launcher ignores.
 func (a *App) NoteUnused(s *spec.ClusterSpec) {
+	if ignored := spec.SubstrateOf(s.Launcher).Ignored; ignored != nil {
+		for _, text := range ignored(s) {
+			a.UI.Note("%s", text)
+		}
+	}
 	for _, other := range spec.Substrates() {
 		if other.Name == s.Launcher || other.Unused == nil {
 			continue

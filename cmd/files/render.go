@@ -87,6 +87,7 @@ func runValidate(a *app.App, o *renderOptions) error {
 	if _, err := rendered(a, o, c); err != nil {
 		return err
 	}
+	a.NoteUnused(c.Spec)
 	a.UI.Note("Valid; it would start %s (%s)", c.On(), c.Reason)
 	return nil
 }

@@ -50,6 +50,8 @@ func TestLines(t *testing.T) {
 		{Args: "init nosuch", Code: runstate.CodeUsage, Err: `there is no template "nosuch": there are `},
 		{Args: "init a b", Code: runstate.CodeUsage, Err: "`rayctl init` takes one template"},
 		{Args: "validate", Files: file, Err: "Valid; it would start on this machine (default launcher)"},
+		{Args: "validate", Files: map[string]string{"rayctl.yaml": "job: {entrypoint: x}\nhead: {cpus: 2}\nworkers: [{name: w, shm: 1Gi}]"},
+			Err: "workers.w.shm is ignored: /dev/shm is the machine's; objectStoreMemory is the size of Ray's object store\nhead.cpus is ignored: a head beside workers"},
 		{Args: "validate --up --name a", Err: "Valid; it would start on this machine (default launcher)"},
 		{Args: "validate", Code: runstate.CodeSpec, Err: "there is no command to run"},
 		{Args: "validate", Files: map[string]string{"rayctl.yaml": "nosuch: 1"}, Code: runstate.CodeSpec, Err: `rayctl.yaml:1: unknown key "nosuch"`},

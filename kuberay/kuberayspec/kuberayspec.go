@@ -10,6 +10,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/manifest"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/ignored"
 )
 
 // Name is the launcher's name, and the key of its section.
@@ -38,6 +39,15 @@ var Substrate = spec.Register(&spec.Substrate{
 	HashScope:    func(s *spec.ClusterSpec) { Of(s).Kubeconfig, Of(s).Context = "", "" },
 	FreeText: func(path string) bool {
 		return strings.Contains(path, "patch.") || strings.HasPrefix(path, "kuberay.rayCluster.") || strings.HasPrefix(path, "kuberay.configMaps.")
+	},
+	Unused: func(s *spec.ClusterSpec, in *spec.Substrate) string {
+		return strings.Join(ignored.Nodes(s, "patch", "the "+in.Name+" launcher has no pods", func(g spec.NodeGroup) bool { return Patch(g.Sections) != nil }), "")
+	},
+	Ignored: func(s *spec.ClusterSpec) []string {
+		if s.Ray.Python == "" {
+			return nil
+		}
+		return []string{"ray.python is ignored: on Kubernetes it is the Python of the image, in which `ray` is found by PATH"}
 	},
 	ReadManifest: readManifest,
 	UsesImage:    func(*spec.ClusterSpec) bool { return true },

@@ -32,3 +32,14 @@ func TestValidate(t *testing.T) {
 		})
 	}
 }
+
+// TestIgnored: KubeRay's pods have the image's Python; others have no pods to patch.
+func TestIgnored(t *testing.T) {
+	s := mustDecode(t, "ray: {python: /v}\nworkers: [{name: a, patch: {spec: {hostNetwork: true}}}]")
+	if got := spec.SubstrateOf("kuberay").Ignored(s); len(got) != 1 || !strings.HasPrefix(got[0], "ray.python is ignored: ") {
+		t.Errorf("%q", got)
+	}
+	if got := spec.SubstrateOf("kuberay").Unused(s, spec.SubstrateOf("local")); got != "workers.a.patch is ignored: the local launcher has no pods" {
+		t.Errorf("%q", got)
+	}
+}

@@ -49,6 +49,10 @@ type Substrate struct {
 	// Unused is a sentence about what the file sets in the section and another launcher, in, ignores; "" if there is nothing. May be nil.
 	Unused func(s *ClusterSpec, in *Substrate) string
 
+	// Ignored are sentences about keys outside of the section that the file, with defaults, sets and this launcher has no use for (package ignored); may be
+	// nil: it uses all.
+	Ignored func(s *ClusterSpec) []string
+
 	// SharesFilesystem reports whether the nodes have the client's directories; may be nil: they do not.
 	SharesFilesystem func(s *ClusterSpec) bool
 	// UsesImage reports whether nodes run in the containers of image; may be nil: they do not.

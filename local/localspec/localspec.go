@@ -4,9 +4,11 @@ package localspec
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/ignored"
 )
 
 // Name is the launcher's name, and the key of its section.
@@ -23,6 +25,7 @@ var Substrate = spec.Register(&spec.Substrate{
 	Default:          fillIn,
 	Validate:         validate,
 	Unused:           unused,
+	Ignored:          IgnoredHere,
 	SharesFilesystem: func(*spec.ClusterSpec) bool { return true },
 	ExecHere:         true,
 	Python:           "the environment of ray.python",
@@ -80,6 +83,11 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	for i, p := range packages {
 		v.FailIf(p == "" || strings.HasPrefix(p, "-"), fmt.Sprintf("local.packages[%d]", i), "write it like jax==0.7.0", "%q is not a package", p)
 	}
+}
+
+// IgnoredHere is what launchers whose nodes are processes of this machine have no use for.
+func IgnoredHere(s *spec.ClusterSpec) []string {
+	return slices.Concat(ignored.Shm(s), ignored.IdleHead(s), ignored.Elastic(s, "on this machine"), ignored.ReadOnly(s), ignored.Images(s))
 }
 
 // unused is about packages, which only this launcher installs.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/ignored"
 )
 
 // Name is the launcher's name, and the key of its section.
@@ -24,6 +25,13 @@ var Substrate = spec.Register(&spec.Substrate{
 	Default:         fillIn,
 	Validate:        validate,
 	ValidateMount:   validateMount,
+	Ignored: func(s *spec.ClusterSpec) []string {
+		all := slices.Concat(ignored.Shm(s), ignored.Elastic(s, "on Slurm"))
+		if c := sectionOf(s); c.ContainerRuntime == "" || c.ContainerRuntime == "none" {
+			all = slices.Concat(all, ignored.ReadOnly(s), ignored.Images(s))
+		}
+		return all
+	},
 	HashScope: func(s *spec.ClusterSpec) {
 		c := Of(s)
 		c.Host, c.Transport, c.SSHOptions, c.RESTURL, c.RESTTokenFile = "", "", nil, "", ""

@@ -56,3 +56,18 @@ func TestSlurmFor(t *testing.T) {
 		t.Errorf("%+v %+v", a, b)
 	}
 }
+
+func TestIgnored(t *testing.T) {
+	const text = "head: {cpus: 1}\nmounts: [{mountPath: /a, readOnly: true, source: {slurm: /a}}]\nworkers: [{name: a, shm: 1Gi, maxReplicas: 3, image: y}]\n"
+	ignored := func(more string) string {
+		return strings.Join(slurmspec.Substrate.Ignored(spec.For(mustDecode(t, text+more), "slurm")), "\n")
+	}
+	for _, want := range []string{"workers.a.shm is ignored: ", "workers.a.maxReplicas is ignored: all nodes start together on Slurm", "mounts[0].readOnly is ignored: ", "workers.a.image is ignored: "} {
+		if got := ignored(""); !strings.Contains(got, want) || strings.Count(got, "\n") != 3 {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+	if got := ignored("slurm: {containerRuntime: pyxis}\nimage: x"); strings.Contains(got, "readOnly") || strings.Contains(got, "image") {
+		t.Errorf("in containers: %s", got)
+	}
+}

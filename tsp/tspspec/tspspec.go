@@ -26,6 +26,7 @@ var Substrate = spec.Register(&spec.Substrate{
 		localspec.OnThisMachine(s)
 	},
 	HashScope:        func(s *spec.ClusterSpec) { Of(s).Socket = "" },
+	Ignored:          localspec.IgnoredHere,
 	SharesFilesystem: func(*spec.ClusterSpec) bool { return true },
 	ExecHere:         true,
 	Python:           "the environment of ray.python",

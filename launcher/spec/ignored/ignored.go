@@ -1,0 +1,72 @@
+// Package ignored makes the sentences about keys of the cluster file that a launcher has no use for.
+package ignored
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Nodes is about a key of the head and of groups, where it is set; why is the reason and the next step.
+func Nodes(s *spec.ClusterSpec, key, why string, set func(spec.NodeGroup) bool) []string {
+	var keys []string
+	for _, g := range s.NodeGroups() {
+		if set(g) {
+			keys = append(keys, g.Path()+"."+key)
+		}
+	}
+	return about(keys, why)
+}
+
+// Shm is about shm where no pod has a /dev/shm of its own.
+func Shm(s *spec.ClusterSpec) []string {
+	return Nodes(s, "shm", "/dev/shm is the machine's; objectStoreMemory is the size of Ray's object store", func(g spec.NodeGroup) bool { return !g.Shm.IsZero() })
+}
+
+// Images is about images of groups where nodes run in no containers; that of the cluster is named with its origin by cmd/config.
+func Images(s *spec.ClusterSpec) []string {
+	return Nodes(s, "image", "nodes run in no containers here", func(g spec.NodeGroup) bool { return g.Image != "" && g.Image != s.Image })
+}
+
+// IdleHead is about what a head of its own asks for where nothing but Ray's own count would follow from it.
+func IdleHead(s *spec.ClusterSpec) (all []string) {
+	const why = "a head beside workers takes no tasks, and has no part of the machine to itself"
+	all = append(all, Nodes(s, "cpus", why, func(g spec.NodeGroup) bool { return !g.Tasks && g.CPUs > 0 })...)
+	all = append(all, Nodes(s, "gpus", why, func(g spec.NodeGroup) bool { return !g.Tasks && g.GPUs > 0 })...)
+	return all
+}
+
+// Elastic is about sizes of groups, and gang: false, where all nodes start together and their number stays.
+func Elastic(s *spec.ClusterSpec, where string) (all []string) {
+	why := "all nodes start together " + where + ", and their number stays"
+	all = append(all, Nodes(s, "minReplicas", why, func(g spec.NodeGroup) bool { return g.Min < g.Count })...)
+	all = append(all, Nodes(s, "maxReplicas", why, func(g spec.NodeGroup) bool { return g.Max > g.Count })...)
+	if !s.IsGang() {
+		all = append(all, about([]string{"gang: false"}, why)...)
+	}
+	return all
+}
+
+// ReadOnly is about mounts where nothing is mounted.
+func ReadOnly(s *spec.ClusterSpec) []string {
+	var keys []string
+	for i, m := range s.Mounts {
+		if m.ReadOnly {
+			keys = append(keys, fmt.Sprintf("mounts[%d].readOnly", i))
+		}
+	}
+	return about(keys, "without a container nothing is mounted, so that the directory can be written as its permissions say")
+}
+
+func about(keys []string, why string) []string {
+	switch len(keys) {
+	case 0:
+		return nil
+	case 1:
+		return []string{keys[0] + " is ignored: " + why}
+	default:
+		last := len(keys) - 1
+		return []string{strings.Join(keys[:last], ", ") + " and " + keys[last] + " are ignored: " + why}
+	}
+}
