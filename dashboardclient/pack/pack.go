@@ -143,7 +143,7 @@ func archive(path string, opts Options) (*Package, error) {
 	if err != nil {
 		return fail(err)
 	}
-	defer content.Close()
+	defer func() { _ = content.Close() }() // it was only read
 	pkg := &Package{}
 	for _, f := range content.File {
 		if !f.FileInfo().IsDir() {
