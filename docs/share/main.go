@@ -32,13 +32,13 @@ var completions = map[string]string{
 func main() {
 	date := flag.String("date", time.Now().UTC().Format(time.RFC3339), "date of the man pages; the same date gives the same files")
 	flag.Parse()
-	if err := run(context.Background(), *date, flag.Args()); err != nil {
+	if err := run(*date, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "share:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, date string, args []string) error {
+func run(date string, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("usage: go run ./docs/share [-date DATE] DIR")
 	}
@@ -49,7 +49,7 @@ func run(ctx context.Context, date string, args []string) error {
 	dir := args[0]
 	for shell, name := range completions {
 		var script, stderr bytes.Buffer
-		if code := isolated(&script, &stderr).Execute(ctx, cmd.NewRoot, []string{"completion", shell}); code != 0 {
+		if code := isolated(&script, &stderr).Execute(context.Background(), cmd.NewRoot, []string{"completion", shell}); code != 0 {
 			return fmt.Errorf("rayctl completion %s: %s", shell, &stderr)
 		}
 		if err := write(filepath.Join(dir, name), script.Bytes()); err != nil {

@@ -21,7 +21,7 @@ func TestRun(t *testing.T) {
 	const date = "2026-01-02T03:04:05Z"
 	one, two := t.TempDir(), t.TempDir()
 	for _, dir := range []string{one, two} {
-		if err := run(t.Context(), date, []string{dir}); err != nil {
+		if err := run(date, []string{dir}); err != nil {
 			t.Fatal(err)
 		}
 	}
