@@ -32,6 +32,7 @@ func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.
 		} else {
 			s = observe.LivingStatus(launcher.ID(name), c.Namespace, o, nil, "")
 		}
+		s.Theirs = s.Ours && !observe.SameOwner(s.Owner, l.owner)
 		if matches(s, sel) {
 			out = append(out, s)
 		}

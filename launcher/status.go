@@ -13,7 +13,8 @@ type Status struct {
 	Launcher string            `json:"launcher"`
 	Owner    string            `json:"owner,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	Ours     bool              `json:"ours"` // false: a Ray cluster that rayctl did not make
+	Ours     bool              `json:"ours"`             // false: a Ray cluster that rayctl did not make
+	Theirs   bool              `json:"theirs,omitempty"` // List only: another user's cluster, where a launcher lists those of several users
 	SpecHash string            `json:"specHash,omitempty"`
 	Where    string            `json:"where,omitempty"` // namespace/name, Slurm job id, keeper's pid
 

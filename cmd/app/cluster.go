@@ -150,7 +150,11 @@ func (a *App) defaultCluster(ctx context.Context, ls []launcher.Launcher, c *con
 	if o.Config.Flags.Lookup("cluster") != nil {
 		howToName = "Choose one with -c NAME"
 	}
-	chosen, why, err := choose(all, c, howToName)
+	mine := slices.DeleteFunc(slices.Clone(all), func(l Listed) bool { return l.Status.Theirs })
+	if len(mine) == 0 && len(all) > 0 {
+		return nil, launcher.Fail(runstate.CodeSpec, launcher.ErrNotFound, howToName, "there is no cluster of yours, but of other users: %s", names(all))
+	}
+	chosen, why, err := choose(mine, c, howToName)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ type downOptions struct {
 	config app.ConfigFlags
 	names  []string
 	labels []string
+	owner  string
 	all    bool
 	now    bool
 }
@@ -29,7 +30,9 @@ func NewDown(a *app.App) *cobra.Command {
 		Use:     "down [NAME...] [-l KEY=VALUE] [--all] [--now]",
 		Aliases: []string{"delete", "rm"},
 		Short:   "End clusters and wait until nothing is allocated",
-		Long:    "down ends clusters, whoever launched them from wherever, and returns once nothing of them is allocated. A running driver has\njob.grace to finish, unless --now. A cluster that has already ended is not an error.",
+		Long: "down ends clusters, from wherever they were launched, and returns once nothing of them is allocated. A running driver has\n" +
+			"job.grace to finish, unless --now. A cluster that has already ended is not an error. In a namespace of Kubernetes that several users share,\n" +
+			"those of others are ended only by their NAME or with --owner.",
 		Example: "  rayctl down\n  rayctl down dev grpo-x1f3a\n" +
 			"  rayctl down -l team=rl --now",
 		Args: cobra.ArbitraryArgs,
@@ -43,6 +46,7 @@ func NewDown(a *app.App) *cobra.Command {
 	f := c.Flags()
 	f.StringArrayVarP(&o.labels, "selector", "l", nil, "end those with this label: `KEY=VALUE`")
 	f.BoolVar(&o.all, "all", false, "end all of yours")
+	addOwner(f, &o.owner, ownerMe, "with --all or -l: those of this `USER`, me, or all")
 	f.BoolVar(&o.now, "now", false, "give the drivers no grace")
 	app.Accept(f, "yes", "y", "down never asks")
 	return c
@@ -89,10 +93,13 @@ func chosenClusters(ctx context.Context, a *app.App, o *downOptions) ([]*app.Clu
 	if len(o.names) > 0 && (o.all || len(o.labels) > 0) {
 		return nil, app.UsageError("", "give names, or --all, or -l, not several of them")
 	}
+	if o.owner != ownerMe && !o.all && len(o.labels) == 0 {
+		return nil, app.UsageError("add --all", "--owner chooses among all clusters, or those of -l")
+	}
 	if len(o.names) == 0 && !o.all && len(o.labels) == 0 {
 		c, err := a.Find(ctx, app.FindOptions{Config: &o.config})
 		if errors.Is(err, launcher.ErrNotFound) {
-			a.UI.Note("there is no cluster")
+			a.UI.Note("there is no cluster of yours")
 			return nil, nil
 		}
 		if err != nil {
@@ -135,7 +142,7 @@ func selectedClusters(ctx context.Context, a *app.App, o *downOptions) ([]*app.C
 			return nil, err
 		}
 		for _, s := range found {
-			if s.Ours && !s.Phase.Ended() {
+			if s.Ours && !s.Phase.Ended() && ownedBy(s, o.owner) {
 				out = append(out, &app.Cluster{Launcher: l, ID: launcher.ID(s.Name), Spec: c.Spec})
 			}
 		}

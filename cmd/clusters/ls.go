@@ -18,6 +18,7 @@ import (
 type lsOptions struct {
 	config      app.ConfigFlags
 	labels      []string
+	owner       string
 	all, others bool
 	output      app.Output
 }
@@ -26,7 +27,7 @@ type lsOptions struct {
 func NewLs(a *app.App) *cobra.Command {
 	o := &lsOptions{}
 	c := &cobra.Command{
-		Use:     "ls [-a] [-l KEY=VALUE] [--others]",
+		Use:     "ls [-a] [-l KEY=VALUE] [--owner USER] [--others]",
 		Aliases: []string{"list", "ps"},
 		Short:   "List clusters",
 		Example: "  rayctl ls\n  rayctl ls -a -o wide\n  rayctl ls -l team=rl -o json",
@@ -37,6 +38,7 @@ func NewLs(a *app.App) *cobra.Command {
 	f := c.Flags()
 	f.StringArrayVarP(&o.labels, "selector", "l", nil, "only those with this label: `KEY=VALUE`")
 	f.BoolVarP(&o.all, "all", "a", false, "ended ones too, as long as their record is kept")
+	addOwner(f, &o.owner, ownerAll, "only those of this `USER`, me, or all")
 	f.BoolVar(&o.others, "others", false, "Ray clusters that rayctl did not make, too")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName, app.FormatWide)
 	return c
@@ -67,7 +69,7 @@ func runLs(ctx context.Context, a *app.App, o *lsOptions) error {
 			failed = err
 			continue
 		}
-		all = append(all, found...)
+		all = append(all, slices.DeleteFunc(found, func(s launcher.Status) bool { return !ownedBy(s, o.owner) })...)
 	}
 	slices.SortFunc(all, func(x, y launcher.Status) int { return x.Created.Compare(y.Created) })
 	if failed != nil && len(all) == 0 {
@@ -81,9 +83,13 @@ func printClusters(a *app.App, o *lsOptions, all []launcher.Status) error {
 		return err
 	}
 	wide := o.output.Format == app.FormatWide
+	theirs := slices.ContainsFunc(all, func(s launcher.Status) bool { return s.Theirs })
 	rows := [][]string{{"NAME", "LAUNCHER", "PHASE", "NODES", "JOB", "AGE", "REASON"}}
+	if wide || theirs {
+		rows[0] = append(rows[0], "OWNER")
+	}
 	if wide {
-		rows[0] = append(rows[0], "OWNER", "WHERE", "RAY", "LABELS")
+		rows[0] = append(rows[0], "WHERE", "RAY", "LABELS")
 	}
 	for _, s := range all {
 		if o.output.Format == app.FormatName {
@@ -91,8 +97,11 @@ func printClusters(a *app.App, o *lsOptions, all []launcher.Status) error {
 			continue
 		}
 		row := clusterRow(a, s)
+		if wide || theirs {
+			row = append(row, terminal.OrDash(s.Owner))
+		}
 		if wide {
-			row = append(row, terminal.OrDash(s.Owner), terminal.OrDash(s.Where), terminal.OrDash(s.Head.RayVersion), terminal.OrDash(labelText(s.Labels)))
+			row = append(row, terminal.OrDash(s.Where), terminal.OrDash(s.Head.RayVersion), terminal.OrDash(labelText(s.Labels)))
 		}
 		rows = append(rows, row)
 	}

@@ -164,6 +164,23 @@ func TestUpLines(t *testing.T) {
 		{Args: "down", Err: "local cluster dev (the only one)", Calls: []string{"terminate dev"}},
 		{Args: "down --all", Err: "Cluster dev has ended", Calls: []string{"terminate dev"}},
 	})
+	// In a namespace that several users share, nobody ends a cluster of another one by accident.
+	apptest.Run(t, verbs, func() launcher.Launcher { return new(apptest.Launcher).With("theirs", "dev") }, []apptest.Line{
+		{Args: "down", Err: "local cluster dev (the only one)", Calls: []string{"terminate dev"}},
+		{Args: "down --all", Err: "Cluster dev has ended", Calls: []string{"terminate dev"}},
+		{Args: "down --all --owner bob", Err: "Cluster theirs has ended", Calls: []string{"terminate theirs"}},
+		{Args: "down -l team=theirs", Err: "there is no such cluster"},
+		{Args: "down -l team=theirs --owner all", Err: "Cluster theirs has ended", Calls: []string{"terminate theirs"}},
+		{Args: "down theirs", Err: "Cluster theirs has ended", Calls: []string{"terminate theirs"}},
+		{Args: "down --owner bob", Code: runstate.CodeUsage, Err: "--owner chooses among all clusters, or those of -l: add --all"},
+		{Args: "ls", Out: "-        bob@laptop\n"},
+		{Args: "ls --owner me -o name", Out: "dev\n"},
+		{Args: "ls --owner bob@laptop -o name", Out: "theirs\n"},
+	})
+	apptest.Run(t, verbs, func() launcher.Launcher { return new(apptest.Launcher).With("theirs") }, []apptest.Line{
+		{Args: "down", Err: "there is no cluster of yours"},
+		{Args: "status", Code: runstate.CodeSpec, Err: "there is no cluster of yours, but of other users: theirs: Choose one by its NAME"},
+	})
 	apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Waits: true} }, []apptest.Line{
 		{Args: "up new -d", Err: "cluster new is Queued: 0 of 1 nodes", Calls: []string{"launch new"}},
 	})

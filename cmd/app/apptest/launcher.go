@@ -85,6 +85,9 @@ func (l *Launcher) add(s *spec.ClusterSpec, phase runstate.Phase) {
 		Nodes: []runstate.Node{{Name: "head-0", State: "ALIVE", Host: "here"}}, Head: runstate.Head{RayVersion: "2.60.0"},
 		Timeline: []runstate.Event{{At: at, Attempt: 1, Kind: "phase", To: "Ready"}},
 	}}
+	if s.Name == "theirs" {
+		c.Owner, c.Theirs = "bob@laptop", true
+	}
 	if phase == runstate.Queued {
 		c.Timeline = nil
 		c.Groups[0].Ready, c.Reason = 0, runstate.Reason{Message: "waiting for resources", Hint: "ask for less"}
