@@ -11,20 +11,22 @@ import (
 // otherVerbs are verbs of other tools (docker, kubectl, Slurm, Ray) that are no verb of rayctl, and what to type. A verb that means the same as one of
 // rayctl's is an alias of it instead.
 var otherVerbs = map[string]string{
-	"get":     "`rayctl ls` lists clusters, `rayctl status NAME` shows one, `rayctl jobs NAME` lists its jobs",
-	"attach":  "`rayctl logs -f NAME` follows a run, `rayctl exec NAME` opens a shell on its head",
-	"kill":    "`rayctl down --now NAME` ends a cluster at once, `rayctl stop JOB` stops a job",
-	"nodes":   "`rayctl status NAME` lists the nodes",
-	"watch":   "`rayctl status -w NAME` shows each change, `rayctl logs -f NAME` the output",
-	"tail":    "`rayctl logs -f NAME` follows the output, `rayctl logs --tail 10 NAME` shows its end",
-	"login":   "rayctl uses your kubeconfig, your ssh and your Slurm as they are; `rayctl doctor` checks them",
-	"start":   "`rayctl up` makes a cluster that stays, `rayctl run -- COMMAND` runs one job on a cluster of its own",
-	"create":  "`rayctl up` makes a cluster that stays, `rayctl run -- COMMAND` runs one job on a cluster of its own",
-	"launch":  "`rayctl run -- COMMAND` runs one job on a cluster of its own, `rayctl up` makes a cluster that stays",
-	"plan":    "`rayctl render` shows what a launch would create",
-	"apply":   "`rayctl up` makes the cluster of the file, `rayctl serve apply` deploys applications",
-	"queue":   "`rayctl ls` lists the clusters that wait, `rayctl status NAME` shows why one waits",
-	"connect": "`rayctl env NAME` prints the variables for Ray's own tools, `rayctl exec NAME` opens a shell on its head",
+	"get":       "`rayctl ls` lists clusters, `rayctl status NAME` shows one, `rayctl jobs NAME` lists its jobs",
+	"attach":    "`rayctl logs -f NAME` follows a run, `rayctl exec NAME` opens a shell on its head",
+	"kill":      "`rayctl down --now NAME` ends a cluster at once, `rayctl stop JOB` stops a job",
+	"nodes":     "`rayctl status NAME` lists the nodes",
+	"watch":     "`rayctl status -w NAME` shows each change, `rayctl logs -f NAME` the output",
+	"tail":      "`rayctl logs -f NAME` follows the output, `rayctl logs --tail 10 NAME` shows its end",
+	"login":     "rayctl uses your kubeconfig, your ssh and your Slurm as they are; `rayctl doctor` checks them",
+	"start":     "`rayctl up` makes a cluster that stays, `rayctl run -- COMMAND` runs one job on a cluster of its own",
+	"create":    "`rayctl up` makes a cluster that stays, `rayctl run -- COMMAND` runs one job on a cluster of its own",
+	"launch":    "`rayctl run -- COMMAND` runs one job on a cluster of its own, `rayctl up` makes a cluster that stays",
+	"plan":      "`rayctl render` shows what a launch would create",
+	"apply":     "`rayctl up` makes the cluster of the file, `rayctl serve apply` deploys applications",
+	"templates": "`rayctl init` writes a cluster file and a program of a template",
+	"share":     "`rayctl logs NAME > FILE`, `rayctl cp NAME: DIR` and `rayctl status -o json NAME` give somebody a run's output, results and account",
+	"queue":     "`rayctl ls` lists the clusters that wait, `rayctl status NAME` shows why one waits",
+	"connect":   "`rayctl env NAME` prints the variables for Ray's own tools, `rayctl exec NAME` opens a shell on its head",
 }
 
 // addOtherVerbs adds a hidden command for each word that no command of root has. It names the right one.

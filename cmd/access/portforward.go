@@ -100,8 +100,12 @@ func runPortForward(ctx context.Context, a *app.App, o *portForwardOptions) erro
 	if err != nil {
 		return err
 	}
+	host, _ := c.Launcher.(launcher.HeadHost)
 	g, ctx := errgroup.WithContext(ctx)
 	for _, p := range o.ports {
+		if host != nil && host.HeadsAreHere() && p.local == p.remote { // it would connect to itself
+			return app.UsageError(fmt.Sprintf("use 127.0.0.1:%d itself, or give another LOCAL port", p.remote), "%s is on this machine, and so is its port %d", c.ID, p.remote)
+		}
 		l, err := listenLocal(ctx, p.local)
 		if err != nil {
 			return err

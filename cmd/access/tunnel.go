@@ -3,7 +3,6 @@ package access
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -177,7 +176,7 @@ func runTunnel(ctx context.Context, a *app.App, selection *app.ConfigFlags, name
 		return err
 	}
 	defer os.Remove(path)
-	untilEnded(ctx, c)
+	c.UntilEnded(ctx)
 	cancel()
 	return g.Wait()
 }
@@ -223,22 +222,4 @@ func forwardTo(ctx context.Context, a *app.App, g *errgroup.Group, dial func() (
 		})
 	})
 	return l.Addr().String(), nil
-}
-
-// untilEnded returns when the cluster has ended, or is unknown. A watch that ends says neither.
-func untilEnded(ctx context.Context, c *app.Cluster) {
-	for ctx.Err() == nil {
-		statuses, err := c.Launcher.Watch(ctx, c.ID)
-		if errors.Is(err, launcher.ErrNotFound) {
-			return
-		}
-		if err == nil {
-			for s := range statuses {
-				if s.Phase.Ended() {
-					return
-				}
-			}
-		}
-		sleep.For(ctx, 5*time.Second)
-	}
 }

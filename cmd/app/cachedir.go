@@ -45,6 +45,9 @@ func (a *App) RememberLaunch(s *spec.ClusterSpec) {
 	}
 }
 
+// Launched reports whether this machine remembers the launch of a cluster of this name.
+func (a *App) Launched(name string) bool { return a.launched().Has(name) }
+
 // LaunchEnded is called for a cluster that has ended.
 func (a *App) LaunchEnded(name string) {
 	if err := a.launched().Ended(name); err != nil {

@@ -8,10 +8,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -124,16 +126,20 @@ func (a *App) named(ctx context.Context, ls []launcher.Launcher, c *config.Loade
 		return nil, UsageError("`rayctl ls` shows yours", "%q cannot be a cluster's name: %v", name, err)
 	}
 	chosen := ls[0]
-	if len(ls) > 1 {
+	if len(ls) > 1 || chosen.Name() == spec.Fallback() { // where a list costs nothing, nothing is claimed of a cluster that does not exist
+		there := false
 		for _, l := range ls {
 			found, err := l.List(ctx, launcher.Selector{Names: []string{name}, All: true})
 			if err != nil {
 				a.UI.Warn("%s cannot be queried: %s", l.Name(), Sentence(err))
 			}
 			if len(found) > 0 {
-				chosen = l
+				chosen, there = l, true
 				break
 			}
+		}
+		if !there {
+			return &Cluster{Launcher: chosen, ID: launcher.ID(name), Spec: c.Spec}, nil
 		}
 	}
 	a.UI.Note("%s cluster %s", chosen.Name(), name)
@@ -280,6 +286,25 @@ func (c *Cluster) Status(ctx context.Context) (launcher.Status, error) {
 	case <-ctx.Done():
 		return launcher.Status{}, ctx.Err()
 	}
+}
+
+// UntilEnded waits until the cluster has ended, or is unknown; false: ctx has ended before. A watch that ends says neither.
+func (c *Cluster) UntilEnded(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		statuses, err := c.Launcher.Watch(ctx, c.ID)
+		if errors.Is(err, launcher.ErrNotFound) {
+			return true
+		}
+		if err == nil {
+			for s := range statuses {
+				if s.Phase.Ended() {
+					return true
+				}
+			}
+		}
+		sleep.For(ctx, 5*time.Second)
+	}
+	return false
 }
 
 // Ability finds an optional interface of a launcher.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
@@ -59,6 +60,23 @@ func (c *Connection) Flags() string {
 
 // Cluster is the cluster behind the dashboard; nil with --address.
 func (c *Connection) Cluster() *Cluster { return c.cluster }
+
+// AwaitEnd returns a context that ends, with the cause launcher.ErrEnded, once the connection's cluster has ended: its dashboard will not answer any more.
+// It looks at the cluster only after look was called, because a watch costs the substrate requests.
+func (c *Connection) AwaitEnd(ctx context.Context) (alive context.Context, look, stop func()) {
+	alive, cancel := context.WithCancelCause(ctx)
+	look = sync.OnceFunc(func() {
+		if c.cluster == nil {
+			return
+		}
+		go func() {
+			if c.cluster.UntilEnded(alive) {
+				cancel(launcher.ErrEnded)
+			}
+		}()
+	})
+	return alive, look, func() { cancel(nil) }
+}
 
 // OnCluster is the RunE of a command whose only argument is the cluster.
 func (a *App) OnCluster(o *DashboardFlags, run func(context.Context) error) func(*cobra.Command, []string) error {
@@ -162,7 +180,11 @@ func (a *App) Dial(ctx context.Context, c *Cluster, t launcher.Target) (*launche
 		return e, nil
 	case errors.Is(err, launcher.ErrNotFound):
 		if r, rerr := c.Launcher.Result(ctx, c.ID); rerr == nil && r.Exit != nil {
-			return nil, launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "`rayctl logs "+string(c.ID)+"` shows its output", "cluster %s has ended (%s)", c.ID, r.Exit.Cause)
+			hint := "`rayctl logs " + string(c.ID) + "` shows its output"
+			if r.Job == nil {
+				hint = "the jobs that were submitted to it ended with it"
+			}
+			return nil, launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, hint, "cluster %s has ended (%s)", c.ID, r.Exit.Cause)
 		}
 		return nil, launcher.NotFound(c.ID)
 	case errors.As(err, &own):

@@ -33,6 +33,9 @@ func (d *DriverEnd) Write(p []byte) (int, error) {
 // missingModule matches only names that are harmless in a shell.
 var missingModule = regexp.MustCompile(`ModuleNotFoundError: No module named '([A-Za-z][A-Za-z0-9_]*)[.A-Za-z0-9_]*'`)
 
+// rayExtras matches what Ray's libraries say that they need.
+var rayExtras = regexp.MustCompile(`\bray\[[a-z,]{1,40}\]`)
+
 // packageOf has the packages of well-known modules that are named otherwise.
 var packageOf = map[string]string{
 	"attr": "attrs", "bs4": "beautifulsoup4", "cv2": "opencv-python-headless", "dateutil": "python-dateutil", "dotenv": "python-dotenv", "git": "GitPython",
@@ -47,8 +50,11 @@ func (a *App) HintMissing(d *DriverEnd) {
 		return
 	}
 	module := found[len(found)-1][1]
+	extras := rayExtras.FindAllString(d.last.String(), -1)
 	switch {
 	case module == "ray":
+	case len(extras) > 0: // Ray's own message names all that the library needs
+		a.UI.Note("Python has no module %s: `--pip '%s'` installs what that part of Ray needs on every node", module, extras[len(extras)-1])
 	case exists(module+".py") || exists(module):
 		a.UI.Note("%s is in this directory, where the driver did not look for it: `--working-dir .` gives it to every node", module)
 	case exists("requirements.txt"):

@@ -73,11 +73,10 @@ func runDown(ctx context.Context, a *app.App, o *downOptions) error {
 			if err != nil {
 				return err
 			}
-			if errors.Is(missing, launcher.ErrNotFound) {
-				a.UI.Note("there is no cluster %s", c.ID)
-			} else {
-				a.UI.Note("Cluster %s has ended", c.ID)
+			if errors.Is(missing, launcher.ErrNotFound) && !a.Launched(string(c.ID)) {
+				return launcher.NotFound(c.ID)
 			}
+			a.UI.Note("Cluster %s has ended", c.ID)
 			a.LaunchEnded(string(c.ID))
 			return a.ForgetToken(c)
 		})

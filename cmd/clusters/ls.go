@@ -115,6 +115,13 @@ func printClusters(a *app.App, o *lsOptions, all []launcher.Status) error {
 	return terminal.Table(a.Out, rows)
 }
 
+func notOurs(s launcher.Status) string {
+	if s.Theirs {
+		return " (another user's)"
+	}
+	return " (not rayctl's)"
+}
+
 func clusterRow(a *app.App, s launcher.Status) []string {
 	ready, wanted := countNodes(s)
 	reason := s.Reason.Message
@@ -123,7 +130,7 @@ func clusterRow(a *app.App, s launcher.Status) []string {
 	}
 	name := s.Name
 	if !s.Ours {
-		name += " (not rayctl's)"
+		name += notOurs(s)
 	}
 	return []string{name, s.Launcher, string(s.Phase), fmt.Sprintf("%d/%d", ready, wanted), terminal.OrDash(jobStates(s)), terminal.Ago(a.Now(), s.Created), terminal.OrDash(reason)}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,7 @@ type upOptions struct {
 	detach     bool
 	recreate   bool
 	output     app.Output
+	begun      time.Time
 }
 
 // NewUp is `rayctl up`.
@@ -53,6 +55,7 @@ func NewUp(a *app.App) *cobra.Command {
 
 // runUp makes a cluster and waits until it is ready; an interrupt before that ends it.
 func runUp(ctx context.Context, a *app.App, o *upOptions) error {
+	o.begun = a.Now()
 	if err := o.output.Validate(); err != nil {
 		return err
 	}
@@ -203,10 +206,19 @@ func answerUp(a *app.App, o *upOptions, s launcher.Status) error {
 		return err
 	}
 	ready, wanted := countNodes(s)
+	if age := a.Now().Sub(s.Created); age > o.took(a)+clockSkew {
+		a.UI.Note("%s was there already, since %s: a cluster of this name is the same one, from any directory. --name makes another", s.Name, terminal.Stamp(s.Created))
+	}
 	a.UI.Note("cluster %s is %s: %d of %d nodes, Ray %s%s", s.Name, s.Phase, ready, wanted, terminal.OrDash(s.Head.RayVersion), deadlineText(s))
 	a.Next(fmt.Sprintf("`rayctl submit %s -- python a.py`", id), fmt.Sprintf("`eval \"$(rayctl env %s)\"`", id), fmt.Sprintf("`rayctl dashboard %s`", id), fmt.Sprintf("`rayctl down %s`", id))
 	return nil
 }
+
+// clockSkew is what clocks of different machines may differ.
+const clockSkew = 10 * time.Second
+
+// took is how long this command has run.
+func (o *upOptions) took(a *app.App) time.Duration { return a.Now().Sub(o.begun) }
 
 // countNodes sums up the groups. Their last count stays in the record of an ended cluster, which has no nodes.
 func countNodes(s launcher.Status) (ready, wanted int) {

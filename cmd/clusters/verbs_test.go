@@ -149,7 +149,7 @@ func TestUpLines(t *testing.T) {
 		{Args: "down dev", Err: "Cluster dev has ended", Calls: []string{"terminate dev"}},
 		{Args: "delete dev -y", Err: "Cluster dev has ended", Calls: []string{"terminate dev"}},
 		{Args: "down dev --now", Err: "Cluster dev has ended", Calls: []string{"terminate dev now"}},
-		{Args: "down nosuch", Err: "there is no cluster nosuch", Calls: []string{"terminate nosuch"}},
+		{Args: "down nosuch", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`, Calls: []string{"terminate nosuch"}},
 		{Args: "down -l team=queued", Err: "Cluster queued has ended", Calls: []string{"terminate queued"}},
 		{Args: "down -l team=nosuch", Err: "there is no such cluster"},
 		{Args: "down", Code: runstate.CodeUsage, Err: "More than one cluster matches: dev, queued. Choose one by its NAME"},

@@ -124,12 +124,14 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case own && p.hasCookie(r), !own && p.hasCredentials(r):
 		p.forward.ServeHTTP(w, r)
 	case own:
-		http.Error(w, "Open the URL that `rayctl dashboard` printed.", http.StatusForbidden)
+		http.Error(w, openLast, http.StatusForbidden)
 	default:
 		w.Header().Set("WWW-Authenticate", `Basic realm="Open the URL that rayctl dashboard printed"`)
-		http.Error(w, "Open the URL that `rayctl dashboard` printed.", http.StatusUnauthorized)
+		http.Error(w, openLast, http.StatusUnauthorized)
 	}
 }
+
+const openLast = "Open the URL that `rayctl dashboard` printed last, in its terminal: each is good for one browser."
 
 // enter answers an entry with a page, not a redirect: browsers attribute a redirect to the page before it and then withhold a strict cookie.
 func (p *Proxy) enter(w http.ResponseWriter, entry string, own bool, host, port string) {

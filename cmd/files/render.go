@@ -79,10 +79,17 @@ func runValidate(a *app.App, o *renderOptions) error {
 	if err != nil {
 		return err
 	}
+	if !o.up && len(o.command) == 0 && c.Spec.Job.Entrypoint == "" && c.File != "" { // a file for `up`
+		o.up = true
+		a.UI.Note("%s names no job: it is checked as `rayctl up` would take it", c.File)
+	}
 	if !o.up {
 		if err := spec.RequireEntrypoint(c.Spec); err != nil {
 			return err
 		}
+	}
+	if _, err := config.ReadSecrets(c.Spec, a.Getenv); err != nil {
+		return err
 	}
 	if _, err := rendered(a, o, c); err != nil {
 		return err

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"io"
 	"regexp"
 	"strconv"
@@ -19,8 +20,11 @@ import (
 
 // followJob writes a job's output to w until it ends. An interrupt ends only the watching.
 func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, w io.Writer, opts dashboardclient.FollowOptions) (*dashboardclient.Job, error) {
+	alive, look, stop := c.AwaitEnd(ctx)
+	defer stop()
 	opts.OnInterrupted = func(err error) {
 		if err != nil {
+			look()
 			a.UI.Note("the dashboard does not answer, retrying: %s", app.Sentence(err))
 		}
 	}
@@ -31,8 +35,11 @@ func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, w 
 		}
 		a.UI.Clear()
 	}
-	job, err := c.FollowJob(id, opts).Run(ctx, w)
+	job, err := c.FollowJob(id, opts).Run(alive, w)
 	a.UI.Clear()
+	if err != nil && errors.Is(context.Cause(alive), launcher.ErrEnded) {
+		return nil, launcher.Fail(runstate.CodeLost, err, "", "cluster %s has ended, and job %s with it", c.Cluster().ID, id)
+	}
 	if err != nil && app.Interrupted(ctx) {
 		a.UI.Note("stopped watching, the job keeps running: `rayctl logs%s %s -f` shows it, `rayctl stop%s %s` stops it", c.Flags(), id, c.Flags(), id)
 		return nil, app.Exit(runstate.CodeInterrupted)

@@ -204,6 +204,10 @@ func recordLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster)
 	if o.job != "" && (r.Job == nil || r.Job.SubmissionID != o.job) {
 		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "only the output of a run's own job is kept", "cluster %s has ended, and job %s with it", c.ID, o.job)
 	}
+	if r.Job == nil {
+		a.UI.Note("cluster %s had no job of its own: the output of jobs that were submitted to it ended with it", c.ID)
+		return nil
+	}
 	attempt := o.attempt
 	if attempt == 0 {
 		if attempt = lastOutput(ctx, &r.Status, r.OpenLog); attempt != 0 {

@@ -2,7 +2,9 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -66,13 +68,33 @@ func runStop(ctx context.Context, a *app.App, o *stopOptions) error {
 		return nil
 	}
 	for _, id := range o.ids {
-		a.UI.Live("stopping "+id, a.Now())
-		job, err := c.WaitJob(ctx, id)
-		if err != nil {
+		if err := awaitStopped(ctx, a, c, id); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// lookAfter is when a stopped job is suspected to have ended with its cluster: a run's cluster ends with its job.
+const lookAfter = 2 * time.Second
+
+// awaitStopped waits until a job has ended, or its cluster has.
+func awaitStopped(ctx context.Context, a *app.App, c *app.Connection, id string) error {
+	a.UI.Live("stopping "+id, a.Now())
+	defer a.UI.Clear()
+	alive, look, stop := c.AwaitEnd(ctx)
+	defer stop()
+	defer time.AfterFunc(lookAfter, look).Stop()
+	job, err := c.WaitJob(alive, id)
+	switch {
+	case err == nil:
 		a.UI.Clear()
 		a.UI.Note("job %s is %s", id, job.Status)
+	case errors.Is(context.Cause(alive), launcher.ErrEnded):
+		a.UI.Clear()
+		a.UI.Note("job %s has ended, and cluster %s with it", id, c.Cluster().ID)
+	default:
+		return err
 	}
 	return nil
 }

@@ -46,6 +46,12 @@ func (m Memory) Ended(name string) error {
 	return m.write(name, l)
 }
 
+// Has reports whether a launch of this name is remembered.
+func (m Memory) Has(name string) bool {
+	_, ok := m.read(name)
+	return ok
+}
+
 // Of is where the cluster of this name was launched: a spec with a launcher and its section. It is nil if that is where s is, or not remembered.
 func (m Memory) Of(name string, s *spec.ClusterSpec) *spec.ClusterSpec {
 	l, ok := m.read(name)

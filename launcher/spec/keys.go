@@ -269,7 +269,7 @@ func insteadOf(key string) string {
 func elsewhere(key string) string {
 	best := ""
 	for _, k := range Keys() {
-		if strings.HasSuffix(k.Path, "."+key) && (best == "" || strings.Count(k.Path, ".") < strings.Count(best, ".")) {
+		if (k.Path == key || strings.HasSuffix(k.Path, "."+key)) && (best == "" || strings.Count(k.Path, ".") < strings.Count(best, ".")) {
 			best = k.Path
 		}
 	}

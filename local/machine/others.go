@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"os"
 	"os/user"
 	"regexp"
 	"strconv"
@@ -38,11 +39,19 @@ func OtherClusters(name, host string, ours map[string]bool) ([]launcher.Status, 
 		}
 		out = append(out, launcher.Status{
 			Name: session, Launcher: name, Owner: ownerOf(p.UID) + "@" + host, Where: fmt.Sprintf("pid %d", p.PID),
-			Phase: runstate.Ready, Reason: runstate.Reason{Message: "not made by rayctl on this machine"}, Attempt: 1,
+			Phase: runstate.Ready, Reason: runstate.Reason{Message: whose(p.UID)}, Attempt: 1, Theirs: p.UID != os.Getuid(),
 			Head: runstate.Head{Address: strings.Trim(first(gcsAddress, line)+":"+first(gcsPort, line), ":"), Session: session},
 		})
 	}
 	return out, nil
+}
+
+// whose describes a Ray that is none of this user's clusters. What rayctl knows of another user's is closed to us.
+func whose(uid int) string {
+	if uid != os.Getuid() {
+		return "another user's; only that user can see whether rayctl made it"
+	}
+	return "not made by rayctl on this machine"
 }
 
 func first(pattern *regexp.Regexp, s string) string {

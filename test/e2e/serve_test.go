@@ -84,7 +84,7 @@ func get(t *testing.T, url string) string {
 // TestTwoServes: two clusters of this machine serve at addresses of their own, which no other machine reaches; a port that is taken is an error.
 func TestTwoServes(t *testing.T) {
 	u := sharedCluster(t)
-	u.want(0, "up", "second", "--workers", "0")
+	u.want(0, "up", "second", "--workers", "0", "--grace", "5m")
 	defer u.want(0, "down", "second")
 	urls := map[string]string{}
 	for _, cluster := range []string{"shared", "second"} {
@@ -124,6 +124,25 @@ func TestTwoServes(t *testing.T) {
 	u.write("second/taken.yaml", "http_options: {port: "+port+"}\n"+"applications:\n- {name: a, import_path: 'app:a', route_prefix: /a, runtime_env: {working_dir: .}}\n")
 	contains(t, "another port", u.want(runstate.CodeSpec, "serve", "apply", "-f", "second/taken.yaml", "second").err, "http_options.port is "+port, "rayctl serve delete -c second")
 	u.want(0, "serve", "delete", "second")
-	contains(t, "a taken port", u.want(runstate.CodeConfig, "serve", "apply", "-f", "second/taken.yaml", "second").err, "port "+port+" of 127.0.0.1 cannot be used", "address already in use")
+	contains(t, "a taken port", u.want(runstate.CodeConfig, "serve", "apply", "-f", "second/taken.yaml", "second").err, "port "+port+" of 127.0.0.1 cannot be used: Address already in use")
 	u.want(0, "serve", "delete", "shared")
+	endsWithCluster(u, "second")
+}
+
+// endsWithCluster: whoever waits for a job learns that its cluster has ended, from which no answer comes any more.
+func endsWithCluster(u *user, cluster string) {
+	u.t.Helper()
+	const deaf = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready', flush=True)\ntime.sleep(1000)"
+	following := u.start(false, "submit", cluster, "--submission-id", "deaf", "--", "python", "-c", deaf)
+	following.until("ready", 1)
+	stopping := u.start(false, "stop", cluster, "deaf")
+	stopping.until("stopping deaf", 1)
+	u.want(0, "down", "--now", cluster)
+	if code := stopping.code(); code != 0 {
+		u.t.Errorf("stop: exit code %d, %q", code, stopping)
+	}
+	u.t.Logf("stop: %s\nsubmit: %s", stopping, following)
+	if code := following.code(); code != runstate.CodeLost && code != runstate.CodeInterrupted {
+		u.t.Errorf("submit: exit code %d, %q", code, following)
+	}
 }
