@@ -100,8 +100,8 @@ func lasted(a runstate.Attempt) float64 {
 func seconds(s float64) string { return fmt.Sprintf("%.3f", s) }
 
 // writeJUnit writes the report, atomically. r: the run's saved result; nil: the launch failed.
-func writeJUnit(path string, rc *launcher.Receipt, r *launcher.Result) error {
-	text, err := xml.MarshalIndent(newJUnit(rc, func(attempt int) string { return endOfOutput(r, attempt) }), "", "  ")
+func writeJUnit(ctx context.Context, path string, rc *launcher.Receipt, r *launcher.Result) error {
+	text, err := xml.MarshalIndent(newJUnit(rc, func(attempt int) string { return endOfOutput(ctx, r, attempt) }), "", "  ")
 	if err != nil {
 		return err
 	}
@@ -112,12 +112,12 @@ func writeJUnit(path string, rc *launcher.Receipt, r *launcher.Result) error {
 var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // endOfOutput is empty where the output cannot be read: the report is about how the run ended.
-func endOfOutput(r *launcher.Result, attempt int) string {
+func endOfOutput(ctx context.Context, r *launcher.Result, attempt int) string {
 	if r == nil {
 		return ""
 	}
 	kept := &tail.Tail{Size: junitOutput}
-	if err := app.CopyLog(context.Background(), kept, &r.Status, r.OpenLog, attempt); err != nil {
+	if err := app.CopyLog(ctx, kept, &r.Status, r.OpenLog, attempt); err != nil {
 		return ""
 	}
 	return terminal.Clean(colours.ReplaceAllString(kept.String(), ""))

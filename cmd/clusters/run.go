@@ -101,7 +101,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	watch, output := a.NewWatcher(), app.NewDriverEnd(o.output.Driver(a))
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, launcher.RunOptions{
 		Stdout: output, OnStatus: watch.See, Actions: watchInterrupts(ctx, a, o.onInterrupt, time.Duration(*c.Spec.Job.Grace)),
-		OnRefused: refused(a, o, c.Spec), Detach: o.detach, Logger: a.Logger(),
+		OnRefused: refused(ctx, a, o, c.Spec), Detach: o.detach, Logger: a.Logger(),
 	})
 	if errors.Is(err, launcher.ErrEnded) && o.config.ExactName() != "" {
 		outcome, err = recorded(ctx, a, l, c.Spec, output, err)
@@ -116,7 +116,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		}
 		return app.Exit(runstate.CodeOutputLost) // `rayctl run | head` has not succeeded: the run goes on
 	}
-	err = finishRun(a, o, outcome)
+	err = finishRun(ctx, a, o, outcome)
 	if outcome.Receipt.Exit.Cause == runstate.CauseDriverFailed {
 		a.HintMissing(output)
 	}
@@ -124,11 +124,11 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 }
 
 // refused returns a function that accounts for a launch that failed before anything was begun.
-func refused(a *app.App, o *runOptions, s *spec.ClusterSpec) func(error) {
+func refused(ctx context.Context, a *app.App, o *runOptions, s *spec.ClusterSpec) func(error) {
 	keep := rememberRefused(a, s)
 	return func(err error) {
 		if rc := keep(err); rc != nil {
-			if err := o.writeFiles(rc, nil); err != nil {
+			if err := o.writeFiles(ctx, rc, nil); err != nil {
 				a.UI.Warn("%v", err)
 			}
 		}
@@ -136,14 +136,14 @@ func refused(a *app.App, o *runOptions, s *spec.ClusterSpec) func(error) {
 }
 
 // writeFiles writes what --receipt and --junit ask for. r is the run's saved result; nil: the launch failed.
-func (o *runOptions) writeFiles(rc *launcher.Receipt, r *launcher.Result) error {
+func (o *runOptions) writeFiles(ctx context.Context, rc *launcher.Receipt, r *launcher.Result) error {
 	if o.receipt != "" {
 		if err := writeReceipt(o.receipt, rc); err != nil {
 			return fmt.Errorf("the receipt cannot be written: %w", err)
 		}
 	}
 	if o.junit != "" {
-		if err := writeJUnit(o.junit, rc, r); err != nil {
+		if err := writeJUnit(ctx, o.junit, rc, r); err != nil {
 			return fmt.Errorf("the report cannot be written: %w", err)
 		}
 	}
@@ -236,7 +236,7 @@ func answerDetached(ctx context.Context, a *app.App, o *runOptions, c *app.Clust
 }
 
 // finishRun writes the receipt to the requested places and returns the run's exit code.
-func finishRun(a *app.App, o *runOptions, outcome *launcher.Outcome) error {
+func finishRun(ctx context.Context, a *app.App, o *runOptions, outcome *launcher.Outcome) error {
 	a.UI.Clear()
 	rc := outcome.Receipt
 	a.LaunchEnded(rc.Name)
@@ -248,7 +248,7 @@ func finishRun(a *app.App, o *runOptions, outcome *launcher.Outcome) error {
 	} else if rc.Exit.Code != 0 && rc.Exit.Origin != "driver" { // with -q this is the only message
 		a.UI.Warn("rayctl: %s %s", rc.Name, rc.Exit.Sentence())
 	}
-	if err := o.writeFiles(rc, outcome.Result); err != nil {
+	if err := o.writeFiles(ctx, rc, outcome.Result); err != nil {
 		return launcher.Fail(cmp.Or(rc.Exit.Code, runstate.CodeConfig), err, "the run itself ended with exit code "+strconv.Itoa(rc.Exit.Code), "%v", err)
 	}
 	if o.output.Format == app.FormatName {

@@ -16,7 +16,7 @@ func TestQuietFailure(t *testing.T) {
 		a.Quiet = true
 		a.Getenv = func(string) string { return t.TempDir() }
 		rc := &launcher.Receipt{Name: "x", Exit: runstate.Exit{Cause: "start-failed", Code: 73, Origin: origin, Message: "no Ray here"}}
-		err := finishRun(a, &runOptions{}, &launcher.Outcome{Receipt: rc})
+		err := finishRun(t.Context(), a, &runOptions{}, &launcher.Outcome{Receipt: rc})
 		if app.ExitCode(err) != 73 || stderr.String() != want {
 			t.Errorf("%s: %v, %q", origin, err, stderr)
 		}
