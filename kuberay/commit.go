@@ -10,6 +10,7 @@ import (
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/handover"
 	"github.com/rayctl/rayctl/kuberay/objects"
+	"github.com/rayctl/rayctl/kuberay/result"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
@@ -59,12 +60,32 @@ func (m *making) commit(ctx context.Context) error {
 	both, bothCtx := errgroup.WithContext(ctx)
 	both.Go(func() error { return m.c.MarkCommitted(bothCtx, objects.RecordName(name)) })
 	both.Go(func() error {
-		if err := handover.UntilAnswered(bothCtx, func() error { _, err := k.Commit(bothCtx, document); return err }); err != nil {
+		if err := handover.UntilAnswered(bothCtx, func() error { return m.commitTo(bothCtx, k, document) }); err != nil {
 			return handover.NotTold(err, "the launch of %s could not be committed: %v", name, err)
 		}
 		return nil
 	})
 	return both.Wait()
+}
+
+// commitTo sends the commit. Another client of the same name sends the one that is noted, too: a short run may be over, and its keeper gone, before this
+// client's arrives.
+func (m *making) commitTo(ctx context.Context, k *keeper.Client, document keeper.Commit) error {
+	_, err := k.Commit(ctx, document)
+	if err != nil && m.isOver(ctx) {
+		return nil
+	}
+	return err
+}
+
+// isOver reports whether the record has the result of a run that this launch's keeper committed.
+func (m *making) isOver(ctx context.Context) bool {
+	record, err := m.c.Record(ctx, m.p.Spec.Name)
+	if err != nil || record == nil || record.Annotations[objects.AnnotationKeeper] != string(m.p.OwnerUID) {
+		return false
+	}
+	st, err := result.Read(ctx, m.c, record)
+	return err == nil && st != nil && st.Committed
 }
 
 // handOver sends the packages to a keeper that answers. From here on its lease, which each piece of a package renews, ends what is not

@@ -67,7 +67,7 @@ func TestBadInput(t *testing.T) {
 		}
 	}
 	u.env = nil
-	contains(t, "down", u.want(0, "down", "no-such-cluster").err, "there is no cluster no-such-cluster")
+	contains(t, "down", u.want(runstate.CodeSpec, "down", "no-such-cluster").err, "no cluster named \"no-such-cluster\"")
 	if out := u.want(0, "ls", "-o", "name").out; strings.TrimSpace(strings.ReplaceAll(out, "shared\n", "")) != "" {
 		t.Errorf("something was started: %s", out)
 	}
