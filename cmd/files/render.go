@@ -82,6 +82,9 @@ func runValidate(a *app.App, o *renderOptions) error {
 	if !o.up && len(o.command) == 0 && c.Spec.Job.Entrypoint == "" && c.File != "" { // a file for `up`
 		o.up = true
 		a.UI.Note("%s names no job: it is checked as `rayctl up` would take it", c.File)
+		if c, err = loadRendered(a, o); err != nil {
+			return err
+		}
 	}
 	if !o.up {
 		if err := spec.RequireEntrypoint(c.Spec); err != nil {
