@@ -252,3 +252,9 @@ type Environment struct {
 	Bytes int64
 	Used  time.Time // last
 }
+
+// HeadsHere reports whether a launcher's heads are on this machine.
+func HeadsHere(l Launcher) bool {
+	host, ok := l.(HeadHost)
+	return ok && host.HeadsAreHere()
+}

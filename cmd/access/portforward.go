@@ -100,32 +100,42 @@ func runPortForward(ctx context.Context, a *app.App, o *portForwardOptions) erro
 	if err != nil {
 		return err
 	}
-	host, _ := c.Launcher.(launcher.HeadHost)
 	g, ctx := errgroup.WithContext(ctx)
 	for _, p := range o.ports {
-		if host != nil && host.HeadsAreHere() && p.local == p.remote { // it would connect to itself
+		if launcher.HeadsHere(c.Launcher) && p.local == p.remote { // it would connect to itself
 			return app.UsageError(fmt.Sprintf("use 127.0.0.1:%d itself, or give another LOCAL port", p.remote), "%s is on this machine, and so is its port %d", c.ID, p.remote)
 		}
-		l, err := listenLocal(ctx, p.local)
+		dial := func() (net.Conn, error) { return d.DialNode(ctx, c.ID, o.node, p.remote) }
+		address, err := forward(ctx, a, g, p.local, fmt.Sprintf("port %d", p.remote), dial)
 		if err != nil {
 			return err
 		}
-		context.AfterFunc(ctx, func() { l.Close() })
-		fmt.Fprintln(a.Out, l.Addr())
-		a.UI.Note("%s reaches port %d of %s, until Ctrl-C", l.Addr(), p.remote, c.ID)
-		g.Go(func() error {
-			return acceptAll(ctx, l, func(conn net.Conn) {
-				remote, err := d.DialNode(ctx, c.ID, o.node, p.remote)
-				if err != nil {
-					a.UI.Warn("port %d: %s", p.remote, app.Sentence(err))
-					conn.Close()
-					return
-				}
-				join(conn, remote)
-			})
-		})
+		fmt.Fprintln(a.Out, address)
+		a.UI.Note("%s reaches port %d of %s, until Ctrl-C", address, p.remote, c.ID)
 	}
 	return g.Wait()
+}
+
+// forward listens on a port of loopback, 0 is any free one, and returns its address. In g, until ctx ends, each connection is passed on to one that dial
+// makes; what is there is for messages.
+func forward(ctx context.Context, a *app.App, g *errgroup.Group, port int, what string, dial func() (net.Conn, error)) (string, error) {
+	l, err := listenLocal(ctx, port)
+	if err != nil {
+		return "", err
+	}
+	context.AfterFunc(ctx, func() { l.Close() })
+	g.Go(func() error {
+		return acceptAll(ctx, l, func(conn net.Conn) {
+			remote, err := dial()
+			if err != nil {
+				a.UI.Warn("%s: %s", what, app.Sentence(err))
+				conn.Close()
+				return
+			}
+			join(conn, remote)
+		})
+	})
+	return l.Addr().String(), nil
 }
 
 // acceptAll handles each connection on its own until ctx ends.

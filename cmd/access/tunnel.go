@@ -21,6 +21,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/filelock"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
+	"github.com/rayctl/rayctl/launcher/tail"
 	"github.com/rayctl/rayctl/launcher/wholefile"
 )
 
@@ -108,23 +109,22 @@ func awaitTunnel(ctx context.Context, c *app.Cluster, path string, process *exec
 		}
 		select {
 		case <-ended:
-			return nil, launcher.Fail(runstate.CodeUnreachable, nil, "", "the tunnel to %s has ended: %s", c.ID, lastLine(path+".log"))
+			return nil, launcher.Fail(runstate.CodeUnreachable, nil, "", "the tunnel to %s has ended: %s", c.ID, lastWords(path+".log"))
 		default:
 		}
 		if !sleep.For(ctx, 20*time.Millisecond) {
-			return nil, launcher.Fail(runstate.CodeUnreachable, ctx.Err(), "`rayctl dashboard "+string(c.ID)+"` needs none", "the tunnel to %s does not listen: %s", c.ID, lastLine(path+".log"))
+			return nil, launcher.Fail(runstate.CodeUnreachable, ctx.Err(), "`rayctl dashboard "+string(c.ID)+"` needs none", "the tunnel to %s does not listen: %s", c.ID, lastWords(path+".log"))
 		}
 	}
 }
 
-// lastLine is the last line of a file.
-func lastLine(path string) string {
+// lastWords are the last line of a file.
+func lastWords(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}
-	text := strings.TrimSpace(string(data))
-	return text[strings.LastIndexByte(text, '\n')+1:]
+	return tail.LastLine(string(data))
 }
 
 // tunnelVerb is what env starts in the background.
@@ -189,8 +189,8 @@ func forwardRay(ctx context.Context, a *app.App, c *app.Cluster, g *errgroup.Gro
 	}
 	context.AfterFunc(ctx, func() { e.Close() })
 	ports := &tunnelPorts{}
-	ports.Dashboard, err = forwardTo(ctx, a, g, func() (net.Conn, error) { return e.DialContext(ctx, "tcp", strings.TrimPrefix(e.URL, "http://")) })
-	if err != nil {
+	dashboard := func() (net.Conn, error) { return e.DialContext(ctx, "tcp", strings.TrimPrefix(e.URL, "http://")) }
+	if ports.Dashboard, err = forward(ctx, a, g, 0, "the dashboard", dashboard); err != nil {
 		return nil, err
 	}
 	s, err := c.Status(ctx)
@@ -198,28 +198,8 @@ func forwardRay(ctx context.Context, a *app.App, c *app.Cluster, g *errgroup.Gro
 		return nil, err
 	}
 	if d, ok := c.Launcher.(launcher.NodeDialer); ok && s.Head.ClientPort > 0 {
-		ports.Client, err = forwardTo(ctx, a, g, func() (net.Conn, error) { return d.DialNode(ctx, c.ID, "", s.Head.ClientPort) })
+		client := func() (net.Conn, error) { return d.DialNode(ctx, c.ID, "", s.Head.ClientPort) }
+		ports.Client, err = forward(ctx, a, g, 0, "Ray's client server", client)
 	}
 	return ports, err
-}
-
-// forwardTo listens on a free port of loopback and passes each connection on.
-func forwardTo(ctx context.Context, a *app.App, g *errgroup.Group, dial func() (net.Conn, error)) (string, error) {
-	l, err := listenLocal(ctx, 0)
-	if err != nil {
-		return "", err
-	}
-	context.AfterFunc(ctx, func() { l.Close() })
-	g.Go(func() error {
-		return acceptAll(ctx, l, func(conn net.Conn) {
-			remote, err := dial()
-			if err != nil {
-				a.UI.Warn("%s", app.Sentence(err))
-				conn.Close()
-				return
-			}
-			join(conn, remote)
-		})
-	})
-	return l.Addr().String(), nil
 }

@@ -46,7 +46,7 @@ func NewDown(a *app.App) *cobra.Command {
 	f := c.Flags()
 	f.StringArrayVarP(&o.labels, "selector", "l", nil, "end those with this label: `KEY=VALUE`")
 	f.BoolVar(&o.all, "all", false, "end all of yours")
-	addOwner(f, &o.owner, ownerMe, "with --all or -l: those of this `USER`, me, or all")
+	f.StringVar(&o.owner, "owner", ownerMe, "with --all or -l: those of this `USER`, me, or all")
 	f.BoolVar(&o.now, "now", false, "give the drivers no grace")
 	app.Accept(f, "yes", "y", "down never asks")
 	return c

@@ -38,7 +38,7 @@ func NewLs(a *app.App) *cobra.Command {
 	f := c.Flags()
 	f.StringArrayVarP(&o.labels, "selector", "l", nil, "only those with this label: `KEY=VALUE`")
 	f.BoolVarP(&o.all, "all", "a", false, "ended ones too, as long as their record is kept")
-	addOwner(f, &o.owner, ownerAll, "only those of this `USER`, me, or all")
+	f.StringVar(&o.owner, "owner", ownerAll, "only those of this `USER`, me, or all")
 	f.BoolVar(&o.others, "others", false, "Ray clusters that rayctl did not make, too")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName, app.FormatWide)
 	return c

@@ -3,8 +3,6 @@ package clusters
 import (
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"github.com/rayctl/rayctl/launcher"
 )
 
@@ -13,10 +11,6 @@ const (
 	ownerMe  = "me"
 	ownerAll = "all"
 )
-
-func addOwner(f *pflag.FlagSet, owner *string, byDefault, usage string) {
-	f.StringVar(owner, "owner", byDefault, usage)
-}
 
 // ownedBy reports whether a cluster is of the users that --owner chooses: me, all, USER or USER@HOST.
 func ownedBy(s launcher.Status, owner string) bool {

@@ -206,7 +206,7 @@ func answerUp(a *app.App, o *upOptions, s launcher.Status) error {
 		return err
 	}
 	ready, wanted := countNodes(s)
-	if age := a.Now().Sub(s.Created); age > o.took(a)+clockSkew {
+	if s.Created.Before(o.begun.Add(-clockSkew)) {
 		a.UI.Note("%s was there already, since %s: a cluster of this name is the same one, from any directory. --name makes another", s.Name, terminal.Stamp(s.Created))
 	}
 	a.UI.Note("cluster %s is %s: %d of %d nodes, Ray %s%s", s.Name, s.Phase, ready, wanted, terminal.OrDash(s.Head.RayVersion), deadlineText(s))
@@ -216,9 +216,6 @@ func answerUp(a *app.App, o *upOptions, s launcher.Status) error {
 
 // clockSkew is what clocks of different machines may differ.
 const clockSkew = 10 * time.Second
-
-// took is how long this command has run.
-func (o *upOptions) took(a *app.App) time.Duration { return a.Now().Sub(o.begun) }
 
 // countNodes sums up the groups. Their last count stays in the record of an ended cluster, which has no nodes.
 func countNodes(s launcher.Status) (ready, wanted int) {

@@ -36,7 +36,7 @@ func place(ctx context.Context, a *app.App, c *app.Connection, file string, conf
 	if status.HTTP != nil {
 		return keepPlace(c, file, status.HTTP, config, options)
 	}
-	if headHost(c) == nil || config["proxy_location"] == "Disabled" {
+	if !sharesHost(c) || config["proxy_location"] == "Disabled" {
 		return nil
 	}
 	host, _ := options["host"].(string)
@@ -73,19 +73,18 @@ func choosePort(ctx context.Context, a *app.App, c *app.Connection, host string,
 	return port, err
 }
 
-// headHost is the launcher of a cluster whose head shares its host with others; nil elsewhere.
-func headHost(c *app.Connection) launcher.HeadHost {
+// sharesHost reports whether the head shares its host with other clusters.
+func sharesHost(c *app.Connection) bool {
 	if c.Cluster() == nil {
-		return nil
+		return false
 	}
-	host, _ := c.Cluster().Launcher.(launcher.HeadHost)
-	return host
+	_, ok := c.Cluster().Launcher.(launcher.HeadHost)
+	return ok
 }
 
 // onThisMachine reports whether the head is here.
 func onThisMachine(c *app.Connection) bool {
-	host := headHost(c)
-	return host != nil && host.HeadsAreHere()
+	return c.Cluster() != nil && launcher.HeadsHere(c.Cluster().Launcher)
 }
 
 func address(h *dashboardclient.ServeHTTP) string {

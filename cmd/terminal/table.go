@@ -21,6 +21,11 @@ const narrowest = 20
 // Table writes rows in columns; the first is the head. On a terminal the last column is wrapped between words, and columns that do not fit beside the
 // others are on a line of their own below them.
 func Table(w io.Writer, rows [][]string) error {
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = OneLine(cell)
+		}
+	}
 	_, err := io.WriteString(w, layout(rows, columnsOf(w)))
 	return err
 }
@@ -44,7 +49,7 @@ func columnsOf(w io.Writer) int {
 // column is a column's place: the line of its row, where it begins there, and how wide it is.
 type column struct{ line, begin, width int }
 
-// layout is a table of a width; 0 is any width.
+// layout is a table, of cells of one line, of a width; 0 is any width.
 func layout(rows [][]string, width int) string {
 	if len(rows) == 0 {
 		return ""
@@ -53,13 +58,13 @@ func layout(rows [][]string, width int) string {
 	last := len(columns) - 1
 	var b strings.Builder
 	for _, row := range rows {
-		wrapped := []string{OneLine(row[last])}
+		wrapped := row[last:]
 		if width > 0 {
-			wrapped = wrap(wrapped[0], max(width-columns[last].begin, 1))
+			wrapped = wrap(row[last], max(width-columns[last].begin, 1))
 		}
 		line := text{b: &b}
 		for i, c := range columns[:last] {
-			line.put(c, OneLine(row[i]))
+			line.put(c, row[i])
 		}
 		for i, words := range wrapped {
 			line.put(column{line: columns[last].line + i, begin: columns[last].begin}, words)
@@ -76,7 +81,7 @@ func places(rows [][]string, width int) []column {
 	for i := range columns {
 		widest := 0
 		for _, row := range rows {
-			widest = max(widest, utf8.RuneCountInString(OneLine(row[i])))
+			widest = max(widest, utf8.RuneCountInString(row[i]))
 		}
 		needed := widest
 		if i == len(columns)-1 {

@@ -29,9 +29,12 @@ func (t *Tail) Write(p []byte) (int, error) {
 }
 
 // LastLine is the last line that is not blank.
-func (t *Tail) LastLine() string {
-	lines := strings.Split(strings.TrimSpace(t.String()), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
+func (t *Tail) LastLine() string { return LastLine(t.String()) }
+
+// LastLine is the last line of a text that is not blank.
+func LastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
 // String is all that was kept.

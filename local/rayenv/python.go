@@ -14,6 +14,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/tail"
 )
 
 // python is what an interpreter reports about itself.
@@ -55,14 +56,14 @@ func ask(ctx context.Context, path string) (python, error) {
 	if err != nil {
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {
-			if line := lastLine(string(exit.Stderr)); line != "" {
+			if line := tail.LastLine(string(exit.Stderr)); line != "" {
 				return p, errors.New(line)
 			}
 		}
 		return p, err
 	}
 	if err := json.Unmarshal(out, &p); err != nil {
-		return p, fmt.Errorf("it answers %q", lastLine(string(out)))
+		return p, fmt.Errorf("it answers %q", tail.LastLine(string(out)))
 	}
 	return p, nil
 }
@@ -178,9 +179,4 @@ func noPython(ray string, oldest, newest int, refused []string) error {
 func haveUv() bool {
 	_, err := exec.LookPath("uv")
 	return err == nil
-}
-
-func lastLine(s string) string {
-	lines := strings.Split(strings.TrimSpace(s), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
 }
