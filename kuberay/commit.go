@@ -23,6 +23,7 @@ func (l *Launcher) createCluster(ctx context.Context, c *api.Client, p *objects.
 		return err
 	}
 	rc.UID = created.GetUID()
+	l.keepHead(rc)
 	return c.CreateGang(ctx, p, rc)
 }
 

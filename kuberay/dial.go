@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -51,6 +52,7 @@ func (l *Launcher) closeTransports(id launcher.ID) {
 		}
 	}
 	delete(l.tokens, id)
+	delete(l.heads, id)
 }
 
 // whyNot returns the error of a failed Dial: it distinguishes a cluster that has ended from one that is not ready yet.
@@ -115,20 +117,37 @@ type transportKey struct {
 	target launcher.Target
 }
 
-// place returns where the target listens: the keeper's address is fixed, a head's is in the status of its RayCluster.
-func place(ctx context.Context, c *api.Client, id launcher.ID, target launcher.Target) (transport.Place, error) {
+// place returns where the target listens: the keeper's address is fixed, a head's is in its RayCluster.
+func (l *Launcher) place(ctx context.Context, c *api.Client, id launcher.ID, target launcher.Target) (transport.Place, error) {
 	name := string(id)
 	if target == launcher.Keeper {
 		return transport.Place{What: "the keeper of " + name, Selector: objects.KeeperSelector(name), Service: objects.ServiceName(name), Port: objects.KeeperPort}, nil
+	}
+	l.mu.Lock()
+	head, launched := l.heads[id]
+	l.mu.Unlock()
+	if launched {
+		return head, nil
 	}
 	rc, err := c.RayCluster(ctx, id)
 	if err != nil {
 		return transport.Place{}, err
 	}
+	return headOf(rc), nil
+}
+
+func headOf(rc *rayv1.RayCluster) transport.Place {
 	return transport.Place{
-		What: "the head of " + name, Selector: objects.HeadSelector(name), Port: objects.PortParam(&rc.Spec, "dashboard-port", objects.DashboardPort),
-		Service: cmp.Or(rc.Status.Head.ServiceName, objects.HeadServiceName(name, &rc.Spec)),
-	}, nil
+		What: "the head of " + rc.Name, Selector: objects.HeadSelector(rc.Name), Port: objects.PortParam(&rc.Spec, "dashboard-port", objects.DashboardPort),
+		Service: cmp.Or(rc.Status.Head.ServiceName, objects.HeadServiceName(rc.Name, &rc.Spec)),
+	}
+}
+
+// keepHead notes where the head of a cluster listens that this client launched.
+func (l *Launcher) keepHead(rc *rayv1.RayCluster) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.heads[launcher.ID(rc.Name)] = headOf(rc)
 }
 
 // transport returns the way to a target: the one that is in use, or the first that works of those there are.
@@ -140,7 +159,7 @@ func (l *Launcher) transport(ctx context.Context, c *api.Client, id launcher.ID,
 	if used != nil {
 		return used, used.Ready(ctx)
 	}
-	p, err := place(ctx, c, id, target)
+	p, err := l.place(ctx, c, id, target)
 	if err != nil {
 		return nil, err
 	}

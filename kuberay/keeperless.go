@@ -100,7 +100,7 @@ func (l *Launcher) keepHere(ctx context.Context, c *api.Client, p *objects.Plan,
 func awaitAdmission(ctx context.Context, c *api.Client, name string) error {
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
-	live, err := observe.NewCache(watching, c, name)
+	live, err := observe.NewOwnCache(watching, c, name)
 	if err != nil {
 		return err
 	}

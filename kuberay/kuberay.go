@@ -57,6 +57,7 @@ type Launcher struct {
 	tokens     map[launcher.ID]string
 	residents  map[launcher.ID]*resident.Keeper
 	payloads   map[launcher.ID]launcher.Payload // of clusters that this client launched
+	heads      map[launcher.ID]transport.Place  // of those
 	transports map[transportKey]transport.Transport
 }
 
@@ -73,7 +74,10 @@ func New(c Config) *Launcher {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Launcher{config: c, owner: thisUser(), log: c.Logger, tokens: map[launcher.ID]string{}, residents: map[launcher.ID]*resident.Keeper{}, payloads: map[launcher.ID]launcher.Payload{}, transports: map[transportKey]transport.Transport{}}
+	return &Launcher{
+		config: c, owner: thisUser(), log: c.Logger, tokens: map[launcher.ID]string{}, residents: map[launcher.ID]*resident.Keeper{},
+		payloads: map[launcher.ID]launcher.Payload{}, heads: map[launcher.ID]transport.Place{}, transports: map[transportKey]transport.Transport{},
+	}
 }
 
 // Substrate is KubeRay as a launcher of rayctl.

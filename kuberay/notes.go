@@ -13,8 +13,9 @@ import (
 // What a keeper in another pod must know of the one before it gets from the record's pod (keeper/rayctl_keeper/kubernetes/record.py). The client that launched the cluster notes it
 // in the Secret, too, for as long as it lives: keeper and record may be lost with one node. The keeper itself has no permission in Kubernetes.
 
-// noteEvery is the time between two notes. A submission is noted at once: no other keeper may submit the driver again.
-const noteEvery = look
+// noteAfter is how old a change is when it is noted: several often come together, and the last one comes with the run's end, when no note is needed.
+// A submission is noted at once: no other keeper may submit the driver again.
+const noteAfter = look
 
 // noteProgress notes what has changed since the last note. It is called every look, so that what waits is noted, too.
 func (w *watcher) noteProgress() {
@@ -23,14 +24,22 @@ func (w *watcher) noteProgress() {
 	}
 	news := handover.NotesOf(w.state)
 	submits := news[objects.SubmittedKey] != w.noted[objects.SubmittedKey]
-	if news[objects.StateKey] != "" && w.noted[objects.StateKey] != news[objects.StateKey] && (submits || time.Since(w.notedAt) >= noteEvery) {
-		w.noted, w.notedAt = news, time.Now()
-		select {
-		case <-w.notes: // of something older, and not under way yet
-		default:
-		}
-		w.notes <- news
+	if news[objects.StateKey] == "" || news[objects.StateKey] == w.noted[objects.StateKey] {
+		w.newSince = time.Time{}
+		return
 	}
+	if w.newSince.IsZero() {
+		w.newSince = time.Now()
+	}
+	if !submits && time.Since(w.newSince) < noteAfter {
+		return
+	}
+	w.noted, w.newSince = news, time.Time{}
+	select {
+	case <-w.notes: // of something older, and not under way yet
+	default:
+	}
+	w.notes <- news
 }
 
 // takeNotes writes notes one after the other, so that an older one never replaces a newer. One that could not be written is written again, unless a

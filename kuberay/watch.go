@@ -28,7 +28,11 @@ func (l *Launcher) watch(ctx context.Context, id launcher.ID, tends bool) (<-cha
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	m, err := observe.NewCache(ctx, c, string(id))
+	newCache := observe.NewCache
+	if l.launchedHere(id) {
+		newCache = observe.NewOwnCache
+	}
+	m, err := newCache(ctx, c, string(id))
 	if err != nil {
 		cancel()
 		return nil, err
@@ -73,7 +77,7 @@ type watcher struct {
 	gaveUp     atomic.Bool
 
 	noted    map[string]string      // what is in the Secret, or on its way there
-	notedAt  time.Time              // when that was begun
+	newSince time.Time              // since when there is something to note; zero if there is nothing
 	notes    chan map[string]string // for it
 	recorded chan struct{}          // closed when the record has the result of a run that has ended
 	hastened bool                   // the RayCluster of such a run is deleted

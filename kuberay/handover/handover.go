@@ -66,14 +66,18 @@ func sendFile(ctx context.Context, k *keeper.Client, f launcher.PackageFile, pay
 	}
 }
 
-// keeperPatience is how long a keeper's container may take from running to answering.
-const keeperPatience = time.Minute
+const (
+	// keeperPatience is how long a keeper's container may take from running to answering.
+	keeperPatience = time.Minute
+	// firstPause is about half of what it takes as a rule. Each try costs the API server a connection to the kubelet.
+	firstPause = 300 * time.Millisecond
+)
 
 // UntilAnswered repeats a call that failed because nobody listens yet, or the way broke; other refusals are final.
 func UntilAnswered(ctx context.Context, call func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, keeperPatience)
 	defer cancel()
-	pause := 50 * time.Millisecond
+	pause := firstPause
 	for {
 		err := call()
 		var refused *keeper.Error
@@ -83,7 +87,7 @@ func UntilAnswered(ctx context.Context, call func() error) error {
 		if !sleep.For(ctx, pause) {
 			return err
 		}
-		pause = min(2*pause, time.Second)
+		pause = min(pause*3/2, time.Second)
 	}
 }
 

@@ -34,14 +34,23 @@ type Cache struct {
 	at     time.Time // since when
 }
 
-// NewCache begins to watch, and returns when all was listed once.
+// NewCache begins to watch a cluster of whomever, and returns when all was listed once.
 func NewCache(ctx context.Context, c *api.Client, name string) (*Cache, error) {
-	m := &Cache{Changed: make(chan struct{}, 1), name: name, apiHealth: c.Health, host: c.Config.Host}
 	selector, err := podSelector(ctx, c, name)
 	if err != nil {
 		return nil, err
 	}
-	ours := func(o *metav1.ListOptions) { o.LabelSelector = objects.LabelName + "=" + name }
+	return newCache(ctx, c, name, selector)
+}
+
+// NewOwnCache is NewCache for a cluster that this process has launched: Kubernetes need not be asked whose it is.
+func NewOwnCache(ctx context.Context, c *api.Client, name string) (*Cache, error) {
+	return newCache(ctx, c, name, ownSelector(name))
+}
+
+func newCache(ctx context.Context, c *api.Client, name, podSelector string) (*Cache, error) {
+	m := &Cache{Changed: make(chan struct{}, 1), name: name, apiHealth: c.Health, host: c.Config.Host}
+	ours := func(o *metav1.ListOptions) { o.LabelSelector = ownSelector(name) }
 	core, batch := c.Core.CoreV1().RESTClient(), c.Core.BatchV1().RESTClient()
 	failed := make(chan error, 8)
 	var synced []cache.InformerSynced
@@ -60,7 +69,7 @@ func NewCache(ctx context.Context, c *api.Client, name string) (*Cache, error) {
 		return informer.GetStore()
 	}
 	m.jobs = follow(cache.NewFilteredListWatchFromClient(batch, "jobs", c.Namespace, ours), &batchv1.Job{}, "jobs.batch")
-	m.pods = follow(cache.NewFilteredListWatchFromClient(core, "pods", c.Namespace, func(o *metav1.ListOptions) { o.LabelSelector = selector }), &corev1.Pod{}, "pods")
+	m.pods = follow(cache.NewFilteredListWatchFromClient(core, "pods", c.Namespace, func(o *metav1.ListOptions) { o.LabelSelector = podSelector }), &corev1.Pod{}, "pods")
 	m.clusters = follow(c.WatchOne(ctx, api.RayClusters, name), &unstructured.Unstructured{}, api.RayClusters.GroupResource().String())
 	m.clusterEvents = follow(api.WatchEvents(core, c.Namespace, name), &corev1.Event{}, "events")
 	for _, g := range c.Served.Gangs {
@@ -79,8 +88,10 @@ func podSelector(ctx context.Context, c *api.Client, name string) (string, error
 	if err == nil && rc.GetLabels()[objects.LabelManagedBy] != objects.ManagedBy {
 		return objects.RayClusterLabel + "=" + name, nil
 	}
-	return objects.LabelName + "=" + name, nil
+	return ownSelector(name), nil
 }
+
+func ownSelector(name string) string { return objects.LabelName + "=" + name }
 
 // awaitSync waits for the first lists. A refusal is final then; later ones are waited out.
 func (m *Cache) awaitSync(ctx context.Context, synced []cache.InformerSynced, failed <-chan error) error {
