@@ -17,10 +17,19 @@ type Action int
 
 // The actions.
 const (
-	Stop    Action = iota + 1 // hand the end to the keeper, wait for it; the driver gets its grace
-	StopNow                   // the same without grace
-	Detach                    // stop watching; the run goes on
+	Stop       Action = iota + 1 // hand the end to the keeper, wait for it; the driver gets its grace
+	StopNow                      // the same without grace
+	Detach                       // stop watching; the run goes on
+	Terminated                   // Stop because of SIGTERM, which no user types
 )
+
+// message is the reason of the end that an action asks for.
+func (a Action) message() string {
+	if a == Terminated {
+		return "interrupted by SIGTERM, as a timeout or a CI system sends it"
+	}
+	return "interrupted by the user"
+}
 
 // RunOptions shape Run and Attach.
 type RunOptions struct {
@@ -88,7 +97,7 @@ func launch(ctx context.Context, l Launcher, s *spec.ClusterSpec, p Payload, o R
 	for {
 		select {
 		case a := <-done:
-			if a.err != nil && (early == Stop || early == StopNow) {
+			if a.err != nil && early != 0 && early != Detach {
 				return "", early, Fail(runstate.CodeInterrupted, context.Canceled, "", "interrupted before the launch was committed; nothing was left behind")
 			}
 			return a.id, early, a.err
@@ -236,7 +245,7 @@ const (
 
 // end asks for the end of the run; Watch reports when it is reached.
 func (v *view) end(ctx context.Context, a Action) {
-	e := End{Cause: "interrupted", Message: "interrupted by the user", Now: a == StopNow}
+	e := End{Cause: "interrupted", Message: a.message(), Now: a == StopNow}
 	go func() {
 		if err := v.l.Terminate(ctx, v.id, e); err != nil && ctx.Err() == nil {
 			v.ending <- err

@@ -204,7 +204,7 @@ func choose(all []Listed, c *config.Loaded, howToName string) (Listed, string, e
 		newest   bool
 	}{{living, false}, {all, true}} {
 		if c.File != "" {
-			mine := slices.DeleteFunc(slices.Clone(part.clusters), func(l Listed) bool { return !runOf(c.Spec.Name, l.Status.Name) })
+			mine := slices.DeleteFunc(slices.Clone(part.clusters), func(l Listed) bool { return !RunOf(c.Spec.Name, l.Status.Name) })
 			if found, ok := single(mine, part.newest); ok {
 				return found, "of " + c.File, nil
 			}
@@ -244,8 +244,8 @@ func names(list []Listed) string {
 
 var runSuffix = regexp.MustCompile(`^-[a-z0-9]{5}$`)
 
-// runOf reports whether a cluster's name is the file's, or that of one of its runs.
-func runOf(file, name string) bool {
+// RunOf reports whether a cluster's name is the file's, or that of one of its runs.
+func RunOf(file, name string) bool {
 	rest, ok := strings.CutPrefix(name, runBase(file))
 	return name == file || (ok && runSuffix.MatchString(rest))
 }

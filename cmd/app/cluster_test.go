@@ -20,7 +20,7 @@ func TestRunOf(t *testing.T) {
 		{"grpo", "grpo", true}, {"grpo", "grpo-x1f3a", true}, {"grpo", "grpo-x1f3", false}, {"grpo", "grpo2-x1f3a", false},
 		{long, runBase(long) + "-abcde", true},
 	} {
-		if got := runOf(c.file, c.name); got != c.want {
+		if got := RunOf(c.file, c.name); got != c.want {
 			t.Errorf("%s of %s: %v", c.name, c.file, got)
 		}
 	}

@@ -23,7 +23,7 @@ func TestForeignText(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := printStatus(a, out, s); err != nil {
+	if err := printStatus(a, out, s, &launcher.Usage{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := printChange(a, &statusOptions{}, s, ""); err != nil {

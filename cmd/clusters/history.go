@@ -17,6 +17,7 @@ import (
 
 type historyOptions struct {
 	config app.ConfigFlags
+	name   string
 	limit  int
 	since  time.Duration
 	output app.Output
@@ -31,6 +32,8 @@ type past struct {
 	Exit     runstate.Exit `json:"exit"`
 	Command  string        `json:"command,omitempty"`
 	Record   bool          `json:"record"` // output and result are still available
+	// Usage is known of runs that this machine watched to their end.
+	Usage *launcher.Usage `json:"usage,omitempty"`
 }
 
 func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error) {
@@ -46,7 +49,7 @@ func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error
 	if err != nil {
 		a.UI.Warn("records cannot be listed: %s", app.Sentence(err))
 	}
-	seen := map[string]bool{}
+	seen := map[string]int{} // its place in list
 	key := func(launcherName, name string, created time.Time) string {
 		return launcherName + "/" + name + "/" + created.UTC().Format(time.RFC3339Nano)
 	}
@@ -56,7 +59,7 @@ func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error
 		if !s.Phase.Ended() || s.Exit == nil {
 			continue
 		}
-		seen[key(s.Launcher, s.Name, s.Created)] = true
+		seen[key(s.Launcher, s.Name, s.Created)] = len(list)
 		p := past{Name: s.Name, Launcher: s.Launcher, Created: s.Created, Ended: s.Since, Exit: *s.Exit, Record: true}
 		if s.Job != nil {
 			p.Command = launcher.UserCommand(s.Job.Entrypoint)
@@ -71,9 +74,11 @@ func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error
 		if c.Origins["launcher"].Source == "--launcher" && rc.Launcher != c.Spec.Launcher {
 			continue
 		}
-		if !seen[key(rc.Launcher, rc.Name, rc.Created)] {
-			list = append(list, past{Name: rc.Name, Launcher: rc.Launcher, Created: rc.Created, Ended: rc.Ended, Exit: rc.Exit, Command: rc.Command})
+		if i, ok := seen[key(rc.Launcher, rc.Name, rc.Created)]; ok {
+			list[i].Usage = &rc.Usage
+			continue
 		}
+		list = append(list, past{Name: rc.Name, Launcher: rc.Launcher, Created: rc.Created, Ended: rc.Ended, Exit: rc.Exit, Command: rc.Command, Usage: &rc.Usage})
 	}
 	return list, nil
 }
@@ -82,12 +87,19 @@ func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error
 func NewHistory(a *app.App) *cobra.Command {
 	o := &historyOptions{}
 	c := &cobra.Command{
-		Use:   "history",
+		Use:   "history [NAME]",
 		Short: "List what ended: clusters whose record is kept, and runs that this machine watched to their end",
+		Long: "history lists clusters whose record is kept, and runs that this machine watched to their end; with NAME only those of that name, and the runs that\n" +
+			"a cluster file of that name had. `rayctl logs NAME` shows the output of one.",
 		Example: "  rayctl history\n" +
+			"  rayctl history grpo\n" +
 			"  rayctl history --limit 5 -o json",
-		Args: app.NoDash(0, "no arguments"),
-		RunE: a.Action(func(ctx context.Context) error { return runHistory(ctx, a, o) }),
+		Args: app.NoDash(1, "one name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.name = app.First(args)
+			return a.Action(func(ctx context.Context) error { return runHistory(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: a.CompleteClusters,
 	}
 	o.config.AddSelection(c)
 	c.Flags().IntVarP(&o.limit, "limit", "n", 20, "at most `N`, the newest; 0 for all")
@@ -106,6 +118,9 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 		return err
 	}
 	slices.SortFunc(list, func(x, y past) int { return y.Ended.Compare(x.Ended) })
+	if o.name != "" {
+		list = slices.DeleteFunc(list, func(p past) bool { return !app.RunOf(o.name, p.Name) })
+	}
 	if o.since > 0 {
 		list = slices.DeleteFunc(list, func(p past) bool { return a.Now().Sub(p.Ended) > o.since })
 	}
@@ -125,6 +140,9 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 	}
 	switch {
 	case o.output.Format == app.FormatName:
+		return nil
+	case len(list) == 0 && o.name != "":
+		a.UI.Note("nothing of the name %s has ended", o.name)
 		return nil
 	case len(list) == 0:
 		a.UI.Note("nothing has ended yet")

@@ -35,7 +35,7 @@ func TestJobStates(t *testing.T) {
 		t.Errorf("ls: %q", row)
 	}
 	var text strings.Builder
-	if err := printStatus(a, &text, s); err != nil || !strings.Contains(text.String(), "raysubmit_1 RUNNING python a.py") {
+	if err := printStatus(a, &text, s, nil); err != nil || !strings.Contains(text.String(), "raysubmit_1 RUNNING python a.py") {
 		t.Errorf("status: %v, %s", err, &text)
 	}
 }

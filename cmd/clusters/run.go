@@ -2,15 +2,11 @@
 package clusters
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -29,8 +25,7 @@ type runOptions struct {
 	command     []string
 	disconnect  disconnectFlag
 	onInterrupt string
-	receipt     string
-	junit       string
+	reports     reportFiles
 	detach      bool
 	recreate    bool
 	output      app.Output
@@ -62,8 +57,7 @@ func NewRun(a *app.App) *cobra.Command {
 	o.disconnect.add(c, "2m if CI=true and not --detach, else never")
 	f.StringVar(&o.onInterrupt, "on-interrupt", onInterruptAsk, "what Ctrl-C and SIGTERM do: stop or detach (default: stop; Ctrl-C on a terminal asks)")
 	app.Complete(c, "on-interrupt", cobra.FixedCompletions([]string{onInterruptStop, onInterruptDetach}, cobra.ShellCompDirectiveNoFileComp))
-	f.StringVar(&o.receipt, "receipt", "", "write the receipt as JSON to this `FILE`")
-	f.StringVar(&o.junit, "junit", "", "write a report for CI to this `FILE`: JUnit XML, one test case for each attempt")
+	o.reports.add(c)
 	f.BoolVarP(&o.detach, "detach", "d", false, "return once the launch is committed, and print the run's name")
 	f.BoolVar(&o.recreate, "recreate", false, "with --name: replace the cluster or record of that name")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
@@ -98,9 +92,9 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		}
 	}
 	a.RememberLaunch(c.Spec)
-	watch, output := a.NewWatcher(), app.NewDriverEnd(o.output.Driver(a))
+	watch, output, driver := a.NewWatcher(), app.NewDriverEnd(o.output.Driver(a)), &driverGrace{grace: time.Duration(*c.Spec.Job.Grace)}
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, launcher.RunOptions{
-		Stdout: output, OnStatus: watch.See, Actions: watchInterrupts(ctx, a, o.onInterrupt, time.Duration(*c.Spec.Job.Grace)),
+		Stdout: output, OnStatus: func(s launcher.Status) { driver.see(s); watch.See(s) }, Actions: watchInterrupts(ctx, a, o.onInterrupt, driver.now),
 		OnRefused: refused(ctx, a, o, c.Spec), Detach: o.detach, Logger: a.Logger(),
 	})
 	if errors.Is(err, launcher.ErrEnded) && o.config.ExactName() != "" {
@@ -128,26 +122,11 @@ func refused(ctx context.Context, a *app.App, o *runOptions, s *spec.ClusterSpec
 	keep := rememberRefused(a, s)
 	return func(err error) {
 		if rc := keep(err); rc != nil {
-			if err := o.writeFiles(ctx, rc, nil); err != nil {
+			if err := o.reports.write(ctx, rc, nil); err != nil {
 				a.UI.Warn("%v", err)
 			}
 		}
 	}
-}
-
-// writeFiles writes what --receipt and --junit ask for. r is the run's saved result; nil: the launch failed.
-func (o *runOptions) writeFiles(ctx context.Context, rc *launcher.Receipt, r *launcher.Result) error {
-	if o.receipt != "" {
-		if err := writeReceipt(o.receipt, rc); err != nil {
-			return fmt.Errorf("the receipt cannot be written: %w", err)
-		}
-	}
-	if o.junit != "" {
-		if err := writeJUnit(ctx, o.junit, rc, r); err != nil {
-			return fmt.Errorf("the report cannot be written: %w", err)
-		}
-	}
-	return nil
 }
 
 func (o *runOptions) validate() error {
@@ -157,16 +136,11 @@ func (o *runOptions) validate() error {
 	if o.recreate && o.config.ExactName() == "" {
 		return app.UsageError("give --name, without which every run is new", "--recreate replaces nothing")
 	}
-	for flag, path := range map[string]string{"--receipt": o.receipt, "--junit": o.junit} {
-		if path == "" {
-			continue
-		}
-		if o.detach {
-			return app.UsageError("`rayctl wait` waits for the end of a detached run", "%s: with --detach there is no end to write about", flag)
-		}
-		if _, err := os.Stat(filepath.Dir(path)); err != nil {
-			return launcher.Fail(runstate.CodeConfig, err, "make its directory first", "%s: %v", flag, err)
-		}
+	if flag := o.reports.given(); flag != "" && o.detach {
+		return app.UsageError("`rayctl wait "+flag+" FILE` waits for the end of a detached run and writes it", "%s: with --detach there is no end to write about", flag)
+	}
+	if err := o.reports.validate(); err != nil {
+		return err
 	}
 	return o.output.Validate()
 }
@@ -207,13 +181,25 @@ func recorded(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.Clus
 		return nil, err
 	}
 	if r.SpecHash != spec.Hash(s) {
-		return nil, taken
+		return nil, anotherRun(r, s, taken)
 	}
 	a.UI.Note("run %s ended %s; this is its record", s.Name, terminal.Stamp(r.Since))
 	if err := app.CopyLog(ctx, w, &r.Status, r.OpenLog, 0); err != nil {
 		return nil, err
 	}
 	return &launcher.Outcome{ID: launcher.ID(s.Name), Receipt: launcher.NewReceipt(r), Result: r}, nil
+}
+
+// anotherRun is the error for a run whose name a record of another one has.
+func anotherRun(r *launcher.Result, s *spec.ClusterSpec, taken error) error {
+	difference := "with other settings of the cluster file or of flags"
+	switch {
+	case r.Job == nil || r.Job.Entrypoint == "":
+		difference = "a cluster without a command of its own"
+	case launcher.UserCommand(r.Job.Entrypoint) != launcher.UserCommand(s.Job.Entrypoint):
+		difference = "with another command: " + terminal.Shorten(launcher.UserCommand(r.Job.Entrypoint), false)
+	}
+	return launcher.Fail(runstate.CodeSpec, taken, "choose another --name, or replace it with --recreate", "the run %s that has ended was another one, %s", s.Name, difference)
 }
 
 // answerDetached names the run that goes on: with -o json its state, so that a script reads the name there.
@@ -248,14 +234,5 @@ func finishRun(ctx context.Context, a *app.App, o *runOptions, outcome *launcher
 	} else if rc.Exit.Code != 0 && rc.Exit.Origin != "driver" { // with -q this is the only message
 		a.UI.Warn("rayctl: %s %s", rc.Name, rc.Exit.Sentence())
 	}
-	if err := o.writeFiles(ctx, rc, outcome.Result); err != nil {
-		return launcher.Fail(cmp.Or(rc.Exit.Code, runstate.CodeConfig), err, "the run itself ended with exit code "+strconv.Itoa(rc.Exit.Code), "%v", err)
-	}
-	if o.output.Format == app.FormatName {
-		io.WriteString(a.Out, rc.Name+"\n")
-	}
-	if _, err := o.output.Structured(a.Out, rc); err != nil {
-		return err
-	}
-	return app.ExitOrNil(rc.Exit.Code)
+	return answerEnd(ctx, a, &o.reports, &o.output, outcome)
 }

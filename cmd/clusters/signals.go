@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // Values of --on-interrupt.
@@ -33,15 +35,36 @@ const sameRequest = time.Second
 type interrupts struct {
 	a       *app.App
 	policy  string
-	grace   time.Duration // of the driver; 0: there is none
+	grace   func() time.Duration // of the driver; 0: there is no driver now
 	actions chan launcher.Action
 	answers chan string // lines typed as answers to the question
 	last    os.Signal   // of the last request
 	since   time.Time   // when it came
 }
 
+// driverGrace knows how long the driver may take to end.
+type driverGrace struct {
+	grace time.Duration
+	runs  atomic.Bool
+}
+
+func (d *driverGrace) see(s launcher.Status) {
+	d.runs.Store(s.Job != nil && s.Job.State == runstate.JobRunning)
+}
+
+// now is 0 while there is no driver.
+func (d *driverGrace) now() time.Duration {
+	if !d.runs.Load() {
+		return 0
+	}
+	return d.grace
+}
+
+// noDriver is for clusters without a job.
+func noDriver() time.Duration { return 0 }
+
 // watchInterrupts handles signals until ctx ends.
-func watchInterrupts(ctx context.Context, a *app.App, policy string, grace time.Duration) <-chan launcher.Action {
+func watchInterrupts(ctx context.Context, a *app.App, policy string, grace func() time.Duration) <-chan launcher.Action {
 	i := &interrupts{a: a, policy: policy, grace: grace, actions: make(chan launcher.Action)}
 	signals := make(chan os.Signal, 4)
 	a.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
@@ -78,6 +101,8 @@ func (i *interrupts) loop(ctx context.Context, signals <-chan os.Signal) {
 			case s == syscall.SIGINT && i.policy == onInterruptAsk && i.a.InTTY && i.a.ErrTTY:
 				asked = true
 				i.ask(ctx)
+			case s == syscall.SIGTERM:
+				action = launcher.Terminated
 			default:
 				action = launcher.Stop
 			}
@@ -108,12 +133,13 @@ func (i *interrupts) repeated(s os.Signal) bool {
 
 func (i *interrupts) tell(action launcher.Action) {
 	switch action {
-	case launcher.Stop:
-		if i.grace == 0 {
+	case launcher.Stop, launcher.Terminated:
+		grace := i.grace()
+		if grace == 0 {
 			i.a.UI.Note("Stopping the cluster. %s to stop it at once", i.again())
 			return
 		}
-		i.a.UI.Note("Stopping: the driver has %s to finish. %s to kill it", launcher.Human(i.grace.Seconds()), i.again())
+		i.a.UI.Note("Stopping: the driver has %s to finish. %s to kill it", launcher.Human(grace.Seconds()), i.again())
 	case launcher.StopNow:
 		i.a.UI.Note("Stopping at once")
 	}

@@ -25,12 +25,12 @@ func TestInterrupts(t *testing.T) {
 	}{
 		{"no terminal", false, "", "", []os.Signal{syscall.SIGINT, syscall.SIGINT}, []launcher.Action{launcher.Stop, launcher.StopNow}, []time.Duration{0, sameRequest}},
 		{"to the process and its group", false, "", "", []os.Signal{syscall.SIGTERM, syscall.SIGTERM, syscall.SIGTERM, syscall.SIGTERM},
-			[]launcher.Action{launcher.Stop, launcher.StopNow}, []time.Duration{0, 1, sameRequest - 1, sameRequest}},
+			[]launcher.Action{launcher.Terminated, launcher.StopNow}, []time.Duration{0, 1, sameRequest - 1, sameRequest}},
 		{"one signal and another", false, "", "", []os.Signal{syscall.SIGINT, syscall.SIGTERM}, []launcher.Action{launcher.Stop, launcher.StopNow}, nil},
-		{"terminated", true, "", "", []os.Signal{syscall.SIGTERM}, []launcher.Action{launcher.Stop}, nil},
+		{"terminated", true, "", "", []os.Signal{syscall.SIGTERM}, []launcher.Action{launcher.Terminated}, nil},
 		{"hangup", true, "", "", []os.Signal{syscall.SIGHUP}, []launcher.Action{launcher.Detach}, nil},
 		{"broken pipe", true, "", "", []os.Signal{syscall.SIGPIPE}, []launcher.Action{launcher.Detach}, nil},
-		{"broken connection", true, "", "", []os.Signal{syscall.SIGPIPE, syscall.SIGTERM}, []launcher.Action{launcher.Stop}, nil},
+		{"broken connection", true, "", "", []os.Signal{syscall.SIGPIPE, syscall.SIGTERM}, []launcher.Action{launcher.Terminated}, nil},
 		{"policy detach", true, "detach", "", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Detach}, nil},
 		{"policy stop", true, "stop", "", []os.Signal{syscall.SIGINT}, []launcher.Action{launcher.Stop}, nil},
 		{"twice", true, "", "", []os.Signal{syscall.SIGINT, syscall.SIGINT}, []launcher.Action{launcher.StopNow}, nil},
@@ -61,7 +61,7 @@ func TestInterrupts(t *testing.T) {
 			}
 			var signals chan<- os.Signal
 			a.Notify = func(ch chan<- os.Signal, _ ...os.Signal) { signals = ch }
-			actions := watchInterrupts(t.Context(), a, c.policy, 30*time.Second)
+			actions := watchInterrupts(t.Context(), a, c.policy, (&driverGrace{}).now)
 			for _, s := range c.signals {
 				signals <- s
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -68,7 +69,7 @@ func runStatus(ctx context.Context, a *app.App, o *statusOptions) error {
 		_, err := fmt.Fprintln(a.Out, s.Name)
 		return err
 	}
-	return printStatus(a, a.Out, s)
+	return printStatus(a, a.Out, s, usedBy(ctx, c, s))
 }
 
 // watchStatus prints a line (with -o json: a JSON document) for each change.
@@ -141,7 +142,8 @@ func howStarted(fast bool) string {
 	return "as Ray has it (ray.fastStart: false, or a Ray version that rayctl was not tested with)"
 }
 
-func printStatus(a *app.App, w io.Writer, s launcher.Status) error {
+// printStatus prints a cluster for people. used: what an ended run used, or nil.
+func printStatus(a *app.App, w io.Writer, s launcher.Status, used *launcher.Usage) error {
 	now := a.Now()
 	ready, wanted := countNodes(s)
 	rows := [][]string{
@@ -171,24 +173,59 @@ func printStatus(a *app.App, w io.Writer, s launcher.Status) error {
 	for _, j := range s.Submissions {
 		rows = append(rows, []string{"job", fmt.Sprintf("%s %s %s", j.SubmissionID, j.State, terminal.Shorten(launcher.UserCommand(j.Entrypoint), false))})
 	}
-	for _, d := range []struct {
-		name string
-		at   *time.Time
-	}{{"max", s.Deadlines.Max}, {"idle", s.Deadlines.Idle}, {"total", s.Deadlines.Total}} {
-		if d.at != nil && !s.Phase.Ended() {
-			rows = append(rows, []string{"ends", fmt.Sprintf("%s (lifetime.%s, in %s)", terminal.Stamp(*d.at), d.name, launcher.Human(max(d.at.Sub(now).Seconds(), 0)))})
-		}
-	}
-	if s.EndOnDisconnect > 0 && !s.Phase.Ended() {
-		rows = append(rows, []string{"ends", launcher.Human(s.EndOnDisconnect) + " after the last `rayctl run` that watches it (--end-on-disconnect)"})
-	}
+	rows = append(rows, endRows(s, now)...)
 	if s.Exit != nil {
 		rows = append(rows, []string{"exit", s.Exit.Sentence()})
+	}
+	if used != nil {
+		rows = append(rows, []string{"used", fmt.Sprintf("%.0f node-seconds, %.0f of them by the driver", used.NodeSeconds, used.BusyNodeSeconds)})
+	}
+	if used != nil && used.GPUSeconds > 0 {
+		rows = append(rows, []string{"", fmt.Sprintf("%.0f GPU-seconds, %.0f of them by the driver", used.GPUSeconds, used.BusyGPUSeconds)})
 	}
 	if err := terminal.Table(w, rows); err != nil {
 		return err
 	}
 	return printDetails(w, s)
+}
+
+// endRows list what ends a living cluster, the earliest first.
+func endRows(s launcher.Status, now time.Time) (rows [][]string) {
+	if s.Phase.Ended() {
+		return nil
+	}
+	type limit struct {
+		name string
+		at   *time.Time
+	}
+	limits := []limit{{"max", s.Deadlines.Max}, {"idle", s.Deadlines.Idle}, {"total", s.Deadlines.Total}}
+	limits = slices.DeleteFunc(limits, func(l limit) bool { return l.at == nil })
+	slices.SortStableFunc(limits, func(x, y limit) int { return x.at.Compare(*y.at) })
+	var texts []string
+	for _, l := range limits {
+		texts = append(texts, fmt.Sprintf("%s (lifetime.%s, in %s)", terminal.Stamp(*l.at), l.name, launcher.Human(max(l.at.Sub(now).Seconds(), 0))))
+	}
+	if s.EndOnDisconnect > 0 {
+		texts = append(texts, launcher.Human(s.EndOnDisconnect)+" after the last `rayctl run` that watches it (--end-on-disconnect)")
+	}
+	label := "ends"
+	for _, text := range texts {
+		rows = append(rows, []string{label, text})
+		label = "or"
+	}
+	return rows
+}
+
+// usedBy is what an ended run used; nil: it lives, or nothing is known.
+func usedBy(ctx context.Context, c *app.Cluster, s launcher.Status) *launcher.Usage {
+	if !s.Phase.Ended() {
+		return nil
+	}
+	r, err := c.Launcher.Result(ctx, c.ID)
+	if err != nil {
+		return nil
+	}
+	return &launcher.NewReceipt(r).Usage
 }
 
 func printDetails(w io.Writer, s launcher.Status) error {

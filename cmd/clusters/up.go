@@ -81,7 +81,7 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 		}
 	}
 	a.RememberLaunch(c.Spec)
-	actions := watchInterrupts(ctx, a, onInterruptStop, 0)
+	actions := watchInterrupts(ctx, a, onInterruptStop, noDriver)
 	keep := rememberRefused(a, c.Spec)
 	opts := launcher.RunOptions{Actions: actions, OnRefused: func(err error) { keep(err) }, Detach: true, Logger: a.Logger()}
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, opts)

@@ -38,7 +38,7 @@ func TestRunLines(t *testing.T) {
 		{Args: "run --name a --end-on-disconnect -d -- true", Out: "a\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name a -- true", Out: "hello\n", Err: "run a ended 2026-01-02T03:04:35Z; this is its record", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name a -o json -- true", Out: `"cause": "succeeded"`, JSON: true, Err: "hello\n", Calls: []string{"launch a"}},
-		{Before: "run --name a -- true", Args: "run --name a -- false", Code: runstate.CodeSpec, Err: "cluster a has ended", Calls: []string{"launch a"}},
+		{Before: "run --name a -- true", Args: "run --name a -- false", Code: runstate.CodeSpec, Err: "the run a that has ended was another one, with another command: true: choose another --name, or replace it with --recreate", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "history", Out: "a      local      2026-01-02T03:04:35Z   30 s   0      succeeded   true\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "up a", Code: runstate.CodeSpec, Err: "cluster a has ended", Calls: []string{"launch a"}},
 		{Args: "run", Code: runstate.CodeSpec, Err: "there is no command to run: give it after --, as in `rayctl run -- python train.py`, or set job.entrypoint"},
@@ -54,7 +54,8 @@ func TestRunLines(t *testing.T) {
 		{Args: "run --recreate -- true", Code: runstate.CodeUsage, Err: "--recreate replaces nothing: give --name"},
 		{Args: "run --receipt no/r.json -- true", Code: runstate.CodeConfig, Err: "--receipt: stat no: no such file or directory: make its directory first"},
 		{Args: "run --junit no/r.xml -- true", Code: runstate.CodeConfig, Err: "--junit: stat no: no such file or directory: make its directory first"},
-		{Args: "run -d --junit r.xml -- true", Code: runstate.CodeUsage, Err: "--junit: with --detach there is no end to write about: `rayctl wait` waits for the end of a detached run"},
+		{Args: "run -d --junit r.xml -- true", Code: runstate.CodeUsage, Err: "--junit: with --detach there is no end to write about: `rayctl wait --junit FILE` waits for the end of a detached run and writes it"},
+		{Args: "run --end-on-disconnect 10s -- true", Code: runstate.CodeUsage, Err: "\"10s\" follows --end-on-disconnect, whose value stands behind a =: write --end-on-disconnect=10s"},
 		{Args: "run -o xml -- true", Code: runstate.CodeUsage, Err: `there is no output format "xml" for this command; it has json, yaml, name`},
 		{Args: "run --end-on-disconnect=1s -- true", Code: runstate.CodeUsage, Err: "--end-on-disconnect: 1s is too short: give 5s or more"},
 		{Args: "run --name '' -- true", Code: runstate.CodeUsage, Err: "--name is empty"},
@@ -74,7 +75,7 @@ func TestRunLines(t *testing.T) {
 	})
 	apptest.Run(t, verbs, func() launcher.Launcher { return (&apptest.Launcher{Output: "saved\n"}).With("dev", "old") }, []apptest.Line{
 		{Args: "run --name dev -- true", Code: runstate.CodeSpec, Err: "cluster dev has another spec"},
-		{Args: "run --name old -- true", Code: runstate.CodeSpec, Err: "cluster old has ended"},
+		{Args: "run --name old -- true", Code: runstate.CodeSpec, Err: "the run old that has ended was another one, a cluster without a command of its own: choose another --name"},
 		{Args: "run --name old --recreate -- true", Out: "saved\n", Calls: []string{"terminate old", "forget old", "launch old"}},
 	})
 	refusal := launcher.Fail(runstate.CodePermission, nil, "ask for it", "the partition is not for you")
@@ -206,6 +207,7 @@ func TestListLines(t *testing.T) {
 		{Args: "status dev", Out: "dashboard   `rayctl dashboard dev`\n"},
 		{Args: "status queued", Out: "Queued: waiting for resources: ask for less"},
 		{Args: "status old", Out: "exit       succeeded"},
+		{Args: "status old", Out: "node-seconds"},
 		{Args: "status dev -v", Out: "ray start", Err: ""},
 		{Args: "status dev -o name", Out: "dev\n"},
 		{Args: "status dev -o json", Out: `"rayVersion": "2.60.0"`},
@@ -217,6 +219,11 @@ func TestListLines(t *testing.T) {
 		{Args: "status a b", Code: runstate.CodeUsage, Err: "`rayctl status` takes one name"},
 		{Args: "status dev -o wide", Code: runstate.CodeUsage, Err: `no output format "wide"`},
 		{Args: "wait old", Err: "old succeeded"},
+		{Args: "wait old -o json", Out: `"cause": "succeeded"`, JSON: true, Err: "old succeeded"},
+		{Args: "wait old --junit r.xml --receipt r.json", Made: "r.xml", Err: "old succeeded"},
+		{Args: "wait old --junit no/r.xml", Code: runstate.CodeConfig, Err: "--junit: stat no: no such file or directory: make its directory first"},
+		{Args: "wait --ready dev --junit r.xml", Code: runstate.CodeUsage, Err: "--junit is about a run's end, and --ready does not wait for it: leave one of them out"},
+		{Args: "wait --ready dev -o json", Out: `"name": "dev"`, JSON: true, Err: "cluster dev is ready"},
 		{Args: "wait --ready dev", Err: "cluster dev is ready"},
 		{Args: "wait --ready old", Code: runstate.CodeStartFailed, Err: "cluster old ended before it was ready"},
 		{Args: "wait dev queued", Code: runstate.CodeUsage, Err: "`rayctl wait` takes one name"},
@@ -233,7 +240,8 @@ func TestListLines(t *testing.T) {
 		{Args: "history -o name", Out: "old\n"},
 		{Args: "history -n 1 -o json", Out: `"record": true`},
 		{Args: "history --launcher slurm", Err: "nothing has ended yet"},
-		{Args: "history x", Code: runstate.CodeUsage, Err: "takes no arguments"},
+		{Args: "history old -o name", Out: "old\n"},
+		{Args: "history x", Err: "nothing of the name x has ended"},
 	})
 	failure := launcher.Fail(runstate.CodeUnreachable, nil, "try later", "slurmctld does not answer")
 	apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Failure: failure} }, []apptest.Line{

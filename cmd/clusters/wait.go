@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -12,20 +13,22 @@ import (
 )
 
 type waitOptions struct {
-	config app.ConfigFlags
-	name   string
-	ready  bool
+	config  app.ConfigFlags
+	name    string
+	ready   bool
+	reports reportFiles
+	output  app.Output
 }
 
 // NewWait is `rayctl wait`.
 func NewWait(a *app.App) *cobra.Command {
 	o := &waitOptions{}
 	c := &cobra.Command{
-		Use:   "wait [NAME] [--ready]",
+		Use:   "wait [NAME] [flags]",
 		Short: "Wait until a run has ended, and exit with its exit code",
 		Long: "wait returns when the run has ended, with the exit code that `rayctl run` would have had, also when it ended before. With --ready it returns 0 as\n" +
-			"soon as every node is there. Ctrl-C stops waiting, not the run.",
-		Example: "  name=$(rayctl run -d -- python train.py); rayctl wait $name\n  rayctl up -d dev && rayctl wait --ready dev",
+			"soon as every node is there. Ctrl-C stops waiting, not the run. With -o json stdout has the receipt (with --ready the cluster's state).",
+		Example: "  name=$(rayctl run -d -- python train.py); rayctl wait $name --junit report.xml\n  rayctl up -d dev && rayctl wait --ready dev",
 		Args:    app.NoDash(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.name = app.First(args)
@@ -35,40 +38,51 @@ func NewWait(a *app.App) *cobra.Command {
 	}
 	o.config.AddSelection(c)
 	c.Flags().BoolVar(&o.ready, "ready", false, "wait until the cluster is ready instead")
+	o.reports.add(c)
+	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
 	return c
 }
 
 // runWait watches a cluster without its output.
 func runWait(ctx context.Context, a *app.App, o *waitOptions) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
 	c, err := a.Find(ctx, app.FindOptions{Name: o.name, Config: &o.config, Ended: true})
 	if err != nil {
 		return err
 	}
 	if o.ready {
-		return waitReady(ctx, a, c)
+		return waitReady(ctx, a, o, c)
 	}
 	watch := a.NewWatcher()
 	outcome, err := launcher.Attach(ctx, c.Launcher, c.ID, launcher.RunOptions{OnStatus: watch.See, Logger: a.Logger()})
 	a.UI.Clear()
-	var exit runstate.Exit
-	switch {
-	case errors.Is(err, launcher.ErrNotFound): // ended before, and only its record is there
-		s, err := c.Status(ctx)
-		if err != nil {
-			return err
+	if errors.Is(err, launcher.ErrNotFound) { // ended before, and only its record is there
+		var r *launcher.Result
+		if r, err = c.Launcher.Result(ctx, c.ID); err == nil {
+			outcome = &launcher.Outcome{ID: c.ID, Receipt: launcher.NewReceipt(r), Result: r}
 		}
-		exit = *s.Exit
-	case err != nil:
-		return err
-	default:
-		exit = outcome.Receipt.Exit
 	}
-	a.UI.Note("%s %s", c.ID, exit.Sentence())
-	return app.ExitOrNil(exit.Code)
+	if err != nil {
+		return err
+	}
+	a.UI.Note("%s %s", c.ID, outcome.Receipt.Exit.Sentence())
+	return answerEnd(ctx, a, &o.reports, &o.output, outcome)
+}
+
+func (o *waitOptions) validate() error {
+	if flag := o.reports.given(); flag != "" && o.ready {
+		return app.UsageError("leave one of them out", "%s is about a run's end, and --ready does not wait for it", flag)
+	}
+	if err := o.reports.validate(); err != nil {
+		return err
+	}
+	return o.output.Validate()
 }
 
 // waitReady returns when every node is there. An end before that is an error.
-func waitReady(ctx context.Context, a *app.App, c *app.Cluster) error {
+func waitReady(ctx context.Context, a *app.App, o *waitOptions, c *app.Cluster) error {
 	statuses, err := c.Launcher.Watch(ctx, c.ID)
 	if errors.Is(err, launcher.ErrNotFound) {
 		return neverReady(ctx, c.Launcher, c.ID)
@@ -82,7 +96,11 @@ func waitReady(ctx context.Context, a *app.App, c *app.Cluster) error {
 		if s.Phase == runstate.Ready {
 			a.UI.Clear()
 			a.UI.Note("cluster %s is ready", c.ID)
-			return nil
+			if o.output.Format == app.FormatName {
+				fmt.Fprintln(a.Out, s.Name)
+			}
+			_, err := o.output.Structured(a.Out, s)
+			return err
 		}
 	}
 	if app.Interrupted(ctx) {

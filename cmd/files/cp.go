@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 type cpOptions struct {
@@ -75,8 +77,8 @@ func parsePlace(text string) place {
 
 // runCp copies in one direction.
 func runCp(ctx context.Context, a *app.App, o *cpOptions) error {
-	if o.from.remote == o.to.remote {
-		return app.UsageError("write one as NAME:PATH", "one of %q and %q must be on a cluster, the other here", o.from.path, o.to.path)
+	if err := o.onePlaceEach(); err != nil {
+		return err
 	}
 	remote := o.from
 	if o.to.remote {
@@ -94,14 +96,30 @@ func runCp(ctx context.Context, a *app.App, o *cpOptions) error {
 		return err
 	}
 	n := &nodeShell{ui: a.UI, e: e, id: c.ID, node: o.node}
+	src, target := o.from.path, ""
 	if o.to.remote {
-		return n.upload(ctx, o.from.path, o.to.path)
+		target, err = n.upload(ctx, src, o.to.path)
+		target = string(c.ID) + ":" + target
+	} else if src, err = n.source(ctx, c, src); err == nil {
+		target, err = n.download(ctx, src, o.to.path)
+		src = string(c.ID) + ":" + src
 	}
-	src, err := n.source(ctx, c, o.from.path)
 	if err != nil {
 		return err
 	}
-	return n.download(ctx, src, o.to.path)
+	a.UI.Note("copied %s to %s", src, target)
+	return nil
+}
+
+// onePlaceEach checks that one side is here and the other on a cluster.
+func (o *cpOptions) onePlaceEach() error {
+	if o.from.remote != o.to.remote {
+		return nil
+	}
+	if _, err := os.Lstat(o.from.path); !o.from.remote && err != nil && spec.CheckName(o.from.path) == nil {
+		return app.UsageError(fmt.Sprintf("`rayctl cp %s: DST` copies the output directory of a run, NAME:PATH a file", o.from.path), "there is no file %s here", o.from.path)
+	}
+	return app.UsageError("write one as NAME:PATH", "one of %q and %q must be on a cluster, the other here", o.from.path, o.to.path)
 }
 
 // nodeShell runs commands on one node.
@@ -147,17 +165,20 @@ func (n *nodeShell) run(ctx context.Context, stdin io.Reader, stdout io.Writer, 
 	return nil
 }
 
-// upload copies into dst if that is a directory there, else to dst.
-func (n *nodeShell) upload(ctx context.Context, src, dst string) (err error) {
-	if _, err := os.Lstat(src); err != nil {
-		return launcher.Fail(runstate.CodeSpec, err, "", "%v", err)
+// upload copies into dst if that is a directory there, else to dst; it returns the place.
+func (n *nodeShell) upload(ctx context.Context, src, dst string) (target string, err error) {
+	switch _, err := os.Lstat(src); {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", launcher.Fail(runstate.CodeSpec, err, "", "there is no file %s here", src)
+	case err != nil:
+		return "", launcher.Fail(runstate.CodeSpec, err, "", "%v", err)
 	}
 	stage := "." + tarstream.StageName()
 	var said strings.Builder
 	if err := n.run(ctx, nil, &said, "sh", "-c", beginUpload, "sh", dst, filepath.Base(tarstream.Absolute(src)), stage); err != nil {
-		return err
+		return "", err
 	}
-	target := strings.TrimSuffix(said.String(), "\n")
+	target = strings.TrimSuffix(said.String(), "\n")
 	parent, name := path.Split(target)
 	placed := false
 	defer func() {
@@ -167,12 +188,12 @@ func (n *nodeShell) upload(ctx context.Context, src, dst string) (err error) {
 	}()
 	if _, err := os.Lstat(filepath.Join(parent, stage)); err == nil { // the node shares this directory with this machine
 		if err := refuseSame(src, target); err != nil {
-			return err
+			return "", err
 		}
 	}
 	total, err := tarstream.TreeSize(src)
 	if err != nil {
-		return err
+		return "", err
 	}
 	r, w := io.Pipe()
 	p := tarstream.NewPacker(w, n.copying(src, total))
@@ -191,7 +212,7 @@ func (n *nodeShell) upload(ctx context.Context, src, dst string) (err error) {
 		placed = true
 		n.warnLeftOut(p.LeftOut)
 	}
-	return err
+	return target, err
 }
 
 // refuseSame refuses to copy a file or directory onto or into itself. Both paths are of this machine.
@@ -217,18 +238,18 @@ func refuseSame(src, target string) error {
 	return nil
 }
 
-// download copies into dst if that is a directory here, else to dst.
-func (n *nodeShell) download(ctx context.Context, src, dst string) error {
+// download copies into dst if that is a directory here, else to dst; it returns the place.
+func (n *nodeShell) download(ctx context.Context, src, dst string) (string, error) {
 	parent, name := path.Split(strings.TrimRight(src, "/"))
 	if parent == "" {
 		parent = "."
 	}
 	if name == "" {
-		return app.UsageError("", "the root directory cannot be copied")
+		return "", app.UsageError("", "the root directory cannot be copied")
 	}
 	u := tarstream.NewUnpacker(name)
 	if err := u.Open(dst); err != nil {
-		return err
+		return "", err
 	}
 	defer u.Close()
 	r, w := io.Pipe()
@@ -246,7 +267,7 @@ func (n *nodeShell) download(ctx context.Context, src, dst string) error {
 	if err == nil {
 		n.warnLeftOut(append(u.LeftOut, ignored(n.said)...))
 	}
-	return err
+	return u.Path, err
 }
 
 // ignored returns the sockets that the node's tar left out, reported as "tar: NAME: socket ignored".

@@ -127,8 +127,8 @@ func TestCopyOntoItself(t *testing.T) {
 			before := list(t, root)
 			from, to := filepath.Join(root, c.from), filepath.Join(root, c.to)
 			for direction, err := range map[string]error{
-				"download": copier(t, thisMachine{}).download(t.Context(), from, to),
-				"upload":   copier(t, thisMachine{}).upload(t.Context(), from, to),
+				"download": failure(copier(t, thisMachine{}).download(t.Context(), from, to)),
+				"upload":   failure(copier(t, thisMachine{}).upload(t.Context(), from, to)),
 			} {
 				if app.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), "the same") && !strings.Contains(err.Error(), "into itself") {
 					t.Errorf("%s: %v", direction, err)
@@ -155,8 +155,8 @@ func list(t *testing.T, root string) string {
 func TestCopyReplacesWholeFiles(t *testing.T) {
 	large := strings.Repeat("new", 100_000)
 	copies := map[string]func(n *nodeShell, from, to string) error{
-		"download": func(n *nodeShell, from, to string) error { return n.download(t.Context(), from, to) },
-		"upload":   func(n *nodeShell, from, to string) error { return n.upload(t.Context(), from, to) },
+		"download": func(n *nodeShell, from, to string) error { return failure(n.download(t.Context(), from, to)) },
+		"upload":   func(n *nodeShell, from, to string) error { return failure(n.upload(t.Context(), from, to)) },
 	}
 	for name, do := range copies {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestCopyReplacesWholeFiles(t *testing.T) {
 // TestCopyToWhatIsNoFile: a copy to a pipe writes into it, and a copy replaces no device.
 func TestCopyToWhatIsNoFile(t *testing.T) {
 	from := lay(t, t.TempDir(), map[string]string{"f": "text"})
-	if err := copier(t, thisMachine{}).download(t.Context(), filepath.Join(from, "f"), "/dev/null"); err != nil {
+	if _, err := copier(t, thisMachine{}).download(t.Context(), filepath.Join(from, "f"), "/dev/null"); err != nil {
 		t.Error(err)
 	}
 	if info, err := os.Stat("/dev/null"); err != nil || info.Mode()&os.ModeCharDevice == 0 {
@@ -201,7 +201,7 @@ func TestCopyToWhatIsNoFile(t *testing.T) {
 	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := n.upload(t.Context(), filepath.Join(from, "f"), pipe); err == nil || !strings.Contains(err.Error(), "neither a file nor a directory") {
+	if _, err := n.upload(t.Context(), filepath.Join(from, "f"), pipe); err == nil || !strings.Contains(err.Error(), "neither a file nor a directory") {
 		t.Error(err)
 	}
 	if entries, _ := os.ReadDir(filepath.Dir(pipe)); len(entries) != 1 {
@@ -223,8 +223,8 @@ func TestCpTells(t *testing.T) {
 		copy func(n *nodeShell, dst string) error
 		want string
 	}{
-		"upload":   {func(n *nodeShell, dst string) error { return n.upload(t.Context(), src, dst) }, "MB of 0.3 MB"},
-		"download": {func(n *nodeShell, dst string) error { return n.download(t.Context(), src, dst) }, "src: "},
+		"upload":   {func(n *nodeShell, dst string) error { return failure(n.upload(t.Context(), src, dst)) }, "MB of 0.3 MB"},
+		"download": {func(n *nodeShell, dst string) error { return failure(n.download(t.Context(), src, dst)) }, "src: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, _, stderr := apptest.New()
@@ -247,6 +247,9 @@ func TestCpTells(t *testing.T) {
 		})
 	}
 }
+
+// failure is the error of a copy.
+func failure(_ string, err error) error { return err }
 
 func TestParsePlace(t *testing.T) {
 	for text, want := range map[string]place{

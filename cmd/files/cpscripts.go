@@ -38,4 +38,6 @@ if [ -n "$1" ] && [ -e "$1" ]; then
 		case $to/ in "$from"/*) echo "$3/$4 cannot be copied into itself, as $2" >&2; exit 1;; esac
 	fi
 fi
+if [ ! -e "$3/$4" ] && [ ! -L "$3/$4" ]; then echo "there is no ${3%/}/$4, or it may not be seen" >&2; exit 1; fi
+if [ ! -L "$3/$4" ] && [ ! -r "$3/$4" ]; then echo "${3%/}/$4 may not be read by $(id -un)" >&2; exit 1; fi
 exec tar -C "$3" -cf - -- "$4"`

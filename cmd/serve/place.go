@@ -91,7 +91,7 @@ func address(h *dashboardclient.ServeHTTP) string {
 	return net.JoinHostPort(h.Host, strconv.Itoa(h.Port))
 }
 
-// tellURLs prints the URLs at which this machine reaches the applications.
+// tellURLs prints the URLs at which this machine reaches the applications, also with --quiet: they are what apply is for.
 func tellURLs(a *app.App, c *app.Connection, s *dashboardclient.ServeStatus) {
 	if s.HTTP == nil || c.Cluster() == nil || s.ProxyLocation == "Disabled" {
 		return
@@ -103,7 +103,7 @@ func tellURLs(a *app.App, c *app.Connection, s *dashboardclient.ServeStatus) {
 	base := "http://" + net.JoinHostPort(host, strconv.Itoa(s.HTTP.Port))
 	for _, name := range slices.Sorted(maps.Keys(s.Applications)) {
 		if route := s.Applications[name].RoutePrefix; route != "" {
-			a.UI.Note("%s: %s", name, terminal.OneLine(base+path.Join("/", s.HTTP.RootPath, route)))
+			a.UI.Warn("%s: %s", name, terminal.OneLine(base+path.Join("/", s.HTTP.RootPath, route)))
 		}
 	}
 	if !onThisMachine(c) {

@@ -128,7 +128,11 @@ func (d *decoder) mapping(n *node, v reflect.Value, path string) {
 }
 
 func (d *decoder) slice(n *node, v reflect.Value, path, pathTag string) {
-	if !d.want(n, listKind, path, "write it as [A, B] or as lines that begin with -") {
+	hint := "write it as [A, B] or as lines that begin with -"
+	if t := v.Type().Elem(); t.Kind() == reflect.Struct && ours(t) {
+		hint = "write it as lines that begin with -, each with keys of " + strings.Join(fieldNames(t), ", ")
+	}
+	if !d.want(n, listKind, path, hint) {
 		return
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(n.items), len(n.items)))

@@ -120,9 +120,18 @@ func yamlError(filename string, err error) error {
 	line, _ := strconv.Atoi(m[1])
 	e := &Error{File: filename, Line: line, Msg: m[2]}
 	if !errors.Is(err, errSecondDocument) {
-		e.Msg = "is not valid YAML: " + e.Msg
+		e.Msg, e.Hint = "is not valid YAML: "+e.Msg, yamlHints[m[2]]
 	}
 	return e
+}
+
+// yamlHints are what most often causes an error of the YAML library (libyaml's scanner.c, as go.yaml.in has it).
+var yamlHints = map[string]string{
+	"found character that cannot start any token":            "indent with spaces instead of tabs, and put quotes around a text that begins with @, ` or %",
+	"mapping values are not allowed in this context":         "a key cannot stand below a line that has its value already; put quotes around a text with a colon and a space in it",
+	"did not find expected '-' indicator":                    "entries of a list begin with - at the same column",
+	"did not find expected key":                              "keys of one level begin at the same column",
+	"block sequence entries are not allowed in this context": "a list's entries stand on lines of their own below the key",
 }
 
 // converter converts the library's nodes: it resolves aliases and checks keys.

@@ -83,7 +83,7 @@ func TestExecAndCp(t *testing.T) {
 	if got, err := os.ReadFile(file); err != nil || string(got) != "content\n" {
 		t.Errorf("after copies onto itself: %q, %v", got, err)
 	}
-	contains(t, "what is not here", u.want(65, "cp", "nosuch", "shared:/tmp/x").err, "rayctl: lstat nosuch: no such file")
+	contains(t, "what is not here", u.want(65, "cp", "nosuch", "shared:/tmp/x").err, "rayctl: there is no file nosuch here")
 	contains(t, "no place here", u.want(65, "cp", "shared:"+there, "nosuch/dir/").err, "rayctl: there is no directory nosuch/dir/ here")
 	u.want(65, "cp", "shared:/nosuch", ".")
 }
