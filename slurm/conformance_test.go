@@ -87,7 +87,8 @@ type bed struct {
 	*slurmtest.Cluster
 	beside
 	python string
-	user   string // whose clusters these are; "": there is only one user
+	rays   []string // directories with Ray and its Python
+	user   string   // whose clusters these are; "": there is only one user
 }
 
 // start starts a testbed whose nodes have real Ray.
@@ -98,13 +99,15 @@ func start(t *testing.T, o slurmtest.Options) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var rays []string
 	for _, interpreter := range []string{python, base} {
-		o.Binds = append(o.Binds, filepath.Dir(filepath.Dir(interpreter)))
+		rays = append(rays, filepath.Dir(filepath.Dir(interpreter)))
 	}
+	o.Binds = append(o.Binds, rays...)
 	c := slurmtest.Start(t, o)
 	cmd := c.Command(context.Background(), "", "true")
 	b := beside{Bed: c.Dir, Prefix: cmd.Args[:len(cmd.Args)-1], Env: cmd.Env, Dir: c.Dir + "/shared/rayctl"}
-	return &bed{Cluster: c, beside: b, python: python}
+	return &bed{Cluster: c, beside: b, python: python, rays: rays}
 }
 
 func (b *bed) spec() *spec.ClusterSpec {

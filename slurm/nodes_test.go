@@ -31,7 +31,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
 def look():
     return dict(os.environ), resource.getrlimit(resource.RLIMIT_NOFILE)[0], socket.gethostname()
 ray.init(log_to_driver=False, logging_level="ERROR")
-found = {"driver": {"Env": dict(os.environ)}}
+found = {"driver": {"Env": dict(os.environ), "Cwd": os.getcwd(), "Seen": [p for p in os.environ.get("LOOK_FOR", "").split() if os.path.exists(p)]}}
 for node in ray.nodes():
     r = node["Resources"]
     env, files, host = ray.get(look.options(num_gpus=r.get("GPU", 0), scheduling_strategy=On(node["NodeID"], soft=False)).remote())
@@ -47,13 +47,15 @@ type around struct {
 	MiB, Files int
 	Host       string
 	Env        map[string]string
+	Cwd        string   // of the driver
+	Seen       []string // by the driver, of the paths in LOOK_FOR
 }
 
 // TestNodes is about what Ray and its workers find on the nodes.
 func TestNodes(t *testing.T) {
 	pace.Parallel(t)
 	b := start(t, slurmtest.Options{Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 4}}})
-	image, path := b.AddContainers(t)
+	image, path := b.AddContainers(t, b.rays...)
 	modules := filepath.Join(b.Cluster.Dir, "shared", "modules.sh")
 	if err := os.WriteFile(modules, []byte(`module() { export LOADED="$LOADED$* "; }`), 0o644); err != nil {
 		t.Fatal(err)
@@ -61,7 +63,9 @@ func TestNodes(t *testing.T) {
 	b.Env = append(b.Env, "PATH="+path, "BASH_ENV="+modules, "SECRET_OF_THE_LOGIN=x", "SLURM_NTASKS=77", "RAY_ADDRESS=elsewhere:1")
 	t.Run("Granted", func(t *testing.T) { b.granted(t, image) })
 	t.Run("Placed", b.placed)
-	t.Run("Pyxis", func(t *testing.T) { b.inPyxis(t, image) })
+	for _, runtime := range []string{"pyxis", "singularity"} {
+		t.Run("In_"+runtime, func(t *testing.T) { b.inContainer(t, runtime, image) })
+	}
 	b.leavesNothing(t)
 }
 
@@ -101,6 +105,7 @@ func (b *bed) granted(t *testing.T, image string) {
 		}
 		want.Env["FROM_SETUP"], want.Env["FROM_JOB"] = "yes", "yes"
 		want.Env["LOADED"], want.Env["APPTAINER_CONTAINER"] = "load cuda/12 $(id) ", image
+		want.Env["CONTAINER_PROGRAM"], want.Env["CONTAINER_OPTIONS"] = "apptainer", "--nv"
 		for k, v := range want.Env {
 			if got.Env[k] != v {
 				t.Errorf("%s of a task on %s is %q, want %q", k, name, got.Env[k], v)
@@ -124,12 +129,55 @@ func sorted(list string) string {
 	return strings.Join(parts, ",")
 }
 
-// inPyxis: the same node, whatever carries it.
-func (b *bed) inPyxis(t *testing.T, image string) {
-	s := b.named("pyxis", "python -c "+shellescape.Quote(lookAround))
-	s.Sections, s.Image = slurmspec.In(&slurmspec.Section{ContainerRuntime: "pyxis"}), image
-	if got := b.look(t, s)["head-0"]; got.CPU != 1 || got.GPU != 0 || got.Env["PYXIS_IMAGE"] != image {
-		t.Errorf("%v CPUs, %v GPUs, image %q", got.CPU, got.GPU, got.Env["PYXIS_IMAGE"])
+// inContainer: the same node, whatever carries it. It sees what the run needs and what the file names, at the paths of the nodes, and nothing else.
+func (b *bed) inContainer(t *testing.T, runtime, image string) {
+	shared := filepath.Join(b.Cluster.Dir, "shared", runtime)
+	project, results, hf, secret := shared+"/project", shared+"/results", shared+"/hf", shared+"/secret"
+	for _, dir := range []string{project, hf, secret} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, node := range []int{1, 2} {
+		if _, err := b.Cluster.Exec(t.Context(), node, "mkdir /tmp/disk"); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if _, err := b.Cluster.Exec(t.Context(), node, "rmdir /tmp/disk"); err != nil { // which is empty again
+				t.Error(err)
+			}
+		}()
+	}
+	s := b.named("in-"+runtime, `echo kept >"$RAYCTL_OUTPUT_DIR/file"; echo it >"$HF_HOME/model"; python -c `+shellescape.Quote(lookAround))
+	arg := "--container-mount-home"
+	if runtime == "singularity" {
+		arg = "--env=HOSTILE='\"$(touch " + project + "/evil) $HOME"
+	}
+	s.Image, s.Job.Cwd, s.Job.OutputDir = image, project, results+"/{name}"
+	s.Sections = slurmspec.In(&slurmspec.Section{ContainerRuntime: runtime, ContainerArgs: []string{arg}, TmpDir: "/tmp/disk"})
+	s.Env = map[string]string{"HF_HOME": hf, "LOOK_FOR": strings.Join([]string{project, hf, secret, "/tmp/disk", b.Cluster.Home("")}, " ")}
+	found := b.look(t, s)
+	got, driver := found["head-0"], found["driver"]
+	program, seen := got.Env["PYXIS_IMAGE"], []string{project, hf, "/tmp/disk", b.Cluster.Home("")}
+	if runtime == "singularity" {
+		program, seen = got.Env["SINGULARITY_CONTAINER"], seen[:3]
+		if got.Env["CONTAINER_PROGRAM"] != runtime || got.Env["HOSTILE"] != `'"$(touch `+project+`/evil) $HOME` {
+			t.Errorf("it was %q, with HOSTILE=%q", got.Env["CONTAINER_PROGRAM"], got.Env["HOSTILE"])
+		}
+	}
+	if got.CPU != 1 || got.GPU != 0 || program != image || !strings.HasPrefix(got.Env["RAYCTL_NODE_DIR"], "/tmp/disk/r") {
+		t.Errorf("%v CPUs, %v GPUs, image %q, in %s", got.CPU, got.GPU, program, got.Env["RAYCTL_NODE_DIR"])
+	}
+	if driver.Cwd != project || !slices.Equal(driver.Seen, seen) {
+		t.Errorf("the driver is in %s and sees %q, want %s and %q", driver.Cwd, driver.Seen, project, seen)
+	}
+	for file, want := range map[string]string{results + "/in-" + runtime + "/file": "kept\n", hf + "/model": "it\n"} {
+		if text, err := os.ReadFile(file); string(text) != want {
+			t.Errorf("%s on the node has %q (%v)", file, text, err)
+		}
+	}
+	if _, err := os.Stat(project + "/evil"); err == nil {
+		t.Error("an argument was run")
 	}
 }
 

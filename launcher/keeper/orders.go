@@ -91,10 +91,28 @@ const (
 // Start describes how the nodes of the cluster are started.
 type Start struct {
 	Mode      string   `json:"mode"`
-	Argv      []string `json:"argv,omitempty"`      // step: the command that runs the supervisor once on each node. queue: the command that waits for a slot, prints a line when it has it, and keeps it until its standard input ends
-	Stop      []string `json:"stop,omitempty"`      // step: the command that asks all supervisors to end, e.g. scancel -s USR1 JOB.0
+	Argv      []string `json:"argv,omitempty"`      // step: the command that runs what follows once on each node. queue: the command that waits for a slot, prints a line when it has it, and keeps it until its standard input ends
+	Command   []string `json:"command,omitempty"`   // step: the supervisor's; its argument $RAYCTL_RUN_DIR is the attempt's directory
 	Dashboard string   `json:"dashboard,omitempty"` // external: URL of the head's dashboard
 	GCS       string   `json:"gcs,omitempty"`       // external: host:port of the head's GCS
+	// Container is what the supervisors of a step run in; nil: none.
+	Container *Container `json:"container,omitempty"`
+}
+
+// Bind makes a directory of the host visible in a container.
+type Bind struct {
+	Source   string `json:"source"`
+	Target   string `json:"target"`
+	ReadOnly bool   `json:"readOnly,omitempty"`
+}
+
+// Container is what each supervisor of a step runs in.
+type Container struct {
+	Runtime string   `json:"runtime"` // pyxis, or the program: apptainer or singularity
+	Image   string   `json:"image"`
+	Args    []string `json:"args,omitempty"`
+	Binds   []Bind   `json:"binds"`           // the runtime fails if one is not there
+	Where   []string `json:"where,omitempty"` // directories that are bound where they are, if they are there
 }
 
 // Job is the driver to submit. -1 restarts means without limit.

@@ -43,7 +43,7 @@ func (p Plan) Orders() *keeper.Orders {
 			NodeLogs: slurmspec.Of(s).NodeLogs, FastStart: orders.FastStart(s),
 		},
 		Groups: p.groups(),
-		Start:  keeper.Start{Mode: keeper.StartStep, Argv: p.step()},
+		Start:  p.step(),
 		// On loopback of the head's node clients come through a step of the job.
 		Listen: listen, Advertise: "auto", DashboardHost: dashboard,
 		Job:   orders.Job(s, path.Join(p.Run, rundir.OutputName)),
@@ -103,7 +103,7 @@ func (p Plan) exclusive(g spec.NodeGroup) bool {
 
 // HostPython runs keeper and relay, which need no Ray: with containers, the nodes' own.
 func (p Plan) HostPython() string {
-	if slurmspec.Of(p.Spec).ContainerRuntime != "none" {
+	if slurmspec.InContainer(p.Spec) {
 		return "python3"
 	}
 	return p.Python
@@ -122,11 +122,11 @@ func (p Plan) setup() string {
 	return lines + "\n" + p.Spec.Setup
 }
 
-// runDirVariable is what the batch script sets to the attempt's directory; the keeper fills it in.
+// runDirVariable is the argument in whose place the keeper puts the attempt's directory.
 const runDirVariable = "$RAYCTL_RUN_DIR"
 
-// step is the one srun that starts a supervisor on every node. It does not end when one of them does: the keeper decides.
-func (p Plan) step() []string {
+// step starts a supervisor on every node by one srun. It does not end when one of them does: the keeper decides.
+func (p Plan) step() keeper.Start {
 	argv := []string{"srun", "--kill-on-bad-exit=0", "--wait=0", "--mpi=none", "--cpu-bind=none", "--export=ALL", "--job-name=ray", "--input=none"}
 	if n := len(p.Components()); n > 1 {
 		groups := "--het-group=0"
@@ -135,52 +135,8 @@ func (p Plan) step() []string {
 		}
 		argv = append(argv, groups)
 	}
-	python := p.Python
-	switch slurmspec.Of(p.Spec).ContainerRuntime {
-	case "pyxis":
-		argv = append(argv, p.pyxis()...)
-	case "apptainer":
-		argv = append(argv, p.apptainer()...)
+	return keeper.Start{
+		Mode: keeper.StartStep, Argv: argv, Container: p.container(),
+		Command: []string{p.Python, "-E", "-s", path.Join(p.Programs, keeperzip.File), keeperzip.Supervisor, runDirVariable, "--slurm"},
 	}
-	return append(argv, python, "-E", "-s", path.Join(p.Programs, keeperzip.File), keeperzip.Supervisor, runDirVariable, "--slurm")
-}
-
-// binds are the paths of the host that a container sees: run directory, programs, mounts.
-func (p Plan) binds() (out []string) {
-	for _, dir := range []string{p.Run, p.Programs} {
-		out = append(out, dir+":"+dir)
-	}
-	for _, m := range p.Spec.Mounts {
-		bind := slurmspec.Source(m.Source.Sections) + ":" + m.MountPath
-		if m.ReadOnly {
-			bind += ":ro"
-		}
-		out = append(out, bind)
-	}
-	return out
-}
-
-func (p Plan) pyxis() []string {
-	mounts := ""
-	for i, b := range p.binds() {
-		if i > 0 {
-			mounts += ","
-		}
-		mounts += b
-	}
-	return []string{"--container-image=" + slurmspec.Of(p.Spec).ContainerImage, "--container-mounts=" + mounts, "--no-container-remap-root"}
-}
-
-func (p Plan) apptainer() []string {
-	argv := []string{"apptainer", "exec"}
-	for _, g := range p.Spec.NodeGroups() {
-		if g.GPUs > 0 {
-			argv = append(argv, "--nv")
-			break
-		}
-	}
-	for _, b := range p.binds() {
-		argv = append(argv, "--bind", b)
-	}
-	return append(argv, slurmspec.Of(p.Spec).ContainerImage)
 }

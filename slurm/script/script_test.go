@@ -104,27 +104,66 @@ func join(parts ...[]string) (out []string) {
 	return out
 }
 
+// stepOf is the command of a step without container.
+func stepOf(s *spec.ClusterSpec) string {
+	step := planFor(s).step()
+	return strings.Join(append(step.Argv, step.Command...), " ")
+}
+
 func TestStepOfUnlikeGroups(t *testing.T) {
-	argv := strings.Join(planFor(grpo()).step(), " ")
+	argv := stepOf(grpo())
 	if !strings.HasPrefix(argv, "srun ") || !strings.Contains(argv, " --het-group=0,1,2 ") || !strings.HasSuffix(argv, "/keeper.pyz node $RAYCTL_RUN_DIR --slurm") {
 		t.Errorf("step: %s", argv)
 	}
-	if alone := strings.Join(planFor(&spec.ClusterSpec{}).step(), " "); strings.Contains(alone, "het-group") {
+	if alone := stepOf(&spec.ClusterSpec{}); strings.Contains(alone, "het-group") {
 		t.Errorf("step of equal nodes: %s", alone)
 	}
 }
 
-func TestContainers(t *testing.T) {
-	s := &spec.ClusterSpec{Image: "ray.sqsh", Sections: slurmspec.In(&slurmspec.Section{ContainerRuntime: "pyxis"}), Mounts: []spec.Mount{{MountPath: "/models", ReadOnly: true, Source: spec.MountSource{Sections: slurmspec.SourceIn("/lustre/models")}}}}
-	argv := strings.Join(planFor(s).step(), " ")
-	if !strings.Contains(argv, "--container-image=ray.sqsh --container-mounts=/s/runs/x:/s/runs/x,/s/keeper/keeper-1:/s/keeper/keeper-1,/lustre/models:/models:ro") {
-		t.Errorf("pyxis: %s", argv)
+// What a container gets: what the file names, and what the run needs.
+func TestContainer(t *testing.T) {
+	evil := `--env=A='"$(id) ` + "`b`"
+	s := &spec.ClusterSpec{
+		Image: "ray.sqsh", Mounts: []spec.Mount{{MountPath: "/models", ReadOnly: true, Source: spec.MountSource{Sections: slurmspec.SourceIn("/lustre/models")}}},
+		Job:      spec.Job{Entrypoint: "true", Cwd: "/home/u/p", OutputDir: "/lustre/out/{name}"},
+		Sections: slurmspec.In(&slurmspec.Section{ContainerRuntime: "singularity", ContainerArgs: []string{evil}}),
+		Workers:  []spec.WorkerGroup{group("w", 1, spec.NodeResources{GPUs: 1, GPUType: "mi300x", ObjectSpillingDirectory: "/disk"})},
 	}
-	slurmspec.Of(s).ContainerRuntime = "apptainer"
-	s.Head = spec.Head{NodeResources: spec.NodeResources{GPUs: 1}}
-	argv = strings.Join(planFor(s).step(), " ")
-	if !strings.Contains(argv, "apptainer exec --nv --bind /s/runs/x:/s/runs/x --bind /s/keeper/keeper-1:/s/keeper/keeper-1 --bind /lustre/models:/models:ro ray.sqsh /v/bin/python") {
-		t.Errorf("apptainer: %s", argv)
+	want := &keeper.Container{
+		Runtime: "singularity", Image: "ray.sqsh", Args: []string{"--rocm", evil},
+		Binds: []keeper.Bind{{Source: "/s/runs/x", Target: "/s/runs/x"}, {Source: "/s/keeper/keeper-1", Target: "/s/keeper/keeper-1"},
+			{Source: "/lustre/models", Target: "/models", ReadOnly: true}},
+		Where: []string{"/home/u/p", "/lustre/out/x", "/disk"},
+	}
+	if diff := cmp.Diff(want, planFor(s).step().Container); diff != "" {
+		t.Error(diff)
+	}
+	if p := planFor(&spec.ClusterSpec{}); p.step().Container != nil {
+		t.Error("a container without containerRuntime")
+	}
+}
+
+// The drivers of GPUs are brought by their vendor; unlike types get both.
+func TestGPUFlags(t *testing.T) {
+	types := map[string]spec.GPUType{
+		"fast": {Sections: spec.Sections{slurmspec.Name: &slurmspec.GPUType{Gres: "mi250"}}}, "ours": {Sections: spec.Sections{slurmspec.Name: &slurmspec.GPUType{Vendor: "other"}}},
+		"big": {AcceleratorType: "AMD-Instinct-MI300X-OAM"}, "mine": {Sections: spec.Sections{slurmspec.Name: &slurmspec.GPUType{Vendor: "nvidia", Gres: "mi999"}}},
+	}
+	for gpuTypes, want := range map[string]string{
+		"": "--nv", "h100": "--nv", "mi300x": "--rocm", "MI210": "--rocm", "gfx942": "--rocm", "amd_mi100": "--rocm", "midrange": "--nv", "gami30": "--nv", "fast": "--rocm", "big": "--rocm",
+		"ours": "", "mine": "--nv", "h100 mi300a": "--nv --rocm", "none": "",
+	} {
+		s := &spec.ClusterSpec{GPUTypes: types}
+		for i, name := range strings.Split(gpuTypes, " ") {
+			r := spec.NodeResources{GPUs: 1, GPUType: name}
+			if name == "none" {
+				r = spec.NodeResources{}
+			}
+			s.Workers = append(s.Workers, group("w"+string(rune('0'+i)), 1, r))
+		}
+		if got := strings.Join(planFor(s).gpuFlags(), " "); got != want {
+			t.Errorf("%q gets %q, want %q", gpuTypes, got, want)
+		}
 	}
 }
 

@@ -216,7 +216,7 @@ func checkPaths(root string) launcher.Check {
 // checkPrograms checks the versions that a node's interpreter reported of itself and of Ray. With
 // containers that is the one that runs the keeper, and Ray is inside.
 func checkPrograms(node, python, ray string, s *spec.ClusterSpec) []launcher.Check {
-	if slurmspec.Of(s).ContainerRuntime == "none" {
+	if !slurmspec.InContainer(s) {
 		return []launcher.Check{checkPython(node, python, bringRay), checkRay(node, ray, s)}
 	}
 	inside := check("Ray", "not looked at: it and ray.python are in the container, which this check does not start", nil, "")

@@ -47,7 +47,7 @@ func (site *Site) Python(ctx context.Context, s *spec.ClusterSpec) (string, erro
 	if python == "" {
 		return "python3", nil
 	}
-	if slurmspec.Of(s).ContainerRuntime != "none" {
+	if slurmspec.InContainer(s) {
 		return python, nil // a path in the container
 	}
 	kind, err := site.Runs.Files.Kind(ctx, python)

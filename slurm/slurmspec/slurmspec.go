@@ -4,6 +4,7 @@ package slurmspec
 import (
 	"cmp"
 	_ "embed"
+	"regexp"
 	"slices"
 
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -27,7 +28,7 @@ var Substrate = spec.Register(&spec.Substrate{
 	ValidateMount:   validateMount,
 	Ignored: func(s *spec.ClusterSpec) []string {
 		all := slices.Concat(ignored.Shm(s), ignored.Elastic(s, "on Slurm"))
-		if c := sectionOf(s); c.ContainerRuntime == "" || c.ContainerRuntime == "none" {
+		if !InContainer(s) {
 			all = slices.Concat(all, ignored.ReadOnly(s), ignored.Images(s))
 		}
 		return all
@@ -40,12 +41,9 @@ var Substrate = spec.Register(&spec.Substrate{
 		c := sectionOf(s)
 		return c.Host == "" && c.RESTURL == ""
 	},
-	UsesImage: func(s *spec.ClusterSpec) bool {
-		runtime := sectionOf(s).ContainerRuntime
-		return runtime != "" && runtime != "none"
-	},
-	ExecHere: true,
-	Python:   "the nodes' Python",
+	UsesImage: InContainer,
+	ExecHere:  true,
+	Python:    "the nodes' Python",
 })
 
 // Of is the file's section; nil if it has none.
@@ -62,6 +60,12 @@ func sectionOf(s *spec.ClusterSpec) Section {
 		return *c
 	}
 	return Section{}
+}
+
+// InContainer reports whether the file's Ray nodes are in containers.
+func InContainer(s *spec.ClusterSpec) bool {
+	runtime := sectionOf(s).ContainerRuntime
+	return runtime != "" && runtime != "none"
 }
 
 // In is a ClusterSpec's Sections with this section.
@@ -99,6 +103,22 @@ func GPUTypeOf(s *spec.ClusterSpec, name string) (t GPUType, gres bool) {
 	return t, gres
 }
 
+// amds matches what AMD's GPUs are called: in GRES of sites, by ROCm, and by Ray (AMD-Instinct-MI300X-OAM).
+var amds = regexp.MustCompile(`(?i)(^|[^a-z])(mi\d{2,3}[a-z]?|gfx\d+[a-z]?|amd|instinct|radeon)([^a-z]|$)`)
+
+// VendorOf is who made a type of GPU: nvidia, amd or other. "": any type.
+func VendorOf(s *spec.ClusterSpec, name string) string {
+	t, _ := GPUTypeOf(s, name)
+	switch {
+	case t.Vendor != "":
+		return t.Vendor
+	case amds.MatchString(name), amds.MatchString(t.Gres), amds.MatchString(s.GPUTypes[name].AcceleratorType):
+		return "amd"
+	default:
+		return "nvidia"
+	}
+}
+
 // For returns a group's settings: the group's values override the cluster's section.
 func For(s *spec.ClusterSpec, g spec.NodeGroup) Group {
 	out, own := sectionOf(s).Group, GroupOf(g.Sections)
@@ -129,7 +149,7 @@ func fillIn(s *spec.ClusterSpec) {
 	c.Transport = cmp.Or(c.Transport, "auto")
 	c.ContainerRuntime = cmp.Or(c.ContainerRuntime, "none")
 	c.NodeLogs = cmp.Or(c.NodeLogs, "onFailure")
-	if c.ContainerRuntime != "none" {
+	if InContainer(s) {
 		c.ContainerImage = cmp.Or(c.ContainerImage, s.Image)
 	}
 	spec.HeadOnFirstGroup(s)

@@ -37,6 +37,16 @@ func TestValidate(t *testing.T) {
 		{"managed short argument", "slurm: {extraArgs: [-N4]}", "-N is set by rayctl: use workers[].replicas"},
 		{"managed argument of a group", "launcher: slurm\nworkers: [{name: a, slurm: {extraArgs: [--array=1]}}]", "workers.a.slurm.extraArgs[0]: --array is set by rayctl"},
 		{"part of a CPU", "launcher: slurm\nworkers: [{name: a, cpus: 500m}]", "workers.a.cpus: Slurm has no parts of CPUs"},
+		{"argument without container", "slurm: {containerArgs: [--cleanenv]}", "slurm.containerArgs: there is no container to give them to"},
+		{"argument without option", "slurm: {containerRuntime: apptainer, containerImage: x, containerArgs: ['$(id)']}", `slurm.containerArgs[0]: "$(id)" is not an option`},
+		{"without environment", "slurm: {containerRuntime: apptainer, containerImage: x, containerArgs: [--cleanenv]}", "--cleanenv would take from the nodes the variables"},
+		{"image as argument", "slurm: {containerRuntime: pyxis, containerArgs: [--container-image=x]}", "--container-image is set by rayctl: use slurm.containerImage"},
+		{"mounts as argument", "slurm: {containerRuntime: pyxis, containerArgs: ['--container-mounts=/a:/b']}", "--container-mounts is set by rayctl: use mounts"},
+		{"srun's option as Pyxis'", "slurm: {containerRuntime: pyxis, containerArgs: [--container-writable, --ntasks=7]}", `slurm.containerArgs[1]: "--ntasks=7" is not an option of Pyxis`},
+		{"vendor", "gpuTypes: {a: {vendor: amdd}}", "gpuTypes.a.vendor: "},
+		{"comma in a mount", "launcher: slurm\nslurm: {containerRuntime: pyxis}\nimage: x\nmounts: [{mountPath: '/a,/etc:/etc', source: {slurm: /b}}]", "mounts[0].mountPath: \"/a,/etc:/etc\" cannot be bound into a container"},
+		{"colon in a directory", "launcher: slurm\nslurm: {containerRuntime: apptainer, tmpDir: '/a:/etc'}\nimage: x", "slurm.tmpDir: \"/a:/etc\" cannot be bound"},
+		{"space in a directory", "launcher: slurm\nslurm: {containerRuntime: apptainer}\nimage: x\njob: {entrypoint: a, outputDir: /a b}", "job.outputDir: \"/a b\" cannot be bound"},
 		{"container without image", "launcher: slurm\nslurm: {containerRuntime: pyxis}", "containerRuntime pyxis needs an image"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

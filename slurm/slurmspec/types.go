@@ -24,6 +24,9 @@ type GPUType struct {
 	Gres string `json:"gres,omitempty"`
 	// Constraint is a feature of the nodes that have this type, for Slurm clusters without GRES types; added with & to the group's.
 	Constraint string `json:"constraint,omitempty"`
+	// Vendor says whose GPUs these are, so that Apptainer and Singularity give containers what they need for them: --nv for nvidia, --rocm for amd.
+	// Default: amd if the type is called like one of AMD's (mi300x, gfx942, amd...), else nvidia.
+	Vendor string `json:"vendor,omitempty" jsonschema:"enum=nvidia,enum=amd,enum=other"`
 }
 
 // Section says how to get nodes from Slurm.
@@ -51,10 +54,14 @@ type Section struct {
 	Dependency string `json:"dependency,omitempty"`
 	// Begin is sbatch's --begin, for example now+1hour or 2027-01-31T18:00.
 	Begin string `json:"begin,omitempty"`
-	// ContainerRuntime runs every node in a container of image: pyxis (srun --container-image) or apptainer. Default: none.
-	ContainerRuntime string `json:"containerRuntime,omitempty" jsonschema:"enum=none,enum=pyxis,enum=apptainer"`
+	// ContainerRuntime runs every node in a container of image: pyxis (srun --container-image), apptainer, or singularity where Apptainer is called so.
+	// The container sees mounts, the run's directory, job.outputDir, job.cwd, tmpDir, objectSpillingDirectory and caches (~/.cache, HF_HOME and the
+	// like) at the paths that they have on the nodes. Default: none.
+	ContainerRuntime string `json:"containerRuntime,omitempty" jsonschema:"enum=none,enum=pyxis,enum=apptainer,enum=singularity"`
 	// ContainerImage is the image as Pyxis or Apptainer takes it, such as a .sqsh or .sif file. Default: image.
 	ContainerImage string `json:"containerImage,omitempty"`
+	// ContainerArgs are further arguments of the runtime, such as --writable-tmpfs of `apptainer exec` or --container-mount-home of Pyxis, one each.
+	ContainerArgs []string `json:"containerArgs,omitempty"`
 	// Modules are environment modules loaded on every node before setup (module load).
 	Modules []string `json:"modules,omitempty"`
 	// KeepEnv are names of variables of the login environment that jobs start with, if they are set there. Slurm stores their values: for secrets there

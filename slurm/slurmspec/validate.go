@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -29,7 +30,7 @@ var (
 func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	c := sectionOf(s)
 	v.OneOf("slurm.transport", c.Transport, "auto", "local", "ssh", "slurmrestd")
-	v.OneOf("slurm.containerRuntime", c.ContainerRuntime, "none", "pyxis", "apptainer")
+	v.OneOf("slurm.containerRuntime", c.ContainerRuntime, "none", "pyxis", "apptainer", "singularity")
 	v.OneOf("slurm.expose", c.Expose, "loopback", "node")
 	v.OneOf("slurm.nodeLogs", c.NodeLogs, "onFailure", "always", "never")
 	v.FailIf(c.Transport == "ssh" && c.Host == "", "slurm.host", "name the login node", "transport ssh needs a host")
@@ -56,19 +57,40 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 		v.FailIf(ofSlurm.MatchString(name), at, "leave it out", "%s is Slurm's own or rayctl's: another job's would change this one", name)
 	}
 	extraArgs(v, "slurm", c.ExtraArgs)
-	container := c.ContainerRuntime != "" && c.ContainerRuntime != "none"
+	containerArgs(v, c)
+	for name, t := range s.GPUTypes {
+		if own := spec.Section[GPUType](t.Sections); own != nil {
+			v.OneOf("gpuTypes."+name+".vendor", own.Vendor, "nvidia", "amd", "other")
+		}
+	}
 	if s.Launcher != Name {
 		return
 	}
+	container := InContainer(s)
 	v.FailIf(container && c.ContainerImage == "" && s.Image == "", "slurm.containerImage", "set it, or image", "containerRuntime %s needs an image", c.ContainerRuntime)
 	for i, m := range s.Mounts {
 		source := Source(m.Source.Sections)
 		v.FailIf(!container && source != "" && source != m.MountPath, fmt.Sprintf("mounts[%d].source.slurm", i),
 			"make it equal to mountPath, or set slurm.containerRuntime", "without a container %s cannot appear at %s", source, m.MountPath)
+		if container {
+			bindable(v, fmt.Sprintf("mounts[%d].source.slurm", i), source)
+			bindable(v, fmt.Sprintf("mounts[%d].mountPath", i), m.MountPath)
+		}
+	}
+	if container {
+		bindable(v, "slurm.dir", c.Dir)
+		bindable(v, "slurm.tmpDir", c.TmpDir)
+		bindable(v, "job.cwd", s.Job.Cwd)
+		if !spec.IsURI(s.Job.OutputDir) {
+			bindable(v, "job.outputDir", s.Job.OutputDir)
+		}
 	}
 	for _, g := range s.NodeGroups() {
 		p := g.Path()
 		v.FailIf(float64(g.CPUs) != math.Trunc(float64(g.CPUs)), p+".cpus", "use a whole number", "Slurm has no parts of CPUs, and this is %v", float64(g.CPUs))
+		if container {
+			bindable(v, p+".objectSpillingDirectory", g.ObjectSpillingDirectory)
+		}
 		if own := GroupOf(g.Sections); own != nil {
 			extraArgs(v, p+".slurm", own.ExtraArgs)
 		}
@@ -93,4 +115,33 @@ func extraArgs(v *spec.Validator, p string, args []string) {
 			v.Fail(ap, why, "%s is set by rayctl", name)
 		}
 	}
+}
+
+// managedContainer maps arguments of Pyxis and Apptainer that rayctl sets itself to the key.
+var managedContainer = map[string]string{"--container-image": "slurm.containerImage", "--container-mounts": "mounts"}
+
+// clearing are arguments of Apptainer without which a container has the environment by which its node finds the others.
+var clearing = []string{"--cleanenv", "-e", "--containall", "-C"}
+
+func containerArgs(v *spec.Validator, c Section) {
+	for i, a := range c.ContainerArgs {
+		at := fmt.Sprintf("slurm.containerArgs[%d]", i)
+		name, _, _ := strings.Cut(a, "=")
+		v.FailIf(strings.ContainsRune(a, 0), at, "leave it out", "an argument cannot have a NUL byte")
+		v.FailIf(i == 0 && !strings.HasPrefix(a, "-"), at, "begin with an option, such as --writable-tmpfs", "%q is not an option", a)
+		if key, managed := managedContainer[name]; managed {
+			v.Fail(at, "use "+key, "%s is set by rayctl", name)
+		}
+		v.FailIf(slices.Contains(clearing, name), at, "leave it out", "%s would take from the nodes the variables by which they find one another", name)
+		pyxis := strings.HasPrefix(a, "--container-") || strings.HasPrefix(a, "--no-container-")
+		v.FailIf(c.ContainerRuntime == "pyxis" && !pyxis, at, "write it as srun takes it, like --container-mount-home", "%q is not an option of Pyxis", a)
+	}
+	v.FailIf(len(c.ContainerArgs) > 0 && (c.ContainerRuntime == "" || c.ContainerRuntime == "none"), "slurm.containerArgs", "set slurm.containerRuntime, or remove them", "there is no container to give them to")
+}
+
+// unbindable are characters at which Pyxis (args.c: commas and colons; white space, as enroot's fstab) and Apptainer's --bind split.
+const unbindable = ",: \t\n\r\x00"
+
+func bindable(v *spec.Validator, at, dir string) {
+	v.FailIf(strings.ContainsAny(dir, unbindable), at, "choose a path without colon, comma and space, or a symbolic link to it", "%q cannot be bound into a container", dir)
 }

@@ -85,7 +85,11 @@ func TestSlurmExamples(t *testing.T) {
 		Partitions: []slurmtest.Partition{{Name: "gpu", Nodes: "node[1-3]", Default: true}, {Name: "cpu", Nodes: "node4"}},
 	}, filepath.Dir(filepath.Dir(python)))
 	s.addLogin1()
-	image, path := s.AddContainers(t)
+	interpreter, err := filepath.EvalSymlinks(python)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, path := s.AddContainers(t, filepath.Dir(filepath.Dir(python)), filepath.Dir(filepath.Dir(interpreter)))
 	s.path = "PATH=" + path
 	models := s.Dir + "/shared/models"
 	if err := os.Mkdir(models, 0o755); err != nil {

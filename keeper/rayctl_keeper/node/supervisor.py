@@ -17,7 +17,7 @@ import sys
 from rayctl_keeper import program
 from rayctl_keeper.host import process
 from rayctl_keeper.host.ports import free_ports
-from rayctl_keeper.node import guard, nodedir, raystart
+from rayctl_keeper.node import guard, nodedir, raystart, scratch
 from rayctl_keeper.node.rest import save_rest
 from rayctl_keeper.state.document import wall, write_from_reserve
 
@@ -96,7 +96,8 @@ class Supervisor:
 
     def make_directory(self):
         """A fresh directory that only we may enter, and a guard for it."""
-        self.directory = nodedir.make(self.orders["ray"].get("tempRoot") or "/tmp")
+        root = self.orders["ray"].get("tempRoot") or "/tmp"
+        self.directory = nodedir.make(scratch.expanded(root, os.environ) if self.in_step else root)
         self.marker = guard.mark(self.directory)
         self.guard = Guard(self.directory)
         if self.member.group.get("objectSpillingDirectory"):

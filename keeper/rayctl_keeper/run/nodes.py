@@ -11,8 +11,10 @@ import threading
 from rayctl_keeper import program
 from rayctl_keeper.host import process
 from rayctl_keeper.host.ports import free_ports
-from rayctl_keeper.node import nodedir, raystart
+from rayctl_keeper.node import container, nodedir, raystart
 
+
+RUN_DIR = "$RAYCTL_RUN_DIR"  # an argument of the orders that stands for the attempt's directory
 LAST_WORDS = 2.0  # seconds for the output of a step that has ended
 
 
@@ -237,7 +239,7 @@ class Step(Nodes):
 
     def start(self):
         """Starts the step."""
-        child = self.launch(self.expanded("argv"), "step", self.choose_addresses(), subprocess.DEVNULL, subprocess.PIPE)
+        child = self.launch(self.command(), "step", self.choose_addresses(), subprocess.DEVNULL, subprocess.PIPE)
         self.reader = threading.Thread(target=self.listen, args=(child.stdout,), daemon=True)
         self.reader.start()
 
@@ -255,21 +257,18 @@ class Step(Nodes):
                     self.log("the step: " + line.decode("utf-8", "replace"))
                 self.bell.ring()
 
-    def expanded(self, name):
-        """A command of the orders with $SLURM_JOB_ID and the like filled in: they were written before there was a job."""
-        return [os.path.expandvars(argument) for argument in self.orders["start"].get(name) or []]
+    def command(self):
+        """What starts the step: the orders were written before there was an attempt's directory, and before it was known what the nodes have."""
+        start = self.orders["start"]
+        own = [self.run_dir if argument == RUN_DIR else argument for argument in start.get("command") or []]
+        return start["argv"] + container.command(self.orders, os.environ, self.log) + own
 
     def ask_to_stop(self):
-        stop = self.expanded("stop")
         for pid in self.children:
             try:
-                if stop:
-                    subprocess.Popen(stop, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                     stderr=subprocess.DEVNULL, start_new_session=True)
-                else:
-                    os.kill(pid, signal.SIGUSR1)
+                os.kill(pid, signal.SIGUSR1)
             except OSError as error:
-                self.log("cannot stop the step by %s: %s" % (stop, error))
+                self.log("cannot stop the step: %s" % error)
 
 
 class External(Nodes):
