@@ -6,7 +6,8 @@ import importlib
 import sys
 
 if sys.version_info < (3, 8):
-    sys.exit("%s is Python %d.%d, and rayctl needs 3.8 or later: set ray.python" % ((sys.executable,) + tuple(sys.version_info)[:2]))
+    sys.exit("%s is Python %d.%d, and rayctl needs 3.8 or later: set %s" % (
+        (sys.executable,) + tuple(sys.version_info)[:2] + ("slurm.python" if sys.argv[1:2] == ["slurm-batch"] else "ray.python",)))
 
 ROLES = {
     "keeper": "run.keeper",

@@ -56,17 +56,36 @@ func TestNodes(t *testing.T) {
 	pace.Parallel(t)
 	b := start(t, slurmtest.Options{Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 4}}})
 	image, path := b.AddContainers(t, b.rays...)
-	modules := filepath.Join(b.Cluster.Dir, "shared", "modules.sh")
-	if err := os.WriteFile(modules, []byte(`module() { export LOADED="$LOADED$* "; }`), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	b.Env = append(b.Env, "PATH="+path, "BASH_ENV="+modules, "SECRET_OF_THE_LOGIN=x", "SLURM_NTASKS=77", "RAY_ADDRESS=elsewhere:1")
+	b.Env = append(b.Env, "PATH="+path, "BASH_ENV="+b.modules(t), "LD_LIBRARY_PATH=/opt/login/lib", "SECRET_OF_THE_LOGIN=x", "SLURM_NTASKS=77", "RAY_ADDRESS=elsewhere:1")
 	t.Run("Granted", func(t *testing.T) { b.granted(t, image) })
 	t.Run("Placed", b.placed)
 	for _, runtime := range []string{"pyxis", "singularity"} {
 		t.Run("In_"+runtime, func(t *testing.T) { b.inContainer(t, runtime, image) })
 	}
 	b.leavesNothing(t)
+}
+
+// modules makes a module function, whose singularity has the runtime and a Python that finds its library only by LD_LIBRARY_PATH, as one that was
+// configured with --enable-shared, and says what ld.so says without it. It returns the file that defines it.
+func (b *bed) modules(t *testing.T) string {
+	dir := filepath.Join(b.Cluster.Dir, "shared", "modules")
+	define := `module() {
+	export LOADED="$LOADED$* "
+	case "$*" in *singularity*) export PATH="` + dir + `/bin:$PATH" LD_LIBRARY_PATH="` + dir + `/lib" ;; esac
+	echo Loading "$@"
+}
+`
+	python := `#!/bin/sh
+case ":$LD_LIBRARY_PATH:" in *:` + dir + `/lib:*) exec python3 "$@" ;; esac
+echo "$0: error while loading shared libraries: libpython3.11.so.1.0: cannot open shared object file: No such file or directory" >&2
+exit 127
+`
+	for name, text := range map[string]string{"/define.sh": define, "/bin/site-python": python} {
+		if err := os.WriteFile(dir+name, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir + "/define.sh"
 }
 
 // granted: on unlike nodes Ray has what Slurm gave, no more and no less, and workers see their GPUs, what setup, modules and the file
@@ -154,7 +173,17 @@ func (b *bed) inContainer(t *testing.T, runtime, image string) {
 		arg = "--env=HOSTILE='\"$(touch " + project + "/evil) $HOME"
 	}
 	s.Image, s.Job.Cwd, s.Job.OutputDir = image, project, results+"/{name}"
-	s.Sections = slurmspec.In(&slurmspec.Section{ContainerRuntime: runtime, ContainerArgs: []string{arg}, TmpDir: "/tmp/disk"})
+	section := &slurmspec.Section{ContainerRuntime: runtime, ContainerArgs: []string{arg}, TmpDir: "/tmp/disk"}
+	if s.Sections = slurmspec.In(section); runtime == "singularity" {
+		section.Python = "site-python"
+		if bad := failing(b.launcher().Check(t.Context(), s)); len(bad) != 1 || !strings.HasPrefix(bad[0], "python on node") {
+			t.Errorf("without its module doctor finds %q", bad)
+		}
+		section.Modules = []string{"singularity"}
+		if bad := failing(b.launcher().Check(t.Context(), s)); len(bad) > 0 {
+			t.Errorf("doctor finds %q", bad)
+		}
+	}
 	s.Env = map[string]string{"HF_HOME": hf, "LOOK_FOR": strings.Join([]string{project, hf, secret, "/tmp/disk", b.Cluster.Home("")}, " ")}
 	found := b.look(t, s)
 	got, driver := found["head-0"], found["driver"]
@@ -195,8 +224,8 @@ func (b *bed) placed(t *testing.T) {
 			continue
 		}
 		hosts[n.Host]++
-		if n.CPU != 6 || n.MiB != 1024 {
-			t.Errorf("%s has %v CPUs, %d MiB", name, n.CPU, n.MiB)
+		if n.CPU != 6 || n.MiB != 1024 || n.Env["LD_LIBRARY_PATH"] != "/opt/login/lib" {
+			t.Errorf("%s has %v CPUs, %d MiB, libraries in %q", name, n.CPU, n.MiB, n.Env["LD_LIBRARY_PATH"])
 		}
 	}
 	if len(found) != 4 || len(hosts) != 2 {

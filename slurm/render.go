@@ -31,5 +31,9 @@ func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the orders: %w", err)
 	}
-	return []launcher.File{{Name: script.File, Content: []byte(text)}, {Name: keeper.OrdersFile, Content: append(orders, '\n')}}, nil
+	files := []launcher.File{{Name: script.File, Content: []byte(text)}, {Name: keeper.OrdersFile, Content: append(orders, '\n')}}
+	if host := p.Host(); host != "" {
+		files = append(files, launcher.File{Name: script.HostFile, Content: []byte(host)})
+	}
+	return files, nil
 }

@@ -64,7 +64,7 @@ func New(c Config) *Launcher {
 	}
 	s := &site.Site{
 		Controller: ctl, Queue: controller.NewQueue(ctl, c.Shared, c.Logger), Runner: c.Runner, Log: c.Logger,
-		Runs: rundir.NewRoot(rundir.Config{Runner: c.Runner, Dir: c.Dir, System: "Slurm", Option: "slurm.dir", Script: script.File, Keep: c.Keep, Logger: c.Logger}),
+		Runs: rundir.NewRoot(rundir.Config{Runner: c.Runner, Dir: c.Dir, System: "Slurm", Option: "slurm.dir", Script: script.File, Host: script.HostFile, Keep: c.Keep, Logger: c.Logger}),
 	}
 	return &Launcher{site: s, log: c.Logger, tunnels: tunnels.NewPool(c.Runner, c.Logger)}
 }

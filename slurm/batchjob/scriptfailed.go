@@ -22,7 +22,7 @@ func (b *Job) Verdict(ctx context.Context, j controller.Job) runstate.Verdict {
 		said = "it printed nothing"
 	}
 	if b.State == nil {
-		return runstate.Verdict{Final: true, Cause: runstate.CauseStartFailed, Message: fmt.Sprintf("the batch script could not start the keeper with %s: %s; correct ray.python (all of its output: %s)", script.PlanOf(b.Run, 0).HostPython(), said, file)}
+		return runstate.Verdict{Final: true, Cause: runstate.CauseStartFailed, Message: fmt.Sprintf("the batch script could not start the keeper with %s: %s; correct ray.python or slurm.python (all of its output: %s)", script.PlanOf(b.Run, 0).HostPython(), said, file)}
 	}
 	return runstate.Verdict{Cause: v.Cause, Message: fmt.Sprintf("%s: %s (all of its output: %s)", v.Message, said, file)}
 }

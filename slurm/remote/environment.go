@@ -10,8 +10,11 @@ const finders = "SLURM_CONF SLURM_CONF_SERVER SLURM_SACK_SOCKET"
 // Kept are the variables of the login environment that Slurm's commands, and the jobs they submit, start with. All else, secrets among it, would
 // be stored by Slurm; and SBATCH_..., SQUEUE_..., SCANCEL_... change what a command does: with SQUEUE_PARTITION it does not see all jobs.
 //
+// LD_LIBRARY_PATH goes with PATH: programs of modules that are loaded at the login find their libraries by it. What is loaded (LOADEDMODULES) is
+// not kept, so that slurm.modules sets all that a module sets.
+//
 // Kerberos tickets and proxies are what jobs need to reach anything; slurm.keepEnv names more.
-const Kept = "PATH HOME USER LOGNAME SHELL LANG MODULESHOME MODULEPATH LMOD_CMD LMOD_DIR BASH_ENV KRB5CCNAME http_proxy https_proxy no_proxy all_proxy " +
+const Kept = "PATH LD_LIBRARY_PATH HOME USER LOGNAME SHELL LANG MODULESHOME MODULEPATH LMOD_CMD LMOD_DIR BASH_ENV KRB5CCNAME http_proxy https_proxy no_proxy all_proxy " +
 	"HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY " + finders
 
 // These programs of sh are in one line: a csh, which may be the login shell on the other side, takes no line breaks in quotes.

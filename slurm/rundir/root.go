@@ -26,6 +26,8 @@ type Config struct {
 	System, Option string
 	// Script is what the batch script is called in a run's directory.
 	Script string
+	// Host is what the script is called there by which nodes run their programs.
+	Host string
 	// Keep are further variables that jobs start with, see Environment.
 	Keep []string
 	// Logger takes notes for -v.

@@ -20,6 +20,8 @@ var commitName = path.Join(firstDir, keeper.CommitFile)
 type Plan interface {
 	// Script is the batch script.
 	Script() (string, error)
+	// Host is a script that nodes run their programs by; "": none. Config.Host is its name.
+	Host() string
 	// Orders are what the keeper is to do.
 	Orders() *keeper.Orders
 }
@@ -50,6 +52,11 @@ func (r *Run) Stage(ctx context.Context, p launcher.Payload, plan Plan) error {
 	}
 	if len(secrets) > 0 {
 		if err := f.WriteJSON(ctx, r.Path(firstDir, keeper.SecretsFile), secrets, false); err != nil {
+			return err
+		}
+	}
+	if host := plan.Host(); host != "" {
+		if err := f.WriteBytes(ctx, r.Path(r.Root.config.Host), []byte(host)); err != nil {
 			return err
 		}
 	}

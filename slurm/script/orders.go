@@ -39,7 +39,7 @@ func (p Plan) Orders() *keeper.Orders {
 	return &keeper.Orders{
 		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: slurmspec.Name, SpecHash: spec.Hash(s),
 		Ray: keeper.RaySettings{
-			Python: p.Python, Version: s.Ray.Version, Env: s.Env, Setup: p.setup(), TempRoot: p.TempRoot(),
+			Python: p.Python, Version: s.Ray.Version, Env: s.Env, Setup: s.Setup, TempRoot: p.TempRoot(),
 			NodeLogs: slurmspec.Of(s).NodeLogs, FastStart: orders.FastStart(s),
 		},
 		Groups: p.groups(),
@@ -101,27 +101,6 @@ func (p Plan) exclusive(g spec.NodeGroup) bool {
 	return e != nil && *e
 }
 
-// HostPython runs keeper and relay, which need no Ray: with containers, the nodes' own.
-func (p Plan) HostPython() string {
-	if slurmspec.InContainer(p.Spec) {
-		return "python3"
-	}
-	return p.Python
-}
-
-// setup is the modules and the user's own lines.
-func (p Plan) setup() string {
-	if len(slurmspec.Of(p.Spec).Modules) == 0 {
-		return p.Spec.Setup
-	}
-	// Batch shells are not login shells: `module` may have to be defined first.
-	lines := "type module >/dev/null 2>&1 || . /etc/profile\nmodule load"
-	for _, m := range slurmspec.Of(p.Spec).Modules {
-		lines += " " + quote(m)
-	}
-	return lines + "\n" + p.Spec.Setup
-}
-
 // runDirVariable is the argument in whose place the keeper puts the attempt's directory.
 const runDirVariable = "$RAYCTL_RUN_DIR"
 
@@ -135,8 +114,12 @@ func (p Plan) step() keeper.Start {
 		}
 		argv = append(argv, groups)
 	}
+	python := p.Python
+	if !slurmspec.InContainer(p.Spec) {
+		python = p.HostPython()
+	}
 	return keeper.Start{
 		Mode: keeper.StartStep, Argv: argv, Container: p.container(),
-		Command: []string{p.Python, "-E", "-s", path.Join(p.Programs, keeperzip.File), keeperzip.Supervisor, runDirVariable, "--slurm"},
+		Command: []string{python, "-E", "-s", path.Join(p.Programs, keeperzip.File), keeperzip.Supervisor, runDirVariable, "--slurm"},
 	}
 }

@@ -253,7 +253,7 @@ func (p Plan) Script() (string, error) {
 	}
 	var b strings.Builder
 	err := scriptTemplate.Execute(&b, map[string]any{
-		"Components": components, "Python": quote(p.HostPython()), "Program": quote(path.Join(p.Programs, keeperzip.File)), "Role": RoleBatch, "RunDir": quote(p.Run), "Nonce": quote(p.Nonce),
+		"Components": components, "Python": shellescape.QuoteCommand(p.OnHost(p.HostPython())), "Program": quote(path.Join(p.Programs, keeperzip.File)), "Role": RoleBatch, "RunDir": quote(p.Run), "Nonce": quote(p.Nonce),
 	})
 	if err != nil {
 		return "", fmt.Errorf("render the batch script: %w", err)

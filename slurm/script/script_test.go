@@ -167,6 +167,37 @@ func TestGPUFlags(t *testing.T) {
 	}
 }
 
+// What nodes run their programs by is one piece of bash, whatever the modules and setup are called; it runs setup only where Python is not there.
+func TestHost(t *testing.T) {
+	dir := t.TempDir()
+	evil := `it's $(touch ` + dir + "/evil) `touch " + dir + "/evil`"
+	for name, test := range map[string]struct {
+		python, setup, said string
+		modules             []string
+	}{
+		"plain":          {python: "python3"},
+		"modules":        {python: "python3", modules: []string{evil, "b"}, said: "load|" + evil + "|b|"},
+		"needs no setup": {python: "python3", setup: "exit 9"},
+		"needs setup":    {python: "nosuchpython", setup: "export FROM_SETUP='" + strings.ReplaceAll(evil, "'", `'"'"'`) + "'\nsay() {\n  echo x\n}", said: evil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := planFor(&spec.ClusterSpec{Setup: test.setup, Sections: slurmspec.In(&slurmspec.Section{Modules: test.modules})})
+			p.Python, p.Run = test.python, dir
+			if err := os.WriteFile(filepath.Join(dir, HostFile), []byte("module() { for a; do LOADED=\"$LOADED$a|\"; done; export LOADED; echo noise; }\n"+p.Host()), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			argv := p.OnHost("sh", "-c", `printf %s "$LOADED$FROM_SETUP"`)
+			out, err := exec.Command(argv[0], argv[1:]...).Output()
+			if err != nil || string(out) != test.said {
+				t.Errorf("%v: said %q, want %q", err, out, test.said)
+			}
+		})
+	}
+	if _, err := os.Stat(dir + "/evil"); err == nil {
+		t.Error("a name was run")
+	}
+}
+
 // Sizes that the file does not set are left to the node, which reads them from Slurm; a head of its own takes no tasks.
 func TestGroups(t *testing.T) {
 	exclusive := true

@@ -148,13 +148,17 @@ const nodeTime = 30
 // clockSkew is how far clocks may differ before times in records mislead.
 const clockSkew = 5 * time.Second
 
-// look is what runs on the node: its clock, whether it sees the directory and may write there, its temporary directory, python and Ray.
+// setupFile has the file's setup, which a node runs before Ray.
+const setupFile = "setup.sh"
+
+// look is what runs on the node, with its modules: its clock, whether it sees the directory and may write there, its temporary directory, the keeper's
+// Python, and behind setup Ray's.
 const look = `date +%s
 cat "$1/seen" 2>/dev/null; echo
 if echo x >"$1/node" 2>/dev/null; then echo writable; else echo; fi
 if [ -d "$3" ] && [ -w "$3" ]; then echo writable; else echo; fi
 "$2" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>&1 | tail -n 1
-"$2" -c 'import ray; print("ray", ray.__version__)' 2>&1 | tail -n 1
+bash -c 'set -e; . "$1" >&2; set +e; shift; exec "$@"' setup "$1/setup.sh" "$4" -c 'import ray; print("ray", ray.__version__)' 2>&1 | tail -n 1
 hostname`
 
 // checkNode runs one small step on a free node.
@@ -177,8 +181,15 @@ func (site *Site) checkNode(ctx context.Context, s *spec.ClusterSpec, probe stri
 		argv = append(argv, "--comment="+c)
 	}
 	argv = append(argv, g.ExtraArgs...) // a site may refuse jobs without them
+	p.Run = probe
+	for name, text := range map[string]string{script.HostFile: p.Host(), setupFile: s.Setup} {
+		if err := site.Runs.Files.WriteBytes(ctx, path.Join(probe, name), []byte(text)); err != nil {
+			return append(checks, check("node", "", err, ""))
+		}
+	}
 	before := time.Now()
-	out, err := site.run(ctx, remote.CleanStep(append(argv, "sh", "-c", look, "sh", probe, p.HostPython(), p.TempRoot())...)...)
+	argv = append(argv, p.OnHost("sh", "-c", look, "sh", probe, p.HostPython(), p.TempRoot(), p.Python)...)
+	out, err := site.run(ctx, remote.CleanWith(slurmspec.Of(s).KeepEnv, argv...)...) // a job's environment
 	if NotInstalled(err) && site.isREST() {
 		return append(checks, check("node", "not looked at: there is no srun on "+site.Runner.String(), nil, ""))
 	}
@@ -217,13 +228,13 @@ func checkPaths(root string) launcher.Check {
 // containers that is the one that runs the keeper, and Ray is inside.
 func checkPrograms(node, python, ray string, s *spec.ClusterSpec) []launcher.Check {
 	if !slurmspec.InContainer(s) {
-		return []launcher.Check{checkPython(node, python, bringRay), checkRay(node, ray, s)}
+		return []launcher.Check{checkPython(node, python, "set slurm.python to one that the nodes have, or bring it by slurm.modules"), checkRay(node, ray, s)}
 	}
 	inside := check("Ray", "not looked at: it and ray.python are in the container, which this check does not start", nil, "")
-	return []launcher.Check{checkPython(node, python, "install python3 on the nodes: outside of the container it runs the keeper"), inside}
+	return []launcher.Check{checkPython(node, python, "set slurm.python to one that the nodes have: outside of the container it runs the keeper"), inside}
 }
 
-const bringRay = "set ray.python to an interpreter that has Ray, or bring it by slurm.modules or setup, which this check does not run"
+const bringRay = "set ray.python to an interpreter that has Ray, or bring it by slurm.modules or setup"
 
 func checkPython(node, said, hint string) launcher.Check {
 	var major, minor int

@@ -43,6 +43,8 @@ func TestValidate(t *testing.T) {
 		{"image as argument", "slurm: {containerRuntime: pyxis, containerArgs: [--container-image=x]}", "--container-image is set by rayctl: use slurm.containerImage"},
 		{"mounts as argument", "slurm: {containerRuntime: pyxis, containerArgs: ['--container-mounts=/a:/b']}", "--container-mounts is set by rayctl: use mounts"},
 		{"srun's option as Pyxis'", "slurm: {containerRuntime: pyxis, containerArgs: [--container-writable, --ntasks=7]}", `slurm.containerArgs[1]: "--ntasks=7" is not an option of Pyxis`},
+		{"option as Python", "slurm: {python: -c}", `slurm.python: "-c" is not an interpreter`},
+		{"lines as Python", "slurm: {python: \"a\\nb\"}", `is not an interpreter`},
 		{"vendor", "gpuTypes: {a: {vendor: amdd}}", "gpuTypes.a.vendor: "},
 		{"comma in a mount", "launcher: slurm\nslurm: {containerRuntime: pyxis}\nimage: x\nmounts: [{mountPath: '/a,/etc:/etc', source: {slurm: /b}}]", "mounts[0].mountPath: \"/a,/etc:/etc\" cannot be bound into a container"},
 		{"colon in a directory", "launcher: slurm\nslurm: {containerRuntime: apptainer, tmpDir: '/a:/etc'}\nimage: x", "slurm.tmpDir: \"/a:/etc\" cannot be bound"},

@@ -62,10 +62,13 @@ type Section struct {
 	ContainerImage string `json:"containerImage,omitempty"`
 	// ContainerArgs are further arguments of the runtime, such as --writable-tmpfs of `apptainer exec` or --container-mount-home of Pyxis, one each.
 	ContainerArgs []string `json:"containerArgs,omitempty"`
-	// Modules are environment modules loaded on every node before setup (module load).
+	// Python is the Python (3.8 or later) of the nodes, outside of containers, that runs what rayctl has there; it needs no Ray. A name is looked up
+	// after modules, and after setup where it is not there without that. Default: ray.python; with containerRuntime python3.
+	Python string `json:"python,omitempty"`
+	// Modules are environment modules loaded on the nodes, outside of containers, before Python is looked for and before setup (module load).
 	Modules []string `json:"modules,omitempty"`
 	// KeepEnv are names of variables of the login environment that jobs start with, if they are set there. Slurm stores their values: for secrets there
-	// is secrets. Kept without that are PATH, HOME, the locale, what modules need, KRB5CCNAME and the usual variables of proxies (https_proxy, ...); env sets others.
+	// is secrets. Kept without that are PATH, LD_LIBRARY_PATH, HOME, the locale, what modules need, KRB5CCNAME and the usual variables of proxies (https_proxy, ...); env sets others.
 	KeepEnv []string `json:"keepEnv,omitempty"`
 	// TmpDir is the directory on each node's own disk below which the node makes its short temporary directory (Ray's sockets
 	// allow paths of about 100 characters). Default: /tmp.

@@ -58,6 +58,7 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	}
 	extraArgs(v, "slurm", c.ExtraArgs)
 	containerArgs(v, c)
+	v.FailIf(strings.HasPrefix(c.Python, "-") || strings.ContainsAny(c.Python, "\n\r\x00"), "slurm.python", "write it like /usr/bin/python3.9 or python3.9", "%q is not an interpreter", c.Python)
 	for name, t := range s.GPUTypes {
 		if own := spec.Section[GPUType](t.Sections); own != nil {
 			v.OneOf("gpuTypes."+name+".vendor", own.Vendor, "nvidia", "amd", "other")

@@ -29,8 +29,10 @@ func Exec(ctx context.Context, s *site.Site, run *rundir.Run, host string, e lau
 	if err != nil {
 		return 0, err
 	}
-	argv := append(Overlap(run, host), "--unbuffered", "--disable-status", script.PlanOf(run, 0).HostPython(), "-E", "-s", "-S", program, script.RoleExec)
-	return apart(ctx, s, run, e, host, append(argv, inRay(run, e.Command)...))
+	plan := script.PlanOf(run, 0)
+	argv := append(Overlap(run, host), "--unbuffered", "--disable-status")
+	argv = append(argv, plan.OnHost(append([]string{plan.HostPython(), "-E", "-s", "-S", program, script.RoleExec}, inRay(run, e.Command)...)...)...)
+	return apart(ctx, s, run, e, host, argv)
 }
 
 // inRay is a command with what a driver needs to reach the cluster.

@@ -55,8 +55,9 @@ func (w *Pool) Take(run *rundir.Run, node string) *Tunnel {
 	defer w.mu.Unlock()
 	found := w.open[key]
 	if found == nil {
-		found = &Tunnel{pool: w, key: key, Tunnel: nodetunnel.New(w.runner, append(step.Overlap(run, node), "--unbuffered",
-			script.PlanOf(run, 0).HostPython(), "-E", "-s", "-S", "-u", path.Join(run.Record.Programs, keeperzip.File), script.RoleRelay))}
+		plan := script.PlanOf(run, 0)
+		found = &Tunnel{pool: w, key: key, Tunnel: nodetunnel.New(w.runner, append(append(step.Overlap(run, node), "--unbuffered"),
+			plan.OnHost(plan.HostPython(), "-E", "-s", "-S", "-u", path.Join(run.Record.Programs, keeperzip.File), script.RoleRelay)...))}
 		w.open[key] = found
 	}
 	found.mu.Lock()

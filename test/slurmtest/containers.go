@@ -118,7 +118,7 @@ exec "$real" "${own[@]}" env PATH=/usr/local/bin:/usr/bin:/bin LD_LIBRARY_PATH=/
 // inEachImage is what images have beside Ray.
 var inEachImage = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc"}
 
-// AddContainers adds stand-ins for Apptainer, which is also called singularity, and for srun with Pyxis to a directory of the cluster, makes an image
+// AddContainers adds stand-ins for Apptainer, which is singularity in shared/modules/bin, and for srun with Pyxis to a directory of the cluster, makes an image
 // that has the machine's programs and these directories, and returns the image and a PATH that starts with the stand-ins.
 func (c *Cluster) AddContainers(t testing.TB, inImage ...string) (image, path string) {
 	t.Helper()
@@ -140,7 +140,11 @@ func (c *Cluster) AddContainers(t testing.TB, inImage ...string) (image, path st
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink("apptainer", bin+"/singularity"); err != nil {
+	modules := filepath.Join(c.Dir, "shared", "modules", "bin")
+	if err := os.MkdirAll(modules, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(bin+"/apptainer", modules+"/singularity"); err != nil {
 		t.Fatal(err)
 	}
 	return image, strings.Join([]string{bin, searchPath}, ":")
