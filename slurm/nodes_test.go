@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -175,7 +176,7 @@ func (b *bed) inContainer(t *testing.T, runtime, image string) {
 	s.Image, s.Job.Cwd, s.Job.OutputDir = image, project, results+"/{name}"
 	section := &slurmspec.Section{ContainerRuntime: runtime, ContainerArgs: []string{arg}, TmpDir: "/tmp/disk"}
 	if s.Sections = slurmspec.In(section); runtime == "singularity" {
-		section.Python = "site-python"
+		section.Python, section.TmpDir = "site-python", "/tmp/disk/$USER/j${SLURM_JOB_ID}" // which the node makes, and removes
 		if bad := failing(b.launcher().Check(t.Context(), s)); len(bad) != 1 || !strings.HasPrefix(bad[0], "python on node") {
 			t.Errorf("without its module doctor finds %q", bad)
 		}
@@ -194,7 +195,11 @@ func (b *bed) inContainer(t *testing.T, runtime, image string) {
 			t.Errorf("it was %q, with HOSTILE=%q", got.Env["CONTAINER_PROGRAM"], got.Env["HOSTILE"])
 		}
 	}
-	if got.CPU != 1 || got.GPU != 0 || program != image || !strings.HasPrefix(got.Env["RAYCTL_NODE_DIR"], "/tmp/disk/r") {
+	directory := regexp.MustCompile(`^/tmp/disk/r\w{8}$`)
+	if runtime == "singularity" {
+		directory = regexp.MustCompile(`^/tmp/disk/` + regexp.QuoteMeta(b.Cluster.User()) + `/j\d+/r\w{8}$`)
+	}
+	if got.CPU != 1 || got.GPU != 0 || program != image || !directory.MatchString(got.Env["RAYCTL_NODE_DIR"]) {
 		t.Errorf("%v CPUs, %v GPUs, image %q, in %s", got.CPU, got.GPU, program, got.Env["RAYCTL_NODE_DIR"])
 	}
 	if driver.Cwd != project || !slices.Equal(driver.Seen, seen) {

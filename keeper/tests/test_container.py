@@ -75,6 +75,20 @@ class Scratch(unittest.TestCase):
             with self.assertRaisesRegex(OSError, "slurm.tmpDir is "):
                 scratch.expanded(path, env)
 
+    def test_made_and_removed(self):
+        with tempfile.TemporaryDirectory() as root:
+            path = os.path.join(root, "a", "b")
+            scratch.make(path)
+            scratch.make(path)  # of another node
+            os.mkdir(os.path.join(path, "r1"))
+            scratch.remove(path)
+            self.assertTrue(os.path.isdir(path))
+            os.rmdir(os.path.join(path, "r1"))
+            scratch.remove(path)
+            self.assertEqual(os.listdir(root), [])
+            scratch.remove(root)  # which was there
+            self.assertTrue(os.path.isdir(root))
+
     def test_once(self):
         """A value is not looked at again."""
         self.assertEqual(scratch.expanded("/s/$USER", {"USER": "$SLURM_JOB_ID", "SLURM_JOB_ID": "7"}), "/s/$SLURM_JOB_ID")

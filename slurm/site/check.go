@@ -156,15 +156,21 @@ const setupFile = "setup.sh"
 const look = `date +%s
 cat "$1/seen" 2>/dev/null; echo
 if echo x >"$1/node" 2>/dev/null; then echo writable; else echo; fi
-if [ -d "$3" ] && [ -w "$3" ]; then echo writable; else echo; fi
+root=$3 dir=$3
+case $3 in *\$*)
+	root=$("$2" -c 'import os, re, sys; print(re.sub(r"\$(?:(SLURM_JOB_ID|TMPDIR|USER)\b|\{(SLURM_JOB_ID|TMPDIR|USER)\})", lambda m: os.environ.get(m[1] or m[2], ""), sys.argv[1]))' "$3")
+	dir=$root; while [ "$dir" ] && [ ! -d "$dir" ]; do dir=${dir%/*}; done ;; # which nodes make
+esac
+if [ -d "$dir" ] && [ -w "$dir" ]; then echo writable; else echo; fi
 "$2" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>&1 | tail -n 1
 bash -c 'set -e; . "$1" >&2; set +e; shift; exec "$@"' setup "$1/setup.sh" "$4" -c 'import ray; print("ray", ray.__version__)' 2>&1 | tail -n 1
-hostname`
+hostname
+printf '%s\n' "$root"`
 
 // checkNode runs one small step on a free node.
 func (site *Site) checkNode(ctx context.Context, s *spec.ClusterSpec, probe string) []launcher.Check {
 	p := script.Plan{Spec: s}
-	checks := []launcher.Check{checkPaths(p.TempRoot())}
+	var checks []launcher.Check
 	var err error
 	if p.Python, err = site.Python(ctx, s); err != nil {
 		return append(checks, check("node", "", err, ""))
@@ -196,11 +202,14 @@ func (site *Site) checkNode(ctx context.Context, s *spec.ClusterSpec, probe stri
 	if err != nil {
 		return append(checks, check("node", "", err, "no node may be free at the moment; try again, or look at slurm.partition, slurm.account and slurm.qos"))
 	}
-	lines := append(strings.Split(out, "\n"), make([]string, 7)...)
-	node := lines[6]
+	lines := append(strings.Split(out, "\n"), make([]string, 8)...)
+	node, root := lines[6], lines[7]
 	checks = append(checks,
-		finding("slurm.dir on "+node, lines[1] == "ok" && lines[2] == "writable", path.Dir(probe), "it is not there, or cannot be written", "set slurm.dir to a directory that all nodes share"),
-		finding("slurm.tmpDir on "+node, lines[3] == "writable", p.TempRoot(), p.TempRoot()+" is not there, or cannot be written", "set slurm.tmpDir to a directory on each node's own disk"))
+		finding("slurm.dir on "+node, lines[1] == "ok" && lines[2] == "writable", path.Dir(probe), "it is not there, or cannot be written", "set slurm.dir to a directory that all nodes share"))
+	if root != "" { // else there is no Python to tell it
+		checks = append(checks, checkPaths(root),
+			finding("slurm.tmpDir on "+node, lines[3] == "writable", root, root+" is not there, or cannot be written", "set slurm.tmpDir to a directory on each node's own disk"))
+	}
 	checks = append(checks, checkPrograms(node, lines[4], lines[5], s)...)
 	return append(checks, checkClock(lines[0], before))
 }

@@ -45,6 +45,10 @@ func TestValidate(t *testing.T) {
 		{"srun's option as Pyxis'", "slurm: {containerRuntime: pyxis, containerArgs: [--container-writable, --ntasks=7]}", `slurm.containerArgs[1]: "--ntasks=7" is not an option of Pyxis`},
 		{"option as Python", "slurm: {python: -c}", `slurm.python: "-c" is not an interpreter`},
 		{"lines as Python", "slurm: {python: \"a\\nb\"}", `is not an interpreter`},
+		{"variable in tmpDir", "slurm: {tmpDir: '/s/$HOME'}", `slurm.tmpDir: "/s/$HOME" has a $ that no node replaces`},
+		{"command in tmpDir", "slurm: {tmpDir: '/s/$USER/$(id)'}", "has a $ that no node replaces"},
+		{"longer variable in tmpDir", "slurm: {tmpDir: '/s/$USERS'}", "has a $ that no node replaces"},
+		{"relative tmpDir", "slurm: {tmpDir: '$USER/x'}", "is not an absolute path"},
 		{"vendor", "gpuTypes: {a: {vendor: amdd}}", "gpuTypes.a.vendor: "},
 		{"comma in a mount", "launcher: slurm\nslurm: {containerRuntime: pyxis}\nimage: x\nmounts: [{mountPath: '/a,/etc:/etc', source: {slurm: /b}}]", "mounts[0].mountPath: \"/a,/etc:/etc\" cannot be bound into a container"},
 		{"colon in a directory", "launcher: slurm\nslurm: {containerRuntime: apptainer, tmpDir: '/a:/etc'}\nimage: x", "slurm.tmpDir: \"/a:/etc\" cannot be bound"},
@@ -56,6 +60,14 @@ func TestValidate(t *testing.T) {
 				t.Fatalf("got  %v\nwant %s", err, c.want)
 			}
 		})
+	}
+}
+
+func TestScratch(t *testing.T) {
+	for _, dir := range []string{"/s/$USER/${SLURM_JOB_ID}", "$TMPDIR", "${TMPDIR}/ray", "/s/$SLURM_JOB_ID.x"} {
+		if err := spec.Validate(mustDecode(t, "slurm: {tmpDir: '"+dir+"'}")); err != nil {
+			t.Errorf("%s: %v", dir, err)
+		}
 	}
 }
 

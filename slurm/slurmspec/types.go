@@ -71,7 +71,8 @@ type Section struct {
 	// is secrets. Kept without that are PATH, LD_LIBRARY_PATH, HOME, the locale, what modules need, KRB5CCNAME and the usual variables of proxies (https_proxy, ...); env sets others.
 	KeepEnv []string `json:"keepEnv,omitempty"`
 	// TmpDir is the directory on each node's own disk below which the node makes its short temporary directory (Ray's sockets
-	// allow paths of about 100 characters). Default: /tmp.
+	// allow paths of about 100 characters). $SLURM_JOB_ID, $USER and $TMPDIR (or ${...}) in it are the node's; of such a path what is not there is made,
+	// and removed when it is empty again. Default: /tmp.
 	TmpDir string `json:"tmpDir,omitempty"`
 	// Expose says where keeper and dashboard listen on the head's node: loopback, or node, which is its address, with the token asked for on every
 	// request but without encryption: for sites whose login nodes or clients may connect to compute nodes. It needs ray.version 2.52 or later.

@@ -43,9 +43,7 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	if c.Dir != "" && !strings.HasPrefix(c.Dir, "~/") {
 		v.Absolute("slurm.dir", c.Dir)
 	}
-	if c.TmpDir != "" {
-		v.Absolute("slurm.tmpDir", c.TmpDir)
-	}
+	tmpDir(v, c.TmpDir)
 	v.FailIf(strings.HasPrefix(c.Comment, "rayctl "), "slurm.comment", "write another text", "a comment that begins with rayctl is rayctl's own")
 	v.FailIf(strings.HasPrefix(c.Cluster, "-") || strings.ContainsAny(c.Cluster, ", \t"), "slurm.cluster", "write it as `sacctmgr show cluster` does: runs must be where their directory is",
 		"%q is not the name of one cluster", c.Cluster)
@@ -115,6 +113,20 @@ func extraArgs(v *spec.Validator, p string, args []string) {
 		if why, managed := managedSbatch[name]; managed {
 			v.Fail(ap, why, "%s is set by rayctl", name)
 		}
+	}
+}
+
+// scratch matches the variables of slurm.tmpDir, as keeper/rayctl_keeper/node/scratch.py does.
+var scratch = regexp.MustCompile(`\$(?:(?:SLURM_JOB_ID|TMPDIR|USER)\b|\{(?:SLURM_JOB_ID|TMPDIR|USER)\})`)
+
+func tmpDir(v *spec.Validator, dir string) {
+	if dir == "" {
+		return
+	}
+	rest := scratch.ReplaceAllString(dir, "x")
+	v.FailIf(strings.Contains(rest, "$"), "slurm.tmpDir", "name $SLURM_JOB_ID, $USER and $TMPDIR only", "%q has a $ that no node replaces", dir)
+	if at := scratch.FindString(dir); strings.Trim(at, "${}") != "TMPDIR" || !strings.HasPrefix(dir, at) {
+		v.Absolute("slurm.tmpDir", dir)
 	}
 }
 

@@ -8,6 +8,8 @@ import os
 import shutil
 import stat
 
+from rayctl_keeper.node import scratch
+
 SPILLED = "s"  # a link to the node's directory elsewhere, for what Ray spills
 RAYS = "t"  # Ray's part; short, because sockets below it may have at most 107 bytes (sun_path in unix(7))
 TRIES = 100  # names that are taken, before the disk is taken to be broken
@@ -55,6 +57,7 @@ def remove(directory):
     if os.path.basename(target) == os.path.basename(directory):  # as spill_into makes it
         shutil.rmtree(target, ignore_errors=True)
     shutil.rmtree(directory, ignore_errors=True)
+    scratch.remove(os.path.dirname(directory))
 
 
 def shortage(directory):

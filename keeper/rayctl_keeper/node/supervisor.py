@@ -97,7 +97,10 @@ class Supervisor:
     def make_directory(self):
         """A fresh directory that only we may enter, and a guard for it."""
         root = self.orders["ray"].get("tempRoot") or "/tmp"
-        self.directory = nodedir.make(scratch.expanded(root, os.environ) if self.in_step else root)
+        if self.in_step and scratch.VARIABLES.search(root):
+            root = scratch.expanded(root, os.environ)
+            scratch.make(root)
+        self.directory = nodedir.make(root)
         self.marker = guard.mark(self.directory)
         self.guard = Guard(self.directory)
         if self.member.group.get("objectSpillingDirectory"):
