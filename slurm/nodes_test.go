@@ -174,6 +174,11 @@ func (b *bed) inContainer(t *testing.T, runtime, image string) {
 		arg = "--env=HOSTILE='\"$(touch " + project + "/evil) $HOME"
 	}
 	s.Image, s.Job.Cwd, s.Job.OutputDir = image, project, results+"/{name}"
+	cpus, mib := 1, 1024
+	if runtime == "pyxis" { // without memory in the file it has what the job got, less 0.3 for the object store
+		cpus, mib = 4, 4*100-4*100*3/10 // DefMemPerCPU of the testbed
+		s.Head.NodeResources = spec.NodeResources{CPUs: 4}
+	}
 	section := &slurmspec.Section{ContainerRuntime: runtime, ContainerArgs: []string{arg}, TmpDir: "/tmp/disk"}
 	if s.Sections = slurmspec.In(section); runtime == "singularity" {
 		section.Python, section.TmpDir = "site-python", "/tmp/disk/$USER/j${SLURM_JOB_ID}" // which the node makes, and removes
@@ -199,8 +204,8 @@ func (b *bed) inContainer(t *testing.T, runtime, image string) {
 	if runtime == "singularity" {
 		directory = regexp.MustCompile(`^/tmp/disk/` + regexp.QuoteMeta(b.Cluster.User()) + `/j\d+/r\w{8}$`)
 	}
-	if got.CPU != 1 || got.GPU != 0 || program != image || !directory.MatchString(got.Env["RAYCTL_NODE_DIR"]) {
-		t.Errorf("%v CPUs, %v GPUs, image %q, in %s", got.CPU, got.GPU, program, got.Env["RAYCTL_NODE_DIR"])
+	if got.CPU != float64(cpus) || got.MiB != mib || got.GPU != 0 || program != image || !directory.MatchString(got.Env["RAYCTL_NODE_DIR"]) {
+		t.Errorf("%v CPUs, %d MiB, %v GPUs, image %q, in %s", got.CPU, got.MiB, got.GPU, program, got.Env["RAYCTL_NODE_DIR"])
 	}
 	if driver.Cwd != project || !slices.Equal(driver.Seen, seen) {
 		t.Errorf("the driver is in %s and sees %q, want %s and %q", driver.Cwd, driver.Seen, project, seen)

@@ -7,6 +7,7 @@ import re
 
 from rayctl_keeper import program
 from rayctl_keeper.node import nodedir
+from rayctl_keeper.node.memory import share, split
 
 # Of other clusters, of the allocation we are in, of MPI: Ray and nested srun would take them for their own.
 FOREIGN = re.compile(r"^(RAY_ADDRESS|RAY_API_SERVER_ADDRESS|RAY_AUTH_\w+|RAY_TMPDIR|RAY_JOB_\w+|RAY_START_HOOK|"
@@ -115,23 +116,22 @@ def arguments(orders, member, directory, base, agent_ports):
 
 def resources(group, directory, base):
     """Counts of the group; what it leaves open comes from the Slurm allocation if there is one, else from Ray."""
-    cpus, gpus, memory = group.get("cpus"), group.get("gpus"), group.get("memory")
+    cpus, gpus, memory, store = group.get("cpus"), group.get("gpus"), group.get("memory"), group.get("objectStoreMemory")
     if base.get("SLURM_JOB_ID"):
         cpus = base.get("SLURM_CPUS_ON_NODE") if cpus is None else cpus
         gpus = base.get("SLURM_GPUS_ON_NODE") or 0 if gpus is None else gpus
-        # In a heterogeneous job the variable is of its first part, everywhere; Ray then goes by the node itself.
-        if memory is None and int(base.get("SLURM_MEM_PER_NODE") or 0) and not base.get("SLURM_HET_SIZE"):
-            # Ray's own share: the object store and its processes live in the same allocation.
-            memory = int(int(base["SLURM_MEM_PER_NODE"]) * (1 << 20) * 0.7)
+        total = share(base) if memory is None else 0
+        if total:  # the object store and the processes live in the same allocation
+            memory, store = (total - store, store) if store else split(total)
     args = []
     if cpus is not None:
         args.append("--num-cpus=%d" % int(float(cpus)))
     if gpus is not None:
         args.append("--num-gpus=%d" % int(float(gpus)))
-    if memory:
+    if memory and memory > 0:
         args.append("--memory=%d" % int(memory))
-    if group.get("objectStoreMemory"):
-        args.append("--object-store-memory=%d" % int(group["objectStoreMemory"]))
+    if store:
+        args.append("--object-store-memory=%d" % int(store))
     if group.get("objectSpillingDirectory"):
         args.append("--object-spilling-directory=" + nodedir.spilled(directory, group["objectSpillingDirectory"]))
     if group.get("resources"):
