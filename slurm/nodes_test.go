@@ -159,11 +159,11 @@ func (b *bed) inContainer(t *testing.T, runtime, image string) {
 		}
 	}
 	for _, node := range []int{1, 2} {
-		if _, err := b.Cluster.Exec(t.Context(), node, "mkdir /tmp/disk"); err != nil {
+		if _, err := b.Exec(t.Context(), node, "mkdir /tmp/disk"); err != nil {
 			t.Fatal(err)
 		}
 		defer func() {
-			if _, err := b.Cluster.Exec(t.Context(), node, "rmdir /tmp/disk"); err != nil { // which is empty again
+			if _, err := b.Exec(t.Context(), node, "rmdir /tmp/disk"); err != nil { // which is empty again
 				t.Error(err)
 			}
 		}()
@@ -190,7 +190,7 @@ func (b *bed) inContainer(t *testing.T, runtime, image string) {
 			t.Errorf("doctor finds %q", bad)
 		}
 	}
-	s.Env = map[string]string{"HF_HOME": hf, "LOOK_FOR": strings.Join([]string{project, hf, secret, "/tmp/disk", b.Cluster.Home("")}, " ")}
+	s.Env = map[string]string{"HF_HOME": hf, "LOOK_FOR": strings.Join([]string{project, hf, secret, "/tmp/disk", b.Home("")}, " ")}
 	found := b.look(t, s)
 	got, driver := found["head-0"], found["driver"]
 	program, seen := got.Env["PYXIS_IMAGE"], []string{project, hf, "/tmp/disk", b.Cluster.Home("")}
