@@ -5,12 +5,14 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/slurm/batchjob"
+	"github.com/rayctl/rayctl/slurm/site"
 )
 
 // cluster is one run of the launcher, with its directory and its job.
 type cluster struct {
 	*batchjob.Job
-	l *Launcher
+	l      *Launcher
+	around site.Around // the allocation that its launch is called in, where slurm.job is current
 }
 
 // cluster names a run, without reading its files.

@@ -46,6 +46,10 @@ func (c *cluster) raise(ctx context.Context, j controller.Job, until *time.Time)
 	if j.End.IsZero() || j.End.After(time.Now().AddDate(1, 0, 0)) { // no limit: Slurm counts on a year (slurm/src/slurmctld/job_mgr.c, 365 days)
 		return nil
 	}
+	if c.Inside() {
+		return launcher.Fail(runstate.CodePermission, nil, fmt.Sprintf("the allocation is its owner's: `scontrol update JobId=%d TimeLimit=%s`, or ask your site's administrators", j.ID, limit),
+			"job %d, in which %s is, ends at %s", j.ID, c.Name, launcher.Stamp(j.End))
+	}
 	err := c.l.site.Extend(ctx, j.ID, limit)
 	if err == nil {
 		return nil

@@ -28,6 +28,11 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 		return "", err
 	}
 	for {
+		if slurmspec.InCurrent(s) {
+			if c.around, err = l.site.Current(ctx, script.Plan{Spec: s}); err != nil {
+				return "", c.interrupted(ctx, err)
+			}
+		}
 		python, err := l.site.Python(ctx, s)
 		if err != nil {
 			return "", c.interrupted(ctx, err)
@@ -119,6 +124,7 @@ const lookEvery = 200 * time.Millisecond
 func (c *cluster) create(ctx context.Context, p launcher.Payload) error {
 	stop := c.Heartbeat(ctx)
 	plan := c.l.site.Fitted(ctx, script.PlanOf(c.Run, p.EndOnDisconnect))
+	plan.Held = c.around.Nodes
 	err := c.Stage(ctx, p, plan)
 	if err == nil {
 		err = ctx.Err()
@@ -135,6 +141,12 @@ func (c *cluster) create(ctx context.Context, p launcher.Payload) error {
 
 // submit hands the job to Slurm and commits.
 func (c *cluster) submit(ctx context.Context, plan script.Plan) error {
+	if c.Inside() {
+		if err := c.Begin(ctx, c.around, c.l.keep); err != nil {
+			return err
+		}
+		return c.Commit(ctx, c.around.Job)
+	}
 	id, err := c.l.site.Submit(ctx, c.batch(plan))
 	if err != nil && controller.Away(err) {
 		id, err = c.resolve(ctx, err)
@@ -165,10 +177,14 @@ func (c *cluster) resolve(ctx context.Context, cause error) (int, error) {
 
 // abandon removes a launch that was never committed, as if it had never been.
 func (c *cluster) abandon(ctx context.Context) error {
-	if c.Record != nil {
+	if c.Inside() {
+		if err := c.Cancel(ctx, 0, false); err != nil && !errors.Is(err, controller.ErrNoSteps) {
+			return err
+		}
+	} else if c.Record != nil {
 		if jobs, err := c.l.site.Queue.Ask(ctx, controller.Now); err == nil {
 			if j, ok := c.Find(jobs); ok && !j.Ended() {
-				if err := c.l.site.Cancel(ctx, j.Leader(), false); err != nil {
+				if err := c.Cancel(ctx, j.Leader(), false); err != nil {
 					return err
 				}
 			}

@@ -3,6 +3,7 @@ package slurm
 import (
 	"context"
 	"log/slog"
+	"os"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -29,6 +30,8 @@ type Config struct {
 	Dir string
 	// Keep is slurm.keepEnv.
 	Keep []string
+	// Getenv reads the environment of the allocation that this command may be in; nil: this process's.
+	Getenv func(string) string
 	// Logger takes notes for -v; nil: none.
 	Logger *slog.Logger
 }
@@ -38,6 +41,7 @@ type Launcher struct {
 	site    *site.Site
 	log     *slog.Logger
 	tunnels *tunnels.Pool
+	keep    []string // slurm.keepEnv
 }
 
 var (
@@ -58,15 +62,18 @@ func New(c Config) *Launcher {
 	if c.Dir == "" {
 		c.Dir = "~/.rayctl"
 	}
+	if c.Getenv == nil {
+		c.Getenv = os.Getenv
+	}
 	var ctl controller.Controller = controller.Commands{Runner: c.Runner, Cluster: c.Cluster, Keep: c.Keep}
 	if c.REST != nil {
 		ctl = c.REST
 	}
 	s := &site.Site{
-		Controller: ctl, Queue: controller.NewQueue(ctl, c.Shared, c.Logger), Runner: c.Runner, Log: c.Logger,
+		Controller: ctl, Queue: controller.NewQueue(ctl, c.Shared, c.Logger), Runner: c.Runner, Log: c.Logger, Getenv: c.Getenv,
 		Runs: rundir.NewRoot(rundir.Config{Runner: c.Runner, Dir: c.Dir, System: "Slurm", Option: "slurm.dir", Script: script.File, Host: script.HostFile, Keep: c.Keep, Logger: c.Logger}),
 	}
-	return &Launcher{site: s, log: c.Logger, tunnels: tunnels.NewPool(c.Runner, c.Logger)}
+	return &Launcher{site: s, log: c.Logger, keep: c.Keep, tunnels: tunnels.NewPool(c.Runner, c.Logger)}
 }
 
 // Close ends what the launcher runs on the site: a later call starts it again.

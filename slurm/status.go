@@ -19,6 +19,9 @@ func (c *cluster) status(st *runstate.State, j controller.Job) launcher.Status {
 	s.Ours, s.Owner, s.Labels, s.Created = true, c.Record.Owner, c.Record.Labels, c.Record.Created
 	if c.JobID != 0 {
 		s.Where = fmt.Sprintf("job %d", c.JobID)
+		if c.Inside() {
+			s.Where = fmt.Sprintf("in job %d", c.JobID)
+		}
 	}
 	s.Timeline = append(c.before(s.Attempt, j, s.Timeline), s.Timeline...)
 	return s

@@ -77,12 +77,26 @@ func (c *cluster) patience(end launcher.End) time.Duration {
 // terminateUncommitted ends a launch whose client died. One whose client lives commits or gives up by itself; its job, if there is one,
 // is cancelled, and what it commits then is a cluster that has ended.
 func (c *cluster) terminateUncommitted(ctx context.Context) error {
+	if c.Inside() {
+		return c.terminateInside(ctx)
+	}
 	jobs, err := c.l.site.Queue.Ask(ctx, controller.Now)
 	if err != nil {
 		return c.l.site.Unreachable(err)
 	}
 	if j, ok := c.Find(jobs); ok && !j.Ended() {
-		return c.l.site.Cancel(ctx, j.Leader(), false)
+		return c.Cancel(ctx, j.Leader(), false)
+	}
+	if c.Age > orders.Lease {
+		return c.Remove(ctx)
+	}
+	return nil
+}
+
+// terminateInside is terminateUncommitted for a launch into somebody else's allocation.
+func (c *cluster) terminateInside(ctx context.Context) error {
+	if err := c.Cancel(ctx, 0, false); err != nil {
+		return c.l.site.Unreachable(err)
 	}
 	if c.Age > orders.Lease {
 		return c.Remove(ctx)
@@ -115,8 +129,8 @@ func (c *cluster) askKeeper(ctx context.Context, end launcher.End) bool {
 
 // force ends the job without its keeper.
 func (c *cluster) force(ctx context.Context) error {
-	c.l.log.Warn("the keeper does not end the cluster: cancelling its job", "cluster", c.Name, "job", c.JobID)
-	if err := c.l.site.Cancel(ctx, c.JobID, false); err != nil {
+	c.l.log.Warn("the keeper does not end the cluster: cancelling its job or its steps", "cluster", c.Name, "job", c.JobID)
+	if err := c.Cancel(ctx, c.JobID, false); err != nil {
 		return c.l.site.Unreachable(err)
 	}
 	return nil

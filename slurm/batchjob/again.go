@@ -27,7 +27,7 @@ func (b *Job) LastAttempt(ctx context.Context, j controller.Job) (*runstate.Verd
 // Withdraw cancels a waiting job and concludes its cluster, unless it has begun after all: then its keeper writes the result.
 func (b *Job) Withdraw(ctx context.Context, v runstate.Verdict) error {
 	b.NoteWithdrawn(ctx, v)
-	if err := b.Site.Cancel(ctx, b.JobID, true); err != nil {
+	if err := b.Cancel(ctx, b.JobID, true); err != nil {
 		return b.Site.Unreachable(err)
 	}
 	f, j, err := b.Ask(ctx, controller.Now)
@@ -40,6 +40,9 @@ func (b *Job) Withdraw(ctx context.Context, v runstate.Verdict) error {
 // fateOf is how a cluster ended, by Slurm's word and by the files': a job that waited and was cancelled was so for the reason that is noted, or because
 // no other attempt might follow.
 func (b *Job) fateOf(ctx context.Context, j controller.Job) runstate.Verdict {
+	if b.Inside() {
+		return insideVerdict(j)
+	}
 	v := verdictOf(j)
 	if j.State != controller.StateCancelled {
 		return v

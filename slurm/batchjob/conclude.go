@@ -78,7 +78,7 @@ func (b *Job) Outcome(ctx context.Context, age time.Duration) (e Outcome, err er
 
 // VerdictOn a cluster without a result, whose job has ended or is not known any more.
 func (b *Job) VerdictOn(ctx context.Context, f Fate, j controller.Job) runstate.Verdict {
-	if f == Gone {
+	if f == Gone || b.Inside() {
 		return b.Verdict(ctx, j)
 	}
 	return runstate.Verdict{Cause: runstate.CauseLost, Message: "Slurm does not know its job any more"}

@@ -23,6 +23,9 @@ const (
 // Ask returns the job's fate from an answer at most age old. A PENDING job whose keeper has already written files was requeued, if the answer is newer than those
 // files; else the controller is queried again.
 func (b *Job) Ask(ctx context.Context, age time.Duration) (Fate, controller.Job, error) {
+	if b.Inside() {
+		return b.askInside(ctx, age)
+	}
 	// An answer from before the launch cannot have its job.
 	jobs, at, err := b.Site.Queue.AskWhen(ctx, min(age, max(0, time.Since(b.Record.Created))))
 	if err != nil {

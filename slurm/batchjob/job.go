@@ -17,4 +17,7 @@ type Job struct {
 	Tunnels *tunnels.Pool // whose ways into the run are closed when it is concluded
 
 	Released time.Time // when Slurm released the nodes of a job that it has ended, or queued again; zero: it is not known
+
+	stepsLeft int // of a run inside somebody else's allocation, when Slurm was asked last
+	stepsAt   time.Time
 }

@@ -17,7 +17,7 @@ func (b *Job) Verdict(ctx context.Context, j controller.Job) runstate.Verdict {
 	if j.State != controller.StateFailed || j.Signal != 0 || v.Message != scriptFailed {
 		return v
 	}
-	said, file := b.lastWords(ctx), b.Path(script.OutFile)
+	said, file := b.LastWords(ctx), b.Path(script.OutFile)
 	if said == "" {
 		said = "it printed nothing"
 	}
@@ -32,8 +32,8 @@ const (
 	lastWordsLines = 3
 )
 
-// lastWords are the last lines that the batch script printed, in one; "" if they cannot be read.
-func (b *Job) lastWords(ctx context.Context) string {
+// LastWords are the last lines that the batch script printed, in one; "" if they cannot be read.
+func (b *Job) LastWords(ctx context.Context) string {
 	var reply struct {
 		Size int64
 		Data []byte

@@ -21,6 +21,10 @@ type Controller interface {
 	Everybodys(ctx context.Context) ([]Job, error)
 	// Cancel ends a job: TERM, and KILL after the site's KillWait. A job that is not there is fine. onlyWaiting: not one that has begun.
 	Cancel(ctx context.Context, id int, onlyWaiting bool) error
+	// Steps are those of all jobs of the user that run. ErrNoSteps: it cannot be asked for them.
+	Steps(ctx context.Context) ([]Step, error)
+	// CancelSteps ends steps at once. One that is not there is fine.
+	CancelSteps(ctx context.Context, ids []string) error
 	// Extend sets the time limit of a job: minutes from its start, or UNLIMITED.
 	Extend(ctx context.Context, id int, limit string) error
 	// PlannedStart is when a job would start if it were submitted now; zero where Slurm cannot be asked. A job that could never run is refused

@@ -21,6 +21,7 @@ type Plan struct {
 	Run        string            // the run's directory; attempts are below it
 	Nonce      string
 	Disconnect time.Duration
+	Held       int           // nodes of somebody else's allocation, where slurm.job is current; 0: it is not known
 	longest    time.Duration // that the partitions give, see Within; 0: it is not known, or has no bound
 }
 
@@ -107,6 +108,10 @@ const runDirVariable = "$RAYCTL_RUN_DIR"
 // step starts a supervisor on every node by one srun. It does not end when one of them does: the keeper decides.
 func (p Plan) step() keeper.Start {
 	argv := []string{"srun", "--kill-on-bad-exit=0", "--wait=0", "--mpi=none", "--cpu-bind=none", "--export=ALL", "--job-name=ray", "--input=none"}
+	if p.isInside() {
+		argv = append(argv, p.inside()...)
+		argv = append(argv, "--job-name="+nodesStep(p.Nonce))
+	}
 	if n := len(p.Components()); n > 1 {
 		groups := "--het-group=0"
 		for i := 1; i < n; i++ {

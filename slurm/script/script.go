@@ -249,11 +249,14 @@ func (p Plan) Script() (string, error) {
 	}
 	var components [][]string
 	for i, c := range p.Components() {
+		if p.isInside() { // nobody reads them
+			break
+		}
 		components = append(components, p.Directives(c, i == 0))
 	}
 	var b strings.Builder
 	err := scriptTemplate.Execute(&b, map[string]any{
-		"Components": components, "Python": shellescape.QuoteCommand(p.OnHost(p.HostPython())), "Program": quote(path.Join(p.Programs, keeperzip.File)), "Role": RoleBatch, "RunDir": quote(p.Run), "Nonce": quote(p.Nonce),
+		"Components": components, "Python": shellescape.QuoteCommand(p.OnHost(p.HostPython())), "Program": quote(path.Join(p.Programs, keeperzip.File)), "Role": RoleBatch, "RunDir": quote(p.Run), "Nonce": quote(p.Nonce), "Inside": p.insideArgument(),
 	})
 	if err != nil {
 		return "", fmt.Errorf("render the batch script: %w", err)

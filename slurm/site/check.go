@@ -70,6 +70,10 @@ func (site *Site) checkRequest(ctx context.Context, s *spec.ClusterSpec, probe s
 	if s.Name == "" {
 		s.Name = "doctor"
 	}
+	if slurmspec.InCurrent(s) {
+		a, err := site.Current(ctx, script.Plan{Spec: s})
+		return []launcher.Check{check("request", a.String(), err, "")}, false
+	}
 	p, start, err := site.wouldStart(ctx, s, probe)
 	detail := "Slurm would take it: " + strings.Join(asked(p), ", ")
 	switch {
@@ -112,6 +116,10 @@ func (site *Site) wouldStart(ctx context.Context, s *spec.ClusterSpec, dir strin
 // TryRequest is checkRequest for a launch that replaces a cluster. Limits on how much one may have at a time are no refusal: what is there under the
 // name counts against them.
 func (site *Site) TryRequest(ctx context.Context, s *spec.ClusterSpec) error {
+	if slurmspec.InCurrent(s) {
+		_, err := site.Current(ctx, script.Plan{Spec: s})
+		return err
+	}
 	dir, _, err := site.Runs.Arrive(ctx)
 	if err != nil {
 		return err

@@ -25,6 +25,7 @@ type Site struct {
 	Runner remote.Runner     // of Slurm's commands
 	Runs   *rundir.Root
 	Log    *slog.Logger
+	Getenv func(string) string // of the allocation that this command may be in
 }
 
 // Unreachable is the error of a controller that does not answer.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/ignored"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 // Name is the launcher's name, and the key of its section.
@@ -22,20 +23,24 @@ var Substrate = spec.Register(&spec.Substrate{
 	Name: Name, Title: "Slurm", On: "on Slurm", Order: 1, Source: source,
 	Cluster: cluster{}, Node: node{}, Mount: mount{}, GPUType: GPUType{},
 	ChosenBySection: true,
-	Flags:           []spec.Flag{{Name: "slurm-host", Key: "slurm.host", Usage: "Slurm login `HOST`, reached by ssh"}},
-	Default:         fillIn,
-	Validate:        validate,
-	ValidateMount:   validateMount,
+	Flags: []spec.Flag{{Name: "slurm-host", Key: "slurm.host", Usage: "Slurm login `HOST`, reached by ssh"},
+		{Name: "slurm-job", Key: "slurm.job", Usage: "`JOB` of the cluster: new, or current, which is the allocation around this command"}},
+	Default:       fillIn,
+	Validate:      validate,
+	ValidateMount: validateMount,
 	Ignored: func(s *spec.ClusterSpec) []string {
 		all := slices.Concat(ignored.Shm(s), ignored.Elastic(s, "on Slurm"))
 		if !InContainer(s) {
 			all = slices.Concat(all, ignored.ReadOnly(s), ignored.Images(s))
 		}
-		return all
+		return append(all, aroundUs(s)...)
 	},
 	HashScope: func(s *spec.ClusterSpec) {
 		c := Of(s)
 		c.Host, c.Transport, c.SSHOptions, c.RESTURL, c.RESTTokenFile = "", "", nil, "", ""
+		if c.Job == NewJob { // the default
+			c.Job = ""
+		}
 	},
 	SharesFilesystem: func(s *spec.ClusterSpec) bool {
 		c := sectionOf(s)
@@ -147,6 +152,9 @@ func fillIn(s *spec.ClusterSpec) {
 	}
 	c := Of(s)
 	c.Transport = cmp.Or(c.Transport, "auto")
+	if c.Job == CurrentJob && *s.Job.Restarts.Preempted == units.Unlimited { // the default
+		s.Job.Restarts.Preempted = new(units.Count)
+	}
 	c.ContainerRuntime = cmp.Or(c.ContainerRuntime, "none")
 	c.NodeLogs = cmp.Or(c.NodeLogs, "onFailure")
 	if InContainer(s) {

@@ -95,3 +95,48 @@ func TestIgnored(t *testing.T) {
 		t.Errorf("in containers: %s", got)
 	}
 }
+
+// TestCurrent: what the allocation that is there cannot be asked for is refused with the key; restarts by preemption, which are the default, are none.
+func TestCurrent(t *testing.T) {
+	for text, want := range map[string]string{
+		"slurm: {job: 'x; $(id)'}":                                        `slurm.job: "x; $(id)" is not possible here`,
+		"slurm: {job: current, partition: 'a b'}":                         "slurm.partition: with slurm.job: current",
+		"slurm: {job: current, account: rl}":                              "slurm.account: ",
+		"slurm: {job: current, exclusive: false}":                         "slurm.exclusive: ",
+		"slurm: {job: current, extraArgs: [--x]}":                         "slurm.extraArgs: ",
+		"slurm: {job: current, begin: now}":                               "slurm.begin: ",
+		"slurm: {job: current, host: login1}":                             "slurm.job: current is the allocation around this command",
+		"slurm: {job: current, restUrl: 'http://s:1'}":                    "slurm.job: current is the allocation around this command",
+		"slurm: {job: current}\nworkers: [{name: a, slurm: {qos: high}}]": "workers.a.slurm.qos: ",
+		"slurm: {job: current}\njob: {restarts: {preempted: 2}}":          "job.restarts: ",
+		"slurm: {job: current}\njob: {restarts: {timeLimit: 1}}":          "job.restarts: ",
+	} {
+		s := spec.For(mustDecode(t, "launcher: slurm\n"+text), "slurm")
+		if err := spec.Validate(s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	s := spec.For(mustDecode(t, "slurm: {job: current, host: login1, transport: local}\njob: {restarts: {driver: 3}}"), "slurm")
+	if err := spec.Validate(s); err != nil || *s.Job.Restarts.Preempted != 0 {
+		t.Errorf("%v, %+v", err, s.Job.Restarts)
+	}
+	if a, b := spec.Hash(spec.For(mustDecode(t, "slurm: {job: new}"), "slurm")), spec.Hash(spec.For(mustDecode(t, "slurm: {}"), "slurm")); a != b {
+		t.Error("the default is another cluster")
+	}
+}
+
+// TestAroundUs: who is in an allocation learns where the cluster is to be, and which key changes it.
+func TestAroundUs(t *testing.T) {
+	t.Setenv("SLURM_JOB_ID", "7")
+	for text, want := range map[string]string{
+		"slurm: {}":             "this is inside job 7, and the cluster gets a job of its own; slurm.job: current (--slurm-job current) uses job 7",
+		"slurm: {host: login1}": "",
+		"slurm: {job: current}": "",
+		"slurm: {job: current}\nlifetime: {queue: 1h}": "lifetime.queue has no meaning",
+	} {
+		notes := strings.Join(slurmspec.Substrate.Ignored(spec.For(mustDecode(t, text), "slurm")), "\n")
+		if want == "" && notes != "" || !strings.Contains(notes, want) {
+			t.Errorf("%s: %q, want %q", text, notes, want)
+		}
+	}
+}

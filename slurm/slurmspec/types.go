@@ -48,6 +48,9 @@ type Section struct {
 	// Cluster is the Slurm cluster that is meant (--clusters) where there are several: one name of sacctmgr show cluster.
 	// Default: the cluster of the login node.
 	Cluster string `json:"cluster,omitempty"`
+	// Job says which job the cluster is in: new, which is submitted for it, or current, the allocation that the command is called in (salloc, an sbatch
+	// script): head and workers are steps of it, and its end stays its owner's. Default: new.
+	Job string `json:"job,omitempty" jsonschema:"enum=new,enum=current"`
 	// Comment is the job's comment for sites that ask for one of their own, or book by it. Default: rayctl's, by which ls --others knows clusters.
 	Comment string `json:"comment,omitempty"`
 	// Dependency is sbatch's --dependency, for example afterok:1234.

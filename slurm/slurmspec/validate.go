@@ -54,6 +54,7 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 		v.FailIf(!variable.MatchString(name), at, "write a name such as SITE_LICENSE_FILE", "%q is not the name of a variable", name)
 		v.FailIf(ofSlurm.MatchString(name), at, "leave it out", "%s is Slurm's own or rayctl's: another job's would change this one", name)
 	}
+	v.OneOf("slurm.job", c.Job, NewJob, CurrentJob)
 	extraArgs(v, "slurm", c.ExtraArgs)
 	containerArgs(v, c)
 	v.FailIf(strings.HasPrefix(c.Python, "-") || strings.ContainsAny(c.Python, "\n\r\x00"), "slurm.python", "write it like /usr/bin/python3.9 or python3.9", "%q is not an interpreter", c.Python)
@@ -66,6 +67,9 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 		return
 	}
 	container := InContainer(s)
+	if c.Job == CurrentJob {
+		current(v, s, &c)
+	}
 	v.FailIf(container && c.ContainerImage == "" && s.Image == "", "slurm.containerImage", "set it, or image", "containerRuntime %s needs an image", c.ContainerRuntime)
 	for i, m := range s.Mounts {
 		source := Source(m.Source.Sections)

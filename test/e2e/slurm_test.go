@@ -128,6 +128,7 @@ func TestSlurmExamples(t *testing.T) {
 			contains(t, "the receipt", r.err, "succeeded")
 		})
 	}
+	t.Run("allocation", func(t *testing.T) { s := *s; s.t = t; s.inAllocation(t, python) })
 	t.Run("serve", func(t *testing.T) { s := *s; s.t = t; s.serves(python) })
 	s.endMasters()
 	s.RequireClean(t)

@@ -20,6 +20,8 @@ LEFTOVER = 30.0  # seconds that steps of the attempt before may take to end
 def end_leftovers(*signals):
     """Ends the step of the attempt before by these signals, one after the other. Of a heterogeneous job Slurm (24.11) requeues only the component
     whose node failed: in the others it goes on, and srun would be refused ("Duplicate job step id"). Best effort: if it fails, srun reports it."""
+    if commands.inside():
+        return end_inside(signals)
     jobs = [os.environ.get("SLURM_JOB_ID_HET_GROUP_%d" % n, "") for n in range(int(os.environ.get("SLURM_HET_SIZE") or 0))]
     if signals[0] == "USR1":
         jobs = jobs or [os.environ["SLURM_JOB_ID"]]
@@ -34,6 +36,20 @@ def end_leftovers(*signals):
             if not any(step.endswith(".0") for step in (listed or "").split()):
                 return
             select.select([], [], [], 1.0)
+
+
+def end_inside(signals):
+    """end_leftovers in somebody else's job, whose step 0 is not ours."""
+    for name in signals:
+        until = time.monotonic() + LEFTOVER
+        steps = commands.steps()
+        if steps:
+            commands.call("scancel", "--signal=" + name, *steps, stderr=subprocess.DEVNULL)
+        while steps and time.monotonic() < until:
+            select.select([], [], [], 1.0)
+            steps = commands.steps()
+        if not steps:
+            return
 
 
 def conclude(run, place, end, phases=()):

@@ -1,4 +1,6 @@
-"""What the batch script executes: `keeper.pyz slurm-batch RUN NONCE`. It starts the role slurm-start, which becomes the keeper, and looks after a keeper that is killed.
+"""What the batch script executes: `keeper.pyz slurm-batch RUN NONCE [inside]`. It starts the role slurm-start, which becomes the keeper, and looks after a keeper that is killed.
+
+With `inside` the job is somebody else's allocation, and the batch script a step of it (slurm.job: current).
 
 Slurm signals only the batch script itself (--signal=B:), which is this process: signals are passed on.
 """
@@ -9,14 +11,17 @@ import subprocess
 import sys
 
 from rayctl_keeper import program
+from rayctl_keeper.slurm import commands
 
 
 def main(arguments):
     """Entry point; the keeper's exit code."""
     keeper = None
+    if arguments[2:]:
+        os.environ[commands.INSIDE] = arguments[1]
 
     def pass_on(number, _frame):
-        if keeper is not None and keeper.poll() is None:
+        if keeper is not None and keeper.poll() is None and not commands.inside():  # a step's signal is for all of its processes
             keeper.send_signal(number)
 
     for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):

@@ -7,6 +7,28 @@ import subprocess
 # What changes answers: settings of the user's for his own commands, which a prolog or BASH_ENV may bring, and of a job that ours was submitted from.
 MISLEADING = re.compile(r"^(SQUEUE|SCANCEL|SCONTROL|SBATCH|SALLOC|SRUN)_|^SLURM_(CLUSTERS|TIME_FORMAT)$")
 
+INSIDE = "RAYCTL_INSIDE"  # the launch's nonce, where the job is somebody else's allocation: only the steps that are named by it are ours
+# What srun may take from a step's own environment in such a job. All else is the size of that step, to which it would hold the next one.
+OF_THE_JOB = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_SACK_SOCKET", "SLURM_JOB_ID", "SLURMD_NODENAME", "SLURM_JOB_START_TIME", "SLURM_JOB_END_TIME")
+
+
+def inside():
+    """The launch's nonce where the job is somebody else's and must not be touched; "" where it is ours."""
+    return os.environ.get(INSIDE, "")
+
+
+def forget_step():
+    """Removes what Slurm has set for the keeper's own step in somebody else's job."""
+    for name in list(os.environ):
+        if re.match("SLURMD?_|SRUN_|SBATCH_|SALLOC_|PMIX?_", name) and name not in OF_THE_JOB:
+            del os.environ[name]
+
+
+def steps():
+    """The ids of our nodes' step in somebody else's job."""
+    listed = ask("squeue", "--noheader", "--steps", "--format=%i|%j", "--jobs=" + os.environ["SLURM_JOB_ID"]) or ""
+    return [line.split("|")[0].strip() for line in listed.splitlines() if line.strip().endswith("|ray-" + inside())]
+
 
 def environment():
     """The job's environment for a question, with times as numbers."""
@@ -27,13 +49,15 @@ def ask(*argv):
 def requeue():
     """Asks for the next attempt of this job; whether Slurm accepted it."""
     job = os.environ["SLURM_JOB_ID"]
+    if inside():
+        return False
     return call("scontrol", "update", "JobId=" + job, "Requeue=1") and call("scontrol", "requeue", job)  # see run_once
 
 
 def run_once():
     """Lets the failure of a node be the job's end: Slurm would queue it again, for days perhaps, only to be told that no attempt is left. It cannot be told to do
     so for preemptions alone, so that is for sites without them; nor of a part of a heterogeneous job, of which the other parts would go on."""
-    if not os.environ.get("SLURM_HET_SIZE") and not preempts():
+    if not inside() and not os.environ.get("SLURM_HET_SIZE") and not preempts():
         call("scontrol", "update", "JobId=" + os.environ["SLURM_JOB_ID"], "Requeue=0")
 
 

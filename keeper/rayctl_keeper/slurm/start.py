@@ -38,6 +38,9 @@ def main(arguments):
 
 def begin_attempt(run, nonce):
     """The job's attempt, if there may be one; returns the exit code."""
+    if commands.inside():
+        commands.forget_step()
+        os.environ["RAYCTL_RESTARTS"] = "0"  # those of the job are not the run's
     for name in OF_ITS_TASKS + (OF_FIRST_COMPONENT if os.environ.get("SLURM_HET_SIZE") else ()):
         os.environ.pop(name, None)
     restarts = int(os.environ.get("RAYCTL_RESTARTS") or 0)
@@ -76,7 +79,7 @@ def begin_attempt(run, nonce):
             threading.Thread(target=commands.run_once, daemon=True).start()  # the controller may be slow to answer
         keeper.keep(place, lambda number: give_up(run, place, orders, number))
         come_again(run, place, orders)
-    if not may_come_back(place):
+    if commands.inside() or not may_come_back(place):
         shutil.rmtree(os.path.join(run, SEED), ignore_errors=True)
     return 0
 
@@ -166,7 +169,7 @@ def give_up(run, place, orders, number):
     """At a signal to the keeper. Slurm queues the job again when one of its nodes fails: where no attempt may follow, it is cancelled here instead of
     waiting for nodes first. Now, because Slurm kills the keeper soon (KillWait)."""
     def cancel():
-        if "NODE FAILURE" in last_words(run) and not allowed(run, orders, place, "lost"):
+        if not commands.inside() and "NODE FAILURE" in last_words(run) and not allowed(run, orders, place, "lost"):
             commands.call("scancel", os.environ["SLURM_JOB_ID"])
     if number == signal.SIGTERM:
         threading.Thread(target=cancel, daemon=True).start()

@@ -1,0 +1,274 @@
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// allocation is a shell in a real allocation of two nodes, as users of salloc have it, with a step of their own.
+type allocation struct {
+	*site
+	id     string
+	dir    string // shared by all
+	python string
+	lines  io.WriteCloser
+	ended  chan error
+	n      int
+}
+
+func (s *site) salloc(python string) *allocation {
+	s.t.Helper()
+	a := &allocation{site: s, dir: filepath.Join(s.Dir, "shared", "current"), python: python, ended: make(chan error, 1)}
+	if err := os.Mkdir(a.dir, 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	c := s.Command(context.Background(), "", "salloc", "--quiet", "--partition=gpu", "--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=2", "--mem=8G", "sh")
+	c.Env = append(c.Env, "XDG_RUNTIME_DIR="+s.Home(""))
+	lines, err := c.StdinPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	a.lines = lines
+	go func() { a.ended <- c.Wait() }()
+	s.t.Cleanup(func() { lines.Close() })
+	a.id, _ = a.sh(`echo $SLURM_JOB_ID; srun --overlap --nodes=1 --ntasks=1 --job-name=mine sleep 3000 >/dev/null 2>&1 &`)
+	s.Await(s.t, "the user's own step", func(context.Context) (bool, error) { return strings.Contains(a.steps(), "mine"), nil })
+	return a
+}
+
+// begin lets the shell run a line, and returns the name of the files with its output and its code.
+func (a *allocation) begin(line string) string {
+	a.t.Helper()
+	a.n++
+	file := filepath.Join(a.dir, strconv.Itoa(a.n))
+	if _, err := fmt.Fprintf(a.lines, "(%s\n) >%[2]s.out 2>&1 </dev/null; echo $? >%[2]s.part; mv %[2]s.part %[2]s.code\n", line, file); err != nil {
+		a.t.Fatal(err)
+	}
+	return file
+}
+
+// sh runs a line to its end.
+func (a *allocation) sh(line string) (out string, code int) {
+	a.t.Helper()
+	return a.end(a.begin(line))
+}
+
+func (a *allocation) end(file string) (out string, code int) {
+	a.t.Helper()
+	a.Await(a.t, "the end of a line in the allocation", func(context.Context) (bool, error) {
+		_, err := os.Stat(file + ".code")
+		return err == nil, nil
+	})
+	text, _ := os.ReadFile(file + ".code")
+	code, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+	said, _ := os.ReadFile(file + ".out")
+	return strings.TrimSpace(string(said)), code
+}
+
+// current is a command line of rayctl in the allocation.
+func (a *allocation) current(verb, args string) string {
+	return "exec " + home.rayctl + " " + verb + " --launcher slurm --slurm-job current --set ray.python=" + a.python + " --cpus-per-worker 1 --memory-per-worker 1Gi " + args
+}
+
+// steps are the names of the steps of all of the user's jobs.
+func (a *allocation) steps() string {
+	a.t.Helper()
+	out, err := a.Slurm(a.t.Context(), "squeue", "--me", "--noheader", "--steps", "--format=%j")
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return out
+}
+
+// alone expects that nothing of the run is left, and that all of the user's is.
+func (a *allocation) alone(after string) {
+	a.t.Helper()
+	var steps string
+	a.Await(a.t, "no step of "+after, func(context.Context) (bool, error) {
+		steps = a.steps()
+		return !strings.Contains(steps, "ray"), nil
+	})
+	jobs, err := a.Slurm(a.t.Context(), "squeue", "--me", "--noheader", "--format=%i %T")
+	if !strings.Contains(steps, "mine") || jobs != a.id+" RUNNING" || err != nil {
+		a.t.Errorf("after %s: steps %q, jobs %q, %v", after, steps, jobs, err)
+	}
+}
+
+// printed waits until the driver of a run has printed a text.
+func (a *allocation) printed(name, text string) {
+	a.t.Helper()
+	a.Await(a.t, name+" to print "+text, func(context.Context) (bool, error) {
+		out, _ := os.ReadFile(filepath.Join(a.Home(""), ".rayctl", "runs", name, "1", "driver.log"))
+		return strings.Contains(string(out), text), nil
+	})
+}
+
+// inAllocation: clusters are steps of an allocation that stays its owner's, one after the other, whatever ends them.
+func (s *site) inAllocation(t *testing.T, python string) {
+	a := s.salloc(python)
+	t.Run("Refused", a.refusesHere)
+	t.Run("TwoNodes", a.twoNodes)
+	t.Run("ClientKilled", a.clientKilled)
+	t.Run("Limit", a.limitHere)
+	t.Run("Interrupted", a.interruptedHere)
+	t.Run("Down", a.downHere)
+	t.Run("KeeperKilled", a.keeperKilled)
+	t.Run("AllocationEnds", a.allocationEnds)
+}
+
+// refusesHere: what an allocation cannot give is said before anything starts; and a job of its own, with a note, is what a cluster gets without the key.
+func (a *allocation) refusesHere(t *testing.T) {
+	for args, want := range map[string]string{
+		"--workers 5":                           "wants 5 nodes of 1 CPUs, and job " + a.id + " around this command, of 2 nodes, has room for 4",
+		"--set slurm.partition=gpu":             "slurm.partition",
+		"--set slurm.extraArgs='[--nice=1]'":    "slurm.extraArgs",
+		"--set job.restarts.nodeFailure=1":      "job.restarts",
+		"--slurm-host 'nobody@elsewhere'":       "slurm.job",
+		"--set workers.worker.slurm.qos='$(x)'": "workers.worker.slurm.qos",
+	} {
+		out, code := a.sh(a.current("run", "--name refused --workers 1 "+args+" -- echo never"))
+		wrong := 64 // the command line, of which these are
+		if strings.HasPrefix(args, "--workers") {
+			wrong = 65
+		}
+		if code != wrong || !strings.Contains(out, want) {
+			t.Errorf("%s: code %d, %s", args, code, out)
+		}
+	}
+	if out, code := a.sh("export RAYCTL_SLURM_PARTITION='gpu; $(id)'; " + a.current("run", "--name refused --workers 1 -- echo never")); code != 65 || !strings.Contains(out, "slurm.partition: with slurm.job: current") {
+		t.Errorf("a variable: code %d, %s", code, out)
+	}
+	if _, err := os.Stat(filepath.Join(a.Home(""), ".rayctl", "runs", "refused")); !os.IsNotExist(err) {
+		t.Errorf("a refused launch has left its directory: %v", err)
+	}
+	out, code := a.sh(home.rayctl + " validate --launcher slurm -- echo")
+	if code != 0 || !strings.Contains(out, "this is inside job "+a.id+", and the cluster gets a job of its own; slurm.job: current") {
+		t.Errorf("code %d, %s", code, out)
+	}
+	c := a.Command(t.Context(), "", home.rayctl, "run", "--launcher", "slurm", "--slurm-job", "current", "--", "true")
+	c.Env = append(c.Env, "XDG_RUNTIME_DIR="+a.Home(""))
+	text, err := c.CombinedOutput()
+	if c.ProcessState.ExitCode() != 65 || !strings.Contains(string(text), "there is no allocation around this command") {
+		t.Errorf("outside: %v, %s", err, text)
+	}
+	out, code = a.sh(a.current("doctor", "--workers 1"))
+	if code != 0 || !strings.Contains(out, "job "+a.id+" around this command has room for it") {
+		t.Errorf("doctor: code %d, %s", code, out)
+	}
+}
+
+func (a *allocation) twoNodes(t *testing.T) {
+	a.t = t
+	out, code := a.sh(a.current("run", `--name two --workers 2 -- python -c 'import ray; ray.init(); print(*sorted(n["NodeManagerHostname"] for n in ray.nodes()), ray.cluster_resources()["CPU"])'`))
+	if code != 0 || !strings.Contains(out, "node1 node2 2.0\n") {
+		t.Errorf("code %d, %s\n%s", code, out, a.story())
+	}
+	a.alone("two")
+}
+
+// clientKilled: the steps outlive their client, and are reached from inside and outside.
+func (a *allocation) clientKilled(t *testing.T) {
+	a.t = t
+	gate := filepath.Join(a.dir, "gate")
+	a.sh("(" + a.current("run", "--name killed --workers 1 -- sh -c 'echo begun; until [ -e "+gate+" ]; do sleep 0.2; done; echo over; exit 7'") + ") >" + a.dir + "/killed.out 2>&1 & echo $! >" + a.dir + "/killed.pid")
+	a.printed("killed", "begun")
+	if out, code := a.sh("kill -9 $(cat " + a.dir + "/killed.pid)"); code != 0 {
+		t.Fatal(out)
+	}
+	follows := a.begin(home.rayctl + " logs -f killed --launcher slurm")
+	contains(t, "status", a.rayctl("status", "killed", "--launcher", "slurm").out, "in job "+a.id)
+	contains(t, "ls", a.rayctl("ls", "--launcher", "slurm").out, "killed")
+	contains(t, "exec", a.rayctl("exec", "killed", "--launcher", "slurm", "--", "sh", "-c", "hostname").out, "node1")
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := a.end(follows); code != 7 || !strings.Contains(out, "begun\nover") {
+		t.Errorf("logs -f: code %d, %s\n%s", code, out, a.story())
+	}
+	a.alone("killed")
+}
+
+func (a *allocation) limitHere(t *testing.T) {
+	a.t = t
+	out, code := a.sh(a.current("run", "--name limited --workers 1 --set lifetime.max=10s -- sleep 600"))
+	if code != 124 || !strings.Contains(out, "lifetime.max") {
+		t.Errorf("code %d, %s\n%s", code, out, a.story())
+	}
+	a.alone("lifetime.max")
+}
+
+func (a *allocation) interruptedHere(t *testing.T) {
+	a.t = t
+	pid := filepath.Join(a.dir, "interrupted.pid")
+	run := a.begin("sh -c 'echo $PPID' >" + pid + "; " + a.current("run", "--name interrupted --workers 1 -- sh -c 'echo begun; exec sleep 600'"))
+	a.printed("interrupted", "begun")
+	kill := a.Command(t.Context(), "", "sh", "-c", "kill -INT $(cat "+pid+")")
+	if out, err := kill.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if out, code := a.end(run); code != 130 {
+		t.Errorf("code %d, %s\n%s", code, out, a.story())
+	}
+	a.alone("Ctrl-C")
+}
+
+func (a *allocation) downHere(t *testing.T) {
+	a.t = t
+	if out, code := a.sh(a.current("up", "stays --workers 1")); code != 0 {
+		t.Fatalf("code %d, %s\n%s", code, out, a.story())
+	}
+	if out, code := a.sh(home.rayctl + " exec stays --launcher slurm -- hostname"); code != 0 || !strings.HasSuffix(out, "node1") {
+		t.Errorf("exec: code %d, %s", code, out)
+	}
+	if out, code := a.sh(home.rayctl + " down stays --launcher slurm"); code != 0 {
+		t.Errorf("down: code %d, %s", code, out)
+	}
+	a.alone("down")
+}
+
+// keeperKilled: what follows ends our steps, not the user's step 0.
+func (a *allocation) keeperKilled(t *testing.T) {
+	a.t = t
+	run := a.begin(a.current("run", "--name orphan --workers 1 -- sh -c 'echo begun; exec sleep 600'"))
+	a.printed("orphan", "begun")
+	if _, err := a.Exec(t.Context(), 1, "kill -9 $(pgrep -f 'keeper.*slurm-star[t]')"); err != nil {
+		t.Error(err)
+	}
+	if out, code := a.end(run); code != 76 || !strings.Contains(out, "the keeper was killed") {
+		t.Errorf("code %d, %s\n%s", code, out, a.story())
+	}
+	a.alone("orphan")
+}
+
+// allocationEnds: with the allocation its clusters end.
+func (a *allocation) allocationEnds(t *testing.T) {
+	a.t = t
+	if out, code := a.sh(a.current("up", "ends --workers 1")); code != 0 {
+		t.Fatalf("code %d, %s\n%s", code, out, a.story())
+	}
+	a.lines.Close()
+	select {
+	case <-a.ended:
+	case <-time.After(exampleLimit):
+		t.Fatal("salloc does not end")
+	}
+	var last string
+	a.Await(t, "the cluster's end", func(context.Context) (bool, error) {
+		last = a.rayctl("status", "ends", "--launcher", "slurm", "-o", "json").out
+		return strings.Contains(last, `"phase": "Gone"`) || strings.Contains(last, `"phase":"Gone"`), nil
+	})
+	contains(t, "status", last, `interrupted`)
+	a.rayctl("down", "ends", "--launcher", "slurm")
+}
