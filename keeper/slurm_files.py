@@ -18,6 +18,8 @@ import time
 LOOK = 0.2  # seconds between looks at watched files: shared file systems have no notification of changes
 CHUNK = 1 << 20  # bytes of a file in one answer
 PART = ".part"
+TURN = ".turn"
+TURN_LIMIT = 10.0  # seconds
 USERS_UMASK = 0o077  # until it is known
 
 
@@ -46,9 +48,9 @@ def write(request):
         if request.get("last"):
             if request.get("exclusive"):
                 try:
-                    os.link(part, path)
+                    place(part, path)
                 finally:
-                    os.unlink(part)
+                    discard(part)
             else:
                 os.replace(part, path)
     except OSError as error:
@@ -56,6 +58,44 @@ def write(request):
             discard(part)
         raise
     return {}
+
+
+def place(part, path):
+    """Gives a whole file its name, unless something has it. Where files have one name only, whoever makes the turn's file may look and rename."""
+    try:
+        os.link(part, path)
+        return
+    except OSError as error:
+        if error.errno not in NO_LINKS:  # noqa: F821 it is in the text before this
+            raise
+    turn = path + TURN
+    ours = take_turn(turn)
+    try:
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        if stamp(turn) != ours:  # somebody took us for dead
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
+        os.rename(part, path)
+    finally:
+        if stamp(turn) == ours:
+            os.unlink(turn)
+
+
+def take_turn(turn):
+    """Makes a file that only one can make, and returns its stamp. Its maker needs it for a moment: what does not change while we watch is a dead one's.
+    (Clocks of clients and of file servers differ: they are not asked.)"""
+    seen, since = None, 0.0
+    while True:
+        try:
+            os.close(os.open(turn, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            return stamp(turn)
+        except FileExistsError:
+            now = stamp(turn)
+        if now != seen:
+            seen, since = now, time.monotonic()
+        elif now is not None and time.monotonic() - since > TURN_LIMIT and stamp(turn) == seen:
+            discard(turn)
+        time.sleep(0.05)
 
 
 def discard(path):

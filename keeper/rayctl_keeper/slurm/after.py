@@ -3,6 +3,7 @@
 The job has it as a module; on the login node its text stands before keeper/slurm_files.py. Python 3.6 or later.
 """
 
+import errno
 import glob
 import json
 import os
@@ -13,6 +14,9 @@ LIMITS = {"preempted": "preempted", "lost": "nodeFailure", "time-limit": "timeLi
 SENTENCES = {"preempted": "%s job was preempted or requeued", "lost": "a node of %s job failed", "time-limit": "%s job reached Slurm's time limit"}
 # What slurmstepd writes into the job's output when Slurm ends it (slurm/src/slurmd/slurmstepd/req.c, _handle_signal_container).
 TOLD = {"NODE FAILURE": "lost", "PREEMPTION": "preempted", "JOB REQUEUE": "preempted"}
+
+# How file systems refuse another name for a file: those that have none (BeeGFS as it is often set up, exFAT, CIFS), and AFS in another directory.
+NO_LINKS = (errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 
 
 def load(path):
@@ -95,6 +99,17 @@ def salvage(request):
             os.unlink(rest)
     size = os.path.getsize(copy) if os.path.exists(copy) else 0
     return {"parts": [[copy, 0, size]], "size": size, "whole": found["whole"]}
+
+
+def also_called(path, name):
+    """Another name for a file, or a copy of it where the file system has no other names. What has the name already stays."""
+    try:
+        os.link(path, name)
+    except OSError as error:
+        if error.errno in NO_LINKS and not os.path.exists(name):
+            replace(name, [(path, 0)])
+        elif error.errno not in NO_LINKS and error.errno != errno.EEXIST:
+            raise
 
 
 def replace(path, parts):

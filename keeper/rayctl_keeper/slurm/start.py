@@ -15,7 +15,7 @@ import time
 from rayctl_keeper.run import keeper
 from rayctl_keeper.slurm import commands
 from rayctl_keeper.slurm.account import SEED, SEEDS, attempts_of, conclude, end_leftovers, remove, requeued_at, strip, timeline_of
-from rayctl_keeper.slurm.after import AGAIN, SENTENCES, allowed, last_state, last_words, load, salvage, why_again
+from rayctl_keeper.slurm.after import AGAIN, SENTENCES, allowed, also_called, last_state, last_words, load, salvage, why_again
 from rayctl_keeper.state import model
 from rayctl_keeper.state.document import State, wall, write_atomically
 from rayctl_keeper.state.exits import End, limit_end
@@ -197,10 +197,7 @@ def keep_seed(run, first):
     os.makedirs(seed, mode=0o700, exist_ok=True)
     for name in os.listdir(first):
         if name in SEEDS or name.startswith("package-"):
-            try:
-                os.link(os.path.join(first, name), os.path.join(seed, name))
-            except FileExistsError:
-                pass
+            also_called(os.path.join(first, name), os.path.join(seed, name))
 
 
 def keep_logs(before, place, ended):
@@ -208,7 +205,7 @@ def keep_logs(before, place, ended):
     for name in os.listdir(before):
         to = os.path.join(place, "driver-%d.log" % ended if name == "driver.log" else name)
         if name.startswith("driver") and name.endswith(".log") and not os.path.exists(to):
-            os.link(os.path.join(before, name), to)
+            also_called(os.path.join(before, name), to)
 
 
 def announce(run, place):
