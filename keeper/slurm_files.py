@@ -16,6 +16,8 @@ import sys
 import time
 
 LOOK = 0.2  # seconds between looks at watched files: shared file systems have no notification of changes
+SELDOM = 5.0  # the same where nothing has changed for long: a job may wait for days
+PATIENCE = 60.0  # the part of the time without a change after which the next look follows: a change is seen at most as much later
 CHUNK = 1 << 20  # bytes of a file in one answer
 PART = ".part"
 TURN = ".turn"
@@ -194,21 +196,34 @@ class Watches:
 
     def __init__(self):
         self.known = {}  # id -> (paths, what was seen)
+        self.changed = self.looked = time.monotonic()
 
     def start(self, number, paths):
         """From now on; the first answer follows at once."""
         self.known[number] = (paths, None)
+        self.looked = 0.0
 
     def stop(self, number):
         """No more."""
         self.known.pop(number, None)
 
+    def rest(self):
+        """Seconds until the next look; None: there is nothing to look at."""
+        if not self.known:
+            return None
+        pace = min(SELDOM, max(LOOK, (self.looked - self.changed) / PATIENCE))
+        return max(0.0, self.looked + pace - time.monotonic())
+
     def look(self):
-        """Answers where something changed."""
+        """Answers where something changed, if it is time to look."""
+        if self.rest() != 0.0:
+            return
+        self.looked = time.monotonic()
         for number, (paths, seen) in list(self.known.items()):
             now = [stamp(path) for path in paths]
             if now != seen:
                 self.known[number] = (paths, now)
+                self.changed = self.looked
                 answer(number, {})
 
 
@@ -248,7 +263,7 @@ def main():
     USERS_UMASK = os.umask(0o077)
     watches, buffered = Watches(), b""
     while True:
-        ready, _, _ = select.select([0], [], [], LOOK if watches.known else None)
+        ready, _, _ = select.select([0], [], [], watches.rest())
         if ready:
             data = os.read(0, 1 << 16)
             if not data:
