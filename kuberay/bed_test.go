@@ -112,7 +112,7 @@ func (b bed) madeAgain(t *testing.T, id launcher.ID, name string) bool {
 	return err == nil && p.Labels["ray.io/cluster"] != "" && !p.CreationTimestamp.Time.Before(r.Since.Truncate(time.Second))
 }
 
-// finished reports whether a pod has ended. The record's pod stays as long as the record.
+// finished reports whether a pod has ended; of a record what is its own, see TestSidecars. The record's pod stays as long as the record.
 func (b bed) finished(t *testing.T, name string) bool {
 	pod, isPod := strings.CutPrefix(name, "pods/")
 	if !isPod {
@@ -125,7 +125,8 @@ func (b bed) finished(t *testing.T, name string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p.Labels["rayctl.io/role"] == "record" && (p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed)
+	own := slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == "driver" && s.State.Terminated != nil })
+	return p.Labels["rayctl.io/role"] == "record" && (p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || own)
 }
 
 func (b bed) killKeeper(t *testing.T, id launcher.ID) {

@@ -38,7 +38,7 @@ func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequ
 	}
 	request := c.Core.CoreV1().RESTClient().Post().Resource("pods").Namespace(c.Namespace).Name(pod.Name).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{
-			Container: pod.Spec.Containers[0].Name, Command: e.Command,
+			Container: observe.RayContainer(pod), Command: e.Command,
 			Stdin: e.Stdin != nil, Stdout: e.Stdout != nil, Stderr: e.Stderr != nil && !e.TTY, TTY: e.TTY,
 		}, scheme.ParameterCodec)
 	websocket, err := remotecommand.NewWebSocketExecutor(c.Config, http.MethodGet, request.URL().String())

@@ -108,7 +108,12 @@ func (l *Launcher) lookAtRecord(ctx context.Context, c *api.Client, name string)
 		return nothing, "", err
 	case !api.IsOurs(record, objects.RoleRecord, name):
 		return nothing, "", api.Taken(record)
-	case record.DeletionTimestamp != nil, !observe.JobEnded(record):
+	}
+	complete, err := result.Complete(ctx, c, record)
+	switch {
+	case err != nil:
+		return nothing, "", err
+	case record.DeletionTimestamp != nil, !complete:
 		return changing, "the record of the " + name + " that was there is not finished", nil
 	}
 	return changing, "", l.ended(ctx, c, record)

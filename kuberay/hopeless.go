@@ -87,6 +87,20 @@ func clusterDeleted(c *api.Client, id launcher.ID) launcher.End {
 // committed: by then there was a RayCluster.
 func (w *watcher) committed() bool { return w.state != nil && w.state.Committed }
 
+// release deletes the Job of a keeper that has succeeded, which another container in its pod keeps from ending: Kubernetes would not.
+func (w *watcher) release(ctx context.Context, o *observe.Snapshot) {
+	if !o.Ours() || !o.Held() || o.Job.DeletionTimestamp != nil || !w.released.CompareAndSwap(false, true) {
+		return
+	}
+	w.l.log.Info("its Job is deleted, which another container in the keeper's pod keeps alive", "cluster", w.id)
+	go func(uid types.UID) {
+		if err := w.c.DeleteJob(ctx, string(w.id), uid); err != nil && ctx.Err() == nil {
+			w.l.log.Warn("the keeper's Job cannot be deleted", "cluster", w.id, "error", err)
+			w.released.Store(false) // once more at the next look
+		}
+	}(o.Job.UID)
+}
+
 // hasten deletes the RayCluster of a run that has ended, when the record has driver's log and result: until then a keeper in another pod, after the
 // loss of this one, would get them from the head again. Kubernetes does the same once the keeper's Job is
 // complete, about two seconds later (1 s to see the container's end, 1 s until the Job controller acts). Who may not delete waits for that.

@@ -29,7 +29,7 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 	if err != nil {
 		return nil, err
 	}
-	if record == nil || !observe.JobEnded(record) {
+	if record == nil {
 		return nil, noResult(ctx, c, id, record)
 	}
 	pods, err := c.PodsOf(ctx, record)
@@ -37,6 +37,9 @@ func (l *Launcher) Result(ctx context.Context, id launcher.ID) (*launcher.Result
 		return nil, err
 	}
 	o := &observe.Snapshot{Now: observe.EndOfJob(record), Record: record, Pods: pods}
+	if !o.RecordEnded() {
+		return nil, noResult(ctx, c, id, record)
+	}
 	st := result.Left(o)
 	if st == nil || st.Exit.Cause == runstate.CauseLost { // the record lost the keeper; the keeper itself may still live
 		if lives, err := keeperLives(ctx, c, name); lives || err != nil {

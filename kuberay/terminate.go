@@ -1,8 +1,10 @@
 package kuberay
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -14,6 +16,7 @@ import (
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/handover"
 	"github.com/rayctl/rayctl/kuberay/objects"
+	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/kuberay/result"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -47,6 +50,9 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 	limit := endSlack
 	if !end.Now {
 		limit += l.grace(ctx, c, id)
+	}
+	if pods, err := c.PodsOf(ctx, job); err == nil && (&observe.Snapshot{Job: job, Pods: pods}).Held() {
+		return l.untilGone(ctx, id) // the keeper has ended it already, and the result is recorded: only the Job is left to delete
 	}
 	asking, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -83,12 +89,9 @@ func (l *Launcher) ask(ctx context.Context, c *api.Client, id launcher.ID, end l
 }
 
 func anyRuns(pods []corev1.Pod) bool {
-	for _, p := range pods {
-		if p.Status.Phase == corev1.PodRunning {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pods, func(p corev1.Pod) bool {
+		return p.Status.Phase == corev1.PodRunning && !observe.Finished(&p, objects.KeeperContainer)
+	})
 }
 
 // force deletes the Job, and with it the cluster, and completes the record.
@@ -115,7 +118,7 @@ func (l *Launcher) askPatiently(ctx context.Context, c *api.Client, id launcher.
 	}
 }
 
-// untilGone watches until nothing is left.
+// untilGone watches until nothing is left, and says what it waits for.
 func (l *Launcher) untilGone(ctx context.Context, id launcher.ID) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -126,12 +129,17 @@ func (l *Launcher) untilGone(ctx context.Context, id launcher.ID) error {
 	if err != nil {
 		return err
 	}
+	waits := "nothing was seen of it"
 	for s := range statuses {
 		if s.Phase.Ended() {
 			return nil
 		}
+		if why := cmp.Or(s.Unreachable, s.Reason.Message, "it is "+string(s.Phase)); why != waits {
+			waits = why
+			l.log.Info("waiting for its end", "cluster", id, "for", waits)
+		}
 	}
-	return launcher.Fail(runstate.CodeUnreachable, ctx.Err(), "`rayctl status "+string(id)+"` says what is left", "%s did not end in time", id)
+	return launcher.Fail(runstate.CodeUnreachable, ctx.Err(), "`rayctl status "+string(id)+"` says what is left", "%s did not end in time: %s", id, waits)
 }
 
 // refuseOthers keeps our hands off clusters that rayctl did not make.

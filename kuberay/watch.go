@@ -81,6 +81,7 @@ type watcher struct {
 	notes    chan map[string]string // for it
 	recorded chan struct{}          // closed when the record has the result of a run that has ended
 	hastened bool                   // the RayCluster of such a run is deleted
+	released atomic.Bool            // and its Job, which a container of others kept
 }
 
 // look is how often the status is computed again without an event: it depends on time too, as for a controller that has not reacted for a while.
@@ -107,6 +108,7 @@ func (w *watcher) run(ctx context.Context) {
 			if w.hasResult(o) {
 				w.hasten(ctx, o)
 			}
+			w.release(ctx, o)
 		}
 		if len(o.Role(objects.RoleKeeper)) > 0 || w.l.resident(w.id) != nil {
 			select {
@@ -135,7 +137,7 @@ func (w *watcher) run(ctx context.Context) {
 // hasResult reports whether Kubernetes shows that the record has the result: a keeper's pod succeeds only then, and a record succeeds only then. (One
 // may succeed while a keeper that follows the one that it asked still waits for it.)
 func (w *watcher) hasResult(o *observe.Snapshot) bool {
-	return observe.KeeperSucceeded(o) || w.state != nil && w.state.Exit != nil && o.Record != nil && o.Record.Status.Succeeded > 0
+	return observe.KeeperSucceeded(o) || w.state != nil && w.state.Exit != nil && o.RecordSucceeded()
 }
 
 // awaitsKeeper reports whether the first status must wait for the keeper's state, which has more than Kubernetes shows: some callers use only the first.

@@ -25,7 +25,6 @@ import (
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
-	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -37,7 +36,8 @@ const (
 	// podPatience is for a small pod whose image may have to be pulled.
 	podPatience = 2 * time.Minute
 	// lookup is what the pod does: every Kubernetes has this name.
-	lookup = "import socket; print(socket.getaddrinfo('kubernetes.default.svc', 443)[0][4][0])"
+	doctorContainer = "doctor"
+	lookup          = "import socket; print(socket.getaddrinfo('kubernetes.default.svc', 443)[0][4][0])"
 )
 
 // tryOut sees whether the API server takes what a launch creates, whether operator and gang scheduler act, whether the pods are let in, and whether
@@ -121,7 +121,7 @@ func tryJob(c *api.Client, s *spec.ClusterSpec, p *objects.Plan) *batchv1.Job {
 		Spec:       batchv1.JobSpec{ActiveDeadlineSeconds: ptr.To(int64((podPatience + operatorPatience).Seconds())), TTLSecondsAfterFinished: ptr.To(int32(60)), BackoffLimit: ptr.To(int32(0))},
 	}
 	if p != nil {
-		job.Spec.Template = p.HelperPod("doctor", corev1.Container{Name: "doctor", Command: []string{"python3", "-E", "-s", "-c", lookup}})
+		job.Spec.Template = p.HelperPod("doctor", corev1.Container{Name: doctorContainer, Command: []string{"python3", "-E", "-s", "-c", lookup}})
 	} else {
 		job.Spec.Parallelism = ptr.To(int32(0))
 		job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "none", Image: "none"}}}
@@ -202,17 +202,17 @@ func tryPod(ctx context.Context, c *api.Client, job *batchv1.Job) launcher.Check
 		if pod, ok := event.Object.(*corev1.Pod); ok {
 			last = pod
 		}
-		return last != nil && (transport.PodEnded(last) || observe.Stuck(last) != ""), nil
+		return last != nil && (observe.Finished(last, doctorContainer) || observe.Stuck(last) != ""), nil
 	})
 	cancel()
 	<-watching
 	switch {
-	case err == nil && last.Status.Phase == corev1.PodSucceeded:
+	case err == nil && observe.Succeeded(last, doctorContainer):
 		check.OK, check.Detail = true, "a pod starts and finds kubernetes.default.svc"
 	case refused.Code != "":
 		check.Detail, check.Hint = refused.Message, refused.Hint
-	case err == nil && last.Status.Phase == corev1.PodFailed:
-		check.Detail = "a pod cannot look up kubernetes.default.svc: " + observe.EndOfPod(last)
+	case err == nil && observe.Finished(last, doctorContainer):
+		check.Detail = "a pod cannot look up kubernetes.default.svc: " + observe.EndOfPod(last, doctorContainer)
 	case last == nil:
 		check.Detail = fmt.Sprintf("no pod was made for a Job within %s", podPatience)
 	default:

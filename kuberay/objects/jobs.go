@@ -143,14 +143,31 @@ func (p *Plan) HelperPod(role string, c corev1.Container) corev1.PodTemplateSpec
 	k := kuberayspec.Of(p.Spec)
 	c.Image, c.ImagePullPolicy = cmp.Or(k.KeeperImage, p.Spec.NodeGroups()[0].Image), corev1.PullPolicy(k.ImagePullPolicy)
 	c.SecurityContext, c.Resources = restrictedContainer(), helperResources()
+	labels, annotations := outsideMeshes(p.roleLabels(role), k.Annotations)
 	return corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: p.roleLabels(role), Annotations: maps.Clone(k.Annotations)},
+		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: annotations},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
 			ImagePullSecrets: k.ImagePullSecrets, NodeSelector: k.NodeSelector, Tolerations: k.Tolerations, PriorityClassName: k.PriorityClassName,
 			TerminationGracePeriodSeconds: ptr.To(int64(10)), SecurityContext: restrictedPod(), Containers: []corev1.Container{c},
 		},
 	}
+}
+
+// Istio takes the label before the annotation, and old versions know only the annotation.
+const (
+	istioInject   = "sidecar.istio.io/inject"
+	linkerdInject = "linkerd.io/inject"
+)
+
+// outsideMeshes keeps Istio and Linkerd from adding a proxy to the pods of keeper and record, which would keep their Jobs from ending. Annotations of the file
+// go before: where a mesh lets in nothing from outside they must be in it.
+func outsideMeshes(labels, own map[string]string) (withLabel, annotations map[string]string) {
+	annotations = Merged(map[string]string{istioInject: "false", linkerdInject: "disabled"}, own)
+	if _, says := own[istioInject]; !says {
+		labels[istioInject] = "false"
+	}
+	return labels, annotations
 }
 
 // ignoreDisruptions lets evictions and preemption not count as failures.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/objects"
@@ -71,7 +70,7 @@ func (o *Snapshot) keeperReason() runstate.Reason {
 		return o.refusedKeeper()
 	}
 	last := pods[len(pods)-1]
-	if last.Status.Phase == corev1.PodFailed {
+	if last.Status.Phase == corev1.PodFailed || last.Status.Phase == corev1.PodRunning && Finished(last, objects.KeeperContainer) && !Succeeded(last, objects.KeeperContainer) {
 		return failedKeeper(pods, last)
 	}
 	if r := stuckPod(last); r.Code != "" {
@@ -101,15 +100,13 @@ func (o *Snapshot) refusedKeeper() runstate.Reason {
 
 // failedKeeper: a container that could not begin, or has ended before anybody saw it run. The Job makes other pods, with growing pauses.
 func failedKeeper(pods []*corev1.Pod, last *corev1.Pod) runstate.Reason {
-	for _, s := range last.Status.ContainerStatuses {
-		if t := s.State.Terminated; t != nil && (t.Reason == "StartError" || t.Reason == "ContainerCannotRun") {
-			return runstate.Reason{
-				Code: t.Reason, Message: fmt.Sprintf("python3 cannot be started in image %s: %s", last.Spec.Containers[0].Image, lastLines(t.Message)),
-				Hint: "set kuberay.keeperImage to an image with python3",
-			}
+	if t := ended(last, objects.KeeperContainer); t != nil && (t.Reason == "StartError" || t.Reason == "ContainerCannotRun") {
+		return runstate.Reason{
+			Code: t.Reason, Message: fmt.Sprintf("python3 cannot be started in image %s: %s", own(last, objects.KeeperContainer).Image, lastLines(t.Message)),
+			Hint: "set kuberay.keeperImage to an image with python3",
 		}
 	}
-	r := runstate.Reason{Code: "KeeperFailed", Message: fmt.Sprintf("pod %s has failed: %s", last.Name, cmp.Or(EndOfPod(last), last.Status.Reason)), Hint: fmt.Sprintf("`kubectl logs -n %s %s -c %s` may say more", last.Namespace, last.Name, objects.KeeperContainer)}
+	r := runstate.Reason{Code: "KeeperFailed", Message: fmt.Sprintf("pod %s has failed: %s", last.Name, cmp.Or(EndOfPod(last, objects.KeeperContainer), last.Status.Reason)), Hint: fmt.Sprintf("`kubectl logs -n %s %s -c %s` may say more", last.Namespace, last.Name, objects.KeeperContainer)}
 	if failures(pods) >= Crashes {
 		r.Code = "CrashLoopBackOff"
 	}
@@ -126,15 +123,17 @@ func failures(pods []*corev1.Pod) (n int) {
 	return n
 }
 
-// KeeperRuns reports whether a pod of the keeper runs.
+// KeeperRuns reports whether a keeper runs in one of its pods.
 func KeeperRuns(o *Snapshot) bool {
-	return slices.ContainsFunc(o.Role(objects.RoleKeeper), func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
+	return slices.ContainsFunc(o.Role(objects.RoleKeeper), func(p *corev1.Pod) bool {
+		return p.Status.Phase == corev1.PodRunning && !Finished(p, objects.KeeperContainer)
+	})
 }
 
 // KeeperSucceeded reports whether a pod of the keeper's Job has ended as it does when the record has its result. What an earlier cluster of the name has
 // left does not count.
 func KeeperSucceeded(o *Snapshot) bool {
 	return o.Job != nil && slices.ContainsFunc(o.Role(objects.RoleKeeper), func(p *corev1.Pod) bool {
-		return p.Status.Phase == corev1.PodSucceeded && metav1.IsControlledBy(p, o.Job)
+		return Succeeded(p, objects.KeeperContainer) && isOf(p, o.Job)
 	})
 }

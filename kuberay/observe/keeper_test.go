@@ -30,7 +30,7 @@ func TestKeeperWait(t *testing.T) {
 	}
 	ended := func(p *corev1.Pod, code int32, reason, message string) {
 		p.Status.Phase = corev1.PodFailed
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message}}}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: objects.KeeperContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message}}}}
 	}
 	noPull := func(o *Snapshot) {
 		keeperPod(o, func(p *corev1.Pod) {

@@ -230,13 +230,11 @@ func eventTime(e *corev1.Event) time.Time {
 	}
 }
 
-// EndOfPod describes how a container ended, with its termination message.
-func EndOfPod(pod *corev1.Pod) string {
-	for _, s := range pod.Status.ContainerStatuses {
-		if t := s.State.Terminated; t != nil {
-			lines := strings.Split(strings.TrimSpace(t.Message), "\n")
-			return fmt.Sprintf("exit code %d %s", t.ExitCode, lines[len(lines)-1])
-		}
+// EndOfPod describes how a pod's own container ended, with its termination message.
+func EndOfPod(pod *corev1.Pod, container string) string {
+	if t := ended(pod, container); t != nil {
+		lines := strings.Split(strings.TrimSpace(t.Message), "\n")
+		return fmt.Sprintf("exit code %d %s", t.ExitCode, lines[len(lines)-1])
 	}
 	return cmp.Or(pod.Status.Message, pod.Status.Reason)
 }

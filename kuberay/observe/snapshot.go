@@ -34,7 +34,7 @@ func (o *Snapshot) allocated() bool {
 
 // Gone reports whether the cluster has ended and its record, if there is one, is complete.
 func (o *Snapshot) Gone() bool {
-	return !o.allocated() && (o.Record == nil || JobEnded(o.Record))
+	return !o.allocated() && (o.Record == nil || o.RecordEnded())
 }
 
 // Known reports whether the cluster or its record exists.
@@ -97,6 +97,8 @@ func (o *Snapshot) phase() (runstate.Phase, runstate.Reason, time.Time) {
 		return runstate.Gone, runstate.Reason{}, o.Now
 	case o.Job == nil && o.Record != nil, o.Job != nil && (o.Job.DeletionTimestamp != nil || JobEnded(o.Job)), o.Cluster != nil && o.Cluster.DeletionTimestamp != nil:
 		return runstate.Draining, runstate.Reason{Code: "Deleting", Message: fmt.Sprintf("pods left: %d", len(o.rayPods()))}, o.Now
+	case o.Held():
+		return runstate.Draining, runstate.Reason{Code: "SidecarRuns", Message: o.held(), Hint: "`rayctl down " + o.Job.Name + "` deletes the rest"}, o.Now
 	case head == nil || head.Spec.NodeName == "":
 		return runstate.Queued, reason, o.created()
 	case o.Cluster != nil && o.Cluster.Status.State == rayv1.Ready && ready == wanted && reason.Code == "": //nolint:staticcheck // KubeRay 1.4 has nothing better

@@ -26,6 +26,15 @@ func Read(ctx context.Context, c *api.Client, record *batchv1.Job) (*runstate.St
 	return Of(&observe.Snapshot{Record: record, Pods: pods}), err
 }
 
+// Complete reports whether a record is complete, though another container may keep its pod.
+func Complete(ctx context.Context, c *api.Client, record *batchv1.Job) (bool, error) {
+	if observe.JobEnded(record) {
+		return true, nil
+	}
+	pods, err := c.PodsOf(ctx, record)
+	return (&observe.Snapshot{Record: record, Pods: pods}).RecordEnded(), err
+}
+
 // Of finds the final state document among the record's pods, or on the Job where a client had to write it.
 func Of(o *observe.Snapshot) *runstate.State {
 	if st := Left(o); st != nil {
@@ -57,10 +66,10 @@ func asCommitted(record *batchv1.Job, st *State) {
 	st.Log = &runstate.Log{Missing: [][2]int64{{0, -1}}}
 }
 
-// recordPod is the record's pod that has succeeded.
+// recordPod is the record's pod whose own container has succeeded.
 func recordPod(o *observe.Snapshot) *corev1.Pod {
 	for _, p := range o.Role(objects.RoleRecord) {
-		if p.Status.Phase == corev1.PodSucceeded {
+		if observe.Succeeded(p, objects.RecordContainer) {
 			return p
 		}
 	}

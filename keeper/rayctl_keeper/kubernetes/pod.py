@@ -13,6 +13,7 @@ import threading
 
 from rayctl_keeper import program
 from rayctl_keeper.http import server
+from rayctl_keeper.kubernetes import sidecars
 
 HOST, PORT = "0.0.0.0", 8476
 PREDECESSOR = 30.0  # seconds for the record to send the previous keeper's state: it may still be blocked in a request to the lost pod
@@ -21,7 +22,11 @@ TRIES = 20  # of a keeper that is killed; after that it is another pod's turn
 
 def main(arguments):
     """Entry point."""
-    os._exit(live(*arguments))
+    try:
+        code = live(*arguments)
+    finally:
+        sidecars.quit_all()  # also after a failure: else the Job would not make the next pod
+    os._exit(code)
 
 
 def live(files, run_dir, *package_directories):

@@ -14,6 +14,7 @@ import urllib.parse
 import urllib.request
 import zlib
 
+from rayctl_keeper.kubernetes import sidecars
 from rayctl_keeper.ray import addresses
 
 LONG_POLL = 50
@@ -49,6 +50,7 @@ def main(arguments):
     with open(MESSAGE, "wb") as f:
         f.write(message(dict(state, packed=packed, earlier=earlier)))
     show(path, packed)
+    sidecars.quit_all()
     return 0
 
 
