@@ -11,7 +11,8 @@ import (
 	"github.com/rayctl/rayctl/test/pace"
 )
 
-// TestSiteRules runs where every pod, the keeper's and the record's too, must have an annotation, a priority class, and limits near its requests; and where
+// TestSiteRules runs where every pod, the keeper's and the record's too, must have an annotation, a priority class, and limits near its requests; these two
+// also a label, and a user that the image does not name; and where
 // the head has another container beside Ray's.
 func TestSiteRules(t *testing.T) {
 	pace.Parallel(t)
@@ -23,13 +24,16 @@ func TestSiteRules(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	b.policy(t, class, "pods", "has(object.metadata.annotations) && 'team' in object.metadata.annotations && object.spec.priorityClassName == '"+class+"'", "say whose it is")
+	b.policy(t, class, "pods", "has(object.metadata.annotations) && 'team' in object.metadata.annotations && object.spec.priorityClassName == '"+class+"' && "+
+		"(!has(object.metadata.labels) || !('rayctl.io/role' in object.metadata.labels) || 'cost' in object.metadata.labels)", "say whose it is")
 	b.awaitRefused(t, anyPod(), "say whose it is")
 	b.Create(t, b.namespace, `{apiVersion: v1, kind: LimitRange, metadata: {name: near}, spec: {limits: [{type: Container, maxLimitRequestRatio: {cpu: "2", memory: "2"}}]}}`)
 	b.awaitRefused(t, anyPod(), "ratio") // is looked at before policies
 	b.Create(t, b.namespace, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: limits}, spec: {hard: {limits.cpu: "8", limits.memory: 32Gi}}}`)
 	s := job("ruled", "echo under rules")
-	s.Sections = kuberayspec.In(&kuberayspec.Section{PriorityClassName: class, Annotations: map[string]string{"team": "rl"}})
+	s.Sections = kuberayspec.In(&kuberayspec.Section{PriorityClassName: class, Annotations: map[string]string{"team": "rl"}, KeeperPatch: spec.Object{
+		"metadata": map[string]any{"labels": map[string]any{"cost": "small"}}, "spec": map[string]any{"securityContext": map[string]any{"runAsUser": 1001}},
+	}})
 	s.Head.Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"containers": []any{
 		map[string]any{"name": "beside", "image": "rayctl.test/pause:1", "securityContext": map[string]any{"runAsUser": 1000},
 			"resources": map[string]any{"requests": map[string]any{"cpu": "10m", "memory": "16Mi"}, "limits": map[string]any{"cpu": "20m", "memory": "32Mi"}}},

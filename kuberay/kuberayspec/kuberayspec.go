@@ -38,7 +38,7 @@ var Substrate = spec.Register(&spec.Substrate{
 	ValidateNode: validateNode,
 	HashScope:    func(s *spec.ClusterSpec) { Of(s).Kubeconfig, Of(s).Context = "", "" },
 	FreeText: func(path string) bool {
-		return strings.Contains(path, "patch.") || strings.HasPrefix(path, "kuberay.rayCluster.") || strings.HasPrefix(path, "kuberay.configMaps.")
+		return strings.Contains(path, "patch.") || strings.HasPrefix(path, "kuberay.keeperPatch.") || strings.HasPrefix(path, "kuberay.rayCluster.") || strings.HasPrefix(path, "kuberay.configMaps.")
 	},
 	Unused: func(s *spec.ClusterSpec, in *spec.Substrate) string {
 		return strings.Join(ignored.Nodes(s, "patch", "the "+in.Name+" launcher has no pods", func(g spec.NodeGroup) bool { return Patch(g.Sections) != nil }), "")

@@ -66,16 +66,24 @@ func (p *Plan) KeeperJob() *batchv1.Job {
 			}),
 		},
 	}
-	job.Spec.Template.Spec.Volumes = []corev1.Volume{
+	addOwn(&job.Spec.Template.Spec, []corev1.Volume{
 		{Name: "rayctl", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 			SecretName: SecretName(p.Spec.Name), Items: keeperItems(),
 			Optional: ptr.To(true), // what clients note is there only for pods that follow another
 		}}},
 		{Name: "run", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-	}
+	})
 	p.withPackages(&job.Spec.Template.Spec)
 	job.Spec.ActiveDeadlineSeconds = ptr.To(int64(p.bound().Seconds()))
 	return job
+}
+
+// addOwn adds our volumes to those of kuberay.keeperPatch; one of theirs that has a name of ours goes.
+func addOwn(pod *corev1.PodSpec, ours []corev1.Volume) {
+	theirs := slices.DeleteFunc(pod.Volumes, func(v corev1.Volume) bool {
+		return slices.ContainsFunc(ours, func(o corev1.Volume) bool { return o.Name == v.Name })
+	})
+	pod.Volumes = append(ours, theirs...)
 }
 
 // keeperItems is the Secret without the user's secrets, which the keeper has no use for.
@@ -104,13 +112,13 @@ func (p *Plan) RecordJob() *batchv1.Job {
 	if p.OwnerUID != "" {
 		job.Annotations[AnnotationKeeper] = string(p.OwnerUID)
 	}
-	job.Spec.Template.Spec.Volumes = []corev1.Volume{
+	addOwn(&job.Spec.Template.Spec, []corev1.Volume{
 		{Name: "rayctl", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 			SecretName: SecretName(p.Spec.Name), Optional: ptr.To(true), // after the cluster's end it is gone: the pod does not wait for ever, and the record knows by it
 			Items: []corev1.KeyToPath{{Key: zipKey, Path: zipKey}, {Key: TokenKey, Path: TokenKey}},
 		}}},
 		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-	}
+	})
 	return job
 }
 
@@ -144,7 +152,7 @@ func (p *Plan) HelperPod(role string, c corev1.Container) corev1.PodTemplateSpec
 	c.Image, c.ImagePullPolicy = cmp.Or(k.KeeperImage, p.Spec.NodeGroups()[0].Image), corev1.PullPolicy(k.ImagePullPolicy)
 	c.SecurityContext, c.Resources = restrictedContainer(), helperResources()
 	labels, annotations := outsideMeshes(p.roleLabels(role), k.Annotations)
-	return corev1.PodTemplateSpec{
+	t := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: annotations},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
@@ -152,6 +160,21 @@ func (p *Plan) HelperPod(role string, c corev1.Container) corev1.PodTemplateSpec
 			TerminationGracePeriodSeconds: ptr.To(int64(10)), SecurityContext: restrictedPod(), Containers: []corev1.Container{c},
 		},
 	}
+	if patched, err := p.patchedHelper(&t); err == nil { // NewPlan has tried it
+		return *patched
+	}
+	return t
+}
+
+// checkHelpers tries the patch on the pods of keeper and record. It names their container `keeper` and `driver`, so each is tried.
+func (p *Plan) checkHelpers() error {
+	for role, name := range map[string]string{RoleKeeper: KeeperContainer, RoleRecord: RecordContainer} {
+		t := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: p.roleLabels(role)}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: name}}}}
+		if _, err := p.patchedHelper(&t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Istio takes the label before the annotation, and old versions know only the annotation.

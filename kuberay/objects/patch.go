@@ -2,6 +2,7 @@ package objects
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
@@ -16,15 +17,40 @@ import (
 
 // patchedTemplate applies a group's own patch, as `kubectl patch` does: lists of containers and volumes merge by name.
 func patchedTemplate(t *corev1.PodTemplateSpec, g spec.NodeGroup) (*corev1.PodTemplateSpec, error) {
-	if len(kuberayspec.Patch(g.Sections)) == 0 {
+	return mergedTemplate(t, kuberayspec.Patch(g.Sections), "the patch of "+g.Name)
+}
+
+// patchedHelper applies kuberay.keeperPatch to the pod of keeper or record. What the pod is found by, and what it runs, is out of its reach.
+func (p *Plan) patchedHelper(t *corev1.PodTemplateSpec) (*corev1.PodTemplateSpec, error) {
+	const where = "kuberay.keeperPatch"
+	out, err := mergedTemplate(t, kuberayspec.Of(p.Spec).KeeperPatch, where)
+	if err != nil {
+		return nil, err
+	}
+	was := t.Spec.Containers[0]
+	out.Spec.Containers = slices.DeleteFunc(out.Spec.Containers, func(c corev1.Container) bool { // the other pod's
+		return c.Name != was.Name && (c.Name == KeeperContainer || c.Name == RecordContainer)
+	})
+	if len(out.Spec.Containers) == 0 || out.Spec.Containers[0].Name != was.Name {
+		return nil, badPatch(where, fmt.Errorf("it removes the container %s", was.Name))
+	}
+	c := &out.Spec.Containers[0]
+	c.Command, c.Args, c.WorkingDir, c.Ports = was.Command, was.Args, was.WorkingDir, was.Ports
+	out.Spec.RestartPolicy = t.Spec.RestartPolicy
+	out.Labels = Merged(out.Labels, p.roleLabels(t.Labels[LabelRole]))
+	return out, nil
+}
+
+// mergedTemplate is a pod template with a strategic merge patch, and its own container still the first.
+func mergedTemplate(t *corev1.PodTemplateSpec, changes spec.Object, where string) (*corev1.PodTemplateSpec, error) {
+	if len(changes) == 0 {
 		return t, nil
 	}
-	where := "the patch of " + g.Name
 	base, err := json.Marshal(t)
 	if err != nil {
 		return nil, badPatch(where, err)
 	}
-	patch, err := json.Marshal(kuberayspec.Patch(g.Sections))
+	patch, err := json.Marshal(changes)
 	if err != nil {
 		return nil, badPatch(where, err)
 	}

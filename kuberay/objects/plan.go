@@ -55,6 +55,9 @@ func NewPlan(s *spec.ClusterSpec, namespace, owner string, served gang.Served) (
 	if _, err := version.ParseGeneric(p.version); err != nil {
 		return nil, launcher.Fail(runstate.CodeSpec, err, "set ray.version to the version of Ray in the image", "neither ray.version nor the image's tag says which Ray the cluster runs")
 	}
+	if err := p.checkHelpers(); err != nil {
+		return nil, err
+	}
 	var err error
 	p.Scheduler, err = p.chooseScheduler(served)
 	return p, err
