@@ -83,7 +83,7 @@ func addOwn(pod *corev1.PodSpec, ours []corev1.Volume) {
 	theirs := slices.DeleteFunc(pod.Volumes, func(v corev1.Volume) bool {
 		return slices.ContainsFunc(ours, func(o corev1.Volume) bool { return o.Name == v.Name })
 	})
-	pod.Volumes = append(ours, theirs...)
+	pod.Volumes = slices.Concat(ours, theirs)
 }
 
 // keeperItems is the Secret without the user's secrets, which the keeper has no use for.

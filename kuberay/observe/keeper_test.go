@@ -131,3 +131,33 @@ func TestKeeperSucceeded(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnContainer: a pod that another container keeps running, or fails later, has done what its own container has.
+func TestOwnContainer(t *testing.T) {
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "new"}}
+	ends := func(code int32) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}
+	}
+	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	for name, c := range map[string]struct {
+		phase                  corev1.PodPhase
+		proxy, keeper          corev1.ContainerState
+		running, success, held bool
+	}{
+		"both run":         {corev1.PodRunning, runs, runs, true, false, false},
+		"proxy has ended":  {corev1.PodRunning, ends(0), runs, true, false, false},
+		"keeper has ended": {corev1.PodRunning, runs, ends(0), false, true, true},
+		"keeper failed":    {corev1.PodRunning, runs, ends(1), false, false, false},
+		"proxy failed":     {corev1.PodFailed, ends(1), ends(0), false, true, true},
+		"both have ended":  {corev1.PodSucceeded, ends(0), ends(0), false, true, false},
+	} {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "c-k", Labels: map[string]string{objects.LabelRole: objects.RoleKeeper}, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}},
+			Status:     corev1.PodStatus{Phase: c.phase, ContainerStatuses: []corev1.ContainerStatus{{Name: "proxy", State: c.proxy}, {Name: objects.KeeperContainer, State: c.keeper}}},
+		}
+		o := &Snapshot{Job: job, Pods: []*corev1.Pod{pod}}
+		if KeeperRuns(o) != c.running || KeeperSucceeded(o) != c.success || o.Held() != c.held {
+			t.Errorf("%s: runs %v, succeeded %v, held %v (%s)", name, KeeperRuns(o), KeeperSucceeded(o), o.Held(), o.held())
+		}
+	}
+}
