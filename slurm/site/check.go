@@ -185,7 +185,7 @@ func (site *Site) checkNode(ctx context.Context, s *spec.ClusterSpec, probe stri
 	}
 	argv := []string{"srun", "--quiet", "--nodes=1", "--ntasks=1", "--time=1", fmt.Sprintf("--immediate=%d", nodeTime), "--mpi=none", "--job-name=rayctl-doctor", "--chdir=/"}
 	g := slurmspec.For(s, s.NodeGroups()[0])
-	for _, o := range [][2]string{{"--partition=", g.Partition}, {"--account=", g.Account}, {"--qos=", g.QOS}, {"--reservation=", g.Reservation}, {"--constraint=", g.Constraint}} {
+	for _, o := range [][2]string{{"--partition=", g.Partition}, {"--account=", g.Account}, {"--qos=", g.QOS}, {"--reservation=", g.Reservation}, {"--constraint=", g.Constraint}, {"--nodelist=", g.Nodelist}, {"--exclude=", g.Exclude}} {
 		if o[1] != "" {
 			argv = append(argv, o[0]+o[1])
 		}
@@ -245,7 +245,7 @@ func checkPaths(root string) launcher.Check {
 // containers that is the one that runs the keeper, and Ray is inside.
 func checkPrograms(node, python, ray string, s *spec.ClusterSpec) []launcher.Check {
 	if !slurmspec.InContainer(s) {
-		return []launcher.Check{checkPython(node, python, "set slurm.python to one that the nodes have, or bring it by slurm.modules"), checkRay(node, ray, s)}
+		return []launcher.Check{checkPython(node, python, "set ray.python, or slurm.python where it differs, to one that the nodes have, or bring it by slurm.modules"), checkRay(node, ray, s)}
 	}
 	inside := check("Ray", "not looked at: it and ray.python are in the container, which this check does not start", nil, "")
 	return []launcher.Check{checkPython(node, python, "set slurm.python to one that the nodes have: outside of the container it runs the keeper"), inside}
