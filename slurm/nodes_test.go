@@ -193,7 +193,7 @@ func (b *bed) inContainer(t *testing.T, runtime, image string) {
 	s.Env = map[string]string{"HF_HOME": hf, "LOOK_FOR": strings.Join([]string{project, hf, secret, "/tmp/disk", b.Home("")}, " ")}
 	found := b.look(t, s)
 	got, driver := found["head-0"], found["driver"]
-	program, seen := got.Env["PYXIS_IMAGE"], []string{project, hf, "/tmp/disk", b.Cluster.Home("")}
+	program, seen := got.Env["PYXIS_IMAGE"], []string{project, hf, "/tmp/disk", b.Home("")}
 	if runtime == "singularity" {
 		program, seen = got.Env["SINGULARITY_CONTAINER"], seen[:3]
 		if got.Env["CONTAINER_PROGRAM"] != runtime || got.Env["HOSTILE"] != `'"$(touch `+project+`/evil) $HOME` {
@@ -202,7 +202,7 @@ func (b *bed) inContainer(t *testing.T, runtime, image string) {
 	}
 	directory := regexp.MustCompile(`^/tmp/disk/r\w{8}$`)
 	if runtime == "singularity" {
-		directory = regexp.MustCompile(`^/tmp/disk/` + regexp.QuoteMeta(b.Cluster.User()) + `/j\d+/r\w{8}$`)
+		directory = regexp.MustCompile(`^/tmp/disk/` + regexp.QuoteMeta(b.User()) + `/j\d+/r\w{8}$`)
 	}
 	if got.CPU != float64(cpus) || got.MiB != mib || got.GPU != 0 || program != image || !directory.MatchString(got.Env["RAYCTL_NODE_DIR"]) {
 		t.Errorf("%v CPUs, %d MiB, %v GPUs, image %q, in %s", got.CPU, got.MiB, got.GPU, program, got.Env["RAYCTL_NODE_DIR"])
