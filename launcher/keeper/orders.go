@@ -91,7 +91,7 @@ const (
 // Start describes how the nodes of the cluster are started.
 type Start struct {
 	Mode      string   `json:"mode"`
-	Argv      []string `json:"argv,omitempty"`      // step: the command that runs what follows once on each node. queue: the command that waits for a slot, prints a line when it has it, and keeps it until its standard input ends
+	Argv      []string `json:"argv,omitempty"`      // step: the command that runs what follows once on each node; its argument $SLURMD_NODENAME is the keeper's node. queue: the command that waits for a slot, prints a line when it has it, and keeps it until its standard input ends
 	Command   []string `json:"command,omitempty"`   // step: the supervisor's; its argument $RAYCTL_RUN_DIR is the attempt's directory
 	Dashboard string   `json:"dashboard,omitempty"` // external: URL of the head's dashboard
 	GCS       string   `json:"gcs,omitempty"`       // external: host:port of the head's GCS

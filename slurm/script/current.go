@@ -19,11 +19,14 @@ func nodesStep(nonce string) string { return "ray-" + nonce }
 // IsStepOf reports whether a step is one of this launch.
 func IsStepOf(name, nonce string) bool { return name == KeeperStep(nonce) || name == nodesStep(nonce) }
 
+// nodeVariable is the argument in whose place the keeper puts its node's name.
+const nodeVariable = "$SLURMD_NODENAME"
+
 // inside are srun's further arguments for the nodes of a cluster in somebody else's allocation. Its steps overlap: others may hold what the allocation has. The
 // head is on the keeper's node, which is the allocation's first. (srun's --relative=0 is not: Slurm 24.11 takes the node with the fewest steps.)
 func (p Plan) inside() []string {
 	c, nodes := p.Components()[0], p.nodesInside()
-	argv := []string{"--jobid=$SLURM_JOB_ID", "--overlap", "--nodelist=$SLURMD_NODENAME", fmt.Sprintf("--nodes=%d", nodes), fmt.Sprintf("--ntasks=%d", c.Nodes)}
+	argv := []string{"--overlap", "--nodelist", nodeVariable, fmt.Sprintf("--nodes=%d", nodes), fmt.Sprintf("--ntasks=%d", c.Nodes)}
 	if nodes == c.Nodes {
 		argv = append(argv, "--ntasks-per-node=1")
 	}

@@ -14,7 +14,9 @@ from rayctl_keeper.host.ports import free_ports
 from rayctl_keeper.node import container, nodedir, raystart
 
 
-RUN_DIR = "$RAYCTL_RUN_DIR"  # an argument of the orders that stands for the attempt's directory
+# Arguments of the orders that stand for what was not known when they were written.
+RUN_DIR = "$RAYCTL_RUN_DIR"  # the attempt's directory
+THIS_NODE = "$SLURMD_NODENAME"  # Slurm's name of the keeper's node
 LAST_WORDS = 2.0  # seconds for the output of a step that has ended
 
 
@@ -260,8 +262,12 @@ class Step(Nodes):
     def command(self):
         """What starts the step: the orders were written before there was an attempt's directory, and before it was known what the nodes have."""
         start = self.orders["start"]
-        own = [self.run_dir if argument == RUN_DIR else argument for argument in start.get("command") or []]
-        return start["argv"] + container.command(self.orders, os.environ, self.log) + own
+        known = {RUN_DIR: self.run_dir, THIS_NODE: os.environ.get("SLURMD_NODENAME", "")}
+
+        def filled(arguments):
+            return [known.get(argument, argument) for argument in arguments]
+
+        return filled(start["argv"]) + container.command(self.orders, os.environ, self.log) + filled(start.get("command") or [])
 
     def ask_to_stop(self):
         for pid in self.children:
