@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/objects"
@@ -22,6 +23,10 @@ const prolongEvery = objects.StartDeadline / 5
 func (m *making) awaitKeeper(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// The way to the keeper needs this permission; watches may do without.
+	if _, err := m.c.Core.CoreV1().Pods(m.c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: objects.KeeperSelector(m.p.Spec.Name), Limit: 1}); err != nil {
+		return api.Explain(err, "list", "pods", m.c)
+	}
 	live, err := observe.NewOwnCache(ctx, m.c, m.p.Spec.Name)
 	if err != nil {
 		return err
