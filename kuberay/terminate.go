@@ -89,9 +89,7 @@ func (l *Launcher) ask(ctx context.Context, c *api.Client, id launcher.ID, end l
 }
 
 func anyRuns(pods []corev1.Pod) bool {
-	return slices.ContainsFunc(pods, func(p corev1.Pod) bool {
-		return p.Status.Phase == corev1.PodRunning && !observe.Finished(&p, objects.KeeperContainer)
-	})
+	return slices.ContainsFunc(pods, func(p corev1.Pod) bool { return observe.RunsKeeper(&p) })
 }
 
 // force deletes the Job, and with it the cluster, and completes the record.

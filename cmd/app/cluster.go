@@ -22,6 +22,8 @@ type Cluster struct {
 	Launcher launcher.Launcher
 	ID       launcher.ID
 	Spec     *spec.ClusterSpec // of the file in force, which may be another cluster's
+
+	result *launcher.Result // that was read; it does not change any more
 }
 
 // FindOptions identify the cluster for a command.
@@ -267,7 +269,7 @@ func (c *Cluster) Status(ctx context.Context) (launcher.Status, error) {
 	defer cancel()
 	statuses, err := c.Launcher.Watch(ctx, c.ID)
 	if errors.Is(err, launcher.ErrNotFound) {
-		if r, rerr := c.Launcher.Result(ctx, c.ID); rerr == nil {
+		if r, rerr := c.Result(ctx); rerr == nil {
 			return r.Status, nil
 		}
 	}

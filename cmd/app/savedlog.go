@@ -31,3 +31,15 @@ func CopyLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher
 	}
 	return own.Flush()
 }
+
+// Result is what an ended cluster has left, read once.
+func (c *Cluster) Result(ctx context.Context) (*launcher.Result, error) {
+	if c.result != nil {
+		return c.result, nil
+	}
+	r, err := c.Launcher.Result(ctx, c.ID)
+	if err == nil {
+		c.result = r
+	}
+	return r, err
+}

@@ -221,7 +221,7 @@ func usedBy(ctx context.Context, c *app.Cluster, s launcher.Status) *launcher.Us
 	if !s.Phase.Ended() {
 		return nil
 	}
-	r, err := c.Launcher.Result(ctx, c.ID)
+	r, err := c.Result(ctx)
 	if err != nil {
 		return nil
 	}

@@ -125,9 +125,12 @@ func failures(pods []*corev1.Pod) (n int) {
 
 // KeeperRuns reports whether a keeper runs in one of its pods.
 func KeeperRuns(o *Snapshot) bool {
-	return slices.ContainsFunc(o.Role(objects.RoleKeeper), func(p *corev1.Pod) bool {
-		return p.Status.Phase == corev1.PodRunning && !Finished(p, objects.KeeperContainer)
-	})
+	return slices.ContainsFunc(o.Role(objects.RoleKeeper), RunsKeeper)
+}
+
+// RunsKeeper reports whether the keeper runs in its pod: another container may run longer.
+func RunsKeeper(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodRunning && !Finished(p, objects.KeeperContainer)
 }
 
 // KeeperSucceeded reports whether a pod of the keeper's Job has ended as it does when the record has its result. What an earlier cluster of the name has

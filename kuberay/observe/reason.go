@@ -13,6 +13,7 @@ import (
 	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/tail"
 )
 
 // Silence is how long a controller may take before nothing of it means that it does not run.
@@ -233,8 +234,7 @@ func eventTime(e *corev1.Event) time.Time {
 // EndOfPod describes how a pod's own container ended, with its termination message.
 func EndOfPod(pod *corev1.Pod, container string) string {
 	if t := ended(pod, container); t != nil {
-		lines := strings.Split(strings.TrimSpace(t.Message), "\n")
-		return fmt.Sprintf("exit code %d %s", t.ExitCode, lines[len(lines)-1])
+		return fmt.Sprintf("exit code %d %s", t.ExitCode, tail.LastLine(t.Message))
 	}
 	return cmp.Or(pod.Status.Message, pod.Status.Reason)
 }

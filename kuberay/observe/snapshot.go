@@ -91,14 +91,14 @@ func (o *Snapshot) created() time.Time {
 func (o *Snapshot) phase() (runstate.Phase, runstate.Reason, time.Time) {
 	reason := o.Reason()
 	ready, wanted := o.counts()
-	head := o.head()
+	head, held := o.head(), o.held()
 	switch {
 	case !o.allocated():
 		return runstate.Gone, runstate.Reason{}, o.Now
 	case o.Job == nil && o.Record != nil, o.Job != nil && (o.Job.DeletionTimestamp != nil || JobEnded(o.Job)), o.Cluster != nil && o.Cluster.DeletionTimestamp != nil:
 		return runstate.Draining, runstate.Reason{Code: "Deleting", Message: fmt.Sprintf("pods left: %d", len(o.rayPods()))}, o.Now
-	case o.Held():
-		return runstate.Draining, runstate.Reason{Code: "SidecarRuns", Message: o.held(), Hint: "`rayctl down " + o.Job.Name + "` deletes the rest"}, o.Now
+	case held != "":
+		return runstate.Draining, runstate.Reason{Code: "SidecarRuns", Message: held, Hint: "`rayctl down " + o.Job.Name + "` deletes the rest"}, o.Now
 	case head == nil || head.Spec.NodeName == "":
 		return runstate.Queued, reason, o.created()
 	case o.Cluster != nil && o.Cluster.Status.State == rayv1.Ready && ready == wanted && reason.Code == "": //nolint:staticcheck // KubeRay 1.4 has nothing better

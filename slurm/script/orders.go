@@ -107,10 +107,13 @@ const runDirVariable = "$RAYCTL_RUN_DIR"
 
 // step starts a supervisor on every node by one srun. It does not end when one of them does: the keeper decides.
 func (p Plan) step() keeper.Start {
-	argv := []string{"srun", "--kill-on-bad-exit=0", "--wait=0", "--mpi=none", "--cpu-bind=none", "--export=ALL", "--job-name=ray", "--input=none"}
+	name := "ray"
+	if p.isInside() {
+		name = nodesStep(p.Nonce)
+	}
+	argv := []string{"srun", "--kill-on-bad-exit=0", "--wait=0", "--mpi=none", "--cpu-bind=none", "--export=ALL", "--job-name=" + name, "--input=none"}
 	if p.isInside() {
 		argv = append(argv, p.inside()...)
-		argv = append(argv, "--job-name="+nodesStep(p.Nonce))
 	}
 	if n := len(p.Components()); n > 1 {
 		groups := "--het-group=0"

@@ -103,13 +103,9 @@ func (p Plan) Directives(c Component, first bool) []string {
 	}
 	out = append(out, size...)
 	add("--gpus-per-node", r.GPUs)
-	add("--partition", group.Partition)
-	add("--account", group.Account)
-	add("--qos", group.QOS)
-	add("--reservation", group.Reservation)
-	add("--constraint", r.Constraint)
-	add("--nodelist", group.Nodelist)
-	add("--exclude", group.Exclude)
+	for _, o := range Where(group, r.Constraint) {
+		add(o[0], o[1])
+	}
 	add("--switches", group.Switches)
 	if group.Exclusive != nil && *group.Exclusive {
 		out = append(out, "--exclusive")
@@ -122,6 +118,14 @@ func (p Plan) Directives(c Component, first bool) []string {
 		out = append(out, quote(a))
 	}
 	return out
+}
+
+// Where are the options, with their values or "", of sbatch and srun by which a group chooses nodes and is admitted to them.
+func Where(g slurmspec.Group, constraint string) [][2]string {
+	return [][2]string{
+		{"--partition", g.Partition}, {"--account", g.Account}, {"--qos", g.QOS}, {"--reservation", g.Reservation}, {"--constraint", constraint},
+		{"--nodelist", g.Nodelist}, {"--exclude", g.Exclude},
+	}
 }
 
 // ExtraArgs are the component's slurm.extraArgs. Of a heterogeneous job only the first component may ask for licences.

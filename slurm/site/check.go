@@ -185,9 +185,9 @@ func (site *Site) checkNode(ctx context.Context, s *spec.ClusterSpec, probe stri
 	}
 	argv := []string{"srun", "--quiet", "--nodes=1", "--ntasks=1", "--time=1", fmt.Sprintf("--immediate=%d", nodeTime), "--mpi=none", "--job-name=rayctl-doctor", "--chdir=/"}
 	g := slurmspec.For(s, s.NodeGroups()[0])
-	for _, o := range [][2]string{{"--partition=", g.Partition}, {"--account=", g.Account}, {"--qos=", g.QOS}, {"--reservation=", g.Reservation}, {"--constraint=", g.Constraint}, {"--nodelist=", g.Nodelist}, {"--exclude=", g.Exclude}} {
+	for _, o := range script.Where(g, g.Constraint) {
 		if o[1] != "" {
-			argv = append(argv, o[0]+o[1])
+			argv = append(argv, o[0]+"="+o[1])
 		}
 	}
 	argv = append(argv, controller.OfCluster(slurmspec.Of(s).Cluster)...)

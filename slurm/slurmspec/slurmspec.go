@@ -68,10 +68,9 @@ func sectionOf(s *spec.ClusterSpec) Section {
 }
 
 // InContainer reports whether the file's Ray nodes are in containers.
-func InContainer(s *spec.ClusterSpec) bool {
-	runtime := sectionOf(s).ContainerRuntime
-	return runtime != "" && runtime != "none"
-}
+func InContainer(s *spec.ClusterSpec) bool { return sectionOf(s).inContainer() }
+
+func (c Section) inContainer() bool { return c.ContainerRuntime != "" && c.ContainerRuntime != "none" }
 
 // In is a ClusterSpec's Sections with this section.
 func In(c *Section) spec.Sections { return spec.Sections{Name: &cluster{Slurm: c}} }

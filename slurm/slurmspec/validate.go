@@ -66,7 +66,7 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	if s.Launcher != Name {
 		return
 	}
-	container := InContainer(s)
+	container := c.inContainer()
 	if c.Job == CurrentJob {
 		current(v, s, &c)
 	}
@@ -153,7 +153,7 @@ func containerArgs(v *spec.Validator, c Section) {
 		pyxis := strings.HasPrefix(a, "--container-") || strings.HasPrefix(a, "--no-container-")
 		v.FailIf(c.ContainerRuntime == "pyxis" && !pyxis, at, "write it as srun takes it, like --container-mount-home", "%q is not an option of Pyxis", a)
 	}
-	v.FailIf(len(c.ContainerArgs) > 0 && (c.ContainerRuntime == "" || c.ContainerRuntime == "none"), "slurm.containerArgs", "set slurm.containerRuntime, or remove them", "there is no container to give them to")
+	v.FailIf(len(c.ContainerArgs) > 0 && !c.inContainer(), "slurm.containerArgs", "set slurm.containerRuntime, or remove them", "there is no container to give them to")
 }
 
 // unbindable are characters at which Pyxis (args.c: commas and colons; white space, as enroot's fstab) and Apptainer's --bind split.
