@@ -21,7 +21,7 @@ import (
 // Roles of the program, its first argument (__main__.py). Those that only one launcher has are declared there.
 const (
 	Keeper     = "keeper" // arguments: RUN_DIR
-	Supervisor = "node"   // arguments: RUN_DIR, INDEX or --slurm
+	Supervisor = "node"   // arguments: RUN_DIR, NAME or --slurm
 	Pod        = "pod"    // runs the keeper in its pod, and hands its result to the record
 	Record     = "record" // the record's program
 	Report     = "report" // reports to the keeper that a pod's setup failed

@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // Receipt is the account of one run: what happened when, what it cost, how it ended and whose exit code that is.
@@ -34,18 +32,6 @@ type Receipt struct {
 	Log          LogInfo            `json:"log"`
 }
 
-// Usage is what a run cost, in seconds times nodes or GPUs. Allocated counts from the gang's admission to the end.
-type Usage struct {
-	Nodes             int     `json:"nodes"`
-	GPUs              float64 `json:"gpus"`
-	NodeSeconds       float64 `json:"nodeSeconds"`
-	BusyNodeSeconds   float64 `json:"busyNodeSeconds"`   // while the driver ran
-	WastedNodeSeconds float64 `json:"wastedNodeSeconds"` // the rest
-	GPUSeconds        float64 `json:"gpuSeconds"`
-	BusyGPUSeconds    float64 `json:"busyGpuSeconds"`
-	WastedGPUSeconds  float64 `json:"wastedGpuSeconds"`
-}
-
 // NewReceipt accounts for a cluster that has ended.
 func NewReceipt(r *Result) *Receipt {
 	rc := &Receipt{
@@ -62,38 +48,6 @@ func NewReceipt(r *Result) *Receipt {
 	rc.Durations = durations(r.Timeline, r.Job != nil, r.Created, r.Since)
 	rc.Usage = usage(r, rc.Durations)
 	return rc
-}
-
-// reached reports whether the cluster ever was in one of these phases.
-func reached(timeline []runstate.Event, phases ...runstate.Phase) bool {
-	return slices.ContainsFunc(timeline, func(e runstate.Event) bool {
-		return e.Kind == runstate.EventPhase && slices.Contains(phases, runstate.Phase(e.To))
-	})
-}
-
-// usage counts allocated nodes and GPUs, without time in the queue. Where nodes are allocated one by one, and the cluster ended before all were
-// there, only the nodes known to Ray count.
-func usage(r *Result, d Durations) Usage {
-	var u Usage
-	n, gpus := 0.0, 0.0 // allocated
-	for _, g := range r.Groups {
-		u.Nodes += g.Wanted
-		u.GPUs += float64(g.Wanted) * g.GPUs
-		n += float64(g.Ready)
-		gpus += float64(g.Ready) * g.GPUs
-	}
-	if !spec.SubstrateOf(r.Launcher).SingleNodes || reached(r.Timeline, runstate.Ready) {
-		n, gpus = float64(u.Nodes), u.GPUs // allocated together
-	}
-	n = max(n, min(1, float64(u.Nodes))) // the head's pod counts even if it did not answer
-	allocated := max(d.Total-d.Queued, 0)
-	if !reached(r.Timeline, runstate.Provisioning, runstate.Starting, runstate.Ready) {
-		allocated = 0 // the cluster ended in the queue and had no nodes
-	}
-	busy := min(d.Driver, allocated)
-	u.NodeSeconds, u.BusyNodeSeconds, u.WastedNodeSeconds = n*allocated, n*busy, n*(allocated-busy)
-	u.GPUSeconds, u.BusyGPUSeconds, u.WastedGPUSeconds = gpus*allocated, gpus*busy, gpus*(allocated-busy)
-	return u
 }
 
 // WriteText prints the receipt for a person.

@@ -25,7 +25,9 @@ type Status struct {
 	Attempt int              `json:"attempt"` // from 1
 	Groups  []runstate.Group `json:"groups,omitempty"`
 	Nodes   []runstate.Node  `json:"nodes,omitempty"`
-	Head    runstate.Head    `json:"head"`
+	// Allocations are the nodes of elastic groups beyond those that must be there, also former ones.
+	Allocations []runstate.Allocation `json:"allocations,omitempty"`
+	Head        runstate.Head         `json:"head"`
 	Job     *runstate.Job    `json:"job,omitempty"` // nil: a cluster without a job of its own
 	// Submissions are the jobs that run or wait on such a cluster.
 	Submissions []runstate.Submission `json:"submissions,omitempty"`
@@ -46,7 +48,7 @@ func StatusOf(st *runstate.State) Status {
 	s := Status{
 		Name: st.Name, Launcher: st.Launcher, Ours: true, SpecHash: st.SpecHash,
 		Phase: st.Phase, Reason: st.Reason, Since: st.Since, Attempt: st.Attempt,
-		Groups: slices.Clone(st.Groups), Nodes: slices.Clone(st.Nodes), Head: st.Head, Job: clone(st.Job), Submissions: slices.Clone(st.Submissions),
+		Groups: slices.Clone(st.Groups), Nodes: slices.Clone(st.Nodes), Allocations: slices.Clone(st.Allocations), Head: st.Head, Job: clone(st.Job), Submissions: slices.Clone(st.Submissions),
 		Deadlines: st.Deadlines, EndOnDisconnect: st.EndOnDisconnect,
 		Timeline: inOrder(st.Timeline), Attempts: slices.Clone(st.Attempts), Exit: clone(st.Exit),
 	}

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 from rayctl_keeper.driver import rayjob
 from rayctl_keeper.driver.log import DriverLog
 from rayctl_keeper.host import ports, process
-from rayctl_keeper.node import raystart, supervisor
+from rayctl_keeper.node import members, raystart, supervisor
 from rayctl_keeper.ray import dashboard
 from rayctl_keeper.run import nodes
 from rayctl_keeper.run.gang import Gang
@@ -83,7 +83,7 @@ class Exits(unittest.TestCase):
 
     def test_signals(self):
         """The sentence begins as the client knows it, and says who sends such a signal."""
-        waits = Waiting(orders(signals={"INT": "preempted"}), *[None] * 7)
+        waits = Waiting(orders(signals={"INT": "preempted"}), *[None] * 8)
         for number, cause, why in ((signal.SIGTERM, "interrupted", "somebody cancelled it"), (signal.SIGUSR1, "time-limit", "time limit"), (signal.SIGINT, "preempted", "SIGINT")):
             end = waits.signalled(number)
             self.assertEqual(end.cause, cause)
@@ -169,7 +169,7 @@ class Submission(unittest.TestCase):
     def test_gpus_are_divided_on_one_machine(self):
         o = orders()
         def visible(index, base=None):
-            return raystart.environment(o, raystart.Member(o, index), "/tmp/r", "/run", {}, base or {}).get("CUDA_VISIBLE_DEVICES")
+            return raystart.environment(o, members.members(o)[index], "/tmp/r", "/run", {}, base or {}).get("CUDA_VISIBLE_DEVICES")
         self.assertEqual([visible(i) for i in range(3)], [None, "0", "1"])
         self.assertEqual([visible(i, {"CUDA_VISIBLE_DEVICES": "3,GPU-5"}) for i in range(3)], ["3,GPU-5", "3", "GPU-5"])
         self.assertEqual(visible(2, {"CUDA_VISIBLE_DEVICES": "3"}), "3")
@@ -241,7 +241,7 @@ class RayStart(unittest.TestCase):
         o["groups"][1]["env"] = {"A": "group"}
         base = dict(self.BASE, RAY_ADDRESS="x", SLURM_JOB_ID="1", SLURM_CONF="c", PMIX_RANK="0", OMPI_X="1", RAYCTL_PROFILE="p",
                     RAY_AUTH_TOKEN="t", RAY_JOB_CONFIG_JSON_ENV_VAR="{}", RAY_memory_usage_threshold="1", PATH="/bin", CUDA_VISIBLE_DEVICES="0")
-        env = raystart.environment(o, raystart.Member(o, 1), "/tmp/r1", "/run", {"S": "secret"}, base)
+        env = raystart.environment(o, members.members(o)[1], "/tmp/r1", "/run", {"S": "secret"}, base)
         for gone in ("RAY_ADDRESS", "SLURM_JOB_ID", "PMIX_RANK", "OMPI_X", "RAYCTL_PROFILE", "RAY_AUTH_TOKEN", "RAY_JOB_CONFIG_JSON_ENV_VAR"):
             self.assertNotIn(gone, env)
         self.assertEqual((env["A"], env["B"], env["S"], env["SLURM_CONF"], env["CUDA_VISIBLE_DEVICES"], env["RAY_memory_usage_threshold"]),
@@ -252,22 +252,22 @@ class RayStart(unittest.TestCase):
 
     def test_arguments(self):
         o, ports = orders(), [1, 2, 3, 4]
-        head = raystart.arguments(o, raystart.Member(o, 0), "/tmp/r1", self.BASE, ports)
+        head = raystart.arguments(o, members.members(o)[0], "/tmp/r1", "/run", self.BASE, ports)
         self.assertEqual(head[:4], ["/opt/venv/bin/python", os.path.dirname(HERE), "ray", "start"])
         for wanted in ("--head", "--port=1234", "--num-cpus=0", "--dashboard-agent-listen-port=1", "--node-name=head-0", "--labels=rayctl.io/group=head"):
             self.assertIn(wanted, head)
         base = dict(self.BASE, SLURM_JOB_ID="1", SLURM_CPUS_ON_NODE="6", SLURM_GPUS_ON_NODE="")
-        worker = raystart.arguments(o, raystart.Member(o, 2), "/tmp/r1", base, ports)
+        worker = raystart.arguments(o, members.members(o)[2], "/tmp/r1", "/run", base, ports)
         for wanted in ("--address=10.0.0.1:1234", "--num-cpus=6", "--num-gpus=1", '--resources={"a": 1}', "--node-name=w-1"):
             self.assertIn(wanted, worker)
         o["groups"][1].update(objectSpillingDirectory="/disk/a b", objectStoreMemory=100, labels={"zone": "a", "b": "c"})
-        worker = raystart.arguments(o, raystart.Member(o, 2), "/tmp/r1", base, ports)
+        worker = raystart.arguments(o, members.members(o)[2], "/tmp/r1", "/run", base, ports)
         for wanted in ("--object-spilling-directory=/disk/a b/r1", "--object-store-memory=100", "--labels=b=c,rayctl.io/group=w,zone=a"):
             self.assertIn(wanted, worker)
         self.assertFalse(raystart.is_recent("2.40.0"))
         self.assertTrue(raystart.is_recent("2.49.1") and raystart.is_recent(""))
-        with self.assertRaises(ValueError):
-            raystart.Member(o, 3)
+        with self.assertRaises(IndexError):
+            members.members(o)[3]
 
     def test_addresses(self):
         o = nodes.with_addresses({"advertise": "auto", "listen": "auto:0"}, {"RAYCTL_ADVERTISE": "10.1.1.1"})
@@ -334,8 +334,8 @@ class GangAndState(unittest.TestCase):
 
     def test_by_name(self):
         class Nodes:
-            external = False
-            members = raystart.members(orders())
+            external, extra = False, {}
+            all = staticmethod(lambda: members.members(orders()))
             report = staticmethod(lambda m: {"state": "retrying", "message": "gave up", "pid": 7} if m.name == "w-0" else {})
             pid_of = staticmethod(lambda m: 0)
         gang = Gang(orders(), Nodes, self.state)
@@ -352,7 +352,7 @@ class GangAndState(unittest.TestCase):
 
     def test_by_label(self):
         class Nodes:
-            external = True
+            external, extra = True, {}
         gang = Gang(orders(), Nodes, self.state)
         rows = [{"node_id": "a", "state": "ALIVE", "is_head_node": True}, {"node_id": "b", "state": "ALIVE", "labels": {"ray.io/node-group": "w"}},
                 {"node_id": "c", "state": "ALIVE"}]
@@ -360,7 +360,7 @@ class GangAndState(unittest.TestCase):
 
     def test_nodes_of_a_group_of_which_none_must_be_there(self):
         class Nodes:
-            external = True
+            external, extra = True, {}
         told = orders()
         told["groups"].insert(1, {"name": "elastic", "count": 0})
         for unlabelled, complete in (({}, True), ({"labels": {"ray.io/node-group": "elastic"}}, False)):

@@ -47,7 +47,7 @@ class Umask(unittest.TestCase):
             json.dump(orders, f)
         os.umask(0o077)
         with mock.patch.dict(os.environ, dict(PLACE, RAYCTL_UMASK="0027")):
-            node = supervisor.Supervisor(self.dir, 0, False)
+            node = supervisor.Supervisor(self.dir, "head-0", False)
             node.make_directory()
             self.addCleanup(node.clean)
             node.start()

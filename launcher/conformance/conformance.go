@@ -25,6 +25,8 @@ type Config struct {
 	Spec func() *spec.ClusterSpec
 	// TwoGroups returns a spec with two different groups of one node each: "a" with the head, and "b" with the Ray resource "b". nil: no such spec.
 	TwoGroups func() *spec.ClusterSpec
+	// Elastic is true if the groups of TwoGroups may be elastic.
+	Elastic bool
 	// Allocated lists what the substrate itself reports as allocated to the cluster: processes, jobs, pods, sockets,
 	// temporary files; empty means nothing. Finished records do not count.
 	Allocated func(t *testing.T, id launcher.ID) []string
@@ -74,6 +76,7 @@ func scenarios() []scenario {
 		{"another spec under the same name", false, conflict},
 		{"two clusters side by side", false, sideBySide},
 		{"unlike groups", true, unlikeGroups},
+		{"elastic group", true, elasticGroup},
 		{"interrupt with a checkpoint", true, interrupt},
 		{"interrupt twice", false, interruptTwice},
 		{"client killed before the commit", true, killedBeforeCommit},
@@ -141,6 +144,8 @@ func (s *suite) has(name string) bool {
 		return s.NameServiceAway != nil
 	case "unlike groups":
 		return s.TwoGroups != nil
+	case "elastic group":
+		return s.Elastic
 	default:
 		return true
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 )
@@ -92,13 +93,22 @@ func maxLifetime(t *testing.T, s *suite) {
 	wantExit(t, oc.Receipt.Exit, "rayctl", "max", runstate.CodeTimeLimit)
 }
 
-// idle checks that an idle cluster without a job of its own ends, and that a job postpones this.
+// idle checks that an idle cluster without a job of its own ends, and that a job postpones this. The limit is short only once the job is submitted: on a
+// busy machine that can take longer than the limit.
 func idle(t *testing.T, s *suite) {
 	sp := s.spec(t, "")
-	sp.Lifetime.Idle = units.Limit(3 * time.Second)
+	sp.Lifetime.Idle = units.Limit(backstop)
 	id := s.launch(t, sp)
 	s.until(t, id, "ready", func(st launcher.Status) bool { return st.Phase == runstate.Ready })
 	s.submit(t, id, "sleep 8")
+	short := 3.0
+	err := launcher.AskKeeper(s.context(t), s.l, id, func(k *keeper.Client) error {
+		_, err := k.Extend(s.context(t), keeper.Extend{Idle: &short})
+		return err
+	})
+	if err != nil {
+		t.Fatalf("extend: %v", err)
+	}
 	r := s.untilGone(t, id)
 	wantExit(t, *r.Exit, "rayctl", "idle", 0)
 	ready := r.Since

@@ -39,7 +39,8 @@ type Orders struct {
 	SpecHash      string             `json:"specHash"`
 
 	Ray           RaySettings `json:"ray"`
-	Groups        []Group     `json:"groups"` // node indexes run over the groups in this order; index 0 is the head
+	Groups        []Group     `json:"groups"`            // node indexes run over the groups in this order; index 0 is the head
+	Scaling       *Scaling    `json:"scaling,omitempty"` // with a Group's Max
 	Start         Start       `json:"start"`
 	Listen        string      `json:"listen"`        // host:port of the keeper's API; port 0 picks a free one
 	Advertise     string      `json:"advertise"`     // address by which others reach the keeper's host
@@ -67,8 +68,12 @@ type RaySettings struct {
 
 // Group is a set of equal Ray nodes. A nil count is left to Ray (or, on Slurm, to the allocation).
 type Group struct {
-	Name              string   `json:"name"`
+	Name string `json:"name"`
+	// Count is how many must be there; Max how many there may be, as Ray's autoscaler asks for them (less than Count: no more); Initial how many there are
+	// at the start.
 	Count             int      `json:"count"`
+	Max               int      `json:"max,omitempty"`
+	Initial           int      `json:"initial,omitempty"`
 	CPUs              *float64 `json:"cpus"`
 	GPUs              *float64 `json:"gpus"`
 	Memory            *int64   `json:"memory"`            // bytes
@@ -78,6 +83,12 @@ type Group struct {
 	Resources               map[string]float64 `json:"resources,omitempty"`
 	Env                     map[string]string  `json:"env,omitempty"`
 	Labels                  map[string]string  `json:"labels,omitempty"`
+}
+
+// Scaling is for Ray's autoscaler.
+type Scaling struct {
+	Idle           float64 `json:"idle"`           // seconds after which it gives up a node that nothing uses
+	UpscalingSpeed float64 `json:"upscalingSpeed"` // how many nodes it asks for at once, in multiples of those that are there; 5 at least (Ray's upscaling_speed)
 }
 
 // Modes of Start.

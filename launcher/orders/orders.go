@@ -37,6 +37,20 @@ func Seconds(l units.Limit) float64 {
 	return d.Seconds()
 }
 
+// DefaultScalingIdle is how long a node above minReplicas is kept while nothing uses it: Ray's own default (idle_timeout_minutes).
+const DefaultScalingIdle = 5 * time.Minute
+
+// Scaling converts the file's; nil if no group is elastic.
+func Scaling(s *spec.ClusterSpec) *keeper.Scaling {
+	if !s.IsElastic() {
+		return nil
+	}
+	return &keeper.Scaling{
+		Idle:           Seconds(cmp.Or(s.Scaling.Idle, units.Limit(DefaultScalingIdle))),
+		UpscalingSpeed: cmp.Or(s.Scaling.UpscalingSpeed, 1),
+	}
+}
+
 // Grace is the seconds between SIGTERM and SIGKILL of a driver.
 func Grace(s *spec.ClusterSpec) float64 { return time.Duration(*s.Job.Grace).Seconds() }
 

@@ -38,6 +38,8 @@ type State struct {
 	Head   Head    `json:"head"`
 	Keeper Process `json:"keeper"`
 	Nodes  []Node  `json:"nodes"`
+	// Allocations are what the cluster got besides the nodes that must be there, the oldest first.
+	Allocations []Allocation `json:"allocations,omitempty"`
 	Job    *Job    `json:"job"` // nil: a cluster without a job of its own
 	// Submissions are the jobs that were submitted to a cluster without a job of its own and have not ended, the newest first.
 	Submissions []Submission `json:"submissions"`
@@ -70,6 +72,28 @@ type Group struct {
 	Wanted int    `json:"wanted"`
 	// GPUs of one node of the group.
 	GPUs float64 `json:"gpus"`
+	// Min and Max are the nodes that must be there and that there may be, of an elastic group; its Wanted are those that are there or on their way.
+	Min int `json:"min,omitempty"`
+	Max int `json:"max,omitempty"`
+}
+
+// Required is how many nodes of the group must be there.
+func (g Group) Required() int {
+	if g.Max > 0 {
+		return g.Min
+	}
+	return g.Wanted
+}
+
+// Allocation is a node, or several that were granted together, of elastic groups.
+type Allocation struct {
+	ID       string         `json:"id"`
+	Purpose  string         `json:"purpose"` // elastic
+	Groups   map[string]int `json:"groups"`  // numbers of nodes
+	State    string         `json:"state"`   // granted or released
+	Granted  *time.Time     `json:"granted"`
+	Released *time.Time     `json:"released"`
+	Message  string         `json:"message,omitempty"` // why it was released
 }
 
 // Head has the addresses of Ray's servers, as seen on the head's node; fields are empty until known.

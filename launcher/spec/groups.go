@@ -23,6 +23,9 @@ type NodeGroup struct {
 	NodeResources
 }
 
+// Elastic reports whether there may be more nodes of the group than those that must be there.
+func (g NodeGroup) Elastic() bool { return g.Max > g.Min }
+
 // Path is the group's key in the file.
 func (g NodeGroup) Path() string {
 	if g.Name == HeadGroupName {
@@ -134,6 +137,17 @@ func (s *ClusterSpec) TotalNodes() (n int) {
 func (s *ClusterSpec) GangNodes() (n int) {
 	for _, g := range s.NodeGroups() {
 		n += g.Min
+	}
+	return n
+}
+
+// IsElastic reports whether the cluster has an elastic group.
+func (s *ClusterSpec) IsElastic() bool { return slices.ContainsFunc(s.NodeGroups(), NodeGroup.Elastic) }
+
+// MostNodes is the number of Ray nodes that there may be, the head's among them.
+func (s *ClusterSpec) MostNodes() (n int) {
+	for _, g := range s.NodeGroups() {
+		n += g.Max
 	}
 	return n
 }

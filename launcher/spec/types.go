@@ -58,6 +58,10 @@ type ClusterSpec struct {
 	// Gang says that the head and every group's minReplicas start together or not at all. Default: true.
 	Gang *bool `json:"gang,omitempty"`
 
+	// Scaling is how groups with a maxReplicas above their minReplicas grow and shrink. Ray's own autoscaler decides it by what tasks, actors and placement
+	// groups ask for.
+	Scaling Scaling `json:"scaling,omitzero"`
+
 	// Lifetime bounds the cluster's life. The keeper on the substrate enforces it, whatever happens to the client.
 	Lifetime Lifetime `json:"lifetime,omitzero"`
 	// Job is the driver that `run` and `submit` run on the cluster.
@@ -170,6 +174,14 @@ type WorkerGroup struct {
 	// MaxReplicas is the number of workers that an elastic group never exceeds. Default: replicas.
 	MaxReplicas *int `json:"maxReplicas,omitempty" jsonschema:"minimum=0"`
 	NodeResources
+}
+
+// Scaling is how elastic groups grow and shrink.
+type Scaling struct {
+	// Idle is how long a node above minReplicas is kept while nothing uses it. Default: 5m.
+	Idle units.Limit `json:"idle,omitzero"`
+	// UpscalingSpeed is how many nodes may be asked for at once, in multiples of those that there are; 5 can always be (Ray's upscaling_speed). Default: 1.
+	UpscalingSpeed float64 `json:"upscalingSpeed,omitempty"`
 }
 
 // Lifetime bounds the cluster's life. All are durations; 0 and unlimited mean no limit.

@@ -17,7 +17,7 @@ func CheckGPUs(s *spec.ClusterSpec, dev string, getenv func(string) string) erro
 	want := 0
 	for _, g := range s.NodeGroups() {
 		if g.Tasks {
-			want += g.Count * g.GPUs
+			want += g.Max * g.GPUs
 		}
 	}
 	have, source, known := gpus(s, dev, getenv)
@@ -32,7 +32,7 @@ func CheckGPUs(s *spec.ClusterSpec, dev string, getenv func(string) string) erro
 func CheckStores(s *spec.ClusterSpec, free int64) error {
 	want := int64(0)
 	for _, g := range s.NodeGroups() {
-		want += int64(g.Count) * g.ObjectStoreMemory.Value()
+		want += int64(g.Max) * g.ObjectStoreMemory.Value()
 	}
 	if free == 0 || want <= free {
 		return nil

@@ -39,7 +39,7 @@ func (p Plan) Orders() *keeper.Orders {
 			Python: p.Env.Python, Version: p.Env.Version, Env: s.Env, Setup: s.Setup, TempRoot: p.TempRoot,
 			FastStart: orders.FastStart(s),
 		},
-		Groups: p.groups(),
+		Groups: p.groups(), Scaling: orders.Scaling(s),
 		Start:  p.Start,
 		Listen: Loopback + ":0", Advertise: Loopback, DashboardHost: Loopback,
 		WatchStdin: true,
@@ -52,7 +52,7 @@ func (p Plan) Orders() *keeper.Orders {
 func (p Plan) groups() []keeper.Group {
 	var groups []keeper.Group
 	for _, g := range p.Spec.NodeGroups() {
-		if g.Count == 0 {
+		if g.Max == 0 {
 			continue
 		}
 		cpus, gpus := p.cpus(g), float64(g.GPUs)
@@ -65,7 +65,7 @@ func (p Plan) groups() []keeper.Group {
 			store = g.ObjectStoreMemory.Value()
 		}
 		groups = append(groups, keeper.Group{
-			Name: g.Name, Count: g.Count, CPUs: &cpus, GPUs: &gpus, Memory: &memory, ObjectStoreMemory: &store, Resources: g.Resources,
+			Name: g.Name, Count: g.Min, Max: g.Max, Initial: g.Count, CPUs: &cpus, GPUs: &gpus, Memory: &memory, ObjectStoreMemory: &store, Resources: g.Resources,
 			ObjectSpillingDirectory: g.ObjectSpillingDirectory, Labels: g.Labels, Env: g.Env,
 		})
 	}
@@ -80,7 +80,7 @@ func (p Plan) cpus(g spec.NodeGroup) float64 {
 	workers := 0
 	for _, other := range p.Spec.NodeGroups() {
 		if other.Tasks {
-			workers += other.Count
+			workers += other.Max
 		}
 	}
 	return float64(max(1, p.Machine.CPUs/max(1, workers)))
@@ -114,7 +114,7 @@ func (p Plan) objectStore(memory int64) int64 {
 	return int64(max(store, storeLeast))
 }
 
-func (p Plan) nodes() int { return max(1, p.Spec.TotalNodes()) }
+func (p Plan) nodes() int { return max(1, p.Spec.MostNodes()) }
 
 // Ray makes sockets of up to 64 bytes below a node's directory, whose own name and the t in it take 12, and AF_UNIX allows 104 bytes on macOS.
 const longestTempRoot = 104 - 64 - 12

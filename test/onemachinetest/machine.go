@@ -31,6 +31,7 @@ func Conformance(t *testing.T) conformance.Config {
 				{Name: "a"}, {Name: "b", NodeResources: spec.NodeResources{Resources: map[string]float64{"b": 1}}},
 			}}
 		},
+		Elastic:         true,
 		Allocated:       here.Allocated,
 		KillKeeper:      here.KillKeeper,
 		Hold:            here.Hold,

@@ -54,9 +54,23 @@ class Handler(server.Handler):
             return self.send_attempt(self.driver_log.path(attempt), int(query.get("offset", 0)), attempt, self.state.doc["attempt"])
         if path == "/v1/recorded" and self.handover:
             return self.await_record()
+        if path == "/v1/nodes" and not self.ended():
+            return self.nodes()
         if path == "/v1/port" and not self.ended():
             return self.port(query)
         return super().get(path, query)
+
+    def nodes(self):
+        """For Ray's autoscaler."""
+        return json.dumps({"nodes": self.mail.elastic.instances()}).encode()
+
+    def change_nodes(self, body):
+        """What Ray's autoscaler asks for."""
+        body = {"launch": launch(body["launch"]) if body.get("launch") else None, "release": names(body.get("release") or [])}
+        self.mail.post("nodes", body)
+        if body.get("refusal"):
+            raise Rejected(409, body["refusal"])
+        return self.nodes()
 
     def port(self, query):
         """A port of this host for a server of the cluster, such as Serve's."""
@@ -111,6 +125,8 @@ class Handler(server.Handler):
             except Conflict as conflict:
                 raise Rejected(409, str(conflict))
             return self.state.json()
+        if path == "/v1/nodes":
+            return self.change_nodes(body)
         what = path[len("/v1/"):]
         if path not in ("/v1/renew", "/v1/end", "/v1/extend", "/v1/disconnect"):
             raise Rejected(404, "no such call: POST %s" % path)
@@ -141,3 +157,17 @@ def check(what, body):
             raise Rejected(400, "%s is not a number of seconds" % name)
     if what == "disconnect" and body.get("after") is None:
         raise Rejected(400, "after is missing")
+
+
+def launch(wish):
+    """Refuses a request for nodes that is none."""
+    if not isinstance(wish, dict) or not all(isinstance(wish.get(name), kind) for name, kind in (("type", str), ("count", int), ("request", str))):
+        raise Rejected(400, "launch wants type, count and request")
+    return {name: wish[name] for name in ("type", "count", "request")}
+
+
+def names(wish):
+    """Refuses names of nodes that are none."""
+    if not isinstance(wish, list) or not all(isinstance(name, str) for name in wish):
+        raise Rejected(400, "release wants names of nodes")
+    return wish

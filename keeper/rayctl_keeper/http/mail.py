@@ -25,6 +25,7 @@ class Mailbox:
         self.commit = None  # the commit document, once it was taken
         self.asked = None  # the End somebody asked for
         self.now = False  # without grace
+        self.elastic = None  # who starts and ends nodes for Ray's autoscaler
         self.aborts = None  # the dashboard whose request an end may cut
         self._closed = False  # the end is being carried out
         bell.on_signal = self.abort
@@ -169,6 +170,10 @@ class Mailbox:
         """Whether lifetime.max ends the cluster within so many seconds anyway."""
         left = self._limits.left("max", time.monotonic())
         return left is not None and left <= seconds
+
+    def _on_nodes(self, body):
+        """POST /v1/nodes"""
+        self.elastic.change(body)
 
     def _on_end(self, body):
         """POST /v1/end: the first counts, a second one may skip the grace."""

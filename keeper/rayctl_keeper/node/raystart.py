@@ -6,32 +6,17 @@ import os
 import re
 
 from rayctl_keeper import program
-from rayctl_keeper.node import nodedir
+from rayctl_keeper.node import autoscaling, nodedir
+from rayctl_keeper.node.members import is_elastic, most
 from rayctl_keeper.node.memory import share, split
 
 # Of other clusters, of the allocation we are in, of MPI: Ray and nested srun would take them for their own.
 FOREIGN = re.compile(r"^(RAY_ADDRESS|RAY_API_SERVER_ADDRESS|RAY_AUTH_\w+|RAY_TMPDIR|RAY_JOB_\w+|RAY_START_HOOK|"
                      r"SLURM_\w+|SLURMD_\w+|SRUN_\w+|PMI\w*|OMPI_\w+|PRTE_\w+|RAYCTL_\w+)$")
 KEPT = ("SLURM_CONF",)
+INSTANCE = "RAYCTL_INSTANCE"  # Ray's name for this life of the node, where its autoscaler runs
+METRIC_PORT = "RAYCTL_METRIC_PORT"  # a free one, for the autoscaler: its own is fixed
 UMASK = "RAYCTL_UMASK"  # the user's, as an octal number: what Ray starts has it
-
-
-class Member:
-    """One node of the cluster: its place in the orders."""
-
-    def __init__(self, orders, index):
-        self.index, self.head = index, index == 0
-        for group in orders["groups"]:
-            if index < group["count"]:
-                self.group, self.name = group, "%s-%d" % (group["name"], index)
-                return
-            index -= group["count"]
-        raise ValueError("there is no node %d in the orders" % self.index)
-
-
-def members(orders):
-    """All nodes in the order of their indexes."""
-    return [Member(orders, i) for i in range(sum(g["count"] for g in orders["groups"]))]
 
 
 def environment(orders, member, directory, run_dir, secrets, base):
@@ -67,7 +52,18 @@ def environment(orders, member, directory, run_dir, secrets, base):
         env["RAYCTL_USER_START_HOOK"] = hook
     if orders.get("job"):
         env["RAYCTL_JOB"] = "1"
+    if is_elastic(orders):
+        env.update(autoscaled(member, base, env.get("PYTHONPATH")))
     env["RAY_JOB_STOP_WAIT_TIME_S"] = str(int(math.ceil((orders.get("job") or orders).get("grace") or 0)))
+    return env
+
+
+def autoscaled(member, base, pythonpath):
+    """What Ray's autoscaler finds the node by, and on the head its settings, and where its process finds our provider."""
+    env = {"RAY_CLOUD_INSTANCE_ID": base.get(INSTANCE, ""), "RAY_NODE_TYPE_NAME": autoscaling.node_type(member)}
+    if member.head:
+        env.update(autoscaling.SETTINGS, PYTHONPATH=os.pathsep.join(p for p in (pythonpath, program.PATH) if p),
+                   AUTOSCALER_METRIC_PORT=base.get(METRIC_PORT, "0"))
     return env
 
 
@@ -76,19 +72,24 @@ def share_of_gpus(orders, member, base):
     one. None where nothing is to be divided, or where there are fewer than requested: Ray reports that itself."""
     if orders.get("launcher") != "local" or not member.group.get("gpus"):
         return None
-    counts = [int(m.group.get("gpus") or 0) for m in members(orders)]
-    first, count = sum(counts[:member.index]), int(member.group["gpus"])
-    if count == sum(counts):
+    first = total = 0
+    for group in orders["groups"]:
+        each = int(group.get("gpus") or 0)
+        if group["name"] == member.group["name"]:
+            first = total + each * member.ordinal
+        total += each * most(group)
+    count = int(member.group["gpus"])
+    if count == total:
         return None
     visible = base.get("CUDA_VISIBLE_DEVICES")
-    ids = visible.split(",") if visible else [str(i) for i in range(sum(counts))]
-    return ",".join(ids[first:first + count]) if len(ids) >= sum(counts) else None
+    ids = visible.split(",") if visible else [str(i) for i in range(total)]
+    return ",".join(ids[first:first + count]) if len(ids) >= total else None
 
 
 AGENT_PORTS = ("dashboard-agent-listen-port", "dashboard-agent-grpc-port", "metrics-export-port", "runtime-env-agent-port")
 
 
-def arguments(orders, member, directory, base, agent_ports):
+def arguments(orders, member, directory, run_dir, base, agent_ports):
     """The arguments of `ray start`; no port has a fixed default. agent_ports are for AGENT_PORTS: a raylet waits for ports
     that its agents choose, but only 15 seconds, then it dies (Ray 2.60; there is no setting). It is alive sooner, too."""
     group, gcs = member.group, base["RAYCTL_GCS"]
@@ -101,7 +102,8 @@ def arguments(orders, member, directory, base, agent_ports):
         args += ["--dashboard-agent-listen-port=0", "--dashboard-agent-grpc-port=0"]
     if member.head:
         dashboard_host, _, dashboard_port = base["RAYCTL_DASHBOARD"].rpartition(":")
-        args += ["--head", "--port=" + gcs.rpartition(":")[2], "--include-dashboard=true", "--no-monitor",
+        args += ["--head", "--port=" + gcs.rpartition(":")[2], "--include-dashboard=true",
+                 "--autoscaling-config=" + autoscaling.path(run_dir) if is_elastic(orders) else "--no-monitor",
                  "--dashboard-host=" + dashboard_host.strip("[]"), "--dashboard-port=" + dashboard_port,
                  "--ray-client-server-port=" + base["RAYCTL_CLIENT_PORT"],
                  "--node-ip-address=" + base["RAYCTL_NODE_IP"]]

@@ -1,4 +1,4 @@
-"""The supervisor of one Ray node: `keeper.pyz node RUN_DIR INDEX`, or `keeper.pyz node RUN_DIR --slurm` as a task of a Slurm step.
+"""The supervisor of one Ray node: `keeper.pyz node RUN_DIR NAME`, or `keeper.pyz node RUN_DIR --slurm` as a task of a Slurm step.
 
 It starts `ray start --block` below it and takes everything down at once, with SIGKILL, when its keeper goes (end of file on stdin),
 on a signal, or when Ray gives up. Asking Ray to stop takes half a minute. Two guards do the same if the supervisor itself is killed: a
@@ -17,7 +17,7 @@ import sys
 from rayctl_keeper import program
 from rayctl_keeper.host import process
 from rayctl_keeper.host.ports import free_ports
-from rayctl_keeper.node import guard, nodedir, raystart, scratch
+from rayctl_keeper.node import guard, members, nodedir, raystart, scratch
 from rayctl_keeper.node.rest import save_rest
 from rayctl_keeper.state.document import wall, write_from_reserve
 
@@ -36,11 +36,11 @@ SETUP = 'set -e; . "$1"; set +e; : > "$2"; shift 2; exec "$@"'
 class Supervisor:
     """One node's life."""
 
-    def __init__(self, run_dir, index, in_step):
+    def __init__(self, run_dir, name, in_step):
         self.run_dir = os.path.abspath(run_dir)
         with open(os.path.join(run_dir, "orders.json")) as f:
             self.orders = json.load(f)
-        self.member = raystart.Member(self.orders, index)
+        self.member = members.members(self.orders)[int(os.environ["SLURM_PROCID"])] if in_step else members.named(self.orders, name)
         self.place = os.path.join(self.run_dir, "nodes", self.member.name)
         self.round = int(os.environ.get("RAYCTL_ROUND", "0"))  # counts restarts of the whole cluster
         self.bell = process.Bell()
@@ -48,6 +48,8 @@ class Supervisor:
         self.watch = [] if in_step else [0]
         self.directory = self.marker = self.guard = self.lifeline = None
         self.last_failure = ""  # of an earlier try
+        self.tries = 0
+        self.serial = int(os.environ.get("RAYCTL_SERIAL") or 0)  # of a node that Ray's autoscaler asked for
 
     def run(self):
         """Returns the exit code: 0 when asked to end, 1 when Ray or the setup failed."""
@@ -55,6 +57,7 @@ class Supervisor:
         self.bell.catch(signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
         tries = 1 if self.member.head else WORKER_TRIES
         for attempt in range(tries):
+            self.tries = attempt
             try:
                 message = self.live()
             except OSError as error:
@@ -113,8 +116,10 @@ class Supervisor:
         if os.path.exists(path):
             with open(path) as f:
                 secrets = json.load(f)
-        env = raystart.environment(self.orders, self.member, self.directory, self.run_dir, secrets, os.environ)
-        command = raystart.arguments(self.orders, self.member, self.directory, os.environ, free_ports("", len(raystart.AGENT_PORTS)))
+        *agents, metrics = free_ports("", len(raystart.AGENT_PORTS) + 1)
+        base = dict(os.environ, **{raystart.INSTANCE: self.instance(), raystart.METRIC_PORT: str(metrics)})
+        env = raystart.environment(self.orders, self.member, self.directory, self.run_dir, secrets, base)
+        command = raystart.arguments(self.orders, self.member, self.directory, self.run_dir, base, agents)
         setup = self.orders["ray"].get("setup")
         self.setup_done = os.path.join(self.directory, "setup.done")
         if setup:
@@ -132,6 +137,10 @@ class Supervisor:
             os.close(reader)
         self.child = child  # kept: Popen would otherwise collect the exit code itself
         return child.pid
+
+    def instance(self):
+        """This start of Ray, for Ray's autoscaler."""
+        return members.instance(self.member.name, self.round, self.serial, self.tries)
 
     def working_directory(self):
         """Where drivers and workers without a package run."""
@@ -189,7 +198,7 @@ class Supervisor:
     def report(self, state, message):
         """Publishes the state for the keeper, and for the cleanup after a local keeper that was killed."""
         report = {"state": state, "message": message, "at": wall(), "pid": os.getpid(), "host": os.uname().nodename,
-                  "directory": self.directory or "", "round": self.round}
+                  "directory": self.directory or "", "round": self.round, "try": self.tries, "serial": self.serial}
         try:
             if self.in_step:
                 os.write(1, report_line(dict(report, name=self.member.name)))
@@ -292,7 +301,5 @@ def save_logs(directory, target):
 
 def main(arguments):
     """Entry point; the exit code."""
-    run_dir, index = arguments
-    slurm = index == "--slurm"
-    supervisor = Supervisor(run_dir, int(os.environ["SLURM_PROCID"] if slurm else index), in_step=slurm)
-    return supervisor.run()
+    run_dir, name = arguments
+    return Supervisor(run_dir, name, in_step=name == "--slurm").run()

@@ -13,8 +13,8 @@ WORTH_ANOTHER_START = ("already occupied", "already running at", "Address alread
 class Cluster:
     """Starts the nodes again where the orders allow it."""
 
-    def __init__(self, nodes, gang, limits, mail, waiting, attempts, state):
-        self._nodes, self._gang, self._limits, self._mail = nodes, gang, limits, mail
+    def __init__(self, nodes, gang, elastic, limits, mail, waiting, attempts, state):
+        self._nodes, self._gang, self._elastic, self._limits, self._mail = nodes, gang, elastic, limits, mail
         self._waiting, self._attempts, self._state = waiting, attempts, state
         self._failed_starts = 0  # in a row
         self.in_use = False  # a cluster lost before that is one that failed to start
@@ -66,6 +66,7 @@ class Cluster:
 
     def _start_again(self):
         """All nodes anew."""
+        self._elastic.forget()
         self._nodes.stop()
         self.in_use = False
         self._gang.forget()

@@ -44,14 +44,25 @@ class Gang:
     def count(self, rows):
         """Takes over Ray's rows of nodes; returns whether the gang is complete."""
         nodes, ready = (self.by_label if self.nodes.external else self.by_name)(rows)
-        groups = [dict(g, ready=min(ready.get(g["name"], 0), g["wanted"])) for g in self.state.doc["groups"]]
+        groups = [self.counted(g, ready.get(g["name"], 0)) for g in self.state.doc["groups"]]
         head = next((r["node_id"] for r in rows if r.get("is_head_node") and r["state"] == "ALIVE"), self.state.doc["head"]["nodeId"])
         self.state.change(nodes=nodes, groups=groups, head=dict(self.state.doc["head"], nodeId=head))
-        have, wanted = sum(g["ready"] for g in groups), sum(g["wanted"] for g in groups)
+        required = {g["name"]: g["count"] for g in self.orders["groups"]}
+        have, wanted = sum(min(g["ready"], required[g["name"]]) for g in groups), sum(required.values())
         if have < wanted and not self.complete:
             self.state.phase(self.state.doc["phase"], "WaitingForNodes", "%d of %d nodes are alive" % (have, wanted))
         self.complete = self.complete or have >= wanted
         return have >= wanted
+
+    def counted(self, group, ready):
+        """The group with the nodes that are alive, and those that are there or on their way."""
+        extra = sum(m.group["name"] == group["name"] for m in list(self.nodes.extra.values()))
+        wanted = next(g["count"] for g in self.orders["groups"] if g["name"] == group["name"]) + extra
+        return dict(group, ready=min(ready, wanted), wanted=wanted)
+
+    def row(self, name):
+        """What is shown of a node."""
+        return next((n for n in self.state.doc["nodes"] if n["name"] == name), {})
 
     def by_label(self, rows):
         """Nodes of others: KubeRay labels them with their group (Ray 2.49 and later); else only head and workers are distinguished."""
@@ -70,12 +81,14 @@ class Gang:
     def by_name(self, rows):
         """Nodes that our supervisors started, by the names they gave them."""
         nodes, ready = [], {}
-        for member in self.nodes.members:
+        for member in self.nodes.all():
             mine = [r for r in rows if r.get("node_name") == member.name]
             row = next((r for r in mine if r["state"] == "ALIVE"), mine[-1] if mine else {})
             report, state = self.nodes.report(member), row.get("state", "STARTING")
             if member.name in self.dead:
                 state = "DEAD"
+            elif state == "DEAD" and drained(row):
+                state = "ENDED"
             elif state == "DEAD" and report.get("state") in ("starting", "retrying"):
                 state = "STARTING"  # a worker that Ray gave up before
             ready[member.group["name"]] = ready.get(member.group["name"], 0) + (state == "ALIVE")
@@ -89,6 +102,8 @@ class Gang:
         before = {n["name"]: (n["state"], n["nodeId"]) for n in self.state.doc["nodes"]}
         self.count(rows)
         for node in self.state.doc["nodes"]:
+            if node["name"] in self.nodes.extra:
+                continue  # they come and go: `allocations` has them
             state, node_id = before.get(node["name"], ("ALIVE", ""))
             if state != node["state"]:
                 self.state.note("node", node["state"], node["name"], node["message"])
@@ -111,6 +126,11 @@ class Gang:
         """What the supervisor reported before it ended; of a step, the first that failed."""
         reports = [self.nodes.report(m) for m in ([member] if member else self.nodes.members)]
         return next((r["message"] for r in reports if r.get("state") == "failed"), "")
+
+
+def drained(row):
+    """Whether Ray's autoscaler ended the node because nothing needed it: the beginning of state_message in Ray 2.60 (AUTOSCALER_DRAIN_IDLE)."""
+    return (row.get("state_message") or "").startswith("Terminated due to idle")
 
 
 def starts_fast(wish, version):

@@ -9,7 +9,8 @@ import sys
 import time
 
 from rayctl_keeper.host import process
-from rayctl_keeper.node import raystart
+from rayctl_keeper.node import autoscaling, raystart
+from rayctl_keeper.node.members import is_elastic
 from rayctl_keeper.run.nodes import MODES, join, with_addresses
 from rayctl_keeper.state.document import State, wall
 
@@ -39,7 +40,7 @@ def keep(run_dir, told=None, hands_over=False):
     earlier = predecessor(run_dir)
     state = State(orders, run_dir, log)
     nodes = MODES[orders["start"]["mode"]](orders, run_dir, bell, log)
-    failure = start(nodes)
+    failure = start(nodes, orders, run_dir)
 
     from rayctl_keeper.http import api
     from rayctl_keeper.run.life import Keeper
@@ -127,9 +128,11 @@ def predecessor(run_dir):
     return {}
 
 
-def start(nodes):
+def start(nodes, orders, run_dir):
     """Starts the nodes; returns the error instead of raising it, so that it gets into the result."""
     try:
+        if is_elastic(orders):
+            autoscaling.write(orders, run_dir, autoscaling.limits_of(orders))
         nodes.start()
     except OSError as error:
         return error

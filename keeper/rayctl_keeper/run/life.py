@@ -22,6 +22,7 @@ from rayctl_keeper.run.limits import Limits
 from rayctl_keeper.run.packages import Packages
 from rayctl_keeper.run.resume import Resumption
 from rayctl_keeper.run.waiting import POLL, Waiting
+from rayctl_keeper.run.elastic import Elastic
 from rayctl_keeper.state.exits import AttemptLost, Detached, End
 
 
@@ -35,11 +36,12 @@ class Keeper:
         self.mail = Mailbox(run_dir, bell, state, self.limits)
         self.driver_log = DriverLog(run_dir, lambda: Dashboard(nodes.dashboard, token), log)
         self.gang = Gang(orders, nodes, state)
+        self.elastic = self.mail.elastic = Elastic(orders, nodes, self.gang, state, log)
         self.driver = DriverWatch(nodes, state, self.driver_log)
         self.head = Head(orders, token, nodes, self.gang, self.driver, self.mail, state)
-        self.waiting = Waiting(orders, bell, self.mail, nodes, self.gang, self.driver, self.limits, state)
+        self.waiting = Waiting(orders, bell, self.mail, nodes, self.gang, self.elastic, self.driver, self.limits, state)
         self.attempts = Attempts(orders, state, self.driver_log)
-        self.cluster = Cluster(nodes, self.gang, self.limits, self.mail, self.waiting, self.attempts, state)
+        self.cluster = Cluster(nodes, self.gang, self.elastic, self.limits, self.mail, self.waiting, self.attempts, state)
         self.packages = Packages(run_dir, nodes.external, self.limits, self.mail, self.waiting, state)
         self.job = Job(run_dir, self.head, self.driver, self.packages, self.mail, self.waiting, state, log)
         self.grace = Grace(orders, self.head, self.driver, self.mail, self.waiting, state, log)
@@ -96,10 +98,12 @@ class Keeper:
     def finish(self, end):
         """Driver, log, nodes, record: in this order, whatever fails."""
         self.ending.begin(end)
+        self.elastic.closed = True
         self.ending.try_each((
             lambda: self.cluster.in_use and self.grace.stop_drivers(end),
             lambda: self.driver.collect(reachable=self.head.dashboard is not None),
             lambda: end.cause != "lost" and self.resumption.recover_logs(self.head.dashboard),
+            self.elastic.forget,
             self.nodes.stop,
             self.nodes.release))
         self.ending.complete(end, client_asks_keeper=self.nodes.external)
@@ -142,6 +146,7 @@ class Keeper:
                     raise End("start-failed", "the head's dashboard refuses the cluster's token: %s" % refused)
             self.waiting.pause(POLL)
         self.limits.stop("start")
+        self.elastic.first()
         if not self.orders.get("job"):
             self.limits.begin("idle", time.monotonic())  # whoever reads Ready reads the deadline, too
             self.state.deadlines(self.limits)

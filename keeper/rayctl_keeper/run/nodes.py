@@ -11,7 +11,7 @@ import threading
 from rayctl_keeper import program
 from rayctl_keeper.host import process
 from rayctl_keeper.host.ports import free_ports
-from rayctl_keeper.node import container, nodedir, raystart
+from rayctl_keeper.node import container, members, nodedir
 
 
 # Arguments of the orders that stand for what was not known when they were written.
@@ -65,11 +65,36 @@ class Nodes:
 
     def __init__(self, orders, run_dir, bell, log):
         self.orders, self.run_dir, self.bell, self.log = orders, run_dir, bell, log
-        self.members = raystart.members(orders)
+        self.members = members.members(orders)
+        self.extra = {}  # those that Ray's autoscaler asked for, by name
         self.round = 0  # restarts of the whole cluster
         self.children = {}  # pid -> (Popen, name)
         self.gcs = self.dashboard = ""
         self.client_port = 0
+
+    def all(self):
+        """All nodes that are there or on their way."""
+        return self.members + list(self.extra.values())
+
+    def add(self, member):
+        """Starts one more node, or one that was lost again."""
+        if member.beyond:
+            self.extra[member.name] = member
+        else:
+            self.members = [member if m.name == member.name else m for m in self.members]
+        self.start_one(member)
+
+    def start_one(self, member):
+        """Starts a node of a living cluster."""
+        raise NotImplementedError
+
+    def remove(self, member):
+        """Ends one node, without waiting."""
+        raise NotImplementedError
+
+    def address(self, _member):
+        """Where the node is, "" if that is not known yet."""
+        return self.orders["advertise"]
 
     def choose_addresses(self):
         """Picks the head's ports on this host; returns the supervisors' environment."""
@@ -98,7 +123,7 @@ class Nodes:
     def directories(self):
         """Temporary directories of nodes on this host."""
         found = []
-        for member in self.members:
+        for member in self.all():
             directory = self.report(member).get("directory")
             if directory and os.path.isdir(directory):
                 found.append(directory)
@@ -128,6 +153,7 @@ class Nodes:
             nodedir.remove(directory)
         if left:
             self.log("processes %s do not die" % sorted(left))
+        self.extra.clear()
         self.round += 1
 
     def ask_to_stop(self):
@@ -142,10 +168,20 @@ class Spawned(Nodes):
 
     def start(self):
         """Starts all nodes at once, the head first."""
-        env = self.choose_addresses()
+        self.env = self.choose_addresses()
         for member in self.members:
-            self.launch([sys.executable, "-S", "-E"] + program.command("node", self.run_dir, str(member.index)),
-                        member.name, env, subprocess.PIPE)
+            member.serial = 0
+            self.start_one(member)
+
+    def start_one(self, member):
+        self.launch([sys.executable, "-S", "-E"] + program.command("node", self.run_dir, member.name), member.name,
+                    dict(self.env, RAYCTL_SERIAL=str(member.serial)), subprocess.PIPE)
+
+    def remove(self, member):
+        member.released = True
+        for child, name in self.children.values():
+            if name == member.name:
+                child.stdin.close()
 
     def head_runs(self):
         return self.pid_of(self.members[0]) != 0
@@ -157,7 +193,7 @@ class Spawned(Nodes):
                 report = json.load(f)
         except (OSError, ValueError):
             return {}
-        return report if report.get("round") == self.round else {}
+        return report if (report.get("round"), report.get("serial")) == (self.round, member.serial) else {}
 
     def ask_to_stop(self):
         for child, _ in self.children.values():

@@ -19,9 +19,9 @@ WHY = {
 class Waiting:
     """Waits, and acts on what came meanwhile."""
 
-    def __init__(self, orders, bell, mail, nodes, gang, driver, limits, state):
+    def __init__(self, orders, bell, mail, nodes, gang, elastic, driver, limits, state):
         self._causes = orders.get("signals") or {}  # by the signal's name
-        self._bell, self._mail, self._nodes, self._gang = bell, mail, nodes, gang
+        self._bell, self._mail, self._nodes, self._gang, self._elastic = bell, mail, nodes, gang, elastic
         self._driver, self._limits, self._state = driver, limits, state
         self.stopping = False  # the nodes are being ended: a child that ends is no failure
 
@@ -47,7 +47,11 @@ class Waiting:
         self._driver.notice(ready)
         self._mail.read_mail(ready)
         for name, code in self._nodes.ended(reap()):
-            if not self.stopping:
+            if self.stopping:
+                continue
+            if name in self._nodes.extra:
+                self._elastic.ended(self._nodes.extra.pop(name), code)
+            else:
                 self._gang.child_ended(name, code)
 
     def signals(self):

@@ -79,10 +79,10 @@ class State:
             "revision": 0, "name": orders["name"], "launcher": orders.get("launcher", ""),
             "specHash": orders.get("specHash", ""), "attempt": orders.get("attempt", 1),
             "phase": "", "reason": {"code": "", "message": "", "hint": ""}, "since": wall(),
-            "groups": [{"name": g["name"], "ready": 0, "wanted": g["count"], "gpus": g.get("gpus") or 0} for g in orders["groups"]],
+            "groups": [group(g) for g in orders["groups"]],
             "head": {"address": "", "dashboard": "", "clientPort": 0, "session": "", "nodeId": "", "rayVersion": "", "token": False, "fastStart": False},
             "keeper": {"url": "", "host": "", "pid": os.getpid(), "startTime": 0},
-            "nodes": [], "job": self.new_job() if job else None, "submissions": [],
+            "nodes": [], "allocations": [], "job": self.new_job() if job else None, "submissions": [],
             "committed": False, "lastRenewal": None, "endOnDisconnect": 0,
             "deadlines": {"max": None, "idle": None, "total": None},
             "timeline": orders.get("timeline") or [], "attempts": orders.get("attempts") or [],
@@ -211,6 +211,12 @@ class State:
             if not self._disk_full:  # logged once; the API still serves the current document
                 self._log("cannot write state.json: %s" % error)
             self._disk_full = True
+
+
+def group(ordered):
+    """What is shown of a group of the orders, before there are nodes."""
+    limits = {"min": ordered["count"], "max": ordered["max"]} if (ordered.get("max") or 0) > ordered["count"] else {}
+    return dict({"name": ordered["name"], "ready": 0, "wanted": ordered["count"], "gpus": ordered.get("gpus") or 0}, **limits)
 
 
 def ended_attempt(doc, cause, message, code=None, end=None):

@@ -42,10 +42,15 @@ func Elastic(s *spec.ClusterSpec, where string) (all []string) {
 	why := "all nodes start together " + where + ", and their number stays"
 	all = append(all, Nodes(s, "minReplicas", why, func(g spec.NodeGroup) bool { return g.Min < g.Count })...)
 	all = append(all, Nodes(s, "maxReplicas", why, func(g spec.NodeGroup) bool { return g.Max > g.Count })...)
-	if !s.IsGang() {
-		all = append(all, about([]string{"gang: false"}, why)...)
+	return append(all, Gang(s, where)...)
+}
+
+// Gang is about gang: false where all nodes that must be there start together.
+func Gang(s *spec.ClusterSpec, where string) []string {
+	if s.IsGang() {
+		return nil
 	}
-	return all
+	return about([]string{"gang: false"}, "all nodes that must be there start together "+where)
 }
 
 // ReadOnly is about mounts where nothing is mounted.

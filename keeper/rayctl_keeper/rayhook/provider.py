@@ -1,0 +1,72 @@
+"""Ray's side: the node provider that Ray's autoscaler (autoscaler/v2, in the process `monitor` on the head) loads. It asks the keeper for everything.
+
+Autoscaler v2 takes a NodeProvider of v1 through NodeProviderAdapter (Ray 2.60, autoscaler/v2/instance_manager/node_provider.py): it calls the functions below
+and no others, and finds out which node of Ray's is which of ours by RAY_CLOUD_INSTANCE_ID in the environment of `ray start`."""
+
+import json
+import os
+import urllib.error
+import urllib.request
+
+from ray.autoscaler.node_provider import NodeProvider
+from ray.autoscaler.tags import (NODE_KIND_HEAD, NODE_KIND_WORKER, STATUS_UP_TO_DATE, TAG_RAY_LAUNCH_REQUEST, TAG_RAY_NODE_KIND, TAG_RAY_NODE_STATUS,
+                                 TAG_RAY_USER_NODE_TYPE)
+
+TIMEOUT = 10.0  # seconds
+direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # the keeper is on this host
+
+
+class KeeperNodes(NodeProvider):
+    """The nodes that the keeper has."""
+
+    def __init__(self, provider_config, cluster_name):
+        super().__init__(provider_config, cluster_name)
+        self._run_dir, self._nodes = provider_config["run_dir"], {}
+
+    def _ask(self, body=None):
+        """The keeper's nodes, after what is asked for was done."""
+        with open(os.path.join(self._run_dir, "state.json")) as f:
+            url = json.load(f)["keeper"]["url"]
+        with open(os.path.join(self._run_dir, "token")) as f:
+            token = f.read().strip()
+        request = urllib.request.Request(url + "/v1/nodes", None if body is None else json.dumps(body).encode(),
+                                         {"Authorization": "Bearer " + token, "Content-Type": "application/json"})
+        try:
+            with direct.open(request, timeout=TIMEOUT) as answer:
+                self._nodes = {n["id"]: n for n in json.load(answer)["nodes"]}
+        except urllib.error.HTTPError as error:
+            raise RuntimeError("the keeper: " + error.read(2000).decode("utf-8", "replace")) from None
+        return self._nodes
+
+    def non_terminated_nodes(self, tag_filters):
+        return list(self._ask())
+
+    def is_running(self, node_id):
+        return bool(self._nodes.get(node_id, {}).get("running"))
+
+    def is_terminated(self, node_id):
+        return node_id not in self._nodes
+
+    def node_tags(self, node_id):
+        node = self._nodes.get(node_id)
+        return {} if node is None else {
+            TAG_RAY_NODE_KIND: NODE_KIND_HEAD if node["head"] else NODE_KIND_WORKER, TAG_RAY_USER_NODE_TYPE: node["type"],
+            TAG_RAY_NODE_STATUS: STATUS_UP_TO_DATE, TAG_RAY_LAUNCH_REQUEST: node["request"]}
+
+    def internal_ip(self, node_id):
+        return self._nodes.get(node_id, {}).get("address", "")
+
+    def external_ip(self, node_id):
+        return self.internal_ip(node_id)
+
+    def create_node(self, node_config, tags, count):
+        self._ask({"launch": {"type": tags[TAG_RAY_USER_NODE_TYPE], "count": count, "request": tags.get(TAG_RAY_LAUNCH_REQUEST, "")}})
+
+    def create_node_with_resources_and_labels(self, node_config, tags, count, resources, labels):
+        self.create_node(node_config, tags, count)
+
+    def terminate_node(self, node_id):
+        self.terminate_nodes([node_id])
+
+    def terminate_nodes(self, node_ids):
+        self._ask({"release": list(node_ids)})

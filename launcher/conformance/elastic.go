@@ -1,0 +1,37 @@
+package conformance
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec/units"
+)
+
+// elasticGroup checks that nodes come while tasks wait for them, that those go which nothing uses any more, and that the one that must be there stays.
+func elasticGroup(t *testing.T, s *suite) {
+	sp := s.named(t, s.TwoGroups(), python(`import ray, time
+ray.init(log_to_driver=False, logging_level="ERROR")
+def nodes(): return len({n["NodeID"] for n in ray.nodes() if n["Alive"] and n["Resources"].get("b")})
+print(nodes(), "at the start", flush=True)
+@ray.remote(resources={"b": 1}, num_cpus=0)
+def work():
+    while nodes() < 3: time.sleep(0.2)
+    return ray.get_runtime_context().get_node_id()
+print("work on", len(set(ray.get([work.remote() for _ in range(3)]))), flush=True)
+while nodes() > 1: time.sleep(0.2)
+print(nodes(), "at the end", flush=True)`))
+	b := &sp.Workers[1]
+	least, most := 1, 3
+	b.Replicas, b.MinReplicas, b.MaxReplicas = &least, &least, &most
+	sp.Scaling.Idle = units.Limit(5 * time.Second)
+	oc, out := s.run(t, sp, launcher.RunOptions{})
+	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
+	if want := "1 at the start\nwork on 3\n1 at the end\n"; !strings.Contains(out, want) {
+		t.Errorf("output %q, want %q", out, want)
+	}
+	if u := oc.Receipt.Usage; u.Nodes != 4 {
+		t.Errorf("the receipt counts %d nodes at a time, not head, one worker, and two more", u.Nodes)
+	}
+}
