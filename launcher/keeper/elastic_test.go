@@ -1,39 +1,100 @@
 package keeper_test
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// elastic is a cluster of a head without CPUs, one worker, and up to two more.
-func elastic(o *keeper.Orders) {
-	o.Groups[0].CPUs = ptr(0.0)
-	o.Groups = append(o.Groups, keeper.Group{Name: "w", Count: 1, Max: 3, CPUs: ptr(1.0), GPUs: ptr(0.0), ObjectStoreMemory: ptr(int64(100e6))})
-	o.Scaling = &keeper.Scaling{Idle: 5, UpscalingSpeed: 1}
+// elastic is a cluster of a head without CPUs and a group of so many nodes at least and at most.
+func elastic(least, most int) func(*keeper.Orders) {
+	return func(o *keeper.Orders) {
+		o.Groups[0].CPUs = ptr(0.0)
+		o.Groups = append(o.Groups, keeper.Group{
+			Name: "w", Count: least, Max: most, CPUs: ptr(1.0), GPUs: ptr(0.0), ObjectStoreMemory: ptr(int64(100e6)),
+		})
+		o.Scaling = &keeper.Scaling{Idle: 600, UpscalingSpeed: 1}
+	}
 }
 
-// TestElastic: nodes come when tasks wait for them, and go when nothing needs them; the one that must be there stays.
-func TestElastic(t *testing.T) {
-	r := newRig(t, `python -c '
+// holdTwo is a driver that holds two nodes of one CPU as long as it runs.
+const holdTwo = `python -c '
 import ray, time
 ray.init(log_to_driver=False)
-@ray.remote(num_cpus=1)
-def where(): time.sleep(8); return ray.get_runtime_context().get_node_id()
-begin = time.time()
-print("on", len(set(ray.get([where.remote() for _ in range(3)]))), "nodes", flush=True)
-print("took", time.time() - begin, flush=True)
-def alive(): return sum(n["Alive"] for n in ray.nodes())
-print("alive", alive(), flush=True)
-while alive() > 2: time.sleep(0.2)
-print("after", time.time() - begin, flush=True)
-'`, elastic).start(nil)
+@ray.remote(num_cpus=1, max_restarts=-1)
+class Holder:
+    def here(self): return True
+holders = [Holder.remote() for _ in range(2)]
+time.sleep(100000)'`
+
+// alive waits until a node is alive in Ray that is started by another supervisor than this one.
+func (r *rig) alive(name string, other int) runstate.Node {
+	r.t.Helper()
+	var found runstate.Node
+	r.state(name+" is alive", func(s *runstate.State) bool {
+		for _, n := range s.Nodes {
+			if n.Name == name && n.State == runstate.NodeAlive && n.PID != 0 && n.PID != other {
+				found = n
+			}
+		}
+		return found.Name != ""
+	})
+	return found
+}
+
+// TestElasticNodesLost: lost nodes are replaced as Ray asks for them, the one that must be there, too; with the head all of them go, and the next attempt
+// gets its own; and with the keeper.
+func TestElasticNodesLost(t *testing.T) {
+	r := newRig(t, holdTwo, func(o *keeper.Orders) {
+		elastic(1, 3)(o)
+		o.Job.Restarts.NodeFailure = 1
+	}).start(nil)
 	r.commit(keeper.Commit{})
-	s := r.result()
-	t.Logf("%s", r.story())
-	t.Logf("%+v", s.Exit)
-	for _, e := range s.Timeline {
-		t.Logf("%+v", e)
+	extra := r.alive("w-1", 0)
+	r.kill(extra.PID)
+	r.alive("w-1", extra.PID)
+	required := r.alive("w-0", 0)
+	r.kill(required.PID)
+	r.alive("w-0", required.PID)
+	s := r.state("two nodes were wanted", func(s *runstate.State) bool { return len(s.Allocations) >= 3 })
+	if a := s.Allocations[0]; a.State != "released" || !strings.Contains(a.Message, "killed by signal 9") {
+		t.Errorf("the lost node: %+v", a)
 	}
-	t.Logf("%s", r.log())
+	r.kill(r.pidOf("gcs_server"))
+	r.state("the second attempt", func(s *runstate.State) bool { return s.Attempt == 2 && running(s) })
+	extra = r.alive("w-1", 0)
+	for _, a := range r.state("its nodes", func(*runstate.State) bool { return true }).Allocations[:3] {
+		if a.Released == nil {
+			t.Errorf("of the first attempt: %+v", a)
+		}
+	}
+	r.kill(r.cmd.Process.Pid)
+}
+
+// TestElasticNodesFail: nodes that fail to start are not asked for without a pause, and say why.
+func TestElasticNodesFail(t *testing.T) {
+	r := newRig(t, holdTwo, func(o *keeper.Orders) {
+		elastic(0, 2)(o)
+		o.Groups[1].Env = map[string]string{"NO_LICENCE": "1"}
+		o.Ray.Setup = `test -z "$NO_LICENCE" || { echo "the licence server is away"; false; }`
+	}).start(nil)
+	r.commit(keeper.Commit{})
+	// Ray's autoscaler asks every two seconds; the pauses are 5, 10 and 20 s.
+	s := r.state("three tries", func(s *runstate.State) bool { return len(s.Allocations) >= 5 })
+	for _, a := range s.Allocations[:4] {
+		if !strings.Contains(a.Message, "the licence server is away") {
+			t.Errorf("%+v", a)
+		}
+	}
+	if pause := s.Allocations[4].Granted.Sub(*s.Allocations[2].Granted); pause.Seconds() < 10 {
+		t.Errorf("%v between the second and the third try", pause)
+	}
+	text, err := os.ReadFile(string(r.dir) + "/keeper.log")
+	r.must(err)
+	if n := strings.Count(string(text), "is wanted"); n > len(s.Allocations)+1 {
+		t.Errorf("%d nodes were started", n)
+	}
 }

@@ -55,14 +55,14 @@ class Handler(server.Handler):
         if path == "/v1/recorded" and self.handover:
             return self.await_record()
         if path == "/v1/nodes" and not self.ended():
-            return self.nodes()
+            return self.nodes(asked=True)
         if path == "/v1/port" and not self.ended():
             return self.port(query)
         return super().get(path, query)
 
-    def nodes(self):
+    def nodes(self, asked=False):
         """For Ray's autoscaler."""
-        return json.dumps({"nodes": self.mail.elastic.instances()}).encode()
+        return json.dumps({"nodes": self.mail.elastic.instances(asked)}).encode()
 
     def change_nodes(self, body):
         """What Ray's autoscaler asks for."""

@@ -24,21 +24,26 @@ class Elastic:
         self.active = is_elastic(orders)
         self._serial = 0
         self._failures, self._not_before = {}, {}  # by group
+        self._listed = set()  # lives of nodes that Ray's autoscaler knows
+        self._brief = []  # nodes that ended before it did
         self.closed = False  # the cluster ends
 
     # For Ray's autoscaler, through the API.
 
-    def instances(self):
-        """The nodes that there are, or that are on their way."""
-        found = []
-        for member in self._nodes.all():
-            report = self._nodes.report(member)
-            if member.name in self._gang.dead or report.get("state") in ("ended", "failed"):
-                continue
-            found.append({"id": life(member, self._nodes.round, report), "type": autoscaling.node_type(member), "group": member.group["name"],
-                          "head": member.head, "request": member.request, "running": bool(report.get("directory")),
-                          "address": self._nodes.address(member)})
+    def instances(self, asked=False):
+        """The nodes that there are, or that are on their way. asked: it is Ray's autoscaler that gets the list. It waits ten minutes for a node that never was
+        in one (RAY_AUTOSCALER_RECONCILE_REQUEST_STATUS_TIMEOUT_S), so nodes that ended soon are in one list."""
+        found = [self._instance(m) for m in self._nodes.all() if m.name not in self._gang.dead]
+        if asked:
+            brief, self._brief = self._brief, []
+            found += brief
+            self._listed.update(n["id"] for n in found)
         return found
+
+    def _instance(self, member):
+        report = self._nodes.report(member)
+        return {"id": life(member, self._nodes.round, report), "type": autoscaling.node_type(member), "group": member.group["name"], "head": member.head,
+                "request": member.request, "running": bool(report.get("directory")), "address": self._nodes.address(member)}
 
     def change(self, body):
         """POST /v1/nodes. A refusal is left in the body."""
@@ -99,25 +104,36 @@ class Elastic:
         self._allocate({"id": "%s.%d" % (member.name, member.serial), "purpose": "elastic", "groups": {member.group["name"]: 1}, "state": "granted",
                         "granted": wall(), "released": None})
 
-    def ended(self, member, code):
-        """A node's supervisor has ended."""
-        report, row = self._nodes.report(member), self._gang.row(member.name)
-        fine = member.released or report.get("state") == "ended" or row.get("state") == "ENDED"
-        group, message = member.group["name"], report.get("message") or ("its supervisor ended with code %d" % code)
-        if fine:
-            message = "nothing needed it any more"
+    def ended(self, name, code):
+        """A node's supervisor has ended. Returns whether it is one beyond those that must be there."""
+        member = next((m for m in self._nodes.all() if m.name == name and m.serial), None)
+        if member is None:
+            return False
+        listed = self._instance(member)
+        if member.beyond:
+            del self._nodes.extra[name]
+        if listed["id"] not in self._listed:
+            self._brief.append(listed)
+        row = self._gang.row(name)
+        fine = member.beyond and (member.released or row.get("state") == "ENDED")
+        message = "nothing needed it any more" if fine else self._gang.why(member, code)
+        self._pace(member.group["name"], fine or row.get("state") == "ALIVE")
+        if member.beyond and not fine:
+            self._state.note("node", "DEAD", name, message)
+        self._released(lambda a: a["id"] == "%s.%d" % (name, member.serial), message)
+        return member.beyond
+
+    def _pace(self, group, started):
+        """After a node that failed to start the next one has to wait."""
+        if started:
             self._failures.pop(group, None)
-        elif row.get("state") != "ALIVE":
-            self._failures[group] = self._failures.get(group, 0) + 1
-            self._not_before[group] = time.monotonic() + min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (self._failures[group] - 1))
-        if not fine:
-            self._state.note("node", "DEAD", member.name, message)
-        self._release_allocation(member, message)
+            return
+        self._failures[group] = self._failures.get(group, 0) + 1
+        self._not_before[group] = time.monotonic() + min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (self._failures[group] - 1))
 
     def forget(self):
-        """All nodes have ended."""
-        for member in self._nodes.extra.values():
-            self._release_allocation(member, "it ended with its cluster")
+        """All nodes are going to end."""
+        self._released(lambda a: True, "it ended with its cluster")
 
     # The state document.
 
@@ -126,10 +142,10 @@ class Elastic:
         dropped = {a["id"] for a in ended[:max(0, len(ended) - SHOWN)]}
         self._state.change(allocations=[a for a in self._state.doc["allocations"] if a["id"] not in dropped] + [allocation])
 
-    def _release_allocation(self, member, message):
-        wanted = "%s.%d" % (member.name, member.serial)
-        self._state.change(allocations=[dict(a, state="released", released=wall(), message=message) if a["id"] == wanted and not a["released"] else a
-                                        for a in self._state.doc["allocations"]])
+    def _released(self, which, message):
+        if self.active:
+            self._state.change(allocations=[dict(a, state="released", released=wall(), message=message) if which(a) and not a["released"] else a
+                                            for a in self._state.doc["allocations"]])
 
 
 def life(member, round, report):

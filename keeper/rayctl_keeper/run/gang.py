@@ -114,13 +114,16 @@ class Gang:
     def child_ended(self, name, code):
         """A supervisor or the step ended unexpectedly. Raises AttemptLost where the cluster cannot go on."""
         member = next((m for m in self.nodes.members if m.name == name), None)
-        what = "the supervisor of node " + name if member else OTHERS.get(name, "the command that started the nodes")
-        message = self.reported(member) or \
-            ("%s was killed by signal %d" % (what, -code) if code < 0 else "%s ended with code %d" % (what, code))
+        message = self.why(member, code, OTHERS.get(name, "the command that started the nodes"))
         self.dead[name] = message
         self.state.note("node", "DEAD", name, message)
         if not self.complete or member is None or member.head:
             raise AttemptLost(message)
+
+    def why(self, member, code, what=""):
+        """Why a child ended: what it reported, or how its process ended. It is a node's supervisor, or `what`."""
+        what = "the supervisor of node " + member.name if member else what
+        return self.reported(member) or ("%s was killed by signal %d" % (what, -code) if code < 0 else "%s ended with code %d" % (what, code))
 
     def reported(self, member):
         """What the supervisor reported before it ended; of a step, the first that failed."""

@@ -47,11 +47,7 @@ class Waiting:
         self._driver.notice(ready)
         self._mail.read_mail(ready)
         for name, code in self._nodes.ended(reap()):
-            if self.stopping:
-                continue
-            if name in self._nodes.extra:
-                self._elastic.ended(self._nodes.extra.pop(name), code)
-            else:
+            if not self.stopping and not self._elastic.ended(name, code):
                 self._gang.child_ended(name, code)
 
     def signals(self):
