@@ -251,10 +251,10 @@ class RayStart(unittest.TestCase):
         self.assertTrue(env["PATH"].startswith("/opt/venv/bin:"))
 
     def test_arguments(self):
-        o, ports = orders(), [1, 2, 3, 4]
+        o, ports = orders(), {"dashboard-agent-listen-port": 1, "worker-port-list": "7,8"}
         head = raystart.arguments(o, members.members(o)[0], "/tmp/r1", "/run", self.BASE, ports)
         self.assertEqual(head[:4], ["/opt/venv/bin/python", os.path.dirname(HERE), "ray", "start"])
-        for wanted in ("--head", "--port=1234", "--num-cpus=0", "--dashboard-agent-listen-port=1", "--node-name=head-0", "--labels=rayctl.io/group=head"):
+        for wanted in ("--head", "--port=1234", "--num-cpus=0", "--dashboard-agent-listen-port=1", "--worker-port-list=7,8", "--node-ip-address=10.0.0.1", "--node-name=head-0", "--labels=rayctl.io/group=head"):
             self.assertIn(wanted, head)
         base = dict(self.BASE, SLURM_JOB_ID="1", SLURM_CPUS_ON_NODE="6", SLURM_GPUS_ON_NODE="")
         worker = raystart.arguments(o, members.members(o)[2], "/tmp/r1", "/run", base, ports)
@@ -270,9 +270,16 @@ class RayStart(unittest.TestCase):
             members.members(o)[3]
 
     def test_addresses(self):
-        o = nodes.with_addresses({"advertise": "auto", "listen": "auto:0"}, {"RAYCTL_ADVERTISE": "10.1.1.1"})
-        self.assertEqual((o["advertise"], o["dashboardHost"], o["listen"]), ("10.1.1.1", "10.1.1.1", "10.1.1.1:0"))
-        self.assertNotEqual(nodes.own_address({}), "")
+        asked = []
+        def own(network, several):
+            asked.append((network, several))
+            return "10.1.1.1"
+        with unittest.mock.patch.object(nodes.address, "own", own):
+            o = nodes.with_addresses({"advertise": "auto", "listen": "auto:0", "network": "ib0", "groups": [{"name": "head", "count": 1}]})
+            self.assertEqual((o["advertise"], o["dashboardHost"], o["listen"]), ("10.1.1.1", "10.1.1.1", "10.1.1.1:0"))
+            nodes.with_addresses(dict(orders(), advertise="auto", dashboardHost="127.0.0.1"))
+            nodes.with_addresses({"advertise": "auto", "dashboardHost": "127.0.0.1", "groups": [{"name": "head", "count": 1}]})
+        self.assertEqual(asked, [("ib0", True), ("", True), ("", False)])  # others are to reach it: clients, or nodes
 
     def test_last_line(self):
         with tempfile.NamedTemporaryFile("w") as f:

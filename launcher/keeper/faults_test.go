@@ -107,12 +107,11 @@ func TestKillKeeperWhileStarting(t *testing.T) {
 
 // A step command starts the supervisors, as srun does: here a shell that sets SLURM_PROCID for each and forwards signals.
 func TestStep(t *testing.T) {
-	t.Setenv("RAYCTL_ADVERTISE", "127.0.0.1")
 	t.Setenv("SLURM_JOB_ID", "7")
 	t.Setenv("SLURM_CPUS_ON_NODE", "2")
 	r := newRig(t, `echo "cpus $(env | grep -c ^SLURM_)"; exit 4`, nil)
 	python := r.orders.Ray.Python
-	r.orders.Advertise, r.orders.DashboardHost, r.orders.Listen, r.orders.WatchStdin = "auto", "auto", "auto:0", false
+	r.orders.Advertise, r.orders.Network, r.orders.Ports, r.orders.WatchStdin = "auto", "127.0.0.0/8", "21000-21999", false
 	r.orders.Groups[0].CPUs, r.orders.Groups[0].GPUs = nil, nil
 	r.orders.Start = keeper.Start{Mode: keeper.StartStep, Argv: []string{"sh", "-c",
 		`trap 'kill -USR1 $child; wait $child; exit $?' USR1; SLURM_PROCID=0 "$0" -S -E "$1" node "$2" --slurm & child=$!; wait $child`,

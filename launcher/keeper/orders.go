@@ -42,10 +42,12 @@ type Orders struct {
 	Groups        []Group     `json:"groups"`            // node indexes run over the groups in this order; index 0 is the head
 	Scaling       *Scaling    `json:"scaling,omitempty"` // with a Group's Max
 	Start         Start       `json:"start"`
-	Listen        string      `json:"listen"`        // host:port of the keeper's API; port 0 picks a free one
-	Advertise     string      `json:"advertise"`     // address by which others reach the keeper's host
-	DashboardHost string      `json:"dashboardHost"` // address the dashboard binds to
-	WatchStdin    bool        `json:"watchStdin"`    // end of file on stdin before the commit means that the client died
+	Listen        string      `json:"listen"`            // host:port of the keeper's API; port 0 picks a free one
+	Advertise     string      `json:"advertise"`         // address by which others reach the keeper's host
+	DashboardHost string      `json:"dashboardHost"`     // address the dashboard binds to
+	Network       string      `json:"network,omitempty"` // interfaces and CIDRs, of which the first that a node has is its address; "auto" above means that one
+	Ports         string      `json:"ports,omitempty"`   // FIRST-LAST: all that listens on a node takes its ports from there; empty: any free ones
+	WatchStdin    bool        `json:"watchStdin"`        // end of file on stdin before the commit means that the client died
 	// Signals maps signals (TERM, INT, USR1) to causes of the end; by default USR1 is time-limit, others are interrupted.
 	// With the cause "detach" the keeper of an external cluster exits and leaves the cluster running: another keeper will take over.
 	Signals  map[string]string `json:"signals,omitempty"`

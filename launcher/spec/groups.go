@@ -69,6 +69,11 @@ var leastStore = resource.MustParse("75Mi")
 // nodeOptions is the version of Ray from which `ray start` takes labels and a directory for spilled objects, as rayctl gives them.
 const nodeOptions = "2.49.0"
 
+// HasOlderRay reports whether the file names a version of Ray before that one.
+func (s *ClusterSpec) HasOlderRay(least string) bool {
+	return s.Ray.Version != "" && olderThan(s.Ray.Version, least)
+}
+
 func olderThan(ray, least string) bool {
 	v, err := version.ParseGeneric(ray)
 	return err == nil && v.LessThan(version.MustParseGeneric(least))

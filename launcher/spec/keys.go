@@ -236,9 +236,9 @@ func OptionsOfRay() []OptionOfRay { return optionsOfRay }
 // optionsOfRay are options of `ray start` and of KubeRay, in lower case without - and _, for which the cluster file has no key, and what is there instead.
 var optionsOfRay = []OptionOfRay{
 	{strings.Fields("port gcsport rayport dashboardport rayclientserverport clientport minworkerport maxworkerport workerportlist objectmanagerport nodemanagerport metricsexportport dashboardagentlistenport dashboardagentgrpcport runtimeenvagentport ports"), "ports: --port, --dashboard-port, --min-worker-port and the others",
-		"rayctl chooses free ports, so that clusters of one machine do not collide, and `rayctl dashboard --port` and `rayctl port-forward` give them a fixed one here"},
+		"rayctl chooses free ports, so that clusters of one machine do not collide, on Slurm in slurm.ports; `rayctl dashboard --port` and `rayctl port-forward` give them a fixed one here"},
 	{strings.Fields("nodeipaddress nodeip ipaddress address rayaddress"), "--node-ip-address, --address",
-		"a node's address is what the launcher knows: this machine's own, that of the node on Slurm, the pod's on Kubernetes"},
+		"a node's address is what the launcher knows: this machine's own, that of the node on Slurm, where slurm.network chooses among several, the pod's on Kubernetes"},
 	{strings.Fields("dashboardhost includedashboard"), "--dashboard-host, --include-dashboard", "the dashboard listens where rayctl reaches it; on Slurm slurm.expose changes that"},
 	{strings.Fields("systemconfig"), "--system-config", "set it in env as RAY_NAME: VALUE, from where Ray reads each of its settings on every node"},
 	{strings.Fields("redis redisaddress redispassword redisusername externalredis externalstoragenamespace gcsfaulttolerance gcsfaulttoleranceoptions"), "external Redis, GCS fault tolerance",

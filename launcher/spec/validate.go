@@ -181,7 +181,7 @@ func (v *Validator) resources(s *ClusterSpec, p string, r *NodeResources) {
 	if r.ObjectSpillingDirectory != "" {
 		v.Absolute(p+".objectSpillingDirectory", r.ObjectSpillingDirectory)
 	}
-	old := s.Ray.Version != "" && olderThan(s.Ray.Version, nodeOptions)
+	old := s.HasOlderRay(nodeOptions)
 	v.FailIf(old && r.ObjectSpillingDirectory != "", p+".objectSpillingDirectory", "set local.tmpDir or slurm.tmpDir, or a later ray.version", "Ray %s cannot be given it", s.Ray.Version)
 	v.FailIf(old && len(r.Labels) > 0, p+".labels", "use resources, or set a later ray.version", "Ray %s has no labels of nodes", s.Ray.Version)
 	v.nodeLabels(p+".labels", r.Labels)

@@ -47,6 +47,7 @@ func (p Plan) Orders() *keeper.Orders {
 		Start:  p.step(),
 		// On loopback of the head's node clients come through a step of the job.
 		Listen: listen, Advertise: "auto", DashboardHost: dashboard,
+		Network: slurmspec.Of(s).Network, Ports: slurmspec.Of(s).Ports,
 		Job:   orders.Job(s, path.Join(p.Run, rundir.OutputName)),
 		Grace: orders.Grace(s), Lifetime: orders.Lifetime(s, orders.Start, p.Disconnect),
 	}

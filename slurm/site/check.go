@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -160,7 +161,7 @@ const clockSkew = 5 * time.Second
 const setupFile = "setup.sh"
 
 // look is what runs on the node, with its modules: its clock, whether it sees the directory and may write there, its temporary directory, the keeper's
-// Python, and behind setup Ray's.
+// Python, and behind setup Ray's, the node's address and its ports.
 const look = `date +%s
 cat "$1/seen" 2>/dev/null; echo
 if echo x >"$1/node" 2>/dev/null; then echo writable; else echo; fi
@@ -173,7 +174,8 @@ if [ -d "$dir" ] && [ -w "$dir" ]; then echo writable; else echo; fi
 "$2" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>&1 | tail -n 1
 bash -c 'set -e; . "$1" >&2; set +e; shift; exec "$@"' setup "$1/setup.sh" "$4" -c 'import ray; print("ray", ray.__version__)' 2>&1 | tail -n 1
 hostname
-printf '%s\n' "$root"`
+printf '%s\n' "$root"
+"$2" -E -s "$1/$5" "$6" "$7" "$8" "$9" || : # what keeps it from that is found above`
 
 // checkNode runs one small step on a free node.
 func (site *Site) checkNode(ctx context.Context, s *spec.ClusterSpec, probe string) []launcher.Check {
@@ -196,13 +198,14 @@ func (site *Site) checkNode(ctx context.Context, s *spec.ClusterSpec, probe stri
 	}
 	argv = append(argv, g.ExtraArgs...) // a site may refuse jobs without them
 	p.Run = probe
-	for name, text := range map[string]string{script.HostFile: p.Host(), setupFile: s.Setup} {
-		if err := site.Runs.Files.WriteBytes(ctx, path.Join(probe, name), []byte(text)); err != nil {
+	for name, text := range map[string][]byte{script.HostFile: []byte(p.Host()), setupFile: []byte(s.Setup), keeperzip.File: keeperzip.Bytes()} {
+		if err := site.Runs.Files.WriteBytes(ctx, path.Join(probe, name), text); err != nil {
 			return append(checks, check("node", "", err, ""))
 		}
 	}
 	before := time.Now()
-	argv = append(argv, p.OnHost("sh", "-c", look, "sh", probe, p.HostPython(), p.TempRoot(), p.Python)...)
+	argv = append(argv, p.OnHost("sh", "-c", look, "sh", probe, p.HostPython(), p.TempRoot(), p.Python,
+		keeperzip.File, script.RoleNetwork, slurmspec.Of(s).Network, slurmspec.Of(s).Ports, strconv.Itoa(nodesOf(s)))...)
 	out, err := site.run(ctx, remote.CleanWith(slurmspec.Of(s).KeepEnv, argv...)...) // a job's environment
 	if NotInstalled(err) && site.isREST() {
 		return append(checks, check("node", "not looked at: there is no srun on "+site.Runner.String(), nil, ""))
@@ -210,7 +213,7 @@ func (site *Site) checkNode(ctx context.Context, s *spec.ClusterSpec, probe stri
 	if err != nil {
 		return append(checks, check("node", "", err, "no node may be free at the moment; try again, or look at slurm.partition, slurm.account and slurm.qos"))
 	}
-	lines := append(strings.Split(out, "\n"), make([]string, 8)...)
+	lines := append(strings.Split(out, "\n"), make([]string, 10)...)
 	node, root := lines[6], lines[7]
 	checks = append(checks,
 		finding("slurm.dir on "+node, lines[1] == "ok" && lines[2] == "writable", path.Dir(probe), "it is not there, or cannot be written", "set slurm.dir to a directory that all nodes share"))
@@ -219,6 +222,7 @@ func (site *Site) checkNode(ctx context.Context, s *spec.ClusterSpec, probe stri
 			finding("slurm.tmpDir on "+node, lines[3] == "writable", root, root+" is not there, or cannot be written", "set slurm.tmpDir to a directory on each node's own disk"))
 	}
 	checks = append(checks, checkPrograms(node, lines[4], lines[5], s)...)
+	checks = append(checks, checkNetwork(node, lines[8], lines[9])...)
 	return append(checks, checkClock(lines[0], before))
 }
 
@@ -227,6 +231,27 @@ func finding(name string, ok bool, detail, fault, hint string) launcher.Check {
 		return launcher.Check{Name: name, OK: true, Detail: detail}
 	}
 	return launcher.Check{Name: name, Detail: fault, Hint: hint}
+}
+
+// nodesOf is how many nodes the file asks for.
+func nodesOf(s *spec.ClusterSpec) (nodes int) {
+	for _, g := range s.NodeGroups() {
+		nodes += g.Count
+	}
+	return nodes
+}
+
+// checkNetwork checks what a node answered about its address and its ports (keeper/rayctl_keeper/slurm/network.py). Without a Python it says nothing.
+func checkNetwork(node, address, ports string) (checks []launcher.Check) {
+	for _, c := range []struct{ name, answer, hint string }{
+		{"address of " + node, address, "set slurm.network to an interface or a CIDR that all nodes have"},
+		{"slurm.ports on " + node, ports, "set slurm.ports to a range that the site's firewall lets through and that nobody else uses"},
+	} {
+		if said, text, _ := strings.Cut(c.answer, " "); said == "ok" || said == "no" {
+			checks = append(checks, finding(c.name, said == "ok", text, text, c.hint))
+		}
+	}
+	return checks
 }
 
 // longestSocket is what follows the temporary directory in the longest path of a socket of Ray: r, 8 digits, t, the session's name, sockets/plasma_store.

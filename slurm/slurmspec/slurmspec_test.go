@@ -49,6 +49,16 @@ func TestValidate(t *testing.T) {
 		{"command in tmpDir", "slurm: {tmpDir: '/s/$USER/$(id)'}", "has a $ that no node replaces"},
 		{"longer variable in tmpDir", "slurm: {tmpDir: '/s/$USERS'}", "has a $ that no node replaces"},
 		{"relative tmpDir", "slurm: {tmpDir: '$USER/x'}", "is not an absolute path"},
+		{"address as network", "slurm: {network: 'ib0,10.1.2.3'}", "slurm.network: 10.1.2.3 is the address of one node: write the network that all nodes are in"},
+		{"network", "slurm: {network: 10.1.0.0/33}", `slurm.network: "10.1.0.0/33" is not a CIDR`},
+		{"interface", "slurm: {network: '$(id)'}", `slurm.network: "$(id)" is not an interface`},
+		{"no interface", "slurm: {network: 'ib0,'}", `slurm.network: "" is not an interface`},
+		{"ports", "slurm: {ports: '20000'}", `slurm.ports: "20000" is not a range of ports`},
+		{"turned ports", "slurm: {ports: 21000-20000}", "slurm.ports: 21000-20000 is not a range between 1024 and 65535"},
+		{"ports of root", "slurm: {ports: 80-2000}", "is not a range between 1024"},
+		{"too few ports", "launcher: slurm\nhead: {cpus: 1}\nslurm: {ports: 20000-20100}\nworkers: [{name: a, cpus: 40}]",
+			"slurm.ports: 20000-20100 has 101 ports, and a node of a with the keeper beside it needs 144: make it larger"},
+		{"ports of an old Ray", "launcher: slurm\nray: {version: 2.40.0}\nslurm: {ports: 20000-21000}", "slurm.ports: Ray 2.40.0 opens other ports, too: it needs 2.49 or later"},
 		{"vendor", "gpuTypes: {a: {vendor: amdd}}", "gpuTypes.a.vendor: "},
 		{"comma in a mount", "launcher: slurm\nslurm: {containerRuntime: pyxis}\nimage: x\nmounts: [{mountPath: '/a,/etc:/etc', source: {slurm: /b}}]", "mounts[0].mountPath: \"/a,/etc:/etc\" cannot be bound into a container"},
 		{"colon in a directory", "launcher: slurm\nslurm: {containerRuntime: apptainer, tmpDir: '/a:/etc'}\nimage: x", "slurm.tmpDir: \"/a:/etc\" cannot be bound"},
@@ -67,6 +77,16 @@ func TestScratch(t *testing.T) {
 	for _, dir := range []string{"/s/$USER/${SLURM_JOB_ID}", "$TMPDIR", "${TMPDIR}/ray", "/s/$SLURM_JOB_ID.x"} {
 		if err := spec.Validate(mustDecode(t, "slurm: {tmpDir: '"+dir+"'}")); err != nil {
 			t.Errorf("%s: %v", dir, err)
+		}
+	}
+}
+
+func TestNetwork(t *testing.T) {
+	for _, text := range []string{
+		"network: ib0", "network: '10.1.0.0/16, eth0.5@x'", "network: 'fd01::/16'", "network: eth0:1", "ports: 20000-20063", "ports: 1024-65535",
+	} {
+		if err := spec.Validate(mustDecode(t, "launcher: slurm\nslurm: {"+text+"}")); err != nil {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

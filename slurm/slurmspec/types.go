@@ -81,6 +81,14 @@ type Section struct {
 	// request but without encryption: for sites whose login nodes or clients may connect to compute nodes. It needs ray.version 2.52 or later.
 	// Default: loopback, reached through a step of the job.
 	Expose string `json:"expose,omitempty" jsonschema:"enum=loopback,enum=node"`
+	// Network is where nodes have the addresses by which Ray and the keeper reach one another: an interface (ib0), a CIDR (10.1.0.0/16), or several with commas, of
+	// which the first that a node has counts. Default: what the node's host name stands for, where its default route begins, or its only address; workers
+	// have the one from which they reach the head. Loopback, as 127.0.1.1, is only for clusters of one node.
+	Network string `json:"network,omitempty"`
+	// Ports is the range of ports, such as 20000-21000, on which all listens that nodes start: keeper, dashboard, GCS, raylets, agents, workers and drivers. Each
+	// Ray node takes up to 71 ports of its machine and 8 for each CPU, at least 23 and 2, so that several clusters have room; it should have none of those that nodes
+	// give to outgoing connections (sysctl net.ipv4.ip_local_port_range). It needs Ray 2.49 or later. Default: any free ports.
+	Ports string `json:"ports,omitempty"`
 	// NodeLogs says when Ray's own logs of every node are copied to the run directory. Default: onFailure.
 	NodeLogs string `json:"nodeLogs,omitempty" jsonschema:"enum=onFailure,enum=always,enum=never"`
 	Group

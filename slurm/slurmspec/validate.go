@@ -44,6 +44,8 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 		v.Absolute("slurm.dir", c.Dir)
 	}
 	tmpDir(v, c.TmpDir)
+	network(v, c.Network)
+	portsIn(v, c.Ports, s)
 	v.FailIf(strings.HasPrefix(c.Comment, "rayctl "), "slurm.comment", "write another text", "a comment that begins with rayctl is rayctl's own")
 	v.FailIf(strings.HasPrefix(c.Cluster, "-") || strings.ContainsAny(c.Cluster, ", \t"), "slurm.cluster", "write it as `sacctmgr show cluster` does: runs must be where their directory is",
 		"%q is not the name of one cluster", c.Cluster)

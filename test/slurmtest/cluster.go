@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -121,7 +122,7 @@ func (c *Cluster) start(ctx context.Context, root string) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.startController(groupCtx) })
 	for i := range c.Options.Nodes {
-		group.Go(func() error { return c.makeNode(nodeName(i+1), nodeAddress(i+1)) })
+		group.Go(func() error { return c.makeComputeNode(i + 1) })
 	}
 	if c.Options.LoginSSH {
 		group.Go(func() error { return c.startLogin(groupCtx) })
@@ -175,6 +176,9 @@ func (c *Cluster) startNamespaces(ctx context.Context, root string) error {
 	c.process = cmd
 	setup := agent.SetupArgs{Name: "ctl", Address: ctlAddress, Bridge: true, Dir: c.Dir, Mounts: agent.Mounts{Packages: root, Files: c.etcFiles()}}
 	setup.Mounts.Keep, setup.Mounts.Open = c.visible()
+	if c.Options.Storage {
+		setup.Storage = ctlStorageAddress
+	}
 	if err := c.agent.Call("Agent.PID", struct{}{}, &c.ctlPID); err != nil {
 		return fmt.Errorf("making namespaces: %w", err)
 	}
@@ -223,10 +227,27 @@ func (c *Cluster) etcFiles() map[string]string {
 	return files
 }
 
-// makeNode makes a node's namespaces, without slurmd.
-func (c *Cluster) makeNode(name, address string) error {
-	args := agent.SetupArgs{Name: name, Address: address, Dir: c.Dir}
+// makeComputeNode makes node i's namespaces, without slurmd.
+func (c *Cluster) makeComputeNode(i int) error {
+	name, storage, files := nodeName(i), "", map[string]string{}
+	if c.Options.Storage {
+		storage = StorageAddress(i)
+	}
+	if c.Options.LoopbackNames {
+		own := filepath.Join(c.Dir, "etc", "hosts."+name)
+		if err := os.WriteFile(own, []byte(hostsFile(c.Options, i)), 0o644); err != nil {
+			return err
+		}
+		files["/etc/hosts"] = own
+	}
+	return c.makeNode(name, nodeAddress(i), storage, files)
+}
+
+// makeNode makes a node's namespaces. files are the node's own, beside those of the cluster.
+func (c *Cluster) makeNode(name, address, storage string, files map[string]string) error {
+	args := agent.SetupArgs{Name: name, Address: address, Storage: storage, Dir: c.Dir}
 	args.Mounts = agent.Mounts{Packages: prefix, Files: map[string]string{"/etc/resolv.conf": c.Dir + "/etc/resolv.conf.node"}}
+	maps.Copy(args.Mounts.Files, files)
 	args.Mounts.Keep, _ = c.visible()
 	if c.Options.MetadataFreeze {
 		args.Gateway = ctlAddress

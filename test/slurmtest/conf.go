@@ -16,12 +16,18 @@ const (
 	ctlAddress     = "10.77.0.1"
 	loginAddress   = "10.77.0.2"
 	gatewayAddress = "10.77.0.3"
-	blackHole      = "192.0.2.53" // documentation network: routed to the controller, which forwards nothing
-	ctldPort       = 6817
-	restPort       = 6820
+	// ctlStorageAddress is the controller's in the second network.
+	ctlStorageAddress = "10.78.0.1"
+
+	blackHole = "192.0.2.53" // documentation network: routed to the controller, which forwards nothing
+	ctldPort  = 6817
+	restPort  = 6820
 )
 
 func nodeAddress(i int) string { return fmt.Sprintf("10.77.1.%d", i) }
+
+// StorageAddress is node i's in the second network, 10.78.0.0/16.
+func StorageAddress(i int) string { return fmt.Sprintf("10.78.1.%d", i) }
 
 func nodeName(i int) string { return fmt.Sprintf("node%d", i) }
 
@@ -199,7 +205,7 @@ func writeFiles(dir string, o Options, users []account) error {
 		{"plugstack.conf", "", 0o644},
 		{"munge.key", randomBytes(128), 0o600},
 		{"jwt_hs256.key", randomBytes(32), 0o600},
-		{"hosts", hostsFile(o), 0o644},
+		{"hosts", hostsFile(o, 0), 0o644},
 		{"passwd", passwdFile(users), 0o644},
 		{"group", groupFile(users), 0o644},
 		{"nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n", 0o644},

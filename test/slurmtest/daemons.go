@@ -126,7 +126,7 @@ func (c *Cluster) PowerOffNode(i int) error {
 
 // PowerOnNode starts node i again with empty /tmp, /run and /dev/shm; slurmd registers by itself.
 func (c *Cluster) PowerOnNode(i int) error {
-	if err := c.makeNode(nodeName(i), nodeAddress(i)); err != nil {
+	if err := c.makeComputeNode(i); err != nil {
 		return err
 	}
 	return c.startSlurmd(nodeName(i))

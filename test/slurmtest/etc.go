@@ -16,12 +16,16 @@ func randomBytes(n int) string {
 	return string(b)
 }
 
-// hostsFile makes all names of the cluster resolve on all its nodes.
-func hostsFile(o Options) string {
+// hostsFile makes all names of the cluster resolve on all its nodes; on node own, unless it is 0, its own name to loopback.
+func hostsFile(o Options, own int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "127.0.0.1 localhost\n%s ctl\n%s login\n%s gateway\n", ctlAddress, loginAddress, gatewayAddress)
 	for i := 1; i <= o.Nodes; i++ {
-		fmt.Fprintf(&b, "%s %s\n", nodeAddress(i), nodeName(i))
+		address := nodeAddress(i)
+		if i == own {
+			address = "127.0.1.1"
+		}
+		fmt.Fprintf(&b, "%s %s\n", address, nodeName(i))
 	}
 	return b.String()
 }

@@ -32,7 +32,7 @@ func (c *Cluster) startLogin(ctx context.Context) error {
 	}
 	hosts := map[string]string{"login": loginAddress, "gateway": gatewayAddress}
 	for name, address := range hosts {
-		if err := c.makeNode(name, address); err != nil {
+		if err := c.makeNode(name, address, "", nil); err != nil {
 			return err
 		}
 		if err := c.spawn(name, "sshd", nil, "sshd", "-D", "-e", "-f", c.Dir+"/ssh/sshd_config"); err != nil {

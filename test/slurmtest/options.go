@@ -62,6 +62,10 @@ type Options struct {
 	// the cloud metadata address and resolving names hang. Otherwise both fail at once.
 	MetadataFreeze bool
 
+	// Storage gives the controller and the nodes a second network, as storage or InfiniBand have one: eth1 of node i has StorageAddress(i). LoopbackNames
+	// makes each node's own name stand for 127.0.1.1 on it, as Debian's installer does. Nodes have no default route.
+	Storage, LoopbackNames bool
+
 	JobSubmit string // job_submit.lua, the site's own rules for jobs; empty: none
 
 	Settings map[string]string // slurm.conf settings that replace or extend the testbed's own

@@ -14,17 +14,27 @@ def free_ports(host, count):
     found = []
     for port in random.SystemRandom().sample(PORTS, 400):
         try:
-            with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as s:
-                s.bind((host, port))
-            with socket.socket() as s:
-                s.bind(("", port))  # the GCS and the client server listen on all addresses
-            claim(port)
-            found.append(port)
+            if is_free(host, port):
+                claim("-%d" % port)
+                found.append(port)
         except OSError:
             continue
         if len(found) == count:
             return found
     raise OSError("no free ports between %d and %d on %s" % (PORTS.start, PORTS.stop, host))
+
+
+def is_free(host, port, again=False):
+    """Whether nobody listens on a port. again: one that connections of an earlier server still have is free, as it is for the servers that Ray starts."""
+    for address in (host, ""):  # the GCS and the client server listen on all addresses
+        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as s:
+            if again:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                s.bind((address, port))
+            except OSError:
+                return False
+    return True
 
 
 def choose(host, wanted):
@@ -39,8 +49,8 @@ def choose(host, wanted):
     return wanted
 
 
-def claim(port):
-    """Takes a port for this process until it ends; raises OSError if another one has it. Seconds pass until Ray listens on
+def claim(name):
+    """Takes a port or a group of ports for this process until it ends; raises OSError if another one has it. Seconds pass until Ray listens on
     a port, and in that time the head's ports, those of its agents and those of other nodes of this host must not be the
     same. The claim is an abstract socket: there is one for each network namespace, as of the port itself, it is seen by all
     users, and the kernel removes it with us."""
@@ -48,7 +58,7 @@ def claim(port):
         return
     s = socket.socket(socket.AF_UNIX)
     try:
-        s.bind("\0rayctl-port-%d" % port)
+        s.bind("\0rayctl-port" + name)
     except OSError:
         s.close()
         raise

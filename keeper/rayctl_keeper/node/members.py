@@ -33,6 +33,11 @@ def most(group):
     return max(group["count"], group.get("max") or 0)
 
 
+def largest(orders):
+    """How many nodes there may be."""
+    return sum(most(g) for g in orders["groups"])
+
+
 def is_elastic(orders):
     """Whether there may be more nodes than those that must be there: Ray's autoscaler then runs on the head."""
     return any(most(g) > g["count"] for g in orders["groups"])

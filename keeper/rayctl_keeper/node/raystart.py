@@ -6,8 +6,8 @@ import os
 import re
 
 from rayctl_keeper import program
-from rayctl_keeper.node import autoscaling, nodedir
-from rayctl_keeper.node.members import is_elastic, most
+from rayctl_keeper.node import autoscaling, burst, nodedir
+from rayctl_keeper.node.members import is_elastic, largest, most
 from rayctl_keeper.node.memory import share, split
 
 # Of other clusters, of the allocation we are in, of MPI: Ray and nested srun would take them for their own.
@@ -15,7 +15,6 @@ FOREIGN = re.compile(r"^(RAY_ADDRESS|RAY_API_SERVER_ADDRESS|RAY_AUTH_\w+|RAY_TMP
                      r"SLURM_\w+|SLURMD_\w+|SRUN_\w+|PMI\w*|OMPI_\w+|PRTE_\w+|RAYCTL_\w+)$")
 KEPT = ("SLURM_CONF",)
 INSTANCE = "RAYCTL_INSTANCE"  # Ray's name for this life of the node, where its autoscaler runs
-METRIC_PORT = "RAYCTL_METRIC_PORT"  # a free one, for the autoscaler: its own is fixed
 UMASK = "RAYCTL_UMASK"  # the user's, as an octal number: what Ray starts has it
 
 
@@ -31,6 +30,8 @@ def environment(orders, member, directory, run_dir, secrets, base):
     # Ray answers its first driver only when as many workers as CPUs have started, and never if one of them took more than 60 s
     # (github.com/ray-project/ray/issues/40131). A job with a working directory cannot use these workers anyway.
     env.setdefault("RAY_prestart_worker_first_driver", "0")
+    for name, value in burst.settings(largest(orders), int(base.get("SLURM_CPUS_ON_NODE") or 1)).items():
+        env.setdefault(name, value)
     env.update(orders["ray"].get("env") or {})
     env.update(member.group.get("env") or {})
     env.update(secrets)
@@ -62,8 +63,7 @@ def autoscaled(member, base, pythonpath):
     """What Ray's autoscaler finds the node by, and on the head its settings, and where its process finds our provider."""
     env = {"RAY_CLOUD_INSTANCE_ID": base.get(INSTANCE, ""), "RAY_NODE_TYPE_NAME": autoscaling.node_type(member)}
     if member.head:
-        env.update(autoscaling.SETTINGS, PYTHONPATH=os.pathsep.join(p for p in (pythonpath, program.PATH) if p),
-                   AUTOSCALER_METRIC_PORT=base.get(METRIC_PORT, "0"))
+        env.update(autoscaling.SETTINGS, PYTHONPATH=os.pathsep.join(p for p in (pythonpath, program.PATH) if p))
     return env
 
 
@@ -86,27 +86,25 @@ def share_of_gpus(orders, member, base):
     return ",".join(ids[first:first + count]) if len(ids) >= total else None
 
 
-AGENT_PORTS = ("dashboard-agent-listen-port", "dashboard-agent-grpc-port", "metrics-export-port", "runtime-env-agent-port")
+def cpus_of(group, base):
+    """How many CPUs a node of the group has, as far as it is known; at least 1."""
+    cpus = group.get("cpus")
+    return max(1, int(float(base.get("SLURM_CPUS_ON_NODE") or os.cpu_count() or 1) if cpus is None else cpus))
 
 
-def arguments(orders, member, directory, run_dir, base, agent_ports):
-    """The arguments of `ray start`; no port has a fixed default. agent_ports are for AGENT_PORTS: a raylet waits for ports
-    that its agents choose, but only 15 seconds, then it dies (Ray 2.60; there is no setting). It is alive sooner, too."""
+def arguments(orders, member, directory, run_dir, base, ports):
+    """The arguments of `ray start`; no port has a fixed default. ports: those of this node, by option."""
     group, gcs = member.group, base["RAYCTL_GCS"]
     args = [orders["ray"]["python"]] + program.command(
         "ray", "start", "--block", "--disable-usage-stats", "--node-name=" + member.name, "--temp-dir=" + nodedir.rays(directory),
-        "--min-worker-port=0", "--max-worker-port=0")
-    if is_recent(orders["ray"].get("version")):
-        args += ["--%s=%d" % named for named in zip(AGENT_PORTS, agent_ports)]
-    else:
-        args += ["--dashboard-agent-listen-port=0", "--dashboard-agent-grpc-port=0"]
+        "--node-ip-address=" + base["RAYCTL_NODE_IP"])
+    args += ["--%s=%s" % named for named in ports.items()]
     if member.head:
         dashboard_host, _, dashboard_port = base["RAYCTL_DASHBOARD"].rpartition(":")
         args += ["--head", "--port=" + gcs.rpartition(":")[2], "--include-dashboard=true",
                  "--autoscaling-config=" + autoscaling.path(run_dir) if is_elastic(orders) else "--no-monitor",
                  "--dashboard-host=" + dashboard_host.strip("[]"), "--dashboard-port=" + dashboard_port,
-                 "--ray-client-server-port=" + base["RAYCTL_CLIENT_PORT"],
-                 "--node-ip-address=" + base["RAYCTL_NODE_IP"]]
+                 "--ray-client-server-port=" + base["RAYCTL_CLIENT_PORT"]]
     else:
         args += ["--address=" + gcs]
     args += resources(group, directory, base)

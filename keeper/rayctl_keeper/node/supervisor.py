@@ -15,9 +15,9 @@ import subprocess
 import sys
 
 from rayctl_keeper import program
-from rayctl_keeper.host import process
-from rayctl_keeper.host.ports import free_ports
+from rayctl_keeper.host import address, process
 from rayctl_keeper.node import guard, members, nodedir, raystart, scratch
+from rayctl_keeper.node.nodeports import Ports
 from rayctl_keeper.node.rest import save_rest
 from rayctl_keeper.state.document import wall, write_from_reserve
 
@@ -46,7 +46,7 @@ class Supervisor:
         self.bell = process.Bell()
         self.in_step = in_step
         self.watch = [] if in_step else [0]
-        self.directory = self.marker = self.guard = self.lifeline = None
+        self.directory = self.marker = self.guard = self.lifeline = self.ports = None
         self.last_failure = ""  # of an earlier try
         self.tries = 0
         self.serial = int(os.environ.get("RAYCTL_SERIAL") or 0)  # of a node that Ray's autoscaler asked for
@@ -116,10 +116,11 @@ class Supervisor:
         if os.path.exists(path):
             with open(path) as f:
                 secrets = json.load(f)
-        *agents, metrics = free_ports("", len(raystart.AGENT_PORTS) + 1)
-        base = dict(os.environ, **{raystart.INSTANCE: self.instance(), raystart.METRIC_PORT: str(metrics)})
-        env = raystart.environment(self.orders, self.member, self.directory, self.run_dir, secrets, base)
-        command = raystart.arguments(self.orders, self.member, self.directory, self.run_dir, base, agents)
+        base = dict(os.environ, RAYCTL_NODE_IP=self.address())
+        base[raystart.INSTANCE] = members.instance(self.member.name, self.round, self.serial, self.tries)
+        self.ports = self.ports or Ports(self.orders, self.member, base)
+        command = raystart.arguments(self.orders, self.member, self.directory, self.run_dir, base, self.ports.choose())
+        env = raystart.environment(self.orders, self.member, self.directory, self.run_dir, secrets, dict(base, **self.ports.variables()))
         setup = self.orders["ray"].get("setup")
         self.setup_done = os.path.join(self.directory, "setup.done")
         if setup:
@@ -138,9 +139,11 @@ class Supervisor:
         self.child = child  # kept: Popen would otherwise collect the exit code itself
         return child.pid
 
-    def instance(self):
-        """This start of Ray, for Ray's autoscaler."""
-        return members.instance(self.member.name, self.round, self.serial, self.tries)
+    def address(self):
+        """This node's; the head's is the keeper's, and that of all nodes where they are on one machine."""
+        if self.member.head or not self.in_step:
+            return os.environ["RAYCTL_NODE_IP"]
+        return address.own(self.orders.get("network") or "", True, os.environ["RAYCTL_GCS"].rpartition(":")[0].strip("[]"))
 
     def working_directory(self):
         """Where drivers and workers without a package run."""

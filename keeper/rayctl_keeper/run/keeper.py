@@ -9,6 +9,7 @@ import sys
 import time
 
 from rayctl_keeper.host import process
+from rayctl_keeper.host.address import NoAddress
 from rayctl_keeper.node import autoscaling, raystart
 from rayctl_keeper.node.members import is_elastic
 from rayctl_keeper.run.nodes import MODES, join, with_addresses
@@ -26,7 +27,7 @@ def keep(run_dir, told=None, hands_over=False):
     """Claim, start the nodes, serve, live; returns the exit code. told(number) is called at each signal. hands_over: at the end it serves its result
     until the record has it, and returns 1 if it had to end before that."""
     keep_private()
-    orders = with_addresses(load(run_dir), os.environ)
+    orders, failure = addressed(load(run_dir))
     log = opened_log(run_dir)
     if hands_over and os.path.exists(os.path.join(run_dir, "result.json")):
         return hand_over_again(run_dir, orders, log)
@@ -40,7 +41,7 @@ def keep(run_dir, told=None, hands_over=False):
     earlier = predecessor(run_dir)
     state = State(orders, run_dir, log)
     nodes = MODES[orders["start"]["mode"]](orders, run_dir, bell, log)
-    failure = start(nodes, orders, run_dir)
+    failure = failure or start(nodes, orders, run_dir)
 
     from rayctl_keeper.http import api
     from rayctl_keeper.run.life import Keeper
@@ -49,7 +50,7 @@ def keep(run_dir, told=None, hands_over=False):
     token, handover = read_token(run_dir), Handover() if hands_over else None
     keeper = Keeper(orders, run_dir, token, nodes, bell, state, log, earlier)
     keeper.take_over()
-    host, port = api.serve(orders["listen"], token, run_dir, state, keeper.driver_log, keeper.mail, handover)
+    host, port = api.serve(orders["listen"] if failure else nodes.api_address(), token, run_dir, state, keeper.driver_log, keeper.mail, handover)
     url = "http://" + join(orders["advertise"] if host in ("0.0.0.0", "::") else host, port)
     state.change(keeper={"url": url, "host": os.uname().nodename, "pid": os.getpid(), "startTime": process.start_time(os.getpid())})
     if orders.get("watchStdin"):
@@ -101,6 +102,15 @@ def load(run_dir):
     if orders.get("version") != 1:
         sys.exit("the keeper: orders of version %r are not supported" % orders.get("version"))
     return orders
+
+
+def addressed(orders):
+    """The orders with this host's address, and None; or where it has none with loopback, so that there is a result, and the error."""
+    try:
+        return with_addresses(orders), None
+    except NoAddress as error:
+        local = dict(orders, listen="127.0.0.1:0", advertise="127.0.0.1", dashboardHost="127.0.0.1")
+        return local, error
 
 
 def claim(run_dir, orders):

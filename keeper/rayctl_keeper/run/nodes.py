@@ -3,13 +3,13 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
 
 from rayctl_keeper import program
-from rayctl_keeper.host import process
+from rayctl_keeper.host import address, process
+from rayctl_keeper.host.portrange import Range
 from rayctl_keeper.host.ports import free_ports
 from rayctl_keeper.node import container, members, nodedir
 
@@ -17,34 +17,17 @@ from rayctl_keeper.node import container, members, nodedir
 # Arguments of the orders that stand for what was not known when they were written.
 RUN_DIR = "$RAYCTL_RUN_DIR"  # the attempt's directory
 THIS_NODE = "$SLURMD_NODENAME"  # Slurm's name of the keeper's node
+LEAST_PORTS, MOST_PORTS = 4, 8  # of the API, the GCS, the dashboard and Ray's client server, and in their stead when the cluster starts again
 LAST_WORDS = 2.0  # seconds for the output of a step that has ended
 
 
-def own_address(environ):
-    """This host's address for other nodes: RAYCTL_ADVERTISE of the batch script, else what the host's name resolves to, else the
-    source address of outgoing packets."""
-    if environ.get("RAYCTL_ADVERTISE"):
-        return environ["RAYCTL_ADVERTISE"]
-    try:
-        found = [a[4][0] for a in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET, socket.SOCK_STREAM)]
-        found = [a for a in found if not a.startswith("127.")]
-        if found:
-            return found[0]
-    except OSError:
-        pass
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        try:
-            s.connect(("192.0.2.1", 9))  # sends nothing
-            return s.getsockname()[0]
-        except OSError:
-            return "127.0.0.1"
-
-
-def with_addresses(orders, environ):
-    """The orders with "auto" replaced: a client that queues a job does not know the host it will run on."""
+def with_addresses(orders):
+    """The orders with "auto" replaced: a client that queues a job does not know the host it will run on. Raises NoAddress."""
+    automatic = [name for name in ("listen", "dashboardHost") if (orders.get(name) or "").startswith("auto")]
     orders = dict(orders, advertise=orders.get("advertise") or "127.0.0.1", listen=orders.get("listen") or "127.0.0.1:0")
     if orders["advertise"] == "auto":
-        orders["advertise"] = own_address(environ)
+        several = bool(automatic) or members.largest(orders) > 1
+        orders["advertise"] = address.own(orders.get("network") or "", several)
     if orders.get("dashboardHost") in (None, "", "auto"):
         orders["dashboardHost"] = orders["advertise"]
     host, _, port = orders["listen"].rpartition(":")
@@ -71,6 +54,21 @@ class Nodes:
         self.children = {}  # pid -> (Popen, name)
         self.gcs = self.dashboard = ""
         self.client_port = 0
+        self.range = None  # of the keeper's and the head's ports, where the orders have one
+
+    def free_ports(self, host, count):
+        """Free ports on this host, of the orders' range if they have one."""
+        if not self.orders.get("ports"):
+            return free_ports(host, count)
+        self.range = self.range or Range(self.orders["ports"], LEAST_PORTS, MOST_PORTS)
+        return self.range.take(host, count)
+
+    def api_address(self):
+        """Where the keeper's API listens; port 0 is any free one."""
+        host, _, port = self.orders["listen"].rpartition(":")
+        if self.orders.get("ports") and port == "0":
+            port = self.free_ports(host.strip("[]"), 1)[0]
+        return "%s:%s" % (host, port)
 
     def all(self):
         """All nodes that are there or on their way."""
@@ -99,7 +97,7 @@ class Nodes:
     def choose_addresses(self):
         """Picks the head's ports on this host; returns the supervisors' environment."""
         host, dashboard_host = self.orders["advertise"], self.orders["dashboardHost"]
-        gcs, dashboard, self.client_port = free_ports(dashboard_host, 3)
+        gcs, dashboard, self.client_port = self.free_ports(dashboard_host, 3)
         self.gcs, self.dashboard = join(host, gcs), "http://" + join(dashboard_host, dashboard)
         return dict(os.environ, RAYCTL_GCS=self.gcs, RAYCTL_DASHBOARD=join(dashboard_host, dashboard),
                     RAYCTL_CLIENT_PORT=str(self.client_port), RAYCTL_NODE_IP=host, RAYCTL_ROUND=str(self.round))

@@ -6,6 +6,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -36,14 +37,15 @@ type agent struct {
 	cfg      SetupArgs
 	children *children
 	nodes    map[string]*Client
-	links    map[string]string // the controller's ends of the nodes' network cables, by node
-	made     int               // nodes made so far, for names of network devices
+	links    map[string][]string // the controller's ends of the nodes' network cables, by node
+	made     int                 // nodes made so far, for names of network devices
 }
 
 // SetupArgs are the arguments of Setup and Node.
 type SetupArgs struct {
 	Name    string // host name
 	Address string // in the cluster's network
+	Storage string // in the second network; empty: there is none
 	Dir     string // the cluster's directory
 	Mounts  Mounts
 	Gateway string // default route of a node; empty: none
@@ -51,7 +53,7 @@ type SetupArgs struct {
 }
 
 func serveAgent() {
-	a := &agent{children: reapChildren(), nodes: map[string]*Client{}, links: map[string]string{}}
+	a := &agent{children: reapChildren(), nodes: map[string]*Client{}, links: map[string][]string{}}
 	server := rpc.NewServer()
 	if err := server.RegisterName("Agent", a); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -97,8 +99,11 @@ func (a *agent) Setup(args SetupArgs, _ *struct{}) error {
 }
 
 func (a *agent) setupBridge() error {
-	err := a.ip("link set lo up", "link add br0 type bridge", "addr add "+a.cfg.Address+"/16 dev br0", "link set br0 up")
-	if err != nil {
+	lines := []string{"link set lo up", "link add br0 type bridge", "addr add " + a.cfg.Address + "/16 dev br0", "link set br0 up"}
+	if a.cfg.Storage != "" {
+		lines = append(lines, "link add br1 type bridge", "addr add "+a.cfg.Storage+"/16 dev br1", "link set br1 up")
+	}
+	if err := a.ip(lines...); err != nil {
 		return err
 	}
 	return a.serveDial()
@@ -106,6 +111,9 @@ func (a *agent) setupBridge() error {
 
 func (a *agent) setupInterface() error {
 	lines := []string{"link set lo up", "addr add " + a.cfg.Address + "/16 dev eth0", "link set eth0 up"}
+	if a.cfg.Storage != "" {
+		lines = append(lines, "addr add "+a.cfg.Storage+"/16 dev eth1", "link set eth1 up")
+	}
 	if a.cfg.Gateway != "" {
 		lines = append(lines, "route add default via "+a.cfg.Gateway)
 	}
@@ -210,18 +218,23 @@ func (a *agent) Node(args SetupArgs, pid *int) error {
 	if err := client.Call("Agent.PID", struct{}{}, pid); err != nil {
 		return err
 	}
-	link, err := a.join(args.Address, *pid)
+	link, err := a.join(*pid, "br0", "eth0", args.Address)
+	links := []string{link}
+	if err == nil && args.Storage != "" {
+		link, err = a.join(*pid, "br1", "eth1", args.Storage)
+		links = append(links, link)
+	}
 	if err != nil {
 		return err
 	}
 	a.mu.Lock()
-	a.nodes[args.Name], a.links[args.Name] = client, link
+	a.nodes[args.Name], a.links[args.Name] = client, links
 	a.mu.Unlock()
 	return client.Call("Agent.Setup", args, nil)
 }
 
-// join gives the network namespace of a process an interface on the cluster's network, and returns the name of its other end.
-func (a *agent) join(address string, pid int) (veth string, err error) {
+// join gives the network namespace of a process an interface on a network of the cluster, and returns the name of its other end.
+func (a *agent) join(pid int, bridge, name, address string) (veth string, err error) {
 	a.mu.Lock()
 	a.made++
 	veth = fmt.Sprintf("v%d", a.made)
@@ -236,21 +249,21 @@ func (a *agent) join(address string, pid int) (veth string, err error) {
 	defer func() { _ = os.Remove(link) }()
 	octets := net.ParseIP(address).To4()
 	mac := fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", octets[0], octets[1], octets[2], octets[3]) // same after a power cycle: no stale ARP
-	return veth, a.ip(fmt.Sprintf("link add %s type veth peer name eth0 address %s netns %s", veth, mac, veth),
-		fmt.Sprintf("link set %s master br0 up", veth))
+	return veth, a.ip(fmt.Sprintf("link add %s type veth peer name %s address %s netns %s", veth, name, mac, veth),
+		fmt.Sprintf("link set %s master %s up", veth, bridge))
 }
 
 // RemoveNode is a power cut: all processes on the node die at once. Its network is removed first, because the kernel would still close the connections
 // of killed processes, and others would notice that before Slurm does.
 func (a *agent) RemoveNode(name string, _ *struct{}) error {
 	a.mu.Lock()
-	link := a.links[name]
+	links := a.links[name]
 	delete(a.nodes, name)
 	delete(a.links, name)
 	a.mu.Unlock()
 	var err error
-	if link != "" {
-		err = a.ip("link set " + link + " down")
+	for _, link := range links {
+		err = errors.Join(err, a.ip("link set "+link+" down"))
 	}
 	a.children.stop("node "+name, syscall.SIGKILL)
 	return err

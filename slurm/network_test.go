@@ -1,0 +1,205 @@
+//go:build linux
+
+package slurm_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"al.essio.dev/pkg/shellescape"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
+	"github.com/rayctl/rayctl/test/pace"
+	"github.com/rayctl/rayctl/test/slurmtest"
+)
+
+// TestNetwork is a site whose nodes have two networks, no default route, and names that stand for loopback.
+func TestNetwork(t *testing.T) {
+	pace.Parallel(t)
+	b := start(t, slurmtest.Options{Nodes: 2, Storage: true, LoopbackNames: true})
+	t.Run("Unclear", b.networkUnclear)
+	t.Run("NotThere", b.networkNotThere)
+	t.Run("Chosen", b.networkChosen)
+	t.Run("PortsTaken", b.portsTaken)
+	b.leavesNothing(t)
+}
+
+// onBoth is a cluster with a Ray node on each of the two nodes.
+func (b *bed) onBoth(name, entrypoint string, section slurmspec.Section) *spec.ClusterSpec {
+	s := b.named(name, entrypoint)
+	one := 1
+	s.Workers = []spec.WorkerGroup{{Name: "w", Replicas: &one, NodeResources: small()}}
+	section.Nodelist = "node[1-2]"
+	s.Sections = slurmspec.In(&section)
+	return s
+}
+
+// networkUnclear: loopback is for clusters of one node; for others there is a sentence before Ray starts, and in doctor.
+func (b *bed) networkUnclear(t *testing.T) {
+	const words = "node1 has 10.77.1.1 on eth0, 10.78.1.1 on eth1, and neither its name nor a default route says which of them other nodes reach: set slurm.network"
+	s := b.onBoth("unclear", "true", slurmspec.Section{})
+	r := b.begin(t, s, launcher.Payload{})
+	r.ended(runstate.CodeStartFailed, "start-failed", words)
+	r.forgotten()
+	found := func(section slurmspec.Section) (out []string) {
+		whole := true
+		section.Exclusive = &whole
+		s.Sections = slurmspec.In(&section)
+		for _, c := range b.launcher().Check(t.Context(), s) {
+			if c.Name == "address of node1" || c.Name == "slurm.ports on node1" || !c.OK {
+				out = append(out, fmt.Sprintf("%s %v: %s", c.Name, c.OK, c.Detail))
+			}
+		}
+		return out
+	}
+	for _, c := range []struct {
+		section slurmspec.Section
+		want    []string
+	}{
+		{slurmspec.Section{}, []string{"address of node1 false: " + words}},
+		{slurmspec.Section{Network: "eth1", Ports: "20000-20999"}, []string{"address of node1 true: 10.78.1.1", "slurm.ports on node1 true: 1000 of 1000 ports are free"}},
+		{slurmspec.Section{Network: "10.9.0.0/16"}, []string{"address of node1 false: node1 has no address in slurm.network 10.9.0.0/16; it has 10.77.1.1 on eth0, 10.78.1.1 on eth1"}},
+	} {
+		if got := found(c.section); !slices.Equal(got, c.want) {
+			t.Errorf("doctor finds %q, want %q", got, c.want)
+		}
+	}
+	alone := b.begin(t, b.named("alone", "echo $(hostname)"), launcher.Payload{})
+	if alone.ended(0, "succeeded", ""); alone.out.String() != "node1\n" {
+		t.Errorf("output %q", alone.out.String())
+	}
+	alone.forgotten()
+}
+
+// networkNotThere: the head's node has an address in the network, the worker's has none.
+func (b *bed) networkNotThere(t *testing.T) {
+	r := b.begin(t, b.onBoth("notthere", "true", slurmspec.Section{Network: slurmtest.StorageAddress(1) + "/32"}), launcher.Payload{})
+	r.ended(runstate.CodeStartFailed, "start-failed", "node w-0: node2 has no address in slurm.network 10.78.1.1/32; it has 10.77.1.2 on eth0, 10.78.1.2 on eth1")
+	r.forgotten()
+}
+
+// whereNodesAre prints the addresses of Ray's nodes and of an actor on each, and then waits for a file.
+const whereNodesAre = `import json, os, sys, time, ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
+@ray.remote(num_cpus=0)
+class Actor:
+    def where(self):
+        return ray.util.get_node_ip_address()
+ray.init(log_to_driver=False, logging_level="ERROR")
+found, actors = {}, []
+for n in ray.nodes():
+    actors.append(Actor.options(scheduling_strategy=On(n["NodeID"], soft=False)).remote())
+    found[n["NodeName"]] = [n["NodeManagerAddress"], ray.get(actors[-1].where.remote())]
+print(json.dumps(found), flush=True)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.2)
+`
+
+// networkChosen: two clusters at the same time on the same nodes. All of Ray is in the second network, and whatever their processes listen on is a port of the range.
+func (b *bed) networkChosen(t *testing.T) {
+	g := b.gate(t)
+	var runs []*begun
+	for i, network := range []string{"10.78.0.0/16", "eth1"} {
+		s := b.onBoth(fmt.Sprintf("chosen%d", i), "python -c "+shellescape.Quote(whereNodesAre)+" "+g.path, slurmspec.Section{Network: network, Ports: "20000-20255", Expose: "node"})
+		s.Ray.Version = "2.60.0"
+		runs = append(runs, b.begin(t, s, launcher.Payload{}))
+	}
+	for i, r := range runs {
+		r.until("running", jobRuns)
+		b.copied(t, launcher.ID(fmt.Sprintf("chosen%d", i)), "}\n")
+	}
+	for node := 1; node <= 2; node++ {
+		if others := b.onFirstNetwork(t, node); len(others) > 0 {
+			t.Errorf("on node%d: %q", node, others)
+		}
+		ports := b.listening(t, node)
+		if len(ports) < 2*7 { // a raylet has two, its agents four, the actor one
+			t.Errorf("on node%d only %v listen", node, ports)
+		}
+		for port, line := range ports {
+			if port < 20000 || port > 20255 {
+				t.Errorf("on node%d: %s", node, line)
+			}
+		}
+	}
+	g.open()
+	for _, r := range runs {
+		r.ended(0, "succeeded", "")
+		found := map[string][]string{}
+		if err := json.Unmarshal(r.out.Bytes(), &found); err != nil {
+			t.Fatalf("%v in %q", err, r.out.String())
+		}
+		for name, i := range map[string]int{"head-0": 1, "w-0": 2} {
+			if want := slurmtest.StorageAddress(i); !slices.Equal(found[name], []string{want, want}) {
+				t.Errorf("%s is at %q, want %s", name, found[name], want)
+			}
+		}
+		r.forgotten()
+	}
+}
+
+// ofSlurm matches what Slurm's own programs listen on: they are not the cluster's.
+var ofSlurm = regexp.MustCompile(`users:\(\("(slurmd|slurmstepd|srun)"`)
+
+// onFirstNetwork are connections of a node's processes, Slurm's aside, on the network that is Slurm's own.
+func (b *bed) onFirstNetwork(t *testing.T, node int) (found []string) {
+	t.Helper()
+	out, err := b.Exec(t.Context(), node, "ss -tnpH")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out) {
+		if strings.Contains(line, "10.77.") && strings.Contains(line, "users:") && !ofSlurm.MatchString(line) {
+			found = append(found, strings.TrimSpace(line))
+		}
+	}
+	return found
+}
+
+// listening are the ports on which a node's processes listen, Slurm's aside, with the line of ss for each.
+func (b *bed) listening(t *testing.T, node int) map[int]string {
+	t.Helper()
+	out, err := b.Exec(t.Context(), node, "ss -ltnpH")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[int]string{}
+	for line := range strings.Lines(out) {
+		fields := strings.Fields(line)
+		if len(fields) < 4 || ofSlurm.MatchString(line) {
+			continue
+		}
+		port, err := strconv.Atoi(fields[3][strings.LastIndex(fields[3], ":")+1:])
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		found[port] = strings.TrimSpace(line)
+	}
+	return found
+}
+
+// portsTaken: a cluster for which another one on its node has left no ports does not start, and says so.
+func (b *bed) portsTaken(t *testing.T) {
+	g := b.gate(t)
+	one := func(name, entrypoint string) *begun {
+		s := b.named(name, entrypoint)
+		s.Sections = slurmspec.In(&slurmspec.Section{Ports: "21000-21063", Group: slurmspec.Group{Nodelist: "node1"}})
+		return b.begin(t, s, launcher.Payload{})
+	}
+	first := one("first", g.wait())
+	first.until("running", jobRuns)
+	second := one("second", "true")
+	second.ended(runstate.CodeStartFailed, "start-failed", "of the ports 21000-21063 (slurm.ports) are free here and ")
+	second.forgotten()
+	g.open()
+	first.ended(0, "succeeded", "")
+	first.forgotten()
+}
