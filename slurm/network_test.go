@@ -186,12 +186,13 @@ func (b *bed) listening(t *testing.T, node int) map[int]string {
 	return found
 }
 
-// portsTaken: a cluster for which another one on its node has left no ports does not start, and says so.
+// portsTaken: a cluster for which another one on its node has left no ports does not start, and says so. The other one can start again with those that it has.
 func (b *bed) portsTaken(t *testing.T) {
 	g := b.gate(t)
 	one := func(name, entrypoint string) *begun {
 		s := b.named(name, entrypoint)
 		s.Sections = slurmspec.In(&slurmspec.Section{Ports: "21000-21063", Group: slurmspec.Group{Nodelist: "node1"}})
+		s.Job.Restarts.NodeFailure = 1
 		return b.begin(t, s, launcher.Payload{})
 	}
 	first := one("first", g.wait())
@@ -199,7 +200,10 @@ func (b *bed) portsTaken(t *testing.T) {
 	second := one("second", "true")
 	second.ended(runstate.CodeStartFailed, "start-failed", "of the ports 21000-21063 (slurm.ports) are free here and ")
 	second.forgotten()
+	b.killHead(t, first.id)
 	g.open()
-	first.ended(0, "succeeded", "")
+	if n := len(first.ended(0, "succeeded", "").Attempts); n != 2 {
+		t.Errorf("%d attempts", n)
+	}
 	first.forgotten()
 }

@@ -233,27 +233,6 @@ func finding(name string, ok bool, detail, fault, hint string) launcher.Check {
 	return launcher.Check{Name: name, Detail: fault, Hint: hint}
 }
 
-// nodesOf is how many nodes the file asks for.
-func nodesOf(s *spec.ClusterSpec) (nodes int) {
-	for _, g := range s.NodeGroups() {
-		nodes += g.Count
-	}
-	return nodes
-}
-
-// checkNetwork checks what a node answered about its address and its ports (keeper/rayctl_keeper/slurm/network.py). Without a Python it says nothing.
-func checkNetwork(node, address, ports string) (checks []launcher.Check) {
-	for _, c := range []struct{ name, answer, hint string }{
-		{"address of " + node, address, "set slurm.network to an interface or a CIDR that all nodes have"},
-		{"slurm.ports on " + node, ports, "set slurm.ports to a range that the site's firewall lets through and that nobody else uses"},
-	} {
-		if said, text, _ := strings.Cut(c.answer, " "); said == "ok" || said == "no" {
-			checks = append(checks, finding(c.name, said == "ok", text, text, c.hint))
-		}
-	}
-	return checks
-}
-
 // longestSocket is what follows the temporary directory in the longest path of a socket of Ray: r, 8 digits, t, the session's name, sockets/plasma_store.
 const longestSocket = len("/r12345678/t/session_2026-01-01_00-00-00_000000_1234567/sockets/plasma_store")
 

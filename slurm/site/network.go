@@ -1,0 +1,29 @@
+package site
+
+import (
+	"strings"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// nodesOf is how many nodes the file asks for.
+func nodesOf(s *spec.ClusterSpec) (nodes int) {
+	for _, g := range s.NodeGroups() {
+		nodes += g.Count
+	}
+	return nodes
+}
+
+// checkNetwork checks what a node answered about its address and its ports (keeper/rayctl_keeper/slurm/network.py). Without a Python it says nothing.
+func checkNetwork(node, address, ports string) (checks []launcher.Check) {
+	for _, c := range []struct{ name, answer, hint string }{
+		{"address of " + node, address, "set slurm.network to an interface or a CIDR that all nodes have"},
+		{"slurm.ports on " + node, ports, "set slurm.ports to a range that the site's firewall lets through and that nobody else uses"},
+	} {
+		if said, text, _ := strings.Cut(c.answer, " "); said == "ok" || said == "no" {
+			checks = append(checks, finding(c.name, said == "ok", text, text, c.hint))
+		}
+	}
+	return checks
+}
