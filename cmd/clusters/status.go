@@ -239,11 +239,32 @@ func printDetails(w io.Writer, s launcher.Status) error {
 			return err
 		}
 	}
+	if len(s.Allocations) > 0 {
+		fmt.Fprintln(w)
+		if err := allocationTable(w, s.Allocations); err != nil {
+			return err
+		}
+	}
 	if len(s.Timeline) > 0 {
 		fmt.Fprintln(w)
 		return eventTable(w, s.Timeline)
 	}
 	return nil
+}
+
+// allocationTable has the nodes that elastic groups got beyond those that must be there.
+func allocationTable(w io.Writer, all []runstate.Allocation) error {
+	rows := [][]string{{"ALLOCATION", "STATE", "GRANTED", "RELEASED", "MESSAGE"}}
+	stamp := func(at *time.Time) string {
+		if at == nil {
+			return "-"
+		}
+		return terminal.Stamp(*at)
+	}
+	for _, a := range all {
+		rows = append(rows, []string{a.ID, a.State, stamp(a.Granted), stamp(a.Released), a.Message})
+	}
+	return terminal.Table(w, rows)
 }
 
 func eventTable(w io.Writer, events []runstate.Event) error {

@@ -33,7 +33,7 @@ func network(v *spec.Validator, text string) {
 // What ports are needed for, as in keeper/rayctl_keeper: node/nodeports.py, run/nodes.py and host/portrange.py.
 const (
 	portGroup   = 16            // is what one process takes at a time
-	portsFixed  = 7             // of a node: its raylet, its agents, the dashboard
+	portsFixed  = 8             // of a node: its raylet, its agents, the dashboard, the autoscaler
 	portsLeast  = 16            // for workers and drivers, and
 	portsPerCPU = 2             // more
 	portsKeeper = 2 * portGroup // beside the head: of the keeper and the head, where the range does not begin with a whole group
