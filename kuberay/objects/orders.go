@@ -49,10 +49,7 @@ func (p *Plan) keeperAddress() string {
 func (p *Plan) groups() []keeper.Group {
 	var out []keeper.Group
 	for _, g := range p.Spec.NodeGroups() {
-		n := g.Count
-		if p.Spec.IsGang() {
-			n = g.Min
-		}
+		n := g.Min // also without a gang: the job begins, and more workers join it
 		if g.Head {
 			n = max(n, 1)
 		}

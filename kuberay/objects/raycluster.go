@@ -90,6 +90,8 @@ func (p *Plan) addGroup(rc *rayv1.RayCluster, g spec.NodeGroup) error {
 	})
 	if least < most {
 		rc.Spec.EnableInTreeAutoscaling = ptr.To(true)
+		// KubeRay (1.6) gives its container no context, which namespaces with the profile "restricted" refuse.
+		rc.Spec.AutoscalerOptions = &rayv1.AutoscalerOptions{SecurityContext: restrictedContainer()}
 	}
 	return nil
 }

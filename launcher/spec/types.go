@@ -169,7 +169,8 @@ type WorkerGroup struct {
 	Name string `json:"name" jsonschema:"required"`
 	// Replicas is the number of workers at the start. Default: minReplicas if that is set, else 1.
 	Replicas *int `json:"replicas,omitempty" jsonschema:"minimum=0"`
-	// MinReplicas is the number of workers that the gang needs and an elastic group never goes below. Default: replicas.
+	// MinReplicas is the number of workers that the gang needs, that the job waits for with gang: false, too, and that an elastic group never goes
+	// below. Default: replicas.
 	MinReplicas *int `json:"minReplicas,omitempty" jsonschema:"minimum=0"`
 	// MaxReplicas is the number of workers that an elastic group never exceeds. Default: replicas.
 	MaxReplicas *int `json:"maxReplicas,omitempty" jsonschema:"minimum=0"`
