@@ -38,6 +38,16 @@ func WatchEvents(client rest.Interface, namespace, object string) cache.ListerWa
 	return cache.NewListWatchFromClient(client, "events", namespace, fields.OneTermEqualSelector("involvedObject.name", object))
 }
 
+// WatchPodEvents watches the events of type Normal of all pods of a namespace, without some reasons: nothing but the reason tells those of a cluster's pods, of
+// which there may be thousands, from others.
+func WatchPodEvents(client rest.Interface, namespace string, without ...string) cache.ListerWatcher {
+	only := []fields.Selector{fields.OneTermEqualSelector("involvedObject.kind", "Pod"), fields.OneTermEqualSelector("type", corev1.EventTypeNormal)}
+	for _, reason := range without {
+		only = append(only, fields.OneTermNotEqualSelector("reason", reason))
+	}
+	return cache.NewListWatchFromClient(client, "events", namespace, fields.AndSelectors(only...))
+}
+
 // WatchOne watches a single object of a resource without a typed client.
 func (c *Client) WatchOne(_ context.Context, r schema.GroupVersionResource, name string) cache.ListerWatcher {
 	only := fields.OneTermEqualSelector("metadata.name", name).String()

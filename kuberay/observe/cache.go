@@ -24,6 +24,7 @@ import (
 type Cache struct {
 	Changed                             chan struct{} // something is new
 	jobs, pods, clusters, clusterEvents cache.Store
+	podEvents                           cache.Store   // of whomever's pods
 	gangs, gangEvents                   []cache.Store // of each gang scheduler that the API server serves
 	name                                string
 	apiHealth                           *api.Health
@@ -72,6 +73,7 @@ func newCache(ctx context.Context, c *api.Client, name, podSelector string) (*Ca
 	m.pods = follow(cache.NewFilteredListWatchFromClient(core, "pods", c.Namespace, func(o *metav1.ListOptions) { o.LabelSelector = podSelector }), &corev1.Pod{}, "pods")
 	m.clusters = follow(c.WatchOne(ctx, api.RayClusters, name), &unstructured.Unstructured{}, api.RayClusters.GroupResource().String())
 	m.clusterEvents = follow(api.WatchEvents(core, c.Namespace, name), &corev1.Event{}, "events")
+	m.podEvents = follow(api.WatchPodEvents(core, c.Namespace, usualEvents...), &corev1.Event{}, "events")
 	for _, g := range c.Served.Gangs {
 		m.gangs = append(m.gangs, follow(c.WatchOne(ctx, g.Resource(), g.ObjectName(name)), &unstructured.Unstructured{}, g.Resource().GroupResource().String()))
 		m.gangEvents = append(m.gangEvents, follow(api.WatchEvents(core, c.Namespace, g.ObjectName(name)), &corev1.Event{}, "events"))
@@ -171,7 +173,7 @@ func (m *Cache) Snapshot() *Snapshot {
 	for _, rc := range stored[rayv1.RayCluster](m.clusters) {
 		o.Cluster = rc
 	}
-	o.events = stored[corev1.Event](m.clusterEvents)
+	o.events = slices.Concat(stored[corev1.Event](m.clusterEvents), stored[corev1.Event](m.podEvents))
 	for i := range m.gangs {
 		for _, g := range stored[unstructured.Unstructured](m.gangs[i]) {
 			o.gang = g

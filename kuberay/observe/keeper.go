@@ -82,16 +82,12 @@ func (o *Snapshot) keeperReason() runstate.Reason {
 	return runstate.Reason{}
 }
 
-// refusedKeeper returns why quota or admission refused the keeper's pod. Only an event of the Job has it. Events of an earlier Job
-// of the same name are ignored.
+// refusedKeeper returns why quota or admission refused the keeper's pod. Only an event of the Job has it.
 func (o *Snapshot) refusedKeeper() runstate.Reason {
-	var last *corev1.Event
-	for _, e := range o.events {
-		if e.InvolvedObject.Kind == "Job" && o.Job != nil && e.InvolvedObject.UID == o.Job.UID && e.Reason == "FailedCreate" &&
-			(last == nil || eventTime(last).Before(eventTime(e))) {
-			last = e
-		}
+	if o.Job == nil {
+		return runstate.Reason{}
 	}
+	last := o.event("Job", o.Job.UID, "FailedCreate")
 	if last == nil {
 		return runstate.Reason{}
 	}

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/kuberay/transport"
@@ -48,7 +49,10 @@ func (o *Snapshot) missingCluster() runstate.Reason {
 
 // refusedSpec returns why the operator rejected the RayCluster; only an event has it.
 func (o *Snapshot) refusedSpec() runstate.Reason {
-	if e := o.event("RayCluster", "InvalidRayClusterSpec", "InvalidRayClusterMetadata"); e != nil {
+	if o.Cluster == nil {
+		return runstate.Reason{}
+	}
+	if e := o.event("RayCluster", o.Cluster.UID, "InvalidRayClusterSpec", "InvalidRayClusterMetadata"); e != nil {
 		return runstate.Reason{Code: e.Reason, Message: "the KubeRay operator refuses the RayCluster: " + e.Message, Hint: "correct the cluster file"}
 	}
 	return runstate.Reason{}
@@ -162,15 +166,19 @@ func (o *Snapshot) waitingGang() runstate.Reason {
 	}
 	w := gang.Waiting{Pod: pending[0], Overdue: o.Now.Sub(pending[0].CreationTimestamp.Time) > Silence, Object: o.gang, Unplaced: o.unscheduledMessage()}
 	if o.gang != nil {
-		w.Event = o.event(o.gang.GetKind(), "Unschedulable")
+		w.Event = o.event(o.gang.GetKind(), o.gang.GetUID(), "Unschedulable")
 	}
-	return gang.ByPod(pending[0].Spec.SchedulerName).Waits(w)
+	r := gang.ByPod(pending[0].Spec.SchedulerName).Waits(w)
+	if r.Code == "" {
+		return r
+	}
+	return o.withNodesMade(r)
 }
 
 // unscheduledPods: Kubernetes' own scheduler, or none that answers to the name.
 func (o *Snapshot) unscheduledPods() runstate.Reason {
 	if message := o.unscheduledMessage(); message != "" {
-		return runstate.Reason{Code: "Unschedulable", Message: "no node has room: " + message}
+		return o.withNodesMade(runstate.Reason{Code: "Unschedulable", Message: "no node has room: " + message})
 	}
 	pending := o.pending()
 	if len(pending) == 0 || o.Now.Sub(pending[0].CreationTimestamp.Time) <= Silence {
@@ -209,10 +217,11 @@ func (o *Snapshot) idleOperator() runstate.Reason {
 	return runstate.Reason{Code: "OperatorSilent", Message: "nothing reconciles the RayCluster: the KubeRay operator does not run, or does not watch this namespace", Hint: "`rayctl doctor` looks at it"}
 }
 
-// event finds the latest event of a kind of object with one of the reasons.
-func (o *Snapshot) event(kind string, reasons ...string) (latest *corev1.Event) {
+// event finds the latest event of an object with one of the reasons. Events of an earlier object of the same name, such as those of the cluster before
+// this one, stay for an hour.
+func (o *Snapshot) event(kind string, uid types.UID, reasons ...string) (latest *corev1.Event) {
 	for _, e := range o.events {
-		if e.InvolvedObject.Kind == kind && slices.Contains(reasons, e.Reason) && (latest == nil || eventTime(latest).Before(eventTime(e))) {
+		if e.InvolvedObject.Kind == kind && e.InvolvedObject.UID == uid && slices.Contains(reasons, e.Reason) && (latest == nil || eventTime(latest).Before(eventTime(e))) {
 			latest = e
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
@@ -25,7 +26,7 @@ func scene(change func(*Snapshot)) *Snapshot {
 	at := metav1.NewTime(launched)
 	pod := func(name, kind, group string) *corev1.Pod {
 		return &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at, Labels: map[string]string{
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), CreationTimestamp: at, Labels: map[string]string{
 				objects.RayClusterLabel: "c", objects.RayNodeTypeLabel: kind, objects.RayGroupLabel: group, objects.LabelName: "c",
 			}, Annotations: map[string]string{volcano.KubeGroupNameAnnotationKey: "ray-c-pg"}},
 			Spec: corev1.PodSpec{SchedulerName: "default-scheduler", Containers: []corev1.Container{{Name: "ray"}}},
@@ -63,6 +64,14 @@ func condition(o *Snapshot, kind, reason, message string) {
 
 func unscheduled(p *corev1.Pod, reason, message string) {
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message}}
+}
+
+// podEvent is an event of a pod, at a second of the minute.
+func podEvent(p *corev1.Pod, reason, message string, second int) *corev1.Event {
+	return &corev1.Event{
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: p.Name, UID: p.UID}, Type: corev1.EventTypeNormal, Reason: reason, Message: message,
+		LastTimestamp: metav1.NewTime(launched.Add(time.Duration(second) * time.Second)),
+	}
 }
 
 func withGang(o *Snapshot, phase volcano.PodGroupPhase) {
@@ -137,6 +146,41 @@ func TestReasons(t *testing.T) {
 			o.Pods = nil
 			o.events = []*corev1.Event{{InvolvedObject: corev1.ObjectReference{Kind: "RayCluster", Name: "c"}, Reason: "InvalidRayClusterSpec", Message: "The RayCluster spec is invalid c: headGroupSpec should have at least one container"}}
 		}, runstate.Queued, "InvalidRayClusterSpec", "at least one container"},
+		{"bad spec of the cluster before", func(o *Snapshot) {
+			o.Cluster.UID, o.Pods, o.Now = "now", nil, launched.Add(time.Second)
+			o.events = []*corev1.Event{{InvolvedObject: corev1.ObjectReference{Kind: "RayCluster", Name: "c", UID: "before"}, Reason: "InvalidRayClusterSpec", Message: "no container"}}
+		}, runstate.Queued, "", ""},
+		{"nodes are made", func(o *Snapshot) {
+			unscheduled(o.Pods[0], "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
+			o.events = []*corev1.Event{
+				podEvent(o.Pods[0], "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached", 1),
+				podEvent(o.Pods[0], "TriggeredScaleUp", "pod triggered scale-up: [{gpus 0->2 (max: 8)}]", 2),
+			}
+		}, runstate.Queued, NodesBeingMade, "nodes are being made for 1 of 2 pods that have none: pod triggered scale-up: [{gpus 0->2 (max: 8)}]"},
+		{"nodes are made by Karpenter for a gang", func(o *Snapshot) {
+			withGang(o, volcano.PodGroupInqueue)
+			changeGang(o, func(g *volcano.PodGroup) {
+				g.Status.Conditions = []volcano.PodGroupCondition{{Type: volcano.PodGroupUnschedulableType, Status: corev1.ConditionTrue, Reason: "NotEnoughResources", Message: "2/2 tasks in gang unschedulable"}}
+			})
+			for i, p := range o.Pods {
+				p.UID = types.UID(p.Name)
+				unscheduled(p, "Unschedulable", "0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu.")
+				o.events = append(o.events, podEvent(p, "Nominated", "Pod should schedule on: nodeclaim/gpus-x7k2p", i))
+			}
+		}, runstate.Queued, NodesBeingMade, "nodes are being made for 2 of 2 pods that have none: Pod should schedule on: nodeclaim/gpus-x7k2p"},
+		{"no node is made any more", func(o *Snapshot) {
+			unscheduled(o.Pods[0], "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
+			o.events = []*corev1.Event{
+				podEvent(o.Pods[0], "TriggeredScaleUp", "pod triggered scale-up: [{gpus 0->2 (max: 8)}]", 1),
+				podEvent(o.Pods[0], "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 in backoff after failed scale-up", 2),
+			}
+		}, runstate.Queued, "Unschedulable", "1 Insufficient cpu.; no node is made for it: pod didn't trigger scale-up: 1 in backoff after failed scale-up"},
+		{"nodes were made for the pod before", func(o *Snapshot) {
+			unscheduled(o.Pods[0], "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
+			before := o.Pods[0].DeepCopy()
+			before.UID = "before"
+			o.events = []*corev1.Event{podEvent(before, "TriggeredScaleUp", "pod triggered scale-up: [{gpus 0->2 (max: 8)}]", 1)}
+		}, runstate.Queued, "Unschedulable", "no node has room: 0/1 nodes are available: 1 Insufficient cpu."},
 		{"gang does not fit the queue", func(o *Snapshot) {
 			withGang(o, volcano.PodGroupPending)
 			o.events = []*corev1.Event{{InvolvedObject: corev1.ObjectReference{Kind: "PodGroup", Name: "ray-c-pg"}, Type: corev1.EventTypeNormal, Reason: "Unschedulable", Message: "queue resource quota insufficient: insufficient cpu"}}

@@ -1,0 +1,109 @@
+package kuberay_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	typed "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/test/kubetest"
+	machine "github.com/rayctl/rayctl/test/kubetest/bed"
+	"github.com/rayctl/rayctl/test/pace"
+)
+
+// TestNodesBeingMade: a gang waits for a resource that no node has. That nodes are made for it is its reason, of the newest event of the pods that are there
+// now, and it begins when there is one. There is no cloud to make nodes: the events are those of the cluster autoscaler (cluster-autoscaler 1.34,
+// processors/status/eventing_scale_up_processor.go) and of Karpenter (1.x, pkg/controllers/provisioning/scheduling/events.go), by the recorder of client-go
+// that they use, and the node that comes is the bed's own, which gets the resource.
+func TestNodesBeingMade(t *testing.T) {
+	pace.Parallel(t)
+	b := newBed(t)
+	const unit = "rayctl.test/unit"
+	s := job("scaled", "echo on a new node")
+	s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}}
+	s.Workers[0].Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"containers": []any{
+		map[string]any{"name": "ray-worker", "resources": map[string]any{"limits": map[string]any{unit: "1"}}},
+	}}})
+	r := b.run(t, b.l, s)
+	reason := func(made bool, part string) {
+		t.Helper()
+		r.until(t, "the reason "+part, func(st launcher.Status) bool {
+			return st.Phase == runstate.Queued && (st.Reason.Code == "NodesBeingMade") == made && strings.Contains(st.Reason.Message, part)
+		})
+	}
+	reason(false, "the gang ")
+	autoscaler, karpenter := b.recorder(t, "cluster-autoscaler"), b.recorder(t, "karpenter")
+	autoscaler.Event(b.worker(t, ""), corev1.EventTypeNormal, "TriggeredScaleUp", "pod triggered scale-up: [{units 0->1 (max: 2)}]")
+	reason(true, "nodes are being made for 1 of 2 pods that have none: pod triggered scale-up: [{units 0->1 (max: 2)}]")
+	was := b.worker(t, "")
+	b.DeletePods(t, b.namespace, "ray.io/group=w", 0)
+	now := b.worker(t, was.UID)
+	reason(false, "the gang ") // what was said of the pod before is not said of this one
+	autoscaler.Event(now, corev1.EventTypeNormal, "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 in backoff after failed scale-up")
+	reason(false, "; no node is made for it: pod didn't trigger scale-up: 1 in backoff after failed scale-up")
+	karpenter.Event(now, corev1.EventTypeNormal, "Nominated", "Pod should schedule on: nodeclaim/units-x7k2p")
+	reason(true, "Pod should schedule on: nodeclaim/units-x7k2p")
+	b.offer(t, unit, "1")
+	r.wantEnd(t, "succeeded", 0, "on a new node\n")
+}
+
+// recorder writes events as a component does, until the test's end.
+func (b bed) recorder(t *testing.T, component string) record.EventRecorder {
+	t.Helper()
+	events := record.NewBroadcaster()
+	t.Cleanup(events.Shutdown)
+	events.StartRecordingToSink(&typed.EventSinkImpl{Interface: b.Core.CoreV1().Events("")})
+	return events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})
+}
+
+// worker is the pod of group w, another one than that of this UID, when the scheduler has looked at it.
+func (b bed) worker(t *testing.T, before types.UID) (pod *corev1.Pod) {
+	t.Helper()
+	kubetest.Await(t, "the worker's pod", func(ctx context.Context) error {
+		pods, err := b.Core.CoreV1().Pods(b.namespace).List(ctx, metav1.ListOptions{LabelSelector: "ray.io/group=w"})
+		if err != nil {
+			return err
+		}
+		for _, p := range pods.Items {
+			if p.UID != before && p.DeletionTimestamp == nil && len(p.Status.Conditions) > 0 {
+				pod = &p
+				return nil
+			}
+		}
+		return errors.New("it is not there")
+	})
+	return pod
+}
+
+// offer gives the node a resource, for this test.
+func (b bed) offer(t *testing.T, name, amount string) {
+	t.Helper()
+	patch := func(value any) error {
+		text, err := json.Marshal(map[string]any{"status": map[string]any{"capacity": map[string]any{name: value}, "allocatable": map[string]any{name: value}}})
+		if err != nil {
+			return err
+		}
+		_, err = b.Core.CoreV1().Nodes().Patch(context.Background(), machine.NodeName, types.StrategicMergePatchType, text, metav1.PatchOptions{}, "status")
+		return err
+	}
+	if err := patch(amount); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := patch(nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
