@@ -3,12 +3,8 @@ package kuberay_test
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -29,39 +25,14 @@ const proxy = `{"name": "mesh-proxy", "image": "rayctl.test/pause:1", "securityC
 // holdApplicationUntilProxyStarts; to pods labelled for it as a native sidecar. asks: it leaves out pods that say so in Istio's way.
 func (b bed) inject(t *testing.T, native, asks bool) {
 	t.Helper()
-	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		review := admissionv1.AdmissionReview{}
+	b.webhook(t, "Mutating", "inject.rayctl.test", "pods", func(asked *admissionv1.AdmissionRequest, answer *admissionv1.AdmissionResponse) {
 		pod := corev1.Pod{}
-		if json.NewDecoder(r.Body).Decode(&review) != nil || review.Request == nil || json.Unmarshal(review.Request.Object.Raw, &pod) != nil {
-			http.Error(w, "no review of a pod", http.StatusBadRequest)
-			return
+		if err := json.Unmarshal(asked.Object.Raw, &pod); err != nil {
+			t.Error(err)
 		}
-		answer := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
 		if !asks || pod.Labels["sidecar.istio.io/inject"] != "false" {
 			kind := admissionv1.PatchTypeJSONPatch
 			answer.PatchType, answer.Patch = &kind, patchOf(pod, native)
-		}
-		review.Response, review.Request = answer, nil
-		_ = json.NewEncoder(w).Encode(review)
-	}))
-	t.Cleanup(s.Close)
-	bundle := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
-	name := "inject-" + b.namespace
-	b.Create(t, "", fmt.Sprintf(`
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingWebhookConfiguration
-metadata: {name: %s}
-webhooks:
-- name: inject.rayctl.test
-  admissionReviewVersions: [v1]
-  sideEffects: None
-  failurePolicy: Fail
-  clientConfig: {url: %q, caBundle: %s}
-  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %s}}
-  rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]`, name, s.URL+"/inject", bundle, b.namespace))
-	t.Cleanup(func() {
-		if err := b.Core.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
 		}
 	})
 	kubetest.Await(t, "the webhook to count", func(ctx context.Context) error {

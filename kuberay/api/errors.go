@@ -35,8 +35,8 @@ func Explain(err error, verb, resource string, c *Client) error {
 		return launcher.Fail(runstate.CodeStartFailed, err, "free some of it, or ask for a larger quota", "%s is refused: %s", resource, text)
 	case apierrors.IsForbidden(err) && strings.Contains(text, "because it is being terminated"):
 		return launcher.Fail(runstate.CodeStartFailed, err, "choose another namespace", "the %s is being deleted", where)
-	case strings.Contains(text, "ValidatingAdmissionPolicy '"), strings.Contains(text, "admission webhook") && strings.Contains(text, "denied the request"):
-		return launcher.Fail(runstate.CodePermission, err, "change labels, kuberay.annotations or kuberay.patch, or ask those who made the rule", "creating %s in %s is not permitted: %s", resource, where, text)
+	case DenialOf(text) != nil:
+		return launcher.Fail(runstate.CodePermission, err, DenialOf(text).hintFor(resource), "creating %s in %s is not permitted: %s", resource, where, OneLine(text))
 	case apierrors.IsForbidden(err):
 		return launcher.Fail(runstate.CodePermission, err, transport.RoleHint, "not permitted to %s %s in %s: %s", verb, resource, where, text)
 	case apierrors.IsNotFound(err) && strings.Contains(text, "namespaces"):

@@ -9,7 +9,7 @@ import (
 func (r RefusedPod) Answer(keys []string, or string) string {
 	switch r.File {
 	case "":
-		return strings.TrimPrefix(or, "or ") + ", or set kuberay.keeper: none"
+		return r.helpersAnswer(keys, or)
 	case byManifest:
 		return strings.TrimSuffix("change the pods of "+r.Part+" in kuberay.rayCluster, "+or, ", ")
 	}
@@ -30,6 +30,28 @@ func (r RefusedPod) Answer(keys []string, or string) string {
 		out += " of " + r.Part
 	}
 	return strings.TrimSuffix(out+", "+or, ", ")
+}
+
+// helpersAnswer is for the keeper's and the record's pod, of which the file describes little.
+func (r RefusedPod) helpersAnswer(keys []string, or string) string {
+	var whole []string
+	for _, k := range keys {
+		switch {
+		case k == "replicas": // the number of pods is not the file's
+			continue
+		case k == "image":
+			k = "kuberay.keeperImage"
+		case !strings.HasPrefix(k, "kuberay.") || k == "kuberay.serviceAccountName" || k == ownLimits:
+			k = "kuberay.keeperPatch"
+		}
+		if !slices.Contains(whole, k) {
+			whole = append(whole, k)
+		}
+	}
+	if len(whole) > 0 {
+		or = "change " + strings.Join(whole, " or ") + ", " + or
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(or, "or "), ", ") + ", or set kuberay.keeper: none"
 }
 
 // Keys of the cluster file that describe pods.
@@ -53,22 +75,4 @@ func KeysFor(text string, limits bool) (keys []string) {
 		keys = append(keys, ownLimits)
 	}
 	return keys
-}
-
-// keysIn guesses the key from the words of a policy's own sentence; `patch` can change anything.
-func keysIn(text string) (keys []string) {
-	if _, said, found := strings.Cut(text, "denied request: "); found {
-		text = said // without the policy's name
-	}
-	text = strings.ToLower(text)
-	for _, k := range []struct{ word, key string }{
-		{"image", "image"}, {"registry", "image"}, {"label", "labels"}, {"annotation", "kuberay.annotations"}, {"serviceaccount", "kuberay.serviceAccountName"},
-		{"service account", "kuberay.serviceAccountName"}, {"priorit", "kuberay.priorityClassName"}, {"toleration", "kuberay.tolerations"},
-		{"nodeselector", "kuberay.nodeSelector"}, {"node selector", "kuberay.nodeSelector"}, {"memory", "memory"}, {"cpu", "cpus"}, {"gpu", "gpus"},
-	} {
-		if strings.Contains(text, k.word) && !slices.Contains(keys, k.key) {
-			keys = append(keys, k.key)
-		}
-	}
-	return append(keys, "patch")
 }

@@ -9,6 +9,7 @@ import (
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -20,8 +21,8 @@ const (
 	quotaUndefined = "QuotaUndefined" // the quota counts a resource of which the pod says nothing
 	limitRange     = "LimitRange"
 	podSecurity    = "PodSecurity"
-	policyDenied   = "PolicyDenied"  // by a ValidatingAdmissionPolicy
-	webhookDenied  = "WebhookDenied" // webhooks look at other objects as well, which may change
+	policyDenied   = "PolicyDenied"  // by a ValidatingAdmissionPolicy, Kyverno or Gatekeeper
+	webhookDenied  = "WebhookDenied" // other webhooks look at other objects as well, which may change
 	podInvalid     = "PodInvalid"
 	notThere       = "ReferenceMissing" // a service account or priority class, which may come late
 )
@@ -46,7 +47,6 @@ var (
 	refusedObject = regexp.MustCompile(`(?s)\b[Pp]ods? "[^"]*" is (?:forbidden|invalid): (.*)`)
 	quotaExceeded = regexp.MustCompile(`exceeded quota: ([^,]+), requested: (.*), used: (.*), limited: (.*)$`)
 	quotaSilent   = regexp.MustCompile(`failed quota: ([^:]+): must specify (.*)$`)
-	policyName    = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)'`)
 )
 
 // Explain makes a reason of a refusal: the sentence without what differs at each try, and the key of the cluster file that answers it. The
@@ -67,10 +67,13 @@ func (r RefusedPod) Explain(message, unknown string) runstate.Reason {
 		out.Code, out.Hint = quotaUndefined, r.Answer(KeysFor(m[2], strings.Contains(m[2], "limits.cpu")), "or ask for a LimitRange with defaults")
 	case strings.Contains(text, "violates PodSecurity"):
 		out.Code, out.Hint = podSecurity, r.Answer([]string{"patch", "mounts"}, "or use a namespace with another profile (kuberay.namespace)")
-	case policyName.MatchString(text):
-		out.Code, out.Hint = policyDenied, r.Answer(keysIn(text), "or ask for an exception of policy "+policyName.FindStringSubmatch(text)[1])
-	case strings.Contains(text, "admission webhook") && strings.Contains(text, "denied the request"):
-		out.Code, out.Hint = webhookDenied, r.Answer(keysIn(text), "or ask those who run the webhook")
+	case api.DenialOf(text) != nil:
+		d := api.DenialOf(text)
+		text = d.Text
+		out.Code, out.Hint = policyDenied, r.Answer(append(d.Keys(), "patch"), d.Exception())
+		if d.Webhook && len(d.Policies) == 0 || d.Asks {
+			out.Code = webhookDenied
+		}
 	case strings.Contains(text, "usage per") || strings.Contains(text, "limit to request ratio per"):
 		out.Code, out.Hint = limitRange, r.Answer(KeysFor(text, strings.Contains(text, "no limit is specified")), "or ask for another LimitRange")
 	case strings.Contains(text, "error looking up service account"):
@@ -83,7 +86,7 @@ func (r RefusedPod) Explain(message, unknown string) runstate.Reason {
 	if r.Needed == 0 {
 		out.Code = unknown // the start does not wait for it
 	}
-	out.Message = fmt.Sprintf("a pod of %s is refused: %s", r.Part, strings.ReplaceAll(text, "\n", " "))
+	out.Message = fmt.Sprintf("a pod of %s is refused: %s", r.Part, api.OneLine(text))
 	return out
 }
 
