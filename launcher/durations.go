@@ -14,7 +14,7 @@ type Durations struct {
 	Queued       float64 `json:"queued"`
 	Provisioning float64 `json:"provisioning"`
 	Starting     float64 `json:"starting"`
-	// Preparing is from the moment that the cluster is ready until the driver runs: submission, packages, runtime environment (pip).
+	// Preparing is from the moment that the cluster is ready until the driver runs: submission, packages, runtime environment (pip), job.prepare.
 	Preparing float64 `json:"preparing"`
 	Driver    float64 `json:"driver"`
 	// Ready is the life of a cluster without a job of its own.
@@ -28,10 +28,10 @@ type Durations struct {
 // durations walks the timeline: the time before each event belongs to the part of the life that the events before it had begun.
 func durations(timeline []runstate.Event, hasJob bool, created, ended time.Time) Durations {
 	var d Durations
-	phase, job, since := runstate.Queued, runstate.JobWaiting, created
+	phase, job, prepare, since := runstate.Queued, runstate.JobWaiting, runstate.JobWaiting, created
 	until := func(at time.Time) {
 		if s := seconds(since, at); s > 0 { // clocks differ: an event may be before the launch
-			*d.part(phase, job, hasJob) += s
+			*d.part(phase, job, prepare, hasJob) += s
 			since = at
 		}
 	}
@@ -40,11 +40,14 @@ func durations(timeline []runstate.Event, hasJob bool, created, ended time.Time)
 		case runstate.EventPhase:
 			until(e.At)
 			if phase = runstate.Phase(e.To); phase == runstate.Lost || phase == runstate.Gone {
-				job = runstate.JobWaiting // its driver went with it
+				job, prepare = runstate.JobWaiting, runstate.JobWaiting // its driver went with it
 			}
 		case runstate.EventJob:
 			until(e.At)
 			job = runstate.JobState(e.To)
+		case runstate.EventPrepare:
+			until(e.At)
+			prepare = runstate.JobState(e.To)
 		}
 	}
 	until(ended)
@@ -52,11 +55,14 @@ func durations(timeline []runstate.Event, hasJob bool, created, ended time.Time)
 	return d
 }
 
-// part is the part of the life that a moment belongs to. While the driver gets its grace the cluster is Draining already, and the driver still runs.
-func (d *Durations) part(phase runstate.Phase, job runstate.JobState, hasJob bool) *float64 {
+// part is the part of the life that a moment belongs to. While the driver or job.prepare gets its grace the cluster is Draining already, and
+// it still runs.
+func (d *Durations) part(phase runstate.Phase, job, prepare runstate.JobState, hasJob bool) *float64 {
 	switch {
 	case job == runstate.JobRunning:
 		return &d.Driver
+	case prepare == runstate.JobRunning:
+		return &d.Preparing
 	case phase == runstate.Queued:
 		return &d.Queued
 	case phase == runstate.Provisioning:

@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"regexp"
+	"strings"
 
 	"al.essio.dev/pkg/shellescape"
 )
@@ -18,7 +19,14 @@ func InDirectory(dir, command string) string {
 // entering is that line. A quoted directory may have line ends: the line ends behind its last quote.
 var entering = regexp.MustCompile(`^cd -- (?:[^\s'"]|'[^']*'|"'")+ \|\| exit 1\n`)
 
+// heading is the first line of the driver of a job with job.prepare: what it prints separates their outputs in the log (driver/rayjob.py).
+const heading = "echo '==> driver <=='\n"
+
+// prepareHeading is that of job.prepare.
+const prepareHeading = "echo '==> job.prepare <=='\n"
+
 // UserCommand is the user's part of an entrypoint, for people.
 func UserCommand(entrypoint string) string {
+	entrypoint = strings.TrimPrefix(strings.TrimPrefix(entrypoint, heading), prepareHeading)
 	return entrypoint[len(entering.FindString(entrypoint)):]
 }

@@ -15,6 +15,11 @@ func TestUserCommand(t *testing.T) {
 			}
 		}
 	}
+	for _, name := range []string{"driver", "job.prepare"} {
+		if got := launcher.UserCommand("echo '==> " + name + " <=='\ncd -- /a || exit 1\npython a.py"); got != "python a.py" {
+			t.Error(got)
+		}
+	}
 	// As Python's shlex.quote quotes (keeper/rayctl_keeper/driver/rayjob.py).
 	if got := launcher.UserCommand("cd -- '/it'\"'\"'s here' || exit 1\npython a.py"); got != "python a.py" {
 		t.Error(got)

@@ -28,20 +28,27 @@ type output struct {
 
 	job       *runstate.Job       // the last job seen
 	shown     map[int]*attemptLog // by attempt
-	current   string              // submission id that is followed
+	current   string              // submission id that is followed: job.prepare's, or the driver's
 	following *attemptLog
 	cancel    context.CancelFunc
 	done      chan struct{}
 }
 
-// attemptLog is the part of one attempt's log that was shown.
-type attemptLog struct {
+// programLog is the part of one program's log that was shown.
+type programLog struct {
 	submission string
 	offset     int64 // raw bytes of the log consumed
 	strip      *logstream.DriverOutput
-	whole      bool        // shown to its end
-	ended      atomic.Bool // the driver has ended: a head that does not answer is not waited for
-	unreached  atomic.Bool // the last connection could not be made
+	whole      bool // shown to its end
+}
+
+// attemptLog is the part of one attempt's log that was shown: of job.prepare's, then of the driver's.
+type attemptLog struct {
+	prepare, driver programLog
+
+	whole     bool        // shown to its end
+	ended     atomic.Bool // the driver has ended: a head that does not answer is not waited for
+	unreached atomic.Bool // the last connection could not be made
 }
 
 // errEnded: the rest of the log is in its saved copy.
@@ -68,47 +75,80 @@ func newOutput(l Launcher, id ID, w io.Writer, log *slog.Logger) *output {
 func (o *output) attempt(j *runstate.Job, n int) *attemptLog {
 	if o.shown[n] == nil {
 		id := j.SubmissionID[:strings.LastIndex(j.SubmissionID, "-")+1] + strconv.Itoa(n)
-		o.shown[n] = &attemptLog{submission: id, strip: logstream.NewDriverOutput(o.w, id, j.Entrypoint)}
+		o.shown[n] = &attemptLog{
+			prepare: programLog{submission: runstate.PrepareID(id), strip: prepareOutput(o.w, j, id)},
+			driver:  programLog{submission: id, strip: logstream.NewDriverOutput(o.w, id, j.Entrypoint)},
+		}
 	}
 	return o.shown[n]
 }
 
 // see examines a Status and follows the log of the attempt that runs.
 func (o *output) see(ctx context.Context, s Status) {
-	if s.Job == nil || s.Job.SubmissionID == "" || s.Job.State == runstate.JobWaiting || s.Phase == runstate.Gone {
+	if s.Job == nil || s.Job.SubmissionID == "" || s.Job.State == runstate.JobWaiting && !s.Job.Preparing() || s.Phase == runstate.Gone {
 		return
 	}
-	if o.current == s.Job.SubmissionID {
-		if s.Job.State.Terminal() {
+	current, ended := s.Job.SubmissionID, s.Job.State.Terminal()
+	if s.Job.Preparing() {
+		current, ended = s.Job.Prepare.SubmissionID, s.Job.Prepare.State.Terminal() && s.Job.Prepare.State != runstate.JobSucceeded
+	}
+	if o.current == current {
+		if ended {
 			o.following.ended.Store(true)
 		}
 		return
 	}
 	o.stop()
-	job := *s.Job
+	job, attempts := *s.Job, s.Attempts
 	n := submissionAttempt(job.SubmissionID)
-	o.job, o.current, o.following = &job, job.SubmissionID, o.attempt(&job, n)
-	o.following.ended.Store(job.State.Terminal())
+	o.job, o.current, o.following = &job, current, o.attempt(&job, n)
+	o.following.ended.Store(ended)
 	ctx, o.cancel = context.WithCancel(ctx)
 	o.done = make(chan struct{})
 	following := o.following
 	go func() {
 		defer close(o.done)
 		// If the driver ends earlier, nothing of it is shown live: complete shows all in order.
-		if o.retry(ctx, following, func() error { return o.earlier(ctx, &job, n) }) == nil {
-			_ = o.retry(ctx, following, func() error { return o.followOnce(ctx, following) }) // complete shows the rest
+		if o.retry(ctx, following, func() error { return o.earlier(ctx, &job, attempts, n) }) != nil {
+			return
+		}
+		for _, p := range following.begun(&job) { // complete shows the rest
+			if o.retry(ctx, following, func() error { return o.followOnce(ctx, following, p) }) != nil {
+				return
+			}
 		}
 	}()
 }
 
+// begun are the programs of the attempt that were submitted, in their order.
+func (a *attemptLog) begun(j *runstate.Job) (programs []*programLog) {
+	if j.Prepares() {
+		programs = append(programs, &a.prepare)
+	}
+	if !j.Preparing() {
+		programs = append(programs, &a.driver)
+	}
+	return programs
+}
+
+// logBegin is where in the saved log of an attempt that has ended its driver's begins.
+func logBegin(attempts []runstate.Attempt, n int) int64 {
+	for _, a := range attempts {
+		if a.Attempt == n {
+			return a.LogBegin
+		}
+	}
+	return 0
+}
+
 // earlier shows the missing output of the attempts before n, from the keeper's copies.
-func (o *output) earlier(ctx context.Context, job *runstate.Job, n int) error {
+func (o *output) earlier(ctx context.Context, job *runstate.Job, attempts []runstate.Attempt, n int) error {
 	if n == 1 {
 		return nil
 	}
 	return AskKeeper(ctx, o.l, o.id, func(c *keeper.Client) error {
 		for k := 1; k < n; k++ {
-			err := o.rest(o.attempt(job, k), func(offset int64) (io.ReadCloser, error) { return c.Log(ctx, k, offset) })
+			err := o.rest(o.attempt(job, k), logBegin(attempts, k), func(offset int64) (io.ReadCloser, error) { return c.Log(ctx, k, offset) })
 			if err != nil && !errors.Is(err, keeper.ErrNotFound) { // the attempt ran no driver, or had another keeper
 				return err
 			}
@@ -154,7 +194,10 @@ func (o *output) retry(ctx context.Context, a *attemptLog, try func() error) err
 // giveUp is how long a dashboard may be silent before it is dialled again: the endpoint may be dead.
 const giveUp = 5 * time.Second
 
-func (o *output) followOnce(ctx context.Context, a *attemptLog) error {
+func (o *output) followOnce(ctx context.Context, a *attemptLog, p *programLog) error {
+	if p.whole {
+		return nil
+	}
 	e, err := o.l.Dial(ctx, o.id, Dashboard)
 	if err != nil {
 		return err
@@ -168,10 +211,14 @@ func (o *output) followOnce(ctx context.Context, a *attemptLog) error {
 		return err
 	}
 	defer c.Close()
-	f := c.FollowJob(a.submission, dashboardclient.FollowOptions{Offset: a.offset, GiveUp: giveUp, Unhurried: true}) // complete stops it
-	_, err = f.Run(ctx, a.strip)
-	a.offset = f.Offset()
-	return err
+	f := c.FollowJob(p.submission, dashboardclient.FollowOptions{Offset: p.offset, GiveUp: giveUp, Unhurried: true}) // complete stops it
+	_, err = f.Run(ctx, p.strip)
+	p.offset = f.Offset()
+	if err != nil || p != &a.prepare {
+		return err
+	}
+	p.whole = true
+	return p.strip.Flush()
 }
 
 // DashboardClient makes a client of the dashboard behind an Endpoint.
@@ -201,28 +248,41 @@ func (o *output) complete(ctx context.Context, r *Result) error {
 		if n == r.Attempt {
 			which = 0
 		}
-		if err := o.rest(o.attempt(o.job, n), func(offset int64) (io.ReadCloser, error) { return r.OpenLog(ctx, which, offset) }); err != nil {
+		begin := logBegin(r.Attempts, n)
+		if r.Job != nil && n == submissionAttempt(r.Job.SubmissionID) {
+			begin = r.Job.LogBegin
+		}
+		if err := o.rest(o.attempt(o.job, n), begin, func(offset int64) (io.ReadCloser, error) { return r.OpenLog(ctx, which, offset) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rest shows an attempt's output to its end, from a copy that no longer grows.
-func (o *output) rest(a *attemptLog, open func(offset int64) (io.ReadCloser, error)) error {
+// rest shows an attempt's output to its end, from a copy that no longer grows. begin: where in it the driver's log begins.
+func (o *output) rest(a *attemptLog, begin int64, open func(offset int64) (io.ReadCloser, error)) error {
 	if a.whole {
 		return nil
 	}
-	saved, err := open(a.offset)
+	from := a.prepare.offset
+	if begin >= 0 && (a.prepare.whole || a.driver.offset > 0 || from > begin) {
+		from = begin + a.driver.offset
+	}
+	saved, err := open(from)
 	if err != nil {
 		return err
 	}
 	defer saved.Close()
-	n, err := io.Copy(a.strip, saved)
-	a.offset += n
+	out := &AttemptOutput{prepare: a.prepare.strip, driver: a.driver.strip}
+	out.begin(begin, from)
+	before := out.left
+	n, err := io.Copy(out, saved)
+	first := min(n, before)
+	a.prepare.offset += first
+	a.driver.offset += n - first
 	if err != nil {
 		return err
 	}
 	a.whole = true
-	return a.strip.Flush()
+	return out.Flush()
 }

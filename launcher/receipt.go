@@ -18,6 +18,7 @@ type Receipt struct {
 	Where        string             `json:"where,omitempty"`
 	SubmissionID string             `json:"submissionId,omitempty"`
 	Command      string             `json:"command,omitempty"`   // of the user
+	Prepare      *runstate.Prepare  `json:"prepare,omitempty"`   // job.prepare, if it ran in the last attempt
 	OutputDir    string             `json:"outputDir,omitempty"` // where the driver left results
 	SpecHash     string             `json:"specHash,omitempty"`
 	RayVersion   string             `json:"rayVersion,omitempty"`
@@ -44,6 +45,9 @@ func NewReceipt(r *Result) *Receipt {
 	}
 	if r.Job != nil {
 		rc.SubmissionID, rc.Command, rc.OutputDir = r.Job.SubmissionID, UserCommand(r.Job.Entrypoint), r.Job.OutputDir
+		if r.Job.Prepares() {
+			rc.Prepare = r.Job.Prepare
+		}
 	}
 	rc.Durations = durations(r.Timeline, r.Job != nil, r.Created, r.Since)
 	rc.Usage = usage(r, rc.Durations)

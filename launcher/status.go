@@ -70,6 +70,9 @@ func (s *Status) ended() {
 	if s.Job == nil || s.Job.Terminal() {
 		return
 	}
+	if p := clone(s.Job.Prepare); p != nil && (p.State == runstate.JobPending || p.State == runstate.JobRunning) {
+		p.State, s.Job.Prepare = endedJob(p.State, s.Exit), p
+	}
 	s.Job.State = endedJob(s.Job.State, s.Exit)
 }
 

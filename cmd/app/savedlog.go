@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 
-	"github.com/rayctl/rayctl/dashboardclient/logstream"
 	"github.com/rayctl/rayctl/launcher"
 )
 
@@ -19,13 +18,13 @@ func CopyLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher
 		_, err := io.Copy(w, saved)
 		return err
 	}
-	id := s.Job.SubmissionID
+	id, begin := s.Job.SubmissionID, s.Job.LogBegin
 	for _, old := range s.Attempts {
 		if old.Attempt == attempt && old.SubmissionID != "" {
-			id = old.SubmissionID
+			id, begin = old.SubmissionID, old.LogBegin
 		}
 	}
-	own := logstream.NewDriverOutput(w, id, s.Job.Entrypoint)
+	own := launcher.NewAttemptOutput(w, s.Job, id, begin)
 	if _, err := io.Copy(own, saved); err != nil {
 		return err
 	}

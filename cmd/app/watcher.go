@@ -19,7 +19,7 @@ func (a *App) NewWatcher() *Watcher { return &Watcher{a: a} }
 
 // See shows a status, if it is news.
 func (w *Watcher) See(s launcher.Status) {
-	running := s.Job != nil && s.Job.State != runstate.JobWaiting && s.Job.State != runstate.JobPending
+	running := s.Job.Preparing() && s.Job.Prepare.State == runstate.JobRunning || s.Job != nil && s.Job.State != runstate.JobWaiting && s.Job.State != runstate.JobPending
 	if s.Phase == runstate.Gone || (s.Phase == runstate.Ready && running && s.Unreachable == "") {
 		if w.last != "" {
 			w.a.UI.Clear()

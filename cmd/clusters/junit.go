@@ -69,7 +69,7 @@ func (c *junitCase) judge(e runstate.Exit) {
 	reason := &junitReason{Type: e.Cause, Message: terminal.Clean(e.Sentence())}
 	switch {
 	case e.Code == 0:
-	case e.Origin == runstate.OriginDriver:
+	case e.Origin != runstate.OriginRayctl:
 		c.Failure = reason
 	default:
 		c.Error = reason

@@ -44,6 +44,7 @@ func NewRun(a *app.App) *cobra.Command {
 			"With -o stdout has that answer alone (json: the receipt, with --detach the run's state), and the driver's output goes to stderr.",
 		Example: "  rayctl run -- python train.py --lr 0.1\n" +
 			"  rayctl run -f examples/grpo/rayctl.yaml\n" +
+			"  rayctl run --prepare 'python load.py' -- python train.py     # loads the weights first; its failure ends the run\n" +
 			"  rayctl run --name nightly-42 --receipt receipt.json --junit report.xml -- python train.py\n" +
 			"  rayctl run --workers 4 --cpus-per-worker 8 --working-dir . --detach -- python train.py",
 		Args: a.AtMost(0),
@@ -111,7 +112,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		return app.Exit(runstate.CodeOutputLost) // `rayctl run | head` has not succeeded: the run goes on
 	}
 	err = finishRun(ctx, a, o, outcome)
-	if outcome.Receipt.Exit.Cause == runstate.CauseDriverFailed {
+	if cause := outcome.Receipt.Exit.Cause; cause == runstate.CauseDriverFailed || cause == runstate.CausePrepareFailed {
 		a.HintMissing(output)
 	}
 	return err

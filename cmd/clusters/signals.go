@@ -49,7 +49,7 @@ type driverGrace struct {
 }
 
 func (d *driverGrace) see(s launcher.Status) {
-	d.runs.Store(s.Job != nil && s.Job.State == runstate.JobRunning)
+	d.runs.Store(s.Job != nil && s.Job.State == runstate.JobRunning || s.Job.Preparing() && s.Job.Prepare.State == runstate.JobRunning)
 }
 
 // now is 0 while there is no driver.

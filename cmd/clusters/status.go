@@ -164,6 +164,9 @@ func printStatus(a *app.App, w io.Writer, s launcher.Status, used *launcher.Usag
 	if s.Attempt > 1 {
 		rows = append(rows, []string{"attempt", strconv.Itoa(s.Attempt)})
 	}
+	if s.Job.Prepares() {
+		rows = append(rows, []string{"prepare", fmt.Sprintf("%s %s %s", s.Job.Prepare.SubmissionID, s.Job.Prepare.State, s.Job.Prepare.Message)})
+	}
 	if s.Job != nil {
 		rows = append(rows, []string{"job", fmt.Sprintf("%s %s %s", s.Job.SubmissionID, s.Job.State, s.Job.Message)})
 	}

@@ -21,6 +21,7 @@ var scalarFlags = []scalarFlag{
 	{"ray-version", "ray.version", "Ray `VERSION` that the cluster must run"},
 	{"python", "ray.python", "Python or virtual environment `PATH` that has Ray on the nodes"},
 	{"working-dir", "job.workingDir", "`DIR` that is packed and becomes the driver's current directory, or a .zip file or URI"},
+	{"prepare", "job.prepare", "shell `COMMAND` that `run` runs before the driver, once on each cluster"},
 	{"output-dir", "job.outputDir", "`DIR` for results on the nodes, given to the driver as RAYCTL_OUTPUT_DIR"},
 	{"grace", "job.grace", "`TIME` between SIGTERM and SIGKILL for the driver"},
 	{"queue-timeout", "lifetime.queue", "give up if the nodes are not there after `TIME`"},

@@ -106,7 +106,7 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 
 // ownJobLogs shows the output of the cluster's own job. Following it watches the run, through restarts and to its end.
 func ownJobLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, s launcher.Status) error {
-	if o.follow && o.tail == 0 && o.attempt == 0 {
+	if o.follow && o.attempt == 0 && (o.tail == 0 || s.Job.State == runstate.JobWaiting) {
 		watch, output := a.NewWatcher(), app.NewDriverEnd(a.UI.Output())
 		outcome, err := launcher.Attach(ctx, c.Launcher, c.ID, launcher.RunOptions{Stdout: output, OnStatus: watch.See, Logger: a.Logger()})
 		switch {
@@ -117,7 +117,7 @@ func ownJobLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster,
 			return err
 		}
 		a.UI.Note("%s", outcome.Receipt.Exit.Sentence())
-		if outcome.Receipt.Exit.Cause == runstate.CauseDriverFailed {
+		if cause := outcome.Receipt.Exit.Cause; cause == runstate.CauseDriverFailed || cause == runstate.CausePrepareFailed {
 			a.HintMissing(output)
 		}
 		return app.ExitOrNil(outcome.Receipt.Exit.Code)
@@ -125,7 +125,7 @@ func ownJobLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster,
 	if o.attempt != 0 && o.attempt < s.Attempt {
 		return earlierLogs(ctx, a, o, c, s)
 	}
-	if s.Job.State == runstate.JobWaiting {
+	if s.Job.State == runstate.JobWaiting && !s.Job.Preparing() {
 		a.UI.Note("the job of %s is not submitted yet: %s", c.ID, app.PhaseLine(s))
 		return nil
 	}
@@ -135,6 +135,13 @@ func ownJobLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster,
 	}
 	defer conn.Close()
 	o.job = s.Job.SubmissionID
+	if p := s.Job.Prepare; s.Job.Preparing() {
+		o.job = p.SubmissionID
+	} else if s.Job.Prepares() && o.tail == 0 {
+		if err := conn.JobLog(ctx, p.SubmissionID, a.UI.Output(), dashboardclient.LogOptions{StripHeader: true}); err != nil {
+			return err
+		}
+	}
 	return dashboardLogs(ctx, a, o, conn)
 }
 

@@ -135,6 +135,9 @@ func jobSection(a *app.App, o *submitOptions) (*spec.Job, error) {
 		return nil, err
 	}
 	job := c.Spec.Job
+	if job.Prepare != "" {
+		a.UI.Note("job.prepare is left out: it belongs to clusters that `rayctl run` makes")
+	}
 	metadata, err := app.Pairs("--metadata", o.metadata)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 func pythonModel(string) ([]byte, error) {
 	var codes, retryable []string
 	for _, c := range runstate.Causes {
-		if c.Driver {
+		if c.Origin != "" {
 			continue
 		}
 		codes = append(codes, fmt.Sprintf("    %q: %d,\n", c.Name, c.Code))
@@ -24,7 +24,7 @@ func pythonModel(string) ([]byte, error) {
 	}
 	return fmt.Appendf(nil, `"""What the keeper knows of a run's end. Made from launcher/runstate by "make docs"."""
 
-# Exit codes of "rayctl run" by the cause of the end, where the code is not the driver's own.
+# Exit codes of "rayctl run" by the cause of the end, where the code is not a program's own.
 CODES = {
 %s}
 UNKNOWN_CAUSE = %d
@@ -47,8 +47,11 @@ func exitCodes(dir string) ([]byte, error) {
 	}
 	for _, c := range runstate.Causes {
 		code, again := "the driver's", "no"
-		if !c.Driver {
+		switch c.Origin {
+		case "":
 			code = fmt.Sprint(c.Code)
+		case runstate.OriginPrepare:
+			code = "the command's"
 		}
 		if c.Retryable {
 			again = "yes"

@@ -32,7 +32,7 @@ class Timeline(unittest.TestCase):
                 state = State({"name": "n", "groups": [], "job": {}}, run_dir, lambda _line: None)
                 state.note("commit", "")
                 state.change(job=state.new_job("n-1"))
-                state.job(state="FAILED", startTime=start)
+                state.change_program("job", state="FAILED", startTime=start)
                 self.assertEqual([e["to"] for e in state.doc["timeline"]], ["", "RUNNING", "FAILED"])
                 times = [seconds_of(e["at"]) for e in state.doc["timeline"]]
                 self.assertEqual(times, sorted(times))

@@ -30,20 +30,20 @@ class Rest(unittest.TestCase):
         with open(path, "wb") as f:
             f.write(data)
 
-    def killed(self, copy, phase="Ready", log=WHOLE):
+    def killed(self, copy, phase="Ready", log=WHOLE, begin=0):
         """The keeper had this copy when it was killed; the answer of what concludes its run."""
         shutil.rmtree(self.saved, ignore_errors=True)
-        self.write(os.path.join(self.run, "state.json"), json.dumps({"phase": phase, "job": {"logFile": LOG}}).encode())
+        self.write(os.path.join(self.run, "state.json"), json.dumps({"phase": phase, "job": {"logFile": LOG, "logBegin": begin}}).encode())
         if copy is not None:
             self.write(os.path.join(self.run, "driver.log"), copy)
         if log is not None:
             self.write(os.path.join(self.logs, LOG), log)
         rest.save_rest(self.run, self.node, self.saved)
-        return self.salvaged()
+        return self.salvaged(begin)
 
-    def salvaged(self):
+    def salvaged(self, begin=0):
         """What a client reads is what whoever concludes the run makes of it; to read changes nothing."""
-        request, before = {"attempt": self.run, "log": LOG}, self.files()
+        request, before = {"attempt": self.run, "log": LOG, "begin": begin}, self.files()
         found = after.saved(request)
         read = b"".join(self.part(*part) for part in found["parts"])
         self.assertEqual(self.files(), before)
@@ -59,7 +59,7 @@ class Rest(unittest.TestCase):
             return b""
         with open(path, "rb") as f:
             f.seek(begin)
-            data = f.read()
+            data = f.read(size)
         self.assertEqual(len(data), size)
         return data
 
@@ -82,6 +82,16 @@ class Rest(unittest.TestCase):
         """The disk was full for a while: the copy is no beginning of the log."""
         self.assertEqual(self.killed(WHOLE[:100] + WHOLE[200:300]), {"size": len(WHOLE), "whole": True})
         self.assertEqual(self.copy(), WHOLE)
+
+    def test_behind_what_prepared(self):
+        """The copy begins with what job.prepare printed, which is another log; -1: it runs still."""
+        lead = b"prepared" * 1000
+        for have in (b"", WHOLE[:9000], WHOLE, WHOLE[:100] + WHOLE[200:300]):
+            self.assertEqual(self.killed(lead + have, begin=len(lead)), {"size": len(lead + WHOLE), "whole": True})
+            self.assertEqual(self.copy(), lead + WHOLE)
+            self.assertEqual(os.listdir(self.saved), ["%s.from-%d" % (LOG, len(WHOLE))])
+            self.assertEqual(self.salvaged(len(lead)), {"size": len(lead + WHOLE), "whole": True})
+        self.assertEqual(self.killed(WHOLE[:9000], begin=-1), {"size": len(WHOLE), "whole": True})
 
     def test_copy_grew_meanwhile(self):
         """A shared file system showed the supervisor less of the copy than there was."""

@@ -180,11 +180,11 @@ class TheGrace(unittest.TestCase):
 
     def stop(self, *answers):
         """What the keeper asks of a dashboard whose `stop` gives these answers, one after another."""
-        head, driver, state = unittest.mock.Mock(), unittest.mock.Mock(), unittest.mock.Mock()
-        state.doc = {"job": {"state": "RUNNING", "submissionId": "n-1"}}
+        head, driver = unittest.mock.Mock(), unittest.mock.Mock()
+        driver.program.return_value = {"state": "RUNNING", "submissionId": "n-1"}
         head.dashboard.stop.side_effect = answers
         head.dashboard.job.return_value, head.dashboard.json.return_value = {"status": "STOPPED"}, []
-        grace = Grace({"job": {"grace": 3}}, head, driver, unittest.mock.Mock(now=False), unittest.mock.Mock(), state, lambda _: None)
+        grace = Grace({"job": {"grace": 3}}, head, driver, unittest.mock.Mock(now=False), unittest.mock.Mock(), lambda _: None)
         grace.stop_drivers(End("interrupted", "by the user"))
         return head.dashboard.stop.call_count, driver.take.call_count
 

@@ -98,6 +98,11 @@ func scenarios() []scenario {
 		{"hostile names and values", true, hostile},
 		{"terminate", false, terminate},
 		{"setup fails", false, setupFails},
+		{"prepare, then the driver", true, prepares},
+		{"prepare fails", false, prepareFails},
+		{"prepare is interrupted", false, prepareInterrupted},
+		{"prepare hangs", false, prepareHangs},
+		{"keeper killed while preparing", false, prepareKeeperKilled},
 		{"unknown cluster", true, unknownCluster},
 	}
 }

@@ -131,7 +131,8 @@ type Container struct {
 // Job is the driver to submit. -1 restarts means without limit.
 type Job struct {
 	Entrypoint          string             `json:"entrypoint"`
-	SubmissionPrefix    string             `json:"submissionPrefix"` // submitted as <prefix>-<n>, n counts attempts from 1
+	Prepare             string             `json:"prepare,omitempty"` // runs before the driver, once on each cluster
+	SubmissionPrefix    string             `json:"submissionPrefix"`  // submitted as <prefix>-<n>, n counts attempts from 1
 	Metadata            map[string]string  `json:"metadata,omitempty"`
 	EntrypointNumCPUs   float64            `json:"entrypointNumCpus,omitempty"`
 	EntrypointNumGPUs   float64            `json:"entrypointNumGpus,omitempty"`

@@ -60,13 +60,14 @@ const (
 	CauseSubmitFailed   = "submit-failed"
 	CauseLost           = "lost"
 	CausePreempted      = "preempted"
+	CausePrepareFailed  = "prepare-failed"
 )
 
 // Cause is what is known of one cause of an end, however the single run ended.
 type Cause struct {
 	Name string
-	// Driver: the exit code is the driver's own. Else it is Code, one of rayctl's.
-	Driver bool
+	// Origin: the exit code is the own one of a program of the user's, OriginDriver or OriginPrepare. Else it is Code, one of rayctl's.
+	Origin string
 	Code   int
 	// Retryable: the same command may succeed if repeated, where nothing more is known of the end. The substrate failed, not the job.
 	Retryable bool
@@ -75,9 +76,10 @@ type Cause struct {
 
 // Causes are all of them.
 var Causes = []Cause{
-	{Name: CauseSucceeded, Driver: true, Meaning: "the driver exited with code 0"},
-	{Name: CauseDriverFailed, Driver: true, Meaning: "the driver exited with another code"},
-	{Name: CauseDriverSignaled, Driver: true, Meaning: "a signal ended the driver: 128 and its number"},
+	{Name: CauseSucceeded, Origin: OriginDriver, Meaning: "the driver exited with code 0"},
+	{Name: CauseDriverFailed, Origin: OriginDriver, Meaning: "the driver exited with another code"},
+	{Name: CauseDriverSignaled, Origin: OriginDriver, Meaning: "a signal ended the driver: 128 and its number"},
+	{Name: CausePrepareFailed, Origin: OriginPrepare, Meaning: "`job.prepare` exited with another code than 0, or a signal ended it: 128 and its number; the driver was not started"},
 	{Name: CauseInterrupted, Code: CodeInterrupted, Meaning: "Ctrl-C or a signal to the client or the keeper, or the substrate's own way to end it, such as `scancel`"},
 	{Name: CauseDown, Code: CodeInterrupted, Meaning: "`rayctl down`"},
 	{Name: CauseDisconnected, Code: CodeInterrupted, Retryable: true, Meaning: "no client renewed the run for as long as `--end-on-disconnect` allows"},
@@ -94,10 +96,10 @@ var Causes = []Cause{
 	{Name: CausePreempted, Code: CodeLost, Retryable: true, Meaning: "the substrate took the nodes for somebody else, and `job.restarts` had no attempt left"},
 }
 
-// CauseOf finds a cause of rayctl's own ends; ok is false where the driver's own exit code counts, and for what is no cause.
+// CauseOf finds a cause of rayctl's own ends; ok is false where a program's own exit code counts, and for what is no cause.
 func CauseOf(name string) (c Cause, ok bool) {
 	i := slices.IndexFunc(Causes, func(c Cause) bool { return c.Name == name })
-	if i < 0 || Causes[i].Driver {
+	if i < 0 || Causes[i].Origin != "" {
 		return Cause{}, false
 	}
 	return Causes[i], true

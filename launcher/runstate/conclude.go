@@ -56,6 +56,9 @@ func exit(st *State, v Verdict) *Exit {
 		case ours && begun.Code != v.Cause:
 			e = Ours(begun.Code, begun.Message+"; meanwhile "+v.Message)
 		case ours:
+		case begun.Code == CausePrepareFailed && st.Job != nil && st.Job.Prepare != nil && st.Job.Prepare.ExitCode != nil:
+			p := st.Job.Prepare
+			return &Exit{Origin: OriginPrepare, Cause: begun.Code, Code: *p.ExitCode, Signal: p.Signal, Message: begun.Message, By: v.By}
 		case st.Job != nil && st.Job.ExitCode != nil:
 			return &Exit{
 				Origin: OriginDriver, Cause: begun.Code, Code: *st.Job.ExitCode, Signal: st.Job.Signal, Message: begun.Message, By: v.By,
@@ -72,9 +75,12 @@ func withLast(st *State) []Attempt {
 		return st.Attempts
 	}
 	end := st.Since
-	last := Attempt{Attempt: st.Attempt, SubmissionID: st.Job.SubmissionID, Start: st.Job.Start, End: &end, Cause: st.Exit.Cause, Message: st.Exit.Message}
-	if st.Exit.Origin == OriginDriver {
+	last := Attempt{Attempt: st.Attempt, SubmissionID: st.Job.SubmissionID, Start: st.Job.Start, End: &end, Cause: st.Exit.Cause, Message: st.Exit.Message, LogBegin: st.Job.LogBegin}
+	switch st.Exit.Origin {
+	case OriginDriver:
 		last.End, last.ExitCode = st.Job.End, &st.Exit.Code
+	case OriginPrepare:
+		last.ExitCode = &st.Exit.Code
 	}
 	return append(st.Attempts, last)
 }

@@ -21,6 +21,7 @@ func TestConclude(t *testing.T) {
 		"running":        {runstate.Ready, "", "", nil, lost},
 		"driver failed":  {runstate.Draining, "driver-failed", "code 3", &three, runstate.Exit{Origin: "driver", Cause: "driver-failed", Code: 3, Message: "code 3", By: "me@here"}},
 		"succeeded":      {runstate.Draining, "succeeded", "it did", &zero, runstate.Exit{Origin: "driver", Cause: "succeeded", Message: "it did", By: "me@here"}},
+		"not prepared":   {runstate.Draining, "prepare-failed", "code 3", &three, runstate.Exit{Origin: "prepare", Cause: "prepare-failed", Code: 3, Message: "code 3", By: "me@here"}},
 		"code not known": {runstate.Draining, "driver-failed", "code 3", nil, lost},
 		"down":           {runstate.Draining, "down", "by hand", nil, runstate.Exit{Origin: "rayctl", Cause: "down", Code: 130, Message: "by hand; meanwhile killed", By: "me@here"}},
 		"idle":           {runstate.Draining, "idle", "idle", nil, runstate.Exit{Origin: "rayctl", Cause: "idle", Message: "idle; meanwhile killed", By: "me@here"}},
@@ -32,7 +33,7 @@ func TestConclude(t *testing.T) {
 			st := &runstate.State{
 				Revision: 7, Attempt: 2, Phase: test.phase, Reason: runstate.Reason{Code: test.cause, Message: test.message},
 				Timeline: []runstate.Event{{At: begun}}, Attempts: []runstate.Attempt{{Attempt: 1}},
-				Job: &runstate.Job{SubmissionID: "x-2", ExitCode: test.code},
+				Job: &runstate.Job{SubmissionID: "x-2", ExitCode: test.code, Prepare: &runstate.Prepare{ExitCode: test.code}},
 			}
 			// Clocks differ: what is concluded is never before what the keeper wrote.
 			st = runstate.Conclude(st, runstate.Verdict{Cause: "lost", Message: "killed", At: begun.Add(-time.Minute), By: "me@here"})
@@ -43,7 +44,7 @@ func TestConclude(t *testing.T) {
 			if st.Revision != 8 || st.Phase != runstate.Gone || st.Since != begun || st.Reason.Code != st.Exit.Cause || st.Timeline[1] != last {
 				t.Errorf("%+v", st)
 			}
-			if n := len(st.Attempts); n != 2 || st.Attempts[1].SubmissionID != "x-2" || (st.Attempts[1].ExitCode != nil) != (test.want.Origin == "driver") {
+			if n := len(st.Attempts); n != 2 || st.Attempts[1].SubmissionID != "x-2" || (st.Attempts[1].ExitCode != nil) != (test.want.Origin != "rayctl") {
 				t.Errorf("%+v", st.Attempts)
 			}
 		})
@@ -67,7 +68,7 @@ func TestFinal(t *testing.T) {
 func TestCauses(t *testing.T) {
 	var names []string
 	for _, c := range runstate.Causes {
-		if c.Meaning == "" || slices.Contains(names, c.Name) || c.Driver && (c.Code != 0 || c.Retryable) {
+		if c.Meaning == "" || slices.Contains(names, c.Name) || c.Origin != "" && (c.Code != 0 || c.Retryable) {
 			t.Errorf("%+v", c)
 		}
 		names = append(names, c.Name)

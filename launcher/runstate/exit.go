@@ -8,16 +8,17 @@ import (
 
 // Whose exit code an Exit has.
 const (
-	OriginDriver = "driver"
-	OriginRayctl = "rayctl"
+	OriginDriver  = "driver"
+	OriginPrepare = "prepare"
+	OriginRayctl  = "rayctl"
 )
 
 // Exit is how a run ended, and whose exit code it is.
 type Exit struct {
-	Origin    string `json:"origin"` // OriginDriver: the driver's own code; OriginRayctl: one of the Code constants
+	Origin    string `json:"origin"` // OriginDriver, OriginPrepare: the program's own code; OriginRayctl: one of the Code constants
 	Cause     string `json:"cause"`  // one of Causes
 	Code      int    `json:"code"`   // what `rayctl run` exits with
-	Signal    *int   `json:"signal"` // that ended the driver
+	Signal    *int   `json:"signal"` // that ended the driver, or job.prepare
 	Message   string `json:"message"`
 	Retryable bool   `json:"retryable"`    // the same command may succeed if repeated
 	By        string `json:"by,omitempty"` // user@host who asked for the end
@@ -41,6 +42,9 @@ func (e Exit) Sentence() string {
 		return "failed: " + cmp.Or(e.Message, fmt.Sprintf("the driver exited with code %d", e.Code))
 	case CauseDriverSignaled:
 		return fmt.Sprintf("failed: %s (exit code %d)", cmp.Or(e.Message, "a signal ended the driver"), e.Code)
+	}
+	if e.Cause == CausePrepareFailed {
+		return fmt.Sprintf("failed: %s (exit code %d)", cmp.Or(e.Message, "job.prepare failed"), e.Code)
 	}
 	cause := strings.ReplaceAll(e.Cause, "-", " ")
 	if e.Message == "" {

@@ -106,6 +106,7 @@ type Head struct {
 	RayVersion string `json:"rayVersion"`
 	Token      bool   `json:"token"`     // Ray's token authentication is on
 	FastStart  bool   `json:"fastStart"` // rayctl has changed functions inside `ray start`, see ray.fastStart
+	Prepared   bool   `json:"prepared"`  // job.prepare has succeeded on this cluster: the drivers of further attempts need no other
 }
 
 // Process is the keeper itself.
@@ -144,15 +145,16 @@ type Deadlines struct {
 
 // Kinds of events that are counted by; a keeper writes others, too.
 const (
-	EventPhase = "phase"
-	EventJob   = "job"
+	EventPhase   = "phase"
+	EventJob     = "job"
+	EventPrepare = "prepare"
 )
 
 // Event is one entry of the timeline, by the substrate's or the keeper's clock.
 type Event struct {
 	At      time.Time `json:"at"`
 	Attempt int       `json:"attempt"`
-	Kind    string    `json:"event"` // phase, job, commit, restart, node, head, extend or keeper
+	Kind    string    `json:"event"` // phase, job, prepare, commit, restart, node, head, extend or keeper
 	To      string    `json:"to,omitempty"`
 	Code    string    `json:"code,omitempty"`
 	Message string    `json:"message,omitempty"`
@@ -167,6 +169,7 @@ type Attempt struct {
 	Cause        string     `json:"cause"`
 	ExitCode     *int       `json:"exitCode"`
 	Message      string     `json:"message"`
+	LogBegin     int64      `json:"logBegin,omitempty"` // as Job.LogBegin
 }
 
 // Log describes the keeper's copy of the driver's output.

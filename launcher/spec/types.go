@@ -222,6 +222,10 @@ type GPUType struct {
 type Job struct {
 	// Entrypoint is the driver's command line, run by the shell on the head. A command after -- replaces it.
 	Entrypoint string `json:"entrypoint,omitempty"`
+	// Prepare is a command line that runs before the driver, once on each cluster, by the shell on the head: it loads weights, packages, data. It has the
+	// driver's directory and environment, but reserves nothing of what entrypointCpus and the like do. Its output begins the log. If it fails the run ends with the
+	// cause prepare-failed and its exit code. A driver that is restarted on the same cluster does not repeat it, an attempt on another cluster does. Only of `run`.
+	Prepare string `json:"prepare,omitempty"`
 	// WorkingDir is a directory that is packed, uploaded and made the driver's current directory on all nodes; relative to the
 	// file. A .zip file is unpacked there. In a directory, .gitignore and .rayignore are obeyed as git does, and its .git/info/exclude. A remote URI (https, s3, gs, ...) is passed to Ray as it is. Excludes cwd.
 	// Default: none.

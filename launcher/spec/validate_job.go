@@ -39,6 +39,7 @@ var placeholder = regexp.MustCompile(`\{[^{}]*\}`)
 func (v *Validator) job(s *ClusterSpec) {
 	j := &s.Job
 	v.FailIf(j.Entrypoint != "" && strings.TrimSpace(j.Entrypoint) == "", "job.entrypoint", "give a command, or remove the key", "the command is only white space")
+	v.FailIf(j.Prepare != "" && strings.TrimSpace(j.Prepare) == "", "job.prepare", "give a command, or remove the key", "the command is only white space")
 	v.FailIf(j.WorkingDir != "" && j.Cwd != "", "job.cwd", "keep workingDir to upload a directory, cwd for one that the nodes have", "there are both workingDir and cwd")
 	if j.Cwd != "" {
 		v.Absolute("job.cwd", j.Cwd)

@@ -95,25 +95,27 @@ func (r *Run) Saved(job *runstate.Job) (*SavedOutput, error) {
 			return nil, err
 		}
 		for _, e := range entries {
-			if kind, ours := strings.CutPrefix(e.Name(), name+"."); ours && o.take(filepath.Join(dir, e.Name()), kind) {
+			if kind, ours := strings.CutPrefix(e.Name(), name+"."); ours && o.take(filepath.Join(dir, e.Name()), kind, max(0, job.LogBegin)) {
 				return o, nil
 			}
 		}
 	}
-	o.whole = job.State == runstate.JobWaiting || job.Terminal()
+	o.whole = job.State == runstate.JobWaiting && !job.Preparing() || job.Terminal()
 	return o, nil
 }
 
 // take puts a rest behind the keeper's copy: "from-N", the log from byte N on, or in its place: "whole". false: it is neither.
-func (o *SavedOutput) take(rest, kind string) bool {
+// The first bytes of the copy are job.prepare's, and before that log.
+func (o *SavedOutput) take(rest, kind string, before int64) bool {
 	there := size(rest)
 	if kind == "whole" {
-		o.parts, o.rest, o.whole = []outputPart{{rest, 0, there}}, rest, true
+		o.parts[0].size = min(o.parts[0].size, before)
+		o.parts, o.rest, o.whole = append(o.parts, outputPart{rest, 0, there}), rest, true
 		return true
 	}
 	number, from := strings.CutPrefix(kind, "from-")
 	begin, err := strconv.ParseInt(number, 10, 64)
-	skip := o.size() - begin
+	skip := o.size() - before - begin
 	if !from || err != nil || skip < 0 || skip > there {
 		return false
 	}
@@ -145,7 +147,7 @@ func (r *Run) salvage(job *runstate.Job) (*runstate.Log, error) {
 		return nil, err
 	}
 	// Empty: whoever comes next sees that there is nothing more.
-	done := filepath.Join(filepath.Dir(o.rest), filepath.Base(job.LogFile)+".from-"+strconv.FormatInt(size(target), 10))
+	done := filepath.Join(filepath.Dir(o.rest), filepath.Base(job.LogFile)+".from-"+strconv.FormatInt(size(target)-max(0, job.LogBegin), 10))
 	if done == o.rest {
 		return o.Log(), nil
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -14,7 +15,6 @@ import (
 // TestSalvage: the output of a run whose keeper was killed is whole, however long, where its node has saved the rest.
 func TestSalvage(t *testing.T) {
 	log := bytes.Repeat([]byte("a line of many\n"), 300_000) // more than a supervisor keeps of Ray's logs
-	job := &runstate.Job{LogFile: "job-driver-n-1.log", State: runstate.JobRunning}
 	for name, test := range map[string]struct {
 		copied []byte
 		rest   string // its name's end; "" none
@@ -29,15 +29,16 @@ func TestSalvage(t *testing.T) {
 		"begins behind the copy":  {log[:10], ".from-1000", 1000, false},
 		"nothing was saved":       {log[:10], "", 0, false},
 	} {
-		t.Run(name, func(t *testing.T) {
+		salvaged := func(t *testing.T, lead []byte) { // what job.prepare printed
+			job := &runstate.Job{LogFile: "job-driver-n-1.log", State: runstate.JobRunning, LogBegin: int64(len(lead))}
 			r := &Run{Dir: t.TempDir()}
 			node := r.Path(keeper.NodesDir, "head-0")
 			if err := os.MkdirAll(node, 0o700); err != nil {
 				t.Fatal(err)
 			}
 			files := map[string][]byte{}
-			if test.copied != nil {
-				files[r.Path(keeper.DriverLog)] = test.copied
+			if test.copied != nil || lead != nil {
+				files[r.Path(keeper.DriverLog)] = slices.Concat(lead, test.copied)
 			}
 			if test.rest != "" {
 				files[filepath.Join(node, job.LogFile+test.rest)] = log[test.begin:]
@@ -51,9 +52,9 @@ func TestSalvage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := test.copied
+			want := slices.Concat(lead, test.copied)
 			if test.whole {
-				want = log
+				want = slices.Concat(lead, log)
 			}
 			saved, _ := os.ReadFile(r.Path(keeper.DriverLog)) // not there: empty
 			if !bytes.Equal(saved, want) || got.Bytes != int64(len(want)) || (len(got.Missing) == 0) != test.whole {
@@ -62,6 +63,8 @@ func TestSalvage(t *testing.T) {
 			if again, err := r.salvage(job); err != nil || again.Bytes != got.Bytes || len(again.Missing) != len(got.Missing) {
 				t.Errorf("asked again: %+v, %v", again, err)
 			}
-		})
+		}
+		t.Run(name, func(t *testing.T) { salvaged(t, nil) })
+		t.Run(name+", prepared", func(t *testing.T) { salvaged(t, []byte("prepared\n")) })
 	}
 }

@@ -23,7 +23,7 @@ func (o *SavedOutput) Log(job *runstate.Job) *runstate.Log {
 	for _, p := range o.Parts {
 		size += p.size
 	}
-	if o.Whole || job == nil || job.State == runstate.JobWaiting || job.Terminal() {
+	if o.Whole || job == nil || job.State == runstate.JobWaiting && !job.Preparing() || job.Terminal() {
 		return &runstate.Log{Bytes: size}
 	}
 	return &runstate.Log{Bytes: size, Missing: [][2]int64{{size, -1}}}
@@ -36,15 +36,15 @@ func (r *Run) KeptOutput() *SavedOutput {
 
 // Saved finds the output of a cluster whose keeper is dead: the keeper's copy, and what the node has saved beyond it. complete also makes one file of it.
 func (r *Run) Saved(ctx context.Context, job *runstate.Job, complete bool) (*SavedOutput, error) {
-	op, name := "saved", ""
+	op, name, begin := "saved", "", int64(0)
 	if complete {
 		op = "salvage"
 	}
 	if job != nil {
-		name = job.LogFile
+		name, begin = job.LogFile, job.LogBegin
 	}
 	var o SavedOutput
-	if err := r.Root.Files.Call(ctx, op, map[string]any{"attempt": r.AttemptDir(), "log": name}, &o); err != nil {
+	if err := r.Root.Files.Call(ctx, op, map[string]any{"attempt": r.AttemptDir(), "log": name, "begin": begin}, &o); err != nil {
 		if complete {
 			return nil, r.WriteFailed(err)
 		}

@@ -23,26 +23,45 @@ class DriverLog:
         self._name = self._node = self._source = self._stream = None
         self._current = None  # the attempt's log that driver.log has
         self._got = 0  # bytes of this attempt's log
-        self._base = 0  # bytes of this attempt's log, once it is finished
+        self._base = 0  # bytes of this attempt's log before the program's that writes now; all of them, once it is finished
+        self._before = None  # what the attempt's log begins with, see goes_before
+        self._lead = None  # the same, where it must be had again
         self.missing = []
 
     def begin(self, filename, node_id, directories, stream, resume=False):
         """An attempt's driver runs: find its log. `resume`: driver.log has the beginning of it already, from a keeper before this one."""
         if self._current == filename:
             return
-        self.put_aside()
-        self._current = filename
+        if _number(self._current) != _number(filename):
+            self.put_aside()
+        self._current, self._base = filename, self.begins_at
         self._open()
-        self._name, self._node, self._got = filename, node_id, os.path.getsize(self._path) if resume and self._out else 0
+        have = os.path.getsize(self._path) if self._out else 0
+        self._lead = self._before if have < self.begins_at else None  # it was lost with another pod
+        self._name, self._node, self._got = filename, node_id, max(0, have - self._base) if resume else 0
         self._source = _first(_of_nodes(filename, directories))
         if stream and self._source is None:
             self._stream = threading.Thread(target=self._follow, args=(filename, node_id, self._got), daemon=True, name="log")
             self._stream.start()
 
+    def goes_before(self, filename, node_id, size):
+        """What job.prepare has printed is the beginning of the attempt's log, so many bytes; the driver's follows."""
+        self._before = (filename, node_id, size)
+
+    @property
+    def begins_at(self):
+        """Where in the attempt's log the driver's begins."""
+        return self._before[2] if self._before else 0
+
+    @property
+    def size(self):
+        """Bytes of the attempt's log that are on the disk."""
+        return os.path.getsize(self._path) if self._current is not None and os.path.exists(self._path) else 0
+
     def begin_late(self, filename, directories):
         """The driver of an attempt was lost before Ray was seen to run it: what it wrote is on the disk of its node, or among what the node's supervisor has
         saved (node/rest.py). Where there is nothing, it is taken not to have run."""
-        if self._current is not None:
+        if self._current == filename:
             return
         saved = os.path.join(glob.escape(self._run_dir), "nodes", "*", glob.escape(filename))
         source = _first(_of_nodes(filename, directories) + glob.glob(saved + ".from-0") + glob.glob(saved + ".whole"))
@@ -65,7 +84,7 @@ class DriverLog:
 
     def path(self, attempt):
         """The file with an attempt's output; 0 is the last attempt."""
-        if attempt == 0 or (self._current or "").endswith("-%d.log" % attempt):
+        if attempt == 0 or _number(self._current) == "%d.log" % attempt:
             return self._path
         return os.path.join(self._run_dir, "driver-%d.log" % attempt)
 
@@ -73,8 +92,8 @@ class DriverLog:
         """The log of the attempt before keeps its bytes under the attempt's number."""
         if self._current is None:
             return
-        number = self._current.rpartition("-")[2]  # of job-driver-<name>-<n>.log: "<n>.log"
-        self._current = None
+        number = _number(self._current)
+        self._current = self._before = None
         self.close()
         self._out, self._base, self.missing = None, 0, []
         try:
@@ -110,7 +129,8 @@ class DriverLog:
             self._source.close()
         elif reachable:
             try:
-                self._rest(name)
+                self._recover()
+                self._take(name, self._node, self._got)
             except (Unreachable, Refused, OSError, http.client.HTTPException) as error:
                 self._log("cannot read the end of the driver's log: %s" % error)
                 self._miss(self._base + self._got, -1)
@@ -119,10 +139,10 @@ class DriverLog:
         self._base += self._got
         self._source = None
 
-    def fetch(self, filename, node_id, path):
-        """Puts the log of an attempt that has ended into a file, from the head."""
+    def fetch(self, filename, node_id, path, before=None):
+        """Puts the log of an attempt that has ended into a file, from the head. before: as for goes_before."""
         other = DriverLog(self._run_dir, self._dashboard_of, self._log)
-        other._path = path
+        other._path, other._before = path, before
         other.begin(filename, node_id, [], stream=False)
         other.finish(reachable=True)
         other.close()
@@ -167,9 +187,11 @@ class DriverLog:
             version = _version(dashboard)
             if not logread.can_follow(version):
                 return  # finish() reads the whole file
+            with self._lock:
+                self._recover()
             connection, response = dashboard.open(
                 "GET", dashboard.log_path("stream", node_id, filename, interval=0.1, timeout=86400 * 365), 86400.0)
-        except (Unreachable, Refused) as error:
+        except (Unreachable, Refused, OSError, http.client.HTTPException) as error:
             self._log("cannot stream the driver's log: %s" % error)
             return
         try:
@@ -189,14 +211,29 @@ class DriverLog:
         finally:
             connection.close()
 
-    def _rest(self, name):
+    def _recover(self):
+        """What job.prepare has printed, where the run directory lost it with its pod; the driver's follows. If it cannot be had, it is missing."""
+        if self._lead is None:
+            return
+        (name, node, size), self._lead, self._before = self._lead, None, None
+        self._base = 0
+        try:
+            self._take(name, node, 0)
+        except (Unreachable, Refused, OSError, http.client.HTTPException) as error:
+            self._log("cannot read what job.prepare printed: %s" % error)
+            self._miss(self._got, size)
+        self._before = (name, node, self._got)
+        self._base, self._got = self._got, 0
+
+    def _take(self, name, node, skip):
+        """Appends a log of the head, as it is now, without its first bytes."""
         dashboard = self._dashboard_of()
         version = _version(dashboard)
-        connection, response = dashboard.open("GET", dashboard.log_path("file", self._node, name), 30.0)
+        connection, response = dashboard.open("GET", dashboard.log_path("file", node, name), 30.0)
         try:
             if response.status != 200:
                 raise Refused(response.status, telling_line(response.read()))
-            read, skip = logread.plain(lambda: response.read(BLOCK), version), self._got
+            read = logread.plain(lambda: response.read(BLOCK), version)
             while True:
                 block = read()
                 if not block:
@@ -212,6 +249,11 @@ def _of_nodes(filename, directories):
     """Paths of a driver's log in nodes' directories."""
     name = os.path.join("session_2*", "logs", glob.escape(filename))
     return [path for directory in directories for path in glob.glob(os.path.join(glob.escape(nodedir.rays(directory)), name))]
+
+
+def _number(filename):
+    """The attempt's, of job-driver-<name>-<n>.log and job-driver-<name>-prepare-<n>.log: "<n>.log"."""
+    return (filename or "").rpartition("-")[2]
 
 
 def _first(paths):

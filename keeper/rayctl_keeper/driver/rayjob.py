@@ -6,30 +6,58 @@ import re
 from rayctl_keeper.host import process
 from rayctl_keeper.ray.dashboard import Refused, Unreachable, telling_line
 from rayctl_keeper.state.document import wall
-from rayctl_keeper.state.exits import AttemptLost, End, driver_end, shell_code
+from rayctl_keeper.state.exits import AttemptLost, End, driver_end, prepare_end, shell_code
 
 TERMINAL = ("SUCCEEDED", "FAILED", "STOPPED")
 TAKES_JOBS = 60.0  # seconds: a dashboard that takes none for longer than this and lifetime.silence did not start
 
 
 def submission(orders, commit, number, reason):
-    """The body of POST /api/jobs/. The driver finds out about its run from RAYCTL_* variables."""
+    """The body of POST /api/jobs/ for the driver."""
     job = orders["job"]
-    runtime_env = dict(commit.get("runtimeEnv") or {})
-    env = dict(runtime_env.get("env_vars") or {})
-    env.update(job.get("env") or {})
-    submission_id = "%s-%d" % (job["submissionPrefix"], number)
-    env.update({"RAYCTL_RUN": orders["name"], "RAYCTL_ATTEMPT": str(number), "RAYCTL_RESTART_REASON": reason,
-                "RAYCTL_OUTPUT_DIR": job.get("outputDir") or "", "RAYCTL_SUBMISSION_ID": submission_id})
-    runtime_env["env_vars"] = env
-    body = {"entrypoint": in_directory(job.get("cwd"), job["entrypoint"]), "submission_id": submission_id,
-            "runtime_env": runtime_env, "metadata": job.get("metadata") or {}}
+    heading = "echo '==> driver <=='\n" if job.get("prepare") else ""
+    body = _body(orders, commit, number, reason, "%s-%d" % (job["submissionPrefix"], number),
+                 heading + in_directory(job.get("cwd"), job["entrypoint"]))
     for ours, rays in (("entrypointNumCpus", "entrypoint_num_cpus"), ("entrypointNumGpus", "entrypoint_num_gpus"),
                        ("entrypointMemory", "entrypoint_memory"), ("entrypointResources", "entrypoint_resources"),
                        ("entrypointLabelSelector", "entrypoint_label_selector")):
         if job.get(ours):
             body[rays] = job[ours]
     return body
+
+
+def preparation(orders, commit, number, reason):
+    """The body for job.prepare. It reserves nothing, so that Ray runs it on the head, also where the driver waits for GPUs."""
+    return _body(orders, commit, number, reason, prepare_id("%s-%d" % (orders["job"]["submissionPrefix"], number)), prepare_command(orders))
+
+
+def prepare_command(orders):
+    """job.prepare as it is submitted, "" where there is none. Its heading in the log is its own first line, so that all who read Ray's log have it."""
+    job = orders["job"]
+    return "echo '==> job.prepare <=='\n" + in_directory(job.get("cwd"), job["prepare"]) if job.get("prepare") else ""
+
+
+def _body(orders, commit, number, reason, submission_id, entrypoint):
+    """What a program of the job gets, which finds out about its run from RAYCTL_* variables."""
+    job = orders["job"]
+    runtime_env = dict(commit.get("runtimeEnv") or {})
+    env = dict(runtime_env.get("env_vars") or {})
+    env.update(job.get("env") or {})
+    env.update({"RAYCTL_RUN": orders["name"], "RAYCTL_ATTEMPT": str(number), "RAYCTL_RESTART_REASON": reason,
+                "RAYCTL_OUTPUT_DIR": job.get("outputDir") or "", "RAYCTL_SUBMISSION_ID": submission_id})
+    runtime_env["env_vars"] = env
+    return {"entrypoint": entrypoint, "submission_id": submission_id, "runtime_env": runtime_env, "metadata": job.get("metadata") or {}}
+
+
+def prepare_id(submission_id):
+    """Of the job.prepare of the driver's attempt."""
+    prefix, _, number = submission_id.rpartition("-")
+    return "%s-prepare-%s" % (prefix, number)
+
+
+def log_file(submission_id):
+    """The name of a submission's log among Ray's."""
+    return "job-driver-%s.log" % submission_id
 
 
 def in_directory(directory, entrypoint):
@@ -150,24 +178,25 @@ def exit_code(info):
     return int(found.group(1)) if found else None
 
 
-def outcome(info):
-    """The End for a record in a terminal state; AttemptLost if the cluster broke and not the job."""
+def outcome(info, preparing=False):
+    """The End for a record in a terminal state, of the driver or of job.prepare; AttemptLost if the cluster broke and not the job."""
+    what = "job.prepare" if preparing else "the driver"
     message = info.get("message") or ""
     if info["status"] == "STOPPED":
         return End("interrupted", "the job was stopped through Ray's job API")
     raw = exit_code(info)
     if raw is not None:
-        return driver_end(raw)
+        return prepare_end(raw) if preparing else driver_end(raw)
     kind = info.get("error_type") or ""
     # JobSupervisor runs the driver: without it the driver is dead, but not by its own doing.
     if "SUPERVISOR_ACTOR_DIED" in kind or re.search(r"actor (has )?died|node .*died|Job supervisor actor died", message, re.I):
-        raise AttemptLost("Ray lost the driver: %s" % first_line(message))
-    return not_started(message or kind)
+        raise AttemptLost("Ray lost %s: %s" % (what, first_line(message)))
+    return not_started(message or kind, what)
 
 
-def not_started(reason):
+def not_started(reason, what="the driver"):
     """The End of a job that Ray accepted and did not start, by Ray's message or log."""
-    return End("submit-failed", "the driver did not start: %s" % telling_line(reason))
+    return End("submit-failed", "%s did not start: %s" % (what, telling_line(reason)))
 
 
 def find_driver(submission_id, directories):

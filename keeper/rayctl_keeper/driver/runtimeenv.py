@@ -4,12 +4,20 @@ import glob
 import os
 import re
 
+from rayctl_keeper.driver import rayjob
 from rayctl_keeper.node import nodedir
 from rayctl_keeper.ray.dashboard import Refused, Unreachable
 
 AGENT = "runtime_env_agent.err"
 VAGUE = re.compile(r"Internal Server Error|network problems|non-ok status code")  # Ray 2.60, for an exception in the agent itself
 TAIL = 16 << 10
+
+
+def explain(end, info, directories, dashboard, driver_log, log_file):
+    """For a program that did not start, as with a runtime environment that cannot be made: its log gets what Ray says. Returns the End, with the reason."""
+    why = agents_words(info.get("message") or "", directories, dashboard)
+    driver_log.instead(log_file, rayjob.whole_message(info) + why)
+    return rayjob.not_started(why, end.message.partition(" did not start")[0]) if why else end
 
 
 def agents_words(message, directories, dashboard):

@@ -15,12 +15,13 @@ def save_rest(run_dir, directory, target):
             state = json.load(f)
     except (FileNotFoundError, ValueError):
         return
-    name, phase = os.path.basename((state.get("job") or {}).get("logFile") or ""), state.get("phase")
+    job, phase = state.get("job") or {}, state.get("phase")
+    name, before = os.path.basename(job.get("logFile") or ""), max(0, job.get("logBegin") or 0)
     source = log_below(directory, name) if name and phase not in ("Gone", "Lost") else None
     if source is None:
         return
     with open(source, "rb") as log:
-        begin = copied(os.path.join(run_dir, "driver.log"), log)
+        begin = copied(os.path.join(run_dir, "driver.log"), log, before)
         if phase == "Draining" and begin == os.fstat(log.fileno()).st_size:
             return
         os.makedirs(target, mode=0o700, exist_ok=True)
@@ -42,12 +43,14 @@ def log_below(directory, name):
     return None
 
 
-def copied(path, log):
-    """How much of the log the keeper's copy has; None if the copy is not the beginning of the log."""
+def copied(path, log, before):
+    """How much of the log the keeper's copy has behind its first bytes, which are job.prepare's; None if that is not the beginning of the log."""
     try:
         with open(path, "rb") as copy:
-            size = os.fstat(copy.fileno()).st_size
-            copy.seek(max(0, size - SAME))
+            size = os.fstat(copy.fileno()).st_size - before
+            if size < 0:
+                return None
+            copy.seek(before + max(0, size - SAME))
             log.seek(max(0, size - SAME))
             end = copy.read()
             return size if log.read(len(end)) == end else None

@@ -75,5 +75,5 @@ class Cluster:
             self.wait_for_slot()
         self._limits.stop("start")
         self._limits.begin("start", time.monotonic())
-        self._state.change(nodes=[], submissions=[], head=dict(self._state.doc["head"], session="", nodeId=""))
+        self._state.change(nodes=[], submissions=[], head=dict(self._state.doc["head"], session="", nodeId="", prepared=False))
         self._state.phase("Starting", "WaitingForHead", "Ray is starting")

@@ -16,15 +16,19 @@ class DriverWatch:
 
     def __init__(self, nodes, state, driver_log):
         self._nodes, self._state, self._log = nodes, state, driver_log
-        self._submission_id, self._searches = "", 0
+        self._submission_id, self._kind, self._searches = "", "job", 0
         self._fd = None  # readable when the driver's process ends
         self._ended = float("-inf")  # when that was seen to end
 
-    def expect(self, submission_id):
-        """The driver of this submission is the next to run."""
-        self._submission_id = submission_id
+    def expect(self, submission_id, kind="job"):
+        """The driver of this submission is the next to run, or job.prepare ("prepare"), which is watched in the same way."""
+        self._submission_id, self._kind = submission_id, kind
         self._searches = 0 if self._nodes.external else SEARCHES
         self._ended = float("-inf")
+
+    def program(self):
+        """What the state document has of it; None without a job."""
+        return self._state.doc["job"] and self._state.program(self._kind)
 
     @property
     def runs(self):
@@ -61,8 +65,9 @@ class DriverWatch:
             pid = rayjob.find_driver(self._submission_id, self._nodes.directories())
             if pid:
                 self._fd = pidfd_open(pid)
-                fields["driverPid"] = pid
-        self._state.job(**fields)
+                if self._kind == "job":
+                    fields["driverPid"] = pid
+        self._state.change_program(self._kind, **fields)
         if fields["driverNodeId"]:
             self._log.begin(self._state.doc["job"]["logFile"], fields["driverNodeId"], self._nodes.directories(), stream=bool(running))
 

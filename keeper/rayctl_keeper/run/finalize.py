@@ -60,8 +60,10 @@ class Ending:
             if name in ("token", "secrets.json", RESERVE) or name.startswith("package-"):
                 os.unlink(os.path.join(self._run_dir, name))
         if self._state.doc["job"] is not None:
-            self._state.change(job=dict(self._state.doc["job"], outputDir=self._left()))
-            self._attempts.record(end.cause, end.message, self._state.doc["job"]["exitCode"])
+            job = self._state.doc["job"]
+            begin = job["logBegin"] if job["logBegin"] < 0 else self._driver_log.begins_at
+            self._state.change(job=dict(job, outputDir=self._left(), logBegin=begin))
+            self._attempts.record(end.cause, end.message, end.driver[0] if end.driver else self._state.doc["job"]["exitCode"])
         self._state.final(os.path.join(self._run_dir, "result.json"), end.document(), self._driver_log.document())
 
     def _left(self):

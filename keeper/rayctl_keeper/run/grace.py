@@ -13,19 +13,19 @@ RUNNING = ("PENDING", "RUNNING")
 class Grace:
     """Stops drivers through Ray's job API."""
 
-    def __init__(self, orders, head, driver, mail, waiting, state, log):
+    def __init__(self, orders, head, driver, mail, waiting, log):
         self._seconds = float((orders.get("job") or orders).get("grace") or 0)
         self._head, self._driver, self._mail, self._waiting = head, driver, mail, waiting
-        self._state, self._log = state, log
+        self._log = log
 
     def stop_drivers(self, end, others=True):
-        """Gives running drivers their grace: the job's own, and those of what was submitted to the cluster besides."""
+        """Gives running drivers their grace: the job's own (or job.prepare), and those of what was submitted to the cluster besides."""
         grace = self._seconds if end.grace is None else min(self._seconds, end.grace)
         if end.driver is not None or end.cause == "lost" or grace <= 0:
             return
-        job, own = self._state.doc["job"], None
-        if job and job["state"] in RUNNING:
-            own = job["submissionId"]
+        program, own = self._driver.program(), None
+        if program and program["state"] in RUNNING:
+            own = program["submissionId"]
         patience = 1.0 if end.grace is not None else PATIENT  # for the request to reach Ray; less where the substrate is about to kill us
         until, running = time.monotonic() + grace + patience, {}
         while not self._mail.now and time.monotonic() < until:

@@ -15,20 +15,28 @@ class Job:
         self._mail, self._waiting, self._state, self._log = mail, waiting, state, log
 
     def submit(self, body):
-        """Uploads packages and submits the job, unless Ray has it already: the head is asked until it responds, because one that is slow may have
-        it. Returns whether a previous keeper submitted it. Raises AttemptLost."""
+        """Submits the job, unless Ray has it already: a head that is slow may have it. Returns whether a previous keeper submitted it. Raises AttemptLost."""
         if self.submitted(self._state.doc["attempt"]):
             return True
+        self.send(body)
+        return False
+
+    def known(self, submission_id):
+        """Whether the head has a submission: it is asked until it responds."""
+        dashboard, silence = self._head.dashboard, self._head.silence()
+        return rayjob.patiently(lambda: rayjob.knows(dashboard, submission_id, silence.patience()), silence, self._waiting.pause)
+
+    def send(self, body):
+        """Uploads packages and submits, unless the head has the submission."""
         dashboard, silence, pause = self._head.dashboard, self._head.silence(), self._waiting.pause
-        if rayjob.patiently(lambda: rayjob.knows(dashboard, body["submission_id"], silence.patience()), silence, pause):
-            return False
+        if self.known(body["submission_id"]):
+            return
         while True:
             missing = rayjob.patiently(lambda: rayjob.upload(dashboard, self._run_dir, self._mail.packages()), silence, pause)
             if not missing:
                 break
             self._packages.wait_for(missing)
         rayjob.submit(dashboard, body, silence, pause)
-        return False
 
     def submitted(self, number):
         """Whether a keeper before this one submitted the attempt: it is not submitted again to a head that does not have it, which must be another head."""

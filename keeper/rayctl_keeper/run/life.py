@@ -20,6 +20,7 @@ from rayctl_keeper.run.idle import IdleWatch
 from rayctl_keeper.run.job import Job
 from rayctl_keeper.run.limits import Limits
 from rayctl_keeper.run.packages import Packages
+from rayctl_keeper.run.prepare import Prepare
 from rayctl_keeper.run.resume import Resumption
 from rayctl_keeper.run.waiting import POLL, Waiting
 from rayctl_keeper.run.elastic import Elastic
@@ -44,7 +45,8 @@ class Keeper:
         self.cluster = Cluster(nodes, self.gang, self.elastic, self.limits, self.mail, self.waiting, self.attempts, state)
         self.packages = Packages(run_dir, nodes.external, self.limits, self.mail, self.waiting, state)
         self.job = Job(run_dir, self.head, self.driver, self.packages, self.mail, self.waiting, state, log)
-        self.grace = Grace(orders, self.head, self.driver, self.mail, self.waiting, state, log)
+        self.prepare = Prepare(orders, self.job, self.cluster, self.driver, self.driver_log, nodes, self.head, state)
+        self.grace = Grace(orders, self.head, self.driver, self.mail, self.waiting, log)
         self.ending = Ending(orders, run_dir, self.limits, self.mail, self.waiting, self.attempts, self.driver_log, state, log)
         self.resumption = Resumption(earlier, run_dir, self.limits, self.driver_log, state, log)
 
@@ -55,6 +57,8 @@ class Keeper:
             self.resumption.carry()
             self.attempts.resume(earlier.get("attempts") or [])
             self.resumption.resume_log()
+            if self.state.doc["job"] and self.state.doc["job"]["logBegin"] < 0:
+                self.driver.expect(self.state.program("prepare")["submissionId"], "prepare")
         self.resumption.resume_limits()
         if earlier.get("committed"):
             self.mail.resume(float(earlier.get("endOnDisconnect") or 0))
@@ -176,10 +180,12 @@ class Keeper:
     def adopt(self):
         """For a keeper that replaces another one and has no commit document: a job that is on the head was committed, whatever the state document
         has. The client's commit document is still accepted when it comes."""
-        submission_id = "%s-%d" % (self.orders["job"]["submissionPrefix"], self.state.doc["attempt"])
-        if rayjob.dashboard_has(self.head.dashboard, submission_id):
-            self.log("job %s already exists" % submission_id)
-            self.mail.committed()
+        driver_id = "%s-%d" % (self.orders["job"]["submissionPrefix"], self.state.doc["attempt"])
+        for submission_id in (driver_id, rayjob.prepare_id(driver_id)):
+            if rayjob.dashboard_has(self.head.dashboard, submission_id):
+                self.log("job %s already exists" % submission_id)
+                self.mail.committed()
+                return
 
     def run_job(self):
         """Submits the driver and follows it; again if it may be restarted. Raises End."""
@@ -187,7 +193,12 @@ class Keeper:
             body = rayjob.submission(self.orders, self.mail.commit or {}, self.state.doc["attempt"], self.attempts.reason)
             submission_id = body["submission_id"]
             if self.state.doc["job"]["submissionId"] != submission_id:
-                self.state.change(job=self.state.new_job(submission_id, body["entrypoint"]))
+                self.state.change(job=self.state.new_job(submission_id, body["entrypoint"], rayjob.prepare_command(self.orders)))
+            try:
+                self.prepare.run(submission_id, self.mail.commit or {}, self.attempts.reason)
+            except End as limit:
+                self.after_max(limit)
+                continue
             self.driver.expect(submission_id)
             submitted = self.job.submit(body)
             self.cluster.used()
@@ -197,11 +208,8 @@ class Keeper:
             except End as limit:
                 self.after_max(limit)
                 continue
-            if end.cause == "submit-failed":  # as with a runtime environment that cannot be made: Ray's message has its traceback
-                why = runtimeenv.agents_words(info.get("message") or "", self.nodes.directories(), self.head.dashboard)
-                self.driver_log.instead(self.state.doc["job"]["logFile"], rayjob.whole_message(info) + why)
-                if why:
-                    end = rayjob.not_started(why)
+            if end.cause == "submit-failed":
+                end = runtimeenv.explain(end, info, self.nodes.directories(), self.head.dashboard, self.driver_log, self.state.doc["job"]["logFile"])
             self.driver.collect(reachable=True)
             if end.driver is None or end.driver[0] == 0 or not self.attempts.left("driver"):
                 raise end
@@ -214,7 +222,7 @@ class Keeper:
         if limit.cause != "max" or self.orders["start"]["mode"] == "step" or not self.attempts.left("timeLimit"):
             raise limit
         self.grace.stop_drivers(limit, others=False)
-        if self.mail.asked is not None or self.waiting.signals() or self.state.doc["job"]["state"] not in rayjob.TERMINAL:
+        if self.mail.asked is not None or self.waiting.signals() or self.driver.program()["state"] not in rayjob.TERMINAL:
             raise limit  # never two drivers
         self.driver.collect(reachable=True)
         self.attempts.use("timeLimit")

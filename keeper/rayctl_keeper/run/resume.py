@@ -4,10 +4,11 @@ everything), or in another pod (the directory has the state document that somebo
 import os
 import time
 
+from rayctl_keeper.driver.rayjob import log_file, prepare_id
 from rayctl_keeper.ray.dashboard import Refused, Unreachable
 from rayctl_keeper.run.silence import PATIENT
 from rayctl_keeper.state.document import seconds_of
-from rayctl_keeper.state.exits import End, driver_end
+from rayctl_keeper.state.exits import End, driver_end, prepare_end
 
 CARRIED = ("revision", "attempt", "phase", "reason", "since", "groups", "head", "nodes", "job", "committed", "lastRenewal", "endOnDisconnect",
            "deadlines", "timeline")
@@ -35,9 +36,13 @@ class Resumption:
 
     def resume_log(self):
         """The output of the attempt that was under way: what is in the run directory stays, the rest comes from the head."""
-        job = self._state.doc["job"]
-        if job and job["driverNodeId"]:
-            self._driver_log.begin(job["logFile"], job["driverNodeId"], [], stream=job["state"] == "RUNNING", resume=True)
+        job = self._state.doc["job"] or {}
+        begin, prepare = job.get("logBegin") or 0, job.get("prepare") or {}
+        if begin > 0:
+            self._driver_log.goes_before(log_file(prepare["submissionId"]), prepare["driverNodeId"], begin)
+        program = prepare if begin < 0 else job
+        if program.get("driverNodeId"):
+            self._driver_log.begin(job["logFile"], program["driverNodeId"], [], stream=program["state"] == "RUNNING", resume=True)
 
     def resume_limits(self):
         """Limits count from when they counted, and fall due when they were to."""
@@ -60,16 +65,29 @@ class Resumption:
             if not attempt["submissionId"] or os.path.exists(path):
                 continue
             try:
-                info = dashboard.job(attempt["submissionId"], PATIENT) or {}
+                last = attempt["submissionId"] if (attempt.get("logBegin") or 0) >= 0 else prepare_id(attempt["submissionId"])
+                info = dashboard.job(last, PATIENT) or {}
                 if info.get("driver_node_id"):
-                    self._driver_log.fetch("job-driver-%s.log" % attempt["submissionId"], info["driver_node_id"], path)
+                    self._driver_log.fetch(log_file(last), info["driver_node_id"], path, self._before(dashboard, attempt))
             except (Unreachable, Refused, OSError) as error:
                 self._log("the output of attempt %d cannot be had again: %s" % (attempt["attempt"], error))
+
+    @staticmethod
+    def _before(dashboard, attempt):
+        """For DriverLog.goes_before: where what job.prepare printed in an attempt is; None if it did not run."""
+        if (attempt.get("logBegin") or 0) <= 0:
+            return None
+        submission_id = prepare_id(attempt["submissionId"])
+        info = dashboard.job(submission_id, PATIENT) or {}
+        return log_file(submission_id), info.get("driver_node_id") or "", attempt["logBegin"]
 
 
 def the_end(earlier):
     """The End that was being carried out. None: it must be found again."""
     reason, job = earlier.get("reason") or {}, earlier.get("job") or {}
+    if reason.get("code") == "prepare-failed":
+        code = (job.get("prepare") or {}).get("exitCode")
+        return None if code is None else prepare_end(code)
     if reason.get("code") not in ("succeeded", "driver-failed", "driver-signaled"):
         return End(reason.get("code") or "lost", reason.get("message") or "the keeper was lost while it ended the cluster")
     return None if job.get("exitCode") is None else driver_end(job["exitCode"])

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 from rayctl_keeper.slurm import commands
-from rayctl_keeper.slurm.after import SENTENCES, last_state, load, salvage
+from rayctl_keeper.slurm.after import SENTENCES, last_state, load, output_of, salvage
 from rayctl_keeper.state import model
 from rayctl_keeper.state.document import RESERVE, ended_attempt, seconds_of, wall, write_atomically
 
@@ -55,8 +55,8 @@ def end_inside(signals):
 def conclude(run, place, end, phases=()):
     """Writes the result of an attempt whose keeper could not, or did not know why it got the signal."""
     state, now = last_state(place), wall()
-    log = salvage({"attempt": place, "log": (state.get("job") or {}).get("logFile")})
-    running = not log["whole"] and (state.get("job") or {}).get("state") in ("PENDING", "RUNNING")
+    job, log = state.get("job") or {}, salvage(output_of(place))
+    running = not log["whole"] and not {job.get("state"), (job.get("prepare") or {}).get("state")}.isdisjoint(("PENDING", "RUNNING"))
     result = dict(state, revision=state.get("revision", 0) + 1, phase="Gone", since=now, reason={"code": end.cause, "message": end.message, "hint": ""},
                   attempts=attempts_of(state, int(state.get("attempt") or 1), end.cause, end.message, wall(phases[0][1]) if phases and phases[0][1] else now,
                                        end.driver and end.driver[0]), exit=end.document(),

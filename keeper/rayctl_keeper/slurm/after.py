@@ -33,6 +33,12 @@ def last_state(place):
     return load(os.path.join(place, "result.json")) or load(os.path.join(place, "state.json"))
 
 
+def output_of(place):
+    """What `saved` and `salvage` must know of an attempt whose keeper is dead."""
+    job = last_state(place).get("job") or {}
+    return {"attempt": place, "log": job.get("logFile"), "begin": job.get("logBegin")}
+
+
 def last_words(run):
     """Slurm's last line on why it ended the current attempt: "*** JOB 2 ON node2 CANCELLED AT ... DUE TO NODE FAILURE, SEE ... ***"."""
     try:
@@ -77,11 +83,12 @@ def saved(request):
     (node/rest.py). Answers with the parts as [file, from which byte on, how many], and whether that is all there was."""
     copy, name = os.path.join(request["attempt"], "driver.log"), os.path.basename(request.get("log") or "")
     size = os.path.getsize(copy) if os.path.exists(copy) else 0
+    first = min(size, max(0, request.get("begin") or 0))  # job.prepare's
     for rest in glob.glob(os.path.join(glob.escape(request["attempt"]), "nodes", "*", glob.escape(name) + ".*")) if name else []:
         kind, _, number = rest[rest.rindex("/") + len(name) + 2:].partition("-")
-        begin = int(number or 0)
+        begin = first + int(number or 0)
         if kind == "whole":
-            return {"parts": [[rest, 0, os.path.getsize(rest)]], "whole": True}
+            return {"parts": [[copy, 0, first]] * bool(first) + [[rest, 0, os.path.getsize(rest)]], "whole": True}
         if kind == "from" and begin <= size <= begin + os.path.getsize(rest):
             return {"parts": [[copy, 0, size], [rest, size - begin, begin + os.path.getsize(rest) - size]], "whole": True}
     return {"parts": [[copy, 0, size]], "whole": False}
@@ -92,8 +99,8 @@ def salvage(request):
     found = saved(request)
     copy, rest = os.path.join(request["attempt"], "driver.log"), found["parts"][-1][0]
     if rest != copy:
-        replace(copy, [(part, begin) for part, begin, _ in found["parts"]])
-        done = "%s.from-%d" % (rest[:rest.rindex(".")], os.path.getsize(copy))  # empty: whoever comes next sees that there is nothing more
+        replace(copy, found["parts"])
+        done = "%s.from-%d" % (rest[:rest.rindex(".")], os.path.getsize(copy) - max(0, request.get("begin") or 0))  # empty: whoever comes next sees that there is nothing more
         open(done, "wb").close()
         if rest != done:
             os.unlink(rest)
@@ -107,20 +114,25 @@ def also_called(path, name):
         os.link(path, name)
     except OSError as error:
         if error.errno in NO_LINKS and not os.path.exists(name):
-            replace(name, [(path, 0)])
+            replace(name, [(path, 0, os.path.getsize(path))])
         elif error.errno not in NO_LINKS and error.errno != errno.EEXIST:
             raise
 
 
 def replace(path, parts):
-    """Makes a file of parts of others: (path, from which byte on). It appears whole or not at all."""
+    """Makes a file of parts of others: (path, from which byte on, how many). It appears whole or not at all."""
     with os.fdopen(os.open(path + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-        for part, begin in parts:
+        for part, begin, size in parts:
             if not os.path.exists(part):
                 continue
             with open(part, "rb") as f:
                 f.seek(begin)
-                shutil.copyfileobj(f, out)
+                while size > 0:
+                    block = f.read(min(size, 1 << 20))
+                    if not block:
+                        break
+                    out.write(block)
+                    size -= len(block)
         out.flush()
         os.fsync(out.fileno())
     os.replace(path + ".tmp", path)

@@ -6,7 +6,7 @@ import os
 from rayctl_keeper.run import resume
 from rayctl_keeper.slurm import commands
 from rayctl_keeper.slurm.account import conclude, end_leftovers
-from rayctl_keeper.slurm.after import AGAIN, allowed, last_state, load, salvage
+from rayctl_keeper.slurm.after import AGAIN, allowed, last_state, load, output_of, salvage
 from rayctl_keeper.state import model
 from rayctl_keeper.state.document import write_atomically
 from rayctl_keeper.state.exits import End
@@ -21,7 +21,7 @@ def conclude_attempt(run):
     if os.path.exists(os.path.join(place, "result.json")) or not os.path.exists(os.path.join(place, "claim")):
         return
     end_leftovers("USR1", "TERM", "KILL")
-    salvage({"attempt": place, "log": (last_state(place).get("job") or {}).get("logFile")})
+    salvage(output_of(place))
     end, orders = begun_end(last_state(place)), load(os.path.join(place, "orders.json"))
     cause, message = ("lost", KILLED) if end is None else (end.cause, end.message)
     if orders.get("job") and (end is None or cause in ("preempted", "time-limit")) and allowed(run, orders, place, cause):

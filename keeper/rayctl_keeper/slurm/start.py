@@ -15,7 +15,7 @@ import time
 from rayctl_keeper.run import keeper
 from rayctl_keeper.slurm import commands
 from rayctl_keeper.slurm.account import SEED, SEEDS, attempts_of, conclude, end_leftovers, remove, requeued_at, strip, timeline_of
-from rayctl_keeper.slurm.after import AGAIN, SENTENCES, allowed, also_called, last_state, last_words, load, salvage, why_again
+from rayctl_keeper.slurm.after import AGAIN, SENTENCES, allowed, also_called, last_state, last_words, load, output_of, salvage, why_again
 from rayctl_keeper.state import model
 from rayctl_keeper.state.document import State, wall, write_atomically
 from rayctl_keeper.state.exits import End, limit_end
@@ -156,7 +156,7 @@ def may_follow(run, before):
     strip(before)
     end_leftovers("TERM", "KILL")
     state = last_state(before)
-    salvage({"attempt": before, "log": (state.get("job") or {}).get("logFile")})
+    salvage(output_of(before))
     cause, _ = why_again(run, before, state)
     if allowed(run, load(os.path.join(before, "orders.json")), before, cause):
         write_atomically(os.path.join(before, AGAIN), json.dumps({"cause": cause}).encode())

@@ -75,12 +75,14 @@ class State:
         self._disk_full = False
         job = orders.get("job")
         self._output_dir = job.get("outputDir") or "" if job else ""
+        self._prepares = bool(job and job.get("prepare"))
         self.doc = {
             "revision": 0, "name": orders["name"], "launcher": orders.get("launcher", ""),
             "specHash": orders.get("specHash", ""), "attempt": orders.get("attempt", 1),
             "phase": "", "reason": {"code": "", "message": "", "hint": ""}, "since": wall(),
             "groups": [group(g) for g in orders["groups"]],
-            "head": {"address": "", "dashboard": "", "clientPort": 0, "session": "", "nodeId": "", "rayVersion": "", "token": False, "fastStart": False},
+            "head": {"address": "", "dashboard": "", "clientPort": 0, "session": "", "nodeId": "", "rayVersion": "", "token": False, "fastStart": False,
+                     "prepared": False},
             "keeper": {"url": "", "host": "", "pid": os.getpid(), "startTime": 0},
             "nodes": [], "allocations": [], "job": self.new_job() if job else None, "submissions": [],
             "committed": False, "lastRenewal": None, "endOnDisconnect": 0,
@@ -97,11 +99,13 @@ class State:
         except OSError as error:
             log("cannot reserve room for the result: %s" % error)
 
-    def new_job(self, submission_id="", entrypoint=""):
+    def new_job(self, submission_id="", entrypoint="", prepare=""):
         """The job's part before the submission."""
         return {"submissionId": submission_id, "entrypoint": entrypoint, "state": "WAITING", "driverNodeId": "", "driverPid": 0,
                 "startTime": None, "endTime": None, "exitCode": None, "signal": None, "message": "",
-                "logFile": "job-driver-%s.log" % submission_id if submission_id else "", "outputDir": self._output_dir}
+                "logFile": "job-driver-%s.log" % submission_id if submission_id else "", "logBegin": 0, "outputDir": self._output_dir,
+                "prepare": {"submissionId": "", "entrypoint": prepare, "state": "WAITING", "driverNodeId": "", "startTime": None, "endTime": None,
+                            "exitCode": None, "signal": None, "message": ""} if self._prepares else None}
 
     def change(self, event=None, **fields):
         """Sets fields, adds an event (a dict without time) to the timeline, and wakes all waiting readers if anything changed."""
@@ -141,18 +145,22 @@ class State:
         due = {name: limits.due(name) for name in ("max", "idle", "total")}
         self.change(deadlines={name: None if at is None else wall(at + offset) for name, at in due.items()})
 
-    def job(self, **fields):
-        """Changes the job's part; a new state is an event."""
-        job = dict(self.doc["job"], **fields)
-        event = None
-        if job["state"] != self.doc["job"]["state"]:
-            if job["state"] in ("SUCCEEDED", "FAILED", "STOPPED") and self.doc["job"]["state"] != "RUNNING" and job["startTime"]:
+    def program(self, kind):
+        """The part about a program of the job: the driver ("job") or what runs before it ("prepare")."""
+        return self.doc["job"] if kind == "job" else self.doc["job"]["prepare"]
+
+    def change_program(self, kind, **fields):
+        """Changes that part; a new state is an event."""
+        before = self.program(kind)
+        now, event = dict(before, **fields), None
+        if now["state"] != before["state"]:
+            if now["state"] in ("SUCCEEDED", "FAILED", "STOPPED") and before["state"] != "RUNNING" and now["startTime"]:
                 # It ran between two looks: the timeline gets its start, by Ray's clock, which may be another host's.
-                at = min(max([job["startTime"]] + [e["at"] for e in self.doc["timeline"][-1:]]), wall())
-                self.change({"at": at, "event": "job", "to": "RUNNING", "code": job["submissionId"], "message": ""})
-            self._log("job %s %s" % (job["submissionId"], job["state"]))
-            event = {"event": "job", "to": job["state"], "code": job["submissionId"], "message": ""}
-        self.change(event, job=job)
+                at = min(max([now["startTime"]] + [e["at"] for e in self.doc["timeline"][-1:]]), wall())
+                self.change({"at": at, "event": kind, "to": "RUNNING", "code": now["submissionId"], "message": ""})
+            self._log("%s %s %s" % (kind, now["submissionId"], now["state"]))
+            event = {"event": kind, "to": now["state"], "code": now["submissionId"], "message": ""}
+        self.change(event, job=now if kind == "job" else dict(self.doc["job"], prepare=now))
 
     def json(self):
         """The document as bytes."""
@@ -222,5 +230,6 @@ def group(ordered):
 def ended_attempt(doc, cause, message, code=None, end=None):
     """The entry of `attempts` for the attempt that a state document is about; end is used where Ray has no end time."""
     job = doc.get("job") or {}
-    return {"attempt": doc["attempt"], "submissionId": job.get("submissionId", ""), "start": job.get("startTime"),
-            "end": job.get("endTime") or end, "cause": cause, "exitCode": code, "message": message}
+    begin = {"logBegin": job["logBegin"]} if job.get("logBegin") else {}
+    return dict(begin, **{"attempt": doc["attempt"], "submissionId": job.get("submissionId", ""), "start": job.get("startTime"),
+            "end": job.get("endTime") or end, "cause": cause, "exitCode": code, "message": message})

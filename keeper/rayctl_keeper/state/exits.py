@@ -12,13 +12,13 @@ class End(Exception):
         super().__init__(message)
         self.cause, self.message, self.grace, self.by = cause, message, grace, by
         self.retryable = cause in RETRYABLE if retryable is None else retryable
-        self.driver = None  # (code, signal) when the exit code is the driver's
+        self.driver = None  # (code, signal) when the exit code is the driver's or job.prepare's
 
     def document(self):
         """The `exit` part of result.json."""
         if self.driver is not None:
             code, number = self.driver
-            return {"origin": "driver", "cause": self.cause, "code": code, "signal": number,
+            return {"origin": "prepare" if self.cause == "prepare-failed" else "driver", "cause": self.cause, "code": code, "signal": number,
                     "message": self.message, "retryable": False, "by": self.by}
         return {"origin": "rayctl", "cause": self.cause, "code": CODES.get(self.cause, UNKNOWN_CAUSE), "signal": None,
                 "message": self.message, "retryable": self.retryable, "by": self.by}
@@ -55,6 +55,18 @@ def driver_end(raw):
         end = End("driver-failed", "the driver exited with code %d" % code)
     end.driver = (code, number)
     return end
+
+
+def prepare_end(raw):
+    """The same for job.prepare: where it succeeded the driver follows, and this is no end."""
+    end = driver_end(raw)
+    if end.cause == "succeeded":
+        return end
+    code, number = end.driver
+    how = "exited with code %d" % code if number is None else "was ended by %s" % signal.Signals(number).name
+    failed = End("prepare-failed", "job.prepare %s; the driver was not started" % how)
+    failed.driver = end.driver
+    return failed
 
 
 def duration(seconds):

@@ -1,6 +1,6 @@
 """What the keeper knows of a run's end. Made from launcher/runstate by "make docs"."""
 
-# Exit codes of "rayctl run" by the cause of the end, where the code is not the driver's own.
+# Exit codes of "rayctl run" by the cause of the end, where the code is not a program's own.
 CODES = {
     "interrupted": 130,
     "down": 130,

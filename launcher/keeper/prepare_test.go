@@ -1,0 +1,80 @@
+package keeper_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// job.prepare fills a disk: the run's own, where the keeper writes, or the nodes', where Ray does. The run ends with its exit code, and what is missing is said.
+func TestPrepareFillsTheDisk(t *testing.T) {
+	for name, disk := range map[string]func(*testing.T, *rig) string{
+		"run's": func(t *testing.T, r *rig) string {
+			dir := filepath.Dir(string(r.dir))
+			mount(t, dir, "size=2m")
+			return dir
+		},
+		"nodes'": func(t *testing.T, r *rig) string {
+			dir, err := os.MkdirTemp("/tmp", "full") // short: sockets are below it
+			r.must(err)
+			t.Cleanup(func() { _ = os.Remove(dir) })
+			mount(t, dir, "size=48m")
+			r.orders.Ray.TempRoot = dir
+			return dir
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, "echo never", func(o *keeper.Orders) { o.Job.Prepare = `cat /dev/zero > "$FILL/weights"; exit 9` })
+			r.orders.Job.Env = map[string]string{"FILL": disk(t, r)}
+			r.start(nil)
+			r.commit(keeper.Commit{})
+			s := r.result()
+			if s.Exit.Origin != runstate.OriginPrepare || s.Exit.Cause != runstate.CausePrepareFailed || s.Exit.Code != 9 || s.Exit.Retryable {
+				t.Errorf("exit: %+v", s.Exit)
+			}
+			if log := r.log(); len(s.Log.Missing) == 0 && name == "run's" && !strings.Contains(log, "No space left") {
+				t.Errorf("log: %+v, but driver.log has %q", s.Log, log)
+			}
+			if s.Job.State != runstate.JobWaiting || len(s.Attempts) != 1 || *s.Attempts[0].ExitCode != 9 || s.Attempts[0].LogBegin != runstate.AllPrepare {
+				t.Errorf("attempts: %+v", s.Attempts)
+			}
+		})
+	}
+}
+
+// The head is lost while job.prepare runs, and again while the driver does: each new cluster is prepared, and each attempt has its output.
+func TestPrepareOnEachCluster(t *testing.T) {
+	r := newRig(t, `echo "driver $RAYCTL_ATTEMPT"; test $RAYCTL_ATTEMPT = 3 || sleep 100000`, func(o *keeper.Orders) {
+		o.Job.Prepare = `echo "prepare $RAYCTL_ATTEMPT"; test $RAYCTL_ATTEMPT != 1 || sleep 100000`
+		o.Job.Restarts.NodeFailure = 2
+	}).start(nil)
+	r.commit(keeper.Commit{})
+	r.state("job.prepare runs", func(s *runstate.State) bool { return s.Job.Prepares() && s.Job.Prepare.State == runstate.JobRunning })
+	r.eventually("it has printed", func() bool { return strings.Contains(r.log(), "prepare 1\n") })
+	r.kill(r.pidOf("gcs_server"))
+	r.state("the driver runs", func(s *runstate.State) bool { return s.Attempt == 2 && running(s) })
+	r.eventually("it has printed", func() bool { return strings.Contains(r.log(), "driver 2\n") })
+	r.kill(r.pidOf("gcs_server"))
+	s := r.result()
+	if s.Exit.Cause != runstate.CauseSucceeded || len(s.Attempts) != 3 {
+		t.Errorf("end: %+v, %+v", s.Exit, s.Attempts)
+	}
+	for n, want := range map[int]string{1: "prepare 1\n", 2: "driver 2\n", 3: "driver 3\n"} {
+		log, err := os.ReadFile(filepath.Join(string(r.dir), keeper.AttemptLog(n)))
+		if n == 3 {
+			log, err = []byte(r.log()), nil
+		}
+		r.must(err)
+		begin := s.Attempts[n-1].LogBegin
+		if n == 1 && begin != runstate.AllPrepare || n > 1 && (begin <= 0 || !strings.Contains(string(log[:begin]), "prepare ") || strings.Contains(string(log[begin:]), "prepare ")) {
+			t.Errorf("attempt %d: the driver's log begins at %d of %q", n, begin, log)
+		}
+		if !strings.Contains(string(log), want) {
+			t.Errorf("attempt %d printed %q", n, log)
+		}
+	}
+}
