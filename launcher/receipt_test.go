@@ -42,6 +42,27 @@ func TestOnlyNodesAreCharged(t *testing.T) {
 	}
 }
 
+// TestElasticNodesAreCharged: each for as long as it was there, beside the two that must be there.
+func TestElasticNodesAreCharged(t *testing.T) {
+	at := func(second int64) *time.Time { m := time.Unix(100+second, 0); return &m }
+	s := launcher.Status{Launcher: localspec.Name, Created: *at(0), Since: *at(100), Phase: runstate.Gone}
+	s.Groups = []runstate.Group{{Name: "w", Ready: 2, Wanted: 3, GPUs: 2, Min: 2, Max: 5}}
+	for second, event := range map[int64][2]string{0: {"phase", "Starting"}, 10: {"phase", "Ready"}, 20: {"job", "RUNNING"}, 90: {"job", "SUCCEEDED"}} {
+		s.Timeline = append(s.Timeline, runstate.Event{At: *at(second), Kind: event[0], To: event[1]})
+	}
+	one := map[string]int{"w": 1}
+	s.Allocations = []runstate.Allocation{
+		{ID: "w-2.1", Groups: one, Granted: at(10), Released: at(40)}, {ID: "w-2.2", Groups: one, Granted: at(40), Released: at(60)}, {ID: "w-3.3", Groups: one, Granted: at(80)},
+	}
+	u := launcher.NewReceipt(launcher.NewResult(s, launcher.LogInfo{}, nil)).Usage
+	want := launcher.Usage{
+		Nodes: 3, GPUs: 6, NodeSeconds: 270, BusyNodeSeconds: 190, WastedNodeSeconds: 80, GPUSeconds: 540, BusyGPUSeconds: 380, WastedGPUSeconds: 160,
+	}
+	if u != want {
+		t.Errorf("%+v\nwant %+v", u, want)
+	}
+}
+
 // TestTimesAddUp: each second of the life is in one part of it, also those before a driver runs (pip), between attempts, and of its grace.
 func TestTimesAddUp(t *testing.T) {
 	event := func(second int64, kind, to string) runstate.Event {

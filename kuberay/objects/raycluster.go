@@ -15,6 +15,7 @@ import (
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -91,7 +92,10 @@ func (p *Plan) addGroup(rc *rayv1.RayCluster, g spec.NodeGroup) error {
 	if least < most {
 		rc.Spec.EnableInTreeAutoscaling = ptr.To(true)
 		// KubeRay (1.6) gives its container no context, which namespaces with the profile "restricted" refuse.
-		rc.Spec.AutoscalerOptions = &rayv1.AutoscalerOptions{SecurityContext: restrictedContainer()}
+		rc.Spec.AutoscalerOptions = &rayv1.AutoscalerOptions{
+			SecurityContext:    restrictedContainer(),
+			IdleTimeoutSeconds: ptr.To(int32(min(orders.ScalingIdle(p.Spec).Seconds(), math.MaxInt32))),
+		}
 	}
 	return nil
 }

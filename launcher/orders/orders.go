@@ -45,10 +45,15 @@ func Scaling(s *spec.ClusterSpec) *keeper.Scaling {
 	if !s.IsElastic() {
 		return nil
 	}
-	return &keeper.Scaling{
-		Idle:           Seconds(cmp.Or(s.Scaling.Idle, units.Limit(DefaultScalingIdle))),
-		UpscalingSpeed: cmp.Or(s.Scaling.UpscalingSpeed, 1),
+	return &keeper.Scaling{Idle: ScalingIdle(s).Seconds(), UpscalingSpeed: cmp.Or(s.Scaling.UpscalingSpeed, 1)}
+}
+
+// ScalingIdle is how long a node above minReplicas is kept while nothing uses it. Ray has no word for "always": that is a century.
+func ScalingIdle(s *spec.ClusterSpec) time.Duration {
+	if d, bound := cmp.Or(s.Scaling.Idle, units.Limit(DefaultScalingIdle)).Bound(); bound {
+		return d
 	}
+	return 100 * 365 * 24 * time.Hour
 }
 
 // Grace is the seconds between SIGTERM and SIGKILL of a driver.

@@ -4,6 +4,8 @@ package localspec
 import (
 	_ "embed"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -77,6 +79,9 @@ func OnThisMachine(s *spec.ClusterSpec) {
 
 func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	packages := Packages(s)
+	if s.Launcher == Name {
+		ValidateHere(v, s)
+	}
 	v.FailIf(s.Launcher == Name && len(packages) > 0 && s.Ray.Python != "", "local.packages",
 		"install them in the environment of ray.python yourself and give --set 'local.packages=[]', or leave ray.python out",
 		"rayctl installs packages only in environments that it makes")
@@ -85,9 +90,27 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	}
 }
 
+// ValidateHere checks what launchers whose nodes are processes of this machine take of elastic groups.
+func ValidateHere(v *spec.Validator, s *spec.ClusterSpec) {
+	for _, g := range s.NodeGroups() {
+		if !g.Elastic() {
+			continue
+		}
+		v.FailIf(s.HasOlderRay(elasticRay), g.Path()+".maxReplicas", "make it equal to minReplicas, or set a later ray.version",
+			"Ray %s is too old for elastic groups here: they need %s or later", s.Ray.Version, elasticRay)
+		for _, name := range slices.Sorted(maps.Keys(g.Resources)) {
+			n := g.Resources[name]
+			v.FailIf(n != math.Trunc(n), spec.Join(g.Path()+".resources", name), "use a whole number", "Ray's autoscaler cannot count %v of it in an elastic group", n)
+		}
+	}
+}
+
+// elasticRay is the first Ray that is started with labels and ports as its autoscaler's nodes need them; the tests run 2.60.
+const elasticRay = "2.49.0"
+
 // IgnoredHere is what launchers whose nodes are processes of this machine have no use for.
 func IgnoredHere(s *spec.ClusterSpec) []string {
-	return slices.Concat(ignored.Shm(s), ignored.IdleHead(s), ignored.Gang(s, "on this machine"), ignored.ReadOnly(s), ignored.Images(s))
+	return slices.Concat(ignored.Shm(s), ignored.IdleHead(s), ignored.Gang(s, "on this machine"), ignored.Scaling(s), ignored.ReadOnly(s), ignored.Images(s))
 }
 
 // unused is about packages, which only this launcher installs.

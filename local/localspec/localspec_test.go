@@ -21,6 +21,8 @@ func mustDecode(t *testing.T, text string) *spec.ClusterSpec {
 func TestValidate(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"packages", "launcher: local\nray: {python: /v}\nlocal: {packages: [jax]}", "rayctl installs packages only in environments that it makes"},
+		{"elastic on an old Ray", "launcher: local\nray: {version: 2.40.0}\nworkers: [{name: a, maxReplicas: 2}]", "workers.a.maxReplicas: Ray 2.40.0 is too old for elastic groups here"},
+		{"half a licence", "launcher: local\nworkers: [{name: a, maxReplicas: 2, resources: {licence: 0.5}}]", "workers.a.resources.licence: Ray's autoscaler cannot count 0.5 of it"},
 		{"package option", "local: {packages: [--index-url=x]}", "is not a package"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -36,12 +38,11 @@ func TestIgnored(t *testing.T) {
 	s := mustDecode(t, "head: {cpus: 1, gpus: 1, image: x}\nmounts: [{mountPath: /a, readOnly: true, source: {local: /a}}]\ngang: false\n"+
 		"workers: [{name: a, shm: 1Gi, replicas: 2, minReplicas: 1}, {name: b, shm: 1Gi, maxReplicas: 3}]")
 	s = spec.For(s, "local")
-	const together = "all nodes start together on this machine, and their number stays"
 	want := []string{
 		"workers.a.shm and workers.b.shm are ignored: /dev/shm is the machine's; objectStoreMemory is the size of Ray's object store",
 		"head.cpus is ignored: a head beside workers takes no tasks, and has no part of the machine to itself",
 		"head.gpus is ignored: a head beside workers takes no tasks, and has no part of the machine to itself",
-		"workers.a.minReplicas is ignored: " + together, "workers.b.maxReplicas is ignored: " + together, "gang: false is ignored: " + together,
+		"gang: false is ignored: all nodes that must be there start together on this machine",
 		"mounts[0].readOnly is ignored: without a container nothing is mounted, so that the directory can be written as its permissions say",
 		"head.image is ignored: nodes run in no containers here",
 	}

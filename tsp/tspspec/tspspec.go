@@ -25,6 +25,11 @@ var Substrate = spec.Register(&spec.Substrate{
 		}
 		localspec.OnThisMachine(s)
 	},
+	Validate: func(v *spec.Validator, s *spec.ClusterSpec) {
+		if s.Launcher == Name {
+			localspec.ValidateHere(v, s)
+		}
+	},
 	HashScope:        func(s *spec.ClusterSpec) { Of(s).Socket = "" },
 	Ignored:          localspec.IgnoredHere,
 	SharesFilesystem: func(*spec.ClusterSpec) bool { return true },

@@ -45,6 +45,14 @@ func Elastic(s *spec.ClusterSpec, where string) (all []string) {
 	return append(all, Gang(s, where)...)
 }
 
+// Scaling is about scaling where no group is elastic.
+func Scaling(s *spec.ClusterSpec) []string {
+	if s.Scaling == (spec.Scaling{}) || s.IsElastic() {
+		return nil
+	}
+	return about([]string{"scaling"}, "no group has a maxReplicas above its minReplicas")
+}
+
 // Gang is about gang: false where all nodes that must be there start together.
 func Gang(s *spec.ClusterSpec, where string) []string {
 	if s.IsGang() {

@@ -1,0 +1,24 @@
+"""Three tasks of ten seconds on a cluster of one node, which gets two more for them and gives them back."""
+
+import time
+
+import ray
+
+ray.init(log_to_driver=False)
+
+
+def nodes():
+    return sum(node["Alive"] for node in ray.nodes())
+
+
+@ray.remote(num_cpus=1)
+def work():
+    time.sleep(10)
+    return ray.get_runtime_context().get_node_id()
+
+
+print("nodes at the start:", nodes(), flush=True)
+print("nodes that did the work:", len(set(ray.get([work.remote() for _ in range(3)]))), flush=True)
+while nodes() > 1:
+    time.sleep(0.5)
+print("nodes at the end:", nodes(), flush=True)
