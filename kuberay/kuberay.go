@@ -62,11 +62,12 @@ type Launcher struct {
 }
 
 var (
-	_ launcher.Launcher   = (*Launcher)(nil)
-	_ launcher.Execer     = (*Launcher)(nil)
-	_ launcher.NodeDialer = (*Launcher)(nil)
-	_ launcher.Checker    = (*Launcher)(nil)
-	_ launcher.Forgetter  = (*Launcher)(nil)
+	_ launcher.Launcher        = (*Launcher)(nil)
+	_ launcher.Execer          = (*Launcher)(nil)
+	_ launcher.NodeDialer      = (*Launcher)(nil)
+	_ launcher.Checker         = (*Launcher)(nil)
+	_ launcher.NetworkRenderer = (*Launcher)(nil)
+	_ launcher.Forgetter       = (*Launcher)(nil)
 )
 
 // New returns the launcher. It touches nothing yet.

@@ -175,11 +175,25 @@ const undoTimeout = 30 * time.Second
 // Render returns what Launch would create, in that order, the Secret's values left out. Without a Kubernetes to ask, scheduler: auto
 // is taken as Volcano.
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
-	s = spec.For(s, kuberayspec.Name)
-	namespace := cmp.Or(kuberayspec.Of(s).Namespace, l.config.Namespace, "default")
-	p, err := objects.NewPlan(s, namespace, l.owner, gang.All())
+	p, err := l.imagined(s)
 	if err != nil {
 		return nil, err
 	}
 	return objects.Render(p)
+}
+
+// RenderNetwork returns the NetworkPolicies that clusters like this one need where a namespace denies by default.
+func (l *Launcher) RenderNetwork(s *spec.ClusterSpec) ([]launcher.File, error) {
+	p, err := l.imagined(s)
+	if err != nil {
+		return nil, err
+	}
+	return objects.RenderNetworkPolicies(p, cmp.Or(kuberayspec.Of(p.Spec).Namespace, l.config.Namespace))
+}
+
+// imagined is the plan of a spec on a Kubernetes that has everything.
+func (l *Launcher) imagined(s *spec.ClusterSpec) (*objects.Plan, error) {
+	s = spec.For(s, kuberayspec.Name)
+	namespace := cmp.Or(kuberayspec.Of(s).Namespace, l.config.Namespace, "default")
+	return objects.NewPlan(s, namespace, l.owner, gang.All())
 }

@@ -193,6 +193,10 @@ type (
 	Checker interface {
 		Check(ctx context.Context, s *spec.ClusterSpec) []Check
 	}
+	// NetworkRenderer renders what a network that denies by default must let through, for render. It contacts no substrate.
+	NetworkRenderer interface {
+		RenderNetwork(s *spec.ClusterSpec) ([]File, error)
+	}
 	// Extender applies the keeper's new limits to the substrate's own limits and to the data for a later keeper. If the substrate does not allow
 	// this, the error names the time at which the cluster still ends.
 	Extender interface {

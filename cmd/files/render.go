@@ -23,6 +23,7 @@ type renderOptions struct {
 	origin  bool
 	spec    bool
 	up      bool
+	network bool
 	dir     string
 	output  app.Output
 }
@@ -34,8 +35,9 @@ func NewRender(a *app.App) *cobra.Command {
 		Use:   "render [-f FILE] [flags] [-- COMMAND...]",
 		Short: "Show exactly what a launch would create, without secrets",
 		Long: "render prints the files and objects that `run` would create, and reaches no substrate. --spec prints the cluster file instead as it is after all layers,\n" +
-			"--origin each value with where it came from: FILE:LINE, a profile, a flag, a variable or default.",
-		Example: "  rayctl render -- python train.py\n  rayctl render --origin\n  rayctl render --dir out/",
+			"--origin each value with where it came from: FILE:LINE, a profile, a flag, a variable or default. --networkpolicy prints the NetworkPolicies without which\n" +
+			"no cluster starts in a namespace of Kubernetes that denies by default.",
+		Example: "  rayctl render -- python train.py\n  rayctl render --origin\n  rayctl render --dir out/\n  rayctl render --networkpolicy | kubectl apply -f -",
 		Args:    a.AtMost(0),
 		RunE: func(c *cobra.Command, args []string) error {
 			_, o.command = app.SplitDash(c, args)
@@ -47,8 +49,10 @@ func NewRender(a *app.App) *cobra.Command {
 	f.BoolVar(&o.origin, "origin", false, "show each value and where it came from")
 	f.BoolVar(&o.spec, "spec", false, "show the cluster file after all layers")
 	f.BoolVar(&o.up, "up", false, "show what `up` would create")
+	f.BoolVar(&o.network, "networkpolicy", false, "show the NetworkPolicies for a namespace that denies by default")
 	f.StringVar(&o.dir, "dir", "", "write the files into this `DIR`")
 	c.MarkFlagsMutuallyExclusive("origin", "spec", "dir")
+	c.MarkFlagsMutuallyExclusive("origin", "spec", "networkpolicy")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
 	return c
 }
@@ -121,6 +125,13 @@ func rendered(a *app.App, o *renderOptions, c *config.Loaded) ([]launcher.File, 
 	l, err := a.Launcher(c)
 	if err != nil {
 		return nil, err
+	}
+	if o.network {
+		n, err := app.Ability[launcher.NetworkRenderer](l, "render --networkpolicy")
+		if err != nil {
+			return nil, err
+		}
+		return n.RenderNetwork(c.Spec)
 	}
 	return l.Render(c.Spec)
 }

@@ -62,6 +62,8 @@ func TestLines(t *testing.T) {
 		{Args: "render --name a -o json -- true", Out: `"content": "launch a: true"`},
 		{Args: "render --up", Files: file, Out: "launch filed: \n"},
 		{Args: "render --dir out", Files: file, Made: "out/script.sh", Out: "out/script.sh\n"},
+		{Args: "render --networkpolicy", Files: file, Code: runstate.CodeUsage, Err: "render --networkpolicy is not supported by the"},
+		{Args: "render --networkpolicy --spec", Files: file, Code: runstate.CodeUsage, Err: "[networkpolicy spec] were all set"},
 		{Args: "render --spec", Files: file, Out: "entrypoint: python a.py"},
 		{Args: "render --spec -o json", Files: file, Out: `"entrypoint": "python a.py"`},
 		{Args: "render --origin", Files: file, Out: "job.entrypoint"},

@@ -51,7 +51,7 @@ func tryOut(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller
 	}
 	var checks []launcher.Check
 	if p != nil {
-		checks = append(checks, checkObjects(ctx, c, p), checkQuota(ctx, c, p))
+		checks = append(checks, checkObjects(ctx, c, p), checkQuota(ctx, c, p), checkNetwork(ctx, c, p))
 		if !checks[0].OK {
 			return append(checks, launcher.Check{Name: "KubeRay", Detail: "it cannot be tried before Kubernetes takes the objects", Hint: checks[0].Hint})
 		}
@@ -126,7 +126,7 @@ func tryJob(c *api.Client, s *spec.ClusterSpec, p *objects.Plan) *batchv1.Job {
 		job.Spec.Parallelism = ptr.To(int32(0))
 		job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "none", Image: "none"}}}
 	}
-	job.Spec.Template.Labels = labels
+	job.Spec.Template.Labels = objects.Merged(labels, map[string]string{objects.LabelManagedBy: objects.ManagedBy}) // for the namespace's NetworkPolicies
 	return job
 }
 

@@ -1,0 +1,212 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+
+	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
+	"github.com/rayctl/rayctl/kuberay/objects"
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// endpoint is one end of a connection: a pod of the cluster, or something outside of it.
+type endpoint struct {
+	what   string
+	labels labels.Set // nil: outside, at an address that is not known here
+}
+
+// flow is a connection that a cluster needs.
+type flow struct {
+	from, to endpoint
+	protocol corev1.Protocol
+	port     int32
+	what     string // of the port
+}
+
+// checkNetwork judges the namespace's NetworkPolicies, if they may be read, by what they say of the connections that a cluster needs. Whether the network
+// obeys them, and policies of other kinds (AdminNetworkPolicy, Cilium's, Calico's), cannot be seen so.
+func checkNetwork(ctx context.Context, c *api.Client, p *objects.Plan) launcher.Check {
+	check := launcher.Check{Name: "network policies", OK: true}
+	list, err := c.Core.NetworkingV1().NetworkPolicies(c.Namespace).List(ctx, metav1.ListOptions{})
+	switch {
+	case apierrors.IsForbidden(err):
+		check.Detail = "they may not be looked at"
+		return check
+	case err != nil:
+		return failed(check.Name, api.Explain(err, "list", "networkpolicies.networking.k8s.io", c))
+	case len(list.Items) == 0:
+		check.Detail = "the namespace has none"
+		return check
+	}
+	flows, err := flowsOf(p)
+	if err != nil {
+		return failed(check.Name, err)
+	}
+	j := judge{policies: list.Items}
+	if ns, err := c.Core.CoreV1().Namespaces().Get(ctx, c.Namespace, metav1.GetOptions{}); err == nil {
+		j.namespace = ns.Labels
+	}
+	missing := j.missing(flows)
+	if len(missing) == 0 {
+		check.Detail = "they let through what a cluster needs"
+		return check
+	}
+	if more := len(missing) - shown; more > 0 {
+		missing = append(missing[:shown], fmt.Sprintf("and %d more of the kind", more))
+	}
+	return launcher.Check{Name: check.Name, Detail: strings.Join(missing, "; "), Hint: "`rayctl render --networkpolicy` prints what lets them through: apply it, or ask for it"}
+}
+
+// shown are the missing rules that are named: one policy may deny everything.
+const shown = 4
+
+// flowsOf are the connections of the plan's cluster. Ray's nodes reach each other on the GCS's port, on those of workers (10002 to 19999) and on ports that
+// the kernel chooses (Ray 2.60, "Configuring Ray", "Ports configurations"): one of each kind stands for all.
+func flowsOf(p *objects.Plan) ([]flow, error) {
+	rc, err := p.RayCluster()
+	if err != nil {
+		return nil, err
+	}
+	ofRay := func(what, kind, group string, t corev1.PodTemplateSpec) endpoint { // with labels as KubeRay adds them (controllers/ray/common/pod.go of 1.6)
+		set := labels.Set{objects.RayClusterLabel: rc.Name, objects.RayNodeTypeLabel: kind, objects.RayGroupLabel: group, "ray.io/is-ray-node": "yes",
+			"app.kubernetes.io/name": "kuberay", "app.kubernetes.io/created-by": "kuberay-operator"}
+		maps.Copy(set, t.Labels)
+		return endpoint{what, set}
+	}
+	head := ofRay("the head", objects.HeadNodeType, objects.HeadGroup, rc.Spec.HeadGroupSpec.Template)
+	nodes, helpers := []endpoint{head}, []endpoint{}
+	for _, g := range rc.Spec.WorkerGroupSpecs {
+		nodes = append(nodes, ofRay("group "+g.GroupName, "worker", g.GroupName, g.Template))
+	}
+	var flows []flow
+	add := func(from, to endpoint, port int32, what string) {
+		flows = append(flows, flow{from, to, corev1.ProtocolTCP, port, what})
+	}
+	for _, from := range nodes {
+		for _, to := range nodes {
+			if from.what == to.what && to.what == head.what {
+				continue // a pod reaches itself
+			}
+			if to.what == head.what {
+				add(from, to, 6379, "of the GCS")
+			}
+			add(from, to, 10002, "of a worker of Ray's")
+			add(from, to, 40000, "that Ray chooses")
+		}
+	}
+	if kuberayspec.Of(p.Spec).Keeper != objects.KeeperNone {
+		keeper := endpoint{"the keeper", p.KeeperJob().Spec.Template.Labels}
+		record := endpoint{"the record", p.RecordJob().Spec.Template.Labels}
+		helpers = append(helpers, keeper, record)
+		add(keeper, head, objects.DashboardPort, "of the dashboard")
+		add(record, keeper, objects.KeeperPort, "of the keeper")
+		if p.Spec.Setup != "" {
+			for _, n := range nodes {
+				add(n, keeper, objects.KeeperPort, "of the keeper")
+			}
+		}
+	}
+	for _, from := range slices.Concat(nodes, helpers) {
+		flows = append(flows, flow{from, endpoint{what: "the name service"}, corev1.ProtocolUDP, objects.DNSPort, "of DNS"})
+	}
+	if ptr.Deref(rc.Spec.EnableInTreeAutoscaling, false) {
+		add(head, endpoint{what: "the API server"}, objects.APIServerPort, "of its autoscaler's requests")
+	}
+	return flows, nil
+}
+
+// judge decides by the policies of a namespace.
+type judge struct {
+	policies  []networkingv1.NetworkPolicy
+	namespace labels.Set // its labels; nil: they may not be looked at, and rules for namespaces may be meant for it
+}
+
+// missing are the rules without which the flows do not pass, one for each two ends and direction.
+func (j judge) missing(flows []flow) (out []string) {
+	seen := map[string]bool{}
+	say := func(f flow, direction networkingv1.PolicyType, at, other endpoint, toOrFrom string) {
+		key := string(direction) + at.what + other.what
+		by := j.denies(f, direction, at, other)
+		if len(by) == 0 || seen[key] {
+			return
+		}
+		seen[key] = true
+		out = append(out, fmt.Sprintf("%s of %s is denied by %s, and no rule allows it %s %s, %s port %d (%s)",
+			strings.ToLower(string(direction)), at.what, strings.Join(by, " and "), toOrFrom, other.what, f.protocol, f.port, f.what))
+	}
+	for _, f := range flows {
+		if f.from.labels != nil {
+			say(f, networkingv1.PolicyTypeEgress, f.from, f.to, "to")
+		}
+		if f.to.labels != nil {
+			say(f, networkingv1.PolicyTypeIngress, f.to, f.from, "from")
+		}
+	}
+	return out
+}
+
+// denies are the policies that isolate a pod, where none of them allows the flow in this direction.
+func (j judge) denies(f flow, direction networkingv1.PolicyType, at, other endpoint) (by []string) {
+	for i := range j.policies {
+		p := &j.policies[i]
+		if !slices.Contains(p.Spec.PolicyTypes, direction) || !matches(&p.Spec.PodSelector, at.labels) {
+			continue
+		}
+		if j.allows(p, f, direction, other) {
+			return nil
+		}
+		by = append(by, p.Name)
+	}
+	return by
+}
+
+func (j judge) allows(p *networkingv1.NetworkPolicy, f flow, direction networkingv1.PolicyType, other endpoint) bool {
+	if direction == networkingv1.PolicyTypeIngress {
+		return slices.ContainsFunc(p.Spec.Ingress, func(r networkingv1.NetworkPolicyIngressRule) bool {
+			return f.onPort(r.Ports) && j.reaches(r.From, other)
+		})
+	}
+	return slices.ContainsFunc(p.Spec.Egress, func(r networkingv1.NetworkPolicyEgressRule) bool { return f.onPort(r.Ports) && j.reaches(r.To, other) })
+}
+
+// onPort leaves out ports by name, which are those of containers: what counts here has none.
+func (f flow) onPort(ports []networkingv1.NetworkPolicyPort) bool {
+	return len(ports) == 0 || slices.ContainsFunc(ports, func(p networkingv1.NetworkPolicyPort) bool {
+		if ptr.Deref(p.Protocol, corev1.ProtocolTCP) != f.protocol {
+			return false
+		}
+		return p.Port == nil || p.Port.IntVal <= f.port && f.port <= ptr.Deref(p.EndPort, p.Port.IntVal)
+	})
+}
+
+// reaches: blocks of addresses may be those of pods, and what is outside may be in any other namespace, so a rule for some of these may be meant for it.
+func (j judge) reaches(peers []networkingv1.NetworkPolicyPeer, other endpoint) bool {
+	return len(peers) == 0 || slices.ContainsFunc(peers, func(p networkingv1.NetworkPolicyPeer) bool {
+		switch {
+		case p.IPBlock != nil:
+			return true
+		case other.labels == nil:
+			return p.NamespaceSelector != nil
+		case p.NamespaceSelector != nil && j.namespace != nil && !matches(p.NamespaceSelector, j.namespace):
+			return false
+		default:
+			return p.PodSelector == nil || matches(p.PodSelector, other.labels)
+		}
+	})
+}
+
+func matches(s *metav1.LabelSelector, set labels.Set) bool {
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	return err == nil && selector.Matches(set)
+}

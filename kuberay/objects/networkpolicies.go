@@ -1,0 +1,94 @@
+package objects
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// Ports outside of the pods of a cluster that these must reach.
+const (
+	DNSPort = 53
+	// Those of the API server, behind its Service and itself: a network judges a connection by the latter (Kubernetes' documentation, "Network
+	// Policies", "cluster ingress and egress mechanisms often require rewriting the source or destination IP").
+	APIServicePort, APIServerPort = 443, 6443
+)
+
+// NetworkPolicies are what a namespace needs in which a policy denies all that is not allowed: they count for all clusters of rayctl's there. Each allows in
+// one direction and denies all else of it, as every NetworkPolicy does for the pods that it selects: so they are for namespaces that deny it anyway.
+func NetworkPolicies(namespace string) []*networkingv1.NetworkPolicy {
+	ours := metav1.LabelSelector{MatchLabels: map[string]string{LabelManagedBy: ManagedBy}}
+	heads := metav1.LabelSelector{MatchLabels: map[string]string{LabelManagedBy: ManagedBy, RayNodeTypeLabel: HeadNodeType}}
+	policy := func(name string, pods metav1.LabelSelector, s networkingv1.NetworkPolicySpec) *networkingv1.NetworkPolicy {
+		s.PodSelector = pods
+		return &networkingv1.NetworkPolicy{
+			TypeMeta:   metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy"},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{LabelManagedBy: ManagedBy}}, Spec: s,
+		}
+	}
+	port := func(protocol corev1.Protocol, n int32) networkingv1.NetworkPolicyPort {
+		return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: ptr.To(intstr.FromInt32(n))}
+	}
+	among := []networkingv1.NetworkPolicyPeer{{PodSelector: &ours}}
+	return []*networkingv1.NetworkPolicy{
+		policy("rayctl-ingress", ours, networkingv1.NetworkPolicySpec{
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}, Ingress: []networkingv1.NetworkPolicyIngressRule{{From: among}},
+		}),
+		policy("rayctl-egress", ours, networkingv1.NetworkPolicySpec{
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}, Egress: []networkingv1.NetworkPolicyEgressRule{
+				{To: among}, {Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolUDP, DNSPort), port(corev1.ProtocolTCP, DNSPort)}},
+			},
+		}),
+		policy("rayctl-autoscaler", heads, networkingv1.NetworkPolicySpec{
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}, Egress: []networkingv1.NetworkPolicyEgressRule{
+				{Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, APIServicePort), port(corev1.ProtocolTCP, APIServerPort)}},
+			},
+		}),
+	}
+}
+
+// why is what each of them is for, in its file.
+var why = map[string]string{
+	"rayctl-ingress": `Where connections into pods are denied: Ray's nodes, the keeper and the record of rayctl's clusters reach each other, on ports that Ray
+chooses. A client's port-forward and the kubelet's probes come from the pod's own node, which networks let in. Who reaches clusters otherwise
+needs a further rule, to port ` + strconv.Itoa(DashboardPort) + ` of heads and ` + strconv.Itoa(KeeperPort) + ` of keepers: clients in other pods of this Kubernetes, and the API server where clients use its
+proxy of Services in place of port-forward. The KubeRay operator and Volcano connect to no pod of a RayCluster.`,
+	"rayctl-egress": `Where connections out of pods are denied: the same seen from the other side, and names. Leave it out where nothing is denied, or
+it denies what jobs reach: it allows nothing else. What jobs need beyond the cluster (data, package indexes, object stores) is not known here.`,
+	"rayctl-autoscaler": `Where connections out of pods are denied, and only for clusters whose groups have a maxReplicas above their minReplicas: the autoscaler
+beside the head changes the RayCluster. 443 and 6443 are the usual ports of an API server; put its address and port in place of them where they are known.`,
+}
+
+// RenderNetworkPolicies are NetworkPolicies as files; without a namespace they go to that of whoever applies them. The last one is for clusters that grow.
+func RenderNetworkPolicies(p *Plan, namespace string) ([]launcher.File, error) {
+	rc, err := p.RayCluster()
+	if err != nil {
+		return nil, err
+	}
+	var files []launcher.File
+	for _, policy := range NetworkPolicies(namespace) {
+		if policy.Name == "rayctl-autoscaler" && !ptr.Deref(rc.Spec.EnableInTreeAutoscaling, false) {
+			continue
+		}
+		content, err := applicable(policy)
+		if err != nil {
+			return nil, fmt.Errorf("render %s: %w", policy.Name, err)
+		}
+		text, err := kyaml.Marshal(content)
+		if err != nil {
+			return nil, fmt.Errorf("render %s: %w", policy.Name, err)
+		}
+		comment := "# " + strings.ReplaceAll(why[policy.Name], "\n", "\n# ") + "\n"
+		files = append(files, launcher.File{Name: "networkpolicy-" + policy.Name + ".yaml", Content: append([]byte(comment), text...)})
+	}
+	return files, nil
+}
