@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -14,7 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"al.essio.dev/pkg/shellescape"
+
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/conformance"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec/units"
@@ -110,14 +114,25 @@ func (b *bed) endedBetween(t *testing.T) {
 	}
 }
 
-// timeLimit: Slurm's own limit of the job gives the driver its grace, and the next attempt goes on.
+// timeLimit: Slurm's own limit of the job is known to the driver from the beginning, becomes Ray's drain and gives the driver its grace, and the next
+// attempt goes on.
 func (b *bed) timeLimit(t *testing.T) {
-	s := b.named("limited", `trap 'echo saved; exit 0' TERM; echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; [ $RAYCTL_ATTEMPT != 1 ] || { sleep 600 & wait; }`)
-	s.Sections = slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{ExtraArgs: []string{"--time=3"}}}) // Slurm warns a minute and the grace before, and up to a minute earlier
-	s.Job.Restarts.TimeLimit, s.Job.Grace = 1, durationPtr(10*time.Second)
+	s := b.named("limited", `echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; [ $RAYCTL_ATTEMPT != 1 ] || exec python -c `+shellescape.Quote(conformance.WarnedProgram))
+	s.Sections = slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{ExtraArgs: []string{"--time=4"}}}) // Slurm warns a minute and the grace before, and up to a minute earlier
+	s.Job.Restarts.TimeLimit, s.Job.Grace = 1, durationPtr(30*time.Second)
 	r := b.begin(t, s, launcher.Payload{})
+	r.until("running", jobRuns)
+	text, err := b.Slurm(t.Context(), "squeue", "--noheader", "--name=limited", "--format=%e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := time.ParseInLocation("2006-01-02T15:04:05", strings.TrimSpace(text), time.Local)
+	if err != nil {
+		t.Fatal(err)
+	}
 	receipt := r.ended(0, "succeeded", "")
-	if want := "attempt 1 because\nsaved\nattempt 2 because time-limit\n"; r.out.String() != want || len(receipt.Attempts) != 2 || receipt.Attempts[0].Cause != "time-limit" {
+	want := fmt.Sprintf("attempt 1 because\nends %d %[1]d\nwarned of 30 s\nsaved\nattempt 2 because time-limit\n", end.Add(-90*time.Second).Unix())
+	if r.out.String() != want || len(receipt.Attempts) != 2 || receipt.Attempts[0].Cause != "time-limit" {
 		t.Errorf("output %q, want %q; attempts %+v\n%s", r.out.String(), want, receipt.Attempts, b.story(t, r.id))
 	}
 	r.forgotten()

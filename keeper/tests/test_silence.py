@@ -184,7 +184,7 @@ class TheGrace(unittest.TestCase):
         driver.program.return_value = {"state": "RUNNING", "submissionId": "n-1"}
         head.dashboard.stop.side_effect = answers
         head.dashboard.job.return_value, head.dashboard.json.return_value = {"status": "STOPPED"}, []
-        grace = Grace({"job": {"grace": 3}}, head, driver, unittest.mock.Mock(now=False), unittest.mock.Mock(), lambda _: None)
+        grace = Grace({"name": "n", "job": {"grace": 3}}, head, driver, unittest.mock.Mock(now=False), unittest.mock.Mock(), lambda _: None)
         grace.stop_drivers(End("interrupted", "by the user"))
         return head.dashboard.stop.call_count, driver.take.call_count
 

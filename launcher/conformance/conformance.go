@@ -66,6 +66,7 @@ func scenarios() []scenario {
 	return []scenario{ // long waits first, so that the others run beside them
 		{"dashboard frozen for a minute", false, dashboardFrozen},
 		{"name service away for a minute", false, nameServiceAway},
+		{"warned of the end", false, warned},
 		{"exit code 0 and what is left", true, exitZero},
 		{"exit code 3", true, exitThree},
 		{"driver ended by a signal", false, exitSignal},

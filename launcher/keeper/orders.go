@@ -108,6 +108,7 @@ type Start struct {
 	Command   []string `json:"command,omitempty"`   // step: the supervisor's; its argument $RAYCTL_RUN_DIR is the attempt's directory
 	Dashboard string   `json:"dashboard,omitempty"` // external: URL of the head's dashboard
 	GCS       string   `json:"gcs,omitempty"`       // external: host:port of the head's GCS
+	Warning   float64  `json:"warning,omitempty"`   // step: seconds before the job's time limit at which Slurm warns the keeper; 0: it does not
 	// Container is what the supervisors of a step run in; nil: none.
 	Container *Container `json:"container,omitempty"`
 }

@@ -123,12 +123,16 @@ func (p Plan) step() keeper.Start {
 		}
 		argv = append(argv, groups)
 	}
+	warning := p.Warning().Seconds()
+	if p.isInside() {
+		warning = 0 // nobody asks Slurm for it
+	}
 	python := p.Python
 	if !slurmspec.InContainer(p.Spec) {
 		python = p.HostPython()
 	}
 	return keeper.Start{
-		Mode: keeper.StartStep, Argv: argv, Container: p.container(),
+		Mode: keeper.StartStep, Argv: argv, Container: p.container(), Warning: warning,
 		Command: []string{python, "-E", "-s", path.Join(p.Programs, keeperzip.File), keeperzip.Supervisor, runDirVariable, "--slurm"},
 	}
 }

@@ -12,12 +12,25 @@ TERMINAL = ("SUCCEEDED", "FAILED", "STOPPED")
 TAKES_JOBS = 60.0  # seconds: a dashboard that takes none for longer than this and lifetime.silence did not start
 
 
-def submission(orders, commit, number, reason):
-    """The body of POST /api/jobs/ for the driver."""
+VERL = "MLP_CURRENT_CAPACITY_BLOCK_EXPIRATION_TIMESTAMP"  # epoch seconds: verl/utils/checkpoint/checkpoint_manager.py, should_save_ckpt_esi
+
+
+def driver_id(orders, number):
+    """The submission id of an attempt's driver."""
+    return "%s-%d" % (orders["job"]["submissionPrefix"], number)
+
+
+def driver_command(orders):
+    """The driver's entrypoint as it is submitted."""
     job = orders["job"]
     heading = "echo '==> driver <=='\n" if job.get("prepare") else ""
-    body = _body(orders, commit, number, reason, "%s-%d" % (job["submissionPrefix"], number),
-                 heading + in_directory(job.get("cwd"), job["entrypoint"]))
+    return heading + in_directory(job.get("cwd"), job["entrypoint"])
+
+
+def submission(orders, commit, number, reason, ends_at):
+    """The body of POST /api/jobs/ for the driver. ends_at: epoch seconds of the run's end, None where there is no limit."""
+    job = orders["job"]
+    body = _body(orders, commit, number, reason, ends_at, driver_id(orders, number), driver_command(orders))
     for ours, rays in (("entrypointNumCpus", "entrypoint_num_cpus"), ("entrypointNumGpus", "entrypoint_num_gpus"),
                        ("entrypointMemory", "entrypoint_memory"), ("entrypointResources", "entrypoint_resources"),
                        ("entrypointLabelSelector", "entrypoint_label_selector")):
@@ -26,9 +39,9 @@ def submission(orders, commit, number, reason):
     return body
 
 
-def preparation(orders, commit, number, reason):
+def preparation(orders, commit, number, reason, ends_at):
     """The body for job.prepare. It reserves nothing, so that Ray runs it on the head, also where the driver waits for GPUs."""
-    return _body(orders, commit, number, reason, prepare_id("%s-%d" % (orders["job"]["submissionPrefix"], number)), prepare_command(orders))
+    return _body(orders, commit, number, reason, ends_at, prepare_id(driver_id(orders, number)), prepare_command(orders))
 
 
 def prepare_command(orders):
@@ -37,7 +50,7 @@ def prepare_command(orders):
     return "echo '==> job.prepare <=='\n" + in_directory(job.get("cwd"), job["prepare"]) if job.get("prepare") else ""
 
 
-def _body(orders, commit, number, reason, submission_id, entrypoint):
+def _body(orders, commit, number, reason, ends_at, submission_id, entrypoint):
     """What a program of the job gets, which finds out about its run from RAYCTL_* variables."""
     job = orders["job"]
     runtime_env = dict(commit.get("runtimeEnv") or {})
@@ -45,6 +58,10 @@ def _body(orders, commit, number, reason, submission_id, entrypoint):
     env.update(job.get("env") or {})
     env.update({"RAYCTL_RUN": orders["name"], "RAYCTL_ATTEMPT": str(number), "RAYCTL_RESTART_REASON": reason,
                 "RAYCTL_OUTPUT_DIR": job.get("outputDir") or "", "RAYCTL_SUBMISSION_ID": submission_id})
+    if ends_at is not None:
+        env["RAYCTL_ENDS_AT"] = str(int(ends_at))
+        if VERL not in (orders.get("ray") or {}).get("env", {}):
+            env.setdefault(VERL, env["RAYCTL_ENDS_AT"])
     runtime_env["env_vars"] = env
     return {"entrypoint": entrypoint, "submission_id": submission_id, "runtime_env": runtime_env, "metadata": job.get("metadata") or {}}
 

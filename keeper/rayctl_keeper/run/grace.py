@@ -4,6 +4,7 @@ import time
 
 from rayctl_keeper.driver import rayjob
 from rayctl_keeper.ray.dashboard import Refused, Slow, Unreachable
+from rayctl_keeper.run.drain import drain
 from rayctl_keeper.run.silence import PATIENT
 
 POLL = 0.1
@@ -15,11 +16,13 @@ class Grace:
 
     def __init__(self, orders, head, driver, mail, waiting, log):
         self._seconds = float((orders.get("job") or orders).get("grace") or 0)
+        self._name = orders["name"]
         self._head, self._driver, self._mail, self._waiting = head, driver, mail, waiting
         self._log = log
 
     def stop_drivers(self, end, others=True):
-        """Gives running drivers their grace: the job's own (or job.prepare), and those of what was submitted to the cluster besides."""
+        """Gives running drivers their grace: the job's own (or job.prepare), and those of what was submitted to the cluster besides. Where the whole
+        cluster ends (others), its nodes are drained, too."""
         grace = self._seconds if end.grace is None else min(self._seconds, end.grace)
         if end.driver is not None or end.cause == "lost" or grace <= 0:
             return
@@ -27,13 +30,14 @@ class Grace:
         if program and program["state"] in RUNNING:
             own = program["submissionId"]
         patience = 1.0 if end.grace is not None else PATIENT  # for the request to reach Ray; less where the substrate is about to kill us
+        draining = drain(self._head.dashboard, self._name, end, grace, self._log) if others else ""
         until, running = time.monotonic() + grace + patience, {}
         while not self._mail.now and time.monotonic() < until:
             try:
                 if own and own not in running:
                     running[own] = self._ask_to_stop(own)
                     until = time.monotonic() + grace + 1.0  # Ray kills after its own count of the same seconds
-                for submission_id in self._submissions(own) if others else ():
+                for submission_id in self._submissions((own, draining)) if others else ():
                     running[submission_id] = running.get(submission_id) or self._ask_to_stop(submission_id)
                     until = time.monotonic() + grace + 1.0
                 others = False
@@ -49,10 +53,10 @@ class Grace:
             self._driver.pump()
             self._waiting.rest(POLL)
 
-    def _submissions(self, own):
+    def _submissions(self, ours):
         """Submission ids of jobs that others sent to the cluster and that run."""
         jobs = self._head.dashboard.json("GET", "/api/jobs/", 5.0)
-        return [j["submission_id"] for j in jobs if j.get("submission_id") not in (None, "", own) and j.get("status") in RUNNING]
+        return [j["submission_id"] for j in jobs if j.get("submission_id") and j["submission_id"] not in ours and j.get("status") in RUNNING]
 
     def _ask_to_stop(self, submission_id):
         """SIGTERM by Ray, and SIGKILL after the grace that the nodes were started with. Returns whether there was something to stop."""

@@ -12,6 +12,7 @@ from rayctl_keeper.run import resume
 from rayctl_keeper.run.attempts import Attempts
 from rayctl_keeper.run.cluster import Cluster
 from rayctl_keeper.run.driverwatch import DriverWatch
+from rayctl_keeper.run.ends import ends_at
 from rayctl_keeper.run.finalize import Ending
 from rayctl_keeper.run.gang import Gang
 from rayctl_keeper.run.grace import Grace
@@ -45,7 +46,7 @@ class Keeper:
         self.cluster = Cluster(nodes, self.gang, self.elastic, self.limits, self.mail, self.waiting, self.attempts, state)
         self.packages = Packages(run_dir, nodes.external, self.limits, self.mail, self.waiting, state)
         self.job = Job(run_dir, self.head, self.driver, self.packages, self.mail, self.waiting, state, log)
-        self.prepare = Prepare(orders, self.job, self.cluster, self.driver, self.driver_log, nodes, self.head, state)
+        self.prepare = Prepare(orders, self.job, self.cluster, self.limits, self.driver, self.driver_log, nodes, self.head, state)
         self.grace = Grace(orders, self.head, self.driver, self.mail, self.waiting, log)
         self.ending = Ending(orders, run_dir, self.limits, self.mail, self.waiting, self.attempts, self.driver_log, state, log)
         self.resumption = Resumption(earlier, run_dir, self.limits, self.driver_log, state, log)
@@ -180,7 +181,7 @@ class Keeper:
     def adopt(self):
         """For a keeper that replaces another one and has no commit document: a job that is on the head was committed, whatever the state document
         has. The client's commit document is still accepted when it comes."""
-        driver_id = "%s-%d" % (self.orders["job"]["submissionPrefix"], self.state.doc["attempt"])
+        driver_id = rayjob.driver_id(self.orders, self.state.doc["attempt"])
         for submission_id in (driver_id, rayjob.prepare_id(driver_id)):
             if rayjob.dashboard_has(self.head.dashboard, submission_id):
                 self.log("job %s already exists" % submission_id)
@@ -190,17 +191,17 @@ class Keeper:
     def run_job(self):
         """Submits the driver and follows it; again if it may be restarted. Raises End."""
         while True:
-            body = rayjob.submission(self.orders, self.mail.commit or {}, self.state.doc["attempt"], self.attempts.reason)
-            submission_id = body["submission_id"]
+            number, commit, reason = self.state.doc["attempt"], self.mail.commit or {}, self.attempts.reason
+            submission_id = rayjob.driver_id(self.orders, number)
             if self.state.doc["job"]["submissionId"] != submission_id:
-                self.state.change(job=self.state.new_job(submission_id, body["entrypoint"], rayjob.prepare_command(self.orders)))
+                self.state.change(job=self.state.new_job(submission_id, rayjob.driver_command(self.orders), rayjob.prepare_command(self.orders)))
             try:
-                self.prepare.run(submission_id, self.mail.commit or {}, self.attempts.reason)
+                self.prepare.run(submission_id, commit, reason)
             except End as limit:
                 self.after_max(limit)
                 continue
             self.driver.expect(submission_id)
-            submitted = self.job.submit(body)
+            submitted = self.job.submit(rayjob.submission(self.orders, commit, number, reason, ends_at(self.limits, self.orders["start"])))
             self.cluster.used()
             try:
                 info = self.job.follow(submission_id, submitted)

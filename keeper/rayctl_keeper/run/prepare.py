@@ -1,20 +1,21 @@
 """job.prepare: a program that runs before the driver, once on each cluster."""
 
 from rayctl_keeper.driver import rayjob, runtimeenv
+from rayctl_keeper.run.ends import ends_at
 
 
 class Prepare:
     """Runs it as a Ray job of its own, which is submitted, watched and stopped as the driver is. Its output begins the attempt's log."""
 
-    def __init__(self, orders, job, cluster, driver, driver_log, nodes, head, state):
-        self._orders, self._job, self._cluster = orders, job, cluster
+    def __init__(self, orders, job, cluster, limits, driver, driver_log, nodes, head, state):
+        self._orders, self._job, self._cluster, self._limits = orders, job, cluster, limits
         self._driver, self._driver_log, self._nodes, self._head, self._state = driver, driver_log, nodes, head, state
 
     def run(self, driver_id, commit, reason):
         """Returns when the driver may start. Raises End where it failed, AttemptLost where the cluster broke under it."""
         if not self._needed(driver_id):
             return
-        body = rayjob.preparation(self._orders, commit, self._state.doc["attempt"], reason)
+        body = rayjob.preparation(self._orders, commit, self._state.doc["attempt"], reason, ends_at(self._limits, self._orders["start"]))
         submission_id = body["submission_id"]
         self._state.change(job=dict(self._state.doc["job"], logFile=rayjob.log_file(submission_id), logBegin=-1))
         seen = self._state.program("prepare")["state"] != "WAITING"

@@ -60,4 +60,6 @@ class Waiting:
         cause = self._causes.get(name) or ("time-limit" if name == "USR1" else "interrupted")
         if cause == "detach":
             return Detached()
-        return End(cause, model.SIGNALLED + name + WHY.get(cause, ""))
+        end = End(cause, model.SIGNALLED + name + WHY.get(cause, ""))
+        end.signalled = True
+        return end

@@ -11,6 +11,7 @@ class End(Exception):
     def __init__(self, cause, message, grace=None, by="", retryable=None):
         super().__init__(message)
         self.cause, self.message, self.grace, self.by = cause, message, grace, by
+        self.signalled = False  # by the substrate
         self.retryable = cause in RETRYABLE if retryable is None else retryable
         self.driver = None  # (code, signal) when the exit code is the driver's or job.prepare's
 

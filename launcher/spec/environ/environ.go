@@ -20,6 +20,7 @@ const (
 	RestartReason = "RAYCTL_RESTART_REASON"
 	OutputDir     = "RAYCTL_OUTPUT_DIR"
 	SubmissionID  = "RAYCTL_SUBMISSION_ID"
+	EndsAt        = "RAYCTL_ENDS_AT"
 )
 
 // Variables that the client reads besides those of Keys.
@@ -43,6 +44,7 @@ func Driver() []Variable {
 		{RestartReason, "what ended the attempt before, such as driver-failed, lost, preempted or time-limit; empty for the first"},
 		{OutputDir, "job.outputDir, the same for all attempts"},
 		{SubmissionID, "the id of this attempt's job in Ray's job API"},
+		{EndsAt, "epoch seconds at which the run's end begins at the latest, as known when the driver starts: lifetime.max, lifetime.total, or Slurm's warning before the job's time limit; not set without a limit. MLP_CURRENT_CAPACITY_BLOCK_EXPIRATION_TIMESTAMP, which verl reads to save in time, is the same, unless env or job.env has another"},
 	}
 }
 
