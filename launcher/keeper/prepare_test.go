@@ -78,3 +78,23 @@ func TestPrepareOnEachCluster(t *testing.T) {
 		}
 	}
 }
+
+// lifetime.max ends an attempt while job.prepare runs: the next one, on the same nodes, begins with it again.
+func TestPrepareAgainAfterMax(t *testing.T) {
+	r := newRig(t, `echo "driver $RAYCTL_ATTEMPT"`, func(o *keeper.Orders) {
+		o.Job.Prepare = `echo "prepare $RAYCTL_ATTEMPT"; test $RAYCTL_ATTEMPT = 2 || exec sleep 100000`
+		o.Lifetime.Max, o.Job.Restarts.TimeLimit = 3600, 1
+	}).start(nil)
+	r.commit(keeper.Commit{})
+	first := r.state("job.prepare runs", func(s *runstate.State) bool { return s.Job.Prepares() && s.Job.Prepare.State == runstate.JobRunning })
+	r.eventually("it has printed", func() bool { return strings.Contains(r.log(), "prepare 1\n") })
+	_, err := r.client().Extend(t.Context(), keeper.Extend{Max: ptr(0.1)})
+	r.must(err)
+	s := r.result()
+	if s.Exit.Cause != runstate.CauseSucceeded || len(s.Attempts) != 2 || s.Attempts[0].Cause != runstate.CauseTimeLimit || s.Attempts[0].LogBegin != runstate.AllPrepare {
+		t.Errorf("end: %+v, %+v", s.Exit, s.Attempts)
+	}
+	if log := r.log(); s.Head.Session != first.Head.Session || !strings.Contains(log[:s.Job.LogBegin], "prepare 2\n") || !strings.Contains(log[s.Job.LogBegin:], "driver 2\n") {
+		t.Errorf("attempt 2 on %s (attempt 1 was on %s): %q", s.Head.Session, first.Head.Session, log)
+	}
+}
