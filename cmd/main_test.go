@@ -5,8 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app/apptest"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -120,4 +124,30 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 			t.Errorf("%s lacks help", c.CommandPath())
 		}
 	}
+}
+
+// TestHelpFits: no line of any help is wider than a terminal of 80 columns.
+func TestHelpFits(t *testing.T) {
+	var all func(c *cobra.Command, path []string)
+	all = func(c *cobra.Command, path []string) {
+		a, out, _ := apptest.New()
+		if code := a.Execute(context.Background(), NewRoot, append(slices.Clone(path), "--help")); code != 0 {
+			t.Errorf("%q --help: code %d", path, code)
+		}
+		for line := range strings.Lines(out.String()) {
+			if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > 80 {
+				t.Errorf("%q --help: %d columns: %s", path, utf8.RuneCountInString(line), line)
+			}
+		}
+		for _, sub := range c.Commands() {
+			if sub.Hidden {
+				continue
+			}
+			all(sub, append(slices.Clone(path), sub.Name()))
+		}
+	}
+	a, _, _ := apptest.New()
+	root := NewRoot(a)
+	root.InitDefaultHelpCmd()
+	all(root, nil)
 }

@@ -34,7 +34,7 @@ func NewEnv(a *app.App) *cobra.Command {
 	o := &envOptions{}
 	c := &cobra.Command{
 		Use:   "env [NAME]",
-		Short: "Print shell variables with which Ray's own tools work on the cluster",
+		Short: "Print shell variables for Ray's own tools and notebooks",
 		Long: "env prints exports for `ray job`, `serve` and ray.init(). The token is given as a file that only you can read, never as a value.\n" +
 			"If this machine does not reach the cluster, env starts a tunnel, a process that stays until the cluster ends: RAY_ADDRESS is then a ray:// address,\n" +
 			"for Ray's client. For a cluster of this machine PATH begins with the directory of its `ray` and `python`.",

@@ -33,7 +33,7 @@ func NewTop(a *app.App) *cobra.Command {
 	o := &topOptions{}
 	c := &cobra.Command{
 		Use:   "top [NAME] [-w]",
-		Short: "Show what the nodes do: CPUs, GPUs, memory, tasks and actors of each",
+		Short: "Show what the nodes do: CPUs, GPUs, memory, tasks, actors",
 		Long: "top shows for each node how many of its CPUs and GPUs tasks, actors and placement groups hold, and how busy CPUs and GPUs really are, by whatever\n" +
 			"runs on the machine or in the container.",
 		Example:           "  rayctl top\n  rayctl top dev -w\n  rayctl top dev -o json",

@@ -57,6 +57,7 @@ func (a *App) Prepare(root *cobra.Command) {
 	root.SetErr(a.Err)
 	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "no notes and no progress on stderr")
 	root.PersistentFlags().BoolVarP(&a.Verbose, "verbose", "v", false, "show every step on stderr")
+	a.prepareHelp(root)
 }
 
 var errPanic = errors.New("panic")

@@ -28,7 +28,7 @@ func NewEvents(a *app.App) *cobra.Command {
 	o := &eventsOptions{}
 	c := &cobra.Command{
 		Use:     "events [NAME] [-w]",
-		Short:   "Show what happened to a cluster: the timeline of `status`, one event on a line",
+		Short:   "Show what happened to a cluster, one event on a line",
 		Example: "  rayctl events\n  rayctl events dev -w\n  rayctl events grpo-x1f3a -o json",
 		Args:    app.NoDash(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -29,7 +29,7 @@ type extendOptions struct {
 func NewExtend(a *app.App) *cobra.Command {
 	o := &extendOptions{}
 	c := &cobra.Command{
-		Use:   "extend [NAME] [+DURATION | --max DURATION | --by DURATION | --at-most DURATION] [--idle DURATION]",
+		Use:   "extend [NAME] [+DURATION]",
 		Short: "Let a cluster live longer",
 		Long: "extend moves the moment at which the keeper ends a cluster. --max counts from now, --by from the moment that is set; unlimited takes the limit away.\n" +
 			"Neither makes a cluster end earlier: only --at-most does. +DURATION is --by DURATION. --idle sets the limit of a cluster without work anew, longer or shorter.",

@@ -26,7 +26,7 @@ func NewGC(a *app.App) *cobra.Command {
 	o := &gcOptions{}
 	c := &cobra.Command{
 		Use:   "gc [--dry-run]",
-		Short: "Remove what dead clients and killed keepers left behind, and records that are too old",
+		Short: "Remove leftovers of what was killed, and old records",
 		Long: "gc removes what dead clients and killed keepers left behind, records that are too old, and Python environments that were not used for 90 days.\n" +
 			"It names the environments that it keeps (about 1 GB each); --environments removes those, too, that no cluster uses.",
 		Example: "  rayctl gc --dry-run\n  rayctl gc --environments",

@@ -88,7 +88,7 @@ func NewHistory(a *app.App) *cobra.Command {
 	o := &historyOptions{}
 	c := &cobra.Command{
 		Use:   "history [NAME]",
-		Short: "List what ended: clusters whose record is kept, and runs that this machine watched to their end",
+		Short: "List what ended: how, when, and what it cost",
 		Long: "history lists clusters whose record is kept, and runs that this machine watched to their end; with NAME only those of that name, and the runs that\n" +
 			"a cluster file of that name had. `rayctl logs NAME` shows the output of one.",
 		Example: "  rayctl history\n" +

@@ -31,7 +31,7 @@ func NewStatus(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "status [NAME] [-w]",
 		Aliases: []string{"info", "describe"},
-		Short:   "Show one cluster: phase and reason, nodes, job, deadlines, timeline",
+		Short:   "Show one cluster: phase and reason, nodes, job, timeline",
 		Example: "  rayctl status\n  rayctl status dev -w\n  rayctl status grpo-x1f3a -o json",
 		Args:    app.NoDash(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {

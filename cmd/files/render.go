@@ -62,7 +62,7 @@ func NewValidate(a *app.App) *cobra.Command {
 	o := &renderOptions{}
 	c := &cobra.Command{
 		Use:   "validate [-f FILE] [flags] [-- COMMAND...]",
-		Short: "Check the cluster file and the flags, as `run` would, and create nothing",
+		Short: "Check the cluster file and the flags; create nothing",
 		Long: "validate reads the cluster file, the profile, the variables and the flags, makes of them what a launch would create, and prints nothing of it.\n" +
 			"It reaches no substrate: `rayctl doctor` checks whether the launcher's machine or cluster can run it.",
 		Example: "  rayctl validate\n  rayctl validate -f site.yaml --profile big\n  rayctl validate --up",

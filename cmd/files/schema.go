@@ -14,7 +14,7 @@ func NewSchema(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "schema",
 		Short:   "Print the JSON Schema of the cluster file, for editors",
-		Example: "  rayctl schema > rayctl.schema.json\n  # first line of rayctl.yaml:  # yaml-language-server: $schema=rayctl.schema.json",
+		Example: "  rayctl schema > rayctl.schema.json\n  # rayctl.yaml begins with: # yaml-language-server: $schema=rayctl.schema.json",
 		Args:    app.NoDash(0, "no arguments"),
 		RunE:    a.Action(func(context.Context) error { return runSchema(a) }),
 	}

@@ -19,9 +19,11 @@ import (
 func New(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Apply, show and delete Ray Serve applications, and show their logs",
-		Args:  app.UnknownCommand,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+		Short: "Apply, show and delete Ray Serve applications",
+		Example: "  rayctl init serve     # an application and its serve.yaml to begin with\n" +
+			"  rayctl up && rayctl serve apply -f serve.yaml",
+		Args: app.UnknownCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newApply(a), newStatus(a), newLogs(a), newDelete(a))
 	return c

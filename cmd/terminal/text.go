@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -56,4 +57,39 @@ func Size(n int64) string {
 	default:
 		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
 	}
+}
+
+// Help is read on terminals of at least 80 columns, and long lines read badly.
+const (
+	helpColumns = 80
+	helpWidest  = 110
+)
+
+// HelpWidth is how wide a line of help may be on a stream.
+func HelpWidth(w io.Writer) int {
+	if width := columnsOf(w); width > narrowest {
+		return min(width, helpWidest)
+	}
+	return helpColumns
+}
+
+// Reflow breaks paragraphs anew, between words, into lines of a width. Indented lines, which are lists and examples, stay as they are.
+func Reflow(text string, width int) string {
+	var out, paragraph []string
+	end := func() {
+		if len(paragraph) > 0 {
+			out = append(out, wrap(strings.Join(paragraph, " "), width)...)
+			paragraph = nil
+		}
+	}
+	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		if line != "" && !strings.HasPrefix(line, " ") {
+			paragraph = append(paragraph, line)
+			continue
+		}
+		end()
+		out = append(out, line)
+	}
+	end()
+	return strings.Join(out, "\n")
 }

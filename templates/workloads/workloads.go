@@ -21,7 +21,7 @@ func List() []Workload {
 	return []Workload{
 		{"basic", "tasks on two workers"},
 		{"train", "data-parallel training with Ray Train, checkpoints and resume"},
-		{"grpo", "reinforcement learning: rollout actors and a learner in worker groups of their own"},
+		{"grpo", "reinforcement learning: rollouts and a learner in groups of their own"},
 		{"serve", "an HTTP application on Ray Serve"},
 	}
 }
