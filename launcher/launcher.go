@@ -235,6 +235,18 @@ type ExecRequest struct {
 	Shared func()
 }
 
+// StatusVariable and its value make `ray status` ask the GCS for nodes, resources and demands. Without them it prints what an autoscaler last wrote, and
+// rayctl's heads run none (ray start --no-monitor). Works with Ray 2.9.3 and 2.60 (ray/autoscaler/v2/utils.py, is_autoscaler_v2).
+const (
+	StatusVariable = "RAY_enable_autoscaler_v2"
+	StatusValue    = "1"
+)
+
+// Noter is a launcher that has something to say about a cluster file before a launch, which goes on.
+type Noter interface {
+	Notes(s *spec.ClusterSpec) []string
+}
+
 // Check is one finding of doctor.
 type Check struct {
 	Name   string `json:"name"`

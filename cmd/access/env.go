@@ -13,11 +13,12 @@ import (
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/environ"
 )
 
 // envNames are the variables that env sets, in the order of printing.
-var envNames = []string{"RAY_API_SERVER_ADDRESS", "RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH", envTools}
+var envNames = []string{"RAY_API_SERVER_ADDRESS", "RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH", launcher.StatusVariable, envTools}
 
 const envTools = environ.EnvBin
 
@@ -38,7 +39,7 @@ func NewEnv(a *app.App) *cobra.Command {
 		Long: "env prints exports for `ray job`, `serve` and ray.init(). The token is given as a file that only you can read, never as a value.\n" +
 			"If this machine does not reach the cluster, env starts a tunnel, a process that stays until the cluster ends: RAY_ADDRESS is then a ray:// address,\n" +
 			"for Ray's client. For a cluster of this machine PATH begins with the directory of its `ray` and `python`.",
-		Example: "  eval \"$(rayctl env dev)\" && ray job list\n  eval \"$(rayctl env --unset)\"\n  rayctl env --shell fish | source",
+		Example: "  eval \"$(rayctl env dev)\" && ray job list\n  eval \"$(rayctl env dev)\" && jupyter lab\n  eval \"$(rayctl env --unset)\"\n  rayctl env --shell fish | source",
 		Args:    app.NoDash(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.name = app.First(args)
@@ -148,6 +149,9 @@ func direct(ctx context.Context, c *app.Cluster, vars map[string]string) error {
 	}
 	if s.Head.Address != "" && reachable(ctx, s.Head.Address) {
 		vars["RAY_ADDRESS"] = s.Head.Address
+		if !spec.SubstrateOf(c.Launcher.Name()).SingleNodes { // KubeRay's heads have an autoscaler
+			vars[launcher.StatusVariable] = launcher.StatusValue
+		}
 	}
 	if tools, ok := c.Launcher.(launcher.ToolFinder); ok {
 		if vars[envTools], err = tools.FindTools(ctx, c.ID); err != nil {

@@ -80,9 +80,6 @@ func runExec(ctx context.Context, a *app.App, o *execOptions) error {
 	if o.tty && !request.TTY { // no input is possible
 		a.UI.Note("-t has no effect: it needs -i, and a terminal as stdin")
 	}
-	if len(o.command) == 2 && o.command[0] == "ray" && o.command[1] == "status" {
-		a.UI.Note("`ray status` shows what Ray's autoscaler last wrote, and none runs here: `rayctl top %s` shows nodes, CPUs and memory", c.ID)
-	}
 	code, err := e.Exec(ctx, c.ID, request)
 	if err != nil {
 		return err

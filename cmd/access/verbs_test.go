@@ -53,7 +53,7 @@ func TestLines(t *testing.T) {
 		{Args: "env dev", Out: "export RAY_AUTH_MODE=token\nexport RAY_AUTH_TOKEN_PATH="},
 		{Args: "env dev --shell fish", Out: "set -gx RAY_AUTH_MODE token\n"},
 		{Args: "env dev -o json", Out: `"RAY_AUTH_MODE": "token"`},
-		{Args: "env --unset", Out: "\nunset RAY_API_SERVER_ADDRESS RAY_ADDRESS RAY_AUTH_MODE RAY_AUTH_TOKEN_PATH RAYCTL_ENV_BIN\n"},
+		{Args: "env --unset", Out: "\nunset RAY_API_SERVER_ADDRESS RAY_ADDRESS RAY_AUTH_MODE RAY_AUTH_TOKEN_PATH RAY_enable_autoscaler_v2 RAYCTL_ENV_BIN\n"},
 		{Args: "env --unset --shell fish", Out: "\nset -e RAY_API_SERVER_ADDRESS"},
 		{Args: "env dev --shell tcsh", Code: runstate.CodeUsage, Err: `--shell: "tcsh" is unknown: it takes sh or fish`},
 		{Args: "env dev -o name", Code: runstate.CodeUsage, Err: `no output format "name"`},

@@ -84,6 +84,7 @@ func (c *cluster) environment(st *runstate.State) ([]string, error) {
 	env := append(environmentWithout(rundir.MarkerName, rundir.NodeMarkerName, "RAY_AUTH_TOKEN"),
 		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
 		"RAY_ADDRESS="+st.Head.Address, "RAY_API_SERVER_ADDRESS="+st.Head.Dashboard,
+		launcher.StatusVariable+"="+launcher.StatusValue,
 	)
 	mode := "disabled"
 	if st.Head.Token {

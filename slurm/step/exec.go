@@ -38,7 +38,7 @@ func Exec(ctx context.Context, s *site.Site, run *rundir.Run, host string, e lau
 // inRay is a command with what a driver needs to reach the cluster.
 func inRay(run *rundir.Run, command []string) []string {
 	argv := []string{"env", "RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN_PATH=" + path.Join(run.AttemptDir(), keeper.TokenFile),
-		"RAY_ADDRESS=" + run.State.Head.Address, "RAYCTL_RUN=" + run.Name, "RAYCTL_PYTHON=" + run.Record.Python,
+		"RAY_ADDRESS=" + run.State.Head.Address, launcher.StatusVariable + "=" + launcher.StatusValue, "RAYCTL_RUN=" + run.Name, "RAYCTL_PYTHON=" + run.Record.Python,
 		"sh", "-c", `case "$RAYCTL_PYTHON" in /*) PATH="${RAYCTL_PYTHON%/*}:$PATH";; esac; exec "$@"`, "sh"}
 	return append(argv, command...)
 }

@@ -24,7 +24,7 @@ import (
 func TestEnv(t *testing.T) {
 	u := sharedCluster(t)
 	u.want(0, "submit", "shared", "-q", "--submission-id", "seen-by-ray", "--", "true")
-	script := `before=$PATH; eval "$("$RAYCTL" env shared)" && eval "$("$RAYCTL" env shared)" && ray job list && python -c '
+	script := `before=$PATH; eval "$("$RAYCTL" env shared)" && eval "$("$RAYCTL" env shared)" && ray job list && ray status && python -c '
 import ray
 ray.init(log_to_driver=False)
 print("nodes", len(ray.nodes()))' && eval "$("$RAYCTL" env --unset)" && [ "$PATH" = "$before" ] && echo "left:$RAY_ADDRESS$RAY_API_SERVER_ADDRESS" &&
@@ -37,7 +37,7 @@ print("nodes", len(ray.nodes()))' && eval "$("$RAYCTL" env --unset)" && [ "$PATH
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	contains(t, "the output", string(out), "seen-by-ray", "nodes 2", "left:\n")
+	contains(t, "the output", string(out), "seen-by-ray", "nodes 2", "left:\n", "/4.0 CPU")
 	vars := decode[map[string]string](t, u.want(0, "env", "shared", "-o", "json").out)
 	info, err := os.Stat(vars["RAY_AUTH_TOKEN_PATH"])
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -66,6 +66,7 @@ func TestExecAndCp(t *testing.T) {
 	if d := cmp.Diff(strings.Join(hostile, "\x00"), r.out); d != "" {
 		t.Error(d)
 	}
+	contains(t, "ray status", u.want(0, "exec", "shared", "--", "ray", "status").out, "/4.0 CPU", "Pending Demands")
 	u.want(64, "exec", "shared", "--node", "nosuch", "--", "true")
 	contains(t, "exec", u.want(127, "exec", "shared", "--", "no-such-program").err, "no-such-program")
 	u.write("tree/in ner/$(a)", "content\n")
