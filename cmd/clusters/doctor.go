@@ -47,7 +47,7 @@ func runDoctor(ctx context.Context, a *app.App, o *doctorOptions) error {
 		return err
 	}
 	a.UI.Note("Checking what a cluster %s needs (%s)", c.On(), c.Reason)
-	a.NoteUnused(c.Spec)
+	a.NoteUnused(c.Spec, l)
 	checker, err := app.Ability[launcher.Checker](l, "doctor")
 	if err != nil {
 		return err

@@ -86,7 +86,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	name := c.Spec.Name
 	a.UI.Note("Starting run %s %s (%s)", a.UI.Paint(terminal.Bold, name), c.On(), c.Reason)
 	a.HintShell(o.command)
-	a.NoteUnused(c.Spec)
+	a.NoteUnused(c.Spec, l)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if o.recreate {

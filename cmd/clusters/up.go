@@ -72,7 +72,7 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 	}
 	id := launcher.ID(c.Spec.Name)
 	a.UI.Note("Starting cluster %s %s (%s)", a.UI.Paint(terminal.Bold, c.Spec.Name), c.On(), c.Reason)
-	a.NoteUnused(c.Spec)
+	a.NoteUnused(c.Spec, l)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if o.recreate {

@@ -101,7 +101,11 @@ func runValidate(a *app.App, o *renderOptions) error {
 	if _, err := rendered(a, o, c); err != nil {
 		return err
 	}
-	a.NoteUnused(c.Spec)
+	l, err := a.Launcher(c)
+	if err != nil {
+		return err
+	}
+	a.NoteUnused(c.Spec, l)
 	a.UI.Note("Valid; it would start %s (%s)", c.On(), c.Reason)
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -56,5 +58,24 @@ func TestCheckGPUs(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestNotes: sizes beyond the machine are said, and taken.
+func TestNotes(t *testing.T) {
+	m := Machine{CPUs: 8, Memory: 32 * gib}
+	of := func(r spec.NodeResources) string {
+		s := &spec.ClusterSpec{Workers: []spec.WorkerGroup{group("a", 2, r)}}
+		spec.HeadOnFirstGroup(s)
+		return strings.Join(Notes(s, m), "\n")
+	}
+	if got := of(spec.NodeResources{CPUs: 4, Memory: resource.MustParse("16Gi")}); got != "" {
+		t.Errorf("what fits: %q", got)
+	}
+	if got := of(spec.NodeResources{CPUs: 250}); !strings.Contains(got, "the nodes have 500 CPUs together, but this machine has 8: ") {
+		t.Errorf("CPUs: %q", got)
+	}
+	if got := of(spec.NodeResources{Memory: resource.MustParse("17Gi")}); !strings.Contains(got, "34.0 GiB of memory together, but this machine has 32.0 GiB") {
+		t.Errorf("memory: %q", got)
 	}
 }

@@ -64,6 +64,11 @@ func (l *Launcher) Validate(ctx context.Context, s *spec.ClusterSpec, p launcher
 	return err
 }
 
+// Notes are about what this machine does not have, see launcher.Noter.
+func (l *Launcher) Notes(s *spec.ClusterSpec) []string {
+	return machine.Notes(spec.For(s, l.Name()), machine.This())
+}
+
 // lock takes the lock of a cluster's name.
 func (l *Launcher) lock(ctx context.Context, name string) (*filelock.Lock, error) {
 	if err := trust.MakeDir(filepath.Dir(l.locks)); err != nil {
