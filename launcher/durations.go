@@ -11,6 +11,8 @@ import (
 
 // Durations are seconds spent in each part of the life, summed over attempts. Each moment belongs to one part: the parts add up to the total.
 type Durations struct {
+	// Installing is before everything else, where the launcher makes the Python environment.
+	Installing   float64 `json:"installing"`
 	Queued       float64 `json:"queued"`
 	Provisioning float64 `json:"provisioning"`
 	Starting     float64 `json:"starting"`
@@ -28,15 +30,22 @@ type Durations struct {
 // durations walks the timeline: the time before each event belongs to the part of the life that the events before it had begun.
 func durations(timeline []runstate.Event, hasJob bool, created, ended time.Time) Durations {
 	var d Durations
-	phase, job, prepare, since := runstate.Queued, runstate.JobWaiting, runstate.JobWaiting, created
+	phase, job, prepare, since, installing := runstate.Queued, runstate.JobWaiting, runstate.JobWaiting, created, false
 	until := func(at time.Time) {
 		if s := seconds(since, at); s > 0 { // clocks differ: an event may be before the launch
-			*d.part(phase, job, prepare, hasJob) += s
+			part := d.part(phase, job, prepare, hasJob)
+			if installing {
+				part = &d.Installing
+			}
+			*part += s
 			since = at
 		}
 	}
 	for _, e := range inOrder(timeline) {
 		switch e.Kind {
+		case runstate.EventEnvironment:
+			until(e.At)
+			installing = e.To == runstate.EnvironmentMaking
 		case runstate.EventPhase:
 			until(e.At)
 			if phase = runstate.Phase(e.To); phase == runstate.Lost || phase == runstate.Gone {
@@ -87,7 +96,7 @@ func (d *Durations) text() string {
 		name string
 		s    float64
 	}{
-		{"queued", d.Queued}, {"provisioning", d.Provisioning}, {"starting", d.Starting}, {"preparing", d.Preparing}, {"ready", d.Ready},
+		{"installing", d.Installing}, {"queued", d.Queued}, {"provisioning", d.Provisioning}, {"starting", d.Starting}, {"preparing", d.Preparing}, {"ready", d.Ready},
 		{"driver", d.Driver}, {"lost", d.Lost}, {"ending", d.Draining},
 	} {
 		if p.s >= 0.05 {

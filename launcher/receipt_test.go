@@ -82,13 +82,15 @@ func TestTimesAddUp(t *testing.T) {
 		"a run": {&runstate.Job{}, run, launcher.Durations{Queued: 1, Provisioning: 2, Starting: 13, Preparing: 43, Driver: 35, Lost: 1, Draining: 5, Total: 100}},
 		"a cluster": {nil, []runstate.Event{event(1, "phase", "Starting"), event(7, "phase", "Ready"), event(90, "phase", "Draining")},
 			launcher.Durations{Queued: 1, Starting: 6, Ready: 83, Draining: 10, Total: 100}},
+		"an environment made first": {nil, []runstate.Event{event(0, "environment", "making"), event(30, "environment", "made"), event(31, "phase", "Starting"), event(40, "phase", "Ready")},
+			launcher.Durations{Installing: 30, Queued: 1, Starting: 9, Ready: 60, Total: 100}},
 		"nothing is known": {&runstate.Job{}, nil, launcher.Durations{Queued: 100, Total: 100}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := launcher.Status{Launcher: localspec.Name, Phase: runstate.Gone, Created: time.Unix(100, 0), Since: time.Unix(200, 0), Job: c.job, Timeline: c.timeline}
 			rc := launcher.NewReceipt(launcher.NewResult(s, launcher.LogInfo{}, nil))
 			d := rc.Durations
-			if d != c.want || d.Queued+d.Provisioning+d.Starting+d.Preparing+d.Driver+d.Ready+d.Lost+d.Draining != d.Total {
+			if d != c.want || d.Installing+d.Queued+d.Provisioning+d.Starting+d.Preparing+d.Driver+d.Ready+d.Lost+d.Draining != d.Total {
 				t.Errorf("%+v, want %+v", d, c.want)
 			}
 			var text strings.Builder

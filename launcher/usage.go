@@ -37,7 +37,7 @@ func usage(r *Result, d Durations) Usage {
 		n, gpus = float64(u.Nodes), u.GPUs // allocated together
 	}
 	n = max(n, min(1, float64(u.Nodes))) // the head's pod counts even if it did not answer
-	allocated := max(d.Total-d.Queued, 0)
+	allocated := max(d.Total-d.Queued-d.Installing, 0)
 	if !reached(r.Timeline, runstate.Provisioning, runstate.Starting, runstate.Ready) {
 		allocated = 0 // the cluster ended in the queue and had no nodes
 	}

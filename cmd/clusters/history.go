@@ -32,7 +32,7 @@ type past struct {
 	Exit     runstate.Exit `json:"exit"`
 	Command  string        `json:"command,omitempty"`
 	Record   bool          `json:"record"` // output and result are still available
-	// Usage is known of runs that this machine watched to their end.
+	// Usage is unknown where a record has no timeline.
 	Usage *launcher.Usage `json:"usage,omitempty"`
 }
 
@@ -63,6 +63,9 @@ func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error
 		p := past{Name: s.Name, Launcher: s.Launcher, Created: s.Created, Ended: s.Since, Exit: *s.Exit, Record: true}
 		if s.Job != nil {
 			p.Command = launcher.UserCommand(s.Job.Entrypoint)
+		}
+		if len(s.Timeline) > 0 {
+			p.Usage = &launcher.NewReceipt(launcher.NewResult(s, launcher.LogInfo{}, nil)).Usage
 		}
 		list = append(list, p)
 	}
@@ -130,13 +133,13 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 	if done, err := o.output.Structured(a.Out, terminal.NonNil(list)); done || err != nil {
 		return err
 	}
-	rows := [][]string{{"NAME", "LAUNCHER", "ENDED", "TOOK", "EXIT", "CAUSE", "COMMAND"}}
+	rows := [][]string{{"NAME", "LAUNCHER", "ENDED", "TOOK", "NODE-SECONDS", "EXIT", "CAUSE", "COMMAND"}}
 	for _, p := range list {
 		if o.output.Format == app.FormatName {
 			fmt.Fprintln(a.Out, terminal.Clean(p.Name))
 			continue
 		}
-		rows = append(rows, []string{p.Name, p.Launcher, terminal.Stamp(p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), strconv.Itoa(p.Exit.Code), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(p.Command, false))})
+		rows = append(rows, []string{p.Name, p.Launcher, terminal.Stamp(p.Ended), launcher.Human(p.Ended.Sub(p.Created).Seconds()), nodeSeconds(p.Usage), strconv.Itoa(p.Exit.Code), terminal.OrDash(p.Exit.Cause), terminal.OrDash(terminal.Shorten(p.Command, false))})
 	}
 	switch {
 	case o.output.Format == app.FormatName:
@@ -149,4 +152,11 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 		return nil
 	}
 	return terminal.Table(a.Out, rows)
+}
+
+func nodeSeconds(u *launcher.Usage) string {
+	if u == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(u.NodeSeconds, 'f', 0, 64)
 }

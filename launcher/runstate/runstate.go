@@ -148,13 +148,21 @@ const (
 	EventPhase   = "phase"
 	EventJob     = "job"
 	EventPrepare = "prepare"
+	// EventEnvironment is of the launcher that makes Python environments, before there is a keeper.
+	EventEnvironment = "environment"
+)
+
+// What an environment's events lead to.
+const (
+	EnvironmentMaking = "making"
+	EnvironmentMade   = "made"
 )
 
 // Event is one entry of the timeline, by the substrate's or the keeper's clock.
 type Event struct {
 	At      time.Time `json:"at"`
 	Attempt int       `json:"attempt"`
-	Kind    string    `json:"event"` // phase, job, prepare, commit, restart, node, head, extend or keeper
+	Kind    string    `json:"event"` // phase, job, prepare, environment, commit, restart, node, head, extend or keeper
 	To      string    `json:"to,omitempty"`
 	Code    string    `json:"code,omitempty"`
 	Message string    `json:"message,omitempty"`

@@ -41,11 +41,12 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 	if err := l.on.Require(ctx); err != nil {
 		return "", err
 	}
+	began := time.Now().UTC()
 	plan, err := l.plan(ctx, c, s, p)
 	if err != nil {
 		return "", err
 	}
-	if err := c.create(ctx, plan, p); err != nil {
+	if err := c.create(ctx, plan, p, began); err != nil {
 		return "", err
 	}
 	return c.ID(), nil
@@ -159,11 +160,17 @@ func progress(p launcher.Payload) func(string) {
 	}
 }
 
+// worthTelling is how long the preparation of a launch must take to be a part of its time: it does when it makes an environment.
+const worthTelling = time.Second
+
 // create makes the run directory, starts the keeper, packs while Ray starts, and commits. Whatever fails, nothing stays.
-func (c *cluster) create(ctx context.Context, plan machine.Plan, p launcher.Payload) error {
+func (c *cluster) create(ctx context.Context, plan machine.Plan, p launcher.Payload, began time.Time) error {
 	r := rundir.Record{
 		Name: c.Name, Owner: c.l.owner, Host: c.l.host, Mark: rand.Text(), Created: time.Now().UTC(), Labels: plan.Spec.Labels,
 		Command: p.Command, EnvDir: plan.Env.Dir, Python: plan.Env.Python, Spec: plan.Spec,
+	}
+	if r.Created.Sub(began) >= worthTelling {
+		r.Began = &began
 	}
 	if err := c.Write(r, plan.Orders(), p.Secrets); err != nil {
 		return errors.Join(rundir.WriteFailed(c.Dir, err), c.Remove())

@@ -263,3 +263,17 @@ func TestUnreadableIsLeftAlone(t *testing.T) {
 		t.Errorf("listed: %v", got)
 	}
 }
+
+// TestInstallingCounts: the time in which a launch made the environment is a part of a run's account, before its nodes.
+func TestInstallingCounts(t *testing.T) {
+	l := testLauncher(t)
+	c := leave(t, l, "a", l.host, time.Hour, map[string]any{keeper.ResultFile: finished("a")})
+	began := c.Record.Created.Add(-40 * time.Second)
+	c.Record.Began = &began
+	st := finished("a")
+	st.Since = c.Record.Created.Add(time.Second)
+	rc := launcher.NewReceipt(launcher.NewResult(c.status(rundir.Ended, &st), launcher.LogInfo{}, nil))
+	if d := rc.Durations; d.Installing != 40 || d.Total != 41 || !rc.Created.Equal(began) || len(rc.Timeline) != 2 {
+		t.Errorf("%+v of %v", d, rc.Timeline)
+	}
+}

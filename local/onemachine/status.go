@@ -19,6 +19,13 @@ func (c *cluster) status(how rundir.Life, st *runstate.State) launcher.Status {
 	}
 	s := launcher.StatusOf(st)
 	s.Ours, s.Owner, s.Labels, s.Created = true, c.Record.Owner, c.Record.Labels, c.Record.Created
+	if began := c.Record.Began; began != nil {
+		s.Created = *began
+		s.Timeline = append([]runstate.Event{
+			{At: *began, Attempt: 1, Kind: runstate.EventEnvironment, To: runstate.EnvironmentMaking, Message: "the Python environment is made, once"},
+			{At: c.Record.Created, Attempt: 1, Kind: runstate.EventEnvironment, To: runstate.EnvironmentMade},
+		}, s.Timeline...)
+	}
 	s.Where = c.Record.Host
 	if st.Keeper.PID > 0 && s.Phase != runstate.Gone {
 		s.Where = fmt.Sprintf("pid %d", st.Keeper.PID)

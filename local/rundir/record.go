@@ -22,11 +22,13 @@ const OutputName = "output"
 
 // Record has what the keeper need not know.
 type Record struct {
-	Name    string            `json:"name"`
-	Owner   string            `json:"owner"` // user@host
-	Host    string            `json:"host"`
-	Mark    string            `json:"mark"` // in the environment of the cluster's processes
-	Created time.Time         `json:"created"`
+	Name    string    `json:"name"`
+	Owner   string    `json:"owner"` // user@host
+	Host    string    `json:"host"`
+	Mark    string    `json:"mark"` // in the environment of the cluster's processes
+	Created time.Time `json:"created"`
+	// Began is when the launch began, if it had to make the Python environment first.
+	Began   *time.Time        `json:"began,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"`
 	Command string            `json:"command,omitempty"`
 	EnvDir  string            `json:"envDir,omitempty"` // the environment of rayctl's making that it uses
