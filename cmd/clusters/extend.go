@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -102,20 +104,32 @@ func runExtend(ctx context.Context, a *app.App, o *extendOptions) error {
 		_, err = fmt.Fprintf(a.Out, "%s ends only when it is ended\n", c.ID)
 		return err
 	}
-	for _, l := range []struct {
-		name string
-		set  bool
-		at   func() string
-	}{
-		{"max", d.Max != nil, func() string { return terminal.Stamp(*d.Max) }},
-		{"idle", d.Idle != nil, func() string { return terminal.Stamp(*d.Idle) }},
-		{"total", d.Total != nil, func() string { return terminal.Stamp(*d.Total) }},
-	} {
-		if l.set {
-			fmt.Fprintf(a.Out, "%s ends at %s (%s)\n", c.ID, l.at(), l.name)
-		}
+	for _, l := range limits(d) {
+		fmt.Fprintf(a.Out, "%s ends at %s%s\n", c.ID, terminal.Stamp(*l.at), l.text())
 	}
 	return nil
+}
+
+// limit is a moment at which the keeper will end a cluster.
+type limit struct {
+	name string
+	at   *time.Time
+}
+
+// limits of a cluster, the earliest first.
+func limits(d runstate.Deadlines) []limit {
+	all := []limit{{"max", d.Max}, {"idle", d.Idle}, {"total", d.Total}}
+	all = slices.DeleteFunc(all, func(l limit) bool { return l.at == nil })
+	slices.SortStableFunc(all, func(x, y limit) int { return x.at.Compare(*y.at) })
+	return all
+}
+
+// text is what follows the moment in a sentence.
+func (l limit) text() string {
+	if l.name == "idle" {
+		return " if nothing runs on it until then (lifetime.idle; `--idle DURATION` sets it anew)"
+	}
+	return " (lifetime." + l.name + ")"
 }
 
 func (o *extendOptions) request() (keeper.Extend, error) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"time"
 
@@ -197,15 +196,8 @@ func endRows(s launcher.Status, now time.Time) (rows [][]string) {
 	if s.Phase.Ended() {
 		return nil
 	}
-	type limit struct {
-		name string
-		at   *time.Time
-	}
-	limits := []limit{{"max", s.Deadlines.Max}, {"idle", s.Deadlines.Idle}, {"total", s.Deadlines.Total}}
-	limits = slices.DeleteFunc(limits, func(l limit) bool { return l.at == nil })
-	slices.SortStableFunc(limits, func(x, y limit) int { return x.at.Compare(*y.at) })
 	var texts []string
-	for _, l := range limits {
+	for _, l := range limits(s.Deadlines) {
 		texts = append(texts, fmt.Sprintf("%s (lifetime.%s, in %s)", terminal.Stamp(*l.at), l.name, launcher.Human(max(l.at.Sub(now).Seconds(), 0))))
 	}
 	if s.EndOnDisconnect > 0 {

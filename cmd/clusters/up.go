@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
@@ -101,13 +105,13 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 		if err != nil {
 			return err
 		}
-		return answerUp(a, o, s)
+		return answerUp(a, o, c.File, s)
 	}
 	ready, err := untilReady(ctx, a, l, id, actions)
 	if err != nil {
 		return err
 	}
-	return answerUp(a, o, ready)
+	return answerUp(a, o, c.File, ready)
 }
 
 // worthless reports whether the record of an ended cluster may be removed without asking: it has neither output nor outcome of a job.
@@ -196,7 +200,7 @@ func endedEarly(id launcher.ID, e runstate.Exit) error {
 }
 
 // answerUp prints the new cluster.
-func answerUp(a *app.App, o *upOptions, s launcher.Status) error {
+func answerUp(a *app.App, o *upOptions, file string, s launcher.Status) error {
 	id := s.Name
 	if done, err := o.output.Structured(a.Out, s); done || err != nil {
 		return err
@@ -210,8 +214,26 @@ func answerUp(a *app.App, o *upOptions, s launcher.Status) error {
 		a.UI.Note("%s was there already, since %s: a cluster of this name is the same one, from any directory. --name makes another", s.Name, terminal.Stamp(s.Created))
 	}
 	a.UI.Note("cluster %s is %s: %d of %d nodes, Ray %s%s", s.Name, s.Phase, ready, wanted, terminal.OrDash(s.Head.RayVersion), deadlineText(s))
-	a.Next(fmt.Sprintf("`rayctl submit %s -- python a.py`", id), fmt.Sprintf("`eval \"$(rayctl env %s)\"`", id), fmt.Sprintf("`rayctl dashboard %s`", id), fmt.Sprintf("`rayctl down %s`", id))
+	first := fmt.Sprintf("`rayctl submit %s -- python a.py`", id)
+	if config := serveConfig(file); config != "" {
+		first = fmt.Sprintf("`rayctl serve apply -f %s %s`", shellescape.Quote(config), id)
+	}
+	a.Next(first, fmt.Sprintf("`eval \"$(rayctl env %s)\"`", id), fmt.Sprintf("`rayctl dashboard %s`", id), fmt.Sprintf("`rayctl down %s`", id))
 	return nil
+}
+
+// serveConfig is Serve's config beside the cluster file, as the template of init has it; "" if there is none.
+func serveConfig(file string) string {
+	config := filepath.Join(filepath.Dir(file), "serve.yaml")
+	if _, err := os.Stat(config); file == "" || err != nil {
+		return ""
+	}
+	if here, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(here, config); err == nil {
+			return rel
+		}
+	}
+	return config
 }
 
 // clockSkew is what clocks of different machines may differ.
@@ -230,9 +252,16 @@ func countNodes(s launcher.Status) (ready, wanted int) {
 
 // deadlineText describes when the cluster ends by itself.
 func deadlineText(s launcher.Status) string {
-	text := ""
-	if d := s.Deadlines.Max; d != nil {
-		text += ", ends at " + terminal.Stamp(*d)
+	var texts []string
+	for _, l := range limits(s.Deadlines) {
+		text := "at " + terminal.Stamp(*l.at)
+		if l.name == "idle" {
+			text += " if nothing runs on it until then"
+		}
+		texts = append(texts, text)
 	}
-	return text
+	if len(texts) == 0 {
+		return ""
+	}
+	return ", ends " + strings.Join(texts, " or ")
 }
