@@ -25,6 +25,8 @@ var otherVerbs = map[string]string{
 	"apply":     "`rayctl up` makes the cluster of the file, `rayctl serve apply` deploys applications",
 	"templates": "`rayctl init` writes a cluster file and a program of a template",
 	"share":     "`rayctl logs NAME > FILE`, `rayctl cp NAME: DIR` and `rayctl status -o json NAME` give somebody a run's output, results and account",
+	"notebook":  "in a shell with `eval \"$(rayctl env NAME)\"` start your notebook: its ray.init() connects to the cluster",
+	"jupyter":   "in a shell with `eval \"$(rayctl env NAME)\"` start jupyter: ray.init() of a notebook connects to the cluster",
 	"queue":     "`rayctl ls` lists the clusters that wait, `rayctl status NAME` shows why one waits",
 	"connect":   "`rayctl env NAME` prints the variables for Ray's own tools, `rayctl exec NAME` opens a shell on its head",
 }

@@ -13,7 +13,7 @@ import (
 func TestVerbsOfOtherTools(t *testing.T) {
 	for word, means := range map[string]string{
 		"ps": "ls", "list": "ls", "ssh": "exec", "shell": "exec", "rm": "down", "delete": "down", "cancel": "stop", "info": "status", "describe": "status",
-		"wait": "wait", "events": "events", "validate": "validate", "job": "jobs", "job list": "jobs list",
+		"wait": "wait", "events": "events", "validate": "validate", "job": "jobs", "job list": "jobs list", "serve deploy": "serve apply", "serve shutdown": "serve delete",
 	} {
 		a, _, _ := apptest.New()
 		c, _, err := NewRoot(a).Find(strings.Fields(word))
@@ -37,6 +37,9 @@ func TestVerbsOfOtherTools(t *testing.T) {
 		"job status x":  "`rayctl jobs ID`",
 		"job logs x":    "`rayctl logs JOB`",
 		"job stop x":    "`rayctl stop JOB`",
+		"serve run a:b": "`rayctl serve apply -f serve.yaml` deploys it",
+		"serve config":  "`rayctl serve status -o json`",
+		"jupyter lab":   "`eval \"$(rayctl env NAME)\"`",
 		"runn":          "did you mean `rayctl run`?",
 	} {
 		refused(t, line, want)

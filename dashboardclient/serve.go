@@ -36,6 +36,8 @@ type ServeActor struct {
 	NodeID string `json:"node_id"`
 	// LogFile is below the directory of the node's logs; with a slash before it.
 	LogFile string `json:"log_file_path"`
+	// WorkerID is in the names of the files to which the process prints.
+	WorkerID string `json:"worker_id,omitempty"`
 }
 
 // ServeApplication is the state of one application.

@@ -30,8 +30,9 @@ type applyOptions struct {
 func newApply(a *app.App) *cobra.Command {
 	o := &applyOptions{}
 	c := &cobra.Command{
-		Use:   "apply -f SERVE.YAML [CLUSTER]",
-		Short: "Make Serve run what a config file says, and wait until it does",
+		Use:     "apply -f SERVE.YAML [CLUSTER]",
+		Aliases: []string{"deploy"},
+		Short:   "Make Serve run what a config file says, and wait until it does",
 		Long: "apply takes Serve's own config file. A runtime_env.working_dir or py_modules that is a local directory is packed and uploaded,\n" +
 			"a requirements file (pip, uv) or conda environment (.yaml) is read here, as Ray's SDK does; relative to the file.\n" +
 			"It returns when all applications are RUNNING and prints their URLs, or says which deployment is unhealthy and why. Applications that the file\n" +
@@ -116,7 +117,7 @@ func awaitReady(ctx context.Context, a *app.App, c *app.Connection, o *applyOpti
 			return err
 		}
 	}
-	s, err := c.GetServe(ctx)
+	s, err := state(ctx, c)
 	if err != nil {
 		return err
 	}

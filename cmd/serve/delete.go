@@ -21,6 +21,7 @@ func newDelete(a *app.App) *cobra.Command {
 	o := &deleteOptions{}
 	c := &cobra.Command{
 		Use:     "delete [CLUSTER] [APPLICATION...]",
+		Aliases: []string{"shutdown"},
 		Short:   "Delete applications and wait until they are gone",
 		Long:    "delete deletes the applications that are named, and lets the others be. Without a name it ends Serve with all applications.",
 		Example: "  rayctl serve delete\n  rayctl serve delete dev chat\n  rayctl serve delete -c dev chat",

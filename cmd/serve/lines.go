@@ -9,9 +9,10 @@ import (
 
 // lineWriter writes whole lines, each behind a name, so that lines of several logs can follow one another.
 type lineWriter struct {
-	w      io.Writer
-	prefix string
-	rest   []byte
+	w        io.Writer
+	prefix   string
+	leaveOut func(line []byte) bool // nil: no line
+	rest     []byte
 }
 
 // lines makes a writer; without several logs it changes nothing.
@@ -24,7 +25,7 @@ func lines(w io.Writer, name string, several bool) *lineWriter {
 
 // Write implements io.Writer.
 func (l *lineWriter) Write(p []byte) (int, error) {
-	if l.prefix == "" {
+	if l.prefix == "" && l.leaveOut == nil {
 		return l.w.Write(p)
 	}
 	var out []byte
@@ -34,7 +35,9 @@ func (l *lineWriter) Write(p []byte) (int, error) {
 		if !whole {
 			break
 		}
-		out = append(append(append(out, l.prefix...), line...), '\n')
+		if l.leaveOut == nil || !l.leaveOut(line) {
+			out = append(append(append(out, l.prefix...), line...), '\n')
+		}
 		l.rest = after
 	}
 	if len(out) > 0 {
@@ -47,7 +50,7 @@ func (l *lineWriter) Write(p []byte) (int, error) {
 
 // flush writes a last line without an end.
 func (l *lineWriter) flush() error {
-	if len(l.rest) == 0 {
+	if len(l.rest) == 0 || l.leaveOut != nil && l.leaveOut(l.rest) {
 		return nil
 	}
 	_, err := l.w.Write(append(append([]byte(l.prefix), l.rest...), '\n'))

@@ -28,8 +28,9 @@ func newLogs(a *app.App) *cobra.Command {
 	o := &logsOptions{}
 	c := &cobra.Command{
 		Use:   "logs [CLUSTER] [APPLICATION...] [-f]",
-		Short: "Show the logs of the applications' replicas",
-		Long: "logs shows what each replica of the applications (default: all) has logged, each line behind the replica if there are several.\n" +
+		Short: "Show what the applications' replicas log and print",
+		Long: "logs shows what each replica of the applications (default: all) has logged and then what it has printed, each line behind the replica if there are\n" +
+			"several.\n" +
 			"With --controller it shows the log of Serve itself, which has the reasons of failed deployments.",
 		Example: "  rayctl serve logs\n  rayctl serve logs dev chat -f\n  rayctl serve logs --controller --tail 50",
 		Args:    cobra.ArbitraryArgs,
@@ -48,7 +49,8 @@ func newLogs(a *app.App) *cobra.Command {
 
 // processLog is the log of one process of Serve.
 type processLog struct {
-	name string
+	name    string
+	replica string // its id; "" for the controller
 	dashboardclient.ServeActor
 }
 
@@ -66,7 +68,7 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 		return err
 	}
 	defer c.Close()
-	status, err := c.GetServe(ctx)
+	status, err := state(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -74,11 +76,15 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 	if err != nil {
 		return err
 	}
+	several := len(logs) > 1
+	if logs, err = withPrints(ctx, c, logs); err != nil {
+		return err
+	}
 	if o.follow {
-		return o.followAll(ctx, a, c, logs)
+		return o.followAll(ctx, a, c, logs, several)
 	}
 	for _, l := range logs {
-		w := lines(a.Out, l.name, len(logs) > 1)
+		w := l.lines(a.Out, several)
 		if err := c.NodeLog(ctx, l.NodeID, l.LogFile, w, dashboardclient.LogOptions{Tail: o.tail}); err != nil {
 			return err
 		}
@@ -91,14 +97,14 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 
 // logs are those that were asked for.
 func (o *logsOptions) logs(c *app.Connection, s *dashboardclient.ServeStatus) (logs []processLog, err error) {
-	add := func(name string, actor dashboardclient.ServeActor) {
+	add := func(name, replica string, actor dashboardclient.ServeActor) {
 		actor.LogFile = strings.TrimPrefix(actor.LogFile, "/")
 		if actor.LogFile != "" && actor.NodeID != "" { // a replica that has not begun has none
-			logs = append(logs, processLog{name, actor})
+			logs = append(logs, processLog{name, replica, actor})
 		}
 	}
 	if o.controller {
-		add("controller", s.Controller)
+		add("controller", "", s.Controller)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Applications)) {
 		if o.controller || len(o.apps) > 0 && !slices.Contains(o.apps, name) {
@@ -107,7 +113,7 @@ func (o *logsOptions) logs(c *app.Connection, s *dashboardclient.ServeStatus) (l
 		deployments := s.Applications[name].Deployments
 		for _, d := range slices.Sorted(maps.Keys(deployments)) {
 			for _, r := range deployments[d].Replicas {
-				add(terminal.OneLine(name+"/"+d+"/"+r.ID), r.ServeActor)
+				add(terminal.OneLine(name+"/"+d+"/"+r.ID), r.ID, r.ServeActor)
 			}
 		}
 	}
@@ -123,12 +129,12 @@ func (o *logsOptions) logs(c *app.Connection, s *dashboardclient.ServeStatus) (l
 }
 
 // followAll shows the logs as they grow, until Ctrl-C.
-func (o *logsOptions) followAll(ctx context.Context, a *app.App, c *app.Connection, logs []processLog) error {
+func (o *logsOptions) followAll(ctx context.Context, a *app.App, c *app.Connection, logs []processLog, several bool) error {
 	group, inner := errgroup.WithContext(ctx)
 	out := &oneWriter{w: a.UI.Output()}
 	for _, l := range logs {
 		group.Go(func() error {
-			return c.FollowNodeLog(inner, l.NodeID, l.LogFile, lines(out, l.name, len(logs) > 1), dashboardclient.LogOptions{Tail: o.tail})
+			return c.FollowNodeLog(inner, l.NodeID, l.LogFile, l.lines(out, several), dashboardclient.LogOptions{Tail: o.tail})
 		})
 	}
 	err := group.Wait()

@@ -25,7 +25,7 @@ const loopback = "127.0.0.1"
 // place settles where Serve will listen. Serve that runs stays where it is. On a host that clusters share the default is a free port of loopback: Serve's own
 // is port 8000 of every interface, and a second Serve listens there, too, without an error (SO_REUSEPORT), so that requests reach either cluster.
 func place(ctx context.Context, a *app.App, c *app.Connection, file string, config map[string]any) error {
-	status, err := c.GetServe(ctx)
+	status, err := state(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -7,12 +7,16 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // New is `rayctl serve` and its commands.
@@ -26,7 +30,18 @@ func New(a *app.App) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newApply(a), newStatus(a), newLogs(a), newDelete(a))
+	for word, hint := range otherVerbs {
+		c.AddCommand(app.OtherVerb(word, hint))
+	}
 	return c
+}
+
+// otherVerbs are commands of Ray's `serve` that are none here, and what to type. `serve deploy` and `serve shutdown` are aliases.
+var otherVerbs = map[string]string{
+	"run":    "`rayctl init serve` writes a serve.yaml in which import_path names the application, `rayctl serve apply -f serve.yaml` deploys it",
+	"build":  "`rayctl init serve` writes a serve.yaml in which import_path names the application",
+	"start":  "`rayctl serve apply -f serve.yaml` starts Serve if it does not run",
+	"config": "`rayctl serve status -o json` shows what is deployed",
 }
 
 type statusOptions struct {
@@ -60,7 +75,7 @@ func runStatus(ctx context.Context, a *app.App, o *statusOptions) error {
 		return err
 	}
 	defer c.Close()
-	s, err := c.GetServe(ctx)
+	s, err := state(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -96,4 +111,17 @@ func printStatus(a *app.App, o *app.Output, s *dashboardclient.ServeStatus) erro
 		return nil
 	}
 	return terminal.Table(a.Out, rows)
+}
+
+// state asks for the state of Serve, and says how to get it where Ray was installed without.
+func state(ctx context.Context, c *app.Connection) (*dashboardclient.ServeStatus, error) {
+	s, err := c.GetServe(ctx)
+	if err == nil || !strings.Contains(err.Error(), "Serve dependencies are not installed") { // 501 of ray/dashboard/modules/serve/serve_head.py, 2.60
+		return s, err
+	}
+	hint := "the environment or the image of its nodes needs the package ray[serve]"
+	if c.Cluster() != nil && spec.SubstrateOf(c.Cluster().Launcher.Name()).Fallback {
+		hint = fmt.Sprintf("`rayctl up %s --recreate --set 'local.packages=[\"ray[serve]\"]'` makes it anew with Serve, in a cluster file local.packages does", c.Cluster().ID)
+	}
+	return nil, launcher.Fail(runstate.CodeConfig, err, hint, "Ray was installed without Serve on this cluster")
 }

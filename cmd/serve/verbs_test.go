@@ -33,8 +33,8 @@ func TestServeLines(t *testing.T) {
 		{Before: "serve apply -f s.yaml dev", Args: "serve delete dev chat", Files: config(two), Err: "deleted chat"},
 		{Before: "serve apply -f s.yaml dev", Args: "serve delete -c dev chat other --no-wait", Files: config(two), Err: "deleted chat, other"},
 		{Before: "serve apply -f s.yaml dev", Args: "serve delete dev nosuch", Files: config(two), Code: runstate.CodeSpec, Err: "Serve has no application \"nosuch\": `rayctl serve status -c dev` lists them"},
-		{Before: "serve apply -f s.yaml dev", Args: "serve logs dev chat", Files: config(two), Out: "the node's log\n"},
-		{Before: "serve apply -f s.yaml dev", Args: "serve logs dev", Files: config(two), Out: "[chat/D/r1] the node's log\n[other/D/r1] the node's log\n"},
+		{Before: "serve apply -f s.yaml dev", Args: "serve logs dev chat", Files: config(two), Out: "the node's log\nprinted\n"},
+		{Before: "serve apply -f s.yaml dev", Args: "serve logs dev", Files: config(two), Out: "[chat/D/r1] the node's log\n[chat/D/r1] printed\n[other/D/r1] the node's log\n"},
 		{Before: "serve apply -f s.yaml dev", Args: "serve logs dev --controller", Files: config(two), Out: "the node's log\n"},
 		{Before: "serve apply -f s.yaml dev", Args: "serve logs dev nosuch", Files: config(two), Code: runstate.CodeSpec, Err: `Serve has no application "nosuch"`},
 		{Args: "serve logs dev", Code: runstate.CodeSpec, Err: "Serve has no replica with a log"},
@@ -58,5 +58,12 @@ func TestServeLines(t *testing.T) {
 		{Args: "serve status queued", Code: runstate.CodeUnreachable, Err: "cluster queued is not ready yet"},
 		{Args: "serve nosuch", Code: runstate.CodeUsage, Err: "there is no command `rayctl serve nosuch`"},
 		{Args: "serve stat", Code: runstate.CodeUsage, Err: "did you mean `rayctl serve status`?"},
+	})
+	without := func() launcher.Launcher {
+		return (&apptest.Launcher{Ray: &apptest.Ray{WithoutServe: true}}).With("dev")
+	}
+	apptest.Run(t, verbs, without, []apptest.Line{
+		{Args: "serve apply -f s.yaml dev", Files: config(good), Code: runstate.CodeConfig,
+			Err: "rayctl: Ray was installed without Serve on this cluster: `rayctl up dev --recreate --set 'local.packages=[\"ray[serve]\"]'` makes it anew with Serve"},
 	})
 }

@@ -88,8 +88,8 @@ func TestTwoServes(t *testing.T) {
 	defer u.want(0, "down", "second")
 	urls := map[string]string{}
 	for _, cluster := range []string{"shared", "second"} {
-		u.write(cluster+"/app.py", "import logging\nfrom ray import serve\n@serve.deployment\nclass H:\n    def __call__(self, request):\n"+
-			"        logging.getLogger('ray.serve').info('asked here')\n        return '"+cluster+"'\na = H.bind()\nb = H.bind()\n")
+		u.write(cluster+"/app.py", "import logging, sys\nfrom ray import serve\n@serve.deployment\nclass H:\n    def __call__(self, request):\n"+
+			"        logging.getLogger('ray.serve').info('asked here')\n        print('printed here')\n        print('to stderr', file=sys.stderr)\n        return '"+cluster+"'\na = H.bind()\nb = H.bind()\n")
 		u.write(cluster+"/serve.yaml", "applications:\n- {name: a, import_path: 'app:a', route_prefix: /a, runtime_env: {working_dir: .}}\n"+
 			"- {name: b, import_path: 'app:b', route_prefix: /b, runtime_env: {working_dir: .}}\n")
 		urls[cluster] = serveURL(t, u.want(0, "serve", "apply", "-f", cluster+"/serve.yaml", cluster).err, "b")
@@ -115,7 +115,16 @@ func TestTwoServes(t *testing.T) {
 			}
 		}
 	}
-	contains(t, "the log", u.want(0, "serve", "logs", "second", "b").out, "asked here")
+	replica := u.want(0, "serve", "logs", "second", "b").out
+	contains(t, "the log and what was printed", replica, "asked here", "\nprinted here\n", "\nto stderr\n")
+	if asked := strings.Count(replica, "asked here"); asked != strings.Count(replica, "printed here") || strings.Contains(replica, ":actor_name:") {
+		t.Errorf("not each once: %s", replica)
+	}
+	following := u.start(false, "serve", "logs", "second", "-f", "--tail", "1")
+	following.until("printed here", 1)
+	get(t, urls["second"])
+	following.until("printed here", 2)
+	following.cmd.Process.Signal(syscall.SIGINT)
 	u.want(0, "serve", "delete", "second", "b")
 	contains(t, "the rest", u.want(0, "serve", "list", "second", "-o", "name").out, "a\n")
 	if said := get(t, strings.TrimSuffix(urls["second"], "b")+"a"); said != "second" {

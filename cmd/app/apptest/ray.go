@@ -3,6 +3,7 @@ package apptest
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"net/http"
@@ -21,6 +22,10 @@ type Ray struct {
 	// Code is the exit code of each driver, Output what it prints.
 	Code   int
 	Output string
+	// WithoutServe: Ray was installed without it.
+	WithoutServe bool
+	// Killed is the job whose driver did not end at SIGTERM.
+	Killed string
 	// Jobs are there; a submitted one is appended.
 	Jobs []map[string]any
 
@@ -62,6 +67,8 @@ func (r *Ray) handler() http.Handler {
 			switch answer := do(q).(type) {
 			case nil:
 				http.Error(w, "Job "+q.PathValue("id")+" does not exist", http.StatusNotFound)
+			case error:
+				http.Error(w, answer.Error(), http.StatusNotImplemented)
 			case string:
 				_, _ = io.WriteString(w, answer)
 			default:
@@ -122,11 +129,20 @@ func (r *Ray) stateAPI(handle answers) {
 		if strings.HasPrefix(q.URL.Query().Get("filename"), "job-driver-") {
 			return r.Output
 		}
+		if strings.HasPrefix(q.URL.Query().Get("filename"), "worker-w1-") {
+			return ":job_id:01000000\n:actor_name:ServeReplica:chat:D\nERROR 2026-01-02 03:04:05 chat_D r1 -- logged\nTraceback (most recent call last):\n  File\nValueError: x\nprinted\n"
+		}
+		if name := "jobs/supervisor-" + r.Killed + ".log"; q.URL.Query().Get("filename") == name {
+			return "Attempt to gracefully terminate job " + r.Killed + " through SIGTERM has timed out after 3 seconds. Job is now being force-killed with SIGKILL.\n"
+		}
 		return "the node's log\n"
 	}
 	handle("GET /api/v0/logs/file", file)
 	handle("GET /api/v0/logs/stream", file)
-	handle("GET /api/v0/logs", func(*http.Request) any {
+	handle("GET /api/v0/logs", func(q *http.Request) any {
+		if strings.HasPrefix(q.URL.Query().Get("glob"), "worker-w1") {
+			return map[string]any{"result": true, "data": map[string]any{"result": map[string][]string{"worker_err": {"worker-w1-1-1.err"}}}}
+		}
 		return map[string]any{"result": true, "data": map[string]any{"result": map[string][]string{"raylet": {"raylet.out", "raylet.err"}}}}
 	})
 	handle("GET /api/v0/nodes", func(*http.Request) any {
@@ -157,6 +173,9 @@ func listed(rows ...map[string]any) any {
 
 func (r *Ray) serveAPI(handle answers) {
 	handle("GET /api/serve/applications/{$}", func(*http.Request) any {
+		if r.WithoutServe {
+			return errors.New("Serve dependencies are not installed. Please run `pip install \"ray[serve]\"`.") //nolint:staticcheck // Ray's own words
+		}
 		status := map[string]any{"applications": r.applications}
 		if r.http != nil {
 			status["http_options"], status["proxy_location"] = r.http, "EveryNode"
@@ -178,7 +197,7 @@ func (r *Ray) serveAPI(handle answers) {
 		r.applications = map[string]any{}
 		for _, a := range config.Applications {
 			name, _ := a["name"].(string)
-			replica := map[string]any{"replica_id": "r1", "state": "RUNNING", "node_id": "n1", "log_file_path": "/serve/replica_1.log"}
+			replica := map[string]any{"replica_id": "r1", "state": "RUNNING", "node_id": "n1", "log_file_path": "/serve/replica_1.log", "worker_id": "w1"}
 			r.applications[name] = map[string]any{"status": "RUNNING", "route_prefix": a["route_prefix"], "deployed_app_config": a,
 				"deployments": map[string]any{"D": map[string]any{"status": "HEALTHY", "replicas": []any{replica}}}}
 		}
