@@ -53,6 +53,17 @@ func (c *Client) JobLog(ctx context.Context, id string, w io.Writer, opts LogOpt
 	return err
 }
 
+// Killed reports whether Ray killed the driver of a stopped job because it had not ended in its grace after SIGTERM. Only the log of the job's supervisor has it
+// (ray/dashboard/modules/job/job_supervisor.py, 2.60); false if that cannot be read.
+func (c *Client) Killed(ctx context.Context, job *Job) bool {
+	if job.Status != JobStopped || job.DriverNodeID == "" {
+		return false
+	}
+	var log bytes.Buffer
+	err := c.copyLog(ctx, logFile{c, job.DriverNodeID, "jobs/supervisor-" + job.SubmissionID + ".log"}, &log, nil, LogOptions{Tail: 20})
+	return err == nil && bytes.Contains(log.Bytes(), []byte("force-killed with SIGKILL"))
+}
+
 // NodeLogs lists the log files of a node that match the glob ("" for all), by Ray's own categories ("gcs_server", "worker_out", ...).
 func (c *Client) NodeLogs(ctx context.Context, nodeID, glob string) (map[string][]string, error) {
 	var answer struct {

@@ -89,6 +89,10 @@ func awaitStopped(ctx context.Context, a *app.App, c *app.Connection, id string)
 	switch {
 	case err == nil:
 		a.UI.Clear()
+		if c.Killed(ctx, job) {
+			a.UI.Warn("job %s is %s: its driver had not ended when its grace after SIGTERM was over, and Ray killed it. --grace or job.grace of the cluster gives it longer", id, job.Status)
+			return nil
+		}
 		a.UI.Note("job %s is %s", id, job.Status)
 	case errors.Is(context.Cause(alive), launcher.ErrEnded):
 		a.UI.Clear()
@@ -122,7 +126,7 @@ func meantJob(ctx context.Context, c *app.Connection) (string, error) {
 	}
 	switch len(running) {
 	case 0:
-		return "", launcher.Fail(runstate.CodeSpec, nil, "`rayctl jobs"+c.Flags()+"` lists them", "no job is running")
+		return "", launcher.Fail(runstate.CodeSpec, nil, "`rayctl jobs"+c.Flags()+"` lists them, `rayctl down` ends a cluster", "no job is running")
 	case 1:
 		return running[0], nil
 	default:

@@ -119,10 +119,10 @@ func TestJobLines(t *testing.T) {
 		{Args: "stop -c dev raysubmit_1", Err: "job raysubmit_1 is SUCCEEDED"},
 		{Args: "stop -c dev raysubmit_1 --no-wait", Err: "local cluster dev"},
 		{Args: "stop dev raysubmit_1", Err: "job raysubmit_1 is SUCCEEDED"},
-		{Args: "stop dev", Code: runstate.CodeSpec, Err: "no job is running: `rayctl jobs -c dev` lists them"},
+		{Args: "stop dev", Code: runstate.CodeSpec, Err: "no job is running: `rayctl jobs -c dev` lists them, `rayctl down` ends a cluster"},
 		{Args: "stop old", Code: runstate.CodeSpec, Err: "cluster old has ended (succeeded): `rayctl logs old` shows its output"},
 		{Args: "stop -c dev nosuch", Code: runstate.CodeSpec, Err: "nosuch"},
-		{Args: "cancel -c dev", Code: runstate.CodeSpec, Err: "no job is running: `rayctl jobs -c dev` lists them"},
+		{Args: "cancel -c dev", Code: runstate.CodeSpec, Err: "no job is running: `rayctl jobs -c dev` lists them, `rayctl down` ends a cluster"},
 		{Args: "stop ''", Code: runstate.CodeUsage, Err: "argument 1 of `rayctl stop` is empty"},
 		{Args: "stop --address http://127.0.0.1:1:1 x", Code: runstate.CodeUsage, Err: "is not the address of a dashboard"},
 	})
@@ -152,6 +152,12 @@ func TestStopAlone(t *testing.T) {
 		}
 	}
 	apptest.Run(t, verbs, running("raysubmit_1"), []apptest.Line{{Args: "stop", Err: "job raysubmit_1 is STOPPED"}})
+	deaf := func() launcher.Launcher {
+		l := running("raysubmit_1")().(*apptest.Launcher)
+		l.Ray.Killed, l.Ray.Jobs[1]["driver_node_id"] = "raysubmit_1", "n1"
+		return l
+	}
+	apptest.Run(t, verbs, deaf, []apptest.Line{{Args: "stop", Err: "job raysubmit_1 is STOPPED: its driver had not ended when its grace after SIGTERM was over, and Ray killed it"}})
 	apptest.Run(t, verbs, running("raysubmit_1", "raysubmit_2"), []apptest.Line{
 		{Args: "stop", Code: runstate.CodeUsage, Err: "More than one job is running: raysubmit_1, raysubmit_2: choose one with `rayctl stop -c dev JOB`"},
 	})

@@ -60,6 +60,9 @@ func TestStop(t *testing.T) {
 		t.Errorf("logs -f of a stopped job: exit code %d, %q", code, following)
 	}
 	contains(t, "jobs", u.want(0, "jobs", "shared").out, "long", "STOPPED")
+	const deaf = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready', flush=True)\ntime.sleep(1000)"
+	u.start(false, "submit", "shared", "--submission-id", "deaf", "--", "python", "-c", deaf).until("ready", 1)
+	contains(t, "what is said of a driver that was killed", u.want(0, "stop", "shared", "deaf").err, "job deaf is STOPPED: its driver had not ended when its grace", "Ray killed it")
 	u.want(0, "stop", "-c", "shared", "long")
 	u.want(65, "stop", "-c", "shared", "nosuch")
 }
