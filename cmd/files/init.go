@@ -16,6 +16,7 @@ import (
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/wholefile"
 	"github.com/rayctl/rayctl/templates/workloads"
 )
@@ -36,7 +37,7 @@ func NewInit(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "init [TEMPLATE]",
 		Short:   "Write a commented rayctl.yaml and a small script to begin with",
-		Long:    "init writes a cluster file and a script that run as they are. Templates (default: basic):\n\n" + strings.Join(kinds, "\n"),
+		Long:    "init writes a cluster file and a script that run as they are. Clusters are named after the directory. Templates (default: basic):\n\n" + strings.Join(kinds, "\n"),
 		Example: "  rayctl init && rayctl run\n  rayctl init grpo --dir my-run",
 		Args:    app.NoDash(1, "one template"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -62,17 +63,22 @@ func templateNames() []string {
 	return names
 }
 
-// runInit writes the files of one template, all or none.
+// runInit writes the files of one template, all or none, except for programs that are there already.
 func runInit(_ context.Context, a *app.App, o *initOptions) error {
 	if !slices.Contains(templateNames(), o.template) {
 		return app.UsageError("there are "+strings.Join(templateNames(), ", "), "there is no template %q", o.template)
 	}
-	files, err := workloads.Files(o.template)
+	files, err := workloads.Files(o.template, projectName(o.dir))
 	if err != nil {
 		return err
 	}
+	var kept []string
 	for _, f := range files {
 		_, err := os.Lstat(filepath.Join(o.dir, f.Name))
+		if err == nil && !o.force && !isConfig(f.Name) {
+			kept = append(kept, f.Name)
+			continue
+		}
 		if err == nil && !o.force {
 			return launcher.Fail(runstate.CodeUsage, fs.ErrExist, "give --force, or another --dir", "%s already exists", filepath.Join(o.dir, f.Name))
 		}
@@ -84,6 +90,10 @@ func runInit(_ context.Context, a *app.App, o *initOptions) error {
 		return err
 	}
 	for _, f := range files {
+		if slices.Contains(kept, f.Name) {
+			a.UI.Note("%s was there already and stays as it is", filepath.Join(o.dir, f.Name))
+			continue
+		}
 		path := filepath.Join(o.dir, f.Name)
 		if err := wholefile.Write(path, f.Content, 0o644); err != nil {
 			return err
@@ -92,6 +102,27 @@ func runInit(_ context.Context, a *app.App, o *initOptions) error {
 	}
 	a.Next("`" + nextOf(o.template, filepath.Clean(o.dir)) + "`")
 	return nil
+}
+
+// isConfig tells the files that configure from programs: a program that is there already is what the user wants to run.
+func isConfig(name string) bool { return filepath.Ext(name) == ".yaml" }
+
+// longestProject leaves room for what a run's name has besides.
+const longestProject = spec.MaxNameLength - 10
+
+// projectName is a directory's name as the name of clusters; "" if nothing of it can be in one. Names of clusters are one for all directories of a user.
+func projectName(dir string) string {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return ""
+	}
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(filepath.Base(abs)))
+	return strings.Trim(name[:min(len(name), longestProject)], "-")
 }
 
 // nextOf is the command that runs a template's files, to be typed in the current directory.

@@ -2,6 +2,7 @@
 package workloads
 
 import (
+	"bytes"
 	"embed"
 	"fmt"
 	"path"
@@ -32,8 +33,8 @@ type File struct {
 	Content []byte
 }
 
-// Files are the files of a template.
-func Files(name string) ([]File, error) {
+// Files are the files of a template, whose clusters have the name project; "": that of the template.
+func Files(name, project string) ([]File, error) {
 	entries, err := files.ReadDir(name)
 	if err != nil {
 		return nil, fmt.Errorf("reading template %s: %w", name, err)
@@ -43,6 +44,9 @@ func Files(name string) ([]File, error) {
 		data, err := files.ReadFile(path.Join(name, e.Name()))
 		if err != nil {
 			return nil, fmt.Errorf("reading template %s: %w", name, err)
+		}
+		if project != "" {
+			data = bytes.Replace(data, []byte("\nname: "+name+"\n"), []byte("\nname: "+project+"\n"), 1)
 		}
 		out = append(out, File{e.Name(), data})
 	}
