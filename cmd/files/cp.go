@@ -44,8 +44,9 @@ func NewCp(a *app.App) *cobra.Command {
 		Short: "Copy a file or directory to or from a node, or a run's results",
 		Long: "cp copies between this machine and a node; one side is NAME:PATH, or :PATH for the default cluster. As with cp -r, a directory goes into DST if that\n" +
 			"is a directory, else becomes DST. What is there is replaced when the copy is whole, and never by itself. The node needs tar.\n" +
-			"NAME: without a path is the run's output directory (RAYCTL_OUTPUT_DIR), also after its end, when files that it left on the login node or on this\n" +
-			"machine can be copied by their absolute path, too.",
+			"NAME: without a path is what is in the run's output directory (RAYCTL_OUTPUT_DIR): it comes into DST, which is made if it is missing, and the same\n" +
+			"copy again replaces it. This works after the run's end, too, when files that it left on the login node or on this machine can also be copied by\n" +
+			"their absolute path.",
 		Example: "  rayctl cp grpo-x1f3a: results\n  rayctl cp dev:/tmp/result.json .\n  rayctl cp model/ :/scratch/model --node trainer-1",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -85,7 +86,7 @@ func runCp(ctx context.Context, a *app.App, o *cpOptions) error {
 		remote = o.to
 	}
 	if o.to.remote && remote.path == "" {
-		return app.UsageError("write NAME:PATH", "the path on the cluster is missing")
+		return app.UsageError("write NAME:PATH, like dev:/tmp/x", "the path on the cluster is missing")
 	}
 	c, err := a.Find(ctx, app.FindOptions{Name: remote.cluster, Config: &o.config, Ended: o.from.remote})
 	if err != nil {

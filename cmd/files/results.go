@@ -19,6 +19,7 @@ func (n *nodeShell) source(ctx context.Context, c *app.Cluster, given string) (s
 		if given, err = outputDir(s); err != nil {
 			return "", err
 		}
+		given += "/." // what is in it, as the user has not named it: the same copy again is the same, and not a directory in the first one
 	}
 	if !s.Phase.Ended() {
 		return given, nil
