@@ -63,7 +63,7 @@ func runDashboard(ctx context.Context, a *app.App, o *dashboardCommandOptions) e
 		return err
 	}
 	defer e.Close()
-	listener, err := listenLocal(ctx, o.port)
+	listener, err := listenLocal(ctx, a, o.port)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os/user"
+	"strconv"
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/dashproxy"
@@ -11,8 +13,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// listenLocal listens on loopback.
-func listenLocal(ctx context.Context, port int) (net.Listener, error) {
+// listenLocal listens on loopback, for this user alone.
+func listenLocal(ctx context.Context, a *app.App, port int) (net.Listener, error) {
 	if port < 0 || port > 65535 {
 		return nil, app.UsageError("", "%d is not a port", port)
 	}
@@ -20,5 +22,11 @@ func listenLocal(ctx context.Context, port int) (net.Listener, error) {
 	if err != nil {
 		return nil, launcher.Fail(runstate.CodeConfig, err, "choose another port, or 0 for a free one", "port %d cannot be used: %v", port, err)
 	}
-	return dashproxy.OwnPeers{Listener: l}, nil
+	return &dashproxy.OwnPeers{Listener: l, Refused: func(uid int) {
+		name := strconv.Itoa(uid)
+		if u, err := user.LookupId(name); err == nil {
+			name = u.Username
+		}
+		a.UI.Warn("a connection of another user of this machine, %s, to %s was closed: it is for you alone", name, l.Addr())
+	}}, nil
 }

@@ -119,7 +119,7 @@ func runPortForward(ctx context.Context, a *app.App, o *portForwardOptions) erro
 // forward listens on a port of loopback, 0 is any free one, and returns its address. In g, until ctx ends, each connection is passed on to one that dial
 // makes; what is there is for messages.
 func forward(ctx context.Context, a *app.App, g *errgroup.Group, port int, what string, dial func() (net.Conn, error)) (string, error) {
-	l, err := listenLocal(ctx, port)
+	l, err := listenLocal(ctx, a, port)
 	if err != nil {
 		return "", err
 	}

@@ -12,32 +12,56 @@ import (
 
 // OwnPeers is a loopback listener that accepts only this user and root, because any user of the machine may connect to loopback. On systems other
 // than Linux a connection's user is unknown, and OwnPeers accepts all.
-type OwnPeers struct{ net.Listener }
+type OwnPeers struct {
+	net.Listener
+	// Refused is told of another user, once of each, whose connection was closed: that user sees no reason.
+	Refused func(uid int)
+	told    map[int]bool
+}
 
 // Accept implements net.Listener.
-func (l OwnPeers) Accept() (net.Conn, error) {
+func (l *OwnPeers) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
-		if err != nil || runtime.GOOS != "linux" || ours(conn) {
+		if err != nil || runtime.GOOS != "linux" {
 			return conn, err
 		}
+		uid, found := owner(conn)
+		if found && (uid == 0 || uid == os.Geteuid()) {
+			return conn, nil
+		}
 		conn.Close()
+		if found {
+			l.refuse(uid)
+		}
 	}
 }
 
-// ours looks up the other end in Linux' connection tables, where local and remote address are swapped (proc_pid_net(5)).
-func ours(conn net.Conn) bool {
+// refuse tells of a user.
+func (l *OwnPeers) refuse(uid int) {
+	if l.Refused == nil || l.told[uid] {
+		return
+	}
+	if l.told == nil {
+		l.told = map[int]bool{}
+	}
+	l.told[uid] = true
+	l.Refused(uid)
+}
+
+// owner looks up the other end in Linux' connection tables, where local and remote address are swapped (proc_pid_net(5)).
+func owner(conn net.Conn) (uid int, found bool) {
 	far, ok := conn.RemoteAddr().(*net.TCPAddr)
 	near, ok2 := conn.LocalAddr().(*net.TCPAddr)
 	if !ok || !ok2 {
-		return false
+		return 0, false
 	}
 	for _, table := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} { // a program may use an IPv6 socket for IPv4
 		if uid, found := ownerOf(table, hexAddress(far), hexAddress(near)); found {
-			return uid == 0 || uid == os.Geteuid()
+			return uid, true
 		}
 	}
-	return false
+	return 0, false
 }
 
 // ownerOf looks a connection up. A connection closed by its program has inode 0 and seems to be root's; it is not found.

@@ -20,7 +20,8 @@ func TestOwnPeersOfAnotherUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := OwnPeers{all}
+	refused := make(chan int, 10)
+	l := &OwnPeers{Listener: all, Refused: func(uid int) { refused <- uid }}
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	taken := make(chan string)
@@ -62,6 +63,9 @@ func TestOwnPeersOfAnotherUser(t *testing.T) {
 			t.Fatalf("%s: no connection was taken, not our own either", name)
 		}
 		own.Close()
+	}
+	if uid := <-refused; uid != 12347 || len(refused) > 0 {
+		t.Errorf("told of user %d, and of %d more", uid, len(refused))
 	}
 }
 

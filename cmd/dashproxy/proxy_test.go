@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -26,7 +27,7 @@ func TestProxy(t *testing.T) {
 	used := 0
 	p.Used = func() { used++ }
 	server.Config.Handler = p
-	server.Listener = OwnPeers{server.Listener}
+	server.Listener = &OwnPeers{Listener: server.Listener}
 	server.Start()
 	defer server.Close()
 	get := func(path, host string, headers ...string) (int, string, *http.Response) {
@@ -143,8 +144,10 @@ func TestOwnPeers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer far.Close()
-	if !ours(near) || !ours(far) {
-		t.Error("a connection of this process is taken for another user's")
+	for _, conn := range []net.Conn{near, far} {
+		if uid, found := owner(conn); !found || uid != os.Geteuid() {
+			t.Errorf("a connection of this process is of %d, %t", uid, found)
+		}
 	}
 	if uid, found := ownerOf("/proc/self/net/tcp", hexAddress(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}), hexAddress(near.LocalAddr().(*net.TCPAddr))); found {
 		t.Errorf("no connection belongs to %d", uid)
