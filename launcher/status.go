@@ -28,7 +28,7 @@ type Status struct {
 	// Allocations are the nodes of elastic groups beyond those that must be there, also former ones.
 	Allocations []runstate.Allocation `json:"allocations,omitempty"`
 	Head        runstate.Head         `json:"head"`
-	Job     *runstate.Job    `json:"job,omitempty"` // nil: a cluster without a job of its own
+	Job         *runstate.Job         `json:"job,omitempty"` // nil: a cluster without a job of its own
 	// Submissions are the jobs that run or wait on such a cluster.
 	Submissions []runstate.Submission `json:"submissions,omitempty"`
 	Deadlines   runstate.Deadlines    `json:"deadlines"`

@@ -40,7 +40,7 @@ type State struct {
 	Nodes  []Node  `json:"nodes"`
 	// Allocations are what the cluster got besides the nodes that must be there, the oldest first.
 	Allocations []Allocation `json:"allocations,omitempty"`
-	Job    *Job    `json:"job"` // nil: a cluster without a job of its own
+	Job         *Job         `json:"job"` // nil: a cluster without a job of its own
 	// Submissions are the jobs that were submitted to a cluster without a job of its own and have not ended, the newest first.
 	Submissions []Submission `json:"submissions"`
 
