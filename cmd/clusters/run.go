@@ -44,10 +44,8 @@ func NewRun(a *app.App) *cobra.Command {
 			"With -o stdout has that answer alone (json: the receipt, with --detach the run's state), and the driver's output goes to stderr.",
 		Example: "  rayctl run -- python train.py --lr 0.1\n" +
 			"  rayctl run -f examples/grpo/rayctl.yaml\n" +
-			"  rayctl run --prepare 'python load.py' -- python train.py
-" +
-			"  rayctl run --name nightly-42 --junit report.xml -- python train.py
-" +
+			"  rayctl run --prepare 'python load.py' -- python train.py\n" +
+			"  rayctl run --name nightly-42 --junit report.xml -- python train.py\n" +
 			"  rayctl run --workers 4 --cpus-per-worker 8 --detach -- python train.py",
 		Args: a.AtMost(0),
 		RunE: func(c *cobra.Command, args []string) error {

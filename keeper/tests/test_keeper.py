@@ -179,7 +179,7 @@ class Submission(unittest.TestCase):
     def test_environment(self):
         o = orders()
         o["job"].update(env={"K": HOSTILE, "RAYCTL_RUN": "mine"}, cwd="/dir with 'quotes'", entrypointNumCpus=2)
-        body = rayjob.submission(o, {"runtimeEnv": {"env_vars": {"K": "other", "L": "1"}, "pip": ["x"]}}, 3, "lost")
+        body = rayjob.submission(o, {"runtimeEnv": {"env_vars": {"K": "other", "L": "1"}, "pip": ["x"]}}, 3, "lost", None)
         env = body["runtime_env"]["env_vars"]
         self.assertEqual((env["K"], env["L"], env["RAYCTL_RUN"], env["RAYCTL_ATTEMPT"], env["RAYCTL_RESTART_REASON"]),
                          (HOSTILE, "1", "n", "3", "lost"))
