@@ -18,6 +18,7 @@ ROLES = {
     "slurm-start": "slurm.start",
     "slurm-relay": "slurm.relay",
     "slurm-exec": "slurm.exec",
+    "slurm-companion": "slurm.companion",
     "slurm-network": "slurm.network",
     "pod": "kubernetes.pod",
     "record": "kubernetes.record",

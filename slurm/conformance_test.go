@@ -163,8 +163,8 @@ func (b *bed) leavesNothing(t *testing.T) {
 func (b *bed) config(t *testing.T) conformance.Config {
 	return conformance.Config{
 		Setting: b.setting(t), Spec: b.spec, TwoGroups: b.twoGroups, Allocated: b.allocated, KillKeeper: b.killKeeper, KillHead: b.killHead, Hold: b.hold,
-		FreezeDashboard: b.freezeDashboard,
-		Surfaces:        b.surfaces, Story: b.story, Occupy: b.closePartition, Patience: patience,
+		FreezeDashboard: b.freezeDashboard, Elastic: true,
+		Surfaces: b.surfaces, Story: b.story, Occupy: b.closePartition, Patience: patience,
 	}
 }
 
@@ -179,7 +179,7 @@ func (b *bed) Dir() string { return b.beside.Dir }
 // allocated reads from Slurm and the nodes, not from the launcher, what the cluster holds.
 func (b *bed) allocated(t *testing.T, id launcher.ID) []string {
 	t.Helper()
-	ask := []string{"--noheader", "--name=" + string(id), "--format=job %i %T"}
+	ask := []string{"--noheader", "--format=%j job %i %T"}
 	if b.user != "" {
 		ask = append(ask, "--user="+b.user)
 	}
@@ -188,8 +188,11 @@ func (b *bed) allocated(t *testing.T, id launcher.ID) []string {
 		t.Fatal(err)
 	}
 	var left []string
-	if out != "" {
-		left = strings.Split(out, "\n")
+	for line := range strings.SplitSeq(out, "\n") {
+		name, job, _ := strings.Cut(line, " ")
+		if name == string(id) || strings.HasPrefix(name, string(id)+"-elastic-") { // a node of an elastic group has a job of its own
+			left = append(left, job)
+		}
 	}
 	for _, p := range b.processes(t, id) {
 		left = append(left, "process "+p.Command)

@@ -77,9 +77,6 @@ func refuse(s *spec.ClusterSpec, p launcher.Payload) error {
 	if err := refuseExposed(s); err != nil {
 		return err
 	}
-	if s.IsGang() && s.GangNodes() != s.TotalNodes() {
-		return launcher.Fail(runstate.CodeSpec, nil, "make minReplicas equal to replicas", "Slurm starts all workers of %s together: groups cannot be elastic", s.Name)
-	}
 	return nil
 }
 

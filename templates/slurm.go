@@ -7,3 +7,8 @@ import _ "embed"
 //
 //go:embed slurm.sh.tmpl
 var BatchScript string
+
+// CompanionScript is the batch script of a companion job: a node of an elastic group.
+//
+//go:embed companion.sh.tmpl
+var CompanionScript string

@@ -15,11 +15,10 @@ func elasticGroup(t *testing.T, s *suite) {
 ray.init(log_to_driver=False, logging_level="ERROR")
 def nodes(): return len({n["NodeID"] for n in ray.nodes() if n["Alive"] and n["Resources"].get("b")})
 print(nodes(), "at the start", flush=True)
-@ray.remote(resources={"b": 1}, num_cpus=0)
-def work():
-    while nodes() < 3: time.sleep(0.2)
-    return ray.get_runtime_context().get_node_id()
-print("work on", len(set(ray.get([work.remote() for _ in range(3)]))), flush=True)
+group = ray.util.placement_group([{"b": 1}] * 3, strategy="STRICT_SPREAD")
+ray.get(group.ready())
+print(nodes(), "at work", flush=True)
+ray.util.remove_placement_group(group)
 while nodes() > 1: time.sleep(0.2)
 print(nodes(), "at the end", flush=True)`))
 	b := &sp.Workers[1]
@@ -28,7 +27,7 @@ print(nodes(), "at the end", flush=True)`))
 	sp.Scaling.Idle = units.Limit(5 * time.Second)
 	oc, out := s.run(t, sp, launcher.RunOptions{})
 	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
-	if want := "1 at the start\nwork on 3\n1 at the end\n"; !strings.Contains(out, want) {
+	if want := "1 at the start\n3 at work\n1 at the end\n"; !strings.Contains(out, want) {
 		t.Errorf("output %q, want %q", out, want)
 	}
 	if u := oc.Receipt.Usage; u.Nodes != 4 {

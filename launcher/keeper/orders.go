@@ -109,8 +109,16 @@ type Start struct {
 	Dashboard string   `json:"dashboard,omitempty"` // external: URL of the head's dashboard
 	GCS       string   `json:"gcs,omitempty"`       // external: host:port of the head's GCS
 	Warning   float64  `json:"warning,omitempty"`   // step: seconds before the job's time limit at which Slurm warns the keeper; 0: it does not
+	// Companions are the jobs of a batch system for nodes that Ray's autoscaler asks for; nil: the cluster has no elastic groups.
+	Companions *Companions `json:"companions,omitempty"`
 	// Container is what the supervisors of a step run in; nil: none.
 	Container *Container `json:"container,omitempty"`
+}
+
+// Companions are further jobs of a batch system, one for each node of an elastic group above those that must be there.
+type Companions struct {
+	Name    string            `json:"name"`    // of all of these jobs, and of no others: by it they are found and cancelled
+	Scripts map[string]string `json:"scripts"` // batch scripts by group
 }
 
 // Bind makes a directory of the host visible in a container.

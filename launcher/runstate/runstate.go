@@ -90,10 +90,11 @@ type Allocation struct {
 	ID       string         `json:"id"`
 	Purpose  string         `json:"purpose"` // elastic
 	Groups   map[string]int `json:"groups"`  // numbers of nodes
-	State    string         `json:"state"`   // granted or released
+	State    string         `json:"state"`   // queued, granted or released
+	Queued   *time.Time     `json:"queued"`
 	Granted  *time.Time     `json:"granted"`
 	Released *time.Time     `json:"released"`
-	Message  string         `json:"message,omitempty"` // why it was released
+	Message  string         `json:"message,omitempty"` // the substrate's job and its reason to wait; why it was released
 }
 
 // Head has the addresses of Ray's servers, as seen on the head's node; fields are empty until known.

@@ -4,8 +4,6 @@ package localspec
 import (
 	_ "embed"
 	"fmt"
-	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -93,20 +91,11 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 // ValidateHere checks what launchers whose nodes are processes of this machine take of elastic groups.
 func ValidateHere(v *spec.Validator, s *spec.ClusterSpec) {
 	for _, g := range s.NodeGroups() {
-		if !g.Elastic() {
-			continue
-		}
-		v.FailIf(s.HasOlderRay(elasticRay), g.Path()+".maxReplicas", "make it equal to minReplicas, or set a later ray.version",
-			"Ray %s is too old for elastic groups here: they need %s or later", s.Ray.Version, elasticRay)
-		for _, name := range slices.Sorted(maps.Keys(g.Resources)) {
-			n := g.Resources[name]
-			v.FailIf(n != math.Trunc(n), spec.Join(g.Path()+".resources", name), "use a whole number", "Ray's autoscaler cannot count %v of it in an elastic group", n)
+		if g.Elastic() {
+			v.Elastic(s, g)
 		}
 	}
 }
-
-// elasticRay is the first Ray that is started with labels and ports as its autoscaler's nodes need them; the tests run 2.60.
-const elasticRay = "2.49.0"
 
 // IgnoredHere is what launchers whose nodes are processes of this machine have no use for.
 func IgnoredHere(s *spec.ClusterSpec) []string {

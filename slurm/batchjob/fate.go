@@ -93,8 +93,11 @@ const scriptFailed = "the batch script failed"
 func FirstState(s *spec.ClusterSpec) *runstate.State {
 	st := &runstate.State{Name: s.Name, Launcher: slurmspec.Name, SpecHash: spec.Hash(s), Attempt: 1}
 	for _, g := range s.NodeGroups() {
-		if g.Count > 0 {
-			group := runstate.Group{Name: g.Name, Wanted: g.Count}
+		if g.Max > 0 {
+			group := runstate.Group{Name: g.Name, Wanted: g.Min}
+			if g.Elastic() {
+				group.Min, group.Max = g.Min, g.Max
+			}
 			if g.Tasks { // as the keeper counts: those of a head without tasks are nobody's
 				group.GPUs = float64(g.GPUs)
 			}

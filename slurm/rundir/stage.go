@@ -20,6 +20,8 @@ var commitName = path.Join(firstDir, keeper.CommitFile)
 type Plan interface {
 	// Script is the batch script.
 	Script() (string, error)
+	// Companions are batch scripts of further jobs, by name.
+	Companions() (map[string]string, error)
 	// Host is a script that nodes run their programs by; "": none. Config.Host is its name.
 	Host() string
 	// Orders are what the keeper is to do.
@@ -52,6 +54,15 @@ func (r *Run) Stage(ctx context.Context, p launcher.Payload, plan Plan) error {
 	}
 	if len(secrets) > 0 {
 		if err := f.WriteJSON(ctx, r.Path(firstDir, keeper.SecretsFile), secrets, false); err != nil {
+			return err
+		}
+	}
+	companions, err := plan.Companions()
+	if err != nil {
+		return err
+	}
+	for name, text := range companions {
+		if err := f.WriteBytes(ctx, r.Path(name), []byte(text)); err != nil {
 			return err
 		}
 	}

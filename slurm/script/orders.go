@@ -43,8 +43,8 @@ func (p Plan) Orders() *keeper.Orders {
 			Python: p.Python, Version: s.Ray.Version, Env: s.Env, Setup: s.Setup, TempRoot: p.TempRoot(),
 			NodeLogs: slurmspec.Of(s).NodeLogs, FastStart: orders.FastStart(s),
 		},
-		Groups: p.groups(),
-		Start:  p.step(),
+		Groups: p.groups(), Scaling: orders.Scaling(s),
+		Start: p.step(),
 		// On loopback of the head's node clients come through a step of the job.
 		Listen: listen, Advertise: "auto", DashboardHost: dashboard,
 		Network: slurmspec.Of(s).Network, Ports: slurmspec.Of(s).Ports,
@@ -68,11 +68,11 @@ const storeShare = 0.3
 func (p Plan) groups() []keeper.Group {
 	var out []keeper.Group
 	for _, g := range p.Spec.NodeGroups() {
-		if g.Count == 0 {
+		if g.Max == 0 {
 			continue
 		}
 		group := keeper.Group{
-			Name: g.Name, Count: g.Count, Resources: g.Resources, ObjectSpillingDirectory: g.ObjectSpillingDirectory, Labels: g.Labels, Env: g.Env,
+			Name: g.Name, Count: g.Min, Max: g.Max, Initial: g.Count, Resources: g.Resources, ObjectSpillingDirectory: g.ObjectSpillingDirectory, Labels: g.Labels, Env: g.Env,
 		}
 		gpus := float64(g.GPUs)
 		group.GPUs = &gpus
@@ -132,7 +132,7 @@ func (p Plan) step() keeper.Start {
 		python = p.HostPython()
 	}
 	return keeper.Start{
-		Mode: keeper.StartStep, Argv: argv, Container: p.container(), Warning: warning,
+		Mode: keeper.StartStep, Argv: argv, Container: p.container(), Warning: warning, Companions: p.companions(),
 		Command: []string{python, "-E", "-s", path.Join(p.Programs, keeperzip.File), keeperzip.Supervisor, runDirVariable, "--slurm"},
 	}
 }

@@ -48,19 +48,19 @@ type Request struct {
 	Slurm      slurmspec.Group
 }
 
-// Components joins neighbouring groups with equal requests, so that tasks count over the groups in the orders' sequence.
+// Components joins neighbouring groups with equal requests, of those nodes that must be there, so that tasks count over the groups in the orders' sequence.
 func (p Plan) Components() []Component {
 	var out []Component
 	for _, g := range p.Spec.NodeGroups() {
-		if g.Count == 0 {
+		if g.Min == 0 {
 			continue
 		}
 		r := p.request(g)
 		if n := len(out); n > 0 && reflect.DeepEqual(out[n-1].Request, r) {
-			out[n-1].Nodes += g.Count
+			out[n-1].Nodes += g.Min
 			continue
 		}
-		out = append(out, Component{Request: r, Nodes: g.Count})
+		out = append(out, Component{Request: r, Nodes: g.Min})
 	}
 	return out
 }

@@ -10,7 +10,7 @@ import (
 // nodesOf is how many nodes the file asks for.
 func nodesOf(s *spec.ClusterSpec) (nodes int) {
 	for _, g := range s.NodeGroups() {
-		nodes += g.Count
+		nodes += g.Max
 	}
 	return nodes
 }

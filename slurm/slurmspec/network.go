@@ -71,7 +71,7 @@ func neededPorts(s *spec.ClusterSpec) (needed int, who string) {
 	for _, g := range s.NodeGroups() {
 		own := portsFixed + portsLeast + portsPerCPU*max(1, int(g.CPUs))
 		own = (own + portGroup - 1) / portGroup * portGroup
-		if g.Count > 0 && own+portsKeeper > needed {
+		if g.Max > 0 && own+portsKeeper > needed {
 			needed, who = own+portsKeeper, g.Name
 		}
 	}

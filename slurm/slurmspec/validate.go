@@ -92,6 +92,7 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	}
 	for _, g := range s.NodeGroups() {
 		p := g.Path()
+		elastic(v, s, g)
 		v.FailIf(float64(g.CPUs) != math.Trunc(float64(g.CPUs)), p+".cpus", "use a whole number", "Slurm has no parts of CPUs, and this is %v", float64(g.CPUs))
 		if container {
 			bindable(v, p+".objectSpillingDirectory", g.ObjectSpillingDirectory)
@@ -100,6 +101,18 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 			extraArgs(v, p+".slurm", own.ExtraArgs)
 		}
 	}
+}
+
+// elastic checks a group whose further nodes are jobs of their own.
+func elastic(v *spec.Validator, s *spec.ClusterSpec, g spec.NodeGroup) {
+	if !g.Elastic() {
+		return
+	}
+	v.Elastic(s, g)
+	p := g.Path()
+	v.FailIf(InCurrent(s), p+".maxReplicas", "make it equal to minReplicas, or leave slurm.job out", "the allocation around this command cannot grow")
+	exclusive := For(s, g).Exclusive
+	v.FailIf(g.CPUs == 0 && exclusive != nil && *exclusive, p+".cpus", "set the CPUs of one node", "Ray's autoscaler must know what a node of an elastic group has")
 }
 
 func validateMount(v *spec.Validator, path string, m *spec.Mount) {

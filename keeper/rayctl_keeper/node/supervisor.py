@@ -17,6 +17,7 @@ import sys
 from rayctl_keeper import program
 from rayctl_keeper.host import address, process
 from rayctl_keeper.node import guard, members, nodedir, raystart, scratch
+from rayctl_keeper.node.headwatch import HeadWatch
 from rayctl_keeper.node.nodeports import Ports
 from rayctl_keeper.node.rest import save_rest
 from rayctl_keeper.state.document import wall, write_from_reserve
@@ -40,7 +41,10 @@ class Supervisor:
         self.run_dir = os.path.abspath(run_dir)
         with open(os.path.join(run_dir, "orders.json")) as f:
             self.orders = json.load(f)
-        self.member = members.members(self.orders)[int(os.environ["SLURM_PROCID"])] if in_step else members.named(self.orders, name)
+        own_job = name.partition("=")[2]  # whose name it is: a companion job has one node
+        self.member = members.members(self.orders)[int(os.environ["SLURM_PROCID"])] if in_step and not own_job else \
+            members.named(self.orders, own_job or name)
+        self.head = HeadWatch(os.environ["RAYCTL_GCS"]) if own_job else None
         self.place = os.path.join(self.run_dir, "nodes", self.member.name)
         self.round = int(os.environ.get("RAYCTL_ROUND", "0"))  # counts restarts of the whole cluster
         self.bell = process.Bell()
@@ -77,14 +81,16 @@ class Supervisor:
     def live(self):
         """One start of Ray; returns None when asked to end, else why Ray ended."""
         self.setup_failed = False
+        if self.head and not self.head.lives():
+            return None
         self.make_directory()
         self.report("starting", self.last_failure)
         child = self.start()
         code = None
         while code is None:
-            ready = self.bell.wait(None, self.watch)
+            ready = self.bell.wait(None, self.watch + (self.head.fds() if self.head else []))
             code = process.reap().get(child)
-            if self.bell.signals or (0 in ready and not os.read(0, 4096)):
+            if self.bell.signals or (0 in ready and not os.read(0, 4096)) or self.head and not self.head.lives(ready):
                 return None
         if self.in_step and self.asked_soon():
             return None
@@ -203,7 +209,7 @@ class Supervisor:
         report = {"state": state, "message": message, "at": wall(), "pid": os.getpid(), "host": os.uname().nodename,
                   "directory": self.directory or "", "round": self.round, "try": self.tries, "serial": self.serial}
         try:
-            if self.in_step:
+            if self.in_step and not self.head:
                 os.write(1, report_line(dict(report, name=self.member.name)))
             else:
                 write_from_reserve(self.run_dir, os.path.join(self.place, "report.json"), json.dumps(report).encode())
@@ -305,4 +311,4 @@ def save_logs(directory, target):
 def main(arguments):
     """Entry point; the exit code."""
     run_dir, name = arguments
-    return Supervisor(run_dir, name, in_step=name == "--slurm").run()
+    return Supervisor(run_dir, name, in_step=name.startswith("--slurm")).run()

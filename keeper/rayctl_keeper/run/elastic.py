@@ -70,7 +70,7 @@ class Elastic:
         if left > 0:
             raise Refusal("the last node of group %s failed to start: the next try is in %s" % (name, duration(max(1, left))))
         if required:
-            places = [m.ordinal for m in members if m.group is group and not m.beyond and m.name in self._gang.dead]
+            places = [m.ordinal for m in members if m.group is group and not m.head and not m.beyond and m.name in self._gang.dead]
         else:
             taken = {m.ordinal for m in members if m.group is group}
             places = [i for i in range(group["count"], most(group)) if i not in taken]
@@ -101,8 +101,24 @@ class Elastic:
         self._gang.dead.pop(member.name, None)
         self._log("node %s is wanted by Ray's autoscaler" % member.name if request else "node %s is wanted at the start" % member.name)
         self._nodes.add(member)
-        self._allocate({"id": "%s.%d" % (member.name, member.serial), "purpose": "elastic", "groups": {member.group["name"]: 1}, "state": "granted",
-                        "granted": wall(), "released": None})
+        state, message = self._nodes.standing(member)
+        self._allocate({"id": "%s.%d" % (member.name, member.serial), "purpose": "elastic", "groups": {member.group["name"]: 1}, "state": state,
+                        "queued": wall(), "granted": wall() if state == "granted" else None, "released": None, "message": message})
+
+    def look(self):
+        """Takes over what became of nodes that are queued."""
+        if not self.active:
+            return
+        standing = {"%s.%d" % (m.name, m.serial): self._nodes.standing(m) for m in self._nodes.all() if m.serial}
+        changed = [self._stands(a, *standing.get(a["id"], (a["state"], a["message"]))) for a in self._state.doc["allocations"]]
+        if changed != self._state.doc["allocations"]:
+            self._state.change(allocations=changed)
+
+    def _stands(self, allocation, state, message):
+        if allocation["released"]:
+            return allocation
+        granted = allocation["granted"] or (wall() if state == "granted" else None)
+        return dict(allocation, state=state, granted=granted, message=message)
 
     def ended(self, name, code):
         """A node's supervisor has ended. Returns whether it is one beyond those that must be there."""
@@ -116,7 +132,7 @@ class Elastic:
             self._brief.append(listed)
         row = self._gang.row(name)
         fine = member.beyond and (member.released or row.get("state") == "ENDED")
-        message = "nothing needed it any more" if fine else self._gang.why(member, code)
+        message = "nothing needed it any more" if fine else member.message or self._gang.why(member, code)
         self._pace(member.group["name"], fine or row.get("state") == "ALIVE")
         if member.beyond and not fine:
             self._state.note("node", "DEAD", name, message)

@@ -23,7 +23,7 @@ def main(arguments):
     os._exit(code)  # the API's threads may be in the middle of an answer nobody waits for
 
 
-def keep(run_dir, told=None, hands_over=False):
+def keep(run_dir, told=None, hands_over=False, companions=None):
     """Claim, start the nodes, serve, live; returns the exit code. told(number) is called at each signal. hands_over: at the end it serves its result
     until the record has it, and returns 1 if it had to end before that."""
     keep_private()
@@ -41,6 +41,8 @@ def keep(run_dir, told=None, hands_over=False):
     earlier = predecessor(run_dir)
     state = State(orders, run_dir, log)
     nodes = MODES[orders["start"]["mode"]](orders, run_dir, bell, log)
+    if companions and orders["start"].get("companions"):
+        nodes.companions = companions(orders, run_dir, bell, log)
     failure = failure or start(nodes, orders, run_dir)
 
     from rayctl_keeper.http import api

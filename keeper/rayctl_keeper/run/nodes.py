@@ -106,6 +106,19 @@ class Nodes:
         """The last report of the node's supervisor in this round, {} if there is none."""
         return {}
 
+    def reported(self, member):
+        """The report in the supervisor's file."""
+        try:
+            with open(os.path.join(self.run_dir, "nodes", member.name, "report.json")) as f:
+                report = json.load(f)
+        except (OSError, ValueError):
+            return {}
+        return report if (report.get("round"), report.get("serial")) == (self.round, member.serial) else {}
+
+    def standing(self, _member):
+        """Whether a node that Ray's autoscaler asked for is queued or granted, and the reason."""
+        return "granted", ""
+
     def ended(self, codes):
         """Takes {pid: code} of dead children; returns [(name, code)] of those that were ours."""
         return [(self.children.pop(pid)[1], code) for pid, code in codes.items() if pid in self.children]
@@ -186,12 +199,7 @@ class Spawned(Nodes):
 
     def report(self, member):
         """From a file: whoever cleans up after a keeper that was killed reads it, too."""
-        try:
-            with open(os.path.join(self.run_dir, "nodes", member.name, "report.json")) as f:
-                report = json.load(f)
-        except (OSError, ValueError):
-            return {}
-        return report if (report.get("round"), report.get("serial")) == (self.round, member.serial) else {}
+        return self.reported(member)
 
     def ask_to_stop(self):
         for child, _ in self.children.values():
@@ -246,12 +254,24 @@ class Queued(Spawned):
         os.killpg(slot.pid, signal.SIGKILL)
 
 
+def step_command(orders, run_dir, environ, log, how="--slurm"):
+    """What starts supervisors by a step: the orders were written before there was an attempt's directory, and before it was known what the nodes have."""
+    start = orders["start"]
+    known = {RUN_DIR: run_dir, THIS_NODE: environ.get("SLURMD_NODENAME", ""), "--slurm": how}
+
+    def filled(arguments):
+        return [known.get(argument, argument) for argument in arguments]
+
+    return filled(start["argv"]) + container.command(orders, environ, log) + filled(start.get("command") or [])
+
+
 class Step(Nodes):
     """One command that starts a supervisor on each node, such as srun. It carries what the supervisors report on its output."""
 
     def __init__(self, orders, run_dir, bell, log):
         super().__init__(orders, run_dir, bell, log)
         self.reports = {}  # (round, node name) -> the last
+        self.companions = None  # who asks for further jobs
         self.gave_up = set()  # those of them whose failure ended() has returned
         self.reader = None
 
@@ -259,14 +279,17 @@ class Step(Nodes):
         return bool(self.children) and self.report(self.members[0]).get("state") in ("starting", "retrying")
 
     def report(self, member):
-        return self.reports.get((self.round, member.name), {})
+        """Of a node with a job of its own from a file: there is no step of ours that could carry it."""
+        return self.reported(member) if member.serial else self.reports.get((self.round, member.name), {})
 
     def ended(self, codes):
         """The step goes on when one of its tasks ends: a supervisor that gave up is recognised by its report."""
         if any(pid in self.children for pid in codes):
             self.reader.join(LAST_WORDS)
-        found = super().ended(codes)
+        found = super().ended(codes) + (self.companions.ended() if self.companions else [])
         for member in self.members:
+            if member.serial:
+                continue
             key = (self.round, member.name)
             if key not in self.gave_up and self.report(member).get("state") == "failed":
                 self.gave_up.add(key)
@@ -275,7 +298,11 @@ class Step(Nodes):
 
     def start(self):
         """Starts the step."""
-        child = self.launch(self.command(), "step", self.choose_addresses(), subprocess.DEVNULL, subprocess.PIPE)
+        self.members = members.members(self.orders)  # those with jobs of their own have ended
+        self.env = self.choose_addresses()
+        if self.companions:
+            self.companions.begin()
+        child = self.launch(self.command(), "step", self.env, subprocess.DEVNULL, subprocess.PIPE)
         self.reader = threading.Thread(target=self.listen, args=(child.stdout,), daemon=True)
         self.reader.start()
 
@@ -294,16 +321,22 @@ class Step(Nodes):
                 self.bell.ring()
 
     def command(self):
-        """What starts the step: the orders were written before there was an attempt's directory, and before it was known what the nodes have."""
-        start = self.orders["start"]
-        known = {RUN_DIR: self.run_dir, THIS_NODE: os.environ.get("SLURMD_NODENAME", "")}
+        """What starts the step."""
+        return step_command(self.orders, self.run_dir, os.environ, self.log)
 
-        def filled(arguments):
-            return [known.get(argument, argument) for argument in arguments]
+    def start_one(self, member):
+        self.companions.submit(member, {name: value for name, value in self.env.items() if name.startswith("RAYCTL_")})
 
-        return filled(start["argv"]) + container.command(self.orders, os.environ, self.log) + filled(start.get("command") or [])
+    def remove(self, member):
+        member.released = True
+        self.companions.cancel(member)
+
+    def standing(self, member):
+        return self.companions.standing(member)
 
     def ask_to_stop(self):
+        if self.companions:
+            self.companions.end()
         for pid in self.children:
             try:
                 os.kill(pid, signal.SIGUSR1)

@@ -49,6 +49,8 @@ class Waiting:
         for name, code in self._nodes.ended(reap()):
             if not self.stopping and not self._elastic.ended(name, code):
                 self._gang.child_ended(name, code)
+        if not self.stopping:
+            self._elastic.look()
 
     def signals(self):
         """The signals that the keeper got."""

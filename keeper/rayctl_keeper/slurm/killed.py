@@ -7,6 +7,7 @@ from rayctl_keeper.run import resume
 from rayctl_keeper.slurm import commands
 from rayctl_keeper.slurm.account import conclude, end_leftovers
 from rayctl_keeper.slurm.after import AGAIN, allowed, last_state, load, output_of, salvage
+from rayctl_keeper.slurm.companions import end_all
 from rayctl_keeper.state import model
 from rayctl_keeper.state.document import write_atomically
 from rayctl_keeper.state.exits import End
@@ -20,6 +21,7 @@ def conclude_attempt(run):
     place = os.path.join(run, load(os.path.join(run, "current")).get("attempt") or "1")
     if os.path.exists(os.path.join(place, "result.json")) or not os.path.exists(os.path.join(place, "claim")):
         return
+    end_all(load(os.path.join(place, "orders.json")))
     end_leftovers("USR1", "TERM", "KILL")
     salvage(output_of(place))
     end, orders = begun_end(last_state(place)), load(os.path.join(place, "orders.json"))

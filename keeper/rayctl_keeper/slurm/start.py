@@ -15,6 +15,7 @@ import time
 from rayctl_keeper.run import keeper
 from rayctl_keeper.slurm import commands
 from rayctl_keeper.slurm.account import SEED, SEEDS, attempts_of, conclude, end_leftovers, remove, requeued_at, strip, timeline_of
+from rayctl_keeper.slurm.companions import Companions, end_all
 from rayctl_keeper.slurm.after import AGAIN, SENTENCES, allowed, also_called, last_state, last_words, load, output_of, salvage, why_again
 from rayctl_keeper.state import model
 from rayctl_keeper.state.document import State, wall, write_atomically
@@ -77,7 +78,7 @@ def begin_attempt(run, nonce):
         os.environ["RAYCTL_RUN_DIR"] = place
         if orders.get("job") and not allowed(run, orders, place, "lost"):
             threading.Thread(target=commands.run_once, daemon=True).start()  # the controller may be slow to answer
-        keeper.keep(place, lambda number: give_up(run, place, orders, number))
+        keeper.keep(place, lambda number: give_up(run, place, orders, number), companions=Companions)
         come_again(run, place, orders)
     if commands.inside() or not may_come_back(place):
         shutil.rmtree(os.path.join(run, SEED), ignore_errors=True)
@@ -154,6 +155,7 @@ def begin(run, first, place, orders, restarts, before):
 def may_follow(run, before):
     """Evaluates the attempt that ended, and returns whether another one may follow. If not, it writes the result."""
     strip(before)
+    end_all(load(os.path.join(before, "orders.json")))
     end_leftovers("TERM", "KILL")
     state = last_state(before)
     salvage(output_of(before))

@@ -1,0 +1,49 @@
+"""Whether the cluster's head is still there, for nodes that have their own job: they must end when it is gone, whoever else was killed."""
+
+import socket
+import time
+
+LOST = 2  # connections in a row that are not accepted
+PAUSE = 1.0  # seconds between them
+SILENT = ((socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPIDLE", 0), 20),
+          (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPINTVL", 0), 5), (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPCNT", 0), 4))
+
+
+class HeadWatch:
+    """Keeps a connection to the head's GCS, whose end is seen at once. The GCS, which speaks HTTP/2, closes a connection that asks nothing now and then."""
+
+    def __init__(self, address):
+        host, _, port = address.rpartition(":")
+        self._at, self._socket = (host.strip("[]"), int(port)), None
+
+    def fds(self):
+        """What to wait for."""
+        return [] if self._socket is None else [self._socket.fileno()]
+
+    def lives(self, ready=()):
+        """Whether the head is there; ready are the file descriptors that have something to read."""
+        if self._socket is not None:
+            if self._socket.fileno() not in ready or self._read():
+                return True
+            self._socket.close()
+            self._socket = None
+        for attempt in range(LOST):
+            if attempt:
+                time.sleep(PAUSE)
+            try:
+                self._socket = socket.create_connection(self._at, timeout=5)
+            except OSError:
+                continue
+            self._socket.setblocking(False)
+            for option in SILENT:
+                self._socket.setsockopt(*option)
+            return True
+        return False
+
+    def _read(self):
+        try:
+            return self._socket.recv(65536) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
