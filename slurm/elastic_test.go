@@ -1,0 +1,126 @@
+//go:build linux
+
+package slurm_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/test/pace"
+	"github.com/rayctl/rayctl/test/slurmtest"
+)
+
+// TestElastic is about companion jobs, which are the nodes of elastic groups above those that must be there: whatever happens, none outlives its cluster.
+// What they do in a good run is in the conformance suite.
+func TestElastic(t *testing.T) {
+	pace.Parallel(t)
+	b := start(t, slurmtest.Options{Nodes: 3})
+	t.Run("Queued", b.companionQueued)
+	t.Run("Cancelled", b.companionCancelled)
+	t.Run("HeadsNodeDies", b.companionsHeadDies)
+	b.leavesNothing(t)
+}
+
+// wantsTwo is a driver that wants two nodes of group b, one of which must be there, when the gate is open.
+func (b *bed) wantsTwo(name string, g gate) *spec.ClusterSpec {
+	s := b.twoGroups()
+	s.Name = name
+	s.Job.Entrypoint = g.wait() + `; exec python -c '
+import ray, time
+ray.init(log_to_driver=False)
+group = ray.util.placement_group([{"b": 1}] * 2, strategy="STRICT_SPREAD")
+ray.get(group.ready())
+print("two", flush=True)
+time.sleep(600)'`
+	least, most := 1, 3
+	s.Workers[1].Replicas, s.Workers[1].MinReplicas, s.Workers[1].MaxReplicas = &least, &least, &most
+	return s
+}
+
+// last is the newest allocation; of none, one without a state.
+func last(s launcher.Status) runstate.Allocation {
+	if len(s.Allocations) == 0 {
+		return runstate.Allocation{}
+	}
+	return s.Allocations[len(s.Allocations)-1]
+}
+
+// companionQueued: Slurm's reason is shown while a companion waits; the keeper's death cancels it.
+func (b *bed) companionQueued(t *testing.T) {
+	g := b.gate(t)
+	r := b.begin(t, b.wantsTwo("queued", g), launcher.Payload{})
+	r.until("running", jobRuns)
+	open := b.closePartition(t)
+	defer open()
+	g.open()
+	st := r.until("waiting for a node", func(s launcher.Status) bool {
+		return last(s).State == "queued" && strings.Contains(last(s).Message, "PartitionDown")
+	})
+	if a := last(st); a.Granted != nil || !strings.HasPrefix(a.Message, "job ") {
+		t.Errorf("%+v", a)
+	}
+	b.killKeeper(t, r.id)
+	r.ended(runstate.CodeLost, "lost", "the keeper was killed")
+	r.forgotten()
+}
+
+// companionCancelled: somebody else cancels a companion; Ray's demand gets another one. `down` ends both jobs.
+func (b *bed) companionCancelled(t *testing.T) {
+	g := b.gate(t)
+	r := b.begin(t, b.wantsTwo("cancelled", g), launcher.Payload{})
+	g.open()
+	first := last(r.until("of two nodes", func(s launcher.Status) bool { return last(s).State == "granted" && alive(s, "b-1") }))
+	_, job, _ := strings.Cut(first.Message, "job ")
+	if _, err := b.Slurm(t.Context(), "scancel", job); err != nil {
+		t.Fatal(err)
+	}
+	st := r.until("of two nodes again", func(s launcher.Status) bool {
+		return last(s).ID != first.ID && last(s).State == "granted" && alive(s, "b-1")
+	})
+	if a := st.Allocations[0]; a.State != "released" || !strings.Contains(a.Message, "job "+job) {
+		t.Errorf("the cancelled one: %+v", a)
+	}
+	b.down(t, r.l, r.id)
+	r.ended(runstate.CodeInterrupted, "down", "")
+	r.forgotten()
+}
+
+func alive(s launcher.Status, name string) bool {
+	for _, n := range s.Nodes {
+		if n.Name == name {
+			return n.State == runstate.NodeAlive
+		}
+	}
+	return false
+}
+
+// companionsHeadDies: the head's node, with the keeper, is switched off, and nobody watches: the companion on another node ends by itself.
+func (b *bed) companionsHeadDies(t *testing.T) {
+	g := b.gate(t)
+	g.open()
+	s := b.wantsTwo("headless", g)
+	s.Workers[0].CPUs = 16 // all of the node: the head has its node to itself
+	l := b.launcher()
+	id, err := l.Launch(t.Context(), s, launcher.Payload{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := watchUntil(t, l, id, func(s launcher.Status) bool { return alive(s, "b-1") })
+	restore := b.powerOffHost(t, st.Nodes[0].Host)
+	b.Await(t, "the companion's end", func(ctx context.Context) (bool, error) {
+		out, err := b.Slurm(ctx, "squeue", "--noheader", "--format=%j")
+		return !strings.Contains(out, "-elastic-"), err
+	})
+	restore()
+	b.down(t, l, id)
+	if left := b.allocated(t, id); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+	if err := l.Forget(t.Context(), id); err != nil {
+		t.Error(err)
+	}
+}
