@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -106,4 +107,18 @@ func usage(c *cobra.Command, err error) error {
 	}
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	return UsageError("`"+c.CommandPath()+" --help` explains it", "%s", text)
+}
+
+// prepareHelp makes the help of all commands fit the terminal: texts and flags are wrapped between words.
+func (a *App) prepareHelp(root *cobra.Command) {
+	width := terminal.HelpWidth(a.Out)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped "+strconv.Itoa(width)))
+
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		text := c.Long
+		if text == "" {
+			text = c.Short
+		}
+		fmt.Fprintf(c.OutOrStdout(), "%s\n\n%s", terminal.Reflow(text, width), c.UsageString())
+	})
 }

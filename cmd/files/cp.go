@@ -102,6 +102,9 @@ func runCp(ctx context.Context, a *app.App, o *cpOptions) error {
 		target, err = n.upload(ctx, src, o.to.path)
 		target = string(c.ID) + ":" + target
 	} else if src, err = n.source(ctx, c, src); err == nil {
+		if dst := strings.TrimRight(o.to.path, "/"); o.from.path == "" && dst != "" {
+			o.to.path = dst // it is made if it is missing
+		}
 		target, err = n.download(ctx, src, o.to.path)
 		src = string(c.ID) + ":" + src
 	}
