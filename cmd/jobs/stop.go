@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -78,6 +79,8 @@ func runStop(ctx context.Context, a *app.App, o *stopOptions) error {
 // lookAfter is when a stopped job is suspected to have ended with its cluster: a run's cluster ends with its job.
 const lookAfter = 2 * time.Second
 
+const killedText = "job %s is %s: its driver had not ended when its grace after SIGTERM was over, and Ray killed it. --grace or job.grace of the cluster gives it longer"
+
 // awaitStopped waits until a job has ended, or its cluster has.
 func awaitStopped(ctx context.Context, a *app.App, c *app.Connection, id string) error {
 	a.UI.Live("stopping "+id, a.Now())
@@ -89,18 +92,38 @@ func awaitStopped(ctx context.Context, a *app.App, c *app.Connection, id string)
 	switch {
 	case err == nil:
 		a.UI.Clear()
-		if c.Killed(ctx, job) {
-			a.UI.Warn("job %s is %s: its driver had not ended when its grace after SIGTERM was over, and Ray killed it. --grace or job.grace of the cluster gives it longer", id, job.Status)
+		if c.Killed(ctx, job) || toldKilled(ctx, c, id) {
+			a.UI.Warn(killedText, id, job.Status)
 			return nil
 		}
 		a.UI.Note("job %s is %s", id, job.Status)
 	case errors.Is(context.Cause(alive), launcher.ErrEnded):
 		a.UI.Clear()
 		a.UI.Note("job %s has ended, and cluster %s with it", id, c.Cluster().ID)
+		if toldKilled(ctx, c, id) {
+			a.UI.Warn(killedText, id, dashboardclient.JobStopped)
+		}
 	default:
 		return err
 	}
 	return nil
+}
+
+// toldKilled reports whether the cluster, which ends with this job and whose Ray may be gone, says that Ray killed the driver
+// (keeper/rayctl_keeper/driver/killed.py).
+func toldKilled(ctx context.Context, c *app.Connection, id string) bool {
+	if c.Cluster() == nil {
+		return false
+	}
+	s, err := c.Cluster().Status(ctx)
+	if err != nil || s.Job == nil || s.Job.SubmissionID != id {
+		return false
+	}
+	said := s.Reason.Message
+	if s.Exit != nil {
+		said += s.Exit.Message
+	}
+	return strings.Contains(said, "Ray killed it")
 }
 
 // meantJob is the job that is meant without an id: the run's own while it runs, else the only one that runs.

@@ -67,6 +67,19 @@ func TestStop(t *testing.T) {
 	u.want(65, "stop", "-c", "shared", "nosuch")
 }
 
+// TestStopRun: of a run whose driver is deaf to SIGTERM, stop and the run both say that it was killed; the run's cluster ends meanwhile.
+func TestStopRun(t *testing.T) {
+	u := newUser(t)
+	const deaf = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready', flush=True)\ntime.sleep(1000)"
+	run := u.start(false, "run", "--name", "deafrun", "--grace", "1s", "--", "python", "-c", deaf)
+	run.until("ready", 1)
+	contains(t, "stop", u.want(0, "stop", "deafrun").err, "Ray killed it")
+	if code := run.code(); code != runstate.CodeInterrupted {
+		t.Errorf("run: exit code %d", code)
+	}
+	contains(t, "the run", run.String(), "its driver had not ended when its grace was over, and Ray killed it")
+}
+
 // TestAddress uses the cluster's dashboard by its address.
 func TestAddress(t *testing.T) {
 	u := sharedCluster(t)

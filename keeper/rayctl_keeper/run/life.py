@@ -4,7 +4,7 @@ import socket
 import time
 import traceback
 
-from rayctl_keeper.driver import rayjob, runtimeenv
+from rayctl_keeper.driver import killed, rayjob, runtimeenv
 from rayctl_keeper.driver.log import DriverLog
 from rayctl_keeper.http.mail import Mailbox
 from rayctl_keeper.ray.dashboard import Dashboard, Refused, Unreachable
@@ -205,7 +205,7 @@ class Keeper:
             self.cluster.used()
             try:
                 info = self.job.follow(submission_id, submitted)
-                end = rayjob.outcome(info)
+                end = killed.tell(rayjob.outcome(info), info, self.nodes.directories(), self.head.dashboard)
             except End as limit:
                 self.after_max(limit)
                 continue
