@@ -12,7 +12,7 @@ import (
 // TestVerbsOfOtherTools: each verb that fingers know from docker, kubectl, Slurm and Ray is one here, or the right one is named.
 func TestVerbsOfOtherTools(t *testing.T) {
 	for word, means := range map[string]string{
-		"ps": "ls", "list": "ls", "ssh": "exec", "shell": "exec", "rm": "down", "delete": "down", "cancel": "stop", "info": "status", "describe": "status",
+		"log": "logs", "ps": "ls", "list": "ls", "ssh": "exec", "shell": "exec", "rm": "down", "delete": "down", "cancel": "stop", "info": "status", "describe": "status",
 		"wait": "wait", "events": "events", "validate": "validate", "job": "jobs", "job list": "jobs list", "serve deploy": "serve apply", "serve shutdown": "serve delete",
 	} {
 		a, _, _ := apptest.New()
@@ -22,25 +22,30 @@ func TestVerbsOfOtherTools(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"get clusters":  "`rayctl ls` lists clusters",
-		"attach dev -f": "`rayctl logs -f NAME` follows a run, `rayctl exec NAME` opens a shell",
-		"kill dev":      "`rayctl down --now NAME` ends a cluster at once, `rayctl stop JOB` stops a job",
-		"nodes":         "`rayctl status NAME` lists the nodes",
-		"watch dev":     "`rayctl status -w NAME`",
-		"tail -n 5 dev": "`rayctl logs -f NAME`",
-		"login":         "`rayctl doctor` checks them",
-		"start --head":  "`rayctl up` makes a cluster that stays",
-		"launch":        "`rayctl run -- COMMAND` runs one job",
-		"plan":          "`rayctl render` shows",
-		"queue":         "`rayctl ls` lists the clusters that wait",
-		"job submit -x": "`rayctl submit -- COMMAND`",
-		"job status x":  "`rayctl jobs ID`",
-		"job logs x":    "`rayctl logs JOB`",
-		"job stop x":    "`rayctl stop JOB`",
-		"serve run a:b": "`rayctl serve apply -f serve.yaml` deploys it",
-		"serve config":  "`rayctl serve status -o json`",
-		"jupyter lab":   "`eval \"$(rayctl env NAME)\"`",
-		"runn":          "did you mean `rayctl run`?",
+		"get clusters":    "`rayctl ls` lists clusters",
+		"attach dev -f":   "`rayctl logs -f NAME` follows a run, `rayctl exec NAME` opens a shell",
+		"kill dev":        "`rayctl down --now NAME` ends a cluster at once, `rayctl stop JOB` stops a job",
+		"nodes":           "`rayctl status NAME` lists the nodes",
+		"watch dev":       "`rayctl status -w NAME`",
+		"tail -n 5 dev":   "`rayctl logs -f NAME`",
+		"login":           "`rayctl doctor` checks them",
+		"start --head":    "`rayctl up` makes a cluster that stays",
+		"launch":          "`rayctl run -- COMMAND` runs one job",
+		"plan":            "`rayctl render` shows",
+		"queue":           "`rayctl ls` lists the clusters that wait",
+		"job submit -x":   "`rayctl submit -- COMMAND`",
+		"job status x":    "`rayctl jobs ID`",
+		"job logs x":      "`rayctl logs JOB`",
+		"job stop x":      "`rayctl stop JOB`",
+		"serve run a:b":   "`rayctl serve apply -f serve.yaml` deploys it",
+		"serve config":    "`rayctl serve status -o json`",
+		"ui":              "`rayctl dashboard NAME`",
+		"results x":       "`rayctl cp NAME: DIR`",
+		"prune -f":        "`rayctl gc`",
+		"tune":            "`rayctl run -- python tune.py`",
+		"exec ray status": "Put the command after `--`: rayctl exec -- ray status",
+		"jupyter lab":     "`eval \"$(rayctl env NAME)\"`",
+		"runn":            "did you mean `rayctl run`?",
 	} {
 		refused(t, line, want)
 	}

@@ -143,9 +143,12 @@ func takesCluster(c *cobra.Command) bool {
 	return strings.Contains(c.Use, "[NAME]") || strings.Contains(c.Use, "[CLUSTER]")
 }
 
+// onNodes are programs that nodes have, and this machine perhaps not.
+var onNodes = []string{"ray", "serve", "python", "python3", "pip", "nvidia-smi"}
+
 func isProgram(word string) bool {
 	_, err := exec.LookPath(word)
-	return err == nil
+	return err == nil || slices.Contains(onNodes, word)
 }
 
 // afterDash is the error for a command that was written without --, with the whole command line as it should be.

@@ -26,8 +26,9 @@ type logsOptions struct {
 func NewLogs(a *app.App) *cobra.Command {
 	o := &logsOptions{}
 	c := &cobra.Command{
-		Use:   "logs [NAME] [JOB] [-f]",
-		Short: "Show a driver's output, of a living cluster or from its record",
+		Use:     "logs [NAME] [JOB] [-f]",
+		Aliases: []string{"log"},
+		Short:   "Show a driver's output, of a living cluster or from its record",
 		Long: "logs shows the output of a run's driver, byte for byte, also after its cluster has ended; that of JOB, or of the newest job of a cluster\n" +
 			"that has none of its own. With -f it follows until the end and exits with the driver's exit code. --node and --file show Ray's own logs.",
 		Example: "  rayctl logs -f\n  rayctl logs grpo-x1f3a --tail 100\n  rayctl logs raysubmit_x1\n  rayctl logs dev raysubmit_x1 -f\n" +
