@@ -27,6 +27,9 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, pay launcher
 	if err != nil {
 		return "", err
 	}
+	if open := p.Open(); open != "" && pay.Warn != nil {
+		pay.Warn(open)
+	}
 	if kuberayspec.Of(s).Keeper == objects.KeeperNone {
 		packages, err := handover.Pack(ctx, pay)
 		if err != nil {

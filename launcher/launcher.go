@@ -115,6 +115,8 @@ type Payload struct {
 	Command string
 	// Progress receives notes for the user while Launch works ("installing ray 2.60.0"); nil: none.
 	Progress func(Progress)
+	// Warn receives sentences about the launch that the user should keep; nil: nobody does.
+	Warn func(text string)
 }
 
 // Packages is the outcome of packing.

@@ -20,7 +20,7 @@ func newPayload(a *app.App, s *spec.ClusterSpec, command string) (launcher.Paylo
 	if err != nil {
 		return launcher.Payload{}, err
 	}
-	p := launcher.Payload{Secrets: secrets, Command: command, Progress: a.UI.Transfer}
+	p := launcher.Payload{Secrets: secrets, Command: command, Progress: a.UI.Transfer, Warn: func(text string) { a.UI.Warn("%s", text) }}
 	if s.Job.Entrypoint != "" {
 		p.Packages = a.Packages(&s.Job)
 	}

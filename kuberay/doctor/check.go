@@ -98,6 +98,11 @@ func checkGang(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher
 	return check
 }
 
+// checkToken says who can reach a cluster without a token. That is no failure: older versions of Ray have none.
+func checkToken(p *objects.Plan) launcher.Check {
+	return launcher.Check{Name: "token", OK: true, Detail: cmp.Or(p.Open(), "Ray asks for the cluster's own")}
+}
+
 // checkGPUs compares what the nodes have with what the file wants.
 func checkGPUs(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher.Check {
 	check := launcher.Check{Name: "GPUs", OK: true}

@@ -71,7 +71,16 @@ func checkPermissions(ctx context.Context, c *api.Client, s *spec.ClusterSpec) l
 		return failed(check.Name, err)
 	}
 	var missing []string
-	for _, list := range refused[:len(wanted)] {
+	named := ""
+	for i, list := range refused[:len(wanted)] {
+		if wanted[i].resource == "secrets" && len(list) > 0 && s.Name != "" {
+			if list, err = byName(ctx, c, wanted[i], list, objects.SecretName(s.Name)); err != nil {
+				return failed(check.Name, err)
+			}
+			if len(list) == 0 {
+				named = "; of Secrets only " + objects.SecretName(s.Name) + " may be read, so clusters must have this name"
+			}
+		}
 		missing = append(missing, list...)
 	}
 	if !slices.ContainsFunc(refused[len(wanted):], func(list []string) bool { return len(list) == 0 }) {
@@ -81,8 +90,26 @@ func checkPermissions(ctx context.Context, c *api.Client, s *spec.ClusterSpec) l
 		check.Detail = "not permitted: " + strings.Join(missing, ", ")
 		return check
 	}
-	check.OK, check.Detail = true, fmt.Sprintf("all that rayctl needs in namespace %s", c.Namespace)
+	check.OK, check.Detail = true, fmt.Sprintf("all that rayctl needs in namespace %s", c.Namespace)+named
 	return check
+}
+
+// byName leaves of the verbs that are refused for all objects of a resource those that are refused for this one, too (resourceNames of a Role). Roles cannot
+// name what is to be created (Kubernetes' documentation, "Using RBAC Authorization", "Referring to resources").
+func byName(ctx context.Context, c *api.Client, p permission, refused []string, name string) (left []string, err error) {
+	for _, what := range refused {
+		verb, _, _ := strings.Cut(what, " ")
+		ok := false
+		if verb != "create" {
+			if ok, err = allowed(ctx, c, p, verb, name); err != nil {
+				return nil, err
+			}
+		}
+		if !ok {
+			left = append(left, what)
+		}
+	}
+	return left, nil
 }
 
 // permissionsFor are those that the file needs all of.
@@ -120,7 +147,7 @@ func refusals(ctx context.Context, c *api.Client, wanted []permission) ([][]stri
 	for i, p := range wanted {
 		g.Go(func() error {
 			for _, verb := range p.verbs {
-				allowed, err := allowed(ctx, c, p, verb)
+				allowed, err := allowed(ctx, c, p, verb, "")
 				if err != nil {
 					return err
 				}
@@ -134,11 +161,11 @@ func refusals(ctx context.Context, c *api.Client, wanted []permission) ([][]stri
 	return out, g.Wait()
 }
 
-func allowed(ctx context.Context, c *api.Client, p permission, verb string) (bool, error) {
+func allowed(ctx context.Context, c *api.Client, p permission, verb, name string) (bool, error) {
 	resource, sub, _ := strings.Cut(p.resource, "/")
 	review, err := c.Core.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: c.Namespace, Group: p.group, Resource: resource, Subresource: sub, Verb: verb,
+			Namespace: c.Namespace, Group: p.group, Resource: resource, Subresource: sub, Verb: verb, Name: name,
 		}},
 	}, metav1.CreateOptions{})
 	if err != nil {

@@ -135,10 +135,13 @@ func (p *Plan) takeManifest() (err error) {
 	}
 	p.version = cmp.Or(p.Spec.Ray.Version, p.Adopted.spec.RayVersion, rayVersion(p.Spec))
 	if _, err := version.ParseGeneric(p.version); err != nil {
-		p.version = "0.0.0" // all that would follow from it is the token
+		p.version = unknownVersion
 	}
 	return nil
 }
+
+// unknownVersion is that of an image without one in its tag. All that would follow from it is the token.
+const unknownVersion = "0.0.0"
 
 // adoptedCluster is the RayCluster as it was given, with what finds it, ends it and admits it as a whole.
 func (p *Plan) adoptedCluster(rc *rayv1.RayCluster) {

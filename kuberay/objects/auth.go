@@ -11,6 +11,24 @@ func (p *Plan) authOptions() *rayv1.AuthOptions {
 	return &rayv1.AuthOptions{Mode: rayv1.AuthModeToken, SecretName: ptr.To(SecretName(p.Spec.Name))}
 }
 
+// Open says who can reach what in a cluster whose Ray asks for no token; "" where it asks. Ray's nodes listen on the addresses of their pods, or they would not
+// find each other, and by default every pod of a Kubernetes reaches every other (Kubernetes' documentation, "Network Policies").
+func (p *Plan) Open() string {
+	why := "Ray " + p.version + " has no tokens (2.52 and later have)"
+	switch {
+	case p.Adopted != nil && p.Adopted.Token.Secret+p.Adopted.Token.Value != "":
+		return ""
+	case p.Adopted != nil && !p.Adopted.Token.Ours:
+		why = "its manifest lets Ray ask for no token"
+	case p.hasToken():
+		return ""
+	case p.version == unknownVersion:
+		why = "which Ray the manifest has is not known, so it is asked for no token (ray.version says it)"
+	}
+	return why + ": every pod of this Kubernetes that reaches the pods of the cluster, on any node and in any namespace, can run code in it as its user and read its secrets; " +
+		"`rayctl render --networkpolicy` prints the NetworkPolicies that keep others out"
+}
+
 // TokenByEnvironment replaces authOptions by the environment variables that Ray itself reads. KubeRay's init containers inherit the environment.
 func TokenByEnvironment(rc *rayv1.RayCluster) {
 	secret := *rc.Spec.AuthOptions.SecretName

@@ -1,0 +1,142 @@
+package kuberay_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/rayctl/rayctl/kuberay"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/test/pace"
+)
+
+// rolesOfCommands are the rules of each command in the guide's table, by command.
+func rolesOfCommands(t *testing.T, name string) map[string][]rbacv1.PolicyRule {
+	t.Helper()
+	guide, err := os.ReadFile("../docs/kuberay.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(guide), "### The smallest Role for a command")
+	table, _, _ = strings.Cut(table, "\n## ")
+	out := map[string][]rbacv1.PolicyRule{}
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 || !strings.Contains(cells[1], "`") {
+			continue
+		}
+		var rules []rbacv1.PolicyRule
+		for _, text := range quoted(cells[2]) {
+			verbs, resources, _ := strings.Cut(text, " ")
+			for _, resource := range strings.Split(resources, ", ") {
+				plain, group, _ := strings.Cut(resource, ".")
+				for _, verb := range strings.Split(verbs, ",") {
+					rule := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{plain}, Verbs: []string{verb}}
+					if plain == "secrets" && verb != "create" {
+						rule.ResourceNames = []string{name + "-rayctl"}
+					}
+					rules = append(rules, rule)
+				}
+			}
+		}
+		for _, command := range quoted(cells[1]) {
+			out[command] = rules
+		}
+	}
+	return out
+}
+
+// quoted are the parts of a text between backquotes.
+func quoted(text string) (out []string) {
+	for i, part := range strings.Split(text, "`") {
+		if i%2 == 1 {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// TestRolePerCommand: each command of the guide's table works for a user who has what the table says and nothing else, and Secrets only by their name; and by
+// the API server's audit log it uses all of that, except what depends on versions and on what fails.
+func TestRolePerCommand(t *testing.T) {
+	pace.Parallel(t)
+	b := newBed(t)
+	roles, used := rolesOfCommands(t, "roles"), map[string]bool{}
+	binary := newUser(t, b.kubeconfig)
+	b.nothingLeft(t, "roles")
+	const small = " --image rayproject/ray:2.60.0 --set head.cpus=0.2 --set head.memory=3Gi"
+	for _, c := range []struct{ command, args, want string }{
+		{"up", "up --name roles" + small, ""}, {"ls", "ls", "roles"}, {"status", "status roles", "Ready"}, {"exec", "exec roles -- echo inside", "inside"},
+		{"submit", "submit -c roles -- echo submitted", "submitted"}, {"jobs", "jobs roles", "SUCCEEDED"}, {"logs", "logs roles", "submitted"},
+		{"down", "down roles", ""}, {"history", "history", "roles"}, {"logs", "logs roles", ""},
+		{"run", "run --name roles" + small + " -- echo run", "run"}, {"logs", "logs roles", "run"},
+	} {
+		if c.command == "run" {
+			if err := b.l.Forget(t.Context(), "roles"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		u := *binary
+		u.env = append(slices.Clone(binary.env), "KUBECONFIG="+b.LimitedKubeconfig(t, b.namespace, roles[c.command]...))
+		before := len(b.Requests(t, b.namespace))
+		a := u.does(t, slices.Insert(strings.Fields(c.args), 1, "--launcher", "kuberay")...)
+		if a.code != 0 || !strings.Contains(a.out, c.want) {
+			t.Errorf("rayctl %s: code %d, want %q\n%s%s", c.args, a.code, c.want, a.out, a.notes)
+		}
+		for _, r := range b.Requests(t, b.namespace)[before:] {
+			if r.Object != nil {
+				used[c.command+": "+r.Verb+" "+strings.TrimSuffix(r.Object.Resource+"/"+r.Object.Subresource, "/")] = true
+			}
+		}
+	}
+	for command, rules := range roles {
+		for _, rule := range rules {
+			what := command + ": " + rule.Verbs[0] + " " + rule.Resources[0]
+			switch {
+			case used[what], rule.Verbs[0] == "list" && used[command+": watch "+rule.Resources[0]], // which older API servers want before a watch
+				rule.Verbs[0] == "create" && used[command+": get "+rule.Resources[0]], // of connections, from 1.35 on
+				rule.Verbs[0] == "delete": // of what could not be made whole, or has no keeper to end it
+			default:
+				t.Errorf("the guide has what is not needed: %s", what)
+			}
+		}
+	}
+}
+
+// TestSecretsByName: a Role that names the Secrets lets clusters of this name live, and doctor says so; others are refused before anything is left.
+func TestSecretsByName(t *testing.T) {
+	pace.Parallel(t)
+	b := newBed(t)
+	var rules []rbacv1.PolicyRule
+	for _, r := range minimalRole(t) {
+		if r.Resources[0] != "secrets" {
+			rules = append(rules, r)
+		}
+	}
+	named := permit("secrets", "get", "patch")
+	named.ResourceNames = []string{"named-rayctl"}
+	l := b.limited(t, append(rules, permit("secrets", "create"), named))
+	s := job("named", waitingDriver)
+	if c := findings(t, l, s)["permissions"]; !c.OK || !strings.Contains(c.Detail, "of Secrets only named-rayctl may be read, so clusters must have this name") {
+		t.Errorf("doctor: %+v", c)
+	}
+	fails(t, findings(t, l, job("another", "true")), "permissions", "not permitted: get secrets, patch secrets")
+	r := b.run(t, l, s)
+	r.printed(t, "begun\n")
+	other := kuberay.New(kuberay.Config{Kubeconfig: b.LimitedKubeconfig(t, b.namespace, append(slices.Clone(rules), named)...)})
+	e, err := other.Dial(t.Context(), r.id, launcher.Dashboard)
+	if err != nil {
+		t.Errorf("another client: %v", err)
+	} else {
+		e.Close()
+	}
+	b.release(t, r.id)
+	r.wantEnd(t, "succeeded", 0, "begun\ndone\n")
+	_, err = l.Launch(t.Context(), job("another", "echo never"), launcher.Payload{})
+	wantRefusal(t, err, runstate.CodePermission, "secrets")
+	b.awaitNothing(t, "another")
+}
