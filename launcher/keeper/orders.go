@@ -71,8 +71,8 @@ type RaySettings struct {
 // Group is a set of equal Ray nodes. A nil count is left to Ray (or, on Slurm, to the allocation).
 type Group struct {
 	Name string `json:"name"`
-	// Count is how many must be there; Max how many there may be, as Ray's autoscaler asks for them (less than Count: no more); Initial how many there are
-	// at the start.
+	// Count is how many must be there; Max how many there may be, as Ray's autoscaler asks for them (0: no more than Count); Initial how many of those
+	// there are at the start.
 	Count             int      `json:"count"`
 	Max               int      `json:"max,omitempty"`
 	Initial           int      `json:"initial,omitempty"`

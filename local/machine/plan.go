@@ -64,10 +64,14 @@ func (p Plan) groups() []keeper.Group {
 		if !g.ObjectStoreMemory.IsZero() {
 			store = g.ObjectStoreMemory.Value()
 		}
-		groups = append(groups, keeper.Group{
-			Name: g.Name, Count: g.Min, Max: g.Max, Initial: g.Count, CPUs: &cpus, GPUs: &gpus, Memory: &memory, ObjectStoreMemory: &store, Resources: g.Resources,
+		group := keeper.Group{
+			Name: g.Name, Count: g.Min, CPUs: &cpus, GPUs: &gpus, Memory: &memory, ObjectStoreMemory: &store, Resources: g.Resources,
 			ObjectSpillingDirectory: g.ObjectSpillingDirectory, Labels: g.Labels, Env: g.Env,
-		})
+		}
+		if g.Elastic() {
+			group.Max, group.Initial = g.Max, g.Count
+		}
+		groups = append(groups, group)
 	}
 	return groups
 }

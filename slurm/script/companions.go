@@ -27,10 +27,8 @@ func (p Plan) companions() *keeper.Companions {
 		return nil
 	}
 	c := &keeper.Companions{Name: CompanionName(p.Spec.Name, p.Nonce), Scripts: map[string]string{}}
-	for _, g := range p.Spec.NodeGroups() {
-		if g.Elastic() {
-			c.Scripts[g.Name] = path.Join(p.Run, companionFile(g.Name))
-		}
+	for _, g := range p.Spec.NodeGroups() { // a lost node that must be there is replaced, too
+		c.Scripts[g.Name] = path.Join(p.Run, companionFile(g.Name))
 	}
 	return c
 }
@@ -40,10 +38,10 @@ func companionFile(group string) string { return "elastic-" + group + ".sh" }
 // Companions are the batch scripts of companion jobs, by their names in the run's directory. The keeper gives the rest on sbatch's command line.
 func (p Plan) Companions() (map[string]string, error) {
 	scripts := map[string]string{}
+	if !p.Spec.IsElastic() {
+		return scripts, nil
+	}
 	for _, g := range p.Spec.NodeGroups() {
-		if !g.Elastic() {
-			continue
-		}
 		var b strings.Builder
 		err := companionTemplate.Execute(&b, map[string]any{
 			"Directives": p.Directives(Component{Request: p.request(g), Nodes: 1}, false), "Python": shellescape.QuoteCommand(p.OnHost(p.HostPython())),

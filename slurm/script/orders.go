@@ -72,7 +72,10 @@ func (p Plan) groups() []keeper.Group {
 			continue
 		}
 		group := keeper.Group{
-			Name: g.Name, Count: g.Min, Max: g.Max, Initial: g.Count, Resources: g.Resources, ObjectSpillingDirectory: g.ObjectSpillingDirectory, Labels: g.Labels, Env: g.Env,
+			Name: g.Name, Count: g.Min, Resources: g.Resources, ObjectSpillingDirectory: g.ObjectSpillingDirectory, Labels: g.Labels, Env: g.Env,
+		}
+		if g.Elastic() {
+			group.Max, group.Initial = g.Max, g.Count
 		}
 		gpus := float64(g.GPUs)
 		group.GPUs = &gpus

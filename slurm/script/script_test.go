@@ -271,3 +271,32 @@ func TestLinesInValuesAreRefused(t *testing.T) {
 		t.Error("a value with a line break was rendered")
 	}
 }
+
+// TestCompanions: a further node of an elastic group asks for what the group's nodes ask for, in a job of its own.
+func TestCompanions(t *testing.T) {
+	s := spec.For(&spec.ClusterSpec{Name: "c", Workers: []spec.WorkerGroup{
+		group("a", 1, spec.NodeResources{CPUs: 2}), {Name: "b", MinReplicas: new(int), MaxReplicas: ptrTo(3), NodeResources: spec.NodeResources{CPUs: 4, GPUs: 2}},
+	}}, slurmspec.Name)
+	p := planFor(s)
+	if n := p.Components(); len(n) != 1 || n[0].Nodes != 1 {
+		t.Errorf("the job itself: %+v", n)
+	}
+	scripts, err := p.Companions()
+	if err != nil || len(scripts) != 2 {
+		t.Fatalf("%v, %v", scripts, err)
+	}
+	text := scripts["elastic-b.sh"]
+	for _, want := range []string{"#SBATCH --nodes=1\n", "#SBATCH --gpus-per-node=2\n", "#SBATCH --cpus-per-task=4\n", ` slurm-companion `, `"$@"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "--job-name") {
+		t.Errorf("the keeper names it:\n%s", text)
+	}
+	if o := p.Orders(); o.Start.Companions == nil || o.Start.Companions.Scripts["b"] != p.Run+"/elastic-b.sh" || o.Groups[1].Count != 0 || o.Groups[1].Max != 3 {
+		t.Errorf("%+v", o)
+	}
+}
+
+func ptrTo(n int) *int { return &n }

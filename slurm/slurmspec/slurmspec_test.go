@@ -106,8 +106,8 @@ func TestIgnored(t *testing.T) {
 	ignored := func(more string) string {
 		return strings.Join(slurmspec.Substrate.Ignored(spec.For(mustDecode(t, text+more), "slurm")), "\n")
 	}
-	for _, want := range []string{"workers.a.shm is ignored: ", "workers.a.maxReplicas is ignored: all nodes start together on Slurm", "mounts[0].readOnly is ignored: ", "workers.a.image is ignored: "} {
-		if got := ignored(""); !strings.Contains(got, want) || strings.Count(got, "\n") != 3 {
+	for _, want := range []string{"workers.a.shm is ignored: ", "mounts[0].readOnly is ignored: ", "workers.a.image is ignored: "} {
+		if got := ignored(""); !strings.Contains(got, want) || strings.Count(got, "\n") != 2 {
 			t.Errorf("%q is not in\n%s", want, got)
 		}
 	}
@@ -122,6 +122,8 @@ func TestCurrent(t *testing.T) {
 		"slurm: {job: 'x; $(id)'}":                                        `slurm.job: "x; $(id)" is not possible here`,
 		"slurm: {job: current, partition: 'a b'}":                         "slurm.partition: with slurm.job: current",
 		"slurm: {job: current, account: rl}":                              "slurm.account: ",
+		"slurm: {job: current}\nworkers: [{name: a, maxReplicas: 2}]":     "workers.a.maxReplicas: the allocation around this command cannot grow",
+		"slurm: {exclusive: true}\nworkers: [{name: a, maxReplicas: 2}]":  "workers.a.cpus: Ray's autoscaler must know what a node of an elastic group has",
 		"slurm: {job: current, exclusive: false}":                         "slurm.exclusive: ",
 		"slurm: {job: current, extraArgs: [--x]}":                         "slurm.extraArgs: ",
 		"slurm: {job: current, begin: now}":                               "slurm.begin: ",

@@ -37,14 +37,6 @@ func IdleHead(s *spec.ClusterSpec) (all []string) {
 	return all
 }
 
-// Elastic is about sizes of groups, and gang: false, where all nodes start together and their number stays.
-func Elastic(s *spec.ClusterSpec, where string) (all []string) {
-	why := "all nodes start together " + where + ", and their number stays"
-	all = append(all, Nodes(s, "minReplicas", why, func(g spec.NodeGroup) bool { return g.Min < g.Count })...)
-	all = append(all, Nodes(s, "maxReplicas", why, func(g spec.NodeGroup) bool { return g.Max > g.Count })...)
-	return append(all, Gang(s, where)...)
-}
-
 // Scaling is about scaling where no group is elastic.
 func Scaling(s *spec.ClusterSpec) []string {
 	if s.Scaling == (spec.Scaling{}) || s.IsElastic() {
