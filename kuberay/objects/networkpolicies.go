@@ -20,7 +20,8 @@ const (
 	DNSPort = 53
 	// Those of the API server, behind its Service and itself: a network judges a connection by the latter (Kubernetes' documentation, "Network
 	// Policies", "cluster ingress and egress mechanisms often require rewriting the source or destination IP").
-	APIServicePort, APIServerPort = 443, 6443
+	APIServicePort = 443
+	APIServerPort  = 6443
 )
 
 // NetworkPolicies are what a namespace needs in which a policy denies all that is not allowed: they count for all clusters of rayctl's there. Each allows in
