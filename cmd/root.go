@@ -54,7 +54,7 @@ func NewRoot(a *app.App) *cobra.Command {
 		}
 	}
 	add(groupRun, clusters.NewRun(a))
-	add(groupClusters, clusters.NewUp(a), clusters.NewDown(a), clusters.NewLs(a), clusters.NewStatus(a), clusters.NewWait(a), clusters.NewEvents(a), clusters.NewExtend(a), clusters.NewGC(a))
+	add(groupClusters, clusters.NewUp(a), clusters.NewDown(a), clusters.NewLs(a), clusters.NewStatus(a), clusters.NewWait(a), clusters.NewEvents(a), clusters.NewExtend(a), clusters.NewScale(a), clusters.NewGC(a))
 	add(groupJobs, jobs.NewSubmit(a), jobs.NewJobs(a), jobs.NewLogs(a), jobs.NewStop(a))
 	add(groupServe, serve.New(a))
 	add(groupWork, access.NewDashboard(a), access.NewTop(a), access.NewEnv(a), access.NewExec(a), access.NewPortForward(a), files.NewCp(a))

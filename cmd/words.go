@@ -36,7 +36,6 @@ var otherVerbs = map[string]string{
 	"monitor":   "`rayctl top -w NAME` shows what the nodes do, `rayctl status -w NAME` each change",
 	"prune":     "`rayctl gc` removes leftovers and old records, `rayctl down NAME` ends a cluster",
 	"clean":     "`rayctl gc` removes leftovers and old records, `rayctl down NAME` ends a cluster",
-	"scale":     "`rayctl up NAME --recreate --workers N` makes a cluster anew with another size",
 	"restart":   "`rayctl up NAME --recreate` makes a cluster anew, `rayctl run` runs a job again",
 	"inspect":   "`rayctl status NAME` shows one cluster",
 	"config":    "`rayctl render --origin` shows every setting in force and where it comes from",

@@ -6,10 +6,12 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
@@ -20,6 +22,7 @@ func TestElastic(t *testing.T) {
 	pace.Parallel(t)
 	b := start(t, slurmtest.Options{Nodes: 3})
 	t.Run("Queued", b.companionQueued)
+	t.Run("Unwanted", b.companionUnwanted)
 	t.Run("Cancelled", b.companionCancelled)
 	t.Run("HeadsNodeDies", b.companionsHeadDies)
 	b.leavesNothing(t)
@@ -65,6 +68,37 @@ func (b *bed) companionQueued(t *testing.T) {
 	}
 	b.killKeeper(t, r.id)
 	r.ended(runstate.CodeLost, "lost", "the keeper was killed")
+	r.forgotten()
+}
+
+// companionUnwanted: what is asked for and then not needed any more is not waited for.
+func (b *bed) companionUnwanted(t *testing.T) {
+	g := b.gate(t)
+	s := b.wantsTwo("unwanted", g)
+	s.Scaling.Idle = units.Limit(3 * time.Second)
+	s.Job.Entrypoint = g.wait() + `; exec python -c '
+import ray, time
+ray.init(log_to_driver=False)
+group = ray.util.placement_group([{"b": 1}] * 2, strategy="STRICT_SPREAD")
+time.sleep(6)
+ray.util.remove_placement_group(group)
+time.sleep(600)'`
+	r := b.begin(t, s, launcher.Payload{})
+	r.until("running", jobRuns)
+	open := b.closePartition(t)
+	defer open()
+	g.open()
+	job := last(r.until("waiting for a node", func(s launcher.Status) bool { return last(s).State == "queued" && last(s).Message != "being submitted" }))
+	st := r.until("not waiting any more", func(s launcher.Status) bool { return last(s).State == "released" })
+	if a := last(st); a.ID != job.ID || a.Granted != nil || a.Message != "nothing needed it any more" {
+		t.Errorf("%+v", a)
+	}
+	b.Await(t, "the companion's end", func(ctx context.Context) (bool, error) {
+		out, err := b.Slurm(ctx, "squeue", "--noheader", "--format=%j")
+		return !strings.Contains(out, "-elastic-"), err
+	})
+	b.down(t, r.l, r.id)
+	r.ended(runstate.CodeInterrupted, "down", "")
 	r.forgotten()
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // verbs are the commands of this package.
-var verbs = apptest.Tree(NewRun, NewUp, NewDown, NewLs, NewStatus, NewWait, NewEvents, NewExtend, NewGC, NewDoctor, NewHistory)
+var verbs = apptest.Tree(NewRun, NewUp, NewDown, NewLs, NewStatus, NewWait, NewEvents, NewExtend, NewScale, NewGC, NewDoctor, NewHistory)
 
 // file is a cluster file.
 func file(text string) map[string]string { return map[string]string{"rayctl.yaml": text} }
@@ -267,6 +267,10 @@ func TestKeepLines(t *testing.T) {
 		}).With("dev", "old", "queued")
 	}
 	apptest.Run(t, verbs, with, []apptest.Line{
+		{Args: "scale dev", Code: runstate.CodeUsage, Err: "no group and size is given: write it like worker=4"},
+		{Args: "scale dev worker", Code: runstate.CodeUsage, Err: `"worker" is not a group and its size`},
+		{Args: "scale dev worker=5:2", Code: runstate.CodeUsage, Err: `"worker=5:2" is not a group and its size`},
+		{Args: "scale dev worker=-1", Code: runstate.CodeUsage, Err: `"worker=-1" is not a group and its size`},
 		{Args: "extend dev --max 4h", Out: "dev ends at 2026-01-02T03:04:05Z (lifetime.max)\n"},
 		{Args: "extend dev --max 4h --idle 10m", Out: "if nothing runs on it until then (lifetime.idle"},
 		{Args: "extend dev --max unlimited", Out: "dev ends only when it is ended\n"},

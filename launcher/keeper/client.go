@@ -154,6 +154,18 @@ func (c *Client) Extend(ctx context.Context, extend Extend) (*runstate.State, er
 	return c.state(ctx, http.MethodPost, "/v1/extend", extend, callTimeout)
 }
 
+// Scale sets how many nodes of an elastic group there are at least and at most (nil: as it is).
+type Scale struct {
+	Group string `json:"group"`
+	Min   int    `json:"min"`
+	Max   *int   `json:"max"`
+}
+
+// Scale changes the size of an elastic group. An *Error with status 409 says why not.
+func (c *Client) Scale(ctx context.Context, scale Scale) (*runstate.State, error) {
+	return c.state(ctx, http.MethodPost, "/v1/scale", scale, callTimeout)
+}
+
 // Disconnect makes the keeper end the cluster when it gets no Renew for this long; 0 disables this.
 func (c *Client) Disconnect(ctx context.Context, after time.Duration) (*runstate.State, error) {
 	return c.state(ctx, http.MethodPost, "/v1/disconnect", map[string]float64{"after": after.Seconds()}, callTimeout)

@@ -74,6 +74,41 @@ func TestElasticNodesLost(t *testing.T) {
 	r.kill(r.cmd.Process.Pid)
 }
 
+// TestScale: a user sets how many nodes there are at least and at most, within what the cluster was launched with; none goes while it is used.
+func TestScale(t *testing.T) {
+	r := newRig(t, holdTwo, func(o *keeper.Orders) {
+		elastic(1, 4)(o)
+		o.Scaling.Idle = 3
+	}).start(nil)
+	r.commit(keeper.Commit{})
+	r.state("the driver runs", running)
+	held := r.alive("w-1", 0) // with w-0
+	for wish, words := range map[keeper.Scale]string{
+		{Group: "x", Min: 1}: "there is no group x; there is head, w", {Group: "head", Min: 1}: "group head is not elastic",
+		{Group: "w", Min: 0}: "group w can have 1 to 4 nodes, and not 0", {Group: "w", Min: 5}: "group w can have 1 to 4 nodes, and not 5",
+		{Group: "w", Min: 1, Max: ptr(9)}: "group w can have at most 1 to 4 nodes, and not 9",
+	} {
+		if _, err := r.client().Scale(t.Context(), wish); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%+v: %v", wish, err)
+		}
+	}
+	_, err := r.client().Scale(t.Context(), keeper.Scale{Group: "w", Min: 3})
+	r.must(err)
+	third := r.alive("w-2", 0)
+	s, err := r.client().Scale(t.Context(), keeper.Scale{Group: "w", Min: 1, Max: ptr(1)})
+	r.must(err)
+	if g := s.Groups[1]; g.Min != 1 || g.Max != 1 {
+		t.Errorf("%+v", g)
+	}
+	s = r.state("the third node is given up", func(s *runstate.State) bool { return s.Allocations[len(s.Allocations)-1].Released != nil })
+	if a := s.Allocations[len(s.Allocations)-1]; !strings.HasPrefix(a.ID, third.Name) || a.Message != "nothing needed it any more" {
+		t.Errorf("%+v", a)
+	}
+	if now := r.alive("w-1", 0); now.PID != held.PID || running(s) == false {
+		t.Errorf("the node that the driver uses: %+v, before: %+v", now, held)
+	}
+}
+
 // TestElasticNodesFail: nodes that fail to start are not asked for without a pause, and say why.
 func TestElasticNodesFail(t *testing.T) {
 	r := newRig(t, holdTwo, func(o *keeper.Orders) {

@@ -72,6 +72,16 @@ class Handler(server.Handler):
             raise Rejected(409, body["refusal"])
         return self.nodes()
 
+    def scale(self, body):
+        """What a user asks for."""
+        wish = {name: body.get(name) for name in ("group", "min", "max")}
+        if not isinstance(wish["group"], str) or not isinstance(wish["min"], int) or not isinstance(wish["max"], (int, type(None))):
+            raise Rejected(400, "scale wants group, min, and max or none")
+        self.mail.post("scale", wish)
+        if wish.get("refusal"):
+            raise Rejected(409, wish["refusal"])
+        return self.state.json()
+
     def port(self, query):
         """A port of this host for a server of the cluster, such as Serve's."""
         host, wanted = query.get("host", "127.0.0.1"), int(query.get("port", 0))
@@ -127,6 +137,8 @@ class Handler(server.Handler):
             return self.state.json()
         if path == "/v1/nodes":
             return self.change_nodes(body)
+        if path == "/v1/scale":
+            return self.scale(body)
         what = path[len("/v1/"):]
         if path not in ("/v1/renew", "/v1/end", "/v1/extend", "/v1/disconnect"):
             raise Rejected(404, "no such call: POST %s" % path)

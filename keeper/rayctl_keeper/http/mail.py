@@ -175,6 +175,10 @@ class Mailbox:
         """POST /v1/nodes"""
         self.elastic.change(body)
 
+    def _on_scale(self, body):
+        """POST /v1/scale"""
+        self.elastic.scale(body)
+
     def _on_end(self, body):
         """POST /v1/end: the first counts, a second one may skip the grace."""
         if body.get("now"):

@@ -10,12 +10,22 @@ FILE = "autoscaling.json"  # in the run directory; JSON is YAML
 HEAD = "head"  # its node type
 REQUIRED = ".required"  # ends the node type of those nodes of a group that must be there: Ray never gives these up, and asks for others if they are lost
 IDLE = 300.0  # seconds
-# Ray looks for demand every 5 s, ends a node that is queued for an hour, and never one that nothing needs any more while it is queued.
-SETTINGS = {
-    "RAY_enable_autoscaler_v2": "1",
-    "AUTOSCALER_UPDATE_INTERVAL_S": "2",
-    "RAY_AUTOSCALER_RECONCILE_ALLOCATE_STATUS_TIMEOUT_S": str(10 ** 9),
-}
+
+
+def settings(orders):
+    """Variables of the autoscaler's process (Ray 2.60, autoscaler/_private/constants.py). By itself it looks for demand every 5 s, ends a node that is queued for
+    an hour, and never one that nothing needs any more while it is queued."""
+    return {
+        "RAY_enable_autoscaler_v2": "1",
+        "AUTOSCALER_UPDATE_INTERVAL_S": "2",
+        "RAY_AUTOSCALER_RECONCILE_ALLOCATE_STATUS_TIMEOUT_S": str(10 ** 9),
+        "RAY_AUTOSCALER_PENDING_NODE_IDLE_TIMEOUT_S": str(int(idle(orders))),
+    }
+
+
+def idle(orders):
+    """Seconds for which a node that nothing needs is kept."""
+    return float((orders.get("scaling") or {}).get("idle") or IDLE)
 
 
 def path(run_dir):
@@ -24,7 +34,7 @@ def path(run_dir):
 
 
 def write(orders, run_dir, limits):
-    """Replaces the file. limits are (least, most) nodes by group."""
+    """Replaces the file, which the autoscaler reads again in each round. limits are (least, most) nodes by group."""
     write_atomically(path(run_dir), json.dumps(document(orders, run_dir, limits)).encode())
 
 
@@ -46,17 +56,17 @@ def document(orders, run_dir, limits):
     types = {HEAD: like(head, 0)}
     for group in orders["groups"]:
         least, largest = limits[group["name"]]
-        required = least - (group is head)
+        required = group["count"] - (group is head)
         if required:
             types[group["name"] + REQUIRED] = dict(like(group, required), min_workers=required)
-        if largest > least:
-            types[group["name"]] = like(group, largest - least)
+        if most(group) > group["count"]:
+            types[group["name"]] = dict(like(group, largest - group["count"]), min_workers=least - group["count"])
     scaling = orders.get("scaling") or {}
     lists = ("cluster_synced_files", "rsync_exclude", "rsync_filter", "initialization_commands", "setup_commands", "head_setup_commands",
              "worker_setup_commands", "head_start_ray_commands", "worker_start_ray_commands")
     return dict({name: [] for name in lists}, auth={}, docker={}, file_mounts={}, cluster_name=orders["name"], head_node_type=HEAD,
                 available_node_types=types, max_workers=sum(t["max_workers"] for t in types.values()),
-                idle_timeout_minutes=float(scaling.get("idle") or IDLE) / 60.0, upscaling_speed=float(scaling.get("upscalingSpeed") or 1.0),
+                idle_timeout_minutes=idle(orders) / 60.0, upscaling_speed=float(scaling.get("upscalingSpeed") or 1.0),
                 provider={"type": "external", "module": "rayctl_keeper.rayhook.provider.KeeperNodes", "run_dir": run_dir, "use_internal_ips": True,
                           "disable_node_updaters": True, "disable_launch_config_check": True, "foreground_node_launch": True})
 

@@ -54,16 +54,16 @@ def environment(orders, member, directory, run_dir, secrets, base):
     if orders.get("job"):
         env["RAYCTL_JOB"] = "1"
     if is_elastic(orders):
-        env.update(autoscaled(member, base, env.get("PYTHONPATH")))
+        env.update(autoscaled(orders, member, base, env.get("PYTHONPATH")))
     env["RAY_JOB_STOP_WAIT_TIME_S"] = str(int(math.ceil((orders.get("job") or orders).get("grace") or 0)))
     return env
 
 
-def autoscaled(member, base, pythonpath):
+def autoscaled(orders, member, base, pythonpath):
     """What Ray's autoscaler finds the node by, and on the head its settings, and where its process finds our provider."""
     env = {"RAY_CLOUD_INSTANCE_ID": base.get(INSTANCE, ""), "RAY_NODE_TYPE_NAME": autoscaling.node_type(member)}
     if member.head:
-        env.update(autoscaling.SETTINGS, PYTHONPATH=os.pathsep.join(p for p in (pythonpath, program.PATH) if p))
+        env.update(autoscaling.settings(orders), PYTHONPATH=os.pathsep.join(p for p in (pythonpath, program.PATH) if p))
     return env
 
 

@@ -1,5 +1,6 @@
 """The keeper's side: the nodes that Ray's autoscaler asked for."""
 
+import collections
 import time
 
 from rayctl_keeper.node import autoscaling
@@ -18,10 +19,11 @@ class Refusal(Exception):
 class Elastic:
     """Starts and ends nodes beyond those that must be there. Everything but instances() is for the main thread."""
 
-    def __init__(self, orders, nodes, gang, state, log):
-        self._orders, self._nodes, self._gang = orders, nodes, gang
+    def __init__(self, orders, run_dir, nodes, gang, state, log):
+        self._orders, self._run_dir, self._nodes, self._gang = orders, run_dir, nodes, gang
         self._state, self._log = state, log
         self.active = is_elastic(orders)
+        self._limits = autoscaling.limits_of(orders)
         self._serial = 0
         self._failures, self._not_before = {}, {}  # by group
         self._listed = set()  # lives of nodes that Ray's autoscaler knows
@@ -73,9 +75,9 @@ class Elastic:
             places = [m.ordinal for m in members if m.group is group and not m.head and not m.beyond and m.name in self._gang.dead]
         else:
             taken = {m.ordinal for m in members if m.group is group}
-            places = [i for i in range(group["count"], most(group)) if i not in taken]
+            places = [i for i in range(group["count"], most(group)) if i not in taken][:max(0, self._limits[name][1] - len(taken))]
         if not places:
-            raise Refusal("group %s has all of its %d nodes" % (name, group["count"] if required else most(group)))
+            raise Refusal("group %s has all of its %d nodes" % (name, group["count"] if required else self._limits[name][1]))
         for ordinal in places[:count]:
             self._start(Member(group, ordinal, beyond=not required), request)
 
@@ -84,6 +86,36 @@ class Elastic:
             if life(member, self._nodes.round, self._nodes.report(member)) == wanted:
                 self._log("node %s is given up by Ray's autoscaler" % member.name)
                 self._nodes.remove(member)
+
+    # For users.
+
+    def scale(self, body):
+        """POST /v1/scale: how many nodes of a group there are at least and at most, until it is said again. A refusal is left in the body."""
+        group = next((g for g in self._orders["groups"] if g["name"] == body["group"]), None)
+        try:
+            if group is None:
+                raise Refusal("there is no group %s; there is %s" % (body["group"], ", ".join(g["name"] for g in self._orders["groups"])))
+            if self._nodes.external:
+                raise Refusal("its pods are not the keeper's: change minReplicas and maxReplicas in the spec of its RayCluster")
+            if self.closed or most(group) == group["count"]:
+                raise Refusal("the cluster ends" if self.closed else "group %s is not elastic: it was launched without a larger maxReplicas" % group["name"])
+            least, largest = body["min"], self._limits[group["name"]][1] if body.get("max") is None else body["max"]
+            if not group["count"] <= least <= most(group):
+                raise Refusal("group %s can have %d to %d nodes, and not %d" % (group["name"], group["count"], most(group), least))
+            if not least <= largest <= most(group):
+                raise Refusal("group %s can have at most %d to %d nodes, and not %d" % (group["name"], least, most(group), largest))
+        except Refusal as refusal:
+            body["refusal"] = str(refusal)
+            return
+        self._limits[group["name"]] = (least, largest)
+        self._write()
+        self._state.note("scale", group["name"], "", "%d to %d nodes" % (least, largest))
+        self._state.change(groups=[dict(g, min=least, max=largest) if g["name"] == group["name"] else g for g in self._state.doc["groups"]])
+
+    def _write(self):
+        """Ray would end nodes beyond the most at once, with what runs on them: they go when nothing uses them."""
+        there = collections.Counter(m.group["name"] for m in self._nodes.all())
+        autoscaling.write(self._orders, self._run_dir, {name: (least, max(largest, there[name])) for name, (least, largest) in self._limits.items()})
 
     # For the keeper.
 
@@ -137,6 +169,8 @@ class Elastic:
         if member.beyond and not fine:
             self._state.note("node", "DEAD", name, message)
         self._released(lambda a: a["id"] == "%s.%d" % (name, member.serial), message)
+        if self._limits[member.group["name"]][1] < most(member.group):
+            self._write()
         return member.beyond
 
     def _pace(self, group, started):

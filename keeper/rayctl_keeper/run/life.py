@@ -38,7 +38,7 @@ class Keeper:
         self.mail = Mailbox(run_dir, bell, state, self.limits)
         self.driver_log = DriverLog(run_dir, lambda: Dashboard(nodes.dashboard, token), log)
         self.gang = Gang(orders, nodes, state)
-        self.elastic = self.mail.elastic = Elastic(orders, nodes, self.gang, state, log)
+        self.elastic = self.mail.elastic = Elastic(orders, run_dir, nodes, self.gang, state, log)
         self.driver = DriverWatch(nodes, state, self.driver_log)
         self.head = Head(orders, token, nodes, self.gang, self.driver, self.mail, state)
         self.waiting = Waiting(orders, bell, self.mail, nodes, self.gang, self.elastic, self.driver, self.limits, state)

@@ -1,0 +1,127 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// mostSizes bounds the arguments of scale.
+const mostSizes = 100
+
+type scaleOptions struct {
+	config app.ConfigFlags
+	name   string
+	sizes  []keeper.Scale
+	output app.Output
+}
+
+// NewScale is `rayctl scale`.
+func NewScale(a *app.App) *cobra.Command {
+	o := &scaleOptions{}
+	c := &cobra.Command{
+		Use:   "scale [NAME] GROUP=N|GROUP=MIN:MAX...",
+		Short: "Change the size of elastic worker groups",
+		Long: "scale sets how many nodes of an elastic group there are at least, and with MIN:MAX also at most. Nodes above MIN come while tasks wait for them and go when nothing uses " +
+			"them; none is ended with what runs on it. A group is elastic if its maxReplicas is above its minReplicas in the cluster file; it cannot leave these bounds.",
+		Example: "  rayctl scale dev worker=4\n  rayctl scale dev rollout=2:8 worker=1",
+		Args:    app.NoDash(mostSizes+1, "a name and sizes of groups"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.arguments(args); err != nil {
+				return err
+			}
+			return a.Action(func(ctx context.Context) error { return runScale(ctx, a, o) })(c, args)
+		},
+		ValidArgsFunction: a.CompleteClusters,
+	}
+	o.config.AddSelection(c)
+	o.output.Add(c, app.FormatJSON, app.FormatYAML)
+	return c
+}
+
+// arguments are a name, which may be left out, and sizes of groups.
+func (o *scaleOptions) arguments(args []string) error {
+	if len(args) > 0 && !strings.Contains(args[0], "=") {
+		o.name, args = args[0], args[1:]
+	}
+	if len(args) == 0 {
+		return app.UsageError("write it like worker=4, or worker=1:8", "no group and size is given")
+	}
+	for _, text := range args {
+		size, err := parseSize(text)
+		if err != nil {
+			return err
+		}
+		o.sizes = append(o.sizes, size)
+	}
+	return nil
+}
+
+// parseSize reads GROUP=N or GROUP=MIN:MAX.
+func parseSize(text string) (keeper.Scale, error) {
+	wrong := app.UsageError("write it like worker=4, or worker=1:8", "%q is not a group and its size", text)
+	group, size, _ := strings.Cut(text, "=")
+	least, most, ranged := strings.Cut(size, ":")
+	s := keeper.Scale{Group: group}
+	var err error
+	if s.Min, err = strconv.Atoi(least); err != nil || group == "" || s.Min < 0 {
+		return s, wrong
+	}
+	if !ranged {
+		return s, nil
+	}
+	n, err := strconv.Atoi(most)
+	if err != nil || n < s.Min {
+		return s, wrong
+	}
+	s.Max = &n
+	return s, nil
+}
+
+// runScale asks the keeper, and prints the groups' sizes.
+func runScale(ctx context.Context, a *app.App, o *scaleOptions) error {
+	if err := o.output.Validate(); err != nil {
+		return err
+	}
+	c, err := a.Find(ctx, app.FindOptions{Name: o.name, Config: &o.config})
+	if err != nil {
+		return err
+	}
+	var state *runstate.State
+	for _, size := range o.sizes {
+		err := a.AskKeeper(ctx, c, func(k *keeper.Client) error { state, err = k.Scale(ctx, size); return err })
+		if err != nil {
+			return scaleRefused(err)
+		}
+	}
+	if done, err := o.output.Structured(a.Out, state.Groups); done || err != nil {
+		return err
+	}
+	for _, g := range state.Groups {
+		if g.Max > 0 {
+			if _, err := fmt.Fprintf(a.Out, "%s: %d nodes, at least %d and at most %d\n", g.Name, g.Wanted, g.Min, g.Max); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// scaleRefused is the keeper's answer to sizes that a group cannot have.
+func scaleRefused(err error) error {
+	var refused *keeper.Error
+	if errors.As(err, &refused) && refused.Status == http.StatusConflict {
+		return launcher.Fail(runstate.CodeSpec, nil, "`rayctl status -v` shows the groups; `up --recreate` makes the cluster anew", "%s", refused.Message)
+	}
+	return err
+}
