@@ -64,6 +64,12 @@ class Head(http.server.BaseHTTPRequestHandler):
         pass
 
 
+def noted(document):
+    """As a client keeps a state document: without what launcher/runstate leaves out where it is 0 or empty (omitempty)."""
+    gone = {"job": ("logBegin", "prepare"), "head": ("prepared",)}
+    return dict(document, **{part: {k: v for k, v in document[part].items() if v or k not in names} for part, names in gone.items()})
+
+
 def record(status, code=None):
     """Ray's record of a job."""
     found = {"status": status, "driver_node_id": "h", "start_time": 1000 * (time.time() - 5), "message": "", "driver_exit_code": code}
@@ -178,7 +184,7 @@ class Successor(unittest.TestCase):
         """The directory has what clients noted: the state document, without nodes."""
         first, before = self.running(self.pod(commit=COMMIT))
         self.kill(first)
-        run_dir = self.pod(commit=COMMIT, **{"state.json": dict(before, nodes=None)})
+        run_dir = self.pod(commit=COMMIT, **{"state.json": dict(noted(before), nodes=None)})
         self.keeper(run_dir)
         self.until(run_dir, "state.json", lambda d: resumed(d) and d["nodes"])
         self.head.known["n-1"] = record("SUCCEEDED", 0)
@@ -200,7 +206,7 @@ class Successor(unittest.TestCase):
         first = self.keeper(first_dir)
         before = self.until(first_dir, "state.json", lambda d: d["phase"] == "Starting" and d["committed"])
         self.kill(first)
-        run_dir = self.pod(commit=COMMIT, **{"state.json": before})
+        run_dir = self.pod(commit=COMMIT, **{"state.json": noted(before)})
         self.keeper(run_dir)
         self.until(run_dir, "state.json", resumed)
         self.head.complete = True

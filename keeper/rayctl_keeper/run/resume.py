@@ -30,6 +30,9 @@ class Resumption:
         fields = {name: self.earlier[name] for name in CARRIED if self.earlier.get(name) is not None}
         if self._state.doc["job"] is None:
             fields.pop("job", None)
+        for name in ("job", "head"):  # a document that a client kept lacks what was 0 or empty
+            if fields.get(name) is not None:
+                fields[name] = dict(self._state.doc[name], **fields[name])
         self._log("follows a keeper that was in phase %s, attempt %s" % (fields.get("phase"), fields.get("attempt")))
         event = {"event": "keeper", "to": "resumed", "code": "", "message": "another keeper continues", "attempt": fields["attempt"]}
         self._state.change(event, **fields)
