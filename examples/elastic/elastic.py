@@ -1,4 +1,4 @@
-"""Three tasks of ten seconds on a cluster of one node, which gets two more for them and gives them back."""
+"""Three tasks of ten seconds on a cluster with one node for them, which gets two more and gives them back."""
 
 import time
 
@@ -17,8 +17,9 @@ def work():
     return ray.get_runtime_context().get_node_id()
 
 
-print("nodes at the start:", nodes(), flush=True)
+start = nodes()
+print("nodes at the start:", start, flush=True)
 print("nodes that did the work:", len(set(ray.get([work.remote() for _ in range(3)]))), flush=True)
-while nodes() > 1:
+while nodes() > start:
     time.sleep(0.5)
 print("nodes at the end:", nodes(), flush=True)
