@@ -24,7 +24,7 @@ class KeeperNodes(NodeProvider):
         self._run_dir, self._nodes = provider_config["run_dir"], {}
 
     def _ask(self, body=None):
-        """The keeper's nodes, after what is asked for was done."""
+        """The keeper's nodes by id, after what is asked for was done."""
         with open(os.path.join(self._run_dir, "state.json")) as f:
             url = json.load(f)["keeper"]["url"]
         with open(os.path.join(self._run_dir, "token")) as f:
@@ -33,13 +33,13 @@ class KeeperNodes(NodeProvider):
                                          {"Authorization": "Bearer " + token, "Content-Type": "application/json"})
         try:
             with direct.open(request, timeout=TIMEOUT) as answer:
-                self._nodes = {n["id"]: n for n in json.load(answer)["nodes"]}
+                return {n["id"]: n for n in json.load(answer)["nodes"]}
         except urllib.error.HTTPError as error:
             raise RuntimeError("the keeper: " + error.read(2000).decode("utf-8", "replace")) from None
-        return self._nodes
 
     def non_terminated_nodes(self, tag_filters):
-        return list(self._ask())
+        self._nodes = self._ask()  # only here: requests are made in other threads, and their answers may be older
+        return list(self._nodes)
 
     def is_running(self, node_id):
         return bool(self._nodes.get(node_id, {}).get("running"))

@@ -37,8 +37,7 @@ class Elastic:
         in one (RAY_AUTOSCALER_RECONCILE_REQUEST_STATUS_TIMEOUT_S), so nodes that ended soon are in one list."""
         found = [self._instance(m) for m in self._nodes.all() if m.name not in self._gang.dead]
         if asked:
-            brief, self._brief = self._brief, []
-            found += brief
+            found += [self._brief.pop(0) for _ in range(len(self._brief))]
             self._listed.update(n["id"] for n in found)
         return found
 
@@ -65,9 +64,7 @@ class Elastic:
         group = next((g for g in self._orders["groups"] if g["name"] == name), None)
         if group is None:
             raise Refusal("there is no group %s" % name)
-        members = self._nodes.all()
-        if request and any(m.request == request for m in members):
-            return  # the answer to this request was lost
+        members = self._nodes.all()  # a request is no reason to do nothing: Ray has one number for all types and batches of five, and for its repetition
         left = self._not_before.get(name, 0) - time.monotonic()
         if left > 0:
             raise Refusal("the last node of group %s failed to start: the next try is in %s" % (name, duration(max(1, left))))
@@ -80,6 +77,8 @@ class Elastic:
             raise Refusal("group %s has all of its %d nodes" % (name, group["count"] if required else self._limits[name][1]))
         for ordinal in places[:count]:
             self._start(Member(group, ordinal, beyond=not required), request)
+        if len(places) < count:  # else Ray waits ten minutes for the others
+            raise Refusal("group %s has only %d more nodes" % (name, len(places)))
 
     def _release(self, wanted):
         for member in list(self._nodes.extra.values()):
@@ -123,17 +122,29 @@ class Elastic:
         """Nodes of elastic groups that the orders want at the start: they go when nothing needs them."""
         if not self.active:
             return
-        for group in self._orders["groups"]:
-            for ordinal in range(group["count"], min(most(group), group.get("initial") or 0)):
-                self._start(Member(group, ordinal, beyond=True), "")
+        wanted = [Member(group, ordinal, beyond=True) for group in self._orders["groups"]
+                  for ordinal in range(group["count"], min(most(group), group.get("initial") or 0))]
+        try:
+            for member in wanted:
+                if member.name not in self._nodes.extra:
+                    self._start(member, "")
+        except Refusal as refusal:
+            self._log(str(refusal))
 
     def _start(self, member, request):
         self._serial += 1
         member.serial, member.request = self._serial, request
-        self._gang.dead.pop(member.name, None)
+        dead = self._gang.dead.pop(member.name, None)
         self._log("node %s is wanted by Ray's autoscaler" % member.name if request else "node %s is wanted at the start" % member.name)
-        self._nodes.add(member)
-        state, message = self._nodes.standing(member)
+        try:
+            self._nodes.add(member)
+        except OSError as error:  # no process, no disk: the cluster goes on without this node
+            self._nodes.extra.pop(member.name, None)
+            if dead is not None:
+                self._gang.dead[member.name] = dead
+            self._pace(member.group["name"], False)
+            raise Refusal("node %s cannot be started: %s" % (member.name, error))
+        state, message = self._nodes.standing(member) or ("queued", "")
         self._allocate({"id": "%s.%d" % (member.name, member.serial), "purpose": "elastic", "groups": {member.group["name"]: 1}, "state": state,
                         "queued": wall(), "granted": wall() if state == "granted" else None, "released": None, "message": message})
 
@@ -142,7 +153,7 @@ class Elastic:
         if not self.active:
             return
         standing = {"%s.%d" % (m.name, m.serial): self._nodes.standing(m) for m in self._nodes.all() if m.serial}
-        changed = [self._stands(a, *standing.get(a["id"], (a["state"], a["message"]))) for a in self._state.doc["allocations"]]
+        changed = [self._stands(a, *(standing.get(a["id"]) or (a["state"], a["message"]))) for a in self._state.doc["allocations"]]
         if changed != self._state.doc["allocations"]:
             self._state.change(allocations=changed)
 
