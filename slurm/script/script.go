@@ -150,7 +150,7 @@ func (p Plan) Size(c Component) []string {
 	if r.CPUs > 0 {
 		out = []string{fmt.Sprintf("--cpus-per-task=%d", r.CPUs)}
 	}
-	if p.placedBySlurm() {
+	if c.Nodes > 1 && p.placedBySlurm() { // not a companion job, whose group may be unlike these
 		if mebibytes, cpus := Megabytes(r.Memory), r.CPUs; mebibytes > 0 {
 			out = append(out, fmt.Sprintf("--mem-per-cpu=%dM", (mebibytes+cpus-1)/cpus))
 		}

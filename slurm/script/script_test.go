@@ -299,4 +299,23 @@ func TestCompanions(t *testing.T) {
 	}
 }
 
+// TestCompanionsUnlikeTheJob: the job's equal workers may share nodes, the group's node with GPUs is one for itself all the same.
+func TestCompanionsUnlikeTheJob(t *testing.T) {
+	own := true
+	s := spec.For(&spec.ClusterSpec{Name: "c", Head: spec.Head{On: "a"}, Workers: []spec.WorkerGroup{
+		group("a", 2, spec.NodeResources{CPUs: 2}), {Name: "b", MinReplicas: new(int), MaxReplicas: ptrTo(3), NodeResources: spec.NodeResources{
+			CPUs: 4, GPUs: 2, Sections: slurmspec.GroupIn(&slurmspec.Group{Exclusive: &own}),
+		}},
+	}}, slurmspec.Name)
+	scripts, err := planFor(s).Companions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"#SBATCH --nodes=1\n", "#SBATCH --mem=0\n", "#SBATCH --gpus-per-node=2\n"} {
+		if text := scripts["elastic-b.sh"]; !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}
+
 func ptrTo(n int) *int { return &n }
