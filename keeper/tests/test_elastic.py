@@ -1,17 +1,20 @@
-"""Nodes that Ray's autoscaler asks for. Run by `go test ./keeper`."""
+"""Nodes that Ray's autoscaler asks for, and their jobs on Slurm. Run by `go test ./keeper`."""
 
 import os
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
 from rayctl_keeper.host import process
+from rayctl_keeper.node.members import Member
 from rayctl_keeper.run.elastic import Elastic
 from rayctl_keeper.run.gang import Gang
 from rayctl_keeper.run.nodes import Nodes
+from rayctl_keeper.slurm import companions
 from rayctl_keeper.state.document import State
 
 ORDERS = {"name": "n", "attempt": 1, "advertise": "127.0.0.1", "ray": {},
@@ -56,6 +59,77 @@ class Requests(unittest.TestCase):
         self.assertIn("node a-0 cannot be started", self.launch("a", 1))
         self.assertEqual(self.nodes.extra, {})
         self.assertIn("the next try is in", self.launch("a", 1))
+
+
+class Jobs(unittest.TestCase):
+    """The commands are this class's: what they do in Slurm is tested with Slurm (slurm/elastic_test.go)."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        orders = {"start": {"companions": {"name": "c", "scripts": {"a": "a.sh"}}}}
+        self.jobs = companions.Companions(orders, directory.name, process.Bell(), lambda text: None)
+        self.jobs._thread = True  # the test is the thread
+        self.jobs._run = self.run_command
+        self.listed, self.answer, self.cancelled = [], (0, "7\n", ""), []
+        self.member = Member(ORDERS["groups"][1], 0, beyond=True)
+        self.member.serial = 1
+
+    def run_command(self, command, *arguments):
+        if command == "scancel":
+            self.cancelled.append(arguments)
+        return (0, "".join("%s|%s|None\n" % job for job in self.listed), "") if command == "squeue" else self.answer
+
+    def submit(self):
+        self.jobs.submit(self.member, {})
+        function, *arguments = self.jobs._tasks.get()
+        function(*arguments)
+
+    def test_lost_answer(self):
+        """A job that ended is not taken for the one whose answer was lost."""
+        self.jobs._known.add("3")
+        self.listed, self.answer = [("3", "RUNNING"), ("4", "CANCELLED"), ("5", "PENDING")], (1, "", "timed out")
+        self.submit()
+        self.assertEqual(self.jobs._jobs["a-0"]["id"], "5")
+
+    def test_refused(self):
+        """A job that comes too late finds nothing to do."""
+        self.answer = (1, "", "Invalid account")
+        self.submit()
+        self.assertEqual((self.jobs.ended(), self.member.message), ([("a-0", 1)], "Invalid account"))
+        self.assertFalse(os.path.exists(companions.given(self.jobs._run_dir, "a-0", 1)))
+
+    def test_stray(self):
+        self.submit()
+        self.listed = [("7", "RUNNING"), ("8", "PENDING"), ("9", "COMPLETING")]
+        self.jobs._look()
+        self.assertEqual((self.cancelled, self.jobs.standing(self.member)), ([("8",)], ("granted", "job 7")))
+
+    def test_missing(self):
+        """A controller that was restarted does not know a job for some seconds."""
+        self.submit()
+        self.listed = [("7", "RUNNING")]
+        self.jobs._look()
+        self.listed = []
+        self.assertTrue(self.jobs._look())
+        self.assertEqual(self.jobs.ended(), [])
+        self.jobs._jobs["a-0"]["missing"] = time.monotonic() - companions.BELIEVE
+        self.jobs._look()
+        self.assertEqual((self.jobs.ended(), self.jobs.standing(self.member)), ([("a-0", 1)], None))
+
+    def test_all_ended_meanwhile(self):
+        """The answer comes when another cluster has begun."""
+        self.jobs.submit(self.member, {})
+        function, *arguments = self.jobs._tasks.get()
+
+        def run(command, *rest):
+            if command == "sbatch":
+                self.jobs._jobs = {}
+            return self.run_command(command, *rest)
+
+        self.jobs._run = run
+        function(*arguments)
+        self.assertEqual((self.cancelled, self.jobs.ended()), ([("7",)], []))
 
 
 if __name__ == "__main__":

@@ -105,6 +105,7 @@ class Keeper:
         self.ending.begin(end)
         self.elastic.closed = True
         self.ending.try_each((
+            self.nodes.close,
             lambda: self.cluster.in_use and self.grace.stop_drivers(end),
             lambda: self.driver.collect(reachable=self.head.dashboard is not None),
             lambda: end.cause != "lost" and self.resumption.recover_logs(self.head.dashboard),

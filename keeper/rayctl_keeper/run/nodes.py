@@ -116,7 +116,7 @@ class Nodes:
         return report if (report.get("round"), report.get("serial")) == (self.round, member.serial) else {}
 
     def standing(self, _member):
-        """Whether a node that Ray's autoscaler asked for is queued or granted, and the reason."""
+        """Whether a node that Ray's autoscaler asked for is queued or granted, and the reason. None: it has ended."""
         return "granted", ""
 
     def ended(self, codes):
@@ -166,6 +166,9 @@ class Nodes:
             self.log("processes %s do not die" % sorted(left))
         self.extra.clear()
         self.round += 1
+
+    def close(self):
+        """The end begins: nodes that wait for their start are given up."""
 
     def ask_to_stop(self):
         """Requests the supervisors to end, without waiting."""
@@ -333,6 +336,10 @@ class Step(Nodes):
 
     def standing(self, member):
         return self.companions.standing(member)
+
+    def close(self):
+        if self.companions:
+            self.companions.close()
 
     def ask_to_stop(self):
         if self.companions:

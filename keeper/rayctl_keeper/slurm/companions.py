@@ -12,7 +12,9 @@ from rayctl_keeper.state.document import write_atomically
 
 QUICK, SLOW, SLOWER = 2.0, 30.0, 1.5  # seconds between looks at jobs after a change, at most, and how that grows
 PATIENCE = 60.0  # seconds for one of Slurm's commands: the controller may be busy
-AT_THE_END = 10.0
+AT_THE_END, UNDER_WAY = 10.0, 3.0
+BELIEVE = 12.0  # a controller that was restarted recovers jobs from their nodes (slurm/batchjob/fate.go)
+ENDING = ("COMPLETING", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "REVOKED")
 # Of the job that we are in: sbatch would take them for settings of the new one, or pass them on to it.
 OURS = ("SLURM_", "SLURMD_", "SBATCH_", "SRUN_", "PMI", "RAYCTL_")
 KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_SACK_SOCKET")
@@ -41,6 +43,7 @@ class Companions:
         self._wish = (orders.get("start") or {}).get("companions") or {"name": "", "scripts": {}}
         self._tasks, self._thread = queue.Queue(), None
         self._jobs = {}  # by node name: {"member", "id", "state", "reason"}
+        self._known = set()  # ids of all that ever were
         self._ended = []  # [(node name, exit code)], not yet taken
         self._closed = False
 
@@ -60,20 +63,30 @@ class Companions:
 
     def ended(self):
         """The nodes whose jobs have ended since it was last asked."""
-        found, self._ended = self._ended, []
-        return found
+        return [self._ended.pop(0) for _ in range(len(self._ended))]
 
     def standing(self, member):
-        """Whether the node is queued or granted, and Slurm's reason."""
+        """Whether the node is queued or granted, and Slurm's reason; None: its job has ended."""
         job = self._jobs.get(member.name)
-        if job is None or job["state"] != "PENDING":
-            return "granted", "" if job is None else "job " + job["id"]
+        if job is None:
+            return None
+        if job["state"] != "PENDING":
+            return "granted", "job " + job["id"]
         return "queued", "job %s: %s" % (job["id"], job["reason"]) if job["id"] else "being submitted"
 
-    def end(self):
-        """Cancels all, at the end."""
+    def close(self):
+        """The end begins: what is queued is not needed any more. Drivers that get their grace may last longer than the keeper (KillWait)."""
         self._closed = True
-        if self._jobs or self._thread:
+        if self._thread:
+            self._tasks.put((self._run, "scancel", "--state=PENDING", "--name=" + self._wish["name"]))
+
+    def end(self):
+        """Cancels all, at the end, also what is just being submitted."""
+        self._closed = True
+        if self._thread:
+            idle = threading.Event()
+            self._tasks.put((idle.set,))
+            idle.wait(UNDER_WAY)
             end_all(self._orders)
         self._jobs = {}
 
@@ -102,7 +115,6 @@ class Companions:
         os.makedirs(os.path.dirname(given(self._run_dir, member.name, member.serial)), mode=0o700, exist_ok=True)
         write_atomically(given(self._run_dir, member.name, member.serial), json.dumps(environ).encode())
         output = os.path.join(self._run_dir, "nodes", member.name, "companion.%d.out" % member.serial)
-        known = {j["id"] for j in self._jobs.values()}
         code, out, words = self._run(
             "sbatch", "--parsable", "--job-name=" + self._wish["name"], "--comment=rayctl node " + member.name, "--output=" + output.replace("%", "%%"),
             "--open-mode=append", "--chdir=" + self._run_dir, "--no-requeue", *self._time(), self._wish["scripts"][member.group["name"]],
@@ -110,12 +122,13 @@ class Companions:
         if code == 0:
             job["id"] = out.strip().split(";")[0]
         else:  # the answer may be lost, and the job be there all the same
-            job["id"] = next((number for number, _, _ in self._listed() or [] if number not in known), "")
+            job["id"] = next((number for number, state, _ in self._listed() or [] if number not in self._known and state not in ENDING), "")
         if not job["id"]:
-            return self._end(member, words or "sbatch ended with code %d" % code)
+            return self._end(job, words or "sbatch ended with code %d" % code)
+        self._known.add(job["id"])
         self._log("node %s is job %s" % (member.name, job["id"]))
-        if self._closed:  # meanwhile
-            end_all(self._orders)
+        if self._closed or self._jobs.get(member.name) is not job:  # meanwhile all were ended
+            self._run("scancel", job["id"])
 
     def _time(self):
         """A companion needs no more time than the cluster has."""
@@ -135,13 +148,23 @@ class Companions:
         if listed is None:
             return False
         states, new = {number: (state, reason) for number, state, reason in listed}, False
+        ours = {job["id"] for job in list(self._jobs.values())}
+        strays = [number for number, (state, _) in states.items() if number not in ours and state not in ENDING]
+        if strays:  # sbatch had no answer, or scancel did not succeed
+            self._run("scancel", *strays)
         for job in list(self._jobs.values()):
+            if not job["id"]:
+                continue
             state, reason = states.get(job["id"], ("", ""))
-            if not job["id"] or (state, reason) == (job["state"], job["reason"]):
+            missing = job["missing"] = (job.get("missing") or time.monotonic()) if not state else None
+            if missing and time.monotonic() < missing + BELIEVE:
+                new = True
+                continue
+            if (state, reason) == (job["state"], job["reason"]):
                 continue
             new = True
-            if state in ("", "COMPLETING", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY"):
-                self._end(job["member"], "its job %s ended%s" % (job["id"], " (%s)" % state if state else ""))
+            if not state or state in ENDING:
+                self._end(job, "its job %s ended%s" % (job["id"], " (%s)" % state if state else ""))
             else:
                 job.update(state=state, reason=reason)
                 self._bell.ring()
@@ -149,10 +172,15 @@ class Companions:
 
     def _listed(self):
         """[(job id, state, reason)] of our jobs; None: not known."""
-        code, out, _ = self._run("squeue", "--noheader", "--name=" + self._wish["name"], "--format=%i|%T|%r")
+        code, out, _ = self._run("squeue", "--me", "--states=all", "--noheader", "--name=" + self._wish["name"], "--format=%i|%T|%r")
         return None if code else [tuple(line.strip().split("|", 2)) for line in out.splitlines() if line.count("|") >= 2]
 
-    def _end(self, member, message):
+    def _end(self, job, message):
+        member = job["member"]
+        if os.path.exists(given(self._run_dir, member.name, member.serial)):
+            os.unlink(given(self._run_dir, member.name, member.serial))  # a job of which we do not know ends without it
+        if self._jobs.get(member.name) is not job:
+            return  # all were ended meanwhile
         member.message = message
         self._jobs.pop(member.name, None)
         self._ended.append((member.name, 1))
