@@ -10,6 +10,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/script"
 )
 
 // Over reports whether the cluster has ended and holds nothing. It writes the result of one that ended without, so only commands that may write call it.
@@ -138,7 +139,25 @@ func (b *Job) cleanUp(ctx context.Context) error {
 		return err
 	}
 	b.Tunnels.Drop(b.Name)
+	b.cancelCompanions(ctx)
 	return nil
+}
+
+// cancelCompanions cancels what still waits of the jobs for further nodes, where the keeper was killed together with its job. If it fails they end when
+// they start.
+func (b *Job) cancelCompanions(ctx context.Context) {
+	if !b.Record.Spec.IsElastic() {
+		return
+	}
+	jobs, err := b.Site.Queue.Ask(ctx, time.Second)
+	if err != nil {
+		return
+	}
+	for _, j := range jobs {
+		if j.Name == script.CompanionName(b.Record.Spec.Name, b.Record.Nonce) && !j.Ended() {
+			_ = b.Cancel(ctx, j.ID, false)
+		}
+	}
 }
 
 // Concluded is the last state of a cluster whose keeper is dead. The length of its output is not in it.
