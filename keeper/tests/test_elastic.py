@@ -14,7 +14,7 @@ from rayctl_keeper.node.members import Member
 from rayctl_keeper.run.elastic import Elastic
 from rayctl_keeper.run.gang import Gang
 from rayctl_keeper.run.nodes import Nodes
-from rayctl_keeper.slurm import companions
+from rayctl_keeper.slurm import account, companions
 from rayctl_keeper.state.document import State
 
 ORDERS = {"name": "n", "attempt": 1, "advertise": "127.0.0.1", "ray": {},
@@ -35,9 +35,13 @@ class Requests(unittest.TestCase):
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
-        state = State(ORDERS, directory.name, lambda text: None)
-        self.nodes = Started(ORDERS, directory.name, process.Bell(), lambda text: None)
-        self.elastic = Elastic(ORDERS, self.nodes, Gang(ORDERS, self.nodes, state), state, lambda text: None)
+        self.directory = directory.name
+        self.begin(ORDERS)
+
+    def begin(self, orders):
+        self.state = State(orders, self.directory, lambda text: None)
+        self.nodes = Started(orders, self.directory, process.Bell(), lambda text: None)
+        self.elastic = Elastic(orders, self.nodes, Gang(orders, self.nodes, self.state), self.state, lambda text: None)
 
     def launch(self, kind, count, request="r"):
         body = {"launch": {"type": kind, "count": count, "request": request}}
@@ -48,6 +52,15 @@ class Requests(unittest.TestCase):
         """Ray gives one number to all that it asks for in one round: types, batches of five, and what it asks for again."""
         self.assertEqual([self.launch("a", 5), self.launch("a", 1), self.launch("b", 1), self.launch("b", 1)], [None] * 4)
         self.assertEqual(sorted(self.nodes.extra), ["a-0", "a-1", "a-2", "a-3", "a-4", "a-5", "b-0", "b-1"])
+
+    def test_next_attempt(self):
+        """The receipt counts the nodes of earlier attempts, too; on Slurm each has a keeper of its own."""
+        self.launch("a", 2)
+        before = account.allocations_of(self.state.doc, "2026-01-01T00:00:00.000Z")
+        self.begin(dict(ORDERS, allocations=before))
+        self.launch("a", 1)
+        self.assertEqual([(a["id"], a["state"], bool(a["released"])) for a in self.state.doc["allocations"]],
+                         [("a-0.1", "released", True), ("a-1.2", "released", True), ("a-0.3", "granted", False)])
 
     def test_too_many(self):
         self.assertEqual(self.launch("b", 3), "group b has only 2 more nodes")

@@ -24,7 +24,7 @@ class Elastic:
         self._state, self._log = state, log
         self.active = is_elastic(orders)
         self._limits = autoscaling.limits_of(orders)
-        self._serial = 0
+        self._serial = max([0] + [int(a["id"].rpartition(".")[2]) for a in state.doc["allocations"]])  # those of earlier attempts
         self._failures, self._not_before = {}, {}  # by group
         self._listed = set()  # lives of nodes that Ray's autoscaler knows
         self._brief = []  # nodes that ended before it did

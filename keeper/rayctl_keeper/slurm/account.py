@@ -95,6 +95,11 @@ def attempts_of(state, ended, cause, message="", end=None, code=None):
     return attempts
 
 
+def allocations_of(state, at):
+    """Those of the attempts before, which ended with them."""
+    return [a if a["released"] else dict(a, state="released", released=at, message="it ended with its cluster") for a in state.get("allocations") or []]
+
+
 def requeued_at():
     """When Slurm queued the job again: that is its time of submission from then on (slurm/src/slurmctld/job_mgr.c, batch_requeue_fini)."""
     lines = (commands.ask("squeue", "--noheader", "--jobs=" + os.environ["SLURM_JOB_ID"], "--format=%V") or "").split()

@@ -131,9 +131,10 @@ class Companions:
             self._run("scancel", job["id"])
 
     def _time(self):
-        """A companion needs no more time than the cluster has."""
-        left = float(os.environ.get("SLURM_JOB_END_TIME") or 0) - time.time()
-        return ["--time=%d" % max(1, left / 60)] if 0 < left < 366 * 86400 else []
+        """A companion needs no more time than the cluster has. A job without a limit ends for Slurm after 365 days: no partition need allow that."""
+        start, end = (float(os.environ.get("SLURM_JOB_%s_TIME" % name) or 0) for name in ("START", "END"))
+        left = end - time.time()
+        return ["--time=%d" % max(1, left / 60)] if left > 0 and end - start < 365 * 86400 else []
 
     def _cancel(self, member):
         job = self._jobs.get(member.name)

@@ -14,7 +14,7 @@ import time
 
 from rayctl_keeper.run import keeper
 from rayctl_keeper.slurm import commands
-from rayctl_keeper.slurm.account import SEED, SEEDS, attempts_of, conclude, end_leftovers, remove, requeued_at, strip, timeline_of
+from rayctl_keeper.slurm.account import SEED, SEEDS, allocations_of, attempts_of, conclude, end_leftovers, remove, requeued_at, strip, timeline_of
 from rayctl_keeper.slurm.companions import Companions, end_all
 from rayctl_keeper.slurm.after import AGAIN, SENTENCES, allowed, also_called, last_state, last_words, load, output_of, salvage, why_again
 from rayctl_keeper.state import model
@@ -143,10 +143,11 @@ def begin(run, first, place, orders, restarts, before):
     for name in os.listdir(os.path.join(run, SEED)):
         shutil.copy(os.path.join(run, SEED, name), os.path.join(place, name))
     shutil.copy(os.path.join(first, "commit"), os.path.join(place, "commit"))
-    ended = int(state.get("attempt") or restarts)
+    ended, requeued = int(state.get("attempt") or restarts), requeued_at()
     keep_logs(before, place, ended)
     orders.update(attempt=ended + 1, restartReason=cause, attempts=attempts_of(state, ended, cause, follows.get("message")),
-                  timeline=timeline_of(run, state, cause, [("Queued", requeued_at()), ("Provisioning", float(os.environ.get("SLURM_JOB_START_TIME") or 0))]))
+                  allocations=allocations_of(state, wall(requeued or None)),
+                  timeline=timeline_of(run, state, cause, [("Queued", requeued), ("Provisioning", float(os.environ.get("SLURM_JOB_START_TIME") or 0))]))
     lifetime["spent"] = max(0.0, waited)
     write_atomically(os.path.join(place, "orders.json"), json.dumps(orders).encode())
     return None
