@@ -90,7 +90,7 @@ type Group struct {
 // Scaling is for Ray's autoscaler.
 type Scaling struct {
 	Idle           float64 `json:"idle"`           // seconds after which it gives up a node that nothing uses
-	UpscalingSpeed float64 `json:"upscalingSpeed"` // how many nodes it asks for at once, in multiples of those that are there; 5 at least (Ray's upscaling_speed)
+	UpscalingSpeed float64 `json:"upscalingSpeed"` // how many nodes of a group it asks for at once, in multiples of those that run; 1 at least (Ray's upscaling_speed)
 }
 
 // Modes of Start.

@@ -181,7 +181,7 @@ type WorkerGroup struct {
 type Scaling struct {
 	// Idle is how long a node above minReplicas is kept while nothing uses it. Default: 5m.
 	Idle units.Limit `json:"idle,omitzero"`
-	// UpscalingSpeed is how many nodes may be asked for at once, in multiples of those that there are; 5 can always be (Ray's upscaling_speed). Default: 1.
+	// UpscalingSpeed is how many nodes of a group may be asked for at once, in multiples of those that run; one can always be (Ray's upscaling_speed). Default: 1.
 	UpscalingSpeed float64 `json:"upscalingSpeed,omitempty"`
 }
 
