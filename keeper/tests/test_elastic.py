@@ -53,6 +53,22 @@ class Requests(unittest.TestCase):
         self.assertEqual([self.launch("a", 5), self.launch("a", 1), self.launch("b", 1), self.launch("b", 1)], [None] * 4)
         self.assertEqual(sorted(self.nodes.extra), ["a-0", "a-1", "a-2", "a-3", "a-4", "a-5", "b-0", "b-1"])
 
+    def test_name_again(self):
+        """A node that fails to start has a pause and a reason, also where one of its name had gone because nothing needed it."""
+        row = {"node_name": "a-0", "node_id": "1", "state": "DEAD", "state_message": "Terminated due to idle (no Ray activity)"}
+        self.launch("a", 1)
+        self.elastic._gang.changes([row])
+        self.assertEqual(self.elastic._gang.row("a-0")["state"], "ENDED")
+        self.elastic.ended("a-0", 1)
+        for look in (lambda: None, lambda: self.elastic._gang.changes([row])):
+            self.elastic._not_before.clear()
+            self.assertIsNone(self.launch("a", 1))
+            look()
+            self.nodes.extra["a-0"].message = "Invalid account"
+            self.elastic.ended("a-0", 1)
+            self.assertEqual(self.state.doc["allocations"][-1]["message"], "Invalid account")
+            self.assertIn("failed to start", self.launch("a", 1) or "")
+
     def test_next_attempt(self):
         """The receipt counts the nodes of earlier attempts, too; on Slurm each has a keeper of its own."""
         self.launch("a", 2)

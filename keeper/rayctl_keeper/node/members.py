@@ -10,6 +10,7 @@ class Member:
         self.name = "%s-%d" % (group["name"], ordinal)
         # Of nodes that Ray's autoscaler asked for (run/elastic.py): a number for each, its request, and whether it has given it up.
         self.serial, self.request, self.released = 0, "", False
+        self.before = frozenset()  # Ray's ids of nodes that had this name
         self.message = ""  # why there is no such node, of a batch system
 
 

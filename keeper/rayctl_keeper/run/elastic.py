@@ -133,7 +133,7 @@ class Elastic:
 
     def _start(self, member, request):
         self._serial += 1
-        member.serial, member.request = self._serial, request
+        member.serial, member.request, member.before = self._serial, request, frozenset(self._gang.seen.get(member.name, ()))
         dead = self._gang.dead.pop(member.name, None)
         self._log("node %s is wanted by Ray's autoscaler" % member.name if request else "node %s is wanted at the start" % member.name)
         try:
@@ -174,6 +174,8 @@ class Elastic:
         if listed["id"] not in self._listed:
             self._brief.append(listed)
         row = self._gang.row(name)
+        if row.get("nodeId") in member.before:  # not looked at since the node before it
+            row = {}
         fine = member.beyond and (member.released or row.get("state") == "ENDED")
         message = "nothing needed it any more" if fine else member.message or self._gang.why(member, code)
         self._pace(member.group["name"], fine or row.get("state") == "ALIVE")

@@ -19,6 +19,7 @@ class Gang:
         self.session = None  # Ray's name of the head's life, None before its first answer
         self.complete = False  # once all were ALIVE; it stays so when a worker dies
         self.dead = {}  # node name -> why its supervisor ended
+        self.seen = {}  # node name -> Ray's ids of all nodes that had it
 
     def resume(self, session):
         """It was complete in an earlier keeper's life, and stays so. Another head than that one is a head that was lost meanwhile."""
@@ -82,7 +83,8 @@ class Gang:
         """Nodes that our supervisors started, by the names they gave them."""
         nodes, ready = [], {}
         for member in self.nodes.all():
-            mine = [r for r in rows if r.get("node_name") == member.name]
+            mine = [r for r in rows if r.get("node_name") == member.name and r["node_id"] not in member.before]
+            self.seen.setdefault(member.name, set()).update(r["node_id"] for r in mine)
             row = next((r for r in mine if r["state"] == "ALIVE"), mine[-1] if mine else {})
             report, state = self.nodes.report(member), row.get("state", "STARTING")
             if member.name in self.dead:
