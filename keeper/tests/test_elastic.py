@@ -128,6 +128,12 @@ class Jobs(unittest.TestCase):
         self.assertEqual((self.jobs.ended(), self.member.message), ([("a-0", 1)], "Invalid account"))
         self.assertFalse(os.path.exists(companions.given(self.jobs._run_dir, "a-0", 1)))
 
+    def test_full_disk(self):
+        self.jobs._run_dir = os.path.join(os.devnull, "below")
+        self.submit()
+        self.assertEqual(self.jobs.ended(), [("a-0", 1)])
+        self.assertIn("its job cannot be submitted", self.member.message)
+
     def test_stray(self):
         self.submit()
         self.listed = [("7", "RUNNING"), ("8", "PENDING"), ("9", "COMPLETING")]

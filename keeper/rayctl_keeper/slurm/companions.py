@@ -112,8 +112,11 @@ class Companions:
         job = self._jobs.get(member.name)
         if job is None or job["member"] is not member or self._closed:
             return
-        os.makedirs(os.path.dirname(given(self._run_dir, member.name, member.serial)), mode=0o700, exist_ok=True)
-        write_atomically(given(self._run_dir, member.name, member.serial), json.dumps(environ).encode())
+        try:
+            os.makedirs(os.path.dirname(given(self._run_dir, member.name, member.serial)), mode=0o700, exist_ok=True)
+            write_atomically(given(self._run_dir, member.name, member.serial), json.dumps(environ).encode())
+        except OSError as error:  # a full disk
+            return self._end(job, "its job cannot be submitted: %s" % error)
         output = os.path.join(self._run_dir, "nodes", member.name, "companion.%d.out" % member.serial)
         code, out, words = self._run(
             "sbatch", "--parsable", "--job-name=" + self._wish["name"], "--comment=rayctl node " + member.name, "--output=" + output.replace("%", "%%"),
