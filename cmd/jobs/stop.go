@@ -126,14 +126,17 @@ func toldKilled(ctx context.Context, c *app.Connection, id string) bool {
 	return strings.Contains(said, "Ray killed it")
 }
 
-// meantJob is the job that is meant without an id: the run's own while it runs, else the only one that runs.
+// meantJob is the job that is meant without an id: the run's own while it runs (job.prepare before it), else the only one that runs.
 func meantJob(ctx context.Context, c *app.Connection) (string, error) {
 	if c.Cluster() != nil {
 		s, err := c.Cluster().Status(ctx)
 		if err != nil {
 			return "", err
 		}
-		if s.Job != nil && s.Job.SubmissionID != "" && !s.Job.State.Terminal() {
+		switch {
+		case s.Job.Preparing():
+			return s.Job.Prepare.SubmissionID, nil // Ray has no driver yet
+		case s.Job != nil && s.Job.SubmissionID != "" && !s.Job.State.Terminal():
 			return s.Job.SubmissionID, nil
 		}
 	}

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"testing"
 
 	"github.com/rayctl/rayctl/cmd/app/apptest"
@@ -158,7 +159,33 @@ func TestStopAlone(t *testing.T) {
 		return l
 	}
 	apptest.Run(t, verbs, deaf, []apptest.Line{{Args: "stop", Err: "job raysubmit_1 is STOPPED: its driver had not ended when its grace after SIGTERM was over, and Ray killed it"}})
+	apptest.Run(t, verbs, func() launcher.Launcher { return preparing{running("dev-prepare-1", "other")().(*apptest.Launcher)} }, []apptest.Line{
+		{Args: "stop dev", Err: "job dev-prepare-1 is STOPPED"},
+	})
 	apptest.Run(t, verbs, running("raysubmit_1", "raysubmit_2"), []apptest.Line{
 		{Args: "stop", Code: runstate.CodeUsage, Err: "More than one job is running: raysubmit_1, raysubmit_2: choose one with `rayctl stop -c dev JOB`"},
 	})
+}
+
+// preparing is a launcher whose run has no driver yet: job.prepare runs.
+type preparing struct{ *apptest.Launcher }
+
+func (p preparing) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.Status, error) {
+	in, err := p.Launcher.Watch(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	out := make(chan launcher.Status)
+	go func() {
+		defer close(out)
+		for s := range in {
+			s.Job = &runstate.Job{SubmissionID: "dev-1", State: runstate.JobWaiting, Prepare: &runstate.Prepare{SubmissionID: "dev-prepare-1", State: runstate.JobRunning}}
+			select {
+			case out <- s:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out, nil
 }
