@@ -68,7 +68,11 @@ func runInit(_ context.Context, a *app.App, o *initOptions) error {
 	if !slices.Contains(templateNames(), o.template) {
 		return app.UsageError("there are "+strings.Join(templateNames(), ", "), "there is no template %q", o.template)
 	}
-	files, err := workloads.Files(o.template, projectName(o.dir))
+	dir, err := filepath.Abs(o.dir)
+	if err != nil {
+		return launcher.Fail(runstate.CodeUsage, err, "change to a directory that exists", "the current directory is not known: %v", err)
+	}
+	files, err := workloads.Files(o.template, spec.NameFrom(filepath.Base(dir))) // as for a file without a name; one is for all directories of a user
 	if err != nil {
 		return err
 	}
@@ -106,24 +110,6 @@ func runInit(_ context.Context, a *app.App, o *initOptions) error {
 
 // isConfig tells the files that configure from programs: a program that is there already is what the user wants to run.
 func isConfig(name string) bool { return filepath.Ext(name) == ".yaml" }
-
-// longestProject leaves room for what a run's name has besides.
-const longestProject = spec.MaxNameLength - 10
-
-// projectName is a directory's name as the name of clusters; "" if nothing of it can be in one. Names of clusters are one for all directories of a user.
-func projectName(dir string) string {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return ""
-	}
-	name := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '-'
-	}, strings.ToLower(filepath.Base(abs)))
-	return strings.Trim(name[:min(len(name), longestProject)], "-")
-}
 
 // nextOf is the command that runs a template's files, to be typed in the current directory.
 func nextOf(template, dir string) string {

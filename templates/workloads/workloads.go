@@ -6,6 +6,8 @@ import (
 	"embed"
 	"fmt"
 	"path"
+
+	kyaml "sigs.k8s.io/yaml"
 )
 
 //go:embed basic grpo serve train
@@ -33,8 +35,12 @@ type File struct {
 	Content []byte
 }
 
-// Files are the files of a template, whose clusters have the name project; "": that of the template.
+// Files are the files of a template, whose clusters have the name project.
 func Files(name, project string) ([]File, error) {
+	text, err := kyaml.Marshal(project) // in quotes where YAML would read a number, null or no
+	if err != nil {
+		return nil, fmt.Errorf("writing the name %s: %w", project, err)
+	}
 	entries, err := files.ReadDir(name)
 	if err != nil {
 		return nil, fmt.Errorf("reading template %s: %w", name, err)
@@ -45,9 +51,7 @@ func Files(name, project string) ([]File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading template %s: %w", name, err)
 		}
-		if project != "" {
-			data = bytes.Replace(data, []byte("\nname: "+name+"\n"), []byte("\nname: "+project+"\n"), 1)
-		}
+		data = bytes.Replace(data, []byte("\nname: "+name+"\n"), append([]byte("\nname: "), text...), 1)
 		out = append(out, File{e.Name(), data})
 	}
 	return out, nil
