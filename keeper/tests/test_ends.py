@@ -53,6 +53,9 @@ class Ends(unittest.TestCase):
         orders["job"]["env"].clear()
         orders["ray"]["env"][rayjob.VERL] = "8"
         self.assertEqual(got(12.9), ("12", None))
+        orders["ray"] = {}
+        orders["groups"] = [{"name": "head", "count": 1, "env": {rayjob.VERL: "9"}}]
+        self.assertEqual(got(12.9), ("12", None))
 
 
 if __name__ == "__main__":

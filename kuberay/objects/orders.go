@@ -27,7 +27,7 @@ func (p *Plan) Orders() *keeper.Orders {
 	head, dashboard, gcs := p.headAddress()
 	return &keeper.Orders{
 		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: kuberayspec.Name, SpecHash: p.Hash,
-		Ray:    keeper.RaySettings{Version: s.Ray.Version, TempRoot: "/tmp", FastStart: orders.FastStart(s)},
+		Ray:    keeper.RaySettings{Version: s.Ray.Version, Env: s.Env, TempRoot: "/tmp", FastStart: orders.FastStart(s)},
 		Groups: p.groups(),
 		Start: keeper.Start{
 			Mode: keeper.StartExternal, Dashboard: "http://" + head + ":" + strconv.Itoa(dashboard), GCS: head + ":" + strconv.Itoa(gcs),
@@ -57,7 +57,7 @@ func (p *Plan) groups() []keeper.Group {
 		if !g.Tasks {
 			cpus, gpus = 0, 0
 		}
-		out = append(out, keeper.Group{Name: g.Name, Count: n, CPUs: &cpus, GPUs: &gpus, Resources: g.Resources})
+		out = append(out, keeper.Group{Name: g.Name, Count: n, CPUs: &cpus, GPUs: &gpus, Resources: g.Resources, Env: g.Env})
 	}
 	return out
 }

@@ -60,7 +60,8 @@ def _body(orders, commit, number, reason, ends_at, submission_id, entrypoint):
                 "RAYCTL_OUTPUT_DIR": job.get("outputDir") or "", "RAYCTL_SUBMISSION_ID": submission_id})
     if ends_at is not None:
         env["RAYCTL_ENDS_AT"] = str(int(ends_at))
-        if VERL not in (orders.get("ray") or {}).get("env", {}):
+        of_nodes = [orders.get("ray") or {}] + (orders.get("groups") or [])
+        if not any(VERL in (part.get("env") or {}) for part in of_nodes):
             env.setdefault(VERL, env["RAYCTL_ENDS_AT"])
     runtime_env["env_vars"] = env
     return {"entrypoint": entrypoint, "submission_id": submission_id, "runtime_env": runtime_env, "metadata": job.get("metadata") or {}}
