@@ -5,12 +5,14 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// nodesOf is how many nodes the file asks for.
-func nodesOf(s *spec.ClusterSpec) (nodes int) {
-	for _, g := range s.NodeGroups() {
-		nodes += g.Max
+// connecting is how many machines reach one another by a node's address: where there are several, loopback is none (with_addresses of run/nodes.py).
+func connecting(s *spec.ClusterSpec) int {
+	nodes := s.MostNodes()
+	if slurmspec.Of(s).Expose == "node" {
+		nodes++ // the clients' as well
 	}
 	return nodes
 }
