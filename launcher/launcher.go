@@ -238,7 +238,7 @@ type ExecRequest struct {
 }
 
 // StatusVariable and its value make `ray status` ask the GCS for nodes, resources and demands. Without them it prints what an autoscaler last wrote, and
-// rayctl's heads run none (ray start --no-monitor). Works with Ray 2.9.3 and 2.60 (ray/autoscaler/v2/utils.py, is_autoscaler_v2).
+// heads without elastic groups run none (ray start --no-monitor). Works with Ray 2.9.3 and 2.60 (ray/autoscaler/v2/utils.py, is_autoscaler_v2).
 const (
 	StatusVariable = "RAY_enable_autoscaler_v2"
 	StatusValue    = "1"

@@ -26,7 +26,7 @@ func (p *Plan) Open() string {
 		why = "which Ray the manifest has is not known, so it is asked for no token (ray.version says it)"
 	}
 	return why + ": every pod of this Kubernetes that reaches the pods of the cluster, on any node and in any namespace, can run code in it as its user and read its secrets; " +
-		"`rayctl render --networkpolicy` prints the NetworkPolicies that keep others out"
+		"`rayctl render --networkpolicy` prints NetworkPolicies that let in the pods of rayctl's clusters in its namespace alone"
 }
 
 // TokenByEnvironment replaces authOptions by the environment variables that Ray itself reads. KubeRay's init containers inherit the environment.

@@ -86,7 +86,7 @@ type Section struct {
 	// have the one from which they reach the head. Loopback, as 127.0.1.1, is only for clusters of one node.
 	Network string `json:"network,omitempty"`
 	// Ports is the range of ports, such as 20000-21000, on which all listens that nodes start: keeper, dashboard, GCS, raylets, agents, workers and drivers. Each
-	// Ray node takes up to 71 ports of its machine and 8 for each CPU, at least 23 and 2, so that several clusters have room; it should have none of those that nodes
+	// Ray node takes up to 72 ports of its machine and 8 for each CPU, at least 24 and 2, so that several clusters have room; it should have none of those that nodes
 	// give to outgoing connections (sysctl net.ipv4.ip_local_port_range). It needs Ray 2.49 or later. Default: any free ports.
 	Ports string `json:"ports,omitempty"`
 	// NodeLogs says when Ray's own logs of every node are copied to the run directory. Default: onFailure.

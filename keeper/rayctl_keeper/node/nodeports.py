@@ -9,7 +9,7 @@ AGENTS = ("dashboard-agent-listen-port", "dashboard-agent-grpc-port", "metrics-e
 RAYLET = ("node-manager-port", "object-manager-port")
 METRICS = ("DASHBOARD_METRIC_PORT", "AUTOSCALER_METRIC_PORT")  # of the head's dashboard and autoscaler; variables: there are no options
 FIXED = len(AGENTS) + len(RAYLET) + len(METRICS)
-# Each worker process and each driver listens on one port, actors without CPUs, too. slurm/slurmspec/ports.go has the least, too.
+# Each worker process and each driver listens on one port, actors without CPUs, too. slurm/slurmspec/network.go has the least, too.
 LEAST, LEAST_BY_CPU = 16, 2
 MOST, MOST_BY_CPU = 64, 8
 
