@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 from rayctl_keeper.driver import rayjob
 from rayctl_keeper.run.ends import ends_at
 from rayctl_keeper.run.limits import Limits
+from rayctl_keeper.state import exits
 
 STEP, YEAR = {"mode": "step", "warning": 90}, 365 * 86400
 
@@ -56,6 +57,12 @@ class Ends(unittest.TestCase):
         orders["ray"] = {}
         orders["groups"] = [{"name": "head", "count": 1, "env": {rayjob.VERL: "9"}}]
         self.assertEqual(got(12.9), ("12", None))
+
+    def test_signal_without_a_name(self):
+        """A real-time signal is an end as others are."""
+        for end in (exits.driver_end(-35), exits.prepare_end(-35)):
+            self.assertEqual(end.document()["code"], 163)
+            self.assertIn("was ended by signal 35", end.message)
 
 
 if __name__ == "__main__":

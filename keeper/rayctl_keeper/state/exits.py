@@ -45,13 +45,21 @@ def shell_code(raw):
     return raw, None
 
 
+def signal_name(number):
+    """SIGTERM for 15; real-time signals have no names."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "signal %d" % number
+
+
 def driver_end(raw):
     """The End for a driver that exited with Ray's code raw."""
     code, number = shell_code(raw)
     if code == 0:
         end = End("succeeded", "the driver succeeded")
     elif number is not None:
-        end = End("driver-signaled", "the driver was ended by %s" % signal.Signals(number).name)
+        end = End("driver-signaled", "the driver was ended by %s" % signal_name(number))
     else:
         end = End("driver-failed", "the driver exited with code %d" % code)
     end.driver = (code, number)
@@ -64,7 +72,7 @@ def prepare_end(raw):
     if end.cause == "succeeded":
         return end
     code, number = end.driver
-    how = "exited with code %d" % code if number is None else "was ended by %s" % signal.Signals(number).name
+    how = "exited with code %d" % code if number is None else "was ended by %s" % signal_name(number)
     failed = End("prepare-failed", "job.prepare %s; the driver was not started" % how)
     failed.driver = end.driver
     return failed
