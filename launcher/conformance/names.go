@@ -19,7 +19,7 @@ func itoa(i int) string { return strconv.Itoa(i) }
 
 // oneName launches the same spec many times at once: one cluster, one driver.
 func oneName(t *testing.T, s *suite) {
-	sp := s.spec(t, "echo ran; sleep 2")
+	sp := s.spec(t, "echo ran; sleep 12") // longer than a further launch takes on a busy machine
 	var wg sync.WaitGroup
 	errs := make([]error, 4)
 	for i := range errs {

@@ -341,6 +341,11 @@ class Step(Nodes):
         if self.companions:
             self.companions.close()
 
+    def stop(self, limit=8.0):
+        super().stop(limit)
+        if self.companions:
+            self.companions.wait(limit)
+
     def ask_to_stop(self):
         if self.companions:
             self.companions.end()

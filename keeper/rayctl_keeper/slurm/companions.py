@@ -12,7 +12,7 @@ from rayctl_keeper.state.document import write_atomically
 
 QUICK, SLOW, SLOWER = 2.0, 30.0, 1.5  # seconds between looks at jobs after a change, at most, and how that grows
 PATIENCE = 60.0  # seconds for one of Slurm's commands: the controller may be busy
-AT_THE_END, UNDER_WAY = 10.0, 3.0
+AT_THE_END, UNDER_WAY, LOOK = 10.0, 3.0, 0.3
 BELIEVE = 12.0  # a controller that was restarted recovers jobs from their nodes (slurm/batchjob/fate.go)
 ENDING = ("COMPLETING", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "REVOKED")
 # Of the job that we are in: sbatch would take them for settings of the new one, or pass them on to it.
@@ -89,6 +89,14 @@ class Companions:
             idle.wait(UNDER_WAY)
             end_all(self._orders)
         self._jobs = {}
+
+    def wait(self, limit):
+        """Until Slurm has the cancelled jobs' nodes back: the result says that nothing is allocated. Not longer than that many seconds."""
+        until = time.monotonic() + limit
+        while self._known and time.monotonic() < until:
+            if all(state in ENDING and state != "COMPLETING" for _, state, _ in self._listed() or []):
+                return
+            self._bell.wait(LOOK)
 
     def begin(self):
         """Another cluster is going to start."""
