@@ -22,9 +22,6 @@ func TestExamples(t *testing.T) {
 	t.Run("gang", func(t *testing.T) {
 		u.succeeds(t, "\n1 in headgroup\n1 in reward\n1 in rollout\n2 in trainer\nGPUs: 3\n", "run", "-f", example(t, "kuberay-gang.yaml"))
 	})
-	t.Run("elastic", func(t *testing.T) {
-		u.succeeds(t, "nodes at the start: 2\nnodes that did the work: 3\nnodes at the end: 2\n", "run", "-f", example(t, "kuberay-elastic.yaml"))
-	})
 	t.Run("pvc", func(t *testing.T) {
 		models, runs := b.claim(t, "models"), b.claim(t, "runs")
 		if err := os.WriteFile(filepath.Join(models, "weights"), nil, 0o644); err != nil {

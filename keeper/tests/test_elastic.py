@@ -41,7 +41,7 @@ class Requests(unittest.TestCase):
     def begin(self, orders):
         self.state = State(orders, self.directory, lambda text: None)
         self.nodes = Started(orders, self.directory, process.Bell(), lambda text: None)
-        self.elastic = Elastic(orders, self.nodes, Gang(orders, self.nodes, self.state), self.state, lambda text: None)
+        self.elastic = Elastic(orders, "/nowhere", self.nodes, Gang(orders, self.nodes, self.state), self.state, lambda text: None)
 
     def launch(self, kind, count, request="r"):
         body = {"launch": {"type": kind, "count": count, "request": request}}
