@@ -149,8 +149,13 @@ class Companions:
 
     def _cancel(self, member):
         job = self._jobs.get(member.name)
-        if job and job["member"] is member and job["id"]:
-            self._run("scancel", job["id"])
+        if not job or job["member"] is not member or not job["id"]:
+            return
+        state = next((state for number, state, _ in self._listed() or [] if number == job["id"]), "")
+        if state in ENDING:  # Ray has seen its end before us
+            member.released = False
+            return self._end(job, "its job %s ended (%s)" % (job["id"], state))
+        self._run("scancel", job["id"])
 
     def _look(self):
         """Looks at all jobs; returns whether something is new."""
