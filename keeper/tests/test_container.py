@@ -9,7 +9,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
 from rayctl_keeper.node import container, scratch
-from rayctl_keeper.run import nodes
+from rayctl_keeper.run import step
 
 EVIL = "a $HOME ${USER} $(id) `id` 'x' \"y\""
 
@@ -57,10 +57,10 @@ class Command(unittest.TestCase):
 
     def test_step(self):
         """Nothing of the orders is expanded but the attempt's directory."""
-        orders = dict(self.orders("pyxis", argv=["srun", EVIL], command=[EVIL, nodes.RUN_DIR, "x" + nodes.RUN_DIR]), groups=[{"name": "w", "count": 1}])
+        orders = dict(self.orders("pyxis", argv=["srun", EVIL], command=[EVIL, step.RUN_DIR, "x" + step.RUN_DIR]), groups=[{"name": "w", "count": 1}])
         orders["start"]["container"] = None
-        step = nodes.Step(orders, "/the/run", None, self.logged.append)
-        self.assertEqual(step.command(), ["srun", EVIL, EVIL, "/the/run", "x" + nodes.RUN_DIR])
+        ours = step.Step(orders, "/the/run", None, self.logged.append)
+        self.assertEqual(ours.command(), ["srun", EVIL, EVIL, "/the/run", "x" + step.RUN_DIR])
 
 
 class Scratch(unittest.TestCase):

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 from rayctl_keeper.driver import rayjob
 from rayctl_keeper.driver.log import DriverLog
 from rayctl_keeper.host import ports, process
-from rayctl_keeper.node import members, raystart, supervisor
+from rayctl_keeper.node import members, nodelogs, raystart, supervisor
 from rayctl_keeper.ray import dashboard
 from rayctl_keeper.run import nodes
 from rayctl_keeper.run.gang import Gang
@@ -289,7 +289,7 @@ class RayStart(unittest.TestCase):
                 f.truncate()
                 f.write(text)
                 f.flush()
-                self.assertEqual(supervisor.last_line(f.name), wanted)
+                self.assertEqual(nodelogs.last_line(f.name), wanted)
 
 
 class GangAndState(unittest.TestCase):

@@ -13,14 +13,14 @@ sys.path.insert(0, os.path.dirname(HERE))
 
 from rayctl_keeper.host import process
 from rayctl_keeper.node import supervisor
-from rayctl_keeper.run import nodes
+from rayctl_keeper.run.step import Step
 
 ORDERS = {"version": 1, "name": "n", "attempt": 1, "advertise": "127.0.0.1", "dashboardHost": "127.0.0.1",
           "ray": {"python": "/opt/venv/bin/python"}, "groups": [{"name": "head", "count": 1}, {"name": "w", "count": 2}]}
 SAY = "import sys; sys.stdout.buffer.write(sys.argv[1].encode('utf-8', 'surrogateescape')); sys.stdout.flush(); %s"
 
 
-class Step(unittest.TestCase):
+class Steps(unittest.TestCase):
     def setUp(self):
         self.dir = tempfile.TemporaryDirectory()
         self.addCleanup(self.dir.cleanup)
@@ -29,7 +29,7 @@ class Step(unittest.TestCase):
     def step(self, text, then):
         """A step whose command says the text, and then does something."""
         start = {"mode": "step", "argv": [sys.executable, "-c", SAY % then, text]}
-        step = nodes.Step(dict(ORDERS, start=start), self.dir.name, self.bell, self.logged.append)
+        step = Step(dict(ORDERS, start=start), self.dir.name, self.bell, self.logged.append)
         step.start()
         self.addCleanup(lambda: [child.kill() for child, _ in step.children.values()])
         return step

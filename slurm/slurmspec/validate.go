@@ -112,6 +112,8 @@ func elastic(v *spec.Validator, s *spec.ClusterSpec, g spec.NodeGroup) {
 	p := g.Path()
 	v.FailIf(InCurrent(s), p+".maxReplicas", "make it equal to minReplicas, or leave slurm.job out", "the allocation around this command cannot grow")
 	exclusive := For(s, g).Exclusive
+	v.FailIf(For(s, g).Nodelist != "", p+".maxReplicas", "make it equal to minReplicas, or use slurm.exclude or slurm.constraint instead",
+		"a further node of the group is a job of one node, for which Slurm would want all that slurm.nodelist names")
 	v.FailIf(g.CPUs == 0 && exclusive != nil && *exclusive, p+".cpus", "set the CPUs of one node", "Ray's autoscaler must know what a node of an elastic group has")
 }
 

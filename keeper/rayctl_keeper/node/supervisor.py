@@ -9,14 +9,13 @@ carries to the keeper: a file for each node on a shared file system costs more, 
 import contextlib
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 
 from rayctl_keeper import program
 from rayctl_keeper.host import address, process
-from rayctl_keeper.node import guard, members, nodedir, raystart, scratch
+from rayctl_keeper.node import guard, members, nodedir, nodelogs, raystart, scratch
 from rayctl_keeper.node.headwatch import HeadWatch
 from rayctl_keeper.node.nodeports import Ports
 from rayctl_keeper.node.rest import save_rest
@@ -25,7 +24,6 @@ from rayctl_keeper.state.document import wall, write_from_reserve
 WORKER_TRIES = 3
 # Slurm signals the processes of a step one after the other (slurmstepd, _handle_signal_container): Ray may die of the end's signal before we have it.
 SIGNAL_LATE = 2.0  # seconds
-LOG_FILE_LIMIT, LOG_NODE_LIMIT = 1 << 20, 20 << 20
 # Slurm carries lines of less than MAX_MSG_LEN, 1024 bytes, whole; longer ones may come mixed with other tasks' output (src/common/io_hdr.h,
 # _task_build_message in slurmstepd/io.c).
 REPORT_LINE_LIMIT = 1000
@@ -160,7 +158,7 @@ class Supervisor:
 
     def failure(self, code):
         """One sentence on why Ray ended, with the most informative line of its own output."""
-        line = last_line(os.path.join(self.directory, "start.log"))
+        line = nodelogs.last_line(os.path.join(self.directory, "start.log"))
         self.setup_failed = bool(self.orders["ray"].get("setup")) and not os.path.exists(self.setup_done)
         what = "setup" if self.setup_failed else "ray start"
         shortage = "" if self.setup_failed else nodedir.shortage(self.directory)
@@ -183,7 +181,7 @@ class Supervisor:
             self.report("ended", "the rest of the driver's output cannot be saved: %s" % error)
         try:
             if self.logs_wanted():
-                save_logs(self.directory, self.place)
+                nodelogs.save(self.directory, self.place)
         except OSError:
             pass  # a full disk must not keep the node
         nodedir.remove(self.directory)
@@ -263,49 +261,6 @@ def report_line(report):
         if len(line) <= REPORT_LINE_LIMIT or not report["message"]:
             return line
         report = dict(report, message=report["message"][:len(report["message"]) * 4 // 5])
-
-
-def last_line(path):
-    """The most informative line of `ray start`'s output, without terminal colours."""
-    try:
-        with open(path, "rb") as f:
-            f.seek(max(0, os.fstat(f.fileno()).st_size - 65536))
-            text = f.read().decode("utf-8", "replace")
-    except OSError:
-        return ""
-    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
-    dead = re.findall(r"(\w+) \[exit code=(-?\d+)\]", text)
-    if dead:
-        return "; ".join("its %s ended with exit code %s" % found for found in dead)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    # Ray follows its errors with advice; an exception or an ERROR line is more informative.
-    telling = [line for line in lines if re.search(r"(Error|Exception)\b.*: |ERROR", line) and "Error should be written to" not in line]
-    return (telling or lines or [""])[-1][:500]
-
-
-def save_logs(directory, target):
-    """Copies the end of each of Ray's logs, the driver's first, within the node's limit."""
-    logs = []
-    for root, dirs, names in os.walk(directory):
-        dirs[:] = [d for d in dirs if d not in ("runtime_resources", "sockets", "home") and not os.path.islink(os.path.join(root, d))]
-        if os.path.basename(root) == "logs" or os.sep + "logs" + os.sep in root + os.sep:
-            logs += [os.path.join(root, n) for n in names]
-    logs.append(os.path.join(directory, "start.log"))
-    budget = LOG_NODE_LIMIT
-    for path in sorted(logs, key=lambda p: (not os.path.basename(p).startswith("job-driver-"), p)):
-        if os.path.islink(path) or not os.path.isfile(path) or budget <= 0:
-            continue
-        with open(path, "rb") as f:
-            size = os.fstat(f.fileno()).st_size
-            take = min(size, LOG_FILE_LIMIT, budget)
-            if not take:
-                continue
-            f.seek(size - take)
-            os.makedirs(target, mode=0o700, exist_ok=True)
-            copy = os.path.join(target, os.path.basename(path))
-            with os.fdopen(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-                out.write(f.read(take))
-        budget -= take
 
 
 def main(arguments):

@@ -12,8 +12,11 @@ from rayctl_keeper.host import process
 from rayctl_keeper.host.address import NoAddress
 from rayctl_keeper.node import autoscaling, raystart
 from rayctl_keeper.node.members import is_elastic
-from rayctl_keeper.run.nodes import MODES, join, with_addresses
+from rayctl_keeper.run.nodes import External, Queued, Spawned, join, with_addresses
+from rayctl_keeper.run.step import Step
 from rayctl_keeper.state.document import State, wall
+
+MODES = {"spawn": Spawned, "queue": Queued, "step": Step, "external": External}  # of the orders' start
 
 
 def main(arguments):

@@ -2,7 +2,7 @@
 
 import os
 
-from rayctl_keeper.run.nodes import step_command
+from rayctl_keeper.run.step import step_command
 from rayctl_keeper.slurm.after import load
 from rayctl_keeper.slurm.companions import given
 from rayctl_keeper.slurm.start import OF_ITS_TASKS
