@@ -123,7 +123,7 @@ func TestCurrent(t *testing.T) {
 		"slurm: {job: current, partition: 'a b'}":                         "slurm.partition: with slurm.job: current",
 		"slurm: {job: current, account: rl}":                              "slurm.account: ",
 		"slurm: {job: current}\nworkers: [{name: a, maxReplicas: 2}]":     "workers.a.maxReplicas: the allocation around this command cannot grow",
-		"slurm: {nodelist: 'a,b'}\nworkers: [{name: a, maxReplicas: 2}]": "workers.a.maxReplicas: a further node of the group is a job of one node",
+		"slurm: {nodelist: 'a,b'}\nworkers: [{name: a, maxReplicas: 2}]":  "workers.a.maxReplicas: a further node of the group is a job of one node",
 		"slurm: {exclusive: true}\nworkers: [{name: a, maxReplicas: 2}]":  "workers.a.cpus: Ray's autoscaler must know what a node of an elastic group has",
 		"slurm: {job: current, exclusive: false}":                         "slurm.exclusive: ",
 		"slurm: {job: current, extraArgs: [--x]}":                         "slurm.extraArgs: ",
