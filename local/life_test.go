@@ -125,7 +125,7 @@ print("pid", ray.get(A.remote().start.remote()))`}})
 	dir := reported(t, state, "pair", "w-0")
 	var both []int
 	for _, p := range processes(t, state, "pair") {
-		if line := proc.CommandLine(p); strings.Contains(line, "/keeper.pyz node ") && strings.HasSuffix(line, " 1") {
+		if line := proc.CommandLine(p); strings.Contains(line, "/keeper.pyz node ") && strings.HasSuffix(line, " w-0") {
 			both = append(both, p.PID)
 		}
 	}
