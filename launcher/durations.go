@@ -27,9 +27,9 @@ type Durations struct {
 	Total    float64 `json:"total"`
 }
 
-// durations walks the timeline: the time before each event belongs to the part of the life that the events before it had begun.
-func durations(timeline []runstate.Event, hasJob bool, created, ended time.Time) Durations {
-	var d Durations
+// durations walks the timeline: the time before each event belongs to the part of the life that the events before it had begun. It also returns when a driver
+// ran.
+func durations(timeline []runstate.Event, hasJob bool, created, ended time.Time) (d Durations, drivers []span) {
 	phase, job, prepare, since, installing := runstate.Queued, runstate.JobWaiting, runstate.JobWaiting, created, false
 	until := func(at time.Time) {
 		if s := seconds(since, at); s > 0 { // clocks differ: an event may be before the launch
@@ -38,6 +38,9 @@ func durations(timeline []runstate.Event, hasJob bool, created, ended time.Time)
 				part = &d.Installing
 			}
 			*part += s
+			if part == &d.Driver {
+				drivers = append(drivers, span{since, at})
+			}
 			since = at
 		}
 	}
@@ -61,7 +64,7 @@ func durations(timeline []runstate.Event, hasJob bool, created, ended time.Time)
 	}
 	until(ended)
 	d.Total = max(seconds(created, ended), 0)
-	return d
+	return d, drivers
 }
 
 // part is the part of the life that a moment belongs to. While the driver or job.prepare gets its grace the cluster is Draining already, and

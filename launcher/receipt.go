@@ -49,8 +49,9 @@ func NewReceipt(r *Result) *Receipt {
 			rc.Prepare = r.Job.Prepare
 		}
 	}
-	rc.Durations = durations(r.Timeline, r.Job != nil, r.Created, r.Since)
-	rc.Usage = usage(r, rc.Durations)
+	var drivers []span
+	rc.Durations, drivers = durations(r.Timeline, r.Job != nil, r.Created, r.Since)
+	rc.Usage = usage(r, rc.Durations, drivers)
 	return rc
 }
 

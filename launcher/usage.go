@@ -23,7 +23,7 @@ type Usage struct {
 
 // usage counts allocated nodes and GPUs, without time in the queue. Where nodes are allocated one by one, and the cluster ended before all were
 // there, only the nodes known to Ray count.
-func usage(r *Result, d Durations) Usage {
+func usage(r *Result, d Durations, drivers []span) Usage {
 	var u Usage
 	n, gpus := 0.0, 0.0 // allocated
 	for _, g := range r.Groups {
@@ -43,7 +43,7 @@ func usage(r *Result, d Durations) Usage {
 	}
 	busy := min(d.Driver, allocated)
 	u.add(n, gpus, allocated, busy)
-	u.addElastic(r)
+	u.addElastic(r, drivers)
 	return u
 }
 
@@ -81,12 +81,11 @@ func (s span) within(other span) span {
 }
 
 // addElastic counts the nodes of elastic groups, each for as long as it was there, and the most nodes at a time.
-func (u *Usage) addElastic(r *Result) {
+func (u *Usage) addElastic(r *Result, drivers []span) {
 	gpus := map[string]float64{}
 	for _, g := range r.Groups {
 		gpus[g.Name] = g.GPUs
 	}
-	drivers := driverSpans(r.Timeline, r.Since)
 	type change struct {
 		at          time.Time
 		nodes, gpus float64
@@ -120,21 +119,4 @@ func (u *Usage) addElastic(r *Result) {
 	}
 	u.Nodes += int(most)
 	u.GPUs += mostGPUs
-}
-
-// driverSpans is when a driver ran.
-func driverSpans(timeline []runstate.Event, ended time.Time) (spans []span) {
-	running := false
-	for _, e := range inOrder(timeline) {
-		starts := e.Kind == runstate.EventJob && runstate.JobState(e.To) == runstate.JobRunning
-		ends := e.Kind == runstate.EventJob && runstate.JobState(e.To).Terminal() ||
-			e.Kind == runstate.EventPhase && slices.Contains([]runstate.Phase{runstate.Lost, runstate.Gone}, runstate.Phase(e.To))
-		switch {
-		case starts && !running:
-			spans, running = append(spans, span{e.At, ended}), true
-		case ends && running:
-			spans[len(spans)-1].to, running = e.At, false
-		}
-	}
-	return spans
 }

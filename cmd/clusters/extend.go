@@ -2,9 +2,7 @@ package clusters
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -159,16 +157,16 @@ func (o *extendOptions) request() (keeper.Extend, error) {
 
 // refusal is the keeper's, with the flag that does what was meant.
 func (o *extendOptions) refusal(err error) error {
-	var refused *keeper.Error
+	why, refused := keeper.Refusal(err)
 	switch {
-	case !errors.As(err, &refused) || refused.Status != http.StatusConflict:
+	case !refused:
 		return err
 	case o.max != "":
-		return app.UsageError("`--at-most "+o.max+"` does that, `--by DURATION` moves the end", "--max %s: %s", o.max, refused.Message)
+		return app.UsageError("`--at-most "+o.max+"` does that, `--by DURATION` moves the end", "--max %s: %s", o.max, why)
 	case o.by != "":
-		return app.UsageError("`--at-most DURATION` sets one", "--by %s: %s", o.by, refused.Message)
+		return app.UsageError("`--at-most DURATION` sets one", "--by %s: %s", o.by, why)
 	default:
-		return app.UsageError("", "--idle: %s", refused.Message)
+		return app.UsageError("", "--idle: %s", why)
 	}
 }
 

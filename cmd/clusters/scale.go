@@ -2,9 +2,7 @@ package clusters
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -119,9 +117,8 @@ func runScale(ctx context.Context, a *app.App, o *scaleOptions) error {
 
 // scaleRefused is the keeper's answer to sizes that a group cannot have.
 func scaleRefused(err error) error {
-	var refused *keeper.Error
-	if errors.As(err, &refused) && refused.Status == http.StatusConflict {
-		return launcher.Fail(runstate.CodeSpec, nil, "`rayctl status -v` shows the groups; `up --recreate` makes the cluster anew", "%s", refused.Message)
+	if why, refused := keeper.Refusal(err); refused {
+		return launcher.Fail(runstate.CodeSpec, nil, "`rayctl status -v` shows the groups; `up --recreate` makes the cluster anew", "%s", why)
 	}
 	return err
 }

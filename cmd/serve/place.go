@@ -3,11 +3,9 @@ package serve
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
-	"net/http"
 	"path"
 	"slices"
 	"strconv"
@@ -66,9 +64,8 @@ func keepPlace(c *app.Connection, file string, now *dashboardclient.ServeHTTP, c
 // choosePort asks the keeper, which is on the head's host.
 func choosePort(ctx context.Context, a *app.App, c *app.Connection, host string, wanted int) (port int, err error) {
 	err = a.AskKeeper(ctx, c.Cluster(), func(k *keeper.Client) error { port, err = k.ChoosePort(ctx, host, wanted); return err })
-	var refused *keeper.Error
-	if errors.As(err, &refused) && refused.Status == http.StatusConflict {
-		err = launcher.Fail(runstate.CodeConfig, err, "choose another one", "%s", refused.Message)
+	if why, refused := keeper.Refusal(err); refused {
+		err = launcher.Fail(runstate.CodeConfig, err, "choose another one", "%s", why)
 	}
 	return port, err
 }

@@ -36,6 +36,15 @@ type Error struct {
 
 func (e *Error) Error() string { return "the keeper refuses: " + e.Message }
 
+// Refusal is the sentence of a keeper that does not do what it was asked for as the cluster is now (status 409); false: err is something else.
+func Refusal(err error) (string, bool) {
+	var refused *Error
+	if !errors.As(err, &refused) || refused.Status != http.StatusConflict {
+		return "", false
+	}
+	return refused.Message, true
+}
+
 // Is makes a 404 an ErrNotFound.
 func (e *Error) Is(target error) bool {
 	return target == ErrNotFound && e.Status == http.StatusNotFound

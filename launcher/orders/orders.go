@@ -56,6 +56,17 @@ func ScalingIdle(s *spec.ClusterSpec) time.Duration {
 	return 100 * 365 * 24 * time.Hour
 }
 
+// Group converts what means the same for every launcher whose keeper starts the nodes; sizes of nodes are the launcher's.
+func Group(g spec.NodeGroup) keeper.Group {
+	group := keeper.Group{
+		Name: g.Name, Count: g.Min, Resources: g.Resources, ObjectSpillingDirectory: g.ObjectSpillingDirectory, Labels: g.Labels, Env: g.Env,
+	}
+	if g.Elastic() {
+		group.Max, group.Initial = g.Max, g.Count
+	}
+	return group
+}
+
 // Grace is the seconds between SIGTERM and SIGKILL of a driver.
 func Grace(s *spec.ClusterSpec) float64 { return time.Duration(*s.Job.Grace).Seconds() }
 

@@ -64,13 +64,8 @@ func (p Plan) groups() []keeper.Group {
 		if !g.ObjectStoreMemory.IsZero() {
 			store = g.ObjectStoreMemory.Value()
 		}
-		group := keeper.Group{
-			Name: g.Name, Count: g.Min, CPUs: &cpus, GPUs: &gpus, Memory: &memory, ObjectStoreMemory: &store, Resources: g.Resources,
-			ObjectSpillingDirectory: g.ObjectSpillingDirectory, Labels: g.Labels, Env: g.Env,
-		}
-		if g.Elastic() {
-			group.Max, group.Initial = g.Max, g.Count
-		}
+		group := orders.Group(g)
+		group.CPUs, group.GPUs, group.Memory, group.ObjectStoreMemory = &cpus, &gpus, &memory, &store
 		groups = append(groups, group)
 	}
 	return groups

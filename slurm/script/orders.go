@@ -71,12 +71,7 @@ func (p Plan) groups() []keeper.Group {
 		if g.Max == 0 {
 			continue
 		}
-		group := keeper.Group{
-			Name: g.Name, Count: g.Min, Resources: g.Resources, ObjectSpillingDirectory: g.ObjectSpillingDirectory, Labels: g.Labels, Env: g.Env,
-		}
-		if g.Elastic() {
-			group.Max, group.Initial = g.Max, g.Count
-		}
+		group := orders.Group(g)
 		gpus := float64(g.GPUs)
 		group.GPUs = &gpus
 		if g.CPUs > 0 || !p.exclusive(g) {

@@ -73,11 +73,6 @@ def prepare_id(submission_id):
     return "%s-prepare-%s" % (prefix, number)
 
 
-def log_file(submission_id):
-    """The name of a submission's log among Ray's."""
-    return "job-driver-%s.log" % submission_id
-
-
 def in_directory(directory, entrypoint):
     """Ray gives the entrypoint to `sh -c`; a directory that the nodes have is entered there."""
     import shlex

@@ -13,7 +13,7 @@
 - A worker waits for the head's GCS here, so that importing Ray (a second of processor time) overlaps with the head's start.
 - The dashboard, whose children are started by `python -c`, and the Ray client server, which is started by `python -m`, have an empty
   current directory: from the user's they would import a grpc.py or test.py of his, and Ray would not start. Drivers and workers have the user's.
-- The Ray client server has no fork handlers of gRPC's, of which servers for clients die (see _no_fork_handlers).
+- The Ray client server has no fork handlers of gRPC's, of which servers for clients die (see FORK_HANDLERS).
 - As the first process of a pod it waits for orphans, too: Ray takes zombies for living processes, and when it stops a driver below a
   shell it would wait for them as long as it may.
 
@@ -33,6 +33,10 @@ from rayctl_keeper.rayhook import start
 RAYLET_WAIT = 120.0  # seconds
 DRIVER_FIRST = 5.0  # seconds from a job's submission to the start of the Ray client server
 REAP_EVERY = 0.1  # seconds
+# For the process that starts a server for each client of ray://. It forks only to run another program; gRPC's handlers of forks run meanwhile among its
+# threads, and on a busy machine one such child of six dies before that program begins ("Starting Ray client server failed", Ray 2.60 without rayctl: 2 of 12
+# clients; without the handlers 0 of 42).
+FORK_HANDLERS = "GRPC_ENABLE_FORK_SUPPORT"
 # What ray/dashboard/optional_deps.py imports (Ray 2.60).
 DASHBOARD_PACKAGES = (
     "aiohttp", "aiohttp_cors", "grpc", "opencensus", "opentelemetry.exporter.prometheus", "opentelemetry.proto", "prometheus_client", "pydantic",
@@ -138,7 +142,7 @@ def _change_head(home, has_job):
     Node.start_ray_client_server = lambda self: None
 
     def start_client_server(node):
-        with _current_directory(home), _no_fork_handlers():
+        with _current_directory(home), _environment(**{FORK_HANDLERS: os.environ.get(FORK_HANDLERS, "0")}):
             start_at_users(node)
 
     def later(self, *args, **kwargs):
@@ -167,18 +171,17 @@ def _current_directory(path):
 
 
 @contextlib.contextmanager
-def _no_fork_handlers():
-    """For the process that starts a server for each client of ray://. It forks only to run another program; gRPC's handlers of forks run meanwhile among its
-    threads, and on a busy machine one such child of six dies before that program begins ("Starting Ray client server failed", Ray 2.60 without rayctl: 2 of 12
-    clients; without the handlers 0 of 42)."""
-    name = "GRPC_ENABLE_FORK_SUPPORT"
-    ours = name not in os.environ
-    os.environ.setdefault(name, "0")
+def _environment(**values):
+    """Children started meanwhile have these variables."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
     try:
         yield
     finally:
-        if ours:
+        for name, value in before.items():
             del os.environ[name]
+            if value is not None:
+                os.environ[name] = value
 
 
 def _start_after_driver(start, node):
@@ -269,15 +272,7 @@ class _Dashboard:
 
     def _spawn_with_home(self, *args, **kwargs):
         # Its fork server's sockets are in TMPDIR, and stay when it is killed.
-        before = {name: os.environ.get(name) for name in ("HOME", "TMPDIR")}
-        os.environ.update(dict.fromkeys(before, self._home))
-        try:
-            with _current_directory(self._home):
-                self._process = self._spawn(*args, **kwargs)
-        finally:
-            for name, value in before.items():
-                del os.environ[name]
-                if value is not None:
-                    os.environ[name] = value
+        with _current_directory(self._home), _environment(HOME=self._home, TMPDIR=self._home):
+            self._process = self._spawn(*args, **kwargs)
         self._spawned.set()
         return self._process

@@ -28,6 +28,7 @@ class Elastic:
         self._failures, self._not_before = {}, {}  # by group
         self._listed = set()  # lives of nodes that Ray's autoscaler knows
         self._brief = []  # nodes that ended before it did
+        self._standing = {}  # of the nodes that were asked for, when it was last looked at
         self.closed = False  # the cluster ends
 
     # For Ray's autoscaler, through the API.
@@ -153,6 +154,9 @@ class Elastic:
         if not self.active:
             return
         standing = {"%s.%d" % (m.name, m.serial): self._nodes.standing(m) for m in self._nodes.all() if m.serial}
+        if standing == self._standing:  # as nearly always: it is asked at each wake
+            return
+        self._standing = standing
         changed = [self._stands(a, *(standing.get(a["id"]) or (a["state"], a["message"]))) for a in self._state.doc["allocations"]]
         if changed != self._state.doc["allocations"]:
             self._state.change(allocations=changed)

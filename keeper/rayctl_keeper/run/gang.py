@@ -45,20 +45,19 @@ class Gang:
     def count(self, rows):
         """Takes over Ray's rows of nodes; returns whether the gang is complete."""
         nodes, ready = (self.by_label if self.nodes.external else self.by_name)(rows)
-        groups = [self.counted(g, ready.get(g["name"], 0)) for g in self.state.doc["groups"]]
+        required = {g["name"]: g["count"] for g in self.orders["groups"]}
+        groups = [self.counted(g, ready.get(g["name"], 0), required[g["name"]]) for g in self.state.doc["groups"]]
         head = next((r["node_id"] for r in rows if r.get("is_head_node") and r["state"] == "ALIVE"), self.state.doc["head"]["nodeId"])
         self.state.change(nodes=nodes, groups=groups, head=dict(self.state.doc["head"], nodeId=head))
-        required = {g["name"]: g["count"] for g in self.orders["groups"]}
         have, wanted = sum(min(g["ready"], required[g["name"]]) for g in groups), sum(required.values())
         if have < wanted and not self.complete:
             self.state.phase(self.state.doc["phase"], "WaitingForNodes", "%d of %d nodes are alive" % (have, wanted))
         self.complete = self.complete or have >= wanted
         return have >= wanted
 
-    def counted(self, group, ready):
+    def counted(self, group, ready, required):
         """The group with the nodes that are alive, and those that are there or on their way."""
-        extra = sum(m.group["name"] == group["name"] for m in list(self.nodes.extra.values()))
-        wanted = next(g["count"] for g in self.orders["groups"] if g["name"] == group["name"]) + extra
+        wanted = required + sum(m.group["name"] == group["name"] for m in self.nodes.extra.values())
         return dict(group, ready=min(ready, wanted), wanted=wanted)
 
     def row(self, name):

@@ -12,6 +12,7 @@ from rayctl_keeper.run import resume
 from rayctl_keeper.run.attempts import Attempts
 from rayctl_keeper.run.cluster import Cluster
 from rayctl_keeper.run.driverwatch import DriverWatch
+from rayctl_keeper.run.elastic import Elastic
 from rayctl_keeper.run.ends import ends_at
 from rayctl_keeper.run.finalize import Ending
 from rayctl_keeper.run.gang import Gang
@@ -24,7 +25,6 @@ from rayctl_keeper.run.packages import Packages
 from rayctl_keeper.run.prepare import Prepare
 from rayctl_keeper.run.resume import Resumption
 from rayctl_keeper.run.waiting import POLL, Waiting
-from rayctl_keeper.run.elastic import Elastic
 from rayctl_keeper.state.exits import AttemptLost, Detached, End
 
 

@@ -2,6 +2,7 @@
 
 from rayctl_keeper.driver import rayjob, runtimeenv
 from rayctl_keeper.run.ends import ends_at
+from rayctl_keeper.state.document import log_file
 
 
 class Prepare:
@@ -17,7 +18,7 @@ class Prepare:
             return
         body = rayjob.preparation(self._orders, commit, self._state.doc["attempt"], reason, ends_at(self._limits, self._orders["start"]))
         submission_id = body["submission_id"]
-        self._state.change(job=dict(self._state.doc["job"], logFile=rayjob.log_file(submission_id), logBegin=-1))
+        self._state.change(job=dict(self._state.doc["job"], logFile=log_file(submission_id), logBegin=-1))
         seen = self._state.program("prepare")["state"] != "WAITING"
         self._state.change_program("prepare", submissionId=submission_id)
         self._state.phase(self._state.doc["phase"], "Preparing", "job.prepare runs")
@@ -44,5 +45,5 @@ class Prepare:
         """The driver's output follows in the attempt's log."""
         job, size = self._state.doc["job"], self._driver_log.size
         self._driver_log.goes_before(job["logFile"], job["prepare"]["driverNodeId"], size)
-        self._state.change(job=dict(job, logFile=rayjob.log_file(driver_id), logBegin=size), head=dict(self._state.doc["head"], prepared=True))
+        self._state.change(job=dict(job, logFile=log_file(driver_id), logBegin=size), head=dict(self._state.doc["head"], prepared=True))
         self._state.phase(self._state.doc["phase"])

@@ -4,10 +4,10 @@ everything), or in another pod (the directory has the state document that somebo
 import os
 import time
 
-from rayctl_keeper.driver.rayjob import log_file, prepare_id
+from rayctl_keeper.driver.rayjob import prepare_id
 from rayctl_keeper.ray.dashboard import Refused, Unreachable
 from rayctl_keeper.run.silence import PATIENT
-from rayctl_keeper.state.document import seconds_of
+from rayctl_keeper.state.document import log_file, seconds_of
 from rayctl_keeper.state.exits import End, driver_end, prepare_end
 
 CARRIED = ("revision", "attempt", "phase", "reason", "since", "groups", "head", "nodes", "job", "committed", "lastRenewal", "endOnDisconnect",

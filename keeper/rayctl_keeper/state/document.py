@@ -103,7 +103,7 @@ class State:
         """The job's part before the submission."""
         return {"submissionId": submission_id, "entrypoint": entrypoint, "state": "WAITING", "driverNodeId": "", "driverPid": 0,
                 "startTime": None, "endTime": None, "exitCode": None, "signal": None, "message": "",
-                "logFile": "job-driver-%s.log" % submission_id if submission_id else "", "logBegin": 0, "outputDir": self._output_dir,
+                "logFile": log_file(submission_id) if submission_id else "", "logBegin": 0, "outputDir": self._output_dir,
                 "prepare": {"submissionId": "", "entrypoint": prepare, "state": "WAITING", "driverNodeId": "", "startTime": None, "endTime": None,
                             "exitCode": None, "signal": None, "message": ""} if self._prepares else None}
 
@@ -219,6 +219,11 @@ class State:
             if not self._disk_full:  # logged once; the API still serves the current document
                 self._log("cannot write state.json: %s" % error)
             self._disk_full = True
+
+
+def log_file(submission_id):
+    """The name of a submission's log among Ray's."""
+    return "job-driver-%s.log" % submission_id
 
 
 def group(ordered):
