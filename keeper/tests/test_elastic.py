@@ -10,11 +10,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
 from rayctl_keeper.host import process
-from rayctl_keeper.node.members import Member
+from rayctl_keeper.node.members import GANG, Member
 from rayctl_keeper.run.elastic import Elastic
 from rayctl_keeper.run.gang import Gang
 from rayctl_keeper.run.nodes import Nodes
-from rayctl_keeper.slurm import account, companions
+from rayctl_keeper.run.gangjob import GangJob
+from rayctl_keeper.slurm import account, companions, reasons
 from rayctl_keeper.state.document import State
 
 ORDERS = {"name": "n", "attempt": 1, "advertise": "127.0.0.1", "ray": {},
@@ -107,7 +108,7 @@ class Jobs(unittest.TestCase):
     def run_command(self, command, *arguments):
         if command == "scancel":
             self.cancelled.append(arguments)
-        return (0, "".join("%s|%s|None\n" % job for job in self.listed), "") if command == "squeue" else self.answer
+        return (0, "".join("%s|%s|N/A|None\n" % job for job in self.listed), "") if command == "squeue" else self.answer
 
     def submit(self):
         self.jobs.submit(self.member, {})
@@ -151,6 +152,40 @@ class Jobs(unittest.TestCase):
         self.jobs._jobs["a-0"]["missing"] = time.monotonic() - companions.BELIEVE
         self.jobs._look()
         self.assertEqual((self.jobs.ended(), self.jobs.standing(self.member)), ([("a-0", 1)], None))
+
+    def test_gang(self):
+        """Of a heterogeneous job the component that ended counts, and the one that waits for something."""
+        self.jobs._wish["scripts"][GANG] = "gang.sh"
+        gang = self.member = GangJob(self.jobs._run_dir, 1)
+        self.submit()
+        self.listed = [("7+0", "PENDING"), ("7+1", "PENDING")]
+        self.jobs._look()
+        self.assertEqual(self.jobs.explained(gang), ("queued", "Pending", "the job waits to be scheduled (job 7)", False))
+        self.listed = [("7+0", "RUNNING"), ("7+1", "RUNNING")]
+        self.jobs._look()
+        self.assertEqual(self.jobs.explained(gang)[0], "granted")
+        self.listed = [("7+0", "RUNNING"), ("7+1", "NODE_FAIL")]
+        self.jobs._look()
+        self.assertEqual((self.jobs.ended(), gang.ending, self.jobs.explained(gang)), ([(GANG, 1)], "NODE_FAIL", None))
+
+    def test_gang_and_no_answer(self):
+        """A controller that does not answer is asked again for the gang: it is what the cluster is for."""
+        self.jobs._wish["scripts"][GANG] = "gang.sh"
+        gang = self.member = GangJob(self.jobs._run_dir, 1)
+        self.answer = (1, "", "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)")
+        self.submit()
+        self.assertEqual((self.jobs.ended(), self.jobs.explained(gang)[:2]), ([], ("queued", "Submitted")))
+        self.jobs._jobs[GANG]["again"] = ({}, time.monotonic() - 1)
+        self.answer = (0, "7\n", "")
+        self.jobs._look()
+        self.assertEqual(self.jobs._jobs[GANG]["id"], "7")
+
+    def test_reasons(self):
+        for reason, want in (("Resources", ("Resources", "the nodes it asks for are in use", False)), ("QOSMaxCpuPerUserLimit", ("QOSMaxCpuPerUserLimit",
+                             "it has reached a limit of the QOS for one job or user (QOSMaxCpuPerUserLimit)", False)), ("BadConstraints", ("BadConstraints",
+                             "no node can ever meet its constraints", True)), ("ReqNodeNotAvail, UnavailableNodes:n1", ("ReqNodeNotAvail",
+                             "a node that it needs is not available (down, drained or reserved) (UnavailableNodes:n1)", False)), ("New", ("New", "Slurm's reason is New", False))):
+            self.assertEqual(reasons.explain(reason), want)
 
     def test_all_ended_meanwhile(self):
         """The answer comes when another cluster has begun."""

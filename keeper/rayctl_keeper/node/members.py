@@ -1,6 +1,9 @@
 """The nodes of a cluster by name. Pure."""
 
 
+GANG = ".gang"  # stands for all nodes but an early head, where they have one job; no group of a cluster file can be called so
+
+
 class Member:
     """One node of the cluster: its group, and its place in it."""
 

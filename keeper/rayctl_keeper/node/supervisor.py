@@ -22,6 +22,7 @@ from rayctl_keeper.node.rest import save_rest
 from rayctl_keeper.state.document import wall, write_from_reserve
 
 WORKER_TRIES = 3
+OF_THE_GANG = "--slurm-gang"  # in the place of "--slurm", in the job of an early head's gang: the nodes after the head
 # Slurm signals the processes of a step one after the other (slurmstepd, _handle_signal_container): Ray may die of the end's signal before we have it.
 SIGNAL_LATE = 2.0  # seconds
 # Slurm carries lines of less than MAX_MSG_LEN, 1024 bytes, whole; longer ones may come mixed with other tasks' output (src/common/io_hdr.h,
@@ -40,9 +41,11 @@ class Supervisor:
         with open(os.path.join(run_dir, "orders.json")) as f:
             self.orders = json.load(f)
         own_job = name.partition("=")[2]  # whose name it is: a companion job has one node
-        self.member = members.members(self.orders)[int(os.environ["SLURM_PROCID"])] if in_step and not own_job else \
+        in_gang = name == OF_THE_GANG
+        self.member = members.members(self.orders)[int(os.environ["SLURM_PROCID"]) + in_gang] if in_step and not own_job else \
             members.named(self.orders, own_job or name)
-        self.head = HeadWatch(os.environ["RAYCTL_GCS"]) if own_job else None
+        self.head = HeadWatch(os.environ["RAYCTL_GCS"]) if own_job or in_gang else None
+        self.by_line = in_step and not own_job  # how it reports
         self.place = os.path.join(self.run_dir, "nodes", self.member.name)
         self.round = int(os.environ.get("RAYCTL_ROUND", "0"))  # counts restarts of the whole cluster
         self.bell = process.Bell()
@@ -207,7 +210,7 @@ class Supervisor:
         report = {"state": state, "message": message, "at": wall(), "pid": os.getpid(), "host": os.uname().nodename,
                   "directory": self.directory or "", "round": self.round, "try": self.tries, "serial": self.serial}
         try:
-            if self.in_step and not self.head:
+            if self.by_line:
                 os.write(1, report_line(dict(report, name=self.member.name)))
             else:
                 write_from_reserve(self.run_dir, os.path.join(self.place, "report.json"), json.dumps(report).encode())

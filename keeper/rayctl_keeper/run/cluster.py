@@ -2,6 +2,7 @@
 
 import time
 
+from rayctl_keeper.run.attempts import KINDS
 from rayctl_keeper.run.waiting import LAZY, POLL
 from rayctl_keeper.state.exits import AttemptLost, End
 
@@ -17,6 +18,7 @@ class Cluster:
         self._nodes, self._gang, self._elastic, self._limits, self._mail = nodes, gang, elastic, limits, mail
         self._waiting, self._attempts, self._state = waiting, attempts, state
         self._failed_starts = 0  # in a row
+        self.early = None  # set by its owner
         self.in_use = False  # a cluster lost before that is one that failed to start
 
     def used(self):
@@ -44,16 +46,26 @@ class Cluster:
             self._limits.begin(name, now)
         self._state.deadlines(self._limits)
 
-    def restart(self, message):
+    def ready(self):
+        """All nodes that must be there are alive."""
+        self._limits.stop("start")
+        self._elastic.first()
+        if self._state.doc["job"] is None:
+            self._limits.begin("idle", time.monotonic())  # whoever reads Ready reads the deadline, too
+            self._state.deadlines(self._limits)
+        self._state.phase("Ready")
+
+    def restart(self, lost):
         """It was lost: starts it again, as the next attempt if it was in use. Raises End where that is not allowed."""
-        if not self.in_use:
+        message = str(lost)
+        if not self.in_use and lost.cause == "lost":
             self._fail_start(message)
             return
-        if not self._attempts.left("nodeFailure"):
-            raise End("lost", message)
-        self._attempts.use("nodeFailure")
-        self._state.phase("Lost", "NodeFailure", message)
-        self._attempts.next("lost", message, None)
+        if not self._attempts.left(KINDS[lost.cause]):
+            raise End(lost.cause, message)
+        self._attempts.use(KINDS[lost.cause])
+        self._state.phase("Lost", "NodeFailure" if lost.cause == "lost" else lost.cause, message)
+        self._attempts.next(lost.cause, message, None)
         self._start_again()
 
     def _fail_start(self, message):
@@ -67,6 +79,7 @@ class Cluster:
     def _start_again(self):
         """All nodes anew."""
         self._elastic.forget()
+        self.early.forget()
         self._nodes.stop()
         self.in_use = False
         self._gang.forget()

@@ -19,6 +19,7 @@ class Gang:
         self.session = None  # Ray's name of the head's life, None before its first answer
         self.complete = False  # once all were ALIVE; it stays so when a worker dies
         self.dead = {}  # node name -> why its supervisor ended
+        self.have = ""  # how many are there, in words
         self.seen = {}  # node name -> Ray's ids of all nodes that had it
 
     def resume(self, session):
@@ -50,8 +51,9 @@ class Gang:
         head = next((r["node_id"] for r in rows if r.get("is_head_node") and r["state"] == "ALIVE"), self.state.doc["head"]["nodeId"])
         self.state.change(nodes=nodes, groups=groups, head=dict(self.state.doc["head"], nodeId=head))
         have, wanted = sum(min(g["ready"], required[g["name"]]) for g in groups), sum(required.values())
-        if have < wanted and not self.complete:
-            self.state.phase(self.state.doc["phase"], "WaitingForNodes", "%d of %d nodes are alive" % (have, wanted))
+        self.have = "%d of %d nodes are alive" % (have, wanted)
+        if have < wanted and not self.complete and not (self.orders.get("start") or {}).get("early"):  # run/early.py has more to say
+            self.state.phase(self.state.doc["phase"], "WaitingForNodes", self.have)
         self.complete = self.complete or have >= wanted
         return have >= wanted
 
@@ -101,7 +103,10 @@ class Gang:
     def changes(self, rows):
         """Like count, and notes in the timeline which nodes came and went."""
         before = {n["name"]: (n["state"], n["nodeId"]) for n in self.state.doc["nodes"]}
+        starting = not self.complete
         self.count(rows)
+        if starting:
+            return
         for node in self.state.doc["nodes"]:
             if node["name"] in self.nodes.extra:
                 continue  # they come and go: `allocations` has them

@@ -12,6 +12,7 @@ from rayctl_keeper.run import resume
 from rayctl_keeper.run.attempts import Attempts
 from rayctl_keeper.run.cluster import Cluster
 from rayctl_keeper.run.driverwatch import DriverWatch
+from rayctl_keeper.run.early import Early
 from rayctl_keeper.run.elastic import Elastic
 from rayctl_keeper.run.ends import ends_at
 from rayctl_keeper.run.finalize import Ending
@@ -24,7 +25,7 @@ from rayctl_keeper.run.limits import Limits
 from rayctl_keeper.run.packages import Packages
 from rayctl_keeper.run.prepare import Prepare
 from rayctl_keeper.run.resume import Resumption
-from rayctl_keeper.run.waiting import POLL, Waiting
+from rayctl_keeper.run.waiting import LAZY, POLL, Waiting
 from rayctl_keeper.state.exits import AttemptLost, Detached, End
 
 
@@ -44,6 +45,7 @@ class Keeper:
         self.waiting = Waiting(orders, bell, self.mail, nodes, self.gang, self.elastic, self.driver, self.limits, state)
         self.attempts = Attempts(orders, state, self.driver_log)
         self.cluster = Cluster(nodes, self.gang, self.elastic, self.limits, self.mail, self.waiting, self.attempts, state)
+        self.early = self.waiting.early = self.cluster.early = Early(orders, nodes, self.gang, self.cluster, self.limits, state)
         self.packages = Packages(run_dir, nodes.external, self.limits, self.mail, self.waiting, state)
         self.job = Job(run_dir, self.head, self.driver, self.packages, self.mail, self.waiting, state, log)
         self.prepare = Prepare(orders, self.job, self.cluster, self.limits, self.driver, self.driver_log, nodes, self.head, state)
@@ -91,14 +93,17 @@ class Keeper:
             raise self.mail.asked
         while True:
             try:
-                self.wait_for_gang()
+                if self.early.active:
+                    self.wait_for_head()
+                if not (self.early.active and self.orders.get("job")):  # else see run_job
+                    self.gather()
                 self.wait_for_commit()
                 if self.orders.get("job"):
                     self.run_job()
                 self.keep()
             except AttemptLost as lost:
                 self.driver.collect(reachable=False)
-                self.cluster.restart(str(lost))
+                self.cluster.restart(lost)
 
     def finish(self, end):
         """Driver, log, nodes, record: in this order, whatever fails."""
@@ -110,6 +115,7 @@ class Keeper:
             lambda: self.driver.collect(reachable=self.head.dashboard is not None),
             lambda: end.cause != "lost" and self.resumption.recover_logs(self.head.dashboard),
             self.elastic.forget,
+            self.early.close,
             self.nodes.stop,
             self.nodes.release))
         self.ending.complete(end, client_asks_keeper=self.nodes.external)
@@ -127,6 +133,7 @@ class Keeper:
         if self.nodes.queued and self.mail.asked is None:
             self.cluster.wait_for_slot()
         self.cluster.admitted()
+        self.early.admitted()
         self.state.phase("Starting", "WaitingForHead", "Ray is starting")
 
     def look_for_packages(self):
@@ -136,27 +143,45 @@ class Keeper:
             self.mail.look_for_commit()
             self.packages.show_missing([p["file"] for p in self.mail.packages()])
 
-    def wait_for_gang(self):
-        """Until all nodes of the gang are ALIVE in Ray."""
-        dashboard = self.head.connect()
-        while not self.gang.complete:
-            try:
-                if self.gang.session is None:
-                    self.greet(dashboard)
-                if self.gang.count(dashboard.state("nodes", 2.0)):
-                    break
-            except Unreachable as error:
-                self.placed(error)
-            except Refused as refused:
-                if refused.status in (401, 403):
-                    raise End("start-failed", "the head's dashboard refuses the cluster's token: %s" % refused)
+    def wait_for_head(self):
+        """With an early head: until it is ALIVE in Ray. The gang is asked for then."""
+        self.head.connect()
+        while not self.state.doc["head"]["nodeId"]:
+            self.count()
             self.waiting.pause(POLL)
-        self.limits.stop("start")
-        self.elastic.first()
-        if not self.orders.get("job"):
-            self.limits.begin("idle", time.monotonic())  # whoever reads Ready reads the deadline, too
-            self.state.deadlines(self.limits)
-        self.state.phase("Ready")
+        self.early.begin()
+
+    def gather(self):
+        """Until all nodes of the gang are ALIVE in Ray; first, with an early head, until they are granted, which may take days."""
+        silence = self.early.active and self.head.silence()
+        while self.early.queued:
+            try:
+                self.head.look(silence.patience())
+                silence.broken()
+            except Refused as refused:
+                self.log("looking for nodes: %s" % refused)
+            except Unreachable as error:
+                silence.goes_on(error)
+            self.waiting.pause(LAZY)
+        self.head.connect()
+        while not self.gang.complete and not self.count():
+            self.waiting.pause(POLL)
+        if not self.early.active or self.state.doc["phase"] != "Ready":  # else it is noted already
+            self.cluster.ready()
+
+    def count(self):
+        """Asks the head for its nodes; returns whether all that must be there are."""
+        dashboard = self.head.dashboard
+        try:
+            if self.gang.session is None:
+                self.greet(dashboard)
+            return self.gang.count(dashboard.state("nodes", 2.0))
+        except Unreachable as error:
+            self.placed(error)
+        except Refused as refused:
+            if refused.status in (401, 403):
+                raise End("start-failed", "the head's dashboard refuses the cluster's token: %s" % refused)
+        return False
 
     def placed(self, error):
         """A head whose name has an address is a pod that runs on a node, also if it does not answer yet: the name of a headless Service has the
@@ -198,6 +223,8 @@ class Keeper:
                 self.state.change(job=self.state.new_job(submission_id, rayjob.driver_command(self.orders), rayjob.prepare_command(self.orders)))
             try:
                 self.prepare.run(submission_id, commit, reason)
+                if not self.gang.complete and self.orders["job"].get("start") != "head":
+                    self.gather()
             except End as limit:
                 self.after_max(limit)
                 continue
@@ -212,6 +239,8 @@ class Keeper:
                 continue
             if end.cause == "submit-failed":
                 end = runtimeenv.explain(end, info, self.nodes.directories(), self.head.dashboard, self.driver_log, self.state.doc["job"]["logFile"])
+            if end.driver is not None and end.driver[0] != 0:
+                self.early.confirm(self.waiting.rest)
             self.driver.collect(reachable=True)
             if end.driver is None or end.driver[0] == 0 or not self.attempts.left("driver"):
                 raise end

@@ -78,6 +78,18 @@ class Nodes:
             self.members = [member if m.name == member.name else m for m in self.members]
         self.start_one(member)
 
+    def start_gang(self, _serial):
+        """The head, which is an early one, is alive: asks for the others, unless all start at once."""
+
+    def gang_standing(self):
+        """For nodes that were asked for so: queued or granted, the substrate's reason and its sentence, and whether that never changes. None: there is nothing to
+        wait for."""
+        return None
+
+    def confirm_gang(self):
+        """Looks whether what holds these nodes is being taken away; returns whether it seems so."""
+        return False
+
     def start_one(self, member):
         """Starts a node of a living cluster."""
         raise NotImplementedError

@@ -7,6 +7,7 @@ import subprocess
 import threading
 
 from rayctl_keeper.node import container, members
+from rayctl_keeper.run.gangjob import GangJob
 from rayctl_keeper.run.nodes import Nodes
 
 # Arguments of the orders that stand for what was not known when they were written.
@@ -33,6 +34,7 @@ class Step(Nodes):
         super().__init__(orders, run_dir, bell, log)
         self.reports = {}  # (round, node name) -> the last
         self.companions = None  # who asks for further jobs
+        self.gang = None  # the job of an early head's gang
         self.gave_up = set()  # those of them whose failure ended() has returned
         self.reader = None
 
@@ -47,6 +49,11 @@ class Step(Nodes):
         """The step goes on when one of its tasks ends: a supervisor that gave up is recognised by its report."""
         if any(pid in self.children for pid in codes):
             self.reader.join(LAST_WORDS)
+        lines = self.gang.lines() if self.gang else []
+        for line in lines:
+            self.take(line)
+        if lines:  # a node has begun or ended: Slurm knows more of it
+            self.companions.look_soon()
         found = super().ended(codes) + (self.companions.ended() if self.companions else [])
         for member in self.members:
             if member.serial:
@@ -71,15 +78,32 @@ class Step(Nodes):
         """Takes the supervisors' reports, a line each, until the step has ended. Other output is logged."""
         with output:
             for line in output:
-                try:
-                    report = json.loads(line)
-                    self.reports[report["round"], report["name"]] = report
-                    self.log("node %(name)s %(state)s on %(host)s" % report
-                             + (" in " + report["directory"] if report["directory"] else "")
-                             + (": " + report["message"] if report["message"] else ""))
-                except (ValueError, TypeError, KeyError):
-                    self.log("the step: " + line.decode("utf-8", "replace"))
+                self.take(line)
                 self.bell.ring()
+
+    def take(self, line):
+        """A line of a step's output."""
+        try:
+            report = json.loads(line)
+            self.reports[report["round"], report["name"]] = report
+            self.log("node %(name)s %(state)s on %(host)s" % report
+                     + (" in " + report["directory"] if report["directory"] else "")
+                     + (": " + report["message"] if report["message"] else ""))
+        except (ValueError, TypeError, KeyError):
+            self.log("the step: " + line.decode("utf-8", "replace"))
+
+    def start_gang(self, serial):
+        self.gang = GangJob(self.run_dir, serial)
+        self.start_one(self.gang)
+
+    def gang_standing(self):
+        return self.gang and self.companions.explained(self.gang)
+
+    def confirm_gang(self):
+        if self.gang is None:
+            return False
+        self.companions.look_now()
+        return any(self.report(m).get("state") == "ended" for m in self.members)
 
     def command(self):
         """What starts the step."""
@@ -101,6 +125,7 @@ class Step(Nodes):
 
     def stop(self, limit=8.0):
         super().stop(limit)
+        self.gang = None
         if self.companions:
             self.companions.wait(limit)
 

@@ -23,6 +23,7 @@ class Waiting:
         self._causes = orders.get("signals") or {}  # by the signal's name
         self._bell, self._mail, self._nodes, self._gang, self._elastic = bell, mail, nodes, gang, elastic
         self._driver, self._limits, self._state = driver, limits, state
+        self.early = None  # set by its owner
         self.stopping = False  # the nodes are being ended: a child that ends is no failure
 
     def pause(self, seconds):
@@ -47,10 +48,11 @@ class Waiting:
         self._driver.notice(ready)
         self._mail.read_mail(ready)
         for name, code in self._nodes.ended(reap()):
-            if not self.stopping and not self._elastic.ended(name, code):
+            if not self.stopping and not self._elastic.ended(name, code) and not self.early.ended(name):
                 self._gang.child_ended(name, code)
         if not self.stopping:
             self._elastic.look()
+            self.early.look()
 
     def signals(self):
         """The signals that the keeper got."""

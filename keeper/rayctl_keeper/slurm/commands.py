@@ -7,6 +7,9 @@ import subprocess
 # What changes answers: settings of the user's for his own commands, which a prolog or BASH_ENV may bring, and of a job that ours was submitted from.
 MISLEADING = re.compile(r"^(SQUEUE|SCANCEL|SCONTROL|SBATCH|SALLOC|SRUN)_|^SLURM_(CLUSTERS|TIME_FORMAT)$")
 
+# What commands write on stderr when the controller did not answer, as in slurm/controller/commands.go.
+NO_ANSWER = ("Unable to contact slurm controller", "Socket timed out", "Zero Bytes were transmitted", "Connection refused", "Connection timed out",
+             "temporarily unable")
 INSIDE = "RAYCTL_INSIDE"  # the launch's nonce, where the job is somebody else's allocation: only the steps that are named by it are ours
 # What srun may take from a step's own environment in such a job. All else is the size of that step, to which it would hold the next one.
 OF_THE_JOB = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_SACK_SOCKET", "SLURM_JOB_ID", "SLURMD_NODENAME", "SLURM_JOB_START_TIME", "SLURM_JOB_END_TIME")

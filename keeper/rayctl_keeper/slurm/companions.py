@@ -1,4 +1,5 @@
-"""The companion jobs of a cluster, one for each node that Ray's autoscaler asked for: how the keeper submits them, looks at them and cancels them."""
+"""The companion jobs of a cluster, one for each node that Ray's autoscaler asked for, and that of an early head's gang: how the keeper submits them, looks at
+them and cancels them."""
 
 import json
 import os
@@ -7,12 +8,14 @@ import subprocess
 import threading
 import time
 
-from rayctl_keeper.slurm import commands
-from rayctl_keeper.state.document import write_atomically
+from rayctl_keeper.node.members import GANG
+from rayctl_keeper.slurm import commands, reasons
+from rayctl_keeper.state.document import wall, write_atomically
 
 QUICK, SLOW, SLOWER = 2.0, 30.0, 1.5  # seconds between looks at jobs after a change, at most, and how that grows
 PATIENCE = 60.0  # seconds for one of Slurm's commands: the controller may be busy
 AT_THE_END, UNDER_WAY, LOOK = 10.0, 3.0, 0.3
+FAR = 300 * 86400.0  # seconds: Slurm plans so far ahead only where a job without a time limit is in the way
 BELIEVE = 12.0  # a controller that was restarted recovers jobs from their nodes (slurm/batchjob/fate.go)
 ENDING = ("COMPLETING", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "REVOKED")
 # Of the job that we are in: sbatch would take them for settings of the new one, or pass them on to it.
@@ -51,7 +54,7 @@ class Companions:
 
     def submit(self, member, environ):
         """Asks for a node."""
-        self._jobs[member.name] = {"member": member, "id": "", "state": "PENDING", "reason": ""}
+        self._jobs[member.name] = {"member": member, "id": "", "state": "PENDING", "reason": "", "starts": 0.0, "words": "", "again": None}
         self._tasks.put((self._submit, member, environ))
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, daemon=True, name="companions")
@@ -74,6 +77,31 @@ class Companions:
             return "granted", "job " + job["id"]
         return "queued", "job %s: %s" % (job["id"], job["reason"]) if job["id"] else "being submitted"
 
+    def explained(self, gang):
+        """standing() of a gang's job, with Slurm's reason in words in the place of its message, and whether the job can never start: (queued or granted, reason, words,
+        never). None: it has ended."""
+        job = self._jobs.get(gang.name)
+        if job is None:
+            return None
+        if not job["id"]:
+            return "queued", "Submitted", "its job is being submitted" + ("; " + job["words"] if job["words"] else ""), False
+        if job["state"] != "PENDING":
+            return "granted", "", "job " + job["id"], False
+        code, words, never = reasons.explain(job["reason"])
+        starts = job["starts"] and "; Slurm expects to start it at " + wall(job["starts"])
+        return "queued", code, "%s (job %s)%s" % (words, job["id"], starts or ""), never
+
+    def look_soon(self):
+        """Looks at the jobs before it would."""
+        self._tasks.put((self._look,))
+
+    def look_now(self):
+        """Looks at the jobs, and waits for it."""
+        looked = threading.Event()
+        self._tasks.put((self._look,))
+        self._tasks.put((looked.set,))
+        looked.wait(UNDER_WAY)
+
     def close(self):
         """The end begins: what is queued is not needed any more. Drivers that get their grace may last longer than the keeper (KillWait)."""
         self._closed = True
@@ -94,7 +122,7 @@ class Companions:
         """Until Slurm has the cancelled jobs' nodes back: the result says that nothing is allocated. Not longer than that many seconds."""
         until = time.monotonic() + limit
         while self._known and time.monotonic() < until:
-            if all(state in ENDING and state != "COMPLETING" for _, state, _ in self._listed() or []):
+            if all(state in ENDING and state != "COMPLETING" for _, state, *_ in self._rows() or []):
                 return
             self._bell.wait(LOOK)
 
@@ -127,19 +155,26 @@ class Companions:
             return self._end(job, "its job cannot be submitted: %s" % error)
         output = os.path.join(self._run_dir, "nodes", member.name, "companion.%d.out" % member.serial)
         code, out, words = self._run(
-            "sbatch", "--parsable", "--job-name=" + self._wish["name"], "--comment=rayctl node " + member.name, "--output=" + output.replace("%", "%%"),
-            "--open-mode=append", "--chdir=" + self._run_dir, "--no-requeue", *self._time(), self._wish["scripts"][member.group["name"]],
-            self._run_dir, member.name, str(member.serial))
+            "sbatch", "--parsable", "--job-name=" + self._wish["name"], "--output=" + output.replace("%", "%%"), "--open-mode=append", "--chdir=" + self._run_dir,
+            "--no-requeue", *self._of_one_node(member), self._wish["scripts"][member.group["name"]], self._run_dir, member.name, str(member.serial))
         if code == 0:
             job["id"] = out.strip().split(";")[0]
         else:  # the answer may be lost, and the job be there all the same
-            job["id"] = next((number for number, state, _ in self._listed() or [] if number not in self._known and state not in ENDING), "")
+            job["id"] = next((number for number, state, *_ in self._listed() or [] if number not in self._known and state not in ENDING), "")
+        if not job["id"] and member.name == GANG and any(text in words for text in commands.NO_ANSWER):
+            job.update(words=words, again=(environ, time.monotonic() + SLOW))
+            return self._bell.ring()
         if not job["id"]:
             return self._end(job, words or "sbatch ended with code %d" % code)
+        job["again"] = None
         self._known.add(job["id"])
         self._log("node %s is job %s" % (member.name, job["id"]))
         if self._closed or self._jobs.get(member.name) is not job:  # meanwhile all were ended
             self._run("scancel", job["id"])
+
+    def _of_one_node(self, member):
+        """Further options of a companion; the gang's script has its own."""
+        return [] if member.name == GANG else ["--comment=rayctl node " + member.name] + self._time()
 
     def _time(self):
         """A companion needs no more time than the cluster has. A job without a limit ends for Slurm after 365 days: no partition need allow that."""
@@ -151,7 +186,7 @@ class Companions:
         job = self._jobs.get(member.name)
         if not job or job["member"] is not member or not job["id"]:
             return
-        state = next((state for number, state, _ in self._listed() or [] if number == job["id"]), "")
+        state = next((state for number, state, *_ in self._listed() or [] if number == job["id"]), "")
         if state in ENDING:  # Ray has seen its end before us
             member.released = False
             return self._end(job, "its job %s ended (%s)" % (job["id"], state))
@@ -164,33 +199,45 @@ class Companions:
         listed = self._listed()
         if listed is None:
             return False
-        states, new = {number: (state, reason) for number, state, reason in listed}, False
+        states, new = {number: row for number, *row in listed}, False
         ours = {job["id"] for job in list(self._jobs.values())}
-        strays = [number for number, (state, _) in states.items() if number not in ours and state not in ENDING]
+        strays = [number for number, (state, *_) in states.items() if number not in ours and state not in ENDING]
         if strays:  # sbatch had no answer, or scancel did not succeed
             self._run("scancel", *strays)
         for job in list(self._jobs.values()):
             if not job["id"]:
+                if job["again"] and time.monotonic() > job["again"][1]:
+                    self._submit(job["member"], job["again"][0])
                 continue
-            state, reason = states.get(job["id"], ("", ""))
+            state, reason, starts = states.get(job["id"], ("", "", 0.0))
             missing = job["missing"] = (job.get("missing") or time.monotonic()) if not state else None
             if missing and time.monotonic() < missing + BELIEVE:
                 new = True
                 continue
-            if (state, reason) == (job["state"], job["reason"]):
+            if (state, reason, starts) == (job["state"], job["reason"], job["starts"]):
                 continue
             new = True
             if not state or state in ENDING:
+                job["state"] = state
                 self._end(job, "its job %s ended%s" % (job["id"], " (%s)" % state if state else ""))
             else:
-                job.update(state=state, reason=reason)
+                job.update(state=state, reason=reason, starts=starts)
                 self._bell.ring()
         return new
 
     def _listed(self):
-        """[(job id, state, reason)] of our jobs; None: not known."""
-        code, out, _ = self._run("squeue", "--me", "--states=all", "--noheader", "--name=" + self._wish["name"], "--format=%i|%T|%r")
-        return None if code else [tuple(line.strip().split("|", 2)) for line in out.splitlines() if line.count("|") >= 2]
+        """[(job id, state, reason, expected start)] of our jobs; None: not known. A heterogeneous job is as its worst component: of one whose node fails Slurm (24.11)
+        ends that component alone."""
+        rows, jobs = self._rows(), {}
+        for number, *row in rows or []:
+            jobs.setdefault(number.partition("+")[0], []).append(row)
+        return None if rows is None else [(number, *min(parts, key=lambda p: (p[0] not in ENDING, p[0] != "PENDING", p[1] == "None"))) for number, parts in jobs.items()]
+
+    def _rows(self):
+        """The same of each component, whose id is that of the job, + and a number."""
+        code, out, _ = self._run("squeue", "--me", "--states=all", "--noheader", "--name=" + self._wish["name"], "--format=%i|%T|%S|%r")
+        rows = [line.strip().split("|", 3) for line in out.splitlines() if line.count("|") >= 3]
+        return None if code else [(number, state, reason, planned(starts) if state == "PENDING" else 0.0) for number, state, starts, reason in rows]
 
     def _end(self, job, message):
         member = job["member"]
@@ -198,7 +245,7 @@ class Companions:
             os.unlink(given(self._run_dir, member.name, member.serial))  # a job of which we do not know ends without it
         if self._jobs.get(member.name) is not job:
             return  # all were ended meanwhile
-        member.message = message
+        member.message, member.ending = message, (job["state"] or "UNKNOWN") if job["id"] else ""
         self._jobs.pop(member.name, None)
         self._ended.append((member.name, 1))
         self._bell.ring()
@@ -206,9 +253,17 @@ class Companions:
     def _run(self, *argv):
         """Exit code, output and last words of a command."""
         environ = {k: v for k, v in commands.environment().items() if k in KEPT or not k.startswith(OURS)}
+        if argv[0] == "squeue":
+            environ["SLURM_TIME_FORMAT"] = "%s"
         try:
             ran = subprocess.run(argv, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
             return 1, "", "%s: %s" % (argv[0], error)
         words = ran.stderr.decode("utf-8", "replace").strip().splitlines()
         return ran.returncode, ran.stdout.decode("utf-8", "replace"), words[-1] if words else ""
+
+
+def planned(text):
+    """The start that Slurm plans for a job, 0.0 if it has no plan."""
+    starts = float(text) if text.isdigit() else 0.0
+    return starts if time.time() < starts < time.time() + FAR else 0.0

@@ -28,6 +28,10 @@ class End(Exception):
 class AttemptLost(Exception):
     """This attempt of the cluster is over, another one may follow."""
 
+    def __init__(self, message, cause="lost"):
+        super().__init__(message)
+        self.cause = cause  # lost, preempted or time-limit
+
 
 class Detached(Exception):
     """This keeper leaves, the cluster stays: another keeper will take over."""
