@@ -25,7 +25,7 @@ type Status struct {
 	Attempt int              `json:"attempt"` // from 1
 	Groups  []runstate.Group `json:"groups,omitempty"`
 	Nodes   []runstate.Node  `json:"nodes,omitempty"`
-	// Allocations are the nodes of elastic groups beyond those that must be there, also former ones.
+	// Allocations are the nodes of elastic groups beyond those that must be there, and those of a cluster with an early head, also former ones.
 	Allocations []runstate.Allocation `json:"allocations,omitempty"`
 	Head        runstate.Head         `json:"head"`
 	Job         *runstate.Job         `json:"job,omitempty"` // nil: a cluster without a job of its own

@@ -8,8 +8,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// Usage is what a run cost, in seconds times nodes or GPUs. Allocated counts from the gang's admission to the end, and for a node of an elastic group from
-// its start to its end.
+// Usage is what a run cost, in seconds times nodes or GPUs. Allocated counts from the gang's admission to the end, for a node of an elastic group from
+// its start to its end, and for an early head from its own admission.
 type Usage struct {
 	Nodes             int     `json:"nodes"` // the most at a time
 	GPUs              float64 `json:"gpus"`
@@ -41,9 +41,12 @@ func usage(r *Result, d Durations, drivers []span) Usage {
 	if !reached(r.Timeline, runstate.Provisioning, runstate.Starting, runstate.Ready) {
 		allocated = 0 // the cluster ended in the queue and had no nodes
 	}
-	busy := min(d.Driver, allocated)
-	u.add(n, gpus, allocated, busy)
-	u.addElastic(r, drivers)
+	if slices.ContainsFunc(r.Allocations, func(a runstate.Allocation) bool { return a.Purpose == runstate.PurposeHead }) {
+		u = Usage{} // an early head: each node is of an allocation
+	} else {
+		u.add(n, gpus, allocated, min(d.Driver, allocated))
+	}
+	u.addAllocations(r, drivers)
 	return u
 }
 
@@ -80,8 +83,8 @@ func (s span) within(other span) span {
 	return s
 }
 
-// addElastic counts the nodes of elastic groups, each for as long as it was there, and the most nodes at a time.
-func (u *Usage) addElastic(r *Result, drivers []span) {
+// addAllocations counts nodes that have an allocation besides the cluster's, each for as long as it was there, and the most nodes at a time.
+func (u *Usage) addAllocations(r *Result, drivers []span) {
 	gpus := map[string]float64{}
 	for _, g := range r.Groups {
 		gpus[g.Name] = g.GPUs

@@ -109,13 +109,19 @@ type Start struct {
 	Dashboard string   `json:"dashboard,omitempty"` // external: URL of the head's dashboard
 	GCS       string   `json:"gcs,omitempty"`       // external: host:port of the head's GCS
 	Warning   float64  `json:"warning,omitempty"`   // step: seconds before the job's time limit at which Slurm warns the keeper; 0: it does not
-	// Companions are the jobs of a batch system for nodes that Ray's autoscaler asks for; nil: the cluster has no elastic groups.
+	// Early is true if the head is there before the others: step: what starts the nodes is for the head alone, and the others are a companion job of the group Gang;
+	// spawn and queue: all start together, but job.prepare does not wait for all.
+	Early bool `json:"early,omitempty"`
+	// Companions are the jobs of a batch system for nodes that Ray's autoscaler asks for, and for the gang of an early head; nil: there are none.
 	Companions *Companions `json:"companions,omitempty"`
 	// Container is what the supervisors of a step run in; nil: none.
 	Container *Container `json:"container,omitempty"`
 }
 
-// Companions are further jobs of a batch system, one for each node of an elastic group above those that must be there.
+// Gang is the group of Companions that stands for all nodes which must be there, but an early head.
+const Gang = ".gang"
+
+// Companions are further jobs of a batch system, one for each node of an elastic group above those that must be there, and one for the gang of an early head.
 type Companions struct {
 	Name    string            `json:"name"`    // of all of these jobs, and of no others: by it they are found and cancelled
 	Scripts map[string]string `json:"scripts"` // batch scripts by group
@@ -141,6 +147,7 @@ type Container struct {
 type Job struct {
 	Entrypoint          string             `json:"entrypoint"`
 	Prepare             string             `json:"prepare,omitempty"` // runs before the driver, once on each cluster
+	Start               string             `json:"start,omitempty"`   // with an early head: gang, or head to begin without the other nodes; empty is gang
 	SubmissionPrefix    string             `json:"submissionPrefix"`  // submitted as <prefix>-<n>, n counts attempts from 1
 	Metadata            map[string]string  `json:"metadata,omitempty"`
 	EntrypointNumCPUs   float64            `json:"entrypointNumCpus,omitempty"`

@@ -80,7 +80,7 @@ func Job(s *spec.ClusterSpec, outputDir string) *keeper.Job {
 		outputDir = j.OutputDirFor(s.Name)
 	}
 	return &keeper.Job{
-		Entrypoint: j.Entrypoint, Prepare: j.Prepare, SubmissionPrefix: s.Name, Metadata: j.Metadata,
+		Entrypoint: j.Entrypoint, Prepare: j.Prepare, Start: j.Start, SubmissionPrefix: s.Name, Metadata: j.Metadata,
 		EntrypointNumCPUs: float64(j.EntrypointCPUs), EntrypointNumGPUs: j.EntrypointGPUs,
 		EntrypointMemory: j.EntrypointMemory.Value(), EntrypointResources: j.EntrypointResources,
 		EntrypointLabelSelector: j.EntrypointLabelSelector,

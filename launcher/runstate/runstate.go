@@ -38,7 +38,7 @@ type State struct {
 	Head   Head    `json:"head"`
 	Keeper Process `json:"keeper"`
 	Nodes  []Node  `json:"nodes"`
-	// Allocations are what the cluster got besides the nodes that must be there, the oldest first.
+	// Allocations are what the cluster got besides the nodes that must be there, the oldest first; with an early head also these nodes.
 	Allocations []Allocation `json:"allocations,omitempty"`
 	Job         *Job         `json:"job"` // nil: a cluster without a job of its own
 	// Submissions are the jobs that were submitted to a cluster without a job of its own and have not ended, the newest first.
@@ -85,10 +85,17 @@ func (g Group) Required() int {
 	return g.Wanted
 }
 
-// Allocation is a node, or several that were granted together, of elastic groups.
+// Purposes of an allocation.
+const (
+	PurposeHead    = "head"    // of an early head
+	PurposeGang    = "gang"    // of all other nodes that must be there, where the head is early
+	PurposeElastic = "elastic" // a node of an elastic group
+)
+
+// Allocation is a node, or several that were granted together, of elastic groups or of a cluster with an early head.
 type Allocation struct {
 	ID       string         `json:"id"`
-	Purpose  string         `json:"purpose"` // elastic
+	Purpose  string         `json:"purpose"` // head, gang or elastic
 	Groups   map[string]int `json:"groups"`  // numbers of nodes
 	State    string         `json:"state"`   // queued, granted or released
 	Queued   *time.Time     `json:"queued"`

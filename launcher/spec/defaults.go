@@ -54,7 +54,7 @@ func defaultReplicas(g *WorkerGroup) {
 
 // HeadOnFirstGroup puts the head on the first group unless the file gives the head a node of its own.
 func HeadOnFirstGroup(s *ClusterSpec) {
-	if len(s.Workers) > 0 && s.Head.On == "" && s.Head.IsEmpty() {
+	if len(s.Workers) > 0 && s.Head.On == "" && s.Head.IsEmpty() && !s.Head.Early {
 		s.Head.On = s.Workers[0].Name
 	}
 }

@@ -179,6 +179,9 @@ func (s *ClusterSpec) TotalGPUs() (n int) {
 	return n
 }
 
+// StartWithHead is the job.start of a driver that does not wait for the workers.
+const StartWithHead = "head"
+
 // IsGang reports whether the cluster starts as a whole or not at all.
 func (s *ClusterSpec) IsGang() bool { return value(s.Gang, true) }
 

@@ -61,6 +61,8 @@ type Substrate struct {
 	SecretKeys bool
 	// SingleNodes is true if nodes are allocated one by one, false if all at once.
 	SingleNodes bool
+	// EarlyHead is true if the head may start before the workers (head.early).
+	EarlyHead bool
 	// ExecHere is true if a command on a node is a process of this machine, such as ssh, which takes the client's streams.
 	ExecHere bool
 	// Python is where a job's Python packages are, for sentences: the image, the nodes' Python.

@@ -160,6 +160,9 @@ type Head struct {
 	// On is the worker group whose first worker is also the head. Excludes everything else in head. Default: the
 	// first group on Slurm and local; none on KubeRay, where the head has a pod of its own that takes no tasks.
 	On string `json:"on,omitempty"`
+	// Early lets the head start before the workers, on a node of its own: job.prepare runs on it while the workers wait for their nodes together (job.start). On
+	// Slurm head and workers are then jobs of their own, lifetime.queue counts for each, and lifetime.max from the head's start. Not yet on KubeRay. Default: false.
+	Early bool `json:"early,omitempty"`
 	NodeResources
 }
 
@@ -226,6 +229,9 @@ type Job struct {
 	// driver's directory and environment, but reserves nothing of what entrypointCpus and the like do. Its output begins the log. If it fails the run ends with the
 	// cause prepare-failed and its exit code. A driver that is restarted on the same cluster does not repeat it, an attempt on another cluster does. Only of `run`.
 	Prepare string `json:"prepare,omitempty"`
+	// Start says when the driver starts on a cluster with an early head: gang, when all nodes that must be there are alive; or head, when the head is alive and prepare
+	// is done, for drivers that wait for nodes by themselves. Default: gang.
+	Start string `json:"start,omitempty" jsonschema:"enum=gang,enum=head"`
 	// WorkingDir is a directory that is packed, uploaded and made the driver's current directory on all nodes; relative to the
 	// file. A .zip file is unpacked there. In a directory, .gitignore and .rayignore are obeyed as git does, and its .git/info/exclude. A remote URI (https, s3, gs, ...) is passed to Ray as it is. Excludes cwd.
 	// Default: none.

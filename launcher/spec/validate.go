@@ -203,6 +203,9 @@ func (v *Validator) customResources(p, instead string, amounts map[string]float6
 }
 
 func (v *Validator) head(s *ClusterSpec) {
+	if s.Head.Early {
+		v.earlyHead(s)
+	}
 	if s.Head.On == "" {
 		v.resources(s, "head", &s.Head.NodeResources)
 		return
@@ -224,6 +227,14 @@ func (v *Validator) head(s *ClusterSpec) {
 		"the group %q may have no worker, and the head is on its first", g.Name)
 	v.FailIf(!s.Head.IsEmpty(), "head.on", "remove head.on, or what stands beside it",
 		"the head is on group %q and has that worker's resources, so it can have none of its own", s.Head.On)
+}
+
+func (v *Validator) earlyHead(s *ClusterSpec) {
+	const p = "head.early"
+	on := SubstrateOf(s.Launcher)
+	v.FailIf(s.Launcher != "" && !on.EarlyHead, p, "leave it out", "the %s launcher starts the head together with the workers", s.Launcher)
+	v.FailIf(s.Head.On != "", p, "remove head.on: an early head has a node of its own", "the head is on group %q and starts with it", s.Head.On)
+	v.FailIf(s.Head.On == "" && s.GangNodes() < 2, p, "leave it out, or give a group replicas", "no worker must be there, so the head does not wait for any")
 }
 
 func (v *Validator) environment(s *ClusterSpec) {

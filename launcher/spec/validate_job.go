@@ -42,6 +42,8 @@ func (v *Validator) job(s *ClusterSpec) {
 	j := &s.Job
 	v.FailIf(j.Entrypoint != "" && strings.TrimSpace(j.Entrypoint) == "", "job.entrypoint", "give a command, or remove the key", "the command is only white space")
 	v.FailIf(j.Prepare != "" && strings.TrimSpace(j.Prepare) == "", "job.prepare", "give a command, or remove the key", "the command is only white space")
+	v.OneOf("job.start", j.Start, "gang", StartWithHead)
+	v.FailIf(j.Start == StartWithHead && !s.Head.Early, "job.start", "set head.early: true, or leave it out", "without an early head the driver has all nodes when it starts")
 	v.FailIf(j.WorkingDir != "" && j.Cwd != "", "job.cwd", "keep workingDir to upload a directory, cwd for one that the nodes have", "there are both workingDir and cwd")
 	if j.Cwd != "" {
 		v.Absolute("job.cwd", j.Cwd)

@@ -28,6 +28,7 @@ var Substrate = spec.Register(&spec.Substrate{
 	Ignored:          IgnoredHere,
 	SharesFilesystem: func(*spec.ClusterSpec) bool { return true },
 	ExecHere:         true,
+	EarlyHead:        true,
 	Python:           "the environment of ray.python",
 })
 

@@ -33,6 +33,7 @@ type Plan struct {
 // Orders translates the cluster file for the keeper. It looks at nothing but the plan.
 func (p Plan) Orders() *keeper.Orders {
 	s := p.Spec
+	p.Start.Early = s.Head.Early
 	return &keeper.Orders{
 		Version: keeper.Version, Name: s.Name, Attempt: 1, Launcher: p.Launcher, SpecHash: spec.Hash(s),
 		Ray: keeper.RaySettings{
