@@ -190,7 +190,7 @@ func (b *bed) allocated(t *testing.T, id launcher.ID) []string {
 	var left []string
 	for line := range strings.SplitSeq(out, "\n") {
 		name, job, _ := strings.Cut(line, " ")
-		if name == string(id) || strings.HasPrefix(name, string(id)+"-elastic-") { // a node of an elastic group has a job of its own
+		if name == string(id) || strings.HasPrefix(name, string(id)+"-elastic-") || strings.HasPrefix(name, string(id)+"-workers-") { // its companions
 			left = append(left, job)
 		}
 	}

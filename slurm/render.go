@@ -3,7 +3,9 @@ package slurm
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -32,6 +34,13 @@ func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 		return nil, fmt.Errorf("encode the orders: %w", err)
 	}
 	files := []launcher.File{{Name: script.File, Content: []byte(text)}, {Name: keeper.OrdersFile, Content: append(orders, '\n')}}
+	companions, err := p.Companions()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(companions)) {
+		files = append(files, launcher.File{Name: name, Content: []byte(companions[name])})
+	}
 	if host := p.Host(); host != "" {
 		files = append(files, launcher.File{Name: script.HostFile, Content: []byte(host)})
 	}

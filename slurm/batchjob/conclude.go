@@ -143,10 +143,10 @@ func (b *Job) cleanUp(ctx context.Context) error {
 	return nil
 }
 
-// cancelCompanions cancels what still waits of the jobs for further nodes, where the keeper was killed together with its job. If it fails they end when
+// cancelCompanions cancels what still waits of the jobs for other nodes, where the keeper was killed together with its job. If it fails they end when
 // they start.
 func (b *Job) cancelCompanions(ctx context.Context) {
-	if !b.Record.Spec.IsElastic() {
+	if !script.HasCompanions(b.Record.Spec) {
 		return
 	}
 	jobs, err := b.Site.Queue.Ask(ctx, time.Second)
@@ -154,7 +154,7 @@ func (b *Job) cancelCompanions(ctx context.Context) {
 		return
 	}
 	for _, j := range jobs {
-		if j.Name == script.CompanionName(b.Record.Spec.Name, b.Record.Nonce) && !j.Ended() {
+		if j.Name == script.CompanionName(b.Record.Spec, b.Record.Nonce) && !j.Ended() {
 			_ = b.Cancel(ctx, j.ID, false)
 		}
 	}

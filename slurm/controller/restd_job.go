@@ -24,7 +24,7 @@ func (b Batch) request(version string) (map[string]any, error) {
 	var parts []map[string]any
 	for i, c := range b.Plan.Components() {
 		part := b.common(c)
-		if err := extraArgs(part, b.Plan.ExtraArgs(c, i == 0), version); err != nil {
+		if err := extraArgs(part, b.Plan.ExtraArgs(c, i == 0 && !b.Plan.Spec.Head.Early), version); err != nil {
 			return nil, err
 		}
 		b.size(part, c, version)

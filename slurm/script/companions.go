@@ -10,25 +10,43 @@ import (
 
 	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/templates"
 )
 
-// RoleCompanion is what the batch script of a companion job executes: a supervisor of one node.
+// RoleCompanion is what the batch script of a companion job executes: a supervisor of one node, or those of a gang.
 const RoleCompanion = "slurm-companion"
+
+// GangFile is what the batch script of an early head's gang is called in the run's directory.
+const GangFile = "gang.sh"
 
 var companionTemplate = template.Must(template.New("companion.sh").Parse(templates.CompanionScript))
 
-// CompanionName is the name of all companion jobs of a cluster, and of no other jobs.
-func CompanionName(name, nonce string) string { return name + "-elastic-" + nonce }
+// HasCompanions reports whether a cluster may have jobs besides its own.
+func HasCompanions(s *spec.ClusterSpec) bool { return s.IsElastic() || s.Head.Early }
 
-// companions are for elastic groups, whose nodes above those that must be there are jobs of their own.
+// CompanionName is the name of all companion jobs of a cluster, and of no other jobs.
+func CompanionName(s *spec.ClusterSpec, nonce string) string {
+	if s.Head.Early {
+		return s.Name + "-workers-" + nonce
+	}
+	return s.Name + "-elastic-" + nonce
+}
+
+// companions are for elastic groups, whose nodes above those that must be there are jobs of their own, and for the gang of an early head.
 func (p Plan) companions() *keeper.Companions {
-	if !p.Spec.IsElastic() {
+	if !HasCompanions(p.Spec) {
 		return nil
 	}
-	c := &keeper.Companions{Name: CompanionName(p.Spec.Name, p.Nonce), Scripts: map[string]string{}}
-	for _, g := range p.Spec.NodeGroups() { // a lost node that must be there is replaced, too
-		c.Scripts[g.Name] = path.Join(p.Run, companionFile(g.Name))
+	c := &keeper.Companions{Name: CompanionName(p.Spec, p.Nonce), Scripts: map[string]string{}}
+	if p.Spec.Head.Early {
+		c.Scripts[keeper.Gang] = path.Join(p.Run, GangFile)
+	}
+	if p.Spec.IsElastic() {
+		for _, g := range p.Spec.NodeGroups() { // a lost node that must be there is replaced, too
+			c.Scripts[g.Name] = path.Join(p.Run, companionFile(g.Name))
+		}
 	}
 	return c
 }
@@ -38,19 +56,44 @@ func companionFile(group string) string { return "elastic-" + group + ".sh" }
 // Companions are the batch scripts of companion jobs, by their names in the run's directory. The keeper gives the rest on sbatch's command line.
 func (p Plan) Companions() (map[string]string, error) {
 	scripts := map[string]string{}
+	var err error
+	if p.Spec.Head.Early {
+		if scripts[GangFile], err = p.companion(p.gangDirectives()); err != nil {
+			return nil, fmt.Errorf("render the gang's batch script: %w", err)
+		}
+	}
 	if !p.Spec.IsElastic() {
 		return scripts, nil
 	}
 	for _, g := range p.Spec.NodeGroups() {
-		var b strings.Builder
-		err := companionTemplate.Execute(&b, map[string]any{
-			"Directives": p.Directives(Component{Request: p.request(g), Nodes: 1}, false), "Python": shellescape.QuoteCommand(p.OnHost(p.HostPython())),
-			"Program": quote(path.Join(p.Programs, keeperzip.File)), "Role": RoleCompanion, "RunDir": quote(p.Run),
-		})
-		if err != nil {
+		if scripts[companionFile(g.Name)], err = p.companion([][]string{p.Directives(Component{Request: p.request(g), Nodes: 1}, false)}); err != nil {
 			return nil, fmt.Errorf("render the batch script of group %s: %w", g.Name, err)
 		}
-		scripts[companionFile(g.Name)] = b.String()
 	}
 	return scripts, nil
+}
+
+// companion is a batch script with these directives, by component.
+func (p Plan) companion(components [][]string) (string, error) {
+	var b strings.Builder
+	err := companionTemplate.Execute(&b, map[string]any{
+		"Components": components, "Python": shellescape.QuoteCommand(p.OnHost(p.HostPython())),
+		"Program": quote(path.Join(p.Programs, keeperzip.File)), "Role": RoleCompanion, "RunDir": quote(p.Run),
+	})
+	return b.String(), err
+}
+
+// gangDirectives are those of the gang's job. What the command line of sbatch has is for the first component alone: all have the name, by which the job is found.
+func (p Plan) gangDirectives() (out [][]string) {
+	for i, c := range p.Gang() {
+		own := []string{"--job-name=" + quote(CompanionName(p.Spec, p.Nonce)), "--no-requeue"}
+		if comment := slurmspec.Of(p.Spec).Comment; i == 0 {
+			if comment == "" {
+				comment = "rayctl gang of " + p.Spec.Name
+			}
+			own = append(own, "--comment="+quote(comment))
+		}
+		out = append(out, p.directives(c, i == 0, own))
+	}
+	return out
 }

@@ -130,7 +130,7 @@ func (p Plan) step() keeper.Start {
 		python = p.HostPython()
 	}
 	return keeper.Start{
-		Mode: keeper.StartStep, Argv: argv, Container: p.container(), Warning: warning, Companions: p.companions(),
+		Mode: keeper.StartStep, Early: p.Spec.Head.Early, Argv: argv, Container: p.container(), Warning: warning, Companions: p.companions(),
 		Command: []string{python, "-E", "-s", path.Join(p.Programs, keeperzip.File), keeperzip.Supervisor, runDirVariable, "--slurm"},
 	}
 }

@@ -29,7 +29,7 @@ func PartitionsOf(names string, all []Partition) (out []Partition) {
 // lifetime.max.
 func (p Plan) Within(all []Partition) Plan {
 	most, bound := p.Spec.Lifetime.Max.Bound()
-	for _, c := range p.Components() {
+	for _, c := range slices.Concat(p.Components(), p.Gang()) {
 		for _, part := range PartitionsOf(c.Request.Slurm.Partition, all) {
 			if bound && part.Time >= most && (p.longest == 0 || part.Time < p.longest) {
 				p.longest = part.Time

@@ -48,10 +48,27 @@ type Request struct {
 	Slurm      slurmspec.Group
 }
 
-// Components joins neighbouring groups with equal requests, of those nodes that must be there, so that tasks count over the groups in the orders' sequence.
+// Components are those of the job: of all nodes that must be there, or of an early head alone.
 func (p Plan) Components() []Component {
+	groups := p.Spec.NodeGroups()
+	if p.Spec.Head.Early {
+		groups = groups[:1]
+	}
+	return p.components(groups)
+}
+
+// Gang are the components of the job that holds all other nodes that must be there, where the head is early; none where it is not.
+func (p Plan) Gang() []Component {
+	if !p.Spec.Head.Early {
+		return nil
+	}
+	return p.components(p.Spec.NodeGroups()[1:])
+}
+
+// components joins neighbouring groups with equal requests, of those nodes that must be there, so that tasks count over the groups in the orders' sequence.
+func (p Plan) components(groups []spec.NodeGroup) []Component {
 	var out []Component
-	for _, g := range p.Spec.NodeGroups() {
+	for _, g := range groups {
 		if g.Min == 0 {
 			continue
 		}
@@ -94,8 +111,17 @@ func mebibytesOf(g spec.NodeGroup) int64 {
 	return (g.Memory.Value() + mib - 1) / mib
 }
 
-// Directives are the lines of one component, without #SBATCH.
+// Directives are the lines of one component of the cluster's job, without #SBATCH.
 func (p Plan) Directives(c Component, first bool) []string {
+	var own []string
+	if first {
+		own = p.firstDirectives()
+	}
+	return p.directives(c, first && !p.Spec.Head.Early, own)
+}
+
+// directives are those that follow from the groups, with the job's own. licensed: the component may ask for licences.
+func (p Plan) directives(c Component, licensed bool, own []string) []string {
 	r, group, size := c.Request, c.Request.Slurm, p.Size(c)
 	var out []string
 	add := func(name, value string) {
@@ -113,10 +139,8 @@ func (p Plan) Directives(c Component, first bool) []string {
 		out = append(out, "--exclusive")
 	}
 	add("--time", p.TimeLimit())
-	if first {
-		out = append(out, p.firstDirectives()...)
-	}
-	for _, a := range p.ExtraArgs(c, first) {
+	out = append(out, own...)
+	for _, a := range p.ExtraArgs(c, licensed) {
 		out = append(out, quote(a))
 	}
 	return out
@@ -130,7 +154,8 @@ func Where(g slurmspec.Group, constraint string) [][2]string {
 	}
 }
 
-// ExtraArgs are the component's slurm.extraArgs. Of a heterogeneous job only the first component may ask for licences.
+// ExtraArgs are the component's slurm.extraArgs. Of a heterogeneous job only the first component may ask for licences; of a cluster with an early head its gang
+// does.
 func (p Plan) ExtraArgs(c Component, first bool) (out []string) {
 	for _, a := range c.Request.Slurm.ExtraArgs {
 		licences := strings.HasPrefix(a, "--licenses") || strings.HasPrefix(a, "-L")
@@ -165,6 +190,9 @@ func (p Plan) Size(c Component) []string {
 // placedBySlurm reports whether a node may have several workers. A file that names nodes or requests whole ones gets one worker on each.
 func (p Plan) placedBySlurm() bool {
 	all := p.Components()
+	if p.Spec.Head.Early { // whose own node is not the question
+		all = p.Gang()
+	}
 	return len(all) == 1 && all[0].Nodes > 1 && all[0].Request.GPUs == "" && !all[0].Request.Whole && all[0].Request.Slurm.Nodelist == ""
 }
 
@@ -272,7 +300,7 @@ func (p Plan) Script() (string, error) {
 
 // printable refuses values that a line of the script cannot hold.
 func (p Plan) printable() error {
-	for _, c := range p.Components() {
+	for _, c := range slices.Concat(p.Components(), p.Gang()) {
 		g := c.Request.Slurm
 		for _, v := range append([]string{g.Partition, g.Account, g.QOS, g.Reservation, g.Constraint, g.Nodelist, g.Exclude, g.Switches,
 			slurmspec.Of(p.Spec).Comment, slurmspec.Of(p.Spec).Dependency, slurmspec.Of(p.Spec).Begin, p.HostPython(), p.Run}, g.ExtraArgs...) {

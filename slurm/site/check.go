@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -111,6 +112,18 @@ func (site *Site) wouldStart(ctx context.Context, s *spec.ClusterSpec, dir strin
 		return p, time.Time{}, err
 	}
 	start, err := site.PlannedStart(ctx, b)
+	if err != nil || !s.Head.Early {
+		return p, start, err
+	}
+	companions, err := p.Companions()
+	if err != nil {
+		return p, start, err
+	}
+	b.File = path.Join(dir, script.GangFile)
+	if err := site.Runs.Files.WriteBytes(ctx, b.File, []byte(companions[script.GangFile])); err != nil {
+		return p, start, err
+	}
+	start, err = site.PlannedStart(ctx, b)
 	return p, start, err
 }
 
@@ -139,7 +152,7 @@ func (site *Site) isREST() bool { _, rest := site.Controller.(*controller.REST);
 
 // asked lists what a job requests.
 func asked(p script.Plan) (out []string) {
-	for _, c := range p.Components() {
+	for _, c := range slices.Concat(p.Components(), p.Gang()) {
 		text := fmt.Sprintf("%d × %d CPUs", c.Nodes, c.Request.CPUs)
 		for _, part := range [][2]string{{"GPUs ", c.Request.GPUs}, {"partition ", c.Request.Slurm.Partition}, {"account ", c.Request.Slurm.Account}, {"QOS ", c.Request.Slurm.QOS}} {
 			if part[1] != "" {

@@ -28,6 +28,7 @@ func current(v *spec.Validator, s *spec.ClusterSpec, c *Section) {
 	for name, value := range map[string]string{"comment": c.Comment, "dependency": c.Dependency, "begin": c.Begin} {
 		v.FailIf(value != "", "slurm."+name, "leave it out, or slurm.job", "with slurm.job: current %s", here)
 	}
+	v.FailIf(s.Head.Early, "head.early", "leave it out, or slurm.job", "with slurm.job: current all nodes are there: %s", here)
 	refuseGroup(v, "slurm", &c.Group, here)
 	for _, g := range s.NodeGroups() {
 		if own := GroupOf(g.Sections); own != nil {

@@ -48,6 +48,7 @@ var Substrate = spec.Register(&spec.Substrate{
 	},
 	UsesImage: InContainer,
 	ExecHere:  true,
+	EarlyHead: true,
 	Python:    "the nodes' Python",
 })
 
