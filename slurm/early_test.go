@@ -22,6 +22,7 @@ func TestEarly(t *testing.T) {
 	pace.Parallel(t)
 	b := start(t, slurmtest.Options{Nodes: 4, Preemption: true})
 	t.Run("Refused", b.earlyRefused)
+	t.Run("CannotSubmit", b.earlyCannotSubmit)
 	t.Run("Queued", b.earlyQueued)
 	t.Run("StartHead", b.earlyStartHead)
 	t.Run("PrepareFails", b.earlyPrepareFails)
@@ -72,6 +73,30 @@ func (b *bed) earlyRefused(t *testing.T) {
 		t.Errorf("%v (code %d)", err, launcher.ExitCode(err))
 	}
 	b.nothingLeft(t, "too-large")
+}
+
+// earlyCannotSubmit: the head's node may not submit jobs to the gang's partition. Who launches may: that is closed behind him.
+func (b *bed) earlyCannotSubmit(t *testing.T) {
+	l := b.launcher()
+	id, err := l.Launch(t.Context(), b.early("mute", "", "echo never"), launcher.Payload{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	allow := func(nodes string) {
+		if _, err := b.Slurm(t.Context(), "scontrol", "update", "PartitionName=main", "AllocNodes="+nodes); err != nil {
+			t.Error(err)
+		}
+	}
+	allow("node99")
+	defer allow("ALL")
+	gone := watchUntil(t, l, id, isGone)
+	if e := gone.Exit; e == nil || e.Code != runstate.CodeStartFailed || e.Retryable || !strings.HasPrefix(e.Message, "the gang cannot be asked for: sbatch: error: ") {
+		t.Errorf("exit: %+v\n%s", e, b.story(t, id))
+	}
+	if err := l.Forget(t.Context(), id); err != nil {
+		t.Error(err)
+	}
+	b.nothingLeft(t, "mute")
 }
 
 // earlyQueued: job.prepare runs, and its output is shown, while the gang waits for the reason that Slurm gives; the driver has all nodes.
@@ -212,7 +237,7 @@ ray.get(work.remote())'`)
 	r := b.begin(t, s, launcher.Payload{})
 	st := r.until("running", func(s launcher.Status) bool { return jobRuns(s) && s.Phase == runstate.Ready })
 	b.copied(t, r.id, "attempt 1 because\n")
-	high, err := b.Submit(t.Context(), "sleep 1000", "--partition=high", "--nodes=1", "--cpus-per-task=3", "--nodelist="+host(t, st, "b-0"))
+	high, err := b.Submit(t.Context(), "sleep 1000", "--partition=high", "--nodes=1", "--cpus-per-task=15", "--nodelist="+host(t, st, "b-0"))
 	if err != nil {
 		t.Fatal(err)
 	}

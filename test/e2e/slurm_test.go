@@ -103,6 +103,8 @@ func TestSlurmExamples(t *testing.T) {
 		"slurm-containers.yaml": {
 			[]string{"--set", "image=" + image, "--set", "mounts=[{mountPath: /models, readOnly: true, source: {slurm: " + models + "}}]"},
 			`worker-0 on node\d: 2 CPUs, GPUs \d\nworker-1 on node\d: 2 CPUs, GPUs \d`},
+		"slurm-early-head.yaml": {nil, `==> job.prepare <==\nweights are loaded here\n==> driver <==\nhead-0 on node4: 0 CPUs, GPUs none\ntrainer-0 on node\d: 8 CPUs, GPUs ` + all +
+			`\ntrainer-1 on node\d: 8 CPUs, GPUs ` + all},
 		"slurm-elastic.yaml": {nil, `(?s).*` + elasticLines},
 		"slurm-ssh.yaml":     {nil, `worker-0 on node\d: 2 CPUs, GPUs none\nworker-1 on node\d: 2 CPUs, GPUs none`},
 	}

@@ -15,6 +15,7 @@ from rayctl_keeper.state.document import wall, write_atomically
 QUICK, SLOW, SLOWER = 2.0, 30.0, 1.5  # seconds between looks at jobs after a change, at most, and how that grows
 PATIENCE = 60.0  # seconds for one of Slurm's commands: the controller may be busy
 AT_THE_END, UNDER_WAY, LOOK = 10.0, 3.0, 0.3
+SETTLES = 8.0  # seconds in which a job that is COMPLETING shows why it ended, as its next state
 FAR = 300 * 86400.0  # seconds: Slurm plans so far ahead only where a job without a time limit is in the way
 BELIEVE = 12.0  # a controller that was restarted recovers jobs from their nodes (slurm/batchjob/fate.go)
 ENDING = ("COMPLETING", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "REVOKED")
@@ -54,7 +55,7 @@ class Companions:
 
     def submit(self, member, environ):
         """Asks for a node."""
-        self._jobs[member.name] = {"member": member, "id": "", "state": "PENDING", "reason": "", "starts": 0.0, "words": "", "again": None}
+        self._jobs[member.name] = {"member": member, "id": "", "state": "PENDING", "reason": "", "starts": 0.0, "words": "", "again": None, "ends": None}
         self._tasks.put((self._submit, member, environ))
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, daemon=True, name="companions")
@@ -212,6 +213,10 @@ class Companions:
             state, reason, starts = states.get(job["id"], ("", "", 0.0))
             missing = job["missing"] = (job.get("missing") or time.monotonic()) if not state else None
             if missing and time.monotonic() < missing + BELIEVE:
+                new = True
+                continue
+            ends = job["ends"] = (job["ends"] or time.monotonic()) if state == "COMPLETING" and job["member"].name == GANG else None
+            if ends and time.monotonic() < ends + SETTLES:
                 new = True
                 continue
             if (state, reason, starts) == (job["state"], job["reason"], job["starts"]):
