@@ -63,6 +63,27 @@ func TestElasticNodesAreCharged(t *testing.T) {
 	}
 }
 
+// TestEarlyHeadIsCharged: the head from its own admission, the gang from its grant; and a gang that never came not at all.
+func TestEarlyHeadIsCharged(t *testing.T) {
+	at := func(second int64) *time.Time { m := time.Unix(100+second, 0); return &m }
+	s := launcher.Status{Launcher: slurmspec.Name, Created: *at(0), Since: *at(100), Phase: runstate.Gone}
+	s.Groups = []runstate.Group{{Name: "head", Ready: 1, Wanted: 1}, {Name: "w", Wanted: 2, GPUs: 8}}
+	s.Timeline = []runstate.Event{{At: *at(10), Kind: "phase", To: "Provisioning"}, {At: *at(20), Kind: "phase", To: "Queued"}, {At: *at(60), Kind: "phase", To: "Starting"}}
+	s.Allocations = []runstate.Allocation{
+		{ID: "head.1", Purpose: runstate.PurposeHead, Groups: map[string]int{"head": 1}, Granted: at(10)},
+		{ID: "gang.2", Purpose: runstate.PurposeGang, Groups: map[string]int{"w": 2}, Granted: at(60), Released: at(90)},
+	}
+	u := launcher.NewReceipt(launcher.NewResult(s, launcher.LogInfo{}, nil)).Usage
+	if want := (launcher.Usage{Nodes: 3, GPUs: 16, NodeSeconds: 150, WastedNodeSeconds: 150, GPUSeconds: 480, WastedGPUSeconds: 480}); u != want {
+		t.Errorf("%+v\nwant %+v", u, want)
+	}
+	s.Allocations[1].Granted = nil
+	u = launcher.NewReceipt(launcher.NewResult(s, launcher.LogInfo{}, nil)).Usage
+	if want := (launcher.Usage{Nodes: 1, NodeSeconds: 90, WastedNodeSeconds: 90}); u != want {
+		t.Errorf("%+v\nwant %+v", u, want)
+	}
+}
+
 // TestTimesAddUp: each second of the life is in one part of it, also those before a driver runs (pip), between attempts, and of its grace.
 func TestTimesAddUp(t *testing.T) {
 	event := func(second int64, kind, to string) runstate.Event {

@@ -318,4 +318,34 @@ func TestCompanionsUnlikeTheJob(t *testing.T) {
 	}
 }
 
+// TestEarlyHead: the job holds the head alone; the gang's asks for the rest, each component by the name that all are found by.
+func TestEarlyHead(t *testing.T) {
+	s := grpo()
+	s.Head = spec.Head{Early: true, NodeResources: spec.NodeResources{CPUs: 2, Sections: slurmspec.GroupIn(&slurmspec.Group{Partition: "io"})}}
+	slurmspec.Of(s).ExtraArgs = []string{"--licenses=a:1"}
+	p := planFor(spec.For(s, slurmspec.Name))
+	main, err := p.Script()
+	if err != nil || strings.Contains(main, "hetjob") || !strings.Contains(main, "#SBATCH --partition=io\n") || strings.Contains(main, "--licenses") {
+		t.Errorf("%v in\n%s", err, main)
+	}
+	scripts, err := p.Companions()
+	gang := scripts[GangFile]
+	if err != nil || len(scripts) != 1 || strings.Contains(gang, "=io") {
+		t.Fatalf("%v in %v", err, scripts)
+	}
+	parts := len(p.Gang())
+	for text, times := range map[string]int{
+		"#SBATCH hetjob\n": parts - 1, "#SBATCH --job-name=x-workers-N\n": parts, "#SBATCH --no-requeue\n": parts, "#SBATCH --comment='rayctl gang of x'\n": 1,
+		"#SBATCH --licenses=a:1\n": 1, "--time=": parts * strings.Count(main, "--time="), "--signal": 0,
+	} {
+		if n := strings.Count(gang, text); n != times {
+			t.Errorf("%q is %d times, not %d, in\n%s", text, n, times, gang)
+		}
+	}
+	o := p.Orders()
+	if !o.Start.Early || o.Start.Companions == nil || o.Start.Companions.Scripts[keeper.Gang] != p.Run+"/"+GangFile || strings.Contains(strings.Join(o.Start.Argv, " "), "het-group") {
+		t.Errorf("%+v", o.Start)
+	}
+}
+
 func ptrTo(n int) *int { return &n }

@@ -20,6 +20,7 @@ func mustDecode(t *testing.T, text string) *spec.ClusterSpec {
 func TestValidate(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"no container", "launcher: slurm\nmounts: [{mountPath: /a, source: {slurm: /b}}]", "without a container /b cannot appear at /a"},
+		{"early head in an allocation", "launcher: slurm\nslurm: {job: current}\nhead: {early: true}\nworkers: [{name: a}]", "head.early: with slurm.job: current all nodes are there"},
 		{"transport", "slurm: {transport: shh}", `"shh" is not possible here: did you mean ssh?`},
 		{"ssh without host", "slurm: {transport: ssh}", "transport ssh needs a host"},
 		{"option as host", "slurm: {host: -oProxyCommand=x}", "is not a host"},
