@@ -27,8 +27,10 @@ func TestEarly(t *testing.T) {
 	t.Run("StartHead", b.earlyStartHead)
 	t.Run("PrepareFails", b.earlyPrepareFails)
 	t.Run("Ended", b.earlyEnded)
+	t.Run("Requeued", b.earlyRequeued)
 	t.Run("Preempted", b.earlyPreempted)
 	t.Run("WorkerNodeDies", b.earlyWorkerNodeDies)
+	t.Run("Elastic", b.earlyElastic)
 	t.Run("HeadsNodeDies", b.earlyHeadsNodeDies)
 	b.leavesNothing(t)
 }
@@ -220,6 +222,33 @@ func host(t *testing.T, s launcher.Status, name string) string {
 	return ""
 }
 
+// earlyRequeued: the head's job is preempted while the gang waits: its next attempt asks for a gang of its own, and the one before is gone.
+func (b *bed) earlyRequeued(t *testing.T) {
+	open := b.closePartition(t)
+	defer open()
+	r := b.begin(t, b.early("comeback", "", `echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; `+aliveNodes), launcher.Payload{})
+	first := r.until("waiting for its gang", gangWaits)
+	if _, err := b.Slurm(t.Context(), "scontrol", "requeue", strings.TrimPrefix(first.Where, "job ")); err != nil {
+		t.Fatal(err)
+	}
+	st := r.until("waiting again", func(s launcher.Status) bool { return s.Attempt == 2 && gangWaits(s) })
+	for _, a := range st.Allocations[:2] {
+		if a.State != "released" || a.Purpose == runstate.PurposeGang && a.Granted != nil {
+			t.Errorf("of the first attempt: %+v", a)
+		}
+	}
+	out, err := b.Slurm(t.Context(), "squeue", "--noheader", "--states=PENDING", "--format=%j")
+	if n := strings.Count(out, "-workers-"); err != nil || n != 2 { // the components of one job
+		t.Errorf("%d jobs wait: %s, %v", n, out, err)
+	}
+	open()
+	r.ended(0, "succeeded", "")
+	if want := "attempt 2 because preempted\nnodes: 3\n"; r.out.String() != want {
+		t.Errorf("output %q, want %q", r.out.String(), want)
+	}
+	r.forgotten()
+}
+
 // earlyPreempted: Slurm takes the gang's nodes from it. The next attempt has a gang again, and its cause; a driver that fails because its workers go is no failure of
 // the driver.
 func (b *bed) earlyPreempted(t *testing.T) {
@@ -263,6 +292,27 @@ func (b *bed) earlyWorkerNodeDies(t *testing.T) {
 	if want := "attempt 1 because\nattempt 2 because lost\n"; r.out.String() != want || len(receipt.Attempts) != 2 {
 		t.Errorf("output %q, want %q; attempts %+v\n%s", r.out.String(), want, receipt.Attempts, b.story(t, r.id))
 	}
+	r.forgotten()
+}
+
+// earlyElastic: an elastic group's node comes when Ray asks for it, once the gang is there, which Ray's autoscaler has not asked for again while it waited.
+func (b *bed) earlyElastic(t *testing.T) {
+	open := b.closePartition(t)
+	defer open()
+	g := b.gate(t)
+	s := b.wantsTwo("both", g)
+	s.Head = b.early("", "", "").Head
+	r := b.begin(t, s, launcher.Payload{})
+	r.until("waiting for its gang", gangWaits)
+	open()
+	r.until("running", func(s launcher.Status) bool { return jobRuns(s) && s.Phase == runstate.Ready })
+	g.open()
+	st := r.until("of two nodes", func(s launcher.Status) bool { return last(s).State == "granted" && alive(s, "b-1") })
+	if len(st.Allocations) != 3 || last(st).Purpose != runstate.PurposeElastic {
+		t.Errorf("%+v", st.Allocations)
+	}
+	b.down(t, r.l, r.id)
+	r.ended(runstate.CodeInterrupted, "down", "")
 	r.forgotten()
 }
 
