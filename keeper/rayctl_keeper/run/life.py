@@ -11,7 +11,7 @@ from rayctl_keeper.ray.dashboard import Dashboard, Refused, Unreachable
 from rayctl_keeper.run import resume
 from rayctl_keeper.run.attempts import Attempts
 from rayctl_keeper.run.cluster import Cluster
-from rayctl_keeper.run.driverwatch import DriverWatch
+from rayctl_keeper.run.driverwatch import REAPED, DriverWatch
 from rayctl_keeper.run.elastic import Elastic
 from rayctl_keeper.run.ends import ends_at
 from rayctl_keeper.run.finalize import Ending
@@ -212,6 +212,7 @@ class Keeper:
                 continue
             if end.cause == "submit-failed":
                 end = runtimeenv.explain(end, info, self.nodes.directories(), self.head.dashboard, self.driver_log, self.state.doc["job"]["logFile"])
+            self.driver.await_end(REAPED)
             self.driver.collect(reachable=True)
             if end.driver is None or end.driver[0] == 0 or not self.attempts.left("driver"):
                 raise end
