@@ -205,7 +205,7 @@ func (site *Site) checkNode(ctx context.Context, s *spec.ClusterSpec, probe stri
 	}
 	before := time.Now()
 	argv = append(argv, p.OnHost("sh", "-c", look, "sh", probe, p.HostPython(), p.TempRoot(), p.Python,
-		keeperzip.File, script.RoleNetwork, slurmspec.Of(s).Network, slurmspec.Of(s).Ports, strconv.Itoa(connecting(s)))...)
+		keeperzip.File, script.RoleNetwork, slurmspec.Of(s).Network, slurmspec.Of(s).Ports, strconv.Itoa(connecting(s)), strconv.Itoa(slurmspec.PortsNeeded(s)))...)
 	out, err := site.run(ctx, remote.CleanWith(slurmspec.Of(s).KeepEnv, argv...)...) // a job's environment
 	if NotInstalled(err) && site.isREST() {
 		return append(checks, check("node", "not looked at: there is no srun on "+site.Runner.String(), nil, ""))
