@@ -10,6 +10,7 @@ from rayctl_keeper.state.exits import duration
 
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0  # seconds after nodes of a group that failed to start, twice as long each time
 SHOWN = 200  # allocations in the state document
+REFUSAL_AT_THE_END = "the cluster ends"
 
 
 class Refusal(Exception):
@@ -51,7 +52,7 @@ class Elastic:
         """POST /v1/nodes. A refusal is left in the body."""
         try:
             if self.closed or not self.active:
-                raise Refusal("the cluster ends" if self.closed else "the cluster has no elastic groups")
+                raise Refusal(REFUSAL_AT_THE_END if self.closed else "the cluster has no elastic groups")
             if body.get("launch"):
                 self._launch(**body["launch"])
             for name in body.get("release") or []:
@@ -95,10 +96,8 @@ class Elastic:
         try:
             if group is None:
                 raise Refusal("there is no group %s; there is %s" % (body["group"], ", ".join(g["name"] for g in self._orders["groups"])))
-            if self._nodes.external:
-                raise Refusal("its pods are not the keeper's: change minReplicas and maxReplicas in the spec of its RayCluster")
             if self.closed or most(group) == group["count"]:
-                raise Refusal("the cluster ends" if self.closed else "group %s is not elastic: it was launched without a larger maxReplicas" % group["name"])
+                raise Refusal(REFUSAL_AT_THE_END if self.closed else "group %s is not elastic: it was launched without a larger maxReplicas" % group["name"])
             least, largest = body["min"], self._limits[group["name"]][1] if body.get("max") is None else body["max"]
             if not group["count"] <= least <= most(group):
                 raise Refusal("group %s can have %d to %d nodes, and not %d" % (group["name"], group["count"], most(group), least))
@@ -205,14 +204,19 @@ class Elastic:
     # The state document.
 
     def _allocate(self, allocation):
-        ended = [a for a in self._state.doc["allocations"] if a["released"]]
-        dropped = {a["id"] for a in ended[:max(0, len(ended) - SHOWN)]}
-        self._state.change(allocations=[a for a in self._state.doc["allocations"] if a["id"] not in dropped] + [allocation])
+        self._state.change(allocations=recent(self._state.doc["allocations"]) + [allocation])
 
     def _released(self, which, message):
         if self.active:
             self._state.change(allocations=[dict(a, state="released", released=wall(), message=message) if which(a) and not a["released"] else a
                                             for a in self._state.doc["allocations"]])
+
+
+def recent(allocations):
+    """Without those that ended before the last ones."""
+    ended = [a for a in allocations if a["released"]]
+    dropped = {a["id"] for a in ended[:max(0, len(ended) - SHOWN)]}
+    return [a for a in allocations if a["id"] not in dropped]
 
 
 def life(member, round, report):

@@ -20,6 +20,7 @@ class Gang:
         self.complete = False  # once all were ALIVE; it stays so when a worker dies
         self.dead = {}  # node name -> why its supervisor ended
         self.seen = {}  # node name -> Ray's ids of all nodes that had it
+        self.rows = []  # of an external cluster: (group, Ray's row) of all nodes, also of those that have ended
 
     def resume(self, session):
         """It was complete in an earlier keeper's life, and stays so. Another head than that one is a head that was lost meanwhile."""
@@ -42,6 +43,10 @@ class Gang:
         if session != self.session:
             raise AttemptLost("the head was restarted (session %s became %s)" % (self.session, session))
 
+    def listed(self, dashboard, timeout):
+        """Ray's rows of nodes; of an external cluster with the times of their lives."""
+        return dashboard.state("nodes", timeout, **({"detail": True} if self.nodes.external else {}))
+
     def count(self, rows):
         """Takes over Ray's rows of nodes; returns whether the gang is complete."""
         nodes, ready = (self.by_label if self.nodes.external else self.by_name)(rows)
@@ -58,6 +63,8 @@ class Gang:
     def counted(self, group, ready, required):
         """The group with the nodes that are alive, and those that are there or on their way."""
         wanted = required + sum(m.group["name"] == group["name"] for m in self.nodes.extra.values())
+        if self.nodes.external and group.get("max"):
+            wanted = max(wanted, ready)
         return dict(group, ready=min(ready, wanted), wanted=wanted)
 
     def row(self, name):
@@ -65,14 +72,18 @@ class Gang:
         return next((n for n in self.state.doc["nodes"] if n["name"] == name), {})
 
     def by_label(self, rows):
-        """Nodes of others: KubeRay labels them with their group (Ray 2.49 and later); else only head and workers are distinguished."""
-        nodes, ready, groups = [], {}, [g["name"] for g in self.orders["groups"]]
+        """Nodes of others: KubeRay labels them with their group (Ray 2.49 and later); else only head and workers are distinguished. Those that an
+        autoscaler has given up are not shown: they come and go, `allocations` has them."""
+        nodes, ready, self.rows, groups = [], {}, [], [g["name"] for g in self.orders["groups"]]
         workers = [g["name"] for g in self.orders["groups"][1:] if g["count"]] + groups[1:] + groups[:1]
         for row in rows:
             labels = row.get("labels") or {}
             group = labels.get("rayctl.io/group") or labels.get("ray.io/node-group") or ""
             if group not in groups:
                 group = groups[0] if row.get("is_head_node") else workers[0]
+            self.rows.append((group, row))
+            if row["state"] == "DEAD" and drained(row):
+                continue
             ready[group] = ready.get(group, 0) + (row["state"] == "ALIVE")
             nodes.append({"name": row.get("node_name") or row["node_id"][:8], "group": group, "pid": 0, "nodeId": row["node_id"],
                           "state": row["state"], "host": row.get("node_ip") or "", "message": row.get("state_message") or ""})

@@ -20,6 +20,7 @@ from rayctl_keeper.run.grace import Grace
 from rayctl_keeper.run.head import Head
 from rayctl_keeper.run.idle import IdleWatch
 from rayctl_keeper.run.job import Job
+from rayctl_keeper.run.joined import Joined
 from rayctl_keeper.run.limits import Limits
 from rayctl_keeper.run.packages import Packages
 from rayctl_keeper.run.prepare import Prepare
@@ -38,7 +39,8 @@ class Keeper:
         self.mail = Mailbox(run_dir, bell, state, self.limits)
         self.driver_log = DriverLog(run_dir, lambda: Dashboard(nodes.dashboard, token), log)
         self.gang = Gang(orders, nodes, state)
-        self.elastic = self.mail.elastic = Elastic(orders, run_dir, nodes, self.gang, state, log)
+        self.elastic = Joined(orders, self.gang, state) if nodes.external else Elastic(orders, run_dir, nodes, self.gang, state, log)
+        self.mail.elastic = self.elastic
         self.driver = DriverWatch(nodes, state, self.driver_log)
         self.head = Head(orders, token, nodes, self.gang, self.driver, self.mail, state)
         self.waiting = Waiting(orders, bell, self.mail, nodes, self.gang, self.elastic, self.driver, self.limits, state)
@@ -143,7 +145,7 @@ class Keeper:
             try:
                 if self.gang.session is None:
                     self.greet(dashboard)
-                if self.gang.count(dashboard.state("nodes", 2.0)):
+                if self.gang.count(self.gang.listed(dashboard, 2.0)):
                     break
             except Unreachable as error:
                 self.placed(error)
