@@ -1,6 +1,7 @@
 # Read by the shell that is going to start Ray.
 rayctl_wait=$BASH_ENV
 unset BASH_ENV
+[ -z "$RAYCTL_WARN_DASHBOARD" ] || trap 'exit 143' TERM # the kernel lets the first process of a pod ignore what it does not handle
 # Run the user's setup first. If it fails, its last lines are sent to the keeper.
 if [ -e /rayctl/setup.sh ]; then
   rayctl_log=$(mktemp)
@@ -24,6 +25,7 @@ case "$rayctl_dir $rayctl_line" in
   ray() { exec "${rayctl_python[@]}" /rayctl/keeper.pyz ray "$@"; }
   ;;
 *) # some other program, or no room for the directory: it starts as it always did, a worker after the head
+  [ -z "$RAYCTL_WARN_DASHBOARD" ] || export RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S=0
   until [ "$rayctl_wait" != /rayctl/wait.sh ] || (exec 3<>"/dev/tcp/${RAY_ADDRESS%:*}/${RAY_ADDRESS##*:}") 2>/dev/null; do sleep 0.5; done
   ;;
 esac

@@ -240,7 +240,8 @@ type Job struct {
 	// and ${NAME} in a value by the node's variable NAME, as in PATH: /opt/bin:${PATH}; everything else arrives as it is.
 	Env map[string]string `json:"env,omitempty"`
 	// Grace is the time between SIGTERM and SIGKILL for the driver when the job is stopped, for a last checkpoint. Where a limit or a signal of the substrate ends
-	// the run, and it is 5s or longer, Ray starts no new tasks and actors in it: save from the driver, or by actors that are there.
+	// the run, and it is 5s or longer, Ray starts no new tasks and actors in it: save from the driver, or by actors that are there. On KubeRay it is then also how
+	// long a pod that is evicted lives on.
 	// Default: 3s, as Ray has it.
 	Grace *units.Duration `json:"grace,omitempty"`
 	// Restarts says how often the run is tried again, by what ended the attempt.

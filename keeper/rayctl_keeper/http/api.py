@@ -140,7 +140,7 @@ class Handler(server.Handler):
         if path == "/v1/scale":
             return self.scale(body)
         what = path[len("/v1/"):]
-        if path not in ("/v1/renew", "/v1/end", "/v1/extend", "/v1/disconnect"):
+        if path not in ("/v1/renew", "/v1/end", "/v1/extend", "/v1/disconnect", "/v1/leaving"):
             raise Rejected(404, "no such call: POST %s" % path)
         check(what, body)
         if body.get("idle") is not None and self.state.doc["job"] is not None:
@@ -158,7 +158,8 @@ class Handler(server.Handler):
             self.handover.conclude(RECORDED)
 
 
-NUMBERS = {"end": ("grace",), "extend": ("max", "maxBy", "idle"), "disconnect": ("after",), "renew": ()}
+NUMBERS = {"end": ("grace",), "extend": ("max", "maxBy", "idle"), "disconnect": ("after",), "renew": (), "leaving": ("seconds",)}
+WANTED = {"disconnect": "after", "leaving": "seconds"}
 
 
 def check(what, body):
@@ -167,8 +168,8 @@ def check(what, body):
         value = body.get(name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):
             raise Rejected(400, "%s is not a number of seconds" % name)
-    if what == "disconnect" and body.get("after") is None:
-        raise Rejected(400, "after is missing")
+    if what in WANTED and body.get(WANTED[what]) is None:
+        raise Rejected(400, "%s is missing" % WANTED[what])
 
 
 def launch(wish):

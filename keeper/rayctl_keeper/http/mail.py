@@ -25,7 +25,9 @@ class Mailbox:
         self.commit = None  # the commit document, once it was taken
         self.asked = None  # the End somebody asked for
         self.now = False  # without grace
+        self.leaving = None  # (message, seconds): the head is going to be taken away
         self.elastic = None  # who starts and ends nodes for Ray's autoscaler
+        self.node_leaves = None  # called with the name of one that is going to be taken away, and the seconds until then
         self.aborts = None  # the dashboard whose request an end may cut
         self._closed = False  # the end is being carried out
         bell.on_signal = self.abort
@@ -178,6 +180,13 @@ class Mailbox:
     def _on_scale(self, body):
         """POST /v1/scale"""
         self.elastic.scale(body)
+
+    def _on_leaving(self, body):
+        """POST /v1/leaving, from the head's pod, or from a node's own job"""
+        if body.get("node"):
+            self.node_leaves(body["node"], float(body["seconds"]))
+            return
+        self.leaving = "the head's pod%s is being taken away" % (" " + body["by"] if body.get("by") else ""), float(body["seconds"])
 
     def _on_end(self, body):
         """POST /v1/end: the first counts, a second one may skip the grace."""

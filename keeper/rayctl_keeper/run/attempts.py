@@ -2,6 +2,9 @@
 
 from rayctl_keeper.state.document import ended_attempt, wall
 
+# What of job.restarts an attempt uses that follows one which ended so.
+KINDS = {"driver-failed": "driver", "lost": "nodeFailure", "preempted": "preempted", "time-limit": "timeLimit"}
+
 
 class Attempts:
     """Counts attempts, and writes `attempts` of the state document."""
@@ -10,14 +13,14 @@ class Attempts:
         self._has_job = bool(orders.get("job"))
         self._allowed = (orders.get("job") or {}).get("restarts") or {}
         self._state, self._driver_log = state, driver_log
-        self._used = {"driver": 0, "nodeFailure": 0, "timeLimit": 0}
+        self._used = dict.fromkeys(KINDS.values(), 0)
         self.reason = orders.get("restartReason", "")  # why this attempt began
 
     def resume(self, attempts):
         """Those of a keeper before this one that have ended use up restarts. One that was about to be counted is still to be judged."""
         ended = [a for a in attempts if a["attempt"] < self._state.doc["attempt"]]
         self._state.change(attempts=ended)
-        for kind, cause in (("driver", "driver-failed"), ("nodeFailure", "lost"), ("timeLimit", "time-limit")):
+        for cause, kind in KINDS.items():
             self._used[kind] = sum(a["cause"] == cause for a in ended)
         if ended:
             self.reason = ended[-1]["cause"]

@@ -2,6 +2,7 @@
 
 import time
 
+from rayctl_keeper.run.attempts import KINDS
 from rayctl_keeper.run.waiting import LAZY, POLL
 from rayctl_keeper.state.exits import AttemptLost, End
 
@@ -44,16 +45,18 @@ class Cluster:
             self._limits.begin(name, now)
         self._state.deadlines(self._limits)
 
-    def restart(self, message):
+    def restart(self, lost):
         """It was lost: starts it again, as the next attempt if it was in use. Raises End where that is not allowed."""
-        if not self.in_use:
+        message, kind = str(lost), KINDS[lost.cause]
+        if not self.in_use and kind == "nodeFailure":
             self._fail_start(message)
             return
-        if not self._attempts.left("nodeFailure"):
-            raise End("lost", message)
-        self._attempts.use("nodeFailure")
-        self._state.phase("Lost", "NodeFailure", message)
-        self._attempts.next("lost", message, None)
+        if self.in_use:
+            if not self._attempts.left(kind):
+                raise End(lost.cause, message)
+            self._attempts.use(kind)
+            self._state.phase("Lost", kind[0].upper() + kind[1:], message)
+            self._attempts.next(lost.cause, message, None)
         self._start_again()
 
     def _fail_start(self, message):

@@ -33,6 +33,11 @@ class DriverWatch:
         return self._state.doc["job"] and self._state.program(self._kind)
 
     @property
+    def is_job(self):
+        """Whether it is the job, and not job.prepare."""
+        return self._kind == "job"
+
+    @property
     def runs(self):
         """Whether its process is seen to run on this host."""
         return self._fd is not None

@@ -1,6 +1,6 @@
 """The gang: which of the requested nodes are up, according to Ray and to the supervisors' reports."""
 
-from rayctl_keeper.ray.dashboard import version_tuple
+from rayctl_keeper.ray.dashboard import Unreachable, version_tuple
 from rayctl_keeper.state.exits import AttemptLost, End
 
 
@@ -12,6 +12,7 @@ class Gang:
 
     def __init__(self, orders, nodes, state):
         self.orders, self.nodes, self.state = orders, nodes, state
+        self.leaving = None  # the session of a head that is being taken away, which may answer for a while
         self.forget()
 
     def forget(self):
@@ -28,6 +29,8 @@ class Gang:
 
     def greet(self, answer):
         """The head's first answer."""
+        if self.leaving and answer.get("session_name") == self.leaving:
+            raise Unreachable("the head that is being taken away still answers")
         version, wanted = answer.get("ray_version", ""), self.orders["ray"].get("version")
         if wanted and version != wanted:
             raise End("start-failed", "the cluster has Ray %s, but ray.version asks for %s" % (version, wanted), retryable=False)

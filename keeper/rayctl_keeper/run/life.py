@@ -8,9 +8,11 @@ from rayctl_keeper.driver import killed, rayjob, runtimeenv
 from rayctl_keeper.driver.log import DriverLog
 from rayctl_keeper.http.mail import Mailbox
 from rayctl_keeper.ray.dashboard import Dashboard, Refused, Unreachable
+from rayctl_keeper.rayhook import leave
 from rayctl_keeper.run import resume
 from rayctl_keeper.run.attempts import Attempts
 from rayctl_keeper.run.cluster import Cluster
+from rayctl_keeper.run.drain import drain_nodes
 from rayctl_keeper.run.driverwatch import REAPED, DriverWatch
 from rayctl_keeper.run.elastic import Elastic
 from rayctl_keeper.run.ends import ends_at
@@ -26,7 +28,7 @@ from rayctl_keeper.run.packages import Packages
 from rayctl_keeper.run.prepare import Prepare
 from rayctl_keeper.run.resume import Resumption
 from rayctl_keeper.run.waiting import POLL, Waiting
-from rayctl_keeper.state.exits import AttemptLost, Detached, End
+from rayctl_keeper.state.exits import AttemptLost, Detached, End, HeadLeaves, driver_end
 
 
 class Keeper:
@@ -37,6 +39,7 @@ class Keeper:
         self.orders, self.nodes, self.state, self.log = orders, nodes, state, log
         self.limits = Limits(orders.get("lifetime") or {}, time.monotonic())
         self.mail = Mailbox(run_dir, bell, state, self.limits)
+        self.mail.node_leaves = self.drain_node
         self.driver_log = DriverLog(run_dir, lambda: Dashboard(nodes.dashboard, token), log)
         self.gang = Gang(orders, nodes, state)
         self.elastic = Joined(orders, self.gang, state) if nodes.external else Elastic(orders, run_dir, nodes, self.gang, state, log)
@@ -98,9 +101,30 @@ class Keeper:
                 if self.orders.get("job"):
                     self.run_job()
                 self.keep()
+            except HeadLeaves as leaves:
+                self.leave(leaves)
+                self.cluster.restart(leaves)
             except AttemptLost as lost:
                 self.driver.collect(reachable=False)
-                self.cluster.restart(str(lost))
+                self.cluster.restart(lost)
+
+    def leave(self, leaves):
+        """The head is being taken away: drivers get their grace, and their output is taken over as long as it is there. Then the head may go."""
+        self.log(str(leaves))
+        self.gang.leaving = self.gang.session
+        draining = self.cluster.in_use and self.grace.stop_drivers(End(leaves.cause, str(leaves), leaves.seconds))
+        program = self.driver.program()
+        self.driver.collect(reachable=True)
+        self.grace.end_drain(draining)
+        if program and self.driver.is_job and program["state"] == "SUCCEEDED":
+            raise driver_end(0)  # it was faster
+
+    def drain_node(self, name, seconds):
+        """A node that Ray's autoscaler asked for is being taken away: what runs on it may come to its end, and nothing new begins there."""
+        node_id = self.gang.row(name).get("nodeId")
+        self.log("node %s is going to be taken away in %ds" % (name, seconds))
+        if node_id and self.head.dashboard and not self.waiting.stopping:
+            drain_nodes(self.head.dashboard, self.orders["name"], "node %s is going to be taken away" % name, seconds, self.log, node_id)
 
     def finish(self, end):
         """Driver, log, nodes, record: in this order, whatever fails."""
@@ -112,9 +136,15 @@ class Keeper:
             lambda: self.driver.collect(reachable=self.head.dashboard is not None),
             lambda: end.cause != "lost" and self.resumption.recover_logs(self.head.dashboard),
             self.elastic.forget,
+            self.say_ended,
             self.nodes.stop,
             self.nodes.release))
         self.ending.complete(end, client_asks_keeper=self.nodes.external)
+
+    def say_ended(self):
+        """Pods of a run end at once then, see rayhook/leave.py."""
+        if self.nodes.external and self.orders.get("job") and self.head.dashboard:
+            self.head.dashboard.request("PUT", leave.ENDED, 2.0, b"-")
 
     # Steps.
 

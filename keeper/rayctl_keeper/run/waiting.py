@@ -5,7 +5,7 @@ import time
 
 from rayctl_keeper.host.process import reap
 from rayctl_keeper.state import model
-from rayctl_keeper.state.exits import Detached, End, limit_end
+from rayctl_keeper.state.exits import Detached, End, HeadLeaves, limit_end
 
 POLL = 0.15  # seconds between questions while something is awaited
 LAZY = 1.0  # while nothing is expected, or where the end of the driver's process wakes the thread
@@ -36,6 +36,9 @@ class Waiting:
             raise self._mail.asked
         for number in self.signals():
             raise self.signalled(number)
+        if self._mail.leaving is not None:
+            leaving, self._mail.leaving = self._mail.leaving, None
+            raise HeadLeaves(*leaving)
         name = self._limits.passed(time.monotonic())
         if name:
             reason = "" if self._gang.complete else self._state.doc["reason"]["message"]  # before all nodes were there

@@ -28,6 +28,18 @@ class End(Exception):
 class AttemptLost(Exception):
     """This attempt of the cluster is over, another one may follow."""
 
+    cause = "lost"
+
+
+class HeadLeaves(AttemptLost):
+    """The head is going to be taken away, in so many seconds."""
+
+    cause = "preempted"
+
+    def __init__(self, message, seconds):
+        super().__init__(message)
+        self.seconds = seconds
+
 
 class Detached(Exception):
     """This keeper leaves, the cluster stays: another keeper will take over."""
