@@ -204,6 +204,13 @@ type (
 	Extender interface {
 		Extended(ctx context.Context, id ID, d runstate.Deadlines) error
 	}
+	// Changer is of a launcher whose clusters take a changed cluster file while they live.
+	Changer interface {
+		// Accepted is the file of a living cluster: that of its launch, or the one that it has taken since. ErrNotFound: there is none; ErrEnded.
+		Accepted(ctx context.Context, id ID) (*spec.ClusterSpec, error)
+		// Accept records a file, with all defaults, that the cluster's keeper has taken.
+		Accept(ctx context.Context, id ID, s *spec.ClusterSpec) error
+	}
 	// Collector does abandoned work, for gc: it concludes the runs of dead keepers, and removes leftovers of dead clients and expired records.
 	// Launch also does this, as far as that takes no time.
 	Collector interface {

@@ -15,7 +15,7 @@ const Version = 1
 
 // Names of the files in a run directory.
 const (
-	OrdersFile  = "orders.json"  // what to do; written by the client before the keeper starts, never changed
+	OrdersFile  = "orders.json"  // what to do; written by the client before the keeper starts, changed by the keeper that takes a changed cluster file
 	TokenFile   = "token"        // the cluster's secret: Ray's authentication token and the API's bearer token
 	SecretsFile = "secrets.json" // a JSON object of environment variables, removed at the end
 	CommitFile  = "commit"       // a Commit; its appearance is the commit
@@ -198,6 +198,22 @@ type End struct {
 	Grace   *float64 `json:"grace,omitempty"` // seconds the driver gets; nil: the job's own
 	By      string   `json:"by,omitempty"`    // user@host
 	Now     bool     `json:"now,omitempty"`   // skip the grace
+}
+
+// Change is a changed cluster file, in what a living cluster takes. The keeper compares it with the file before: what was set by hand since stays.
+type Change struct {
+	SpecHash string            `json:"specHash"`
+	Lifetime ChangedLifetime   `json:"lifetime"`
+	Groups   map[string][3]int `json:"groups"` // least, most, and nodes at the start, by name
+	Scaling  *Scaling          `json:"scaling"`
+	Resized  bool              `json:"resized"`         // Groups or Scaling differ from the file before
+	Check    bool              `json:"check,omitempty"` // change nothing, only refuse what cannot be done
+}
+
+// ChangedLifetime has limits in seconds, 0 is no limit; Max counts from the admission.
+type ChangedLifetime struct {
+	Max  float64 `json:"max"`
+	Idle float64 `json:"idle"`
 }
 
 // Extend changes limits of the cluster.

@@ -27,8 +27,9 @@ type State struct {
 	Revision int64  `json:"revision"`
 	Name     string `json:"name"`
 	Launcher string `json:"launcher"`
-	SpecHash string `json:"specHash"`
-	Attempt  int    `json:"attempt"` // from 1
+	SpecHash string `json:"specHash"` // of the cluster file that was accepted last
+	Changes  int    `json:"changes"`  // of the file, that the living cluster has taken
+	Attempt  int    `json:"attempt"`  // from 1
 
 	Phase  Phase     `json:"phase"`
 	Reason Reason    `json:"reason"`

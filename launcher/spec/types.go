@@ -168,19 +168,19 @@ type WorkerGroup struct {
 	// Name is the group's name, a DNS label of at most 40 characters, unique in the file.
 	Name string `json:"name" jsonschema:"required"`
 	// Replicas is the number of workers at the start. Default: minReplicas if that is set, else 1.
-	Replicas *int `json:"replicas,omitempty" jsonschema:"minimum=0"`
+	Replicas *int `json:"replicas,omitempty" jsonschema:"minimum=0" changeable:"true"`
 	// MinReplicas is the number of workers that the gang needs, that the job waits for with gang: false, too, and that an elastic group never goes
 	// below. Default: replicas.
-	MinReplicas *int `json:"minReplicas,omitempty" jsonschema:"minimum=0"`
+	MinReplicas *int `json:"minReplicas,omitempty" jsonschema:"minimum=0" changeable:"true"`
 	// MaxReplicas is the number of workers that an elastic group never exceeds. Default: replicas.
-	MaxReplicas *int `json:"maxReplicas,omitempty" jsonschema:"minimum=0"`
+	MaxReplicas *int `json:"maxReplicas,omitempty" jsonschema:"minimum=0" changeable:"true"`
 	NodeResources
 }
 
 // Scaling is how elastic groups grow and shrink.
 type Scaling struct {
 	// Idle is how long a node above minReplicas is kept while nothing uses it. Default: 5m.
-	Idle units.Limit `json:"idle,omitzero"`
+	Idle units.Limit `json:"idle,omitzero" changeable:"true"`
 	// UpscalingSpeed is how many nodes of a group may be asked for at once, in multiples of those that run; one can always be (Ray's upscaling_speed). Default: 1.
 	UpscalingSpeed float64 `json:"upscalingSpeed,omitempty"`
 }
@@ -193,7 +193,7 @@ type Lifetime struct {
 	// (exit code 124). On local that is the launch, on Slurm the start of the job, on KubeRay the head's first answer. Slurm is asked for some minutes
 	// more (--time), in which the driver has its grace; where the partition gives no more, the end begins by so much earlier.
 	// Default: for up 12h; for run no limit, on Slurm then the partition's default.
-	Max units.Limit `json:"max,omitzero"`
+	Max units.Limit `json:"max,omitzero" changeable:"true"`
 	// Start is how long it may take from the admission of the gang until all nodes are alive: to pull the image, to run setup, to start Ray. Then the
 	// attempt has failed to start (exit code 73). On KubeRay it begins with the head's first answer: the image of the workers is pulled in it, that of the
 	// head while the cluster is queued. Default: 10m, on KubeRay 30m.
@@ -202,7 +202,7 @@ type Lifetime struct {
 	Total units.Limit `json:"total,omitzero"`
 	// Idle ends a cluster that had no running task, no resource in use, no submission job and no Serve application for this long.
 	// Default: for up 1h; for run no limit.
-	Idle units.Limit `json:"idle,omitzero"`
+	Idle units.Limit `json:"idle,omitzero" changeable:"true"`
 	// Silence is how long the head may not answer, while no driver, GCS or supervisor of it is seen alive either; then the cluster is lost (exit
 	// code 76). Default: 5m.
 	Silence units.Limit `json:"silence,omitzero"`

@@ -82,6 +82,20 @@ class Handler(server.Handler):
             raise Rejected(409, wish["refusal"])
         return self.state.json()
 
+    def change(self, body):
+        """A changed cluster file."""
+        groups = body.get("groups") or {}
+        sizes = [s for s in groups.values()] if isinstance(groups, dict) else [None]
+        if not isinstance(body.get("specHash"), str) or not isinstance(body.get("lifetime"), dict) or not isinstance(body.get("scaling"), (dict, type(None))) \
+                or not all(isinstance(s, list) and len(s) == 3 and all(isinstance(n, int) for n in s) for s in sizes):
+            raise Rejected(400, "change wants specHash, lifetime, groups and scaling")
+        wish = dict(body, groups=groups)
+        if not self.mail.post("change", wish, patience=8.0):  # it may be waiting for Ray's answer
+            raise Rejected(503, "the keeper has not taken the changed file yet: try again")
+        if wish.get("refusal"):
+            raise Rejected(409, wish["refusal"])
+        return self.state.json()
+
     def port(self, query):
         """A port of this host for a server of the cluster, such as Serve's."""
         host, wanted = query.get("host", "127.0.0.1"), int(query.get("port", 0))
@@ -139,6 +153,8 @@ class Handler(server.Handler):
             return self.change_nodes(body)
         if path == "/v1/scale":
             return self.scale(body)
+        if path == "/v1/change":
+            return self.change(body)
         what = path[len("/v1/"):]
         if path not in ("/v1/renew", "/v1/end", "/v1/extend", "/v1/disconnect", "/v1/leaving"):
             raise Rejected(404, "no such call: POST %s" % path)

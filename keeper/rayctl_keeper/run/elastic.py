@@ -25,6 +25,8 @@ class Elastic:
         self._state, self._log = state, log
         self.active = is_elastic(orders)
         self._limits = autoscaling.limits_of(orders)
+        self._scaling = dict(orders.get("scaling") or {})
+        self._accepted = {g["name"]: (*self._limits[g["name"]], g.get("initial") or 0) for g in orders["groups"]}  # of the cluster file
         self._serial = max([0] + [int(a["id"].rpartition(".")[2]) for a in state.doc["allocations"]])  # those of earlier attempts
         self._failures, self._not_before = {}, {}  # by group
         self._listed = set()  # lives of nodes that Ray's autoscaler knows
@@ -96,36 +98,72 @@ class Elastic:
         try:
             if group is None:
                 raise Refusal("there is no group %s; there is %s" % (body["group"], ", ".join(g["name"] for g in self._orders["groups"])))
-            if self.closed or most(group) == group["count"]:
-                raise Refusal(REFUSAL_AT_THE_END if self.closed else "group %s is not elastic: it was launched without a larger maxReplicas" % group["name"])
+            if self.closed:
+                raise Refusal(REFUSAL_AT_THE_END)
             least, largest = body["min"], self._limits[group["name"]][1] if body.get("max") is None else body["max"]
-            if not group["count"] <= least <= most(group):
-                raise Refusal("group %s can have %d to %d nodes, and not %d" % (group["name"], group["count"], most(group), least))
-            if not least <= largest <= most(group):
-                raise Refusal("group %s can have at most %d to %d nodes, and not %d" % (group["name"], least, most(group), largest))
-        except Refusal as refusal:
+            self._possible(group, least, largest)
+            self._write(dict(self._limits, **{group["name"]: (least, largest)}), self._scaling)
+        except (Refusal, OSError) as refusal:
             body["refusal"] = str(refusal)
             return
-        self._limits[group["name"]] = (least, largest)
-        self._write()
-        self._state.note("scale", group["name"], "", "%d to %d nodes" % (least, largest))
-        self._state.change(groups=[dict(g, min=least, max=largest) if g["name"] == group["name"] else g for g in self._state.doc["groups"]])
+        self._show(group["name"], "scale")
 
-    def _write(self):
-        """Ray would end nodes beyond the most at once, with what runs on them: they go when nothing uses them."""
+    @staticmethod
+    def _possible(group, least, largest):
+        """Raises Refusal where a group cannot have so many nodes."""
+        if most(group) == group["count"]:
+            raise Refusal("group %s is not elastic: it was launched without a larger maxReplicas" % group["name"])
+        if not group["count"] <= least <= most(group):
+            raise Refusal("group %s can have %d to %d nodes, and not %d" % (group["name"], group["count"], most(group), least))
+        if not least <= largest <= most(group):
+            raise Refusal("group %s can have at most %d to %d nodes, and not %d" % (group["name"], least, most(group), largest))
+
+    def _show(self, name, event):
+        least, largest = self._limits[name]
+        self._state.note(event, name, "", "%d to %d nodes" % (least, largest))
+        self._state.change(groups=[dict(g, min=least, max=largest) if g["name"] == name else g for g in self._state.doc["groups"]])
+
+    def resized(self, groups, scaling):
+        """Of a changed cluster file: what carries it out, or Refusal. groups are (least, most, at the start) by name, scaling is the orders' for the autoscaler."""
+        changed = {name: tuple(sizes) for name, sizes in groups.items() if tuple(sizes) != self._accepted.get(name, (0, 0, 0))}
+        for name, (least, largest, _) in changed.items():
+            if name not in self._accepted:
+                raise Refusal("group %s has no nodes in the cluster: it was launched with a maxReplicas of 0" % name)
+            self._possible(next(g for g in self._orders["groups"] if g["name"] == name), least, largest)
+        return lambda: self._resize(changed, scaling or {})
+
+    def _resize(self, changed, scaling):
+        before = self._scaling
+        if self.active:
+            self._write(dict(self._limits, **{name: sizes[:2] for name, sizes in changed.items()}), scaling or before)
+        for name, sizes in changed.items():
+            grows, self._accepted[name] = sizes[2] > self._accepted[name][2], sizes
+            self._show(name, "change")
+            if grows and self._gang.complete:
+                self._begin(name, sizes[2])
+        if self._scaling != before:
+            self._state.note("change", "scaling", "", "idle nodes go after %s" % duration(autoscaling.idle({"scaling": self._scaling})))
+
+    def _write(self, limits, scaling):
+        """Ray would end nodes beyond the most at once, with what runs on them: they go when nothing uses them. Raises OSError."""
         there = collections.Counter(m.group["name"] for m in self._nodes.all())
-        autoscaling.write(self._orders, self._run_dir, {name: (least, max(largest, there[name])) for name, (least, largest) in self._limits.items()})
+        autoscaling.write(dict(self._orders, scaling=scaling), self._run_dir,
+                          {name: (least, max(largest, there[name])) for name, (least, largest) in limits.items()})
+        self._limits, self._scaling = limits, scaling
 
     # For the keeper.
 
     def first(self):
         """Nodes of elastic groups that the orders want at the start: they go when nothing needs them."""
-        if not self.active:
-            return
-        wanted = [Member(group, ordinal, beyond=True) for group in self._orders["groups"]
-                  for ordinal in range(group["count"], min(most(group), group.get("initial") or 0))]
+        for name, (_, _, initial) in self._accepted.items() if self.active else ():
+            self._begin(name, initial)
+
+    def _begin(self, name, count):
+        """Starts nodes of a group until it has so many."""
+        group = next(g for g in self._orders["groups"] if g["name"] == name)
         try:
-            for member in wanted:
+            for ordinal in range(group["count"], min(most(group), count)):
+                member = Member(group, ordinal, beyond=True)
                 if member.name not in self._nodes.extra:
                     self._start(member, "")
         except Refusal as refusal:
@@ -186,7 +224,7 @@ class Elastic:
             self._state.note("node", "DEAD", name, message)
         self._released(lambda a: a["id"] == "%s.%d" % (name, member.serial), message)
         if self._limits[member.group["name"]][1] < most(member.group):
-            self._write()
+            self._write(self._limits, self._scaling)
         return member.beyond
 
     def _pace(self, group, started):

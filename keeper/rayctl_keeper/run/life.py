@@ -11,6 +11,7 @@ from rayctl_keeper.ray.dashboard import Dashboard, Refused, Unreachable
 from rayctl_keeper.rayhook import leave
 from rayctl_keeper.run import resume
 from rayctl_keeper.run.attempts import Attempts
+from rayctl_keeper.run.change import Change
 from rayctl_keeper.run.cluster import Cluster
 from rayctl_keeper.run.drain import drain_nodes
 from rayctl_keeper.run.driverwatch import REAPED, DriverWatch
@@ -44,6 +45,7 @@ class Keeper:
         self.gang = Gang(orders, nodes, state)
         self.elastic = Joined(orders, self.gang, state) if nodes.external else Elastic(orders, run_dir, nodes, self.gang, state, log)
         self.mail.elastic = self.elastic
+        self.mail.change = Change(orders, run_dir, self.limits, self.elastic, nodes.external, state)
         self.driver = DriverWatch(nodes, state, self.driver_log)
         self.head = Head(orders, token, nodes, self.gang, self.driver, self.mail, state)
         self.waiting = Waiting(orders, bell, self.mail, nodes, self.gang, self.elastic, self.driver, self.limits, state)

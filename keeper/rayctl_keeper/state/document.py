@@ -78,7 +78,7 @@ class State:
         self._prepares = bool(job and job.get("prepare"))
         self.doc = {
             "revision": 0, "name": orders["name"], "launcher": orders.get("launcher", ""),
-            "specHash": orders.get("specHash", ""), "attempt": orders.get("attempt", 1),
+            "specHash": orders.get("specHash", ""), "changes": 0, "attempt": orders.get("attempt", 1),
             "phase": "", "reason": {"code": "", "message": "", "hint": ""}, "since": wall(),
             "groups": [group(g) for g in orders["groups"]],
             "head": {"address": "", "dashboard": "", "clientPort": 0, "session": "", "nodeId": "", "rayVersion": "", "token": False, "fastStart": False,
