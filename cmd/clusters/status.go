@@ -257,7 +257,11 @@ func allocationTable(w io.Writer, all []runstate.Allocation) error {
 		return terminal.Stamp(*at)
 	}
 	for _, a := range all {
-		rows = append(rows, []string{a.ID, a.State, stamp(a.Granted), stamp(a.Released), a.Message})
+		message := a.Message
+		if a.Expected != nil {
+			message += "; expected to start at " + terminal.Stamp(*a.Expected)
+		}
+		rows = append(rows, []string{a.ID, a.State, stamp(a.Granted), stamp(a.Released), message})
 	}
 	return terminal.Table(w, rows)
 }

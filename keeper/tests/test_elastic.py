@@ -107,7 +107,7 @@ class Jobs(unittest.TestCase):
     def run_command(self, command, *arguments):
         if command == "scancel":
             self.cancelled.append(arguments)
-        return (0, "".join("%s|%s|None\n" % job for job in self.listed), "") if command == "squeue" else self.answer
+        return (0, "".join("|".join((job + ("N/A", "N/A", "None")[len(job) - 2:])[:5]) + "\n" for job in self.listed), "") if command == "squeue" else self.answer
 
     def submit(self):
         self.jobs.submit(self.member, {})
@@ -138,7 +138,7 @@ class Jobs(unittest.TestCase):
         self.submit()
         self.listed = [("7", "RUNNING"), ("8", "PENDING"), ("9", "COMPLETING")]
         self.jobs._look()
-        self.assertEqual((self.cancelled, self.jobs.standing(self.member)), ([("8",)], ("granted", "job 7")))
+        self.assertEqual((self.cancelled, self.jobs.standing(self.member)), ([("8",)], ("granted", "job 7", None)))
 
     def test_missing(self):
         """A controller that was restarted does not know a job for some seconds."""

@@ -89,8 +89,9 @@ type Group struct {
 
 // Scaling is for Ray's autoscaler.
 type Scaling struct {
-	Idle           float64 `json:"idle"`           // seconds after which it gives up a node that nothing uses
-	UpscalingSpeed float64 `json:"upscalingSpeed"` // how many nodes of a group it asks for at once, in multiples of those that run; 1 at least (Ray's upscaling_speed)
+	Idle           float64 `json:"idle"`                     // seconds after which it gives up a node that nothing uses
+	MaxAllocations int     `json:"maxAllocations,omitempty"` // nodes that were asked for at one time; 0: no limit
+	UpscalingSpeed float64 `json:"upscalingSpeed"`           // how many nodes of a group it asks for at once, in multiples of those that run; 1 at least (Ray's upscaling_speed)
 }
 
 // Modes of Start.
@@ -117,8 +118,9 @@ type Start struct {
 
 // Companions are further jobs of a batch system, one for each node of an elastic group above those that must be there.
 type Companions struct {
-	Name    string            `json:"name"`    // of all of these jobs, and of no others: by it they are found and cancelled
-	Scripts map[string]string `json:"scripts"` // batch scripts by group
+	Name    string            `json:"name"`              // of all of these jobs, and of no others: by it they are found and cancelled
+	Scripts map[string]string `json:"scripts"`           // batch scripts by group
+	Minutes map[string]int    `json:"minutes,omitempty"` // that a job of a group may run at most, where there is a limit
 }
 
 // Bind makes a directory of the host visible in a container.

@@ -45,7 +45,7 @@ func Scaling(s *spec.ClusterSpec) *keeper.Scaling {
 	if !s.IsElastic() {
 		return nil
 	}
-	return &keeper.Scaling{Idle: ScalingIdle(s).Seconds(), UpscalingSpeed: cmp.Or(s.Scaling.UpscalingSpeed, 1)}
+	return &keeper.Scaling{Idle: ScalingIdle(s).Seconds(), UpscalingSpeed: cmp.Or(s.Scaling.UpscalingSpeed, 1), MaxAllocations: s.Scaling.MaxAllocations}
 }
 
 // ScalingIdle is how long a node above minReplicas is kept while nothing uses it. Ray has no word for "always": that is a century.

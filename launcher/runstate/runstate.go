@@ -95,7 +95,8 @@ type Allocation struct {
 	Queued   *time.Time     `json:"queued"`
 	Granted  *time.Time     `json:"granted"`
 	Released *time.Time     `json:"released"`
-	Message  string         `json:"message,omitempty"` // the substrate's job and its reason to wait; why it was released
+	Expected *time.Time     `json:"expected,omitempty"` // when the substrate expects to grant it, while it is queued
+	Message  string         `json:"message,omitempty"`  // the substrate's job and its reason to wait; why it was released
 }
 
 // Head has the addresses of Ray's servers, as seen on the head's node; fields are empty until known.

@@ -183,6 +183,9 @@ type Scaling struct {
 	Idle units.Limit `json:"idle,omitzero" changeable:"true"`
 	// UpscalingSpeed is how many nodes of a group may be asked for at once, in multiples of those that run; one can always be (Ray's upscaling_speed). Default: 1.
 	UpscalingSpeed float64 `json:"upscalingSpeed,omitempty"`
+	// MaxAllocations is how many nodes above what must be there the cluster has at one time, of all groups together, also queued ones. On Slurm each is a
+	// job of its own, as is one that replaces a lost node that must be there. Default: no limit but each group's maxReplicas.
+	MaxAllocations int `json:"maxAllocations,omitempty" jsonschema:"minimum=0"`
 }
 
 // Lifetime bounds the cluster's life. All are durations; 0 and unlimited mean no limit.

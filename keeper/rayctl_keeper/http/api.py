@@ -66,7 +66,8 @@ class Handler(server.Handler):
 
     def change_nodes(self, body):
         """What Ray's autoscaler asks for."""
-        body = {"launch": launch(body["launch"]) if body.get("launch") else None, "release": names(body.get("release") or [])}
+        body = {"launch": launch(body["launch"]) if body.get("launch") else None, "release": names(body.get("release") or []),
+                "unmet": names(body.get("unmet") or [])}
         self.mail.post("nodes", body)
         if body.get("refusal"):
             raise Rejected(409, body["refusal"])
@@ -196,7 +197,7 @@ def launch(wish):
 
 
 def names(wish):
-    """Refuses names of nodes that are none."""
+    """Refuses what is no list of words."""
     if not isinstance(wish, list) or not all(isinstance(name, str) for name in wish):
-        raise Rejected(400, "release wants names of nodes")
+        raise Rejected(400, "release and unmet want lists of words")
     return wish

@@ -112,8 +112,12 @@ class Nodes:
         return report if (report.get("round"), report.get("serial")) == (self.round, member.serial) else {}
 
     def standing(self, _member):
-        """Whether a node that Ray's autoscaler asked for is queued or granted, and the reason. None: it has ended."""
-        return "granted", ""
+        """Whether a node that Ray's autoscaler asked for is queued or granted, the reason, and when it is expected to start. None: it has ended."""
+        return "granted", "", None
+
+    def drain(self, _member):
+        """The moment by which a node that Ray's autoscaler asked for must be empty, when that is near: its end by a limit of its own. Else None."""
+        return None
 
     def ended(self, codes):
         """Takes {pid: code} of dead children; returns [(name, code)] of those that were ours."""

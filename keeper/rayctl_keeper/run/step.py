@@ -95,6 +95,9 @@ class Step(Nodes):
     def standing(self, member):
         return self.companions.standing(member)
 
+    def drain(self, member):
+        return self.companions.drain(member)
+
     def close(self):
         if self.companions:
             self.companions.close()

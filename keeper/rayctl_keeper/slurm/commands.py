@@ -7,6 +7,8 @@ import subprocess
 # What changes answers: settings of the user's for his own commands, which a prolog or BASH_ENV may bring, and of a job that ours was submitted from.
 MISLEADING = re.compile(r"^(SQUEUE|SCANCEL|SCONTROL|SBATCH|SALLOC|SRUN)_|^SLURM_(CLUSTERS|TIME_FORMAT)$")
 
+TIMES = {"SLURM_TIME_FORMAT": "%s"}  # as epoch seconds
+
 INSIDE = "RAYCTL_INSIDE"  # the launch's nonce, where the job is somebody else's allocation: only the steps that are named by it are ours
 # What srun may take from a step's own environment in such a job. All else is the size of that step, to which it would hold the next one.
 OF_THE_JOB = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_SACK_SOCKET", "SLURM_JOB_ID", "SLURMD_NODENAME", "SLURM_JOB_START_TIME", "SLURM_JOB_END_TIME")
@@ -32,7 +34,7 @@ def steps():
 
 def environment():
     """The job's environment for a question, with times as numbers."""
-    return dict({name: value for name, value in os.environ.items() if not MISLEADING.match(name)}, SLURM_TIME_FORMAT="%s")
+    return dict({name: value for name, value in os.environ.items() if not MISLEADING.match(name)}, **TIMES)
 
 
 def call(*argv, **how):

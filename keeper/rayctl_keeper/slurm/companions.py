@@ -1,5 +1,6 @@
 """The companion jobs of a cluster, one for each node that Ray's autoscaler asked for: how the keeper submits them, looks at them and cancels them."""
 
+import collections
 import json
 import os
 import queue
@@ -7,12 +8,15 @@ import subprocess
 import threading
 import time
 
-from rayctl_keeper.slurm import commands
-from rayctl_keeper.state.document import write_atomically
+from rayctl_keeper.slurm import commands, hopeless
+from rayctl_keeper.state.document import wall, write_atomically
 
 QUICK, SLOW, SLOWER = 2.0, 30.0, 1.5  # seconds between looks at jobs after a change, at most, and how that grows
 PATIENCE = 60.0  # seconds for one of Slurm's commands: the controller may be busy
 AT_THE_END, UNDER_WAY, LOOK = 10.0, 3.0, 0.3
+FAR = 300 * 86400.0  # seconds: Slurm takes a job without a limit to last a year (slurm/site/check.go, forever)
+LEAD = 60.0  # seconds, and the grace, before the end of a job by its time limit in which its node is drained; longer than between two looks
+LAST = 5.0  # of these, for the job's end
 BELIEVE = 12.0  # a controller that was restarted recovers jobs from their nodes (slurm/batchjob/fate.go)
 ENDING = ("COMPLETING", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "REVOKED")
 # Of the job that we are in: sbatch would take them for settings of the new one, or pass them on to it.
@@ -33,6 +37,32 @@ def end_all(orders, limit=AT_THE_END):
             commands.call("scancel", "--name=" + wish["name"], timeout=limit)
         except subprocess.TimeoutExpired:
             pass  # they end by themselves: companion.py, node/headwatch.py
+
+
+# A job as squeue has it; start and end are planned ones of a job that waits.
+Found = collections.namedtuple("Found", "id state start end reason")
+NONE = Found("", "", "", "", "")
+
+
+def moment(text):
+    """Epoch seconds of squeue's text; 0.0: not known."""
+    return float(text) if text.isdigit() else 0.0
+
+
+def waits(job):
+    """What is said of a job in the queue, and when Slurm expects to start it."""
+    text, start = "job %s: %s" % (job["id"], job["reason"]), job.get("start") or 0.0
+    if start - time.time() > FAR:  # as slurm/site/check.go, Expected
+        return text + "; the expected start is unknown (jobs without a time limit)", None
+    return text, wall(start) if start > time.time() else None
+
+
+def refused(words):
+    """sbatch's refusal, with what to do where it may be this node that is refused."""
+    if not hopeless.refused_here(words):
+        return words
+    return "%s may not submit its job (%s): nodes of elastic groups are jobs that compute nodes submit; ask your site's administrators, `rayctl doctor` tries it" % (
+        os.environ.get("SLURMD_NODENAME") or os.uname().nodename, words)
 
 
 class Companions:
@@ -66,13 +96,18 @@ class Companions:
         return [self._ended.pop(0) for _ in range(len(self._ended))]
 
     def standing(self, member):
-        """Whether the node is queued or granted, and Slurm's reason; None: its job has ended."""
+        """Whether the node is queued or granted, Slurm's reason, and when Slurm expects to start it; None: its job has ended."""
         job = self._jobs.get(member.name)
         if job is None:
             return None
         if job["state"] != "PENDING":
-            return "granted", "job " + job["id"]
-        return "queued", "job %s: %s" % (job["id"], job["reason"]) if job["id"] else "being submitted"
+            return "granted", "job %s%s" % (job["id"], ": its time limit is near" if job.get("drain") else ""), None
+        return ("queued",) + waits(job) if job["id"] else ("queued", "being submitted", None)
+
+    def drain(self, member):
+        """The moment by which the node must be empty, in epoch seconds, when that is near: its job ends by its time limit, and the cluster goes on. Else None."""
+        job = self._jobs.get(member.name)
+        return job.get("drain") if job and job["member"] is member else None
 
     def close(self):
         """The end begins: what is queued is not needed any more. Drivers that get their grace may last longer than the keeper (KillWait)."""
@@ -94,7 +129,7 @@ class Companions:
         """Until Slurm has the cancelled jobs' nodes back: the result says that nothing is allocated. Not longer than that many seconds."""
         until = time.monotonic() + limit
         while self._known and time.monotonic() < until:
-            if all(state in ENDING and state != "COMPLETING" for _, state, _ in self._listed() or []):
+            if all(job.state in ENDING and job.state != "COMPLETING" for job in self._listed() or []):
                 return
             self._bell.wait(LOOK)
 
@@ -128,30 +163,45 @@ class Companions:
         output = os.path.join(self._run_dir, "nodes", member.name, "companion.%d.out" % member.serial)
         code, out, words = self._run(
             "sbatch", "--parsable", "--job-name=" + self._wish["name"], "--comment=rayctl node " + member.name, "--output=" + output.replace("%", "%%"),
-            "--open-mode=append", "--chdir=" + self._run_dir, "--no-requeue", *self._time(), self._wish["scripts"][member.group["name"]],
+            "--open-mode=append", "--chdir=" + self._run_dir, "--no-requeue", *self._time(member.group["name"]), self._wish["scripts"][member.group["name"]],
             self._run_dir, member.name, str(member.serial))
         if code == 0:
             job["id"] = out.strip().split(";")[0]
         else:  # the answer may be lost, and the job be there all the same
-            job["id"] = next((number for number, state, _ in self._listed() or [] if number not in self._known and state not in ENDING), "")
+            job["id"] = self._unanswered(words)
         if not job["id"]:
-            return self._end(job, words or "sbatch ended with code %d" % code)
+            member.hopeless = hopeless.refused_for_ever(words)
+            return self._end(job, refused(words) or "sbatch ended with code %d" % code)
         self._known.add(job["id"])
         self._log("node %s is job %s" % (member.name, job["id"]))
         if self._closed or self._jobs.get(member.name) is not job:  # meanwhile all were ended
             self._run("scancel", job["id"])
 
-    def _time(self):
-        """A companion needs no more time than the cluster has. A job without a limit ends for Slurm after 365 days: no partition need allow that."""
+    def _unanswered(self, words):
+        """The job of a submission that failed as far as sbatch says, "" if there is none. Where that is not certain, Slurm is asked until it answers."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            listed = self._listed()
+            new = next((found.id for found in listed or [] if found.id not in self._known and found.state not in ENDING), "")
+            if new or self._closed or listed is not None and words or time.monotonic() > until:
+                return new
+            until = min(until, time.monotonic() + BELIEVE) if listed is not None else until
+            time.sleep(LOOK)
+
+    def _time(self, group):
+        """A companion needs no more time than the cluster has, and gets no more than its group's partition gives. A job without a limit ends for Slurm
+        after 365 days: no partition need allow that."""
         start, end = (float(os.environ.get("SLURM_JOB_%s_TIME" % name) or 0) for name in ("START", "END"))
-        left = end - time.time()
-        return ["--time=%d" % max(1, left / 60)] if left > 0 and end - start < 365 * 86400 else []
+        left, most = (end - time.time()) / 60, (self._wish.get("minutes") or {}).get(group)
+        if left <= 0 or end - start >= 365 * 86400:
+            return []  # as the script has it
+        return ["--time=%d" % max(1, min(left, most or left))]
 
     def _cancel(self, member):
         job = self._jobs.get(member.name)
         if not job or job["member"] is not member or not job["id"]:
             return
-        state = next((state for number, state, _ in self._listed() or [] if number == job["id"]), "")
+        state = next((found.state for found in self._listed() or [] if found.id == job["id"]), "")
         if state in ENDING:  # Ray has seen its end before us
             member.released = False
             return self._end(job, "its job %s ended (%s)" % (job["id"], state))
@@ -164,33 +214,50 @@ class Companions:
         listed = self._listed()
         if listed is None:
             return False
-        states, new = {number: (state, reason) for number, state, reason in listed}, False
+        found, new = {f.id: f for f in listed}, False
         ours = {job["id"] for job in list(self._jobs.values())}
-        strays = [number for number, (state, _) in states.items() if number not in ours and state not in ENDING]
+        strays = [f.id for f in listed if f.id not in ours and f.state not in ENDING]
         if strays:  # sbatch had no answer, or scancel did not succeed
             self._run("scancel", *strays)
         for job in list(self._jobs.values()):
             if not job["id"]:
                 continue
-            state, reason = states.get(job["id"], ("", ""))
+            state, start, end, reason = found.get(job["id"], NONE)[1:]
             missing = job["missing"] = (job.get("missing") or time.monotonic()) if not state else None
             if missing and time.monotonic() < missing + BELIEVE:
                 new = True
                 continue
-            if (state, reason) == (job["state"], job["reason"]):
-                continue
-            new = True
+            before = job["state"], job["reason"]
             if not state or state in ENDING:
                 self._end(job, "its job %s ended%s" % (job["id"], " (%s)" % state if state else ""))
+            elif state == "PENDING" and hopeless.waits_for_ever(reason):
+                self._run("scancel", job["id"])
+                job["member"].hopeless = True
+                self._end(job, "Slurm can never start its job %s: %s" % (job["id"], reason))
             else:
-                job.update(state=state, reason=reason)
+                job.update(state=state, reason=reason, start=moment(start), drain=job.get("drain") or self._drain(state, start, end))
                 self._bell.ring()
+            new = new or (state, reason) != before
         return new
 
+    def _drain(self, state, start, end):
+        """Until when a node must be empty whose job is near the end of its time, where it is not the cluster's end, too: `rayctl extend` and operators may
+        have moved that."""
+        begun, ends, now = moment(start), moment(end), time.time()
+        if state != "RUNNING" or not ends or ends - begun > FAR:
+            return None
+        lead = min(LEAD + float(self._orders.get("grace") or 0), (ends - begun) / 2)
+        if now < ends - lead:
+            return None
+        code, out, _ = self._run("squeue", "--noheader", "--format=%e", "--jobs=" + os.environ.get("SLURM_JOB_ID", ""))
+        last = max([moment(text) for text in out.split()] + [0.0])
+        warned = last - float(self._orders["start"].get("warning") or 0)
+        return None if code or last and warned <= ends else max(now, ends - LAST)
+
     def _listed(self):
-        """[(job id, state, reason)] of our jobs; None: not known."""
-        code, out, _ = self._run("squeue", "--me", "--states=all", "--noheader", "--name=" + self._wish["name"], "--format=%i|%T|%r")
-        return None if code else [tuple(line.strip().split("|", 2)) for line in out.splitlines() if line.count("|") >= 2]
+        """Our jobs; None: not known."""
+        code, out, _ = self._run("squeue", "--me", "--states=all", "--noheader", "--name=" + self._wish["name"], "--format=%i|%T|%S|%e|%r")
+        return None if code else [Found(*line.strip().split("|", 4)) for line in out.splitlines() if line.count("|") >= 4]
 
     def _end(self, job, message):
         member = job["member"]
@@ -206,6 +273,7 @@ class Companions:
     def _run(self, *argv):
         """Exit code, output and last words of a command."""
         environ = {k: v for k, v in commands.environment().items() if k in KEPT or not k.startswith(OURS)}
+        environ.update(commands.TIMES if argv[0] == "squeue" else {})
         try:
             ran = subprocess.run(argv, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
