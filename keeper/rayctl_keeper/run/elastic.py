@@ -118,7 +118,7 @@ class Elastic:
                 self._log("node %s is given up by Ray's autoscaler" % member.name)
                 self._nodes.remove(member)
                 if lost:  # Ray has seen its end before us
-                    member.released, member.message = False, member.message or row.get("message") or "Ray has lost it"
+                    member.died, member.message = True, member.message or row.get("message") or "Ray has lost it"
 
     # For users.
 
@@ -263,7 +263,7 @@ class Elastic:
         row = self._gang.row(name)
         if row.get("nodeId") in member.before:  # not looked at since the node before it
             row = {}
-        fine = member.beyond and (member.released or row.get("state") == "ENDED")
+        fine = member.beyond and (member.released and not member.died or bool(member.drain) or row.get("state") == "ENDED")
         message = member.message or self._gang.why(member, code)
         if fine:
             message = "the time limit of its job was near" if member.drain else "nothing needed it any more"

@@ -265,7 +265,7 @@ class Companions:
             os.unlink(given(self._run_dir, member.name, member.serial))  # a job of which we do not know ends without it
         if self._jobs.get(member.name) is not job:
             return  # all were ended meanwhile
-        member.message = message
+        member.message, member.died = message, not member.released
         self._jobs.pop(member.name, None)
         self._ended.append((member.name, 1))
         self._bell.ring()
