@@ -48,7 +48,7 @@ submits() { # as slurm/companions.py does
 	sbatch --test-only "$1" 2>&1
 }
 if [ -z "${10}" ]; then echo; elif said=$(submits "$1/${10}"); then echo submits; else printf '%s\n' "$said" | tail -n 1; fi
-"$2" -E -s "$1/$5" "$6" "$7" "$8" "$9" "${10}" || : # what keeps it from that is found above`
+"$2" -E -s "$1/$5" "$6" "$7" "$8" "$9" "${11}" || : # what keeps it from that is found above`
 
 // checkNode runs one small step on a free node.
 func (site *Site) checkNode(ctx context.Context, s *spec.ClusterSpec, probe string) []launcher.Check {
@@ -82,7 +82,7 @@ func (site *Site) checkNode(ctx context.Context, s *spec.ClusterSpec, probe stri
 	}
 	before := time.Now()
 	argv = append(argv, p.OnHost("sh", "-c", look, "sh", probe, p.HostPython(), p.TempRoot(), p.Python,
-		keeperzip.File, script.RoleNetwork, slurmspec.Of(s).Network, slurmspec.Of(s).Ports, strconv.Itoa(connecting(s)), elastic)...)
+		keeperzip.File, script.RoleNetwork, slurmspec.Of(s).Network, slurmspec.Of(s).Ports, strconv.Itoa(connecting(s)), elastic, strconv.Itoa(slurmspec.PortsNeeded(s)))...)
 	out, err := site.run(ctx, remote.CleanWith(slurmspec.Of(s).KeepEnv, argv...)...) // a job's environment
 	if NotInstalled(err) && site.isREST() {
 		return append(checks, check("node", "not looked at: there is no srun on "+site.Runner.String(), nil, ""))
