@@ -9,6 +9,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -210,6 +211,10 @@ type (
 		Accepted(ctx context.Context, id ID) (*spec.ClusterSpec, error)
 		// Accept records a file, with all defaults, that the cluster's keeper has taken.
 		Accept(ctx context.Context, id ID, s *spec.ClusterSpec) error
+	}
+	// Scaler changes the size of an elastic group, where its nodes are not started by the keeper, and returns the elastic groups.
+	Scaler interface {
+		Scale(ctx context.Context, id ID, size keeper.Scale) ([]runstate.Group, error)
 	}
 	// Collector does abandoned work, for gc: it concludes the runs of dead keepers, and removes leftovers of dead clients and expired records.
 	// Launch also does this, as far as that takes no time.
