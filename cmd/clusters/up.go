@@ -264,8 +264,11 @@ func deadlineText(s launcher.Status) string {
 	var texts []string
 	for _, l := range limits(s.Deadlines) {
 		text := "at " + terminal.Stamp(*l.at)
-		if l.name == "idle" {
+		switch l.name {
+		case "idle":
 			text += " if nothing runs on it until then"
+		case "idleGpu":
+			text += " if its GPUs do nothing until then"
 		}
 		texts = append(texts, text)
 	}

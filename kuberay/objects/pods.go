@@ -252,6 +252,13 @@ func (p *Plan) addStart(t *corev1.PodTemplateSpec, g spec.NodeGroup, group strin
 	files := []string{nodeKey, zipKey}
 	if p.Spec.Setup != "" {
 		files = append(files, setupKey)
+	}
+	measured := g.GPUs > 0 && g.Tasks
+	if measured {
+		c.Env = append(c.Env, env("RAYCTL_GPUS", strconv.Itoa(g.GPUs)), env("RAYCTL_GPUS_PERIOD", strconv.FormatFloat(orders.GPUPeriod(p.Spec).Seconds(), 'f', -1, 64)),
+			corev1.EnvVar{Name: "RAYCTL_POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}})
+	}
+	if p.Spec.Setup != "" || measured {
 		c.Env = append(c.Env, env("RAYCTL_KEEPER", p.keeperAddress()), corev1.EnvVar{Name: "RAYCTL_KEEPER_TOKEN", ValueFrom: &corev1.EnvVarSource{
 			SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: SecretName(p.Spec.Name)}, Key: TokenKey},
 		}})

@@ -14,7 +14,11 @@ if [ -e /rayctl/setup.sh ]; then
   trap - EXIT
   exec 1>&8 2>&9 8>&- 9>&-
 fi
-unset RAYCTL_KEEPER RAYCTL_KEEPER_TOKEN rayctl_log
+# What the GPUs do is measured by a process of its own, beside Ray, which ends with the pod.
+if [ -n "$RAYCTL_GPUS" ]; then
+  python3 -E -s /rayctl/keeper.pyz pod-gpus "$RAYCTL_GPUS" "$RAYCTL_GPUS_PERIOD" "$RAYCTL_POD_IP" < /dev/null > /dev/null 2>&1 &
+fi
+unset RAYCTL_KEEPER RAYCTL_KEEPER_TOKEN RAYCTL_GPUS RAYCTL_GPUS_PERIOD RAYCTL_POD_IP rayctl_log
 # Then Ray as on the other launchers, see keeper/rayctl_keeper/rayhook, with the Python of the `ray` that is in PATH.
 read -r rayctl_line 2>/dev/null < "$(type -P ray)"
 read -ra rayctl_python <<< "${rayctl_line#??}"

@@ -176,6 +176,7 @@ type Lifetime struct {
 	Total      float64 `json:"total"`      // over attempts
 	Spent      float64 `json:"spent"`      // of total, by earlier attempts of the run
 	Idle       float64 `json:"idle"`       // without work
+	IdleGPU    float64 `json:"idleGpu"`    // while all GPUs do nothing
 	Silence    float64 `json:"silence"`    // without an answer of the head, while no part of it is seen alive
 	Disconnect float64 `json:"disconnect"` // without a renewal by the client
 	Keep       float64 `json:"keep"`       // the record, after the end
@@ -214,8 +215,9 @@ type Change struct {
 
 // ChangedLifetime has limits in seconds, 0 is no limit; Max counts from the admission.
 type ChangedLifetime struct {
-	Max  float64 `json:"max"`
-	Idle float64 `json:"idle"`
+	Max     float64 `json:"max"`
+	Idle    float64 `json:"idle"`
+	IdleGPU float64 `json:"idleGpu"`
 }
 
 // Extend changes limits of the cluster.

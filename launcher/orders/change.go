@@ -8,7 +8,7 @@ import (
 // Change converts what a living cluster takes of a changed cluster file. resized: sizes of groups or their scaling are among what differs.
 func Change(s *spec.ClusterSpec, resized bool) keeper.Change {
 	c := keeper.Change{
-		SpecHash: spec.Hash(s), Lifetime: keeper.ChangedLifetime{Max: Seconds(s.Lifetime.Max), Idle: Seconds(s.Lifetime.Idle)},
+		SpecHash: spec.Hash(s), Lifetime: keeper.ChangedLifetime{Max: Seconds(s.Lifetime.Max), Idle: Seconds(s.Lifetime.Idle), IdleGPU: Seconds(s.Lifetime.IdleGPU)},
 		Groups: map[string][3]int{}, Scaling: Scaling(s), Resized: resized,
 	}
 	for _, g := range s.NodeGroups() {

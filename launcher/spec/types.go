@@ -206,6 +206,9 @@ type Lifetime struct {
 	// Idle ends a cluster that had no running task, no resource in use, no submission job and no Serve application for this long.
 	// Default: for up 1h; for run no limit.
 	Idle units.Limit `json:"idle,omitzero" changeable:"true"`
+	// IdleGPU ends a cluster, also of a run, all of whose GPUs were busy for less than 2% of the time in each look for this long (exit code 79), as NVML
+	// or nvidia-smi sees them; after half of it that is said. Where one GPU cannot be read nothing ends. The start of the job and job.prepare count. Default: no limit.
+	IdleGPU units.Limit `json:"idleGpu,omitzero" changeable:"true"`
 	// Silence is how long the head may not answer, while no driver, GCS or supervisor of it is seen alive either; then the cluster is lost (exit
 	// code 76). Default: 5m.
 	Silence units.Limit `json:"silence,omitzero"`

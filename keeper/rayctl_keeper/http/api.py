@@ -97,6 +97,14 @@ class Handler(server.Handler):
             raise Rejected(409, wish["refusal"])
         return self.state.json()
 
+    def gpus(self, body):
+        """What a pod has measured."""
+        texts, numbers = ("node", "begun", "message"), ("count", "seconds", "busySeconds", "idle")
+        if not all(isinstance(body.get(n), str) for n in texts) or not all(isinstance(body.get(n), (int, float)) for n in numbers):
+            raise Rejected(400, "gpus wants %s" % ", ".join(texts + numbers))
+        self.mail.gpus.take(body)
+        return b"{}"
+
     def port(self, query):
         """A port of this host for a server of the cluster, such as Serve's."""
         host, wanted = query.get("host", "127.0.0.1"), int(query.get("port", 0))
@@ -154,6 +162,8 @@ class Handler(server.Handler):
             return self.change_nodes(body)
         if path == "/v1/scale":
             return self.scale(body)
+        if path == "/v1/gpus":
+            return self.gpus(body)
         if path == "/v1/change":
             return self.change(body)
         what = path[len("/v1/"):]

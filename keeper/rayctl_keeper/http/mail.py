@@ -28,6 +28,7 @@ class Mailbox:
         self.leaving = None  # (message, seconds): the head is going to be taken away
         self.elastic = None  # who starts and ends nodes for Ray's autoscaler
         self.node_leaves = None  # called with the name of one that is going to be taken away, and the seconds until then
+        self.gpus = None  # who hears what pods have measured
         self.change = None  # who takes a changed cluster file
         self.aborts = None  # the dashboard whose request an end may cut
         self._closed = False  # the end is being carried out

@@ -18,7 +18,7 @@ class Change:
 
     def apply(self, body):
         """POST /v1/change. A refusal is left in the body."""
-        wanted = {name: float(body["lifetime"].get(name) or 0) for name in ("max", "idle")}
+        wanted = {name: float(body["lifetime"].get(name) or 0) for name in ("max", "idle", "idleGpu")}
         changed = {name: seconds for name, seconds in wanted.items() if seconds != float(self._lifetime.get(name) or 0)}
         try:
             if self._elastic.closed:

@@ -26,7 +26,7 @@ if not only:
 
 def warns(end):
     """Whether nodes are drained for this end: it comes by a limit or from the substrate, not by somebody who wants the run to end."""
-    return end.cause in ("max", "total", "time-limit", "preempted") or end.signalled
+    return end.cause in ("max", "total", "time-limit", "preempted", "idle-gpu") or end.signalled
 
 
 def drain(dashboard, prefix, end, grace, log):

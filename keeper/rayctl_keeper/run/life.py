@@ -19,6 +19,7 @@ from rayctl_keeper.run.elastic import Elastic
 from rayctl_keeper.run.ends import ends_at
 from rayctl_keeper.run.finalize import Ending
 from rayctl_keeper.run.gang import Gang
+from rayctl_keeper.run.gpus import GpuWatch
 from rayctl_keeper.run.grace import Grace
 from rayctl_keeper.run.head import Head
 from rayctl_keeper.run.idle import IdleWatch
@@ -46,9 +47,10 @@ class Keeper:
         self.elastic = Joined(orders, self.gang, state) if nodes.external else Elastic(orders, run_dir, nodes, self.gang, state, log)
         self.mail.elastic = self.elastic
         self.mail.change = Change(orders, run_dir, self.limits, self.elastic, nodes.external, state)
+        self.gpus = self.mail.gpus = GpuWatch(orders, nodes, self.gang, self.limits, state)
         self.driver = DriverWatch(nodes, state, self.driver_log)
         self.head = Head(orders, token, nodes, self.gang, self.driver, self.mail, state)
-        self.waiting = Waiting(orders, bell, self.mail, nodes, self.gang, self.elastic, self.driver, self.limits, state)
+        self.waiting = Waiting(orders, bell, self.mail, nodes, self.gang, self.elastic, self.gpus, self.driver, self.limits, state)
         self.attempts = Attempts(orders, state, self.driver_log)
         self.cluster = Cluster(nodes, self.gang, self.elastic, self.limits, self.mail, self.waiting, self.attempts, state)
         self.packages = Packages(run_dir, nodes.external, self.limits, self.mail, self.waiting, state)
@@ -139,6 +141,7 @@ class Keeper:
             lambda: end.cause != "lost" and self.resumption.recover_logs(self.head.dashboard),
             self.elastic.forget,
             self.say_ended,
+            self.gpus.show,
             self.nodes.stop,
             self.nodes.release))
         self.ending.complete(end, client_asks_keeper=self.nodes.external)

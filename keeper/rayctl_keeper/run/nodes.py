@@ -11,7 +11,7 @@ from rayctl_keeper import program
 from rayctl_keeper.host import address, process
 from rayctl_keeper.host.portrange import Range
 from rayctl_keeper.host.ports import free_ports
-from rayctl_keeper.node import members, nodedir
+from rayctl_keeper.node import measuring, members, nodedir
 
 
 LEAST_PORTS, MOST_PORTS = 4, 8  # of the API, the GCS, the dashboard and Ray's client server, and in their stead when the cluster starts again
@@ -110,6 +110,15 @@ class Nodes:
         except (OSError, ValueError):
             return {}
         return report if (report.get("round"), report.get("serial")) == (self.round, member.serial) else {}
+
+    def gpus(self, member):
+        """What its supervisor has measured last; {}: nothing yet."""
+        try:
+            with open(os.path.join(self.run_dir, "nodes", member.name, measuring.FILE)) as f:
+                report = json.load(f)
+        except (OSError, ValueError):
+            return {}
+        return report["gpus"] if (report.get("round"), report.get("serial")) == (self.round, member.serial) else {}
 
     def standing(self, _member):
         """Whether a node that Ray's autoscaler asked for is queued or granted, the reason, and when it is expected to start. None: it has ended."""

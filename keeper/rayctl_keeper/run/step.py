@@ -31,7 +31,7 @@ class Step(Nodes):
 
     def __init__(self, orders, run_dir, bell, log):
         super().__init__(orders, run_dir, bell, log)
-        self.reports = {}  # (round, node name) -> the last
+        self.reports, self.measured = {}, {}  # (round, node name) -> the last
         self.companions = None  # who asks for further jobs
         self.gave_up = set()  # those of them whose failure ended() has returned
         self.reader = None
@@ -42,6 +42,9 @@ class Step(Nodes):
     def report(self, member):
         """Of a node with a job of its own from a file: there is no step of ours that could carry it."""
         return self.reported(member) if member.serial else self.reports.get((self.round, member.name), {})
+
+    def gpus(self, member):
+        return super().gpus(member) if member.serial else self.measured.get((self.round, member.name), {})
 
     def ended(self, codes):
         """The step goes on when one of its tasks ends: a supervisor that gave up is recognised by its report."""
@@ -73,6 +76,9 @@ class Step(Nodes):
             for line in output:
                 try:
                     report = json.loads(line)
+                    if "gpus" in report:
+                        self.measured[report["round"], report["name"]] = report["gpus"]
+                        continue
                     self.reports[report["round"], report["name"]] = report
                     self.log("node %(name)s %(state)s on %(host)s" % report
                              + (" in " + report["directory"] if report["directory"] else "")

@@ -19,9 +19,9 @@ WHY = {
 class Waiting:
     """Waits, and acts on what came meanwhile."""
 
-    def __init__(self, orders, bell, mail, nodes, gang, elastic, driver, limits, state):
+    def __init__(self, orders, bell, mail, nodes, gang, elastic, gpus, driver, limits, state):
         self._causes = orders.get("signals") or {}  # by the signal's name
-        self._bell, self._mail, self._nodes, self._gang, self._elastic = bell, mail, nodes, gang, elastic
+        self._bell, self._mail, self._nodes, self._gang, self._elastic, self._gpus = bell, mail, nodes, gang, elastic, gpus
         self._driver, self._limits, self._state = driver, limits, state
         self.stopping = False  # the nodes are being ended: a child that ends is no failure
 
@@ -54,6 +54,7 @@ class Waiting:
                 self._gang.child_ended(name, code)
         if not self.stopping:
             self._elastic.look()
+            self._gpus.look()
 
     def signals(self):
         """The signals that the keeper got."""

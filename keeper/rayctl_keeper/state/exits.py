@@ -107,6 +107,7 @@ SENTENCES = {
     "max": ("max", "lifetime.max (%s) passed"),
     "total": ("total", "lifetime.total (%s) passed"),
     "idle": ("idle", "the cluster was idle for %s"),
+    "idleGpu": ("idle-gpu", "all GPUs did nothing for %s (lifetime.idleGpu)"),
     "disconnect": ("disconnected", "the client did not renew for %s (end-on-disconnect)"),
 }
 
