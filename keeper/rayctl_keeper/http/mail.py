@@ -27,7 +27,6 @@ class Mailbox:
         self.now = False  # without grace
         self.leaving = None  # (message, seconds): the head is going to be taken away
         self.elastic = None  # who starts and ends nodes for Ray's autoscaler
-        self.node_leaves = None  # called with the name of one that is going to be taken away, and the seconds until then
         self.gpus = None  # who hears what pods have measured
         self.change = None  # who takes a changed cluster file
         self.aborts = None  # the dashboard whose request an end may cut
@@ -184,10 +183,7 @@ class Mailbox:
         self.elastic.scale(body)
 
     def _on_leaving(self, body):
-        """POST /v1/leaving, from the head's pod, or from a node's own job"""
-        if body.get("node"):
-            self.node_leaves(body["node"], float(body["seconds"]))
-            return
+        """POST /v1/leaving, from the head's pod"""
         self.leaving = "the head's pod%s is being taken away" % (" " + body["by"] if body.get("by") else ""), float(body["seconds"])
 
     def _on_change(self, body):

@@ -22,6 +22,7 @@ from rayctl_keeper.node.rest import save_rest
 from rayctl_keeper.state.document import wall, write_from_reserve
 
 WORKER_TRIES = 3
+LEAVES = "leaves.%d"  # by the serial: what is in it says that the node is going to be taken away (slurm/companion.py)
 # Slurm signals the processes of a step one after the other (slurmstepd, _handle_signal_container): Ray may die of the end's signal before we have it.
 SIGNAL_LATE = 2.0  # seconds
 # Slurm carries lines of less than MAX_MSG_LEN, 1024 bytes, whole; longer ones may come mixed with other tasks' output (src/common/io_hdr.h,
@@ -71,7 +72,7 @@ class Supervisor:
                 self.report("ended", "")
                 return 0
             self.last_failure = message
-            retry = attempt + 1 < tries and not self.setup_failed
+            retry = attempt + 1 < tries and not self.setup_failed and not self.leaves()
             self.report("retrying" if retry else "failed", message)
             if not retry:
                 break
@@ -97,6 +98,11 @@ class Supervisor:
         if self.in_step and self.asked_soon():
             return None
         return self.failure(code)
+
+    def leaves(self):
+        """Whether the node is going to be taken away: Ray has left it before."""
+        path = os.path.join(self.place, LEAVES % self.serial)
+        return os.path.exists(path) and os.path.getsize(path) > 0
 
     def asked_soon(self):
         """Whether the step is being ended: all of its processes get the signal, and Ray's may have been first."""

@@ -37,6 +37,7 @@ class Elastic:
         self._hopeless = {}  # why there never will be more nodes of a group
         self._told = {}  # by group, the last note about it: Ray asks again and again
         self.closed = False  # the cluster ends
+        self.node_leaves = None  # called with the name of a node that is going to be taken away, and the seconds until then
 
     # For Ray's autoscaler, through the API.
 
@@ -227,6 +228,8 @@ class Elastic:
         """Takes over what became of nodes that are queued."""
         if not self.active:
             return
+        for name, seconds in self._nodes.leaving():
+            self.node_leaves(name, seconds)
         for member in [m for m in self._nodes.extra.values() if not m.released]:
             self._drain(member)
         standing = {"%s.%d" % (m.name, m.serial): self._nodes.standing(m) for m in self._nodes.all() if m.serial}

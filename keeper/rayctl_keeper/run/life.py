@@ -41,13 +41,13 @@ class Keeper:
         self.orders, self.nodes, self.state, self.log = orders, nodes, state, log
         self.limits = Limits(orders.get("lifetime") or {}, time.monotonic())
         self.mail = Mailbox(run_dir, bell, state, self.limits)
-        self.mail.node_leaves = self.drain_node
         self.driver_log = DriverLog(run_dir, lambda: Dashboard(nodes.dashboard, token), log)
         self.gang = Gang(orders, nodes, state)
         self.elastic = Joined(orders, self.gang, state) if nodes.external else Elastic(orders, run_dir, nodes, self.gang, state, log)
         self.mail.elastic = self.elastic
         self.mail.change = Change(orders, run_dir, self.limits, self.elastic, nodes.external, state)
         self.gpus = self.mail.gpus = GpuWatch(orders, nodes, self.gang, self.limits, state)
+        self.elastic.node_leaves = self.drain_node
         self.driver = DriverWatch(nodes, state, self.driver_log)
         self.head = Head(orders, token, nodes, self.gang, self.driver, self.mail, state)
         self.waiting = Waiting(orders, bell, self.mail, nodes, self.gang, self.elastic, self.gpus, self.driver, self.limits, state)

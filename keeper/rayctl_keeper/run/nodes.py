@@ -128,6 +128,10 @@ class Nodes:
         """The moment by which a node that Ray's autoscaler asked for must be empty, when that is near: its end by a limit of its own. Else None."""
         return None
 
+    def leaving(self):
+        """[(name, seconds)] of nodes that are going to be taken away, each once."""
+        return []
+
     def ended(self, codes):
         """Takes {pid: code} of dead children; returns [(name, code)] of those that were ours."""
         return [(self.children.pop(pid)[1], code) for pid, code in codes.items() if pid in self.children]

@@ -8,10 +8,13 @@ import subprocess
 import threading
 import time
 
+from rayctl_keeper.node.supervisor import LEAVES
 from rayctl_keeper.slurm import commands, hopeless
 from rayctl_keeper.state.document import wall, write_atomically
 
+OPEN = 1.0  # seconds between looks at what running jobs say
 QUICK, SLOW, SLOWER = 2.0, 30.0, 1.5  # seconds between looks at jobs after a change, at most, and how that grows
+WARNING = 60  # seconds before the end of its job that a node is drained
 PATIENCE = 60.0  # seconds for one of Slurm's commands: the controller may be busy
 AT_THE_END, UNDER_WAY, LOOK = 10.0, 3.0, 0.3
 FAR = 300 * 86400.0  # seconds: Slurm takes a job without a limit to last a year (slurm/site/check.go, forever)
@@ -27,6 +30,12 @@ KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_SACK_SOCKET")
 def given(place, name, serial):
     """The file with what the node's supervisor is told in its environment."""
     return os.path.join(place, "nodes", name, "companion.%s.json" % serial)
+
+
+def leaves(place, name, serial):
+    """The file that the node's job fills with the moment of its end when Slurm warns it. It is there before: on a network file system a new one may be
+    seen late, and what is opened is as it is."""
+    return os.path.join(place, "nodes", name, LEAVES % int(serial))
 
 
 def end_all(orders, limit=AT_THE_END):
@@ -76,6 +85,7 @@ class Companions:
         self._known = set()  # ids of all that ever were
         self._ended = []  # [(node name, exit code)], not yet taken
         self._closed = False
+        self._next_look = 0.0  # for jobs that Slurm has warned
 
     # For the keeper's thread.
 
@@ -108,6 +118,25 @@ class Companions:
         """The moment by which the node must be empty, in epoch seconds, when that is near: its job ends by its time limit, and the cluster goes on. Else None."""
         job = self._jobs.get(member.name)
         return job.get("drain") if job and job["member"] is member else None
+
+    def leaving(self):
+        """[(name, seconds)] of the nodes whose jobs Slurm has warned, each once."""
+        if time.monotonic() < self._next_look:
+            return []
+        self._next_look, found = time.monotonic() + OPEN, []
+        for job in list(self._jobs.values()):
+            member = job["member"]
+            if job["state"] == "PENDING" or job.get("leaves") or job.get("drain"):
+                continue
+            try:
+                with open(leaves(self._run_dir, member.name, member.serial)) as f:
+                    end = f.read()
+            except OSError:
+                continue
+            if end.endswith("\n"):
+                job["leaves"] = True
+                found.append((member.name, max(1.0, float(end) - time.time())))
+        return found
 
     def close(self):
         """The end begins: what is queued is not needed any more. Drivers that get their grace may last longer than the keeper (KillWait)."""
@@ -158,6 +187,7 @@ class Companions:
         try:
             os.makedirs(os.path.dirname(given(self._run_dir, member.name, member.serial)), mode=0o700, exist_ok=True)
             write_atomically(given(self._run_dir, member.name, member.serial), json.dumps(environ).encode())
+            write_atomically(leaves(self._run_dir, member.name, member.serial), b"")
         except OSError as error:  # a full disk
             return self._end(job, "its job cannot be submitted: %s" % error)
         output = os.path.join(self._run_dir, "nodes", member.name, "companion.%d.out" % member.serial)
@@ -189,13 +219,14 @@ class Companions:
             time.sleep(LOOK)
 
     def _time(self, group):
-        """A companion needs no more time than the cluster has, and gets no more than its group's partition gives. A job without a limit ends for Slurm
+        """A companion needs no more time than the cluster has, and gets no more than its group's partition gives; it is warned before its end (companion.py). A job without a limit ends for Slurm
         after 365 days: no partition need allow that."""
         start, end = (float(os.environ.get("SLURM_JOB_%s_TIME" % name) or 0) for name in ("START", "END"))
         left, most = (end - time.time()) / 60, (self._wish.get("minutes") or {}).get(group)
         if left <= 0 or end - start >= 365 * 86400:
-            return []  # as the script has it
-        return ["--time=%d" % max(1, min(left, most or left))]
+            return ["--signal=B:USR1@%d" % WARNING]  # its limit is as the script has it
+        minutes = int(max(1, min(left, most or left)))
+        return ["--time=%d" % minutes, "--signal=B:USR1@%d" % min(WARNING, 60 * minutes / 4)]
 
     def _cancel(self, member):
         job = self._jobs.get(member.name)
@@ -205,6 +236,7 @@ class Companions:
         if state in ENDING:  # Ray has seen its end before us
             member.released = False
             return self._end(job, "its job %s ended (%s)" % (job["id"], state))
+        job["cancelled"] = True
         self._run("scancel", job["id"])
 
     def _look(self):
@@ -229,6 +261,7 @@ class Companions:
                 continue
             before = job["state"], job["reason"]
             if not state or state in ENDING:
+                job["member"].released = job.get("cancelled", False)  # Ray may just be giving up what has ended by itself
                 self._end(job, "its job %s ended%s" % (job["id"], " (%s)" % state if state else ""))
             elif state == "PENDING" and hopeless.waits_for_ever(reason):
                 self._run("scancel", job["id"])
