@@ -38,7 +38,7 @@ func TestElasticFaults(t *testing.T) {
 		test func(*testing.T)
 	}{
 		{"AnswerLost", e.answerLost}, {"TaskRuns", e.taskRuns}, {"Preempted", e.preempted}, {"TimeLimit", e.timeLimit}, {"Flaps", e.flaps},
-		{"MaxAllocations", e.maxAllocations}, {"Unmet", e.unmet}, {"Refused", e.refused}, {"ControllerAway", e.controllerAway},
+		{"MaxAllocations", e.maxAllocations}, {"Unmet", e.unmet}, {"Refused", e.refused}, {"ControllerAway", e.controllerAway}, {"Expected", e.expected},
 	} {
 		if !t.Run(fault.name, func(t *testing.T) {
 			e.t = t
@@ -415,6 +415,28 @@ func (e *disturbed) controllerAway(t *testing.T) {
 	e.Await(t, "a submission", func(context.Context) (bool, error) { return e.submitted(t) > before, nil })
 	e.startController(t)
 	e.have(t, 1)
+	e.order(t, "b", 0)
+	e.have(t, 0)
+}
+
+// expected: Slurm's plan for a companion that waits is shown while it waits.
+func (e *disturbed) expected(t *testing.T) {
+	other, err := e.Submit(t.Context(), "sleep 1000", "--partition=high", "--exclusive", "--nodes=3", "--time=20")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.AwaitJob(t, other, "RUNNING")
+	e.order(t, "b", 1)
+	s := e.until("planned", func(s launcher.Status) bool { return len(open(s)) == 1 && last(s).Expected != nil })
+	if a := last(s); a.State != "queued" || time.Until(*a.Expected) > 21*time.Minute || time.Until(*a.Expected) < 10*time.Minute {
+		t.Errorf("%+v", a)
+	}
+	if _, err := e.Slurm(t.Context(), "scancel", other); err != nil {
+		t.Error(err)
+	}
+	if s := e.have(t, 1); last(s).Expected != nil {
+		t.Errorf("%+v", last(s))
+	}
 	e.order(t, "b", 0)
 	e.have(t, 0)
 }
