@@ -75,7 +75,7 @@ func TestFlagsOfOtherTools(t *testing.T) {
 		"ls -A":                       "use --others (Ray clusters that rayctl did not make, too) or --all",
 		"logs --since 1h":             "use --tail N",
 		"exec --all -- x":             "--node chooses one",
-		"up --dry-run":                "`rayctl validate` checks the file",
+		"submit --dry-run -- x":       "`rayctl validate` checks the file",
 		"status --workdir x":          "`rayctl status --help` lists its flags",
 		"run script.py --n 6":         "Put the command after `--`: rayctl run -- python script.py --n 6",
 		"run -q python a.py --lr 0.1": "Put the command after `--`: rayctl run -q -- python a.py --lr 0.1",

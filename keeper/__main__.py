@@ -13,6 +13,7 @@ ROLES = {
     "keeper": "run.keeper",
     "node": "node.supervisor",
     "guard": "node.guard",
+    "gpus": "node.gpus",
     "ray": "rayhook.start",
     "slurm-batch": "slurm.batch",
     "slurm-start": "slurm.start",
@@ -23,6 +24,7 @@ ROLES = {
     "pod": "kubernetes.pod",
     "record": "kubernetes.record",
     "report": "kubernetes.report",
+    "pod-gpus": "kubernetes.gpus",
 }
 
 

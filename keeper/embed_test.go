@@ -105,7 +105,7 @@ print(program.PATH)`
 	eachPython(t, func(t *testing.T, python string) {
 		for _, options := range [][]string{{"-E", "-s"}, {"-S", "-E"}, {"-E", "-s", "-S", "-u"}, {"-I"}} {
 			out, err := exec.Command(python, append(options, program, "nosuch")...).CombinedOutput()
-			if err == nil || !strings.Contains(string(out), "the roles are keeper, node, guard, ray, slurm-batch, ") {
+			if err == nil || !strings.Contains(string(out), "the roles are keeper, node, guard, gpus, ray, slurm-batch, ") {
 				t.Errorf("%v: %s, %v", options, out, err)
 			}
 		}

@@ -43,6 +43,7 @@ func (b bed) conformance() conformance.Config {
 		},
 		Allocated: b.left, KillKeeper: b.killKeeper, KillKeeperProcess: b.killKeeperProcess, KeeperReturns: true, KillHead: b.killHead,
 		Hold: b.hold, FreezeDashboard: b.freezeDashboard, NameServiceAway: b.nameServiceAway,
+		Elastic:  true,
 		Surfaces: b.surfaces, Story: b.story, Patience: patience,
 	}
 }

@@ -1,10 +1,124 @@
 package kuberay_test
 
 import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/test/kubetest"
+	"github.com/rayctl/rayctl/test/pace"
 )
+
+// TestElastic is about groups that KubeRay's autoscaler lets grow; what it does in a good run is in the conformance suite, too, which runs with both forms of
+// the operator.
+func TestElastic(t *testing.T) {
+	pace.Parallel(t)
+	b := newBed(t)
+	b.level(t, "restricted")
+	t.Run("Example", b.elasticExample)
+	t.Run("Scale", b.scales)
+	t.Run("Apart", b.groupsApart)
+}
+
+// elasticExample: nodes come for three tasks and go after them, and the receipt counts them for as long as they were there. All of it in a namespace with the
+// profile "restricted".
+func (b bed) elasticExample(t *testing.T) {
+	pace.Parallel(t)
+	u := newUser(t, b.kubeconfig)
+	a := u.does(t, "run", "-v", "-f", example(t, "kuberay-elastic.yaml"), "--name", "example")
+	if want := regexp.MustCompile(`(?s)nodes at the start: 2\n.*nodes that did the work: 3\n.*nodes at the end: 2\n\z`); a.code != 0 || !want.MatchString(a.out) {
+		t.Fatalf("code %d, %q\n%s", a.code, a.out, a.notes)
+	}
+	r, err := b.l.Result(t.Context(), "example")
+	if err != nil || len(r.Allocations) != 2 {
+		t.Fatalf("the result: %+v, %v", r, err)
+	}
+	for _, one := range r.Allocations {
+		if one.Groups["worker"] != 1 || one.Granted == nil || one.Released == nil || !one.Released.After(*one.Granted) {
+			t.Errorf("%+v", one)
+		}
+	}
+	usage := launcher.NewReceipt(r).Usage
+	if most := 4 * r.Since.Sub(r.Timeline[0].At).Seconds(); usage.Nodes != 4 || usage.NodeSeconds <= 0 || usage.NodeSeconds >= most {
+		t.Errorf("%+v, of at most %.0f s", usage, most)
+	}
+}
+
+// scales: `rayctl scale` changes the RayCluster, within the bounds of the file. KubeRay and its autoscaler follow, and nothing that is used goes.
+func (b bed) scales(t *testing.T) {
+	pace.Parallel(t)
+	u := newUser(t, b.kubeconfig)
+	b.nothingLeft(t, "scaled")
+	u.succeeds(t, "", "up", "--launcher", "kuberay", "--name", "scaled", "--image", "rayproject/ray:2.60.0", "--set", "head.cpus=0.2", "--set", "head.memory=3Gi",
+		"--set", "scaling.idle=3s", "--set", "workers=[{name: w, minReplicas: 0, maxReplicas: 3, cpus: 0.2, memory: 2Gi}, {name: fixed, replicas: 0}]")
+	refused := func(want string, args ...string) {
+		t.Helper()
+		if a := u.does(t, append([]string{"scale", "--launcher", "kuberay", "scaled"}, args...)...); a.code != 65 || !strings.Contains(a.notes, want) {
+			t.Errorf("scale %q: code %d, want %q\n%s", args, a.code, want, a.notes)
+		}
+	}
+	refused("there is no group x; there is head, w, fixed", "x=1")
+	refused("group fixed is not elastic", "fixed=1")
+	refused("group head is not elastic", "head=2")
+	refused("group w can have 0 to 3 nodes, and not 4", "w=4")
+	refused("group w can have at most 1 to 3 nodes, and not 5", "w=1:5")
+	u.succeeds(t, "w: 1 nodes, at least 1 and at most 2", "scale", "--launcher", "kuberay", "scaled", "w=1:2")
+	awaitNodes := func(n int) {
+		t.Helper()
+		kubetest.Await(t, fmt.Sprintf("%d workers", n), func(context.Context) error {
+			if have := b.scheduled(t, "scaled") - 1; have != n {
+				return fmt.Errorf("there are %d", have)
+			}
+			return nil
+		})
+	}
+	awaitNodes(1)
+	u.succeeds(t, "w: 2 nodes, at least 2 and at most 2", "scale", "--launcher", "kuberay", "scaled", "w=2")
+	awaitNodes(2)
+	refused("group w has 2 nodes: KubeRay's autoscaler would end those above 1", "w=0:1")
+	u.succeeds(t, "at least 0 and at most 2", "scale", "--launcher", "kuberay", "scaled", "w=0")
+	awaitNodes(0) // nothing uses them
+	u.succeeds(t, "w: 0 nodes, at least 0 and at most 0", "scale", "--launcher", "kuberay", "scaled", "w=0:0")
+	limited := *u
+	limited.env = append(slices.Clone(u.env), "KUBECONFIG="+b.LimitedKubeconfig(t, b.namespace,
+		rbacv1.PolicyRule{APIGroups: []string{"ray.io"}, Resources: []string{"rayclusters"}, Verbs: []string{"get"}}, permit("secrets", "get")))
+	if a := limited.does(t, "scale", "--launcher", "kuberay", "scaled", "w=1"); a.code != 77 || !strings.Contains(a.notes, "patch rayclusters.ray.io") {
+		t.Errorf("code %d\n%s", a.code, a.notes)
+	}
+	u.succeeds(t, "", "down", "--launcher", "kuberay", "scaled")
+}
+
+// groupsApart: workers of one group beyond its least never stand in for those that another lacks: no pod gets a node, though as many as the gang has would fit.
+func (b bed) groupsApart(t *testing.T) {
+	pace.Parallel(t)
+	s, least, two, three := job("apart", "echo never"), 1, 2, 3
+	lacking := smallNode()
+	lacking.Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"nodeSelector": map[string]any{"rayctl.test/none": "here"}}})
+	s.Workers = []spec.WorkerGroup{
+		{Name: "many", MinReplicas: &least, Replicas: &three, NodeResources: smallNode()},
+		{Name: "lacking", Replicas: &two, NodeResources: lacking},
+	}
+	r := b.run(t, b.l, s)
+	r.until(t, "a reason to wait", func(st launcher.Status) bool {
+		return st.Phase == runstate.Queued && strings.Contains(st.Reason.Message, "the gang does not fit yet")
+	})
+	if n := b.scheduled(t, r.id); n != 0 {
+		t.Errorf("%d pods have a node", n)
+	}
+	if err := b.l.Terminate(t.Context(), r.id, launcher.End{Cause: "down"}); err != nil {
+		t.Error(err)
+	}
+	<-r.done
+}
 
 // TestElasticRestricted: in a namespace with the profile "restricted" KubeRay's autoscaler runs beside the head, and with gang: false the job begins when
 // minReplicas are there, though there is no room for all replicas.

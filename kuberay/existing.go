@@ -77,27 +77,32 @@ func (l *Launcher) look(ctx context.Context, c *api.Client, p *objects.Plan) (wh
 	case job.Annotations[objects.AnnotationHash] != p.Hash:
 		return nothing, "", conflict(name, c.Difference(ctx, p))
 	}
-	if err := l.finishCommit(ctx, c, launcher.ID(name), noted); err != nil {
+	st, err := l.finishCommit(ctx, c, launcher.ID(name), noted)
+	switch {
+	case err != nil:
 		l.log.Debug("the commit cannot be repeated", "cluster", name, "error", err)
+	case st != nil && st.Changes > 0 && st.SpecHash != p.Hash: // the client that had it take another file died before that was recorded
+		return nothing, "", conflict(name, "it has taken a changed file")
 	}
 	return same, "", nil
 }
 
 // finishCommit sends the keeper the commit that is in the Secret, because the launching client may have died before it could. Keepers accept the
-// same commit twice, and one in another pod has read it from the Secret.
-func (l *Launcher) finishCommit(ctx context.Context, c *api.Client, id launcher.ID, noted []byte) error {
+// same commit twice, and one in another pod has read it from the Secret. It returns the keeper's state; nil: its pod does not run.
+func (l *Launcher) finishCommit(ctx context.Context, c *api.Client, id launcher.ID, noted []byte) (st *runstate.State, err error) {
 	var document keeper.Commit
 	if err := json.Unmarshal(noted, &document); err != nil {
-		return fmt.Errorf("read the commit of %s: %w", id, err)
+		return nil, fmt.Errorf("read the commit of %s: %w", id, err)
 	}
 	pods, err := c.Core.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: objects.KeeperSelector(string(id))})
 	if err != nil || !anyRuns(pods.Items) {
-		return api.Explain(err, "list", "pods", c)
+		return nil, api.Explain(err, "list", "pods", c)
 	}
-	return launcher.AskKeeper(ctx, l, id, func(k *keeper.Client) error {
-		_, err := k.Commit(ctx, document)
+	err = launcher.AskKeeper(ctx, l, id, func(k *keeper.Client) error {
+		st, err = k.Commit(ctx, document)
 		return err
 	})
+	return st, err
 }
 
 // lookAtRecord looks at a name that no cluster has.

@@ -69,8 +69,10 @@ func TestRolePerCommand(t *testing.T) {
 	binary := newUser(t, b.kubeconfig)
 	b.nothingLeft(t, "roles")
 	const small = " --image rayproject/ray:2.60.0 --set head.cpus=0.2 --set head.memory=3Gi"
+	const elastic = " --set workers=[{\"name\":\"w\",\"minReplicas\":0,\"maxReplicas\":1,\"cpus\":0.2,\"memory\":\"2Gi\"}]"
 	for _, c := range []struct{ command, args, want string }{
-		{"up", "up --name roles" + small, ""}, {"ls", "ls", "roles"}, {"status", "status roles", "Ready"}, {"exec", "exec roles -- echo inside", "inside"},
+		{"up", "up --name roles" + small + elastic, ""}, {"ls", "ls", "roles"}, {"status", "status roles", "Ready"}, {"exec", "exec roles -- echo inside", "inside"},
+		{"scale", "scale roles w=0:1", "w: "},
 		{"submit", "submit -c roles -- echo submitted", "submitted"}, {"jobs", "jobs roles", "SUCCEEDED"}, {"logs", "logs roles", "submitted"},
 		{"down", "down roles", ""}, {"history", "history", "roles"}, {"logs", "logs roles", ""},
 		{"run", "run --name roles" + small + " -- echo run", "run"}, {"logs", "logs roles", "run"},

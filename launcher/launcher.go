@@ -9,6 +9,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
@@ -203,6 +204,17 @@ type (
 	// this, the error names the time at which the cluster still ends.
 	Extender interface {
 		Extended(ctx context.Context, id ID, d runstate.Deadlines) error
+	}
+	// Changer is of a launcher whose clusters take a changed cluster file while they live.
+	Changer interface {
+		// Accepted is the file of a living cluster: that of its launch, or the one that it has taken since. ErrNotFound: there is none; ErrEnded.
+		Accepted(ctx context.Context, id ID) (*spec.ClusterSpec, error)
+		// Accept records a file, with all defaults, that the cluster's keeper has taken.
+		Accept(ctx context.Context, id ID, s *spec.ClusterSpec) error
+	}
+	// Scaler changes the size of an elastic group, where its nodes are not started by the keeper, and returns the elastic groups.
+	Scaler interface {
+		Scale(ctx context.Context, id ID, size keeper.Scale) ([]runstate.Group, error)
 	}
 	// Collector does abandoned work, for gc: it concludes the runs of dead keepers, and removes leftovers of dead clients and expired records.
 	// Launch also does this, as far as that takes no time.

@@ -28,6 +28,7 @@ type Receipt struct {
 	Exit         runstate.Exit      `json:"exit"`
 	Durations    Durations          `json:"durations"`
 	Usage        Usage              `json:"usage"`
+	GPUs         []runstate.GPUUse  `json:"gpus,omitempty"` // what was measured of them, by node
 	Attempts     []runstate.Attempt `json:"attempts,omitempty"`
 	Timeline     []runstate.Event   `json:"timeline"`
 	Log          LogInfo            `json:"log"`
@@ -38,7 +39,7 @@ func NewReceipt(r *Result) *Receipt {
 	rc := &Receipt{
 		Name: r.Name, Launcher: r.Launcher, Owner: r.Owner, Where: r.Where, SpecHash: r.SpecHash,
 		RayVersion: r.Head.RayVersion, FastStart: r.Head.FastStart, Created: r.Created, Ended: r.Since,
-		Attempts: r.Attempts, Timeline: r.Timeline, Log: r.Log,
+		Attempts: r.Attempts, Timeline: r.Timeline, Log: r.Log, GPUs: r.GPUs,
 	}
 	if r.Exit != nil {
 		rc.Exit = *r.Exit
@@ -64,6 +65,9 @@ func (rc *Receipt) WriteText(w io.Writer) error {
 	fmt.Fprintf(&b, "  nodes   %d: %s node-seconds allocated, %s busy, %s idle\n", u.Nodes, num(u.NodeSeconds), num(u.BusyNodeSeconds), num(u.WastedNodeSeconds))
 	if u.GPUs > 0 {
 		fmt.Fprintf(&b, "  GPUs    %g: %s GPU-seconds allocated, %s busy, %s idle\n", u.GPUs, num(u.GPUSeconds), num(u.BusyGPUSeconds), num(u.WastedGPUSeconds))
+	}
+	if u.MeasuredGPUSeconds > 0 {
+		fmt.Fprintf(&b, "          %s GPU-seconds measured, %s busy (%s)\n", num(u.MeasuredGPUSeconds), num(u.MeasuredBusyGPUSeconds), Share(u.MeasuredBusyGPUSeconds, u.MeasuredGPUSeconds))
 	}
 	if len(rc.Attempts) > 1 {
 		fmt.Fprintf(&b, "  tries   %d\n", len(rc.Attempts))
@@ -99,5 +103,13 @@ func Human(s float64) string {
 
 // Stamp formats a time for people, as everywhere in rayctl: RFC 3339 in UTC.
 func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// Share is a part of a whole in percent, for people.
+func Share(part, whole float64) string {
+	if whole <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f%%", 100*part/whole)
+}
 
 func num(f float64) string { return fmt.Sprintf("%.1f", f) }

@@ -25,6 +25,8 @@ type Status struct {
 	Attempt int              `json:"attempt"` // from 1
 	Groups  []runstate.Group `json:"groups,omitempty"`
 	Nodes   []runstate.Node  `json:"nodes,omitempty"`
+	// GPUs are what was measured of them, by node, also of former ones.
+	GPUs []runstate.GPUUse `json:"gpus,omitempty"`
 	// Allocations are the nodes of elastic groups beyond those that must be there, and those of a cluster with an early head, also former ones.
 	Allocations []runstate.Allocation `json:"allocations,omitempty"`
 	Head        runstate.Head         `json:"head"`
@@ -48,7 +50,7 @@ func StatusOf(st *runstate.State) Status {
 	s := Status{
 		Name: st.Name, Launcher: st.Launcher, Ours: true, SpecHash: st.SpecHash,
 		Phase: st.Phase, Reason: st.Reason, Since: st.Since, Attempt: st.Attempt,
-		Groups: slices.Clone(st.Groups), Nodes: slices.Clone(st.Nodes), Allocations: slices.Clone(st.Allocations), Head: st.Head, Job: clone(st.Job), Submissions: slices.Clone(st.Submissions),
+		Groups: slices.Clone(st.Groups), Nodes: slices.Clone(st.Nodes), GPUs: slices.Clone(st.GPUs), Allocations: slices.Clone(st.Allocations), Head: st.Head, Job: clone(st.Job), Submissions: slices.Clone(st.Submissions),
 		Deadlines: st.Deadlines, EndOnDisconnect: st.EndOnDisconnect,
 		Timeline: inOrder(st.Timeline), Attempts: slices.Clone(st.Attempts), Exit: clone(st.Exit),
 	}

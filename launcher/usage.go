@@ -19,6 +19,9 @@ type Usage struct {
 	GPUSeconds        float64 `json:"gpuSeconds"`
 	BusyGPUSeconds    float64 `json:"busyGpuSeconds"`
 	WastedGPUSeconds  float64 `json:"wastedGpuSeconds"`
+	// MeasuredGPUSeconds and MeasuredBusyGPUSeconds are what NVML or nvidia-smi has seen: the second are those in which a kernel ran.
+	MeasuredGPUSeconds     float64 `json:"measuredGpuSeconds"`
+	MeasuredBusyGPUSeconds float64 `json:"measuredBusyGpuSeconds"`
 }
 
 // usage counts allocated nodes and GPUs, without time in the queue. Where nodes are allocated one by one, and the cluster ended before all were
@@ -47,6 +50,10 @@ func usage(r *Result, d Durations, drivers []span) Usage {
 		u.add(n, gpus, allocated, min(d.Driver, allocated))
 	}
 	u.addAllocations(r, drivers)
+	for _, g := range r.GPUs {
+		u.MeasuredGPUSeconds += g.Seconds
+		u.MeasuredBusyGPUSeconds += g.BusySeconds
+	}
 	return u
 }
 

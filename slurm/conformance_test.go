@@ -331,7 +331,7 @@ func (b *bed) occupy(t *testing.T) func() {
 
 func (b *bed) story(_ *testing.T, id launcher.ID) string {
 	var text strings.Builder
-	for _, pattern := range []string{"slurm.sh", "slurm.out", "*/keeper.log", "*/nodes/*/start.log"} {
+	for _, pattern := range []string{"slurm.sh", "slurm.out", "*/keeper.log", "*/nodes/*/start.log", "*/nodes/*/companion.*.out"} {
 		names, _ := filepath.Glob(filepath.Join(b.run(id), pattern))
 		for _, name := range names {
 			content, _ := os.ReadFile(name)

@@ -20,10 +20,13 @@ import (
 // What they do in a good run is in the conformance suite.
 func TestElastic(t *testing.T) {
 	pace.Parallel(t)
-	b := start(t, slurmtest.Options{Nodes: 3})
+	b := start(t, slurmtest.Options{Nodes: 3, Preemption: true, Settings: map[string]string{"PreemptParameters": "send_user_signal"}, Partitions: []slurmtest.Partition{
+		{Name: "main", Default: true, Extra: "PriorityTier=1 PreemptMode=REQUEUE GraceTime=60"}, {Name: "high", Extra: "PriorityTier=20 PreemptMode=OFF"},
+	}})
 	t.Run("Queued", b.companionQueued)
 	t.Run("Unwanted", b.companionUnwanted)
 	t.Run("Cancelled", b.companionCancelled)
+	t.Run("Preempted", b.companionPreempted)
 	t.Run("HeadsNodeDies", b.companionsHeadDies)
 	b.leavesNothing(t)
 }
@@ -121,6 +124,52 @@ func (b *bed) companionCancelled(t *testing.T) {
 	}
 	b.down(t, r.l, r.id)
 	r.ended(runstate.CodeInterrupted, "down", "")
+	r.forgotten()
+}
+
+// companionPreempted: Slurm's warning becomes Ray's drain of the node. What runs there comes to its end, what follows has another node, and the run goes on.
+func (b *bed) companionPreempted(t *testing.T) {
+	s := b.twoGroups()
+	s.Name = "preempted"
+	s.Job.Entrypoint = `exec python -c '
+import ray, time
+ray.init(log_to_driver=False)
+@ray.remote(resources={"b": 1}, max_retries=0)
+def work(first):
+    here, draining = ray.get_runtime_context().get_node_id(), ray._private.state.state.get_draining_nodes
+    while first and here not in draining():
+        time.sleep(0.1)
+    left = draining()[here] / 1000 - time.time() if first else 0
+    time.sleep(2)
+    return here, left
+one, left = ray.get(work.remote(True))
+print("finished, warned in time:", 10 < left < 61, flush=True)
+two, _ = ray.get(work.remote(False))
+print("another node:", one != two, flush=True)'`
+	none, most := 0, 2
+	s.Workers[0].CPUs = 16 // all of the node: the companion has another one
+	s.Workers[1].Replicas, s.Workers[1].MinReplicas, s.Workers[1].MaxReplicas = &none, &none, &most
+	r := b.begin(t, s, launcher.Payload{})
+	var host string
+	r.until("of two nodes", func(s launcher.Status) bool {
+		for _, n := range s.Nodes {
+			if n.Name == "b-0" && n.State == runstate.NodeAlive {
+				host = n.Host
+			}
+		}
+		return host != ""
+	})
+	other, err := b.Submit(t.Context(), "sleep 1000", "--partition=high", "--exclusive", "--nodelist="+host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.ended(0, "succeeded", "")
+	if _, err := b.Slurm(t.Context(), "scancel", other); err != nil {
+		t.Error(err)
+	}
+	if want := "finished, warned in time: True\nanother node: True\n"; !strings.Contains(r.out.String(), want) {
+		t.Errorf("output %q, want %q\n%s", r.out.String(), want, b.story(t, r.id))
+	}
 	r.forgotten()
 }
 

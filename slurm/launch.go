@@ -3,7 +3,6 @@ package slurm
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -104,14 +103,18 @@ func (c *cluster) existing(ctx context.Context, s *spec.ClusterSpec) (done bool,
 	} else if over && c.Expired() {
 		return false, c.Remove(ctx)
 	} else if over {
-		return false, launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
-			"a cluster named %s has ended, and its record is kept until %s", c.Name, launcher.Stamp(c.KeptUntil()))
+		return false, c.hasEnded()
 	}
-	if diff := spec.Diff(c.Record.Spec, s); len(diff) > 0 {
-		return false, launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",
-			"a cluster named %s exists with another spec (%s)", c.Name, strings.Join(diff, "; "))
+	if err := launcher.SameSpec(c.ID(), c.State, c.Record.Spec, s); err != nil {
+		return false, err
 	}
 	return true, nil
+}
+
+// hasEnded refuses a name whose record is kept.
+func (c *cluster) hasEnded() error {
+	return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
+		"a cluster named %s has ended, and its record is kept until %s", c.Name, launcher.Stamp(c.KeptUntil()))
 }
 
 // lookEvery is how often files are looked at for which nobody else is watching.

@@ -24,7 +24,8 @@ func TestVersions(t *testing.T) {
 	for _, version := range []string{slurmtest.OldestVersion, slurmtest.NewestVersion} {
 		t.Run(version, func(t *testing.T) {
 			pace.Parallel(t)
-			b := start(t, slurmtest.Options{Version: version, Nodes: 3, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}})
+			cached := version == slurmtest.OldestVersion // as old sites have their homes: what one host writes others see seconds later
+			b := start(t, slurmtest.Options{Version: version, Nodes: 3, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, CachedFiles: cached})
 			t.Run("Run", b.runsOnce)
 			t.Run("Queue", b.queue)
 			t.Run("Conformance", func(t *testing.T) { conformance.Quick(t, b.config(t)) })

@@ -12,6 +12,7 @@ import (
 type Watcher struct {
 	a    *App
 	last string
+	told bool // that the GPUs do nothing
 }
 
 // NewWatcher makes the watcher of one cluster.
@@ -19,6 +20,11 @@ func (a *App) NewWatcher() *Watcher { return &Watcher{a: a} }
 
 // See shows a status, if it is news.
 func (w *Watcher) See(s launcher.Status) {
+	idle := s.Reason.Code == runstate.CodeGPUsDoNothing
+	if idle && !w.told {
+		w.a.UI.Note("%s: %s", s.Name, s.Reason.Message)
+	}
+	w.told = idle
 	running := s.Job.Preparing() && s.Job.Prepare.State == runstate.JobRunning || s.Job != nil && s.Job.State != runstate.JobWaiting && s.Job.State != runstate.JobPending
 	if s.Phase == runstate.Gone || (s.Phase == runstate.Ready && running && s.Unreachable == "") {
 		if w.last != "" {

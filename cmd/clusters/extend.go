@@ -116,7 +116,7 @@ type limit struct {
 
 // limits of a cluster, the earliest first.
 func limits(d runstate.Deadlines) []limit {
-	all := []limit{{"max", d.Max}, {"idle", d.Idle}, {"total", d.Total}}
+	all := []limit{{"max", d.Max}, {"idle", d.Idle}, {"total", d.Total}, {"idleGpu", d.IdleGPU}}
 	all = slices.DeleteFunc(all, func(l limit) bool { return l.at == nil })
 	slices.SortStableFunc(all, func(x, y limit) int { return x.at.Compare(*y.at) })
 	return all
@@ -124,6 +124,9 @@ func limits(d runstate.Deadlines) []limit {
 
 // text is what follows the moment in a sentence.
 func (l limit) text() string {
+	if l.name == "idleGpu" {
+		return " if its GPUs do nothing until then (lifetime.idleGpu)"
+	}
 	if l.name == "idle" {
 		return " if nothing runs on it until then (lifetime.idle; `--idle DURATION` sets it anew)"
 	}

@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -86,7 +87,7 @@ func parseSize(text string) (keeper.Scale, error) {
 	return s, nil
 }
 
-// runScale asks the keeper, and prints the groups' sizes.
+// runScale prints the groups' sizes.
 func runScale(ctx context.Context, a *app.App, o *scaleOptions) error {
 	if err := o.output.Validate(); err != nil {
 		return err
@@ -95,24 +96,42 @@ func runScale(ctx context.Context, a *app.App, o *scaleOptions) error {
 	if err != nil {
 		return err
 	}
-	var state *runstate.State
+	var groups []runstate.Group
 	for _, size := range o.sizes {
-		err := a.AskKeeper(ctx, c, func(k *keeper.Client) error { state, err = k.Scale(ctx, size); return err })
-		if err != nil {
-			return scaleRefused(err)
+		if groups, err = scale(ctx, a, c, size); err != nil {
+			return err
 		}
 	}
-	if done, err := o.output.Structured(a.Out, state.Groups); done || err != nil {
+	if done, err := o.output.Structured(a.Out, groups); done || err != nil {
 		return err
 	}
-	for _, g := range state.Groups {
-		if g.Max > 0 {
+	for _, g := range groups {
+		if g.Max > 0 || slices.ContainsFunc(o.sizes, func(s keeper.Scale) bool { return s.Group == g.Name }) { // those that are elastic
 			if _, err := fmt.Fprintf(a.Out, "%s: %d nodes, at least %d and at most %d\n", g.Name, g.Wanted, g.Min, g.Max); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// scale changes one group: by the launcher, or by the keeper where that starts the nodes.
+func scale(ctx context.Context, a *app.App, c *app.Cluster, size keeper.Scale) ([]runstate.Group, error) {
+	if l, ok := c.Launcher.(launcher.Scaler); ok {
+		return l.Scale(ctx, c.ID, size)
+	}
+	var groups []runstate.Group
+	err := a.AskKeeper(ctx, c, func(k *keeper.Client) error {
+		state, err := k.Scale(ctx, size)
+		if err == nil {
+			groups = state.Groups
+		}
+		return err
+	})
+	if err != nil {
+		return nil, scaleRefused(err)
+	}
+	return groups, nil
 }
 
 // scaleRefused is the keeper's answer to sizes that a group cannot have.

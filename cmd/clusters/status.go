@@ -188,7 +188,22 @@ func printStatus(a *app.App, w io.Writer, s launcher.Status, used *launcher.Usag
 	if err := terminal.Table(w, rows); err != nil {
 		return err
 	}
+	if a.Verbose && len(s.GPUs) > 0 {
+		fmt.Fprintln(w)
+		if err := gpuTable(w, s.GPUs); err != nil {
+			return err
+		}
+	}
 	return printDetails(w, s)
+}
+
+// gpuTable has what was measured of the nodes' GPUs.
+func gpuTable(w io.Writer, all []runstate.GPUUse) error {
+	rows := [][]string{{"GPUS OF", "COUNT", "MEASURED", "BUSY", "SHARE", "MESSAGE"}}
+	for _, g := range all {
+		rows = append(rows, []string{g.Node, strconv.Itoa(g.Count), fmt.Sprintf("%.0f s", g.Seconds), fmt.Sprintf("%.0f s", g.BusySeconds), launcher.Share(g.BusySeconds, g.Seconds), g.Message})
+	}
+	return terminal.Table(w, rows)
 }
 
 // endRows list what ends a living cluster, the earliest first.
@@ -257,7 +272,11 @@ func allocationTable(w io.Writer, all []runstate.Allocation) error {
 		return terminal.Stamp(*at)
 	}
 	for _, a := range all {
-		rows = append(rows, []string{a.ID, a.State, stamp(a.Granted), stamp(a.Released), a.Message})
+		message := a.Message
+		if a.Expected != nil {
+			message += "; expected to start at " + terminal.Stamp(*a.Expected)
+		}
+		rows = append(rows, []string{a.ID, a.State, stamp(a.Granted), stamp(a.Released), message})
 	}
 	return terminal.Table(w, rows)
 }

@@ -25,6 +25,7 @@ type upOptions struct {
 	disconnect disconnectFlag
 	detach     bool
 	recreate   bool
+	dryRun     bool
 	output     app.Output
 	begun      time.Time
 }
@@ -36,7 +37,8 @@ func NewUp(a *app.App) *cobra.Command {
 		Use:   "up [NAME] [-f FILE] [flags]",
 		Short: "Make a cluster that stays, and wait until it is ready",
 		Long: "up makes the cluster of the cluster file, without its job, and returns once every node is there. The same command again finds the same\n" +
-			"cluster; another spec under the same name is an error that lists the difference, unless --recreate.\n" +
+			"cluster. Of a changed file it applies what may change on a living cluster (limits of its lifetime, sizes of elastic groups: docs/cluster-file.md)\n" +
+			"and says what it did; another difference is an error that lists it, unless --recreate.\n" +
 			"A cluster that is forgotten ends itself: after 1 h without work and after 12 h, unless lifetime.idle and lifetime.max say otherwise.",
 		Example: "  rayctl up\n  rayctl up dev --workers 2 --cpus-per-worker 4\n  rayctl up --set lifetime.idle=4h",
 		Args:    app.NoDash(1, "one name"),
@@ -53,6 +55,8 @@ func NewUp(a *app.App) *cobra.Command {
 	o.disconnect.add(c, "never")
 	c.Flags().BoolVarP(&o.detach, "detach", "d", false, "return once the launch is committed")
 	c.Flags().BoolVar(&o.recreate, "recreate", false, "replace a cluster of that name")
+	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "only say what would be launched or changed")
+	c.MarkFlagsMutuallyExclusive("dry-run", "recreate")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
 	return c
 }
@@ -73,6 +77,9 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 	}
 	if payload.EndOnDisconnect, err = o.disconnect.value(a, false); err != nil {
 		return err
+	}
+	if o.dryRun {
+		return dryUp(ctx, a, o, l, c.Spec, payload)
 	}
 	id := launcher.ID(c.Spec.Name)
 	a.UI.Note("Starting cluster %s %s (%s)", a.UI.Paint(terminal.Bold, c.Spec.Name), c.On(), c.Reason)
@@ -96,6 +103,8 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 		outcome, err = launcher.Run(ctx, l, c.Spec, payload, opts)
 	}
 	switch {
+	case errors.Is(err, launcher.ErrConflict):
+		return upChanged(ctx, a, o, l, c, err)
 	case err != nil:
 		return err
 	case !outcome.Detached:
@@ -255,8 +264,11 @@ func deadlineText(s launcher.Status) string {
 	var texts []string
 	for _, l := range limits(s.Deadlines) {
 		text := "at " + terminal.Stamp(*l.at)
-		if l.name == "idle" {
+		switch l.name {
+		case "idle":
 			text += " if nothing runs on it until then"
+		case "idleGpu":
+			text += " if its GPUs do nothing until then"
 		}
 		texts = append(texts, text)
 	}

@@ -1,11 +1,13 @@
 """Data-parallel training with Ray Train: workers share the data, average gradients, save checkpoints.
 
 Run it as a Ray job (rayctl.yaml here): one training process for each unit of the cluster's custom resource
-"trainer". Run again with the same output folder, it goes on where the last checkpoint left off.
+"trainer". Run again with the same output folder, it goes on where the last checkpoint left off. Before its nodes are
+taken away (a time limit, a preemption, an eviction) it saves: see worker.py.
 """
 
 import argparse
 import os
+import signal
 import sys
 
 import ray
@@ -14,12 +16,17 @@ from ray.train.v2.jax import JaxTrainer
 
 import worker
 
+PATIENCE = 25  # seconds from SIGTERM on, less than job.grace in rayctl.yaml
+
 
 def main():
     options = parse_options()
     # Otherwise what workers print is printed and logged too, and so seen twice.
     os.environ.setdefault("RAY_TRAIN_ENABLE_PRINT_PATCH", "0")
     ray.init()
+    # SIGTERM comes when the run is to end. If that is because the nodes go, Ray tells the workers, too: they save and
+    # return, and so does fit(). Otherwise (rayctl down) nothing follows, and the alarm ends this process.
+    signal.signal(signal.SIGTERM, lambda *_: signal.alarm(PATIENCE))
 
     workers = int(ray.cluster_resources().get("trainer", 0))
     if workers == 0:
@@ -33,10 +40,11 @@ def main():
         logging_config=LoggingConfig(log_level="WARNING"),
     )
     scaling = ScalingConfig(num_workers=workers, resources_per_worker={"CPU": 1, "trainer": 1})
-    loop = {"epochs": options.epochs, "seed": options.seed}
+    loop = {"epochs": options.epochs, "seed": options.seed, "out": run.storage_path}
     result = JaxTrainer(worker.train, train_loop_config=loop, scaling_config=scaling, run_config=run).fit()
-    figures = "epoch {epoch} loss {loss:.3f} accuracy {accuracy:.3f}".format(**result.metrics)
-    print(f"trained on {workers} workers: {figures}")
+    figures = "epoch {epoch} step {step} loss {loss:.3f} accuracy {accuracy:.3f}".format(**result.metrics)
+    how = "trained" if result.metrics["step"] == options.epochs * worker.STEPS else "saved, to go on from there,"
+    print(f"{how} on {workers} workers: {figures}")
 
 
 def parse_options():

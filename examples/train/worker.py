@@ -24,33 +24,69 @@ import model
 
 BATCH = 256  # rows a step, over all workers
 ROWS = 8192
+STEPS = ROWS // BATCH  # an epoch
 FILE = "model.npz"
 
 
 def train(config):
-    """Trains up to config["epochs"] epochs, from the last checkpoint on if there is one."""
+    """Trains up to config["epochs"] epochs, from the last checkpoint on if there is one.
+
+    A checkpoint is saved after each epoch, and from the moment on at which Ray says that a node is going to be taken
+    away after each step. If all of them go, so does train(): the next run, or attempt, goes on from there.
+    """
     context = ray_train.get_context()
     rank, workers = context.get_world_rank(), context.get_world_size()
     join(rank, workers)
 
-    step = model.make_step(workers)
+    run_step = model.make_step(workers)
     rows, labels = (part[rank::workers] for part in model.draw_data(np.random.default_rng(config["seed"]), ROWS))
     begin, params = restore(ray_train.get_checkpoint()) or (0, model.init(config["seed"]))
+    progress = Progress(os.path.join(config["out"], "last-step"))
     if rank == 0:
-        start = f"restored epoch {begin}" if begin else "a new model"
+        start = f"restored step {begin}, steps lost: {max(0, progress.read() - begin)}" if begin else "a new model"
         print(f"{workers} workers, {len(rows)} rows each, {start}", flush=True)
 
-    for epoch in range(begin + 1, config["epochs"] + 1):
-        order = np.random.default_rng((config["seed"], epoch, rank)).permutation(len(rows))
-        batches = np.array_split(order, ROWS // BATCH)
-        size = min(map(len, batches))  # one size for all, so that all workers step together
-        figures = []
-        for batch in batches:
-            params, figure = step(params, rows[batch[:size]], labels[batch[:size]])
-            figures.append(figure)
-        loss, accuracy = np.mean(figures, axis=0)
-        report(rank, params, {"epoch": epoch, "loss": float(loss), "accuracy": float(accuracy)})
+    warned, figures = False, []
+    for step in range(begin + 1, config["epochs"] * STEPS + 1):
+        epoch, batch = (step - 1) // STEPS + 1, (step - 1) % STEPS
+        if batch == 0 or step == begin + 1:
+            order = np.random.default_rng((config["seed"], epoch, rank)).permutation(len(rows))
+            batches, figures = np.array_split(order, STEPS), []
+            size = min(map(len, batches))  # one size for all, so that all workers step together
+        part = batches[batch][:size]
+        params, figure = run_step(params, rows[part], labels[part])
+        figures.append(figure)
+        if rank == 0:
+            progress.write(step)
+
+        notice = ray_train.get_preemption_info()  # the same on all workers
+        if notice and not warned and rank == 0:
+            print(f"of the workers {notice.preempted_ranks} are going to be taken away", flush=True)
+        warned = notice is not None
+        if warned or batch == STEPS - 1:
+            loss, accuracy = np.mean(figures, axis=0)
+            report(rank, params, {"step": step, "epoch": epoch, "loss": float(loss), "accuracy": float(accuracy)})
+        if warned and len(notice.preempted_ranks) == workers:
+            break
     jax.distributed.shutdown()
+
+
+class Progress:
+    """The last step that was made, saved or not, in a file: after a restart it shows what was lost."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def read(self):
+        if not os.path.exists(self.path):
+            return 0
+        with open(self.path) as file:
+            return int(file.read())
+
+    def write(self, step):
+        with open(self.path + ".new", "w") as file:
+            file.write(str(step))
+        os.replace(self.path + ".new", self.path)
 
 
 def join(rank, workers):
@@ -75,12 +111,12 @@ def free_address():
 
 
 def restore(checkpoint):
-    """The epoch and parameters of a checkpoint, or None."""
+    """The step and parameters of a checkpoint, or None."""
     if checkpoint is None:
         return None
     with checkpoint.as_directory() as folder, np.load(os.path.join(folder, FILE)) as file:
         params = dict(file)
-    return int(params.pop("epoch")), params
+    return int(params.pop("step")), params
 
 
 def report(rank, params, figures):
@@ -88,7 +124,7 @@ def report(rank, params, figures):
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = None
         if rank == 0:
-            print("epoch {epoch} loss {loss:.3f} accuracy {accuracy:.3f}".format(**figures), flush=True)
-            np.savez(os.path.join(folder, FILE), epoch=figures["epoch"], **params)
+            print("epoch {epoch} step {step} loss {loss:.3f} accuracy {accuracy:.3f}".format(**figures), flush=True)
+            np.savez(os.path.join(folder, FILE), step=figures["step"], **params)
             checkpoint = Checkpoint.from_directory(folder)
         ray_train.report(figures, checkpoint=checkpoint)

@@ -108,7 +108,7 @@ class Jobs(unittest.TestCase):
     def run_command(self, command, *arguments):
         if command == "scancel":
             self.cancelled.append(arguments)
-        return (0, "".join("%s|%s|N/A|None\n" % job for job in self.listed), "") if command == "squeue" else self.answer
+        return (0, "".join("|".join((job + ("N/A", "N/A", "None")[len(job) - 2:])[:5]) + "\n" for job in self.listed), "") if command == "squeue" else self.answer
 
     def submit(self):
         self.jobs.submit(self.member, {})
@@ -135,11 +135,25 @@ class Jobs(unittest.TestCase):
         self.assertEqual(self.jobs.ended(), [("a-0", 1)])
         self.assertIn("its job cannot be submitted", self.member.message)
 
+    def test_expected(self):
+        """A plan behind a job without a limit is none: Slurm takes such a job to last a year."""
+        soon, far = time.time() + 600, time.time() + 364 * 86400
+        for start, says, known in ((soon, False, True), (far, True, False), (0.0, False, False)):
+            text, expected = companions.waits({"id": "7", "reason": "Resources", "start": start})
+            self.assertEqual(("is unknown" in text, expected is not None), (says, known))
+
+    def test_never(self):
+        """What waits for ever is cancelled, and its group marked."""
+        self.submit()
+        self.listed = [("7", "PENDING", "N/A", "N/A", "PartitionTimeLimit")]
+        self.jobs._look()
+        self.assertEqual((self.cancelled, self.jobs.ended(), self.member.hopeless), ([("7",)], [("a-0", 1)], True))
+
     def test_stray(self):
         self.submit()
         self.listed = [("7", "RUNNING"), ("8", "PENDING"), ("9", "COMPLETING")]
         self.jobs._look()
-        self.assertEqual((self.cancelled, self.jobs.standing(self.member)), ([("8",)], ("granted", "job 7")))
+        self.assertEqual((self.cancelled, self.jobs.standing(self.member)), ([("8",)], ("granted", "job 7", None)))
 
     def test_missing(self):
         """A controller that was restarted does not know a job for some seconds."""

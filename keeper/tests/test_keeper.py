@@ -83,7 +83,7 @@ class Exits(unittest.TestCase):
 
     def test_signals(self):
         """The sentence begins as the client knows it, and says who sends such a signal."""
-        waits = Waiting(orders(signals={"INT": "preempted"}), *[None] * 8)
+        waits = Waiting(orders(signals={"INT": "preempted"}), *[None] * 9)
         for number, cause, why in ((signal.SIGTERM, "interrupted", "somebody cancelled it"), (signal.SIGUSR1, "time-limit", "time limit"), (signal.SIGINT, "preempted", "SIGINT")):
             end = waits.signalled(number)
             self.assertEqual(end.cause, cause)

@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import socket
 import subprocess
 import sys
 import unittest
@@ -12,6 +13,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 
 from rayctl_keeper.host import address, portrange
 from rayctl_keeper.node import burst, members, nodeports, raystart
+from rayctl_keeper.slurm import network
 
 
 @unittest.skipUnless(sys.platform.startswith("linux"), "nodes have Linux")
@@ -36,6 +38,16 @@ class Addresses(unittest.TestCase):
             self.assertEqual(self.on(self.TWO, network=network), said % network)
         self.assertEqual(self.on([self.LO], network="eth0"), "n1 has no address in slurm.network eth0; it has none but loopback")
         self.assertEqual(self.on(self.TWO, network="lo", several=False), "127.0.0.1")
+
+    def test_free_ports(self):
+        with socket.socket() as s:
+            s.bind(("", 0))
+            s.listen()
+            port = s.getsockname()[1]
+            for needed, want in ((1, "ok 1 of 2 ports are free"), (2, "no 1 of 2 ports are free, and a node with the keeper beside it needs 2")):
+                with unittest.mock.patch.object(network.ports, "is_free", lambda host, p, again: p == port):
+                    self.assertTrue(network.free("%d-%d" % (port, port + 1), needed).startswith(want))
+            self.assertFalse(network.ports.is_free("", port, again=True))
 
     def test_without_network(self):
         anywhere = (address.ANYWHERE, "10.1.0.1")

@@ -2,9 +2,14 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
@@ -18,10 +23,31 @@ func (c *Client) CreateGang(ctx context.Context, p *objects.Plan, rc *rayv1.RayC
 		return nil
 	}
 	_, err := c.Create(ctx, p.Scheduler.Resource(), object)
-	if apierrors.IsAlreadyExists(err) {
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if !ptr.Deref(rc.Spec.EnableInTreeAutoscaling, false) {
 		return nil // KubeRay's own plug-in was faster with the same
 	}
-	return err
+	return c.completeGang(ctx, p, object)
+}
+
+// completeGang gives the object of an elastic cluster that KubeRay's own plug-in has made the least of each group. Who may not patch has its sum alone.
+func (c *Client) completeGang(ctx context.Context, p *objects.Plan, object runtime.Object) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"spec": fields["spec"]})
+	if err != nil {
+		return err
+	}
+	name := p.Scheduler.ObjectName(p.Spec.Name)
+	_, err = c.Dynamic.Resource(p.Scheduler.Resource()).Namespace(c.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: objects.ManagedBy})
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return Explain(err, "patch", p.Scheduler.Resource().GroupResource().String(), c)
 }
 
 // RequireQueue refuses a launch into a queue that does not exist; Volcano itself reports nothing about one. A user who may not read queues, which

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -66,6 +67,29 @@ func (c *Client) Launched(ctx context.Context, name string) (*spec.ClusterSpec, 
 		return nil, fmt.Errorf("read what was launched as %s: %w", name, err)
 	}
 	return s, nil
+}
+
+// NoteSpec puts a changed cluster file into the Secret, and what of it is in the keeper's orders.
+func (c *Client) NoteSpec(ctx context.Context, s *spec.ClusterSpec) error {
+	secret, err := c.Core.CoreV1().Secrets(c.Namespace).Get(ctx, objects.SecretName(s.Name), metav1.GetOptions{})
+	if err != nil {
+		return Explain(err, "get", "secrets", c)
+	}
+	order := &keeper.Orders{}
+	if err := json.Unmarshal(secret.Data[objects.OrdersKey], order); err != nil {
+		return fmt.Errorf("read the orders of %s: %w", s.Name, err)
+	}
+	change := orders.Change(s, false)
+	order.SpecHash, order.Lifetime.Max, order.Lifetime.Idle, order.Lifetime.IdleGPU = change.SpecHash, change.Lifetime.Max, change.Lifetime.Idle, change.Lifetime.IdleGPU
+	texts := map[string]string{}
+	for key, document := range map[string]any{objects.OrdersKey: order, objects.SpecKey: s} {
+		text, err := json.Marshal(document)
+		if err != nil {
+			return fmt.Errorf("encode %s: %w", key, err)
+		}
+		texts[key] = string(text)
+	}
+	return c.Note(ctx, s.Name, texts)
 }
 
 // Note puts texts into the cluster's Secret.

@@ -47,6 +47,12 @@ func (c *Client) DeleteCluster(ctx context.Context, id launcher.ID, uid types.UI
 	return Explain(err, "delete", RayClusters.GroupResource().String(), c)
 }
 
+// PatchCluster applies a JSON patch to a RayCluster. It returns Kubernetes' error unchanged.
+func (c *Client) PatchCluster(ctx context.Context, id launcher.ID, patch []byte) error {
+	_, err := c.Dynamic.Resource(RayClusters).Namespace(c.Namespace).Patch(ctx, string(id), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: objects.ManagedBy})
+	return err
+}
+
 // RayCluster reads a RayCluster, whoever made it.
 func (c *Client) RayCluster(ctx context.Context, id launcher.ID) (*rayv1.RayCluster, error) {
 	o, err := c.GetCluster(ctx, id)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/ptr"
 	volcanobatch "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
@@ -26,6 +27,9 @@ import (
 type Volcano struct{}
 
 const (
+	// HeadGroup is KubeRay's name for the head's group.
+	HeadGroup = "headgroup"
+
 	queueLabel         = "volcano.sh/queue-name"
 	priorityClassLabel = "ray.io/priority-class-name"
 	defaultQueue       = "default"
@@ -68,13 +72,30 @@ func (v Volcano) Pod(t *corev1.PodTemplateSpec, cluster, group string) {
 // Object implements Scheduler.
 func (v Volcano) Object(rc *rayv1.RayCluster) runtime.Object {
 	members, resources := Members(rc)
+	least := leastOfEach(rc)
 	return podGroup(metav1.ObjectMeta{
 		Name: v.ObjectName(rc.Name), Namespace: rc.Namespace, Labels: rc.Labels, Annotations: rc.Annotations,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(rc, rayv1.GroupVersion.WithKind("RayCluster"))},
 	}, volcano.PodGroupSpec{
-		MinMember: members, MinResources: &resources,
+		MinMember: members, MinTaskMember: least, MinResources: &resources,
 		Queue: rc.Labels[queueLabel], PriorityClassName: rc.Labels[priorityClassLabel],
 	})
+}
+
+// leastOfEach is the least of each group of pods of an elastic cluster. MinMember only counts: pods of one group beyond its least would stand in for those
+// that another lacks. Volcano recommends subGroupPolicy in its stead since 1.14, which an operator that is built with older types drops when it updates
+// MinMember; both mean the same here.
+func leastOfEach(rc *rayv1.RayCluster) map[string]int32 {
+	if !ptr.Deref(rc.Spec.EnableInTreeAutoscaling, false) {
+		return nil
+	}
+	least := map[string]int32{HeadGroup: 1}
+	for i := range rc.Spec.WorkerGroupSpecs {
+		g := &rc.Spec.WorkerGroupSpecs[i]
+		_, n := Pods(g)
+		least[g.GroupName] = int32(n)
+	}
+	return least
 }
 
 func podGroup(m metav1.ObjectMeta, s volcano.PodGroupSpec) *volcano.PodGroup {

@@ -15,7 +15,7 @@ const noteLimit = 256 << 10
 // NotesOf are the notes about a state. The nodes are left out: there may be thousands of them, and the next keeper gets them from Ray.
 func NotesOf(st *runstate.State) map[string]string {
 	known := *st
-	known.Nodes, known.LastRenewal, known.Deadlines.Idle, known.Revision = nil, nil, nil, 0 // or each renewal would be a note
+	known.Nodes, known.GPUs, known.LastRenewal, known.Deadlines.Idle, known.Revision = nil, nil, nil, nil, 0 // or each renewal would be a note
 	text, err := json.Marshal(known)
 	if err != nil || len(text) > noteLimit {
 		return nil

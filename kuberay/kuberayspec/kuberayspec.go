@@ -44,10 +44,11 @@ var Substrate = spec.Register(&spec.Substrate{
 		return strings.Join(ignored.Nodes(s, "patch", "the "+in.Name+" launcher has no pods", func(g spec.NodeGroup) bool { return Patch(g.Sections) != nil }), "")
 	},
 	Ignored: func(s *spec.ClusterSpec) []string {
+		all := ignored.MaxAllocations(s, "on Kubernetes each group's maxReplicas is the limit")
 		if s.Ray.Python == "" {
-			return nil
+			return all
 		}
-		return []string{"ray.python is ignored: on Kubernetes it is the Python of the image, in which `ray` is found by PATH"}
+		return append(all, "ray.python is ignored: on Kubernetes it is the Python of the image, in which `ray` is found by PATH")
 	},
 	ReadManifest: readManifest,
 	UsesImage:    func(*spec.ClusterSpec) bool { return true },

@@ -16,7 +16,7 @@ func (p *Plan) authOptions() *rayv1.AuthOptions {
 func (p *Plan) Open() string {
 	why := "Ray " + p.version + " has no tokens (2.52 and later have)"
 	switch {
-	case p.Adopted != nil && p.Adopted.Token.Secret+p.Adopted.Token.Value != "":
+	case p.Adopted != nil && p.Adopted.Token.Secret+p.Adopted.Token.Value != "" && (p.hasToken() || p.version == unknownVersion):
 		return ""
 	case p.Adopted != nil && !p.Adopted.Token.Ours:
 		why = "its manifest lets Ray ask for no token"

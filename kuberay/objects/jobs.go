@@ -89,7 +89,7 @@ func addOwn(pod *corev1.PodSpec, ours []corev1.Volume) {
 // keeperItems is the Secret without the user's secrets, which the keeper has no use for.
 func keeperItems() []corev1.KeyToPath {
 	var items []corev1.KeyToPath
-	for _, name := range append([]string{ordersKey, TokenKey, CommitKey, StateKey, SubmittedKey, DeadlinesKey}, slices.Sorted(maps.Keys(programs()))...) {
+	for _, name := range append([]string{OrdersKey, TokenKey, CommitKey, StateKey, SubmittedKey, DeadlinesKey}, slices.Sorted(maps.Keys(programs()))...) {
 		items = append(items, corev1.KeyToPath{Key: name, Path: name})
 	}
 	return items
@@ -214,7 +214,7 @@ func (p *Plan) Secret() (*corev1.Secret, error) {
 	if p.Spec.Setup != "" {
 		s.Data[setupKey] = []byte(p.Spec.Setup + "\n")
 	}
-	for key, document := range map[string]any{ordersKey: p.Orders(), SpecKey: p.Spec} {
+	for key, document := range map[string]any{OrdersKey: p.Orders(), SpecKey: p.Spec} {
 		text, err := json.Marshal(document)
 		if err != nil {
 			return nil, fmt.Errorf("encode %s: %w", key, err)

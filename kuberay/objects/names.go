@@ -49,7 +49,7 @@ func headService(name string) string { return name + "-head-svc" }
 // Keys of the Secret.
 const (
 	TokenKey     = "auth_token" // KubeRay's name for it
-	ordersKey    = "orders.json"
+	OrdersKey    = "orders.json"
 	SpecKey      = "spec.json"   // what was launched, for comparing
 	CommitKey    = "commit.json" // its appearance is the commit
 	StateKey     = "state.json"  // the keeper's last state document that a client has seen, for a keeper that replaces it in another pod

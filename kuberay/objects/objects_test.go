@@ -198,7 +198,7 @@ func TestSecrets(t *testing.T) {
 	if string(secret.Data["env.WANDB_API_KEY"]) != "s3cr3t-value" || string(secret.Data["auth_token"]) != p.Token {
 		t.Error("the Secret does not hold the secrets")
 	}
-	if strings.Contains(string(secret.Data[ordersKey])+string(secret.Data[SpecKey]), "s3cr3t-value") {
+	if strings.Contains(string(secret.Data[OrdersKey])+string(secret.Data[SpecKey]), "s3cr3t-value") {
 		t.Error("a secret is in the orders or the spec")
 	}
 	rc, err := p.RayCluster()

@@ -57,7 +57,11 @@ func (p *Plan) groups() []keeper.Group {
 		if !g.Tasks {
 			cpus, gpus = 0, 0
 		}
-		out = append(out, keeper.Group{Name: g.Name, Count: n, CPUs: &cpus, GPUs: &gpus, Resources: g.Resources, Env: g.Env})
+		group := keeper.Group{Name: g.Name, Count: n, CPUs: &cpus, GPUs: &gpus, Resources: g.Resources, Env: g.Env}
+		if g.Elastic() {
+			group.Max = g.Max
+		}
+		out = append(out, group)
 	}
 	return out
 }

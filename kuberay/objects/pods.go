@@ -31,9 +31,13 @@ const (
 
 	// Ray on SIGTERM drains, for as long as it may: an idle node needs 2 s, one whose driver was just stopped takes all that it gets. The
 	// nodes of a run are set not to drain, see env.
-	jobGrace   = time.Second     // of a run: the keeper has stopped the driver before, with the job's own grace
+	jobGrace   = time.Second     // of a run without warnings: the keeper has stopped the driver before, with the job's own grace
 	leastGrace = 5 * time.Second // of `up`: others' jobs and Serve may be at work
 	mostGrace  = 30 * time.Second
+
+	// A run whose job.grace is at least that warns its job when a pod is taken away: SHORTEST in keeper/rayctl_keeper/run/drain.py.
+	leastWarning = 5 * time.Second
+	afterDrain   = 3 * time.Second // for Ray's processes to end when the time of the drain is over
 )
 
 // podTemplate is the pod of one node of a group; KubeRay adds the command, and the head's Service.
@@ -84,10 +88,18 @@ func (p *Plan) rayContainer(g spec.NodeGroup, group string, own kuberayspec.Grou
 }
 
 func (p *Plan) podGrace() time.Duration {
-	if p.Spec.Job.Entrypoint != "" {
+	switch {
+	case p.warns():
+		return time.Duration(*p.Spec.Job.Grace) + afterDrain
+	case p.Spec.Job.Entrypoint != "":
 		return jobGrace
 	}
 	return min(max(time.Duration(*p.Spec.Job.Grace), leastGrace), mostGrace)
+}
+
+// warns reports whether a pod that is taken away is a warning for the job: keeper/rayctl_keeper/rayhook/leave.py.
+func (p *Plan) warns() bool {
+	return p.Spec.Job.Entrypoint != "" && time.Duration(*p.Spec.Job.Grace) >= leastWarning && p.hasToken()
 }
 
 // readiness is asked at once and each second: what KubeRay injects where there is none waits 10 s and then 5 s. Ray's node agent
@@ -138,8 +150,11 @@ var rayDefaults = map[string]string{
 // env is the environment of `ray start`, so of all that Ray starts. Values that are secret are references.
 func (p *Plan) env(g spec.NodeGroup) []corev1.EnvVar {
 	values := maps.Clone(rayDefaults)
-	if p.Spec.Job.Entrypoint != "" {
-		values["RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"] = "0" // in jobGrace nothing drains; `up` may have Serve at work
+	switch drain := "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"; {
+	case p.warns():
+		values[drain] = strconv.Itoa(int(time.Duration(*p.Spec.Job.Grace).Seconds()))
+	case p.Spec.Job.Entrypoint != "":
+		values[drain] = "0" // in jobGrace nothing drains; `up` may have Serve at work
 	}
 	maps.Copy(values, p.Spec.Env)
 	maps.Copy(values, g.Env)
@@ -237,6 +252,13 @@ func (p *Plan) addStart(t *corev1.PodTemplateSpec, g spec.NodeGroup, group strin
 	files := []string{nodeKey, zipKey}
 	if p.Spec.Setup != "" {
 		files = append(files, setupKey)
+	}
+	measured := g.GPUs > 0 && g.Tasks
+	if measured {
+		c.Env = append(c.Env, env("RAYCTL_GPUS", strconv.Itoa(g.GPUs)), env("RAYCTL_GPUS_PERIOD", strconv.FormatFloat(orders.GPUPeriod(p.Spec).Seconds(), 'f', -1, 64)),
+			corev1.EnvVar{Name: "RAYCTL_POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}})
+	}
+	if p.Spec.Setup != "" || measured {
 		c.Env = append(c.Env, env("RAYCTL_KEEPER", p.keeperAddress()), corev1.EnvVar{Name: "RAYCTL_KEEPER_TOKEN", ValueFrom: &corev1.EnvVarSource{
 			SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: SecretName(p.Spec.Name)}, Key: TokenKey},
 		}})
@@ -250,6 +272,14 @@ func (p *Plan) addStart(t *corev1.PodTemplateSpec, g spec.NodeGroup, group strin
 	c.Env = append(c.Env, env("RAYCTL_FAST_START", orders.FastStart(p.Spec)))
 	if p.Spec.Job.Entrypoint != "" {
 		c.Env = append(c.Env, env("RAYCTL_JOB", "1"))
+	}
+	if p.warns() {
+		host, dashboard, _ := p.headAddress()
+		if group == HeadGroup {
+			host = "127.0.0.1"
+			c.Env = append(c.Env, env("RAYCTL_WARN_KEEPER", p.keeperAddress()))
+		}
+		c.Env = append(c.Env, env("RAYCTL_WARN_DASHBOARD", "http://"+host+":"+strconv.Itoa(dashboard)))
 	}
 	items := make([]corev1.KeyToPath, len(files))
 	for i, name := range files {

@@ -91,17 +91,28 @@ func (p *Plan) addGroup(rc *rayv1.RayCluster, g spec.NodeGroup) error {
 	})
 	if least < most {
 		rc.Spec.EnableInTreeAutoscaling = ptr.To(true)
-		// KubeRay (1.6) gives its container no context, which namespaces with the profile "restricted" refuse.
-		rc.Spec.AutoscalerOptions = &rayv1.AutoscalerOptions{
-			SecurityContext:    restrictedContainer(),
-			IdleTimeoutSeconds: ptr.To(int32(min(orders.ScalingIdle(p.Spec).Seconds(), math.MaxInt32))),
-		}
+		rc.Spec.AutoscalerOptions = p.autoscaler()
 	}
 	return nil
 }
 
+// autoscaler are KubeRay's settings of Ray's autoscaler, in the head's pod.
+func (p *Plan) autoscaler() *rayv1.AutoscalerOptions {
+	idle := int32(min(orders.ScalingIdle(p.Spec).Seconds(), math.MaxInt32))
+	o := &rayv1.AutoscalerOptions{
+		// KubeRay (1.6) gives its container no context, which namespaces with the profile "restricted" refuse.
+		SecurityContext: restrictedContainer(), IdleTimeoutSeconds: &idle,
+		// Otherwise a pod that waits for a node is kept when nothing needs it any more (Ray 2.60, autoscaler/_private/constants.py).
+		Env: []corev1.EnvVar{{Name: "RAY_AUTOSCALER_PENDING_NODE_IDLE_TIMEOUT_S", Value: strconv.Itoa(int(idle))}},
+	}
+	if p.rayAtLeast(spec.ElasticRay) { // as on the other launchers. Version 1 takes away a node that got a task meanwhile
+		o.Version = ptr.To(rayv1.AutoscalerVersionV2)
+	}
+	return o
+}
+
 // HeadGroup is KubeRay's name for the head's group.
-const HeadGroup = "headgroup"
+const HeadGroup = gang.HeadGroup
 
 // startParams are the options of `ray start`. KubeRay pastes them into a shell's command line.
 func (p *Plan) startParams(g spec.NodeGroup, head bool) map[string]string {

@@ -108,7 +108,7 @@ func withoutValues(s *corev1.Secret) *corev1.Secret {
 	out.StringData = map[string]string{}
 	for key := range out.Data {
 		switch {
-		case key == setupKey || key == ordersKey || key == SpecKey:
+		case key == setupKey || key == OrdersKey || key == SpecKey:
 			out.StringData[key] = string(s.Data[key])
 		case key == TokenKey || strings.HasPrefix(key, envPrefix):
 			out.StringData[key] = "(left out)"

@@ -1,6 +1,7 @@
 # Read by the shell that is going to start Ray.
 rayctl_wait=$BASH_ENV
 unset BASH_ENV
+[ -z "$RAYCTL_WARN_DASHBOARD" ] || trap 'exit 143' TERM # the kernel lets the first process of a pod ignore what it does not handle
 # Run the user's setup first. If it fails, its last lines are sent to the keeper.
 if [ -e /rayctl/setup.sh ]; then
   rayctl_log=$(mktemp)
@@ -13,7 +14,11 @@ if [ -e /rayctl/setup.sh ]; then
   trap - EXIT
   exec 1>&8 2>&9 8>&- 9>&-
 fi
-unset RAYCTL_KEEPER RAYCTL_KEEPER_TOKEN rayctl_log
+# What the GPUs do is measured by a process of its own, beside Ray, which ends with the pod.
+if [ -n "$RAYCTL_GPUS" ]; then
+  python3 -E -s /rayctl/keeper.pyz pod-gpus "$RAYCTL_GPUS" "$RAYCTL_GPUS_PERIOD" "$RAYCTL_POD_IP" < /dev/null > /dev/null 2>&1 &
+fi
+unset RAYCTL_KEEPER RAYCTL_KEEPER_TOKEN RAYCTL_GPUS RAYCTL_GPUS_PERIOD RAYCTL_POD_IP rayctl_log
 # Then Ray as on the other launchers, see keeper/rayctl_keeper/rayhook, with the Python of the `ray` that is in PATH.
 read -r rayctl_line 2>/dev/null < "$(type -P ray)"
 read -ra rayctl_python <<< "${rayctl_line#??}"
@@ -24,6 +29,7 @@ case "$rayctl_dir $rayctl_line" in
   ray() { exec "${rayctl_python[@]}" /rayctl/keeper.pyz ray "$@"; }
   ;;
 *) # some other program, or no room for the directory: it starts as it always did, a worker after the head
+  [ -z "$RAYCTL_WARN_DASHBOARD" ] || export RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S=0
   until [ "$rayctl_wait" != /rayctl/wait.sh ] || (exec 3<>"/dev/tcp/${RAY_ADDRESS%:*}/${RAY_ADDRESS##*:}") 2>/dev/null; do sleep 0.5; done
   ;;
 esac

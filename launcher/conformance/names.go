@@ -8,11 +8,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 func itoa(i int) string { return strconv.Itoa(i) }
@@ -49,7 +53,49 @@ func conflict(t *testing.T, s *suite) {
 	if err != nil && !strings.Contains(err.Error(), "entrypoint") {
 		t.Errorf("the difference is not told: %v", err)
 	}
+	if c, ok := s.l.(launcher.Changer); ok {
+		s.changed(t, c, id, sp)
+	}
 	s.terminateNow(t, id)
+}
+
+// changed has a living cluster take a file with another lifetime.max: from then on that one is the same cluster, and the first is not, also while only the
+// keeper has it, because its client died. The first one takes it back.
+func (s *suite) changed(t *testing.T, c launcher.Changer, id launcher.ID, sp *spec.ClusterSpec) {
+	s.untilRunning(t, id)
+	first, second := spec.For(sp, s.l.Name()), spec.For(sp, s.l.Name())
+	second.Lifetime.Max += units.Limit(time.Hour)
+	for _, now := range []*spec.ClusterSpec{second, first} {
+		was := first
+		if now == first {
+			was = second
+		}
+		if _, err := s.l.Launch(s.context(t), now, payloadOf(now)); !errors.Is(err, launcher.ErrConflict) {
+			t.Errorf("before the change: %v", err)
+		}
+		err := launcher.AskKeeper(s.context(t), s.l, id, func(k *keeper.Client) error {
+			st, err := k.Change(s.context(t), orders.Change(now, false))
+			if err == nil && st.SpecHash != spec.Hash(now) {
+				t.Errorf("the keeper has %s", st.SpecHash)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatalf("change: %v", err)
+		}
+		if _, err := s.l.Launch(s.context(t), was, payloadOf(was)); !errors.Is(err, launcher.ErrConflict) {
+			t.Errorf("the file before, while only the keeper has the new one: %v", err)
+		}
+		if err := c.Accept(s.context(t), id, now); err != nil {
+			t.Fatalf("accept: %v", err)
+		}
+		if _, err := s.l.Launch(s.context(t), now, payloadOf(now)); err != nil {
+			t.Errorf("the changed file is another spec: %v", err)
+		}
+		if got, err := c.Accepted(s.context(t), id); err != nil || len(spec.Diff(got, now)) > 0 {
+			t.Errorf("accepted: %v, %v", spec.Diff(got, now), err)
+		}
+	}
 }
 
 func (s *suite) terminateNow(t *testing.T, id launcher.ID) {

@@ -175,6 +175,11 @@ func (c *Client) Scale(ctx context.Context, scale Scale) (*runstate.State, error
 	return c.state(ctx, http.MethodPost, "/v1/scale", scale, callTimeout)
 }
 
+// Change has the cluster take a changed file, all of it or nothing. An *Error with status 409 says why not.
+func (c *Client) Change(ctx context.Context, change Change) (*runstate.State, error) {
+	return c.state(ctx, http.MethodPost, "/v1/change", change, callTimeout)
+}
+
 // Disconnect makes the keeper end the cluster when it gets no Renew for this long; 0 disables this.
 func (c *Client) Disconnect(ctx context.Context, after time.Duration) (*runstate.State, error) {
 	return c.state(ctx, http.MethodPost, "/v1/disconnect", map[string]float64{"after": after.Seconds()}, callTimeout)

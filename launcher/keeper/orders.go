@@ -15,7 +15,7 @@ const Version = 1
 
 // Names of the files in a run directory.
 const (
-	OrdersFile  = "orders.json"  // what to do; written by the client before the keeper starts, never changed
+	OrdersFile  = "orders.json"  // what to do; written by the client before the keeper starts, changed by the keeper that takes a changed cluster file
 	TokenFile   = "token"        // the cluster's secret: Ray's authentication token and the API's bearer token
 	SecretsFile = "secrets.json" // a JSON object of environment variables, removed at the end
 	CommitFile  = "commit"       // a Commit; its appearance is the commit
@@ -89,8 +89,9 @@ type Group struct {
 
 // Scaling is for Ray's autoscaler.
 type Scaling struct {
-	Idle           float64 `json:"idle"`           // seconds after which it gives up a node that nothing uses
-	UpscalingSpeed float64 `json:"upscalingSpeed"` // how many nodes of a group it asks for at once, in multiples of those that run; 1 at least (Ray's upscaling_speed)
+	Idle           float64 `json:"idle"`                     // seconds after which it gives up a node that nothing uses
+	MaxAllocations int     `json:"maxAllocations,omitempty"` // nodes that were asked for at one time; 0: no limit
+	UpscalingSpeed float64 `json:"upscalingSpeed"`           // how many nodes of a group it asks for at once, in multiples of those that run; 1 at least (Ray's upscaling_speed)
 }
 
 // Modes of Start.
@@ -123,8 +124,9 @@ const Gang = ".gang"
 
 // Companions are further jobs of a batch system, one for each node of an elastic group above those that must be there, and one for the gang of an early head.
 type Companions struct {
-	Name    string            `json:"name"`    // of all of these jobs, and of no others: by it they are found and cancelled
-	Scripts map[string]string `json:"scripts"` // batch scripts by group
+	Name    string            `json:"name"`              // of all of these jobs, and of no others: by it they are found and cancelled
+	Scripts map[string]string `json:"scripts"`           // batch scripts by group
+	Minutes map[string]int    `json:"minutes,omitempty"` // that a job of a group may run at most, where there is a limit
 }
 
 // Bind makes a directory of the host visible in a container.
@@ -181,6 +183,7 @@ type Lifetime struct {
 	Total      float64 `json:"total"`      // over attempts
 	Spent      float64 `json:"spent"`      // of total, by earlier attempts of the run
 	Idle       float64 `json:"idle"`       // without work
+	IdleGPU    float64 `json:"idleGpu"`    // while all GPUs do nothing
 	Silence    float64 `json:"silence"`    // without an answer of the head, while no part of it is seen alive
 	Disconnect float64 `json:"disconnect"` // without a renewal by the client
 	Keep       float64 `json:"keep"`       // the record, after the end
@@ -205,6 +208,23 @@ type End struct {
 	Grace   *float64 `json:"grace,omitempty"` // seconds the driver gets; nil: the job's own
 	By      string   `json:"by,omitempty"`    // user@host
 	Now     bool     `json:"now,omitempty"`   // skip the grace
+}
+
+// Change is a changed cluster file, in what a living cluster takes. The keeper compares it with the file before: what was set by hand since stays.
+type Change struct {
+	SpecHash string            `json:"specHash"`
+	Lifetime ChangedLifetime   `json:"lifetime"`
+	Groups   map[string][3]int `json:"groups"` // least, most, and nodes at the start, by name
+	Scaling  *Scaling          `json:"scaling"`
+	Resized  bool              `json:"resized"`         // Groups or Scaling differ from the file before
+	Check    bool              `json:"check,omitempty"` // change nothing, only refuse what cannot be done
+}
+
+// ChangedLifetime has limits in seconds, 0 is no limit; Max counts from the admission.
+type ChangedLifetime struct {
+	Max     float64 `json:"max"`
+	Idle    float64 `json:"idle"`
+	IdleGPU float64 `json:"idleGpu"`
 }
 
 // Extend changes limits of the cluster.

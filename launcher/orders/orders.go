@@ -23,9 +23,17 @@ const (
 func Lifetime(s *spec.ClusterSpec, start, disconnect time.Duration) keeper.Lifetime {
 	return keeper.Lifetime{
 		Lease: Lease.Seconds(), Start: Seconds(cmp.Or(s.Lifetime.Start, units.Limit(start))), Queue: Seconds(s.Lifetime.Queue), Max: Seconds(s.Lifetime.Max),
-		Total: Seconds(s.Lifetime.Total), Idle: Seconds(s.Lifetime.Idle), Disconnect: disconnect.Seconds(),
+		Total: Seconds(s.Lifetime.Total), Idle: Seconds(s.Lifetime.Idle), IdleGPU: Seconds(s.Lifetime.IdleGPU), Disconnect: disconnect.Seconds(),
 		Silence: Seconds(cmp.Or(s.Lifetime.Silence, units.Limit(Silence))), Keep: time.Duration(*s.Lifetime.Keep).Seconds(),
 	}
+}
+
+// GPUPeriod is how often a node reports what its GPUs do: a tenth of lifetime.idleGpu, at most half a minute (keeper/rayctl_keeper/node/gpus.py).
+func GPUPeriod(s *spec.ClusterSpec) time.Duration {
+	if limit, bound := s.Lifetime.IdleGPU.Bound(); bound {
+		return min(30*time.Second, max(500*time.Millisecond, limit/10))
+	}
+	return 30 * time.Second
 }
 
 // Seconds converts a limit to seconds; 0 if there is none.
@@ -45,7 +53,7 @@ func Scaling(s *spec.ClusterSpec) *keeper.Scaling {
 	if !s.IsElastic() {
 		return nil
 	}
-	return &keeper.Scaling{Idle: ScalingIdle(s).Seconds(), UpscalingSpeed: cmp.Or(s.Scaling.UpscalingSpeed, 1)}
+	return &keeper.Scaling{Idle: ScalingIdle(s).Seconds(), UpscalingSpeed: cmp.Or(s.Scaling.UpscalingSpeed, 1), MaxAllocations: s.Scaling.MaxAllocations}
 }
 
 // ScalingIdle is how long a node above minReplicas is kept while nothing uses it. Ray has no word for "always": that is a century.

@@ -15,6 +15,7 @@ const (
 	CodeLost         = 76
 	CodePermission   = 77
 	CodeConfig       = 78
+	CodeGPUsIdle     = 79
 	CodeTimeLimit    = 124
 	CodeInterrupted  = 130
 )
@@ -37,6 +38,7 @@ var ExitCodes = []ExitCode{
 	{CodeLost, "the cluster was lost while the driver ran"},
 	{CodePermission, "not permitted; the message names what is missing"},
 	{CodeConfig, "this machine's configuration is wrong: no such secret, broken Python, a port in use"},
+	{CodeGPUsIdle, "all GPUs did nothing for `lifetime.idleGpu`"},
 	{CodeTimeLimit, "`lifetime.max` or `lifetime.total` passed"},
 	{CodeInterrupted, "interrupted, or ended by somebody"},
 }
@@ -51,6 +53,7 @@ const (
 	CauseDisconnected   = "disconnected"
 	CauseAbandoned      = "abandoned"
 	CauseIdle           = "idle"
+	CauseIdleGPU        = "idle-gpu"
 	CauseMax            = "max"
 	CauseTotal          = "total"
 	CauseTimeLimit      = "time-limit"
@@ -85,6 +88,7 @@ var Causes = []Cause{
 	{Name: CauseDisconnected, Code: CodeInterrupted, Retryable: true, Meaning: "no client renewed the run for as long as `--end-on-disconnect` allows"},
 	{Name: CauseAbandoned, Code: CodeInterrupted, Retryable: true, Meaning: "the client was gone before the launch was committed"},
 	{Name: CauseIdle, Code: 0, Meaning: "`lifetime.idle` passed"},
+	{Name: CauseIdleGPU, Code: CodeGPUsIdle, Meaning: "`lifetime.idleGpu` passed: all GPUs did nothing"},
 	{Name: CauseMax, Code: CodeTimeLimit, Meaning: "`lifetime.max` passed"},
 	{Name: CauseTotal, Code: CodeTimeLimit, Meaning: "`lifetime.total` passed"},
 	{Name: CauseTimeLimit, Code: CodeTimeLimit, Meaning: "the substrate's own time limit passed"},

@@ -27,8 +27,9 @@ type State struct {
 	Revision int64  `json:"revision"`
 	Name     string `json:"name"`
 	Launcher string `json:"launcher"`
-	SpecHash string `json:"specHash"`
-	Attempt  int    `json:"attempt"` // from 1
+	SpecHash string `json:"specHash"` // of the cluster file that was accepted last
+	Changes  int    `json:"changes"`  // of the file, that the living cluster has taken
+	Attempt  int    `json:"attempt"`  // from 1
 
 	Phase  Phase     `json:"phase"`
 	Reason Reason    `json:"reason"`
@@ -38,6 +39,8 @@ type State struct {
 	Head   Head    `json:"head"`
 	Keeper Process `json:"keeper"`
 	Nodes  []Node  `json:"nodes"`
+	// GPUs are what was measured of them, by node, also of former ones.
+	GPUs []GPUUse `json:"gpus,omitempty"`
 	// Allocations are what the cluster got besides the nodes that must be there, the oldest first; with an early head also these nodes.
 	Allocations []Allocation `json:"allocations,omitempty"`
 	Job         *Job         `json:"job"` // nil: a cluster without a job of its own
@@ -101,7 +104,8 @@ type Allocation struct {
 	Queued   *time.Time     `json:"queued"`
 	Granted  *time.Time     `json:"granted"`
 	Released *time.Time     `json:"released"`
-	Message  string         `json:"message,omitempty"` // the substrate's job and its reason to wait; why it was released
+	Expected *time.Time     `json:"expected,omitempty"` // when the substrate expects to grant it, while it is queued
+	Message  string         `json:"message,omitempty"`  // the substrate's job and its reason to wait; why it was released
 }
 
 // Head has the addresses of Ray's servers, as seen on the head's node; fields are empty until known.
@@ -144,11 +148,25 @@ type Node struct {
 	Message string `json:"message"`
 }
 
+// GPUUse is how much of its GPUs' time a node has used, as NVML or nvidia-smi shows it.
+type GPUUse struct {
+	Node        string  `json:"node"`        // of a pod its address
+	Count       int     `json:"count"`       // GPUs
+	Seconds     float64 `json:"seconds"`     // GPU-seconds that were measured
+	BusySeconds float64 `json:"busySeconds"` // those of them in which a kernel ran
+	Message     string  `json:"message"`     // why they are not measured
+}
+
+// CodeGPUsDoNothing is a Reason's code: lifetime.idleGpu will end the cluster if they go on so.
+const CodeGPUsDoNothing = "GpusIdle"
+
 // Deadlines are the moments at which the keeper will end the cluster; nil: never, or not known yet.
 type Deadlines struct {
 	Max   *time.Time `json:"max"`
 	Idle  *time.Time `json:"idle"`
 	Total *time.Time `json:"total"`
+	// IdleGPU is known once the GPUs have done nothing for half of the time.
+	IdleGPU *time.Time `json:"idleGpu"`
 }
 
 // Kinds of events that are counted by; a keeper writes others, too.
@@ -170,7 +188,7 @@ const (
 type Event struct {
 	At      time.Time `json:"at"`
 	Attempt int       `json:"attempt"`
-	Kind    string    `json:"event"` // phase, job, prepare, environment, commit, restart, node, head, extend or keeper
+	Kind    string    `json:"event"` // phase, job, prepare, environment, commit, restart, node, head, extend, scale, change, gpus or keeper
 	To      string    `json:"to,omitempty"`
 	Code    string    `json:"code,omitempty"`
 	Message string    `json:"message,omitempty"`

@@ -75,13 +75,13 @@ func (s *ClusterSpec) HasOlderRay(least string) bool {
 	return s.Ray.Version != "" && olderThan(s.Ray.Version, least)
 }
 
-// elasticRay is the first Ray that is started with labels and ports as its autoscaler's nodes need them; the tests run 2.60.
-const elasticRay = "2.49.0"
+// ElasticRay is the first Ray that is started with labels and ports as its autoscaler's nodes need them; the tests run 2.60.
+const ElasticRay = "2.49.0"
 
 // Elastic checks an elastic group of a launcher that starts Ray's autoscaler itself.
 func (v *Validator) Elastic(s *ClusterSpec, g NodeGroup) {
-	v.FailIf(s.HasOlderRay(elasticRay), g.Path()+".maxReplicas", "make it equal to minReplicas, or set a later ray.version",
-		"Ray %s is too old for elastic groups here: they need %s or later", s.Ray.Version, elasticRay)
+	v.FailIf(s.HasOlderRay(ElasticRay), g.Path()+".maxReplicas", "make it equal to minReplicas, or set a later ray.version",
+		"Ray %s is too old for elastic groups here: they need %s or later", s.Ray.Version, ElasticRay)
 	for _, name := range slices.Sorted(maps.Keys(g.Resources)) {
 		n := g.Resources[name]
 		v.FailIf(n != math.Trunc(n), Join(g.Path()+".resources", name), "use a whole number", "Ray's autoscaler cannot count %v of it in an elastic group", n)

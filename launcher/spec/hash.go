@@ -1,11 +1,15 @@
 package spec
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"regexp"
 	"slices"
+	"sync"
 )
 
 // Copy is a deep copy.
@@ -34,22 +38,66 @@ func Hash(s *ClusterSpec) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// Difference is one value that differs between two cluster files.
+type Difference struct {
+	// Path is as in Leaf.
+	Path string `json:"path"`
+	// From and To are the values as they are written; empty: not set.
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+func (d Difference) String() string {
+	return d.Path + ": " + cmp.Or(d.From, "not set") + " -> " + cmp.Or(d.To, "not set")
+}
+
+// Changeable reports whether a living cluster takes the new value.
+func (d Difference) Changeable() bool {
+	return slices.Contains(ChangeableKeys(), groupName.ReplaceAllString(d.Path, "workers[]."))
+}
+
+var groupName = regexp.MustCompile(`^workers\.[^.]*\.`)
+
+// ChangeableKeys are the keys whose values may change while a cluster lives, such as workers[].replicas.
+var ChangeableKeys = sync.OnceValue(func() []string { return changeableBelow(reflect.TypeFor[ClusterSpec](), "") })
+
+func changeableBelow(t reflect.Type, path string) (keys []string) {
+	for _, f := range fieldsOf(t) {
+		p, inner := Join(path, f.name), deref(f.typ)
+		if f.changeable {
+			keys = append(keys, p)
+		}
+		if inner.Kind() == reflect.Slice {
+			p, inner = p+"[]", deref(inner.Elem())
+		}
+		if IsMap(inner) {
+			keys = append(keys, changeableBelow(inner, p)...)
+		}
+	}
+	return keys
+}
+
 // Diff lists the changes from a to b in what Hash covers, one "PATH: A -> B" each, in the order of the fields.
-func Diff(a, b *ClusterSpec) []string {
+func Diff(a, b *ClusterSpec) (out []string) {
+	for _, d := range Differences(a, b) {
+		out = append(out, d.String())
+	}
+	return out
+}
+
+// Differences lists the changes from a to b in what Hash covers, in the order of the fields.
+func Differences(a, b *ClusterSpec) []Difference {
 	before, after := leafList(created(a)), leafList(created(b))
 	old, now := leafMap(before), leafMap(after)
-	var out []string
+	var out []Difference
 	for _, l := range before {
-		switch v, ok := now[l.Path]; {
-		case !ok:
-			out = append(out, fmt.Sprintf("%s: %s -> not set", l.Path, l.Value))
-		case v != l.Value:
-			out = append(out, fmt.Sprintf("%s: %s -> %s", l.Path, l.Value, v))
+		if v, ok := now[l.Path]; !ok || v != l.Value {
+			out = append(out, Difference{l.Path, l.Value, v})
 		}
 	}
 	for _, l := range after {
 		if _, ok := old[l.Path]; !ok {
-			out = append(out, fmt.Sprintf("%s: not set -> %s", l.Path, l.Value))
+			out = append(out, Difference{l.Path, "", l.Value})
 		}
 	}
 	return out

@@ -49,6 +49,8 @@ type field struct {
 	index []int  // of the value, or of the Sections that hold it
 	path  string // the tag path: see resolvePath
 	enum  []string
+	// changeable: a living cluster takes another value (tag changeable).
+	changeable bool
 
 	omitEmpty, omitZero bool
 
@@ -84,7 +86,7 @@ func fieldsOf(t reflect.Type) []field {
 			if name == "" {
 				name = f.Name
 			}
-			out = append(out, field{name: name, typ: f.Type, index: []int{i}, path: f.Tag.Get("path"), enum: enumOf(f.Tag), owner: t, goName: f.Name,
+			out = append(out, field{name: name, typ: f.Type, index: []int{i}, path: f.Tag.Get("path"), enum: enumOf(f.Tag), owner: t, goName: f.Name, changeable: f.Tag.Get("changeable") == "true",
 				omitEmpty: strings.Contains(options, "omitempty"), omitZero: strings.Contains(options, "omitzero")})
 		}
 	}
@@ -129,6 +131,8 @@ type Field struct {
 	// Owner and GoName are where the key is declared, with its comment.
 	Owner  reflect.Type
 	GoName string
+	// Changeable: a living cluster takes another value.
+	Changeable bool
 }
 
 // Fields lists the keys of a struct of the cluster file in their order, those that launchers add among them.
@@ -136,7 +140,7 @@ func Fields(t reflect.Type) []Field {
 	fields := fieldsOf(t)
 	out := make([]Field, len(fields))
 	for i, f := range fields {
-		out[i] = Field{f.name, f.typ, f.enum, f.owner, f.goName}
+		out[i] = Field{f.name, f.typ, f.enum, f.owner, f.goName, f.changeable}
 	}
 	return out
 }

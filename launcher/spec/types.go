@@ -171,21 +171,24 @@ type WorkerGroup struct {
 	// Name is the group's name, a DNS label of at most 40 characters, unique in the file.
 	Name string `json:"name" jsonschema:"required"`
 	// Replicas is the number of workers at the start. Default: minReplicas if that is set, else 1.
-	Replicas *int `json:"replicas,omitempty" jsonschema:"minimum=0"`
+	Replicas *int `json:"replicas,omitempty" jsonschema:"minimum=0" changeable:"true"`
 	// MinReplicas is the number of workers that the gang needs, that the job waits for with gang: false, too, and that an elastic group never goes
 	// below. Default: replicas.
-	MinReplicas *int `json:"minReplicas,omitempty" jsonschema:"minimum=0"`
+	MinReplicas *int `json:"minReplicas,omitempty" jsonschema:"minimum=0" changeable:"true"`
 	// MaxReplicas is the number of workers that an elastic group never exceeds. Default: replicas.
-	MaxReplicas *int `json:"maxReplicas,omitempty" jsonschema:"minimum=0"`
+	MaxReplicas *int `json:"maxReplicas,omitempty" jsonschema:"minimum=0" changeable:"true"`
 	NodeResources
 }
 
 // Scaling is how elastic groups grow and shrink.
 type Scaling struct {
 	// Idle is how long a node above minReplicas is kept while nothing uses it. Default: 5m.
-	Idle units.Limit `json:"idle,omitzero"`
+	Idle units.Limit `json:"idle,omitzero" changeable:"true"`
 	// UpscalingSpeed is how many nodes of a group may be asked for at once, in multiples of those that run; one can always be (Ray's upscaling_speed). Default: 1.
 	UpscalingSpeed float64 `json:"upscalingSpeed,omitempty"`
+	// MaxAllocations is how many nodes above what must be there the cluster has at one time, of all groups together, also queued ones. On Slurm each is a
+	// job of its own, as is one that replaces a lost node that must be there. Default: no limit but each group's maxReplicas.
+	MaxAllocations int `json:"maxAllocations,omitempty" jsonschema:"minimum=0"`
 }
 
 // Lifetime bounds the cluster's life. All are durations; 0 and unlimited mean no limit.
@@ -196,7 +199,7 @@ type Lifetime struct {
 	// (exit code 124). On local that is the launch, on Slurm the start of the job, on KubeRay the head's first answer. Slurm is asked for some minutes
 	// more (--time), in which the driver has its grace; where the partition gives no more, the end begins by so much earlier.
 	// Default: for up 12h; for run no limit, on Slurm then the partition's default.
-	Max units.Limit `json:"max,omitzero"`
+	Max units.Limit `json:"max,omitzero" changeable:"true"`
 	// Start is how long it may take from the admission of the gang until all nodes are alive: to pull the image, to run setup, to start Ray. Then the
 	// attempt has failed to start (exit code 73). On KubeRay it begins with the head's first answer: the image of the workers is pulled in it, that of the
 	// head while the cluster is queued. Default: 10m, on KubeRay 30m.
@@ -205,7 +208,10 @@ type Lifetime struct {
 	Total units.Limit `json:"total,omitzero"`
 	// Idle ends a cluster that had no running task, no resource in use, no submission job and no Serve application for this long.
 	// Default: for up 1h; for run no limit.
-	Idle units.Limit `json:"idle,omitzero"`
+	Idle units.Limit `json:"idle,omitzero" changeable:"true"`
+	// IdleGPU ends a cluster, also of a run, all of whose GPUs were busy for less than 2% of the time in each look for this long (exit code 79), as NVML
+	// or nvidia-smi sees them; after half of it that is said. Where one GPU cannot be read nothing ends. The start of the job and job.prepare count. Default: no limit.
+	IdleGPU units.Limit `json:"idleGpu,omitzero" changeable:"true"`
 	// Silence is how long the head may not answer, while no driver, GCS or supervisor of it is seen alive either; then the cluster is lost (exit
 	// code 76). Default: 5m.
 	Silence units.Limit `json:"silence,omitzero"`
@@ -246,7 +252,8 @@ type Job struct {
 	// and ${NAME} in a value by the node's variable NAME, as in PATH: /opt/bin:${PATH}; everything else arrives as it is.
 	Env map[string]string `json:"env,omitempty"`
 	// Grace is the time between SIGTERM and SIGKILL for the driver when the job is stopped, for a last checkpoint. Where a limit or a signal of the substrate ends
-	// the run, and it is 5s or longer, Ray starts no new tasks and actors in it: save from the driver, or by actors that are there.
+	// the run, and it is 5s or longer, Ray starts no new tasks and actors in it: save from the driver, or by actors that are there. On KubeRay it is then also how
+	// long a pod that is evicted lives on.
 	// Default: 3s, as Ray has it.
 	Grace *units.Duration `json:"grace,omitempty"`
 	// Restarts says how often the run is tried again, by what ended the attempt.

@@ -28,6 +28,7 @@ func (v *Validator) lifetime(s *ClusterSpec) {
 	v.FailIf(l.Start < 0, "lifetime.start", "use a positive duration, for example 1h", "nodes that never start would stay allocated")
 	v.FailIf(s.Scaling.Idle < units.NoLimit, "scaling.idle", "use a positive duration, or unlimited", "it is negative")
 	v.FailIf(s.Scaling.UpscalingSpeed < 0, "scaling.upscalingSpeed", "use a number above 0", "%v is negative", s.Scaling.UpscalingSpeed)
+	v.FailIf(s.Scaling.MaxAllocations < 0, "scaling.maxAllocations", "use a number from 1, or leave it out", "%d is negative", s.Scaling.MaxAllocations)
 	v.FailIf(l.Keep != nil && *l.Keep < 0, "lifetime.keep", "use 0 to keep nothing", "it is negative")
 	grace := time.Duration(value(s.Job.Grace, 0))
 	v.FailIf(grace < 0, "job.grace", "use a duration from 0", "it is negative")

@@ -99,7 +99,7 @@ func (l *Launcher) existing(ctx context.Context, id launcher.ID, s *spec.Cluster
 	if err != nil {
 		return false, err
 	}
-	how, _, err := c.Look()
+	how, st, err := c.Look()
 	if err != nil {
 		return false, err
 	}
@@ -116,14 +116,18 @@ func (l *Launcher) existing(ctx context.Context, id launcher.ID, s *spec.Cluster
 		how = rundir.Ended
 	}
 	if how == rundir.Ended {
-		return false, launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
-			"a cluster named %s has ended, and its record is kept until %s", c.Name, launcher.Stamp(c.KeptUntil()))
+		return false, c.hasEnded()
 	}
-	if diff := spec.Diff(c.Record.Spec, s); len(diff) > 0 {
-		return false, launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",
-			"a cluster named %s exists with another spec (%s)", c.Name, strings.Join(diff, "; "))
+	if err := launcher.SameSpec(c.ID(), st, c.Record.Spec, s); err != nil {
+		return false, err
 	}
 	return true, nil
+}
+
+// hasEnded refuses a name whose record is kept.
+func (c *cluster) hasEnded() error {
+	return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "choose another name, or replace it with --recreate",
+		"a cluster named %s has ended, and its record is kept until %s", c.Name, launcher.Stamp(c.KeptUntil()))
 }
 
 // plan gathers what the orders follow from, and makes the Ray environment if it must.

@@ -13,6 +13,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // Write fills the run directory with the record and with what the keeper needs; the keeper gets those secrets that the record's spec names.
@@ -30,6 +31,15 @@ func (r *Run) Write(record Record, orders *keeper.Orders, secrets map[string]str
 		return err
 	}
 	return r.Prepare(orders, keeper.NewToken(), r.secrets(secrets))
+}
+
+// Accept replaces the record's cluster file.
+func (r *Run) Accept(s *spec.ClusterSpec) error {
+	r.Record.Spec = s
+	if err := writeJSON(r.Path(RecordFile), r.Record); err != nil {
+		return WriteFailed(r.Dir, err)
+	}
+	return nil
 }
 
 func (r *Run) secrets(values map[string]string) map[string]string {

@@ -42,6 +42,15 @@ func (r *Run) Claim(ctx context.Context, s *spec.ClusterSpec, p launcher.Payload
 	return true, nil
 }
 
+// Accept replaces the record's cluster file.
+func (r *Run) Accept(ctx context.Context, s *spec.ClusterSpec) error {
+	r.Record.Spec = s
+	if err := r.Root.Files.WriteJSON(ctx, r.Path(recordFile), r.Record, false); err != nil {
+		return r.WriteFailed(err)
+	}
+	return nil
+}
+
 // Heartbeat keeps others from taking a long launch for a dead one.
 func (r *Run) Heartbeat(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -3,8 +3,10 @@ package script
 import (
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 	"text/template"
+	"time"
 
 	"al.essio.dev/pkg/shellescape"
 
@@ -39,19 +41,71 @@ func (p Plan) companions() *keeper.Companions {
 	if !HasCompanions(p.Spec) {
 		return nil
 	}
-	c := &keeper.Companions{Name: CompanionName(p.Spec, p.Nonce), Scripts: map[string]string{}}
+	c := &keeper.Companions{Name: CompanionName(p.Spec, p.Nonce), Scripts: map[string]string{}, Minutes: map[string]int{}}
 	if p.Spec.Head.Early {
 		c.Scripts[keeper.Gang] = path.Join(p.Run, GangFile)
 	}
 	if p.Spec.IsElastic() {
 		for _, g := range p.Spec.NodeGroups() { // a lost node that must be there is replaced, too
-			c.Scripts[g.Name] = path.Join(p.Run, companionFile(g.Name))
+			c.Scripts[g.Name] = path.Join(p.Run, CompanionFile(g.Name))
+			if limit := p.companionLimit(g); limit > 0 {
+				c.Minutes[g.Name] = max(1, int(limit/time.Minute))
+			}
 		}
 	}
 	return c
 }
 
-func companionFile(group string) string { return "elastic-" + group + ".sh" }
+// companionLimit is how long a companion job of a group may run: as slurm.extraArgs say, and no longer than one of its partitions gives. 0: there is no limit.
+func (p Plan) companionLimit(g spec.NodeGroup) (limit time.Duration) {
+	r := p.request(g)
+	for _, part := range PartitionsOf(r.Slurm.Partition, p.partitions) {
+		if part.Time > 0 && (limit == 0 || part.Time < limit) {
+			limit = part.Time
+		}
+	}
+	for _, a := range r.Slurm.ExtraArgs {
+		if text, ok := strings.CutPrefix(a, "--time="); ok {
+			if own := timeLimit(text); own > 0 && (limit == 0 || own < limit) {
+				limit = own
+			}
+		}
+	}
+	return limit
+}
+
+// timeLimit reads what sbatch's --time takes: minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes, days-hours:minutes:seconds.
+// 0: it is none of these, which sbatch refuses.
+func timeLimit(text string) time.Duration {
+	units := []time.Duration{time.Minute, time.Second}
+	days, clock, dayed := strings.Cut(text, "-")
+	var limit time.Duration
+	if dayed {
+		n, err := strconv.Atoi(days)
+		if err != nil {
+			return 0
+		}
+		limit, text, units = time.Duration(n)*24*time.Hour, clock, []time.Duration{time.Hour, time.Minute, time.Second}
+	}
+	parts := strings.Split(text, ":")
+	if !dayed && len(parts) == 3 {
+		units = []time.Duration{time.Hour, time.Minute, time.Second}
+	}
+	if len(parts) > len(units) {
+		return 0
+	}
+	for i, part := range parts {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return 0
+		}
+		limit += time.Duration(n) * units[i]
+	}
+	return limit
+}
+
+// CompanionFile is the batch script of a group's companion jobs in the run's directory.
+func CompanionFile(group string) string { return "elastic-" + group + ".sh" }
 
 // Companions are the batch scripts of companion jobs, by their names in the run's directory. The keeper gives the rest on sbatch's command line.
 func (p Plan) Companions() (map[string]string, error) {
@@ -66,7 +120,7 @@ func (p Plan) Companions() (map[string]string, error) {
 		return scripts, nil
 	}
 	for _, g := range p.Spec.NodeGroups() {
-		if scripts[companionFile(g.Name)], err = p.companion([][]string{p.Directives(Component{Request: p.request(g), Nodes: 1}, false)}); err != nil {
+		if scripts[CompanionFile(g.Name)], err = p.companion([][]string{p.Directives(Component{Request: p.request(g), Nodes: 1}, false)}); err != nil {
 			return nil, fmt.Errorf("render the batch script of group %s: %w", g.Name, err)
 		}
 	}

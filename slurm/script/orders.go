@@ -23,6 +23,7 @@ type Plan struct {
 	Disconnect time.Duration
 	Held       int           // nodes of somebody else's allocation, where slurm.job is current; 0: it is not known
 	longest    time.Duration // that the partitions give, see Within; 0: it is not known, or has no bound
+	partitions []Partition   // see Within; none: they are not known
 }
 
 // PlanOf is the plan of a run, made from its record. disconnect is how long a client may be gone before the keeper ends the run.

@@ -28,6 +28,7 @@ func PartitionsOf(names string, all []Partition) (out []Partition) {
 // Within is the plan for a cluster with these partitions: what the end takes after lifetime.max is left out where a partition would refuse it, but not
 // lifetime.max.
 func (p Plan) Within(all []Partition) Plan {
+	p.partitions = all
 	most, bound := p.Spec.Lifetime.Max.Bound()
 	for _, c := range slices.Concat(p.Components(), p.Gang()) {
 		for _, part := range PartitionsOf(c.Request.Slurm.Partition, all) {

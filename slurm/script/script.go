@@ -26,7 +26,7 @@ const (
 	RoleBatch = "slurm-batch" // what the batch script executes: it makes the attempt's directory and becomes the keeper
 	RoleRelay = "slurm-relay" // carries connections over a step's standard streams
 	RoleExec  = "slurm-exec"  // runs a command in a step and passes on what it writes
-	// RoleNetwork says what address a node has, and whether ports are free there; its arguments are slurm.network, slurm.ports and the number of nodes.
+	// RoleNetwork says what address a node has, and whether ports are free there; its arguments are slurm.network, slurm.ports, the number of nodes and the number of ports that one needs.
 	RoleNetwork = "slurm-network"
 )
 

@@ -63,7 +63,7 @@ func (site *Site) Python(ctx context.Context, s *spec.ClusterSpec) (string, erro
 
 // Fitted is a plan whose time limit fits into the partitions. If they are not known it is as it was: Slurm judges.
 func (site *Site) Fitted(ctx context.Context, p script.Plan) script.Plan {
-	if _, bound := p.Spec.Lifetime.Max.Bound(); !bound {
+	if _, bound := p.Spec.Lifetime.Max.Bound(); !bound && !p.Spec.IsElastic() {
 		return p
 	}
 	all, err := site.Partitions(ctx)

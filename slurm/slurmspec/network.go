@@ -66,6 +66,12 @@ func portsIn(v *spec.Validator, text string, s *spec.ClusterSpec) {
 	v.FailIf(s.HasOlderRay("2.49.0"), "slurm.ports", "leave it out, or set a later ray.version", "Ray %s opens other ports, too: it needs 2.49 or later", s.Ray.Version)
 }
 
+// PortsNeeded is how many ports of slurm.ports a machine has to have free for one of the largest nodes and the keeper.
+func PortsNeeded(s *spec.ClusterSpec) int {
+	needed, _ := neededPorts(s)
+	return needed
+}
+
 // neededPorts is the least that one machine of the largest node needs, and that node's group. A node that takes the CPUs of a whole machine has as many as nobody knows here.
 func neededPorts(s *spec.ClusterSpec) (needed int, who string) {
 	for _, g := range s.NodeGroups() {

@@ -18,7 +18,7 @@ func init() {
 	for _, nodes := range []int{2, 4, 8} {
 		slurmMeasures = append(slurmMeasures, measure{fmt.Sprintf("nodes%d", nodes), func(ctx context.Context, b *bench) ([]row, error) { return b.slurmLife(ctx, nodes) }})
 	}
-	slurmMeasures = append(slurmMeasures, measure{"requests", measureRequests})
+	slurmMeasures = append(slurmMeasures, measure{"requests", measureRequests}, measure{"elastic", measureElastic})
 }
 
 // slurmRun is one driver on one allocation of whole nodes, with times of the controller and of the driver. Between the driver's last statement
@@ -181,7 +181,7 @@ func (s *slurmSite) granted(job string) (time.Time, error) {
 	}
 	for _, m := range begun.FindAllStringSubmatch(string(text), -1) {
 		if m[2] == job {
-			return time.ParseInLocation("2006-01-02T15:04:05.000", m[1], time.Local)
+			return time.ParseInLocation(controllersTime, m[1], time.Local)
 		}
 	}
 	return time.Time{}, fmt.Errorf("slurmctld's log does not tell when job %s began", job)

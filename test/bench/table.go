@@ -35,8 +35,11 @@ func median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// figures formats the median with the extremes.
+// figures formats the median with the extremes. Of no values there is nothing to compare with.
 func figures(values []float64, u unit) string {
+	if len(values) == 0 {
+		return "none"
+	}
 	text := u(median(values))
 	if len(values) > 1 {
 		text += fmt.Sprintf(" (%s to %s)", u(slices.Min(values)), u(slices.Max(values)))

@@ -36,18 +36,23 @@ type drawn struct {
 	code     int           // the driver's own exit code
 	workers  int           // nodes beside the head's group
 	restarts int           // job.restarts.nodeFailure
+	bursts   int           // of tasks, for which nodes come and after which they go; 0: the cluster is not elastic
 }
 
 func (d drawn) String() string {
-	return fmt.Sprintf("%s: %s %s (%d lines, one each %s, exit code %d, %d workers, nodeFailure %d); again: -chaos.seed %d -chaos.first %d -chaos.n 1",
-		d.launcher, d.fault, d.moment, d.lines, d.pause, d.code, d.workers, d.restarts, d.seed, d.number)
+	elastic := ""
+	if d.bursts > 0 {
+		elastic = " -chaos.elastic"
+	}
+	return fmt.Sprintf("%s: %s %s (%d lines, one each %s, exit code %d, %d workers, nodeFailure %d, %d bursts); again: -chaos.seed %d -chaos.first %d -chaos.n 1%s",
+		d.launcher, d.fault, d.moment, d.lines, d.pause, d.code, d.workers, d.restarts, d.bursts, d.seed, d.number, elastic)
 }
 
 // run is the name of the case's cluster.
 func (d drawn) run() string { return fmt.Sprintf("x%d-%d", d.seed, d.number) }
 
 // draw makes a case. launchers are the candidates, faults the names of each one's faults.
-func draw(seed uint64, number int, launchers []string, faults map[string][]string) drawn {
+func draw(seed uint64, number int, launchers []string, faults map[string][]string, elastic bool) drawn {
 	random := rand.New(rand.NewPCG(seed, uint64(number))) //nolint:gosec // it has to be repeatable, not secret
 	d := drawn{seed: seed, number: number, launcher: launchers[random.IntN(len(launchers))]}
 	names := slices.Sorted(slices.Values(faults[d.launcher]))
@@ -64,6 +69,10 @@ func draw(seed uint64, number int, launchers []string, faults map[string][]strin
 		d.moment = moment{line: d.lines, after: time.Duration(random.IntN(1500)) * time.Millisecond}
 	default:
 		d.moment = moment{line: 1 + random.IntN(d.lines), after: time.Duration(random.IntN(300)) * time.Millisecond}
+	}
+	if elastic {
+		d.bursts = 1 + random.IntN(3)
+		d.pause *= 3 // nodes need seconds to come and go
 	}
 	return d
 }

@@ -16,10 +16,11 @@ import (
 )
 
 var (
-	number = flag.Int("chaos.n", 0, "so many random cases")
-	seed   = flag.Uint64("chaos.seed", 1, "from which all cases follow")
-	begin  = flag.Int("chaos.first", 0, "number of the first case")
-	only   = flag.String("chaos.launchers", "local,slurm,kuberay", "launchers to choose from; other choices make other cases of the same seed")
+	number  = flag.Int("chaos.n", 0, "so many random cases")
+	seed    = flag.Uint64("chaos.seed", 1, "from which all cases follow")
+	begin   = flag.Int("chaos.first", 0, "number of the first case")
+	elastic = flag.Bool("chaos.elastic", false, "elastic clusters, and faults of their nodes, too")
+	only    = flag.String("chaos.launchers", "local,slurm,kuberay", "launchers to choose from; other choices make other cases of the same seed")
 )
 
 // TestCampaign runs random cases; none without -chaos.n, as in `make test`. The launchers run in parallel, each one case at a time.
@@ -27,10 +28,10 @@ func TestCampaign(t *testing.T) {
 	launchers, faults := chosen(t)
 	var cases []drawn
 	for i := range *number {
-		cases = append(cases, draw(*seed, *begin+i, launchers, faults))
+		cases = append(cases, draw(*seed, *begin+i, launchers, faults, *elastic))
 	}
-	violations := runAll(t, cases)
-	t.Logf("chaos: %d cases, %d violations; faults: %s", len(cases), violations, tally(cases))
+	violations, struck := runAll(t, cases)
+	t.Logf("chaos: %d cases, %d of whose faults found their target, %d violations; faults: %s", len(cases), struck, violations, tally(cases))
 }
 
 // chosen are the selected launchers, with the names of each one's faults.
@@ -57,13 +58,17 @@ func faultNames(launcher string) []string {
 	default:
 		w = &kubeWorld{}
 	}
-	return slices.Sorted(maps.Keys(w.faults()))
+	all := w.faults()
+	if *elastic {
+		maps.Copy(all, w.elasticFaults())
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
-// runAll runs cases and returns the number of cases with violations.
-func runAll(t *testing.T, cases []drawn) (violations int) {
+// runAll runs cases and returns the number of cases with violations, and of those whose fault found its target.
+func runAll(t *testing.T, cases []drawn) (violations, struck int) {
 	if len(cases) == 0 {
-		return 0
+		return 0, 0
 	}
 	rayctl := buildRayctl(t)
 	by := map[string][]drawn{}
@@ -77,17 +82,22 @@ func runAll(t *testing.T, cases []drawn) (violations int) {
 				t.Parallel()
 				w := worlds[launcher](t, rayctl)
 				for _, d := range mine {
-					if !t.Run(fmt.Sprintf("%d-%s", d.number, strings.ReplaceAll(d.fault, " ", "-")), func(t *testing.T) { runCase(t, w, d) }) {
-						mu.Lock()
+					hit := false
+					ok := t.Run(fmt.Sprintf("%d-%s", d.number, strings.ReplaceAll(d.fault, " ", "-")), func(t *testing.T) { hit = runCase(t, w, d) })
+					mu.Lock()
+					if !ok {
 						violations++
-						mu.Unlock()
 					}
+					if hit {
+						struck++
+					}
+					mu.Unlock()
 				}
 				w.end(t)
 			})
 		}
 	})
-	return violations
+	return violations, struck
 }
 
 func buildRayctl(t *testing.T) string {

@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"bytes"
+	"fmt"
 	"os/exec"
 	"strings"
 	"sync"
@@ -54,6 +55,28 @@ func rayFaults(headLossy bool) map[string]fault {
 		"dashboard frozen": {strike: func(r *running) bool {
 			frozen(r.processes(), command("dashboard/dashboard.py", "ray-dashboard"), 40*time.Second)
 			return true
+		}},
+	}
+}
+
+// nodeFaults concern nodes that come and go: the run does not end by them.
+func nodeFaults() map[string]fault {
+	last := func(parts ...string) func(*running) bool {
+		return func(r *running) bool {
+			var found []process
+			for _, p := range r.processes() {
+				if command(parts...)(p) && strings.Contains(p.environ, "RAYCTL_") {
+					found = append(found, p)
+				}
+			}
+			return len(found) > 1 && syscall.Kill(found[len(found)-1].pid, syscall.SIGKILL) == nil // the first is the head's
+		}
+	}
+	return map[string]fault{
+		"last raylet killed": {strike: last("/raylet/raylet "), causes: []string{"lost"}, node: true},
+		"autoscaler killed":  {strike: kill("autoscaler/v2/monitor.py", "autoscaler/_private/monitor.py"), causes: []string{"lost"}, node: true},
+		"scaled down": {strike: func(r *running) bool {
+			return r.rayctl("scale", r.d.run(), fmt.Sprintf("w=%d:%d", r.d.workers, max(1, r.d.workers))).code == 0
 		}},
 	}
 }

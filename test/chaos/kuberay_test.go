@@ -48,10 +48,13 @@ func (w *kubeWorld) command(ctx context.Context, args ...string) *exec.Cmd {
 	return c
 }
 
-func (w *kubeWorld) file(workers int, books string) string {
+func (w *kubeWorld) file(d drawn, books string) string {
 	node := "{cpus: 0.2, memory: 2Gi}"
 	text := "launcher: kuberay\nray: {version: 2.60.0}\nhead: " + node + "\nmounts: [{mountPath: " + books + ", source: {kuberay: {hostPath: {path: " + books + "}}}}]\n"
-	if workers > 0 {
+	switch {
+	case d.bursts > 0:
+		text += elasticGroup(d, "cpus: 0.2, memory: 2Gi")
+	case d.workers > 0:
 		text += "workers: [{name: w, cpus: 0.2, memory: 2Gi}]\n"
 	}
 	return text
@@ -167,6 +170,8 @@ func (w *kubeWorld) story(run string) string {
 	}
 	return b.String()
 }
+
+func (w *kubeWorld) elasticFaults() map[string]fault { return nodeFaults() }
 
 func (w *kubeWorld) faults() map[string]fault {
 	return merge(clientFaults(), rayFaults(true), map[string]fault{

@@ -43,10 +43,10 @@ type running struct {
 	own       bool // the exit is the driver's own
 }
 
-// runCase launches, injects the fault, waits for the end, and checks.
-func runCase(t *testing.T, w world, d drawn) {
+// runCase launches, injects the fault, waits for the end, and checks. It returns whether the fault found its target.
+func runCase(t *testing.T, w world, d drawn) bool {
 	t.Log(d)
-	r := &running{t: t, w: w, d: d, f: w.faults()[d.fault]}
+	r := &running{t: t, w: w, d: d, f: merge(w.faults(), w.elasticFaults())[d.fault]}
 	r.prepare()
 	t.Cleanup(func() {
 		r.rayctl("down", "--now", d.run())
@@ -64,6 +64,7 @@ func runCase(t *testing.T, w world, d drawn) {
 	if t.Failed() {
 		t.Logf("%s\nstruck: %v\nclient's stdout ends: %s\nclient's stderr: %s\n%s", d, r.struck, lastLines(r.out.String(), 4), lastLines(r.err.String(), 30), w.story(d.run()))
 	}
+	return r.struck
 }
 
 // prepare writes the working directory with the cluster file, and the book.
@@ -102,12 +103,12 @@ func (r *running) read(name string) string {
 // file is the cluster file.
 func (r *running) file() string {
 	digest := sha256.Sum256([]byte(r.secret))
-	entrypoint := fmt.Sprintf("exec python driver.py %s %d %.3f %d %s", shellescape.Quote(string(r.book)), r.d.lines, r.d.pause.Seconds(), r.d.code, hex.EncodeToString(digest[:]))
+	entrypoint := fmt.Sprintf("exec python driver.py %s %d %.3f %d %s %d", shellescape.Quote(string(r.book)), r.d.lines, r.d.pause.Seconds(), r.d.code, hex.EncodeToString(digest[:]), r.d.bursts)
 	text, err := json.Marshal(entrypoint)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return r.w.file(r.d.workers, string(r.book)) + "secrets: [{name: WORD, file: secret}]\nlifetime: {max: 20m}\n" +
+	return r.w.file(r.d, string(r.book)) + "secrets: [{name: WORD, file: secret}]\nlifetime: {max: 20m}\n" +
 		"job:\n  entrypoint: " + string(text) + "\n  workingDir: job\n  env: {FROM_JOB: \"a 'value' of the job\"}\n" +
 		fmt.Sprintf("  restarts: {nodeFailure: %d}\n", r.d.restarts)
 }

@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"os/exec"
@@ -42,9 +43,14 @@ func (w *slurmWorld) command(ctx context.Context, args ...string) *exec.Cmd {
 	return c
 }
 
-func (w *slurmWorld) file(workers int, _ string) string {
+func (w *slurmWorld) file(d drawn, _ string) string {
 	text := "launcher: slurm\nray: {python: " + w.python + "}\nslurm: {dir: " + w.dir() + "/rayctl, exclusive: true}\n"
-	if workers > 0 {
+	switch {
+	case d.bursts > 0 && d.workers == 0:
+		text += "head: {cpus: 1}\n" + elasticGroup(d, "cpus: 1, memory: 1Gi")
+	case d.bursts > 0:
+		text += elasticGroup(d, "cpus: 1, memory: 1Gi")
+	case d.workers > 0:
 		text += "workers: [{name: w, replicas: 2, cpus: 1, memory: 1Gi}]\n"
 	}
 	return text
@@ -55,12 +61,14 @@ func (w *slurmWorld) runDir(run string) string { return filepath.Join(w.dir(), "
 func (w *slurmWorld) processes(run string) []process { return ofRun(run, w.runDir(run)) }
 
 func (w *slurmWorld) allocated(run string) (left []string) {
-	jobs, err := w.Slurm(context.Background(), "squeue", "--noheader", "--name="+run, "--format=job %i %T")
+	jobs, err := w.Slurm(context.Background(), "squeue", "--noheader", "--format=%j job %i %T")
 	if err != nil {
 		return []string{err.Error()}
 	}
-	if jobs != "" {
-		left = strings.Split(jobs, "\n")
+	for _, job := range strings.Split(jobs, "\n") {
+		if strings.HasPrefix(job, run+" ") || strings.HasPrefix(job, run+"-elastic-") {
+			left = append(left, job)
+		}
 	}
 	for _, p := range w.processes(run) {
 		left = append(left, p.String())
@@ -114,7 +122,47 @@ func (w *slurmWorld) faults() map[string]fault {
 	})
 }
 
-func (w *slurmWorld) controllerKilled(*running) bool {
+func (w *slurmWorld) elasticFaults() map[string]fault {
+	return merge(nodeFaults(), map[string]fault{
+		"companion cancelled": {strike: w.onCompanion(func(id, _ string) bool { _, err := w.Slurm(context.Background(), "scancel", id); return err == nil })},
+		"companion requeued": {strike: w.onCompanion(func(id, _ string) bool {
+			_, err := w.Slurm(context.Background(), "scontrol", "requeue", id)
+			return err == nil
+		})},
+		"companion's node loses power":  {strike: w.onCompanion(func(_, node string) bool { return w.cut(node) })},
+		"companion's supervisor killed": {strike: kill("keeper.pyz slurm-companion")},
+	})
+}
+
+// onCompanion strikes the last of the run's companion jobs, as soon as there is one.
+func (w *slurmWorld) onCompanion(strike func(id, node string) bool) func(*running) bool {
+	return func(r *running) bool {
+		for range 30 {
+			jobs, _ := w.Slurm(context.Background(), "squeue", "--noheader", "--states=running", "--format=%j %i %N")
+			id, node := "", ""
+			for _, line := range strings.Split(jobs, "\n") {
+				if f := strings.Fields(line); len(f) == 3 && strings.HasPrefix(f[0], r.d.run()+"-elastic-") {
+					id, node = f[1], f[2]
+				}
+			}
+			if id != "" {
+				return strike(id, node)
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+		return false
+	}
+}
+
+// controllerKilled waits until the controller has saved the job, which takes it some seconds: one that it knew alone is lost to Slurm, which ends it as an orphan.
+func (w *slurmWorld) controllerKilled(r *running) bool {
+	for range 100 {
+		saved, _ := os.ReadFile(w.Dir + "/state/job_state")
+		if bytes.Contains(saved, []byte(r.d.run())) {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 	if err := w.KillController(); err != nil {
 		return false
 	}
@@ -127,8 +175,13 @@ func (w *slurmWorld) powerCut(r *running) bool {
 	out, _ := w.Slurm(context.Background(), "squeue", "--noheader", "--name="+r.d.run(), "--format=%N")
 	hosts, err := w.Slurm(context.Background(), "scontrol", "show", "hostnames", strings.TrimSpace(out))
 	first, _, _ := strings.Cut(hosts, "\n")
-	node, numberErr := strconv.Atoi(strings.TrimPrefix(first, "node"))
-	if err != nil || numberErr != nil || w.PowerOffNode(node) != nil {
+	return err == nil && w.cut(first)
+}
+
+// cut switches a node off.
+func (w *slurmWorld) cut(host string) bool {
+	node, err := strconv.Atoi(strings.TrimPrefix(host, "node"))
+	if err != nil || w.PowerOffNode(node) != nil {
 		return false
 	}
 	w.off = node

@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +23,7 @@ type world interface {
 	// command prepares a rayctl command like a user of this substrate.
 	command(ctx context.Context, args ...string) *exec.Cmd
 	// file is the substrate's part of the cluster file; books is the directory that nodes must share.
-	file(workers int, books string) string
+	file(d drawn, books string) string
 	// processes returns a run's processes on all nodes.
 	processes(run string) []process
 	// allocated lists what the substrate still has of an ended run.
@@ -32,6 +33,8 @@ type world interface {
 	// story is diagnostic output for a violation.
 	story(run string) string
 	faults() map[string]fault
+	// elasticFaults concern the nodes of elastic groups that come and go.
+	elasticFaults() map[string]fault
 	// settle restores the substrate after a case, and returns when it works.
 	settle(t *testing.T)
 	// end checks that nothing is left of any case.
@@ -58,12 +61,20 @@ func (w *localWorld) command(ctx context.Context, args ...string) *exec.Cmd {
 	return c
 }
 
-func (w *localWorld) file(workers int, _ string) string {
+func (w *localWorld) file(d drawn, _ string) string {
 	text := "launcher: local\nray: {python: " + w.python + "}\n"
-	if workers > 0 {
+	switch {
+	case d.bursts > 0:
+		text += "head: {cpus: 1}\n" + elasticGroup(d, "cpus: 1")
+	case d.workers > 0:
 		text += "head: {cpus: 1}\nworkers: [{name: w, cpus: 1}]\n"
 	}
 	return text
+}
+
+// elasticGroup is the driver's group of workers, each of this size, in the cluster file.
+func elasticGroup(d drawn, size string) string {
+	return fmt.Sprintf("workers: [{name: w, %s, minReplicas: %d, maxReplicas: 2, resources: {w: 1}}]\nscaling: {idle: 3s}\n", size, d.workers)
 }
 
 func (w *localWorld) runDir(run string) string {
@@ -103,6 +114,8 @@ func (w *localWorld) faults() map[string]fault {
 		"supervisor killed": {strike: kill("keeper.pyz node"), causes: []string{"lost"}, node: true},
 	})
 }
+
+func (w *localWorld) elasticFaults() map[string]fault { return nodeFaults() }
 
 func (w *localWorld) settle(*testing.T) {}
 

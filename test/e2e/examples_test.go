@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"os"
@@ -10,9 +11,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/test/needs"
 )
 
@@ -114,9 +117,58 @@ func TestTrain(t *testing.T) {
 	first := u.runExample(append(args, "sh", "-c", `python train.py --epochs 4 --out "$RAYCTL_OUTPUT_DIR"`)...)
 	contains(t, "the first run", first.out, "epoch 4")
 	second := u.runExample(append(args, "sh", "-c", `python train.py --epochs 6 --out "$RAYCTL_OUTPUT_DIR"`)...)
-	contains(t, "the second run", second.out, "restored epoch 4", "epoch 6")
+	contains(t, "the second run", second.out, "restored step 128, steps lost: 0", "epoch 6")
 	if strings.Contains(second.out, "epoch 3 ") {
 		t.Errorf("the second run began anew:\n%s", tail(second.out))
+	}
+}
+
+var lostSteps = regexp.MustCompile(`restored step (\d+), steps lost: (\d+)`)
+
+// TestTrainWarned: when the substrate announces the end (as Slurm does, by a signal to the keeper) the workers save by Ray Train's notice of a preemption,
+// and the next run loses a step at most.
+func TestTrainWarned(t *testing.T) {
+	u := exampleUser(t)
+	u.env = append(u.env, "XDG_STATE_HOME="+u.dir)
+	out := filepath.Join(u.dir, "out")
+	train := func(name, epochs string) []string {
+		return []string{"run", "-f", example(t, "train", "rayctl.yaml"), "--name", name, "--set", "job.outputDir=" + out, "--",
+			"sh", "-c", `python train.py --epochs ` + epochs + ` --out "$RAYCTL_OUTPUT_DIR"`}
+	}
+	first := u.start(false, train("warned", "100000")...)
+	first.until("epoch 2 ", 1)
+	signalKeeper(t, filepath.Join(u.dir, "rayctl", "clusters", "warned", "state.json"))
+	if code := first.code(); code != runstate.CodeTimeLimit {
+		t.Fatalf("exit code %d: %s", code, tail(first.String()))
+	}
+	reached := regexp.MustCompile(`of the workers \[0, 1\] are going to be taken away(?s:.*)saved, to go on from there, .*: epoch (\d+)`).FindStringSubmatch(first.String())
+	if reached == nil {
+		t.Fatalf("nothing was saved at the end of %s", tail(first.String()))
+	}
+	next := u.runExample(train("goes-on", reached[1])...)
+	if lost := lostSteps.FindStringSubmatch(next.out); lost == nil || lost[2] != "0" && lost[2] != "1" {
+		t.Errorf("steps lost: %v, of %s", lost, tail(next.out))
+	}
+	contains(t, "the run that went on", next.out, "trained on 2 workers: epoch "+reached[1])
+}
+
+// signalKeeper sends the keeper the signal by which Slurm warns.
+func signalKeeper(t *testing.T, state string) {
+	t.Helper()
+	var st struct {
+		Keeper struct {
+			PID int `json:"pid"`
+		} `json:"keeper"`
+	}
+	text, err := os.ReadFile(state)
+	if err == nil {
+		err = json.Unmarshal(text, &st)
+	}
+	if err == nil {
+		err = syscall.Kill(st.Keeper.PID, syscall.SIGUSR1)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

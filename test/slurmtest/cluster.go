@@ -176,6 +176,7 @@ func (c *Cluster) startNamespaces(ctx context.Context, root string) error {
 	c.process = cmd
 	setup := agent.SetupArgs{Name: "ctl", Address: ctlAddress, Bridge: true, Dir: c.Dir, Mounts: agent.Mounts{Packages: root, Files: c.etcFiles()}}
 	setup.Mounts.Keep, setup.Mounts.Open = c.visible()
+	setup.Mounts.Cached = c.cached()
 	if c.Options.Storage {
 		setup.Storage = ctlStorageAddress
 	}
@@ -219,6 +220,14 @@ func (c *Cluster) visible() (keep, open []string) {
 	return keep, open
 }
 
+// cached are the shared directories, if hosts cache what is in them.
+func (c *Cluster) cached() []string {
+	if !c.Options.CachedFiles {
+		return nil
+	}
+	return []string{filepath.Join(c.Dir, "shared"), filepath.Join(c.Dir, "home")}
+}
+
 func (c *Cluster) etcFiles() map[string]string {
 	files := map[string]string{}
 	for _, name := range []string{"hosts", "passwd", "group", "nsswitch.conf", "resolv.conf"} {
@@ -249,6 +258,7 @@ func (c *Cluster) makeNode(name, address, storage string, files map[string]strin
 	args.Mounts = agent.Mounts{Packages: prefix, Files: map[string]string{"/etc/resolv.conf": c.Dir + "/etc/resolv.conf.node"}}
 	maps.Copy(args.Mounts.Files, files)
 	args.Mounts.Keep, _ = c.visible()
+	args.Mounts.Cached = c.cached()
 	if c.Options.MetadataFreeze {
 		args.Gateway = ctlAddress
 	}

@@ -66,6 +66,10 @@ type Options struct {
 	// makes each node's own name stand for 127.0.1.1 on it, as Debian's installer does. Nodes have no default route.
 	Storage, LoopbackNames bool
 
+	// CachedFiles makes each host see the shared file systems (homes and shared) as a client of NFSv3 does: it caches attributes and names, also those that
+	// are not there, and locks are its own. The kernels of the tests' machines have no NFS; FUSE does the same here.
+	CachedFiles bool
+
 	JobSubmit string // job_submit.lua, the site's own rules for jobs; empty: none
 
 	Settings map[string]string // slurm.conf settings that replace or extend the testbed's own

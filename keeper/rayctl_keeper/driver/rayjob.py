@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 
 from rayctl_keeper.host import process
 from rayctl_keeper.ray.dashboard import Refused, Unreachable, telling_line
@@ -110,6 +111,10 @@ def patiently(ask, silence, pause):
 NO_AGENT = "aiohttp.client_exceptions."
 
 
+# Of Ray's OutOfMemoryError, which the job has if the memory monitor killed its supervisor (Ray 2.49 to 2.60).
+LOW_MEMORY = "due to the node running low on memory"
+
+
 def submit(dashboard, body, silence, pause):
     """Submits exactly once, even if responses are lost: each retry first looks whether Ray has the job. Gives up when Ray refuses it, or accepts no job for too long."""
     begin, error = process.time.monotonic(), None
@@ -201,10 +206,25 @@ def outcome(info, preparing=False):
     if raw is not None:
         return prepare_end(raw) if preparing else driver_end(raw)
     kind = info.get("error_type") or ""
+    if LOW_MEMORY in message:
+        return killed_for_memory(message, what) if info.get("driver_node_id") else End("submit-failed", "%s did not start: %s" % (what, low_memory(message)))
     # JobSupervisor runs the driver: without it the driver is dead, but not by its own doing.
     if "SUPERVISOR_ACTOR_DIED" in kind or re.search(r"actor (has )?died|node .*died|Job supervisor actor died", message, re.I):
         raise AttemptLost("Ray lost %s: %s" % (what, first_line(message)))
     return not_started(message or kind, what)
+
+
+def killed_for_memory(message, what):
+    """The End of a job whose supervisor was killed: Ray ends the driver, its child, with SIGKILL, whichever of them has the memory."""
+    end = driver_end(-signal.SIGKILL) if what == "the driver" else prepare_end(-signal.SIGKILL)
+    end.message += "; Ray kills when a node's memory is nearly full: " + low_memory(message)
+    return end
+
+
+def low_memory(message):
+    """What of the node's memory was used, by Ray's message."""
+    found = re.search(r"was (?:running was )?([\d.]+\w*)(?: used)? / ([\d.]+\w*)", message)  # Ray 2.60; before it "running was", without "used"
+    return "%s of %s were used (RAY_memory_usage_threshold says how much may be)" % found.groups() if found else "the node ran low on memory"
 
 
 def not_started(reason, what="the driver"):

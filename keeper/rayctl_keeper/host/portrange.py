@@ -29,7 +29,7 @@ class Range:
             whole = range(max(first, group * GROUP), min(last, group * GROUP + GROUP - 1) + 1)
             self._ports.extend(port for port in whole if ports.is_free("", port, again=True))
         if len(self._ports) < least:
-            raise OSError("%d of the ports %s (slurm.ports) are free here and %d are needed: other clusters on this node have the others" % (len(self._ports), text, least))
+            raise OSError("%d of the ports %s (slurm.ports) are free here and %d are needed: other clusters, or other users, on this node have the others" % (len(self._ports), text, least))
 
     def take(self, host, count):
         """Ports that nobody listens on at the moment; those that were taken last come last."""

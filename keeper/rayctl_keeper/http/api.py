@@ -66,7 +66,8 @@ class Handler(server.Handler):
 
     def change_nodes(self, body):
         """What Ray's autoscaler asks for."""
-        body = {"launch": launch(body["launch"]) if body.get("launch") else None, "release": names(body.get("release") or [])}
+        body = {"launch": launch(body["launch"]) if body.get("launch") else None, "release": names(body.get("release") or []),
+                "unmet": names(body.get("unmet") or [])}
         self.mail.post("nodes", body)
         if body.get("refusal"):
             raise Rejected(409, body["refusal"])
@@ -81,6 +82,28 @@ class Handler(server.Handler):
         if wish.get("refusal"):
             raise Rejected(409, wish["refusal"])
         return self.state.json()
+
+    def change(self, body):
+        """A changed cluster file."""
+        groups = body.get("groups") or {}
+        sizes = [s for s in groups.values()] if isinstance(groups, dict) else [None]
+        if not isinstance(body.get("specHash"), str) or not isinstance(body.get("lifetime"), dict) or not isinstance(body.get("scaling"), (dict, type(None))) \
+                or not all(isinstance(s, list) and len(s) == 3 and all(isinstance(n, int) for n in s) for s in sizes):
+            raise Rejected(400, "change wants specHash, lifetime, groups and scaling")
+        wish = dict(body, groups=groups)
+        if not self.mail.post("change", wish, patience=8.0):  # it may be waiting for Ray's answer
+            raise Rejected(503, "the keeper has not taken the changed file yet: try again")
+        if wish.get("refusal"):
+            raise Rejected(409, wish["refusal"])
+        return self.state.json()
+
+    def gpus(self, body):
+        """What a pod has measured."""
+        texts, numbers = ("node", "begun", "message"), ("count", "seconds", "busySeconds", "idle")
+        if not all(isinstance(body.get(n), str) for n in texts) or not all(isinstance(body.get(n), (int, float)) for n in numbers):
+            raise Rejected(400, "gpus wants %s" % ", ".join(texts + numbers))
+        self.mail.gpus.take(body)
+        return b"{}"
 
     def port(self, query):
         """A port of this host for a server of the cluster, such as Serve's."""
@@ -139,8 +162,12 @@ class Handler(server.Handler):
             return self.change_nodes(body)
         if path == "/v1/scale":
             return self.scale(body)
+        if path == "/v1/gpus":
+            return self.gpus(body)
+        if path == "/v1/change":
+            return self.change(body)
         what = path[len("/v1/"):]
-        if path not in ("/v1/renew", "/v1/end", "/v1/extend", "/v1/disconnect"):
+        if path not in ("/v1/renew", "/v1/end", "/v1/extend", "/v1/disconnect", "/v1/leaving"):
             raise Rejected(404, "no such call: POST %s" % path)
         check(what, body)
         if body.get("idle") is not None and self.state.doc["job"] is not None:
@@ -158,7 +185,8 @@ class Handler(server.Handler):
             self.handover.conclude(RECORDED)
 
 
-NUMBERS = {"end": ("grace",), "extend": ("max", "maxBy", "idle"), "disconnect": ("after",), "renew": ()}
+NUMBERS = {"end": ("grace",), "extend": ("max", "maxBy", "idle"), "disconnect": ("after",), "renew": (), "leaving": ("seconds",)}
+WANTED = {"disconnect": "after", "leaving": "seconds"}
 
 
 def check(what, body):
@@ -167,8 +195,8 @@ def check(what, body):
         value = body.get(name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):
             raise Rejected(400, "%s is not a number of seconds" % name)
-    if what == "disconnect" and body.get("after") is None:
-        raise Rejected(400, "after is missing")
+    if what in WANTED and body.get(WANTED[what]) is None:
+        raise Rejected(400, "%s is missing" % WANTED[what])
 
 
 def launch(wish):
@@ -179,7 +207,7 @@ def launch(wish):
 
 
 def names(wish):
-    """Refuses names of nodes that are none."""
+    """Refuses what is no list of words."""
     if not isinstance(wish, list) or not all(isinstance(name, str) for name in wish):
-        raise Rejected(400, "release wants names of nodes")
+        raise Rejected(400, "release and unmet want lists of words")
     return wish

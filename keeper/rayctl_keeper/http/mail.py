@@ -25,7 +25,10 @@ class Mailbox:
         self.commit = None  # the commit document, once it was taken
         self.asked = None  # the End somebody asked for
         self.now = False  # without grace
+        self.leaving = None  # (message, seconds): the head is going to be taken away
         self.elastic = None  # who starts and ends nodes for Ray's autoscaler
+        self.gpus = None  # who hears what pods have measured
+        self.change = None  # who takes a changed cluster file
         self.aborts = None  # the dashboard whose request an end may cut
         self._closed = False  # the end is being carried out
         bell.on_signal = self.abort
@@ -58,16 +61,16 @@ class Mailbox:
         """Those of the commit document."""
         return (self.commit or {}).get("packages") or []
 
-    def post(self, what, body):
-        """From the API: leaves a letter and waits a moment until it was read."""
+    def post(self, what, body, patience=3.0):
+        """From the API: leaves a letter and waits a moment until it was read; returns whether it was."""
         read = threading.Event()
         with self._lock:
             self._letters.append((what, body, read))
         self._bell.ring()
         if what == "end":
             self.abort()
-        else:
-            read.wait(3.0)
+            return False
+        return read.wait(patience)
 
     def hear(self):
         """From the API: the client is alive, and busy. It rings no bell: its lease is looked at when it falls due."""
@@ -178,6 +181,14 @@ class Mailbox:
     def _on_scale(self, body):
         """POST /v1/scale"""
         self.elastic.scale(body)
+
+    def _on_leaving(self, body):
+        """POST /v1/leaving, from the head's pod"""
+        self.leaving = "the head's pod%s is being taken away" % (" " + body["by"] if body.get("by") else ""), float(body["seconds"])
+
+    def _on_change(self, body):
+        """POST /v1/change"""
+        self.change.apply(body)
 
     def _on_end(self, body):
         """POST /v1/end: the first counts, a second one may skip the grace."""

@@ -27,6 +27,7 @@ HINT = b"""# Packed, because kubelets drop the beginning of a long log. `rayctl 
 python3 -c 'import base64,sys,zlib; [sys.stdout.buffer.write(zlib.decompress(base64.b64decode(l.split()[1]))) for l in sys.stdin.buffer if l.split()[0].isdigit()]'
 """
 MESSAGE_LIMIT = 4096  # of Kubernetes
+FEW = 30  # allocations, if there is no room for all
 MESSAGE = os.environ.get("RAYCTL_TERMINATION_LOG", "/dev/termination-log")
 
 
@@ -207,8 +208,13 @@ def vanished(state):
 
 def message(state):
     """The document in as few bytes as Kubernetes allows: as it is, or packed, or without what is least missed."""
-    for names in ((), ("nodes",), ("nodes", "attempts"), ("nodes", "attempts", "timeline")):
-        text = json.dumps({k: v for k, v in state.items() if k not in names}, separators=(",", ":")).encode()
+    allocations = [{k: v for k, v in a.items() if k not in ("id", "queued", "message")} for a in state.get("allocations") or []]  # what the receipt counts
+    for names, shown in (((), None), (("nodes",), None), (("nodes",), len(allocations)), (("nodes", "attempts"), len(allocations)), (("nodes",), FEW),
+                         (("nodes", "attempts"), FEW), (("nodes", "attempts", "timeline"), 0)):
+        less = {k: v for k, v in state.items() if k not in names}
+        if shown is not None:
+            less["allocations"] = allocations[max(0, len(allocations) - shown):]
+        text = json.dumps(less, separators=(",", ":")).encode()
         if len(text) <= MESSAGE_LIMIT:
             return text
         packed = b"z:" + base64.b64encode(zlib.compress(text, 9))

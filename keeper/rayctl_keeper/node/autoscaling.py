@@ -67,7 +67,7 @@ def document(orders, run_dir, limits):
     return dict({name: [] for name in lists}, auth={}, docker={}, file_mounts={}, cluster_name=orders["name"], head_node_type=HEAD,
                 available_node_types=types, max_workers=sum(t["max_workers"] for t in types.values()),
                 idle_timeout_minutes=idle(orders) / 60.0, upscaling_speed=float(scaling.get("upscalingSpeed") or 1.0),
-                provider={"type": "external", "module": "rayctl_keeper.rayhook.provider.KeeperNodes", "run_dir": run_dir, "use_internal_ips": True,
+                provider={"type": "external", "module": "rayctl_keeper.rayhook.provider.KeeperNodes", "run_dir": run_dir, "file": path(run_dir), "use_internal_ips": True,
                           "disable_node_updaters": True, "disable_launch_config_check": True, "foreground_node_launch": True})
 
 

@@ -15,6 +15,9 @@ class Member:
         self.serial, self.request, self.released = 0, "", False
         self.before = frozenset()  # Ray's ids of nodes that had this name
         self.message = ""  # why there is no such node, of a batch system
+        self.died = False  # it ended before it was given up
+        self.hopeless = False  # and whether there never will be one
+        self.drain = None  # the moment by which it must be empty, in epoch seconds
 
 
 def members(orders):

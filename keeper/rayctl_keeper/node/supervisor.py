@@ -15,7 +15,7 @@ import sys
 
 from rayctl_keeper import program
 from rayctl_keeper.host import address, process
-from rayctl_keeper.node import guard, members, nodedir, nodelogs, raystart, scratch
+from rayctl_keeper.node import guard, measuring, members, nodedir, nodelogs, raystart, scratch
 from rayctl_keeper.node.headwatch import HeadWatch
 from rayctl_keeper.node.nodeports import Ports
 from rayctl_keeper.node.rest import save_rest
@@ -23,6 +23,7 @@ from rayctl_keeper.state.document import wall, write_from_reserve
 
 WORKER_TRIES = 3
 OF_THE_GANG = "--slurm-gang"  # in the place of "--slurm", in the job of an early head's gang: the nodes after the head
+LEAVES = "leaves.%d"  # by the serial: what is in it says that the node is going to be taken away (slurm/companion.py)
 # Slurm signals the processes of a step one after the other (slurmstepd, _handle_signal_container): Ray may die of the end's signal before we have it.
 SIGNAL_LATE = 2.0  # seconds
 # Slurm carries lines of less than MAX_MSG_LEN, 1024 bytes, whole; longer ones may come mixed with other tasks' output (src/common/io_hdr.h,
@@ -51,6 +52,7 @@ class Supervisor:
         self.bell = process.Bell()
         self.in_step = in_step
         self.watch = [] if in_step else [0]
+        self.gpus = None  # what measures them
         self.directory = self.marker = self.guard = self.lifeline = self.ports = None
         self.last_failure = ""  # of an earlier try
         self.tries = 0
@@ -73,7 +75,7 @@ class Supervisor:
                 self.report("ended", "")
                 return 0
             self.last_failure = message
-            retry = attempt + 1 < tries and not self.setup_failed
+            retry = attempt + 1 < tries and not self.setup_failed and not self.leaves()
             self.report("retrying" if retry else "failed", message)
             if not retry:
                 break
@@ -89,13 +91,21 @@ class Supervisor:
         child = self.start()
         code = None
         while code is None:
-            ready = self.bell.wait(None, self.watch + (self.head.fds() if self.head else []))
+            ready = self.bell.wait(None, self.watch + (self.gpus.fds() if self.gpus else []) + (self.head.fds() if self.head else []))
+            report = self.gpus.take(ready) if self.gpus else None
+            if report:
+                self.measured(report)
             code = process.reap().get(child)
             if self.bell.signals or (0 in ready and not os.read(0, 4096)) or self.head and not self.head.lives(ready):
                 return None
         if self.in_step and self.asked_soon():
             return None
         return self.failure(code)
+
+    def leaves(self):
+        """Whether the node is going to be taken away: Ray has left it before."""
+        path = os.path.join(self.place, LEAVES % self.serial)
+        return os.path.exists(path) and os.path.getsize(path) > 0
 
     def asked_soon(self):
         """Whether the step is being ended: all of its processes get the signal, and Ray's may have been first."""
@@ -144,7 +154,20 @@ class Supervisor:
         finally:
             os.close(reader)
         self.child = child  # kept: Popen would otherwise collect the exit code itself
+        if self.member.group.get("gpus"):
+            self.gpus = measuring.Measuring(self.orders, self.member, self.directory, env)
         return child.pid
+
+    def measured(self, report):
+        """Publishes what the node's GPUs do."""
+        report = {"name": self.member.name, "round": self.round, "serial": self.serial, "gpus": report}
+        if not self.in_step or self.head:
+            measuring.publish(self.place, report)
+            return
+        try:
+            os.write(1, json.dumps(report).encode() + b"\n")
+        except OSError:
+            pass
 
     def address(self):
         """This node's; the head's is the keeper's, and that of all nodes where they are on one machine."""
@@ -174,6 +197,9 @@ class Supervisor:
         """Ends all processes of the node, saves logs, removes the directory."""
         if self.directory is None:
             return
+        if self.gpus:
+            self.gpus.close()
+            self.gpus = None
         spare = [self.guard.pid] if self.guard else []
         left, _ = process.kill_all([self.marker], spare)
         if left:

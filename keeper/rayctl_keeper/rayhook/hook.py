@@ -14,6 +14,7 @@
 - The dashboard, whose children are started by `python -c`, and the Ray client server, which is started by `python -m`, have an empty
   current directory: from the user's they would import a grpc.py or test.py of his, and Ray would not start. Drivers and workers have the user's.
 - The Ray client server has no fork handlers of gRPC's, of which servers for clients die (see FORK_HANDLERS).
+- On SIGTERM in a pod the node is drained only where the cluster stays, see leave.py.
 - As the first process of a pod it waits for orphans, too: Ray takes zombies for living processes, and when it stops a driver below a
   shell it would wait for them as long as it may.
 
@@ -28,7 +29,7 @@ import os
 import threading
 import time
 
-from rayctl_keeper.rayhook import start
+from rayctl_keeper.rayhook import leave, start
 
 RAYLET_WAIT = 120.0  # seconds
 DRIVER_FIRST = 5.0  # seconds from a job's submission to the start of the Ray client server
@@ -50,6 +51,8 @@ def prepare(ray_params, head):
     _look_for_packages()
     if os.getpid() == 1:
         _reap_orphans()
+    if leave.active():
+        _look_before_draining()
     if head:
         _change_head(os.path.join(os.environ["RAYCTL_NODE_DIR"], "home"), bool(os.environ.get("RAYCTL_JOB")))
     else:
@@ -96,6 +99,15 @@ def _be_patient():
 
     Node.start_raylet = announce_and_start
     services.get_node = wait_for_node
+
+
+def _look_before_draining():
+    try:
+        from ray._private import ray_constants
+        from ray._private.node import Node
+    except ImportError:
+        return
+    leave.change(Node, ray_constants)
 
 
 def _look_for_packages():

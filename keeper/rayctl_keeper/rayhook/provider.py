@@ -4,7 +4,9 @@ Autoscaler v2 takes a NodeProvider of v1 through NodeProviderAdapter (Ray 2.60, 
 and no others, and finds out which node of Ray's is which of ours by RAY_CLOUD_INSTANCE_ID in the environment of `ray start`."""
 
 import json
+import logging
 import os
+import time
 import urllib.error
 import urllib.request
 
@@ -12,7 +14,11 @@ from ray.autoscaler.node_provider import NodeProvider
 from ray.autoscaler.tags import (NODE_KIND_HEAD, NODE_KIND_WORKER, STATUS_UP_TO_DATE, TAG_RAY_LAUNCH_REQUEST, TAG_RAY_NODE_KIND, TAG_RAY_NODE_STATUS,
                                  TAG_RAY_USER_NODE_TYPE)
 
+from rayctl_keeper.rayhook import demand
+
 TIMEOUT = 10.0  # seconds
+DEMAND = 4.0  # seconds between looks at what cannot be satisfied
+logger = logging.getLogger(__name__)
 direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # the keeper is on this host
 
 
@@ -21,7 +27,8 @@ class KeeperNodes(NodeProvider):
 
     def __init__(self, provider_config, cluster_name):
         super().__init__(provider_config, cluster_name)
-        self._run_dir, self._nodes = provider_config["run_dir"], {}
+        self._run_dir, self._config, self._nodes = provider_config["run_dir"], provider_config["file"], {}
+        self._gcs, self._drained, self._unmet, self._looked = None, set(), [], 0.0
 
     def _ask(self, body=None):
         """The keeper's nodes by id, after what is asked for was done."""
@@ -39,7 +46,44 @@ class KeeperNodes(NodeProvider):
 
     def non_terminated_nodes(self, tag_filters):
         self._nodes = self._ask()  # only here: requests are made in other threads, and their answers may be older
+        for work in (self._drain, self._tell_unmet):
+            try:
+                work()
+            except Exception as error:  # the GCS may be busy; the autoscaler's round goes on
+                logger.warning("%s: %s", work.__name__, error)
         return list(self._nodes)
+
+    def _client(self):
+        """Of the GCS."""
+        if self._gcs is None:
+            import ray
+            with open(os.path.join(self._run_dir, "state.json")) as f:
+                self._gcs = ray._raylet.GcsClient(address=json.load(f)["head"]["address"])
+        return self._gcs
+
+    def _drain(self):
+        """Nodes that are going to be taken away: the call of `ray drain-node`, as in run/drain.py."""
+        from ray.core.generated import autoscaler_pb2
+        reason = autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
+        for node in self._nodes.values():
+            if node["drain"] and node["nodeId"] not in self._drained:
+                accepted, why = self._client().drain_node(node["nodeId"], reason, "rayctl: the time limit of its job is near", int(node["drain"] * 1000))
+                logger.info("drain of %s: %s %s", node["id"], accepted, why)
+                if accepted:
+                    self._drained.add(node["nodeId"])
+
+    def _tell_unmet(self):
+        """The keeper shows what waits for nodes that no group has."""
+        if time.monotonic() < self._looked + DEMAND:
+            return
+        self._looked = time.monotonic()
+        with open(self._config) as f:
+            config = json.load(f)
+        types = [t["resources"] for name, t in config["available_node_types"].items() if t["max_workers"] or name == config["head_node_type"]]
+        found = demand.unmet(self._client().get_cluster_status(), types, 1 + config["max_workers"])
+        if found != self._unmet:
+            self._ask({"unmet": found})
+            self._unmet = found
 
     def is_running(self, node_id):
         return bool(self._nodes.get(node_id, {}).get("running"))

@@ -12,6 +12,8 @@ import socket
 import sys
 import time
 
+from rayctl_keeper.rayhook import leave
+
 UNUSED = ("ray.util.state.state_cli", "ray.dashboard.modules.job.cli", "ray.serve.scripts")
 SHARED = ("/tmp", "/var/tmp")  # Slurm sets TMPDIR=/tmp
 OURS = ("RAY_START_HOOK", "RAYCTL_GCS", "RAYCTL_GCS_WAIT", "RAYCTL_JOB")
@@ -70,9 +72,16 @@ def be_init():
     zombies for living processes."""
     child = os.fork()
     if child == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         return
+
+    def pass_on(got, _frame):
+        if leave.active() and not leave.cluster_stays():
+            os._exit(leave.GOES)
+        os.kill(child, got)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda got, _frame: os.kill(child, got))
+        signal.signal(number, pass_on)
     while True:
         pid, status = os.wait()
         if pid == child:
@@ -94,6 +103,7 @@ def wait_for_gcs(address, limit):
 def main(arguments):
     """Entry point."""
     sys.argv = ["ray"] + arguments  # what its messages call it
+    leave.take()
     if starts_fast(os.environ.pop("RAYCTL_FAST_START", "always")):
         commands().main()
     else:

@@ -2,6 +2,9 @@
 
 from rayctl_keeper.state.document import ended_attempt, wall
 
+# What of job.restarts an attempt uses that follows one which ended so.
+KINDS = {"driver-failed": "driver", "lost": "nodeFailure", "preempted": "preempted", "time-limit": "timeLimit"}
+
 
 KINDS = {"driver-failed": "driver", "lost": "nodeFailure", "preempted": "preempted", "time-limit": "timeLimit"}  # of job.restarts, by what ended an attempt
 

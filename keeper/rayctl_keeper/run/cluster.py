@@ -57,15 +57,16 @@ class Cluster:
 
     def restart(self, lost):
         """It was lost: starts it again, as the next attempt if it was in use. Raises End where that is not allowed."""
-        message = str(lost)
-        if not self.in_use and lost.cause == "lost":
+        message, kind = str(lost), KINDS[lost.cause]
+        if not self.in_use and kind == "nodeFailure":
             self._fail_start(message)
             return
-        if not self._attempts.left(KINDS[lost.cause]):
-            raise End(lost.cause, message)
-        self._attempts.use(KINDS[lost.cause])
-        self._state.phase("Lost", "NodeFailure" if lost.cause == "lost" else lost.cause, message)
-        self._attempts.next(lost.cause, message, None)
+        if self.in_use:
+            if not self._attempts.left(kind):
+                raise End(lost.cause, message)
+            self._attempts.use(kind)
+            self._state.phase("Lost", kind[0].upper() + kind[1:], message)
+            self._attempts.next(lost.cause, message, None)
         self._start_again()
 
     def _fail_start(self, message):

@@ -1,6 +1,7 @@
 """The driver of the present attempt, as the keeper sees it: Ray's record of it, its process where that runs on this host, its log."""
 
 import os
+import select
 import time
 
 from rayctl_keeper.driver import rayjob
@@ -8,6 +9,7 @@ from rayctl_keeper.host.process import pidfd_open
 from rayctl_keeper.run.waiting import LAZY, POLL
 
 SOON, SOON_FOR = 0.03, 1.0  # after the driver's process has ended: Ray's record shows it within a tenth of a second
+REAPED = 3.0  # after its supervisor was killed: Ray looks for that each second (job_supervisor.py)
 SEARCHES = 20  # for the driver's process, before it is taken to run elsewhere
 
 
@@ -29,6 +31,11 @@ class DriverWatch:
     def program(self):
         """What the state document has of it; None without a job."""
         return self._state.doc["job"] and self._state.program(self._kind)
+
+    @property
+    def is_job(self):
+        """Whether it is the job, and not job.prepare."""
+        return self._kind == "job"
 
     @property
     def runs(self):
@@ -70,6 +77,11 @@ class DriverWatch:
         self._state.change_program(self._kind, **fields)
         if fields["driverNodeId"]:
             self._log.begin(self._state.doc["job"]["logFile"], fields["driverNodeId"], self._nodes.directories(), stream=bool(running))
+
+    def await_end(self, limit):
+        """Until its process has ended, where it is seen on this host, at most so many seconds: a driver whose supervisor was killed has a moment to write."""
+        if self._fd is not None:
+            select.select([self._fd], [], [], limit)
 
     def pump(self):
         """Takes over what the driver has written since."""

@@ -1,6 +1,6 @@
 """The gang: which of the requested nodes are up, according to Ray and to the supervisors' reports."""
 
-from rayctl_keeper.ray.dashboard import version_tuple
+from rayctl_keeper.ray.dashboard import Unreachable, version_tuple
 from rayctl_keeper.state.exits import AttemptLost, End
 
 
@@ -12,6 +12,7 @@ class Gang:
 
     def __init__(self, orders, nodes, state):
         self.orders, self.nodes, self.state = orders, nodes, state
+        self.leaving = None  # the session of a head that is being taken away, which may answer for a while
         self.forget()
 
     def forget(self):
@@ -21,6 +22,7 @@ class Gang:
         self.dead = {}  # node name -> why its supervisor ended
         self.have = ""  # how many are there, in words
         self.seen = {}  # node name -> Ray's ids of all nodes that had it
+        self.rows = []  # of an external cluster: (group, Ray's row) of all nodes, also of those that have ended
 
     def resume(self, session):
         """It was complete in an earlier keeper's life, and stays so. Another head than that one is a head that was lost meanwhile."""
@@ -28,6 +30,8 @@ class Gang:
 
     def greet(self, answer):
         """The head's first answer."""
+        if self.leaving and answer.get("session_name") == self.leaving:
+            raise Unreachable("the head that is being taken away still answers")
         version, wanted = answer.get("ray_version", ""), self.orders["ray"].get("version")
         if wanted and version != wanted:
             raise End("start-failed", "the cluster has Ray %s, but ray.version asks for %s" % (version, wanted), retryable=False)
@@ -42,6 +46,10 @@ class Gang:
         session = answer.get("session_name") or ""
         if session != self.session:
             raise AttemptLost("the head was restarted (session %s became %s)" % (self.session, session))
+
+    def listed(self, dashboard, timeout):
+        """Ray's rows of nodes; of an external cluster with the times of their lives."""
+        return dashboard.state("nodes", timeout, **({"detail": True} if self.nodes.external else {}))
 
     def count(self, rows):
         """Takes over Ray's rows of nodes; returns whether the gang is complete."""
@@ -60,6 +68,8 @@ class Gang:
     def counted(self, group, ready, required):
         """The group with the nodes that are alive, and those that are there or on their way."""
         wanted = required + sum(m.group["name"] == group["name"] for m in self.nodes.extra.values())
+        if self.nodes.external and group.get("max"):
+            wanted = max(wanted, ready)
         return dict(group, ready=min(ready, wanted), wanted=wanted)
 
     def row(self, name):
@@ -67,14 +77,18 @@ class Gang:
         return next((n for n in self.state.doc["nodes"] if n["name"] == name), {})
 
     def by_label(self, rows):
-        """Nodes of others: KubeRay labels them with their group (Ray 2.49 and later); else only head and workers are distinguished."""
-        nodes, ready, groups = [], {}, [g["name"] for g in self.orders["groups"]]
+        """Nodes of others: KubeRay labels them with their group (Ray 2.49 and later); else only head and workers are distinguished. Those that an
+        autoscaler has given up are not shown: they come and go, `allocations` has them."""
+        nodes, ready, self.rows, groups = [], {}, [], [g["name"] for g in self.orders["groups"]]
         workers = [g["name"] for g in self.orders["groups"][1:] if g["count"]] + groups[1:] + groups[:1]
         for row in rows:
             labels = row.get("labels") or {}
             group = labels.get("rayctl.io/group") or labels.get("ray.io/node-group") or ""
             if group not in groups:
                 group = groups[0] if row.get("is_head_node") else workers[0]
+            self.rows.append((group, row))
+            if row["state"] == "DEAD" and drained(row):
+                continue
             ready[group] = ready.get(group, 0) + (row["state"] == "ALIVE")
             nodes.append({"name": row.get("node_name") or row["node_id"][:8], "group": group, "pid": 0, "nodeId": row["node_id"],
                           "state": row["state"], "host": row.get("node_ip") or "", "message": row.get("state_message") or ""})

@@ -13,6 +13,7 @@ class GangJob:
 
     def __init__(self, run_dir, serial):
         self.serial, self.released, self.message = serial, False, ""
+        self.died = self.hopeless = False
         self.ending = ""  # Slurm's state of the job that has ended
         self._path, self._read = os.path.join(run_dir, "nodes", GANG, "companion.%d.out" % serial), 0
 

@@ -22,10 +22,10 @@ class Grace:
 
     def stop_drivers(self, end, others=True):
         """Gives running drivers their grace: the job's own (or job.prepare), and those of what was submitted to the cluster besides. Where the whole
-        cluster ends (others), its nodes are drained, too."""
+        cluster ends (others), its nodes are drained, too: the submission id of the job that does it is returned, "" for none."""
         grace = self._seconds if end.grace is None else min(self._seconds, end.grace)
         if end.driver is not None or end.cause == "lost" or grace <= 0:
-            return
+            return ""
         program, own = self._driver.program(), None
         if program and program["state"] in RUNNING:
             own = program["submissionId"]
@@ -44,14 +44,23 @@ class Grace:
                 for submission_id in running:
                     running[submission_id] = running[submission_id] and self._still_runs(submission_id, submission_id == own)
                 if not any(running.values()):
-                    return
+                    break
             except Slow as error:  # retried: the driver is entitled to its grace
                 self._log("stopping drivers: %s" % error)
             except (Unreachable, Refused) as error:
                 self._log("stopping drivers: %s" % error)
-                return
+                break
             self._driver.pump()
             self._waiting.rest(POLL)
+        return draining
+
+    def end_drain(self, draining):
+        """A draining head that is idle ends by itself: this is what kept it busy."""
+        try:
+            if draining:
+                self._ask_to_stop(draining)
+        except Unreachable as error:  # it is gone
+            self._log("stopping %s: %s" % (draining, error))
 
     def _submissions(self, ours):
         """Submission ids of jobs that others sent to the cluster and that run."""

@@ -30,7 +30,7 @@ class Head:
         if now >= self._next_look:
             self._next_look = now + LOOK
             self._gang.same_head(self.dashboard.version(timeout))
-            self._gang.changes(self.dashboard.state("nodes", timeout))
+            self._gang.changes(self._gang.listed(self.dashboard, timeout))
 
     def silence(self):
         """For a series of questions that it may stop answering."""

@@ -146,7 +146,7 @@ def predecessor(run_dir):
 def start(nodes, orders, run_dir):
     """Starts the nodes; returns the error instead of raising it, so that it gets into the result."""
     try:
-        if is_elastic(orders):
+        if is_elastic(orders) and not nodes.external:
             autoscaling.write(orders, run_dir, autoscaling.limits_of(orders))
         nodes.start()
     except OSError as error:

@@ -8,25 +8,30 @@ from rayctl_keeper.driver import killed, rayjob, runtimeenv
 from rayctl_keeper.driver.log import DriverLog
 from rayctl_keeper.http.mail import Mailbox
 from rayctl_keeper.ray.dashboard import Dashboard, Refused, Unreachable
+from rayctl_keeper.rayhook import leave
 from rayctl_keeper.run import resume
 from rayctl_keeper.run.attempts import Attempts
+from rayctl_keeper.run.change import Change
 from rayctl_keeper.run.cluster import Cluster
-from rayctl_keeper.run.driverwatch import DriverWatch
+from rayctl_keeper.run.drain import drain_nodes
+from rayctl_keeper.run.driverwatch import REAPED, DriverWatch
 from rayctl_keeper.run.early import Early
 from rayctl_keeper.run.elastic import Elastic
 from rayctl_keeper.run.ends import ends_at
 from rayctl_keeper.run.finalize import Ending
 from rayctl_keeper.run.gang import Gang
+from rayctl_keeper.run.gpus import GpuWatch
 from rayctl_keeper.run.grace import Grace
 from rayctl_keeper.run.head import Head
 from rayctl_keeper.run.idle import IdleWatch
 from rayctl_keeper.run.job import Job
+from rayctl_keeper.run.joined import Joined
 from rayctl_keeper.run.limits import Limits
 from rayctl_keeper.run.packages import Packages
 from rayctl_keeper.run.prepare import Prepare
 from rayctl_keeper.run.resume import Resumption
 from rayctl_keeper.run.waiting import LAZY, POLL, Waiting
-from rayctl_keeper.state.exits import AttemptLost, Detached, End
+from rayctl_keeper.state.exits import AttemptLost, Detached, End, HeadLeaves, driver_end
 
 
 class Keeper:
@@ -39,10 +44,14 @@ class Keeper:
         self.mail = Mailbox(run_dir, bell, state, self.limits)
         self.driver_log = DriverLog(run_dir, lambda: Dashboard(nodes.dashboard, token), log)
         self.gang = Gang(orders, nodes, state)
-        self.elastic = self.mail.elastic = Elastic(orders, run_dir, nodes, self.gang, state, log)
+        self.elastic = Joined(orders, self.gang, state) if nodes.external else Elastic(orders, run_dir, nodes, self.gang, state, log)
+        self.mail.elastic = self.elastic
+        self.mail.change = Change(orders, run_dir, self.limits, self.elastic, nodes.external, state)
+        self.gpus = self.mail.gpus = GpuWatch(orders, nodes, self.gang, self.limits, state)
+        self.elastic.node_leaves = self.drain_node
         self.driver = DriverWatch(nodes, state, self.driver_log)
         self.head = Head(orders, token, nodes, self.gang, self.driver, self.mail, state)
-        self.waiting = Waiting(orders, bell, self.mail, nodes, self.gang, self.elastic, self.driver, self.limits, state)
+        self.waiting = Waiting(orders, bell, self.mail, nodes, self.gang, self.elastic, self.gpus, self.driver, self.limits, state)
         self.attempts = Attempts(orders, state, self.driver_log)
         self.cluster = Cluster(nodes, self.gang, self.elastic, self.limits, self.mail, self.waiting, self.attempts, state)
         self.early = self.waiting.early = self.cluster.early = Early(orders, nodes, self.gang, self.cluster, self.limits, state)
@@ -101,9 +110,30 @@ class Keeper:
                 if self.orders.get("job"):
                     self.run_job()
                 self.keep()
+            except HeadLeaves as leaves:
+                self.leave(leaves)
+                self.cluster.restart(leaves)
             except AttemptLost as lost:
                 self.driver.collect(reachable=False)
                 self.cluster.restart(lost)
+
+    def leave(self, leaves):
+        """The head is being taken away: drivers get their grace, and their output is taken over as long as it is there. Then the head may go."""
+        self.log(str(leaves))
+        self.gang.leaving = self.gang.session
+        draining = self.cluster.in_use and self.grace.stop_drivers(End(leaves.cause, str(leaves), leaves.seconds))
+        program = self.driver.program()
+        self.driver.collect(reachable=True)
+        self.grace.end_drain(draining)
+        if program and self.driver.is_job and program["state"] == "SUCCEEDED":
+            raise driver_end(0)  # it was faster
+
+    def drain_node(self, name, seconds):
+        """A node that Ray's autoscaler asked for is being taken away: what runs on it may come to its end, and nothing new begins there."""
+        node_id = self.gang.row(name).get("nodeId")
+        self.log("node %s is going to be taken away in %ds" % (name, seconds))
+        if node_id and self.head.dashboard and not self.waiting.stopping:
+            drain_nodes(self.head.dashboard, self.orders["name"], "node %s is going to be taken away" % name, seconds, self.log, node_id)
 
     def finish(self, end):
         """Driver, log, nodes, record: in this order, whatever fails."""
@@ -116,9 +146,16 @@ class Keeper:
             lambda: end.cause != "lost" and self.resumption.recover_logs(self.head.dashboard),
             self.elastic.forget,
             self.early.close,
+            self.say_ended,
+            self.gpus.show,
             self.nodes.stop,
             self.nodes.release))
         self.ending.complete(end, client_asks_keeper=self.nodes.external)
+
+    def say_ended(self):
+        """Pods of a run end at once then, see rayhook/leave.py."""
+        if self.nodes.external and self.orders.get("job") and self.head.dashboard:
+            self.head.dashboard.request("PUT", leave.ENDED, 2.0, b"-")
 
     # Steps.
 
@@ -175,7 +212,7 @@ class Keeper:
         try:
             if self.gang.session is None:
                 self.greet(dashboard)
-            return self.gang.count(dashboard.state("nodes", 2.0))
+            return self.gang.count(self.gang.listed(dashboard, 2.0))
         except Unreachable as error:
             self.placed(error)
         except Refused as refused:
@@ -241,6 +278,7 @@ class Keeper:
                 end = runtimeenv.explain(end, info, self.nodes.directories(), self.head.dashboard, self.driver_log, self.state.doc["job"]["logFile"])
             if end.driver is not None and end.driver[0] != 0:
                 self.early.confirm(self.waiting.rest)
+            self.driver.await_end(REAPED)
             self.driver.collect(reachable=True)
             if end.driver is None or end.driver[0] == 0 or not self.attempts.left("driver"):
                 raise end

@@ -6,12 +6,13 @@ class Limits:
 
     def __init__(self, lifetime, now):
         self.seconds = {name: float(lifetime.get(name) or 0)
-                        for name in ("lease", "queue", "start", "max", "total", "idle", "disconnect")}
+                        for name in ("lease", "queue", "start", "max", "total", "idle", "idleGpu", "disconnect")}
         spent = float(lifetime.get("spent") or 0)
         if self.seconds["total"]:
             self.seconds["total"] = max(1e-3, self.seconds["total"] - spent)
         self.since = dict.fromkeys(self.seconds)
         self.since["lease"] = now
+        self.told = False  # that idleGpu will end it; before that its moment changes all the time
 
     def begin(self, name, now):
         """A limit counts from now on, unless it does already."""
@@ -27,9 +28,9 @@ class Limits:
         self.since[name] = None
 
     def extend(self, name, now, seconds):
-        """The limit falls due that many seconds from now; 0 removes it. idle counts only once there is something that could be idle."""
+        """The limit falls due that many seconds from now; 0 removes it. idle and idleGpu count only once there is something that could be idle."""
         self.seconds[name] = float(seconds)
-        if name != "idle" or self.since[name] is not None:
+        if name not in ("idle", "idleGpu") or self.since[name] is not None:
             self.since[name] = now
 
     def prolong(self, name, seconds):

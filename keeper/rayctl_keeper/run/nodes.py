@@ -11,7 +11,7 @@ from rayctl_keeper import program
 from rayctl_keeper.host import address, process
 from rayctl_keeper.host.portrange import Range
 from rayctl_keeper.host.ports import free_ports
-from rayctl_keeper.node import members, nodedir
+from rayctl_keeper.node import measuring, members, nodedir
 
 
 LEAST_PORTS, MOST_PORTS = 4, 8  # of the API, the GCS, the dashboard and Ray's client server, and in their stead when the cluster starts again
@@ -123,9 +123,26 @@ class Nodes:
             return {}
         return report if (report.get("round"), report.get("serial")) == (self.round, member.serial) else {}
 
+    def gpus(self, member):
+        """What its supervisor has measured last; {}: nothing yet."""
+        try:
+            with open(os.path.join(self.run_dir, "nodes", member.name, measuring.FILE)) as f:
+                report = json.load(f)
+        except (OSError, ValueError):
+            return {}
+        return report["gpus"] if (report.get("round"), report.get("serial")) == (self.round, member.serial) else {}
+
     def standing(self, _member):
-        """Whether a node that Ray's autoscaler asked for is queued or granted, and the reason. None: it has ended."""
-        return "granted", ""
+        """Whether a node that Ray's autoscaler asked for is queued or granted, the reason, and when it is expected to start. None: it has ended."""
+        return "granted", "", None
+
+    def drain(self, _member):
+        """The moment by which a node that Ray's autoscaler asked for must be empty, when that is near: its end by a limit of its own. Else None."""
+        return None
+
+    def leaving(self):
+        """[(name, seconds)] of nodes that are going to be taken away, each once."""
+        return []
 
     def ended(self, codes):
         """Takes {pid: code} of dead children; returns [(name, code)] of those that were ours."""

@@ -32,7 +32,7 @@ class Step(Nodes):
 
     def __init__(self, orders, run_dir, bell, log):
         super().__init__(orders, run_dir, bell, log)
-        self.reports = {}  # (round, node name) -> the last
+        self.reports, self.measured = {}, {}  # (round, node name) -> the last
         self.companions = None  # who asks for further jobs
         self.gang = None  # the job of an early head's gang
         self.gave_up = set()  # those of them whose failure ended() has returned
@@ -44,6 +44,9 @@ class Step(Nodes):
     def report(self, member):
         """Of a node with a job of its own from a file: there is no step of ours that could carry it."""
         return self.reported(member) if member.serial else self.reports.get((self.round, member.name), {})
+
+    def gpus(self, member):
+        return super().gpus(member) if member.serial else self.measured.get((self.round, member.name), {})
 
     def ended(self, codes):
         """The step goes on when one of its tasks ends: a supervisor that gave up is recognised by its report."""
@@ -85,6 +88,9 @@ class Step(Nodes):
         """A line of a step's output."""
         try:
             report = json.loads(line)
+            if "gpus" in report:
+                self.measured[report["round"], report["name"]] = report["gpus"]
+                return
             self.reports[report["round"], report["name"]] = report
             self.log("node %(name)s %(state)s on %(host)s" % report
                      + (" in " + report["directory"] if report["directory"] else "")
@@ -118,6 +124,12 @@ class Step(Nodes):
 
     def standing(self, member):
         return self.companions.standing(member)
+
+    def drain(self, member):
+        return self.companions.drain(member)
+
+    def leaving(self):
+        return self.companions.leaving() if self.companions else []
 
     def close(self):
         if self.companions:

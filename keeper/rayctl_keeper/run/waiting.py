@@ -5,7 +5,7 @@ import time
 
 from rayctl_keeper.host.process import reap
 from rayctl_keeper.state import model
-from rayctl_keeper.state.exits import Detached, End, limit_end
+from rayctl_keeper.state.exits import Detached, End, HeadLeaves, limit_end
 
 POLL = 0.15  # seconds between questions while something is awaited
 LAZY = 1.0  # while nothing is expected, or where the end of the driver's process wakes the thread
@@ -19,9 +19,9 @@ WHY = {
 class Waiting:
     """Waits, and acts on what came meanwhile."""
 
-    def __init__(self, orders, bell, mail, nodes, gang, elastic, driver, limits, state):
+    def __init__(self, orders, bell, mail, nodes, gang, elastic, gpus, driver, limits, state):
         self._causes = orders.get("signals") or {}  # by the signal's name
-        self._bell, self._mail, self._nodes, self._gang, self._elastic = bell, mail, nodes, gang, elastic
+        self._bell, self._mail, self._nodes, self._gang, self._elastic, self._gpus = bell, mail, nodes, gang, elastic, gpus
         self._driver, self._limits, self._state = driver, limits, state
         self.early = None  # set by its owner
         self.stopping = False  # the nodes are being ended: a child that ends is no failure
@@ -37,6 +37,9 @@ class Waiting:
             raise self._mail.asked
         for number in self.signals():
             raise self.signalled(number)
+        if self._mail.leaving is not None:
+            leaving, self._mail.leaving = self._mail.leaving, None
+            raise HeadLeaves(*leaving)
         name = self._limits.passed(time.monotonic())
         if name:
             reason = "" if self._gang.complete else self._state.doc["reason"]["message"]  # before all nodes were there
@@ -53,6 +56,7 @@ class Waiting:
         if not self.stopping:
             self._elastic.look()
             self.early.look()
+            self._gpus.look()
 
     def signals(self):
         """The signals that the keeper got."""

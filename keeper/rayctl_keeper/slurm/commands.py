@@ -7,6 +7,7 @@ import subprocess
 # What changes answers: settings of the user's for his own commands, which a prolog or BASH_ENV may bring, and of a job that ours was submitted from.
 MISLEADING = re.compile(r"^(SQUEUE|SCANCEL|SCONTROL|SBATCH|SALLOC|SRUN)_|^SLURM_(CLUSTERS|TIME_FORMAT)$")
 
+TIMES = {"SLURM_TIME_FORMAT": "%s"}  # as epoch seconds
 # What commands write on stderr when the controller did not answer, as in slurm/controller/commands.go.
 NO_ANSWER = ("Unable to contact slurm controller", "Socket timed out", "Zero Bytes were transmitted", "Connection refused", "Connection timed out",
              "temporarily unable")
@@ -35,7 +36,7 @@ def steps():
 
 def environment():
     """The job's environment for a question, with times as numbers."""
-    return dict({name: value for name, value in os.environ.items() if not MISLEADING.match(name)}, SLURM_TIME_FORMAT="%s")
+    return dict({name: value for name, value in os.environ.items() if not MISLEADING.match(name)}, **TIMES)
 
 
 def call(*argv, **how):

@@ -1,18 +1,27 @@
 """What the batch script of a companion job becomes: `keeper.pyz slurm-companion RUN PLACE NAME SERIAL`: one srun with the supervisor of one node, or with those of
-an early head's gang."""
+an early head's gang.
+
+Slurm warns it by a signal before the job's time limit, and before a preemption where the site has set that (PreemptParameters=send_user_signal): the keeper
+has Ray drain the node until then."""
 
 import os
+import signal
+import subprocess
+import time
 
 from rayctl_keeper.node.members import GANG
 from rayctl_keeper.node.supervisor import OF_THE_GANG
 from rayctl_keeper.run.step import step_command
+from rayctl_keeper.slurm import commands
 from rayctl_keeper.slurm.after import load
-from rayctl_keeper.slurm.companions import given
+from rayctl_keeper.slurm.companions import given, leaves
 from rayctl_keeper.slurm.start import OF_FIRST_COMPONENT, OF_ITS_TASKS
+
+UNKNOWN = 30.0  # seconds that are left, where Slurm does not say
 
 
 def main(arguments):
-    """Entry point; returns only if there is nothing to do any more."""
+    """Entry point; the exit code."""
     _, place, name, serial = arguments
     if os.path.exists(os.path.join(place, "result.json")) or not os.path.exists(given(place, name, serial)):
         print("the cluster has ended: nothing is started")
@@ -24,4 +33,27 @@ def main(arguments):
     command = [argument for argument in command if not argument.startswith("--het-group=")]
     if components:
         command.insert(1, "--het-group=" + ",".join(str(n) for n in range(components)))
-    os.execvpe(command[0], command, environ)
+    signals = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    step = subprocess.Popen(command, env=environ, preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, signals))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda got, _frame: step.send_signal(got))
+    signal.signal(signal.SIGUSR1, lambda *_: warn(place, name, serial))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+    code = step.wait()
+    return code if code >= 0 else 128 - code
+
+
+def warn(place, name, serial):
+    """Leaves word for the keeper, which may listen on its own host only; by it the supervisor knows, too, that it is not to start Ray again."""
+    try:
+        with open(leaves(place, name, serial), "w") as f:
+            f.write("%f\n" % (time.time() + left()))
+    except OSError as error:
+        print("the keeper cannot be told that this node is going to be taken away: %s" % error, flush=True)
+
+
+def left():
+    """Seconds that the job has: a preemption moves its end."""
+    end = (commands.ask("squeue", "--noheader", "--format=%e", "--jobs=" + os.environ["SLURM_JOB_ID"]) or "").strip()
+    return max(1.0, float(end) - time.time()) if end.isdigit() else UNKNOWN

@@ -1,6 +1,7 @@
 """The companion jobs of a cluster, one for each node that Ray's autoscaler asked for, and that of an early head's gang: how the keeper submits them, looks at
 them and cancels them."""
 
+import collections
 import json
 import os
 import queue
@@ -9,14 +10,19 @@ import threading
 import time
 
 from rayctl_keeper.node.members import GANG
-from rayctl_keeper.slurm import commands, reasons
+from rayctl_keeper.node.supervisor import LEAVES
+from rayctl_keeper.slurm import commands, hopeless, reasons
 from rayctl_keeper.state.document import wall, write_atomically
 
+OPEN = 1.0  # seconds between looks at what running jobs say
 QUICK, SLOW, SLOWER = 2.0, 30.0, 1.5  # seconds between looks at jobs after a change, at most, and how that grows
+WARNING = 60  # seconds before the end of its job that a node is drained
 PATIENCE = 60.0  # seconds for one of Slurm's commands: the controller may be busy
 AT_THE_END, UNDER_WAY, LOOK = 10.0, 3.0, 0.3
+FAR = 300 * 86400.0  # seconds: Slurm takes a job without a limit to last a year (slurm/site/check.go, forever)
+LEAD = 60.0  # seconds, and the grace, before the end of a job by its time limit in which its node is drained; longer than between two looks
+LAST = 5.0  # of these, for the job's end
 SETTLES = 8.0  # seconds in which a job that is COMPLETING shows why it ended, as its next state
-FAR = 300 * 86400.0  # seconds: Slurm plans so far ahead only where a job without a time limit is in the way
 BELIEVE = 12.0  # a controller that was restarted recovers jobs from their nodes (slurm/batchjob/fate.go)
 ENDING = ("COMPLETING", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "REVOKED")
 # Of the job that we are in: sbatch would take them for settings of the new one, or pass them on to it.
@@ -29,6 +35,12 @@ def given(place, name, serial):
     return os.path.join(place, "nodes", name, "companion.%s.json" % serial)
 
 
+def leaves(place, name, serial):
+    """The file that the node's job fills with the moment of its end when Slurm warns it. It is there before: on a network file system a new one may be
+    seen late, and what is opened is as it is."""
+    return os.path.join(place, "nodes", name, LEAVES % int(serial))
+
+
 def end_all(orders, limit=AT_THE_END):
     """Cancels all companion jobs of the cluster, also those of whose submission there was no answer."""
     wish = (orders.get("start") or {}).get("companions")
@@ -37,6 +49,32 @@ def end_all(orders, limit=AT_THE_END):
             commands.call("scancel", "--name=" + wish["name"], timeout=limit)
         except subprocess.TimeoutExpired:
             pass  # they end by themselves: companion.py, node/headwatch.py
+
+
+# A job as squeue has it; start and end are planned ones of a job that waits.
+Found = collections.namedtuple("Found", "id state start end reason")
+NONE = Found("", "", "", "", "")
+
+
+def moment(text):
+    """Epoch seconds of squeue's text; 0.0: not known."""
+    return float(text) if text.isdigit() else 0.0
+
+
+def waits(job):
+    """What is said of a job in the queue, and when Slurm expects to start it."""
+    text, start = "job %s: %s" % (job["id"], job["reason"]), job.get("start") or 0.0
+    if start - time.time() > FAR:  # as slurm/site/check.go, Expected
+        return text + "; the expected start is unknown (jobs without a time limit)", None
+    return text, wall(start) if start > time.time() else None
+
+
+def refused(words):
+    """sbatch's refusal, with what to do where it may be this node that is refused."""
+    if not hopeless.refused_here(words):
+        return words
+    return "%s may not submit its job (%s): nodes of elastic groups, and gangs of early heads, are jobs that compute nodes submit; ask your site's administrators, `rayctl doctor` tries it" % (
+        os.environ.get("SLURMD_NODENAME") or os.uname().nodename, words)
 
 
 class Companions:
@@ -50,12 +88,13 @@ class Companions:
         self._known = set()  # ids of all that ever were
         self._ended = []  # [(node name, exit code)], not yet taken
         self._closed = False
+        self._next_look = 0.0  # for jobs that Slurm has warned
 
     # For the keeper's thread.
 
     def submit(self, member, environ):
         """Asks for a node."""
-        self._jobs[member.name] = {"member": member, "id": "", "state": "PENDING", "reason": "", "starts": 0.0, "words": "", "again": None, "ends": None}
+        self._jobs[member.name] = {"member": member, "id": "", "state": "PENDING", "reason": "", "start": 0.0, "words": "", "again": None, "ends": None}
         self._tasks.put((self._submit, member, environ))
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, daemon=True, name="companions")
@@ -70,13 +109,37 @@ class Companions:
         return [self._ended.pop(0) for _ in range(len(self._ended))]
 
     def standing(self, member):
-        """Whether the node is queued or granted, and Slurm's reason; None: its job has ended."""
+        """Whether the node is queued or granted, Slurm's reason, and when Slurm expects to start it; None: its job has ended."""
         job = self._jobs.get(member.name)
         if job is None:
             return None
         if job["state"] != "PENDING":
-            return "granted", "job " + job["id"]
-        return "queued", "job %s: %s" % (job["id"], job["reason"]) if job["id"] else "being submitted"
+            return "granted", "job %s%s" % (job["id"], ": its time limit is near" if job.get("drain") else ""), None
+        return ("queued",) + waits(job) if job["id"] else ("queued", "being submitted", None)
+
+    def drain(self, member):
+        """The moment by which the node must be empty, in epoch seconds, when that is near: its job ends by its time limit, and the cluster goes on. Else None."""
+        job = self._jobs.get(member.name)
+        return job.get("drain") if job and job["member"] is member else None
+
+    def leaving(self):
+        """[(name, seconds)] of the nodes whose jobs Slurm has warned, each once."""
+        if time.monotonic() < self._next_look:
+            return []
+        self._next_look, found = time.monotonic() + OPEN, []
+        for job in list(self._jobs.values()):
+            member = job["member"]
+            if job["state"] == "PENDING" or job.get("leaves") or job.get("drain"):
+                continue
+            try:
+                with open(leaves(self._run_dir, member.name, member.serial)) as f:
+                    end = f.read()
+            except OSError:
+                continue
+            if end.endswith("\n"):
+                job["leaves"] = True
+                found.append((member.name, max(1.0, float(end) - time.time())))
+        return found
 
     def explained(self, gang):
         """standing() of a gang's job, with Slurm's reason in words in the place of its message, and whether the job can never start: (queued or granted, reason, words,
@@ -89,8 +152,8 @@ class Companions:
         if job["state"] != "PENDING":
             return "granted", "", "job " + job["id"], False
         code, words, never = reasons.explain(job["reason"])
-        starts = job["starts"] and "; Slurm expects to start it at " + wall(job["starts"])
-        return "queued", code, "%s (job %s)%s" % (words, job["id"], starts or ""), never
+        expected = "; Slurm expects to start it at " + wall(job["start"]) if time.time() < job["start"] < time.time() + FAR else ""
+        return "queued", code, "%s (job %s)%s" % (words, job["id"], expected), never
 
     def look_soon(self):
         """Looks at the jobs before it would."""
@@ -123,7 +186,7 @@ class Companions:
         """Until Slurm has the cancelled jobs' nodes back: the result says that nothing is allocated. Not longer than that many seconds."""
         until = time.monotonic() + limit
         while self._known and time.monotonic() < until:
-            if all(state in ENDING and state != "COMPLETING" for _, state, *_ in self._rows() or []):
+            if all(job.state in ENDING and job.state != "COMPLETING" for job in self._rows() or []):
                 return
             self._bell.wait(LOOK)
 
@@ -152,6 +215,7 @@ class Companions:
         try:
             os.makedirs(os.path.dirname(given(self._run_dir, member.name, member.serial)), mode=0o700, exist_ok=True)
             write_atomically(given(self._run_dir, member.name, member.serial), json.dumps(environ).encode())
+            write_atomically(leaves(self._run_dir, member.name, member.serial), b"")
         except OSError as error:  # a full disk
             return self._end(job, "its job cannot be submitted: %s" % error)
         output = os.path.join(self._run_dir, "nodes", member.name, "companion.%d.out" % member.serial)
@@ -161,12 +225,13 @@ class Companions:
         if code == 0:
             job["id"] = out.strip().split(";")[0]
         else:  # the answer may be lost, and the job be there all the same
-            job["id"] = next((number for number, state, *_ in self._listed() or [] if number not in self._known and state not in ENDING), "")
+            job["id"] = self._unanswered(words)
         if not job["id"] and member.name == GANG and any(text in words for text in commands.NO_ANSWER):
             job.update(words=words, again=(environ, time.monotonic() + SLOW))
             return self._bell.ring()
         if not job["id"]:
-            return self._end(job, words or "sbatch ended with code %d" % code)
+            member.hopeless = hopeless.refused_for_ever(words)
+            return self._end(job, refused(words) or "sbatch ended with code %d" % code)
         job["again"] = None
         self._known.add(job["id"])
         self._log("node %s is job %s" % (member.name, job["id"]))
@@ -175,22 +240,38 @@ class Companions:
 
     def _of_one_node(self, member):
         """Further options of a companion; the gang's script has its own."""
-        return [] if member.name == GANG else ["--comment=rayctl node " + member.name] + self._time()
+        return [] if member.name == GANG else ["--comment=rayctl node " + member.name] + self._time(member.group["name"])
 
-    def _time(self):
-        """A companion needs no more time than the cluster has. A job without a limit ends for Slurm after 365 days: no partition need allow that."""
+    def _unanswered(self, words):
+        """The job of a submission that failed as far as sbatch says, "" if there is none. Where that is not certain, Slurm is asked until it answers."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            listed = self._listed()
+            new = next((found.id for found in listed or [] if found.id not in self._known and found.state not in ENDING), "")
+            if new or self._closed or listed is not None and words or time.monotonic() > until:
+                return new
+            until = min(until, time.monotonic() + BELIEVE) if listed is not None else until
+            time.sleep(LOOK)
+
+    def _time(self, group):
+        """A companion needs no more time than the cluster has, and gets no more than its group's partition gives; it is warned before its end
+        (companion.py). A job without a limit ends for Slurm after 365 days: no partition need allow that."""
         start, end = (float(os.environ.get("SLURM_JOB_%s_TIME" % name) or 0) for name in ("START", "END"))
-        left = end - time.time()
-        return ["--time=%d" % max(1, left / 60)] if left > 0 and end - start < 365 * 86400 else []
+        left, most = (end - time.time()) / 60, (self._wish.get("minutes") or {}).get(group)
+        if left <= 0 or end - start >= 365 * 86400:
+            return ["--signal=B:USR1@%d" % WARNING]  # its limit is as the script has it
+        minutes = int(max(1, min(left, most or left)))
+        return ["--time=%d" % minutes, "--signal=B:USR1@%d" % min(WARNING, 60 * minutes / 4)]
 
     def _cancel(self, member):
         job = self._jobs.get(member.name)
         if not job or job["member"] is not member or not job["id"]:
             return
-        state = next((state for number, state, *_ in self._listed() or [] if number == job["id"]), "")
+        state = next((found.state for found in self._listed() or [] if found.id == job["id"]), "")
         if state in ENDING:  # Ray has seen its end before us
             member.released = False
             return self._end(job, "its job %s ended (%s)" % (job["id"], state))
+        job["cancelled"] = True
         self._run("scancel", job["id"])
 
     def _look(self):
@@ -200,9 +281,9 @@ class Companions:
         listed = self._listed()
         if listed is None:
             return False
-        states, new = {number: row for number, *row in listed}, False
+        found, new = {f.id: f for f in listed}, False
         ours = {job["id"] for job in list(self._jobs.values())}
-        strays = [number for number, (state, *_) in states.items() if number not in ours and state not in ENDING]
+        strays = [f.id for f in listed if f.id not in ours and f.state not in ENDING]
         if strays:  # sbatch had no answer, or scancel did not succeed
             self._run("scancel", *strays)
         for job in list(self._jobs.values()):
@@ -210,7 +291,7 @@ class Companions:
                 if job["again"] and time.monotonic() > job["again"][1]:
                     self._submit(job["member"], job["again"][0])
                 continue
-            state, reason, starts = states.get(job["id"], ("", "", 0.0))
+            state, start, end, reason = found.get(job["id"], NONE)[1:]
             missing = job["missing"] = (job.get("missing") or time.monotonic()) if not state else None
             if missing and time.monotonic() < missing + BELIEVE:
                 new = True
@@ -219,30 +300,47 @@ class Companions:
             if ends and time.monotonic() < ends + SETTLES:
                 new = True
                 continue
-            if (state, reason, starts) == (job["state"], job["reason"], job["starts"]):
-                continue
-            new = True
+            before = job["state"], job["reason"]
             if not state or state in ENDING:
                 job["state"] = state
+                job["member"].released = job.get("cancelled", False)  # Ray may just be giving up what has ended by itself
                 self._end(job, "its job %s ended%s" % (job["id"], " (%s)" % state if state else ""))
+            elif state == "PENDING" and job["member"].name != GANG and reasons.explain(reason)[2]:
+                self._run("scancel", job["id"])
+                job["member"].hopeless = True
+                self._end(job, "Slurm can never start its job %s: %s" % (job["id"], reason))
             else:
-                job.update(state=state, reason=reason, starts=starts)
+                job.update(state=state, reason=reason, start=moment(start), drain=job.get("drain") or job["member"].name != GANG and self._drain(state, start, end))
                 self._bell.ring()
+            new = new or (state, reason) != before
         return new
 
+    def _drain(self, state, start, end):
+        """Until when a node must be empty whose job is near the end of its time, where it is not the cluster's end, too: `rayctl extend` and operators may
+        have moved that."""
+        begun, ends, now = moment(start), moment(end), time.time()
+        if state != "RUNNING" or not ends or ends - begun > FAR:
+            return None
+        lead = min(LEAD + float(self._orders.get("grace") or 0), (ends - begun) / 2)
+        if now < ends - lead:
+            return None
+        code, out, _ = self._run("squeue", "--noheader", "--format=%e", "--jobs=" + os.environ.get("SLURM_JOB_ID", ""))
+        last = max([moment(text) for text in out.split()] + [0.0])
+        warned = last - float(self._orders["start"].get("warning") or 0)
+        return None if code or last and warned <= ends else max(now, ends - LAST)
+
     def _listed(self):
-        """[(job id, state, reason, expected start)] of our jobs; None: not known. A heterogeneous job is as its worst component: of one whose node fails Slurm (24.11)
-        ends that component alone."""
+        """Our jobs; None: not known. A heterogeneous job is as its worst component: of one whose node fails Slurm (24.11) ends that component alone."""
         rows, jobs = self._rows(), {}
-        for number, *row in rows or []:
-            jobs.setdefault(number.partition("+")[0], []).append(row)
-        return None if rows is None else [(number, *min(parts, key=lambda p: (p[0] not in ENDING, p[0] != "PENDING", p[1] == "None"))) for number, parts in jobs.items()]
+        for row in rows or []:
+            jobs.setdefault(row.id.partition("+")[0], []).append(row)
+        worst = [min(parts, key=lambda p: (p.state not in ENDING, p.state != "PENDING", p.reason == "None")) for parts in jobs.values()]
+        return None if rows is None else [row._replace(id=number) for number, row in zip(jobs, worst)]
 
     def _rows(self):
         """The same of each component, whose id is that of the job, + and a number."""
-        code, out, _ = self._run("squeue", "--me", "--states=all", "--noheader", "--name=" + self._wish["name"], "--format=%i|%T|%S|%r")
-        rows = [line.strip().split("|", 3) for line in out.splitlines() if line.count("|") >= 3]
-        return None if code else [(number, state, reason, planned(starts) if state == "PENDING" else 0.0) for number, state, starts, reason in rows]
+        code, out, _ = self._run("squeue", "--me", "--states=all", "--noheader", "--name=" + self._wish["name"], "--format=%i|%T|%S|%e|%r")
+        return None if code else [Found(*line.strip().split("|", 4)) for line in out.splitlines() if line.count("|") >= 4]
 
     def _end(self, job, message):
         member = job["member"]
@@ -250,7 +348,7 @@ class Companions:
             os.unlink(given(self._run_dir, member.name, member.serial))  # a job of which we do not know ends without it
         if self._jobs.get(member.name) is not job:
             return  # all were ended meanwhile
-        member.message, member.ending = message, (job["state"] or "UNKNOWN") if job["id"] else ""
+        member.message, member.died, member.ending = message, not member.released, (job["state"] or "UNKNOWN") if job["id"] else ""
         self._jobs.pop(member.name, None)
         self._ended.append((member.name, 1))
         self._bell.ring()
@@ -258,17 +356,10 @@ class Companions:
     def _run(self, *argv):
         """Exit code, output and last words of a command."""
         environ = {k: v for k, v in commands.environment().items() if k in KEPT or not k.startswith(OURS)}
-        if argv[0] == "squeue":
-            environ["SLURM_TIME_FORMAT"] = "%s"
+        environ.update(commands.TIMES if argv[0] == "squeue" else {})
         try:
             ran = subprocess.run(argv, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
             return 1, "", "%s: %s" % (argv[0], error)
         words = ran.stderr.decode("utf-8", "replace").strip().splitlines()
         return ran.returncode, ran.stdout.decode("utf-8", "replace"), words[-1] if words else ""
-
-
-def planned(text):
-    """The start that Slurm plans for a job, 0.0 if it has no plan."""
-    starts = float(text) if text.isdigit() else 0.0
-    return starts if time.time() < starts < time.time() + FAR else 0.0

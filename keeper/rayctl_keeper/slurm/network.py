@@ -1,5 +1,5 @@
-"""What doctor asks a node about its network: `keeper.pyz slurm-network NETWORK PORTS NODES`. It prints two lines, one about the node's address in a cluster of
-so many nodes and one about free ports, each "ok" or "no" and a sentence; the second is empty if PORTS is."""
+"""What doctor asks a node about its network: `keeper.pyz slurm-network NETWORK PORTS NODES NEEDED`. It prints two lines, one about the node's address in a
+cluster of so many nodes and one about free ports, each "ok" or "no" and a sentence; the second is empty if PORTS is."""
 
 from rayctl_keeper.host import address, ports
 
@@ -8,20 +8,21 @@ CONNECTIONS = "/proc/sys/net/ipv4/ip_local_port_range"  # ip(7)
 
 def main(arguments):
     """Entry point."""
-    network, wanted, nodes = arguments
+    network, wanted, nodes, needed = arguments
     try:
         print("ok " + address.own(network, int(nodes) > 1))
     except OSError as error:
         print("no %s" % error)
-    print(free(wanted) if wanted else "")
+    print(free(wanted, int(needed)) if wanted else "")
     return 0
 
 
-def free(wanted):
-    """How many ports of the range nobody listens on."""
+def free(wanted, needed):
+    """How many ports of the range nobody listens on, and whether that is enough."""
     first, last = (int(number) for number in wanted.split("-"))
     count = sum(ports.is_free("", port, again=True) for port in range(first, last + 1))
-    return "%s %d of %d ports are free%s" % ("ok" if count else "no", count, last - first + 1, overlap(first, last))
+    few = "" if count >= needed else ", and a node with the keeper beside it needs %d" % needed
+    return "%s %d of %d ports are free%s%s" % ("no" if few else "ok", count, last - first + 1, few, overlap(first, last))
 
 
 def overlap(first, last):

@@ -78,15 +78,15 @@ class State:
         self._prepares = bool(job and job.get("prepare"))
         self.doc = {
             "revision": 0, "name": orders["name"], "launcher": orders.get("launcher", ""),
-            "specHash": orders.get("specHash", ""), "attempt": orders.get("attempt", 1),
+            "specHash": orders.get("specHash", ""), "changes": 0, "attempt": orders.get("attempt", 1),
             "phase": "", "reason": {"code": "", "message": "", "hint": ""}, "since": wall(),
             "groups": [group(g) for g in orders["groups"]],
             "head": {"address": "", "dashboard": "", "clientPort": 0, "session": "", "nodeId": "", "rayVersion": "", "token": False, "fastStart": False,
                      "prepared": False},
             "keeper": {"url": "", "host": "", "pid": os.getpid(), "startTime": 0},
-            "nodes": [], "allocations": orders.get("allocations") or [], "job": self.new_job() if job else None, "submissions": [],
+            "nodes": [], "gpus": [], "allocations": orders.get("allocations") or [], "job": self.new_job() if job else None, "submissions": [],
             "committed": False, "lastRenewal": None, "endOnDisconnect": 0,
-            "deadlines": {"max": None, "idle": None, "total": None},
+            "deadlines": {"max": None, "idle": None, "idleGpu": None, "total": None},
             "timeline": orders.get("timeline") or [], "attempts": orders.get("attempts") or [],
         }
         self._text = b""
@@ -143,6 +143,7 @@ class State:
         """Shows when limits fall due, as moments of the wall clock."""
         offset = time.time() - time.monotonic()
         due = {name: limits.due(name) for name in ("max", "idle", "total")}
+        due["idleGpu"] = limits.due("idleGpu") if limits.told else None
         self.change(deadlines={name: None if at is None else wall(at + offset) for name, at in due.items()})
 
     def program(self, kind):

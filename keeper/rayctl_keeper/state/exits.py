@@ -33,6 +33,14 @@ class AttemptLost(Exception):
         self.cause = cause  # lost, preempted or time-limit
 
 
+class HeadLeaves(AttemptLost):
+    """The head is going to be taken away, in so many seconds."""
+
+    def __init__(self, message, seconds):
+        super().__init__(message, "preempted")
+        self.seconds = seconds
+
+
 class Detached(Exception):
     """This keeper leaves, the cluster stays: another keeper will take over."""
 
@@ -99,6 +107,7 @@ SENTENCES = {
     "max": ("max", "lifetime.max (%s) passed"),
     "total": ("total", "lifetime.total (%s) passed"),
     "idle": ("idle", "the cluster was idle for %s"),
+    "idleGpu": ("idle-gpu", "all GPUs did nothing for %s (lifetime.idleGpu)"),
     "disconnect": ("disconnected", "the client did not renew for %s (end-on-disconnect)"),
 }
 

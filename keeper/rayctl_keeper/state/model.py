@@ -7,6 +7,7 @@ CODES = {
     "disconnected": 130,
     "abandoned": 130,
     "idle": 0,
+    "idle-gpu": 79,
     "max": 124,
     "total": 124,
     "time-limit": 124,

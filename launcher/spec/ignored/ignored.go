@@ -45,6 +45,14 @@ func Scaling(s *spec.ClusterSpec) []string {
 	return about([]string{"scaling"}, "no group has a maxReplicas above its minReplicas")
 }
 
+// MaxAllocations is about scaling.maxAllocations where somebody else starts the nodes.
+func MaxAllocations(s *spec.ClusterSpec, why string) []string {
+	if s.Scaling.MaxAllocations == 0 {
+		return nil
+	}
+	return about([]string{"scaling.maxAllocations"}, why)
+}
+
 // Gang is about gang: false where all nodes that must be there start together.
 func Gang(s *spec.ClusterSpec, where string) []string {
 	if s.IsGang() {

@@ -46,6 +46,9 @@ func (r *reference) add(path string, t reflect.Type) {
 	var later []below
 	for _, f := range spec.Fields(t) {
 		text, def, _ := strings.Cut(describe(f.Owner, f.GoName), " Default")
+		if f.Changeable {
+			text += " May change while the cluster lives (`rayctl up`)."
+		}
 		p := strings.TrimPrefix(path+"."+f.Key, ".")
 		s.Fields = append(s.Fields, FieldDoc{Key: f.Key, Path: p, Type: typeInWords(f), Text: text, Default: defaultText(def)})
 		if inner, suffix := structIn(f.Type); inner != nil {

@@ -17,6 +17,9 @@ import (
 // SchemaID names the JSON Schema of the cluster file.
 const SchemaID = "https://rayctl.github.io/schema/rayctl-v1.json"
 
+// ChangeableKey marks in the schema what may change while a cluster lives: `up` with the changed file applies it.
+const ChangeableKey = "x-rayctl-changeable"
+
 // JSON is the cluster file's JSON Schema (draft 2020-12), indented, for editors (`# yaml-language-server: $schema=...`) and checks.
 func JSON() ([]byte, error) {
 	s := reflectSchema(reflect.TypeFor[spec.ClusterSpec]())
@@ -78,6 +81,9 @@ func addLaunchersKeys(root *jsonschema.Schema) {
 				for _, v := range f.Enum {
 					p.Enum = append(p.Enum, v)
 				}
+			}
+			if f.Changeable {
+				p.Extras = map[string]any{ChangeableKey: true}
 			}
 			all.Set(f.Key, p)
 		}

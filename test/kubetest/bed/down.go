@@ -142,6 +142,9 @@ func (b *Bed) removeBridge(ctx context.Context) error {
 	if _, err := net.InterfaceByName(b.name()); err != nil {
 		return nil // there is no bridge
 	}
+	if err := b.nft(ctx, ""); err != nil {
+		return err
+	}
 	if out, err := exec.CommandContext(ctx, "ip", "link", "delete", b.name()).CombinedOutput(); err != nil {
 		return fmt.Errorf("removing the bridge: %w: %s", err, out)
 	}

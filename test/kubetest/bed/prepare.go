@@ -15,6 +15,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/rayctl/rayctl/test/kubetest/build"
 )
 
 // prepare makes what the parts need on the machine: directories, keys, the bridge, the cgroup, and their configuration files.
@@ -30,6 +32,9 @@ func (b *Bed) prepare(ctx context.Context) error {
 		}
 	}
 	if err := b.writeBridge(ctx); err != nil {
+		return err
+	}
+	if err := b.writeService(ctx); err != nil {
 		return err
 	}
 	return b.save(b.Kept())
@@ -65,6 +70,32 @@ func (b *Bed) writeBridge(ctx context.Context) error {
 		if out, err := exec.CommandContext(ctx, "ip", args...).CombinedOutput(); err != nil {
 			return fmt.Errorf("making the bridge: ip %s: %w: %s", strings.Join(args, " "), err, out)
 		}
+	}
+	return nil
+}
+
+// writeService makes the one Service with an address of its own that pods use, `kubernetes`: what they send there reaches the API server, as kube-proxy would
+// have it. The API server's certificate has that address, the first one of its range. The rule is there as long as the bridge is.
+func (b *Bed) writeService(ctx context.Context) error {
+	return b.nft(ctx, fmt.Sprintf("chain pods { type nat hook prerouting priority dstnat; iifname %q ip daddr 10.202.%d.1 tcp dport 443 dnat to %s:6443; }",
+		b.name(), b.subnet, b.nodeIP()))
+}
+
+// nft replaces the testbed's table of rules in the machine's own network; without rules it removes the table.
+func (b *Bed) nft(ctx context.Context, rules string) error {
+	argv, err := build.NFT(ctx)
+	if err != nil {
+		return err
+	}
+	table := fmt.Sprintf("table ip rayctl_%x", b.name()) // names of tables may have fewer characters than those of bridges
+	text := table + "\ndelete " + table + "\n"
+	if rules != "" {
+		text += table + " {\n" + rules + "\n}\n"
+	}
+	cmd := exec.CommandContext(ctx, argv[0], append(argv[1:], "-f", "-")...)
+	cmd.Stdin = strings.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("the testbed's network rules: %w: %s\n%s", err, out, text)
 	}
 	return nil
 }

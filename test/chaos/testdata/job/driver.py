@@ -1,11 +1,12 @@
 """The driver of every case: prints numbered lines, and writes into a book, which the test reads, what it did and whether it was alone.
 
-Usage: driver.py BOOK LINES PAUSE EXIT_CODE SHA256_OF_THE_SECRET
+Usage: driver.py BOOK LINES PAUSE EXIT_CODE SHA256_OF_THE_SECRET BURSTS
 """
 import fcntl
 import hashlib
 import os
 import sys
+import threading
 import time
 
 import part  # of the working directory: the package arrived
@@ -19,6 +20,17 @@ def note(book, name, text=""):
         return True
     except FileExistsError:
         return False
+
+
+def work(book, attempt, bursts):
+    """Tasks for which nodes have to come, and pauses in which they go. Tasks of a node that is lost are done again."""
+    import ray
+    ray.init(log_to_driver=False, logging_level="ERROR")
+    task = ray.remote(num_cpus=0, resources={"w": 1}, max_retries=-1)(lambda: time.sleep(1.5))
+    for burst in range(bursts):
+        ray.get([task.remote() for _ in range(4)])
+        note(book, f"burst-{attempt}-{burst}")
+        time.sleep(5)
 
 
 def main():
@@ -35,6 +47,9 @@ def main():
         note(book, f"violation-no-secret-{attempt}", me)
     if os.environ.get("FROM_JOB") != "a 'value' of the job" or part.VALUE != 42:
         note(book, f"violation-no-runtime-env-{attempt}", me)
+    busy = threading.Thread(target=work, args=(book, attempt, int(sys.argv[6])), daemon=True)
+    if int(sys.argv[6]):
+        busy.start()
     with open(os.path.join(book, f"progress-{attempt}"), "w") as progress:
         for line in range(1, lines + 1):
             print(f"attempt {attempt} line {line} {'x' * (line * 37 % 400)}", flush=True)
@@ -42,6 +57,10 @@ def main():
             progress.write(str(line))
             progress.flush()
             time.sleep(pause)
+    if int(sys.argv[6]):
+        busy.join()
+        if not os.path.exists(os.path.join(book, f"burst-{attempt}-{int(sys.argv[6]) - 1}")):
+            note(book, f"violation-work-failed-{attempt}", me)
     note(book, f"ended-{attempt}", me)
     sys.exit(code)
 

@@ -22,6 +22,7 @@ type Mounts struct {
 	Keep     []string          // paths that stay visible although a directory above them is replaced
 	Open     []string          // directories replaced by empty ones that all users may enter
 	Files    map[string]string // file of the machine -> its replacement
+	Cached   []string          // directories as a client of NFS sees them
 }
 
 // Private are the directories that every node has separately.
@@ -50,9 +51,11 @@ func (m Mounts) apply(node bool) error {
 		return err
 	}
 	if node {
-		return mountAt("proc", "/proc", "proc", 0, "")
+		if err := mountAt("proc", "/proc", "proc", 0, ""); err != nil {
+			return err
+		}
 	}
-	return nil
+	return mountCached(m.Cached)
 }
 
 // open opens the paths that must survive the covering of directories above them.

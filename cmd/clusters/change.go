@@ -1,0 +1,159 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/config"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// change is a changed cluster file for a living cluster.
+type change struct {
+	l           launcher.Launcher
+	changer     launcher.Changer
+	id          launcher.ID
+	s           *spec.ClusterSpec
+	differences []spec.Difference
+}
+
+// newChange compares the file with what the cluster has. What may not change is ErrConflict.
+func newChange(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec) (*change, error) {
+	changer, err := app.Ability[launcher.Changer](l, "changing a living cluster")
+	if err != nil {
+		return nil, err
+	}
+	c := &change{l: l, changer: changer, id: launcher.ID(s.Name), s: spec.For(s, l.Name())}
+	was, err := changer.Accepted(ctx, c.id)
+	if err != nil {
+		return nil, err
+	}
+	c.differences = spec.Differences(was, c.s)
+	return c, c.refuse()
+}
+
+// refuse names what differs and may not.
+func (c *change) refuse() error {
+	var fixed []string
+	for _, d := range c.differences {
+		if !d.Changeable() {
+			fixed = append(fixed, d.String())
+		}
+	}
+	if len(fixed) == 0 {
+		return nil
+	}
+	return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "choose another name, or replace it with --recreate",
+		"a cluster named %s exists with another spec, and while it lives only %s may change (%s)", c.id, strings.Join(spec.ChangeableKeys(), ", "), strings.Join(fixed, "; "))
+}
+
+// apply has the keeper take the file, all of it or nothing, and then records it. check: the keeper only says whether it would.
+func (c *change) apply(ctx context.Context, check bool) error {
+	var state *runstate.State
+	order := orders.Change(c.s, slices.ContainsFunc(c.differences, func(d spec.Difference) bool { return !strings.HasPrefix(d.Path, "lifetime.") }))
+	order.Check = check
+	err := launcher.AskKeeper(ctx, c.l, c.id, func(k *keeper.Client) error {
+		var err error
+		state, err = k.Change(ctx, order)
+		return err
+	})
+	switch why, refused := keeper.Refusal(err); {
+	case refused:
+		return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "replace it with --recreate", "%s cannot take the changed file: %s", c.id, why)
+	case errors.Is(err, keeper.ErrNotFound):
+		return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "replace it with --recreate, or use `rayctl extend` and `rayctl scale`", "%s was launched by an older rayctl, whose keeper takes no changed file", c.id)
+	case err != nil || check:
+		return err
+	}
+	if err := c.changer.Accept(ctx, c.id, c.s); err != nil {
+		return err
+	}
+	if l, ok := c.l.(launcher.Extender); ok && c.changes("lifetime.max") {
+		return l.Extended(ctx, c.id, state.Deadlines)
+	}
+	return nil
+}
+
+func (c *change) changes(path string) bool {
+	return slices.ContainsFunc(c.differences, func(d spec.Difference) bool { return d.Path == path })
+}
+
+// upChanged is `up` of a cluster that lives with another file, for which Launch has refused it: what may change is applied.
+func upChanged(ctx context.Context, a *app.App, o *upOptions, l launcher.Launcher, loaded *config.Loaded, refused error) error {
+	if _, ok := l.(launcher.Changer); !ok {
+		return refused
+	}
+	c, err := newChange(ctx, l, loaded.Spec)
+	if err != nil {
+		return err
+	}
+	if err := c.apply(ctx, false); err != nil {
+		return err
+	}
+	for _, d := range c.differences {
+		a.UI.Note("%s: changed %s", c.id, d)
+	}
+	status, err := (&app.Cluster{Launcher: l, ID: c.id}).Status(ctx)
+	if err != nil {
+		return err
+	}
+	return answerUp(a, o, loaded.File, status)
+}
+
+// upPlan is the answer of `up --dry-run`.
+type upPlan struct {
+	Name    string            `json:"name"`
+	Action  string            `json:"action"` // launch, change or none
+	Changes []spec.Difference `json:"changes,omitempty"`
+}
+
+// dryUp says what up would do.
+func dryUp(ctx context.Context, a *app.App, o *upOptions, l launcher.Launcher, s *spec.ClusterSpec, p launcher.Payload) error {
+	plan := upPlan{Name: s.Name, Action: "none"}
+	c, err := newChange(ctx, l, s)
+	switch {
+	case errors.Is(err, launcher.ErrEnded) && worthless(ctx, l, launcher.ID(s.Name)), errors.Is(err, launcher.ErrNotFound):
+		if v, ok := l.(launcher.Validator); ok {
+			if err := v.Validate(ctx, s, p); err != nil {
+				return err
+			}
+		}
+		plan.Action = "launch"
+	case err != nil:
+		return err
+	case len(c.differences) > 0:
+		plan.Action, plan.Changes = "change", c.differences
+		if err := c.apply(ctx, true); err != nil {
+			return err
+		}
+	}
+	if done, err := o.output.Structured(a.Out, plan); done || err != nil {
+		return err
+	}
+	return plan.print(a, l)
+}
+
+func (p upPlan) print(a *app.App, l launcher.Launcher) error {
+	switch p.Action {
+	case "launch":
+		_, err := fmt.Fprintf(a.Out, "%s is not there: up would launch it (%s)\n", p.Name, l.Name())
+		return err
+	case "none":
+		_, err := fmt.Fprintf(a.Out, "%s is there as the file has it: up would change nothing\n", p.Name)
+		return err
+	}
+	for _, d := range p.Changes {
+		if _, err := fmt.Fprintf(a.Out, "%s: up would change %s\n", p.Name, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}

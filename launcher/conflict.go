@@ -1,0 +1,31 @@
+package launcher
+
+import (
+	"strings"
+
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// SameSpec compares the wish with a living cluster: nil if they are the same, else ErrConflict. launched is the file that its record has, st the keeper's
+// state, nil: not known. The keeper takes a changed file before the record has it, and a client may die in between: then the keeper's word counts.
+func SameSpec(id ID, st *runstate.State, launched, s *spec.ClusterSpec) error {
+	diff := spec.Diff(launched, s)
+	if st != nil && st.Changes > 0 {
+		if st.SpecHash == spec.Hash(s) {
+			return nil
+		}
+		return conflict(id, diff)
+	}
+	if len(diff) == 0 {
+		return nil
+	}
+	return conflict(id, diff)
+}
+
+func conflict(id ID, diff []string) error {
+	if len(diff) == 0 {
+		diff = []string{"it has taken a changed file"}
+	}
+	return Fail(runstate.CodeSpec, ErrConflict, "choose another name, or replace it with --recreate", "a cluster named %s exists with another spec (%s)", id, strings.Join(diff, "; "))
+}

@@ -1,0 +1,42 @@
+package onemachine
+
+import (
+	"context"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/local/rundir"
+)
+
+var _ launcher.Changer = (*Launcher)(nil)
+
+// Accepted is the file in the record.
+func (l *Launcher) Accepted(_ context.Context, id launcher.ID) (*spec.ClusterSpec, error) {
+	c, err := l.open(id)
+	if err != nil {
+		return nil, err
+	}
+	switch how, _, err := c.Look(); {
+	case err != nil:
+		return nil, err
+	case how == rundir.Elsewhere:
+		return nil, c.notHere()
+	case how == rundir.Ended, how == rundir.Orphaned:
+		return nil, c.hasEnded()
+	}
+	return c.Record.Spec, nil
+}
+
+// Accept replaces the file in the record.
+func (l *Launcher) Accept(ctx context.Context, id launcher.ID, s *spec.ClusterSpec) error {
+	lock, err := l.lock(ctx, string(id))
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	c, err := l.open(id)
+	if err != nil {
+		return err
+	}
+	return c.Accept(s)
+}

@@ -1,0 +1,47 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestUpChanged: up with a changed file applies what may change on a living cluster, names what may not, and finds the same cluster from then on.
+func TestUpChanged(t *testing.T) {
+	u := newUser(t)
+	file := func(name, text string) string {
+		return u.write(name, "name: grows\nhead: {cpus: 1}\nworkers: [{name: w, minReplicas: 0, "+text)
+	}
+	first := file("first.yaml", "maxReplicas: 3, cpus: 1}]\nlifetime: {max: 2h, idle: 1h}\n")
+	second := file("second.yaml", "maxReplicas: 2, replicas: 1, cpus: 1}]\nlifetime: {max: 3h, idle: 30m}\nscaling: {idle: 10m}\n")
+	other := file("other.yaml", "maxReplicas: 3, cpus: 2}]\nlifetime: {max: 3h, idle: 1h}\n")
+	more := file("more.yaml", "maxReplicas: 4, cpus: 1}]\nlifetime: {max: 3h, idle: 1h}\n")
+	short := file("short.yaml", "maxReplicas: 3, cpus: 1}]\nlifetime: {max: 4s, idle: 1h}\n")
+	const changes = "lifetime.max: 2h -> 3h"
+
+	contains(t, "before", u.want(0, "up", "-f", first, "--dry-run").out, "grows is not there: up would launch it")
+	u.want(0, "up", "-f", first)
+	contains(t, "the same", u.want(0, "up", "-f", first, "--dry-run").out, "up would change nothing")
+	contains(t, "a dry run", u.want(0, "up", "-f", second, "--dry-run").out, "workers.w.maxReplicas: 3 -> 2", changes, "lifetime.idle: 1h -> 30m", "scaling.idle: not set -> 10m")
+	contains(t, "nothing was changed", u.want(0, "up", "-f", first, "--dry-run").out, "up would change nothing")
+	contains(t, "as JSON", u.want(0, "up", "-f", second, "--dry-run", "-o", "json").out, `"action": "change"`, `"path": "lifetime.max"`)
+
+	for path, words := range map[string]string{
+		other: "workers.w.cpus: 1 -> 2)", more: "group w can have at most 0 to 3 nodes, and not 4", short: "lifetime.max of 4s has passed already",
+	} {
+		contains(t, "what may not change", u.want(65, "up", "-f", path).err, words, "--recreate")
+		contains(t, "a dry run of it", u.want(65, "up", "-f", path, "--dry-run").err, words)
+	}
+	contains(t, "what may", u.want(65, "up", "-f", other).err, "only workers[].replicas, workers[].minReplicas, workers[].maxReplicas, scaling.idle, lifetime.max, lifetime.idle")
+	if s := u.want(0, "status", "grows").out; !strings.Contains(s, "lifetime.max, in 1 h") {
+		t.Errorf("a refused file has changed something: %s", s)
+	}
+
+	contains(t, "the change", u.want(0, "up", "-f", second).err, "grows: changed "+changes, "grows: changed workers.w.maxReplicas: 3 -> 2", "cluster grows is Ready")
+	contains(t, "the limits", u.want(0, "status", "grows").out, "lifetime.max, in 2 h", "w-0")
+	if again := u.want(0, "up", "-f", second).err; strings.Contains(again, "changed") {
+		t.Errorf("again: %s", again)
+	}
+	contains(t, "and back", u.want(0, "up", "-f", first).err, "lifetime.max: 3h -> 2h")
+	contains(t, "the limits", u.want(0, "status", "grows").out, "lifetime.max, in 1 h")
+	u.want(0, "down", "grows")
+}
