@@ -1,7 +1,6 @@
 """The companion jobs of a cluster, one for each node that Ray's autoscaler asked for, and that of an early head's gang: how the keeper submits them, looks at
 them and cancels them."""
 
-import collections
 import json
 import os
 import queue
@@ -11,15 +10,15 @@ import time
 
 from rayctl_keeper.node.members import GANG
 from rayctl_keeper.node.supervisor import LEAVES
-from rayctl_keeper.slurm import commands, hopeless, reasons
-from rayctl_keeper.state.document import wall, write_atomically
+from rayctl_keeper.slurm import commands, hopeless, listing, reasons
+from rayctl_keeper.slurm.listing import FAR, NONE, moment, waits
+from rayctl_keeper.state.document import write_atomically
 
 OPEN = 1.0  # seconds between looks at what running jobs say
 QUICK, SLOW, SLOWER = 2.0, 30.0, 1.5  # seconds between looks at jobs after a change, at most, and how that grows
 WARNING = 60  # seconds before the end of its job that a node is drained
 PATIENCE = 60.0  # seconds for one of Slurm's commands: the controller may be busy
 AT_THE_END, UNDER_WAY, LOOK = 10.0, 3.0, 0.3
-FAR = 300 * 86400.0  # seconds: Slurm takes a job without a limit to last a year (slurm/site/check.go, forever)
 LEAD = 60.0  # seconds, and the grace, before the end of a job by its time limit in which its node is drained; longer than between two looks
 LAST = 5.0  # of these, for the job's end
 SETTLES = 8.0  # seconds in which a job that is COMPLETING shows why it ended, as its next state
@@ -49,24 +48,6 @@ def end_all(orders, limit=AT_THE_END):
             commands.call("scancel", "--name=" + wish["name"], timeout=limit)
         except subprocess.TimeoutExpired:
             pass  # they end by themselves: companion.py, node/headwatch.py
-
-
-# A job as squeue has it; start and end are planned ones of a job that waits.
-Found = collections.namedtuple("Found", "id state start end reason")
-NONE = Found("", "", "", "", "")
-
-
-def moment(text):
-    """Epoch seconds of squeue's text; 0.0: not known."""
-    return float(text) if text.isdigit() else 0.0
-
-
-def waits(job):
-    """What is said of a job in the queue, and when Slurm expects to start it."""
-    text, start = "job %s: %s" % (job["id"], job["reason"]), job.get("start") or 0.0
-    if start - time.time() > FAR:  # as slurm/site/check.go, Expected
-        return text + "; the expected start is unknown (jobs without a time limit)", None
-    return text, wall(start) if start > time.time() else None
 
 
 def refused(words):
@@ -151,9 +132,7 @@ class Companions:
             return "queued", "Submitted", "its job is being submitted" + ("; " + job["words"] if job["words"] else ""), False
         if job["state"] != "PENDING":
             return "granted", "", "job " + job["id"], False
-        code, words, never = reasons.explain(job["reason"])
-        expected = "; Slurm expects to start it at " + wall(job["start"]) if time.time() < job["start"] < time.time() + FAR else ""
-        return "queued", code, "%s (job %s)%s" % (words, job["id"], expected), never
+        return listing.explained(job)
 
     def look_soon(self):
         """Looks at the jobs before it would."""
@@ -330,17 +309,14 @@ class Companions:
         return None if code or last and warned <= ends else max(now, ends - LAST)
 
     def _listed(self):
-        """Our jobs; None: not known. A heterogeneous job is as its worst component: of one whose node fails Slurm (24.11) ends that component alone."""
-        rows, jobs = self._rows(), {}
-        for row in rows or []:
-            jobs.setdefault(row.id.partition("+")[0], []).append(row)
-        worst = [min(parts, key=lambda p: (p.state not in ENDING, p.state != "PENDING", p.reason == "None")) for parts in jobs.values()]
-        return None if rows is None else [row._replace(id=number) for number, row in zip(jobs, worst)]
+        """Our jobs, each as its worst component; None: not known."""
+        rows = self._rows()
+        return None if rows is None else listing.whole(rows, ENDING)
 
     def _rows(self):
-        """The same of each component, whose id is that of the job, + and a number."""
-        code, out, _ = self._run("squeue", "--me", "--states=all", "--noheader", "--name=" + self._wish["name"], "--format=%i|%T|%S|%e|%r")
-        return None if code else [Found(*line.strip().split("|", 4)) for line in out.splitlines() if line.count("|") >= 4]
+        """The components of our jobs; None: not known."""
+        code, out, _ = self._run("squeue", "--me", "--states=all", "--noheader", "--name=" + self._wish["name"], "--format=" + listing.FORMAT)
+        return None if code else listing.rows(out)
 
     def _end(self, job, message):
         member = job["member"]
