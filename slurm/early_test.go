@@ -92,7 +92,7 @@ func (b *bed) earlyCannotSubmit(t *testing.T) {
 	allow("node99")
 	defer allow("ALL")
 	gone := watchUntil(t, l, id, isGone)
-	if e := gone.Exit; e == nil || e.Code != runstate.CodeStartFailed || e.Retryable || !strings.HasPrefix(e.Message, "the gang cannot be asked for: sbatch: error: ") {
+	if e := gone.Exit; e == nil || e.Code != runstate.CodeStartFailed || e.Retryable || !strings.HasPrefix(e.Message, "the gang cannot be asked for: node1 may not submit its job (sbatch: error: ") {
 		t.Errorf("exit: %+v\n%s", e, b.story(t, id))
 	}
 	if err := l.Forget(t.Context(), id); err != nil {
