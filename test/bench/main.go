@@ -53,7 +53,7 @@ func main() {
 func run() error {
 	runs := flag.Int("n", 5, "runs of each side")
 	only := flag.String("only", "", "measure only those whose name matches this `REGEXP`: submit jobs latency lines longline pack run version")
-	onSlurm := flag.Bool("slurm", false, "measure on private Slurm clusters instead (make bench-slurm): nodes2 nodes4 nodes8 requests tunnel elastic")
+	onSlurm := flag.Bool("slurm", false, "measure on private Slurm clusters instead (make bench-slurm): nodes2 nodes4 nodes8 requests tunnel elastic early")
 	onKube := flag.Bool("kuberay", false, "measure on a private Kubernetes instead (make bench-kuberay): life interrupt latency package minute")
 	rayctl := flag.String("rayctl", "bin/rayctl", "the `PROGRAM` to measure")
 	flag.Parse()

@@ -18,7 +18,7 @@ func init() {
 	for _, nodes := range []int{2, 4, 8} {
 		slurmMeasures = append(slurmMeasures, measure{fmt.Sprintf("nodes%d", nodes), func(ctx context.Context, b *bench) ([]row, error) { return b.slurmLife(ctx, nodes) }})
 	}
-	slurmMeasures = append(slurmMeasures, measure{"requests", measureRequests}, measure{"elastic", measureElastic})
+	slurmMeasures = append(slurmMeasures, measure{"requests", measureRequests}, measure{"elastic", measureElastic}, measure{"early", measureEarly})
 }
 
 // slurmRun is one driver on one allocation of whole nodes, with times of the controller and of the driver. Between the driver's last statement
@@ -112,12 +112,12 @@ type slurmSite struct {
 	times  string // written by the driver
 }
 
-func (b *bench) newSite(ctx context.Context, nodes int) (*slurmSite, error) {
+func (b *bench) newSite(ctx context.Context, nodes int, partitions ...slurmtest.Partition) (*slurmSite, error) {
 	dir, err := b.workingDir("nodes.py", "timed.sh")
 	if err != nil {
 		return nil, err
 	}
-	c, err := slurmtest.New(ctx, slurmtest.Options{Nodes: nodes, Binds: []string{filepath.Dir(filepath.Dir(b.python)), filepath.Dir(b.rayctl), b.dir}})
+	c, err := slurmtest.New(ctx, slurmtest.Options{Nodes: nodes, Partitions: partitions, Binds: []string{filepath.Dir(filepath.Dir(b.python)), filepath.Dir(b.rayctl), b.dir}})
 	if err != nil {
 		return nil, err
 	}

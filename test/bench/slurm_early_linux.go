@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rayctl/rayctl/test/slurmtest"
+)
+
+const (
+	earlyWorkers = 2
+	earlyPrepare = 20 * time.Second // of job.prepare
+	earlyBlocked = 30 * time.Second // for which somebody else has the workers' nodes
+)
+
+// measureEarly compares a run whose workers' nodes are taken at first, and whose job.prepare takes a while, with and without an early head: for how long the
+// workers' nodes were allocated before the driver's first line.
+func measureEarly(ctx context.Context, b *bench) ([]row, error) {
+	var without, with []float64
+	side := func(into *[]float64, early bool) func(context.Context) error {
+		return func(ctx context.Context) error {
+			seconds, err := b.beforeDriver(ctx, early)
+			*into = append(*into, seconds)
+			return err
+		}
+	}
+	if err := b.repeat(ctx, "slurm, early head", side(&without, false), side(&with, true)); err != nil {
+		return nil, err
+	}
+	return []row{compare(fmt.Sprintf("early head (without), job.prepare of %s behind a blocker: node-seconds of workers before the driver's first line", earlyPrepare), count,
+		without, with, 0.6*median(without), "at most 0.60 of it")}, nil
+}
+
+// beforeDriver makes one run and returns the node-seconds of its workers' allocation until the driver's first line.
+func (b *bench) beforeDriver(ctx context.Context, early bool) (spent float64, err error) {
+	s, err := b.newSite(ctx, 1+earlyWorkers, slurmtest.Partition{Name: "cpu", Nodes: "node1"}, slurmtest.Partition{Name: "gpu", Nodes: "node[2-" + strconv.Itoa(1+earlyWorkers) + "]"})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	blocker, err := s.Submit(ctx, fmt.Sprintf("sleep %.0f", earlyBlocked.Seconds()), "--exclusive", "--partition=gpu", "--nodes="+strconv.Itoa(earlyWorkers))
+	if err != nil {
+		return 0, err
+	}
+	if err := s.untilGranted(ctx, blocker); err != nil {
+		return 0, err
+	}
+	head := map[string]any{"cpus": 1, "early": early, "slurm": map[string]any{"partition": "cpu"}}
+	file, err := json.Marshal(map[string]any{
+		"apiVersion": "rayctl/v1", "launcher": "slurm", "name": "early", "ray": map[string]any{"python": b.python}, "head": head,
+		"workers": []any{map[string]any{"name": "w", "cpus": 1, "replicas": earlyWorkers}}, "slurm": map[string]any{"exclusive": true, "partition": "gpu"},
+		"job": map[string]any{"prepare": fmt.Sprintf("sleep %.0f", earlyPrepare.Seconds()), "entrypoint": "date +%s.%N >" + s.times},
+	})
+	if err != nil {
+		return 0, err
+	}
+	path := s.Dir + "/shared/early.json"
+	if err := os.WriteFile(path, file, 0o644); err != nil {
+		return 0, err
+	}
+	if out, err := s.Command(ctx, "", s.b.rayctl, "run", "-f", path).CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("rayctl run: %w: %s", err, out)
+	}
+	text, err := os.ReadFile(s.times)
+	if err != nil {
+		return 0, err
+	}
+	first, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+	if err != nil {
+		return 0, err
+	}
+	jobs, err := s.jobsOf(nil) // the blocker, the cluster's own, with an early head the workers'
+	if err != nil {
+		return 0, err
+	}
+	return earlyWorkers * (first - jobs[len(jobs)-1].granted), nil
+}
+
+func (s *slurmSite) untilGranted(ctx context.Context, job string) error {
+	for tick := time.NewTicker(100 * time.Millisecond); ; {
+		select {
+		case <-tick.C:
+			if _, err := s.granted(job); err == nil {
+				return nil
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
