@@ -281,7 +281,7 @@ class Companions:
                 continue
             before = job["state"], job["reason"]
             if not state or state in ENDING:
-                job["state"] = state
+                job["ending"] = state  # not its state: it is told as granted by that
                 job["member"].released = job.get("cancelled", False)  # Ray may just be giving up what has ended by itself
                 self._end(job, "its job %s ended%s" % (job["id"], " (%s)" % state if state else ""))
             elif state == "PENDING" and job["member"].name != GANG and reasons.explain(reason)[2]:
@@ -324,7 +324,7 @@ class Companions:
             os.unlink(given(self._run_dir, member.name, member.serial))  # a job of which we do not know ends without it
         if self._jobs.get(member.name) is not job:
             return  # all were ended meanwhile
-        member.message, member.died, member.ending = message, not member.released, (job["state"] or "UNKNOWN") if job["id"] else ""
+        member.message, member.died, member.ending = message, not member.released, (job.get("ending", job["state"]) or "UNKNOWN") if job["id"] else ""
         self._jobs.pop(member.name, None)
         self._ended.append((member.name, 1))
         self._bell.ring()
