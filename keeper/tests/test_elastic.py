@@ -201,6 +201,52 @@ class Jobs(unittest.TestCase):
                              "a node that it needs is not available (down, drained or reserved) (UnavailableNodes:n1)", False)), ("New", ("New", "Slurm's reason is New", False))):
             self.assertEqual(reasons.explain(reason), want)
 
+    def warn(self, end):
+        """What drain() says when Slurm has warned the node's job, and each time after that; how often Slurm was asked for it."""
+        self.submit()
+        self.listed = [("7", "RUNNING")]
+        self.jobs._look()
+        self.assertIsNone(self.jobs.drain(self.member))
+        with open(companions.leaves(self.jobs._run_dir, "a-0", 1), "w") as f:
+            f.write("%f\n" % end)
+        self.jobs._jobs["a-0"]["opened"] -= companions.OPEN
+        self.assertIsNone(self.jobs.drain(self.member))
+        function, *arguments = self.jobs._tasks.get_nowait()
+        function(*arguments)
+        first = self.jobs.drain(self.member)
+        self.jobs._jobs["a-0"]["opened"] -= companions.OPEN
+        self.listed = [("7", "RUNNING", "%d" % (end - 120), "%d" % end, "None")]  # its time limit is near, too
+        self.jobs._look()
+        self.assertEqual((self.jobs.drain(self.member), self.jobs._tasks.empty()), (first, True))
+        return first
+
+    def test_warned(self):
+        """One drain, also where the time limit comes near after Slurm's warning, which may be a minute early."""
+        end = time.time() + 30
+        self.assertEqual(self.warn(end), (round(end, 6) - companions.LAST, "job 7: drained after Slurm's warning"))
+
+    def test_warned_with_the_cluster(self):
+        """A drain would have Ray ask for another node, for seconds."""
+        end = time.time() + 30
+        run = self.jobs._run
+        self.jobs._run = lambda *argv: (0, "%d\n" % end, "") if argv[-1].startswith("--jobs=") else run(*argv)
+        self.assertIsNone(self.warn(end))
+
+    def test_no_number(self):
+        """sbatch succeeded, and its answer is lost."""
+        self.listed, self.answer = [("5", "PENDING")], (0, "", "")
+        self.submit()
+        self.assertEqual(self.jobs._jobs["a-0"]["id"], "5")
+
+    def test_given_up_twice(self):
+        """By the keeper, after a drain, and by Ray: it is not taken for a node that died."""
+        self.submit()
+        self.listed, self.member.released = [("7", "RUNNING")], True
+        self.jobs._cancel(self.member)
+        self.listed = [("7", "COMPLETING")]
+        self.jobs._cancel(self.member)
+        self.assertEqual((self.cancelled, self.jobs.ended(), self.member.died), ([("7",)], [("a-0", 1)], False))
+
     def test_all_ended_meanwhile(self):
         """The answer comes when another cluster has begun."""
         self.jobs.submit(self.member, {})

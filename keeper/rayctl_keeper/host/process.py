@@ -6,12 +6,14 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 LINUX = sys.platform.startswith("linux")
 PR_SET_CHILD_SUBREAPER = 36
 SYS_PIDFD_OPEN = 434  # the same number on every architecture
 RESCAN = 0.5  # seconds for killed processes to be gone before all are looked at again
+_lock, _commands = threading.Lock(), {}  # by pid, the exit codes of what run() waits for and reap() has reaped
 
 
 def become_subreaper():
@@ -110,13 +112,35 @@ def reap():
     """Collects dead children; returns {pid: exit code}, negative for a signal."""
     ended = {}
     while True:
+        with _lock:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return ended
+            if pid == 0:
+                return ended
+            ended[pid] = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            if pid in _commands:
+                _commands[pid] = ended[pid]
+
+
+def run(argv, environ, limit):
+    """Exit code, output and errors of a command, for threads other than the one that reaps: subprocess says 0 of a child that somebody else has reaped
+    (Lib/subprocess.py, _try_wait). Raises OSError, subprocess.TimeoutExpired."""
+    with _lock:
+        child = subprocess.Popen(argv, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        _commands[child.pid] = None
+    with child:
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return ended
-        if pid == 0:
-            return ended
-        ended[pid] = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            out, err = child.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            raise
+        finally:
+            child.wait()
+            with _lock:
+                code = _commands.pop(child.pid)
+    return child.returncode if code is None else code, out, err
 
 
 def kill_all(markers=(), spare=(), limit=10.0):

@@ -17,7 +17,7 @@ class Member:
         self.message = ""  # why there is no such node, of a batch system
         self.died = False  # it ended before it was given up
         self.hopeless = False  # and whether there never will be one
-        self.drain = None  # the moment by which it must be empty, in epoch seconds
+        self.drain, self.drained = None, ""  # the moment by which it must be empty, in epoch seconds, and why
 
 
 def members(orders):

@@ -67,7 +67,7 @@ class KeeperNodes(NodeProvider):
         reason = autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
         for node in self._nodes.values():
             if node["drain"] and node["nodeId"] not in self._drained:
-                accepted, why = self._client().drain_node(node["nodeId"], reason, "rayctl: the time limit of its job is near", int(node["drain"] * 1000))
+                accepted, why = self._client().drain_node(node["nodeId"], reason, "rayctl: its job is going to end", int(node["drain"] * 1000))
                 logger.info("drain of %s: %s %s", node["id"], accepted, why)
                 if accepted:
                     self._drained.add(node["nodeId"])

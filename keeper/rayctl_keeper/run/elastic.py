@@ -37,7 +37,6 @@ class Elastic:
         self._hopeless = {}  # why there never will be more nodes of a group
         self._told = {}  # by group, the last note about it: Ray asks again and again
         self.closed = False  # the cluster ends
-        self.node_leaves = None  # called with the name of a node that is going to be taken away, and the seconds until then
 
     # For Ray's autoscaler, through the API.
 
@@ -228,8 +227,6 @@ class Elastic:
         """Takes over what became of nodes that are queued."""
         if not self.active:
             return
-        for name, seconds in self._nodes.leaving():
-            self.node_leaves(name, seconds)
         for member in [m for m in self._nodes.extra.values() if not m.released]:
             self._drain(member)
         standing = {"%s.%d" % (m.name, m.serial): self._nodes.standing(m) for m in self._nodes.all() if m.serial}
@@ -241,8 +238,11 @@ class Elastic:
             self._state.change(allocations=changed)
 
     def _drain(self, member):
-        """A node that ends by a limit of its own, before its cluster: Ray drains it (rayhook/provider.py), and asks for another one where it is needed."""
-        member.drain = member.drain or self._nodes.drain(member)
+        """A node that ends before its cluster: Ray drains it (rayhook/provider.py), and asks for another one where it is needed."""
+        found = None if member.drain else self._nodes.drain(member)
+        if found:
+            member.drain, member.drained = found
+            self._log("node %s is to be empty in %ds: %s" % (member.name, member.drain - time.time(), member.drained))
         if member.drain and (time.time() >= member.drain or self._gang.row(member.name).get("state") in ("DEAD", "ENDED")):
             self._log("node %s is drained" % member.name)
             self._nodes.remove(member)
@@ -269,7 +269,7 @@ class Elastic:
         fine = member.beyond and (member.released and not member.died or bool(member.drain) or row.get("state") == "ENDED")
         message = member.message or self._gang.why(member, code)
         if fine:
-            message = "the time limit of its job was near" if member.drain else "nothing needed it any more"
+            message = member.drained or "nothing needed it any more"
         self._pace(member.group["name"], fine or row.get("state") == "ALIVE")
         if member.beyond and not fine:
             self._state.note("node", "DEAD", name, message)

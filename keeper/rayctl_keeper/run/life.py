@@ -13,7 +13,6 @@ from rayctl_keeper.run import resume
 from rayctl_keeper.run.attempts import Attempts
 from rayctl_keeper.run.change import Change
 from rayctl_keeper.run.cluster import Cluster
-from rayctl_keeper.run.drain import drain_nodes
 from rayctl_keeper.run.driverwatch import REAPED, DriverWatch
 from rayctl_keeper.run.early import Early
 from rayctl_keeper.run.elastic import Elastic
@@ -48,7 +47,6 @@ class Keeper:
         self.mail.elastic = self.elastic
         self.mail.change = Change(orders, run_dir, self.limits, self.elastic, nodes.external, state)
         self.gpus = self.mail.gpus = GpuWatch(orders, nodes, self.gang, self.limits, state)
-        self.elastic.node_leaves = self.drain_node
         self.driver = DriverWatch(nodes, state, self.driver_log)
         self.head = Head(orders, token, nodes, self.gang, self.driver, self.mail, state)
         self.waiting = Waiting(orders, bell, self.mail, nodes, self.gang, self.elastic, self.gpus, self.driver, self.limits, state)
@@ -127,13 +125,6 @@ class Keeper:
         self.grace.end_drain(draining)
         if program and self.driver.is_job and program["state"] == "SUCCEEDED":
             raise driver_end(0)  # it was faster
-
-    def drain_node(self, name, seconds):
-        """A node that Ray's autoscaler asked for is being taken away: what runs on it may come to its end, and nothing new begins there."""
-        node_id = self.gang.row(name).get("nodeId")
-        self.log("node %s is going to be taken away in %ds" % (name, seconds))
-        if node_id and self.head.dashboard and not self.waiting.stopping:
-            drain_nodes(self.head.dashboard, self.orders["name"], "node %s is going to be taken away" % name, seconds, self.log, node_id)
 
     def finish(self, end):
         """Driver, log, nodes, record: in this order, whatever fails."""

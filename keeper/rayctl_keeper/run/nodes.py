@@ -137,12 +137,8 @@ class Nodes:
         return "granted", "", None
 
     def drain(self, _member):
-        """The moment by which a node that Ray's autoscaler asked for must be empty, when that is near: its end by a limit of its own. Else None."""
+        """The moment by which a node that Ray's autoscaler asked for must be empty, and why, when that is near: it ends before the cluster. Else None."""
         return None
-
-    def leaving(self):
-        """[(name, seconds)] of nodes that are going to be taken away, each once."""
-        return []
 
     def ended(self, codes):
         """Takes {pid: code} of dead children; returns [(name, code)] of those that were ours."""

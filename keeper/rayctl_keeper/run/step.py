@@ -128,9 +128,6 @@ class Step(Nodes):
     def drain(self, member):
         return self.companions.drain(member)
 
-    def leaving(self):
-        return self.companions.leaving() if self.companions else []
-
     def close(self):
         if self.companions:
             self.companions.close()

@@ -8,13 +8,14 @@ import subprocess
 import threading
 import time
 
+from rayctl_keeper.host import process
 from rayctl_keeper.node.members import GANG
 from rayctl_keeper.node.supervisor import LEAVES
 from rayctl_keeper.slurm import commands, hopeless, listing, reasons
 from rayctl_keeper.slurm.listing import FAR, NONE, moment, waits
 from rayctl_keeper.state.document import write_atomically
 
-OPEN = 1.0  # seconds between looks at what running jobs say
+OPEN = 1.0  # seconds between looks at what a running job says
 QUICK, SLOW, SLOWER = 2.0, 30.0, 1.5  # seconds between looks at jobs after a change, at most, and how that grows
 WARNING = 60  # seconds before the end of its job that a node is drained
 PATIENCE = 60.0  # seconds for one of Slurm's commands: the controller may be busy
@@ -69,7 +70,6 @@ class Companions:
         self._known = set()  # ids of all that ever were
         self._ended = []  # [(node name, exit code)], not yet taken
         self._closed = False
-        self._next_look = 0.0  # for jobs that Slurm has warned
 
     # For the keeper's thread.
 
@@ -95,32 +95,29 @@ class Companions:
         if job is None:
             return None
         if job["state"] != "PENDING":
-            return "granted", "job %s%s" % (job["id"], ": its time limit is near" if job.get("drain") else ""), None
+            return "granted", job["drain"][1] if job.get("drain") else "job %s" % job["id"], None
         return ("queued",) + waits(job) if job["id"] else ("queued", "being submitted", None)
 
     def drain(self, member):
-        """The moment by which the node must be empty, in epoch seconds, when that is near: its job ends by its time limit, and the cluster goes on. Else None."""
+        """The moment by which the node must be empty, in epoch seconds, and why, when that is near and the cluster goes on: its job ends by its time limit, or
+        Slurm has warned it, whichever is seen first: Slurm's signal comes up to a minute before it is due (sbatch(1), --signal). Else None."""
         job = self._jobs.get(member.name)
-        return job.get("drain") if job and job["member"] is member else None
+        if not job or job["member"] is not member:
+            return None
+        if job["state"] != "PENDING" and not job.get("drain") and not job.get("warned") and time.monotonic() >= job.get("opened", 0.0) + OPEN:
+            job["opened"], job["warned"] = time.monotonic(), self._warned(member)
+            if job["warned"]:
+                self._tasks.put((self._warn, job))
+        return job.get("drain")
 
-    def leaving(self):
-        """[(name, seconds)] of the nodes whose jobs Slurm has warned, each once."""
-        if time.monotonic() < self._next_look:
-            return []
-        self._next_look, found = time.monotonic() + OPEN, []
-        for job in list(self._jobs.values()):
-            member = job["member"]
-            if job["state"] == "PENDING" or job.get("leaves") or job.get("drain"):
-                continue
-            try:
-                with open(leaves(self._run_dir, member.name, member.serial)) as f:
-                    end = f.read()
-            except OSError:
-                continue
-            if end.endswith("\n"):
-                job["leaves"] = True
-                found.append((member.name, max(1.0, float(end) - time.time())))
-        return found
+    def _warned(self, member):
+        """The end of the node's job where Slurm has warned it; None: it has not."""
+        try:
+            with open(leaves(self._run_dir, member.name, member.serial)) as f:
+                end = f.read()
+        except OSError:
+            return None
+        return float(end) if end.endswith("\n") else None
 
     def explained(self, gang):
         """standing() of a gang's job, with Slurm's reason in words in the place of its message, and whether the job can never start: (queued or granted, reason, words,
@@ -201,9 +198,8 @@ class Companions:
         code, out, words = self._run(
             "sbatch", "--parsable", "--job-name=" + self._wish["name"], "--output=" + output.replace("%", "%%"), "--open-mode=append", "--chdir=" + self._run_dir,
             "--no-requeue", *self._of_one_node(member), self._wish["scripts"][member.group["name"]], self._run_dir, member.name, str(member.serial))
-        if code == 0:
-            job["id"] = out.strip().split(";")[0]
-        else:  # the answer may be lost, and the job be there all the same
+        job["id"] = out.strip().split(";")[0] if code == 0 else ""
+        if not job["id"]:  # the answer may be lost, and the job be there all the same
             job["id"] = self._unanswered(words)
         if not job["id"] and member.name == GANG and any(text in words for text in commands.NO_ANSWER):
             job.update(words=words, again=(environ, time.monotonic() + SLOW))
@@ -248,7 +244,7 @@ class Companions:
             return
         state = next((found.state for found in self._listed() or [] if found.id == job["id"]), "")
         if state in ENDING:  # Ray has seen its end before us
-            member.released = False
+            member.released = job.get("cancelled", False)
             return self._end(job, "its job %s ended (%s)" % (job["id"], state))
         job["cancelled"] = True
         self._run("scancel", job["id"])
@@ -289,24 +285,36 @@ class Companions:
                 job["member"].hopeless = True
                 self._end(job, "Slurm can never start its job %s: %s" % (job["id"], reason))
             else:
-                job.update(state=state, reason=reason, start=moment(start), drain=job.get("drain") or job["member"].name != GANG and self._drain(state, start, end))
+                job.update(state=state, reason=reason, start=moment(start), drain=job.get("drain") or self._drain(job, state, start, end))
                 self._bell.ring()
             new = new or (state, reason) != before
         return new
 
-    def _drain(self, state, start, end):
-        """Until when a node must be empty whose job is near the end of its time, where it is not the cluster's end, too: `rayctl extend` and operators may
+    def _drain(self, job, state, start, end):
+        """What drain() says of a node whose job is near the end of its time, where it is not the cluster's end, too: `rayctl extend` and operators may
         have moved that."""
         begun, ends, now = moment(start), moment(end), time.time()
-        if state != "RUNNING" or not ends or ends - begun > FAR:
+        if state != "RUNNING" or not ends or ends - begun > FAR or job["member"].name == GANG:
             return None
         lead = min(LEAD + float(self._orders.get("grace") or 0), (ends - begun) / 2)
-        if now < ends - lead:
-            return None
+        return self._emptied(job, ends, "drained before its time limit") if now >= ends - lead and self._goes_on(ends) else None
+
+    def _warn(self, job):
+        """Slurm has warned the job; where it does not say when the cluster ends, the node is drained."""
+        if not job.get("drain") and self._goes_on(job["warned"]) is not False:
+            job["drain"] = self._emptied(job, job["warned"], "drained after Slurm's warning")
+            self._bell.ring()
+
+    @staticmethod
+    def _emptied(job, ends, why):
+        """What drain() says of a job that ends then."""
+        return max(time.time(), ends - LAST), "job %s: %s" % (job["id"], why)
+
+    def _goes_on(self, then):
+        """Whether the cluster's own end, with the keeper's warning of it, comes later; None: not known."""
         code, out, _ = self._run("squeue", "--noheader", "--format=%e", "--jobs=" + os.environ.get("SLURM_JOB_ID", ""))
         last = max([moment(text) for text in out.split()] + [0.0])
-        warned = last - float(self._orders["start"].get("warning") or 0)
-        return None if code or last and warned <= ends else max(now, ends - LAST)
+        return None if code else not last or last - float(self._orders["start"].get("warning") or 0) > then
 
     def _listed(self):
         """Our jobs, each as its worst component; None: not known."""
@@ -334,8 +342,8 @@ class Companions:
         environ = {k: v for k, v in commands.environment().items() if k in KEPT or not k.startswith(OURS)}
         environ.update(commands.TIMES if argv[0] == "squeue" else {})
         try:
-            ran = subprocess.run(argv, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+            code, out, err = process.run(argv, environ, PATIENCE)
         except (OSError, subprocess.TimeoutExpired) as error:
             return 1, "", "%s: %s" % (argv[0], error)
-        words = ran.stderr.decode("utf-8", "replace").strip().splitlines()
-        return ran.returncode, ran.stdout.decode("utf-8", "replace"), words[-1] if words else ""
+        words = err.decode("utf-8", "replace").strip().splitlines()
+        return code, out.decode("utf-8", "replace"), words[-1] if words else ""
