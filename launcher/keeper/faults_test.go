@@ -151,6 +151,21 @@ func TestAPI(t *testing.T) {
 			t.Errorf("want %s, got %v", what, err)
 		}
 	}
+	for path, bodies := range map[string][]string{
+		"/v1/leaving": {`{}`, `{"seconds": true}`, `{"seconds": NaN}`, `{"seconds": 1e999}`, `{"seconds": 1, "by": 1}`, `{"seconds": ` + strings.Repeat("9", 400) + `}`},
+		"/v1/end":     {`{"cause": 1}`, `{"message": []}`},
+		"/v1/change": {
+			`{}`, `{"specHash": "x", "lifetime": {"max": "1h"}}`, `{"specHash": "x", "lifetime": {"max": -1}}`, `{"specHash": "x", "lifetime": {}, "scaling": {"idle": []}}`,
+			`{"specHash": "x", "lifetime": {}, "groups": {"w": [1, 2]}}`, `{"specHash": "x", "lifetime": {}, "groups": {"w": [1, 2, true]}}`, `{"specHash": "x", "lifetime": {}, "groups": []}`,
+		},
+		"/v1/gpus": {`{}`, `{"node": "a", "begun": "b", "message": "", "count": 1, "seconds": Infinity, "busySeconds": 0, "idle": 0}`},
+	} {
+		for _, body := range bodies {
+			if status := r.post(s, path, body); status != http.StatusBadRequest {
+				t.Errorf("POST %s %.80s: %d", path, body, status)
+			}
+		}
+	}
 	for _, name := range []string{"1.zip", "jax-0.6.0+cuda12-cp312-cp312-manylinux_2_28_x86_64.whl", "a-1!2.0-py3-none-any.whl"} {
 		r.must(c.PutPackage(ctx, "package-"+name, 3, strings.NewReader("zip")))
 	}
@@ -195,4 +210,18 @@ func TestWatchSeesTheEnd(t *testing.T) {
 	if last == nil || last.Exit == nil || last.Exit.Cause != runstate.CauseMax || last.Exit.Code != 124 {
 		t.Errorf("the last document after %v: %+v", time.Since(begin), last)
 	}
+}
+
+// post sends the keeper a body as it is, and returns the answer's status.
+func (r *rig) post(s *runstate.State, path, body string) int {
+	r.t.Helper()
+	token, err := r.dir.Token()
+	r.must(err)
+	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, s.Keeper.URL+path, strings.NewReader(body))
+	r.must(err)
+	request.Header.Set("Authorization", "Bearer "+token)
+	response, err := http.DefaultClient.Do(request)
+	r.must(err)
+	defer response.Body.Close()
+	return response.StatusCode
 }

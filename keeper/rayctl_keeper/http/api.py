@@ -85,14 +85,14 @@ class Handler(server.Handler):
 
     def change(self, body):
         """A changed cluster file."""
-        groups = body.get("groups") or {}
-        sizes = [s for s in groups.values()] if isinstance(groups, dict) else [None]
-        if not isinstance(body.get("specHash"), str) or not isinstance(body.get("lifetime"), dict) or not isinstance(body.get("scaling"), (dict, type(None))) \
-                or not all(isinstance(s, list) and len(s) == 3 and all(isinstance(n, int) for n in s) for s in sizes):
+        wish = {"groups": {}, "scaling": {}}
+        wish.update((name, value) for name, value in body.items() if value is not None)
+        sizes = wish["groups"].values() if isinstance(wish["groups"], dict) else [None]
+        if not isinstance(wish.get("specHash"), str) or not amounts(wish.get("lifetime")) or not amounts(wish["scaling"]) \
+                or not all(isinstance(s, list) and len(s) == 3 and all(is_number(n) and isinstance(n, int) for n in s) for s in sizes):
             raise Rejected(400, "change wants specHash, lifetime, groups and scaling")
-        wish = dict(body, groups=groups)
         if not self.mail.post("change", wish, patience=8.0):  # it may be waiting for Ray's answer
-            raise Rejected(503, "the keeper has not taken the changed file yet: try again")
+            raise Rejected(503, "the keeper has not taken the changed file yet")
         if wish.get("refusal"):
             raise Rejected(409, wish["refusal"])
         return self.state.json()
@@ -100,7 +100,7 @@ class Handler(server.Handler):
     def gpus(self, body):
         """What a pod has measured."""
         texts, numbers = ("node", "begun", "message"), ("count", "seconds", "busySeconds", "idle")
-        if not all(isinstance(body.get(n), str) for n in texts) or not all(isinstance(body.get(n), (int, float)) for n in numbers):
+        if not all(isinstance(body.get(n), str) for n in texts) or not all(is_number(body.get(n)) for n in numbers):
             raise Rejected(400, "gpus wants %s" % ", ".join(texts + numbers))
         self.mail.gpus.take(body)
         return b"{}"
@@ -193,10 +193,23 @@ def check(what, body):
     """Refuses numbers that are not."""
     for name in NUMBERS[what]:
         value = body.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):
+        if value is not None and not is_number(value):
             raise Rejected(400, "%s is not a number of seconds" % name)
     if what in WANTED and body.get(WANTED[what]) is None:
         raise Rejected(400, "%s is missing" % WANTED[what])
+    for name in ("by", "cause", "message"):
+        if not isinstance(body.get(name), (str, type(None))):
+            raise Rejected(400, "%s is no text" % name)
+
+
+def is_number(value):
+    """Whether it is one that is not negative."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+
+
+def amounts(value):
+    """Whether it is an object of numbers."""
+    return isinstance(value, dict) and all(n is None or is_number(n) for n in value.values())
 
 
 def launch(wish):

@@ -2,6 +2,7 @@
 
 import hmac
 import json
+import math
 import os
 import socket
 import threading
@@ -18,6 +19,21 @@ class Rejected(Exception):
     def __init__(self, status, text):
         super().__init__(text)
         self.status = status
+
+
+def finite(text):
+    """A number of JSON. NaN and Infinity are none, though Python reads and writes them: no other reader takes a state document with one."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+def moderate(text):
+    """An integer that a float holds: what is longer is an OverflowError somewhere else."""
+    if len(text) > 18:
+        raise ValueError(text)
+    return int(text)
 
 
 def serve(handler, host, port, token, look_every=3600.0, **attributes):
@@ -101,8 +117,8 @@ class Handler(BaseHTTPRequestHandler):
         if not 0 <= size <= MAX_DOCUMENT:
             raise Rejected(413, "the request is longer than 4 MiB")
         try:
-            body = json.loads(self.rfile.read(size).decode() or "{}")
-        except ValueError:
+            body = json.loads(self.rfile.read(size).decode() or "{}", parse_constant=finite, parse_float=finite, parse_int=moderate)
+        except (ValueError, RecursionError):
             raise Rejected(400, "the request is not JSON")
         if not isinstance(body, dict):
             raise Rejected(400, "the request is not a JSON object")

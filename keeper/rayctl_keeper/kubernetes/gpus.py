@@ -1,5 +1,6 @@
 """Measures how busy a pod's GPUs are, and sends it to the keeper: `keeper.pyz pod-gpus COUNT PERIOD ADDRESS`. Such a pod has no supervisor."""
 
+import http.client
 import json
 import os
 import urllib.request
@@ -18,7 +19,7 @@ def main(arguments):
         request = urllib.request.Request(url, json.dumps(dict(report, node=arguments[2])).encode(), {"Authorization": "Bearer " + token})
         try:
             opener.open(request, timeout=LIMIT).close()
-        except OSError as error:  # a keeper that is away hears the next one: all of them are sums
+        except (OSError, http.client.HTTPException) as error:  # a keeper that is away hears the next one: all of them are sums
             return getattr(error, "code", 0) not in (401, 403)
         return True
 

@@ -19,7 +19,7 @@ class Measuring:
         command = [sys.executable, "-S", "-E"] + program.command("gpus", str(int(member.group["gpus"])), str(gpus.period_of(orders)))
         known = dict(os.environ, **{name: env[name] for name in nvml.VISIBLE if name in env})
         kept = {name: known[name] for name in nvml.VISIBLE + ("PATH", "LD_LIBRARY_PATH", "RAYCTL_MARK") if name in known}
-        self._child = None
+        self._child, self._rest = None, b""
         try:
             self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
                                            env=dict(kept, RAYCTL_NODE_DIR=directory), start_new_session=True)
@@ -31,14 +31,15 @@ class Measuring:
         return [] if self._child is None else [self._child.stdout.fileno()]
 
     def take(self, ready):
-        """The report that has come; None: none, or the process has ended."""
+        """The last report that has come; None: none, or the process has ended."""
         if not set(self.fds()) & set(ready):
             return None
-        lines = os.read(self._child.stdout.fileno(), 4096).splitlines()  # a line is shorter than what a pipe takes whole (PIPE_BUF)
-        if not lines:
+        read = os.read(self._child.stdout.fileno(), 4096)
+        if not read:
             self.close()
             return None
-        return json.loads(lines[-1].decode())
+        *lines, self._rest = (self._rest + read).split(b"\n")  # we may not have read for long, as while the run directory's file system hung
+        return json.loads(lines[-1].decode()) if lines else None
 
     def close(self):
         """The process ends at its next report, if nobody ends it before."""

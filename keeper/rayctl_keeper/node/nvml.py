@@ -31,9 +31,12 @@ class Library:
         self._call("nvmlInit_v2")
 
     def _call(self, name, *arguments):
-        code = getattr(self._nvml, name)(*arguments)
-        if code:
+        try:
+            code = getattr(self._nvml, name)(*arguments)
             self._nvml.nvmlErrorString.restype = ctypes.c_char_p
+        except AttributeError as error:  # a stub, or another program's library of that name
+            raise Unreadable("%s is no NVML: %s" % (LIBRARY, error))
+        if code:
             raise Unreadable("%s of NVML: %s" % (name, (self._nvml.nvmlErrorString(code) or b"").decode("utf-8", "replace")))
 
     def read(self):
@@ -59,13 +62,19 @@ class Program:
     def read(self):
         """As Library's."""
         try:
-            lines = subprocess.run(SMI, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=SMI_LIMIT, check=True).stdout
+            ran = subprocess.run(SMI, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=SMI_LIMIT, check=False)
+        except subprocess.TimeoutExpired:
+            raise Unreadable("nvidia-smi has not answered for %ds" % SMI_LIMIT)
         except (OSError, subprocess.SubprocessError) as error:
             raise Unreadable("nvidia-smi: %s" % error)
+        lines = [line.strip() for line in ran.stdout.decode("utf-8", "replace").splitlines() if line.strip()]
+        strange = next((line for line in lines if not line.startswith("GPU-")), "")  # it says on stdout why it fails, and "No devices were found"
+        if ran.returncode or strange:
+            raise Unreadable("nvidia-smi: %s" % (strange[:200] or "it ended with code %d" % ran.returncode))
         found = []
-        for line in lines.decode("utf-8", "replace").splitlines():
+        for line in lines:
             uuid, _, percent = line.partition(",")
-            found.append((uuid.strip(), int(percent) if percent.strip().isdigit() else None))  # [N/A]
+            found.append((uuid.strip(), int(percent) if percent.strip().isdecimal() else None))  # [N/A]
         return found
 
 
@@ -99,7 +108,7 @@ def _listed(devices, parts, name):
             return [devices[int(part)] for part in parts]
         if len(parts) == len(devices):  # numbers of the host, in a container that has these alone
             return devices
-        raise Unreadable("%s is %s, and %d GPUs are seen" % (name, ",".join(parts), len(devices)))
+        raise Unreadable("%s is %s, and %d GPUs are seen" % (name, ",".join(parts)[:200], len(devices)))
     found = [next((d for d in devices if d[0].startswith(part)), None) for part in parts]  # CUDA takes the beginning of a UUID
     if None in found:
         raise Unreadable("%s names GPUs that are not seen" % name)
