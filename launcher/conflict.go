@@ -8,19 +8,19 @@ import (
 )
 
 // SameSpec compares the wish with a living cluster: nil if they are the same, else ErrConflict. launched is the file that its record has, st the keeper's
-// state, nil: not known. The keeper takes a changed file before the record has it, and a client may die in between: then the keeper's word counts.
+// state, nil: not known. The keeper takes a changed file before the record has it, and a client may die in between: then neither file is the same until
+// one of them is taken again, with its record.
 func SameSpec(id ID, st *runstate.State, launched, s *spec.ClusterSpec) error {
 	diff := spec.Diff(launched, s)
-	if st != nil && st.Changes > 0 {
-		if st.SpecHash == spec.Hash(s) {
-			return nil
-		}
-		return conflict(id, diff)
-	}
-	if len(diff) == 0 {
+	if len(diff) == 0 && !TookAnother(st, s) {
 		return nil
 	}
 	return conflict(id, diff)
+}
+
+// TookAnother reports whether the keeper has taken a changed file other than this one.
+func TookAnother(st *runstate.State, s *spec.ClusterSpec) bool {
+	return st != nil && st.Changes > 0 && st.SpecHash != spec.Hash(s)
 }
 
 func conflict(id ID, diff []string) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 
@@ -202,7 +203,22 @@ func (a *App) AskKeeper(ctx context.Context, c *Cluster, ask func(*keeper.Client
 	if err != nil {
 		return err
 	}
-	return launcher.AskOver(e, ask)
+	return KeeperError(c.ID, launcher.AskOver(e, ask))
+}
+
+// KeeperError explains a keeper that gave no answer; its answers stay as they are.
+func KeeperError(id launcher.ID, err error) error {
+	var own *launcher.ExitError
+	var answer *keeper.Error
+	switch {
+	case err == nil, errors.As(err, &own), errors.Is(err, context.Canceled), errors.Is(err, keeper.ErrNotPermitted):
+		return err
+	case errors.As(err, &answer) && answer.Status == http.StatusServiceUnavailable:
+		return launcher.Fail(runstate.CodeUnreachable, err, "try again", "%s: %s", id, answer.Message)
+	case errors.As(err, &answer):
+		return err
+	}
+	return launcher.Fail(runstate.CodeUnreachable, err, "`rayctl status "+string(id)+"` shows whether it lives; then try again", "the keeper of %s did not answer: %v", id, err)
 }
 
 // FromArgument takes the cluster from an argument instead of --cluster.

@@ -23,6 +23,7 @@ type change struct {
 	id          launcher.ID
 	s           *spec.ClusterSpec
 	differences []spec.Difference
+	unrecorded  bool // there are none, but the keeper has taken another file since, whose client died
 }
 
 // newChange compares the file with what the cluster has. What may not change is ErrConflict.
@@ -37,7 +38,19 @@ func newChange(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec) (*
 		return nil, err
 	}
 	c.differences = spec.Differences(was, c.s)
+	if len(c.differences) == 0 {
+		c.look(ctx)
+	}
 	return c, c.refuse()
+}
+
+// look compares with what the keeper has, if it answers.
+func (c *change) look(ctx context.Context) {
+	_ = launcher.AskKeeper(ctx, c.l, c.id, func(k *keeper.Client) error {
+		st, err := k.State(ctx)
+		c.unrecorded = launcher.TookAnother(st, c.s)
+		return err
+	})
 }
 
 // refuse names what differs and may not.
@@ -71,7 +84,7 @@ func (c *change) apply(ctx context.Context, check bool) error {
 	case errors.Is(err, keeper.ErrNotFound):
 		return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "replace it with --recreate, or use `rayctl extend` and `rayctl scale`", "%s was launched by an older rayctl, whose keeper takes no changed file", c.id)
 	case err != nil || check:
-		return err
+		return app.KeeperError(c.id, err)
 	}
 	if err := c.changer.Accept(ctx, c.id, c.s); err != nil {
 		return err
@@ -87,7 +100,7 @@ func (c *change) changes(path string) bool {
 }
 
 // upChanged is `up` of a cluster that lives with another file, for which Launch has refused it: what may change is applied.
-func upChanged(ctx context.Context, a *app.App, o *upOptions, l launcher.Launcher, loaded *config.Loaded, refused error) error {
+func upChanged(ctx context.Context, a *app.App, l launcher.Launcher, loaded *config.Loaded, refused error) error {
 	if _, ok := l.(launcher.Changer); !ok {
 		return refused
 	}
@@ -101,12 +114,14 @@ func upChanged(ctx context.Context, a *app.App, o *upOptions, l launcher.Launche
 	for _, d := range c.differences {
 		a.UI.Note("%s: changed %s", c.id, d)
 	}
-	status, err := (&app.Cluster{Launcher: l, ID: c.id}).Status(ctx)
-	if err != nil {
-		return err
+	if c.unrecorded {
+		a.UI.Note("%s: changed %s", c.id, takenAgain)
 	}
-	return answerUp(a, o, loaded.File, status)
+	return nil
 }
+
+// takenAgain is what changes where no difference is known.
+const takenAgain = "to this file again: it had taken another one, which was not recorded"
 
 // upPlan is the answer of `up --dry-run`.
 type upPlan struct {
@@ -129,7 +144,7 @@ func dryUp(ctx context.Context, a *app.App, o *upOptions, l launcher.Launcher, s
 		plan.Action = "launch"
 	case err != nil:
 		return err
-	case len(c.differences) > 0:
+	case len(c.differences) > 0 || c.unrecorded:
 		plan.Action, plan.Changes = "change", c.differences
 		if err := c.apply(ctx, true); err != nil {
 			return err
@@ -148,6 +163,10 @@ func (p upPlan) print(a *app.App, l launcher.Launcher) error {
 		return err
 	case "none":
 		_, err := fmt.Fprintf(a.Out, "%s is there as the file has it: up would change nothing\n", p.Name)
+		return err
+	}
+	if len(p.Changes) == 0 {
+		_, err := fmt.Fprintf(a.Out, "%s: up would change it %s\n", p.Name, takenAgain)
 		return err
 	}
 	for _, d := range p.Changes {

@@ -104,12 +104,15 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 	}
 	switch {
 	case errors.Is(err, launcher.ErrConflict):
-		return upChanged(ctx, a, o, l, c, err)
+		if err := upChanged(ctx, a, l, c, err); err != nil {
+			return err
+		}
 	case err != nil:
 		return err
 	case !outcome.Detached:
 		return endedEarly(id, outcome.Receipt.Exit)
-	case o.detach:
+	}
+	if o.detach {
 		s, err := (&app.Cluster{Launcher: l, ID: id}).Status(ctx)
 		if err != nil {
 			return err

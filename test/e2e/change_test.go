@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -19,7 +21,8 @@ func TestUpChanged(t *testing.T) {
 	const changes = "lifetime.max: 2h -> 3h"
 
 	contains(t, "before", u.want(0, "up", "-f", first, "--dry-run").out, "grows is not there: up would launch it")
-	u.want(0, "up", "-f", first)
+	u.want(0, "up", "-d", "-f", file("longer.yaml", "maxReplicas: 3, cpus: 1}]\nlifetime: {max: 3h, idle: 1h}\n"))
+	contains(t, "a change while it starts", u.want(0, "up", "-f", first).err, "grows: changed lifetime.max: 3h -> 2h", "cluster grows is Ready")
 	contains(t, "the same", u.want(0, "up", "-f", first, "--dry-run").out, "up would change nothing")
 	contains(t, "a dry run", u.want(0, "up", "-f", second, "--dry-run").out, "workers.w.maxReplicas: 3 -> 2", changes, "lifetime.idle: 1h -> 30m", "scaling.idle: not set -> 10m")
 	contains(t, "nothing was changed", u.want(0, "up", "-f", first, "--dry-run").out, "up would change nothing")
@@ -43,5 +46,19 @@ func TestUpChanged(t *testing.T) {
 	}
 	contains(t, "and back", u.want(0, "up", "-f", first).err, "lifetime.max: 3h -> 2h")
 	contains(t, "the limits", u.want(0, "status", "grows").out, "lifetime.max, in 1 h")
+
+	// A client that gave up while the keeper was busy: what the keeper has and what is recorded differ until the next up.
+	path := filepath.Join(home.dir, "state", "rayctl", "clusters", "grows", "record.json")
+	record, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.want(0, "up", "-f", second)
+	if err := os.WriteFile(path, record, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, "the file in the record", u.want(0, "up", "-f", first, "--dry-run").out, "up would change it to this file again")
+	contains(t, "the file of the keeper", u.want(0, "up", "-f", second).err, "grows: changed "+changes)
+	contains(t, "recorded", u.want(0, "up", "-f", second, "--dry-run").out, "up would change nothing")
 	u.want(0, "down", "grows")
 }

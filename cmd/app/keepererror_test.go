@@ -1,0 +1,36 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// TestKeeperError: a keeper that gives no answer, or not yet, is something to try again; what it answers stays as it is.
+func TestKeeperError(t *testing.T) {
+	busy := &keeper.Error{Status: http.StatusServiceUnavailable, Message: "the keeper is busy"}
+	refused := &keeper.Error{Status: http.StatusConflict, Message: "no"}
+	for _, c := range []struct {
+		err  error
+		code int
+		text string
+	}{
+		{context.DeadlineExceeded, runstate.CodeUnreachable, "the keeper of dev did not answer: context deadline exceeded: `rayctl status dev`"},
+		{busy, runstate.CodeUnreachable, "dev: the keeper is busy: try again"},
+		{refused, runstate.CodeInternal, "the keeper refuses: no"},
+		{context.Canceled, runstate.CodeInterrupted, "canceled"},
+	} {
+		err := KeeperError("dev", c.err)
+		if ExitCode(err) != c.code || !strings.Contains(err.Error(), c.text) || !errors.Is(err, c.err) {
+			t.Errorf("%v: exit code %d", err, ExitCode(err))
+		}
+	}
+	if KeeperError("dev", nil) != nil {
+		t.Error("an error of nothing")
+	}
+}
