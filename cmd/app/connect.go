@@ -203,11 +203,11 @@ func (a *App) AskKeeper(ctx context.Context, c *Cluster, ask func(*keeper.Client
 	if err != nil {
 		return err
 	}
-	return KeeperError(c.ID, launcher.AskOver(e, ask))
+	return keeperError(c.ID, launcher.AskOver(e, ask))
 }
 
-// KeeperError explains a keeper that gave no answer; its answers stay as they are.
-func KeeperError(id launcher.ID, err error) error {
+// keeperError explains a keeper that gave no answer; its answers stay as they are.
+func keeperError(id launcher.ID, err error) error {
 	var own *launcher.ExitError
 	var answer *keeper.Error
 	switch {

@@ -25,12 +25,12 @@ func TestKeeperError(t *testing.T) {
 		{refused, runstate.CodeInternal, "the keeper refuses: no"},
 		{context.Canceled, runstate.CodeInterrupted, "canceled"},
 	} {
-		err := KeeperError("dev", c.err)
+		err := keeperError("dev", c.err)
 		if ExitCode(err) != c.code || !strings.Contains(err.Error(), c.text) || !errors.Is(err, c.err) {
 			t.Errorf("%v: exit code %d", err, ExitCode(err))
 		}
 	}
-	if KeeperError("dev", nil) != nil {
+	if keeperError("dev", nil) != nil {
 		t.Error("an error of nothing")
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 // change is a changed cluster file for a living cluster.
 type change struct {
+	a           *app.App
 	l           launcher.Launcher
 	changer     launcher.Changer
 	id          launcher.ID
@@ -27,12 +28,12 @@ type change struct {
 }
 
 // newChange compares the file with what the cluster has. What may not change is ErrConflict.
-func newChange(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec) (*change, error) {
+func newChange(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.ClusterSpec) (*change, error) {
 	changer, err := app.Ability[launcher.Changer](l, "changing a living cluster")
 	if err != nil {
 		return nil, err
 	}
-	c := &change{l: l, changer: changer, id: launcher.ID(s.Name), s: spec.For(s, l.Name())}
+	c := &change{a: a, l: l, changer: changer, id: launcher.ID(s.Name), s: spec.For(s, l.Name())}
 	was, err := changer.Accepted(ctx, c.id)
 	if err != nil {
 		return nil, err
@@ -46,7 +47,7 @@ func newChange(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec) (*
 
 // look compares with what the keeper has, if it answers.
 func (c *change) look(ctx context.Context) {
-	_ = launcher.AskKeeper(ctx, c.l, c.id, func(k *keeper.Client) error {
+	_ = c.a.AskKeeper(ctx, &app.Cluster{Launcher: c.l, ID: c.id}, func(k *keeper.Client) error {
 		st, err := k.State(ctx)
 		c.unrecorded = launcher.TookAnother(st, c.s)
 		return err
@@ -73,7 +74,7 @@ func (c *change) apply(ctx context.Context, check bool) error {
 	var state *runstate.State
 	order := orders.Change(c.s, slices.ContainsFunc(c.differences, func(d spec.Difference) bool { return !strings.HasPrefix(d.Path, "lifetime.") }))
 	order.Check = check
-	err := launcher.AskKeeper(ctx, c.l, c.id, func(k *keeper.Client) error {
+	err := c.a.AskKeeper(ctx, &app.Cluster{Launcher: c.l, ID: c.id}, func(k *keeper.Client) error {
 		var err error
 		state, err = k.Change(ctx, order)
 		return err
@@ -84,7 +85,7 @@ func (c *change) apply(ctx context.Context, check bool) error {
 	case errors.Is(err, keeper.ErrNotFound):
 		return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "replace it with --recreate, or use `rayctl extend` and `rayctl scale`", "%s was launched by an older rayctl, whose keeper takes no changed file", c.id)
 	case err != nil || check:
-		return app.KeeperError(c.id, err)
+		return err
 	}
 	if err := c.changer.Accept(ctx, c.id, c.s); err != nil {
 		return err
@@ -104,7 +105,7 @@ func upChanged(ctx context.Context, a *app.App, l launcher.Launcher, loaded *con
 	if _, ok := l.(launcher.Changer); !ok {
 		return refused
 	}
-	c, err := newChange(ctx, l, loaded.Spec)
+	c, err := newChange(ctx, a, l, loaded.Spec)
 	if err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ type upPlan struct {
 // dryUp says what up would do.
 func dryUp(ctx context.Context, a *app.App, o *upOptions, l launcher.Launcher, s *spec.ClusterSpec, p launcher.Payload) error {
 	plan := upPlan{Name: s.Name, Action: "none"}
-	c, err := newChange(ctx, l, s)
+	c, err := newChange(ctx, a, l, s)
 	switch {
 	case errors.Is(err, launcher.ErrEnded) && worthless(ctx, l, launcher.ID(s.Name)), errors.Is(err, launcher.ErrNotFound):
 		if v, ok := l.(launcher.Validator); ok {

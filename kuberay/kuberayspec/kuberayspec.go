@@ -44,7 +44,7 @@ var Substrate = spec.Register(&spec.Substrate{
 		return strings.Join(ignored.Nodes(s, "patch", "the "+in.Name+" launcher has no pods", func(g spec.NodeGroup) bool { return Patch(g.Sections) != nil }), "")
 	},
 	Ignored: func(s *spec.ClusterSpec) []string {
-		all := ignored.MaxAllocations(s, "on Kubernetes each group's maxReplicas is the limit")
+		all := append(ignored.IdleGPU(s), ignored.MaxAllocations(s, "on Kubernetes each group's maxReplicas is the limit")...)
 		if s.Ray.Python == "" {
 			return all
 		}

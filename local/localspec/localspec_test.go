@@ -36,20 +36,21 @@ func TestValidate(t *testing.T) {
 // TestIgnored: what has no use on this machine is named once, with the reason; a file without it has no notes.
 func TestIgnored(t *testing.T) {
 	s := mustDecode(t, "head: {cpus: 1, gpus: 1, image: x}\nmounts: [{mountPath: /a, readOnly: true, source: {local: /a}}]\ngang: false\n"+
-		"workers: [{name: a, shm: 1Gi, replicas: 2, minReplicas: 1}, {name: b, shm: 1Gi, maxReplicas: 3}]")
+		"lifetime: {idleGpu: 10m}\nworkers: [{name: a, shm: 1Gi, replicas: 2, minReplicas: 1}, {name: b, shm: 1Gi, maxReplicas: 3}]")
 	s = spec.For(s, "local")
 	want := []string{
 		"workers.a.shm and workers.b.shm are ignored: /dev/shm is the machine's; objectStoreMemory is the size of Ray's object store",
 		"head.cpus is ignored: a head beside workers takes no tasks, and has no part of the machine to itself",
 		"head.gpus is ignored: a head beside workers takes no tasks, and has no part of the machine to itself",
 		"gang: false is ignored: all nodes that must be there start together on this machine",
+		"lifetime.idleGpu is ignored: no group has gpus",
 		"mounts[0].readOnly is ignored: without a container nothing is mounted, so that the directory can be written as its permissions say",
 		"head.image is ignored: nodes run in no containers here",
 	}
 	if got := spec.SubstrateOf("local").Ignored(s); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-	plain := spec.For(mustDecode(t, "image: x\nhead: {cpus: 2}"), "local")
+	plain := spec.For(mustDecode(t, "image: x\nhead: {cpus: 2, gpus: 1}\nlifetime: {idleGpu: 10m}"), "local")
 	if got := spec.SubstrateOf("local").Ignored(plain); len(got) > 0 {
 		t.Errorf("a head that is the whole cluster: %q", got)
 	}

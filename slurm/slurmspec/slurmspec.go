@@ -29,7 +29,7 @@ var Substrate = spec.Register(&spec.Substrate{
 	Validate:      validate,
 	ValidateMount: validateMount,
 	Ignored: func(s *spec.ClusterSpec) []string {
-		all := slices.Concat(ignored.Shm(s), ignored.Gang(s, "on Slurm"), ignored.Scaling(s))
+		all := slices.Concat(ignored.Shm(s), ignored.Gang(s, "on Slurm"), ignored.Scaling(s), ignored.IdleGPU(s))
 		if !InContainer(s) {
 			all = slices.Concat(all, ignored.ReadOnly(s), ignored.Images(s))
 		}

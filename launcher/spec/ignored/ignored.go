@@ -3,6 +3,7 @@ package ignored
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -51,6 +52,14 @@ func MaxAllocations(s *spec.ClusterSpec, why string) []string {
 		return nil
 	}
 	return about([]string{"scaling.maxAllocations"}, why)
+}
+
+// IdleGPU is about lifetime.idleGpu where no group has gpus: what nodes have besides is not measured.
+func IdleGPU(s *spec.ClusterSpec) []string {
+	if _, bound := s.Lifetime.IdleGPU.Bound(); !bound || slices.ContainsFunc(s.NodeGroups(), func(g spec.NodeGroup) bool { return g.Tasks && g.GPUs > 0 }) {
+		return nil
+	}
+	return about([]string{"lifetime.idleGpu"}, "no group has gpus")
 }
 
 // Gang is about gang: false where all nodes that must be there start together.
