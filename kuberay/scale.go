@@ -33,11 +33,26 @@ func (l *Launcher) Scale(ctx context.Context, id launcher.ID, size keeper.Scale)
 	if err != nil {
 		return nil, err
 	}
-	launched, err := c.Launched(ctx, string(id))
+	groups, err := c.LaunchedGroups(ctx, string(id))
 	if err != nil {
 		return nil, err
 	}
-	groups := launched.NodeGroups()
+	rc, err = write(ctx, c, rc, groups, resize{Scale: size})
+	if err != nil {
+		return nil, err
+	}
+	return sizes(rc, groups), nil
+}
+
+// resize is a size, and how many nodes there are to be now; 0: as it is.
+type resize struct {
+	keeper.Scale
+	start int
+}
+
+// write gives a group its size, and returns the RayCluster that has it.
+func write(ctx context.Context, c *api.Client, rc *rayv1.RayCluster, groups []spec.NodeGroup, size resize) (*rayv1.RayCluster, error) {
+	id := launcher.ID(rc.Name)
 	for range scaleTries {
 		change, err := changeOf(rc, groups, size)
 		if err != nil {
@@ -52,14 +67,14 @@ func (l *Launcher) Scale(ctx context.Context, id launcher.ID, size keeper.Scale)
 			return nil, err
 		}
 		if !changed {
-			return sizes(rc, groups), nil
+			return rc, nil
 		}
 	}
 	return nil, launcher.Fail(runstate.CodeUnreachable, nil, "try again", "the RayCluster %s was changed by others while group %s was to be scaled", id, size.Group)
 }
 
-// changeOf is the patch that gives a group its size, or why it cannot have it. It fails if Ray's autoscaler has given the group another number of nodes meanwhile.
-func changeOf(rc *rayv1.RayCluster, groups []spec.NodeGroup, size keeper.Scale) ([]byte, error) {
+// changeOf is the patch that gives a group its size, or why it cannot have it. groups are those of the launch. It fails if Ray's autoscaler has given the group another number of nodes meanwhile.
+func changeOf(rc *rayv1.RayCluster, groups []spec.NodeGroup, size resize) ([]byte, error) {
 	i := slices.IndexFunc(groups, func(g spec.NodeGroup) bool { return g.Name == size.Group })
 	if i < 0 {
 		var names []string
@@ -88,7 +103,7 @@ func changeOf(rc *rayv1.RayCluster, groups []spec.NodeGroup, size keeper.Scale) 
 	return json.Marshal([]map[string]any{
 		{"op": "test", "path": path + "groupName", "value": g.Name},
 		{"op": "test", "path": path + "replicas", "value": now.Wanted - ofHead(g)},
-		{"op": "replace", "path": path + "replicas", "value": max(now.Wanted, size.Min) - ofHead(g)},
+		{"op": "replace", "path": path + "replicas", "value": max(now.Wanted, size.Min, size.start) - ofHead(g)},
 		{"op": "replace", "path": path + "minReplicas", "value": size.Min - ofHead(g)},
 		{"op": "replace", "path": path + "maxReplicas", "value": most - ofHead(g)},
 	})

@@ -212,6 +212,12 @@ type (
 		// Accept records a file, with all defaults, that the cluster's keeper has taken.
 		Accept(ctx context.Context, id ID, s *spec.ClusterSpec) error
 	}
+	// Resizer is of a Changer whose nodes are not started by the keeper.
+	Resizer interface {
+		// Resize gives those groups other sizes whose sizes differ between two cluster files, all of them or none if one cannot have its size. was is
+		// nil: all elastic groups. check: it only says whether it would.
+		Resize(ctx context.Context, id ID, was, now *spec.ClusterSpec, check bool) error
+	}
 	// Scaler changes the size of an elastic group, where its nodes are not started by the keeper, and returns the elastic groups.
 	Scaler interface {
 		Scale(ctx context.Context, id ID, size keeper.Scale) ([]runstate.Group, error)

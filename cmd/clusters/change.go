@@ -22,7 +22,7 @@ type change struct {
 	l           launcher.Launcher
 	changer     launcher.Changer
 	id          launcher.ID
-	s           *spec.ClusterSpec
+	was, s      *spec.ClusterSpec
 	differences []spec.Difference
 	unrecorded  bool // there are none, but the keeper has taken another file since, whose client died
 }
@@ -38,7 +38,7 @@ func newChange(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.Clu
 	if err != nil {
 		return nil, err
 	}
-	c.differences = spec.Differences(was, c.s)
+	c.was, c.differences = was, spec.Differences(was, c.s)
 	if len(c.differences) == 0 {
 		c.look(ctx)
 	}
@@ -71,20 +71,22 @@ func (c *change) refuse() error {
 
 // apply has the keeper take the file, all of it or nothing, and then records it. check: the keeper only says whether it would.
 func (c *change) apply(ctx context.Context, check bool) error {
-	var state *runstate.State
-	order := orders.Change(c.s, slices.ContainsFunc(c.differences, func(d spec.Difference) bool { return !strings.HasPrefix(d.Path, "lifetime.") }))
-	order.Check = check
-	err := c.a.AskKeeper(ctx, &app.Cluster{Launcher: c.l, ID: c.id}, func(k *keeper.Client) error {
-		var err error
-		state, err = k.Change(ctx, order)
-		return err
-	})
-	switch why, refused := keeper.Refusal(err); {
-	case refused:
-		return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "replace it with --recreate", "%s cannot take the changed file: %s", c.id, why)
-	case errors.Is(err, keeper.ErrNotFound):
-		return launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "replace it with --recreate, or use `rayctl extend` and `rayctl scale`", "%s was launched by an older rayctl, whose keeper takes no changed file", c.id)
-	case err != nil || check:
+	resizer, ok := c.l.(launcher.Resizer)
+	resizes := ok && (c.unrecorded || c.below("workers."))
+	if resizes { // the RayCluster is not the keeper's: first all that may be refused, then the sizes
+		if _, err := c.ask(ctx, true); err != nil {
+			return err
+		}
+		was := c.was
+		if c.unrecorded {
+			was = nil
+		}
+		if err := resizer.Resize(ctx, c.id, was, c.s, check); err != nil || check {
+			return err
+		}
+	}
+	state, err := c.ask(ctx, check)
+	if err != nil || check {
 		return err
 	}
 	if err := c.changer.Accept(ctx, c.id, c.s); err != nil {
@@ -94,6 +96,30 @@ func (c *change) apply(ctx context.Context, check bool) error {
 		return l.Extended(ctx, c.id, state.Deadlines)
 	}
 	return nil
+}
+
+// ask has the keeper take the file.
+func (c *change) ask(ctx context.Context, check bool) (state *runstate.State, err error) {
+	_, elsewhere := c.l.(launcher.Resizer)
+	order := orders.Change(c.s, c.below("scaling.") || !elsewhere && c.below("workers."))
+	order.Check = check
+	err = c.a.AskKeeper(ctx, &app.Cluster{Launcher: c.l, ID: c.id}, func(k *keeper.Client) error {
+		var err error
+		state, err = k.Change(ctx, order)
+		return err
+	})
+	switch why, refused := keeper.Refusal(err); {
+	case refused:
+		return nil, launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "replace it with --recreate", "%s cannot take the changed file: %s", c.id, why)
+	case errors.Is(err, keeper.ErrNotFound):
+		return nil, launcher.Fail(runstate.CodeSpec, launcher.ErrConflict, "replace it with --recreate, or use `rayctl extend` and `rayctl scale`", "%s was launched by an older rayctl, whose keeper takes no changed file", c.id)
+	}
+	return state, err
+}
+
+// below reports whether keys differ that begin so.
+func (c *change) below(prefix string) bool {
+	return slices.ContainsFunc(c.differences, func(d spec.Difference) bool { return strings.HasPrefix(d.Path, prefix) })
 }
 
 func (c *change) changes(path string) bool {

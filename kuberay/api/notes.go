@@ -69,6 +69,30 @@ func (c *Client) Launched(ctx context.Context, name string) (*spec.ClusterSpec, 
 	return s, nil
 }
 
+// LaunchedGroups are the groups of a living cluster, with the bounds of its launch, whatever files it has taken since.
+func (c *Client) LaunchedGroups(ctx context.Context, name string) ([]spec.NodeGroup, error) {
+	secret, err := c.Core.CoreV1().Secrets(c.Namespace).Get(ctx, objects.SecretName(name), metav1.GetOptions{})
+	if err != nil {
+		return nil, Explain(err, "get", "secrets", c)
+	}
+	s, order := &spec.ClusterSpec{}, &keeper.Orders{}
+	if err := json.Unmarshal(secret.Data[objects.SpecKey], s); err != nil {
+		return nil, fmt.Errorf("read what was launched as %s: %w", name, err)
+	}
+	if err := json.Unmarshal(secret.Data[objects.OrdersKey], order); err != nil {
+		return nil, fmt.Errorf("read the orders of %s: %w", name, err)
+	}
+	groups := s.NodeGroups()
+	for i := range groups {
+		for _, o := range order.Groups {
+			if o.Name == groups[i].Name {
+				groups[i].Min, groups[i].Max = o.Count, max(o.Count, o.Max)
+			}
+		}
+	}
+	return groups, nil
+}
+
 // NoteSpec puts a changed cluster file into the Secret, and what of it is in the keeper's orders.
 func (c *Client) NoteSpec(ctx context.Context, s *spec.ClusterSpec) error {
 	secret, err := c.Core.CoreV1().Secrets(c.Namespace).Get(ctx, objects.SecretName(s.Name), metav1.GetOptions{})

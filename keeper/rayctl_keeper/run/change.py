@@ -24,7 +24,7 @@ class Change:
             if self._elastic.closed:
                 raise Refusal("the cluster ends")
             if self._external and body.get("resized"):
-                raise Refusal("its pods are not the keeper's: change replicas, minReplicas and maxReplicas in the spec of its RayCluster")
+                raise Refusal("its pods are not the keeper's: scaling.idle is spec.autoscalerOptions.idleTimeoutSeconds of its RayCluster")
             if changed.get("max"):
                 self._leaves_time(changed["max"])
             resize = (lambda: None) if self._external else self._elastic.resized(body["groups"], body.get("scaling"))

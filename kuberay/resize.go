@@ -1,0 +1,67 @@
+package kuberay
+
+import (
+	"context"
+	"slices"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+var _ launcher.Resizer = (*Launcher)(nil)
+
+// Resize changes the RayCluster as Scale does.
+func (l *Launcher) Resize(ctx context.Context, id launcher.ID, was, now *spec.ClusterSpec, check bool) error {
+	c, err := l.kube(ctx)
+	if err != nil {
+		return err
+	}
+	rc, err := c.RayCluster(ctx, id)
+	if err != nil {
+		return err
+	}
+	groups, err := c.LaunchedGroups(ctx, string(id))
+	if err != nil {
+		return err
+	}
+	wanted, err := resizes(rc, groups, was, now)
+	if err != nil || check {
+		return err
+	}
+	for _, size := range wanted {
+		if rc, err = write(ctx, c, rc, groups, size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resizes are the sizes that differ between two files, if the groups can have all of them. Of a file with more replicas than before so many nodes are there now.
+func resizes(rc *rayv1.RayCluster, groups []spec.NodeGroup, was, now *spec.ClusterSpec) (wanted []resize, err error) {
+	var before []spec.NodeGroup
+	if was != nil {
+		before = was.NodeGroups()
+	}
+	for _, g := range now.NodeGroups() {
+		size := resize{Scale: keeper.Scale{Group: g.Name, Min: g.Min, Max: &g.Max}, start: g.Count}
+		if at := slices.IndexFunc(before, func(b spec.NodeGroup) bool { return b.Name == g.Name }); at >= 0 {
+			b := before[at]
+			if b.Min == g.Min && b.Max == g.Max && b.Count == g.Count {
+				continue
+			}
+			if g.Count <= b.Count {
+				size.start = 0
+			}
+		} else if !slices.ContainsFunc(groups, func(of spec.NodeGroup) bool { return of.Name == g.Name && of.Elastic() }) {
+			continue // no size of its own
+		}
+		if _, err := changeOf(rc, groups, size); err != nil {
+			return nil, err
+		}
+		wanted = append(wanted, size)
+	}
+	return wanted, nil
+}
