@@ -88,6 +88,23 @@ func (b bed) scales(t *testing.T) {
 	u.succeeds(t, "at least 0 and at most 2", "scale", "--launcher", "kuberay", "scaled", "w=0")
 	awaitNodes(0) // nothing uses them
 	u.succeeds(t, "w: 0 nodes, at least 0 and at most 0", "scale", "--launcher", "kuberay", "scaled", "w=0:0")
+	sized := func(sizes string) []string {
+		return []string{"up", "--launcher", "kuberay", "--name", "scaled", "--image", "rayproject/ray:2.60.0", "--set", "head.cpus=0.2", "--set", "head.memory=3Gi",
+			"--set", "scaling.idle=3s", "--set", "workers=[{name: w, " + sizes + ", cpus: 0.2, memory: 2Gi}, {name: fixed, replicas: 0}]"}
+	}
+	if a := u.does(t, sized("minReplicas: 1, maxReplicas: 4")...); a.code != 65 || !strings.Contains(a.notes, "group w can have at most 1 to 3 nodes, and not 4") {
+		t.Errorf("code %d\n%s", a.code, a.notes)
+	}
+	if a := u.does(t, sized("minReplicas: 1, maxReplicas: 2")...); a.code != 0 || !strings.Contains(a.notes, "scaled: changed workers.w.minReplicas: 0 -> 1") {
+		t.Errorf("code %d\n%s", a.code, a.notes)
+	}
+	awaitNodes(1)
+	u.succeeds(t, "up would change nothing", append(sized("minReplicas: 1, maxReplicas: 2"), "--dry-run")...)
+	u.succeeds(t, "w: 3 nodes, at least 3 and at most 3", "scale", "--launcher", "kuberay", "scaled", "w=3") // the bounds are the launch's
+	if a := u.does(t, sized("minReplicas: 0, maxReplicas: 3")...); a.code != 0 || !strings.Contains(a.notes, "scaled: changed workers.w.maxReplicas: 2 -> 3") {
+		t.Errorf("code %d\n%s", a.code, a.notes)
+	}
+	awaitNodes(0)
 	limited := *u
 	limited.env = append(slices.Clone(u.env), "KUBECONFIG="+b.LimitedKubeconfig(t, b.namespace,
 		rbacv1.PolicyRule{APIGroups: []string{"ray.io"}, Resources: []string{"rayclusters"}, Verbs: []string{"get"}}, permit("secrets", "get")))
