@@ -4,6 +4,7 @@ package slurm_test
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -129,13 +130,14 @@ func (b *bed) companionCancelled(t *testing.T) {
 
 // companionPreempted: Slurm's warning becomes Ray's drain of the node. What runs there comes to its end, what follows has another node, and the run goes on.
 func (b *bed) companionPreempted(t *testing.T) {
-	s := b.twoGroups()
+	s, begun := b.twoGroups(), b.gate(t) // a node that nothing has begun on goes at once
 	s.Name = "preempted"
 	s.Job.Entrypoint = `exec python -c '
 import ray, time
 ray.init(log_to_driver=False)
 @ray.remote(resources={"b": 1}, max_retries=0)
 def work(first):
+    open("` + begun.path + `", "w").close()
     here, draining = ray.get_runtime_context().get_node_id(), ray._private.state.state.get_draining_nodes
     while first and here not in draining():
         time.sleep(0.1)
@@ -158,6 +160,10 @@ print("another node:", one != two, flush=True)'`
 			}
 		}
 		return host != ""
+	})
+	b.Await(t, "the task", func(context.Context) (bool, error) {
+		_, err := os.Stat(begun.path)
+		return err == nil, nil
 	})
 	other, err := b.Submit(t.Context(), "sleep 1000", "--partition=high", "--exclusive", "--nodelist="+host)
 	if err != nil {
