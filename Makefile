@@ -52,6 +52,7 @@ nfpm: $(NFPM) # for test/release: the part of goreleaser that makes packages
 .PHONY: docs
 docs: ## write the references of docs/ from the code
 	$(GO) run ./docs/gen
+	RAYCTL_UPDATE_GOLDEN=1 $(GO) test -count 1 -run '^TestSayings$$' ./slurm/controller
 
 .PHONY: slurm
 slurm: ## a private Slurm cluster that runs until interrupted (SLURM='-nodes 8 -gpus 4 -ssh')

@@ -3,14 +3,11 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/slurm/controller"
 )
 
 // pythonModel is what the keeper's Python knows of package runstate.
@@ -36,26 +33,6 @@ RETRYABLE = (%s)
 # How a keeper's sentence begins when it was told to end by a signal.
 SIGNALLED = %q
 `, strings.Join(codes, ""), runstate.CodeInternal, strings.Join(retryable, ", "), runstate.Signalled), nil
-}
-
-// pythonSayings is what the keeper's Python knows of Slurm's reasons, as the launcher does.
-func pythonSayings(string) ([]byte, error) {
-	sentences, families, never := controller.Words()
-	var b strings.Builder
-	b.WriteString("\"\"\"Slurm's reasons of jobs that wait, in words. Made from slurm/controller by \"make docs\".\"\"\"\n\nSAYINGS = {\n")
-	for _, name := range slices.Sorted(maps.Keys(sentences)) {
-		fmt.Fprintf(&b, "    %q: %q,\n", name, sentences[name])
-	}
-	b.WriteString("}\n# Families of reasons, by how they begin.\nLIMITS = (\n")
-	for _, family := range families {
-		fmt.Fprintf(&b, "    (%q, %q),\n", family[0], family[1])
-	}
-	b.WriteString(")\n# For which a job can never start.\nNEVER = (\n")
-	for _, name := range never {
-		fmt.Fprintf(&b, "    %q,\n", name)
-	}
-	b.WriteString(")\n")
-	return []byte(b.String()), nil
 }
 
 // exitCodes puts the tables of exit codes and causes between their marks in a page that is otherwise written by hand.

@@ -114,19 +114,6 @@ var never = []string{
 	"DependencyNeverSatisfied", "BadConstraints", "PartitionTimeLimit", "InvalidAccount", "InvalidQOS", "ReservationDeleted", "launch_failed_requeued_held",
 }
 
-// Words are the sentences of this package for the keeper, which explains jobs that it has submitted itself: of reasons, of families of reasons by their
-// prefix, and the reasons for which a job can never start.
-func Words() (sentences map[string]string, families [][2]string, hopeless []string) {
-	sentences = map[string]string{}
-	for name, s := range sayings {
-		sentences[name] = s.message
-	}
-	for _, l := range limits {
-		families = append(families, [2]string{l.prefix, l.who})
-	}
-	return sentences, families, never
-}
-
 // NodeLimit reports whether a job waits because of its number of nodes. Slurm gives this reason, too, while nodes are down or drained (squeue(1)).
 func NodeLimit(reason string) bool {
 	name, _ := reasonName(reason)
