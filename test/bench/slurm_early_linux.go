@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -44,24 +43,20 @@ func (b *bench) beforeDriver(ctx context.Context, early bool) (spent float64, er
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	blocker, err := s.Submit(ctx, fmt.Sprintf("sleep %.0f", earlyBlocked.Seconds()), "--exclusive", "--partition=gpu", "--nodes="+strconv.Itoa(earlyWorkers))
+	_, err = s.Submit(ctx, fmt.Sprintf("sleep %.0f", earlyBlocked.Seconds()), "--job-name=blocker", "--exclusive", "--partition=gpu", "--nodes="+strconv.Itoa(earlyWorkers))
 	if err != nil {
 		return 0, err
 	}
-	if err := s.untilGranted(ctx, blocker); err != nil {
+	if err := s.untilJob(ctx, "blocker", "RUNNING"); err != nil {
 		return 0, err
 	}
 	head := map[string]any{"cpus": 1, "early": early, "slurm": map[string]any{"partition": "cpu"}}
-	file, err := json.Marshal(map[string]any{
+	path, err := s.clusterFile(map[string]any{
 		"apiVersion": "rayctl/v1", "launcher": "slurm", "name": "early", "ray": map[string]any{"python": b.python}, "head": head,
 		"workers": []any{map[string]any{"name": "w", "cpus": 1, "replicas": earlyWorkers}}, "slurm": map[string]any{"exclusive": true, "partition": "gpu"},
 		"job": map[string]any{"prepare": fmt.Sprintf("sleep %.0f", earlyPrepare.Seconds()), "entrypoint": "date +%s.%N >" + s.times},
 	})
 	if err != nil {
-		return 0, err
-	}
-	path := s.Dir + "/shared/early.json"
-	if err := os.WriteFile(path, file, 0o644); err != nil {
 		return 0, err
 	}
 	if out, err := s.Command(ctx, "", s.b.rayctl, "run", "-f", path).CombinedOutput(); err != nil {
@@ -80,17 +75,4 @@ func (b *bench) beforeDriver(ctx context.Context, early bool) (spent float64, er
 		return 0, err
 	}
 	return earlyWorkers * (first - jobs[len(jobs)-1].granted), nil
-}
-
-func (s *slurmSite) untilGranted(ctx context.Context, job string) error {
-	for tick := time.NewTicker(100 * time.Millisecond); ; {
-		select {
-		case <-tick.C:
-			if _, err := s.granted(job); err == nil {
-				return nil
-			}
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 }

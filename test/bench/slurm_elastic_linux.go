@@ -85,16 +85,12 @@ func (b *bench) newDay(ctx context.Context, least int) (d day, err error) {
 	}
 	entrypoint := shellescape.QuoteCommand([]string{b.python, filepath.Join(dir, "day.py"), s.times, fmt.Sprint(dayWorkers), fmt.Sprint(dayBursts),
 		fmt.Sprint(dayBurst.Seconds()), fmt.Sprint(dayPeriod.Seconds())})
-	file, err := json.Marshal(map[string]any{
+	path, err := s.clusterFile(map[string]any{
 		"apiVersion": "rayctl/v1", "launcher": "slurm", "name": "day", "ray": map[string]any{"python": b.python}, "head": map[string]any{"cpus": 1},
 		"workers": []any{map[string]any{"name": "w", "cpus": 1, "replicas": least, "minReplicas": least, "maxReplicas": dayWorkers, "resources": map[string]int{"w": 1}}},
 		"scaling": map[string]any{"idle": dayIdle.String()}, "slurm": map[string]any{"exclusive": true}, "job": map[string]any{"entrypoint": entrypoint},
 	})
 	if err != nil {
-		return d, err
-	}
-	path := s.Dir + "/shared/day.json"
-	if err := os.WriteFile(path, file, 0o644); err != nil {
 		return d, err
 	}
 	cmd := s.Command(ctx, "", s.b.rayctl, "run", "-f", path)
@@ -115,6 +111,16 @@ func (b *bench) newDay(ctx context.Context, least int) (d day, err error) {
 		d.jobs, err = s.jobsOf(released)
 	}
 	return d, err
+}
+
+// clusterFile writes a cluster file, and returns its path.
+func (s *slurmSite) clusterFile(file map[string]any) (string, error) {
+	text, err := json.Marshal(file)
+	if err != nil {
+		return "", err
+	}
+	path := s.Dir + "/shared/cluster.json"
+	return path, os.WriteFile(path, text, 0o644)
 }
 
 // watchReleases returns when each job had released its nodes, after the first one, which has the head, has.

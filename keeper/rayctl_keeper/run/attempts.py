@@ -6,9 +6,6 @@ from rayctl_keeper.state.document import ended_attempt, wall
 KINDS = {"driver-failed": "driver", "lost": "nodeFailure", "preempted": "preempted", "time-limit": "timeLimit"}
 
 
-KINDS = {"driver-failed": "driver", "lost": "nodeFailure", "preempted": "preempted", "time-limit": "timeLimit"}  # of job.restarts, by what ended an attempt
-
-
 class Attempts:
     """Counts attempts, and writes `attempts` of the state document."""
 

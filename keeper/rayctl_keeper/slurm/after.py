@@ -7,7 +7,6 @@ import errno
 import glob
 import json
 import os
-import shutil
 
 AGAIN = "again"  # in an attempt's directory: why the next one follows
 LIMITS = {"preempted": "preempted", "lost": "nodeFailure", "time-limit": "timeLimit"}  # the orders' restarts by cause
