@@ -22,8 +22,10 @@ ROLES = {
     "slurm-companion": "slurm.companion",
     "slurm-network": "slurm.network",
     "pod": "kubernetes.pod",
+    "pod-keeper": "kubernetes.keeper",
     "record": "kubernetes.record",
     "report": "kubernetes.report",
+    "granted": "kubernetes.granted",
     "pod-gpus": "kubernetes.gpus",
 }
 

@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
 from rayctl_keeper.kubernetes import record
-from rayctl_keeper.run.elastic import SHOWN
+from rayctl_keeper.run.allocations import SHOWN
 from rayctl_keeper.run.gang import Gang
 from rayctl_keeper.run.joined import Joined, beyond
 from rayctl_keeper.state.document import State, wall

@@ -1,4 +1,4 @@
-"""The forms in which Ray's state API gave a log, cut into pieces anywhere. Run as test_keeper.py is."""
+"""The forms in which Ray's state API gave a log, cut into pieces anywhere. Run by `go test ./keeper`."""
 
 import os
 import random

@@ -34,7 +34,7 @@ class Ended(unittest.TestCase):
 
     def begin(self):
         """The keeper that pod.py starts when the one before was killed."""
-        keeper = subprocess.Popen([sys.executable, KEEPER, "keeper", self.run_dir, "record"])
+        keeper = subprocess.Popen([sys.executable, KEEPER, "pod-keeper", self.run_dir])
         self.addCleanup(keeper.wait)
         self.addCleanup(keeper.kill)
         return keeper

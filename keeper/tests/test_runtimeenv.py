@@ -54,7 +54,7 @@ class RuntimeEnvironment(unittest.TestCase):
 
     def test_uv(self):
         text = "details.\nerror: Couldn't parse requirement\n  cause: Expected one of"
-        self.assertEqual(dashboard.telling_line(text), "error: Couldn't parse requirement")
+        self.assertEqual(dashboard.error_line(text), "error: Couldn't parse requirement")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""When a head counts as lost, and when as slow. Run as test_keeper.py is."""
+"""When a head counts as lost, and when as slow. Run by `go test ./keeper`."""
 
 import http.server
 import os

@@ -1,4 +1,4 @@
-"""A client that sends packages is alive. Run as test_keeper.py is."""
+"""A client that sends packages is alive. Run by `go test ./keeper`."""
 
 import http.client
 import os

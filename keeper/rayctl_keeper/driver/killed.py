@@ -1,4 +1,4 @@
-"""Whether Ray killed a stopped driver that had not ended in its grace: only the log of the job's supervisor has that (Ray 2.60, job_supervisor.py)."""
+"""Finds out whether Ray killed a stopped driver because its grace was over. Only the log of the job's supervisor shows this (Ray 2.60, job_supervisor.py)."""
 
 import glob
 import os
@@ -11,14 +11,14 @@ TAIL = 16 << 10
 
 
 def tell(end, info, directories, dashboard):
-    """The End of a stopped driver, whose message has that Ray killed it."""
+    """Returns the End of a stopped driver; if Ray killed the driver, its message includes that."""
     if info["status"] == "STOPPED" and WORDS in _log(info, directories, dashboard):
         end.message += "; its driver had not ended when its grace was over, and Ray killed it"
     return end
 
 
 def _log(info, directories, dashboard):
-    """The end of the supervisor's log: of a node on this host, else over HTTP. b"" if it cannot be had."""
+    """Returns the last bytes of the supervisor's log, read from the disk if the node is on this host, else over HTTP. b"" if neither is possible."""
     name = os.path.join("jobs", "supervisor-%s.log" % info.get("submission_id"))
     for directory in directories:
         for path in glob.glob(os.path.join(glob.escape(nodedir.rays(directory)), "session_2*", "logs", glob.escape(name))):

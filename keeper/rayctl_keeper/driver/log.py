@@ -7,7 +7,7 @@ import threading
 
 from rayctl_keeper.node import nodedir
 from rayctl_keeper.ray import logread
-from rayctl_keeper.ray.dashboard import Refused, Unreachable, telling_line, version_tuple
+from rayctl_keeper.ray.dashboard import Refused, Unreachable, error_line, version_tuple
 
 BLOCK = 1 << 20
 
@@ -232,7 +232,7 @@ class DriverLog:
         connection, response = dashboard.open("GET", dashboard.log_path("file", node, name), 30.0)
         try:
             if response.status != 200:
-                raise Refused(response.status, telling_line(response.read()))
+                raise Refused(response.status, error_line(response.read()))
             read = logread.plain(lambda: response.read(BLOCK), version)
             while True:
                 block = read()

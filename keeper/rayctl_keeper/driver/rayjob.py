@@ -5,7 +5,7 @@ import re
 import signal
 
 from rayctl_keeper.host import process
-from rayctl_keeper.ray.dashboard import Refused, Unreachable, telling_line
+from rayctl_keeper.ray.dashboard import Refused, Unreachable, error_line
 from rayctl_keeper.state.document import wall
 from rayctl_keeper.state.exits import AttemptLost, End, driver_end, prepare_end, shell_code
 
@@ -122,7 +122,7 @@ def submit(dashboard, body, silence, pause):
     def once():
         nonlocal error
         if error is not None and silence.limit and process.time.monotonic() - begin > max(TAKES_JOBS, silence.limit):
-            raise AttemptLost("the dashboard took no job for %ds: %s" % (process.time.monotonic() - begin, error))
+            raise AttemptLost("the dashboard accepted no job for %ds: %s" % (process.time.monotonic() - begin, error))
         try:
             if dashboard.job(body["submission_id"], silence.patience()) is None:
                 dashboard.submit(body)
@@ -229,7 +229,7 @@ def low_memory(message):
 
 def not_started(reason, what="the driver"):
     """The End of a job that Ray accepted and did not start, by Ray's message or log."""
-    return End("submit-failed", "%s did not start: %s" % (what, telling_line(reason)))
+    return End("submit-failed", "%s did not start: %s" % (what, error_line(reason)))
 
 
 def find_driver(submission_id, directories):

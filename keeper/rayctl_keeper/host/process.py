@@ -152,11 +152,13 @@ def kill_all(markers=(), spare=(), limit=10.0):
         if not left:
             # Looked for last: reading every process's environment costs more than the tree.
             left = {pid for marker in markers for pid in marked(marker)} - spare
-        for pid in left:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass
+        # Stopped before the first is killed: none goes on because another has died, as a shell script does with its next command.
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in left:
+                try:
+                    os.kill(pid, number)
+                except OSError:
+                    pass
         ended.update(reap())
         if not left or time.monotonic() > until:
             return left, ended

@@ -75,9 +75,10 @@ class Handler(server.Handler):
 
     def scale(self, body):
         """What a user asks for."""
-        wish = {name: body.get(name) for name in ("group", "min", "max")}
-        if not isinstance(wish["group"], str) or not isinstance(wish["min"], int) or not isinstance(wish["max"], (int, type(None))):
-            raise Rejected(400, "scale wants group, min, and max or none")
+        sizes = body.get("sizes", [body])  # one group's without a list: of a client before there were several
+        if not isinstance(sizes, list) or not sizes:
+            raise Rejected(400, "scale wants sizes")
+        wish = {"sizes": [size(one) for one in sizes]}
         self.mail.post("scale", wish)
         if wish.get("refusal"):
             raise Rejected(409, wish["refusal"])
@@ -97,12 +98,28 @@ class Handler(server.Handler):
             raise Rejected(409, wish["refusal"])
         return self.state.json()
 
+    def offers(self, body):
+        """What a client submits in the keeper's stead."""
+        if not all(isinstance(body.get(name, ""), str) for name in ("id", "job", "error")) or not (body.get("job") or "0").isdigit():
+            raise Rejected(400, "offers wants id, job (a number) and error as words, and take")
+        wish = dict(body)
+        if not self.mail.post("offers", wish):
+            raise Rejected(503, "the keeper is busy")
+        return json.dumps({"offer": wish["offer"]}).encode()
+
     def gpus(self, body):
         """What a pod has measured."""
         texts, numbers = ("node", "begun", "message"), ("count", "seconds", "busySeconds", "idle")
         if not all(isinstance(body.get(n), str) for n in texts) or not all(is_number(body.get(n)) for n in numbers):
             raise Rejected(400, "gpus wants %s" % ", ".join(texts + numbers))
         self.mail.gpus.take(body)
+        return b"{}"
+
+    def granted(self, body):
+        """Since when a pod has its node."""
+        if body.get("part") not in ("head", "gang") or not is_number(body.get("at")):
+            raise Rejected(400, "granted wants part, head or gang, and at")
+        self.mail.post("granted", body)
         return b"{}"
 
     def port(self, query):
@@ -164,6 +181,10 @@ class Handler(server.Handler):
             return self.scale(body)
         if path == "/v1/gpus":
             return self.gpus(body)
+        if path == "/v1/offers":
+            return self.offers(body)
+        if path == "/v1/granted":
+            return self.granted(body)
         if path == "/v1/change":
             return self.change(body)
         what = path[len("/v1/"):]
@@ -217,6 +238,13 @@ def launch(wish):
     if not isinstance(wish, dict) or not all(isinstance(wish.get(name), kind) for name, kind in (("type", str), ("count", int), ("request", str))):
         raise Rejected(400, "launch wants type, count and request")
     return {name: wish[name] for name in ("type", "count", "request")}
+
+
+def size(wish):
+    """Refuses a size of a group that is none."""
+    if not isinstance(wish, dict) or not isinstance(wish.get("group"), str) or not isinstance(wish.get("min"), int) or not isinstance(wish.get("max"), (int, type(None))):
+        raise Rejected(400, "scale wants sizes, each with group, min, and max or none")
+    return {name: wish.get(name) for name in ("group", "min", "max")}
 
 
 def names(wish):

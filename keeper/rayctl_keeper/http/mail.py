@@ -10,31 +10,32 @@ from rayctl_keeper.state.exits import End, duration
 
 
 class Conflict(Exception):
-    """Another commit than the one that was taken."""
+    """The commit differs from the one that was stored."""
 
 
 class Mailbox:
-    """Where others write to the keeper. Only hear, post and take_commit may be called from other threads."""
+    """Requests to the keeper's main thread. Other threads may call only hear, post and take_commit."""
 
     def __init__(self, run_dir, bell, state, limits):
         self._run_dir, self._bell, self._state, self._limits = run_dir, bell, state, limits
         self._lock = threading.Lock()
         self._letters = []
         self._stdin = None
-        self.heard_at = float("-inf")  # when the client's last piece of a package came
-        self.commit = None  # the commit document, once it was taken
-        self.asked = None  # the End somebody asked for
-        self.now = False  # without grace
+        self.heard_at = float("-inf")  # time of the last piece of a package from the client
+        self.commit = None  # the commit document; None before the commit
+        self.asked = None  # the requested End
+        self.now = False  # the requested end skips the grace
         self.leaving = None  # (message, seconds): the head is going to be taken away
-        self.elastic = None  # who starts and ends nodes for Ray's autoscaler
-        self.gpus = None  # who hears what pods have measured
-        self.change = None  # who takes a changed cluster file
-        self.aborts = None  # the dashboard whose request an end may cut
-        self._closed = False  # the end is being carried out
+        self.elastic = None  # the object that starts and ends nodes for Ray's autoscaler
+        self.gpus = None  # the object that takes the measurements of pods
+        self.early = None  # who hears that pods of a cluster with an early head have nodes
+        self.change = None  # the function that applies a changed cluster file
+        self.aborts = None  # the dashboard whose current request an end may abort
+        self._closed = False  # the end has begun
         bell.on_signal = self.abort
 
     def watch_stdin(self):
-        """From now on the end of file on stdin means that the client is gone, or done."""
+        """Watches stdin: from now on an end of file means that the client has died or has committed."""
         self._stdin = 0
 
     def stdin_fds(self):
@@ -42,27 +43,27 @@ class Mailbox:
         return [] if self._stdin is None else [self._stdin]
 
     def abort(self):
-        """Cuts a request that is under way, so that the main thread looks here soon."""
+        """Aborts the current request to the dashboard, so that the main thread reads this mailbox soon."""
         dashboard = self.aborts
         if dashboard is not None:
             dashboard.abort()
 
     def close(self):
-        """The end is being carried out: no signal and no request aborts a request to Ray any more, and no other End is accepted."""
+        """Called when the end begins: from now on no signal or call aborts a request to Ray, and no other End is accepted."""
         self._closed, self.aborts = True, None
 
     def resume(self, end_on_disconnect):
-        """As an earlier keeper had it: the launch was committed."""
+        """Continues after an earlier keeper whose launch was committed. end_on_disconnect is in seconds."""
         self._limits.stop("lease")
         self._limits.seconds["disconnect"] = end_on_disconnect
         self._start_renewals()
 
     def packages(self):
-        """Those of the commit document."""
+        """The packages of the commit document."""
         return (self.commit or {}).get("packages") or []
 
     def post(self, what, body, patience=3.0):
-        """From the API: leaves a letter and waits a moment until it was read; returns whether it was."""
+        """From the API: adds a request and waits up to patience seconds until the main thread has handled it; returns whether it was handled."""
         read = threading.Event()
         with self._lock:
             self._letters.append((what, body, read))
@@ -73,11 +74,11 @@ class Mailbox:
         return read.wait(patience)
 
     def hear(self):
-        """From the API: the client is alive, and busy. It rings no bell: its lease is looked at when it falls due."""
+        """From the API: the client has sent a piece of a package. The main thread is not woken: it checks the lease when the lease is over."""
         self.heard_at = time.monotonic()
 
     def take_commit(self, body):
-        """From the API: stores the commit; the same again is fine, another one is a Conflict."""
+        """From the API: stores the commit. The same commit again is accepted; a different one raises Conflict."""
         text = json.dumps(body, sort_keys=True).encode()
         path = os.path.join(self._run_dir, "commit")
         with self._lock:
@@ -90,7 +91,7 @@ class Mailbox:
         self._bell.ring()
 
     def read_mail(self, ready):
-        """In the main thread: acts on letters and on the client's pipe."""
+        """In the main thread: handles requests and the end of the client's pipe."""
         with self._lock:
             letters, self._letters = self._letters, []
         for what, body, read in letters:
@@ -106,7 +107,7 @@ class Mailbox:
                 self.asked = self.asked or End("abandoned", "the client died before it committed the launch")
 
     def look_for_commit(self):
-        """Takes the commit if it is there."""
+        """Reads the commit document if it exists. Raises End if it is damaged."""
         if self.commit is not None:
             return
         try:
@@ -119,7 +120,7 @@ class Mailbox:
         self.committed()
 
     def committed(self):
-        """The client is done with its part."""
+        """The launch is committed: the lease and the client's pipe no longer matter."""
         if self._state.doc["committed"]:
             return
         self._stdin = None
@@ -129,7 +130,7 @@ class Mailbox:
         self._state.change(committed=True)
 
     def _start_renewals(self):
-        """end-on-disconnect counts from now."""
+        """Starts the time of end-on-disconnect again, or stops it if it is 0."""
         after = self._limits.seconds["disconnect"]
         if after:
             self._limits.restart("disconnect", time.monotonic())
@@ -138,7 +139,7 @@ class Mailbox:
         self._state.change(endOnDisconnect=after)
 
     def _on_renew(self, _body):
-        """POST /v1/renew: by our own clock, never the client's."""
+        """POST /v1/renew: the time is the keeper's, never the client's."""
         if self._limits.since["disconnect"] is not None:
             self._limits.restart("disconnect", time.monotonic())
         self._state.change(lastRenewal=wall())
@@ -160,17 +161,17 @@ class Mailbox:
         self._state.deadlines(self._limits)
 
     def objection(self, body):
-        """From the API: why POST /v1/extend would not do what it is asked for, or None."""
+        """From the API: returns the reason why POST /v1/extend refuses the request, or None."""
         left = self._limits.left("max", time.monotonic())
         if body.get("maxBy") is not None and left is None:
             return "the cluster has no lifetime.max that could be moved"
         if body.get("later") and body.get("max") and not self._ends_before(body["max"]):
-            return "that would end the cluster earlier than now: it has no lifetime.max" if left is None else \
-                "that would end the cluster earlier than now: lifetime.max leaves it %s" % duration(left)
+            return "the cluster would then end earlier than at present: it has no lifetime.max" if left is None else \
+                "the cluster would then end earlier than at present: lifetime.max leaves it %s" % duration(left)
         return None
 
     def _ends_before(self, seconds):
-        """Whether lifetime.max ends the cluster within so many seconds anyway."""
+        """Returns whether lifetime.max already ends the cluster within this number of seconds."""
         left = self._limits.left("max", time.monotonic())
         return left is not None and left <= seconds
 
@@ -182,16 +183,24 @@ class Mailbox:
         """POST /v1/scale"""
         self.elastic.scale(body)
 
+    def _on_offers(self, body):
+        """POST /v1/offers"""
+        self.elastic.offers(body)
+
     def _on_leaving(self, body):
         """POST /v1/leaving, from the head's pod"""
         self.leaving = "the head's pod%s is being taken away" % (" " + body["by"] if body.get("by") else ""), float(body["seconds"])
+
+    def _on_granted(self, body):
+        """POST /v1/granted, from pods"""
+        self.early.granted(body["part"], body["at"])
 
     def _on_change(self, body):
         """POST /v1/change"""
         self.change.apply(body)
 
     def _on_end(self, body):
-        """POST /v1/end: the first counts, a second one may skip the grace."""
+        """POST /v1/end: only the first call sets the cause; a second one may skip the grace."""
         if body.get("now"):
             self.now = True
         if self.asked is None and not self._closed:

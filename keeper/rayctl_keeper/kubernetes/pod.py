@@ -113,7 +113,7 @@ def await_predecessor(files, run_dir, token):
 
 def run(run_dir):
     """The keeper's own life; returns its exit code, negative for a signal."""
-    keeper = subprocess.Popen([sys.executable, "-E", "-s"] + program.command("keeper", run_dir, "record"), stdin=subprocess.DEVNULL)
+    keeper = subprocess.Popen([sys.executable, "-E", "-s"] + program.command("pod-keeper", run_dir), stdin=subprocess.DEVNULL)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda got, _frame: keeper.send_signal(got))
     code = keeper.wait()

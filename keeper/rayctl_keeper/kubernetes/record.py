@@ -27,7 +27,7 @@ HINT = b"""# Packed, because kubelets drop the beginning of a long log. `rayctl 
 python3 -c 'import base64,sys,zlib; [sys.stdout.buffer.write(zlib.decompress(base64.b64decode(l.split()[1]))) for l in sys.stdin.buffer if l.split()[0].isdigit()]'
 """
 MESSAGE_LIMIT = 4096  # of Kubernetes
-FEW = 30  # allocations, if there is no room for all
+FEW = 30  # nodes of elastic groups, if there is no room for all
 MESSAGE = os.environ.get("RAYCTL_TERMINATION_LOG", "/dev/termination-log")
 
 
@@ -208,12 +208,14 @@ def vanished(state):
 
 def message(state):
     """The document in as few bytes as Kubernetes allows: as it is, or packed, or without what is least missed."""
-    allocations = [{k: v for k, v in a.items() if k not in ("id", "queued", "message")} for a in state.get("allocations") or []]  # what the receipt counts
+    # What the receipt counts; of nodes of elastic groups there may be many.
+    counted = [{k: v for k, v in a.items() if k not in ("id", "queued", "where", "message")} for a in state.get("allocations") or []]
+    whole, allocations = ([a for a in counted if (a["purpose"] == "elastic") == elastic] for elastic in (False, True))
     for names, shown in (((), None), (("nodes",), None), (("nodes",), len(allocations)), (("nodes", "attempts"), len(allocations)), (("nodes",), FEW),
                          (("nodes", "attempts"), FEW), (("nodes", "attempts", "timeline"), 0)):
         less = {k: v for k, v in state.items() if k not in names}
         if shown is not None:
-            less["allocations"] = allocations[max(0, len(allocations) - shown):]
+            less["allocations"] = (whole if shown else whole[-FEW:]) + allocations[max(0, len(allocations) - shown):]
         text = json.dumps(less, separators=(",", ":")).encode()
         if len(text) <= MESSAGE_LIMIT:
             return text

@@ -1,10 +1,10 @@
 """Reports to the keeper that a node's setup failed: `keeper.pyz report LOG`."""
 
-import json
 import os
 import sys
 import time
-import urllib.request
+
+from rayctl_keeper.kubernetes.tell import tell
 
 LINES = 10
 PATIENCE = 5.0  # for a log that something which setup left in the background still holds open
@@ -20,16 +20,6 @@ def main(arguments):
     with open(arguments[0], "rb") as f:
         lines = f.read().decode("utf-8", "replace").strip().splitlines()[-LINES:]
     text = "setup failed on %s: %s" % (os.uname().nodename, "; ".join(lines) or "it printed nothing")
-    body = json.dumps({"cause": "start-failed", "message": text, "by": os.uname().nodename}).encode()
-    request = urllib.request.Request(os.environ["RAYCTL_KEEPER"] + "/v1/end", data=body,
-                                     headers={"Authorization": "Bearer " + os.environ["RAYCTL_KEEPER_TOKEN"]})
-    until = time.monotonic() + TOLD_WITHIN
-    while True:
-        try:
-            urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=10).close()
-            return
-        except OSError as error:
-            if time.monotonic() > until or getattr(error, "code", 0) in (401, 403, 404):
-                sys.stderr.write("the keeper could not be notified (%s): %s\n" % (error, text))
-                return
-            time.sleep(0.5)
+    error = tell("/v1/end", {"cause": "start-failed", "message": text, "by": os.uname().nodename}, TOLD_WITHIN)
+    if error is not None:
+        sys.stderr.write("the keeper could not be notified (%s): %s\n" % (error, text))

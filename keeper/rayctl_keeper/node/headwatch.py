@@ -1,4 +1,4 @@
-"""Whether the cluster's head is still there, for nodes that have their own job: they must end when it is gone, whoever else was killed."""
+"""Watches whether the cluster's head still exists. Nodes in separate Slurm jobs do this, because they must end with the head, even if the keeper was killed."""
 
 import socket
 import time
@@ -10,18 +10,18 @@ SILENT = ((socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), (socket.IPPROTO_TCP, geta
 
 
 class HeadWatch:
-    """Keeps a connection to the head's GCS, whose end is seen at once. The GCS, which speaks HTTP/2, closes a connection that asks nothing now and then."""
+    """Keeps a connection to the head's GCS, so that it notices at once when the GCS ends. The GCS (HTTP/2) also closes idle connections from time to time."""
 
     def __init__(self, address):
         host, _, port = address.rpartition(":")
         self._at, self._socket = (host.strip("[]"), int(port)), None
 
     def fds(self):
-        """What to wait for."""
+        """The file descriptors to wait for."""
         return [] if self._socket is None else [self._socket.fileno()]
 
     def lives(self, ready=()):
-        """Whether the head is there; ready are the file descriptors that have something to read."""
+        """Returns whether the head still exists; ready are the file descriptors that can be read."""
         if self._socket is not None:
             if self._socket.fileno() not in ready or self._read():
                 return True

@@ -51,6 +51,16 @@ def is_elastic(orders):
     return any(most(g) > g["count"] for g in orders["groups"])
 
 
+def allocation_id(member):
+    """The id of the allocation of a node that Ray's autoscaler asked for."""
+    return "%s.%d" % (member.name, member.serial)
+
+
+def joined_allocation(name, node):
+    """The same of a node that somebody else started, by its name and Ray's id."""
+    return "%s.%s" % (name, node[:8])
+
+
 def instance(name, round, serial, tries):
     """Ray's id for one life of a node: each start of Ray must have another (Ray 2.60, autoscaler/v2/instance_manager/node_provider.py, CloudInstanceId)."""
     return "%s.%d.%d.%d" % (name, round, serial, tries)

@@ -4,6 +4,7 @@ Ray makes its temporary directory, the session, its logs and unpacked packages w
 try_to_create_directory, ray/_private/utils.py, Ray 2.9 to 2.60; there is no setting). So Ray's directory is below one with mode 0700."""
 
 import errno
+import fcntl
 import os
 import shutil
 import stat
@@ -33,6 +34,18 @@ def make(root):
         os.mkdir(os.path.join(directory, RAYS), 0o700)
         return directory
     raise FileExistsError("%d names in %s are taken" % (TRIES, root))
+
+
+def lock(directory):
+    """Keeps cleaners away from what is in the directory and old, as long as the descriptor that is returned is open: systemd-tmpfiles leaves locked directories
+    alone (tmpfiles.d(5), "Age"). None where there are no such locks."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def spill_into(directory, target):

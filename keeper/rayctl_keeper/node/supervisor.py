@@ -53,7 +53,7 @@ class Supervisor:
         self.in_step = in_step
         self.watch = [] if in_step else [0]
         self.gpus = None  # what measures them
-        self.directory = self.marker = self.guard = self.lifeline = self.ports = None
+        self.directory = self.lock = self.marker = self.guard = self.lifeline = self.ports = None
         self.last_failure = ""  # of an earlier try
         self.tries = 0
         self.serial = int(os.environ.get("RAYCTL_SERIAL") or 0)  # of a node that Ray's autoscaler asked for
@@ -121,6 +121,7 @@ class Supervisor:
             root = scratch.expanded(root, os.environ)
             scratch.make(root)
         self.directory = nodedir.make(root)
+        self.lock = nodedir.lock(self.directory)
         self.marker = guard.mark(self.directory)
         self.guard = Guard(self.directory)
         if self.member.group.get("objectSpillingDirectory"):
@@ -214,11 +215,13 @@ class Supervisor:
         except OSError:
             pass  # a full disk must not keep the node
         nodedir.remove(self.directory)
+        if self.lock is not None:
+            os.close(self.lock)
         if self.lifeline is not None:
             os.close(self.lifeline)
         if self.guard:
             self.guard.dismiss()
-        self.directory = self.guard = self.lifeline = None
+        self.directory = self.lock = self.guard = self.lifeline = None
 
     def logs_wanted(self):
         """Whether Ray's logs of this node are to be saved; by default, and if it is not known how the cluster ends, they are."""

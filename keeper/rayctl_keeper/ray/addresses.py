@@ -1,17 +1,17 @@
-"""Where a host is. The address that worked last is kept: a name service that is away does not make a healthy head silent."""
+"""The addresses of hosts. The last address that worked is kept, so that a healthy head can be reached while the name service does not answer."""
 
 import socket
 import threading
 import time
 
-FRESH = 30.0  # seconds after which a name is resolved again, beside the work: a head may move, and its address go to somebody else
+FRESH = 30.0  # seconds after which a name is resolved again in the background: a head may move, and its old address may be given to another host
 NO_SUCH_NAME = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
 _all = {}  # host -> Address
 
 
 def of(host):
-    """The one Address of a host."""
+    """Returns the Address object of a host; there is one for each host."""
     return _all.setdefault(host, Address(host))
 
 
@@ -30,11 +30,11 @@ class Address:
 
     @property
     def unknown(self):
-        """Whether the name service answers that there is no such name, as Kubernetes does for a head without a pod."""
+        """Returns whether the name service has answered that the name does not exist, as Kubernetes does for a head without a pod."""
         return isinstance(self.error, socket.gaierror) and self.error.errno in NO_SUCH_NAME
 
     def connect(self, port, timeout):
-        """A connection to the address that worked last; where that fails, to those that the name has now. Raises OSError."""
+        """Returns a connection to the last address that worked; if that fails, to the addresses that the name has now. Raises OSError."""
         until = time.monotonic() + timeout
         if time.monotonic() - self._asked > FRESH:
             self._ask()
@@ -54,14 +54,14 @@ class Address:
         raise error or self.error or socket.timeout("%s was not resolved in time" % self.host)
 
     def _resolved(self, until):
-        """The addresses of a new resolution, which is waited for until that moment; those known before if it takes longer."""
+        """Resolves the name again and returns its addresses; if that is not done at the given time, returns the addresses that were known before."""
         self._ask()
         with self._changed:
             self._changed.wait_for(lambda: not self._asking, max(0.0, until - time.monotonic()))
             return list(self._known)
 
     def _ask(self):
-        """Starts a resolution in a thread, unless one is under way."""
+        """Starts a resolution in a thread, unless one runs already."""
         with self._changed:
             if self._asking or self._fixed:
                 return

@@ -86,7 +86,7 @@ class Dashboard:
             self._socket = None
             connection.close()
         if response.status >= 300:
-            raise Refused(response.status, telling_line(data) or "HTTP status %d" % response.status)
+            raise Refused(response.status, error_line(data) or "HTTP status %d" % response.status)
         return data
 
     def json(self, method, path, timeout=2.0, body=None):
@@ -158,7 +158,7 @@ def package_path(uri):
     return "/api/packages/%s/%s" % (protocol, urllib.parse.quote(name, safe=""))
 
 
-def telling_line(data):
+def error_line(data):
     """The most informative line of a traceback or message, at most 500 characters: the last exception in it, else the last line with words."""
     text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
     lines = [line.strip() for line in text.splitlines() if re.search(r"\w", line)]

@@ -1,32 +1,34 @@
-"""The bytes of a log file out of an answer of Ray's state API, whose form has changed twice (ray/dashboard/modules/state/state_head.py):
+"""Extracts the bytes of a log file from a response of Ray's state API. The format of the response depends on Ray's version
+(ray/dashboard/modules/state/state_head.py):
 
-- from 2.46 on the bytes come as they are, and a failure is a status 500, or later a broken connection;
-- from 2.33 on they do so with format=text, but a failure is reported inside the data, at its end;
-- before, each block of at most 64 KiB has a 1 before it, and a failure a 0. A live stream has such bytes before blocks of any length, whose
-  boundaries are lost if the transport joins them.
+- from 2.46 on the body is the log itself; a failure is a status 500, or a broken connection if it happens later;
+- from 2.33 on the body with format=text is the log itself, but a failure is reported in the body, at its end;
+- before 2.33 a byte 1 precedes each block of at most 64 KiB, and a byte 0 precedes a failure. In a live stream the blocks have any length, and
+  their boundaries are lost if the transport joins them.
 """
 
-from rayctl_keeper.ray.dashboard import Refused, telling_line
+from rayctl_keeper.ray.dashboard import Refused, error_line
 
-MARKER = b"[get_logs] Fetch log error: "  # of 2.33 to 2.45; what follows it is shorter than LONGEST
+MARKER = b"[get_logs] Fetch log error: "  # of 2.33 to 2.45; the text after it is shorter than LONGEST
 LONGEST = 4096
 BLOCK = 1 << 16  # of versions before 2.33
 
 
 def can_follow(version):
-    """Whether live streams of this version of Ray, as (2, 60), can be read."""
+    """Returns whether live streams of this version of Ray, a tuple such as (2, 60), can be read."""
     return version >= (2, 33)
 
 
 def plain(read, version):
-    """Makes of read, which returns the next bytes and at the end none, one that returns the log's. It raises Refused for a failure in the answer."""
+    """Wraps read, a function that returns the next bytes of a response and b"" at its end. Returns such a function for the bytes of the log; it raises Refused
+    if the response reports a failure."""
     if version >= (2, 46):
         return read
     return Inband(read).read if version >= (2, 33) else Blocks(read).read
 
 
 class Inband:
-    """Holds back what may be a failure until more bytes show that it is the driver's own."""
+    """Holds back bytes that may report a failure until more bytes show that the driver has printed them."""
 
     def __init__(self, read):
         self._read, self._held = read, b""
@@ -36,7 +38,7 @@ class Inband:
             block = self._read()
             if not block:
                 if self._held.startswith(MARKER):
-                    raise Refused(500, telling_line(self._held[len(MARKER):]))
+                    raise Refused(500, error_line(self._held[len(MARKER):]))
                 held, self._held = self._held, b""
                 return held
             block = self._held + block
@@ -47,7 +49,7 @@ class Inband:
 
 
 def _marker_at(block):
-    """Where the last marker, or at the end a beginning of one, is in the block; else its length."""
+    """Returns the index in the block of the last marker, or of a beginning of a marker at the block's end; without either, the block's length."""
     at = block.rfind(MARKER)
     if at >= 0 and len(block) - at < LONGEST:
         return at
@@ -58,7 +60,7 @@ def _marker_at(block):
 
 
 class Blocks:
-    """Takes out the byte before each block."""
+    """Removes the byte that precedes each block."""
 
     def __init__(self, read):
         self._read, self._left = read, 0
@@ -72,7 +74,7 @@ class Blocks:
             while data:
                 if self._left == 0:
                     if data[:1] in (b"0", b"\0"):
-                        raise Refused(500, telling_line(data[1:]))
+                        raise Refused(500, error_line(data[1:]))
                     data, self._left = data[1:], BLOCK
                 out += data[:self._left]
                 data, self._left = data[self._left:], self._left - min(self._left, len(data))

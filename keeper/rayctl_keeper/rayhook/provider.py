@@ -79,7 +79,7 @@ class KeeperNodes(NodeProvider):
         self._looked = time.monotonic()
         with open(self._config) as f:
             config = json.load(f)
-        types = [t["resources"] for name, t in config["available_node_types"].items() if t["max_workers"] or name == config["head_node_type"]]
+        types = {t["labels"]["rayctl.io/group"]: t["resources"] for name, t in config["available_node_types"].items() if t["max_workers"] or name == config["head_node_type"]}
         found = demand.unmet(self._client().get_cluster_status(), types, 1 + config["max_workers"])
         if found != self._unmet:
             self._ask({"unmet": found})

@@ -20,7 +20,7 @@ OURS = ("RAY_START_HOOK", "RAYCTL_GCS", "RAYCTL_GCS_WAIT", "RAYCTL_JOB")
 
 
 def starts_fast(wish):
-    """Whether to change anything: always, never, or for the versions listed. run/gang.py has the same rule."""
+    """Returns whether to change functions of Ray. The setting is always, never, or a list of versions. run/gang.py has the same rule."""
     if wish in ("always", "never"):
         return wish == "always"
     from importlib import metadata
@@ -50,8 +50,8 @@ def all_commands():
 
 
 def leave_alone():
-    """What `ray start` needs to work by itself: a GCS that a worker can reach, the user's environment, a parent that waits for its orphans, and instead of
-    the machine's TMPDIR one that goes with the node, for the head's dashboard: Python's multiprocessing leaves a directory there when it is killed."""
+    """Prepares an unchanged `ray start`. It restores the user's environment, reaps orphans in a pod, and makes a worker wait for the head's GCS. A head gets a
+    TMPDIR in the node's directory instead of the machine's: a killed dashboard leaves a directory of Python's multiprocessing there."""
     gcs, limit = os.environ.get("RAYCTL_GCS", ""), float(os.environ.get("RAYCTL_GCS_WAIT") or 600)
     users = os.environ.pop("RAYCTL_USER_START_HOOK", "")
     for name in OURS:
@@ -68,8 +68,8 @@ def leave_alone():
 
 
 def be_init():
-    """Returns in a child. The first process of a pod stays, waits for all that ends below it, passes signals on, and ends as the child does: Ray takes
-    zombies for living processes."""
+    """Forks and returns in the child. The parent, the first process of a pod, reaps all orphans, forwards signals to the child, and exits with its exit code. This
+    is needed because Ray takes zombies for living processes."""
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -89,7 +89,7 @@ def be_init():
 
 
 def wait_for_gcs(address, limit):
-    """Until somebody listens there; `ray start` would give up."""
+    """Waits until the GCS listens, at most limit seconds, because `ray start` itself would fail after a shorter time."""
     host, _, port = address.rpartition(":")
     until = time.monotonic() + limit
     while port and time.monotonic() < until:
@@ -102,7 +102,7 @@ def wait_for_gcs(address, limit):
 
 def main(arguments):
     """Entry point."""
-    sys.argv = ["ray"] + arguments  # what its messages call it
+    sys.argv = ["ray"] + arguments  # the program name in Ray's messages
     leave.take()
     if starts_fast(os.environ.pop("RAYCTL_FAST_START", "always")):
         commands().main()

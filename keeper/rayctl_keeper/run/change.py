@@ -4,7 +4,7 @@ import json
 import os
 import time
 
-from rayctl_keeper.run.elastic import Refusal
+from rayctl_keeper.run.sizes import Refusal
 from rayctl_keeper.state.document import seconds_of, write_atomically
 from rayctl_keeper.state.exits import duration
 
@@ -23,10 +23,10 @@ class Change:
         try:
             if self._elastic.closed:
                 raise Refusal("the cluster ends")
-            if self._external and body.get("resized"):
-                raise Refusal("its pods are not the keeper's: scaling.idle is spec.autoscalerOptions.idleTimeoutSeconds of its RayCluster")
             if changed.get("max"):
                 self._leaves_time(changed["max"])
+            if self._external and body.get("resized"):
+                raise Refusal("scaling.idle is changed in the RayCluster, which only a newer rayctl does")
             resize = (lambda: None) if self._external else self._elastic.resized(body["groups"], body.get("scaling"))
         except Refusal as refusal:
             body["refusal"] = str(refusal)

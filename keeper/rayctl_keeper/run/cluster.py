@@ -1,4 +1,4 @@
-"""The nodes together: their admission, and their restart after a start that failed or a cluster that was lost."""
+"""All nodes together: their admission, and their restart after a failed start or the loss of the cluster."""
 
 import time
 
@@ -14,49 +14,52 @@ WORTH_ANOTHER_START = ("already occupied", "already running at", "Address alread
 class Cluster:
     """Starts the nodes again where the orders allow it."""
 
-    def __init__(self, nodes, gang, elastic, limits, mail, waiting, attempts, state):
-        self._nodes, self._gang, self._elastic, self._limits, self._mail = nodes, gang, elastic, limits, mail
+    def __init__(self, nodes, gang, main, elastic, limits, mail, waiting, attempts, state):
+        self._nodes, self._gang, self._main, self._elastic, self._limits, self._mail = nodes, gang, main, elastic, limits, mail
         self._waiting, self._attempts, self._state = waiting, attempts, state
         self._failed_starts = 0  # in a row
-        self.early = None  # set by its owner
-        self.in_use = False  # a cluster lost before that is one that failed to start
+        self.early = None  # set by the object that creates this one
+        self.in_use = False  # if the cluster is lost before that, its start has failed
 
     def used(self):
-        """It has got its job."""
+        """The job was submitted: from now on the cluster is in use."""
         self.in_use, self._failed_starts = True, 0
 
     def wait_for_slot(self):
-        """Until the queue has a slot for the nodes, which then start."""
+        """Waits until the queue has a slot for the nodes, which then start."""
         self._limits.begin("queue", time.monotonic())
         self._state.phase("Queued", "NoFreeSlot", "the queue has no free slot")
+        self._main.queued("the queue has no free slot")
         try:
             while not self._nodes.granted:
                 self._mail.look_for_commit()
                 self._waiting.pause(LAZY if self._state.doc["committed"] else POLL)
-        except AttemptLost as lost:  # somebody has removed it from the queue
+        except AttemptLost as lost:  # somebody has removed the job from the queue
             raise End("start-failed", str(lost))
         self._limits.stop("queue")
+        self._main.granted()
         self._nodes.start()
 
     def admitted(self):
-        """The nodes are ours."""
+        """The nodes are granted: limits that count from the admission begin."""
         now = time.monotonic()
         self._limits.stop("queue")
         for name in ("max", "total", "start"):
             self._limits.begin(name, now)
         self._state.deadlines(self._limits)
+        self._main.granted()
 
     def ready(self):
-        """All nodes that must be there are alive."""
+        """All required nodes are alive: the phase becomes Ready."""
         self._limits.stop("start")
         self._elastic.first()
         if self._state.doc["job"] is None:
-            self._limits.begin("idle", time.monotonic())  # whoever reads Ready reads the deadline, too
+            self._limits.begin("idle", time.monotonic())  # before the phase changes, so that a reader of Ready also reads the deadline
             self._state.deadlines(self._limits)
         self._state.phase("Ready")
 
     def restart(self, lost):
-        """It was lost: starts it again, as the next attempt if it was in use. Raises End where that is not allowed."""
+        """Starts a lost cluster again, as the next attempt if it was in use. Raises End if job.restarts allows no further attempt."""
         message, kind = str(lost), KINDS[lost.cause]
         if not self.in_use and kind == "nodeFailure":
             self._fail_start(message)
@@ -70,7 +73,7 @@ class Cluster:
         self._start_again()
 
     def _fail_start(self, message):
-        """A start that failed is tried again where that may help: a port taken at the last moment, an overloaded host."""
+        """Repeats a failed start if that may help, for example after a port was taken meanwhile, or on an overloaded host."""
         self._failed_starts += 1
         if not any(t in message for t in WORTH_ANOTHER_START) or self._failed_starts >= STARTS:
             raise End("lost" if self._attempts.used("nodeFailure") else "start-failed", message)
@@ -78,7 +81,7 @@ class Cluster:
         self._start_again()
 
     def _start_again(self):
-        """All nodes anew."""
+        """Starts all nodes again."""
         self._elastic.forget()
         self.early.forget()
         self._nodes.stop()
@@ -86,6 +89,7 @@ class Cluster:
         self._gang.forget()
         self._nodes.start()
         if self._nodes.queued and not self._nodes.granted:
+            self._main.released("the queue's slot was lost")
             self.wait_for_slot()
         self._limits.stop("start")
         self._limits.begin("start", time.monotonic())

@@ -1,11 +1,11 @@
 """An early head: Ray's head is there before the gang, so that job.prepare runs while the gang is queued."""
 
-import os
 import time
 
 from rayctl_keeper.node.members import GANG
-from rayctl_keeper.state.document import wall
-from rayctl_keeper.state.exits import AttemptLost, End
+from rayctl_keeper.run.allocations import GANG as WORKERS, HEAD, Allocations
+from rayctl_keeper.state.document import seconds_of, wall
+from rayctl_keeper.state.exits import AttemptLost, End, Leaving
 
 STARTING = ("Queued", "Starting")  # phases before all nodes are there
 DOUBT = 10.0  # seconds in which Slurm shows that a job has ended whose nodes have
@@ -13,40 +13,64 @@ DOUBT = 10.0  # seconds in which Slurm shows that a job has ended whose nodes ha
 CAUSES = {"PREEMPTED": ("preempted", "was preempted"), "TIMEOUT": ("time-limit", "reached its time limit"), "DEADLINE": ("time-limit", "reached its deadline")}
 
 
+# What is said of a gang whose nodes are going to be taken away.
+SOON = {"preempted": "is being preempted", "time-limit": "is about to reach its time limit"}
+LAST = 5.0  # seconds of those that the gang has left, for its end
+
+
 class Early:
     """Asks for the gang when the head is alive, and shows why it waits. Everything is for the main thread."""
 
     def __init__(self, orders, nodes, gang, cluster, limits, state):
         self._nodes, self._gang, self._cluster, self._limits, self._state = nodes, gang, cluster, limits, state
-        self._groups, self._start = orders["groups"], orders["start"]
-        self.active = bool(self._start.get("early"))
+        self._groups, self._allocations = orders["groups"], Allocations(state)
+        self.active = bool(orders["start"].get("early"))
         self.queued = False  # the gang is
-        self._serial = max([0] + [int(a["id"].rpartition(".")[2]) for a in state.doc["allocations"]])  # those of earlier attempts
+        self._grants = {}  # head, gang -> since when its first pod has a node, in epoch seconds
         self._seen = None
+
+    def resume(self):
+        """As a keeper before this one had it."""
+        self.queued = any(a["purpose"] == WORKERS and a["state"] == "queued" for a in self._state.doc["allocations"])
+
+    def granted(self, part, at):
+        """POST /v1/granted: a pod has its node."""
+        self._grants[part] = min(at, self._grants.get(part, at))
+        self._allocations.change(part, lambda a: dict(a, granted=a["granted"] and min(a["granted"], self._since(part), key=seconds_of)))  # Ray was faster
 
     def admitted(self):
         """The head has its allocation."""
-        if self.active and self._start["mode"] == "step":
-            began = float(os.environ.get("SLURM_JOB_START_TIME") or 0) or time.time()
-            self._allocate("head", {self._groups[0]["name"]: 1}, "granted", "job " + os.environ.get("SLURM_JOB_ID", ""), wall(min(began, time.time())))
+        if not self.active or not self._nodes.head_apart or self._nodes.external and HEAD in self._allocations.open():
+            return
+        where, since = self._nodes.granted_as()
+        at = self._since(HEAD, since)
+        self._allocations.add(HEAD, {self._groups[0]["name"]: 1}, at, where, queued=at)
 
     def begin(self):
         """The head is alive: the gang is asked for."""
-        self._nodes.start_gang(self._serial + 1)
-        if self._nodes.gang_standing() is None:
+        self._nodes.start_gang(self._allocations.next(WORKERS))
+        if self._standing() is None:
             return
+        if self._nodes.external:
+            self._cluster.used()  # a head that is lost from here on has lost what it prepared
+            if WORKERS in self._allocations.open():  # a keeper before this one has seen it
+                return
         self.queued = True
         self._limits.stop("start")
         self._limits.begin("queue", time.monotonic())
-        self._allocate("gang", {g["name"]: g["count"] for g in self._groups[1:] if g["count"]}, "queued", "", wall())
+        self._allocations.add(WORKERS, {g["name"]: g["count"] for g in self._groups[1:] if g["count"]})
         self._state.phase("Queued", "Submitted", "the gang is being asked for")
+        self._seen = None
         self.look()
 
     def look(self):
-        """Takes over what became of the gang. Raises End if it can never come."""
-        if not self.active or not self._gang.have or self._state.doc["phase"] not in STARTING:
+        """Takes over what became of the gang. Raises End if it can never come, and Leaving where it is going to be taken away."""
+        if not self.active:
             return
-        standing = self._nodes.gang_standing()
+        self._warned()
+        if not self._gang.have or self._state.doc["phase"] not in STARTING:
+            return
+        standing = self._standing()
         seen = (standing, self._gang.have, self._gang.complete, self._doing())
         if seen == self._seen:  # as nearly always: it is asked at each wake
             return
@@ -57,9 +81,26 @@ class Early:
             self._cluster.ready()
         self._show(standing)
 
+    def _standing(self):
+        """As Nodes.gang_standing. Pods tell us that they have nodes, and where they cannot, Ray shows it."""
+        if not self._nodes.external:
+            return self._nodes.gang_standing()
+        if WORKERS in self._grants or any(n["state"] == "ALIVE" and n["group"] != self._groups[0]["name"] for n in self._state.doc["nodes"]):
+            return "granted", "", self._nodes.granted_as()[0], False
+        return "queued", "WaitingForGang", "it has no nodes yet", False
+
+    def _warned(self):
+        """What Slurm signals before a time limit or a preemption is the end of the attempt, which needs all nodes of the gang."""
+        leaves = self._nodes.gang_leaves()
+        if leaves:
+            end, cause = leaves
+            raise Leaving("the gang %s" % SOON[cause], max(1.0, end - LAST - time.time()), cause)
+
     def _stands(self, state, _, message, never):
         granted = state == "granted"
-        self._change("gang", lambda a: dict(a, state=state, message=message, granted=wall() if granted else None))
+        since = self._since(WORKERS) if granted else None
+        self._allocations.change(WORKERS, lambda a: dict(a, state=state, where=message if granted else a.get("where") or "", message="" if granted else message,
+                                                         granted=since, queued=min(a["queued"], since or a["queued"], key=seconds_of)))
         if never:
             raise End("start-failed", "Slurm can never start the gang: " + message, retryable=False)
         if granted:
@@ -95,7 +136,7 @@ class Early:
         if name != GANG:
             return False
         job = self._nodes.gang
-        self._release("gang", job.message)
+        self._allocations.release(WORKERS, job.message)
         if not job.ending:
             raise End("start-failed", "the gang cannot be asked for: " + job.message, retryable=False)
         if job.ending == "CANCELLED":
@@ -115,25 +156,18 @@ class Early:
     def forget(self):
         """The gang is going to end; another one may follow."""
         self.queued, self._seen = False, None
+        self._grants.clear()  # pods start Ray again, and tell us again
         self._limits.stop("queue")
-        self._release("gang", "it ended with its cluster")
+        self._allocations.release(WORKERS, "it ended with its cluster")
+        if self._nodes.external:
+            self._allocations.release(HEAD, "it ended with its cluster")
 
     def close(self):
         """All ends."""
         self.forget()
-        self._release("head", "it ended with its cluster")
+        self._allocations.release(HEAD, "it ended with its cluster")
 
-    # The state document.
-
-    def _allocate(self, purpose, groups, state, message, at):
-        self._serial += 1
-        self._state.change(allocations=self._state.doc["allocations"] + [{
-            "id": "%s.%d" % (purpose, self._serial), "purpose": purpose, "groups": groups, "state": state, "queued": at,
-            "granted": at if state == "granted" else None, "released": None, "message": message}])
-
-    def _change(self, purpose, change):
-        if self.active:
-            self._state.change(allocations=[change(a) if a["purpose"] == purpose and not a["released"] else a for a in self._state.doc["allocations"]])
-
-    def _release(self, purpose, message):
-        self._change(purpose, lambda a: dict(a, state="released", released=wall(), message=message))
+    def _since(self, purpose, known=None):
+        """When the allocation was granted: now, or earlier as a pod or the substrate has told us, but not before the end of the one that preceded it."""
+        ends = [seconds_of(a["released"]) for a in self._state.doc["allocations"] if a["purpose"] == purpose and a["released"]]
+        return wall(max([min(time.time(), self._grants.get(purpose) or known or time.time())] + ends))

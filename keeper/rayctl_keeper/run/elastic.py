@@ -1,21 +1,15 @@
 """The keeper's side: the nodes that Ray's autoscaler asked for."""
 
-import collections
 import time
 
 from rayctl_keeper.node import autoscaling
-from rayctl_keeper.node.members import Member, instance, is_elastic, most
-from rayctl_keeper.state.document import wall
+from rayctl_keeper.node.members import Member, allocation_id, instance, is_elastic, most
+from rayctl_keeper.run.nodeallocations import NodeAllocations
+from rayctl_keeper.run.sizes import REFUSAL_AT_THE_END, Refusal, Sizes
 from rayctl_keeper.state.exits import duration
 
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0  # seconds after nodes of a group that failed to start, twice as long each time
-SHOWN = 200  # allocations in the state document
-REFUSAL_AT_THE_END = "the cluster ends"
 MOST_TOLD = 50  # notes about demand that gets no nodes
-
-
-class Refusal(Exception):
-    """Nodes are not started, for this reason."""
 
 
 class Elastic:
@@ -25,16 +19,14 @@ class Elastic:
         self._orders, self._run_dir, self._nodes, self._gang = orders, run_dir, nodes, gang
         self._state, self._log = state, log
         self.active = is_elastic(orders)
-        self._limits = autoscaling.limits_of(orders)
-        self._scaling = dict(orders.get("scaling") or {})
-        self._accepted = {g["name"]: (*self._limits[g["name"]], g.get("initial") or 0) for g in orders["groups"]}  # of the cluster file
-        self._serial = max([0] + [int(a["id"].rpartition(".")[2]) for a in state.doc["allocations"]])  # those of earlier attempts
+        self._sizes = Sizes(orders, run_dir, nodes, state)
+        self._allocations = NodeAllocations(state)
+        self._serial = self._allocations.last_serial()
         self._failures, self._not_before = {}, {}  # by group
         self._listed = set()  # lives of nodes that Ray's autoscaler knows
         self._brief = []  # nodes that ended before it did
         self._standing = {}  # of the nodes that were asked for, when it was last looked at
         self._most = (orders.get("scaling") or {}).get("maxAllocations") or None
-        self._hopeless = {}  # why there never will be more nodes of a group
         self._told = {}  # by group, the last note about it: Ray asks again and again
         self.closed = False  # the cluster ends
 
@@ -76,8 +68,8 @@ class Elastic:
         if group is None:
             raise Refusal("there is no group %s" % name)
         members = self._nodes.all()  # a request is no reason to do nothing: Ray has one number for all types and batches of five, and for its repetition
-        if name in self._hopeless:
-            raise Refusal("group %s gets no more nodes: %s" % (name, self._hopeless[name]))
+        if name in self._sizes.hopeless:
+            raise Refusal("group %s gets no more nodes: %s" % (name, self._sizes.hopeless[name]))
         left = self._not_before.get(name, 0) - time.monotonic()
         if left > 0:
             raise Refusal("the last node of group %s failed to start: the next try is in %s" % (name, duration(max(1, left))))
@@ -85,12 +77,15 @@ class Elastic:
             places = [m.ordinal for m in members if m.group is group and not m.head and not m.beyond and m.name in self._gang.dead]
         else:
             taken = {m.ordinal for m in members if m.group is group}
-            places = [i for i in range(group["count"], most(group)) if i not in taken][:max(0, self._limits[name][1] - len(taken))]
+            places = [i for i in range(group["count"], most(group)) if i not in taken][:max(0, self._sizes.limits[name][1] - len(taken))]
         if not places:
-            raise Refusal("group %s has all of its %d nodes" % (name, group["count"] if required else self._limits[name][1]))
+            raise Refusal("group %s has all of its %d nodes" % (name, group["count"] if required else self._sizes.limits[name][1]))
         room = self._room(count)
-        for ordinal in places[:min(count, room)]:
-            self._start(Member(group, ordinal, beyond=not required), request)
+        try:
+            for ordinal in places[:min(count, room)]:
+                self._start(Member(group, ordinal, beyond=not required), request)
+        finally:
+            self._nodes.started()
         if room < min(count, len(places)):
             text = "group %s is to have %d more nodes, and the %d that scaling.maxAllocations allows are there" % (
                 name, min(count, len(places)) - room, self._most)
@@ -122,77 +117,38 @@ class Elastic:
 
     # For users.
 
+    def offers(self, body):
+        """POST /v1/offers: a client reports what it has submitted, and takes what is to be submitted next, which is left in the body."""
+        companions, body["offer"] = self._nodes.companions, None
+        if companions and body.get("id"):
+            companions.offer_taken(body["id"], body.get("job") or "", body.get("error") or "")
+        if companions and body.get("take") and not self.closed:
+            body["offer"] = companions.take_offer()
+
     def scale(self, body):
-        """POST /v1/scale: how many nodes of a group there are at least and at most, until it is said again. A refusal is left in the body."""
-        group = next((g for g in self._orders["groups"] if g["name"] == body["group"]), None)
+        """POST /v1/scale: how many nodes of groups there are at least and at most, until it is said again. A refusal, then of all of it, is left in the body."""
         try:
-            if group is None:
-                raise Refusal("there is no group %s; there is %s" % (body["group"], ", ".join(g["name"] for g in self._orders["groups"])))
             if self.closed:
                 raise Refusal(REFUSAL_AT_THE_END)
-            least, largest = body["min"], self._limits[group["name"]][1] if body.get("max") is None else body["max"]
-            self._possible(group, least, largest)
-            self._hopeless.pop(group["name"], None)
-            self._write(dict(self._limits, **{group["name"]: (least, largest)}), self._scaling)
+            self._sizes.scale(body["sizes"])
         except (Refusal, OSError) as refusal:
             body["refusal"] = str(refusal)
-            return
-        self._show(group["name"], "scale")
-
-    @staticmethod
-    def _possible(group, least, largest):
-        """Raises Refusal where a group cannot have so many nodes."""
-        if most(group) == group["count"]:
-            raise Refusal("group %s is not elastic: it was launched without a larger maxReplicas" % group["name"])
-        if not group["count"] <= least <= most(group):
-            raise Refusal("group %s can have %d to %d nodes, and not %d" % (group["name"], group["count"], most(group), least))
-        if not least <= largest <= most(group):
-            raise Refusal("group %s can have at most %d to %d nodes, and not %d" % (group["name"], least, most(group), largest))
-
-    def _show(self, name, event):
-        least, largest = self._limits[name]
-        self._state.note(event, name, "", "%d to %d nodes" % (least, largest))
-        self._state.change(groups=[dict(g, min=least, max=largest) if g["name"] == name else g for g in self._state.doc["groups"]])
 
     def resized(self, groups, scaling):
         """Of a changed cluster file: what carries it out, or Refusal. groups are (least, most, at the start) by name, scaling is the orders' for the autoscaler."""
-        changed = {name: tuple(sizes) for name, sizes in groups.items() if tuple(sizes) != self._accepted.get(name, (0, 0, 0))}
-        for name, (least, largest, _) in changed.items():
-            if name not in self._accepted:
-                raise Refusal("group %s has no nodes in the cluster: it was launched with a maxReplicas of 0" % name)
-            self._possible(next(g for g in self._orders["groups"] if g["name"] == name), least, largest)
-        return lambda: self._resize(changed, scaling or {})
+        changed = self._sizes.changed(groups)
 
-    def _resize(self, changed, scaling):
-        before = self._scaling
-        for name in changed:
-            self._hopeless.pop(name, None)
-        if self.active:
-            self._write(dict(self._limits, **{name: sizes[:2] for name, sizes in changed.items()}), scaling or before)
-        for name, sizes in changed.items():
-            grows, self._accepted[name] = sizes[2] > self._accepted[name][2], sizes
-            self._show(name, "change")
-            if grows and self._gang.complete:
-                self._begin(name, sizes[2])
-        if self._scaling != before:
-            self._state.note("change", "scaling", "", "idle nodes go after %s" % duration(autoscaling.idle({"scaling": self._scaling})))
-
-    def _write(self, limits, scaling):
-        """Ray would end nodes beyond the most at once, with what runs on them: they go when nothing uses them. Of a group that gets no more nodes it has what
-        is there, so that it says itself that demand for more cannot be satisfied. Raises OSError."""
-        there, written = collections.Counter(m.group["name"] for m in self._nodes.all()), {}
-        for group in self._orders["groups"]:
-            name, (least, largest) = group["name"], limits[group["name"]]
-            has = max(group["count"], there[name])
-            written[name] = (min(least, has), has) if name in self._hopeless else (least, max(largest, there[name]))
-        autoscaling.write(dict(self._orders, scaling=scaling), self._run_dir, written)
-        self._limits, self._scaling = limits, scaling
+        def resize():
+            for name, count in self._sizes.resize(changed, scaling or {}):
+                if self._gang.complete:
+                    self._begin(name, count)
+        return resize
 
     # For the keeper.
 
     def first(self):
         """Nodes of elastic groups that the orders want at the start: they go when nothing needs them."""
-        for name, (_, _, initial) in self._accepted.items() if self.active else ():
+        for name, initial in self._sizes.initial().items() if self.active else ():
             self._begin(name, initial)
 
     def _begin(self, name, count):
@@ -205,6 +161,7 @@ class Elastic:
                     self._start(member, "")
         except Refusal as refusal:
             self._log(str(refusal))
+        self._nodes.started()
 
     def _start(self, member, request):
         self._serial += 1
@@ -219,23 +176,31 @@ class Elastic:
                 self._gang.dead[member.name] = dead
             self._pace(member.group["name"], False)
             raise Refusal("node %s cannot be started: %s" % (member.name, error))
-        state, message, expected = self._nodes.standing(member) or ("queued", "", None)
-        self._allocate({"id": "%s.%d" % (member.name, member.serial), "purpose": "elastic", "groups": {member.group["name"]: 1}, "state": state,
-                        "queued": wall(), "granted": wall() if state == "granted" else None, "released": None, "message": message, "expected": expected})
+        self._allocations.add(member, *(self._nodes.standing(member) or ("queued", "", None)))
 
     def look(self):
         """Takes over what became of nodes that are queued."""
+        self._show_offers(self._nodes.companions.offered() if self._nodes.companions else 0)
         if not self.active:
             return
+        try:
+            self._sizes.learn(self._gang.found)
+        except OSError as error:  # with the next size or node
+            self._log("what nodes have cannot be written for Ray's autoscaler: %s" % error)
         for member in [m for m in self._nodes.extra.values() if not m.released]:
             self._drain(member)
-        standing = {"%s.%d" % (m.name, m.serial): self._nodes.standing(m) for m in self._nodes.all() if m.serial}
+        standing = {allocation_id(m): self._nodes.standing(m) for m in self._nodes.all() if m.serial}
         if standing == self._standing:  # as nearly always: it is asked at each wake
             return
         self._standing = standing
-        changed = [self._stands(a, *(standing.get(a["id"]) or (a["state"], a["message"], None))) for a in self._state.doc["allocations"]]
-        if changed != self._state.doc["allocations"]:
-            self._state.change(allocations=changed)
+        self._allocations.stand(standing)
+
+    def _show_offers(self, count):
+        """Clients that watch take them, by this number."""
+        if count != self._state.doc["offers"]:
+            self._state.change(offers=count)
+        if count:
+            self._tell("offers", "NodesMayNotSubmit", "compute nodes may not submit jobs: more nodes come while `rayctl run`, `up` or `submit` watches this cluster")
 
     def _drain(self, member):
         """A node that ends before its cluster: Ray drains it (rayhook/provider.py), and asks for another one where it is needed."""
@@ -246,12 +211,6 @@ class Elastic:
         if member.drain and (time.time() >= member.drain or self._gang.row(member.name).get("state") in ("DEAD", "ENDED")):
             self._log("node %s is drained" % member.name)
             self._nodes.remove(member)
-
-    def _stands(self, allocation, state, message, expected):
-        if allocation["released"]:
-            return allocation
-        granted = allocation["granted"] or (wall() if state == "granted" else None)
-        return dict(allocation, state=state, granted=granted, message=message, expected=expected)
 
     def ended(self, name, code):
         """A node's supervisor has ended. Returns whether it is one beyond those that must be there."""
@@ -273,12 +232,12 @@ class Elastic:
         self._pace(member.group["name"], fine or row.get("state") == "ALIVE")
         if member.beyond and not fine:
             self._state.note("node", "DEAD", name, message)
-        self._released(lambda a: a["id"] == "%s.%d" % (name, member.serial), message)
+        self._allocations.release(message, member)
         if member.hopeless:
-            self._hopeless[member.group["name"]] = message
+            self._sizes.hopeless[member.group["name"]] = message
             self._tell(member.group["name"], "Hopeless", "group %s gets no more nodes: %s" % (member.group["name"], message))
-        if self._limits[member.group["name"]][1] < most(member.group) or member.group["name"] in self._hopeless:
-            self._write(self._limits, self._scaling)
+        if self._sizes.limits[member.group["name"]][1] < most(member.group) or member.group["name"] in self._sizes.hopeless:
+            self._sizes.write()
         return member.beyond
 
     def _pace(self, group, started):
@@ -291,28 +250,14 @@ class Elastic:
 
     def forget(self):
         """All nodes are going to end."""
-        self._released(lambda a: True, "it ended with its cluster")
-        self._told.clear()
-        if self._hopeless:  # the next attempt tries again
-            self._hopeless.clear()
-            self._write(self._limits, self._scaling)
-
-    # The state document.
-
-    def _allocate(self, allocation):
-        self._state.change(allocations=recent(self._state.doc["allocations"]) + [allocation])
-
-    def _released(self, which, message):
         if self.active:
-            self._state.change(allocations=[dict(a, state="released", released=wall(), message=message, expected=None) if which(a) and not a["released"] else a
-                                            for a in self._state.doc["allocations"]])
-
-
-def recent(allocations):
-    """Without those that ended before the last ones."""
-    ended = [a for a in allocations if a["released"]]
-    dropped = {a["id"] for a in ended[:max(0, len(ended) - SHOWN)]}
-    return [a for a in allocations if a["id"] not in dropped]
+            self._allocations.release("it ended with its cluster")
+        if self._state.doc["offers"]:
+            self._state.change(offers=0)
+        self._told.clear()
+        if self._sizes.hopeless:  # the next attempt tries again
+            self._sizes.hopeless.clear()
+            self._sizes.write()
 
 
 def life(member, round, report):

@@ -1,4 +1,4 @@
-"""When a run ends at the latest, as far as that is known while it runs."""
+"""The latest time at which a run ends, as known while it runs."""
 
 import os
 import time
@@ -7,8 +7,8 @@ NEVER = 364 * 86400  # seconds: Slurm gives a job without a limit an end a year 
 
 
 def ends_at(limits, start):
-    """Epoch seconds of the earliest end that is known: of lifetime.max, lifetime.total, and the warning before the time limit of a Slurm job. None:
-    there is no limit."""
+    """Returns the earliest of these times in epoch seconds: the ends by lifetime.max and lifetime.total, and the warning before the time limit of a Slurm job.
+    None if there is no limit."""
     offset = time.time() - time.monotonic()
     moments = [limits.due(name) + offset for name in ("max", "total") if limits.due(name) is not None]
     end, begin = (float(os.environ.get(name) or 0) for name in ("SLURM_JOB_END_TIME", "SLURM_JOB_START_TIME"))

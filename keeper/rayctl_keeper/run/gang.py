@@ -1,9 +1,14 @@
 """The gang: which of the requested nodes are up, according to Ray and to the supervisors' reports."""
 
+import time
+
+from rayctl_keeper.node.members import allocation_id, joined_allocation
 from rayctl_keeper.ray.dashboard import Unreachable, version_tuple
+from rayctl_keeper.run.allocations import held
 from rayctl_keeper.state.exits import AttemptLost, End
 
 
+SILENT = 10.0  # seconds after Ray has lost a node in which a supervisor that lives says so
 OTHERS = {"slot": "the job that holds the queue's slot"}  # children that are no supervisors
 
 
@@ -12,6 +17,7 @@ class Gang:
 
     def __init__(self, orders, nodes, state):
         self.orders, self.nodes, self.state = orders, nodes, state
+        self.found = {}  # group name -> what Ray has counted itself on the last of its nodes, see counted_by_ray
         self.leaving = None  # the session of a head that is being taken away, which may answer for a while
         self.forget()
 
@@ -22,6 +28,8 @@ class Gang:
         self.dead = {}  # node name -> why its supervisor ended
         self.have = ""  # how many are there, in words
         self.seen = {}  # node name -> Ray's ids of all nodes that had it
+        self.told = {}  # node name -> what its supervisor said last while the node was ALIVE
+        self.mute = {}  # node name -> since when Ray has lost it, and its supervisor says nothing
         self.rows = []  # of an external cluster: (group, Ray's row) of all nodes, also of those that have ended
 
     def resume(self, session):
@@ -43,9 +51,12 @@ class Gang:
 
     def same_head(self, answer):
         """Raises AttemptLost if this is another head than the one that greeted."""
-        session = answer.get("session_name") or ""
-        if session != self.session:
-            raise AttemptLost("the head was restarted (session %s became %s)" % (self.session, session))
+        if self.is_another(answer):
+            raise AttemptLost("the head was restarted (session %s became %s)" % (self.session, answer.get("session_name") or ""))
+
+    def is_another(self, answer):
+        """Whether this is another head than the one that greeted."""
+        return (answer.get("session_name") or "") != self.session
 
     def listed(self, dashboard, timeout):
         """Ray's rows of nodes; of an external cluster with the times of their lives."""
@@ -90,9 +101,11 @@ class Gang:
             if row["state"] == "DEAD" and drained(row):
                 continue
             ready[group] = ready.get(group, 0) + (row["state"] == "ALIVE")
-            nodes.append({"name": row.get("node_name") or row["node_id"][:8], "group": group, "pid": 0, "nodeId": row["node_id"],
-                          "state": row["state"], "host": row.get("node_ip") or "", "message": row.get("state_message") or ""})
-        return nodes, ready
+            name = row.get("node_name") or row["node_id"][:8]
+            nodes.append(({"name": name, "group": group, "pid": 0, "nodeId": row["node_id"], "state": row["state"],
+                           "host": row.get("node_ip") or "", "message": row.get("state_message") or ""},
+                          row, bool(row.get("is_head_node")), joined_allocation(name, row["node_id"])))
+        return held(nodes, self.state.doc), ready
 
     def by_name(self, rows):
         """Nodes that our supervisors started, by the names they gave them."""
@@ -102,17 +115,35 @@ class Gang:
             self.seen.setdefault(member.name, set()).update(r["node_id"] for r in mine)
             row = next((r for r in mine if r["state"] == "ALIVE"), mine[-1] if mine else {})
             report, state = self.nodes.report(member), row.get("state", "STARTING")
+            if state == "ALIVE":
+                self.found[member.group["name"]] = counted_by_ray(row)
             if member.name in self.dead:
                 state = "DEAD"
             elif state == "DEAD" and drained(row):
                 state = "ENDED"
+            elif self.killed(member.name, state, report):
+                state = "DEAD"
             elif state == "DEAD" and report.get("state") in ("starting", "retrying"):
                 state = "STARTING"  # a worker that Ray gave up before
             ready[member.group["name"]] = ready.get(member.group["name"], 0) + (state == "ALIVE")
-            nodes.append({"name": member.name, "group": member.group["name"], "pid": self.nodes.pid_of(member) or report.get("pid", 0),
-                          "nodeId": row.get("node_id", ""), "state": state, "host": report.get("host", ""),
-                          "message": self.dead.get(member.name) or row.get("state_message") or report.get("message", "")})
-        return nodes, ready
+            nodes.append(({"name": member.name, "group": member.group["name"], "pid": self.nodes.pid_of(member) or report.get("pid", 0),
+                           "nodeId": row.get("node_id", ""), "state": state, "host": report.get("host", ""),
+                           "message": self.dead.get(member.name) or row.get("state_message") or report.get("message", "")},
+                          row, member.head, allocation_id(member)))
+        return held(nodes, self.state.doc), ready
+
+    def killed(self, name, state, report):
+        """Whether Ray has lost a node, of which its supervisor says nothing: it was killed, too, unless it says so within SILENT. Of a step nobody else tells; the node
+        may be replaced then."""
+        if state != "DEAD" or not report or self.told.get(name) != report:
+            self.mute.pop(name, None)
+            if state == "ALIVE":
+                self.told[name] = report
+            return False
+        since = self.mute.setdefault(name, time.monotonic())
+        if self.complete and time.monotonic() > since + SILENT:
+            self.dead[name] = "its supervisor was killed"
+        return True
 
     def changes(self, rows):
         """Like count, and notes in the timeline which nodes came and went."""
@@ -149,6 +180,12 @@ class Gang:
         """What the supervisor reported before it ended; of a step, the first that failed."""
         reports = [self.nodes.report(m) for m in ([member] if member else self.nodes.members)]
         return next((r["message"] for r in reports if r.get("state") == "failed"), "")
+
+
+def counted_by_ray(row):
+    """Resources of a node that Ray counts where the cluster file does not: its memory and the type of its GPUs."""
+    total = row.get("resources_total") or {}
+    return {name: amount for name, amount in total.items() if name == "memory" or name.startswith("accelerator_type:")}
 
 
 def drained(row):

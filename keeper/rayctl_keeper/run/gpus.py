@@ -98,7 +98,7 @@ class GpuWatch:
         self._state.deadlines(self._limits)  # who reads the reason reads the moment, too
         if idle:
             half, left = duration(self._limits.seconds["idleGpu"] / 2.0), duration(max(1.0, self._limits.left("idleGpu", time.monotonic())))
-            text = "all GPUs have done nothing for %s: it ends in %s if they go on so (lifetime.idleGpu)" % (half, left)
+            text = "all GPUs have done nothing for %s: the cluster ends in %s if that continues (lifetime.idleGpu)" % (half, left)
             self._state.phase("Ready", IDLE, text)
             self._state.note("gpus", "idle", IDLE, text)
         else:

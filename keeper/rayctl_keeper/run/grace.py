@@ -4,7 +4,7 @@ import time
 
 from rayctl_keeper.driver import rayjob
 from rayctl_keeper.ray.dashboard import Refused, Slow, Unreachable
-from rayctl_keeper.run.drain import drain
+from rayctl_keeper.run.drain import SHORTEST, drain
 from rayctl_keeper.run.silence import PATIENT
 
 POLL = 0.1
@@ -15,15 +15,16 @@ class Grace:
     """Stops drivers through Ray's job API."""
 
     def __init__(self, orders, head, driver, mail, waiting, log):
-        self._seconds = float((orders.get("job") or orders).get("grace") or 0)
+        self.seconds = float((orders.get("job") or orders).get("grace") or 0)
         self._name = orders["name"]
         self._head, self._driver, self._mail, self._waiting = head, driver, mail, waiting
         self._log = log
+        self.drains = self.seconds >= SHORTEST
 
     def stop_drivers(self, end, others=True):
         """Gives running drivers their grace: the job's own (or job.prepare), and those of what was submitted to the cluster besides. Where the whole
         cluster ends (others), its nodes are drained, too: the submission id of the job that does it is returned, "" for none."""
-        grace = self._seconds if end.grace is None else min(self._seconds, end.grace)
+        grace = self.seconds if end.grace is None else min(self.seconds, end.grace)
         if end.driver is not None or end.cause == "lost" or grace <= 0:
             return ""
         program, own = self._driver.program(), None

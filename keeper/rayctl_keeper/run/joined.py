@@ -1,8 +1,9 @@
 """Nodes of elastic groups that somebody else starts and ends, KubeRay's autoscaler: which of them are beyond those that must be there, by Ray's list of nodes."""
 
-from rayctl_keeper.node.members import most
-from rayctl_keeper.run.elastic import REFUSAL_AT_THE_END, recent
+from rayctl_keeper.node.members import joined_allocation, most
+from rayctl_keeper.run.allocations import ELASTIC, Allocations, recent
 from rayctl_keeper.run.gang import drained
+from rayctl_keeper.run.sizes import REFUSAL_AT_THE_END
 from rayctl_keeper.state.document import wall
 
 
@@ -22,6 +23,10 @@ class Joined:
     def change(self, body):
         """As instances."""
         self.scale(body)
+
+    def offers(self, body):
+        """There is nothing that a client would have to submit."""
+        body["offer"] = None
 
     def scale(self, body):
         """A refusal is left in the body."""
@@ -49,8 +54,7 @@ class Joined:
 
     def forget(self):
         """All nodes are going to end."""
-        self._state.change(allocations=[a if a["released"] else dict(a, state="released", released=wall(), message="it ended with its cluster")
-                                        for a in self._state.doc["allocations"]])
+        Allocations(self._state).release(ELASTIC, "it ended with its cluster")
 
 
 def beyond(group, count, rows):
@@ -76,6 +80,6 @@ def beyond(group, count, rows):
         elif len(required) < count:
             required.append(node)
         else:
-            more[node] = {"id": "%s.%s" % (name, node[:8]), "purpose": "elastic", "groups": {group: 1}, "state": "granted",
+            more[node] = {"id": joined_allocation(name, node), "purpose": ELASTIC, "groups": {group: 1}, "state": "granted",
                           "queued": at, "granted": at, "released": None, "message": ""}
     return list(more.values())

@@ -1,4 +1,4 @@
-"""The keeper of one cluster: `keeper.pyz keeper RUN_DIR [record]`. See docs/keeper.md.
+"""The keeper of one cluster: `keeper.pyz keeper RUN_DIR`. See docs/keeper.md.
 
 The nodes are started before anything slow is imported: Ray needs seconds, and these imports a tenth of one."""
 
@@ -21,14 +21,15 @@ MODES = {"spawn": Spawned, "queue": Queued, "step": Step, "external": External} 
 
 def main(arguments):
     """Entry point."""
-    code = keep(os.path.abspath(arguments[0]), hands_over=arguments[1:] == ["record"])
+    code = keep(os.path.abspath(arguments[0]))
     sys.stdout.flush()
-    os._exit(code)  # the API's threads may be in the middle of an answer nobody waits for
+    os._exit(code)  # without waiting for the API's threads, which may be sending an answer that nobody reads
 
 
-def keep(run_dir, told=None, hands_over=False, companions=None):
+def keep(run_dir, told=None, hands_over=False, companions=None, node_watch=None):
     """Claim, start the nodes, serve, live; returns the exit code. told(number) is called at each signal. hands_over: at the end it serves its result
-    until the record has it, and returns 1 if it had to end before that."""
+    until the record has it, and returns 1 if it had to end before that. companions and node_watch: classes of the substrate's, which ask for further jobs, and
+    know which machines are going to be taken away."""
     keep_private()
     orders, failure = addressed(load(run_dir))
     log = opened_log(run_dir)
@@ -53,7 +54,7 @@ def keep(run_dir, told=None, hands_over=False, companions=None):
     from rayctl_keeper.state.exits import End
     from rayctl_keeper.http.handover import Handover
     token, handover = read_token(run_dir), Handover() if hands_over else None
-    keeper = Keeper(orders, run_dir, token, nodes, bell, state, log, earlier)
+    keeper = Keeper(orders, run_dir, token, nodes, bell, state, log, earlier, node_watch and node_watch(orders["name"], bell))
     keeper.take_over()
     host, port = api.serve(orders["listen"] if failure else nodes.api_address(), token, run_dir, state, keeper.driver_log, keeper.mail, handover)
     url = "http://" + join(orders["advertise"] if host in ("0.0.0.0", "::") else host, port)
@@ -83,7 +84,7 @@ def hand_over(handover, state, log):
 
 
 def hand_over_again(run_dir, orders, log):
-    """For a keeper that was killed when it had written its result."""
+    """Completes the end for a keeper that was killed after it had written its result."""
     from rayctl_keeper.driver.log import DriverLog
     from rayctl_keeper.http import api
     from rayctl_keeper.http.handover import Handover
@@ -96,12 +97,13 @@ def hand_over_again(run_dir, orders, log):
 
 
 def keep_private():
-    """What we and the supervisors write is for this user alone. Drivers have the umask that we were started with; on Slurm the batch script has set ours."""
+    """Makes the files of the keeper and the supervisors readable for this user only. Drivers get the umask with which the keeper was started; on Slurm the batch
+    script has set the keeper's umask."""
     os.environ.setdefault(raystart.UMASK, "%04o" % os.umask(0o077))
 
 
 def load(run_dir):
-    """The orders; this keeper supports version 1."""
+    """Reads the orders; this keeper supports version 1."""
     with open(os.path.join(run_dir, "orders.json")) as f:
         orders = json.load(f)
     if orders.get("version") != 1:
@@ -110,7 +112,8 @@ def load(run_dir):
 
 
 def addressed(orders):
-    """The orders with this host's address, and None; or where it has none with loopback, so that there is a result, and the error."""
+    """Returns the orders with this host's address, and None as error. If the host has no address, returns the orders with loopback, so that a result can be
+    written, and the error."""
     try:
         return with_addresses(orders), None
     except NoAddress as error:
@@ -119,7 +122,7 @@ def addressed(orders):
 
 
 def claim(run_dir, orders):
-    """Takes the run directory, once and for all. The keeper of an external cluster may be restarted: it takes it again."""
+    """Claims the run directory, which only one keeper can do. The keeper of an external cluster may be restarted: it claims the directory again."""
     try:
         fd = os.open(os.path.join(run_dir, "claim"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -128,12 +131,12 @@ def claim(run_dir, orders):
         with os.fdopen(fd, "w") as f:
             json.dump({"pid": os.getpid(), "startTime": process.start_time(os.getpid()), "host": os.uname().nodename}, f)
     except OSError:
-        pass  # a full disk; that it is there is what counts
+        pass  # a full disk: the file may be empty, only its existence matters
     return True
 
 
 def predecessor(run_dir):
-    """What an earlier keeper of an external cluster left: its state document, or its deadlines if it ran in another pod; {} if there was none."""
+    """Returns what an earlier keeper of an external cluster has left: its state document, or its deadlines if it ran in another pod; {} if there was none."""
     for name, part in (("state.json", lambda d: d), ("deadlines", lambda d: {"deadlines": d})):
         try:
             with open(os.path.join(run_dir, name)) as f:
@@ -144,7 +147,7 @@ def predecessor(run_dir):
 
 
 def start(nodes, orders, run_dir):
-    """Starts the nodes; returns the error instead of raising it, so that it gets into the result."""
+    """Starts the nodes; returns an error instead of raising it, so that the result can include it."""
     try:
         if is_elastic(orders) and not nodes.external:
             autoscaling.write(orders, run_dir, autoscaling.limits_of(orders))

@@ -9,7 +9,8 @@ from rayctl_keeper.driver.log import DriverLog
 from rayctl_keeper.http.mail import Mailbox
 from rayctl_keeper.ray.dashboard import Dashboard, Refused, Unreachable
 from rayctl_keeper.rayhook import leave
-from rayctl_keeper.run import resume
+from rayctl_keeper.run import early, resume
+from rayctl_keeper.run.allocations import Allocations, Main
 from rayctl_keeper.run.attempts import Attempts
 from rayctl_keeper.run.change import Change
 from rayctl_keeper.run.cluster import Cluster
@@ -29,15 +30,17 @@ from rayctl_keeper.run.limits import Limits
 from rayctl_keeper.run.packages import Packages
 from rayctl_keeper.run.prepare import Prepare
 from rayctl_keeper.run.resume import Resumption
+from rayctl_keeper.run.timelimit import TimeLimit
 from rayctl_keeper.run.waiting import LAZY, POLL, Waiting
-from rayctl_keeper.state.exits import AttemptLost, Detached, End, HeadLeaves, driver_end
+from rayctl_keeper.run.warned import Warned
+from rayctl_keeper.state.exits import AttemptLost, Detached, End, Leaving, driver_end
 
 
 class Keeper:
     """Waits for the gang, runs the job, owns the end."""
 
-    def __init__(self, orders, run_dir, token, nodes, bell, state, log, earlier):
-        """earlier: what a keeper before this one left, see keeper.predecessor."""
+    def __init__(self, orders, run_dir, token, nodes, bell, state, log, earlier, node_watch=None):
+        """earlier: what a keeper before this one left, see keeper.predecessor. node_watch: see run/warned.py."""
         self.orders, self.nodes, self.state, self.log = orders, nodes, state, log
         self.limits = Limits(orders.get("lifetime") or {}, time.monotonic())
         self.mail = Mailbox(run_dir, bell, state, self.limits)
@@ -51,12 +54,15 @@ class Keeper:
         self.head = Head(orders, token, nodes, self.gang, self.driver, self.mail, state)
         self.waiting = Waiting(orders, bell, self.mail, nodes, self.gang, self.elastic, self.gpus, self.driver, self.limits, state)
         self.attempts = Attempts(orders, state, self.driver_log)
-        self.cluster = Cluster(nodes, self.gang, self.elastic, self.limits, self.mail, self.waiting, self.attempts, state)
-        self.early = self.waiting.early = self.cluster.early = Early(orders, nodes, self.gang, self.cluster, self.limits, state)
+        self.main = Main(orders, nodes, Allocations(state), state)
+        self.cluster = Cluster(nodes, self.gang, self.main, self.elastic, self.limits, self.mail, self.waiting, self.attempts, state)
+        self.early = self.waiting.early = self.cluster.early = self.mail.early = Early(orders, nodes, self.gang, self.cluster, self.limits, state)
+        self.waiting.warned = Warned(orders, node_watch, self.head, state, log)
         self.packages = Packages(run_dir, nodes.external, self.limits, self.mail, self.waiting, state)
         self.job = Job(run_dir, self.head, self.driver, self.packages, self.mail, self.waiting, state, log)
         self.prepare = Prepare(orders, self.job, self.cluster, self.limits, self.driver, self.driver_log, nodes, self.head, state)
         self.grace = Grace(orders, self.head, self.driver, self.mail, self.waiting, log)
+        self.time_limit = TimeLimit(orders, nodes, self.attempts, self.grace, self.limits, self.mail, self.waiting, self.driver, state)
         self.ending = Ending(orders, run_dir, self.limits, self.mail, self.waiting, self.attempts, self.driver_log, state, log)
         self.resumption = Resumption(earlier, run_dir, self.limits, self.driver_log, state, log)
 
@@ -75,6 +81,11 @@ class Keeper:
         session = (earlier.get("head") or {}).get("session")
         if earlier.get("phase") == "Ready" and session:
             self.gang.resume(session)
+        if self.early.active and self.resumption.resumed:
+            self.early.resume()
+            if earlier.get("phase") in early.STARTING:
+                self.gang.session = session or None
+                self.state.change(head=dict(self.state.doc["head"], nodeId=""))  # until it is seen again
         if earlier.get("phase") in resume.ENDING:
             self.head.connect()
             self.mail.asked = resume.the_end(earlier)
@@ -108,23 +119,27 @@ class Keeper:
                 if self.orders.get("job"):
                     self.run_job()
                 self.keep()
-            except HeadLeaves as leaves:
+            except Leaving as leaves:
                 self.leave(leaves)
                 self.cluster.restart(leaves)
             except AttemptLost as lost:
+                self.waiting.obey()  # Slurm signals the step and the keeper: the end of the step is none of its nodes'
                 self.driver.collect(reachable=False)
                 self.cluster.restart(lost)
 
     def leave(self, leaves):
-        """The head is being taken away: drivers get their grace, and their output is taken over as long as it is there. Then the head may go."""
+        """Head or gang are being taken away: drivers get their grace, and their output is taken over as long as it is there. Then they may go."""
         self.log(str(leaves))
         self.gang.leaving = self.gang.session
+        self.waiting.stopping = True  # all nodes start again afterwards: one that is gone before is no other end
         draining = self.cluster.in_use and self.grace.stop_drivers(End(leaves.cause, str(leaves), leaves.seconds))
+        self.waiting.stopping = False
         program = self.driver.program()
         self.driver.collect(reachable=True)
         self.grace.end_drain(draining)
         if program and self.driver.is_job and program["state"] == "SUCCEEDED":
             raise driver_end(0)  # it was faster
+        self.waiting.obey()  # meanwhile somebody may have ended the run
 
     def finish(self, end):
         """Driver, log, nodes, record: in this order, whatever fails."""
@@ -140,7 +155,8 @@ class Keeper:
             self.say_ended,
             self.gpus.show,
             self.nodes.stop,
-            self.nodes.release))
+            self.nodes.release,
+            lambda: self.main.released("it ended with its cluster")))
         self.ending.complete(end, client_asks_keeper=self.nodes.external)
 
     def say_ended(self):
@@ -154,9 +170,10 @@ class Keeper:
         """Limits that count from admission begin; on an external cluster that is when the head first answers."""
         if self.nodes.external:
             self.look_for_packages()
-            if self.state.doc["phase"] in resume.WAITING:
+            if self.state.doc["phase"] in resume.WAITING and not self.early.queued:
                 self.limits.begin("queue", time.monotonic())
                 self.state.phase("Queued", "WaitingForHead", "the head has no address yet")
+                self.main.queued()
             return
         if self.nodes.queued and self.mail.asked is None:
             self.cluster.wait_for_slot()
@@ -174,7 +191,7 @@ class Keeper:
     def wait_for_head(self):
         """With an early head: until it is ALIVE in Ray. The gang is asked for then."""
         self.head.connect()
-        while not self.state.doc["head"]["nodeId"]:
+        while not self.state.doc["head"]["nodeId"] or not (self.resumption.resumed or self.settled()):
             self.count()
             self.waiting.pause(POLL)
         self.early.begin()
@@ -192,8 +209,9 @@ class Keeper:
                 silence.goes_on(error)
             self.waiting.pause(LAZY)
         self.head.connect()
-        while not self.gang.complete and not self.count():
-            self.waiting.pause(POLL)
+        while not self.gang.complete:
+            if not self.count() or not (self.early.active or self.settled()):
+                self.waiting.pause(POLL)
         if not self.early.active or self.state.doc["phase"] != "Ready":  # else it is noted already
             self.cluster.ready()
 
@@ -212,17 +230,33 @@ class Keeper:
         return False
 
     def placed(self, error):
-        """A head whose name has an address is a pod that runs on a node, also if it does not answer yet: the name of a headless Service has the
-        addresses of its pods, and a pod gets one from its node (Kubernetes' documentation, "DNS for Services and Pods", "Pod Lifecycle")."""
-        if self.state.doc["phase"] == "Queued" and not isinstance(error.__context__, socket.gaierror):
+        """A head whose name has an address is a pod that runs on a node, also if it does not answer yet (Kubernetes, "DNS for Services and Pods")."""
+        if self.state.doc["phase"] == "Queued" and not self.early.queued and not isinstance(error.__context__, socket.gaierror):
             self.state.phase("Provisioning", "WaitingForHead", "the head does not answer yet")
+            self.main.granted()
 
     def greet(self, dashboard):
         """The head's first answer; on an external cluster it means admission."""
         self.gang.greet(dashboard.version())
         if self.nodes.external:
             self.cluster.admitted()
+            self.early.admitted()
             self.state.phase("Starting", "WaitingForNodes", "the head answers")
+
+    def settled(self):
+        """Whether the head is still the one that greeted. Nothing has run on a head that was restarted while its nodes started, so the next is as good: it is greeted,
+        and its nodes are counted anew."""
+        try:
+            answer = self.head.dashboard.version()
+            if not self.gang.is_another(answer):
+                return True
+            self.log("the head was restarted before all nodes were there")
+            self.state.change(head=dict(self.state.doc["head"], nodeId=""))
+            self.gang.greet(answer)
+        except (Unreachable, Refused):
+            pass  # count() says what has become of it
+        self.gang.complete = False
+        return False
 
     def wait_for_commit(self):
         """Until the client is done with its part."""
@@ -233,8 +267,7 @@ class Keeper:
             self.waiting.pause(0 if self.state.doc["committed"] else POLL)
 
     def adopt(self):
-        """For a keeper that replaces another one and has no commit document: a job that is on the head was committed, whatever the state document
-        has. The client's commit document is still accepted when it comes."""
+        """For a keeper after another one, without a commit document: a job that is on the head was committed. The document is still accepted when it comes."""
         driver_id = rayjob.driver_id(self.orders, self.state.doc["attempt"])
         for submission_id in (driver_id, rayjob.prepare_id(driver_id)):
             if rayjob.dashboard_has(self.head.dashboard, submission_id):
@@ -254,7 +287,7 @@ class Keeper:
                 if not self.gang.complete and self.orders["job"].get("start") != "head":
                     self.gather()
             except End as limit:
-                self.after_max(limit)
+                self.time_limit.next_attempt(limit)
                 continue
             self.driver.expect(submission_id)
             submitted = self.job.submit(rayjob.submission(self.orders, commit, number, reason, ends_at(self.limits, self.orders["start"])))
@@ -263,7 +296,7 @@ class Keeper:
                 info = self.job.follow(submission_id, submitted)
                 end = killed.tell(rayjob.outcome(info), info, self.nodes.directories(), self.head.dashboard)
             except End as limit:
-                self.after_max(limit)
+                self.time_limit.next_attempt(limit)
                 continue
             if end.cause == "submit-failed":
                 end = runtimeenv.explain(end, info, self.nodes.directories(), self.head.dashboard, self.driver_log, self.state.doc["job"]["logFile"])
@@ -275,20 +308,6 @@ class Keeper:
                 raise end
             self.attempts.use("driver")
             self.attempts.next("driver-failed", end.message, end.driver[0])
-
-    def after_max(self, limit):
-        """lifetime.max is an attempt's: the next one follows on the same nodes if the orders allow it. On Slurm the job's time limit is that of
-        lifetime.max, so there slurm/start.py asks for another job. Raises the End otherwise."""
-        if limit.cause != "max" or self.orders["start"]["mode"] == "step" or not self.attempts.left("timeLimit"):
-            raise limit
-        self.grace.stop_drivers(limit, others=False)
-        if self.mail.asked is not None or self.waiting.signals() or self.driver.program()["state"] not in rayjob.TERMINAL:
-            raise limit  # never two drivers
-        self.driver.collect(reachable=True)
-        self.attempts.use("timeLimit")
-        self.limits.extend("max", time.monotonic(), self.orders["lifetime"]["max"])
-        self.state.deadlines(self.limits)
-        self.attempts.next("time-limit", limit.message, None)
 
     def keep(self):
         """A cluster without a job: until somebody or a limit ends it."""

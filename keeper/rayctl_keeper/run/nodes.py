@@ -41,6 +41,8 @@ class Nodes:
     """What the modes share: addresses, supervisors' reports, and names."""
 
     external = queued = False
+    head_apart = False  # the head has an allocation of its own, before the others
+    companions = None  # who asks for further jobs of a batch system (slurm/companions.py)
 
     def __init__(self, orders, run_dir, bell, log):
         self.orders, self.run_dir, self.bell, self.log = orders, run_dir, bell, log
@@ -78,6 +80,10 @@ class Nodes:
             self.members = [member if m.name == member.name else m for m in self.members]
         self.start_one(member)
 
+    def granted_as(self):
+        """The substrate's name for what holds all nodes, or an early head, "" if it has none; and since when it does, in epoch seconds, None: since now."""
+        return "", None
+
     def start_gang(self, _serial):
         """The head, which is an early one, is alive: asks for the others, unless all start at once."""
 
@@ -86,13 +92,20 @@ class Nodes:
         wait for."""
         return None
 
+    def gang_leaves(self):
+        """When these nodes are going to be taken away, in epoch seconds, and the cause of that end, where the substrate has warned of it. Else None."""
+        return None
+
     def confirm_gang(self):
         """Looks whether what holds these nodes is being taken away; returns whether it seems so."""
         return False
 
     def start_one(self, member):
-        """Starts a node of a living cluster."""
+        """Starts a node of a living cluster; started() follows when all that are wanted at the moment have been."""
         raise NotImplementedError
+
+    def started(self):
+        """Those that were started by add() are all for now."""
 
     def remove(self, member):
         """Ends one node, without waiting."""
@@ -282,6 +295,13 @@ class External(Nodes):
     """Somebody else's nodes: there is nothing to start and nothing to end."""
 
     external = True
+
+    def __init__(self, orders, run_dir, bell, log):
+        super().__init__(orders, run_dir, bell, log)
+        self.head_apart = bool(orders["start"].get("early"))
+
+    def granted_as(self):
+        return "RayCluster " + self.orders["name"], None
 
     def start(self):
         """Takes the addresses from the orders."""

@@ -1,4 +1,4 @@
-"""Packages that were lost with the pod of a keeper before this one: a client that has them puts them here again."""
+"""Packages that were lost with the pod of an earlier keeper: a client that has them uploads them again."""
 
 import os
 import time
@@ -7,20 +7,20 @@ from rayctl_keeper.state.exits import End
 
 
 class Packages:
-    """Shows which packages are missing, and waits for them."""
+    """Lists the missing packages in the state document, and waits for them."""
 
     def __init__(self, run_dir, external, limits, mail, waiting, state):
         self._run_dir, self._external, self._limits = run_dir, external, limits
         self._mail, self._waiting, self._state = mail, waiting, state
 
     def show_missing(self, names):
-        """Writes into the state document which of them are not in the run directory; returns whether any is not."""
+        """Writes the packages that are not in the run directory into the state document; returns whether there are any."""
         missing = [name for name in names if not os.path.exists(os.path.join(self._run_dir, os.path.basename(name)))]
         self._state.change(missingPackages=missing)
         return bool(missing)
 
     def wait_for(self, missing):
-        """Waits until a client has put them here; for as long as a launch may take from one piece of a package to the next."""
+        """Waits until a client has uploaded them. The wait ends when no piece of a package has arrived for the time of a launch's lease."""
         lost = "the package %s was lost with the keeper that had it, before the job was submitted" % missing[0]
         before, begun = self._state.doc["reason"], time.monotonic()
         if self.show_missing(missing):

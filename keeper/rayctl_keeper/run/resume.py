@@ -12,7 +12,7 @@ from rayctl_keeper.state.exits import End, driver_end, prepare_end
 
 CARRIED = ("revision", "attempt", "changes", "phase", "reason", "since", "groups", "head", "nodes", "gpus", "allocations", "job", "committed", "lastRenewal", "endOnDisconnect",
            "deadlines", "timeline")
-WAITING = ("", "Queued", "Provisioning")  # phases before the head's first answer
+WAITING = ("", "Queued", "Provisioning")  # phases before the head's first answer; Queued also while the gang of an early head waits
 ENDING = ("Draining", "Gone")
 
 
@@ -52,7 +52,8 @@ class Resumption:
         offset = time.monotonic() - time.time()
         if self.earlier.get("phase") in WAITING:
             self._limits.begin("queue", seconds_of(self.earlier["since"]) + offset)
-            return
+            if not (self.earlier.get("head") or {}).get("session"):
+                return
         if self.earlier.get("phase") == "Starting":
             self._limits.begin("start", seconds_of(self.earlier["since"]) + offset)
         for name, due in (self.earlier.get("deadlines") or {}).items():

@@ -32,14 +32,17 @@ class Step(Nodes):
 
     def __init__(self, orders, run_dir, bell, log):
         super().__init__(orders, run_dir, bell, log)
+        self.head_apart = bool(orders["start"].get("early"))
         self.reports, self.measured = {}, {}  # (round, node name) -> the last
-        self.companions = None  # who asks for further jobs
         self.gang = None  # the job of an early head's gang
         self.gave_up = set()  # those of them whose failure ended() has returned
         self.reader = None
 
     def head_runs(self):
         return bool(self.children) and self.report(self.members[0]).get("state") in ("starting", "retrying")
+
+    def granted_as(self):
+        return "job " + os.environ.get("SLURM_JOB_ID", ""), float(os.environ.get("SLURM_JOB_START_TIME") or 0) or None
 
     def report(self, member):
         """Of a node with a job of its own from a file: there is no step of ours that could carry it."""
@@ -101,9 +104,13 @@ class Step(Nodes):
     def start_gang(self, serial):
         self.gang = GangJob(self.run_dir, serial)
         self.start_one(self.gang)
+        self.started()
 
     def gang_standing(self):
         return self.gang and self.companions.explained(self.gang)
+
+    def gang_leaves(self):
+        return self.gang and self.companions.warned(self.gang)
 
     def confirm_gang(self):
         if self.gang is None:
@@ -117,6 +124,9 @@ class Step(Nodes):
 
     def start_one(self, member):
         self.companions.submit(member, {name: value for name, value in self.env.items() if name.startswith("RAYCTL_")})
+
+    def started(self):
+        self.companions.hand_in()
 
     def remove(self, member):
         member.released = True

@@ -5,7 +5,7 @@ import time
 
 from rayctl_keeper.host.process import reap
 from rayctl_keeper.state import model
-from rayctl_keeper.state.exits import Detached, End, HeadLeaves, limit_end
+from rayctl_keeper.state.exits import Detached, End, Leaving, limit_end
 
 POLL = 0.15  # seconds between questions while something is awaited
 LAZY = 1.0  # while nothing is expected, or where the end of the driver's process wakes the thread
@@ -23,7 +23,7 @@ class Waiting:
         self._causes = orders.get("signals") or {}  # by the signal's name
         self._bell, self._mail, self._nodes, self._gang, self._elastic, self._gpus = bell, mail, nodes, gang, elastic, gpus
         self._driver, self._limits, self._state = driver, limits, state
-        self.early = None  # set by its owner
+        self.early = self.warned = None  # set by their owner
         self.stopping = False  # the nodes are being ended: a child that ends is no failure
 
     def pause(self, seconds):
@@ -33,17 +33,21 @@ class Waiting:
         if due is not None:
             seconds = min(seconds, due - now)
         self.rest(seconds)
-        if self._mail.asked is not None:
-            raise self._mail.asked
-        for number in self.signals():
-            raise self.signalled(number)
+        self.obey()
         if self._mail.leaving is not None:
             leaving, self._mail.leaving = self._mail.leaving, None
-            raise HeadLeaves(*leaving)
+            raise Leaving(*leaving)
         name = self._limits.passed(time.monotonic())
         if name:
             reason = "" if self._gang.complete else self._state.doc["reason"]["message"]  # before all nodes were there
             raise limit_end(name, self._limits.seconds[name], reason)
+
+    def obey(self):
+        """Raises the End that somebody has asked for, by the API or by a signal."""
+        if self._mail.asked is not None:
+            raise self._mail.asked
+        for number in self.signals():
+            raise self.signalled(number)
 
     def rest(self, seconds):
         """Waits and reads the mail, without acting on limits."""
@@ -57,6 +61,7 @@ class Waiting:
             self._elastic.look()
             self.early.look()
             self._gpus.look()
+            self.warned.look()
 
     def signals(self):
         """The signals that the keeper got."""

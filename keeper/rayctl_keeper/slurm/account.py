@@ -15,6 +15,7 @@ from rayctl_keeper.state.document import RESERVE, ended_attempt, seconds_of, wal
 SEED = "seed"  # what the keeper removes at the end of an attempt, kept for the next one
 SEEDS = ("token", "secrets.json")
 LEFTOVER = 30.0  # seconds that steps of the attempt before may take to end
+ARRIVES = 0.5  # seconds for a signal to reach all nodes of a step: the controller passes each on by itself
 
 
 def end_leftovers(*signals):
@@ -29,13 +30,28 @@ def end_leftovers(*signals):
     if not steps:
         return
     for name in signals:
-        commands.call("scancel", "--signal=" + name, *steps, stderr=subprocess.DEVNULL)  # of those that are there
+        tell(name, steps)  # those that are there
         until = time.monotonic() + LEFTOVER
         while time.monotonic() < until:
+            go_on(steps)
             listed = commands.ask("squeue", "--noheader", "--steps", "--format=%i", "--jobs=" + ",".join(jobs))
             if not any(step.endswith(".0") for step in (listed or "").split()):
                 return
             select.select([], [], [], 1.0)
+
+
+def tell(name, steps):
+    """Sends a signal to all processes of steps. USR1 is for the supervisors, but a user's command dies of it, too, and a shell would begin the next one before it
+    gets the signal itself, because Slurm signals one process after the other: all are stopped until each has it."""
+    for part in ("STOP", name) if name == "USR1" else (name,):
+        commands.call("scancel", "--signal=" + part, *steps, stderr=subprocess.DEVNULL)
+        if name == "USR1":
+            select.select([], [], [], ARRIVES)
+
+
+def go_on(steps):
+    """Lets what tell() has stopped go on; again and again, because the stop may come to a node later than this, or this not at all."""
+    commands.call("scancel", "--signal=CONT", *steps, stderr=subprocess.DEVNULL)
 
 
 def end_inside(signals):
@@ -44,9 +60,10 @@ def end_inside(signals):
         until = time.monotonic() + LEFTOVER
         steps = commands.steps()
         if steps:
-            commands.call("scancel", "--signal=" + name, *steps, stderr=subprocess.DEVNULL)
+            tell(name, steps)
         while steps and time.monotonic() < until:
             select.select([], [], [], 1.0)
+            go_on(steps)
             steps = commands.steps()
         if not steps:
             return

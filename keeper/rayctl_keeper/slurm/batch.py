@@ -30,6 +30,8 @@ def main(arguments):
     code = keeper.wait()
     if code >= 0:
         return code
+    if -code in (signal.SIGTERM, signal.SIGINT):  # Slurm ends the job before there is a keeper, which takes these signals: what follows is Slurm's to decide
+        return 128 - code
     from rayctl_keeper.slurm import killed
     killed.conclude_attempt(os.path.abspath(arguments[0]))
     return 0

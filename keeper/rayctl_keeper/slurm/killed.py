@@ -8,6 +8,7 @@ from rayctl_keeper.slurm import commands
 from rayctl_keeper.slurm.account import conclude, end_leftovers
 from rayctl_keeper.slurm.after import AGAIN, allowed, last_state, load, output_of, salvage
 from rayctl_keeper.slurm.companions import end_all
+from rayctl_keeper.slurm.start import job_start
 from rayctl_keeper.state import model
 from rayctl_keeper.state.document import write_atomically
 from rayctl_keeper.state.exits import End
@@ -18,7 +19,10 @@ KILLED = "the keeper was killed"
 def conclude_attempt(run):
     """After the keeper was ended by a signal that it could not handle: its nodes end, the driver's output is saved, and the next
     attempt follows if it may. Otherwise the run ends here, and its result is written."""
-    place = os.path.join(run, load(os.path.join(run, "current")).get("attempt") or "1")
+    current = load(os.path.join(run, "current"))
+    if current.get("start", 0) != job_start():
+        return  # it is the attempt before that was announced last: this one was not begun
+    place = os.path.join(run, current.get("attempt") or "1")
     if os.path.exists(os.path.join(place, "result.json")) or not os.path.exists(os.path.join(place, "claim")):
         return
     end_all(load(os.path.join(place, "orders.json")))

@@ -21,7 +21,7 @@ def moment(text):
 
 def waits(job):
     """What is said of a job in the queue, and when Slurm expects to start it."""
-    text, start = "job %s: %s" % (job["id"], job["reason"]), job.get("start") or 0.0
+    text, start = "job %s: %s" % (job.id, job.reason), job.start
     if start - time.time() > FAR:  # as slurm/site/check.go, Expected
         return text + "; the expected start is unknown (jobs without a time limit)", None
     return text, wall(start) if start > time.time() else None
@@ -29,9 +29,9 @@ def waits(job):
 
 def explained(job):
     """("queued", Slurm's reason, it in words and when the start is expected, whether the job can never start) of a job in the queue."""
-    code, words, never = reasons.explain(job["reason"])
-    expected = "; Slurm expects to start it at " + wall(job["start"]) if time.time() < job["start"] < time.time() + FAR else ""
-    return "queued", code, "%s (job %s)%s" % (words, job["id"], expected), never
+    code, words, never = reasons.explain(job.reason)
+    expected = "; Slurm expects to start it at " + wall(job.start) if time.time() < job.start < time.time() + FAR else ""
+    return "queued", code, "%s (job %s)%s" % (words, job.id, expected), never
 
 
 def rows(out):

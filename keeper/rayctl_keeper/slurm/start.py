@@ -62,6 +62,10 @@ def begin_attempt(run, nonce):
     if os.path.exists(os.path.join(place, "claim")):
         print("another job has %s: nothing is started" % place)
         return 0
+    if restarts and not os.path.isdir(os.path.join(run, SEED)):
+        print("the run has ended: nothing is started")  # Slurm requeued the job when its keeper had written the result
+        return 0
+    signals = []
     try:
         if restarts and not may_follow(run, before):
             return 0
@@ -78,9 +82,13 @@ def begin_attempt(run, nonce):
         os.environ["RAYCTL_RUN_DIR"] = place
         if orders.get("job") and not allowed(run, orders, place, "lost"):
             threading.Thread(target=commands.run_once, daemon=True).start()  # the controller may be slow to answer
-        keeper.keep(place, lambda number: give_up(run, place, orders, number), companions=Companions)
+
+        def told(number):
+            signals.append(number)
+            give_up(run, place, orders, number)
+        keeper.keep(place, told, companions=Companions)
         come_again(run, place, orders)
-    if commands.inside() or not may_come_back(place):
+    if commands.inside() or not may_come_back(place, signals):
         shutil.rmtree(os.path.join(run, SEED), ignore_errors=True)
     return 0
 
@@ -155,7 +163,9 @@ def begin(run, first, place, orders, restarts, before):
 
 def may_follow(run, before):
     """Evaluates the attempt that ended, and returns whether another one may follow. If not, it writes the result."""
-    strip(before)
+    for number in range(int(os.path.basename(before)), int(os.environ.get("RAYCTL_RESTARTS") or 0) + 1):
+        if os.path.isdir(os.path.join(run, str(number))):  # also those that were requeued before they had a keeper
+            strip(os.path.join(run, str(number)))
     end_all(load(os.path.join(before, "orders.json")))
     end_leftovers("TERM", "KILL")
     state = last_state(before)
@@ -216,7 +226,12 @@ def announce(run, place):
     said = os.path.join(run, "slurm.out")
     write_atomically(os.path.join(run, "current"), json.dumps({
         "attempt": os.path.basename(place), "said": os.path.getsize(said) if os.path.exists(said) else 0, "job": int(os.environ.get("SLURM_JOB_ID") or 0), "at": wall(),
-        "node": os.environ.get("SLURMD_NODENAME", ""), "start": int(os.environ.get("SLURM_JOB_START_TIME") or 0)}).encode())
+        "node": os.environ.get("SLURMD_NODENAME", ""), "start": job_start()}).encode())
+
+
+def job_start():
+    """When Slurm has started the job this time, in epoch seconds; 0 where it is not known."""
+    return int(os.environ.get("SLURM_JOB_START_TIME") or 0)
 
 
 def finish(place, end):
@@ -229,9 +244,11 @@ def finish(place, end):
     state.final(os.path.join(place, "result.json"), end.document(), {"bytes": 0, "missing": []})
 
 
-def may_come_back(place):
-    """Whether Slurm may start the job again: Slurm ended it by a signal, or was requested to requeue it."""
+def may_come_back(place, signals):
+    """Whether Slurm may start the job again: Slurm ended it by a signal, or was requested to requeue it. Slurm signals the step, too: the keeper may have taken that
+    for the loss of its nodes."""
     result = load(os.path.join(place, "result.json"))
     if os.path.exists(os.path.join(place, AGAIN)):
         return True
-    return not result or result.get("exit", {}).get("message", "").startswith(model.SIGNALLED + "TERM")
+    ended = result.get("exit", {})
+    return not result or ended.get("message", "").startswith(model.SIGNALLED + "TERM") or signal.SIGTERM in signals and ended.get("cause") in ("lost", "start-failed")

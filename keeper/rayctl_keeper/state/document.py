@@ -84,7 +84,7 @@ class State:
             "head": {"address": "", "dashboard": "", "clientPort": 0, "session": "", "nodeId": "", "rayVersion": "", "token": False, "fastStart": False,
                      "prepared": False},
             "keeper": {"url": "", "host": "", "pid": os.getpid(), "startTime": 0},
-            "nodes": [], "gpus": [], "allocations": orders.get("allocations") or [], "job": self.new_job() if job else None, "submissions": [],
+            "nodes": [], "gpus": [], "allocations": orders.get("allocations") or [], "offers": 0, "job": self.new_job() if job else None, "submissions": [],
             "committed": False, "lastRenewal": None, "endOnDisconnect": 0,
             "deadlines": {"max": None, "idle": None, "idleGpu": None, "total": None},
             "timeline": orders.get("timeline") or [], "attempts": orders.get("attempts") or [],

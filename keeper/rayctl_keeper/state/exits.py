@@ -33,11 +33,11 @@ class AttemptLost(Exception):
         self.cause = cause  # lost, preempted or time-limit
 
 
-class HeadLeaves(AttemptLost):
-    """The head is going to be taken away, in so many seconds."""
+class Leaving(AttemptLost):
+    """What the attempt needs, the head or the gang, is going to be taken away, in so many seconds."""
 
-    def __init__(self, message, seconds):
-        super().__init__(message, "preempted")
+    def __init__(self, message, seconds, cause="preempted"):
+        super().__init__(message, cause)
         self.seconds = seconds
 
 

@@ -1,0 +1,19 @@
+"""Tells the keeper that a pod of a cluster with an early head has its node, and since when: `keeper.pyz granted head|gang`. The keeper has no right to ask Kubernetes."""
+
+import os
+
+from rayctl_keeper.kubernetes.tell import tell
+
+FILES = "/rayctl"  # the mounted Secret
+
+
+def main(arguments):
+    """Entry point."""
+    tell("/v1/granted", {"part": arguments[0], "at": mounted(FILES)})
+    return 0
+
+
+def mounted(files):
+    """When the kubelet made the pod's volumes, in epoch seconds. It does so as soon as the pod has its node, before images are pulled; the link ..data is the last
+    that it makes (Kubernetes 1.34, pkg/volume/util/atomic_writer.go), and it stays while the Secret's files that we mount do."""
+    return os.lstat(os.path.join(files, "..data")).st_mtime

@@ -1,0 +1,106 @@
+"""Which nodes of Kubernetes are going to be taken away, where the keeper's pod has a service account that may look at nodes and pods (kuberay.keeperServiceAccountName).
+What takes a node away says so by a taint before it evicts the node's pods, or without evicting those that are annotated against it."""
+
+import http.client
+import threading
+import time
+
+from rayctl_keeper.kubernetes.apiserver import ApiServer, Expired, Refused
+
+# Taints by their key: the seconds that are left from then on (0: not known), and who has set it. Cordoned (node.kubernetes.io/unschedulable) and
+# DeletionCandidateOfClusterAutoscaler announce nothing.
+WARNINGS = {
+    "karpenter.sh/disrupted": (0, "Karpenter is going to remove it"),
+    "karpenter.sh/disruption": (0, "Karpenter is going to remove it"),  # before version 1
+    "ToBeDeletedByClusterAutoscaler": (0, "the cluster autoscaler is going to remove it"),
+    "aws-node-termination-handler/spot-itn": (120, "AWS takes its spot instance back"),
+    "aws-node-termination-handler/scheduled-maintenance": (0, "AWS is going to maintain its instance"),
+    "aws-node-termination-handler/asg-lifecycle-termination": (0, "its auto scaling group is going to end it"),
+    "cloud.google.com/impending-node-termination": (25, "Google Cloud is going to end it"),
+    "remediator.kubernetes.azure.com/unschedulable": (0, "Azure is going to take its machine away"),
+}
+PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before the API server is asked again
+
+
+def warning(node):
+    """(seconds left or 0, why) of a node that is going to be taken away, else None. Pure."""
+    found = [WARNINGS[taint["key"]] for taint in (node.get("spec") or {}).get("taints") or [] if taint.get("key") in WARNINGS]
+    return max(found, default=None)  # one with a time says more than one without
+
+
+class NodeWatch:
+    """Watches nodes and the cluster's pods in two threads."""
+
+    def __init__(self, name, bell, server=None):
+        self._server = server or ApiServer()
+        self._name, self._bell = name, bell
+        self._pods, self._nodes = {}, {}  # pod -> (its address, its node); node -> (name, seconds left or 0, why, since)
+        self.refused = ""  # why the nodes cannot be watched
+
+    def begin(self):
+        """Returns whether there is an account to watch with."""
+        if not self._server.usable():
+            return False
+        pods = "/api/v1/namespaces/%s/pods" % self._server.namespace()
+        for follow in (lambda: self._follow(pods, self._take_pod, self._pods, labelSelector="ray.io/cluster=" + self._name),
+                       lambda: self._follow("/api/v1/nodes", self._take_node, self._nodes)):
+            threading.Thread(target=follow, daemon=True).start()
+        return True
+
+    def warned(self):
+        """{address of a pod: (its node, seconds left or 0, why, since when by the monotonic clock)}."""
+        nodes, pods = dict(self._nodes), list(self._pods.values())
+        return {address: nodes[node] for address, node in pods if node in nodes}
+
+    def _take_pod(self, pod):
+        """What is kept of a pod; None: nothing."""
+        address, node = (pod.get("status") or {}).get("podIP"), (pod.get("spec") or {}).get("nodeName")
+        return (address, node) if address and node else None
+
+    def _take_node(self, node):
+        found, name = warning(node), node["metadata"]["name"]
+        if found is None:
+            return None
+        before = self._nodes.get(name)
+        same = before and before[:3] == (name,) + found  # another warning counts from when it came
+        return (name,) + found + (before[3] if same else time.monotonic(),)
+
+    def _follow(self, path, take, kept, **query):
+        """Keeps what take returns of each object, by the object's name, until the account may not look."""
+        pause = PAUSE
+        while True:
+            try:
+                version = self._list(path, take, kept, query)
+                pause = PAUSE
+                while True:
+                    for change, thing in self._server.watch(path, version, **query):
+                        version = thing["metadata"]["resourceVersion"]
+                        if change != "BOOKMARK":
+                            self._keep(kept, thing["metadata"]["name"], None if change == "DELETED" else take(thing))
+            except Refused as error:
+                self.refused = str(error)
+                self._bell.ring()
+                return
+            except Expired:
+                time.sleep(PAUSE)
+            except (OSError, ValueError, KeyError, http.client.HTTPException):  # the API server is away, also in the middle of an answer
+                time.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _list(self, path, take, kept, query):
+        """All objects as they are now; returns their version."""
+        seen, version = set(), ""
+        for things, version in self._server.list(path, **query):
+            for thing in things:
+                seen.add(thing["metadata"]["name"])
+                self._keep(kept, thing["metadata"]["name"], take(thing))
+        for name in set(kept) - seen:
+            kept.pop(name, None)
+        return version
+
+    def _keep(self, kept, name, value):
+        if value is None:
+            kept.pop(name, None)
+        elif kept.get(name) != value:
+            kept[name] = value
+            self._bell.ring()
