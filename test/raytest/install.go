@@ -26,8 +26,12 @@ var releases = map[string]release{
 	Ray29: {pythons: []string{"3.11", "3.10"}, requirements: []string{"setuptools<81"}},
 }
 
-// complete marks an environment whose installation was not interrupted.
-const complete = ".rayctl-test-complete"
+const (
+	// complete marks an environment whose installation was not interrupted.
+	complete = ".rayctl-test-complete"
+	// recipe changes when environments are made in another way.
+	recipe = "2"
+)
 
 // Install is Env for programs other than tests; logf reports an installation.
 func Install(ctx context.Context, version string, logf func(string, ...any)) (string, error) {
@@ -38,11 +42,11 @@ func Install(ctx context.Context, version string, logf func(string, ...any)) (st
 	if !ok {
 		return "", fmt.Errorf("raytest does not know how to install Ray %s", version)
 	}
-	cache, err := cacheDir()
+	cache, err := Cache()
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(cache, "ray-"+version)
+	dir := filepath.Join(cache, "ray-"+version+"-"+recipe)
 	lock, err := filelock.Acquire(ctx, dir+".lock")
 	if err != nil {
 		return "", err
@@ -56,13 +60,20 @@ func Install(ctx context.Context, version string, logf func(string, ...any)) (st
 	if err := os.RemoveAll(dir); err != nil {
 		return "", fmt.Errorf("remove the unfinished installation: %w", err)
 	}
-	if err := rel.installInto(ctx, dir, version); err != nil {
+	if err := rel.installInto(ctx, cache, dir, version); err != nil {
 		return "", err
 	}
-	return python, os.WriteFile(filepath.Join(dir, complete), nil, 0o644)
+	if err := collectLess(dir); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(dir, complete), nil, 0o644); err != nil {
+		return "", err
+	}
+	return python, os.RemoveAll(filepath.Join(cache, "ray-"+version)) // of the first recipe
 }
 
-func cacheDir() (string, error) {
+// Cache is the directory that keeps what tests install.
+func Cache() (string, error) {
 	dir := os.Getenv("RAYCTL_TEST_CACHE")
 	if dir == "" {
 		home, err := os.UserHomeDir()
@@ -75,16 +86,19 @@ func cacheDir() (string, error) {
 }
 
 // installInto makes the environment with uv if it is on PATH, because uv can download a fitting Python, else with venv and pip.
-func (r release) installInto(ctx context.Context, dir, version string) error {
+func (r release) installInto(ctx context.Context, cache, dir, version string) error {
 	python := filepath.Join(dir, "bin", "python")
 	packages := append([]string{"ray[default,serve]==" + version}, r.requirements...)
-	if uv, err := exec.LookPath("uv"); err == nil {
-		if err := run(ctx, uv, "venv", "--quiet", "--python", r.pythons[0], dir); err != nil {
+	base, err := r.findPython(ctx, cache)
+	if uv, missing := exec.LookPath("uv"); missing == nil {
+		if err != nil {
+			base = r.pythons[0]
+		}
+		if err := run(ctx, uv, "venv", "--quiet", "--python", base, dir); err != nil {
 			return err
 		}
 		return run(ctx, uv, append([]string{"pip", "install", "--quiet", "--python", python}, packages...)...)
 	}
-	base, err := r.findPython(ctx)
 	if err != nil {
 		return err
 	}
@@ -94,24 +108,17 @@ func (r release) installInto(ctx context.Context, dir, version string) error {
 	return run(ctx, python, append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check"}, packages...)...)
 }
 
-// findPython returns an interpreter of a version with wheels of this Ray.
-func (r release) findPython(ctx context.Context) (string, error) {
-	candidates := []string{"python3"}
-	for _, version := range r.pythons {
-		candidates = append(candidates, "python"+version)
+// collectLess lets Python's garbage collector run rarely. A Ray node is six Python processes or more that mostly import modules: without this, each import of Ray
+// takes a fifth more of a processor.
+func collectLess(dir string) error {
+	sites, err := filepath.Glob(filepath.Join(dir, "lib", "python*", "site-packages"))
+	if err != nil {
+		return err
 	}
-	for _, name := range candidates {
-		out, err := exec.CommandContext(ctx, name, "-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])").Output()
-		if err != nil {
-			continue
-		}
-		for _, version := range r.pythons {
-			if strings.TrimSpace(string(out)) == version {
-				return name, nil
-			}
-		}
+	if len(sites) != 1 {
+		return fmt.Errorf("%s is no virtual environment: it has %d directories of packages", dir, len(sites))
 	}
-	return "", fmt.Errorf("no Python %s found: install one of them (with its venv module), or uv", strings.Join(r.pythons, ", "))
+	return os.WriteFile(filepath.Join(sites[0], "rayctl-tests.pth"), []byte("import gc; gc.set_threshold(200000, 50, 100)\n"), 0o644)
 }
 
 // run runs a step of the installation; its output is in the error.

@@ -5,7 +5,6 @@ package build
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -13,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/rayctl/rayctl/launcher/filelock"
+	"github.com/rayctl/rayctl/test/once"
 )
 
 // CacheDir is the directory for everything made here.
@@ -28,47 +27,13 @@ func CacheDir() (string, error) {
 	return filepath.Join(home, ".cache", "rayctl-test", "kube"), nil
 }
 
-// Once returns the cache's directory called name, which fill fills at first use. Processes share the directory: one fills it
-// under a lock, and it gets its name only when complete.
+// Once returns the cache's directory called name, which fill fills at first use.
 func Once(ctx context.Context, name string, fill func(ctx context.Context, tmp string) error) (string, error) {
 	root, err := CacheDir()
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(root, name)
-	if whole(dir) {
-		return dir, nil
-	}
-	if err := os.MkdirAll(root, 0o755); err != nil {
-		return "", fmt.Errorf("making the test cache: %w", err)
-	}
-	lock, err := filelock.Acquire(ctx, dir+".lock")
-	if err != nil {
-		return "", err
-	}
-	defer lock.Release()
-	if whole(dir) {
-		return dir, nil
-	}
-	tmp := dir + ".part"
-	if err := removeAll(tmp); err != nil {
-		return "", fmt.Errorf("removing what an interrupted build left: %w", err)
-	}
-	if err := os.MkdirAll(tmp, 0o755); err != nil {
-		return "", fmt.Errorf("making the test cache: %w", err)
-	}
-	if err := fill(ctx, tmp); err != nil {
-		return "", fmt.Errorf("making %s: %w", name, errors.Join(err, removeAll(tmp)))
-	}
-	if err := os.Rename(tmp, dir); err != nil {
-		return "", fmt.Errorf("making %s: %w", name, err)
-	}
-	return dir, nil
-}
-
-func whole(dir string) bool {
-	_, err := os.Stat(dir)
-	return err == nil
+	return once.Dir(ctx, filepath.Join(root, name), fill)
 }
 
 // copyTree copies a directory of the read-only module cache to a writable one.
@@ -91,17 +56,6 @@ func copyTree(dst, src string) error {
 		}
 		return os.WriteFile(to, text, 0o644)
 	})
-}
-
-// removeAll also removes directories that are not writable.
-func removeAll(dir string) error {
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			_ = os.Chmod(path, 0o755)
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
 }
 
 // run runs a command to its end; the error has the end of its output.

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/rayctl/rayctl/test/once"
 )
 
 // Module is one upstream Go module at one version and its build outputs. It is built in a writable copy as the main
@@ -76,7 +78,7 @@ func (m Module) fill(ctx context.Context, tmp string) error {
 			return err
 		}
 	}
-	return removeAll(src)
+	return once.RemoveAll(src)
 }
 
 func (m Module) copySource(ctx context.Context, src string) error {

@@ -101,6 +101,7 @@ func addPython(ctx context.Context, files *tree, p python) error {
 	}); err != nil {
 		return err
 	}
+	files.link(path.Join(rayPrefix, lib, "dist-packages"), "site-packages") // where Debian's Python looks outside of virtual environments
 	if err := addLibPython(files, p); err != nil {
 		return err
 	}
