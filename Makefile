@@ -76,6 +76,10 @@ bench-slurm: build ## measure rayctl beside Ray's own ways on private Slurm clus
 bench-kuberay: build ## measure rayctl beside KubeRay's RayJobs on a private Kubernetes, about 5 minutes a run (BENCH='-n 1 -only life')
 	$(GO) run ./test/bench -kuberay -n 3 -rayctl $(BIN) $(BENCH)
 
+.PHONY: earlier
+earlier: ## build bin/earlier/rayctl of the commit REV, with which the benches compare (REV=v0.1 make earlier; BENCH='-only unchanged -base bin/earlier/rayctl')
+	scripts/earlier.sh "$(REV)" bin/earlier
+
 .PHONY: help
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 20
@@ -95,13 +99,13 @@ test: ## everything, on real systems; installs what it needs into caches outside
 	$(GO) vet ./...
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/rayctl
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) run ./test/kubetest/cmd run -- $(GO) test -p 3 -timeout 85m $(LONGEST) ./...
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test -p 4 -timeout 85m $(LONGEST) ./...
 
 .PHONY: test-times
 test-times: ## the tests of `make test`, and a table of where their minutes go, waiting against processor (TESTS='-p 1 ./slurm')
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) run ./test/kubetest/cmd run -- $(GO) run ./test/times -- $(GO) test -json -count 1 -timeout 85m $(or $(TESTS),-p 3 $(LONGEST) ./...)
+	$(GO) run ./test/kubetest/cmd run -- $(GO) run ./test/times -- $(GO) test -json -count 1 -timeout 85m $(or $(TESTS),-p 4 $(LONGEST) ./...)
 
 .PHONY: check
 check: ## a few minutes for every save: vet, lint, units, the quick part of the conformance suite on local Ray, one run on Slurm, one on Kubernetes
@@ -121,6 +125,12 @@ test-versions: ## a part of the Kubernetes tests with the oldest and the newest 
 		export RAYCTL_TEST_KUBE=$$set; \
 		$(GO) run ./test/kubetest/cmd build --kwok=false && $(GO) test -count 1 -timeout 40m -run '^Test(MinimalRole|Gang|Doctor|Ways|Samples|OthersAreUsed)$$' ./kuberay || exit 1; \
 	done; $(GO) run ./test/kubetest/cmd down
+
+.PHONY: conformance
+conformance: ## the whole conformance suite on every launcher, also the scenarios that `make test` runs on one that has them in common: an hour, not in CI
+	scripts/prepare.sh test
+	$(GO) run ./test/kubetest/cmd build
+	RAYCTL_TEST_WHOLE=1 $(GO) run ./test/kubetest/cmd run -- $(GO) test -count 1 -p 1 -timeout 3h -run '^Test(Conformance|Slurm)$$/^(Conformance$$|[^A-Z])' ./local ./tsp ./slurm ./kuberay
 
 .PHONY: test-kubernetes
 test-kubernetes: ## of `make test` the tests on Kubernetes, with real KubeRay, Volcano and Ray in pods

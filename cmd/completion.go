@@ -48,8 +48,8 @@ func bashCompletion(root *cobra.Command, descriptions bool) (string, error) {
 	return strings.Replace(script, words, "    __rayctl_words \"$@\"\n", 1) + withoutPackage, nil
 }
 
-// withoutPackage are bash-completion's functions as far as cobra's script needs them. Bash splits words at = and :, and takes only the part behind
-// them as what is completed; cobra's script wants whole words, and cuts its answers itself.
+// withoutPackage has the functions of bash-completion that cobra's script needs. Bash splits words at = and : and completes only the part after
+// them; cobra's script needs whole words, and cuts its answers itself.
 const withoutPackage = `
 __rayctl_words()
 {

@@ -13,7 +13,7 @@ import (
 func TestVerbsOfOtherTools(t *testing.T) {
 	for word, means := range map[string]string{
 		"log": "logs", "ps": "ls", "list": "ls", "ssh": "exec", "shell": "exec", "rm": "down", "delete": "down", "cancel": "stop", "info": "status", "describe": "status",
-		"wait": "wait", "events": "events", "validate": "validate", "job": "jobs", "job list": "jobs list", "serve deploy": "serve apply", "serve shutdown": "serve delete",
+		"wait": "wait", "events": "events", "validate": "validate", "job": "jobs", "job list": "jobs list", "serve deploy": "serve apply", "job stop x": "jobs stop", "jobs cancel x": "jobs stop", "serve shutdown": "serve delete",
 	} {
 		a, _, _ := apptest.New()
 		c, _, err := NewRoot(a).Find(strings.Fields(word))
@@ -36,7 +36,6 @@ func TestVerbsOfOtherTools(t *testing.T) {
 		"job submit -x":   "`rayctl submit -- COMMAND`",
 		"job status x":    "`rayctl jobs ID`",
 		"job logs x":      "`rayctl logs JOB`",
-		"job stop x":      "`rayctl stop JOB`",
 		"serve run a:b":   "`rayctl serve apply -f serve.yaml` deploys it",
 		"serve config":    "`rayctl serve status -o json`",
 		"ui":              "`rayctl dashboard NAME`",
@@ -45,6 +44,13 @@ func TestVerbsOfOtherTools(t *testing.T) {
 		"tune":            "`rayctl run -- python tune.py`",
 		"exec ray status": "Put the command after `--`: rayctl exec -- ray status",
 		"jupyter lab":     "`eval \"$(rayctl env NAME)\"`",
+		"help elastic":    "there is no command `rayctl elastic`: docs/elastic.md in https://github.com/rayctl/rayctl is about it",
+		"help Kubernetes": "`rayctl doctor --launcher kuberay` checks what it needs",
+		"help secrets":    "docs/cluster-file.md",
+		"help attach":     "`rayctl logs -f NAME` follows a run",
+		"help statu":      "did you mean `rayctl status`?",
+		"help nosuch":     "`rayctl --help` lists the commands",
+		"help jobs x":     "there is no command `rayctl jobs x`: `rayctl jobs --help` lists the commands",
 		"runn":            "did you mean `rayctl run`?",
 	} {
 		refused(t, line, want)
@@ -59,7 +65,7 @@ func TestFlagsOfOtherTools(t *testing.T) {
 		"run --memory 1Gi -- x":       "use --memory-per-worker",
 		"run --nodes 2 -- x":          "use --workers",
 		"run --num-nodes 2 -- x":      "use --workers",
-		"run --timeout 2h -- x":       "use --queue-timeout TIME (give up if the nodes are not there after TIME) or --max TIME (end the cluster",
+		"run --timeout 2h -- x":       "use --queue-timeout TIME (end the launch if the nodes are not granted within TIME) or --max TIME (end the cluster",
 		"run --env-file .env -- x":    "use --env NAME[=VALUE]",
 		"run --dry-run -- x":          "`rayctl render` shows what a launch would create",
 		"run --wait -- x":             "it waits unless --detach",
@@ -71,8 +77,19 @@ func TestFlagsOfOtherTools(t *testing.T) {
 		"submit --gpus 1 -- x":        "use --entrypoint-num-gpus GPUs",
 		"submit --cpus 1 -- x":        "use --entrypoint-num-cpus CPUs",
 		"submit --memory 1Gi -- x":    "use --entrypoint-memory QUANTITY",
+		"run --time-limit 2h -- x":    "use --max TIME",
+		"run --junitxml r.xml -- x":   "use --junit FILE",
+		"wait --junit-xml r.xml x":    "use --junit FILE",
+		"run --rm -- x":               "use --end-on-disconnect",
+		"run --min-workers 1 -- x":    "has no flag --min-workers: a worker group of the cluster file has minReplicas and maxReplicas (docs/elastic.md)",
+		"up --max-workers 4":          "`rayctl scale` changes them",
+		"run --secret A=1 -- x":       "`secrets: [NAME]` in the cluster file takes NAME from your environment or a file",
+		"submit --secret-env A -- x":  "`secrets: [NAME]` in the cluster file",
+		"down --purge x":              "`rayctl gc --older-than 0` removes it now",
+		"gc --all":                    "use --older-than TIME (remove also your records of what ended more than TIME ago, as in 7d; 0 is all of them) or --environments",
+		"events dev -f":               "--file needs a value: -w follows, -f is --file FILE",
 		"ls -w":                       "`rayctl status -w NAME` shows each change",
-		"ls -A":                       "use --others (Ray clusters that rayctl did not make, too) or --all",
+		"ls -A":                       "use --others (also list Ray clusters that rayctl did not make) or --all",
 		"logs --since 1h":             "use --tail N",
 		"exec --all -- x":             "--node chooses one",
 		"submit --dry-run -- x":       "`rayctl validate` checks the file",

@@ -91,7 +91,7 @@ func (c *Client) trustHint(err error) string {
 	return "give the certificate of its authority with --verify FILE"
 }
 
-// apiError makes a sentence of an answer other than 200.
+// apiError turns a response with a status other than 200 into an error.
 func (c *Client) apiError(doing string, response *http.Response, body []byte) error {
 	e := &APIError{Doing: doing, Status: response.StatusCode}
 	switch response.StatusCode {
@@ -106,12 +106,12 @@ func (c *Client) apiError(doing string, response *http.Response, body []byte) er
 			e.Message = "not permitted: " + said
 		}
 	case http.StatusNotFound:
-		_, line := telling(string(body))
+		_, line := summarize(string(body))
 		e.kind, e.Message = ErrNotFound, "not found: "+line
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		e.Message = fmt.Sprintf("%s is not a Ray dashboard: it redirects to %s", c.URL(), response.Header.Get("Location"))
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		_, line := telling(string(body))
+		_, line := summarize(string(body))
 		e.Message = "the dashboard is busy: it answered " + response.Status
 		if after := response.Header.Get("Retry-After"); after != "" {
 			e.Message += ", with Retry-After: " + shorten(after, 40) + " (seconds, or a time)"
@@ -120,7 +120,7 @@ func (c *Client) apiError(doing string, response *http.Response, body []byte) er
 			e.Message += ": " + line
 		}
 	default:
-		e.exception, e.Message = telling(string(body))
+		e.exception, e.Message = summarize(string(body))
 		if wrong := pydantic.Errors(string(body)); len(wrong) > 0 {
 			e.Message = strings.Join(wrong, "; ")
 		}
@@ -147,7 +147,7 @@ func kubernetes(body []byte) string {
 
 // notRay is the error of a server that is not a Ray dashboard.
 func (c *Client) notRay(doing string, status int, body []byte) error {
-	_, line := telling(string(body))
+	_, line := summarize(string(body))
 	return &APIError{Doing: doing, Status: status,
 		Message: fmt.Sprintf("what answers at %s is not a Ray dashboard: it said %q", c.URL(), shorten(line, 80))}
 }
@@ -155,14 +155,14 @@ func (c *Client) notRay(doing string, status int, body []byte) error {
 // exceptionLine is the line of a Python traceback that names the exception: "ValueError: Job with ...", "ray.exceptions.X: ...".
 var exceptionLine = regexp.MustCompile(`^(?:[A-Za-z_][\w.]*\.)?([A-Z]\w*(?:Error|Exception|Timeout|Unavailable|Interrupt|Exit)\w*): (.+)$`)
 
-// telling reduces a server's answer to one line: the message of a traceback's last exception (and its class), the message of
+// summarize reduces a server's answer to one line: the message of a traceback's last exception (and its class), the message of
 // Ray's JSON envelope, the title of an HTML page, or the first line of any other text.
-func telling(text string) (exception, line string) {
+func summarize(text string) (exception, line string) {
 	text = strings.TrimSpace(text)
 	var envelope struct{ Msg, Message, Detail, Error string }
 	if json.Unmarshal([]byte(text), &envelope) == nil {
 		if message := cmp.Or(envelope.Msg, envelope.Message, envelope.Detail, envelope.Error); message != "" {
-			return telling(message)
+			return summarize(message)
 		}
 	}
 	if title := htmlTitle.FindStringSubmatch(text); title != nil {

@@ -93,7 +93,7 @@ func (c *Client) GetJob(ctx context.Context, id string) (*Job, error) {
 }
 
 func (c *Client) getJob(ctx context.Context, r request, id string) (*Job, error) {
-	r.doing, r.path = "get job "+id, jobPath(id)
+	r.doing, r.path = cmp.Or(r.doing, "get job "+id), jobPath(id)
 	job := new(Job)
 	if err := c.call(ctx, r, job); err != nil {
 		return nil, err
@@ -129,8 +129,36 @@ func (c *Client) StopJob(ctx context.Context, id string) (bool, error) {
 	return answer.Stopped, err
 }
 
-// DeleteJob removes a terminal job from the cluster's list. For any other job it returns an APIError.
+// Ray looks after a job once a second, and a job that it finds deleted then is written into its list again, as FAILED with an "Entrypoint not found."
+// (Ray 2.60, JobManager._monitor_job_internal: the supervisor has ended, and the job has no status that is terminal).
+const (
+	watchedByRay = 15 * time.Second // after the end of a job, on a busy machine
+	writtenAgain = 4 * time.Second
+)
+
+// DeleteJob removes a terminal job from the cluster's list. For any other job it returns an APIError. For a job that has ended just now it takes up to 4
+// seconds longer: Ray may write such a job again.
 func (c *Client) DeleteJob(ctx context.Context, id string) error {
+	job, err := c.getJob(ctx, request{doing: "delete job " + id}, id)
+	if err != nil {
+		return err
+	}
+	if err := c.deleteJob(ctx, id); err != nil || time.Since(job.EndTime) > watchedByRay {
+		return err
+	}
+	looking, cancel := context.WithTimeout(ctx, writtenAgain)
+	defer cancel()
+	for poll.Pause(looking, 250*time.Millisecond) == nil {
+		switch again, err := c.getJob(looking, request{once: true, limit: lookLimit}, id); {
+		case err != nil: // not found, as a rule; the job is deleted in any case
+		case again.Status == JobFailed && again.StartTime.IsZero(): // what Ray writes; a job that was submitted since has a start
+			return c.deleteJob(ctx, id)
+		}
+	}
+	return nil
+}
+
+func (c *Client) deleteJob(ctx context.Context, id string) error {
 	return c.call(ctx, request{doing: "delete job " + id, method: http.MethodDelete, path: jobPath(id)}, nil)
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/test/raytest"
 )
@@ -168,5 +170,30 @@ func TestJobWithoutDriver(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), "_ray_pkg_absent") { // Ray writes its reason into the driver's log
 		t.Errorf("the log does not say why there was no driver: %q", out.String())
+	}
+}
+
+// TestDeletedStaysDeleted deletes jobs at their end, when Ray still looks after them.
+func TestDeletedStaysDeleted(t *testing.T) {
+	t.Parallel()
+	client, ctx := newest(t)
+	var group errgroup.Group
+	ids := make([]string, 6)
+	for i := range ids {
+		ids[i] = submit(t, ctx, client, "true")
+		group.Go(func() error {
+			if _, err := client.WaitJob(ctx, ids[i]); err != nil {
+				return err
+			}
+			return client.DeleteJob(ctx, ids[i])
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		if job, err := client.GetJob(ctx, id); !errors.Is(err, dashboardclient.ErrNotFound) {
+			t.Errorf("job %s is in Ray's list again: %+v, %v", id, job, err)
+		}
 	}
 }

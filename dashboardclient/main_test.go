@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { raytest.Main(m) }
 var versions = []string{raytest.Ray260, raytest.Ray240, raytest.Ray29}
 
 // limit bounds every test: on a loaded machine a job takes long, but not for ever.
-const limit = 3 * time.Minute
+const limit = 6 * time.Minute
 
 // newest returns a client of the shared head of the newest version, and a context for the test.
 func newest(t *testing.T) (*dashboardclient.Client, context.Context) {

@@ -196,11 +196,11 @@ func (a ServeApplication) cause() string {
 	for _, name := range slices.Sorted(maps.Keys(a.Deployments)) {
 		deployment := a.Deployments[name]
 		if deployment.Status == "UNHEALTHY" || deployment.Status == "DEPLOY_FAILED" {
-			_, line := telling(deployment.Message)
+			_, line := summarize(deployment.Message)
 			return fmt.Sprintf("deployment %s: %s", name, line)
 		}
 	}
-	_, line := telling(a.Message)
+	_, line := summarize(a.Message)
 	return line
 }
 

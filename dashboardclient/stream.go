@@ -150,6 +150,6 @@ func (r *inbandReader) Read(p []byte) (int, error) {
 }
 
 func streamFailure(text []byte) error {
-	_, line := telling(string(text))
+	_, line := summarize(string(text))
 	return &APIError{Doing: "read a log", Status: 500, Message: line, kind: errStreamFailed}
 }

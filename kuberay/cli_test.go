@@ -3,14 +3,17 @@ package kuberay_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/test/kubetest/build"
 	"github.com/rayctl/rayctl/test/pace"
 )
 
@@ -20,16 +23,30 @@ type user struct {
 	env    []string
 }
 
-// newUser builds rayctl. The program has an environment of its own, with only the kubeconfig of this machine.
+// binary builds rayctl once for all tests, in the testbed's cache, where it is not linked again if nothing has changed. Who uses the testbed has it alone.
+var binary = sync.OnceValues(func() (string, error) {
+	cache, err := build.CacheDir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(cache, "under-test", "rayctl")
+	c := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-o", path, "github.com/rayctl/rayctl/cmd/rayctl")
+	c.Env = append(os.Environ(), "CGO_ENABLED=0") // so that it also runs in pods; as in releases, which test/release builds
+	if out, err := c.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build rayctl: %w: %s", err, out)
+	}
+	return path, nil
+})
+
+// newUser has an environment of its own, with only the kubeconfig of this machine.
 func newUser(t *testing.T, kubeconfig string) *user {
 	t.Helper()
 	dir := t.TempDir()
-	u := &user{rayctl: filepath.Join(dir, "bin", "rayctl"), env: []string{"KUBECONFIG=" + kubeconfig}}
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", u.rayctl, "github.com/rayctl/rayctl/cmd/rayctl")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // so that it also runs in pods; as in releases, which test/release builds
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build rayctl: %v: %s", err, out)
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
 	}
+	u := &user{rayctl: path, env: []string{"KUBECONFIG=" + kubeconfig}}
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "RAY") && !strings.HasPrefix(kv, "KUBECONFIG=") && !strings.HasPrefix(kv, "CI=") {
 			u.env = append(u.env, kv)

@@ -229,18 +229,12 @@ func TestOverloadedAPIServer(t *testing.T) {
 	b.NothingLeft(t, b.namespace, nil)
 }
 
-// TestCredentialsExpire: a client whose credentials expire during its run reports that, and finds the run again with new ones.
-func TestCredentialsExpire(t *testing.T) {
-	pace.Parallel(t)
-	b := newBed(t)
-	g := b.newGate(t)
-	r := b.run(t, g.launcher(), job("expires", waitingDriver))
-	r.printed(t, "begun\n")
+// credentialsExpire: a client whose credentials expire during its run reports that, and finds the run again with new ones.
+func (g *gate) credentialsExpire(t *testing.T, r *running) {
+	t.Helper()
 	g.set(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		refuse(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized")
 	})
 	r.until(t, "word of the credentials", func(st launcher.Status) bool { return strings.Contains(st.Unreachable, "credentials") })
 	g.set(open)
-	b.release(t, r.id)
-	r.wantEnd(t, "succeeded", 0, "begun\ndone\n")
 }

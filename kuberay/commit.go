@@ -6,6 +6,7 @@ import (
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/handover"
@@ -14,6 +15,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
 // createCluster creates the RayCluster, and then what holds its pods together.
@@ -24,6 +26,10 @@ func (l *Launcher) createCluster(ctx context.Context, c *api.Client, p *objects.
 	}
 	rc.UID = created.GetUID()
 	l.keepHead(rc)
+	if held, _, _ := unstructured.NestedBool(created.Object, "spec", "suspend"); held && p.Spec.Head.Early {
+		return launcher.Fail(runstate.CodeStartFailed, nil, "leave out head.early, or use a namespace without it (kuberay.namespace)",
+			"the head of %s cannot come before the workers: a queueing system such as Kueue holds RayClusters in namespace %s until it admits them as a whole", rc.Name, c.Namespace)
+	}
 	return c.CreateGang(ctx, p, rc)
 }
 

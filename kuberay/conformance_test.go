@@ -16,7 +16,7 @@ import (
 
 // TestMain: the setting is a kubeconfig whose context names the namespace.
 func TestMain(m *testing.M) {
-	pace.AtOnce("8") // namespaces side by side
+	pace.AtOnce("4") // namespaces side by side: with more, pods wait long for the node's memory
 	conformance.Main(m, func(kubeconfig string) launcher.Launcher {
 		return kuberay.New(kuberay.Config{Kubeconfig: kubeconfig})
 	})
@@ -27,7 +27,22 @@ const patience = 5 * time.Minute
 
 func TestConformance(t *testing.T) {
 	pace.Parallel(t)
-	conformance.Run(t, newBed(t).conformance())
+	c := newBed(t).conformance()
+	c.Elsewhere = map[string]string{
+		// The keeper's and Ray's, which are the same on local.
+		"runtime environment that fails": "local", "interrupt twice": "local", "end on disconnect": "local",
+
+		"elastic group":                          "TestElastic/Example, TestBatchScheduler",
+		"early head":                             "TestEarly/KeeperLost",
+		"early head and driver":                  "TestEarly/Elastic",
+		"prepare fails":                          "TestEarly/PrepareFails",
+		"prepare is interrupted":                 "TestEarly/Evicted",
+		"keeper killed while preparing":          "TestEarly/KeeperLost",
+		"keeper killed":                          "TestKeeperKilledTenTimes",
+		"keeper killed before the gang is there": "TestKeeperLostAround",
+		"keeper killed while its cluster ends":   "TestKeeperLostAround",
+	}
+	conformance.Run(t, c)
 }
 
 func (b bed) conformance() conformance.Config {
@@ -43,9 +58,17 @@ func (b bed) conformance() conformance.Config {
 		},
 		Allocated: b.left, KillKeeper: b.killKeeper, KillKeeperProcess: b.killKeeperProcess, KeeperReturns: true, KillHead: b.killHead,
 		Hold: b.hold, FreezeDashboard: b.freezeDashboard, NameServiceAway: b.nameServiceAway,
-		Elastic:  true,
+		HoldWorkers: b.holdWorkers, Elastic: true,
 		Surfaces: b.surfaces, Story: b.story, Patience: patience,
 	}
+}
+
+// holdWorkers lets them wait in a queue of their own.
+func (b bed) holdWorkers(t *testing.T, s *spec.ClusterSpec) func() {
+	t.Helper()
+	queue := b.tinyQueue(t)
+	s.Sections = kuberayspec.In(&kuberayspec.Section{Queue: queue})
+	return func() { b.widen(t, queue) }
 }
 
 func smallSpec() *spec.ClusterSpec {

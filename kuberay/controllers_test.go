@@ -12,7 +12,7 @@ import (
 
 // The tests of this file break what all clusters share, so they run alone.
 
-// TestAPIServerRestarted takes the API server away while a run is queued, one runs and one ends.
+// TestAPIServerRestarted takes the API server away while a run is queued, one runs and one ends. The client of the one that runs follows it without port-forward.
 func TestAPIServerRestarted(t *testing.T) {
 	b := newBed(t)
 	greedy := job("queued", "echo never")
@@ -20,7 +20,8 @@ func TestAPIServerRestarted(t *testing.T) {
 	stops := job("ending", stoppingDriver)
 	grace := units.Duration(patience)
 	stops.Job.Grace = &grace
-	queued, runs, ends := b.run(t, b.l, greedy), b.run(t, b.l, job("runs", waitingDriver)), b.run(t, b.l, stops)
+	proxied := b.limited(t, reachingBy(t, proxyOnly))
+	queued, runs, ends := b.run(t, b.l, greedy), b.run(t, proxied, job("runs", waitingDriver)), b.run(t, b.l, stops)
 	queued.until(t, "a reason to wait", func(st launcher.Status) bool { return st.Phase == runstate.Queued && st.Reason.Code != "" })
 	runs.printed(t, "begun\n")
 	ends.printed(t, "begun\n")

@@ -2,6 +2,7 @@ package kuberay_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -39,10 +40,14 @@ func (b bed) elasticExample(t *testing.T) {
 		t.Fatalf("code %d, %q\n%s", a.code, a.out, a.notes)
 	}
 	r, err := b.l.Result(t.Context(), "example")
-	if err != nil || len(r.Allocations) != 2 {
-		t.Fatalf("the result: %+v, %v", r, err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, one := range r.Allocations {
+	more := runstate.Of(r.Allocations, runstate.PurposeElastic)
+	if main := runstate.Of(r.Allocations, runstate.PurposeMain); len(more) != 2 || len(main) != 1 || main[0].Groups["worker"] != 1 || main[0].Groups["head"] != 1 {
+		t.Fatalf("%+v", r.Allocations)
+	}
+	for _, one := range more {
 		if one.Groups["worker"] != 1 || one.Granted == nil || one.Released == nil || !one.Released.After(*one.Granted) {
 			t.Errorf("%+v", one)
 		}
@@ -58,8 +63,29 @@ func (b bed) scales(t *testing.T) {
 	pace.Parallel(t)
 	u := newUser(t, b.kubeconfig)
 	b.nothingLeft(t, "scaled")
-	u.succeeds(t, "", "up", "--launcher", "kuberay", "--name", "scaled", "--image", "rayproject/ray:2.60.0", "--set", "head.cpus=0.2", "--set", "head.memory=3Gi",
-		"--set", "scaling.idle=3s", "--set", "workers=[{name: w, minReplicas: 0, maxReplicas: 3, cpus: 0.2, memory: 2Gi}, {name: fixed, replicas: 0}]")
+	// No node has what a node of the group big asks for: the one of its replicas waits.
+	sized := func(idle, sizes string) []string {
+		return []string{"up", "--launcher", "kuberay", "--name", "scaled", "--image", "rayproject/ray:2.60.0", "--set", "head.cpus=0.2", "--set", "head.memory=3Gi",
+			"--set", "scaling.idle=" + idle, "--set", "workers=[{name: w, " + sizes + ", cpus: 0.2, memory: 2Gi}, {name: fixed, replicas: 0}, " +
+				"{name: big, minReplicas: 0, replicas: 1, maxReplicas: 2, cpus: 0.2, memory: 2Gi, kuberay: {limits: {rayctl.test/none: 1}}}]"}
+	}
+	u.succeeds(t, "", sized("10m", "minReplicas: 0, maxReplicas: 3")...)
+	status := func() (st launcher.Status) {
+		t.Helper()
+		if a := u.does(t, "status", "--launcher", "kuberay", "scaled", "-o", "json"); a.code != 0 || json.Unmarshal([]byte(a.out), &st) != nil {
+			t.Fatalf("code %d, %s\n%s", a.code, a.out, a.notes)
+		}
+		return st
+	}
+	kubetest.Await(t, "the pod that waits", func(context.Context) error {
+		if more := runstate.Of(status().Allocations, runstate.PurposeElastic); len(more) != 1 || more[0].State != runstate.AllocationQueued || !strings.Contains(more[0].Message, "no node has room: ") {
+			return fmt.Errorf("allocations: %+v", more)
+		}
+		return nil
+	})
+	if a := u.does(t, sized("3s", "minReplicas: 0, maxReplicas: 3")...); a.code != 0 || !strings.Contains(a.notes, "scaled: changed scaling.idle: 10m -> 3s") {
+		t.Errorf("code %d\n%s", a.code, a.notes)
+	}
 	refused := func(want string, args ...string) {
 		t.Helper()
 		if a := u.does(t, append([]string{"scale", "--launcher", "kuberay", "scaled"}, args...)...); a.code != 65 || !strings.Contains(a.notes, want) {
@@ -71,7 +97,11 @@ func (b bed) scales(t *testing.T) {
 	refused("group head is not elastic", "head=2")
 	refused("group w can have 0 to 3 nodes, and not 4", "w=4")
 	refused("group w can have at most 1 to 3 nodes, and not 5", "w=1:5")
-	u.succeeds(t, "w: 1 nodes, at least 1 and at most 2", "scale", "--launcher", "kuberay", "scaled", "w=1:2")
+	refused("group fixed is not elastic", "w=3", "fixed=1") // none of it
+	u.succeeds(t, "w: 1 nodes, at least 1 and at most 2", "scale", "--launcher", "kuberay", "scaled", "w=1:2", "big=0:1")
+	if g := status().Groups; !slices.ContainsFunc(g, func(g runstate.Group) bool { return g.Name == "w" && g.Wanted == 1 && g.Min == 1 && g.Max == 2 }) {
+		t.Errorf("the sizes in force: %+v", g)
+	}
 	awaitNodes := func(n int) {
 		t.Helper()
 		kubetest.Await(t, fmt.Sprintf("%d workers", n), func(context.Context) error {
@@ -88,20 +118,16 @@ func (b bed) scales(t *testing.T) {
 	u.succeeds(t, "at least 0 and at most 2", "scale", "--launcher", "kuberay", "scaled", "w=0")
 	awaitNodes(0) // nothing uses them
 	u.succeeds(t, "w: 0 nodes, at least 0 and at most 0", "scale", "--launcher", "kuberay", "scaled", "w=0:0")
-	sized := func(sizes string) []string {
-		return []string{"up", "--launcher", "kuberay", "--name", "scaled", "--image", "rayproject/ray:2.60.0", "--set", "head.cpus=0.2", "--set", "head.memory=3Gi",
-			"--set", "scaling.idle=3s", "--set", "workers=[{name: w, " + sizes + ", cpus: 0.2, memory: 2Gi}, {name: fixed, replicas: 0}]"}
-	}
-	if a := u.does(t, sized("minReplicas: 1, maxReplicas: 4")...); a.code != 65 || !strings.Contains(a.notes, "group w can have at most 1 to 3 nodes, and not 4") {
+	if a := u.does(t, sized("3s", "minReplicas: 1, maxReplicas: 4")...); a.code != 65 || !strings.Contains(a.notes, "group w can have at most 1 to 3 nodes, and not 4") {
 		t.Errorf("code %d\n%s", a.code, a.notes)
 	}
-	if a := u.does(t, sized("minReplicas: 1, maxReplicas: 2")...); a.code != 0 || !strings.Contains(a.notes, "scaled: changed workers.w.minReplicas: 0 -> 1") {
+	if a := u.does(t, sized("3s", "minReplicas: 1, maxReplicas: 2")...); a.code != 0 || !strings.Contains(a.notes, "scaled: changed workers.w.minReplicas: 0 -> 1") {
 		t.Errorf("code %d\n%s", a.code, a.notes)
 	}
 	awaitNodes(1)
-	u.succeeds(t, "up would change nothing", append(sized("minReplicas: 1, maxReplicas: 2"), "--dry-run")...)
+	u.succeeds(t, "up would change nothing", append(sized("3s", "minReplicas: 1, maxReplicas: 2"), "--dry-run")...)
 	u.succeeds(t, "w: 3 nodes, at least 3 and at most 3", "scale", "--launcher", "kuberay", "scaled", "w=3") // the bounds are the launch's
-	if a := u.does(t, sized("minReplicas: 0, maxReplicas: 3")...); a.code != 0 || !strings.Contains(a.notes, "scaled: changed workers.w.maxReplicas: 2 -> 3") {
+	if a := u.does(t, sized("3s", "minReplicas: 0, maxReplicas: 3")...); a.code != 0 || !strings.Contains(a.notes, "scaled: changed workers.w.maxReplicas: 2 -> 3") {
 		t.Errorf("code %d\n%s", a.code, a.notes)
 	}
 	awaitNodes(0)
@@ -140,6 +166,7 @@ func (b bed) groupsApart(t *testing.T) {
 // TestElasticRestricted: in a namespace with the profile "restricted" KubeRay's autoscaler runs beside the head, and with gang: false the job begins when
 // minReplicas are there, though there is no room for all replicas.
 func TestElasticRestricted(t *testing.T) {
+	pace.Parallel(t)
 	b := newBed(t)
 	b.level(t, "restricted")
 	s, gang, least, n, worker := job("elastic", waitingDriver), false, 1, 3, smallNode()

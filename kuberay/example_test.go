@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,18 +19,19 @@ const exampleLimit = 15 * time.Minute
 
 var rewardLine = regexp.MustCompile(`(?m)^step \d+ reward (\d\.\d+)`)
 
-// TestGRPO runs examples/grpo as it is, by `rayctl run --launcher kuberay`: the policy learns to 0.95.
+// TestGRPO runs examples/grpo by `rayctl run --launcher kuberay`: the policy learns.
 func TestGRPO(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	rayctl := filepath.Join(t.TempDir(), "rayctl")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", rayctl, "../cmd/rayctl").CombinedOutput(); err != nil {
-		t.Fatalf("build rayctl: %v: %s", err, out)
+	rayctl, err := binary()
+	if err != nil {
+		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), exampleLimit)
 	defer cancel()
 	home := t.TempDir()
-	c := exec.CommandContext(ctx, rayctl, "run", "-f", "../examples/grpo/rayctl.yaml", "--launcher", "kuberay")
+	c := exec.CommandContext(ctx, rayctl, "run", "-f", "../examples/grpo/rayctl.yaml", "--launcher", "kuberay",
+		"--", "sh", "-c", `python grpo.py --goal 0.6 --out "$RAYCTL_OUTPUT_DIR"`) // how far it learns is test/e2e's TestGRPO
 	c.Env = append(os.Environ(), "KUBECONFIG="+b.kubeconfig, "XDG_STATE_HOME="+home, "XDG_CACHE_HOME="+home, "XDG_CONFIG_HOME="+home)
 	var out, notes bytes.Buffer
 	c.Stdout, c.Stderr = &out, &notes
@@ -39,7 +39,7 @@ func TestGRPO(t *testing.T) {
 		t.Fatalf("rayctl run: %v\nstdout: %s\nstderr: %s", err, out.String(), notes.String())
 	}
 	rewards := rewardLine.FindAllStringSubmatch(out.String(), -1)
-	if len(rewards) < 10 {
+	if len(rewards) < 5 {
 		t.Fatalf("%d steps were printed:\n%s", len(rewards), out.String())
 	}
 	sum := 0.0
@@ -50,7 +50,7 @@ func TestGRPO(t *testing.T) {
 		}
 		sum += reward
 	}
-	if mean := sum / 5; mean < 0.945 { // five figures rounded to two digits, of a mean of at least 0.95
+	if mean := sum / 5; mean < 0.595 { // five figures rounded to two digits, of a mean of at least 0.6
 		t.Errorf("the mean reward of the last five steps is %.3f", mean)
 	}
 	if !strings.Contains(notes.String(), "succeeded") {

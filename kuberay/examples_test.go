@@ -22,6 +22,12 @@ func TestExamples(t *testing.T) {
 	t.Run("gang", func(t *testing.T) {
 		u.succeeds(t, "\n1 in headgroup\n1 in reward\n1 in rollout\n2 in trainer\nGPUs: 3\n", "run", "-f", example(t, "kuberay-gang.yaml"))
 	})
+	t.Run("early head", func(t *testing.T) {
+		a := u.succeeds(t, "\n1 in headgroup\n2 in trainer\nGPUs: 2\n", "run", "-f", example(t, "kuberay-early-head.yaml"))
+		if !strings.HasPrefix(a.out, "==> job.prepare <==\nweights are loaded here\n==> driver <==\n") {
+			t.Errorf("output %q", a.out)
+		}
+	})
 	t.Run("pvc", func(t *testing.T) {
 		models, runs := b.claim(t, "models"), b.claim(t, "runs")
 		if err := os.WriteFile(filepath.Join(models, "weights"), nil, 0o644); err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // load reads a file as `rayctl run -f FILE -- COMMAND` does.
@@ -48,6 +49,7 @@ var refused = map[string]string{
 
 // TestSamples takes KubeRay's own samples of RayClusters and RayJobs: what would be created of each is valid for the real API server.
 func TestSamples(t *testing.T) {
+	pace.Parallel(t)
 	b := newBed(t)
 	files := samples(t, b.Samples())
 	if len(files) < 30 { // KubeRay 1.4 has some 40
@@ -124,6 +126,7 @@ func (b bed) dryRun(ctx context.Context, f launcher.File) error {
 
 // TestRunSamples runs two samples as they are: a RayJob, and a RayCluster whose pods have a token of the user's own.
 func TestRunSamples(t *testing.T) {
+	pace.Parallel(t)
 	b := newBed(t)
 	t.Run("RayJob", func(t *testing.T) {
 		s, err := load(t, "", filepath.Join(b.Samples(), "ray-job.deletion-rules.yaml"))

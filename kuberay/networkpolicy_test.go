@@ -3,12 +3,16 @@ package kuberay_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
+	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
 	"github.com/rayctl/rayctl/test/pace"
@@ -32,12 +36,17 @@ func TestNetworkPolicies(t *testing.T) {
 	b.Create(t, b.namespace, `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: default-deny}, spec: {podSelector: {}, policyTypes: [Ingress, Egress]}}`)
 	s := job("denied", both+waitingDriver)
 	s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}}
+	s.Sections = kuberayspec.In(&kuberayspec.Section{KeeperServiceAccountName: "default"})
 	checks := findings(t, b.l, s)
 	fails(t, checks, "network policies", "egress of the head is denied by default-deny, and no rule allows it to group w, TCP port 10002 (of a worker of Ray's)")
 	fails(t, checks, "network policies", "`rayctl render --networkpolicy` prints")
 
 	u := newUser(t, b.kubeconfig)
-	printed := u.succeeds(t, "kind: NetworkPolicy", "render", "--networkpolicy", "--launcher", "kuberay", "--image", "rayproject/ray:2.60.0", "--workers", "1", "--", "true")
+	file := filepath.Join(t.TempDir(), "rayctl.yaml")
+	if err := os.WriteFile(file, []byte("launcher: kuberay\nimage: rayproject/ray:2.60.0\nworkers: [{name: w, replicas: 1}]\nkuberay: {keeperServiceAccountName: default}\njob: {entrypoint: 'true'}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	printed := u.succeeds(t, "kind: NetworkPolicy", "render", "--networkpolicy", "-f", file)
 	for _, document := range strings.Split(printed.out, "---\n") {
 		if strings.Contains(document, "kind:") {
 			b.Create(t, b.namespace, document)
@@ -51,6 +60,9 @@ func TestNetworkPolicies(t *testing.T) {
 	}
 	r := b.run(t, b.l, s)
 	r.printed(t, "two nodes\nbegun\n")
+	r.until(t, "told by the API server that its keeper may not look at nodes", func(st launcher.Status) bool {
+		return strings.Contains(nodeNotes(st.Timeline), "the nodes of Kubernetes cannot be watched")
+	})
 	if out := b.stranger(t, r); out != "denied" {
 		t.Errorf("a pod of somebody else reaches the dashboard: %q", out)
 	}

@@ -20,23 +20,24 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
 	machine "github.com/rayctl/rayctl/test/kubetest/bed"
-	"github.com/rayctl/rayctl/test/pace"
 )
 
-// TestNodesBeingMade: a gang waits for a resource that no node has. That nodes are made for it is its reason, of the newest event of the pods that are there
+// unit is a resource that no node has.
+const unit = "rayctl.test/unit"
+
+// oneUnit has a worker's pod ask for it.
+func oneUnit() spec.Sections {
+	return kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"containers": []any{
+		map[string]any{"name": "ray-worker", "resources": map[string]any{"limits": map[string]any{unit: "1"}}},
+	}}})
+}
+
+// nodesAreMade: a gang waits for a resource that no node has. That nodes are made for it is its reason, of the newest event of the pods that are there
 // now, and it begins when there is one. There is no cloud to make nodes: the events are those of the cluster autoscaler (cluster-autoscaler 1.34,
 // processors/status/eventing_scale_up_processor.go) and of Karpenter (1.x, pkg/controllers/provisioning/scheduling/events.go), by the recorder of client-go
 // that they use, and the node that comes is the bed's own, which gets the resource.
-func TestNodesBeingMade(t *testing.T) {
-	pace.Parallel(t)
-	b := newBed(t)
-	const unit = "rayctl.test/unit"
-	s := job("scaled", "echo on a new node")
-	s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}}
-	s.Workers[0].Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"containers": []any{
-		map[string]any{"name": "ray-worker", "resources": map[string]any{"limits": map[string]any{unit: "1"}}},
-	}}})
-	r := b.run(t, b.l, s)
+func (b bed) nodesAreMade(t *testing.T, r *running) {
+	t.Helper()
 	reason := func(made bool, part string) {
 		t.Helper()
 		r.until(t, "the reason "+part, func(st launcher.Status) bool {
@@ -56,7 +57,6 @@ func TestNodesBeingMade(t *testing.T) {
 	karpenter.Event(now, corev1.EventTypeNormal, "Nominated", "Pod should schedule on: nodeclaim/units-x7k2p")
 	reason(true, "Pod should schedule on: nodeclaim/units-x7k2p")
 	b.offer(t, unit, "1")
-	r.wantEnd(t, "succeeded", 0, "on a new node\n")
 }
 
 // recorder writes events as a component does, until the test's end.

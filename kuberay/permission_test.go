@@ -43,24 +43,6 @@ func (b bed) limited(t *testing.T, rules []rbacv1.PolicyRule) *kuberay.Launcher 
 	return kuberay.New(kuberay.Config{Kubeconfig: b.LimitedKubeconfig(t, b.namespace, rules...)})
 }
 
-// TestMinimalRole takes a run through its life with the Role of the guide and nothing else; doctor is content with it.
-func TestMinimalRole(t *testing.T) {
-	pace.Parallel(t)
-	b := newBed(t)
-	l := b.limited(t, minimalRole(t))
-	for _, check := range l.Check(t.Context(), nil) {
-		if !check.OK {
-			t.Errorf("doctor: %s: %s", check.Name, check.Detail)
-		}
-	}
-	r := b.run(t, l, job("minimal", "echo with few permissions"))
-	r.wantEnd(t, "succeeded", 0, "with few permissions\n")
-	if err := l.Forget(t.Context(), r.id); err != nil {
-		t.Errorf("forget: %v", err)
-	}
-	b.NothingLeft(t, b.namespace, nil)
-}
-
 // lacks are the verbs of the minimal Role that a launch needs, in the order of their use.
 var lacks = []struct{ verb, resource, want string }{
 	{"get", "jobs", "get jobs.batch"},

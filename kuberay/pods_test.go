@@ -22,6 +22,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/test/kubetest"
 	"github.com/rayctl/rayctl/test/pace"
 )
@@ -38,38 +39,21 @@ func TestHeadPodDeleted(t *testing.T) {
 	}
 }
 
-// TestWorkerPodDeleted: KubeRay makes another worker and the job goes on; the lost worker is reported by name.
-func TestWorkerPodDeleted(t *testing.T) {
-	pace.Parallel(t)
-	b := newBed(t)
-	s := job("wounded", waitingDriver)
-	s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}}
-	r := b.run(t, b.l, s)
-	r.printed(t, "begun\n")
-	b.DeletePods(t, b.namespace, "ray.io/cluster=wounded,ray.io/node-type=worker", 0)
-	r.until(t, "word of the lost worker", func(st launcher.Status) bool {
-		for _, e := range st.Timeline {
-			if e.Kind == "node" && e.To == "DEAD" {
-				return true
-			}
-		}
-		return false
-	})
-	b.release(t, r.id)
-	r.wantEnd(t, "succeeded", 0, "begun\ndone\n")
-}
-
 // TestKeeperKilledTenTimes kills the keeper's process seven times and its pod three times: the run, which has a working directory, a runtime
 // environment and a secret, goes on, with its output whole and an account as if there had been one keeper. Kubernetes takes 10, 20 and 40 s to
-// make another pod; until then DNS does not resolve the keeper's name.
+// make another pod; until then DNS does not resolve the keeper's name. Later keepers, in the same pod and in another, know that the run's limit was moved.
+// Then the client's credentials expire.
 func TestKeeperKilledTenTimes(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
 	s, pay := whole(t, "tough")
-	r := b.runWith(t, b.l, s, pay)
+	s.Lifetime.Queue, s.Lifetime.Max = units.Limit(time.Hour), units.Limit(10*time.Minute)
+	g := b.newGate(t)
+	r := b.runWith(t, g.launcher(), s, pay)
 	r.printed(t, "begun\n")
 	b.wantFirstStatus(t, r.id)
 	b.awaitNote(t, r.id)
+	end := b.extends(t, r.id)
 	begun := time.Now()
 	for i := range 10 {
 		pod, pid := b.keeperProcess(t, r.id)
@@ -84,8 +68,12 @@ func TestKeeperKilledTenTimes(t *testing.T) {
 			}
 			return nil
 		})
+		if i == 1 || i == 2 {
+			end = b.sameEnd(t, r.id, end)
+		}
 	}
 	b.keeperProcess(t, r.id)
+	g.credentialsExpire(t, r)
 	ran := time.Since(begun).Seconds()
 	b.release(t, r.id)
 	r.wantEnd(t, "succeeded", 0, "packed enveloped hidden\nbegun\ndone\n")
@@ -227,7 +215,7 @@ func TestKeeperJobDeleted(t *testing.T) {
 // keeperProcess waits for the keeper's process, which is one of this machine.
 func (b bed) keeperProcess(t *testing.T, id launcher.ID) (pod string, pid int) {
 	t.Helper()
-	return b.roleProcess(t, id, "keeper", "\x00/rayctl/keeper.pyz\x00keeper\x00")
+	return b.roleProcess(t, id, "keeper", "\x00/rayctl/keeper.pyz\x00pod-keeper\x00")
 }
 
 // roleProcess waits for a process in the pods of a role.

@@ -1,6 +1,7 @@
 package kuberay_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/pace"
 )
@@ -25,8 +28,7 @@ print("worker", int(node["Resources"]["object_store_memory"]) >> 20, node["Resou
 '
 `
 
-// TestPodsStart looks at what pod/node.sh and pod/wait.sh make of a pod: our `ray start` is its first process and collects orphans, what
-// names wait.sh is not passed on, and KubeRay's init container looked at the head once.
+// TestPodsStart has a gang that waits until nodes are made for it, looks at how its pods have started, and loses the worker's.
 func TestPodsStart(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
@@ -36,8 +38,19 @@ sleep 1; echo "zombies $(ps -eo stat | grep -c "^Z")"; `+workersOptions+waitingD
 	w := &s.Workers[0].NodeResources
 	w.Labels, w.Env, w.Resources = map[string]string{"zone": "a", "site.org/rack": "7"}, map[string]string{"OWN": "it's $(mine)"}, map[string]float64{"x": 2}
 	w.ObjectStoreMemory, w.ObjectSpillingDirectory = resource.MustParse("96Mi"), "/tmp/spill it's"
+	w.Sections = oneUnit()
 	r := b.run(t, b.l, s)
+	b.nodesAreMade(t, r)
 	r.printed(t, "begun\n")
+	b.podsHaveStarted(t, r)
+	b.losesWorker(t, r)
+	b.release(t, r.id)
+	r.wantEnd(t, "succeeded", 0, r.startedAs(t)+"begun\ndone\n")
+}
+
+// podsHaveStarted looks at what pod/wait.sh makes of a worker: KubeRay's init container looked at the head once.
+func (b bed) podsHaveStarted(t *testing.T, r *running) {
+	t.Helper()
 	pods, err := b.Core.CoreV1().Pods(b.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "ray.io/cluster=quick,ray.io/node-type=worker"})
 	if err != nil || len(pods.Items) != 1 {
 		t.Fatalf("workers: %v, %v", pods, err)
@@ -46,11 +59,26 @@ sleep 1; echo "zombies $(ps -eo stat | grep -c "^Z")"; `+workersOptions+waitingD
 	if err != nil || string(waited) != "GCS is ready.\n" {
 		t.Errorf("wait-gcs-ready: %q, %v", waited, err)
 	}
-	b.release(t, r.id)
-	<-r.done
+}
+
+// startedAs is what the driver prints before it begins. It shows what pod/node.sh and pod/wait.sh make of a pod: our `ray start` is its first process and collects
+// orphans, and what names wait.sh is not passed on.
+func (r *running) startedAs(t *testing.T) string {
+	t.Helper()
+	out, _, _ := strings.Cut(r.printedSoFar(), "begun\n")
 	for _, want := range []string{"/rayctl/keeper.pyz ray start --head", "BASH_ENV is unset\n", "zombies 0\n", "worker 96 2.0 7 it's $(mine)\n"} {
-		if !strings.Contains(r.out.String(), want) {
-			t.Errorf("%q is not in %q", want, r.out.String())
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in %q", want, out)
 		}
 	}
+	return out
+}
+
+// losesWorker: KubeRay makes another worker and the job goes on; the lost worker is reported by name.
+func (b bed) losesWorker(t *testing.T, r *running) {
+	t.Helper()
+	b.DeletePods(t, b.namespace, "ray.io/cluster="+string(r.id)+",ray.io/node-type=worker", 0)
+	r.until(t, "word of the lost worker", func(st launcher.Status) bool {
+		return slices.ContainsFunc(st.Timeline, func(e runstate.Event) bool { return e.Kind == "node" && e.To == "DEAD" })
+	})
 }

@@ -262,15 +262,3 @@ func bind(t *testing.T, b bed, rules []rbacv1.PolicyRule) {
 		t.Fatal(err)
 	}
 }
-
-// TestRunThroughProxy takes a run through its life without port-forward. The API server is killed while the driver's output is followed.
-func TestRunThroughProxy(t *testing.T) {
-	b := newBed(t)
-	l := kuberay.New(kuberay.Config{Kubeconfig: b.LimitedKubeconfig(t, b.namespace, reachingBy(t, proxyOnly)...)})
-	r := b.run(t, l, job("proxied", waitingDriver))
-	r.printed(t, "begun\n")
-	b.StopAPIServer(t)
-	b.StartAPIServer(t)
-	b.release(t, r.id)
-	r.wantEnd(t, "succeeded", 0, "begun\ndone\n")
-}

@@ -4,8 +4,9 @@ import (
 	"context"
 	"slices"
 
-	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	"k8s.io/utils/ptr"
 
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -13,7 +14,7 @@ import (
 
 var _ launcher.Resizer = (*Launcher)(nil)
 
-// Resize changes the RayCluster as Scale does.
+// Resize changes the RayCluster as Scale does, and what its autoscaler calls idle.
 func (l *Launcher) Resize(ctx context.Context, id launcher.ID, was, now *spec.ClusterSpec, check bool) error {
 	c, err := l.kube(ctx)
 	if err != nil {
@@ -27,20 +28,19 @@ func (l *Launcher) Resize(ctx context.Context, id launcher.ID, was, now *spec.Cl
 	if err != nil {
 		return err
 	}
-	wanted, err := resizes(rc, groups, was, now)
-	if err != nil || check {
+	wanted := wish{sizes: resizes(groups, was, now)}
+	if autoscaled(rc) && (was == nil || was.Scaling.Idle != now.Scaling.Idle) {
+		wanted.idle = ptr.To(objects.IdleSeconds(now))
+	}
+	if _, err := changeOf(rc, groups, wanted); err != nil || check || len(wanted.sizes) == 0 && wanted.idle == nil {
 		return err
 	}
-	for _, size := range wanted {
-		if rc, err = write(ctx, c, rc, groups, size); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = write(ctx, c, rc, groups, wanted)
+	return err
 }
 
-// resizes are the sizes that differ between two files, if the groups can have all of them. Of a file with more replicas than before so many nodes are there now.
-func resizes(rc *rayv1.RayCluster, groups []spec.NodeGroup, was, now *spec.ClusterSpec) (wanted []resize, err error) {
+// resizes are the sizes that differ between two files. Of a file with more replicas than before so many nodes are there now.
+func resizes(groups []spec.NodeGroup, was, now *spec.ClusterSpec) (wanted []resize) {
 	var before []spec.NodeGroup
 	if was != nil {
 		before = was.NodeGroups()
@@ -58,10 +58,7 @@ func resizes(rc *rayv1.RayCluster, groups []spec.NodeGroup, was, now *spec.Clust
 		} else if !slices.ContainsFunc(groups, func(of spec.NodeGroup) bool { return of.Name == g.Name && of.Elastic() }) {
 			continue // no size of its own
 		}
-		if _, err := changeOf(rc, groups, size); err != nil {
-			return nil, err
-		}
 		wanted = append(wanted, size)
 	}
-	return wanted, nil
+	return wanted
 }

@@ -175,8 +175,10 @@ func (b bed) release(t *testing.T, id launcher.ID) {
 }
 
 // hasPrinted reports whether the driver's output has the text.
-func (r *running) hasPrinted(text string) bool {
+func (r *running) hasPrinted(text string) bool { return strings.Contains(r.printedSoFar(), text) }
+
+func (r *running) printedSoFar() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return strings.Contains(r.out.String(), text)
+	return r.out.String()
 }

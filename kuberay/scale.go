@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -23,8 +26,9 @@ var _ launcher.Scaler = (*Launcher)(nil)
 // scaleTries is how often a size is written, where Ray's autoscaler has changed the group between reading and writing.
 const scaleTries = 10
 
-// Scale changes minReplicas, maxReplicas, and replicas where more are to be there, in the RayCluster, which KubeRay and Ray's autoscaler follow, within the cluster file's.
-func (l *Launcher) Scale(ctx context.Context, id launcher.ID, size keeper.Scale) ([]runstate.Group, error) {
+// Scale changes minReplicas, maxReplicas, and replicas where more are to be there, in the RayCluster, which KubeRay and Ray's autoscaler follow, within the
+// cluster file's: of all groups in one patch.
+func (l *Launcher) Scale(ctx context.Context, id launcher.ID, sizes []keeper.Scale) ([]runstate.Group, error) {
 	c, err := l.kube(ctx)
 	if err != nil {
 		return nil, err
@@ -37,24 +41,34 @@ func (l *Launcher) Scale(ctx context.Context, id launcher.ID, size keeper.Scale)
 	if err != nil {
 		return nil, err
 	}
-	rc, err = write(ctx, c, rc, groups, resize{Scale: size})
+	var w wish
+	for _, size := range sizes {
+		w.sizes = append(w.sizes, resize{Scale: size})
+	}
+	rc, err = write(ctx, c, rc, groups, w)
 	if err != nil {
 		return nil, err
 	}
-	return sizes(rc, groups), nil
+	return inForce(rc, groups), nil
 }
 
-// resize is a size, and how many nodes there are to be now; 0: as it is.
+// wish is what a RayCluster is to become.
+type wish struct {
+	sizes []resize
+	idle  *int32 // seconds for which a node above the least is kept while nothing uses it; nil: as it is
+}
+
+// resize is the size of a group, and how many nodes there are to be now; 0: as it is.
 type resize struct {
 	keeper.Scale
 	start int
 }
 
-// write gives a group its size, and returns the RayCluster that has it.
-func write(ctx context.Context, c *api.Client, rc *rayv1.RayCluster, groups []spec.NodeGroup, size resize) (*rayv1.RayCluster, error) {
+// write changes a RayCluster, all of the wish or nothing, and returns it as it is then.
+func write(ctx context.Context, c *api.Client, rc *rayv1.RayCluster, groups []spec.NodeGroup, w wish) (*rayv1.RayCluster, error) {
 	id := launcher.ID(rc.Name)
 	for range scaleTries {
-		change, err := changeOf(rc, groups, size)
+		change, err := changeOf(rc, groups, w)
 		if err != nil {
 			return nil, err
 		}
@@ -70,11 +84,34 @@ func write(ctx context.Context, c *api.Client, rc *rayv1.RayCluster, groups []sp
 			return rc, nil
 		}
 	}
-	return nil, launcher.Fail(runstate.CodeUnreachable, nil, "try again", "the RayCluster %s was changed by others while group %s was to be scaled", id, size.Group)
+	return nil, launcher.Fail(runstate.CodeUnreachable, nil, "try again", "the RayCluster %s was changed by others each time its groups were to be scaled", id)
 }
 
-// changeOf is the patch that gives a group its size, or why it cannot have it. groups are those of the launch. It fails if Ray's autoscaler has given the group another number of nodes meanwhile.
-func changeOf(rc *rayv1.RayCluster, groups []spec.NodeGroup, size resize) ([]byte, error) {
+// changeOf is the JSON patch that carries out a wish, or why a group cannot have its size. groups are those of the launch. The patch fails if Ray's autoscaler
+// has given a group another number of nodes meanwhile.
+func changeOf(rc *rayv1.RayCluster, groups []spec.NodeGroup, w wish) ([]byte, error) {
+	var steps []step
+	for _, size := range w.sizes {
+		more, err := sizeSteps(rc, groups, size)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, more...)
+	}
+	if w.idle != nil {
+		steps = append(steps, idleSteps(rc.Spec.AutoscalerOptions, *w.idle)...)
+	}
+	return json.Marshal(steps)
+}
+
+// step is an operation of a JSON patch.
+type step struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+func sizeSteps(rc *rayv1.RayCluster, groups []spec.NodeGroup, size resize) ([]step, error) {
 	i := slices.IndexFunc(groups, func(g spec.NodeGroup) bool { return g.Name == size.Group })
 	if i < 0 {
 		var names []string
@@ -85,7 +122,7 @@ func changeOf(rc *rayv1.RayCluster, groups []spec.NodeGroup, size resize) ([]byt
 	}
 	g := groups[i]
 	at := workerGroup(rc, g.Name)
-	if !g.Elastic() || at < 0 || !ptr.Deref(rc.Spec.EnableInTreeAutoscaling, false) {
+	if !g.Elastic() || at < 0 || !autoscaled(rc) {
 		return nil, notScaled("group %s is not elastic: it was launched without a larger maxReplicas", g.Name)
 	}
 	now := groupSize(&rc.Spec.WorkerGroupSpecs[at], g)
@@ -100,14 +137,31 @@ func changeOf(rc *rayv1.RayCluster, groups []spec.NodeGroup, size resize) ([]byt
 			"group %s has %d nodes: KubeRay's autoscaler would end those above %d with what runs on them", g.Name, now.Wanted, most)
 	}
 	path := fmt.Sprintf("/spec/workerGroupSpecs/%d/", at)
-	return json.Marshal([]map[string]any{
-		{"op": "test", "path": path + "groupName", "value": g.Name},
-		{"op": "test", "path": path + "replicas", "value": now.Wanted - ofHead(g)},
-		{"op": "replace", "path": path + "replicas", "value": max(now.Wanted, size.Min, size.start) - ofHead(g)},
-		{"op": "replace", "path": path + "minReplicas", "value": size.Min - ofHead(g)},
-		{"op": "replace", "path": path + "maxReplicas", "value": most - ofHead(g)},
-	})
+	return []step{
+		{"test", path + "groupName", g.Name},
+		{"test", path + "replicas", now.Wanted - ofHead(g)},
+		{"replace", path + "replicas", max(now.Wanted, size.Min, size.start) - ofHead(g)},
+		{"replace", path + "minReplicas", size.Min - ofHead(g)},
+		{"replace", path + "maxReplicas", most - ofHead(g)},
+	}, nil
 }
+
+// idleSteps change how long nodes that nothing uses are kept. KubeRay's autoscaler reads that from the RayCluster in each of its rounds; the variable, for pods
+// that wait for a node, counts from the next pod of the head on.
+func idleSteps(o *rayv1.AutoscalerOptions, idle int32) []step {
+	const path = "/spec/autoscalerOptions"
+	if o == nil {
+		return []step{{"add", path, map[string]any{"idleTimeoutSeconds": idle}}}
+	}
+	steps := []step{{"add", path + "/idleTimeoutSeconds", idle}}
+	if at := slices.IndexFunc(o.Env, func(v corev1.EnvVar) bool { return v.Name == objects.PendingIdle }); at >= 0 {
+		steps = append(steps, step{"replace", fmt.Sprintf("%s/env/%d", path, at), corev1.EnvVar{Name: objects.PendingIdle, Value: strconv.Itoa(int(idle))}})
+	}
+	return steps
+}
+
+// autoscaled reports whether Ray's autoscaler runs beside the head.
+func autoscaled(rc *rayv1.RayCluster) bool { return ptr.Deref(rc.Spec.EnableInTreeAutoscaling, false) }
 
 func notScaled(format string, args ...any) error {
 	return launcher.Fail(runstate.CodeSpec, nil, "`rayctl status -v` shows the groups; `up --recreate` makes the cluster anew", format, args...)
@@ -134,8 +188,8 @@ func groupSize(w *rayv1.WorkerGroupSpec, g spec.NodeGroup) runstate.Group {
 	}
 }
 
-// sizes are those of the elastic groups.
-func sizes(rc *rayv1.RayCluster, groups []spec.NodeGroup) (out []runstate.Group) {
+// inForce are the sizes of the elastic groups.
+func inForce(rc *rayv1.RayCluster, groups []spec.NodeGroup) (out []runstate.Group) {
 	for _, g := range groups {
 		if at := workerGroup(rc, g.Name); at >= 0 && g.Elastic() {
 			out = append(out, groupSize(&rc.Spec.WorkerGroupSpecs[at], g))

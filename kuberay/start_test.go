@@ -2,7 +2,9 @@ package kuberay_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,10 +110,12 @@ func TestQueueFull(t *testing.T) {
 	r.wantEnd(t, "queue", runstate.CodeQueueTimeout, "")
 }
 
-// tinyQueue is a queue that has no room for any head.
+var tinyQueues atomic.Int32
+
+// tinyQueue is a queue of its own that has no room for any pod of Ray's.
 func (b bed) tinyQueue(t *testing.T) string {
 	t.Helper()
-	queue := "tiny-" + b.namespace
+	queue := fmt.Sprintf("tiny-%s-%d", b.namespace, tinyQueues.Add(1))
 	b.Create(t, "", `{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: `+queue+`}, spec: {weight: 1, capability: {cpu: 100m}}}`)
 	t.Cleanup(func() {
 		if err := b.Dynamic.Resource(kubetest.Queues).Delete(context.Background(), queue, metav1.DeleteOptions{}); err != nil {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
@@ -24,7 +23,7 @@ import (
 )
 
 // TestKeeperLostAround: a keeper is lost before the gang is there, its process and then its pod with all that was on its disk (a working directory
-// for which a Secret has room, and a larger one), and while its cluster ends. TestKeeperKilledTenTimes does the same while the driver runs.
+// for which a Secret has room, and a larger one), and both while its cluster ends. TestKeeperKilledTenTimes does the same while the driver runs.
 func TestKeeperLostAround(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
@@ -51,14 +50,12 @@ func TestKeeperLostAround(t *testing.T) {
 	b.loseKeeper(t, waits.id, func(int) { b.killKeeper(t, waits.id) })
 	b.loseKeeper(t, resends.id, func(int) { b.killKeeper(t, resends.id) })
 	waited := time.Since(queued).Seconds()
-	wide := []byte(`{"spec": {"capability": {"cpu": "100"}}}`)
-	if _, err := b.Dynamic.Resource(kubetest.Queues).Patch(t.Context(), kuberayspec.Of(early).Queue, types.MergePatchType, wide, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	b.widen(t, kuberayspec.Of(early).Queue)
 
 	ends.actions <- launcher.Stop
 	ends.printed(t, "stopping\n")
 	b.loseKeeper(t, ends.id, func(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	b.loseKeeper(t, ends.id, func(int) { b.killKeeper(t, ends.id) })
 	b.release(t, ends.id)
 	if e := ends.wantEnd(t, "interrupted", runstate.CodeInterrupted, "begun\nstopping\nsaved\n"); strings.Contains(e.Message, "Ray's job API") {
 		t.Errorf("the end has another reason than the one that was given: %+v", e)

@@ -109,7 +109,8 @@ func (d *Durations) text() string {
 	return strings.Join(parts, ", ")
 }
 
-// inOrder are the events by time: a job's start is told by Ray's clock when its end is seen, and what was before the keeper by the substrate's.
+// inOrder returns the events sorted by time. They are not recorded in that order: the start of a job, by Ray's clock, is recorded together with its
+// end, and events before the keeper's start come from Slurm or Kubernetes.
 func inOrder(events []runstate.Event) []runstate.Event {
 	sorted := slices.Clone(events)
 	slices.SortStableFunc(sorted, func(a, b runstate.Event) int { return a.At.Compare(b.At) })

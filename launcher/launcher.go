@@ -212,15 +212,15 @@ type (
 		// Accept records a file, with all defaults, that the cluster's keeper has taken.
 		Accept(ctx context.Context, id ID, s *spec.ClusterSpec) error
 	}
-	// Resizer is of a Changer whose nodes are not started by the keeper.
+	// Resizer is implemented by a Changer whose nodes the keeper does not start.
 	Resizer interface {
-		// Resize gives those groups other sizes whose sizes differ between two cluster files, all of them or none if one cannot have its size. was is
-		// nil: all elastic groups. check: it only says whether it would.
+		// Resize changes the sizes of the groups that differ between two cluster files, and scaling.idle: all of it, or nothing if a group cannot get its
+		// size. If was is nil, it sets the sizes of all elastic groups. With check it only reports whether it could.
 		Resize(ctx context.Context, id ID, was, now *spec.ClusterSpec, check bool) error
 	}
-	// Scaler changes the size of an elastic group, where its nodes are not started by the keeper, and returns the elastic groups.
+	// Scaler changes the sizes of elastic groups, where their nodes are not started by the keeper, all of them or none, and returns the elastic groups.
 	Scaler interface {
-		Scale(ctx context.Context, id ID, size keeper.Scale) ([]runstate.Group, error)
+		Scale(ctx context.Context, id ID, sizes []keeper.Scale) ([]runstate.Group, error)
 	}
 	// Collector does abandoned work, for gc: it concludes the runs of dead keepers, and removes leftovers of dead clients and expired records.
 	// Launch also does this, as far as that takes no time.

@@ -12,26 +12,28 @@ import (
 
 // Receipt is the account of one run: what happened when, what it cost, how it ended and whose exit code that is.
 type Receipt struct {
-	Name         string             `json:"name"`
-	Launcher     string             `json:"launcher"`
-	Owner        string             `json:"owner,omitempty"`
-	Where        string             `json:"where,omitempty"`
-	SubmissionID string             `json:"submissionId,omitempty"`
-	Command      string             `json:"command,omitempty"`   // of the user
-	Prepare      *runstate.Prepare  `json:"prepare,omitempty"`   // job.prepare, if it ran in the last attempt
-	OutputDir    string             `json:"outputDir,omitempty"` // where the driver left results
-	SpecHash     string             `json:"specHash,omitempty"`
-	RayVersion   string             `json:"rayVersion,omitempty"`
-	FastStart    bool               `json:"fastStart"` // rayctl changed functions inside `ray start`, see ray.fastStart
-	Created      time.Time          `json:"created"`
-	Ended        time.Time          `json:"ended"`
-	Exit         runstate.Exit      `json:"exit"`
-	Durations    Durations          `json:"durations"`
-	Usage        Usage              `json:"usage"`
-	GPUs         []runstate.GPUUse  `json:"gpus,omitempty"` // what was measured of them, by node
-	Attempts     []runstate.Attempt `json:"attempts,omitempty"`
-	Timeline     []runstate.Event   `json:"timeline"`
-	Log          LogInfo            `json:"log"`
+	Name         string            `json:"name"`
+	Launcher     string            `json:"launcher"`
+	Owner        string            `json:"owner,omitempty"`
+	Where        string            `json:"where,omitempty"`
+	SubmissionID string            `json:"submissionId,omitempty"`
+	Command      string            `json:"command,omitempty"`   // of the user
+	Prepare      *runstate.Prepare `json:"prepare,omitempty"`   // job.prepare, if it ran in the last attempt
+	OutputDir    string            `json:"outputDir,omitempty"` // where the driver left results
+	SpecHash     string            `json:"specHash,omitempty"`
+	RayVersion   string            `json:"rayVersion,omitempty"`
+	FastStart    bool              `json:"fastStart"` // rayctl changed functions inside `ray start`, see ray.fastStart
+	Created      time.Time         `json:"created"`
+	Ended        time.Time         `json:"ended"`
+	Exit         runstate.Exit     `json:"exit"`
+	Durations    Durations         `json:"durations"`
+	Usage        Usage             `json:"usage"`
+	GPUs         []runstate.GPUUse `json:"gpus,omitempty"` // what was measured of them, by node
+	// Allocations are what the substrate granted, the oldest first.
+	Allocations []runstate.Allocation `json:"allocations,omitempty"`
+	Attempts    []runstate.Attempt    `json:"attempts,omitempty"`
+	Timeline    []runstate.Event      `json:"timeline"`
+	Log         LogInfo               `json:"log"`
 }
 
 // NewReceipt accounts for a cluster that has ended.
@@ -39,7 +41,7 @@ func NewReceipt(r *Result) *Receipt {
 	rc := &Receipt{
 		Name: r.Name, Launcher: r.Launcher, Owner: r.Owner, Where: r.Where, SpecHash: r.SpecHash,
 		RayVersion: r.Head.RayVersion, FastStart: r.Head.FastStart, Created: r.Created, Ended: r.Since,
-		Attempts: r.Attempts, Timeline: r.Timeline, Log: r.Log, GPUs: r.GPUs,
+		Allocations: r.Allocations, Attempts: r.Attempts, Timeline: r.Timeline, Log: r.Log, GPUs: r.GPUs,
 	}
 	if r.Exit != nil {
 		rc.Exit = *r.Exit

@@ -63,6 +63,37 @@ func TestElasticNodesAreCharged(t *testing.T) {
 	}
 }
 
+// TestMainAllocationIsCharged: each attempt's from its grant to its release; of pods that come one by one only those that Ray has seen, unless all were there.
+func TestMainAllocationIsCharged(t *testing.T) {
+	at := func(second int64) *time.Time { m := time.Unix(100+second, 0); return &m }
+	for name, c := range map[string]struct {
+		launcher, phase string
+		second          *time.Time // grant of the second attempt's
+		want            launcher.Usage
+	}{
+		"two attempts":            {slurmspec.Name, "Starting", at(60), launcher.Usage{Nodes: 3, GPUs: 8, NodeSeconds: 180, BusyNodeSeconds: 60, WastedNodeSeconds: 120, GPUSeconds: 480, BusyGPUSeconds: 160, WastedGPUSeconds: 320}},
+		"the second never came":   {slurmspec.Name, "Queued", nil, launcher.Usage{Nodes: 3, GPUs: 8, NodeSeconds: 60, BusyNodeSeconds: 30, WastedNodeSeconds: 30, GPUSeconds: 160, BusyGPUSeconds: 80, WastedGPUSeconds: 80}},
+		"pods that did not start": {kuberayspec.Name, "Starting", at(60), launcher.Usage{Nodes: 3, GPUs: 8, NodeSeconds: 60, BusyNodeSeconds: 20, WastedNodeSeconds: 40}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := launcher.Status{Launcher: c.launcher, Created: *at(0), Since: *at(100), Phase: runstate.Gone}
+			s.Groups = []runstate.Group{{Name: "head", Ready: 1, Wanted: 1}, {Name: "w", Wanted: 2, GPUs: 4}}
+			s.Timeline = []runstate.Event{
+				{At: *at(10), Kind: "phase", To: c.phase}, {At: *at(20), Kind: "job", To: "RUNNING"}, {At: *at(30), Kind: "job", To: "FAILED"},
+				{At: *at(80), Kind: "job", To: "RUNNING"}, {At: *at(90), Kind: "job", To: "SUCCEEDED"},
+			}
+			s.Job = &runstate.Job{}
+			all := map[string]int{"head": 1, "w": 2}
+			s.Allocations = []runstate.Allocation{
+				{ID: "main.1", Purpose: runstate.PurposeMain, Groups: all, Granted: at(10), Released: at(30)}, {ID: "main.2", Purpose: runstate.PurposeMain, Groups: all, Granted: c.second},
+			}
+			if u := launcher.NewReceipt(launcher.NewResult(s, launcher.LogInfo{}, nil)).Usage; u != c.want {
+				t.Errorf("%+v\nwant %+v", u, c.want)
+			}
+		})
+	}
+}
+
 // TestEarlyHeadIsCharged: the head from its own admission, the gang from its grant; and a gang that never came not at all.
 func TestEarlyHeadIsCharged(t *testing.T) {
 	at := func(second int64) *time.Time { m := time.Unix(100+second, 0); return &m }

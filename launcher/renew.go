@@ -40,7 +40,7 @@ func (v *view) renewOver(ctx context.Context, c *keeper.Client, tick <-chan time
 	return err
 }
 
-// letGoTime limits how long a client that detaches tries to reach the keeper: the user wants the terminal back.
+// letGoTime limits how long a client that detaches tries to reach the keeper, because the user waits for the terminal.
 const letGoTime = 10 * time.Second
 
 // letGo switches end-on-disconnect off: a client that detaches on request is not a lost one.
@@ -55,7 +55,7 @@ func (v *view) letGo(ctx context.Context) {
 		return err
 	})
 	if err != nil {
-		v.log.Warn("the keeper does not know that this client detached, and end-on-disconnect will end the run: follow it with `rayctl run --name`", "cluster", v.id, "error", err)
+		v.log.Warn("the keeper could not be told that this client has detached, so end-on-disconnect will end the run: attach again with `rayctl run --name`", "cluster", v.id, "error", err)
 	}
 }
 

@@ -128,6 +128,7 @@ type view struct {
 	tends      bool   // carries out Status.Due
 	tending    bool   // Tend is running
 	tended     chan struct{}
+	offers     *Offers
 }
 
 func newView(l Launcher, id ID, o RunOptions, disconnect time.Duration) *view {
@@ -135,10 +136,12 @@ func newView(l Launcher, id ID, o RunOptions, disconnect time.Duration) *view {
 	if v.log == nil {
 		v.log = slog.New(slog.DiscardHandler)
 	}
+	v.offers = NewOffers(l, id, v.log)
 	return v
 }
 
 func (v *view) attach(ctx context.Context, early Action) (*Outcome, error) {
+	defer v.offers.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	statuses, err := v.l.Watch(ctx, v.id)
@@ -191,6 +194,9 @@ func (v *view) untilGone(ctx context.Context, statuses <-chan Status) (*Outcome,
 			}
 			v.last = s
 			v.tendTo(ctx, s)
+			if v.tends {
+				v.offers.See(ctx, s)
+			}
 			if v.o.OnStatus != nil {
 				v.o.OnStatus(s)
 			}

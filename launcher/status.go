@@ -27,10 +27,12 @@ type Status struct {
 	Nodes   []runstate.Node  `json:"nodes,omitempty"`
 	// GPUs are what was measured of them, by node, also of former ones.
 	GPUs []runstate.GPUUse `json:"gpus,omitempty"`
-	// Allocations are the nodes of elastic groups beyond those that must be there, and those of a cluster with an early head, also former ones.
+	// Allocations are what was asked of the substrate, also former ones, the oldest first. Before a cluster has a keeper it may be empty.
 	Allocations []runstate.Allocation `json:"allocations,omitempty"`
-	Head        runstate.Head         `json:"head"`
-	Job         *runstate.Job         `json:"job,omitempty"` // nil: a cluster without a job of its own
+	// Offers is how many submissions of jobs for nodes wait for a client (Submitter), because the cluster's own nodes may not submit jobs.
+	Offers int           `json:"offers,omitempty"`
+	Head   runstate.Head `json:"head"`
+	Job    *runstate.Job `json:"job,omitempty"` // nil: a cluster without a job of its own
 	// Submissions are the jobs that run or wait on such a cluster.
 	Submissions []runstate.Submission `json:"submissions,omitempty"`
 	Deadlines   runstate.Deadlines    `json:"deadlines"`
@@ -50,7 +52,7 @@ func StatusOf(st *runstate.State) Status {
 	s := Status{
 		Name: st.Name, Launcher: st.Launcher, Ours: true, SpecHash: st.SpecHash,
 		Phase: st.Phase, Reason: st.Reason, Since: st.Since, Attempt: st.Attempt,
-		Groups: slices.Clone(st.Groups), Nodes: slices.Clone(st.Nodes), GPUs: slices.Clone(st.GPUs), Allocations: slices.Clone(st.Allocations), Head: st.Head, Job: clone(st.Job), Submissions: slices.Clone(st.Submissions),
+		Groups: slices.Clone(st.Groups), Nodes: slices.Clone(st.Nodes), GPUs: slices.Clone(st.GPUs), Allocations: slices.Clone(st.Allocations), Offers: st.Offers, Head: st.Head, Job: clone(st.Job), Submissions: slices.Clone(st.Submissions),
 		Deadlines: st.Deadlines, EndOnDisconnect: st.EndOnDisconnect,
 		Timeline: inOrder(st.Timeline), Attempts: slices.Clone(st.Attempts), Exit: clone(st.Exit),
 	}
@@ -60,13 +62,18 @@ func StatusOf(st *runstate.State) Status {
 	return s
 }
 
-// ended marks nodes and job as ended with the cluster. The last state of a keeper has them as it saw them last, which may be alive: it ends
+// ended marks allocations, nodes and job as ended with the cluster. The last state of a keeper has them as it saw them last, which may be alive: it ends
 // nodes without asking Ray, and where it was killed nobody saw the end.
 func (s *Status) ended() {
 	s.Submissions = nil
+	s.Allocations = runstate.Released(s.Allocations, s.Since)
 	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.State != runstate.NodeDead {
+		n := &s.Nodes[i]
+		if n.State != runstate.NodeDead {
 			n.State = runstate.NodeEnded
+		}
+		if n.Joined != nil && n.Left == nil {
+			n.Left = &s.Since
 		}
 	}
 	if s.Job == nil || s.Job.Terminal() {

@@ -8,10 +8,9 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// Usage is what a run cost, in seconds times nodes or GPUs. Allocated counts from the gang's admission to the end, for a node of an elastic group from
-// its start to its end, and for an early head from its own admission.
+// Usage is what a run cost, in seconds times nodes or GPUs. Each allocation counts from its grant to its release.
 type Usage struct {
-	Nodes             int     `json:"nodes"` // the most at a time
+	Nodes             int     `json:"nodes"` // the largest number at one time
 	GPUs              float64 `json:"gpus"`
 	NodeSeconds       float64 `json:"nodeSeconds"`
 	BusyNodeSeconds   float64 `json:"busyNodeSeconds"`   // while the driver ran
@@ -19,13 +18,13 @@ type Usage struct {
 	GPUSeconds        float64 `json:"gpuSeconds"`
 	BusyGPUSeconds    float64 `json:"busyGpuSeconds"`
 	WastedGPUSeconds  float64 `json:"wastedGpuSeconds"`
-	// MeasuredGPUSeconds and MeasuredBusyGPUSeconds are what NVML or nvidia-smi has seen: the second are those in which a kernel ran.
+	// MeasuredGPUSeconds are the GPU-seconds that NVML or nvidia-smi has measured; MeasuredBusyGPUSeconds are those of them in which a kernel ran.
 	MeasuredGPUSeconds     float64 `json:"measuredGpuSeconds"`
 	MeasuredBusyGPUSeconds float64 `json:"measuredBusyGpuSeconds"`
 }
 
 // usage counts allocated nodes and GPUs, without time in the queue. Where nodes are allocated one by one, and the cluster ended before all were
-// there, only the nodes known to Ray count.
+// there, only the nodes known to Ray count. A record without a main allocation, such as one of a cluster without a keeper, is counted by its timeline.
 func usage(r *Result, d Durations, drivers []span) Usage {
 	var u Usage
 	n, gpus := 0.0, 0.0 // allocated
@@ -40,21 +39,42 @@ func usage(r *Result, d Durations, drivers []span) Usage {
 		n, gpus = float64(u.Nodes), u.GPUs // allocated together
 	}
 	n = max(n, min(1, float64(u.Nodes))) // the head's pod counts even if it did not answer
-	allocated := max(d.Total-d.Queued-d.Installing, 0)
-	if !reached(r.Timeline, runstate.Provisioning, runstate.Starting, runstate.Ready) {
-		allocated = 0 // the cluster ended in the queue and had no nodes
-	}
-	if slices.ContainsFunc(r.Allocations, func(a runstate.Allocation) bool { return a.Purpose == runstate.PurposeHead }) {
-		u = Usage{} // an early head: each node is of an allocation
-	} else {
+	wholes := held(r, runstate.PurposeMain)
+	switch {
+	case len(held(r, runstate.PurposeHead)) > 0:
+		u = Usage{} // an early head: each node is of another allocation
+	case len(wholes) > 0:
+		for _, there := range wholes {
+			u.add(n, gpus, there.seconds(), there.busy(drivers))
+		}
+	case reached(r.Timeline, runstate.Provisioning, runstate.Starting, runstate.Ready): // otherwise the cluster ended in the queue and had no nodes
+		allocated := max(d.Total-d.Queued-d.Installing, 0)
 		u.add(n, gpus, allocated, min(d.Driver, allocated))
 	}
-	u.addAllocations(r, drivers)
+	u.addOthers(r, drivers)
 	for _, g := range r.GPUs {
 		u.MeasuredGPUSeconds += g.Seconds
 		u.MeasuredBusyGPUSeconds += g.BusySeconds
 	}
 	return u
+}
+
+// held returns the spans of time in which allocations of a purpose held their nodes.
+func held(r *Result, purpose string) (spans []span) {
+	for _, a := range runstate.Of(r.Allocations, purpose) {
+		if a.Granted != nil {
+			spans = append(spans, heldBy(a, r.Since))
+		}
+	}
+	return spans
+}
+
+// heldBy is the span of time in which a granted allocation held its nodes; the last argument is the time of the cluster's end.
+func heldBy(a runstate.Allocation, end time.Time) span {
+	if a.Released != nil {
+		end = *a.Released
+	}
+	return span{*a.Granted, end}
 }
 
 // reached reports whether the cluster ever was in one of these phases.
@@ -64,7 +84,7 @@ func reached(timeline []runstate.Event, phases ...runstate.Phase) bool {
 	})
 }
 
-// add counts nodes that were allocated, and busy, for so many seconds.
+// add adds the seconds in which a number of nodes was allocated and busy.
 func (u *Usage) add(nodes, gpus, allocated, busy float64) {
 	u.NodeSeconds += nodes * allocated
 	u.BusyNodeSeconds += nodes * busy
@@ -79,6 +99,14 @@ type span struct{ from, to time.Time }
 
 func (s span) seconds() float64 { return max(seconds(s.from, s.to), 0) }
 
+// busy is the number of seconds of s in which a driver ran.
+func (s span) busy(drivers []span) (busy float64) {
+	for _, driver := range drivers {
+		busy += s.within(driver).seconds()
+	}
+	return busy
+}
+
 // within is the part of s in other.
 func (s span) within(other span) span {
 	if other.from.After(s.from) {
@@ -90,8 +118,8 @@ func (s span) within(other span) span {
 	return s
 }
 
-// addAllocations counts nodes that have an allocation besides the cluster's, each for as long as it was there, and the most nodes at a time.
-func (u *Usage) addAllocations(r *Result, drivers []span) {
+// addOthers adds the nodes of all allocations except the main one, each for the time in which it was held, and updates the largest number of nodes at one time.
+func (u *Usage) addOthers(r *Result, drivers []span) {
 	gpus := map[string]float64{}
 	for _, g := range r.Groups {
 		gpus[g.Name] = g.GPUs
@@ -102,23 +130,16 @@ func (u *Usage) addAllocations(r *Result, drivers []span) {
 	}
 	var changes []change
 	for _, a := range r.Allocations {
-		if a.Granted == nil {
+		if a.Granted == nil || a.Purpose == runstate.PurposeMain {
 			continue
 		}
-		there := span{*a.Granted, r.Since}
-		if a.Released != nil {
-			there.to = *a.Released
-		}
-		busy := 0.0
-		for _, driver := range drivers {
-			busy += there.within(driver).seconds()
-		}
+		there := heldBy(a, r.Since)
 		n, g := 0.0, 0.0
 		for group, count := range a.Groups {
 			n += float64(count)
 			g += float64(count) * gpus[group]
 		}
-		u.add(n, g, there.seconds(), busy)
+		u.add(n, g, there.seconds(), there.busy(drivers))
 		changes = append(changes, change{there.from, n, g}, change{there.to, -n, -g})
 	}
 	slices.SortStableFunc(changes, func(a, b change) int { return a.at.Compare(b.at) })

@@ -42,7 +42,7 @@ func (b *bed) begin(t *testing.T, s *spec.ClusterSpec, p launcher.Payload) *begu
 func (b *bed) beginBy(t *testing.T, l *slurm.Launcher, s *spec.ClusterSpec, p launcher.Payload) *begun {
 	t.Helper()
 	r := &begun{bed: b, t: t, l: l, id: launcher.ID(s.Name), statuses: make(chan launcher.Status, 1000), done: make(chan struct{})}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*patience)
 	t.Cleanup(func() {
 		cancel()
 		<-r.done
@@ -107,7 +107,7 @@ func (r *begun) forgotten() {
 	r.nothingLeft(r.t, string(r.id))
 }
 
-// gate is a file that a driver waits for: `until [ -e GATE ]; do sleep 0.2; done`.
+// gate is a file that a driver waits for: see wait.
 type gate struct {
 	t    *testing.T
 	path string
@@ -117,8 +117,10 @@ func (b *bed) gate(t *testing.T) gate {
 	return gate{t, filepath.Join(b.Cluster.Dir, "shared", strings.ReplaceAll(t.Name(), "/", "-"))}
 }
 
-// wait is the shell that waits for the gate, on a node.
-func (g gate) wait() string { return "until [ -e " + g.path + " ]; do sleep 0.2; done" }
+// wait is the shell that waits for the gate, on a node. A client of NFS believes that a name is not there until it lists the directory.
+func (g gate) wait() string {
+	return "until ls " + filepath.Dir(g.path) + " >/dev/null && [ -e " + g.path + " ]; do sleep 0.2; done"
+}
 
 func (g gate) open() {
 	g.t.Helper()

@@ -23,6 +23,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/raytest"
 	"github.com/rayctl/rayctl/test/slurmtest"
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 	if task := os.Getenv(dyingClient); task != "" {
 		dyingClientMain(task)
 	}
-	pace.AtOnce("8") // testbeds run side by side
+	pace.AtOnce("3") // testbeds run side by side
 	conformance.Main(m, func(setting string) launcher.Launcher {
 		var b beside
 		if err := json.Unmarshal([]byte(setting), &b); err != nil {
@@ -110,6 +111,14 @@ func start(t *testing.T, o slurmtest.Options) *bed {
 	return &bed{Cluster: c, beside: b, python: python, rays: rays}
 }
 
+// as is the bed for another user, with slurm.dir in the user's home.
+func (b *bed) as(user string) *bed {
+	of, cmd := *b, b.Cluster.Command(context.Background(), user, "true")
+	of.user = user
+	of.beside = beside{Bed: b.Bed, Prefix: cmd.Args[:len(cmd.Args)-1], Env: cmd.Env, Dir: b.Home(user) + "/.rayctl"}
+	return &of
+}
+
 func (b *bed) spec() *spec.ClusterSpec {
 	return &spec.ClusterSpec{Ray: spec.Ray{Python: b.python}, Head: spec.Head{NodeResources: small()}}
 }
@@ -124,7 +133,7 @@ func (b *bed) twoGroups() *spec.ClusterSpec {
 	return &spec.ClusterSpec{Ray: spec.Ray{Python: b.python}, Workers: []spec.WorkerGroup{{Name: "a", NodeResources: small()}, {Name: "b", NodeResources: second}}}
 }
 
-// TestSlurm runs on one testbed of four nodes: first what needs no Ray and has the controller for itself, then the suite.
+// TestSlurm runs on one testbed of four nodes: first what has the controller for itself, then the suite, then what has the nodes for itself.
 func TestSlurm(t *testing.T) {
 	pace.Parallel(t)
 	b := start(t, slurmtest.Options{Nodes: 4, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, Preemption: true, LoginSSH: true})
@@ -136,14 +145,17 @@ func TestSlurm(t *testing.T) {
 	t.Run("SSH", b.overSSH)
 	t.Run("WrongHostKey", b.aWrongHostKey)
 	t.Run("ControllerDown", b.controllerDown)
-	t.Run("Conformance", func(t *testing.T) { conformance.Run(t, b.config(t)) })
 	t.Run("AllNodes", b.allNodes)
+	t.Run("Conformance", func(t *testing.T) {
+		t.Run("TimeLimit", func(t *testing.T) { // mostly waits
+			pace.Parallel(t)
+			b.timeLimit(t)
+		})
+		conformance.Run(t, b.config(t))
+	})
 	t.Run("Work", b.work)
-	t.Run("Requeued", b.requeued)
-	t.Run("Warned", b.warned)
 	t.Run("Preempted", b.preempted)
 	t.Run("EndedBetween", b.endedBetween)
-	t.Run("TimeLimit", b.timeLimit)
 	b.leavesNothing(t)
 }
 
@@ -163,8 +175,14 @@ func (b *bed) leavesNothing(t *testing.T) {
 func (b *bed) config(t *testing.T) conformance.Config {
 	return conformance.Config{
 		Setting: b.setting(t), Spec: b.spec, TwoGroups: b.twoGroups, Allocated: b.allocated, KillKeeper: b.killKeeper, KillHead: b.killHead, Hold: b.hold,
-		FreezeDashboard: b.freezeDashboard, Elastic: true,
+		FreezeDashboard: b.freezeDashboard, Elastic: true, HoldWorkers: b.holdWorkers,
 		Surfaces: b.surfaces, Story: b.story, Occupy: b.closePartition, Patience: patience,
+		Elsewhere: map[string]string{
+			"early head": "TestEarly/Queued", "prepare fails": "TestEarly/PrepareFails", "queue limit": "TestSlurm/Queue",
+			// The keeper's and Ray's, which are the same on local.
+			"runtime environment that fails": "local", "dashboard frozen for a minute": "local", "interrupt twice": "local", "idle": "local", "end on disconnect": "local",
+			"prepare is interrupted": "local",
+		},
 	}
 }
 
@@ -312,6 +330,23 @@ func (b *bed) closePartition(t *testing.T) func() {
 	}
 	set("DOWN")
 	return func() { set("UP") }
+}
+
+// holdWorkers lets them wait in a partition of their own, which is down.
+func (b *bed) holdWorkers(t *testing.T, s *spec.ClusterSpec) func() {
+	t.Helper()
+	partition := s.Name + "-workers"
+	scontrol := func(args ...string) {
+		if _, err := b.Slurm(context.Background(), "scontrol", args...); err != nil {
+			t.Error(err)
+		}
+	}
+	scontrol("create", "PartitionName="+partition, "Nodes=ALL", "State=DOWN")
+	t.Cleanup(func() { scontrol("delete", "PartitionName="+partition) })
+	for i := range s.Workers {
+		s.Workers[i].Sections = slurmspec.GroupIn(&slurmspec.Group{Partition: partition})
+	}
+	return func() { scontrol("update", "PartitionName="+partition, "State=UP") }
 }
 
 // occupy takes all nodes.

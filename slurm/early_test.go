@@ -4,14 +4,13 @@ package slurm_test
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
@@ -20,17 +19,22 @@ import (
 // TestEarly is about early heads, whose gang is a job of its own: whatever happens to one of the two jobs, both end.
 func TestEarly(t *testing.T) {
 	pace.Parallel(t)
-	b := start(t, slurmtest.Options{Nodes: 4, Preemption: true})
+	small := smallDisk(t)
+	b := start(t, slurmtest.Options{Nodes: 4, Preemption: true, Binds: []string{small}, Settings: map[string]string{
+		"PreemptParameters": "send_user_signal", "SlurmdTimeout": "30", // living nodes are taken for dead on a busy machine before
+	}})
 	t.Run("Refused", b.earlyRefused)
 	t.Run("CannotSubmit", b.earlyCannotSubmit)
 	t.Run("Queued", b.earlyQueued)
-	t.Run("StartHead", b.earlyStartHead)
 	t.Run("PrepareFails", b.earlyPrepareFails)
 	t.Run("Ended", b.earlyEnded)
+	t.Run("DiskFills", func(t *testing.T) { b.earlyDiskFills(t, small) })
 	t.Run("Requeued", b.earlyRequeued)
-	t.Run("Preempted", b.earlyPreempted)
+	t.Run("RequeuedAgain", b.earlyRequeuedAgain)
+	t.Run("Warned", b.earlyWarned)
 	t.Run("WorkerNodeDies", b.earlyWorkerNodeDies)
 	t.Run("Elastic", b.earlyElastic)
+	t.Run("Granted", b.earlyGranted)
 	t.Run("HeadsNodeDies", b.earlyHeadsNodeDies)
 	b.leavesNothing(t)
 }
@@ -49,10 +53,8 @@ func (b *bed) early(name, prepare, entrypoint string) *spec.ClusterSpec {
 
 // allocation is the newest one of a purpose; of none, one without a state.
 func allocation(s launcher.Status, purpose string) (found runstate.Allocation) {
-	for _, a := range s.Allocations {
-		if a.Purpose == purpose {
-			found = a
-		}
+	if all := runstate.Of(s.Allocations, purpose); len(all) > 0 {
+		found = all[len(all)-1]
 	}
 	return found
 }
@@ -77,22 +79,35 @@ func (b *bed) earlyRefused(t *testing.T) {
 	b.nothingLeft(t, "too-large")
 }
 
-// earlyCannotSubmit: the head's node may not submit jobs to the gang's partition. Who launches may: that is closed behind him.
+// earlyCannotSubmit: the head's node may not submit jobs to the gang's partition: the client that watches does it. Where no client watches, the gang waits.
 func (b *bed) earlyCannotSubmit(t *testing.T) {
-	l := b.launcher()
-	id, err := l.Launch(t.Context(), b.early("mute", "", "echo never"), launcher.Payload{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	allow := func(nodes string) {
-		if _, err := b.Slurm(t.Context(), "scontrol", "update", "PartitionName=main", "AllocNodes="+nodes); err != nil {
+		if _, err := b.Slurm(context.Background(), "scontrol", "update", "PartitionName=main", "AllocNodes="+nodes); err != nil {
 			t.Error(err)
 		}
 	}
+	l := b.launcher()
+	id, err := l.Launch(t.Context(), b.early("mute", "", aliveNodes), launcher.Payload{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	allow("node99")
 	defer allow("ALL")
+	waits := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Offers > 0 && strings.Contains(s.Reason.Message, "waits for a") })
+	if !strings.Contains(waits.Reason.Message, "submits its job: node1 may not (sbatch: error: ") {
+		t.Errorf("reason: %+v", waits.Reason)
+	}
+	allow("ctl")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		launcher.SubmitOffers(ctx, l, id, slog.New(slog.DiscardHandler))
+	}()
 	gone := watchUntil(t, l, id, isGone)
-	if e := gone.Exit; e == nil || e.Code != runstate.CodeStartFailed || e.Retryable || !strings.HasPrefix(e.Message, "the gang cannot be asked for: node1 may not submit its job (sbatch: error: ") {
+	cancel()
+	<-done
+	if e := gone.Exit; e == nil || e.Code != 0 {
 		t.Errorf("exit: %+v\n%s", e, b.story(t, id))
 	}
 	if err := l.Forget(t.Context(), id); err != nil {
@@ -131,68 +146,23 @@ func (b *bed) earlyQueued(t *testing.T) {
 	r.forgotten()
 }
 
-// earlyStartHead: the driver does not wait for the gang, and sees it come.
-func (b *bed) earlyStartHead(t *testing.T) {
-	open := b.closePartition(t)
-	defer open()
-	g := b.gate(t)
-	s := b.early("headstart", "echo weights", aliveNodes+"; "+g.wait()+"; "+aliveNodes)
-	s.Job.Start = spec.StartWithHead
-	r := b.begin(t, s, launcher.Payload{})
-	r.until("driving", func(s launcher.Status) bool {
-		return gangWaits(s) && jobRuns(s) && strings.HasPrefix(s.Reason.Message, "the driver runs; ")
-	})
-	b.copied(t, r.id, "nodes: 1\n")
-	open()
-	r.until("complete", func(s launcher.Status) bool { return s.Phase == runstate.Ready })
-	g.open()
-	r.ended(0, "succeeded", "")
-	if out := r.out.String(); !strings.HasSuffix(out, "weights\n==> driver <==\nnodes: 1\nnodes: 3\n") {
-		t.Errorf("output %q", out)
-	}
-	r.forgotten()
-}
-
 // earlyPrepareFails: the run ends by it, and the gang's job is not waited for.
 func (b *bed) earlyPrepareFails(t *testing.T) {
 	defer b.closePartition(t)()
 	g := b.gate(t)
-	r := b.begin(t, b.early("unprepared", g.wait()+"; exit 9", "echo never"), launcher.Payload{})
+	s := b.early("unprepared", g.wait()+"; echo no such model; exit 9", "echo never")
+	s.Job.Restarts.Driver = 3
+	r := b.begin(t, s, launcher.Payload{})
 	r.until("waiting for its gang", gangWaits)
 	g.open()
-	r.ended(9, "prepare-failed", "code 9")
-	r.forgotten()
-}
-
-// earlyEnded: what ends a run whose gang waits, and leaves nothing in the queue.
-func (b *bed) earlyEnded(t *testing.T) {
-	for name, test := range map[string]struct {
-		end         func(t *testing.T, r *begun, s launcher.Status)
-		code        int
-		cause, said string
-	}{
-		"e-down":   {func(t *testing.T, r *begun, _ launcher.Status) { b.down(t, r.l, r.id) }, runstate.CodeInterrupted, "down", ""},
-		"e-head":   {func(t *testing.T, r *begun, _ launcher.Status) { b.scancel(t, r.id) }, runstate.CodeInterrupted, "interrupted", "cancelled"},
-		"e-keeper": {func(t *testing.T, r *begun, _ launcher.Status) { b.killKeeper(t, r.id) }, runstate.CodeLost, "lost", "the keeper was killed"},
-		"e-gang": {func(t *testing.T, _ *begun, s launcher.Status) {
-			if _, err := b.Slurm(t.Context(), "scancel", "--name="+b.gangOf(t, s.Name)); err != nil {
-				t.Error(err)
-			}
-		}, runstate.CodeInterrupted, "interrupted", "somebody cancelled the gang"},
-		"e-limit": {func(*testing.T, *begun, launcher.Status) {}, runstate.CodeQueueTimeout, "queue", "the gang waits: the partition is down"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			defer b.closePartition(t)()
-			s := b.early(name, "", "echo never")
-			if test.cause == "queue" {
-				s.Lifetime.Queue = units.Limit(10 * time.Second)
-			}
-			r := b.begin(t, s, launcher.Payload{})
-			test.end(t, r, r.until("waiting for its gang", gangWaits))
-			r.ended(test.code, test.cause, test.said)
-			r.forgotten()
-		})
+	receipt := r.ended(9, "prepare-failed", "code 9")
+	if receipt.Exit.Origin != runstate.OriginPrepare || receipt.Exit.Retryable || len(receipt.Attempts) != 1 || receipt.Prepare == nil || receipt.Prepare.State != runstate.JobFailed {
+		t.Errorf("a failure of job.prepare is the user's, and final: %+v", receipt)
 	}
+	if want := "==> job.prepare <==\nno such model\n"; r.out.String() != want {
+		t.Errorf("output %q, want %q", r.out.String(), want)
+	}
+	r.forgotten()
 }
 
 // gangOf is the name of the gang's job; "" if there is none.
@@ -222,79 +192,6 @@ func host(t *testing.T, s launcher.Status, name string) string {
 	return ""
 }
 
-// earlyRequeued: the head's job is preempted while the gang waits: its next attempt asks for a gang of its own, and the one before is gone.
-func (b *bed) earlyRequeued(t *testing.T) {
-	open := b.closePartition(t)
-	defer open()
-	r := b.begin(t, b.early("comeback", "", `echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; `+aliveNodes), launcher.Payload{})
-	first := r.until("waiting for its gang", gangWaits)
-	if _, err := b.Slurm(t.Context(), "scontrol", "requeue", strings.TrimPrefix(first.Where, "job ")); err != nil {
-		t.Fatal(err)
-	}
-	st := r.until("waiting again", func(s launcher.Status) bool { return s.Attempt == 2 && gangWaits(s) })
-	for _, a := range st.Allocations[:2] {
-		if a.State != "released" || a.Purpose == runstate.PurposeGang && a.Granted != nil {
-			t.Errorf("of the first attempt: %+v", a)
-		}
-	}
-	out, err := b.Slurm(t.Context(), "squeue", "--noheader", "--states=PENDING", "--format=%j")
-	if n := strings.Count(out, "-workers-"); err != nil || n != 2 { // the components of one job
-		t.Errorf("%d jobs wait: %s, %v", n, out, err)
-	}
-	open()
-	r.ended(0, "succeeded", "")
-	if want := "attempt 2 because preempted\nnodes: 3\n"; r.out.String() != want {
-		t.Errorf("output %q, want %q", r.out.String(), want)
-	}
-	r.forgotten()
-}
-
-// earlyPreempted: Slurm takes the gang's nodes from it. The next attempt has a gang again, and its cause; a driver that fails because its workers go is no failure of
-// the driver.
-func (b *bed) earlyPreempted(t *testing.T) {
-	s := b.early("yielding", "echo prepared $RAYCTL_ATTEMPT", `echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON
-[ $RAYCTL_ATTEMPT = 1 ] || exit 0
-exec python -c '
-import ray, time
-ray.init(log_to_driver=False)
-@ray.remote(resources={"b": 1}, max_retries=0)
-def work(): time.sleep(600)
-ray.get(work.remote())'`)
-	for i := range s.Workers {
-		s.Workers[i].CPUs = 2 // alike: one component
-	}
-	r := b.begin(t, s, launcher.Payload{})
-	st := r.until("running", func(s launcher.Status) bool { return jobRuns(s) && s.Phase == runstate.Ready })
-	b.copied(t, r.id, "attempt 1 because\n")
-	high, err := b.Submit(t.Context(), "sleep 1000", "--partition=high", "--nodes=1", "--cpus-per-task=15", "--nodelist="+host(t, st, "b-0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _, _ = b.Slurm(context.Background(), "scancel", high) }()
-	receipt := r.ended(0, "succeeded", "")
-	if !strings.HasSuffix(r.out.String(), "prepared 2\n==> driver <==\nattempt 2 because preempted\n") || len(receipt.Attempts) != 2 || receipt.Attempts[0].Cause != runstate.CausePreempted {
-		t.Errorf("output %q, attempts %+v\n%s", r.out.String(), receipt.Attempts, b.story(t, r.id))
-	}
-	r.forgotten()
-}
-
-// earlyWorkerNodeDies: the gang's job goes with one of its nodes; job.restarts allows another attempt, on another gang of the same head.
-func (b *bed) earlyWorkerNodeDies(t *testing.T) {
-	s := b.early("less", "", `echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; [ $RAYCTL_ATTEMPT != 1 ] || exec sleep 600`)
-	exclusive := true
-	s.Workers[1].Sections = slurmspec.GroupIn(&slurmspec.Group{Exclusive: &exclusive})
-	s.Job.Restarts.NodeFailure = 1
-	r := b.begin(t, s, launcher.Payload{})
-	st := r.until("running", func(s launcher.Status) bool { return jobRuns(s) && s.Phase == runstate.Ready })
-	b.copied(t, r.id, "attempt 1 because\n")
-	defer b.powerOff(t, st, "b-0")()
-	receipt := r.ended(0, "succeeded", "")
-	if want := "attempt 1 because\nattempt 2 because lost\n"; r.out.String() != want || len(receipt.Attempts) != 2 {
-		t.Errorf("output %q, want %q; attempts %+v\n%s", r.out.String(), want, receipt.Attempts, b.story(t, r.id))
-	}
-	r.forgotten()
-}
-
 // earlyElastic: an elastic group's node comes when Ray asks for it, once the gang is there, which Ray's autoscaler has not asked for again while it waited.
 func (b *bed) earlyElastic(t *testing.T) {
 	open := b.closePartition(t)
@@ -308,37 +205,10 @@ func (b *bed) earlyElastic(t *testing.T) {
 	r.until("running", func(s launcher.Status) bool { return jobRuns(s) && s.Phase == runstate.Ready })
 	g.open()
 	st := r.until("of two nodes", func(s launcher.Status) bool { return last(s).State == "granted" && alive(s, "b-1") })
-	if len(st.Allocations) != 3 || last(st).Purpose != runstate.PurposeElastic {
+	if len(st.Allocations) != 3 {
 		t.Errorf("%+v", st.Allocations)
 	}
 	b.down(t, r.l, r.id)
 	r.ended(runstate.CodeInterrupted, "down", "")
 	r.forgotten()
-}
-
-// earlyHeadsNodeDies: the head's node, with the keeper, is switched off while the gang waits, and nobody watches: the gang's job ends when it starts.
-func (b *bed) earlyHeadsNodeDies(t *testing.T) {
-	open := b.closePartition(t)
-	defer open()
-	s := b.early("headless", "", "echo never")
-	l := b.launcher()
-	id, err := l.Launch(t.Context(), s, launcher.Payload{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	st := watchUntil(t, l, id, gangWaits)
-	restore := b.powerOffHost(t, host(t, st, "head-0"))
-	if b.gangOf(t, s.Name) == "" {
-		t.Error("the gang does not wait any more")
-	}
-	open()
-	b.Await(t, "the gang's end", func(context.Context) (bool, error) { return b.gangOf(t, s.Name) == "", nil })
-	restore()
-	b.down(t, l, id)
-	if left := b.allocated(t, id); len(left) > 0 {
-		t.Errorf("left: %q\n%s", left, b.story(t, id))
-	}
-	if err := l.Forget(t.Context(), id); err != nil {
-		t.Error(err)
-	}
 }

@@ -4,29 +4,28 @@ package slurm_test
 
 import (
 	"context"
+	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
 // TestElastic is about companion jobs, which are the nodes of elastic groups above those that must be there: whatever happens, none outlives its cluster.
-// What they do in a good run is in the conformance suite.
+// What they do in a good run is in the conformance suite, and what does not end the run is TestElasticFaults'.
 func TestElastic(t *testing.T) {
 	pace.Parallel(t)
 	b := start(t, slurmtest.Options{Nodes: 3, Preemption: true, Settings: map[string]string{"PreemptParameters": "send_user_signal"}, Partitions: []slurmtest.Partition{
 		{Name: "main", Default: true, Extra: "PriorityTier=1 PreemptMode=REQUEUE GraceTime=60"}, {Name: "high", Extra: "PriorityTier=20 PreemptMode=OFF"},
 	}})
 	t.Run("Queued", b.companionQueued)
-	t.Run("Unwanted", b.companionUnwanted)
-	t.Run("Cancelled", b.companionCancelled)
 	t.Run("Preempted", b.companionPreempted)
 	t.Run("HeadsNodeDies", b.companionsHeadDies)
 	b.leavesNothing(t)
@@ -48,22 +47,26 @@ time.sleep(600)'`
 	return s
 }
 
-// last is the newest allocation; of none, one without a state.
+// last is the newest allocation of an elastic group; of none, one without a state.
 func last(s launcher.Status) runstate.Allocation {
-	if len(s.Allocations) == 0 {
-		return runstate.Allocation{}
-	}
-	return s.Allocations[len(s.Allocations)-1]
+	return allocation(s, runstate.PurposeElastic)
 }
 
-// companionQueued: Slurm's reason is shown while a companion waits; the keeper's death cancels it.
+// companionQueued: a node that must be there and is lost is replaced by a companion. Slurm's reason is shown while another one waits; the keeper's death cancels both.
 func (b *bed) companionQueued(t *testing.T) {
 	g := b.gate(t)
 	r := b.begin(t, b.wantsTwo("queued", g), launcher.Payload{})
-	r.until("running", jobRuns)
+	g.open()
+	both := r.until("of two nodes", func(s launcher.Status) bool { return last(s).State == "granted" && alive(s, "b-1") })
+	b.killSupervisor(t, host(t, both, "b-0"))
+	r.until("of the node that must be there again", func(s launcher.Status) bool {
+		return strings.HasPrefix(last(s).ID, "b-0.") && last(s).State == "granted" && alive(s, "b-0")
+	})
 	open := b.closePartition(t)
 	defer open()
-	g.open()
+	if _, err := b.Slurm(t.Context(), "scancel", job(last(both))); err != nil {
+		t.Fatal(err)
+	}
 	st := r.until("waiting for a node", func(s launcher.Status) bool {
 		return last(s).State == "queued" && strings.Contains(last(s).Message, "PartitionDown")
 	})
@@ -72,59 +75,6 @@ func (b *bed) companionQueued(t *testing.T) {
 	}
 	b.killKeeper(t, r.id)
 	r.ended(runstate.CodeLost, "lost", "the keeper was killed")
-	r.forgotten()
-}
-
-// companionUnwanted: what is asked for and then not needed any more is not waited for.
-func (b *bed) companionUnwanted(t *testing.T) {
-	g := b.gate(t)
-	s := b.wantsTwo("unwanted", g)
-	s.Scaling.Idle = units.Limit(3 * time.Second)
-	s.Job.Entrypoint = g.wait() + `; exec python -c '
-import ray, time
-ray.init(log_to_driver=False)
-group = ray.util.placement_group([{"b": 1}] * 2, strategy="STRICT_SPREAD")
-time.sleep(6)
-ray.util.remove_placement_group(group)
-time.sleep(600)'`
-	r := b.begin(t, s, launcher.Payload{})
-	r.until("running", jobRuns)
-	open := b.closePartition(t)
-	defer open()
-	g.open()
-	job := last(r.until("waiting for a node", func(s launcher.Status) bool { return last(s).State == "queued" && last(s).Message != "being submitted" }))
-	st := r.until("not waiting any more", func(s launcher.Status) bool { return last(s).State == "released" })
-	if a := last(st); a.ID != job.ID || a.Granted != nil || a.Message != "nothing needed it any more" {
-		t.Errorf("%+v", a)
-	}
-	b.Await(t, "the companion's end", func(ctx context.Context) (bool, error) {
-		out, err := b.Slurm(ctx, "squeue", "--noheader", "--format=%j")
-		return !strings.Contains(out, "-elastic-"), err
-	})
-	b.down(t, r.l, r.id)
-	r.ended(runstate.CodeInterrupted, "down", "")
-	r.forgotten()
-}
-
-// companionCancelled: somebody else cancels a companion; Ray's demand gets another one. `down` ends both jobs.
-func (b *bed) companionCancelled(t *testing.T) {
-	g := b.gate(t)
-	r := b.begin(t, b.wantsTwo("cancelled", g), launcher.Payload{})
-	g.open()
-	first := last(r.until("of two nodes", func(s launcher.Status) bool { return last(s).State == "granted" && alive(s, "b-1") }))
-	_, job, _ := strings.Cut(first.Message, "job ")
-	if _, err := b.Slurm(t.Context(), "scancel", job); err != nil {
-		t.Fatal(err)
-	}
-	st := r.until("of two nodes again", func(s launcher.Status) bool {
-		name, _, _ := strings.Cut(last(s).ID, ".") // b-1 or b-2: the first may not have gone yet
-		return last(s).ID != first.ID && last(s).State == "granted" && alive(s, name)
-	})
-	if a := st.Allocations[0]; a.State != "released" || !strings.Contains(a.Message, "its job "+job+" ended") {
-		t.Errorf("the cancelled one: %+v", a)
-	}
-	b.down(t, r.l, r.id)
-	r.ended(runstate.CodeInterrupted, "down", "")
 	r.forgotten()
 }
 
@@ -179,6 +129,27 @@ print("another node:", one != two, flush=True)'`
 	r.forgotten()
 }
 
+// killSupervisor kills that of a node of the cluster's own step, which so cannot say anything.
+func (b *bed) killSupervisor(t *testing.T, host string) {
+	t.Helper()
+	all, err := b.Processes(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := 0
+	for _, p := range all {
+		if strings.Contains(p.Command, "keeper.pyz node ") && strings.HasSuffix(p.Command, " --slurm") && (first == 0 || p.PID < first) { // its guard is forked
+			first = p.PID
+		}
+	}
+	if first == 0 {
+		t.Fatalf("there is no supervisor on %s", host)
+	}
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+}
+
 func alive(s launcher.Status, name string) bool {
 	for _, n := range s.Nodes {
 		if n.Name == name {
@@ -188,8 +159,12 @@ func alive(s launcher.Status, name string) bool {
 	return false
 }
 
-// companionsHeadDies: the head's node, with the keeper, is switched off, and nobody watches: the companion on another node ends by itself.
+// companionsHeadDies: compute nodes may not submit, and the node waits until a client does, which one that only reads does not. Then the head's node, with the
+// keeper, is switched off, and nobody watches: the companion on another node ends by itself.
 func (b *bed) companionsHeadDies(t *testing.T) {
+	if err := os.WriteFile(filepath.Join(b.wrapSbatch(t), "login-only"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	g := b.gate(t)
 	g.open()
 	s := b.wantsTwo("headless", g)
@@ -199,7 +174,15 @@ func (b *bed) companionsHeadDies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	waits := watchUntil(t, l, id, func(s launcher.Status) bool { return s.Offers == 1 })
+	if a := last(waits); a.State != "queued" || !strings.Contains(a.Message, "waits for a `rayctl run`, `up` or `submit` that watches") {
+		t.Errorf("%+v", a)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go launcher.SubmitOffers(ctx, l, id, slog.New(slog.DiscardHandler))
 	st := watchUntil(t, l, id, func(s launcher.Status) bool { return alive(s, "b-1") })
+	stop()
 	restore := b.powerOffHost(t, st.Nodes[0].Host)
 	b.Await(t, "the companion's end", func(ctx context.Context) (bool, error) {
 		out, err := b.Slurm(ctx, "squeue", "--noheader", "--format=%j")

@@ -17,32 +17,22 @@ import (
 	"github.com/rayctl/rayctl/launcher/conformance"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm"
-	"github.com/rayctl/rayctl/test/pace"
-	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
-// TestExec runs commands in a cluster of each version of Slurm. Ray is not needed for that: the cluster is still at its setup.
-func TestExec(t *testing.T) {
-	pace.Parallel(t)
-	for _, version := range []string{slurmtest.OldestVersion, slurmtest.DefaultVersion, slurmtest.NewestVersion} {
-		t.Run(version, func(t *testing.T) {
-			pace.Parallel(t)
-			b := start(t, slurmtest.Options{Version: version, Nodes: 2, LoginSSH: true})
-			l := b.launcher()
-			s := b.named("exec", "")
-			s.Setup = "sleep 1000"
-			id, err := l.Launch(t.Context(), s, launcher.Payload{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer b.leavesNothing(t)
-			defer b.down(t, l, id)
-			watchUntil(t, l, id, func(s launcher.Status) bool { return s.Phase == runstate.Starting })
-			t.Run("apart", func(t *testing.T) { apart(t, l, id) })
-			t.Run("apart by ssh", func(t *testing.T) { apart(t, b.ssh(t), id) })
-			t.Run("in an allocation", func(t *testing.T) { b.inAllocation(t, id) })
-		})
+// commands are run in a cluster. Ray is not needed for that: the cluster is still at its setup.
+func (b *bed) commands(t *testing.T) {
+	l := b.launcher()
+	s := b.named("exec", "")
+	s.Setup = "sleep 1000"
+	id, err := l.Launch(t.Context(), s, launcher.Payload{})
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer b.down(t, l, id)
+	watchUntil(t, l, id, func(s launcher.Status) bool { return s.Phase == runstate.Starting })
+	t.Run("apart", func(t *testing.T) { apart(t, l, id) })
+	t.Run("apart by ssh", func(t *testing.T) { apart(t, b.ssh(t), id) })
+	t.Run("in an allocation", func(t *testing.T) { b.inAllocation(t, id) })
 }
 
 // execs: on a terminal all keys go to the command, also Ctrl-C; without one, the command is stopped when its context ends.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,11 +36,9 @@ func TestFaults(t *testing.T) {
 	t.Run("UnreadableToken", b.unreadableToken)
 	t.Run("Cancelled", b.cancelled)
 	t.Run("ControllerRestarts", b.controllerRestarts)
-	t.Run("WorkerNodeDies", b.workerNodeDies)
+	t.Run("NodesReplaced", b.nodesReplaced)
 	t.Run("HeadNodeDies", b.headNodeDies)
-	t.Run("HeadNodeReplaced", b.headNodeReplaced)
 	t.Run("NodeIsDown", b.nodeIsDown)
-	t.Run("Kept", b.kept)
 	t.Run("DeadClient", b.deadClient)
 	b.leavesNothing(t)
 }
@@ -142,15 +141,30 @@ func (b *bed) powerOffHost(t *testing.T, host string) (restore func()) {
 	}
 }
 
-// workerNodeDies: the next attempt runs on other nodes, and its environment has the cause.
-func (b *bed) workerNodeDies(t *testing.T) {
-	s := b.spread("one-less", `echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; [ $RAYCTL_ATTEMPT != 1 ] || exec sleep 600`)
-	s.Job.Restarts.NodeFailure = 1
+// nodesReplaced: with restarts left the loss of a worker's node, and then that of the head's, is the beginning of the next attempt, on another node, and its
+// environment has the cause.
+func (b *bed) nodesReplaced(t *testing.T) {
+	s := b.spread("replaced", `hostname; echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; [ $RAYCTL_ATTEMPT = 3 ] || exec sleep 600`)
+	s.Job.Restarts.NodeFailure = 2
 	r := b.begin(t, s, launcher.Payload{})
-	defer b.powerOff(t, r.until("running", jobRuns), "b-0")()
+	var on []string // the head's nodes
+	restore := func() {}
+	defer func() { restore() }()
+	for i, loses := range []struct{ member, printed string }{{"b-0", "attempt 1 because\n"}, {"a-0", "attempt 2 because lost\n"}} {
+		st := r.until("running", func(s launcher.Status) bool { return s.Attempt == i+1 && jobRuns(s) && s.Phase == runstate.Ready })
+		b.copied(t, r.id, loses.printed) // what the node has not let out yet is lost with it
+		on = append(on, host(t, st, "a-0"))
+		restore()
+		restore = b.powerOff(t, st, loses.member)
+	}
 	receipt := r.ended(0, "succeeded", "")
-	if want := "attempt 1 because\nattempt 2 because lost\n"; r.out.String() != want || len(receipt.Attempts) != 2 || receipt.Attempts[0].Cause != runstate.CauseLost {
-		t.Errorf("output %q, want %q; attempts %+v\n%s", r.out.String(), want, receipt.Attempts, b.story(t, r.id))
+	lines := strings.Split(r.out.String(), "\n")
+	if len(lines) != 7 || lines[4] == on[1] || !slices.Equal(lines, []string{on[0], "attempt 1 because", on[1], "attempt 2 because lost", lines[4], "attempt 3 because lost", ""}) {
+		t.Errorf("output %q; the heads that died were on %q\n%s", lines, on, b.story(t, r.id))
+	}
+	a := receipt.Attempts
+	if len(a) != 3 || a[0].Attempt != 1 || a[0].Cause != runstate.CauseLost || a[1].Attempt != 2 || a[1].Cause != runstate.CauseLost || a[2].Attempt != 3 || a[2].Cause != "succeeded" {
+		t.Errorf("attempts %+v\n%s", a, b.story(t, r.id))
 	}
 	r.forgotten()
 }
@@ -189,6 +203,7 @@ func (b *bed) nodeIsDown(t *testing.T) {
 	b.AwaitNode(t, 3, "down")
 	s := b.named("patient", "hostname")
 	s.Sections = slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{Nodelist: "node3"}})
+	s.Lifetime.Keep = durationPtr(time.Hour)
 	r := b.begin(t, s, launcher.Payload{})
 	r.until("explained", func(s launcher.Status) bool {
 		return s.Phase == runstate.Queued && strings.HasPrefix(s.Reason.Code, "ReqNodeNotAvail") && s.Reason.Message != ""
@@ -199,17 +214,15 @@ func (b *bed) nodeIsDown(t *testing.T) {
 	if r.ended(0, "succeeded", ""); r.out.String() != "node3\n" {
 		t.Errorf("output %q", r.out.String())
 	}
-	r.forgotten()
+	b.kept(t, "patient")
 }
 
-// kept: the record goes when lifetime.keep has passed, and the name is free again.
-func (b *bed) kept(t *testing.T) {
-	s := b.named("kept", "echo once")
-	s.Lifetime.Keep = durationPtr(time.Hour)
-	b.begin(t, s, launcher.Payload{}).ended(0, "succeeded", "")
+// kept: the record goes when lifetime.keep, an hour, has passed, and the name is free again.
+func (b *bed) kept(t *testing.T, name string) {
+	t.Helper()
 	list := func() int {
 		t.Helper()
-		found, err := b.launcher().List(t.Context(), launcher.Selector{Names: []string{"kept"}, All: true})
+		found, err := b.launcher().List(t.Context(), launcher.Selector{Names: []string{name}, All: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +231,7 @@ func (b *bed) kept(t *testing.T) {
 	if n := list(); n != 1 {
 		t.Errorf("%d records, want one", n)
 	}
-	result := filepath.Join(b.run("kept"), "1", keeper.ResultFile)
+	result := filepath.Join(b.run(launcher.ID(name)), "1", keeper.ResultFile)
 	longAgo := time.Now().Add(-time.Hour - time.Minute)
 	if err := os.Chtimes(result, longAgo, longAgo); err != nil {
 		t.Fatal(err)
@@ -228,11 +241,11 @@ func (b *bed) kept(t *testing.T) {
 	}
 	for _, dryRun := range []bool{true, false} { // to list has removed nothing
 		found, err := b.launcher().Collect(t.Context(), dryRun)
-		if err != nil || len(found) != 1 || found[0].Name != "kept" {
+		if err != nil || len(found) != 1 || found[0].Name != name {
 			t.Errorf("collected (dry run: %v): %+v, %v", dryRun, found, err)
 		}
 	}
-	b.nothingLeft(t, "kept")
+	b.nothingLeft(t, name)
 }
 
 func durationPtr(d time.Duration) *units.Duration { v := units.Duration(d); return &v }

@@ -3,6 +3,7 @@
 package slurm_test
 
 import (
+	"bytes"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -13,17 +14,13 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
-	"github.com/rayctl/rayctl/test/pace"
-	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
-// TestGrowth: a run on more nodes costs no step, no file and no request to the controller more. Questions that a client asks now and then,
-// and those of TestLoad, depend on the time that a run takes, and are left out.
-func TestGrowth(t *testing.T) {
-	pace.Parallel(t)
-	b := start(t, slurmtest.Options{Nodes: 4})
-	files2, requests2 := b.cost(t, "two", 2)
-	files4, requests4 := b.cost(t, "four", 4)
+// allNodes: one cluster over every node of the site. A run on more nodes costs no step, no file and no request to the controller more. Questions that a client asks
+// now and then, and those of TestLoad, depend on the time that a run takes, and are left out.
+func (b *bed) allNodes(t *testing.T) {
+	files2, requests2 := b.cost(t, "two", 2, "node1 node2\n")
+	files4, requests4 := b.cost(t, "four", 4, "node1 node2 node3 node4\n")
 	t.Logf("files: %d; requests: %v", len(files2), requests2)
 	if !slices.Equal(files2, files4) {
 		t.Errorf("files on 2 nodes: %q, on 4: %q", files2, files4)
@@ -31,16 +28,15 @@ func TestGrowth(t *testing.T) {
 	if !maps.Equal(requests2, requests4) || requests2["REQUEST_JOB_STEP_CREATE"] != 1 {
 		t.Errorf("requests on 2 nodes: %v, on 4: %v", requests2, requests4)
 	}
-	b.leavesNothing(t)
 }
 
-// cost runs a driver on so many nodes; it returns the files of the run, and what the controller was asked.
-func (b *bed) cost(t *testing.T, name string, nodes int) (files []string, requests map[string]int) {
+// cost runs a driver on so many nodes, which it prints; it returns the files of the run, and what the controller was asked.
+func (b *bed) cost(t *testing.T, name string, nodes int, printed string) (files []string, requests map[string]int) {
 	t.Helper()
 	exclusive := true
-	s := b.named(name, "true")
+	s := b.named(name, `python -c 'import ray; ray.init(log_to_driver=False, logging_level="ERROR"); print(*sorted(n["NodeManagerHostname"] for n in ray.nodes() if n["Alive"]))'`)
 	s.Sections = slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{Exclusive: &exclusive}})
-	nodes-- // the head's
+	s.Head = spec.Head{}
 	s.Workers = []spec.WorkerGroup{{Name: "w", Replicas: &nodes, NodeResources: small()}}
 	if err := b.ResetRequests(t.Context()); err != nil {
 		t.Fatal(err)
@@ -61,5 +57,10 @@ func (b *bed) cost(t *testing.T, name string, nodes int) (files []string, reques
 	if err != nil {
 		t.Fatal(err)
 	}
+	var out bytes.Buffer
+	if oc, err := launcher.Attach(t.Context(), l, id, launcher.RunOptions{Stdout: &out}); err != nil || oc.Receipt.Exit.Code != 0 || out.String() != printed {
+		t.Errorf("output %q, want %q; %+v, %v\n%s", out.String(), printed, oc, err, b.story(t, id))
+	}
+	b.removed(t, l, id)
 	return files, requests
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
-// TestIdentity: a job whose comment somebody rewrites stays the run's, in the queue and while it runs.
+// TestIdentity: a job whose comment somebody rewrites stays the run's, in the queue and while it runs. What ends a run against its keeper's will ends it at once
+// where no attempt may follow, with all of its output and its account.
 func TestIdentity(t *testing.T) {
 	pace.Parallel(t)
 	b := start(t, slurmtest.Options{Nodes: 2})
@@ -38,7 +39,9 @@ func TestIdentity(t *testing.T) {
 		})
 	})
 	t.Run("Running", b.rewrittenWhileRunning)
-	t.Run("EarlierLaunch", b.earlierLaunch)
+	t.Run("KeeperKilled", b.keeperKilledWithOutput)
+	t.Run("ReadsOnlyRead", b.readsOnlyRead)
+	t.Run("NodeFailed", b.nodeFailedLast)
 	b.leavesNothing(t)
 }
 
@@ -95,12 +98,14 @@ func (b *bed) rewrittenInQueue(t *testing.T, l *slurm.Launcher, s *spec.ClusterS
 	b.nothingLeft(t, s.Name)
 }
 
-// rewrittenWhileRunning: another client's `down` ends the run by its keeper, and nothing stays.
+// rewrittenWhileRunning: a job that was given up while the controller was away starts nothing in a later launch of the same name. After the comments were rewritten
+// another client's `down` ends the run by its keeper, and nothing stays.
 func (b *bed) rewrittenWhileRunning(t *testing.T) {
 	s := b.named("rewritten", "echo \"$(cat here)\"; exec sleep 600")
 	r := b.begin(t, s, asCommanded(t, s))
 	r.until("running", jobRuns)
 	b.copied(t, r.id, "rewritten\n")
+	b.AwaitJob(t, b.earlierJob(t, r.id), "COMPLETED")
 	b.rewrite(t, r.id)
 	other := b.launcher()
 	if listed, err := other.List(t.Context(), launcher.Selector{}); err != nil || len(listed) != 1 || listed[0].Phase != runstate.Ready {
@@ -114,16 +119,14 @@ func (b *bed) rewrittenWhileRunning(t *testing.T) {
 	r.forgotten()
 }
 
-// earlierLaunch: a job that was given up while the controller was away starts nothing in a later launch of the same name.
-func (b *bed) earlierLaunch(t *testing.T) {
-	g := b.gate(t)
-	r := b.begin(t, b.named("reused", "echo ours; "+g.wait()), launcher.Payload{})
-	r.until("running", jobRuns)
-	script, err := os.ReadFile(filepath.Join(b.run(r.id), "slurm.sh"))
+// earlierJob submits the job of a run as an earlier launch of the name would have.
+func (b *bed) earlierJob(t *testing.T, id launcher.ID) string {
+	t.Helper()
+	script, err := os.ReadFile(filepath.Join(b.run(id), "slurm.sh"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	record, err := os.ReadFile(filepath.Join(b.run(r.id), "record.json"))
+	record, err := os.ReadFile(filepath.Join(b.run(id), "record.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,11 +140,5 @@ func (b *bed) earlierLaunch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.AwaitJob(t, job, "COMPLETED")
-	g.open()
-	r.ended(0, "succeeded", "")
-	if r.out.String() != "ours\n" {
-		t.Errorf("output %q", r.out.String())
-	}
-	r.forgotten()
+	return job
 }

@@ -5,6 +5,7 @@ package slurm_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,15 +13,11 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec/units"
-	"github.com/rayctl/rayctl/test/pace"
-	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
-// TestIdleGPUs: GPUs of nodes that do nothing end a run, those that Slurm has not given to it do not count. nvidia-smi is a stand-in that prints what
+// idleGPUs: GPUs of nodes that do nothing end a run, those that Slurm has not given to it do not count. nvidia-smi is a stand-in that prints what
 // `nvidia-smi --help-query-gpu` describes: this machine has no GPU.
-func TestIdleGPUs(t *testing.T) {
-	pace.Parallel(t)
-	b := start(t, slurmtest.Options{Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 4}}})
+func (b *bed) idleGPUs(t *testing.T) {
 	dir := filepath.Join(b.Cluster.Dir, "shared", "smi")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -29,9 +26,11 @@ func TestIdleGPUs(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for i, kv := range b.Env {
+	with := *b
+	with.Env = slices.Clone(b.Env)
+	for i, kv := range with.Env {
 		if path, found := strings.CutPrefix(kv, "PATH="); found {
-			b.Env[i] = "PATH=" + dir + ":" + path
+			with.Env[i] = "PATH=" + dir + ":" + path
 		}
 	}
 	s := b.twoGroups()
@@ -39,7 +38,7 @@ func TestIdleGPUs(t *testing.T) {
 	for i := range s.Workers {
 		s.Workers[i].GPUs, s.Workers[i].GPUType = 2, "h100"
 	}
-	r := b.begin(t, s, launcher.Payload{})
+	r := with.begin(t, s, launcher.Payload{})
 	r.ended(runstate.CodeGPUsIdle, runstate.CauseIdleGPU, "all GPUs did nothing for 10s (lifetime.idleGpu)")
 	result, err := r.l.Result(t.Context(), r.id)
 	if err != nil {
@@ -54,5 +53,5 @@ func TestIdleGPUs(t *testing.T) {
 			t.Errorf("%+v", g)
 		}
 	}
-	b.leavesNothing(t)
+	r.forgotten()
 }

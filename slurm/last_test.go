@@ -16,19 +16,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/test/pace"
-	"github.com/rayctl/rayctl/test/slurmtest"
 )
-
-// TestLastAttempt: what ends a run against its keeper's will ends it at once where no attempt may follow, with all of its output and its account.
-func TestLastAttempt(t *testing.T) {
-	pace.Parallel(t)
-	b := start(t, slurmtest.Options{Nodes: 2})
-	t.Run("KeeperKilled", b.keeperKilledWithOutput)
-	t.Run("ReadsOnlyRead", b.readsOnlyRead)
-	t.Run("NodeFailed", b.nodeFailedLast)
-	b.leavesNothing(t)
-}
 
 // keeperKilledWithOutput: what the driver wrote after its keeper's last look is in the record, and a restart that is left is made.
 func (b *bed) keeperKilledWithOutput(t *testing.T) {

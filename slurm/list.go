@@ -66,7 +66,7 @@ func (l *Launcher) others(ctx context.Context, sel launcher.Selector, known map[
 			Phase: runstate.Queued, Reason: controller.Explain(j), Created: j.Submit, Since: j.Submit, Attempt: 1}
 		if j.State != controller.StatePending {
 			s.Phase, s.Since = runstate.Provisioning, j.Start
-			s.Reason = runstate.Reason{Code: "NotOurs", Message: "its job runs; what Ray does in it only its owner sees"}
+			s.Reason = runstate.Reason{Code: "NotOurs", Message: "its job runs; only its owner can see the state of Ray in it"}
 		}
 		if sel.Matches(s) {
 			out = append(out, s)

@@ -14,6 +14,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
@@ -171,30 +172,31 @@ func (s *statuses) awaitAll(t *testing.T, what string, cond func(launcher.Status
 	}
 }
 
-// TestPlannedStart: the start that Slurm expects is shown while a job waits, in every version. (doctor's tests cover the output of `sbatch --test-only`.)
-func TestPlannedStart(t *testing.T) {
-	pace.Parallel(t)
-	for _, version := range []string{slurmtest.OldestVersion, slurmtest.DefaultVersion, slurmtest.NewestVersion} {
-		t.Run(version, func(t *testing.T) {
-			pace.Parallel(t) // each waits for Slurm's scheduler
-			b := start(t, slurmtest.Options{Version: version})
-			release, err := b.Submit(t.Context(), "sleep 1000", "--exclusive", "--time=30")
-			if err != nil {
-				t.Fatal(err)
-			}
-			b.AwaitJob(t, release, "RUNNING")
-			l := b.launcher()
-			id, err := l.Launch(t.Context(), b.named("planned", "true"), launcher.Payload{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer b.down(t, l, id)
-			st := watchUntil(t, l, id, func(s launcher.Status) bool {
-				return strings.Contains(s.Reason.Message, "Slurm expects to start it at ")
-			})
-			if st.Phase != runstate.Queued || st.Reason.Code != "Resources" && st.Reason.Code != "Priority" {
-				t.Errorf("status: %s, %+v", st.Phase, st.Reason)
-			}
+// plannedStart launches a cluster that waits for node2; what it returns checks that the start which Slurm expects is shown. (doctor's tests cover the output of
+// `sbatch --test-only`.)
+func (b *bed) plannedStart(t *testing.T) (shown func(t *testing.T)) {
+	t.Helper()
+	other, err := b.Submit(t.Context(), "sleep 1000", "--exclusive", "--time=30", "--nodelist=node2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.AwaitJob(t, other, "RUNNING")
+	l, s := b.launcher(), b.named("planned", "true")
+	s.Sections = slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{Nodelist: "node2"}})
+	id, err := l.Launch(t.Context(), s, launcher.Payload{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(t *testing.T) {
+		st := watchUntil(t, l, id, func(s launcher.Status) bool {
+			return strings.Contains(s.Reason.Message, "Slurm expects to start it at ")
 		})
+		if st.Phase != runstate.Queued || st.Reason.Code != "Resources" && st.Reason.Code != "Priority" {
+			t.Errorf("status: %s, %+v", st.Phase, st.Reason)
+		}
+		b.removed(t, l, id)
+		if _, err := b.Slurm(t.Context(), "scancel", other); err != nil {
+			t.Error(err)
+		}
 	}
 }

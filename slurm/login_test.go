@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -22,6 +23,7 @@ func TestLogin(t *testing.T) {
 	b := start(t, slurmtest.Options{Nodes: 1, LoginSSH: true})
 	t.Run("ShellPrints", b.shellPrints)
 	t.Run("OwnMaster", b.ownMaster)
+	t.Run("PathOfLoginShells", b.pathOfLoginShells)
 	b.leavesNothing(t)
 }
 
@@ -33,6 +35,36 @@ func (b *bed) sshTo(t *testing.T, config string, options ...string) *remote.SSH 
 	}
 	ssh.Config = config
 	return ssh
+}
+
+// pathOfLoginShells: Slurm's commands are known in login shells alone, which commands of ssh do not run in.
+func (b *bed) pathOfLoginShells(t *testing.T) {
+	home, err := b.Cluster.Command(t.Context(), "", "sh", "-c", "printf %s ~").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{".bashrc": "PATH=/usr/bin:/bin\n", ".bash_profile": "export PATH=" + slurmtest.SearchPath + "\n"} {
+		file := filepath.Join(string(home), name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		defer os.Remove(file)
+	}
+	plain := exec.CommandContext(t.Context(), "ssh", "-F", b.Login.Config, "login", "squeue")
+	if out, err := plain.CombinedOutput(); err == nil || !strings.Contains(string(out), "not found") {
+		t.Fatalf("squeue is found without a login shell: %v, %s", err, out)
+	}
+	ssh := b.sshTo(t, b.Login.Config)
+	l := slurm.New(slurm.Config{Runner: ssh, Dir: b.Dir()})
+	defer func() {
+		l.Close()
+		if err := ssh.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	r := b.beginBy(t, l, b.named("found", "echo found"), launcher.Payload{})
+	r.ended(0, "succeeded", "")
+	r.forgotten()
 }
 
 // shellPrints: what a .bashrc prints, with no line break at the end, is taken for nobody's answer.

@@ -3,7 +3,6 @@
 package slurm_test
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -60,6 +59,7 @@ func TestNodes(t *testing.T) {
 	b.Env = append(b.Env, "PATH="+path, "BASH_ENV="+b.modules(t), "LD_LIBRARY_PATH=/opt/login/lib", "SECRET_OF_THE_LOGIN=x", "SLURM_NTASKS=77", "RAY_ADDRESS=elsewhere:1")
 	t.Run("Granted", func(t *testing.T) { b.granted(t, image) })
 	t.Run("Placed", b.placed)
+	t.Run("IdleGPUs", b.idleGPUs)
 	for _, runtime := range []string{"pyxis", "singularity"} {
 		t.Run("In_"+runtime, func(t *testing.T) { b.inContainer(t, runtime, image) })
 	}
@@ -265,10 +265,7 @@ func TestTwoUsers(t *testing.T) {
 	count := "python -c " + shellescape.Quote(`import ray; ray.init(log_to_driver=False, logging_level="ERROR"); print(len(ray.nodes()))`)
 	var runs []*begun
 	for _, name := range []string{"alice", "bob"} {
-		of := *b
-		of.user = name
-		cmd := b.Cluster.Command(context.Background(), name, "true")
-		of.beside = beside{Bed: b.Bed, Prefix: cmd.Args[:len(cmd.Args)-1], Env: cmd.Env, Dir: b.Home(name) + "/.rayctl"}
+		of := b.as(name)
 		s := of.named("same", g.wait()+"; "+count)
 		s.Lifetime.Max = units.Limit(time.Hour)
 		runs = append(runs, of.begin(t, s, launcher.Payload{}))

@@ -30,7 +30,6 @@ import (
 	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/needs"
-	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
@@ -97,36 +96,30 @@ func (r *restd) tokenOf(t *testing.T, text string, mode os.FileMode) string {
 	return name
 }
 
-func (r *restd) over(url, tokenFile string) *slurm.Launcher {
-	return slurm.New(slurm.Config{Runner: r.beside, REST: controller.NewREST(url, tokenFile), Dir: r.Dir()})
-}
-
-func (r *restd) launcher(t *testing.T) *slurm.Launcher {
+func (r *restd) over(t *testing.T, url, tokenFile string) *slurm.Launcher {
 	t.Helper()
-	l := r.over(r.url, r.tokenFile)
+	l := slurm.New(slurm.Config{Runner: r.beside, REST: controller.NewREST(url, tokenFile), Dir: r.Dir()})
 	t.Cleanup(l.Close)
 	return l
 }
 
-// TestREST makes requests to the real slurmrestd of each version; there are three forms of its API.
-func TestREST(t *testing.T) {
-	pace.Parallel(t)
+func (r *restd) launcher(t *testing.T) *slurm.Launcher {
+	t.Helper()
+	return r.over(t, r.url, r.tokenFile)
+}
+
+// rest makes requests to the real slurmrestd.
+func (b *bed) rest(t *testing.T) {
 	needs.Root(t)
-	for _, version := range []string{slurmtest.OldestVersion, slurmtest.DefaultVersion, slurmtest.NewestVersion} {
-		t.Run(version, func(t *testing.T) {
-			pace.Parallel(t)
-			r := startRestd(t, start(t, slurmtest.Options{Version: version, Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, Slurmrestd: true,
-				Settings: map[string]string{"Licenses": "fluent:9", "TrackWCKey": "yes"}}))
-			t.Run("Request", r.request)
-			t.Run("Life", r.life)
-			t.Run("LostAnswer", r.lostAnswer)
-			t.Run("Refused", r.refusals)
-			t.Run("Tokens", r.tokens)
-			if version == slurmtest.DefaultVersion {
-				t.Run("Run", r.run)
-				t.Run("Away", r.away)
-			}
-		})
+	r := startRestd(t, b)
+	t.Run("Request", r.request)
+	t.Run("Life", r.life)
+	t.Run("LostAnswer", r.lostAnswer)
+	t.Run("Refused", r.refusals)
+	t.Run("Tokens", r.tokens)
+	if r.Options.Version == slurmtest.DefaultVersion { // what follows is rayctl's own, after the answers of which there are three forms
+		t.Run("Run", r.run)
+		t.Run("Away", r.away)
 	}
 }
 
@@ -221,7 +214,7 @@ func (r *restd) tokens(t *testing.T) {
 		{"forged", forged, 0o600, runstate.CodePermission},
 	} {
 		file := r.tokenOf(t, test.text, test.mode)
-		_, err := r.over(r.url, file).Launch(t.Context(), r.named("rest-token", "true"), launcher.Payload{})
+		_, err := r.over(t, r.url, file).Launch(t.Context(), r.named("rest-token", "true"), launcher.Payload{})
 		want := test.code
 		if test.name == "forged" && r.Options.Version == slurmtest.OldestVersion {
 			want = runstate.CodeUnreachable // 22.05 answers as if its controller were away
@@ -234,7 +227,7 @@ func (r *restd) tokens(t *testing.T) {
 		}
 		r.nothingLeft(t, "rest-token")
 	}
-	if _, err := r.over(r.url, "/no/such/token").Launch(t.Context(), r.named("rest-token", "true"), launcher.Payload{}); launcher.ExitCode(err) != runstate.CodeConfig {
+	if _, err := r.over(t, r.url, "/no/such/token").Launch(t.Context(), r.named("rest-token", "true"), launcher.Payload{}); launcher.ExitCode(err) != runstate.CodeConfig {
 		t.Errorf("no file: %v (code %d)", err, launcher.ExitCode(err))
 	}
 }
@@ -299,7 +292,7 @@ func (r *restd) away(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, url := range []string{r.url, "http://127.0.0.1:1"} {
-		_, err := r.over(url, r.tokenFile).Launch(t.Context(), r.named("rest-away", "true"), launcher.Payload{})
+		_, err := r.over(t, url, r.tokenFile).Launch(t.Context(), r.named("rest-away", "true"), launcher.Payload{})
 		if launcher.ExitCode(err) != runstate.CodeUnreachable {
 			t.Errorf("%s: %v (code %d)", url, err, launcher.ExitCode(err))
 		}
@@ -307,4 +300,5 @@ func (r *restd) away(t *testing.T) {
 			t.Errorf("its directory is left: %v", err)
 		}
 	}
+	r.startController(t)
 }

@@ -71,10 +71,11 @@ func (c *cluster) releasing(last *runstate.State, j controller.Job) launcher.Sta
 
 // waiting is the status of a cluster whose job has not begun, or has only just.
 func (c *cluster) waiting(j controller.Job, f batchjob.Fate) launcher.Status {
-	st := batchjob.FirstState(c.Record.Spec)
+	st := batchjob.FirstState(c.Record)
 	st.Phase, st.Since = runstate.Queued, c.Record.Created
 	if last := c.LastWord(); last != nil { // it was requeued
 		st.Attempt, st.Since, st.Attempts, st.Timeline = last.Attempt+1, last.Since, last.Attempts, last.Timeline
+		st.Allocations = runstate.Asked(last.Allocations, st.Groups, c.Record.Spec.Head.Early, last.Since)
 	}
 	s := c.status(st, j)
 	switch {
@@ -93,6 +94,13 @@ func (c *cluster) waiting(j controller.Job, f batchjob.Fate) launcher.Status {
 		s.Reason = runstate.Reason{Code: "StartingKeeper", Message: "the nodes are allocated, the batch script is starting"}
 	default:
 		s.Reason = runstate.Reason{Code: "Submitted", Message: "the job was submitted"}
+	}
+	asked := &s.Allocations[len(s.Allocations)-1]
+	asked.Where, asked.Message = s.Where, s.Reason.Message
+	if s.Phase == runstate.Provisioning {
+		asked.State, asked.Granted, asked.Message = runstate.AllocationGranted, &s.Since, ""
+	} else if !j.Start.IsZero() {
+		asked.Expected = &j.Start
 	}
 	return s
 }

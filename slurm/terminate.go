@@ -32,7 +32,7 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 	for ctx.Err() == nil {
 		var j controller.Job
 		age := min(max(lookEvery, time.Since(began)/4), batchjob.AskAgain)       // Slurm is asked less and less often
-		if c.Result != nil || !asked || time.Since(looked) > batchjob.AskAgain { // else the keeper tells
+		if c.Result != nil || !asked || time.Since(looked) > batchjob.AskAgain { // otherwise the keeper reports the end
 			over, job, err := c.OverOr(ctx, age)
 			if over || err != nil {
 				return err
@@ -74,8 +74,8 @@ func (c *cluster) patience(end launcher.End) time.Duration {
 	return script.EndSlack + time.Duration(*c.Record.Spec.Job.Grace)
 }
 
-// terminateUncommitted ends a launch whose client died. One whose client lives commits or gives up by itself; its job, if there is one,
-// is cancelled, and what it commits then is a cluster that has ended.
+// terminateUncommitted ends a launch whose client died. If the client is still alive, it commits or ends the launch itself. In both cases the
+// job, if there is one, is cancelled; a commit after that belongs to a cluster that has ended.
 func (c *cluster) terminateUncommitted(ctx context.Context) error {
 	if c.Inside() {
 		return c.terminateInside(ctx)

@@ -3,12 +3,10 @@
 package slurm_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -112,23 +110,25 @@ func watchUntil(t *testing.T, l launcher.Launcher, id launcher.ID, cond func(lau
 
 func isGone(s launcher.Status) bool { return s.Phase == runstate.Gone }
 
-// queue: the status of a waiting cluster has the reason, and it ends without having started Ray when its time in the queue is over, when it is ended,
-// and when somebody cancels its job.
+// queue: the status of a waiting cluster has the reason, and it ends without having started Ray when somebody cancels its job, when its time in the queue is over,
+// and when it is ended.
 func (b *bed) queue(t *testing.T) {
 	l := b.launcher()
 	release := b.occupy(t)
 	defer release()
-	for name, test := range map[string]struct {
+	tests := []struct {
+		name  string
 		end   func(t *testing.T, id launcher.ID)
 		cause string
 		code  int
 	}{
-		"q-limit":     {func(t *testing.T, id launcher.ID) { tend(t, l, id) }, "queue", runstate.CodeQueueTimeout},
-		"q-down":      {func(t *testing.T, id launcher.ID) { b.down(t, l, id) }, "down", runstate.CodeInterrupted},
-		"q-cancelled": {func(t *testing.T, id launcher.ID) { b.scancel(t, id) }, "interrupted", runstate.CodeInterrupted},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := b.named(name, "echo never")
+		{"q-cancelled", func(t *testing.T, id launcher.ID) { b.scancel(t, id) }, "interrupted", runstate.CodeInterrupted}, // seen at the next request, which the others do not wait for
+		{"q-limit", func(t *testing.T, id launcher.ID) { tend(t, l, id) }, "queue", runstate.CodeQueueTimeout},
+		{"q-down", func(t *testing.T, id launcher.ID) { b.down(t, l, id) }, "down", runstate.CodeInterrupted},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := b.named(test.name, "echo never")
 			if test.cause == "queue" {
 				s.Lifetime.Queue = units.Limit(3 * time.Second)
 			}
@@ -140,8 +140,19 @@ func (b *bed) queue(t *testing.T) {
 			if waits.Phase != runstate.Queued || !slices.Contains([]string{"Resources", "Priority", "Pending"}, waits.Reason.Code) {
 				t.Errorf("status while it waits: %s, %+v", waits.Phase, waits.Reason)
 			}
+			if a := allocation(waits, runstate.PurposeMain); a.State != runstate.AllocationQueued || a.Where != waits.Where || a.Message != waits.Reason.Message {
+				t.Errorf("what waits: %+v", a)
+			}
 			test.end(t, id)
+		})
+	}
+	for _, test := range tests {
+		t.Run(test.name+"/ended", func(t *testing.T) {
+			id := launcher.ID(test.name)
 			gone := watchUntil(t, l, id, isGone)
+			if a := allocation(gone, runstate.PurposeMain); a.State != runstate.AllocationReleased || a.Granted != nil {
+				t.Errorf("what was never granted: %+v", a)
+			}
 			if gone.Exit == nil || gone.Exit.Cause != test.cause || gone.Exit.Code != test.code {
 				t.Errorf("exit: %+v", gone.Exit)
 			}
@@ -151,7 +162,7 @@ func (b *bed) queue(t *testing.T) {
 			if err := l.Forget(t.Context(), id); err != nil {
 				t.Error(err)
 			}
-			b.nothingLeft(t, name)
+			b.nothingLeft(t, test.name)
 		})
 	}
 }
@@ -190,71 +201,4 @@ func (b *bed) controllerDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.nothingLeft(t, "away")
-}
-
-// requeued: a preempted job comes back as the next attempt, with the same output directory, and its environment has the cause.
-func (b *bed) requeued(t *testing.T) {
-	s := b.named("again", `echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON in $RAYCTL_OUTPUT_DIR; [ $RAYCTL_ATTEMPT != 1 ] || exec sleep 600`)
-	l := b.launcher()
-	requeue := func(st launcher.Status) {
-		if st.Attempt == 1 && st.Job != nil && st.Job.State == runstate.JobRunning && st.Phase == runstate.Ready {
-			b.copied(t, "again", "attempt 1 because in ")
-			if _, err := b.Slurm(t.Context(), "scontrol", "requeue", strings.TrimPrefix(st.Where, "job ")); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-	defer cancel()
-	var out bytes.Buffer
-	oc, err := launcher.Run(ctx, l, s, launcher.Payload{}, launcher.RunOptions{Stdout: &out, OnStatus: requeue})
-	if err != nil {
-		t.Fatalf("%v\n%s", err, b.story(t, "again"))
-	}
-	output := filepath.Join(b.run("again"), "output")
-	want := "attempt 1 because in " + output + "\nattempt 2 because preempted in " + output + "\n"
-	if out.String() != want || oc.Receipt.Exit.Code != 0 || len(oc.Receipt.Attempts) != 2 {
-		t.Errorf("output %q, want %q; exit %+v, attempts %+v\n%s", out.String(), want, oc.Receipt.Exit, oc.Receipt.Attempts, b.story(t, "again"))
-	}
-	if left := b.allocated(t, "again"); len(left) > 0 {
-		t.Errorf("left: %q", left)
-	}
-	if err := l.Forget(ctx, "again"); err != nil {
-		t.Error(err)
-	}
-}
-
-// warned: Slurm's warning gives the driver its grace, and the next attempt starts if job.restarts allows it.
-func (b *bed) warned(t *testing.T) {
-	s := b.named("warned", `trap 'echo saving; sleep 2; echo saved; exit 0' TERM; echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; [ $RAYCTL_ATTEMPT != 1 ] || { sleep 600 & wait; }`)
-	s.Lifetime.Max = units.Limit(10 * time.Hour) // the end is far: a warning is of preemption
-	grace := units.Duration(time.Minute)
-	s.Job.Grace = &grace
-	l, sent := b.launcher(), false
-	warn := func(st launcher.Status) {
-		if !sent && st.Job != nil && st.Job.State == runstate.JobRunning {
-			sent = true
-			b.copied(t, "warned", "attempt 1 because\n")
-			if _, err := b.Slurm(t.Context(), "scancel", "--batch", "--signal=USR1", strings.TrimPrefix(st.Where, "job ")); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-	defer cancel()
-	var out bytes.Buffer
-	oc, err := launcher.Run(ctx, l, s, launcher.Payload{}, launcher.RunOptions{Stdout: &out, OnStatus: warn})
-	if err != nil {
-		t.Fatalf("%v\n%s", err, b.story(t, "warned"))
-	}
-	if want := "attempt 1 because\nsaving\nsaved\nattempt 2 because preempted\n"; out.String() != want || oc.Receipt.Exit.Code != 0 {
-		t.Errorf("output %q, want %q; exit %+v\n%s", out.String(), want, oc.Receipt.Exit, b.story(t, "warned"))
-	}
-	if left := b.allocated(t, "warned"); len(left) > 0 {
-		t.Errorf("left: %q", left)
-	}
-	if err := l.Forget(ctx, "warned"); err != nil {
-		t.Error(err)
-	}
-	b.nothingLeft(t, "warned")
 }

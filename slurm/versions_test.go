@@ -11,6 +11,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/conformance"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/test/pace"
@@ -24,8 +25,15 @@ func TestVersions(t *testing.T) {
 	for _, version := range []string{slurmtest.OldestVersion, slurmtest.NewestVersion} {
 		t.Run(version, func(t *testing.T) {
 			pace.Parallel(t)
-			cached := version == slurmtest.OldestVersion // as old sites have their homes: what one host writes others see seconds later
-			b := start(t, slurmtest.Options{Version: version, Nodes: 3, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, CachedFiles: cached})
+			o := slurmtest.Options{Version: version, Nodes: 3, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}}
+			o.NFS = version == slurmtest.OldestVersion && os.Getuid() == 0 // as sites have their homes: what one host writes others see seconds later
+			if o.NFS {
+				o.Users = []string{"alice"}
+			}
+			b := start(t, o)
+			if o.NFS { // which root cannot write
+				b = b.as("alice")
+			}
 			t.Run("Run", b.runsOnce)
 			t.Run("Queue", b.queue)
 			t.Run("Conformance", func(t *testing.T) { conformance.Quick(t, b.config(t)) })
@@ -35,17 +43,70 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+// TestEachVersion is what needs no Ray and what each version of Slurm answers in its own form: commands that run in a cluster, the planned start, and the requests of
+// slurmrestd, whose API has three forms.
+func TestEachVersion(t *testing.T) {
+	pace.Parallel(t)
+	for _, version := range []string{slurmtest.OldestVersion, slurmtest.DefaultVersion, slurmtest.NewestVersion} {
+		t.Run(version, func(t *testing.T) {
+			pace.Parallel(t)
+			b := start(t, slurmtest.Options{
+				Version: version, Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 2}}, LoginSSH: true, Slurmrestd: os.Getuid() == 0,
+				Settings: map[string]string{"Licenses": "fluent:9", "TrackWCKey": "yes"},
+			})
+			planned := b.plannedStart(t) // Slurm plans it meanwhile
+			t.Run("Exec", b.commands)
+			t.Run("PlannedStart", planned)
+			t.Run("REST", b.rest)
+			b.leavesNothing(t)
+		})
+	}
+}
+
 func (b *bed) runsOnce(t *testing.T) {
 	s := b.twoGroups()
 	s.Name, s.Job.Entrypoint = "once", "echo it\\'s $RAYCTL_ATTEMPT; exit 3"
+	during := func(*begun) {}
+	if b.Options.NFS {
+		during = b.serverAway(t, s)
+	}
 	two := 2
 	s.Workers[1].Replicas, s.Workers[1].GPUs, s.Workers[1].GPUType = &two, 1, "h100"
 	r := b.begin(t, s, launcher.Payload{})
+	during(r)
 	r.ended(3, "driver-failed", "code 3")
 	if r.out.String() != "it's 1\n" {
 		t.Errorf("output %q", r.out.String())
 	}
 	r.forgotten()
+}
+
+// serverAway changes a job so that it waits, and returns what is to be done meanwhile: the NFS server answers nobody for 20 s. Everything waits for it, no end is
+// concluded from that, and there is one driver.
+func (b *bed) serverAway(t *testing.T, s *spec.ClusterSpec) func(*begun) {
+	g := b.gate(t)
+	drivers := g.path + ".drivers"
+	s.Job.Entrypoint = "echo $RAYCTL_ATTEMPT >> " + drivers + "; " + g.wait() + "; " + s.Job.Entrypoint
+	s.Job.Restarts.NodeFailure = 1 // which a cluster that is taken for lost would use
+	return func(r *begun) {
+		r.until("running", jobRuns)
+		if err := b.FreezeNFS(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-r.done:
+			t.Errorf("it ended while the server was away: %v, %+v", r.err, r.outcome)
+		case <-time.After(20 * time.Second):
+		}
+		if err := b.ThawNFS(); err != nil {
+			t.Fatal(err)
+		}
+		g.open()
+		<-r.done
+		if text, err := os.ReadFile(drivers); err != nil || string(text) != "1\n" {
+			t.Errorf("drivers %q, %v", text, err)
+		}
+	}
 }
 
 func (b *bed) terminated(t *testing.T) {
@@ -70,6 +131,7 @@ func (b *bed) extends(t *testing.T, l *slurm.Launcher, id launcher.ID) {
 		}
 		return strings.TrimSpace(out)
 	}
+	administrator := os.Getuid() == 0 && b.user == ""
 	before := limit()
 	soon, late := time.Now().Add(2*time.Minute), time.Now().Add(5*time.Hour)
 	if err := l.Extended(t.Context(), id, runstate.Deadlines{Max: &soon}); err != nil || limit() != before {
@@ -77,9 +139,9 @@ func (b *bed) extends(t *testing.T, l *slurm.Launcher, id launcher.ID) {
 	}
 	err := l.Extended(t.Context(), id, runstate.Deadlines{Max: &late})
 	switch {
-	case os.Getuid() == 0 && (err != nil || !strings.HasPrefix(limit(), "5:0")):
+	case administrator && (err != nil || !strings.HasPrefix(limit(), "5:0")):
 		t.Errorf("a later deadline: %v, Slurm's limit %s", err, limit())
-	case os.Getuid() != 0 && (launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), "scontrol update JobId=") || limit() != before):
+	case !administrator && (launcher.ExitCode(err) != runstate.CodePermission || !strings.Contains(err.Error(), "scontrol update JobId=") || limit() != before):
 		t.Errorf("a later deadline: %v, Slurm's limit %s", err, limit())
 	}
 }

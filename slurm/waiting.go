@@ -13,10 +13,15 @@ import (
 
 // queued handles a cluster whose keeper has not reported a state yet.
 func (w *watcher) queued(ctx context.Context) bool {
-	w.pace = min(max(time.Since(w.launched.Created), controller.WhileWaiting), controller.WhileRunning) // what keeps a job waiting changes seldom
-	f, over := w.question(ctx, w.pace)                                                                  // watchers of a job that do not look at the same moments share an answer for as long
+	waited := time.Since(w.launched.Created)
+	w.pace = goodFor(waited)
+	f, over := w.question(ctx, maxAge(waited))
 	if over || f == batchjob.Gone {
 		return over
+	}
+	if f == batchjob.Alive && !w.Answered.IsZero() { // who watches from another moment on shares the answer, and looks again when it is too old
+		old := time.Until(w.Answered.Add(goodFor(w.Answered.Sub(w.launched.Created))))
+		w.pace = min(w.pace, max(old, controller.WhileWaiting/2)) // where the answer took long it is as old already
 	}
 	if f != batchjob.Alive || w.job.State != controller.StatePending {
 		w.send(ctx, w.waiting(w.job, f))
@@ -25,7 +30,7 @@ func (w *watcher) queued(ctx context.Context) bool {
 	if w.job.Start.IsZero() {
 		w.job.Start = w.planned
 	}
-	w.send(ctx, w.waiting(w.job, f)) // also what is given up now says what it waited for
+	w.send(ctx, w.waiting(w.job, f)) // sent even if the launch ends now, so that the user sees the reason
 	if v := w.hopeless(ctx); v != nil {
 		s := w.waiting(w.job, f)
 		s.Due = &launcher.End{Cause: v.Cause, Message: v.Message, Final: v.Final, IfWaiting: true}
@@ -42,6 +47,14 @@ func (w *watcher) queued(ctx context.Context) bool {
 	}
 	return false
 }
+
+// goodFor is how long an answer about a waiting job is good enough: as long as the job had waited by then, because what keeps it waiting changes seldom.
+func goodFor(waited time.Duration) time.Duration {
+	return min(max(waited, controller.WhileWaiting), controller.WhileRunning)
+}
+
+// maxAge is how old an answer may be for a job that has waited so long by now, if each answer is used for goodFor: one from the middle of that time just is.
+func maxAge(waited time.Duration) time.Duration { return goodFor(waited / 2) }
 
 // Slurm's scheduler plans only the first jobs of its queue by itself. It is asked for a plan when it has had the time to make one (bf_interval's
 // default), and seldom: it is work for it.

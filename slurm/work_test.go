@@ -10,8 +10,6 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // work is on one cluster of two unlike nodes: commands on each, the sizes given to Ray, connections to a node, and a worker that dies, which is
@@ -58,20 +56,6 @@ func (b *bed) work(t *testing.T) {
 	if !running(told) || told.Phase != runstate.Ready {
 		t.Errorf("the driver does not go on: %s, %+v", told.Phase, told.Job)
 	}
-}
-
-// allNodes: one cluster over every node of the site.
-func (b *bed) allNodes(t *testing.T) {
-	exclusive := true
-	s := &spec.ClusterSpec{Name: "all", Ray: spec.Ray{Python: b.python}, Sections: slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{Exclusive: &exclusive}})}
-	s.Job.Entrypoint = `python -c 'import ray; ray.init(log_to_driver=False, logging_level="ERROR"); print(*sorted(n["NodeManagerHostname"] for n in ray.nodes() if n["Alive"]))'`
-	s.Workers = []spec.WorkerGroup{{Name: "w", Replicas: &b.Options.Nodes, NodeResources: small()}}
-	r := b.begin(t, s, launcher.Payload{})
-	r.ended(0, "succeeded", "")
-	if want := "node1 node2 node3 node4\n"; r.out.String() != want {
-		t.Errorf("output %q, want %q", r.out.String(), want)
-	}
-	r.forgotten()
 }
 
 // killRaylet kills the one raylet on a node.

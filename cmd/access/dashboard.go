@@ -35,9 +35,9 @@ func NewDashboard(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dashboard [NAME] [--open]",
 		Short: "Give a local URL of Ray's dashboard, until Ctrl-C",
-		Long: "dashboard serves Ray's dashboard on 127.0.0.1 until Ctrl-C and prints its URL. The URL works once: it leads your browser to an address of its\n" +
-			"own, NAME.localhost, with a session that other users of this machine and other pages do not get; another URL is printed when it was used.\n" +
-			"Through ssh -L PORT:127.0.0.1:PORT the same URL works. The cluster's own token stays in this process.",
+		Long: "dashboard serves Ray's dashboard on 127.0.0.1 until Ctrl-C and prints a URL. Each URL works for one browser, which it redirects to NAME.localhost\n" +
+			"with a session cookie; other users of this machine and other web pages cannot use that session. When a URL has been used, rayctl prints a new one.\n" +
+			"The same URL works through ssh -L PORT:127.0.0.1:PORT. The browser never receives the cluster's token.",
 		Example: "  rayctl dashboard --open\n  rayctl dashboard dev --port 8265",
 		Args:    app.NoDash(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -75,11 +75,11 @@ func runDashboard(ctx context.Context, a *app.App, o *dashboardCommandOptions) e
 	fmt.Fprintln(a.Out, proxy.EntryURL())
 	a.UI.Note("the dashboard of %s, until Ctrl-C", c.ID)
 	if tunnel := a.TunnelHint(listener.Addr().(*net.TCPAddr).Port); tunnel != "" {
-		a.UI.Note("from the machine that you came from by ssh: %s, then the same URL", tunnel)
+		a.UI.Note("on the machine from which you logged in by ssh: %s, then the same URL", tunnel)
 	}
 	removePage := func() {}
 	proxy.Used = func() {
-		a.UI.Note("that URL is used up; for another browser: %s", proxy.EntryURL())
+		a.UI.Note("this URL has been used; for another browser open %s", proxy.EntryURL())
 	}
 	if o.open {
 		if removePage, err = openBrowser(ctx, a, proxy.EntryURL()); err != nil {

@@ -36,9 +36,9 @@ func NewEnv(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "env [NAME]",
 		Short: "Print shell variables for Ray's own tools and notebooks",
-		Long: "env prints exports for `ray job`, `serve` and ray.init(). The token is given as a file that only you can read, never as a value.\n" +
-			"If this machine does not reach the cluster, env starts a tunnel, a process that stays until the cluster ends: RAY_ADDRESS is then a ray:// address,\n" +
-			"for Ray's client. For a cluster of this machine PATH begins with the directory of its `ray` and `python`.",
+		Long: "env prints exports for `ray job`, `serve` and ray.init(). The exports name a file with the token that only you can read; they never contain the token.\n" +
+			"If this machine cannot connect to the cluster directly, env starts a tunnel, a process that runs until the cluster ends. RAY_ADDRESS is then a ray://\n" +
+			"address, for Ray's client. For a cluster on this machine, PATH begins with the directory of the cluster's `ray` and `python`.",
 		Example: "  eval \"$(rayctl env dev)\" && ray job list\n  eval \"$(rayctl env dev)\" && jupyter lab\n  eval \"$(rayctl env --unset)\"\n  rayctl env --shell fish | source",
 		Args:    app.NoDash(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -48,7 +48,7 @@ func NewEnv(a *app.App) *cobra.Command {
 		ValidArgsFunction: a.CompleteClusters,
 	}
 	o.config.AddSelection(c)
-	c.Flags().BoolVar(&o.unset, "unset", false, "print what takes the variables away again")
+	c.Flags().BoolVar(&o.unset, "unset", false, "print the commands that unset the variables")
 	c.Flags().StringVar(&o.shell, "shell", "sh", "syntax of this `SHELL`: sh (bash, zsh) or fish")
 	app.Complete(c, "shell", cobra.FixedCompletions([]string{"sh", "fish"}, cobra.ShellCompDirectiveNoFileComp))
 	o.output.Add(c, app.FormatJSON, app.FormatYAML)

@@ -31,10 +31,10 @@ func NewExec(a *app.App) *cobra.Command {
 		Use:     "exec [NAME] [--node NODE] [-- COMMAND...]",
 		Aliases: []string{"ssh", "shell"},
 		Short:   "Run a command or a shell on a node, in Ray's environment there",
-		Long: "exec runs COMMAND on the head's node or on another one and exits with its exit code. Its arguments reach it unchanged; no shell is between.\n" +
-			"Without COMMAND, on a terminal, it opens a shell, as do its other names ssh and shell.\n" +
-			"With -it it is on this terminal, and Ctrl-C is its own. Without, Ctrl-C ends exec, and asks the command to end where signals reach it: not on\n" +
-			"Kubernetes, nor by ssh.",
+		Long: "exec runs COMMAND on the head's node, or on NODE, and exits with the command's exit code. The arguments are passed unchanged, without a shell.\n" +
+			"Without COMMAND, on a terminal, exec opens a shell; the names ssh and shell do the same.\n" +
+			"With -it the command has this terminal, and Ctrl-C goes to the command. Without -it, Ctrl-C ends exec and sends the command a signal to end. On\n" +
+			"Kubernetes and over ssh signals cannot be sent: there the command continues.",
 		Example: "  rayctl exec -- nvidia-smi\n  rayctl exec dev --node trainer-1 -- df -h /tmp\n  rayctl exec dev                      # a shell on the head's node",
 		Args:    a.AtMost(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -46,7 +46,7 @@ func NewExec(a *app.App) *cobra.Command {
 			}
 			if len(command) == 0 {
 				if !onTerminal {
-					return app.UsageError("write it like `rayctl exec dev -- nvidia-smi`", "`%s` needs a command after --, as this is no terminal", c.CommandPath())
+					return app.UsageError("write it like `rayctl exec dev -- nvidia-smi`", "`%s` needs a command after --, because it does not run on a terminal", c.CommandPath())
 				}
 				o.command, o.stdin, o.tty = shell, true, true
 			}
@@ -58,7 +58,7 @@ func NewExec(a *app.App) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.node, "node", "", "name of the `NODE` (default: the head's)")
 	a.CompleteNodes(c)
-	f.BoolVarP(&o.stdin, "stdin", "i", false, "pass this command's stdin on")
+	f.BoolVarP(&o.stdin, "stdin", "i", false, "connect the stdin of rayctl to the command")
 	f.BoolVarP(&o.tty, "tty", "t", false, "with -i, run it on this terminal")
 	return c
 }

@@ -27,6 +27,6 @@ func listenLocal(ctx context.Context, a *app.App, port int) (net.Listener, error
 		if u, err := user.LookupId(name); err == nil {
 			name = u.Username
 		}
-		a.UI.Warn("a connection of another user of this machine, %s, to %s was closed: it is for you alone", name, l.Addr())
+		a.UI.Warn("closed a connection from %s, another user of this machine, to %s: only you may connect to it", name, l.Addr())
 	}}, nil
 }

@@ -31,8 +31,9 @@ func NewPortForward(a *app.App) *cobra.Command {
 	o := &portForwardOptions{}
 	c := &cobra.Command{
 		Use:   "port-forward [NAME] [LOCAL:]REMOTE...",
-		Short: "Reach ports of a node on 127.0.0.1, until Ctrl-C",
-		Long:  "port-forward listens on 127.0.0.1:LOCAL and passes connections on to REMOTE on the head's node or on another one. It prints where it listens.\nWithout LOCAL: the same port; with an empty one (:8000) a free port.",
+		Short: "Forward local ports to a node until Ctrl-C",
+		Long: "port-forward listens on 127.0.0.1:LOCAL and forwards each connection to port REMOTE of the head's node, or of NODE. It prints the address on which it\n" +
+			"listens. LOCAL is by default the same port as REMOTE; if it is empty (:8000), rayctl chooses a free port.",
 		Example: "  rayctl port-forward 8000                 # Serve's port\n" +
 			"  rayctl port-forward dev 9000:8000 :6006 --node trainer-0",
 		Args: func(c *cobra.Command, args []string) error { return o.arguments(args) },

@@ -34,8 +34,8 @@ func NewTop(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "top [NAME] [-w]",
 		Short: "Show what the nodes do: CPUs, GPUs, memory, tasks, actors",
-		Long: "top shows for each node how many of its CPUs and GPUs tasks, actors and placement groups hold, and how busy CPUs and GPUs really are, by whatever\n" +
-			"runs on the machine or in the container.",
+		Long: "top shows for each node how many CPUs and GPUs Ray has given to tasks, actors and placement groups, and how busy the CPUs and GPUs are. The second\n" +
+			"figure counts everything that runs on the machine or in the container.",
 		Example:           "  rayctl top\n  rayctl top dev -w\n  rayctl top dev -o json",
 		Args:              app.NoDash(1, "one name"),
 		RunE:              a.OnCluster(&o.dashboard, func(ctx context.Context) error { return runTop(ctx, a, o) }),

@@ -25,7 +25,7 @@ func TestLines(t *testing.T) {
 		{Args: "exec dev -t -- true", Err: "-t has no effect: it needs -i, and a terminal as stdin"},
 		{Args: "exec dev -- false", Code: 1},
 		{Args: "exec dev -- sh -c exit${IFS}7", Code: 7},
-		{Args: "exec dev", Code: runstate.CodeUsage, Err: "`rayctl exec` needs a command after --, as this is no terminal: write it like `rayctl exec dev -- nvidia-smi`"},
+		{Args: "exec dev", Code: runstate.CodeUsage, Err: "`rayctl exec` needs a command after --, because it does not run on a terminal: write it like `rayctl exec dev -- nvidia-smi`"},
 		{Args: "exec dev", Terminal: true, Stdin: "echo a shell", Out: "a shell\n"},
 		{Args: "ssh dev", Terminal: true, Stdin: "echo a shell", Out: "a shell\n"},
 		{Args: "shell dev -- cat", Stdin: "typed", Out: "typed"},
@@ -73,7 +73,7 @@ func TestTunnels(t *testing.T) {
 	t.Setenv("SSH_CONNECTION", "10.0.0.1 5000 10.0.0.2 22")
 	t.Setenv("USER", "ann")
 	apptest.Run(t, verbs, func() launcher.Launcher { return (&apptest.Launcher{Ray: &apptest.Ray{}}).With("dev") }, []apptest.Line{
-		{Args: "dashboard dev", Interrupt: true, Out: "http://127.0.0.1:", Err: "from the machine that you came from by ssh: `ssh -N -L "},
+		{Args: "dashboard dev", Interrupt: true, Out: "http://127.0.0.1:", Err: "on the machine from which you logged in by ssh: `ssh -N -L "},
 		{Args: "dashboard dev", Interrupt: true, Out: "http://127.0.0.1:", Err: " ann@10.0.0.2`, then the same URL"},
 	})
 }

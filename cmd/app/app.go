@@ -1,6 +1,6 @@
-// Package app holds what rayctl's verbs share: the App with the process's streams and the way to open a launcher, the configuration in force, the
-// cluster that is meant and the way to its dashboard, the flag -o, errors and exit codes. It knows no substrate: App.Launchers opens them, and tests
-// replace it.
+// Package app holds the code that rayctl's verbs share: the App with the process's streams and the function that opens a launcher, the loaded
+// configuration, the cluster of a command and the connection to its dashboard, the flag -o, errors and exit codes. It imports no launcher:
+// App.Launchers opens them, and tests replace that function.
 package app
 
 import (

@@ -35,6 +35,10 @@ type FindOptions struct {
 
 // Find returns the cluster chosen by the user and prints its name.
 func (a *App) Find(ctx context.Context, o FindOptions) (*Cluster, error) {
+	if c := a.remembered(ctx, o.Name, o.Config); c != nil {
+		a.UI.Note("%s cluster %s", c.Launcher.Name(), c.ID)
+		return c, nil
+	}
 	loaded, err := a.Selection(o.Config)
 	if err != nil {
 		return nil, err
@@ -51,6 +55,9 @@ func (a *App) Find(ctx context.Context, o FindOptions) (*Cluster, error) {
 
 // Exists reports whether a cluster of this name lives, or has a record.
 func (a *App) Exists(ctx context.Context, name string, o *ConfigFlags) (bool, error) {
+	if a.remembered(ctx, name, o) != nil {
+		return true, nil
+	}
 	loaded, err := a.Selection(o)
 	if err != nil {
 		return false, err
@@ -290,7 +297,7 @@ func (c *Cluster) Status(ctx context.Context) (launcher.Status, error) {
 	}
 }
 
-// UntilEnded waits until the cluster has ended, or is unknown; false: ctx has ended before. A watch that ends says neither.
+// UntilEnded waits until the cluster has ended or no longer exists; it returns false if ctx ended before. If a watch breaks off, it watches again.
 func (c *Cluster) UntilEnded(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		statuses, err := c.Launcher.Watch(ctx, c.ID)

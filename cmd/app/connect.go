@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -79,6 +80,19 @@ func (c *Connection) AwaitEnd(ctx context.Context) (alive context.Context, look,
 	return alive, look, func() { cancel(nil) }
 }
 
+// SubmitOffers submits what the connection's cluster cannot get by itself, while its job is followed, until stop is called (launcher.SubmitOffers).
+func (c *Connection) SubmitOffers(ctx context.Context, log *slog.Logger) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var submits sync.WaitGroup
+	if c.cluster != nil {
+		submits.Go(func() { launcher.SubmitOffers(ctx, c.cluster.Launcher, c.cluster.ID, log) })
+	}
+	return func() {
+		cancel()
+		submits.Wait()
+	}
+}
+
 // OnCluster is the RunE of a command whose only argument is the cluster.
 func (a *App) OnCluster(o *DashboardFlags, run func(context.Context) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
@@ -118,7 +132,7 @@ func (a *App) clusterAt(ctx context.Context, o *DashboardFlags, address string) 
 	if err != nil {
 		return ""
 	}
-	all, _ := a.List(ctx, []launcher.Launcher{here}, false) // who cannot list knows none
+	all, _ := a.List(ctx, []launcher.Launcher{here}, false) // if listing fails, no cluster is found
 	for _, c := range all {
 		if c.Status.Head.Dashboard == strings.TrimRight(address, "/") {
 			return c.Status.Name

@@ -18,7 +18,7 @@ import (
 func Entrypoint(args []string) (string, error) {
 	for i, arg := range args {
 		if strings.ContainsRune(arg, 0) || !utf8.ValidString(arg) {
-			return "", UsageError("put the bytes into a file of the working directory", "argument %d of the command is not text in UTF-8, which is all that Ray's job API carries", i+1)
+			return "", UsageError("put the bytes into a file of the working directory", "argument %d of the command is not UTF-8 text, and Ray's job API accepts only UTF-8 text", i+1)
 		}
 	}
 	return shellescape.QuoteCommand(args), nil
@@ -33,7 +33,7 @@ func looksLikeShell(args []string) bool {
 // HintShell hints at how to write a line of shell.
 func (a *App) HintShell(command []string) {
 	if looksLikeShell(command) {
-		a.UI.Warn("%s", "the command is one word, taken as the name of a program: for a line of shell write `-- sh -c "+shellescape.Quote(command[0])+"`")
+		a.UI.Warn("%s", "the command is one argument, so rayctl takes all of it as the name of a program: for a shell command write `-- sh -c "+shellescape.Quote(command[0])+"`")
 	}
 }
 

@@ -16,43 +16,62 @@ import (
 
 // otherFlags are flags of other tools (docker, kubectl, Slurm, Ray) and the flags with that meaning here. A command names those that it has.
 var otherFlags = map[string][]string{
-	"gpus":      {"gpus-per-worker", "entrypoint-num-gpus"},
-	"num-gpus":  {"gpus-per-worker", "entrypoint-num-gpus"},
-	"cpus":      {"cpus-per-worker", "entrypoint-num-cpus"},
-	"num-cpus":  {"cpus-per-worker", "entrypoint-num-cpus"},
-	"memory":    {"memory-per-worker", "entrypoint-memory"},
-	"mem":       {"memory-per-worker", "entrypoint-memory"},
-	"nodes":     {"workers", "node"},
-	"num-nodes": {"workers"},
-	"replicas":  {"workers"},
-	"timeout":   {"queue-timeout", "max"},
-	"time":      {"max"},
-	"env-file":  {"env"},
-	"dir":       {"working-dir"},
-	"exclude":   {"excludes"},
-	"py-module": {"py-modules"},
-	"workdir":   {"working-dir"},
-	"lines":     {"tail"},
-	"since":     {"tail"},
-	"no-follow": {"detach"},
-	"no-wait":   {"detach"},
-	"force":     {"now", "recreate"},
-	"A":         {"others", "all"},
-	"n":         {"name", "workers"},
-	"p":         {"profile"},
-	"w":         {"watch", "follow"},
-	"m":         {"memory-per-worker"},
-	"N":         {"workers"},
+	"gpus":       {"gpus-per-worker", "entrypoint-num-gpus"},
+	"num-gpus":   {"gpus-per-worker", "entrypoint-num-gpus"},
+	"cpus":       {"cpus-per-worker", "entrypoint-num-cpus"},
+	"num-cpus":   {"cpus-per-worker", "entrypoint-num-cpus"},
+	"memory":     {"memory-per-worker", "entrypoint-memory"},
+	"mem":        {"memory-per-worker", "entrypoint-memory"},
+	"nodes":      {"workers", "node"},
+	"num-nodes":  {"workers"},
+	"replicas":   {"workers"},
+	"timeout":    {"queue-timeout", "max"},
+	"time":       {"max"},
+	"time-limit": {"max"},
+	"walltime":   {"max"},
+	"junitxml":   {"junit"},
+	"junit-xml":  {"junit"},
+	"rm":         {"end-on-disconnect"},
+	"env-file":   {"env"},
+	"dir":        {"working-dir"},
+	"exclude":    {"excludes"},
+	"py-module":  {"py-modules"},
+	"workdir":    {"working-dir"},
+	"lines":      {"tail"},
+	"since":      {"tail"},
+	"no-follow":  {"detach"},
+	"no-wait":    {"detach"},
+	"force":      {"now", "recreate"},
+	"all":        {"older-than", "environments"},
+	"records":    {"older-than"},
+	"A":          {"others", "all"},
+	"n":          {"name", "workers"},
+	"p":          {"profile"},
+	"w":          {"watch", "follow"},
+	"m":          {"memory-per-worker"},
+	"N":          {"workers"},
 }
+
+// Ways without a flag that several of otherWays have.
+const (
+	elasticWay = "a worker group of the cluster file has minReplicas and maxReplicas (docs/elastic.md), and `rayctl scale` changes them"
+	secretWay  = "a command line is shown to other users of the machine: `secrets: [NAME]` in the cluster file takes NAME from your environment or a file"
+	purgeWay   = "the record of what has ended is kept for lifetime.keep, and `rayctl gc --older-than 0` removes it now"
+)
 
 // otherWays are flags of other tools for which there is another command or no need.
 var otherWays = map[string]string{
-	"headers": "a command line is shown to other users of the machine: export RAY_JOB_HEADERS, which is read as `ray job` does",
-	"dry-run": "`rayctl render` shows what a launch would create, `rayctl validate` checks the file",
-	"wait":    "it waits unless --detach or --no-wait is given; `rayctl wait NAME` waits for the end of a run",
-	"all":     "`rayctl status NAME` lists the nodes, and --node chooses one",
-	"w":       "`rayctl status -w NAME` shows each change of one cluster",
-	"watch":   "`rayctl status -w NAME` shows each change of one cluster",
+	"min-workers": elasticWay,
+	"max-workers": elasticWay,
+	"secret":      secretWay,
+	"secrets":     secretWay,
+	"secret-env":  secretWay,
+	"purge":       purgeWay,
+	"headers":     "other users of the machine can read a command line: export RAY_JOB_HEADERS, in the format of `ray job`",
+	"dry-run":     "`rayctl render` shows what a launch would create, `rayctl validate` checks the file",
+	"wait":        "it waits unless --detach or --no-wait is given; `rayctl wait NAME` waits for the end of a run",
+	"w":           "`rayctl status -w NAME` shows each change of one cluster",
+	"watch":       "`rayctl status -w NAME` shows each change of one cluster",
 }
 
 // flagError names the right flag for one that the command does not have, or explains -- if the flag belongs to the user's command.
@@ -63,6 +82,8 @@ func (a *App) flagError(c *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &invalid):
 		return UsageError("it is "+describedFlag(invalid.GetFlag()), "--%s: %q is not valid", invalid.GetFlag().Name, invalid.GetValue())
+	case errors.As(err, &missing) && missing.GetFlag().Shorthand == "f" && c.Flags().Lookup("watch") != nil:
+		return UsageError("-w follows, -f is "+describedFlag(missing.GetFlag()), "--%s needs a value", missing.GetFlag().Name)
 	case errors.As(err, &missing):
 		return UsageError("it is "+describedFlag(missing.GetFlag()), "--%s needs a value", missing.GetFlag().Name)
 	case !errors.As(err, &unknown):
@@ -89,6 +110,9 @@ func rightFlag(c *cobra.Command, name string) string {
 	}
 	if len(found) > 0 {
 		return "use " + strings.Join(found, " or ")
+	}
+	if name == "all" && c.Flags().Lookup("node") != nil {
+		return "`rayctl status NAME` lists the nodes, and --node chooses one"
 	}
 	if way := otherWays[name]; way != "" {
 		return way

@@ -97,7 +97,11 @@ func (a *App) Launcher(c *config.Loaded) (launcher.Launcher, error) {
 func (a *App) launcherNamed(name string, s *spec.ClusterSpec) (launcher.Launcher, error) {
 	construct, ok := a.Launchers[name]
 	if !ok {
-		return nil, UsageError("choose another with --launcher", "this rayctl has no %s launcher", name)
+		hint := "choose another with --launcher"
+		if meant := spec.LauncherMeant(name); meant != "" && meant != name {
+			hint = "did you mean " + meant + "?"
+		}
+		return nil, UsageError(hint, "this rayctl has no %s launcher", name)
 	}
 	return construct(s, a.Logger())
 }

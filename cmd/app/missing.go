@@ -11,7 +11,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/tail"
 )
 
-// DriverEnd passes a driver's output on and keeps its end, in which Python says why it failed.
+// DriverEnd forwards a driver's output and keeps the last part, in which Python prints why it failed.
 type DriverEnd struct {
 	w    io.Writer
 	last tail.Tail
@@ -56,7 +56,7 @@ func (a *App) HintMissing(d *DriverEnd) {
 	case len(extras) > 0: // Ray's own message names all that the library needs
 		a.UI.Note("Python has no module %s: `--pip '%s'` installs what that part of Ray needs on every node", module, extras[len(extras)-1])
 	case exists(module+".py") || exists(module):
-		a.UI.Note("%s is in this directory, where the driver did not look for it: `--working-dir .` gives it to every node", module)
+		a.UI.Note("%s is in this directory, but the driver does not search here: `--working-dir .` sends this directory to every node", module)
 	case exists("requirements.txt"):
 		a.UI.Note("Python has no module %s: `-r requirements.txt` installs what that file lists on every node, `--pip %s` that package alone", module, packageWith(module))
 	default:

@@ -31,7 +31,7 @@ func CopyLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher
 	return own.Flush()
 }
 
-// Result is what an ended cluster has left, read once.
+// Result is the result of an ended cluster, which is read only once.
 func (c *Cluster) Result(ctx context.Context) (*launcher.Result, error) {
 	if c.result != nil {
 		return c.result, nil

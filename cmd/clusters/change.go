@@ -69,11 +69,11 @@ func (c *change) refuse() error {
 		"a cluster named %s exists with another spec, and while it lives only %s may change (%s)", c.id, strings.Join(spec.ChangeableKeys(), ", "), strings.Join(fixed, "; "))
 }
 
-// apply has the keeper take the file, all of it or nothing, and then records it. check: the keeper only says whether it would.
+// apply sends the changed file to the keeper, which applies all of it or nothing, and then records it. With check the keeper only reports whether it
+// could apply it.
 func (c *change) apply(ctx context.Context, check bool) error {
 	resizer, ok := c.l.(launcher.Resizer)
-	resizes := ok && (c.unrecorded || c.below("workers."))
-	if resizes { // the RayCluster is not the keeper's: first all that may be refused, then the sizes
+	if ok && (c.unrecorded || c.resized()) { // the RayCluster is not the keeper's: first all that may be refused, then the sizes
 		if _, err := c.ask(ctx, true); err != nil {
 			return err
 		}
@@ -100,8 +100,7 @@ func (c *change) apply(ctx context.Context, check bool) error {
 
 // ask has the keeper take the file.
 func (c *change) ask(ctx context.Context, check bool) (state *runstate.State, err error) {
-	_, elsewhere := c.l.(launcher.Resizer)
-	order := orders.Change(c.s, c.below("scaling.") || !elsewhere && c.below("workers."))
+	order := orders.Change(c.s)
 	order.Check = check
 	err = c.a.AskKeeper(ctx, &app.Cluster{Launcher: c.l, ID: c.id}, func(k *keeper.Client) error {
 		var err error
@@ -117,9 +116,11 @@ func (c *change) ask(ctx context.Context, check bool) (state *runstate.State, er
 	return state, err
 }
 
-// below reports whether keys differ that begin so.
-func (c *change) below(prefix string) bool {
-	return slices.ContainsFunc(c.differences, func(d spec.Difference) bool { return strings.HasPrefix(d.Path, prefix) })
+// resized reports whether sizes of groups differ, or how they scale.
+func (c *change) resized() bool {
+	return slices.ContainsFunc(c.differences, func(d spec.Difference) bool {
+		return strings.HasPrefix(d.Path, "workers.") || strings.HasPrefix(d.Path, "scaling.")
+	})
 }
 
 func (c *change) changes(path string) bool {
@@ -157,7 +158,7 @@ type upPlan struct {
 	Changes []spec.Difference `json:"changes,omitempty"`
 }
 
-// dryUp says what up would do.
+// dryUp prints what up would do.
 func dryUp(ctx context.Context, a *app.App, o *upOptions, l launcher.Launcher, s *spec.ClusterSpec, p launcher.Payload) error {
 	plan := upPlan{Name: s.Name, Action: "none"}
 	c, err := newChange(ctx, a, l, s)
@@ -186,10 +187,10 @@ func dryUp(ctx context.Context, a *app.App, o *upOptions, l launcher.Launcher, s
 func (p upPlan) print(a *app.App, l launcher.Launcher) error {
 	switch p.Action {
 	case "launch":
-		_, err := fmt.Fprintf(a.Out, "%s is not there: up would launch it (%s)\n", p.Name, l.Name())
+		_, err := fmt.Fprintf(a.Out, "%s does not exist: up would launch it (%s)\n", p.Name, l.Name())
 		return err
 	case "none":
-		_, err := fmt.Fprintf(a.Out, "%s is there as the file has it: up would change nothing\n", p.Name)
+		_, err := fmt.Fprintf(a.Out, "%s exists and agrees with the file: up would change nothing\n", p.Name)
 		return err
 	}
 	if len(p.Changes) == 0 {

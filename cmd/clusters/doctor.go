@@ -23,7 +23,7 @@ func NewDoctor(a *app.App) *cobra.Command {
 	o := &doctorOptions{}
 	c := &cobra.Command{
 		Use:     "doctor [-f FILE] [flags]",
-		Short:   "Check what a launch needs, and say what is missing",
+		Short:   "Check the requirements of a launch, and list what is missing",
 		Example: "  rayctl doctor\n  rayctl doctor --launcher slurm",
 		Args:    app.NoDash(0, "no arguments"),
 		RunE:    a.Action(func(ctx context.Context) error { return runDoctor(ctx, a, o) }),

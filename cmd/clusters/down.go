@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -30,9 +31,9 @@ func NewDown(a *app.App) *cobra.Command {
 		Use:     "down [NAME...] [-l KEY=VALUE] [--all] [--now]",
 		Aliases: []string{"delete", "rm"},
 		Short:   "End clusters and wait until nothing is allocated",
-		Long: "down ends clusters, from wherever they were launched, and returns once nothing of them is allocated. A running driver has\n" +
-			"job.grace to finish, unless --now. A cluster that has already ended is not an error. In a namespace of Kubernetes that several users share,\n" +
-			"those of others are ended only by their NAME or with --owner.",
+		Long: "down ends clusters, from whichever directory they were launched, and returns once nothing of them is allocated. A running driver has\n" +
+			"job.grace to finish, unless --now is given. It is no error if a cluster has already ended. In a Kubernetes namespace that several users share,\n" +
+			"clusters of other users are ended only if you give their NAME or --owner.",
 		Example: "  rayctl down\n  rayctl down dev grpo-x1f3a\n" +
 			"  rayctl down -l team=rl --now",
 		Args: cobra.ArbitraryArgs,
@@ -59,32 +60,80 @@ func runDown(ctx context.Context, a *app.App, o *downOptions) error {
 		return err
 	}
 	var g errgroup.Group
-	for _, c := range clusters {
-		g.Go(func() error {
-			var missing error // only for the message: a partly created cluster is ended as well
-			if len(o.names) > 0 {
-				_, missing = c.Status(ctx)
-			}
-			err := c.Launcher.Terminate(ctx, c.ID, launcher.End{Cause: "down", Message: "ended by rayctl down", Now: o.now})
-			if err != nil && app.Interrupted(ctx) {
-				a.UI.Note("cluster %s is still ending", c.ID)
-				return app.Exit(runstate.CodeInterrupted)
-			}
-			if err != nil {
-				return err
-			}
-			if errors.Is(missing, launcher.ErrNotFound) && !a.Launched(string(c.ID)) {
-				return launcher.NotFound(c.ID)
-			}
-			a.UI.Note("Cluster %s has ended", c.ID)
-			a.LaunchEnded(string(c.ID))
-			return a.ForgetToken(c)
-		})
+	states, living := o.states(ctx, clusters), 0
+	for i, c := range clusters {
+		if !states[i].Phase.Ended() {
+			living++
+		}
+		if n := runningJobs(states[i].Status); n > 0 {
+			a.UI.Note("cluster %s runs %d job(s), which are stopped", c.ID, n)
+		}
+		g.Go(func() error { return o.end(ctx, a, c, states[i]) })
 	}
-	if len(clusters) > 0 {
-		a.UI.Live(fmt.Sprintf("ending %d cluster(s)", len(clusters)), time.Now())
+	if living > 0 {
+		a.UI.Live(fmt.Sprintf("ending %d cluster(s)", living), time.Now())
 	}
 	return g.Wait()
+}
+
+// downState is what is known of a cluster before its end, only for messages: a partly created cluster is ended as well.
+type downState struct {
+	launcher.Status
+	missing bool
+}
+
+// states asks for clusters that were chosen one by one; of others nothing is known but that they live.
+func (o *downOptions) states(ctx context.Context, clusters []*app.Cluster) []downState {
+	out := make([]downState, len(clusters))
+	if o.all || len(o.labels) > 0 {
+		return out
+	}
+	var g errgroup.Group
+	for i, c := range clusters {
+		g.Go(func() error {
+			s, err := c.Status(ctx)
+			out[i] = downState{s, errors.Is(err, launcher.ErrNotFound)}
+			return nil
+		})
+	}
+	_ = g.Wait() // none has an error
+	return out
+}
+
+// runningJobs counts the jobs that have not ended.
+func runningJobs(s launcher.Status) (n int) {
+	if s.Phase.Ended() {
+		return 0
+	}
+	if s.Job != nil && s.Job.SubmissionID != "" && !s.Job.State.Terminal() {
+		n++
+	}
+	for _, j := range s.Submissions {
+		if !j.State.Terminal() {
+			n++
+		}
+	}
+	return n
+}
+
+// end ends one cluster.
+func (o *downOptions) end(ctx context.Context, a *app.App, c *app.Cluster, before downState) error {
+	err := c.Launcher.Terminate(ctx, c.ID, launcher.End{Cause: "down", Message: "ended by rayctl down", Now: o.now})
+	switch {
+	case err != nil && app.Interrupted(ctx):
+		a.UI.Note("cluster %s is still ending", c.ID)
+		return app.Exit(runstate.CodeInterrupted)
+	case err != nil:
+		return err
+	case before.missing && !a.Launched(string(c.ID)):
+		return launcher.NotFound(c.ID)
+	case before.Phase.Ended():
+		a.UI.Note("Cluster %s had ended at %s; its record is kept", c.ID, terminal.Stamp(before.Since))
+	default:
+		a.UI.Note("Cluster %s has ended", c.ID)
+	}
+	a.LaunchEnded(string(c.ID))
+	return a.ForgetToken(c)
 }
 
 // chosenClusters lists the clusters to end.

@@ -30,9 +30,10 @@ func NewExtend(a *app.App) *cobra.Command {
 	o := &extendOptions{}
 	c := &cobra.Command{
 		Use:   "extend [NAME] [+DURATION]",
-		Short: "Let a cluster live longer",
-		Long: "extend moves the moment at which the keeper ends a cluster. --max counts from now, --by from the moment that is set; unlimited takes the limit away.\n" +
-			"Neither makes a cluster end earlier: only --at-most does. +DURATION is --by DURATION. --idle sets the limit of a cluster without work anew, longer or shorter.",
+		Short: "Change the time at which a cluster ends",
+		Long: "extend changes the time at which the keeper ends a cluster. --max counts from now, --by from the present end; unlimited removes the limit.\n" +
+			"--max and --by never make a cluster end earlier; only --at-most does. +DURATION is the same as --by DURATION. --idle sets a new limit for the time\n" +
+			"without work, longer or shorter than before.",
 		Example: "  rayctl extend dev +2h                # as --by 2h\n  rayctl extend dev --max 4h\n  rayctl extend dev --at-most 10m\n  rayctl extend dev --idle unlimited",
 		Args:    app.NoDash(2, "a name and a +DURATION"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -44,9 +45,9 @@ func NewExtend(a *app.App) *cobra.Command {
 		ValidArgsFunction: a.CompleteClusters,
 	}
 	o.config.AddSelection(c)
-	c.Flags().StringVar(&o.max, "max", "", "end it this long from now, not earlier than it does: `DURATION`; 0 or unlimited: never")
-	c.Flags().StringVar(&o.by, "by", "", "end it later than it does by this `DURATION`")
-	c.Flags().StringVar(&o.atMost, "at-most", "", "end it this long from now, or earlier if it does: `DURATION`")
+	c.Flags().StringVar(&o.max, "max", "", "end it this `DURATION` from now; refused if it would then end earlier than at present; 0 or unlimited: never")
+	c.Flags().StringVar(&o.by, "by", "", "move its end to a later time by this `DURATION`")
+	c.Flags().StringVar(&o.atMost, "at-most", "", "end it this `DURATION` from now, unless it already ends earlier")
 	c.MarkFlagsMutuallyExclusive("max", "by", "at-most")
 	c.Flags().StringVar(&o.idle, "idle", "", "end it after so long without work: `DURATION`; 0 or unlimited: never")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML)
@@ -99,7 +100,7 @@ func runExtend(ctx context.Context, a *app.App, o *extendOptions) error {
 	}
 	d := state.Deadlines
 	if d.Max == nil && d.Idle == nil && d.Total == nil {
-		_, err = fmt.Fprintf(a.Out, "%s ends only when it is ended\n", c.ID)
+		_, err = fmt.Fprintf(a.Out, "%s has no limit: it runs until it is ended\n", c.ID)
 		return err
 	}
 	for _, l := range limits(d) {
@@ -131,6 +132,18 @@ func (l limit) text() string {
 		return " if nothing runs on it until then (lifetime.idle; `--idle DURATION` sets it anew)"
 	}
 	return " (lifetime." + l.name + ")"
+}
+
+// row is the moment in the account of a cluster; busy: a job runs, so that lifetime.idle begins anew all the time.
+func (l limit) row(now time.Time, busy bool) string {
+	at, in := terminal.Stamp(*l.at), launcher.Human(max(l.at.Sub(now).Seconds(), 0))
+	switch {
+	case l.name == "idle" && busy:
+		return "at " + at + " at the earliest, as a job runs: lifetime.idle counts from the end of the last job or request"
+	case l.name == "idle":
+		return at + " if no job or request comes until then (lifetime.idle, in " + in + ")"
+	}
+	return at + " (lifetime." + l.name + ", in " + in + ")"
 }
 
 func (o *extendOptions) request() (keeper.Extend, error) {

@@ -6,18 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
 type gcOptions struct {
 	config       app.ConfigFlags
 	dryRun       bool
 	environments bool
+	olderThan    string
 	output       app.Output
 }
 
@@ -26,16 +29,18 @@ func NewGC(a *app.App) *cobra.Command {
 	o := &gcOptions{}
 	c := &cobra.Command{
 		Use:   "gc [--dry-run]",
-		Short: "Remove leftovers of what was killed, and old records",
-		Long: "gc removes what dead clients and killed keepers left behind, records that are too old, and Python environments that were not used for 90 days.\n" +
-			"It names the environments that it keeps (about 1 GB each); --environments removes those, too, that no cluster uses.",
-		Example: "  rayctl gc --dry-run\n  rayctl gc --environments",
+		Short: "Remove what killed processes left behind, and old records",
+		Long: "gc removes what dead clients and killed keepers left behind, records whose lifetime.keep has passed since the end, and Python environments that were not\n" +
+			"used for 90 days. --older-than removes your records earlier; what drivers left in output directories stays.\n" +
+			"It lists the environments that it keeps (about 1 GB each). --environments also removes those of them that no cluster uses.",
+		Example: "  rayctl gc --dry-run\n  rayctl gc --environments\n  rayctl gc --older-than 7d --dry-run",
 		Args:    app.NoDash(0, "no arguments"),
 		RunE:    a.Action(func(ctx context.Context) error { return runGC(ctx, a, o) }),
 	}
 	o.config.AddSelection(c)
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "only say what would be removed")
 	c.Flags().BoolVar(&o.environments, "environments", false, "remove all Python environments that no cluster uses; they are made again when they are needed")
+	c.Flags().StringVar(&o.olderThan, "older-than", "", "remove also your records of what ended more than `TIME` ago, as in 7d; 0 is all of them")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML)
 	return c
 }
@@ -53,6 +58,10 @@ func runGC(ctx context.Context, a *app.App, o *gcOptions) error {
 	if err != nil {
 		return err
 	}
+	age, err := o.age()
+	if err != nil {
+		return err
+	}
 	var all []launcher.Collected
 	var failures []error // the failure of one launcher does not stop the others
 	for _, l := range ls {
@@ -61,6 +70,10 @@ func runGC(ctx context.Context, a *app.App, o *gcOptions) error {
 		if collector, ok := l.(launcher.Collector); ok {
 			found, err := collector.Collect(ctx, o.dryRun)
 			all, failures = append(all, found...), append(failures, err)
+		}
+		if age != nil {
+			found, err := oldRecords(ctx, a, l, *age, o.dryRun)
+			all, failures = appendNew(all, found), append(failures, err)
 		}
 		if envs, ok := l.(launcher.EnvironmentKeeper); ok && o.environments {
 			found, err := envs.CollectEnvironments(ctx, o.dryRun)
@@ -82,6 +95,44 @@ func runGC(ctx context.Context, a *app.App, o *gcOptions) error {
 		a.UI.Note("there is nothing to remove")
 	}
 	return errors.Join(failed, noteEnvironments(ctx, a, ls, all))
+}
+
+// age is that of --older-than; nil: it was not given.
+func (o *gcOptions) age() (*time.Duration, error) {
+	if o.olderThan == "" {
+		return nil, nil //nolint:nilnil // no age is no error
+	}
+	age, err := units.ParseDuration(o.olderThan)
+	if err != nil {
+		return nil, app.UsageError("", "--older-than: %v", err)
+	}
+	return &age, nil
+}
+
+// oldRecords removes this user's records of what ended before that age. One that cannot be removed does not keep the others.
+func oldRecords(ctx context.Context, a *app.App, l launcher.Launcher, age time.Duration, dryRun bool) (removed []launcher.Collected, err error) {
+	forgetter, ok := l.(launcher.Forgetter)
+	if !ok {
+		return nil, nil
+	}
+	list, err := l.List(ctx, launcher.Selector{All: true})
+	if err != nil {
+		return nil, err
+	}
+	var failures []error
+	for _, s := range list {
+		if !s.Ours || s.Theirs || !s.Phase.Ended() || a.Now().Sub(s.Since) < age {
+			continue
+		}
+		if !dryRun {
+			if err := forgetter.Forget(ctx, launcher.ID(s.Name)); err != nil {
+				failures = append(failures, err)
+				continue
+			}
+		}
+		removed = append(removed, launcher.Collected{What: "record", Name: s.Name, Why: "ended " + terminal.Stamp(s.Since)})
+	}
+	return removed, errors.Join(failures...)
 }
 
 // appendNew adds what is not there yet: launchers of one machine have the same environments, which a dry run leaves there.

@@ -91,9 +91,9 @@ func NewHistory(a *app.App) *cobra.Command {
 	o := &historyOptions{}
 	c := &cobra.Command{
 		Use:   "history [NAME]",
-		Short: "List what ended: how, when, and what it cost",
-		Long: "history lists clusters whose record is kept, and runs that this machine watched to their end; with NAME only those of that name, and the runs that\n" +
-			"a cluster file of that name had. `rayctl logs NAME` shows the output of one.",
+		Short: "List ended clusters: cause, time and cost",
+		Long: "history lists ended clusters whose record still exists, and ended runs that this machine watched until their end. With NAME it lists only those with\n" +
+			"that name, and the runs of a cluster file with that name. `rayctl logs NAME` shows the output of one of them.",
 		Example: "  rayctl history\n" +
 			"  rayctl history grpo\n" +
 			"  rayctl history --limit 5 -o json",
@@ -127,8 +127,9 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 	if o.since > 0 {
 		list = slices.DeleteFunc(list, func(p past) bool { return a.Now().Sub(p.Ended) > o.since })
 	}
+	sum, left := totalNodeSeconds(list), 0
 	if o.limit > 0 && len(list) > o.limit {
-		list = list[:o.limit]
+		left, list = len(list)-o.limit, list[:o.limit]
 	}
 	if done, err := o.output.Structured(a.Out, terminal.NonNil(list)); done || err != nil {
 		return err
@@ -151,7 +152,25 @@ func runHistory(ctx context.Context, a *app.App, o *historyOptions) error {
 		a.UI.Note("nothing has ended yet")
 		return nil
 	}
-	return terminal.Table(a.Out, rows)
+	if err := terminal.Table(a.Out, rows); err != nil {
+		return err
+	}
+	a.UI.Note("%s node-seconds in all", sum)
+	if left > 0 {
+		a.UI.Note("%d more: --limit %d lists them, too", left, left+len(list))
+	}
+	return nil
+}
+
+// totalNodeSeconds adds up those that are known.
+func totalNodeSeconds(list []past) string {
+	var sum launcher.Usage
+	for _, p := range list {
+		if p.Usage != nil {
+			sum.NodeSeconds += p.Usage.NodeSeconds
+		}
+	}
+	return nodeSeconds(&sum)
 }
 
 func nodeSeconds(u *launcher.Usage) string {

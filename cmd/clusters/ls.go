@@ -39,7 +39,7 @@ func NewLs(a *app.App) *cobra.Command {
 	f.StringArrayVarP(&o.labels, "selector", "l", nil, "only those with this label: `KEY=VALUE`")
 	f.BoolVarP(&o.all, "all", "a", false, "ended ones too, as long as their record is kept")
 	f.StringVar(&o.owner, "owner", ownerAll, "only those of this `USER`, me, or all")
-	f.BoolVar(&o.others, "others", false, "Ray clusters that rayctl did not make, too")
+	f.BoolVar(&o.others, "others", false, "also list Ray clusters that rayctl did not make")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName, app.FormatWide)
 	return c
 }
@@ -84,13 +84,14 @@ func printClusters(a *app.App, o *lsOptions, all []launcher.Status) error {
 	}
 	wide := o.output.Format == app.FormatWide
 	theirs := slices.ContainsFunc(all, func(s launcher.Status) bool { return s.Theirs })
-	rows := [][]string{{"NAME", "LAUNCHER", "PHASE", "NODES", "JOB", "AGE", "REASON"}}
+	rows := [][]string{{"NAME", "LAUNCHER", "PHASE", "NODES", "JOB", "AGE"}}
 	if wide || theirs {
 		rows[0] = append(rows[0], "OWNER")
 	}
 	if wide {
 		rows[0] = append(rows[0], "WHERE", "RAY", "LABELS")
 	}
+	rows[0] = append(rows[0], "REASON") // the last column is wrapped on a terminal
 	for _, s := range all {
 		if o.output.Format == app.FormatName {
 			fmt.Fprintln(a.Out, terminal.Clean(s.Name))
@@ -103,7 +104,7 @@ func printClusters(a *app.App, o *lsOptions, all []launcher.Status) error {
 		if wide {
 			row = append(row, terminal.OrDash(s.Where), terminal.OrDash(s.Head.RayVersion), terminal.OrDash(labelText(s.Labels)))
 		}
-		rows = append(rows, row)
+		rows = append(rows, append(row, terminal.OrDash(reason(s))))
 	}
 	switch {
 	case o.output.Format == app.FormatName:
@@ -124,15 +125,19 @@ func notOurs(s launcher.Status) string {
 
 func clusterRow(a *app.App, s launcher.Status) []string {
 	ready, wanted := countNodes(s)
-	reason := s.Reason.Message
-	if s.Exit != nil {
-		reason = s.Exit.Sentence()
-	}
 	name := s.Name
 	if !s.Ours {
 		name += notOurs(s)
 	}
-	return []string{name, s.Launcher, string(s.Phase), fmt.Sprintf("%d/%d", ready, wanted), terminal.OrDash(jobStates(s)), terminal.Ago(a.Now(), s.Created), terminal.OrDash(reason)}
+	return []string{name, s.Launcher, string(s.Phase), fmt.Sprintf("%d/%d", ready, wanted), terminal.OrDash(jobStates(s)), terminal.Ago(a.Now(), s.Created)}
+}
+
+// reason is how a cluster ended, or why it is as it is.
+func reason(s launcher.Status) string {
+	if s.Exit != nil {
+		return s.Exit.Sentence()
+	}
+	return s.Reason.Message
 }
 
 // jobStates are the state of the cluster's own job, or those of the jobs that were submitted to it: RUNNING; 2 RUNNING, 1 PENDING.

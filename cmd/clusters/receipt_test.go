@@ -27,6 +27,10 @@ func (r refuser) Launch(context.Context, *spec.ClusterSpec, launcher.Payload) (l
 	return "", r.err
 }
 
+func (r refuser) Result(_ context.Context, id launcher.ID) (*launcher.Result, error) {
+	return nil, launcher.NotFound(id)
+}
+
 func (r refuser) List(context.Context, launcher.Selector) ([]launcher.Status, error) { return nil, nil }
 
 // TestRefusedIsHistory: a refused launch has no keeper and no record, so this machine keeps the receipt. A name conflict is not a launch.

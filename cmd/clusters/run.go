@@ -37,11 +37,11 @@ func NewRun(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run [-f FILE] [flags] [-- COMMAND...]",
 		Short: "Run one job on a cluster of its own, from launch to release",
-		Long: "run launches the cluster of the cluster file, submits the job once every node is there, shows the driver's output on stdout, exits with\n" +
-			"the driver's exit code (128+signal), and leaves nothing allocated. COMMAND replaces job.entrypoint.\n\n" +
-			"The run belongs to its keeper, not to this process: if this process is killed, the run continues, and `rayctl logs -f NAME` shows it again.\n" +
-			"--name makes the command repeatable: while the cluster or its record exists, the same command attaches to it or shows how it ended.\n" +
-			"With -o stdout has that answer alone (json: the receipt, with --detach the run's state), and the driver's output goes to stderr.",
+		Long: "run launches the cluster that the cluster file describes, submits the job once every node is there, shows the driver's output on stdout, exits\n" +
+			"with the driver's exit code (128+signal), and leaves nothing allocated. COMMAND replaces job.entrypoint.\n\n" +
+			"The keeper, a process beside the cluster, controls the run. If rayctl is killed, the run continues, and `rayctl logs -f NAME` shows it again.\n" +
+			"With --name you can repeat the command: while the cluster or its record exists, the same command attaches to the run or shows how it ended.\n" +
+			"With -o stdout has only the document that -o asks for (json: the receipt, with --detach the run's state), and the driver's output goes to stderr.",
 		Example: "  rayctl run -- python train.py --lr 0.1\n" +
 			"  rayctl run -f examples/grpo/rayctl.yaml\n" +
 			"  rayctl run --prepare 'python load.py' -- python train.py\n" +
@@ -82,7 +82,11 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		return err
 	}
 	name := c.Spec.Name
-	a.UI.Note("Starting run %s %s (%s)", a.UI.Paint(terminal.Bold, name), c.On(), c.Reason)
+	if s := endedBefore(ctx, l, c.Spec, o); s != nil {
+		a.UI.Note("Run %s ended at %s, and this is its record: another --name is a new run, and --recreate replaces this one", name, terminal.Stamp(s.Since))
+	} else {
+		a.UI.Note("Starting run %s %s (%s)", a.UI.Paint(terminal.Bold, name), c.On(), c.Reason)
+	}
 	a.HintShell(o.command)
 	a.NoteUnused(c.Spec, l)
 	ctx, cancel := context.WithCancel(ctx)
@@ -99,7 +103,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		OnRefused: refused(ctx, a, o, c.Spec), Detach: o.detach, Logger: a.Logger(),
 	})
 	if errors.Is(err, launcher.ErrEnded) && o.config.ExactName() != "" {
-		outcome, err = recorded(ctx, a, l, c.Spec, output, err)
+		outcome, err = recorded(ctx, l, c.Spec, output, err)
 	}
 	if err != nil {
 		return err
@@ -175,8 +179,20 @@ func loadRun(a *app.App, o *runOptions) (*config.Loaded, launcher.Launcher, erro
 	return c, l, err
 }
 
+// endedBefore is the same run that ended earlier under the exact name, which the launch answers with its record; nil: there is none.
+func endedBefore(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, o *runOptions) *launcher.Status {
+	if o.config.ExactName() == "" || o.recreate {
+		return nil
+	}
+	r, err := l.Result(ctx, launcher.ID(s.Name)) // why there is none, the launch says
+	if err != nil || r.SpecHash != spec.Hash(s) {
+		return nil
+	}
+	return &r.Status
+}
+
 // recorded shows a run that ended earlier under the name, if it has the same spec.
-func recorded(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.ClusterSpec, w io.Writer, taken error) (*launcher.Outcome, error) {
+func recorded(ctx context.Context, l launcher.Launcher, s *spec.ClusterSpec, w io.Writer, taken error) (*launcher.Outcome, error) {
 	r, err := l.Result(ctx, launcher.ID(s.Name))
 	if err != nil {
 		return nil, err
@@ -184,7 +200,6 @@ func recorded(ctx context.Context, a *app.App, l launcher.Launcher, s *spec.Clus
 	if r.SpecHash != spec.Hash(s) {
 		return nil, anotherRun(r, s, taken)
 	}
-	a.UI.Note("run %s ended %s; this is its record", s.Name, terminal.Stamp(r.Since))
 	if err := app.CopyLog(ctx, w, &r.Status, r.OpenLog, 0); err != nil {
 		return nil, err
 	}

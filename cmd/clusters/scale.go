@@ -31,8 +31,8 @@ func NewScale(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "scale [NAME] GROUP=N|GROUP=MIN:MAX...",
 		Short: "Change the size of elastic worker groups",
-		Long: "scale sets how many nodes of an elastic group there are at least, and with MIN:MAX also at most. Nodes above MIN come while tasks wait for them and go when nothing uses " +
-			"them; none is ended with what runs on it. A group is elastic if its maxReplicas is above its minReplicas in the cluster file; it cannot leave these bounds.",
+		Long: "scale sets the minimum number of nodes of an elastic group, and with MIN:MAX also the maximum. Nodes above MIN are added while tasks wait for them and removed when nothing uses " +
+			"them; a node on which something runs is not removed. A group is elastic if its maxReplicas is above its minReplicas in the cluster file; scale cannot go beyond these two. If one of several groups cannot get its size, no group is changed.",
 		Example: "  rayctl scale dev worker=4\n  rayctl scale dev rollout=2:8 worker=1",
 		Args:    app.NoDash(mostSizes+1, "a name and sizes of groups"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -60,6 +60,9 @@ func (o *scaleOptions) arguments(args []string) error {
 		size, err := parseSize(text)
 		if err != nil {
 			return err
+		}
+		if slices.ContainsFunc(o.sizes, func(s keeper.Scale) bool { return s.Group == size.Group }) {
+			return app.UsageError("write it once, with the size that it is to have", "group %s is given twice", size.Group)
 		}
 		o.sizes = append(o.sizes, size)
 	}
@@ -96,33 +99,35 @@ func runScale(ctx context.Context, a *app.App, o *scaleOptions) error {
 	if err != nil {
 		return err
 	}
-	var groups []runstate.Group
-	for _, size := range o.sizes {
-		if groups, err = scale(ctx, a, c, size); err != nil {
-			return err
-		}
+	groups, err := scale(ctx, a, c, o.sizes)
+	if err != nil {
+		return err
 	}
 	if done, err := o.output.Structured(a.Out, groups); done || err != nil {
 		return err
 	}
 	for _, g := range groups {
-		if g.Max > 0 || slices.ContainsFunc(o.sizes, func(s keeper.Scale) bool { return s.Group == g.Name }) { // those that are elastic
+		chosen := slices.ContainsFunc(o.sizes, func(s keeper.Scale) bool { return s.Group == g.Name })
+		if g.Max > 0 || chosen { // those that are elastic
 			if _, err := fmt.Fprintf(a.Out, "%s: %d nodes, at least %d and at most %d\n", g.Name, g.Wanted, g.Min, g.Max); err != nil {
 				return err
+			}
+			if above := g.Wanted - g.Min; above > 0 && chosen {
+				a.UI.Note("%s: %d nodes are above the least, and leave when nothing has used them for scaling.idle (5m unless the cluster file says otherwise)", g.Name, above)
 			}
 		}
 	}
 	return nil
 }
 
-// scale changes one group: by the launcher, or by the keeper where that starts the nodes.
-func scale(ctx context.Context, a *app.App, c *app.Cluster, size keeper.Scale) ([]runstate.Group, error) {
+// scale changes all groups or none: by the launcher, or by the keeper where that starts the nodes.
+func scale(ctx context.Context, a *app.App, c *app.Cluster, sizes []keeper.Scale) ([]runstate.Group, error) {
 	if l, ok := c.Launcher.(launcher.Scaler); ok {
-		return l.Scale(ctx, c.ID, size)
+		return l.Scale(ctx, c.ID, sizes)
 	}
 	var groups []runstate.Group
 	err := a.AskKeeper(ctx, c, func(k *keeper.Client) error {
-		state, err := k.Scale(ctx, size)
+		state, err := k.Scale(ctx, sizes...)
 		if err == nil {
 			groups = state.Groups
 		}

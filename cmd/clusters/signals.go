@@ -42,7 +42,7 @@ type interrupts struct {
 	since   time.Time   // when it came
 }
 
-// driverGrace knows how long the driver may take to end.
+// driverGrace holds the time that the driver has to end.
 type driverGrace struct {
 	grace time.Duration
 	runs  atomic.Bool

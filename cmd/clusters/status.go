@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -125,7 +127,7 @@ func changeLine(s launcher.Status) string {
 	return terminal.OneLine(line)
 }
 
-// dashboardText is the way to the dashboard that works: its own address wants the cluster's token, and may be another machine's.
+// dashboardText is the command that opens the dashboard. Its own address needs the cluster's token, and may be on another machine.
 func dashboardText(s launcher.Status) string {
 	if s.Ours {
 		return "`rayctl dashboard " + s.Name + "`"
@@ -194,7 +196,7 @@ func printStatus(a *app.App, w io.Writer, s launcher.Status, used *launcher.Usag
 			return err
 		}
 	}
-	return printDetails(w, s)
+	return printDetails(w, s, a.Verbose)
 }
 
 // gpuTable has what was measured of the nodes' GPUs.
@@ -213,7 +215,7 @@ func endRows(s launcher.Status, now time.Time) (rows [][]string) {
 	}
 	var texts []string
 	for _, l := range limits(s.Deadlines) {
-		texts = append(texts, fmt.Sprintf("%s (lifetime.%s, in %s)", terminal.Stamp(*l.at), l.name, launcher.Human(max(l.at.Sub(now).Seconds(), 0))))
+		texts = append(texts, l.row(now, runningJobs(s) > 0))
 	}
 	if s.EndOnDisconnect > 0 {
 		texts = append(texts, launcher.Human(s.EndOnDisconnect)+" after the last `rayctl run` that watches it (--end-on-disconnect)")
@@ -238,7 +240,8 @@ func usedBy(ctx context.Context, c *app.Cluster, s launcher.Status) *launcher.Us
 	return &launcher.NewReceipt(r).Usage
 }
 
-func printDetails(w io.Writer, s launcher.Status) error {
+// printDetails lists the parts of a cluster. A single allocation, that of all nodes, is left out, because the phase shows the same.
+func printDetails(w io.Writer, s launcher.Status, verbose bool) error {
 	if len(s.Nodes) > 0 {
 		rows := [][]string{{"NODE", "STATE", "HOST", "MESSAGE"}}
 		for _, n := range s.Nodes {
@@ -249,7 +252,8 @@ func printDetails(w io.Writer, s launcher.Status) error {
 			return err
 		}
 	}
-	if len(s.Allocations) > 0 {
+	others := slices.ContainsFunc(s.Allocations, func(a runstate.Allocation) bool { return a.Purpose != runstate.PurposeMain })
+	if others || verbose && len(s.Allocations) > 0 {
 		fmt.Fprintln(w)
 		if err := allocationTable(w, s.Allocations); err != nil {
 			return err
@@ -262,7 +266,7 @@ func printDetails(w io.Writer, s launcher.Status) error {
 	return nil
 }
 
-// allocationTable has the nodes that elastic groups got beyond those that must be there.
+// allocationTable has what was asked of the substrate.
 func allocationTable(w io.Writer, all []runstate.Allocation) error {
 	rows := [][]string{{"ALLOCATION", "STATE", "GRANTED", "RELEASED", "MESSAGE"}}
 	stamp := func(at *time.Time) string {
@@ -272,7 +276,7 @@ func allocationTable(w io.Writer, all []runstate.Allocation) error {
 		return terminal.Stamp(*at)
 	}
 	for _, a := range all {
-		message := a.Message
+		message := strings.Trim(a.Where+"; "+a.Message, "; ")
 		if a.Expected != nil {
 			message += "; expected to start at " + terminal.Stamp(*a.Expected)
 		}

@@ -36,10 +36,10 @@ func NewUp(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up [NAME] [-f FILE] [flags]",
 		Short: "Make a cluster that stays, and wait until it is ready",
-		Long: "up makes the cluster of the cluster file, without its job, and returns once every node is there. The same command again finds the same\n" +
-			"cluster. Of a changed file it applies what may change on a living cluster (limits of its lifetime, sizes of elastic groups: docs/cluster-file.md)\n" +
-			"and says what it did; another difference is an error that lists it, unless --recreate.\n" +
-			"A cluster that is forgotten ends itself: after 1 h without work and after 12 h, unless lifetime.idle and lifetime.max say otherwise.",
+		Long: "up creates the cluster that the cluster file describes, without its job, and returns once every node is there. The same command again finds the same\n" +
+			"cluster. If the file has changed, up applies the changes that are possible on a running cluster (limits of its lifetime, sizes of elastic groups:\n" +
+			"docs/cluster-file.md) and prints them. Any other change is an error that lists the differences; --recreate replaces the cluster instead.\n" +
+			"The cluster ends by itself after 1 h without work and after 12 h, unless lifetime.idle and lifetime.max set other limits.",
 		Example: "  rayctl up\n  rayctl up dev --workers 2 --cpus-per-worker 4\n  rayctl up --set lifetime.idle=4h",
 		Args:    app.NoDash(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -150,7 +150,7 @@ func untilReady(ctx context.Context, a *app.App, l launcher.Launcher, id launche
 	if err != nil {
 		return none, err
 	}
-	watch := a.NewWatcher()
+	watch, offers := a.NewWatcher(), launcher.NewOffers(l, id, a.Logger())
 	ending := make(chan error, 2)
 	tending := false
 	for {
@@ -167,6 +167,7 @@ func untilReady(ctx context.Context, a *app.App, l launcher.Launcher, id launche
 				go launcher.Tend(ctx, l, id, *s.Due, a.Logger())
 			}
 			watch.See(s)
+			offers.See(ctx, s)
 			if s.Phase == runstate.Ready {
 				a.UI.Clear()
 				return s, nil
@@ -223,7 +224,7 @@ func answerUp(a *app.App, o *upOptions, file string, s launcher.Status) error {
 	}
 	ready, wanted := countNodes(s)
 	if s.Created.Before(o.begun.Add(-clockSkew)) {
-		a.UI.Note("%s was there already, since %s: a cluster of this name is the same one, from any directory. --name makes another", s.Name, terminal.Stamp(s.Created))
+		a.UI.Note("cluster %s exists since %s and is used again: a name stands for one cluster, in every directory. Use --name for another cluster", s.Name, terminal.Stamp(s.Created))
 	}
 	a.UI.Note("cluster %s is %s: %d of %d nodes, Ray %s%s", s.Name, s.Phase, ready, wanted, terminal.OrDash(s.Head.RayVersion), deadlineText(s))
 	first := fmt.Sprintf("`rayctl submit %s -- python a.py`", id)

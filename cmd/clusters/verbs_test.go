@@ -27,6 +27,7 @@ type plain struct{ launcher.Launcher }
 func TestRunLines(t *testing.T) {
 	apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Output: "hello\n"} }, []apptest.Line{
 		{Args: "run --name a -- true", Out: "hello\n", Err: "Starting run a on this machine (default launcher)\n", Calls: []string{"launch a"}},
+		{Args: "run --name a -e API_KEY=x -- true", Out: "hello\n", Err: "--env API_KEY: Ray shows the environment of a job, and records keep it; `secrets: [API_KEY]` in the cluster file", Calls: []string{"launch a"}},
 		{Args: "run --name a -q -o name -- true", Out: "a\n", Err: "hello\n", Calls: []string{"launch a"}},
 		{Args: "run --name a -o json -- true", Out: `"cause": "succeeded"`, JSON: true, Err: "hello\n", Calls: []string{"launch a"}},
 		{Args: "run --name a -d -o json -- true", Out: `"name": "a"`, JSON: true, Err: "Detached; a keeps running", Calls: []string{"launch a"}},
@@ -36,7 +37,7 @@ func TestRunLines(t *testing.T) {
 		{Args: "run --name a --junit r.xml -- true", Made: "r.xml", Out: "hello\n", Calls: []string{"launch a"}},
 		{Args: "run --name a --recreate -- true", Out: "hello\n", Calls: []string{"terminate a", "launch a"}},
 		{Args: "run --name a --end-on-disconnect -d -- true", Out: "a\n", Calls: []string{"launch a"}},
-		{Before: "run --name a -- true", Args: "run --name a -- true", Out: "hello\n", Err: "run a ended 2026-01-02T03:04:35Z; this is its record", Calls: []string{"launch a"}},
+		{Before: "run --name a -- true", Args: "run --name a -- true", Out: "hello\n", Err: "Run a ended at 2026-01-02T03:04:35Z, and this is its record: another --name is a new run, and --recreate replaces this one\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name a -o json -- true", Out: `"cause": "succeeded"`, JSON: true, Err: "hello\n", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "run --name a -- false", Code: runstate.CodeSpec, Err: "the run a that has ended was another one, with another command: true: choose another --name, or replace it with --recreate", Calls: []string{"launch a"}},
 		{Before: "run --name a -- true", Args: "history", Out: "a      local      2026-01-02T03:04:35Z   30 s   30             0      succeeded   true\n", Calls: []string{"launch a"}},
@@ -62,6 +63,8 @@ func TestRunLines(t *testing.T) {
 		{Args: "run --name '' -- true", Code: runstate.CodeUsage, Err: "--name is empty"},
 		{Args: "run --name Not_A_Name -- true", Code: runstate.CodeUsage, Err: `--name: name: "Not_A_Name" is not a DNS label`},
 		{Args: "run --launcher kuberay -- true", Code: runstate.CodeUsage, Err: "this rayctl has no kuberay launcher: choose another with --launcher"},
+		{Args: "run --launcher k8s -- true", Code: runstate.CodeUsage, Err: `"k8s" is not possible here: did you mean kuberay?`},
+		{Args: "run --workers 0:2 -- true", Code: runstate.CodeUsage, Err: "--workers: \"0:2\" is not a number of workers: a group that grows has minReplicas: 0 and maxReplicas: 2 in the cluster file (docs/elastic.md)"},
 		{Args: "run --launcher nosuch -- true", Code: runstate.CodeUsage, Err: `"nosuch" is not possible here: use slurm, kuberay, local`},
 		{Args: "run -f nosuch.yaml -- true", Code: runstate.CodeSpec, Err: "nosuch.yaml: the cluster file cannot be read: no such file or directory: give another one with -f"},
 		{Args: "run", Files: file("nosuch: 1\njob: {entrypoint: 'true'}"), Code: runstate.CodeSpec, Err: `rayctl.yaml:1: unknown key "nosuch"`},
@@ -111,7 +114,7 @@ func TestMissingModule(t *testing.T) {
 	}
 	apptest.Run(t, verbs, says("numpy", 1), []apptest.Line{
 		{Args: "run --name a -- f", Files: map[string]string{"requirements.txt": "numpy"}, Code: 1, Out: "numpy", Err: "`-r requirements.txt` installs", Calls: []string{"launch a"}},
-		{Args: "run --name a -- f", Files: map[string]string{"numpy.py": ""}, Code: 1, Out: "numpy", Err: "`--working-dir .` gives it", Calls: []string{"launch a"}},
+		{Args: "run --name a -- f", Files: map[string]string{"numpy.py": ""}, Code: 1, Out: "numpy", Err: "`--working-dir .` sends this directory", Calls: []string{"launch a"}},
 	})
 	for _, silent := range []struct {
 		name string
@@ -139,7 +142,7 @@ func TestUpLines(t *testing.T) {
 		{Args: "up", Files: file("name: filed"), Err: "cluster filed is Ready", Calls: []string{"launch filed"}},
 		{Before: "up new", Args: "up new", Err: "cluster new is Ready", Calls: []string{"launch new"}},
 		{Before: "up new", Args: "up new --workers 3", Code: runstate.CodeSpec, Err: "cluster new has another spec", Calls: []string{"launch new"}},
-		{Before: "down dev", Args: "down dev", Err: "Cluster dev has ended", Calls: []string{"terminate dev", "terminate dev"}},
+		{Before: "down dev", Args: "down dev", Err: "Cluster dev had ended at 2026-01-02T03:04:35Z; its record is kept\n", Calls: []string{"terminate dev", "terminate dev"}},
 		{Args: "up dev", Code: runstate.CodeSpec, Err: "cluster dev has another spec"},
 		{Args: "up dev --recreate", Err: "cluster dev is Ready", Calls: []string{"terminate dev", "forget dev", "launch dev"}},
 		{Args: "up old", Code: runstate.CodeSpec, Err: "cluster old has ended"},
@@ -175,7 +178,7 @@ func TestUpLines(t *testing.T) {
 		{Args: "down -l team=theirs --owner all", Err: "Cluster theirs has ended", Calls: []string{"terminate theirs"}},
 		{Args: "down theirs", Err: "Cluster theirs has ended", Calls: []string{"terminate theirs"}},
 		{Args: "down --owner bob", Code: runstate.CodeUsage, Err: "--owner chooses among all clusters, or those of -l: add --all"},
-		{Args: "ls", Out: "-        bob@laptop\n"},
+		{Args: "ls", Out: "bob@laptop   -\n"},
 		{Args: "ls --owner me -o name", Out: "dev\n"},
 		{Args: "ls --owner bob@laptop -o name", Out: "theirs\n"},
 	})
@@ -185,6 +188,22 @@ func TestUpLines(t *testing.T) {
 	})
 	apptest.Run(t, verbs, func() launcher.Launcher { return &apptest.Launcher{Waits: true} }, []apptest.Line{
 		{Args: "up new -d", Err: "cluster new is Queued: 0 of 1 nodes", Calls: []string{"launch new"}},
+		{Before: "run --name a -d -- true", Args: "down a", Err: "cluster a runs 1 job(s), which are stopped\nending 1 cluster(s)\n", Calls: []string{"launch a", "terminate a"}},
+	})
+}
+
+// TestOtherFile: a command with a NAME finds what this machine launched, whatever cluster the file in this directory is about.
+func TestOtherFile(t *testing.T) {
+	launched := func() launcher.Launcher { return new(apptest.Launcher) }
+	const elsewhere, broken = "name: other\nlauncher: slurm\n", "name: other\nnosuch: 1\n"
+	calls := []string{"launch a"}
+	apptest.Run(t, verbs, launched, []apptest.Line{
+		{Before: "run --name a -- true", Args: "status a", Later: file(broken), Out: "exit       succeeded", Err: "local cluster a\n", Calls: calls},
+		{Before: "run --name a -- true", Args: "wait a", Later: file(elsewhere), Err: "a succeeded", Calls: calls},
+		{Before: "run --name a -- true", Args: "status a -f rayctl.yaml", Later: file(broken), Code: runstate.CodeSpec, Err: `unknown key "nosuch"`, Calls: calls},
+		{Before: "run --name a -- true", Args: "status a --launcher slurm", Later: file(elsewhere), Code: runstate.CodeSpec, Err: `no cluster named "a"`, Calls: calls},
+		{Before: "run --name a -- true", Args: "status a", Later: file("name: a\n"), Out: "exit       succeeded", Err: "using rayctl.yaml\n", Calls: calls},
+		{Before: "run --name a -- true", Args: "status b", Later: file(broken), Code: runstate.CodeSpec, Err: `unknown key "nosuch"`, Calls: calls},
 	})
 }
 
@@ -203,6 +222,7 @@ func TestListLines(t *testing.T) {
 		{Args: "ls x", Code: runstate.CodeUsage, Err: "`rayctl ls` takes no arguments"},
 		{Args: "ls -l x", Code: runstate.CodeUsage, Err: `-l: "x" is not a pair`},
 		{Args: "ls -o xml", Code: runstate.CodeUsage, Err: "it has json, yaml, name, wide"},
+		{Args: "ls --launcher Kubernetes", Code: runstate.CodeUsage, Err: "this rayctl has no Kubernetes launcher: did you mean kuberay?"},
 		{Args: "ls --launcher nosuch", Code: runstate.CodeUsage, Err: "this rayctl has no nosuch launcher"},
 		{Args: "status dev", Out: "phase       Ready"},
 		{Args: "status dev", Out: "dashboard   `rayctl dashboard dev`\n"},
@@ -236,6 +256,7 @@ func TestListLines(t *testing.T) {
 		{Args: "events dev -w -o json", Interrupt: true, Code: runstate.CodeInterrupted, Out: `"event":"phase"`},
 		{Args: "events queued", Err: "cluster queued has no events yet"},
 		{Args: "history", Out: "old    local      2026-01-02T03:05:35Z   30 s   30             0      succeeded   -\n"},
+		{Before: "down dev", Args: "history -n 1", Out: "old", Err: "60 node-seconds in all\n1 more: --limit 2 lists them, too\n", Calls: []string{"terminate dev"}},
 		{Args: "history --since 1m", Err: "nothing has ended yet"},
 		{Args: "history --json --since 2h", Out: `"name": "old"`},
 		{Args: "history -o name", Out: "old\n"},
@@ -273,7 +294,7 @@ func TestKeepLines(t *testing.T) {
 		{Args: "scale dev worker=-1", Code: runstate.CodeUsage, Err: `"worker=-1" is not a group and its size`},
 		{Args: "extend dev --max 4h", Out: "dev ends at 2026-01-02T03:04:05Z (lifetime.max)\n"},
 		{Args: "extend dev --max 4h --idle 10m", Out: "if nothing runs on it until then (lifetime.idle"},
-		{Args: "extend dev --max unlimited", Out: "dev ends only when it is ended\n"},
+		{Args: "extend dev --max unlimited", Out: "dev has no limit: it runs until it is ended\n"},
 		{Args: "extend dev --idle 1h -o json", Out: `"idle": "2026-01-02T03:04:05Z"`},
 		{Args: "extend dev --by 30m", Out: "dev ends at 2026-01-02T03:34:05Z (lifetime.max)\n"},
 		{Args: "extend dev +30m", Out: "dev ends at 2026-01-02T03:34:05Z (lifetime.max)\n"},
@@ -284,7 +305,7 @@ func TestKeepLines(t *testing.T) {
 		{Args: "extend dev +soon", Code: runstate.CodeUsage, Err: "--by: "},
 		{Args: "extend dev 2h", Code: runstate.CodeUsage, Err: `"2h" is not a duration by which the cluster ends later: write it like +2h`},
 		{Args: "extend dev --at-most 1m", Out: "dev ends at 2026-01-02T03:04:05Z (lifetime.max)\n"},
-		{Args: "extend dev --max 1m", Code: runstate.CodeUsage, Err: "--max 1m: that would end the cluster earlier than now: lifetime.max leaves it 2m: `--at-most 1m` does that, `--by DURATION` moves the end"},
+		{Args: "extend dev --max 1m", Code: runstate.CodeUsage, Err: "--max 1m: the cluster would then end earlier than at present: lifetime.max leaves it 2m: `--at-most 1m` does that, `--by DURATION` moves the end"},
 		{Args: "extend dev --at-most unlimited", Code: runstate.CodeUsage, Err: "--at-most takes a duration, not \"unlimited\": write it like 2h"},
 		{Args: "extend dev --by 0", Code: runstate.CodeUsage, Err: "--by takes a duration"},
 		{Args: "extend dev --by 1h --max 2h", Code: runstate.CodeUsage, Err: "[max by at-most]"},
@@ -299,6 +320,10 @@ func TestKeepLines(t *testing.T) {
 		{Args: "gc --dry-run", Out: "would remove", Err: "kept environment /envs/ray-2.60.0: 600 MB, last used 2026-01-02T03:04:05Z\n"},
 		{Args: "gc --environments --dry-run", Out: "would remove environment /envs/ray-2.60.0: not used\n"},
 		{Args: "gc --environments -o json", Out: `"name": "/envs/ray-2.60.0"`, JSON: true, Calls: []string{"collect", "collect environments"}},
+		{Args: "gc --older-than 10m", Out: "removed record old: ended 2026-01-02T03:05:35Z\n", Calls: []string{"collect", "forget old"}},
+		{Args: "gc --older-than 0 --dry-run -o json", Out: `"what": "record"`, JSON: true},
+		{Args: "gc --older-than 7d", Out: "ray-7: its keeper is dead\n", Calls: []string{"collect"}},
+		{Args: "gc --older-than long", Code: runstate.CodeUsage, Err: "--older-than: "},
 		{Args: "gc -n", Code: runstate.CodeUsage, Err: "`rayctl gc` has no flag -n"},
 		{Args: "gc --dry-run -o json", Out: `"what": "process"`},
 		{Args: "gc x", Code: runstate.CodeUsage, Err: "takes no arguments"},

@@ -26,8 +26,8 @@ func NewWait(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "wait [NAME] [flags]",
 		Short: "Wait until a run has ended, and exit with its exit code",
-		Long: "wait returns when the run has ended, with the exit code that `rayctl run` would have had, also when it ended before. With --ready it returns 0 as\n" +
-			"soon as every node is there. Ctrl-C stops waiting, not the run. With -o json stdout has the receipt (with --ready the cluster's state).",
+		Long: "wait returns when the run has ended, or at once if it has ended already, with the exit code that `rayctl run` would have. With --ready it returns 0\n" +
+			"as soon as every node is there. Ctrl-C stops waiting, not the run. With -o json stdout has the receipt (with --ready the cluster's state).",
 		Example: "  name=$(rayctl run -d -- python train.py); rayctl wait $name --junit report.xml\n  rayctl up -d dev && rayctl wait --ready dev",
 		Args:    app.NoDash(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -24,7 +24,7 @@ var scalarFlags = []scalarFlag{
 	{"prepare", "job.prepare", "shell `COMMAND` that `run` runs before the driver, once on each cluster"},
 	{"output-dir", "job.outputDir", "`DIR` for results on the nodes, given to the driver as RAYCTL_OUTPUT_DIR"},
 	{"grace", "job.grace", "`TIME` between SIGTERM and SIGKILL for the driver"},
-	{"queue-timeout", "lifetime.queue", "give up if the nodes are not there after `TIME`"},
+	{"queue-timeout", "lifetime.queue", "end the launch if the nodes are not granted within `TIME`"},
 	{"max", "lifetime.max", "end the cluster `TIME` after its nodes are granted; Ray's start counts"},
 	{"idle", "lifetime.idle", "end the cluster when it was idle for `TIME`"},
 	{"keep", "lifetime.keep", "keep log and result for `TIME` after the end"},
@@ -59,6 +59,14 @@ func AddSelection(fs *pflag.FlagSet) {
 		addString(fs, f.flag, "", f.usage)
 	}
 	addArray(fs, "set", "", "set any key of the cluster file, as in `workers.trainer.replicas=2`")
+}
+
+// SelectionFlags are the names of the flags of AddSelection.
+func SelectionFlags() (names []string) {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	AddSelection(fs)
+	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return names
 }
 
 // AddSpec adds the flags of commands that make clusters, including those of AddSelection.
@@ -178,6 +186,10 @@ const defaultGroup = "worker"
 
 func (l *loader) setWorkers(text string, o spec.Origin) error {
 	group, n, named := cutGroup(text)
+	if least, most, ranged := strings.Cut(n, ":"); ranged {
+		return flagError(o, fmt.Sprintf("a group that grows has minReplicas: %s and maxReplicas: %s in the cluster file (docs/elastic.md)", least, most),
+			"%q is not a number of workers", n)
+	}
 	groups := l.doc.GroupNames()
 	switch {
 	case !named && len(groups) == 1:
@@ -277,7 +289,17 @@ func (l *loader) setEnv(text string, o spec.Origin) error {
 	if name == "" {
 		return flagError(o, "write NAME=VALUE", "%q has no name", text)
 	}
+	if namesSecret(name) {
+		l.out.Warnings = append(l.out.Warnings, fmt.Sprintf("--env %s: Ray shows the environment of a job, and records keep it; `secrets: [%s]` in the cluster file gives it to the cluster without that", name, name))
+	}
 	return l.doc.Set("job.env."+name, value, o)
+}
+
+// namesSecret reports whether a variable has the name of a secret, such as HF_TOKEN or AWS_SECRET_ACCESS_KEY, but not TOKENIZERS_PARALLELISM.
+func namesSecret(name string) bool {
+	words := strings.Split(strings.ToUpper(name), "_")
+	anywhere := func(word string) bool { return slices.Contains([]string{"SECRET", "PASSWORD", "PASSWD"}, word) }
+	return slices.ContainsFunc(words, anywhere) || slices.Contains([]string{"KEY", "APIKEY", "TOKEN", "PASS"}, words[len(words)-1])
 }
 
 func (l *loader) setLabel(text string, o spec.Origin) error {

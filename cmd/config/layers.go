@@ -118,7 +118,7 @@ func trusted(path, what, consent string) error {
 		return err
 	}
 	reason, fix := trust.Explain(err)
-	hint := fmt.Sprintf("give it as %s if you trust whoever can write there", consent+shellescape.Quote(path))
+	hint := fmt.Sprintf("name it with %s if you trust everybody who can write there", consent+shellescape.Quote(path))
 	if fix != "" {
 		hint = fix + ", else " + hint
 	}

@@ -14,7 +14,7 @@ import (
 // than Linux a connection's user is unknown, and OwnPeers accepts all.
 type OwnPeers struct {
 	net.Listener
-	// Refused is told of another user, once of each, whose connection was closed: that user sees no reason.
+	// Refused is called with the id of another user whose connection was closed, once for each user. That user gets no reason.
 	Refused func(uid int)
 	told    map[int]bool
 }
@@ -37,7 +37,7 @@ func (l *OwnPeers) Accept() (net.Conn, error) {
 	}
 }
 
-// refuse tells of a user.
+// refuse calls Refused, once for each user.
 func (l *OwnPeers) refuse(uid int) {
 	if l.Refused == nil || l.told[uid] {
 		return

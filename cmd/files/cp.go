@@ -43,10 +43,10 @@ func NewCp(a *app.App) *cobra.Command {
 		Use:   "cp SRC DST",
 		Short: "Copy a file or directory to or from a node, or a run's results",
 		Long: "cp copies between this machine and a node; one side is NAME:PATH, or :PATH for the default cluster. As with cp -r, a directory goes into DST if that\n" +
-			"is a directory, else becomes DST. What is there is replaced when the copy is whole, and never by itself. The node needs tar.\n" +
-			"NAME: without a path is what is in the run's output directory (RAYCTL_OUTPUT_DIR): it comes into DST, which is made if it is missing, and the same\n" +
-			"copy again replaces it. This works after the run's end, too, when files that it left on the login node or on this machine can also be copied by\n" +
-			"their absolute path.",
+			"is a directory, else becomes DST. Existing files are replaced only after the whole copy has arrived, and nothing is copied onto itself. The node needs tar.\n" +
+			"NAME: without a path means the content of the run's output directory (RAYCTL_OUTPUT_DIR). It is copied into DST, which is created if it is missing;\n" +
+			"repeating the copy replaces it. This also works after the run's end. Then a relative PATH is below the output directory; an absolute PATH can be any other\n" +
+			"file that the run left on the login node or on this machine.",
 		Example: "  rayctl cp grpo-x1f3a: results\n  rayctl cp dev:/tmp/result.json .\n  rayctl cp model/ :/scratch/model --node trainer-1",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {

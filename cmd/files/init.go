@@ -95,7 +95,7 @@ func runInit(_ context.Context, a *app.App, o *initOptions) error {
 	}
 	for _, f := range files {
 		if slices.Contains(kept, f.Name) {
-			a.UI.Note("%s was there already and stays as it is", filepath.Join(o.dir, f.Name))
+			a.UI.Note("%s exists already and is not changed", filepath.Join(o.dir, f.Name))
 			continue
 		}
 		path := filepath.Join(o.dir, f.Name)
@@ -108,7 +108,7 @@ func runInit(_ context.Context, a *app.App, o *initOptions) error {
 	return nil
 }
 
-// isConfig tells the files that configure from programs: a program that is there already is what the user wants to run.
+// isConfig reports whether a file of a template is configuration. An existing program is kept, because it is the one that the user wants to run.
 func isConfig(name string) bool { return filepath.Ext(name) == ".yaml" }
 
 // nextOf is the command that runs a template's files, to be typed in the current directory.

@@ -34,9 +34,9 @@ func NewRender(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "render [-f FILE] [flags] [-- COMMAND...]",
 		Short: "Show exactly what a launch would create, without secrets",
-		Long: "render prints the files and objects that `run` would create, and reaches no substrate. --spec prints the cluster file instead as it is after all layers,\n" +
-			"--origin each value with where it came from: FILE:LINE, a profile, a flag, a variable or default. --networkpolicy prints the NetworkPolicies without which\n" +
-			"no cluster starts in a namespace of Kubernetes that denies by default.",
+		Long: "render prints the files and objects that `run` would create, and does not connect to Slurm or Kubernetes. --spec prints the cluster file merged with all\n" +
+			"profiles, variables and flags instead, --origin the origin of each value: FILE:LINE, a profile, a flag, a variable or default. --networkpolicy prints the\n" +
+			"NetworkPolicies that a cluster needs in a Kubernetes namespace that denies traffic by default.",
 		Example: "  rayctl render -- python train.py\n  rayctl render --origin\n  rayctl render --dir out/\n  rayctl render --networkpolicy | kubectl apply -f -",
 		Args:    a.AtMost(0),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -63,8 +63,8 @@ func NewValidate(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "validate [-f FILE] [flags] [-- COMMAND...]",
 		Short: "Check the cluster file and the flags; create nothing",
-		Long: "validate reads the cluster file, the profile, the variables and the flags, makes of them what a launch would create, and prints nothing of it.\n" +
-			"It reaches no substrate: `rayctl doctor` checks whether the launcher's machine or cluster can run it.",
+		Long: "validate reads the cluster file, the profile, the variables and the flags, and checks them as a launch does, but creates nothing.\n" +
+			"It does not connect to Slurm or Kubernetes: `rayctl doctor` checks whether the launcher's machine or cluster can run the file.",
 		Example: "  rayctl validate\n  rayctl validate -f site.yaml --profile big\n  rayctl validate --up",
 		Args:    a.AtMost(0),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -85,7 +85,7 @@ func runValidate(a *app.App, o *renderOptions) error {
 	}
 	if !o.up && len(o.command) == 0 && c.Spec.Job.Entrypoint == "" && c.File != "" { // a file for `up`
 		o.up = true
-		a.UI.Note("%s names no job: it is checked as `rayctl up` would take it", c.File)
+		a.UI.Note("%s has no job: it is checked as for `rayctl up`", c.File)
 		if c, err = loadRendered(a, o); err != nil {
 			return err
 		}

@@ -3,39 +3,61 @@ package files
 import (
 	"context"
 	"path"
+	"strings"
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// source is what to copy from a cluster: a path, or without one the run's output directory. Of an ended cluster n reads what it left.
+// source is what to copy from a cluster: a path, or without one the run's output directory. Of an ended cluster n reads what it left, and a relative path
+// is below the output directory, as no other directory of the driver is kept.
 func (n *nodeShell) source(ctx context.Context, c *app.Cluster, given string) (string, error) {
 	s, err := c.Status(ctx)
 	if err != nil {
 		return "", err
 	}
-	if given == "" {
-		if given, err = outputDir(s); err != nil {
+	if s.Phase.Ended() {
+		if err := n.onHostOf(c); err != nil {
 			return "", err
 		}
-		given += "/." // what is in it, as the user has not named it: the same copy again is the same, and not a directory in the first one
 	}
-	if !s.Phase.Ended() {
+	switch {
+	case given == "":
+		return n.wholeOutput(ctx, s)
+	case !s.Phase.Ended() || path.IsAbs(given):
 		return given, nil
+	case s.Job == nil || !path.IsAbs(s.Job.OutputDir):
+		return "", launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "give an absolute path", "cluster %s has ended without an output directory, in which %q could be", c.ID, given)
 	}
+	return path.Join(s.Job.OutputDir, given), nil
+}
+
+// onHostOf makes n read the files that an ended cluster left.
+func (n *nodeShell) onHostOf(c *app.Cluster) error {
 	host, err := app.Ability[launcher.HostExecer](c.Launcher, "copying what an ended cluster left")
 	switch {
 	case err != nil:
-		return "", err
+		return err
 	case n.node != "":
-		return "", launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "", "cluster %s has ended, and its nodes with it: leave --node out for what it left", c.ID)
-	case !path.IsAbs(given):
-		return "", launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "`rayctl cp "+string(c.ID)+": DST` copies its output directory, an absolute path a file",
-			"cluster %s has ended, and %q could be below any directory", c.ID, given)
+		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, "", "cluster %s has ended, and its nodes with it: leave --node out for what it left", c.ID)
 	}
 	n.e = onHost{host}
-	return given, nil
+	return nil
+}
+
+// wholeOutput is what is in the output directory, not the directory: the user has not named it, and the same copy again is the same, and not a directory
+// in the first one.
+func (n *nodeShell) wholeOutput(ctx context.Context, s launcher.Status) (string, error) {
+	dir, err := outputDir(s)
+	if err != nil {
+		return "", err
+	}
+	var entries strings.Builder
+	if err := n.run(ctx, nil, &entries, "ls", "-A", "--", dir); err == nil && entries.Len() == 0 { // the copy reports a directory that cannot be read
+		return "", launcher.Fail(runstate.CodeSpec, nil, "drivers write results to $RAYCTL_OUTPUT_DIR", "the output directory of run %s is empty: %s", s.Name, dir)
+	}
+	return dir + "/.", nil
 }
 
 // outputDir is where a run's driver leaves results.

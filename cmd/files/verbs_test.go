@@ -30,7 +30,8 @@ func TestLines(t *testing.T) {
 		{Args: "cp old: got/", Before: "cp old: got/", Made: "got/model"},
 		{Args: "cp old: got", Before: "cp old: got", Made: "got/model", Files: map[string]string{"got/model": "older"}},
 		{Args: "cp old:" + left + "/model m", Made: "m", Err: "local cluster old\n"},
-		{Args: "cp old:model m", Code: runstate.CodeSpec, Err: "cluster old has ended, and \"model\" could be below any directory: `rayctl cp old: DST` copies its output directory, an absolute path a file"},
+		{Args: "cp old:model m", Made: "m", Err: "copied old:" + left + "/model to "},
+		{Args: "cp old:nosuch m", Code: runstate.CodeSpec, Err: "there is no " + left + "/nosuch, or it may not be seen"},
 		{Args: "cp old: x --node head-0", Code: runstate.CodeSpec, Err: "cluster old has ended, and its nodes with it: leave --node out for what it left"},
 		{Args: "cp dev: x", Code: runstate.CodeUsage, Err: "cluster dev has no job of its own and so no output directory: write NAME:PATH"},
 		{Args: "cp nosuch: x", Code: runstate.CodeSpec, Err: `no cluster named "nosuch"`},
@@ -55,7 +56,7 @@ func TestLines(t *testing.T) {
 		{Args: "init --force", Files: file, Out: "rayctl.yaml\n"},
 		{Args: "init", Files: file, Code: runstate.CodeUsage, Err: "rayctl.yaml already exists: give --force, or another --dir"},
 		{Args: "init nosuch", Code: runstate.CodeUsage, Err: `there is no template "nosuch": there are `},
-		{Args: "init", Files: map[string]string{"main.py": "own"}, Made: "rayctl.yaml", Out: "rayctl.yaml\n", Err: "main.py was there already and stays as it is\n"},
+		{Args: "init", Files: map[string]string{"main.py": "own"}, Made: "rayctl.yaml", Out: "rayctl.yaml\n", Err: "main.py exists already and is not changed\n"},
 		{Args: "init a b", Code: runstate.CodeUsage, Err: "`rayctl init` takes one template"},
 		{Args: "validate", Files: file, Err: "Valid; it would start on this machine (default launcher)"},
 		{Args: "validate", Files: map[string]string{"rayctl.yaml": "job: {entrypoint: x}\nhead: {cpus: 2}\nworkers: [{name: w, shm: 1Gi}]"},
@@ -84,6 +85,11 @@ func TestLines(t *testing.T) {
 	})
 	apptest.Run(t, verbs, func() launcher.Launcher { return new(apptest.Launcher).With("old") }, []apptest.Line{
 		{Args: "cp old: x", Code: runstate.CodeSpec, Err: "run old left nothing in an output directory: drivers write results to $RAYCTL_OUTPUT_DIR"},
+		{Args: "cp old:model m", Code: runstate.CodeSpec, Err: `cluster old has ended without an output directory, in which "model" could be: give an absolute path`},
+	})
+	empty := t.TempDir()
+	apptest.Run(t, verbs, func() launcher.Launcher { return (&apptest.Launcher{Results: empty}).With("old") }, []apptest.Line{
+		{Args: "cp old: x", Code: runstate.CodeSpec, Err: "the output directory of run old is empty: " + empty + ": drivers write results to $RAYCTL_OUTPUT_DIR"},
 	})
 	plain := func() launcher.Launcher { return struct{ launcher.Launcher }{new(apptest.Launcher).With("dev")} }
 	apptest.Run(t, verbs, plain, []apptest.Line{{Args: "cp a :b", Files: one, Code: runstate.CodeUsage, Err: "cp is not supported by the local launcher"}})

@@ -23,14 +23,15 @@ var otherJobVerbs = map[string]string{
 	"submit": "`rayctl submit -- COMMAND` submits a job and follows it",
 	"status": "`rayctl jobs ID` shows a job, `rayctl logs -f ID` follows it",
 	"logs":   "`rayctl logs JOB` shows the output of a job, with -f until its end",
-	"stop":   "`rayctl stop JOB` stops a job",
 }
 
-// addJobVerbs adds the verbs below jobs, so that `rayctl job list` works as `ray job list` does.
+// addJobVerbs adds the verbs below jobs, so that `rayctl job list` and `rayctl job stop` work as those of `ray job` do.
 func addJobVerbs(a *app.App, jobs *cobra.Command) {
 	list := newJobList(a)
 	list.Use, list.Aliases, list.Hidden = "list [CLUSTER]", []string{"ls"}, true
-	jobs.AddCommand(newJobsDelete(a), list)
+	stop := NewStop(a)
+	stop.Hidden = true
+	jobs.AddCommand(newJobsDelete(a), list, stop)
 	for word, hint := range otherJobVerbs {
 		jobs.AddCommand(app.OtherVerb(word, hint))
 	}

@@ -29,8 +29,8 @@ func NewLogs(a *app.App) *cobra.Command {
 		Use:     "logs [NAME] [JOB] [-f]",
 		Aliases: []string{"log"},
 		Short:   "Show a driver's output, of a living cluster or from its record",
-		Long: "logs shows the output of a run's driver, byte for byte, behind that of job.prepare, also after its cluster has ended; that of JOB, or of the newest job of a cluster\n" +
-			"that has none of its own. With -f it follows until the end and exits with the driver's exit code. --node and --file show Ray's own logs.",
+		Long: "logs shows the output of a run's job.prepare and then of its driver, byte for byte, also after its cluster has ended. With JOB it shows the output of that job. For a cluster\n" +
+			"without a job of its own it shows the output of the newest job. With -f it follows until the end and exits with the driver's exit code. --node and --file show Ray's own logs.",
 		Example: "  rayctl logs -f\n  rayctl logs grpo-x1f3a --tail 100\n  rayctl logs raysubmit_x1\n  rayctl logs dev raysubmit_x1 -f\n" +
 			"  rayctl logs dev --node trainer-1                      # lists its files\n  rayctl logs dev --node trainer-1 --file raylet.err",
 		Args: app.NoDash(2, "a cluster and a job"),

@@ -1,4 +1,4 @@
-// Package jobs has the verbs on a cluster's jobs and Ray Serve applications: submit, jobs, logs, stop and serve.
+// Package jobs has the commands on a cluster's jobs: submit, jobs, logs and stop.
 package jobs
 
 import (
@@ -41,9 +41,9 @@ func NewSubmit(a *app.App) *cobra.Command {
 		Use:   "submit [CLUSTER] [flags] [-- COMMAND...]",
 		Short: "Run a job on an existing cluster, and follow it",
 		Long: "submit runs COMMAND (default: job.entrypoint of the cluster file) as a Ray job, shows its output and exits with its exit code.\n" +
-			"The job section of the cluster file, if there is one, is in force: workingDir, env and the rest; flags go before it.\n" +
-			"Ctrl-C stops watching, not the job. With --submission-id the command may be repeated: the driver runs once.\n" +
-			"With -o stdout has that answer alone (json: the job), and the driver's output goes to stderr.",
+			"If there is a cluster file, its job section applies (workingDir, env and the rest); flags override it.\n" +
+			"Ctrl-C stops watching, not the job. With --submission-id you can repeat the command: the driver runs once.\n" +
+			"With -o stdout has only the document that -o asks for (json: the job), and the driver's output goes to stderr.",
 		Example: "  rayctl submit -- python eval.py --step 100\n" +
 			"  rayctl submit dev --working-dir . --env SEED=1 -- python a.py\n" +
 			"  rayctl submit --address http://127.0.0.1:8265 -d -- python a.py",
@@ -64,7 +64,7 @@ func NewSubmit(a *app.App) *cobra.Command {
 	f.StringVar(&o.submissionID, "submission-id", "", "`ID` of the job (default: a new one)")
 	f.BoolVarP(&o.detach, "detach", "d", false, "return once the job is accepted, and print its id")
 	f.BoolVar(&o.detach, "no-wait", false, "the same as --detach, as in `ray job submit`")
-	f.StringArrayVar(&o.metadata, "metadata", nil, "kept with the job by Ray: `KEY=VALUE`")
+	f.StringArrayVar(&o.metadata, "metadata", nil, "metadata that Ray stores with the job: `KEY=VALUE`")
 	f.Float64Var(&o.cpus, "entrypoint-num-cpus", 0, "`CPUs` reserved for the driver")
 	f.Float64Var(&o.gpus, "entrypoint-num-gpus", 0, "`GPUs` reserved for the driver")
 	f.StringVar(&o.memory, "entrypoint-memory", "", "memory reserved for the driver: `QUANTITY` such as 2Gi")
@@ -101,6 +101,8 @@ func runSubmit(ctx context.Context, a *app.App, o *submitOptions) error {
 	if o.detach {
 		return answerSubmitted(ctx, a, c, o, id)
 	}
+	stop := c.SubmitOffers(ctx, a.Logger())
+	defer stop()
 	output := app.NewDriverEnd(o.output.Driver(a))
 	done, err := followJob(ctx, a, c, id, output, dashboardclient.FollowOptions{StripHeader: true})
 	if err != nil {
@@ -118,7 +120,7 @@ func runSubmit(ctx context.Context, a *app.App, o *submitOptions) error {
 	return jobOutcome(a, done)
 }
 
-// jobSection is the job section in force: the file's, overridden by flags.
+// jobSection is the job section of the cluster file, overridden by flags.
 func jobSection(a *app.App, o *submitOptions) (*spec.Job, error) {
 	command, err := app.Entrypoint(o.command)
 	if err != nil {
@@ -136,7 +138,7 @@ func jobSection(a *app.App, o *submitOptions) (*spec.Job, error) {
 	}
 	job := c.Spec.Job
 	if job.Prepare != "" {
-		a.UI.Note("job.prepare is left out: it belongs to clusters that `rayctl run` makes")
+		a.UI.Note("job.prepare does not run: it runs only on clusters that `rayctl run` creates")
 	}
 	metadata, err := app.Pairs("--metadata", o.metadata)
 	if err != nil {
@@ -157,7 +159,7 @@ func jobSection(a *app.App, o *submitOptions) (*spec.Job, error) {
 	return &job, o.reserve(&job)
 }
 
-// reserve sets the entrypoint's resources in the job.
+// reserve copies the resources that are reserved for the driver into the job.
 func (o *submitOptions) reserve(job *spec.Job) error {
 	if !isAmount(o.cpus) || !isAmount(o.gpus) {
 		return app.UsageError("", "the driver's resources are numbers from 0")

@@ -52,13 +52,22 @@ func (m Memory) Has(name string) bool {
 	return ok
 }
 
-// Of is where the cluster of this name was launched: a spec with a launcher and its section. It is nil if that is where s is, or not remembered.
-func (m Memory) Of(name string, s *spec.ClusterSpec) *spec.ClusterSpec {
+// At is where the cluster of this name was launched: a spec with a launcher and its section. It is nil if that is not remembered.
+func (m Memory) At(name string) *spec.ClusterSpec {
 	l, ok := m.read(name)
-	if !ok || samePlace(l.Where, placeOf(s)) {
+	if !ok {
 		return nil
 	}
 	return l.Where
+}
+
+// Of is where the cluster of this name was launched: a spec with a launcher and its section. It is nil if that is where s is, or not remembered.
+func (m Memory) Of(name string, s *spec.ClusterSpec) *spec.ClusterSpec {
+	where := m.At(name)
+	if where == nil || samePlace(where, placeOf(s)) {
+		return nil
+	}
+	return where
 }
 
 // Living is, for each launcher that is not among these, where the last cluster was launched that may still live.

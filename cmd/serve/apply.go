@@ -30,18 +30,19 @@ type applyOptions struct {
 func newApply(a *app.App) *cobra.Command {
 	o := &applyOptions{}
 	c := &cobra.Command{
-		Use:     "apply -f SERVE.YAML [CLUSTER]",
+		Use:     "apply [-f SERVE.YAML] [CLUSTER]",
 		Aliases: []string{"deploy"},
-		Short:   "Make Serve run what a config file says, and wait until it does",
-		Long: "apply takes Serve's own config file. A runtime_env.working_dir or py_modules that is a local directory is packed and uploaded,\n" +
-			"a requirements file (pip, uv) or conda environment (.yaml) is read here, as Ray's SDK does; relative to the file.\n" +
-			"It returns when all applications are RUNNING and prints their URLs, or says which deployment is unhealthy and why. Applications that the file\n" +
-			"does not name are deleted. On a cluster of this machine or of Slurm Serve listens on 127.0.0.1 and a free port, unless http_options names others.",
+		Short:   "Deploy the applications of a config file, and wait until they run",
+		Long: "apply takes a config file in Serve's own format. If runtime_env.working_dir or py_modules names a local directory, rayctl packs and uploads it.\n" +
+			"Requirements files (pip, uv) and conda environments (.yaml) are read on this machine, as by Ray's SDK. Paths are relative to the config file.\n" +
+			"When all applications are RUNNING, apply prints their URLs and returns; if a deployment is unhealthy, it names the deployment and the reason.\n" +
+			"Applications that the file does not name are deleted. On this machine and on Slurm, Serve listens on 127.0.0.1 and a free port, unless http_options\n" +
+			"names others.",
 		Example: "  rayctl serve apply -f serve.yaml\n  rayctl serve apply -f - dev < serve.yaml",
 		Args:    app.NoDash(1, "one cluster"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if o.file == "" {
-				return app.UsageError("give -f serve.yaml", "`rayctl serve apply` needs a config file")
+			if err := o.chooseFile(a); err != nil {
+				return err
 			}
 			if err := o.dashboard.FromArgument(args); err != nil {
 				return err
@@ -50,11 +51,27 @@ func newApply(a *app.App) *cobra.Command {
 		},
 		ValidArgsFunction: a.CompleteClusters,
 	}
-	c.Flags().StringVarP(&o.file, "file", "f", "", "Serve's config `FILE`, - for stdin")
+	c.Flags().StringVarP(&o.file, "file", "f", "", "Serve's config `FILE`, - for stdin (default: serve.yaml here)")
 	o.dashboard.Add(a, c)
 	c.Flags().BoolVar(&o.noWait, "no-wait", false, "return once Ray accepted the config")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
 	return c
+}
+
+// defaultFile is the config that is there after `rayctl init serve` and `serve build -o serve.yaml`.
+const defaultFile = "serve.yaml"
+
+// chooseFile takes serve.yaml of this directory where no file is given.
+func (o *applyOptions) chooseFile(a *app.App) error {
+	if o.file != "" {
+		return nil
+	}
+	if info, err := os.Stat(defaultFile); err != nil || info.IsDir() {
+		return app.UsageError("give -f FILE", "`rayctl serve apply` needs a config file, and there is no "+defaultFile+" here")
+	}
+	o.file = defaultFile
+	a.UI.Note("using %s", defaultFile)
+	return nil
 }
 
 // runApply packs the applications' directories, applies the config and waits for it.

@@ -23,7 +23,7 @@ func newDelete(a *app.App) *cobra.Command {
 		Use:     "delete [CLUSTER] [APPLICATION...]",
 		Aliases: []string{"shutdown"},
 		Short:   "Delete applications and wait until they are gone",
-		Long:    "delete deletes the applications that are named, and lets the others be. Without a name it ends Serve with all applications.",
+		Long:    "delete deletes the named applications and keeps the others. Without a name it ends Serve with all applications.",
 		Example: "  rayctl serve delete\n  rayctl serve delete dev chat\n  rayctl serve delete -c dev chat",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -28,10 +28,10 @@ func newLogs(a *app.App) *cobra.Command {
 	o := &logsOptions{}
 	c := &cobra.Command{
 		Use:   "logs [CLUSTER] [APPLICATION...] [-f]",
-		Short: "Show what the applications' replicas log and print",
-		Long: "logs shows what each replica of the applications (default: all) has logged and then what it has printed, each line behind the replica if there are\n" +
-			"several.\n" +
-			"With --controller it shows the log of Serve itself, which has the reasons of failed deployments.",
+		Short: "Show the logs and the output of the applications' replicas",
+		Long: "logs shows for each replica of the applications (default: all) first its log and then its output. If there are several replicas, each line begins with\n" +
+			"the replica's name.\n" +
+			"With --controller it shows the log of Serve itself, which gives the reasons of failed deployments.",
 		Example: "  rayctl serve logs\n  rayctl serve logs dev chat -f\n  rayctl serve logs --controller --tail 50",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {

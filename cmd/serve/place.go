@@ -106,6 +106,6 @@ func tellURLs(a *app.App, c *app.Connection, s *dashboardclient.ServeStatus) {
 	if !onThisMachine(c) {
 		a.UI.Note("`rayctl port-forward %s %d` makes that address reach the cluster", c.Cluster().ID, s.HTTP.Port)
 	} else if tunnel := a.TunnelHint(s.HTTP.Port); tunnel != "" {
-		a.UI.Note("from the machine that you came from by ssh: %s, then the same address", tunnel)
+		a.UI.Note("on the machine from which you logged in by ssh: %s, then the same address", tunnel)
 	}
 }

@@ -113,7 +113,7 @@ func printStatus(a *app.App, o *app.Output, s *dashboardclient.ServeStatus) erro
 	return terminal.Table(a.Out, rows)
 }
 
-// state asks for the state of Serve, and says how to get it where Ray was installed without.
+// state asks for the state of Serve. If Ray was installed without Serve, the error names the way to install it.
 func state(ctx context.Context, c *app.Connection) (*dashboardclient.ServeStatus, error) {
 	s, err := c.GetServe(ctx)
 	if err == nil || !strings.Contains(err.Error(), "Serve dependencies are not installed") { // 501 of ray/dashboard/modules/serve/serve_head.py, 2.60

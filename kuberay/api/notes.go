@@ -103,7 +103,7 @@ func (c *Client) NoteSpec(ctx context.Context, s *spec.ClusterSpec) error {
 	if err := json.Unmarshal(secret.Data[objects.OrdersKey], order); err != nil {
 		return fmt.Errorf("read the orders of %s: %w", s.Name, err)
 	}
-	change := orders.Change(s, false)
+	change := orders.Change(s)
 	order.SpecHash, order.Lifetime.Max, order.Lifetime.Idle, order.Lifetime.IdleGPU = change.SpecHash, change.Lifetime.Max, change.Lifetime.Idle, change.Lifetime.IdleGPU
 	texts := map[string]string{}
 	for key, document := range map[string]any{objects.OrdersKey: order, objects.SpecKey: s} {

@@ -111,7 +111,7 @@ func flowsOf(p *objects.Plan) ([]flow, error) {
 		helpers = append(helpers, keeper, record)
 		add(keeper, head, objects.DashboardPort, "of the dashboard")
 		add(record, keeper, objects.KeeperPort, "of the keeper")
-		if p.Spec.Setup != "" {
+		if p.Spec.Setup != "" || p.Spec.Head.Early { // pods report to it
 			for _, n := range nodes {
 				add(n, keeper, objects.KeeperPort, "of the keeper")
 			}
@@ -122,6 +122,9 @@ func flowsOf(p *objects.Plan) ([]flow, error) {
 	}
 	if ptr.Deref(rc.Spec.EnableInTreeAutoscaling, false) {
 		add(head, endpoint{what: "the API server"}, objects.APIServerPort, "of its autoscaler's requests")
+	}
+	if len(helpers) > 0 && kuberayspec.Of(p.Spec).KeeperServiceAccountName != "" {
+		add(helpers[0], endpoint{what: "the API server"}, objects.APIServerPort, "of its watch of nodes")
 	}
 	return flows, nil
 }

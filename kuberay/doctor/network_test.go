@@ -20,6 +20,7 @@ image: rayproject/ray:2.60.0
 gang: false
 workers: [{name: w, replicas: 2, minReplicas: 1, maxReplicas: 3}]
 labels: {team: rl}
+kuberay: {keeperServiceAccountName: watcher}
 `
 
 // TestNetwork judges policies as sites have them. What a network makes of those that `rayctl render --networkpolicy` prints is seen in TestNetworkPolicies of
@@ -42,6 +43,7 @@ func TestNetwork(t *testing.T) {
 		within = "{metadata: {name: within}, spec: {podSelector: {}, policyTypes: [Ingress, Egress], ingress: [{from: [{podSelector: {}}]}], egress: [{to: [{podSelector: {}}]}]}}"
 		dns    = "{metadata: {name: dns}, spec: {podSelector: {}, policyTypes: [Egress], egress: [{to: [{namespaceSelector: {}}], ports: [{port: 53, protocol: UDP}]}]}}"
 		server = "{metadata: {name: api}, spec: {podSelector: {matchLabels: {ray.io/node-type: head}}, policyTypes: [Egress], egress: [{to: [{ipBlock: {cidr: 10.0.0.0/24}}], ports: [{port: 6443}]}]}}"
+		watch  = "{metadata: {name: watch}, spec: {podSelector: {matchLabels: {rayctl.io/role: keeper}}, policyTypes: [Egress], egress: [{to: [{ipBlock: {cidr: 10.0.0.0/24}}], ports: [{port: 6443}]}]}}"
 	)
 	for _, c := range []struct {
 		name     string
@@ -57,13 +59,14 @@ func TestNetwork(t *testing.T) {
 		{"names and API server", []string{deny, within}, []string{
 			"egress of the head is denied by deny and within, and no rule allows it to the name service, UDP port 53 (of DNS)", "egress of group w is denied by deny and within, and no rule allows it to the name service",
 			"egress of the keeper", "egress of the record", "egress of the head is denied by deny and within, and no rule allows it to the API server, TCP port 6443 (of its autoscaler's requests)",
+			"egress of the keeper is denied by deny and within, and no rule allows it to the API server, TCP port 6443 (of its watch of nodes)",
 		}, true},
-		{"all allowed", []string{deny, within, dns, server}, nil, true},
-		{"by a label of the file, which the keeper's pods do not have", []string{deny, dns, server, strings.ReplaceAll(within, "podSelector: {}", "podSelector: {matchLabels: {team: rl}}")}, []string{
-			"egress of the keeper is denied by deny and dns, and no rule allows it to the head, TCP port 8265 (of the dashboard)", "ingress of the head is denied by deny and within, and no rule allows it from the keeper",
+		{"all allowed", []string{deny, within, dns, server, watch}, nil, true},
+		{"by a label of the file, which the keeper's pods do not have", []string{deny, dns, server, watch, strings.ReplaceAll(within, "podSelector: {}", "podSelector: {matchLabels: {team: rl}}")}, []string{
+			"egress of the keeper is denied by deny and dns and watch, and no rule allows it to the head, TCP port 8265 (of the dashboard)", "ingress of the head is denied by deny and within, and no rule allows it from the keeper",
 			"egress of the record is denied by deny and dns, and no rule allows it to the keeper, TCP port 8476 (of the keeper)", "ingress of the keeper is denied by deny",
 		}, true},
-		{"ports that are too few", []string{strings.Replace(within, "{from: [{podSelector: {}}]}", "{from: [{podSelector: {}}], ports: [{port: 6379, endPort: 19999}]}", 1), dns, server}, []string{
+		{"ports that are too few", []string{strings.Replace(within, "{from: [{podSelector: {}}]}", "{from: [{podSelector: {}}], ports: [{port: 6379, endPort: 19999}]}", 1), dns, server, watch}, []string{
 			"ingress of group w is denied by within, and no rule allows it from the head, TCP port 40000 (that Ray chooses)",
 			"ingress of the head is denied by within, and no rule allows it from group w, TCP port 40000", "ingress of group w is denied by within, and no rule allows it from group w, TCP port 40000",
 		}, true},

@@ -37,6 +37,8 @@ type Scheduler interface {
 	Cluster(rc *rayv1.RayCluster, s *spec.ClusterSpec)
 	// Pod prepares the pod template of one group.
 	Pod(t *corev1.PodTemplateSpec, cluster, group string)
+	// Holds reports whether a pod, or a pod template, is in a gang.
+	Holds(pod metav1.Object) bool
 	// Object holds the cluster together, created after the RayCluster whose property it is; nil: none.
 	Object(rc *rayv1.RayCluster) runtime.Object
 	// Queue is the one that the RayCluster waits in; "": none.
@@ -98,6 +100,8 @@ func ByPod(schedulerName string) Scheduler {
 // Choose takes the file's, or the first one that the API server serves where the cluster is a gang.
 func Choose(s *spec.ClusterSpec, served Served) (Scheduler, error) {
 	switch wish := kuberayspec.Of(s).Scheduler; {
+	case wish == "auto" && len(served) == 0 && s.Head.Early:
+		return nil, launcher.Fail(runstate.CodeSpec, nil, "use Volcano, or leave out head.early", "nothing here admits the workers of an early head together")
 	case wish == "auto" && len(served) > 0 && s.IsGang():
 		return served[0], nil
 	case wish != "auto" && wish != None{}.Name():

@@ -6,10 +6,13 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Members counts pods and their requests as KubeRay does: the head and the workers, or with an autoscaler the least of them.
-func Members(rc *rayv1.RayCluster) (int32, corev1.ResourceList) {
-	members, sum := int32(1), corev1.ResourceList{}
-	add(sum, rc.Spec.HeadGroupSpec.Template.Spec, 1)
+// Members counts pods and their requests as KubeRay does: the head, unless it is an early one, and the workers, or with an autoscaler the least of them.
+func Members(rc *rayv1.RayCluster, head bool) (int32, corev1.ResourceList) {
+	members, sum := int32(0), corev1.ResourceList{}
+	if head {
+		members = 1
+		add(sum, rc.Spec.HeadGroupSpec.Template.Spec, 1)
+	}
 	for i := range rc.Spec.WorkerGroupSpecs {
 		g := &rc.Spec.WorkerGroupSpecs[i]
 		n, least := Pods(g)

@@ -39,6 +39,9 @@ func (None) Cluster(*rayv1.RayCluster, *spec.ClusterSpec) {}
 // Pod implements Scheduler.
 func (None) Pod(*corev1.PodTemplateSpec, string, string) {}
 
+// Holds implements Scheduler.
+func (None) Holds(metav1.Object) bool { return false }
+
 // Object implements Scheduler.
 func (None) Object(*rayv1.RayCluster) runtime.Object { return nil }
 

@@ -69,9 +69,14 @@ func (v Volcano) Pod(t *corev1.PodTemplateSpec, cluster, group string) {
 	t.Annotations[volcanobatch.TaskSpecKey] = group
 }
 
-// Object implements Scheduler.
+// Holds implements Scheduler.
+func (Volcano) Holds(pod metav1.Object) bool {
+	return pod.GetAnnotations()[volcano.KubeGroupNameAnnotationKey] != ""
+}
+
+// Object implements Scheduler. A head that is not in the gang, an early one, is none of its members.
 func (v Volcano) Object(rc *rayv1.RayCluster) runtime.Object {
-	members, resources := Members(rc)
+	members, resources := Members(rc, v.Holds(&rc.Spec.HeadGroupSpec.Template))
 	least := leastOfEach(rc)
 	return podGroup(metav1.ObjectMeta{
 		Name: v.ObjectName(rc.Name), Namespace: rc.Namespace, Labels: rc.Labels, Annotations: rc.Annotations,
@@ -89,7 +94,10 @@ func leastOfEach(rc *rayv1.RayCluster) map[string]int32 {
 	if !ptr.Deref(rc.Spec.EnableInTreeAutoscaling, false) {
 		return nil
 	}
-	least := map[string]int32{HeadGroup: 1}
+	least := map[string]int32{}
+	if (Volcano{}).Holds(&rc.Spec.HeadGroupSpec.Template) {
+		least[HeadGroup] = 1
+	}
 	for i := range rc.Spec.WorkerGroupSpecs {
 		g := &rc.Spec.WorkerGroupSpecs[i]
 		_, n := Pods(g)

@@ -26,7 +26,7 @@ var source string
 
 // Substrate registers KubeRay's part of the cluster file.
 var Substrate = spec.Register(&spec.Substrate{
-	Name: Name, Title: "KubeRay", On: "on Kubernetes", Order: 2, Source: source,
+	Name: Name, Title: "KubeRay", On: "on Kubernetes", OtherNames: []string{"k8s", "kubernetes", "kube", "kubectl"}, Order: 2, Source: source,
 	Cluster: cluster{}, Node: node{}, Mount: mount{}, GPUType: GPUType{},
 	ChosenBySection: true,
 	Flags: []spec.Flag{
@@ -54,6 +54,7 @@ var Substrate = spec.Register(&spec.Substrate{
 	UsesImage:    func(*spec.ClusterSpec) bool { return true },
 	SecretKeys:   true,
 	SingleNodes:  true,
+	EarlyHead:    true,
 	Python:       "the image",
 })
 

@@ -17,6 +17,9 @@ func mustDecode(t *testing.T, text string) *spec.ClusterSpec {
 	return s
 }
 
+// early is a cluster with an early head, to which a line can be added.
+const early = "launcher: kuberay\nimage: i\nhead: {early: true}\nworkers: [{name: a, gpus: 1}]\n"
+
 func TestValidate(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"type unknown to Kubernetes", "launcher: kuberay\nimage: i\nworkers: [{name: a, gpus: 1, gpuType: h100}]", "gpuTypes does not say which nodes have \"h100\": add gpuTypes.h100"},
@@ -24,6 +27,11 @@ func TestValidate(t *testing.T) {
 		{"scheduler", "kuberay: {scheduler: kueue}", `"kueue" is not possible here: use auto, volcano, none`},
 		{"namespace", "kuberay: {namespace: A_b}", `"A_b" is not a namespace`},
 		{"gang without scheduler", "launcher: kuberay\nimage: i\nkuberay: {scheduler: none}\nworkers: [{name: a, replicas: 2, gpus: 1}]", "without a gang scheduler they may start in part"},
+		{"early head, workers one by one", early + "gang: false", "head.early: on Kubernetes an early head waits for workers that are admitted together"},
+		{"early head without a scheduler of gangs", early + "kuberay: {scheduler: none}", "head.early: on Kubernetes an early head waits for workers that are admitted together"},
+		{"early head without a keeper", early + "kuberay: {keeper: none}", "head.early: without a keeper in Kubernetes nothing ends the head"},
+		{"early head under Kueue", early + "labels: {kueue.x-k8s.io/queue-name: q}", "head.early: Kueue admits a RayCluster as a whole"},
+		{"early head of a RayCluster", "launcher: kuberay\nhead: {early: true}\nkuberay: {rayCluster: {headGroupSpec: {}}}", "head: the RayCluster is taken as it is"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if err := spec.Validate(mustDecode(t, c.text)); err == nil || !strings.Contains(err.Error(), c.want) {

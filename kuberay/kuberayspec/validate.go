@@ -29,9 +29,27 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 		besideRayCluster(v, s)
 		return
 	}
+	if s.Head.Early {
+		earlyHead(v, s)
+	}
 	gpus := slices.ContainsFunc(s.NodeGroups(), func(g spec.NodeGroup) bool { return g.GPUs > 0 })
 	v.FailIf(c.Scheduler == "none" && gpus && s.IsGang() && s.GangNodes() > 1, "kuberay.scheduler",
 		"use volcano, or set gang: false if a part of the nodes is of use", "%d GPU nodes must start together, and without a gang scheduler they may start in part", s.GangNodes())
+}
+
+// kueueQueue is the label by which Kueue holds a whole RayCluster until all of it is admitted.
+const kueueQueue = "kueue.x-k8s.io/queue-name"
+
+// earlyHead rejects what keeps a head from being admitted before the workers, and from ending with them.
+func earlyHead(v *spec.Validator, s *spec.ClusterSpec) {
+	const p = "head.early"
+	c := sectionOf(s)
+	v.FailIf(!s.IsGang() || c.Scheduler == "none", p, "leave it out, or let Volcano admit the workers (gang, kuberay.scheduler)",
+		"on Kubernetes an early head waits for workers that are admitted together, and these come one by one")
+	v.FailIf(c.Keeper == "none", p, "leave it out, or kuberay.keeper",
+		"without a keeper in Kubernetes nothing ends the head, and the workers that are queued, when this client is lost")
+	_, kueue := s.Labels[kueueQueue]
+	v.FailIf(kueue, p, "leave it out, or the label "+kueueQueue, "Kueue admits a RayCluster as a whole, the head together with the workers")
 }
 
 // besideRayCluster rejects keys that a given RayCluster sets itself.
@@ -41,7 +59,7 @@ func besideRayCluster(v *spec.Validator, s *spec.ClusterSpec) {
 		path  string
 		given bool
 	}{
-		{"head", s.Head.On != "" || !s.Head.IsEmpty()}, {"workers", len(s.Workers) > 0}, {"image", s.Image != ""}, {"env", len(s.Env) > 0}, {"setup", s.Setup != ""},
+		{"head", s.Head.On != "" || s.Head.Early || !s.Head.IsEmpty()}, {"workers", len(s.Workers) > 0}, {"image", s.Image != ""}, {"env", len(s.Env) > 0}, {"setup", s.Setup != ""},
 		{"secrets", len(s.Secrets) > 0}, {"mounts", len(s.Mounts) > 0}, {"kuberay.nodeSelector", len(k.NodeSelector) > 0},
 		{"kuberay.tolerations", len(k.Tolerations) > 0}, {"kuberay.serviceAccountName", k.ServiceAccountName != ""},
 	} {

@@ -66,6 +66,9 @@ func (p *Plan) KeeperJob() *batchv1.Job {
 			}),
 		},
 	}
+	if account := kuberayspec.Of(p.Spec).KeeperServiceAccountName; account != "" {
+		job.Spec.Template.Spec.ServiceAccountName, job.Spec.Template.Spec.AutomountServiceAccountToken = account, ptr.To(true)
+	}
 	addOwn(&job.Spec.Template.Spec, []corev1.Volume{
 		{Name: "rayctl", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 			SecretName: SecretName(p.Spec.Name), Items: keeperItems(),

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	kyaml "sigs.k8s.io/yaml"
 
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 )
 
@@ -29,6 +30,7 @@ const (
 func NetworkPolicies(namespace string) []*networkingv1.NetworkPolicy {
 	ours := metav1.LabelSelector{MatchLabels: map[string]string{LabelManagedBy: ManagedBy}}
 	heads := metav1.LabelSelector{MatchLabels: map[string]string{LabelManagedBy: ManagedBy, RayNodeTypeLabel: HeadNodeType}}
+	keepers := metav1.LabelSelector{MatchLabels: map[string]string{LabelManagedBy: ManagedBy, LabelRole: RoleKeeper}}
 	policy := func(name string, pods metav1.LabelSelector, s networkingv1.NetworkPolicySpec) *networkingv1.NetworkPolicy {
 		s.PodSelector = pods
 		return &networkingv1.NetworkPolicy{
@@ -38,6 +40,11 @@ func NetworkPolicies(namespace string) []*networkingv1.NetworkPolicy {
 	}
 	port := func(protocol corev1.Protocol, n int32) networkingv1.NetworkPolicyPort {
 		return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: ptr.To(intstr.FromInt32(n))}
+	}
+	toServer := networkingv1.NetworkPolicySpec{
+		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}, Egress: []networkingv1.NetworkPolicyEgressRule{
+			{Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, APIServicePort), port(corev1.ProtocolTCP, APIServerPort)}},
+		},
 	}
 	among := []networkingv1.NetworkPolicyPeer{{PodSelector: &ours}}
 	return []*networkingv1.NetworkPolicy{
@@ -49,13 +56,13 @@ func NetworkPolicies(namespace string) []*networkingv1.NetworkPolicy {
 				{To: among}, {Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolUDP, DNSPort), port(corev1.ProtocolTCP, DNSPort)}},
 			},
 		}),
-		policy("rayctl-autoscaler", heads, networkingv1.NetworkPolicySpec{
-			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}, Egress: []networkingv1.NetworkPolicyEgressRule{
-				{Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, APIServicePort), port(corev1.ProtocolTCP, APIServerPort)}},
-			},
-		}),
+		policy(autoscalerPolicy, heads, toServer),
+		policy(keeperPolicy, keepers, toServer),
 	}
 }
+
+// The policies that not all clusters need.
+const autoscalerPolicy, keeperPolicy = "rayctl-autoscaler", "rayctl-keeper"
 
 // why is what each of them is for, in its file.
 var why = map[string]string{
@@ -65,19 +72,24 @@ needs a further rule, to port ` + strconv.Itoa(DashboardPort) + ` of heads and `
 proxy of Services in place of port-forward. The KubeRay operator and Volcano connect to no pod of a RayCluster.`,
 	"rayctl-egress": `Where connections out of pods are denied: the same seen from the other side, and names. Leave it out where nothing is denied, or
 it denies what jobs reach: it allows nothing else. What jobs need beyond the cluster (data, package indexes, object stores) is not known here.`,
-	"rayctl-autoscaler": `Where connections out of pods are denied, and only for clusters whose groups have a maxReplicas above their minReplicas: the autoscaler
+	autoscalerPolicy: `Where connections out of pods are denied, and only for clusters whose groups have a maxReplicas above their minReplicas: the autoscaler
 beside the head changes the RayCluster. 443 and 6443 are the usual ports of an API server; put its address and port in place of them where they are known.`,
+	keeperPolicy: `Where connections out of pods are denied, and only for clusters with kuberay.keeperServiceAccountName: the keeper asks the API server
+which nodes are going to be taken away. For the ports the same counts as for the autoscaler.`,
 }
 
-// RenderNetworkPolicies are NetworkPolicies as files; without a namespace they go to that of whoever applies them. The last one is for clusters that grow.
+// RenderNetworkPolicies are NetworkPolicies as files; without a namespace they go to that of whoever applies them. Two of them are only for clusters that need them.
 func RenderNetworkPolicies(p *Plan, namespace string) ([]launcher.File, error) {
 	rc, err := p.RayCluster()
 	if err != nil {
 		return nil, err
 	}
+	unneeded := map[string]bool{
+		autoscalerPolicy: !ptr.Deref(rc.Spec.EnableInTreeAutoscaling, false), keeperPolicy: kuberayspec.Of(p.Spec).KeeperServiceAccountName == "",
+	}
 	var files []launcher.File
 	for _, policy := range NetworkPolicies(namespace) {
-		if policy.Name == "rayctl-autoscaler" && !ptr.Deref(rc.Spec.EnableInTreeAutoscaling, false) {
+		if unneeded[policy.Name] {
 			continue
 		}
 		content, err := applicable(policy)

@@ -231,7 +231,7 @@ func TestGangCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	members, resources := gang.Members(rc)
+	members, resources := gang.Members(rc, true)
 	if members != 1+4+3+1 {
 		t.Errorf("%d members", members)
 	}

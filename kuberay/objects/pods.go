@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
-	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 )
@@ -62,7 +61,9 @@ func (p *Plan) podTemplate(g spec.NodeGroup, group string) (*corev1.PodTemplateS
 	p.addGPUType(t, g)
 	p.addMounts(t, g)
 	p.addStart(t, g, group)
-	p.Scheduler.Pod(t, p.Spec.Name, group)
+	if !g.Head || !p.Spec.Head.Early { // an early head is none of the gang: Kubernetes' own scheduler places it, as the keeper's pod
+		p.Scheduler.Pod(t, p.Spec.Name, group)
+	}
 	return patchedTemplate(t, g)
 }
 
@@ -244,50 +245,6 @@ func addVolume(t *corev1.PodTemplateSpec, name string, source corev1.VolumeSourc
 	mount.Name = name
 	t.Spec.Volumes = append(t.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
 	rayContainer(t).VolumeMounts = append(rayContainer(t).VolumeMounts, mount)
-}
-
-// addStart lets the shell that starts Ray read pod/node.sh first: KubeRay puts a container's own arguments before `ray start`.
-func (p *Plan) addStart(t *corev1.PodTemplateSpec, g spec.NodeGroup, group string) {
-	c, env := rayContainer(t), func(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }
-	files := []string{nodeKey, zipKey}
-	if p.Spec.Setup != "" {
-		files = append(files, setupKey)
-	}
-	measured := g.GPUs > 0 && g.Tasks
-	if measured {
-		c.Env = append(c.Env, env("RAYCTL_GPUS", strconv.Itoa(g.GPUs)), env("RAYCTL_GPUS_PERIOD", strconv.FormatFloat(orders.GPUPeriod(p.Spec).Seconds(), 'f', -1, 64)),
-			corev1.EnvVar{Name: "RAYCTL_POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}})
-	}
-	if p.Spec.Setup != "" || measured {
-		c.Env = append(c.Env, env("RAYCTL_KEEPER", p.keeperAddress()), corev1.EnvVar{Name: "RAYCTL_KEEPER_TOKEN", ValueFrom: &corev1.EnvVarSource{
-			SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: SecretName(p.Spec.Name)}, Key: TokenKey},
-		}})
-	}
-	_, own := p.Spec.Env[bashEnv]
-	_, groups := g.Env[bashEnv]
-	if group != HeadGroup && !own && !groups {
-		files = append(files, waitKey)
-		c.Env = append(c.Env, env(bashEnv, nodeFiles+"/"+waitKey))
-	}
-	c.Env = append(c.Env, env("RAYCTL_FAST_START", orders.FastStart(p.Spec)))
-	if p.Spec.Job.Entrypoint != "" {
-		c.Env = append(c.Env, env("RAYCTL_JOB", "1"))
-	}
-	if p.warns() {
-		host, dashboard, _ := p.headAddress()
-		if group == HeadGroup {
-			host = "127.0.0.1"
-			c.Env = append(c.Env, env("RAYCTL_WARN_KEEPER", p.keeperAddress()))
-		}
-		c.Env = append(c.Env, env("RAYCTL_WARN_DASHBOARD", "http://"+host+":"+strconv.Itoa(dashboard)))
-	}
-	items := make([]corev1.KeyToPath, len(files))
-	for i, name := range files {
-		items[i] = corev1.KeyToPath{Key: name, Path: name}
-	}
-	addVolume(t, "rayctl", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: SecretName(p.Spec.Name), Items: items}},
-		corev1.VolumeMount{MountPath: nodeFiles, ReadOnly: true})
-	c.Args = []string{". " + nodeFiles + "/" + nodeKey + "; true"} // on the left of &&, where KubeRay puts it, the shell would not obey set -e
 }
 
 // restrictedPod and restrictedContainer satisfy the "restricted" pod security profile. A group's patch may loosen them.

@@ -98,17 +98,28 @@ func (p *Plan) addGroup(rc *rayv1.RayCluster, g spec.NodeGroup) error {
 
 // autoscaler are KubeRay's settings of Ray's autoscaler, in the head's pod.
 func (p *Plan) autoscaler() *rayv1.AutoscalerOptions {
-	idle := int32(min(orders.ScalingIdle(p.Spec).Seconds(), math.MaxInt32))
+	idle := IdleSeconds(p.Spec)
 	o := &rayv1.AutoscalerOptions{
 		// KubeRay (1.6) gives its container no context, which namespaces with the profile "restricted" refuse.
 		SecurityContext: restrictedContainer(), IdleTimeoutSeconds: &idle,
 		// Otherwise a pod that waits for a node is kept when nothing needs it any more (Ray 2.60, autoscaler/_private/constants.py).
-		Env: []corev1.EnvVar{{Name: "RAY_AUTOSCALER_PENDING_NODE_IDLE_TIMEOUT_S", Value: strconv.Itoa(int(idle))}},
+		Env: []corev1.EnvVar{{Name: PendingIdle, Value: strconv.Itoa(int(idle))}},
+	}
+	if p.Spec.Head.Early { // it gives up a pod that runs no Ray within an hour, and makes another: the gang may be queued for longer
+		o.Env = append(o.Env, corev1.EnvVar{Name: "RAY_AUTOSCALER_RECONCILE_ALLOCATE_STATUS_TIMEOUT_S", Value: strconv.Itoa(int(Longest.Seconds()))})
 	}
 	if p.rayAtLeast(spec.ElasticRay) { // as on the other launchers. Version 1 takes away a node that got a task meanwhile
 		o.Version = ptr.To(rayv1.AutoscalerVersionV2)
 	}
 	return o
+}
+
+// PendingIdle is the variable of the autoscaler that has the seconds after which it gives up a pod that waits for a node and that nothing needs any more.
+const PendingIdle = "RAY_AUTOSCALER_PENDING_NODE_IDLE_TIMEOUT_S"
+
+// IdleSeconds is scaling.idle as the RayCluster has it.
+func IdleSeconds(s *spec.ClusterSpec) int32 {
+	return int32(min(orders.ScalingIdle(s).Seconds(), math.MaxInt32))
 }
 
 // HeadGroup is KubeRay's name for the head's group.

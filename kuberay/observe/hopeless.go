@@ -15,6 +15,7 @@ var Hopeless = map[string]time.Duration{
 	"CreateContainerConfigError": time.Minute, "CreateContainerError": time.Minute, "RunContainerError": time.Minute,
 	"CrashLoopBackOff": 0, "OOMKilled": 0,
 	quotaTooSmall: 0, quotaUndefined: 0, limitRange: 0, podSecurity: 0, policyDenied: 0, podInvalid: 0, webhookDenied: time.Minute, notThere: time.Minute,
+	headHeld:       0,
 	ClusterMissing: Silence, // what is mirrored may be a bit old
 }
 
@@ -39,9 +40,12 @@ func (o *Snapshot) Admitted() bool {
 	return c != nil && (c.Status.ObservedGeneration > 0 || c.Status.State != "" || len(c.Status.Conditions) > 0) //nolint:staticcheck // see phase
 }
 
+// headHeld is the reason of an early head that is not alone.
+const headHeld = "HeadInGang"
+
 // Refused is the error of a launch whose RayCluster or pods are refused for good.
 func (o *Snapshot) Refused(name string) error {
-	for _, r := range []runstate.Reason{o.refusedSpec(), o.RefusedPods()} {
+	for _, r := range []runstate.Reason{o.refusedSpec(), o.RefusedPods(), o.headInGang()} {
 		if patience, bad := Hopeless[r.Code]; bad && patience == 0 {
 			return launcher.Fail(runstate.CodeStartFailed, nil, r.Hint, "%s cannot start: %s", name, r.Message)
 		}

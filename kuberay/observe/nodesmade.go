@@ -23,8 +23,7 @@ const NodesBeingMade = "NodesBeingMade"
 var usualEvents = []string{"Scheduled", "Pulling", "Pulled", "Created", "Started", "Killing"}
 
 // withNodesMade adds to the reason of pods without a node whether nodes are made for them: the newest word for each pod counts.
-func (o *Snapshot) withNodesMade(r runstate.Reason) runstate.Reason {
-	pending := o.pending()
+func (o *Snapshot) withNodesMade(pending []*corev1.Pod, r runstate.Reason) runstate.Reason {
 	var made int
 	var last, refused *corev1.Event
 	for _, p := range pending {

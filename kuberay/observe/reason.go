@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rayctl/rayctl/kuberay/gang"
+	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/tail"
@@ -24,7 +25,7 @@ const Silence = 10 * time.Second
 // conditions are not enough: they have an image that does not exist, but not a crash.
 func (o *Snapshot) Reason() runstate.Reason {
 	for _, find := range []func() runstate.Reason{
-		o.missingCluster, o.refusedSpec, o.RefusedPods, o.disruptedPods, o.stuckPods, o.waitingGang, o.unscheduledPods, o.idleOperator,
+		o.missingCluster, o.refusedSpec, o.RefusedPods, o.headInGang, o.disruptedPods, o.stuckPods, o.waitingGang, o.unscheduledPods, o.idleOperator,
 	} {
 		if r := find(); r.Code != "" {
 			return r
@@ -69,6 +70,19 @@ func (o *Snapshot) RefusedPods() runstate.Reason {
 		}
 	}
 	return runstate.Reason{}
+}
+
+// headInGang: an operator that runs with --batch-scheduler=volcano puts every pod of a RayCluster into one gang, whatever the pod's template says
+// (ray-operator 1.6, controllers/ray/batchscheduler/volcano). An early head would come with the workers.
+func (o *Snapshot) headInGang() runstate.Reason {
+	head := o.head()
+	if head == nil || o.Cluster == nil || !objects.HasEarlyHead(o.Cluster) || !gang.ByPod(head.Spec.SchedulerName).Holds(head) {
+		return runstate.Reason{}
+	}
+	return runstate.Reason{
+		Code: headHeld, Message: fmt.Sprintf("the head cannot come before the workers: the KubeRay operator runs with --batch-scheduler=%s, and puts all pods into one gang", head.Spec.SchedulerName),
+		Hint: "leave out head.early, or ask for an operator without --batch-scheduler, as rayctl makes the gang itself",
+	}
 }
 
 // disruptedPods returns why Kubernetes removes a pod: its node is lost or drained, or a pod of higher priority needs the place. A pod that has ended,
@@ -172,13 +186,13 @@ func (o *Snapshot) waitingGang() runstate.Reason {
 	if r.Code == "" {
 		return r
 	}
-	return o.withNodesMade(r)
+	return o.withNodesMade(pending, r)
 }
 
 // unscheduledPods: Kubernetes' own scheduler, or none that answers to the name.
 func (o *Snapshot) unscheduledPods() runstate.Reason {
 	if message := o.unscheduledMessage(); message != "" {
-		return o.withNodesMade(runstate.Reason{Code: "Unschedulable", Message: "no node has room: " + message})
+		return o.withNodesMade(o.pending(), runstate.Reason{Code: "Unschedulable", Message: "no node has room: " + message})
 	}
 	pending := o.pending()
 	if len(pending) == 0 || o.Now.Sub(pending[0].CreationTimestamp.Time) <= Silence {

@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -144,7 +145,7 @@ func (o *Snapshot) counts() (ready, wanted int) {
 	return ready, wanted
 }
 
-// groups counts ready pods by group, for clusters without a keeper to ask.
+// groups counts ready pods by group, with the sizes that an autoscaler may choose from.
 func (o *Snapshot) groups() (out []runstate.Group) {
 	if o.Cluster == nil {
 		return nil
@@ -157,13 +158,23 @@ func (o *Snapshot) groups() (out []runstate.Group) {
 		}
 		return n
 	}
-	out = append(out, runstate.Group{Name: "head", Ready: count(objects.HeadGroup), Wanted: 1, GPUs: objects.GPUsOf(o.Cluster.Spec.HeadGroupSpec.Template)})
+	out = append(out, runstate.Group{Name: headOnly, Ready: count(objects.HeadGroup), Wanted: 1, GPUs: objects.GPUsOf(o.Cluster.Spec.HeadGroupSpec.Template)})
 	for _, g := range o.Cluster.Spec.WorkerGroupSpecs {
-		if g.Replicas != nil {
-			out = append(out, runstate.Group{Name: g.GroupName, Ready: count(g.GroupName), Wanted: int(*g.Replicas), GPUs: objects.GPUsOf(g.Template)})
+		if g.Replicas == nil {
+			continue
 		}
+		group := runstate.Group{Name: g.GroupName, Ready: count(g.GroupName), Wanted: int(*g.Replicas), GPUs: objects.GPUsOf(g.Template)}
+		if o.autoscaled() {
+			group.Min, group.Max = int(ptr.Deref(g.MinReplicas, 0)), int(ptr.Deref(g.MaxReplicas, 0))
+		}
+		out = append(out, group)
 	}
 	return out
+}
+
+// autoscaled reports whether Ray's autoscaler runs beside the head.
+func (o *Snapshot) autoscaled() bool {
+	return o.Cluster != nil && ptr.Deref(o.Cluster.Spec.EnableInTreeAutoscaling, false)
 }
 
 func podReady(p *corev1.Pod) bool {

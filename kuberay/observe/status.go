@@ -20,6 +20,8 @@ func LivingStatus(id launcher.ID, namespace string, o *Snapshot, st *runstate.St
 		s = launcher.StatusOf(st)
 	}
 	switch {
+	case st != nil && st.Phase == runstate.Queued && gangQueued(st) && phase != runstate.Draining: // the head of these workers is early, and there
+		s.Reason = orReason(waitingWorkers(st, o.Reason()), st.Reason.Code, st.Reason.Message)
 	case st == nil || st.Phase == runstate.Provisioning || st.Phase == runstate.Queued || phase == runstate.Draining:
 		s.Phase, s.Reason, s.Since = phase, reason, since
 		if st != nil && phase == runstate.Ready {
@@ -34,33 +36,46 @@ func LivingStatus(id launcher.ID, namespace string, o *Snapshot, st *runstate.St
 	}
 	s.Exit = nil
 	s.Groups = mergedGroups(s, o.groups())
+	s.Allocations = o.waits(s)
+	if s.Phase == runstate.Ready {
+		s.Allocations = append(s.Allocations, o.queuedNodes()...)
+	}
 	describe(&s, id, namespace, o)
 	s.Unreachable = trouble
 	return s
 }
 
-// mergedGroups counts what an autoscaled cluster has now: the keeper's groups are the gang, which is the least of it.
-func mergedGroups(s launcher.Status, shown []runstate.Group) []runstate.Group {
-	if len(s.Groups) == 0 {
-		return shown
+// waits are the allocations, with Kubernetes' reason where they wait. Without a keeper's word there is the one that was asked for.
+func (o *Snapshot) waits(s launcher.Status) []runstate.Allocation {
+	all := s.Allocations
+	if len(all) == 0 && o.Ours() && s.Phase == runstate.Queued {
+		all = runstate.Asked(nil, s.Groups, o.Cluster != nil && objects.HasEarlyHead(o.Cluster), o.created())
 	}
-	alive := map[string]int{}
-	for _, n := range s.Nodes {
-		if n.State == runstate.NodeAlive {
-			alive[n.Group]++
+	for i := range all {
+		if all[i].State == runstate.AllocationQueued {
+			all[i].Message = cmp.Or(o.Reason().Message, s.Reason.Message)
 		}
 	}
-	out := slices.Clone(s.Groups)
-	for _, g := range shown {
-		i := slices.IndexFunc(out, func(k runstate.Group) bool { return k.Name == g.Name })
-		if i < 0 {
-			out = append(out, g)
-			continue
-		}
-		out[i].Wanted = max(out[i].Wanted, g.Wanted)
-		out[i].Ready = max(out[i].Ready, min(alive[g.Name], out[i].Wanted))
+	return all
+}
+
+// gangQueued reports whether the keeper waits for the workers of an early head.
+func gangQueued(st *runstate.State) bool {
+	return slices.ContainsFunc(st.Allocations, func(a runstate.Allocation) bool { return a.Purpose == runstate.PurposeGang && a.State == "queued" })
+}
+
+// waitingWorkers adds to the reason that Kubernetes gives what the keeper adds to its own (keeper/rayctl_keeper/run/early.py).
+func waitingWorkers(st *runstate.State, r runstate.Reason) runstate.Reason {
+	if r.Code == "" {
+		return r
 	}
-	return out
+	switch j := st.Job; {
+	case j.Prepares() && !j.Prepare.State.Terminal():
+		r.Message = "job.prepare runs; " + r.Message
+	case j != nil && j.State != runstate.JobWaiting:
+		r.Message = "the driver runs; " + r.Message
+	}
+	return r
 }
 
 // describe adds what the keeper does not know.

@@ -3,6 +3,10 @@ package observe
 import (
 	"slices"
 	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -23,8 +27,47 @@ func TestAutoscaledGroups(t *testing.T) {
 	if got := LivingStatus("c", "n", o, st, "").Groups; !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
-	st.Groups = st.Groups[:1] // a group that may be empty is not in the gang
+	least, most := int32(1), int32(4)
+	o.Cluster.Spec.EnableInTreeAutoscaling = ptr.To(true)
+	o.Cluster.Spec.WorkerGroupSpecs[0].MinReplicas, o.Cluster.Spec.WorkerGroupSpecs[0].MaxReplicas = &least, &most
+	st.Groups[1].Min, st.Groups[1].Max = 0, 8
+	want[1].Min, want[1].Max = 1, 4 // not those of the launch
+	if got := LivingStatus("c", "n", o, st, "").Groups; !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+	st.Groups, st.Nodes[0].Group = []runstate.Group{{Name: "w", Ready: 3, Wanted: 3, Min: 1, Max: 9}}, "w" // the head is the first of the group
+	if got := LivingStatus("c", "n", o, st, "").Groups; !slices.Equal(got, []runstate.Group{{Name: "w", Ready: 3, Wanted: 3, Min: 2, Max: 5}}) {
+		t.Errorf("%+v", got)
+	}
+	st.Groups = []runstate.Group{{Name: "head", Ready: 1, Wanted: 1}} // a group that may be empty is not in the gang
 	if got := LivingStatus("c", "n", o, st, "").Groups; len(got) != 2 || got[1].Wanted != 2 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestQueuedNodes: pods without a node are allocations that wait where the group has its least, with the reason of each.
+func TestQueuedNodes(t *testing.T) {
+	st := &runstate.State{Phase: runstate.Ready, Groups: []runstate.Group{{Name: "head", Ready: 1, Wanted: 1}, {Name: "w", Ready: 1, Wanted: 3, Max: 4}}}
+	o := scene(func(o *Snapshot) {
+		w := &o.Cluster.Spec.WorkerGroupSpecs[0]
+		o.Cluster.Spec.EnableInTreeAutoscaling = ptr.To(true)
+		w.Replicas, w.MinReplicas, w.MaxReplicas = ptr.To[int32](3), ptr.To[int32](2), ptr.To[int32](4)
+		for i, name := range []string{"c-w-1", "c-w-2"} {
+			p := o.Pods[1].DeepCopy()
+			p.Name, p.UID, p.CreationTimestamp.Time = name, types.UID(name), launched.Add(time.Duration(i+1)*time.Second)
+			unscheduled(p, "Unschedulable", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")
+			o.Pods = append(o.Pods, p)
+		}
+		o.Pods[0].Spec.NodeName, o.Pods[1].Spec.NodeName = "node1", "node1"
+		o.events = append(o.events, podEvent(o.Pods[3], "NotTriggerScaleUp", "pod didn't trigger scale-up", 5))
+	})
+	got := LivingStatus("c", "n", o, st, "").Allocations
+	if len(got) != 1 || got[0].ID != "c-w-2" || got[0].State != runstate.AllocationQueued || got[0].Groups["w"] != 1 || !got[0].Queued.Equal(launched.Add(2*time.Second)) ||
+		got[0].Message != "no node has room: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu.; no node is made for it: pod didn't trigger scale-up" {
+		t.Errorf("%+v", got)
+	}
+	o.Cluster.Spec.WorkerGroupSpecs[0].MinReplicas = ptr.To[int32](3)
+	if got := LivingStatus("c", "n", o, st, "").Allocations; len(got) != 0 {
+		t.Errorf("of nodes that must be there: %+v", got)
 	}
 }

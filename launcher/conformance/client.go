@@ -39,7 +39,7 @@ func Main(m *testing.M, newLauncher func(setting string) launcher.Launcher) {
 	factory = newLauncher
 	task := os.Getenv(clientEnv)
 	if task == "" {
-		pace.AtOnce("6") // most of a scenario is waiting
+		pace.AtOnce("3") // most of a scenario is waiting
 		os.Exit(m.Run())
 	}
 	if err := clientMain(task); err != nil {

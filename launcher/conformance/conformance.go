@@ -8,7 +8,9 @@
 package conformance
 
 import (
+	"maps"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,7 +25,7 @@ type Config struct {
 	Setting string
 	// Spec returns the smallest spec: one node that runs tasks, `python` with Ray in the driver's PATH.
 	Spec func() *spec.ClusterSpec
-	// TwoGroups returns a spec with two different groups of one node each: "a" with the head, and "b" with the Ray resource "b". nil: no such spec.
+	// TwoGroups returns a spec with two different groups of one node each: "a" with the head, and "b" with the Ray resource "b".
 	TwoGroups func() *spec.ClusterSpec
 	// Elastic is true if the groups of TwoGroups may be elastic.
 	Elastic bool
@@ -46,79 +48,100 @@ type Config struct {
 	NameServiceAway func(t *testing.T) (back func())
 	// Occupy takes the substrate's whole capacity until release, so that the next cluster queues. nil: the substrate has no queue.
 	Occupy func(t *testing.T) (release func())
+	// HoldWorkers keeps the workers of a cluster with an early head from starting until release, which may be called twice. It may change the spec. nil: the
+	// launcher has no early heads.
+	HoldWorkers func(t *testing.T, s *spec.ClusterSpec) (release func())
 	// Surfaces returns, by name, everything that the substrate shows or stores about a cluster: manifests, files, logs, argv of its
 	// processes. Only files that exist to hold secrets are omitted.
 	Surfaces func(t *testing.T, id launcher.ID) map[string][]byte
 	// Story returns diagnostics of a cluster whose scenario failed, such as the keeper's log.
 	Story func(t *testing.T, id launcher.ID) string
+	// Only, unless nil, names the scenarios to run, for a launcher that shares with another one all but its substrate: those that the substrate can break.
+	Only []string
+	// Elsewhere are scenarios that another test checks: in more detail, or on a launcher that has all in common with this one that the scenario is about, as the
+	// keeper and Ray. Name to test. RAYCTL_TEST_WHOLE runs them here, too.
+	Elsewhere map[string]string
 	// Patience bounds each wait. Default 3 minutes.
 	Patience time.Duration
 }
 
-// scenario checks one promise, on clusters of its own.
+// scenario checks promises of one cluster that lives in one way.
 type scenario struct {
-	name  string
-	quick bool // also part of Quick
-	run   func(*testing.T, *suite)
+	name string
+	part part
+	run  func(*testing.T, *suite)
 }
+
+// part is a part of the suite that a scenario is of. Each has the ones after it.
+type part int
+
+const (
+	whole    part = iota
+	check         // of `make check`
+	versions      // of Quick
+)
 
 func scenarios() []scenario {
 	return []scenario{ // long waits first, so that the others run beside them
-		{"dashboard frozen for a minute", false, dashboardFrozen},
-		{"name service away for a minute", false, nameServiceAway},
-		{"warned of the end", false, warned},
-		{"exit code 0 and what is left", true, exitZero},
-		{"exit code 3", true, exitThree},
-		{"driver ended by a signal", false, exitSignal},
-		{"driver that does not exist", false, noSuchDriver},
-		{"runtime environment that fails", false, noRuntimeEnv},
-		{"output byte for byte", true, outputBytes},
-		{"one name, many launches", true, oneName},
-		{"another spec under the same name", false, conflict},
-		{"two clusters side by side", false, sideBySide},
-		{"unlike groups", true, unlikeGroups},
-		{"elastic group", true, elasticGroup},
-		{"interrupt with a checkpoint", true, interrupt},
-		{"interrupt twice", false, interruptTwice},
-		{"client killed before the commit", true, killedBeforeCommit},
-		{"client killed while starting", true, killedWhileStarting},
-		{"client killed while running", false, killedWhileRunning},
-		{"client killed while ending", false, killedWhileEnding},
-		{"detach, then logs, status and result", false, detach},
-		{"keeper killed", true, keeperKilled},
-		{"keeper killed before the gang is there", false, keeperKilledEarly},
-		{"keeper killed while its cluster ends", false, keeperKilledEnding},
-		{"head killed", true, headKilled},
-		{"queue limit", false, queueLimit},
-		{"max lifetime", true, maxLifetime},
-		{"idle", false, idle},
-		{"end on disconnect", false, endOnDisconnect},
-		{"renewals keep it", false, renewals},
-		{"driver restarts", false, driverRestarts},
-		{"secrets", true, secrets},
-		{"hostile names and values", true, hostile},
-		{"terminate", false, terminate},
-		{"setup fails", false, setupFails},
-		{"prepare, then the driver", true, prepares},
-		{"prepare fails", false, prepareFails},
-		{"prepare is interrupted", false, prepareInterrupted},
-		{"prepare hangs", false, prepareHangs},
-		{"keeper killed while preparing", false, prepareKeeperKilled},
-		{"unknown cluster", true, unknownCluster},
+		{"dashboard frozen for a minute", whole, dashboardFrozen},
+		{"name service away for a minute", whole, nameServiceAway},
+		{"warned of the end", whole, warned},
+		{"exit code 0, output byte for byte, and what is left", versions, exitZero},
+		{"drivers that fail, and restarts", check, driverRestarts},
+		{"runtime environment that fails", whole, noRuntimeEnv},
+		{"one name, many launches, unlike groups", check, oneName},
+		{"two clusters side by side", whole, sideBySide},
+		{"elastic group", versions, elasticGroup},
+		{"early head", whole, earlyHead},
+		{"early head and driver", whole, earlyDriver},
+		{"interrupt with a checkpoint", check, interrupt},
+		{"interrupt twice", whole, interruptTwice},
+		{"client killed before the commit", check, killedBeforeCommit},
+		{"clients killed after the commit", check, clientsKilled},
+		{"detach, then logs, status and result", whole, detach},
+		{"keeper killed", versions, keeperKilled},
+		{"keeper killed before the gang is there", whole, keeperKilledEarly},
+		{"keeper killed while its cluster ends", whole, keeperKilledEnding},
+		{"head killed", check, headKilled},
+		{"queue limit", whole, queueLimit},
+		{"idle", whole, idle},
+		{"end on disconnect", whole, endOnDisconnect},
+		{"another spec, secrets, terminate", versions, seen},
+		{"setup fails", whole, setupFails},
+		{"prepare, then the driver", check, prepares},
+		{"prepare fails", whole, prepareFails},
+		{"prepare is interrupted", whole, prepareInterrupted},
+		{"prepare hangs", check, prepareHangs},
+		{"keeper killed while preparing", whole, prepareKeeperKilled},
+		{"unknown cluster", versions, unknownCluster},
 	}
 }
 
-// Run checks every promise. With RAYCTL_TEST_QUICK in the environment it checks only those of Quick: for `make check`. With
-// RAYCTL_TEST_PLAIN_START all scenarios run with ray.fastStart: false.
-func Run(t *testing.T, c Config) { run(t, c, os.Getenv("RAYCTL_TEST_QUICK") != "") }
+// Run checks every promise. With RAYCTL_TEST_QUICK in the environment it checks only those of `make check`. With RAYCTL_TEST_WHOLE it leaves out nothing
+// that Config names in Only or Elsewhere. With RAYCTL_TEST_PLAIN_START all scenarios run with ray.fastStart: false.
+func Run(t *testing.T, c Config) {
+	of := whole
+	if os.Getenv("RAYCTL_TEST_QUICK") != "" {
+		of = check
+	}
+	run(t, c, of)
+}
 
-// Quick checks the promises that differ most between versions of a substrate.
-func Quick(t *testing.T, c Config) { run(t, c, true) }
+// Quick checks the promises that a version of a substrate can break. The others are kept by keeper, Ray and client alone.
+func Quick(t *testing.T, c Config) { run(t, c, versions) }
 
-func run(t *testing.T, c Config, quick bool) {
+func run(t *testing.T, c Config, of part) {
 	s := newSuite(t, c)
+	for _, name := range append(slices.Collect(maps.Keys(c.Elsewhere)), c.Only...) {
+		if !slices.ContainsFunc(scenarios(), func(sc scenario) bool { return sc.name == name }) {
+			t.Errorf("there is no scenario %q", name)
+		}
+	}
+	if os.Getenv("RAYCTL_TEST_WHOLE") != "" {
+		s.Only, s.Elsewhere = nil, nil
+	}
 	for _, sc := range scenarios() {
-		if quick && !sc.quick || !s.has(sc.name) {
+		if sc.part < of || !s.has(sc.name) {
 			continue
 		}
 		t.Run(sc.name, func(t *testing.T) {
@@ -139,8 +162,11 @@ func newSuite(t *testing.T, c Config) *suite {
 	return &suite{Config: c, l: factory(c.Setting), payload: writePayload(t), plain: os.Getenv("RAYCTL_TEST_PLAIN_START") != ""}
 }
 
-// has reports whether the substrate has the feature that a scenario needs.
+// has reports whether a scenario is to run: the substrate has the feature that it needs, and no other test checks it.
 func (s *suite) has(name string) bool {
+	if _, elsewhere := s.Elsewhere[name]; elsewhere || s.Only != nil && !slices.Contains(s.Only, name) {
+		return false
+	}
 	switch name {
 	case "queue limit":
 		return s.Occupy != nil
@@ -148,8 +174,8 @@ func (s *suite) has(name string) bool {
 		return s.FreezeDashboard != nil
 	case "name service away for a minute":
 		return s.NameServiceAway != nil
-	case "unlike groups":
-		return s.TwoGroups != nil
+	case "early head", "early head and driver":
+		return s.HoldWorkers != nil
 	case "elastic group":
 		return s.Elastic
 	default:

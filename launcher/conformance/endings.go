@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,17 +14,28 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
-// exitZero checks the normal course of a run: output, exit code, receipt, record, nothing allocated.
+// exitZero checks the normal course of a run: what its driver gets and prints, exit code, receipt, record, nothing allocated.
 func exitZero(t *testing.T, s *suite) {
-	sp := s.spec(t, "echo hello from $RAYCTL_RUN attempt $RAYCTL_ATTEMPT")
+	sp := s.spec(t, "")
+	get := hostile(sp)
+	sp.Job.Entrypoint = "echo hello from $RAYCTL_RUN attempt $RAYCTL_ATTEMPT; " + get.program + "; " + python(outputProgram)
 	var phases []runstate.Phase
 	oc, out := s.run(t, sp, launcher.RunOptions{OnStatus: func(st launcher.Status) {
+		if st.Phase == runstate.Ready {
+			wantHeld(t, st)
+		}
 		if len(phases) == 0 || phases[len(phases)-1] != st.Phase {
 			phases = append(phases, st.Phase)
 		}
 	}})
-	if want := "hello from " + sp.Name + " attempt 1\n"; out != want {
-		t.Errorf("output %q, want %q", out, want)
+	for what, text := range map[string]string{"shown live": out, "saved": string(s.savedLog(t, oc.ID))} {
+		hello, rest, _ := strings.Cut(text, "\n")
+		if want := "hello from " + sp.Name + " attempt 1"; hello != want {
+			t.Errorf("%s: %q, want %q", what, short([]byte(hello)), want)
+		}
+		got, rest, _ := strings.Cut(rest, "\n")
+		get.check(t, got)
+		sameBytes(t, what, []byte(rest))
 	}
 	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
 	if left := s.Allocated(t, oc.ID); len(left) > 0 {
@@ -35,6 +48,9 @@ func exitZero(t *testing.T, s *suite) {
 	if rc.Durations.Driver <= 0 || rc.Durations.Starting <= 0 || rc.Usage.NodeSeconds < rc.Usage.BusyNodeSeconds || rc.Usage.BusyNodeSeconds <= 0 {
 		t.Errorf("the receipt does not account for the run: %s", mustJSON(t, rc))
 	}
+	if a := rc.Allocations; len(a) != 1 || a[0].Purpose != runstate.PurposeMain || a[0].Granted == nil || a[0].Released == nil || a[0].Released.Before(*a[0].Granted) {
+		t.Errorf("one allocation, and it is released: %s", mustJSON(t, a))
+	}
 	// The record outlives the cluster. A repeated launch finds the record and starts nothing.
 	r, err := s.l.Result(s.context(t), oc.ID)
 	if err != nil || r.Exit.Code != 0 {
@@ -44,24 +60,24 @@ func exitZero(t *testing.T, s *suite) {
 	wantCode(t, err, runstate.CodeSpec, launcher.ErrEnded)
 }
 
-func exitThree(t *testing.T, s *suite) {
-	oc, _ := s.run(t, s.spec(t, "exit 3"), launcher.RunOptions{})
-	wantExit(t, oc.Receipt.Exit, "driver", "driver-failed", 3)
-	if oc.Receipt.Exit.Retryable {
-		t.Error("a driver's own failure is not retryable")
+// wantHeld checks that all nodes that must be there are one granted allocation's.
+func wantHeld(t *testing.T, st launcher.Status) {
+	t.Helper()
+	if len(st.Allocations) != 1 || st.Allocations[0].State != runstate.AllocationGranted {
+		t.Errorf("the allocations of a cluster that is ready: %s", mustJSON(t, st.Allocations))
+		return
 	}
-}
-
-func exitSignal(t *testing.T, s *suite) {
-	oc, _ := s.run(t, s.spec(t, python("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")), launcher.RunOptions{})
-	wantExit(t, oc.Receipt.Exit, "driver", "driver-signaled", 128+11)
-}
-
-func noSuchDriver(t *testing.T, s *suite) {
-	oc, out := s.run(t, s.spec(t, "no-such-program-at-all"), launcher.RunOptions{})
-	wantExit(t, oc.Receipt.Exit, "driver", "driver-failed", 127) // the shell's code
-	if !strings.Contains(out, "not found") {
-		t.Errorf("the shell's words are not in the output: %q", out)
+	held := 0
+	for _, n := range st.Groups {
+		held += n.Required() - st.Allocations[0].Groups[n.Name]
+	}
+	for _, n := range st.Nodes {
+		if n.State == runstate.NodeAlive && (n.Allocation != st.Allocations[0].ID || n.Joined == nil || n.Left != nil) {
+			t.Errorf("a node that no allocation holds: %s", mustJSON(t, n))
+		}
+	}
+	if held != 0 {
+		t.Errorf("the allocation %s is not of the groups %s", mustJSON(t, st.Allocations[0]), mustJSON(t, st.Groups))
 	}
 }
 
@@ -84,13 +100,6 @@ func noRuntimeEnv(t *testing.T, s *suite) {
 	if out != saved {
 		t.Errorf("shown: %q\nsaved: %q", out, saved)
 	}
-}
-
-func maxLifetime(t *testing.T, s *suite) {
-	sp := s.spec(t, "sleep 600")
-	sp.Lifetime.Max = units.Limit(25 * time.Second)
-	oc, _ := s.run(t, sp, launcher.RunOptions{})
-	wantExit(t, oc.Receipt.Exit, "rayctl", "max", runstate.CodeTimeLimit)
 }
 
 // idle checks that an idle cluster without a job of its own ends, and that a job postpones this. The limit is short only once the job is submitted: on a
@@ -134,20 +143,27 @@ func queueLimit(t *testing.T, s *suite) {
 	}
 }
 
+// driverRestarts: drivers fail in each way, by an exit code, because there is no such program, and by a signal; each but the last is restarted.
 func driverRestarts(t *testing.T, s *suite) {
-	sp := s.spec(t, python(`import os, sys
-n = int(os.environ["RAYCTL_ATTEMPT"])
-print("attempt", n, "because", os.environ.get("RAYCTL_RESTART_REASON", ""), flush=True)
-sys.exit(0 if n == 3 else 5)`))
+	sp := s.spec(t, `echo "attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON"
+case $RAYCTL_ATTEMPT in
+1) exit 5;;
+2) exec no-such-program-at-all;;
+esac
+exec `+python("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"))
 	sp.Job.Restarts.Driver = 2
 	oc, out := s.run(t, sp, launcher.RunOptions{})
-	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
-	want := "attempt 1 because \nattempt 2 because driver-failed\nattempt 3 because driver-failed\n"
-	if out != want {
-		t.Errorf("output %q, want %q", out, want)
+	wantExit(t, oc.Receipt.Exit, "driver", "driver-signaled", 128+11)
+	lines := strings.Split(out, "\n")
+	if len(lines) != 5 || lines[0] != "attempt 1 because " || lines[1] != "attempt 2 because driver-failed" || !strings.Contains(lines[2], "not found") || lines[3] != "attempt 3 because driver-failed" {
+		t.Errorf("output %q", out) // the third line is the shell's
 	}
-	if len(oc.Receipt.Attempts) != 3 || oc.Receipt.Attempts[0].Cause != "driver-failed" {
-		t.Errorf("attempts: %s", mustJSON(t, oc.Receipt.Attempts))
+	var ends []string
+	for _, a := range oc.Receipt.Attempts {
+		ends = append(ends, fmt.Sprint(a.Cause, " ", *a.ExitCode))
+	}
+	if want := []string{"driver-failed 5", "driver-failed 127", "driver-signaled 139"}; !slices.Equal(ends, want) {
+		t.Errorf("attempts %q, want %q", ends, want)
 	}
 }
 

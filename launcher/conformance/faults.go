@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -117,22 +116,19 @@ func killedBeforeCommit(t *testing.T, s *suite) {
 	}
 }
 
-// killedWhileStarting kills the client at the first event it receives after the commit. If the client is slow on a loaded machine, the cluster may
-// already have started by then.
-func killedWhileStarting(t *testing.T, s *suite) {
-	s.killedAt(t, 15, "Provisioning", "Starting", "Queued", "Ready", "RUNNING")
-}
-
-// killedWhileRunning has a driver that runs longer than a client on a loaded machine needs to notice it.
-func killedWhileRunning(t *testing.T, s *suite) { s.killedAt(t, 15, "RUNNING") }
-func killedWhileEnding(t *testing.T, s *suite)  { s.killedAt(t, 3, "Draining", "SUCCEEDED") }
-
-// killedAt checks that the death of a client after the commit changes nothing.
-func (s *suite) killedAt(t *testing.T, seconds int, events ...string) {
-	sp := s.spec(t, fmt.Sprintf("echo begun; sleep %d; echo done", seconds))
-	c := s.startClient(t, clientTask{}, sp)
-	c.await(t, s.Patience, events...)
-	c.kill()
+// clientsKilled checks that the death of a client after the commit changes nothing: of the one that launched, at the first event that it receives (if it is slow
+// on a loaded machine, the cluster may already have started by then), of a second one while the driver runs, which is longer than a client on a loaded machine
+// needs to notice it, and of a third one while the run ends.
+func clientsKilled(t *testing.T, s *suite) {
+	sp := s.spec(t, "echo begun; sleep 30; echo done")
+	launched := s.startClient(t, clientTask{}, sp)
+	launched.await(t, s.Patience, "Provisioning", "Starting", "Queued", "Ready", "RUNNING")
+	launched.kill()
+	second, third := s.startClient(t, clientTask{}, sp), s.startClient(t, clientTask{}, sp)
+	second.await(t, s.Patience, "RUNNING")
+	second.kill()
+	third.await(t, s.Patience, "Draining", "SUCCEEDED")
+	third.kill()
 	r := s.untilGone(t, launcher.ID(sp.Name))
 	wantExit(t, *r.Exit, "driver", "succeeded", 0)
 	if got := string(s.savedLog(t, launcher.ID(sp.Name))); got != "begun\ndone\n" {
@@ -158,29 +154,22 @@ func headKilled(t *testing.T, s *suite) {
 	}
 }
 
+// endOnDisconnect: a connected client keeps its run alive for longer than the disconnect time, and the run ends when the client is dead.
 func endOnDisconnect(t *testing.T, s *suite) {
-	sp := s.spec(t, "sleep 600")
+	sp := s.spec(t, "sleep 25; echo kept; exec sleep 600")
 	c := s.startClient(t, clientTask{Disconnect: disconnect}, sp)
 	c.await(t, s.Patience, "RUNNING")
+	s.awaitPrinted(t, launcher.ID(sp.Name), "kept\n")
 	c.kill()
 	r := s.untilGone(t, launcher.ID(sp.Name))
 	wantExit(t, *r.Exit, "rayctl", "disconnected", runstate.CodeInterrupted)
+	if got := string(s.savedLog(t, launcher.ID(sp.Name))); got != "kept\n" {
+		t.Errorf("output %q", got)
+	}
 }
 
 // disconnect is long enough for a renewal by a client that gets little CPU time.
 const disconnect = 20 * time.Second
-
-// renewals checks that a connected client keeps its run alive for longer than the disconnect time.
-func renewals(t *testing.T, s *suite) {
-	sp := s.spec(t, "sleep 25; echo done")
-	pay := payloadOf(sp)
-	pay.EndOnDisconnect = disconnect
-	oc, out := s.runWith(t, sp, pay, launcher.RunOptions{})
-	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
-	if out != "done\n" {
-		t.Errorf("output %q", out)
-	}
-}
 
 func (s *suite) eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()

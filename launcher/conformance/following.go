@@ -39,13 +39,6 @@ func wantOutput() []byte {
 	return b.Bytes()
 }
 
-func outputBytes(t *testing.T, s *suite) {
-	oc, out := s.run(t, s.spec(t, python(outputProgram)), launcher.RunOptions{})
-	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
-	sameBytes(t, "shown live", []byte(out))
-	sameBytes(t, "saved", s.savedLog(t, oc.ID))
-}
-
 func sameBytes(t *testing.T, what string, got []byte) {
 	t.Helper()
 	want := wantOutput()
@@ -88,6 +81,9 @@ func detach(t *testing.T, s *suite) {
 	}
 	r := s.untilGone(t, oc.ID)
 	wantExit(t, *r.Exit, "driver", "driver-failed", 4)
+	if r.Exit.Retryable {
+		t.Error("a driver's own failure is not retryable")
+	}
 	if got := string(s.savedLog(t, oc.ID)); got != "one\ntwo\n" {
 		t.Errorf("output after the end %q", got)
 	}

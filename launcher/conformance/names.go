@@ -21,9 +21,16 @@ import (
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// oneName launches the same spec many times at once: one cluster, one driver.
+// oneName launches the same spec many times at once: one cluster, one driver. It is of a head group and a different second one: the driver starts when all
+// nodes are there, and reaches each node.
 func oneName(t *testing.T, s *suite) {
-	sp := s.spec(t, "echo ran; sleep 12") // longer than a further launch takes on a busy machine
+	sp := s.named(t, s.TwoGroups(), python(`import ray, time
+ray.init(log_to_driver=False, logging_level="ERROR")
+print(len([n for n in ray.nodes() if n["Alive"]]), "nodes at the start")
+@ray.remote(resources={"b": 1}, num_cpus=0)
+def where(): return ray.get_runtime_context().get_node_id()
+print("on the other node:", ray.get(where.remote()) != ray.get_runtime_context().get_node_id(), flush=True)
+time.sleep(12)`)) // longer than a further launch takes on a busy machine
 	var wg sync.WaitGroup
 	errs := make([]error, 4)
 	for i := range errs {
@@ -37,14 +44,16 @@ func oneName(t *testing.T, s *suite) {
 	}
 	oc, out := s.run(t, sp, launcher.RunOptions{}) // a further launch attaches
 	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
-	if out != "ran\n" {
-		t.Errorf("output %q: the driver did not run exactly once", out)
+	if !strings.HasSuffix(out, "2 nodes at the start\non the other node: True\n") || strings.Count(out, "nodes at the start") != 1 {
+		t.Errorf("output %q: the driver did not run exactly once, with all nodes", out)
+	}
+	if oc.Receipt.Usage.Nodes != 2 {
+		t.Errorf("the receipt counts %d nodes", oc.Receipt.Usage.Nodes)
 	}
 }
 
-func conflict(t *testing.T, s *suite) {
-	sp := s.spec(t, "sleep 600")
-	id := s.launch(t, sp)
+// conflict: a name stands for one spec while its cluster lives.
+func (s *suite) conflict(t *testing.T, id launcher.ID, sp *spec.ClusterSpec, payload func(*spec.ClusterSpec) launcher.Payload) {
 	other := s.Spec()
 	other.Name, other.Job.Entrypoint, other.Lifetime.Max = sp.Name, "echo other", sp.Lifetime.Max
 	s.carry(other)
@@ -54,14 +63,13 @@ func conflict(t *testing.T, s *suite) {
 		t.Errorf("the difference is not told: %v", err)
 	}
 	if c, ok := s.l.(launcher.Changer); ok {
-		s.changed(t, c, id, sp)
+		s.changed(t, c, id, sp, payload)
 	}
-	s.terminateNow(t, id)
 }
 
 // changed has a living cluster take a file with another lifetime.max: from then on that one is the same cluster, and the first is not, also while only the
 // keeper has it, because its client died. The first one takes it back.
-func (s *suite) changed(t *testing.T, c launcher.Changer, id launcher.ID, sp *spec.ClusterSpec) {
+func (s *suite) changed(t *testing.T, c launcher.Changer, id launcher.ID, sp *spec.ClusterSpec, payload func(*spec.ClusterSpec) launcher.Payload) {
 	s.untilRunning(t, id)
 	first, second := spec.For(sp, s.l.Name()), spec.For(sp, s.l.Name())
 	second.Lifetime.Max += units.Limit(time.Hour)
@@ -70,11 +78,11 @@ func (s *suite) changed(t *testing.T, c launcher.Changer, id launcher.ID, sp *sp
 		if now == first {
 			was = second
 		}
-		if _, err := s.l.Launch(s.context(t), now, payloadOf(now)); !errors.Is(err, launcher.ErrConflict) {
+		if _, err := s.l.Launch(s.context(t), now, payload(now)); !errors.Is(err, launcher.ErrConflict) {
 			t.Errorf("before the change: %v", err)
 		}
 		err := launcher.AskKeeper(s.context(t), s.l, id, func(k *keeper.Client) error {
-			st, err := k.Change(s.context(t), orders.Change(now, false))
+			st, err := k.Change(s.context(t), orders.Change(now))
 			if err == nil && st.SpecHash != spec.Hash(now) {
 				t.Errorf("the keeper has %s", st.SpecHash)
 			}
@@ -83,13 +91,13 @@ func (s *suite) changed(t *testing.T, c launcher.Changer, id launcher.ID, sp *sp
 		if err != nil {
 			t.Fatalf("change: %v", err)
 		}
-		if _, err := s.l.Launch(s.context(t), was, payloadOf(was)); !errors.Is(err, launcher.ErrConflict) {
+		if _, err := s.l.Launch(s.context(t), was, payload(was)); !errors.Is(err, launcher.ErrConflict) {
 			t.Errorf("the file before, while only the keeper has the new one: %v", err)
 		}
 		if err := c.Accept(s.context(t), id, now); err != nil {
 			t.Fatalf("accept: %v", err)
 		}
-		if _, err := s.l.Launch(s.context(t), now, payloadOf(now)); err != nil {
+		if _, err := s.l.Launch(s.context(t), now, payload(now)); err != nil {
 			t.Errorf("the changed file is another spec: %v", err)
 		}
 		if got, err := c.Accepted(s.context(t), id); err != nil || len(spec.Diff(got, now)) > 0 {
@@ -130,32 +138,8 @@ print(os.environ["RAYCTL_RUN"], len(ray.nodes()), flush=True)`)
 	}
 }
 
-// unlikeGroups starts a head group and a different second one; the driver starts when all nodes are there, and reaches each node.
-func unlikeGroups(t *testing.T, s *suite) {
-	sp := s.named(t, s.TwoGroups(), python(`import ray
-ray.init(log_to_driver=False, logging_level="ERROR")
-print(len([n for n in ray.nodes() if n["Alive"]]), "nodes at the start")
-@ray.remote(resources={"b": 1}, num_cpus=0)
-def where(): return ray.get_runtime_context().get_node_id()
-print("on the other node:", ray.get(where.remote()) != ray.get_runtime_context().get_node_id())`))
-	oc, out := s.run(t, sp, launcher.RunOptions{})
-	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
-	if !strings.Contains(out, "2 nodes at the start\non the other node: True\n") {
-		t.Errorf("output %q", out)
-	}
-	if oc.Receipt.Usage.Nodes != 2 {
-		t.Errorf("the receipt counts %d nodes", oc.Receipt.Usage.Nodes)
-	}
-}
-
-func terminate(t *testing.T, s *suite) {
-	sp := s.spec(t, "sleep 600")
-	id := s.launch(t, sp)
-	s.untilRunning(t, id)
-	s.terminateNow(t, id)
-	if left := s.Allocated(t, id); len(left) > 0 {
-		t.Errorf("allocated after Terminate returned: %s", strings.Join(left, ", "))
-	}
+// terminated checks what is left of a cluster that Terminate has ended.
+func (s *suite) terminated(t *testing.T, id launcher.ID) {
 	r := s.untilGone(t, id)
 	wantExit(t, *r.Exit, "rayctl", "down", runstate.CodeInterrupted)
 	s.terminateNow(t, id) // once more: no error

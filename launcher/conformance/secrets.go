@@ -15,9 +15,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// secrets checks that secrets reach drivers and actors and appear nowhere else: not in what the substrate shows or stores, not in
-// status or receipt, not in Ray's own description of the job.
-func secrets(t *testing.T, s *suite) {
+// seen checks on one cluster what another launch of its name gets, where its secrets are, and what is left when it is ended.
+func seen(t *testing.T, s *suite) {
 	secret := "s3cr3t $(id) '\"" + randomHex(12)
 	sp := s.spec(t, python(`import hashlib, os, ray, time
 h = lambda: hashlib.sha256(os.environ["RAYCTL_TEST_SECRET"].encode()).hexdigest()
@@ -29,12 +28,23 @@ a = Actor.remote()
 print("driver", h()); print("actor", ray.get(a.h.remote()), flush=True)
 time.sleep(600)`))
 	sp.Secrets = append(sp.Secrets, spec.Secret{Name: "RAYCTL_TEST_SECRET"})
-	pay := payloadOf(sp)
-	pay.Secrets["RAYCTL_TEST_SECRET"] = secret
-	id, err := s.l.Launch(s.context(t), sp, pay)
+	payload := func(sp *spec.ClusterSpec) launcher.Payload {
+		p := payloadOf(sp)
+		p.Secrets["RAYCTL_TEST_SECRET"] = secret
+		return p
+	}
+	id, err := s.l.Launch(s.context(t), sp, payload(sp))
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Run("another spec under the same name", func(t *testing.T) { s.conflict(t, id, sp, payload) })
+	t.Run("secrets", func(t *testing.T) { s.secrets(t, id, sp, secret) })
+	t.Run("terminate", func(t *testing.T) { s.terminated(t, id) })
+}
+
+// secrets checks that secrets reach drivers and actors and appear nowhere else: not in what the substrate shows or stores, not in
+// status or receipt, not in Ray's own description of the job. It ends the cluster.
+func (s *suite) secrets(t *testing.T, id launcher.ID, sp *spec.ClusterSpec, secret string) {
 	sum := sha256.Sum256([]byte(secret))
 	digest := hex.EncodeToString(sum[:])
 	if !s.printed(t, id, "actor "+digest) {
@@ -45,6 +55,9 @@ time.sleep(600)`))
 	surfaces["job API"] = s.jobDocument(t, id)
 	surfaces["status"] = mustJSON(t, s.until(t, id, "seen", func(launcher.Status) bool { return true }))
 	s.terminateNow(t, id)
+	if left := s.Allocated(t, id); len(left) > 0 {
+		t.Errorf("allocated after Terminate returned: %s", strings.Join(left, ", "))
+	}
 	r := s.untilGone(t, id)
 	surfaces["receipt"] = mustJSON(t, launcher.NewReceipt(r))
 	for name, b := range s.Surfaces(t, id) {
@@ -113,8 +126,14 @@ func (s *suite) savedNow(t *testing.T, id launcher.ID) string {
 	return short(s.savedLog(t, id))
 }
 
-// hostile puts values that often break shells, YAML and templates into every field that accepts them.
-func hostile(t *testing.T, s *suite) {
+// hostileValues often break shells, YAML and templates.
+type hostileValues struct {
+	program string // prints them as it gets them, as a line of JSON
+	want    string
+}
+
+// hostile puts such values into every field that accepts them.
+func hostile(sp *spec.ClusterSpec) hostileValues {
 	values := map[string]string{
 		"Q1": `a "quoted" 'word' and \ a backslash`,
 		"Q2": "two\nlines\n",
@@ -124,10 +143,6 @@ func hostile(t *testing.T, s *suite) {
 		"Q6": "- yaml: [1, {a: b}]\t#x",
 		"Q7": "",
 	}
-	sp := s.spec(t, python(`import json, os, sys
-names = ["Q%d" % i for i in range(1, 8)]
-print(json.dumps([{n: os.environ.get(n) for n in names}, {n: os.environ.get("N" + n) for n in names}, sys.argv[1:]]))`)+
-		" "+shellescape.Quote(values["Q1"])+" "+shellescape.Quote(values["Q2"])+" "+shellescape.Quote(values["Q3"])+" "+shellescape.Quote(values["Q4"]))
 	sp.Job.Env, sp.Env = map[string]string{}, map[string]string{}
 	for k, v := range values {
 		sp.Job.Env[k], sp.Env["N"+k] = v, v
@@ -135,17 +150,22 @@ print(json.dumps([{n: os.environ.get(n) for n in names}, {n: os.environ.get("N" 
 	// Ray itself replaces $NAME and ${NAME} in the values of a job's env_vars (ray/_private/utils.py, update_envs), which is wanted for PATH.
 	sp.Job.Env["Q3"] = strings.ReplaceAll(values["Q3"], "${HOME}", "${}")
 	sp.Job.Metadata = map[string]string{"note": values["Q1"] + values["Q3"]}
-	oc, out := s.run(t, sp, launcher.RunOptions{})
-	wantExit(t, oc.Receipt.Exit, "driver", "succeeded", 0)
-	wantArgs := []string{values["Q1"], values["Q2"], values["Q3"], values["Q4"]}
+	arguments := []string{values["Q1"], values["Q2"], values["Q3"], values["Q4"]}
 	inJob := maps.Clone(values)
 	inJob["Q3"] = sp.Job.Env["Q3"]
-	want := string(mustJSON(t, []any{inJob, values, wantArgs}))
+	want, _ := json.Marshal([]any{inJob, values, arguments}) // strings never fail
+	return hostileValues{want: string(want), program: python(`import json, os, sys
+names = ["Q%d" % i for i in range(1, 8)]
+print(json.dumps([{n: os.environ.get(n) for n in names}, {n: os.environ.get("N" + n) for n in names}, sys.argv[1:]]))`) + " " + shellescape.QuoteCommand(arguments)}
+}
+
+func (h hostileValues) check(t *testing.T, printed string) {
+	t.Helper()
 	var got any
-	if err := json.Unmarshal([]byte(strings.TrimSpace(out)), &got); err != nil {
-		t.Fatalf("output %q: %v", out, err)
+	if err := json.Unmarshal([]byte(printed), &got); err != nil {
+		t.Fatalf("output %q: %v", short([]byte(printed)), err)
 	}
-	if g := string(mustJSON(t, got)); g != want {
-		t.Errorf("the driver saw %s\nwant %s", g, want)
+	if g := string(mustJSON(t, got)); g != h.want {
+		t.Errorf("the driver saw %s\nwant %s", g, h.want)
 	}
 }

@@ -35,7 +35,7 @@ func Acquire(ctx context.Context, path string) (*Lock, error) {
 	}
 }
 
-// Try returns nil without an error when another process holds the lock.
+// Try acquires the lock without waiting. It returns nil without an error when another process holds the lock.
 func Try(path string) (*Lock, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func current(f *os.File, path string) bool {
 	return err == nil && os.SameFile(locked, named)
 }
 
-// File is the locked file. A child that inherits it holds the lock too, even after this process was killed.
+// File is the locked file. A child process that inherits it also holds the lock, and keeps it when this process is killed.
 func (l *Lock) File() *os.File { return l.file }
 
 // Release drops the lock.

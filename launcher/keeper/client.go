@@ -170,14 +170,48 @@ type Scale struct {
 	Max   *int   `json:"max"`
 }
 
-// Scale changes the size of an elastic group. An *Error with status 409 says why not.
-func (c *Client) Scale(ctx context.Context, scale Scale) (*runstate.State, error) {
-	return c.state(ctx, http.MethodPost, "/v1/scale", scale, callTimeout)
+// Scale changes the sizes of elastic groups, all of them or none. If that is refused, the error is an *Error with status 409 and the reason.
+func (c *Client) Scale(ctx context.Context, sizes ...Scale) (*runstate.State, error) {
+	body := struct {
+		Sizes []Scale `json:"sizes"`
+		*Scale
+	}{Sizes: sizes}
+	if len(sizes) == 1 { // a keeper of a rayctl before sizes reads this
+		body.Scale = &sizes[0]
+	}
+	return c.state(ctx, http.MethodPost, "/v1/scale", body, callTimeout)
 }
 
-// Change has the cluster take a changed file, all of it or nothing. An *Error with status 409 says why not.
+// Change has the cluster take a changed file, all of it or nothing. If that is refused, the error is an *Error with status 409 and the reason.
 func (c *Client) Change(ctx context.Context, change Change) (*runstate.State, error) {
 	return c.state(ctx, http.MethodPost, "/v1/change", change, callTimeout)
+}
+
+// Offer is a submission of jobs for nodes that the keeper's node may not make: a client makes it, and reports what came of it.
+type Offer struct {
+	ID   string   `json:"id"`
+	Argv []string `json:"argv"` // of sbatch
+}
+
+// OfferReport is what came of an Offer; the zero value reports nothing.
+type OfferReport struct {
+	ID    string `json:"id,omitempty"`
+	Job   string `json:"job,omitempty"`   // the number of the job or of the array
+	Error string `json:"error,omitempty"` // why there is none
+}
+
+// TakeOffer reports what came of the last offer, and takes the next one; nil: there is none. It is nobody else's for 90 seconds. over: the cluster has ended,
+// and nothing was reported.
+func (c *Client) TakeOffer(ctx context.Context, r OfferReport) (o *Offer, over bool, err error) {
+	var answer struct {
+		Offer *Offer         `json:"offer"`
+		Exit  *runstate.Exit `json:"exit"` // of a State
+	}
+	err = c.call(ctx, http.MethodPost, "/v1/offers", struct {
+		OfferReport
+		Take bool `json:"take"`
+	}{r, true}, callTimeout, &answer)
+	return answer.Offer, answer.Exit != nil, err
 }
 
 // Disconnect makes the keeper end the cluster when it gets no Renew for this long; 0 disables this.
@@ -236,37 +270,45 @@ func (c *Client) Recorded(ctx context.Context) error {
 }
 
 func (c *Client) state(ctx context.Context, method, path string, body any, timeout time.Duration) (*runstate.State, error) {
+	state := &runstate.State{}
+	if err := c.call(ctx, method, path, body, timeout, state); err != nil {
+		return nil, err
+	}
+	return state, nil
+}
+
+// call sends a document and decodes the answer.
+func (c *Client) call(ctx context.Context, method, path string, body any, timeout time.Duration, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var reader io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
-			return nil, fmt.Errorf("encode a request to the keeper: %w", err)
+			return fmt.Errorf("encode a request to the keeper: %w", err)
 		}
 		reader = bytes.NewReader(text)
 	}
 	request, err := c.request(ctx, method, path, reader)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	response, err := c.do(request)
 	if err != nil {
-		return nil, fmt.Errorf("reach the keeper: %w", err)
+		return fmt.Errorf("reach the keeper: %w", err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, longestState+1))
 	if err == nil && len(text) > longestState {
 		err = fmt.Errorf("it has no end: it is longer than %d MiB", longestState>>20)
 	}
-	state := &runstate.State{}
 	if err == nil {
-		err = json.Unmarshal(text, state)
+		err = json.Unmarshal(text, answer)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the keeper's answer: %w", err)
+		return fmt.Errorf("read the keeper's answer: %w", err)
 	}
-	return state, nil
+	return nil
 }
 
 func (c *Client) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {

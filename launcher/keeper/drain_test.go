@@ -30,6 +30,7 @@ print("saved", flush=True)
 // A run that a limit ends is announced: by RAYCTL_ENDS_AT from the beginning, and by Ray's drain of its nodes beside SIGTERM. Idle nodes that leave
 // then, and a driver that ends before its grace is over, take no output with them.
 func TestWarned(t *testing.T) {
+	t.Parallel()
 	program := filepath.Join(t.TempDir(), "warned.py")
 	if err := os.WriteFile(program, []byte(warned), 0o600); err != nil {
 		t.Fatal(err)
@@ -53,18 +54,5 @@ func TestWarned(t *testing.T) {
 	}
 	if log := r.log(); !strings.Contains(log, "draining {} True\nsaved\n") {
 		t.Errorf("the driver printed %q", log)
-	}
-}
-
-// Without a limit nothing is said of an end, and an end that somebody asks for drains nothing.
-func TestNotWarned(t *testing.T) {
-	r := newRig(t, `trap 'sleep 3; echo "jobs $(ray job list 2>/dev/null | grep -c \"[-]drain-\")"; exit' TERM; echo "ends $RAYCTL_ENDS_AT."; sleep 600 & wait`,
-		func(o *keeper.Orders) { o.Job.Grace = 120 }).start(nil)
-	r.commit(keeper.Commit{})
-	r.eventually("the driver has printed", func() bool { return r.dir.Committed() && strings.Contains(r.log(), "ends .\n") })
-	_, err := r.client().End(t.Context(), keeper.End{Cause: runstate.CauseDown})
-	r.must(err)
-	if s := r.result(); s.Exit.Cause != runstate.CauseDown || !strings.Contains(r.log(), "jobs 0\n") {
-		t.Errorf("exit: %+v; the driver printed %q", s.Exit, r.log())
 	}
 }

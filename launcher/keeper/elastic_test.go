@@ -13,6 +13,7 @@ import (
 // elastic is a cluster of a head without CPUs and a group of so many nodes at least and at most.
 func elastic(least, most int) func(*keeper.Orders) {
 	return func(o *keeper.Orders) {
+		o.Launcher = "local" // what the head has of memory, further nodes have, too
 		o.Groups[0].CPUs = ptr(0.0)
 		o.Groups = append(o.Groups, keeper.Group{
 			Name: "w", Count: least, Max: most, CPUs: ptr(1.0), GPUs: ptr(0.0), ObjectStoreMemory: ptr(int64(100e6)),
@@ -21,11 +22,16 @@ func elastic(least, most int) func(*keeper.Orders) {
 	}
 }
 
-// holdTwo is a driver that holds two nodes of one CPU as long as it runs.
+// more are the allocations of nodes above those that must be there.
+func more(s *runstate.State) []runstate.Allocation {
+	return runstate.Of(s.Allocations, runstate.PurposeElastic)
+}
+
+// holdTwo is a driver that holds two nodes of one CPU as long as it runs. Its actors ask for memory, too, which the group leaves to Ray.
 const holdTwo = `python -c '
 import ray, time
 ray.init(log_to_driver=False)
-@ray.remote(num_cpus=1, max_restarts=-1)
+@ray.remote(num_cpus=1, memory=1 << 20, max_restarts=-1)
 class Holder:
     def here(self): return True
 holders = [Holder.remote() for _ in range(2)]
@@ -49,6 +55,7 @@ func (r *rig) alive(name string, other int) runstate.Node {
 // TestElasticNodesLost: lost nodes are replaced as Ray asks for them, the one that must be there, too; with the head all of them go, and the next attempt
 // gets its own; and with the keeper.
 func TestElasticNodesLost(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, holdTwo, func(o *keeper.Orders) {
 		elastic(1, 3)(o)
 		o.Job.Restarts.NodeFailure = 1
@@ -60,14 +67,14 @@ func TestElasticNodesLost(t *testing.T) {
 	required := r.alive("w-0", 0)
 	r.kill(required.PID)
 	r.alive("w-0", required.PID)
-	s := r.state("two nodes were wanted", func(s *runstate.State) bool { return len(s.Allocations) >= 3 })
-	if a := s.Allocations[0]; a.State != "released" || !strings.Contains(a.Message, "killed by signal 9") {
+	s := r.state("two nodes were wanted", func(s *runstate.State) bool { return len(more(s)) >= 3 })
+	if a := more(s)[0]; a.State != "released" || !strings.Contains(a.Message, "killed by signal 9") {
 		t.Errorf("the lost node: %+v", a)
 	}
 	r.kill(r.pidOf("gcs_server"))
 	r.state("the second attempt", func(s *runstate.State) bool { return s.Attempt == 2 && running(s) })
 	extra = r.alive("w-1", 0)
-	for _, a := range r.state("its nodes", func(*runstate.State) bool { return true }).Allocations[:3] {
+	for _, a := range more(r.state("its nodes", func(*runstate.State) bool { return true }))[:3] {
 		if a.Released == nil {
 			t.Errorf("of the first attempt: %+v", a)
 		}
@@ -77,6 +84,7 @@ func TestElasticNodesLost(t *testing.T) {
 
 // TestScale: a user sets how many nodes there are at least and at most, within what the cluster was launched with; none goes while it is used.
 func TestScale(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, holdTwo, func(o *keeper.Orders) {
 		elastic(1, 4)(o)
 		o.Scaling.Idle = 3
@@ -84,6 +92,9 @@ func TestScale(t *testing.T) {
 	r.commit(keeper.Commit{})
 	r.state("the driver runs", running)
 	held := r.alive("w-1", 0) // with w-0
+	groups := func() []runstate.Group {
+		return r.state("its groups", func(*runstate.State) bool { return true }).Groups
+	}
 	for wish, words := range map[keeper.Scale]string{
 		{Group: "x", Min: 1}: "there is no group x; there is head, w", {Group: "head", Min: 1}: "group head is not elastic",
 		{Group: "w", Min: 0}: "group w can have 1 to 4 nodes, and not 0", {Group: "w", Min: 5}: "group w can have 1 to 4 nodes, and not 5",
@@ -93,6 +104,12 @@ func TestScale(t *testing.T) {
 			t.Errorf("%+v: %v", wish, err)
 		}
 	}
+	if _, err := r.client().Scale(t.Context(), keeper.Scale{Group: "w", Min: 4}, keeper.Scale{Group: "x", Min: 1}); err == nil || groups()[1].Min != 1 {
+		t.Errorf("one of two sizes that cannot both be had: %v, %+v", err, groups())
+	}
+	if offer, over, err := r.client().TakeOffer(t.Context(), keeper.OfferReport{}); offer != nil || over || err != nil { // these nodes need no jobs
+		t.Errorf("an offer: %+v, %t, %v", offer, over, err)
+	}
 	_, err := r.client().Scale(t.Context(), keeper.Scale{Group: "w", Min: 3})
 	r.must(err)
 	third := r.alive("w-2", 0)
@@ -101,8 +118,8 @@ func TestScale(t *testing.T) {
 	if g := s.Groups[1]; g.Min != 1 || g.Max != 1 {
 		t.Errorf("%+v", g)
 	}
-	s = r.state("the third node is given up", func(s *runstate.State) bool { return s.Allocations[len(s.Allocations)-1].Released != nil })
-	if a := s.Allocations[len(s.Allocations)-1]; !strings.HasPrefix(a.ID, third.Name) || a.Message != "nothing needed it any more" {
+	s = r.state("the third node is given up", func(s *runstate.State) bool { return more(s)[len(more(s))-1].Released != nil })
+	if a := more(s)[len(more(s))-1]; !strings.HasPrefix(a.ID, third.Name) || a.Message != "nothing needed it any more" {
 		t.Errorf("%+v", a)
 	}
 	if now := r.alive("w-1", 0); now.PID != held.PID || running(s) == false {
@@ -112,6 +129,7 @@ func TestScale(t *testing.T) {
 
 // TestElasticNodesFail: nodes that fail to start are not asked for without a pause, and say why.
 func TestElasticNodesFail(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, holdTwo, func(o *keeper.Orders) {
 		elastic(0, 2)(o)
 		o.Groups[1].Env = map[string]string{"NO_LICENCE": "1"}
@@ -121,14 +139,14 @@ func TestElasticNodesFail(t *testing.T) {
 	// Ray's autoscaler asks every two seconds; the pauses are 5, 10 and 20 s.
 	failed := func(a runstate.Allocation) bool { return strings.Contains(a.Message, "the licence server is away") }
 	s := r.state("five tries, the first four of which have failed", func(s *runstate.State) bool {
-		return len(s.Allocations) >= 5 && !slices.ContainsFunc(s.Allocations[:4], func(a runstate.Allocation) bool { return !failed(a) })
+		return len(more(s)) >= 5 && !slices.ContainsFunc(more(s)[:4], func(a runstate.Allocation) bool { return !failed(a) })
 	})
-	if pause := s.Allocations[4].Granted.Sub(*s.Allocations[2].Granted); pause.Seconds() < 10 {
+	if pause := more(s)[4].Granted.Sub(*more(s)[2].Granted); pause.Seconds() < 10 {
 		t.Errorf("%v between the second and the third try", pause)
 	}
 	text, err := os.ReadFile(string(r.dir) + "/keeper.log")
 	r.must(err)
-	if n := strings.Count(string(text), "is wanted"); n > len(s.Allocations)+1 {
+	if n := strings.Count(string(text), "is wanted"); n > len(more(s))+1 {
 		t.Errorf("%d nodes were started", n)
 	}
 }

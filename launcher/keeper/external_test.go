@@ -32,6 +32,7 @@ sys.exit(5)
 // An external cluster, as on KubeRay: the package arrives through the API and the log over HTTP, and a second keeper takes over
 // when the first is killed. The cluster itself stays.
 func TestExternal(t *testing.T) {
+	t.Parallel()
 	head := raytest.Shared(t, raytest.Ray260)
 	flag := filepath.Join(t.TempDir(), "flag $(x)")
 	shape := func(o *keeper.Orders) {
@@ -83,6 +84,7 @@ func TestExternal(t *testing.T) {
 
 // The state API returns a log in a second form before Ray 2.46 and in a third before 2.33. The copy has only the driver's bytes, live and at the end.
 func TestExternalOldRay(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{raytest.Ray240, raytest.Ray29} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -139,10 +141,11 @@ print("last [get_logs] Fetch log", flush=True)
 
 // A cluster whose setup fails may end before its client has committed the launch. The client receives the end when it commits.
 func TestEndBeforeCommit(t *testing.T) {
+	t.Parallel()
 	early := func(lease float64) *rig {
 		r := newRig(t, "echo never", func(o *keeper.Orders) {
-			o.Start = keeper.Start{Mode: keeper.StartExternal, Dashboard: "http://127.0.0.1:9", GCS: "127.0.0.1:9"}
-			o.WatchStdin, o.Lifetime.Lease = false, lease
+			noHead(o)
+			o.Lifetime.Lease = lease
 		})
 		r.start(nil)
 		r.state("it waits for the head", func(s *runstate.State) bool { return s.Phase == runstate.Provisioning })

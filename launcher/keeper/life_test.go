@@ -126,11 +126,14 @@ func noSecretsLeft(t *testing.T, r *rig, secret string) {
 	r.must(err)
 }
 
-// A driver that needs seconds for its checkpoint gets them. A worker that `ray start` gave up at first is there. The second of two
+// A driver that needs seconds for its checkpoint gets them; without a limit it knows of no end beforehand, and an end that somebody asks for drains nothing. A worker that `ray start` gave up at first is there. The second of two
 // keepers in one directory exits at once.
 func TestInterruptAndRetriedWorker(t *testing.T) {
-	entrypoint := `trap 'echo saving; sleep 5; echo saved; exit 0' TERM; echo up; while :; do sleep 0.1; done`
+	t.Parallel()
+	entrypoint := `trap 'echo saving; sleep 5; echo "jobs $(ray job list 2>/dev/null | grep -c "[-]drain-")"; echo saved; exit 0' TERM
+echo "up, ends $RAYCTL_ENDS_AT."; while :; do sleep 0.1; done`
 	r := newRig(t, entrypoint, func(o *keeper.Orders) {
+		o.Job.Grace = 120
 		o.Groups = append(o.Groups, keeper.Group{Name: "w", Count: 1, CPUs: ptr(1.0), GPUs: ptr(0.0), ObjectStoreMemory: ptr(int64(100e6)),
 			Labels: map[string]string{"zone": "a"}, Resources: map[string]float64{"rollout": 1}})
 		// The worker's first try has too few file descriptors: `ray start` itself fails.
@@ -142,7 +145,7 @@ func TestInterruptAndRetriedWorker(t *testing.T) {
 	if len(s.Nodes) != 2 || s.Nodes[1].State != "ALIVE" || s.Groups[1].Ready != 1 {
 		t.Errorf("nodes: %+v", s.Nodes)
 	}
-	r.eventually("the trap is set", func() bool { return strings.Contains(r.log(), "up\n") })
+	r.eventually("the trap is set", func() bool { return strings.Contains(r.log(), "up, ends .\n") })
 	first, exited := r.cmd, r.exited
 	r.exec()
 	r.wait()
@@ -156,12 +159,13 @@ func TestInterruptAndRetriedWorker(t *testing.T) {
 	if s.Exit.Cause != runstate.CauseInterrupted || s.Exit.Code != 130 || s.Exit.By != "me@here" {
 		t.Errorf("exit: %+v", s.Exit)
 	}
-	if log := r.log(); !strings.HasSuffix(log, "saving\nsaved\n") {
+	if log := r.log(); !strings.HasSuffix(log, "saving\njobs 0\nsaved\n") {
 		t.Errorf("the driver's checkpoint is cut: %q", log)
 	}
 }
 
 func TestClientDiesBeforeCommit(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "true", nil).start(nil)
 	r.eventually("Ray is starting", func() bool { return len(r.directories()) == 1 })
 	r.must(r.stdin.Close())
@@ -171,6 +175,7 @@ func TestClientDiesBeforeCommit(t *testing.T) {
 }
 
 func TestStartFailures(t *testing.T) {
+	t.Parallel()
 	bare := filepath.Join(t.TempDir(), "python")                                                        // without any packages
 	if err := os.WriteFile(bare, []byte("#!/bin/sh\nexec python3 -S -E \"$@\"\n"), 0o700); err != nil { //nolint:gosec // it is a program
 		t.Fatal(err)
@@ -186,6 +191,7 @@ func TestStartFailures(t *testing.T) {
 		"limit":  {func(o *keeper.Orders) { o.Lifetime.Start = 0.5 }, "Ray was not up within"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t, "true", c.shape).start(nil)
 			s := r.result()
 			if s.Exit.Cause != runstate.CauseStartFailed || s.Exit.Code != 73 || !strings.Contains(s.Exit.Message, c.want) {
@@ -197,6 +203,7 @@ func TestStartFailures(t *testing.T) {
 
 // The run directory's disk fills up while the driver writes: lost ranges are reported, the result is written, nothing is left.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	needs.Root(t)
 	r := newRig(t, `head -c 8000000 /dev/zero | tr '\0' y`, nil)
 	mount(t, filepath.Dir(string(r.dir)), "size=4m")
@@ -213,6 +220,7 @@ func TestFullDisk(t *testing.T) {
 
 // Two clusters without a job run side by side. One ends when idle, but not before its submitted job. The other ends when its client disconnects.
 func TestIdleAndDisconnect(t *testing.T) {
+	t.Parallel()
 	idle := newRig(t, "", func(o *keeper.Orders) { o.Lifetime.Idle = 1000; o.Lifetime.Max = 100000 }).start(nil)
 	left := newRig(t, "", func(o *keeper.Orders) { o.Lifetime.Disconnect = 1000 }).start(nil)
 	idle.commit(keeper.Commit{})
@@ -237,7 +245,7 @@ func TestIdleAndDisconnect(t *testing.T) {
 		t.Errorf("exit: %+v", s.Exit)
 	}
 	_, err = idle.client().Extend(ctx, keeper.Extend{Max: ptr(60.0), Later: true})
-	if err == nil || !strings.Contains(err.Error(), "that would end the cluster earlier than now: lifetime.max leaves it 1d3h4") {
+	if err == nil || !strings.Contains(err.Error(), "the cluster would then end earlier than at present: lifetime.max leaves it 1d3h4") {
 		t.Errorf("a limit that would shorten: %v", err)
 	}
 	limit := func(e keeper.Extend) time.Time {

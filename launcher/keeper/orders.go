@@ -89,7 +89,7 @@ type Group struct {
 
 // Scaling is for Ray's autoscaler.
 type Scaling struct {
-	Idle           float64 `json:"idle"`                     // seconds after which it gives up a node that nothing uses
+	Idle           float64 `json:"idle"`                     // seconds after which a node that nothing uses is removed
 	MaxAllocations int     `json:"maxAllocations,omitempty"` // nodes that were asked for at one time; 0: no limit
 	UpscalingSpeed float64 `json:"upscalingSpeed"`           // how many nodes of a group it asks for at once, in multiples of those that run; 1 at least (Ray's upscaling_speed)
 }
@@ -216,7 +216,6 @@ type Change struct {
 	Lifetime ChangedLifetime   `json:"lifetime"`
 	Groups   map[string][3]int `json:"groups"` // least, most, and nodes at the start, by name
 	Scaling  *Scaling          `json:"scaling"`
-	Resized  bool              `json:"resized"`         // Groups or Scaling differ from the file before
 	Check    bool              `json:"check,omitempty"` // change nothing, only refuse what cannot be done
 }
 

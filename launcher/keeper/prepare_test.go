@@ -1,6 +1,7 @@
 package keeper_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 // job.prepare fills a disk: the run's own, where the keeper writes, or the nodes', where Ray does. The run ends with its exit code, and what is missing is said.
 func TestPrepareFillsTheDisk(t *testing.T) {
+	t.Parallel()
 	for name, disk := range map[string]func(*testing.T, *rig) string{
 		"run's": func(t *testing.T, r *rig) string {
 			dir := filepath.Dir(string(r.dir))
@@ -28,6 +30,7 @@ func TestPrepareFillsTheDisk(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t, "echo never", func(o *keeper.Orders) { o.Job.Prepare = `cat /dev/zero > "$FILL/weights"; exit 9` })
 			r.orders.Job.Env = map[string]string{"FILL": disk(t, r)}
 			r.start(nil)
@@ -46,24 +49,35 @@ func TestPrepareFillsTheDisk(t *testing.T) {
 	}
 }
 
-// The head is lost while job.prepare runs, and again while the driver does: each new cluster is prepared, and each attempt has its output.
-func TestPrepareOnEachCluster(t *testing.T) {
-	r := newRig(t, `echo "driver $RAYCTL_ATTEMPT"; test $RAYCTL_ATTEMPT = 3 || sleep 100000`, func(o *keeper.Orders) {
+// The head is lost while job.prepare runs, and again while the driver does: each new cluster is prepared, each attempt has its output, and the driver gets the
+// reason. With the third loss the run is lost.
+func TestHeadLost(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, `echo "driver $RAYCTL_ATTEMPT: $RAYCTL_RESTART_REASON"; sleep 100000`, func(o *keeper.Orders) {
 		o.Job.Prepare = `echo "prepare $RAYCTL_ATTEMPT"; test $RAYCTL_ATTEMPT != 1 || sleep 100000`
 		o.Job.Restarts.NodeFailure = 2
 	}).start(nil)
 	r.commit(keeper.Commit{})
-	r.state("job.prepare runs", func(s *runstate.State) bool { return s.Job.Prepares() && s.Job.Prepare.State == runstate.JobRunning })
+	before := r.state("job.prepare runs", func(s *runstate.State) bool { return s.Job.Prepares() && s.Job.Prepare.State == runstate.JobRunning })
 	r.eventually("it has printed", func() bool { return strings.Contains(r.log(), "prepare 1\n") })
-	r.kill(r.pidOf("gcs_server"))
-	r.state("the driver runs", func(s *runstate.State) bool { return s.Attempt == 2 && running(s) })
-	r.eventually("it has printed", func() bool { return strings.Contains(r.log(), "driver 2\n") })
-	r.kill(r.pidOf("gcs_server"))
-	s := r.result()
-	if s.Exit.Cause != runstate.CauseSucceeded || len(s.Attempts) != 3 {
-		t.Errorf("end: %+v, %+v", s.Exit, s.Attempts)
+	for attempt := 2; attempt <= 3; attempt++ {
+		r.kill(r.pidOf("gcs_server"))
+		now := r.state("the driver runs", func(s *runstate.State) bool { return s.Attempt == attempt && running(s) })
+		if now.Head.Session == before.Head.Session || now.Job.SubmissionID != fmt.Sprint("job-", attempt) || len(now.Attempts) != attempt-1 || now.Attempts[attempt-2].Cause != runstate.CauseLost {
+			t.Errorf("attempt %d: %+v", attempt, now)
+		}
+		r.eventually("it has printed", func() bool { return strings.Contains(r.log(), fmt.Sprintf("driver %d: lost\n", attempt)) })
+		before = now
 	}
-	for n, want := range map[int]string{1: "prepare 1\n", 2: "driver 2\n", 3: "driver 3\n"} {
+	r.kill(before.Nodes[0].PID)
+	s := r.result()
+	if s.Exit.Cause != runstate.CauseLost || s.Exit.Code != 76 || !s.Exit.Retryable || !strings.Contains(s.Exit.Message, "supervisor of node head-0 was killed by signal 9") {
+		t.Errorf("exit: %+v", s.Exit)
+	}
+	if len(s.Attempts) != 3 {
+		t.Fatalf("attempts: %+v", s.Attempts)
+	}
+	for n, want := range map[int]string{1: "prepare 1\n", 2: "driver 2: lost\n", 3: "driver 3: lost\n"} {
 		log, err := os.ReadFile(filepath.Join(string(r.dir), keeper.AttemptLog(n)))
 		if n == 3 {
 			log, err = []byte(r.log()), nil
@@ -76,25 +90,5 @@ func TestPrepareOnEachCluster(t *testing.T) {
 		if !strings.Contains(string(log), want) {
 			t.Errorf("attempt %d printed %q", n, log)
 		}
-	}
-}
-
-// lifetime.max ends an attempt while job.prepare runs: the next one, on the same nodes, begins with it again.
-func TestPrepareAgainAfterMax(t *testing.T) {
-	r := newRig(t, `echo "driver $RAYCTL_ATTEMPT"`, func(o *keeper.Orders) {
-		o.Job.Prepare = `echo "prepare $RAYCTL_ATTEMPT"; test $RAYCTL_ATTEMPT = 2 || exec sleep 100000`
-		o.Lifetime.Max, o.Job.Restarts.TimeLimit = 3600, 1
-	}).start(nil)
-	r.commit(keeper.Commit{})
-	first := r.state("job.prepare runs", func(s *runstate.State) bool { return s.Job.Prepares() && s.Job.Prepare.State == runstate.JobRunning })
-	r.eventually("it has printed", func() bool { return strings.Contains(r.log(), "prepare 1\n") })
-	_, err := r.client().Extend(t.Context(), keeper.Extend{Max: ptr(0.1)})
-	r.must(err)
-	s := r.result()
-	if s.Exit.Cause != runstate.CauseSucceeded || len(s.Attempts) != 2 || s.Attempts[0].Cause != runstate.CauseTimeLimit || s.Attempts[0].LogBegin != runstate.AllPrepare {
-		t.Errorf("end: %+v, %+v", s.Exit, s.Attempts)
-	}
-	if log := r.log(); s.Head.Session != first.Head.Session || !strings.Contains(log[:s.Job.LogBegin], "prepare 2\n") || !strings.Contains(log[s.Job.LogBegin:], "driver 2\n") {
-		t.Errorf("attempt 2 on %s (attempt 1 was on %s): %q", s.Head.Session, first.Head.Session, log)
 	}
 }

@@ -20,13 +20,17 @@ import (
 	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/raytest"
 )
 
 // patience is enough for a machine on which everything takes ten times as long.
 const patience = 5 * time.Minute
 
-func TestMain(m *testing.M) { raytest.Main(m) }
+func TestMain(m *testing.M) {
+	pace.AtOnce("1") // beside the launchers' tests: two starts of Ray at once are too slow for Ray's own limits where the machine is busy
+	raytest.Main(m)
+}
 
 // rig is one keeper with its run directory.
 type rig struct {

@@ -5,11 +5,11 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// Change converts what a living cluster takes of a changed cluster file. resized: sizes of groups or their scaling are among what differs.
-func Change(s *spec.ClusterSpec, resized bool) keeper.Change {
+// Change converts what a living cluster takes of a changed cluster file.
+func Change(s *spec.ClusterSpec) keeper.Change {
 	c := keeper.Change{
 		SpecHash: spec.Hash(s), Lifetime: keeper.ChangedLifetime{Max: Seconds(s.Lifetime.Max), Idle: Seconds(s.Lifetime.Idle), IdleGPU: Seconds(s.Lifetime.IdleGPU)},
-		Groups: map[string][3]int{}, Scaling: Scaling(s), Resized: resized,
+		Groups: map[string][3]int{}, Scaling: Scaling(s),
 	}
 	for _, g := range s.NodeGroups() {
 		group := Group(g)

@@ -17,6 +17,8 @@ const (
 	Start = 10 * time.Minute
 	// Silence is the default limit: longer than the usual outages of name services, networks and overloaded heads.
 	Silence = 5 * time.Minute
+	// allAtOnce is the default of scaling.upscalingSpeed, as of KubeRay's autoscaler (1.6, upscalingMode). With Ray's own, 1, a group comes node by node.
+	allAtOnce = 1000
 )
 
 // Lifetime converts the file's limits to the keeper's seconds; start is the substrate's default of lifetime.start, disconnect is Payload.EndOnDisconnect.
@@ -53,7 +55,7 @@ func Scaling(s *spec.ClusterSpec) *keeper.Scaling {
 	if !s.IsElastic() {
 		return nil
 	}
-	return &keeper.Scaling{Idle: ScalingIdle(s).Seconds(), UpscalingSpeed: cmp.Or(s.Scaling.UpscalingSpeed, 1), MaxAllocations: s.Scaling.MaxAllocations}
+	return &keeper.Scaling{Idle: ScalingIdle(s).Seconds(), UpscalingSpeed: cmp.Or(s.Scaling.UpscalingSpeed, allAtOnce), MaxAllocations: s.Scaling.MaxAllocations}
 }
 
 // ScalingIdle is how long a node above minReplicas is kept while nothing uses it. Ray has no word for "always": that is a century.

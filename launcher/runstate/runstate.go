@@ -41,9 +41,11 @@ type State struct {
 	Nodes  []Node  `json:"nodes"`
 	// GPUs are what was measured of them, by node, also of former ones.
 	GPUs []GPUUse `json:"gpus,omitempty"`
-	// Allocations are what the cluster got besides the nodes that must be there, the oldest first; with an early head also these nodes.
+	// Allocations are what was asked of the substrate for the cluster, the oldest first.
 	Allocations []Allocation `json:"allocations,omitempty"`
-	Job         *Job         `json:"job"` // nil: a cluster without a job of its own
+	// Offers is how many submissions of jobs for nodes wait for a client, because the keeper's own node may not submit jobs.
+	Offers int  `json:"offers,omitempty"`
+	Job    *Job `json:"job"` // nil: a cluster without a job of its own
 	// Submissions are the jobs that were submitted to a cluster without a job of its own and have not ended, the newest first.
 	Submissions []Submission `json:"submissions"`
 
@@ -90,22 +92,31 @@ func (g Group) Required() int {
 
 // Purposes of an allocation.
 const (
+	PurposeMain    = "main"    // of all nodes that must be there
 	PurposeHead    = "head"    // of an early head
 	PurposeGang    = "gang"    // of all other nodes that must be there, where the head is early
 	PurposeElastic = "elastic" // a node of an elastic group
 )
 
-// Allocation is a node, or several that were granted together, of elastic groups or of a cluster with an early head.
+// The states of an allocation.
+const (
+	AllocationQueued   = "queued"
+	AllocationGranted  = "granted"
+	AllocationReleased = "released"
+)
+
+// Allocation is what the substrate grants at once: nodes that come and go together, or a single one of an elastic group.
 type Allocation struct {
 	ID       string         `json:"id"`
-	Purpose  string         `json:"purpose"` // head, gang or elastic
+	Purpose  string         `json:"purpose"` // main, head, gang or elastic
 	Groups   map[string]int `json:"groups"`  // numbers of nodes
-	State    string         `json:"state"`   // queued, granted or released
+	State    string         `json:"state"`   // one of the Allocation constants
 	Queued   *time.Time     `json:"queued"`
 	Granted  *time.Time     `json:"granted"`
 	Released *time.Time     `json:"released"`
 	Expected *time.Time     `json:"expected,omitempty"` // when the substrate expects to grant it, while it is queued
-	Message  string         `json:"message,omitempty"`  // the substrate's job and its reason to wait; why it was released
+	Where    string         `json:"where,omitempty"`    // the substrate's name for what holds the nodes, such as job 12
+	Message  string         `json:"message,omitempty"`  // the substrate's reason to wait; why it was released
 }
 
 // Head has the addresses of Ray's servers, as seen on the head's node; fields are empty until known.
@@ -146,6 +157,11 @@ type Node struct {
 	State   string `json:"state"` // one of the Node constants
 	Host    string `json:"host"`
 	Message string `json:"message"`
+	// Allocation is the id of the one that holds the node.
+	Allocation string `json:"allocation,omitempty"`
+	// Joined and Left are when it was alive in Ray first and last.
+	Joined *time.Time `json:"joined,omitempty"`
+	Left   *time.Time `json:"left,omitempty"`
 }
 
 // GPUUse is how much of its GPUs' time a node has used, as NVML or nvidia-smi shows it.
@@ -157,7 +173,7 @@ type GPUUse struct {
 	Message     string  `json:"message"`     // why they are not measured
 }
 
-// CodeGPUsDoNothing is a Reason's code: lifetime.idleGpu will end the cluster if they go on so.
+// CodeGPUsDoNothing is a Reason's code: lifetime.idleGpu will end the cluster if that continues.
 const CodeGPUsDoNothing = "GpusIdle"
 
 // Deadlines are the moments at which the keeper will end the cluster; nil: never, or not known yet.

@@ -24,20 +24,21 @@ type Key struct {
 // Keys lists all keys with a single value outside lists and maps, in the order of the types.
 var Keys = sync.OnceValue(func() []Key {
 	var keys []Key
-	walkKeys(reflect.TypeFor[ClusterSpec](), "", func(path string) {
-		keys = append(keys, Key{path, environ.Prefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))})
+	walkFields(reflect.TypeFor[ClusterSpec](), "", func(path string, t reflect.Type) {
+		if isScalar(t) {
+			keys = append(keys, Key{path, environ.Prefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))})
+		}
 	})
 	return keys
 })
 
-func walkKeys(t reflect.Type, path string, visit func(string)) {
+// walkFields visits the keys of t and of the maps in it, but not what is in lists.
+func walkFields(t reflect.Type, path string, visit func(path string, t reflect.Type)) {
 	for _, f := range fieldsOf(t) {
-		p := Join(path, f.name)
-		switch ft := deref(f.typ); {
-		case isScalar(ft):
-			visit(p)
-		case ft.Kind() == reflect.Struct && ours(ft) && ft != requirementsType:
-			walkKeys(ft, p, visit)
+		p, ft := Join(path, f.name), deref(f.typ)
+		visit(p, ft)
+		if !isScalar(ft) && IsMap(ft) {
+			walkFields(ft, p, visit)
 		}
 	}
 }
@@ -218,7 +219,7 @@ func unknownKey(e entry, path string, t reflect.Type) *Error {
 	} else if near := nearest.Of(e.key, names); near != "" {
 		hint = "did you mean \"" + near + "\"?"
 	} else if place := elsewhere(e.key); place != "" {
-		hint = "did you mean " + place + "?"
+		hint = place
 	} else if len(names) <= 14 {
 		hint = "the keys here are " + strings.Join(names, ", ")
 	} else {
@@ -269,19 +270,22 @@ func insteadOf(key string) string {
 	return ""
 }
 
-// elsewhere finds the path of a key of this name in another section.
+// elsewhere says where in the file a key of this name belongs; "" if there is none.
 func elsewhere(key string) string {
+	if _, ok := findField(reflect.TypeFor[ClusterSpec](), key); ok {
+		return "it belongs at the top level of the file, without indentation"
+	}
 	best := ""
-	for _, k := range Keys() {
-		if (k.Path == key || strings.HasSuffix(k.Path, "."+key)) && (best == "" || strings.Count(k.Path, ".") < strings.Count(best, ".")) {
-			best = k.Path
+	walkFields(reflect.TypeFor[ClusterSpec](), "", func(path string, _ reflect.Type) {
+		if strings.HasSuffix(path, "."+key) && (best == "" || strings.Count(path, ".") < strings.Count(best, ".")) {
+			best = path
 		}
+	})
+	if _, ok := findField(reflect.TypeFor[WorkerGroup](), key); ok && (best == "" || strings.HasPrefix(best, "head.")) {
+		best = "workers[]." + key
 	}
-	if best != "" && !strings.HasPrefix(best, "head.") {
-		return best
+	if best == "" {
+		return ""
 	}
-	if _, ok := findField(reflect.TypeFor[WorkerGroup](), key); ok {
-		return "workers[]." + key
-	}
-	return best
+	return "did you mean " + best + "?"
 }

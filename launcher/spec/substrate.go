@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
+
+	"github.com/rayctl/rayctl/launcher/spec/nearest"
 )
 
 // Substrate is what a launcher registers about its part of the cluster file. Decoding, defaults, validation, the hash, flags, variables, the schema and
@@ -13,7 +16,9 @@ import (
 type Substrate struct {
 	// Name is the launcher's name, as `launcher:` and --launcher give it, and the key of its section. Title is how the substrate spells itself.
 	Name, Title string
-	// On is where its clusters run, in sentences such as "Starting run x on Slurm".
+	// OtherNames are what people call it, in lower case: a --launcher of such a name is answered with Name.
+	OtherNames []string
+	// On is the place where its clusters run, for messages such as "Starting run x on Slurm".
 	On string
 	// Order is the place of the launcher's keys among those of the others. It decides the order of the JSON that Hash covers: it never changes once a
 	// version with it is released.
@@ -27,7 +32,7 @@ type Substrate struct {
 
 	// ChosenBySection is true if the presence of the section chooses the launcher.
 	ChosenBySection bool
-	// Fallback is true for the launcher of files that choose none. Its clusters are always looked for, beside those of the launcher in force.
+	// Fallback is true for the launcher of files that choose none. rayctl always searches its clusters, in addition to those of the chosen launcher.
 	Fallback bool
 	// Flags are flags of all commands on clusters that set one key of the section.
 	Flags []Flag
@@ -44,18 +49,18 @@ type Substrate struct {
 	HashScope func(s *ClusterSpec)
 	// FreeText reports whether the value at a path may have several lines; may be nil.
 	FreeText func(path string) bool
-	// ReadManifest reads a file of another format that the launcher takes in place of a cluster file; nil if data is no such file. May be nil.
+	// ReadManifest reads a file of another format that the launcher accepts in place of a cluster file; it returns nil if data has no such format. May be nil.
 	ReadManifest func(name string, data []byte) (*Manifest, error)
-	// Unused is a sentence about what the file sets in the section and another launcher, in, ignores; "" if there is nothing. May be nil.
+	// Unused is a sentence about settings of the section that the launcher named in ignores; "" if there are none. May be nil.
 	Unused func(s *ClusterSpec, in *Substrate) string
 
 	// Ignored are sentences about keys outside of the section that the file, with defaults, sets and this launcher has no use for (package ignored); may be
-	// nil: it uses all.
+	// nil if it uses all keys.
 	Ignored func(s *ClusterSpec) []string
 
-	// SharesFilesystem reports whether the nodes have the client's directories; may be nil: they do not.
+	// SharesFilesystem reports whether the nodes have the client's directories; nil means that they do not.
 	SharesFilesystem func(s *ClusterSpec) bool
-	// UsesImage reports whether nodes run in the containers of image; may be nil: they do not.
+	// UsesImage reports whether nodes run in containers of image; nil means that they do not.
 	UsesImage func(s *ClusterSpec) bool
 	// SecretKeys is true if secrets[].secretKeyRef is possible.
 	SecretKeys bool
@@ -65,7 +70,7 @@ type Substrate struct {
 	EarlyHead bool
 	// ExecHere is true if a command on a node is a process of this machine, such as ssh, which takes the client's streams.
 	ExecHere bool
-	// Python is where a job's Python packages are, for sentences: the image, the nodes' Python.
+	// Python names the place of a job's Python packages in messages: the image, the nodes' Python.
 	Python string
 }
 
@@ -76,18 +81,18 @@ type Flag struct{ Name, Key, Usage string }
 type Manifest struct {
 	// File is the file's name as the user gave it, Kind what it holds.
 	File, Kind string
-	// Launcher is the one that takes it.
+	// Launcher is the name of the launcher that accepts the file.
 	Launcher string
 	// Keys are the file's content as keys of a cluster file.
 	Keys []ManifestKey
-	// Notes are sentences for the user about what is in the file and has no effect.
+	// Notes are sentences for the user about parts of the file that have no effect.
 	Notes []string
 }
 
 // ManifestKey is a key of the cluster file with its value: text for keys with a single value, JSON for others.
 type ManifestKey struct{ Path, Value string }
 
-// ReadManifest reads a file of another format that a registered launcher takes; nil if data is none.
+// ReadManifest reads a file of another format that a registered launcher accepts; it returns nil if data has no such format.
 func ReadManifest(name string, data []byte) (*Manifest, error) {
 	for _, s := range registered {
 		if s.ReadManifest == nil {
@@ -124,6 +129,16 @@ func SubstrateOf(name string) *Substrate {
 		return registered[i]
 	}
 	return &Substrate{Name: name, Title: name, On: "with " + name}
+}
+
+// LauncherMeant is the launcher that another name means, or the nearest; "" if there is none.
+func LauncherMeant(name string) string {
+	for _, s := range registered {
+		if slices.Contains(s.OtherNames, strings.ToLower(name)) {
+			return s.Name
+		}
+	}
+	return nearest.Of(name, Launchers())
 }
 
 // Launchers are the names of the registered launchers by Order.

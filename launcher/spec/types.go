@@ -25,11 +25,11 @@ type Object map[string]any
 type ClusterSpec struct {
 	// APIVersion is the version of this format, rayctl/v1. It may be left out. Default: rayctl/v1.
 	APIVersion string `json:"apiVersion,omitempty" jsonschema:"enum=rayctl/v1"`
-	// Name is the cluster's name, a DNS label of at most 40 characters. `run` appends five characters to it,
-	// `up` takes it as it is, --name is always exact. Default: the name of the folder that holds the file.
+	// Name is the cluster's name, a DNS label of at most 40 characters. `run` appends five characters to it, `up` uses it unchanged, and --name is never
+	// changed. Default: the name of the folder that holds the file.
 	Name string `json:"name,omitempty"`
-	// Labels are put on everything that the substrate lets us label and select clusters in `ls` and `down -l`.
-	// Keys and values follow the rules of Kubernetes labels.
+	// Labels are the labels of the objects that rayctl creates, where Slurm or Kubernetes has labels; `ls -l` and `down -l` select clusters by them. Keys
+	// and values follow the rules of Kubernetes labels.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Launcher is the substrate. Default: the one of the sections slurm and kuberay that is there, else local.
 	Launcher string `json:"launcher,omitempty" enum:"launchers"`
@@ -39,10 +39,10 @@ type ClusterSpec struct {
 	Image string `json:"image,omitempty"`
 	// Ray says which Ray the cluster runs.
 	Ray Ray `json:"ray,omitzero"`
-	// Env is the environment of `ray start` on every node, so also of everything Ray starts there.
-	// Not for secrets: it is shown by the substrate's tools.
+	// Env is the environment of `ray start` on every node, and so of every process that Ray starts there. Do not put secrets here: the tools of Slurm and
+	// Kubernetes show it.
 	Env map[string]string `json:"env,omitempty"`
-	// Setup is shell (bash) that runs on every node before Ray starts. If it fails the node fails, with its last lines as reason.
+	// Setup is a bash script that runs on every node before Ray starts. If the script fails, the node fails, and the error has the script's last lines.
 	Setup string `json:"setup,omitempty"`
 	// Secrets are environment variables of `ray start` whose values come from the client's environment, a file, or a Kubernetes
 	// Secret. They are never part of argv, runtime_env, pod specs, rendered files or logs.
@@ -53,36 +53,36 @@ type ClusterSpec struct {
 	// Head says where Ray's head runs. Default: on the first group's first worker on Slurm and local, a pod of
 	// its own on KubeRay.
 	Head Head `json:"head,omitzero"`
-	// Workers are the groups of like Ray nodes. None: the cluster is one head that also runs tasks.
+	// Workers are the worker groups; the nodes of a group are equal. Without groups the cluster is one head that also runs tasks.
 	Workers []WorkerGroup `json:"workers,omitempty"`
-	// Gang says that the head and every group's minReplicas start together or not at all. Default: true.
+	// Gang makes the head and the minReplicas of all groups start together or not at all. Default: true.
 	Gang *bool `json:"gang,omitempty"`
 
-	// Scaling is how groups with a maxReplicas above their minReplicas grow and shrink. Ray's own autoscaler decides it by what tasks, actors and placement
-	// groups ask for.
+	// Scaling is how groups with a maxReplicas above their minReplicas grow and shrink. Ray's own autoscaler decides this from the requests of tasks,
+	// actors and placement groups.
 	Scaling Scaling `json:"scaling,omitzero"`
 
-	// Lifetime bounds the cluster's life. The keeper on the substrate enforces it, whatever happens to the client.
+	// Lifetime limits the cluster's life. The keeper beside the cluster enforces the limits, also when the client is gone.
 	Lifetime Lifetime `json:"lifetime,omitzero"`
 	// Job is the driver that `run` and `submit` run on the cluster.
 	Job Job `json:"job,omitzero"`
 
 	// Sections are the launchers' sections.
 	Sections Sections `json:"-" section:"cluster"`
-	// GPUTypes translates each workers[].gpuType into what the site calls it, by the type's name. A site fact: best kept in a profile.
+	// GPUTypes translates each name of workers[].gpuType into the site's names. It depends on the site, so keep it in a profile.
 	GPUTypes map[string]GPUType `json:"gpuTypes,omitempty"`
 }
 
 // Ray says which Ray the cluster runs.
 type Ray struct {
-	// Version is Ray's version, for example 2.60.0. A cluster that turns out to run another one fails to start. Only the local launcher
-	// installs it. Default: what image or python has; for local without python, the newest version that rayctl was tested with.
+	// Version is Ray's version, for example 2.60.0. If the nodes have another version, the cluster fails to start. Only the local launcher installs Ray.
+	// Default: what image or python has; for local without python, the newest version that rayctl was tested with.
 	Version string `json:"version,omitempty"`
 	// Python is the interpreter, or the directory of the virtual environment, that has Ray on the nodes. Default: for local an
 	// environment that rayctl makes and caches; for Slurm the python3 on PATH after modules and setup; for KubeRay the image's.
 	Python string `json:"python,omitempty" path:"program"`
-	// FastStart lets rayctl change functions inside `ray start`, which makes it quicker and more patient (docs/keeper.md, "Ray's start"); false leaves
-	// Ray's start alone. Default: true for the Ray versions that rayctl's tests start so, false for others.
+	// FastStart lets rayctl change functions inside `ray start`, which makes the start faster, and more reliable on a busy machine (docs/keeper.md, "Ray's
+	// start"). With false rayctl does not change Ray's start. Default: true for the Ray versions that rayctl's tests start so, false for others.
 	FastStart *bool `json:"fastStart,omitempty"`
 }
 
@@ -121,7 +121,7 @@ type MountSource struct {
 	Sections Sections `json:"-" section:"mount"`
 }
 
-// NodeResources is what one Ray node gets. Ray is told exactly this.
+// NodeResources are the resources of one Ray node, exactly as Ray gets them.
 type NodeResources struct {
 	// CPUs is the number of CPU cores of one node: a number, or a Kubernetes quantity such as 500m. Slurm wants a whole number.
 	// Default: 1 on KubeRay and Slurm (with slurm.exclusive all of the node's); on local an equal share of the machine's cores, at least 1.
@@ -139,15 +139,16 @@ type NodeResources struct {
 	// ObjectStoreMemory is the size of Ray's object store on one node, a Kubernetes quantity. Default: 30% of memory; on local at most 2Gi for all nodes
 	// together and 80% of what /dev/shm has free; without memory on Slurm and KubeRay, Ray's own choice.
 	ObjectStoreMemory Quantity `json:"objectStoreMemory,omitzero"`
-	// ObjectSpillingDirectory is an absolute directory of the nodes in which Ray keeps objects that its object store has no room for; what it writes there
-	// goes with the node, or with the pod's volume. Ray 2.49 and later. Default: the node's temporary directory, which local.tmpDir and slurm.tmpDir set.
+	// ObjectSpillingDirectory is an absolute directory of the nodes in which Ray stores objects that do not fit into its object store. The files are
+	// deleted with the node, or with the pod's volume. Ray 2.49 and later. Default: the node's temporary directory, which local.tmpDir and slurm.tmpDir
+	// set.
 	ObjectSpillingDirectory string `json:"objectSpillingDirectory,omitempty"`
 	// Resources are Ray's custom resources of one node, by name.
 	Resources map[string]float64 `json:"resources,omitempty"`
-	// Labels are Ray's labels of one node, which the label selectors of tasks, actors and the driver name (Ray 2.49 and later). They are not those of the
-	// cluster, which select clusters.
+	// Labels are Ray's labels of one node, which the label selectors of tasks, actors and the driver name (Ray 2.49 and later). They are independent of
+	// the cluster's labels, by which `ls` and `down` select clusters.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Env is added to the cluster's env on these nodes, and goes before it.
+	// Env is added to the cluster's env on these nodes; a variable that both have gets this value.
 	Env map[string]string `json:"env,omitempty"`
 	// Image is the container image of these nodes. Default: the cluster's image.
 	Image string `json:"image,omitempty"`
@@ -157,11 +158,12 @@ type NodeResources struct {
 
 // Head says where Ray's head runs and what it gets if it has a node of its own.
 type Head struct {
-	// On is the worker group whose first worker is also the head. Excludes everything else in head. Default: the
+	// On is the worker group whose first worker is also the head. No other key of head may be set with it. Default: the
 	// first group on Slurm and local; none on KubeRay, where the head has a pod of its own that takes no tasks.
 	On string `json:"on,omitempty"`
 	// Early lets the head start before the workers, on a node of its own: job.prepare runs on it while the workers wait for their nodes together (job.start). On
-	// Slurm head and workers are then jobs of their own, lifetime.queue counts for each, and lifetime.max from the head's start. Not yet on KubeRay. Default: false.
+	// Slurm head and workers are then jobs of their own, on KubeRay the workers a gang of their own; lifetime.queue counts for each, and lifetime.max from the head's
+	// start. Default: false.
 	Early bool `json:"early,omitempty"`
 	NodeResources
 }
@@ -172,10 +174,10 @@ type WorkerGroup struct {
 	Name string `json:"name" jsonschema:"required"`
 	// Replicas is the number of workers at the start. Default: minReplicas if that is set, else 1.
 	Replicas *int `json:"replicas,omitempty" jsonschema:"minimum=0" changeable:"true"`
-	// MinReplicas is the number of workers that the gang needs, that the job waits for with gang: false, too, and that an elastic group never goes
-	// below. Default: replicas.
+	// MinReplicas is the smallest number of workers: the gang needs this number, the job waits for it (also with gang: false), and an elastic group never
+	// has fewer. Default: replicas.
 	MinReplicas *int `json:"minReplicas,omitempty" jsonschema:"minimum=0" changeable:"true"`
-	// MaxReplicas is the number of workers that an elastic group never exceeds. Default: replicas.
+	// MaxReplicas is the largest number of workers of an elastic group. Default: replicas.
 	MaxReplicas *int `json:"maxReplicas,omitempty" jsonschema:"minimum=0" changeable:"true"`
 	NodeResources
 }
@@ -184,36 +186,38 @@ type WorkerGroup struct {
 type Scaling struct {
 	// Idle is how long a node above minReplicas is kept while nothing uses it. Default: 5m.
 	Idle units.Limit `json:"idle,omitzero" changeable:"true"`
-	// UpscalingSpeed is how many nodes of a group may be asked for at once, in multiples of those that run; one can always be (Ray's upscaling_speed). Default: 1.
+	// UpscalingSpeed is how many nodes of a group may be requested at once, as a multiple of the running nodes; one node may always be requested (Ray's
+	// upscaling_speed). Default: all nodes that are needed.
 	UpscalingSpeed float64 `json:"upscalingSpeed,omitempty"`
-	// MaxAllocations is how many nodes above what must be there the cluster has at one time, of all groups together, also queued ones. On Slurm each is a
-	// job of its own, as is one that replaces a lost node that must be there. Default: no limit but each group's maxReplicas.
+	// MaxAllocations is the largest number of additional nodes (above minReplicas) at one time, in all groups together, including queued ones. On Slurm
+	// each is a job or an element of a job array, as is a node that replaces a lost required one. Default: no limit but each group's maxReplicas.
 	MaxAllocations int `json:"maxAllocations,omitempty" jsonschema:"minimum=0"`
 }
 
 // Lifetime bounds the cluster's life. All are durations; 0 and unlimited mean no limit.
 type Lifetime struct {
-	// Queue is how long the cluster may wait until its whole gang is admitted; then it is given up (exit code 75). Default: no limit.
+	// Queue is how long the cluster may wait until its whole gang is admitted; after that the launch ends (exit code 75). Default: no limit.
 	Queue units.Limit `json:"queue,omitzero"`
-	// Max is how long an attempt may run, counted from the admission of the gang: when its nodes are granted, so that the start of Ray counts
-	// (exit code 124). On local that is the launch, on Slurm the start of the job, on KubeRay the head's first answer. Slurm is asked for some minutes
-	// more (--time), in which the driver has its grace; where the partition gives no more, the end begins by so much earlier.
-	// Default: for up 12h; for run no limit, on Slurm then the partition's default.
+	// Max is how long an attempt may run, counted from the admission of the gang, which is when its nodes are granted, so that the start of Ray is
+	// included (exit code 124). On local that is the launch, on Slurm the start of the job, on KubeRay the head's first answer. rayctl requests some
+	// minutes more from Slurm (--time) for the driver's grace; if the partition's limit does not allow this, the end begins earlier by this time. Default:
+	// for up 12h; for run no limit, on Slurm then the partition's default.
 	Max units.Limit `json:"max,omitzero" changeable:"true"`
-	// Start is how long it may take from the admission of the gang until all nodes are alive: to pull the image, to run setup, to start Ray. Then the
-	// attempt has failed to start (exit code 73). On KubeRay it begins with the head's first answer: the image of the workers is pulled in it, that of the
-	// head while the cluster is queued. Default: 10m, on KubeRay 30m.
+	// Start is how long it may take from the admission of the gang until all nodes are alive: to pull the image, to run setup, to start Ray. After that
+	// the attempt fails to start (exit code 73). On KubeRay this time begins with the head's first answer: it includes pulling the image of the workers,
+	// but not the image of the head. Default: 10m, on KubeRay 30m.
 	Start units.Limit `json:"start,omitzero"`
 	// Total is how long all attempts together may take, queueing included. Default: no limit.
 	Total units.Limit `json:"total,omitzero"`
 	// Idle ends a cluster that had no running task, no resource in use, no submission job and no Serve application for this long.
 	// Default: for up 1h; for run no limit.
 	Idle units.Limit `json:"idle,omitzero" changeable:"true"`
-	// IdleGPU ends a cluster, also of a run, all of whose GPUs were busy for less than 2% of the time in each look for this long (exit code 79), as NVML
-	// or nvidia-smi sees them; after half of it that is said. Where one GPU cannot be read nothing ends. The start of the job and job.prepare count. Default: no limit.
+	// IdleGPU ends a cluster or a run if all its GPUs have done nothing for this time (exit code 79): each measurement of NVML or nvidia-smi is below 2%.
+	// After half of the time the status gives a warning. If one GPU cannot be read, nothing is ended. The start of the job and job.prepare count. Default:
+	// no limit.
 	IdleGPU units.Limit `json:"idleGpu,omitzero" changeable:"true"`
-	// Silence is how long the head may not answer, while no driver, GCS or supervisor of it is seen alive either; then the cluster is lost (exit
-	// code 76). Default: 5m.
+	// Silence is how long the head may be silent, if its driver, GCS and supervisor do not show that they are alive either; after that the cluster is lost
+	// (exit code 76). Default: 5m.
 	Silence units.Limit `json:"silence,omitzero"`
 	// Keep is how long the driver's log, the exit code and the timeline are kept after the end. 0 keeps nothing. Default: 7d.
 	Keep *units.Duration `json:"keep,omitempty"`
@@ -232,8 +236,9 @@ type Job struct {
 	// Entrypoint is the driver's command line, run by the shell on the head. A command after -- replaces it.
 	Entrypoint string `json:"entrypoint,omitempty"`
 	// Prepare is a command line that runs before the driver, once on each cluster, by the shell on the head: it loads weights, packages, data. It has the
-	// driver's directory and environment, but reserves nothing of what entrypointCpus and the like do. Its output begins the log. If it fails the run ends with the
-	// cause prepare-failed and its exit code. A driver that is restarted on the same cluster does not repeat it, an attempt on another cluster does. Only of `run`.
+	// driver's directory and environment, but entrypointCpus and similar keys do not apply to it. Its output is the first part of the log. If it fails,
+	// the run ends with the cause prepare-failed and the exit code of this command. It does not run again when the driver is restarted on the same
+	// cluster, but it does on another cluster. Only `run` uses it.
 	Prepare string `json:"prepare,omitempty"`
 	// Start says when the driver starts on a cluster with an early head: gang, when all nodes that must be there are alive; or head, when the head is alive and prepare
 	// is done, for drivers that wait for nodes by themselves. Default: gang.
@@ -242,8 +247,8 @@ type Job struct {
 	// file. A .zip file is unpacked there. In a directory, .gitignore and .rayignore are obeyed as git does, and its .git/info/exclude. A remote URI (https, s3, gs, ...) is passed to Ray as it is. Excludes cwd.
 	// Default: none.
 	WorkingDir string `json:"workingDir,omitempty" path:"client"`
-	// Cwd is an absolute directory that the nodes already have and that the driver starts in; nothing is uploaded. Excludes workingDir.
-	// Default without workingDir: the current directory where the nodes have it (on local, and on Slurm without host), else Ray's own choice.
+	// Cwd is the absolute path of an existing directory on the nodes in which the driver starts; nothing is uploaded. Excludes workingDir. Default without
+	// workingDir: the current directory where the nodes have it (on local, and on Slurm without host), else Ray's own choice.
 	Cwd string `json:"cwd,omitempty"`
 	// OutputDir is a directory on the nodes (or a URI) for checkpoints and results, the same for all attempts of a run, given to the
 	// driver as RAYCTL_OUTPUT_DIR. {name} becomes the run's name. A relative path is relative to the file. Default: on Slurm and local, a directory in the run directory; on KubeRay one of each pod, which goes with the pod.
@@ -251,12 +256,11 @@ type Job struct {
 	// Env is the environment of this job only, through Ray's runtime_env, which Ray shows and logs: not for secrets. Ray replaces $NAME
 	// and ${NAME} in a value by the node's variable NAME, as in PATH: /opt/bin:${PATH}; everything else arrives as it is.
 	Env map[string]string `json:"env,omitempty"`
-	// Grace is the time between SIGTERM and SIGKILL for the driver when the job is stopped, for a last checkpoint. Where a limit or a signal of the substrate ends
-	// the run, and it is 5s or longer, Ray starts no new tasks and actors in it: save from the driver, or by actors that are there. On KubeRay it is then also how
-	// long a pod that is evicted lives on.
-	// Default: 3s, as Ray has it.
+	// Grace is the time between SIGTERM and SIGKILL for the driver when the job is stopped, for a last checkpoint. If it is 5s or longer and a limit,
+	// Slurm or Kubernetes ends the run, Ray starts no new tasks and actors during this time: save from the driver, or with existing actors. On KubeRay an
+	// evicted pod then also lives for this time. Default: 3s, as Ray has it.
 	Grace *units.Duration `json:"grace,omitempty"`
-	// Restarts says how often the run is tried again, by what ended the attempt.
+	// Restarts is how often the run is started again, depending on the cause that ended the attempt.
 	Restarts Restarts `json:"restarts,omitzero"`
 	// Excludes are patterns as in .gitignore that are left out of workingDir, besides .gitignore and .rayignore; "!venv" brings back what is left out by default: .git, .venv, venv, __pycache__.
 	Excludes []string `json:"excludes,omitempty"`
@@ -271,7 +275,7 @@ type Job struct {
 	// field here. Files are read on the client as Ray's SDK does: requirements files (pip, pip.packages and uv), and a conda environment whose
 	// name ends in .yaml or .yml; relative to the file. Another text of conda is an environment that the nodes have.
 	RuntimeEnv Object `json:"runtimeEnv,omitempty" path:"runtimeEnv"`
-	// Metadata is kept with the job by Ray, as its job API takes it. Keys that begin with rayctl are reserved.
+	// Metadata is stored with the job by Ray's job API. Keys that begin with rayctl are reserved.
 	Metadata map[string]string `json:"metadata,omitempty"`
 	// EntrypointCPUs is the number of CPUs reserved for the driver itself (entrypoint_num_cpus). Default: 0.
 	EntrypointCPUs units.CPUs `json:"entrypointCpus,omitempty"`
@@ -285,7 +289,7 @@ type Job struct {
 	EntrypointLabelSelector map[string]string `json:"entrypointLabelSelector,omitempty"`
 }
 
-// Restarts says how often a run is tried again as its next attempt, by what ended the attempt: a number or unlimited.
+// Restarts is how often a run is started again as its next attempt, depending on the cause that ended the attempt: a number or unlimited.
 type Restarts struct {
 	// Driver counts attempts ended by a driver's own exit code other than 0. Default: 0.
 	Driver units.Count `json:"driver,omitempty"`
@@ -293,7 +297,7 @@ type Restarts struct {
 	NodeFailure units.Count `json:"nodeFailure,omitempty"`
 	// Preempted counts attempts ended by the scheduler's preemption, requeue or eviction. Default: unlimited.
 	Preempted *units.Count `json:"preempted,omitempty"`
-	// TimeLimit counts attempts ended by lifetime.max or the partition's time limit. The next attempt has lifetime.max for itself: on Slurm in
-	// another job, elsewhere on the same nodes. Default: 0.
+	// TimeLimit counts attempts ended by lifetime.max or the partition's time limit. The next attempt has the full lifetime.max again: on Slurm in another
+	// job, elsewhere in the same allocation. There, except on Kubernetes, Ray starts again if job.grace is 5s or more, so that job.prepare runs again. Default: 0.
 	TimeLimit units.Count `json:"timeLimit,omitempty"`
 }

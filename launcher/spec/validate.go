@@ -69,7 +69,11 @@ func (v *Validator) OneOf(path, value string, allowed ...string) {
 
 func (v *Validator) top(s *ClusterSpec) {
 	v.OneOf("apiVersion", s.APIVersion, APIVersion)
-	v.OneOf("launcher", s.Launcher, Launchers()...)
+	if meant := LauncherMeant(s.Launcher); meant != "" && meant != s.Launcher {
+		v.Fail("launcher", "did you mean "+meant+"?", "%q is not possible here", s.Launcher)
+	} else {
+		v.OneOf("launcher", s.Launcher, Launchers()...)
+	}
 	sections := namesOf(func(l *Substrate) bool { return l.ChosenBySection && s.Sections.has(l.Name) })
 	v.FailIf(s.Launcher == "" && len(sections) > 1, "launcher", "set launcher or give --launcher",
 		"both %s are configured, so the launcher is not clear", strings.Join(sections, " and "))
@@ -225,7 +229,7 @@ func (v *Validator) head(s *ClusterSpec) {
 	}
 	v.FailIf(value(g.MinReplicas, value(g.Replicas, 1)) == 0, "head.on", "give the group minReplicas of at least 1, or the head a node of its own",
 		"the group %q may have no worker, and the head is on its first", g.Name)
-	v.FailIf(!s.Head.IsEmpty(), "head.on", "remove head.on, or what stands beside it",
+	v.FailIf(!s.Head.IsEmpty(), "head.on", "remove head.on, or the keys beside it",
 		"the head is on group %q and has that worker's resources, so it can have none of its own", s.Head.On)
 }
 

@@ -19,7 +19,7 @@ var source string
 
 // Substrate registers this machine's part of the cluster file.
 var Substrate = spec.Register(&spec.Substrate{
-	Name: Name, Title: "Local", On: "on this machine", Order: 3, Source: source,
+	Name: Name, Title: "Local", On: "on this machine", OtherNames: []string{"localhost", "here", "process"}, Order: 3, Source: source,
 	Cluster: cluster{}, Mount: mount{},
 	Fallback:         true,
 	Default:          fillIn,
@@ -62,6 +62,14 @@ func Packages(s *spec.ClusterSpec) []string {
 	return nil
 }
 
+// MaxNodes is how many nodes a cluster may begin with; 0: as many as the machine is fit for.
+func MaxNodes(s *spec.ClusterSpec) int {
+	if c := Of(s); c != nil {
+		return c.MaxNodes
+	}
+	return 0
+}
+
 func fillIn(s *spec.ClusterSpec) {
 	if Of(s) == nil {
 		s.Sections = s.Sections.With(Name, &cluster{Local: &Section{}})
@@ -84,6 +92,7 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	v.FailIf(s.Launcher == Name && len(packages) > 0 && s.Ray.Python != "", "local.packages",
 		"install them in the environment of ray.python yourself and give --set 'local.packages=[]', or leave ray.python out",
 		"rayctl installs packages only in environments that it makes")
+	v.FailIf(MaxNodes(s) < 0, "local.maxNodes", "leave it out for the default", "%d is negative", MaxNodes(s))
 	for i, p := range packages {
 		v.FailIf(p == "" || strings.HasPrefix(p, "-"), fmt.Sprintf("local.packages[%d]", i), "write it like jax==0.7.0", "%q is not a package", p)
 	}

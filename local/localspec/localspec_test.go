@@ -23,6 +23,7 @@ func TestValidate(t *testing.T) {
 		{"packages", "launcher: local\nray: {python: /v}\nlocal: {packages: [jax]}", "rayctl installs packages only in environments that it makes"},
 		{"elastic on an old Ray", "launcher: local\nray: {version: 2.40.0}\nworkers: [{name: a, maxReplicas: 2}]", "workers.a.maxReplicas: Ray 2.40.0 is too old for elastic groups here"},
 		{"half a licence", "launcher: local\nworkers: [{name: a, maxReplicas: 2, resources: {licence: 0.5}}]", "workers.a.resources.licence: Ray's autoscaler cannot count 0.5 of it"},
+		{"negative number of nodes", "local: {maxNodes: -1}", "local.maxNodes: -1 is negative"},
 		{"package option", "local: {packages: [--index-url=x]}", "is not a package"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -21,4 +21,7 @@ type Section struct {
 	// TmpDir is the directory below which each node makes its short temporary directory (Ray's sockets allow paths of about 100
 	// characters). Default: TMPDIR, or /tmp.
 	TmpDir string `json:"tmpDir,omitempty" path:"client"`
+	// MaxNodes is how many Ray nodes a cluster may begin with on this machine. Default: 32 for each processor, and at most as many as need twice
+	// the machine's memory at 0.5 GiB each.
+	MaxNodes int `json:"maxNodes,omitempty"`
 }

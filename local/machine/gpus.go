@@ -12,7 +12,7 @@ import (
 // visibleGPUs are the variables with the GPUs that programs may use. Ray, too, counts what they name, and more than that cannot be given to a node.
 var visibleGPUs = []string{"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}
 
-// CheckGPUs refuses a cluster whose nodes would be given more GPUs than there are: Ray believes it, and tasks fail where they first use one.
+// CheckGPUs refuses a cluster whose nodes ask for more GPUs than the machine has: Ray does not check this, and tasks would fail when they first use one.
 func CheckGPUs(s *spec.ClusterSpec, dev string, getenv func(string) string) error {
 	want := 0
 	for _, g := range s.NodeGroups() {

@@ -11,6 +11,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/local/localspec"
 )
 
 // TestCheckGPUs: more GPUs than there are is refused, where it is known how many there are.
@@ -75,7 +76,38 @@ func TestNotes(t *testing.T) {
 	if got := of(spec.NodeResources{CPUs: 250}); !strings.Contains(got, "the nodes have 500 CPUs together, but this machine has 8: ") {
 		t.Errorf("CPUs: %q", got)
 	}
+	many := &spec.ClusterSpec{Workers: []spec.WorkerGroup{group("a", 65, spec.NodeResources{})}}
+	spec.HeadOnFirstGroup(many)
+	if got := strings.Join(Notes(many, m), "\n"); !strings.Contains(got, "65 Ray nodes are many for this machine with 8 processors and 32.0 GiB of memory") {
+		t.Errorf("nodes: %q", got)
+	}
 	if got := of(spec.NodeResources{Memory: resource.MustParse("17Gi")}); !strings.Contains(got, "34.0 GiB of memory together, but this machine has 32.0 GiB") {
 		t.Errorf("memory: %q", got)
+	}
+}
+
+// TestCheckNodes: what no machine of this size could start is refused, with its figures, unless the file allows it.
+func TestCheckNodes(t *testing.T) {
+	m := Machine{CPUs: 8, Memory: 32 * gib}
+	for _, c := range []struct {
+		workers, allowed int
+		machine          Machine
+		want             string
+	}{
+		{workers: 65, machine: m}, // only a note
+		{workers: 128, machine: m},
+		{workers: 129, machine: m, want: "the cluster begins with 129 Ray nodes, but at most 128 are started on this machine with 8 processors and 32.0 GiB of memory"},
+		{workers: 5000, machine: m, want: "--set local.maxNodes=5000"},
+		{workers: 5000, allowed: 5000, machine: m},
+		{workers: 3, allowed: 2, machine: m, want: "begins with 3 Ray nodes, but at most 2"},
+		{workers: 65, machine: Machine{CPUs: 2}, want: "at most 64"},
+		{workers: 5000, machine: Machine{}}, // of which nothing is known
+	} {
+		s := &spec.ClusterSpec{Workers: []spec.WorkerGroup{group("a", c.workers, spec.NodeResources{})}, Sections: localspec.In(&localspec.Section{MaxNodes: c.allowed})}
+		spec.HeadOnFirstGroup(s)
+		err := CheckNodes(s, c.machine)
+		if c.want == "" && err != nil || c.want != "" && (launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }

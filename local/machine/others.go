@@ -46,7 +46,7 @@ func OtherClusters(name, host string, ours map[string]bool) ([]launcher.Status, 
 	return out, nil
 }
 
-// whose describes a Ray that is none of this user's clusters. What rayctl knows of another user's is closed to us.
+// whose describes a Ray that belongs to none of this user's clusters. The records of another user's clusters cannot be read.
 func whose(uid int) string {
 	if uid != os.Getuid() {
 		return "another user's; only that user can see whether rayctl made it"

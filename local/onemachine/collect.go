@@ -30,7 +30,7 @@ func (l *Launcher) Collect(ctx context.Context, dryRun bool) ([]launcher.Collect
 		out = append(out, found...)
 		inUse[env] = true
 	}
-	if len(unread) > 0 { // nobody knows which environments these use
+	if len(unread) > 0 { // the environments that these clusters use are unknown
 		return out, errors.Join(unread...)
 	}
 	environments, err := l.collectEnvironments(dryRun, rayenv.UnusedFor, inUse)
@@ -50,7 +50,7 @@ func (l *Launcher) CollectEnvironments(_ context.Context, dryRun bool) ([]launch
 		if errors.Is(err, launcher.ErrNotFound) {
 			continue
 		}
-		if err != nil { // nobody knows which environment it uses
+		if err != nil { // the environment that it uses is unknown
 			return nil, err
 		}
 		if how, _, err := c.Look(); err != nil || how != rundir.Ended {

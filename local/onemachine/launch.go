@@ -136,6 +136,9 @@ func (l *Launcher) plan(ctx context.Context, c *cluster, s *spec.ClusterSpec, p 
 	if err != nil {
 		return machine.Plan{}, err
 	}
+	if err := machine.CheckNodes(s, machine.This()); err != nil {
+		return machine.Plan{}, err
+	}
 	if err := machine.CheckGPUs(s, machine.Devices, os.Getenv); err != nil {
 		return machine.Plan{}, err
 	}

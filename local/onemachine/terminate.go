@@ -12,10 +12,10 @@ import (
 	"github.com/rayctl/rayctl/local/rundir"
 )
 
-// endSlack is how long an end may take beyond the driver's grace before the keeper is taken for stuck.
+// endSlack is how much longer than the driver's grace an end may take. After that the keeper counts as stuck.
 const endSlack = time.Minute
 
-// Terminate asks the keeper to end the cluster, and ends it itself where the keeper is dead or stuck.
+// Terminate asks the keeper to end the cluster. If the keeper is dead or stuck, Terminate ends the cluster itself.
 func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.End) error {
 	c, err := l.open(id)
 	if errors.Is(err, launcher.ErrNotFound) {
@@ -51,11 +51,11 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 	return interrupted(ctx, c.Name)
 }
 
-// end hands the end to the keeper and waits for it.
+// end sends the request to end to the keeper and waits until the cluster has ended.
 func (c *cluster) end(ctx context.Context, st *runstate.State, end launcher.End) error {
 	client, err := c.client(st)
 	if err != nil {
-		sleep.For(ctx, lookEvery) // it is just ending: its token is gone
+		sleep.For(ctx, lookEvery) // the cluster is ending at this moment: its token has been removed
 		return nil
 	}
 	defer client.Close()
@@ -83,7 +83,7 @@ func (c *cluster) end(ctx context.Context, st *runstate.State, end launcher.End)
 	return c.force(ctx, end, "the keeper did not end in time")
 }
 
-// force ends the cluster without its keeper, if it still lives.
+// force ends the cluster without its keeper, if the cluster still exists.
 func (c *cluster) force(ctx context.Context, end launcher.End, why string) error {
 	if ctx.Err() != nil {
 		return interrupted(ctx, c.Name)

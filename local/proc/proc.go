@@ -1,4 +1,4 @@
-// Package proc finds and ends the processes of one cluster in the process table, when nobody is left who knows them.
+// Package proc finds and ends the processes of one cluster in the process table, when no process that started them is left.
 //
 // A cluster's processes are those that have one of its markers (NAME=VALUE) in the environment they were started with, and
 // what shares a session with them or descends from them: Ray's workers overwrite their own environment block when they
@@ -99,7 +99,7 @@ const settle = 10 * time.Millisecond
 func Kill(ctx context.Context, markers []string) ([]Process, error) {
 	return until(ctx, markers, func(p Process) {
 		if Alive(p.PID, p.Start) { // the pid may have been given to somebody else meanwhile
-			_ = syscall.Kill(p.PID, syscall.SIGKILL) // gone is as good; the next look tells
+			_ = syscall.Kill(p.PID, syscall.SIGKILL) // an error is ignored: the next look at the process table shows whether the process is gone
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 // Files of this launcher in the run directory, besides the keeper's.
 const (
 	RecordFile = "record.json" // who launched what
-	ErrFile    = "keeper.err"  // what the keeper says before it has its own log, and if it crashes
+	ErrFile    = "keeper.err"  // the keeper's stderr: what it prints before it has its own log, and if it crashes
 )
 
 // OutputName is the default output directory in the run directory.

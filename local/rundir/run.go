@@ -1,5 +1,5 @@
-// Package rundir is the run directory of a cluster on this machine: its record, how the cluster is found by it, what a launch writes into it, and what is
-// left in it of a killed keeper.
+// Package rundir is the run directory of a cluster on this machine: its record, what it shows about the cluster's state, what a launch writes into it, and what a
+// killed keeper has left in it.
 package rundir
 
 import (
@@ -49,11 +49,11 @@ func Open(runs, name, host string) (*Run, error) {
 	return r, nil
 }
 
-// Names are those of all runs that have a directory.
+// Names lists the names of all runs that have a directory.
 func Names(runs string) []string {
 	entries, err := os.ReadDir(runs)
 	if err != nil {
-		return nil // no cluster was ever launched here, or Launch will say what is wrong
+		return nil // no cluster was launched here yet; if something is wrong, Launch reports it
 	}
 	return namesOf(entries)
 }
@@ -65,19 +65,19 @@ func namesOf(entries []os.DirEntry) (out []string) {
 	return out
 }
 
-// Exists reports whether the run's directory, or one in it, is there.
+// Exists reports whether the run's directory, or a directory in it, exists.
 func (r *Run) Exists(name ...string) bool {
 	info, err := os.Stat(r.Path(name...))
 	return err == nil && info.IsDir()
 }
 
-// Life is how a cluster is found.
+// Life is the state of a cluster as its record and its processes show it.
 type Life int
 
-// Lives of a cluster.
+// The values of Life.
 const (
 	Missing   Life = iota // no record
-	Beginning             // the keeper has not said anything yet
+	Beginning             // the keeper has not written its state yet
 	Living                // the keeper lives
 	Orphaned              // the keeper died and left no result
 	Ended                 // there is a result
@@ -87,18 +87,18 @@ const (
 // MarkerName is the variable in the environment of the keeper and the supervisors; its value is random, and in the record.
 const MarkerName = "RAYCTL_MARK"
 
-// NodeMarkerName is the variable that supervisors give to all that Ray starts; its value is the node's directory.
+// NodeMarkerName is the variable in the environment of every process that Ray starts below a supervisor; its value is the node's directory.
 const NodeMarkerName = "RAYCTL_NODE_DIR"
 
-// ID is the name, as launchers identify a cluster.
+// ID is the run's name, by which launchers identify a cluster.
 func (r *Run) ID() launcher.ID { return launcher.ID(r.Name) }
 
-// Path is that of a file of the run.
+// Path is the path of a file of the run, by its name in the run's directory.
 func (r *Run) Path(name ...string) string {
 	return filepath.Join(append([]string{r.Dir}, name...)...)
 }
 
-// Look reads how the cluster is. The state is nil while there is none.
+// Look returns the cluster's life and the keeper's state, which is nil while there is none.
 func (r *Run) Look() (Life, *runstate.State, error) {
 	st, err := r.LastState()
 	switch {
@@ -127,7 +127,7 @@ func (r *Run) IsHere() bool {
 	return err == nil && len(ps) > 0
 }
 
-// LastState is the keeper's last word; nil before its first.
+// LastState is the last state that the keeper has written; nil if there is none.
 func (r *Run) LastState() (*runstate.State, error) {
 	st, err := r.State()
 	switch {
@@ -145,7 +145,7 @@ func (r *Run) HasResult() bool {
 	return err == nil
 }
 
-// Markers find all processes of the cluster, also where the supervisors died too.
+// Markers are the environment variables by which all processes of the cluster are found, also after its supervisors have died.
 func (r *Run) Markers() []string {
 	out := []string{MarkerName + "=" + r.Record.Mark}
 	for _, dir := range r.NodeDirs() {
@@ -175,7 +175,7 @@ func Spilled(nodeDir string) string {
 	return target
 }
 
-// logDirs lists the directories in which supervisors keep their logs and what they save, one for each node.
+// logDirs lists the directories, one for each node, in which supervisors write their logs and save Ray's.
 func (r *Run) logDirs() (dirs []string) {
 	entries, err := os.ReadDir(r.Path(keeper.NodesDir))
 	if err != nil {
@@ -187,10 +187,10 @@ func (r *Run) logDirs() (dirs []string) {
 	return dirs
 }
 
-// leastKeep lets whoever watched a cluster with `keep: 0` read its result.
+// leastKeep is the shortest time for which a record stays, so that a client that watched a cluster with `keep: 0` can read its result.
 const leastKeep = time.Minute
 
-// KeptUntil is when the record may go.
+// KeptUntil is the time from which the record may be removed.
 func (r *Run) KeptUntil() time.Time {
 	info, err := os.Stat(r.Path(keeper.ResultFile))
 	if err != nil {

@@ -28,7 +28,7 @@ type SavedOutput struct {
 	whole bool
 }
 
-// Log describes it. Of what was not saved nobody knows the length.
+// Log describes the saved output. The length of the part that was not saved is unknown.
 func (o *SavedOutput) Log() *runstate.Log {
 	size := o.size()
 	if o.whole {

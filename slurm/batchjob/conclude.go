@@ -51,7 +51,7 @@ func (b *Job) Outcome(ctx context.Context, age time.Duration) (e Outcome, err er
 		switch {
 		case err != nil && b.Result != nil && b.ResultAge > time.Hour:
 			e.Over = true
-			return e, nil // whatever the controller knows of it
+			return e, nil // the result is old enough: the controller's answer would change nothing
 		case err != nil:
 			return e, b.Site.Unreachable(err)
 		case f == Alive:
@@ -164,7 +164,7 @@ func (b *Job) cancelCompanions(ctx context.Context) {
 func (b *Job) Concluded(v runstate.Verdict) *runstate.State {
 	st := b.State
 	if st == nil {
-		st = FirstState(b.Record.Spec)
+		st = FirstState(b.Record)
 	}
 	v.At = b.endedAt()
 	return runstate.Conclude(st, v)

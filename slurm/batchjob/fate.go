@@ -7,6 +7,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/rundir"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
@@ -15,7 +16,7 @@ type Fate int
 
 // Fates of a job.
 const (
-	Unknown Fate = iota // it knows no such job (any more)
+	Unknown Fate = iota // Slurm has no such job, or has it no longer
 	Alive               // it waits, runs, or still holds nodes
 	Gone                // it ended and holds nothing
 )
@@ -31,6 +32,7 @@ func (b *Job) Ask(ctx context.Context, age time.Duration) (Fate, controller.Job,
 	if err != nil {
 		return Unknown, controller.Job{}, err
 	}
+	b.Answered = at
 	j, found := b.Find(jobs)
 	if found {
 		b.JobID, b.Released = j.Leader(), j.Released()
@@ -90,7 +92,8 @@ func verdictOf(j controller.Job) runstate.Verdict {
 const scriptFailed = "the batch script failed"
 
 // FirstState is the state of a cluster before its keeper has written one.
-func FirstState(s *spec.ClusterSpec) *runstate.State {
+func FirstState(r *rundir.Record) *runstate.State {
+	s := r.Spec
 	st := &runstate.State{Name: s.Name, Launcher: slurmspec.Name, SpecHash: spec.Hash(s), Attempt: 1}
 	for _, g := range s.NodeGroups() {
 		if g.Max > 0 {
@@ -104,5 +107,6 @@ func FirstState(s *spec.ClusterSpec) *runstate.State {
 			st.Groups = append(st.Groups, group)
 		}
 	}
+	st.Allocations = runstate.Asked(nil, st.Groups, s.Head.Early, r.Created)
 	return st
 }

@@ -16,6 +16,7 @@ type Job struct {
 	Site    *site.Site
 	Tunnels *tunnels.Pool // whose ways into the run are closed when it is concluded
 
+	Answered time.Time // when the controller was asked for the answer that Ask has used last; zero: never
 	Released time.Time // when Slurm released the nodes of a job that it has ended, or queued again; zero: it is not known
 
 	stepsLeft int // of a run inside somebody else's allocation, when Slurm was asked last

@@ -100,7 +100,11 @@ func OfCluster(name string) []string {
 
 // Submit implements Controller.
 func (c Commands) Submit(ctx context.Context, b Batch) (int, error) {
-	out, err := Run(ctx, c.Runner, remote.CleanWith(c.Keep, c.meant("sbatch", "--parsable", b.File)...)...)
+	argv := b.Argv
+	if argv == nil {
+		argv = []string{b.File}
+	}
+	out, err := Run(ctx, c.Runner, remote.CleanWith(c.Keep, c.meant("sbatch", append([]string{"--parsable"}, argv...)...)...)...)
 	if err != nil {
 		return 0, err
 	}

@@ -42,6 +42,7 @@ type Controller interface {
 type Batch struct {
 	Plan        script.Plan
 	File        string   // of the script, on the site
+	Argv        []string // of sbatch, in the place of File: options, script and its arguments
 	Environment []string // that the job starts with: NAME=VALUE
 }
 

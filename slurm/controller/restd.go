@@ -43,6 +43,9 @@ func (r *REST) list(ctx context.Context, kind string) ([]byte, error) {
 
 // Submit implements Controller.
 func (r *REST) Submit(ctx context.Context, b Batch) (int, error) {
+	if b.Argv != nil {
+		return 0, cannot("jobs for nodes that the cluster's own nodes may not submit", "")
+	}
 	version, err := r.find(ctx)
 	if err != nil {
 		return 0, err
@@ -105,7 +108,7 @@ func killed(answer []byte) error {
 		} `json:"status"`
 	}
 	if json.Unmarshal(answer, &doc) != nil {
-		return nil // 22.05 says nothing
+		return nil // 22.05 reports nothing
 	}
 	for _, s := range doc.Status {
 		switch s.Error.Code {

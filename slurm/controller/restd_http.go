@@ -144,14 +144,14 @@ func (r *REST) send(ctx context.Context, method, path string, request any) (stat
 	if err != nil {
 		return 0, nil, launcher.Fail(runstate.CodeConfig, err, "correct slurm.restUrl", "%s is not a URL of slurmrestd", r.url)
 	}
-	req.Header.Set("X-SLURM-USER-NAME", t.user) // 22.05 wants both
+	req.Header.Set("X-SLURM-USER-NAME", t.user) // 22.05 needs both headers
 	req.Header.Set("X-SLURM-USER-TOKEN", t.text)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	resp, err := r.http.Do(req)
 	if err != nil {
-		return 0, nil, &CommandError{name: "slurmrestd", Err: errors.Join(ErrAway, errors.Unwrap(err))} // its URL is told elsewhere
+		return 0, nil, &CommandError{name: "slurmrestd", Err: errors.Join(ErrAway, errors.Unwrap(err))} // another part of the message has the URL
 	}
 	defer resp.Body.Close()
 	if answer, err = io.ReadAll(io.LimitReader(resp.Body, answerSize+1)); err != nil {

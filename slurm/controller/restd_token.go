@@ -80,7 +80,7 @@ type claims struct {
 func claimsOf(text string) (c claims) {
 	middle := strings.Split(text, ".")[1]
 	if payload, err := base64.RawURLEncoding.DecodeString(middle); err == nil {
-		_ = json.Unmarshal(payload, &c) // another kind of token says nothing
+		_ = json.Unmarshal(payload, &c) // other kinds of tokens have no readable expiry
 	}
 	return c
 }

@@ -242,7 +242,7 @@ func (s *session) read(stdout io.Reader) {
 		if c := s.waiting[a.ID]; c != nil {
 			select {
 			case c <- a:
-			default: // a watch that is told already
+			default: // the watch has been notified already
 			}
 		}
 		s.mu.Unlock()

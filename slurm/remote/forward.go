@@ -23,7 +23,7 @@ func (s *SSH) Forward(ctx context.Context, address string) (net.Conn, error) {
 	defer theirs.Close()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the connection outlives who asked for it
 	said := &tail.Tail{}
-	cmd := exec.CommandContext(ctx, "ssh", append(s.options(), "-W", address, "--", s.Host)...) //nolint:contextcheck // as in Command
+	cmd := exec.CommandContext(ctx, "ssh", append(s.options(), "-W", address, "--", s.Host)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, said
 	if err := cmd.Start(); err != nil {
 		cancel()

@@ -1,7 +1,10 @@
 package remote
 
 import (
+	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +41,32 @@ func TestLoginShells(t *testing.T) {
 				t.Errorf("a step: %q", got)
 			}
 			run("python3", "-c", bootstrap, "0")
+		})
+	}
+}
+
+// TestLoginPath: what only a login shell's startup files make known is found.
+func TestLoginPath(t *testing.T) {
+	for shell, x := range map[string]struct{ pkg, file, text string }{
+		"dash": {"dash", ".profile", `PATH="$HOME/slurm bin:$PATH"; export PATH`},
+		"bash": {"bash", ".bash_profile", `export PATH="$HOME/slurm bin:$PATH"; echo Welcome`},
+		"zsh":  {"zsh", ".zprofile", `export PATH="$HOME/slurm bin:$PATH"`},
+		"tcsh": {"tcsh", ".login", `setenv PATH "$HOME/slurm bin:$PATH"`},
+		"fish": {"fish", ".config/fish/config.fish", `status is-login; and set -gx PATH "$HOME/slurm bin" $PATH`},
+	} {
+		t.Run(shell, func(t *testing.T) {
+			program, home := needs.Program(t, shell, x.pkg), t.TempDir()
+			for name, text := range map[string]string{x.file: x.text + "\n", "slurm bin/sbatch": "#!/bin/sh\necho its sbatch \"$@\"\n"} {
+				path := filepath.Join(home, name)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cmd := exec.CommandContext(t.Context(), program, "-c", loginShellCommand(withLoginPath(Clean("sbatch", "two words"))))
+			cmd.Env = []string{"HOME=" + home, "SHELL=" + program, "PATH=/usr/bin:/bin"}
+			if out, err := cmd.CombinedOutput(); err != nil || string(out) != "its sbatch two words\n" {
+				t.Errorf("%v: %q", err, out)
+			}
 		})
 	}
 }

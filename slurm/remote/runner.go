@@ -13,7 +13,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
+
+	"github.com/mattn/go-isatty"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -45,9 +46,10 @@ type SSH struct {
 	Host    string
 	Options []string // of -o
 	Config  string   // instead of the user's configuration, for tests
+	Person  bool     // somebody at a terminal can be asked for a password or a code
 	control string   // directory of the connection's socket
 
-	master sync.Once
+	once   sync.Once
 	theirs bool // see usersMaster
 }
 
@@ -111,75 +113,33 @@ func (s *SSH) String() string { return s.Host }
 
 // Command quotes the arguments for the login shell on the other side.
 func (s *SSH) Command(ctx context.Context, argv ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, "ssh", append(s.options(), "--", s.Host, loginShellCommand(argv))...) //nolint:contextcheck // usersMaster's question is for all commands
+	return exec.CommandContext(ctx, "ssh", append(s.options(), "--", s.Host, loginShellCommand(withLoginPath(argv)))...)
 }
 
 // TerminalCommand prepares a command on a terminal there, which this process's stands for.
 func (s *SSH) TerminalCommand(ctx context.Context, argv ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, "ssh", append(s.options(), "-o", "LogLevel=ERROR", "-tt", "--", s.Host, loginShellCommand(argv))...) //nolint:contextcheck // as in Command
+	return exec.CommandContext(ctx, "ssh", append(s.options(), "-o", "LogLevel=ERROR", "-tt", "--", s.Host, loginShellCommand(withLoginPath(argv)))...)
 }
 
 // Close ends the connection that commands share, if there is one.
 func (s *SSH) Close(ctx context.Context) error {
-	if _, err := os.Stat(s.socket()); err != nil || s.usersMaster() { //nolint:contextcheck // as in Command
+	if _, err := os.Stat(s.socket()); err != nil || s.isTheirs() {
 		return nil
 	}
-	if out, err := exec.CommandContext(ctx, "ssh", append(s.options(), "-O", "exit", "--", s.Host)...).CombinedOutput(); err != nil { //nolint:contextcheck // as in Command
+	if out, err := exec.CommandContext(ctx, "ssh", append(s.options(), "-O", "exit", "--", s.Host)...).CombinedOutput(); err != nil {
 		return fmt.Errorf("end the ssh connection to %s: %w: %s", s.Host, err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }
 
-// socket is of the shared connection: another one for each way to get there.
-func (s *SSH) socket() string {
-	key := sha256.Sum256([]byte(s.Host + "\x00" + s.Config + "\x00" + strings.Join(s.Options, "\x00")))
-	return filepath.Join(s.control, hex.EncodeToString(key[:8]))
-}
-
-// masterTime bounds the questions about a connection of the user's own.
-const masterTime = 10 * time.Second
-
-// usersMaster reports whether the user has a connection of his own open to the host, at the ControlPath of his configuration or of sshOptions. It is
-// authenticated, which may have taken a password and a code: commands share it, and nobody but the user ends it.
-func (s *SSH) usersMaster() bool {
-	s.master.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), masterTime)
-		defer cancel()
-		out, err := exec.CommandContext(ctx, "ssh", append(s.given(), "-G", "--", s.Host)...).Output()
-		_, path, _ := strings.Cut("\n"+string(out), "\ncontrolpath ")
-		if path, _, _ = strings.Cut(path, "\n"); err != nil || path == "" || path == "none" {
-			return
-		}
-		s.theirs = exec.CommandContext(ctx, "ssh", append(s.given(), "-O", "check", "--", s.Host)...).Run() == nil
-	})
-	return s.theirs
-}
-
-// given are the options that are the user's.
-func (s *SSH) given() []string {
-	args := []string{"-T"}
-	if s.Config != "" {
-		args = append(args, "-F", s.Config)
-	}
-	for _, o := range s.Options { // ssh takes the first value of an option: the user's go before ours
-		args = append(args, "-o", o)
-	}
-	return args
-}
-
-// options are the options of an ssh that shares a connection: the user's, or ours.
-func (s *SSH) options() []string {
-	args := append(s.given(), "-o", "BatchMode=yes", "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3")
-	if s.usersMaster() {
-		return append(args, "-o", "ControlMaster=no")
-	}
-	return append(args, "-o", "ControlMaster=auto", "-o", "ControlPersist=60", "-o", "ControlPath="+s.socket())
-}
-
 // RunnerFor chooses where commands run and files are.
 func RunnerFor(s *slurmspec.Section) (Runner, error) {
 	if s.Host != "" && s.Transport != "local" {
-		return NewSSH(s.Host, s.SSHOptions)
+		ssh, err := NewSSH(s.Host, s.SSHOptions)
+		if err == nil {
+			ssh.Person = isatty.IsTerminal(os.Stdin.Fd()) && isatty.IsTerminal(os.Stderr.Fd()) // completion has no stderr
+		}
+		return ssh, err
 	}
 	return Here{}, nil
 }

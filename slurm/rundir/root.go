@@ -83,7 +83,7 @@ func (r *Root) Arrive(ctx context.Context) (dir, owner string, err error) {
 // Cut explains an error of the way to the site's files.
 func (r *Root) Cut(err error) error {
 	if errors.Is(err, remote.ErrCut) {
-		return launcher.Fail(runstate.CodeUnreachable, err, "check that `ssh` gets there and that it has python3",
+		return launcher.Fail(runstate.CodeUnreachable, err, remote.Advice(err),
 			"the files of the %s site cannot be reached on %s: %v", r.config.System, r.config.Runner, err)
 	}
 	return err

@@ -21,14 +21,14 @@ type Run struct {
 	Name string
 	Dir  string // of the run
 
-	Record    *Record // nil: there is none
+	Record    *Record // nil if there is none
 	Age       time.Duration
 	Committed bool
 	JobID     int // of its batch job; 0 until submitted
 	Current   Current
-	State     *runstate.State // of the current attempt; nil before the keeper's first word
+	State     *runstate.State // of the current attempt; nil until the keeper has written it
 	StateAge  time.Duration
-	Result    *runstate.State // nil before the current attempt's end
+	Result    *runstate.State // nil until the current attempt has ended
 	ResultAge time.Duration
 	Token     string
 }
@@ -41,13 +41,13 @@ func (r *Run) AttemptDir() string {
 	return r.Path(r.Current.Attempt)
 }
 
-// Path is that of a file of the run.
+// Path is the absolute path of a file of the run, by its name in the run's directory.
 func (r *Run) Path(name ...string) string { return path.Join(append([]string{r.Dir}, name...)...) }
 
-// ID is the name, as launchers identify a cluster.
+// ID is the run's name, by which launchers identify a cluster.
 func (r *Run) ID() launcher.ID { return launcher.ID(r.Name) }
 
-// Watched are the files whose changes matter.
+// Watched are the paths of the files whose changes Look must read.
 func (r *Run) Watched() []string {
 	attempt := r.AttemptDir()
 	return []string{r.Path(recordFile), r.Path(firstDir, keeper.CommitFile), r.Path(currentFile), path.Join(attempt, keeper.StateFile), path.Join(attempt, keeper.ResultFile)}
@@ -65,7 +65,7 @@ func (r *Run) lookOnce(ctx context.Context) error {
 	before := r.AttemptDir()
 	paths, token := append(r.Watched(), r.Path(jobFile)), path.Join(before, keeper.TokenFile)
 	files, err := r.Root.Files.Read(ctx, append(paths, token)...)
-	if errors.As(err, new(*remote.FileError)) { // a token that cannot be read must not hide how the cluster ends
+	if errors.As(err, new(*remote.FileError)) { // an unreadable token must not hide how the cluster has ended
 		files, err = r.Root.Files.Read(ctx, paths...)
 	}
 	if err != nil {
@@ -75,7 +75,7 @@ func (r *Run) lookOnce(ctx context.Context) error {
 	if _, err := decode(files, r.Path(currentFile), &r.Current); err != nil {
 		return err
 	}
-	if r.AttemptDir() != before { // it moved on
+	if r.AttemptDir() != before { // a new attempt began meanwhile
 		return r.lookOnce(ctx)
 	}
 	var record Record
@@ -85,14 +85,14 @@ func (r *Run) lookOnce(ctx context.Context) error {
 		r.Record, r.Age = &record, files[r.Path(recordFile)].Age
 	}
 	_, r.Committed = files[r.Path(firstDir, keeper.CommitFile)]
-	if r.JobID, _ = strconv.Atoi(string(files[r.Path(jobFile)].Data)); r.JobID == 0 { // it is not there
+	if r.JobID, _ = strconv.Atoi(string(files[r.Path(jobFile)].Data)); r.JobID == 0 { // the file does not exist yet
 		r.JobID = r.Current.Job
 	}
 	r.Token = string(files[token].Data)
 	return r.documents(files, before)
 }
 
-// documents reads the keeper's.
+// documents reads the keeper's state and result of the current attempt.
 func (r *Run) documents(files map[string]remote.Found, dir string) error {
 	for _, d := range []struct {
 		file string
@@ -122,10 +122,10 @@ func decode(files map[string]remote.Found, path string, into any) (bool, error) 
 	return true, nil
 }
 
-// Abandoned reports whether the launch was given up: not committed, and its client is silent.
+// Abandoned reports whether the launch was not committed and its client shows no sign of life.
 func (r *Run) Abandoned() bool { return r.Record != nil && !r.Committed && r.Age > orders.Lease }
 
-// KeptUntil is when the record may go.
+// KeptUntil is the time from which the record may be removed.
 func (r *Run) KeptUntil() time.Time {
 	return time.Now().Add(-r.ResultAge).Add(max(r.Record.keep(), leastKeep))
 }
@@ -133,7 +133,7 @@ func (r *Run) KeptUntil() time.Time {
 // Expired reports whether lifetime.keep has passed since the end.
 func (r *Run) Expired() bool { return r.Result != nil && time.Now().After(r.KeptUntil()) }
 
-// LastWord is the keeper's last document, the result if there is one; nil: none yet.
+// LastWord is the newest document of the keeper: the result if there is one, else the state; nil if there is none yet.
 func (r *Run) LastWord() *runstate.State {
 	if r.Result != nil {
 		return r.Result
@@ -141,7 +141,7 @@ func (r *Run) LastWord() *runstate.State {
 	return r.State
 }
 
-// Address is where keeper or dashboard listen; "" before they do.
+// Address is the host:port on which the keeper or the dashboard listens; "" until it listens.
 func (r *Run) Address(t launcher.Target) string {
 	switch {
 	case r.State == nil:
@@ -154,7 +154,7 @@ func (r *Run) Address(t launcher.Target) string {
 	return ""
 }
 
-// Host is the batch system's name of a node of the cluster; "" is the head's.
+// Host is the name that the batch system has for the machine of a node; the node "" is the head.
 func (r *Run) Host(node string) (string, error) {
 	known := ""
 	for _, n := range r.State.Nodes {

@@ -16,15 +16,15 @@ import (
 // commitName is the file whose appearance is the commit; until then it has another name.
 var commitName = path.Join(firstDir, keeper.CommitFile)
 
-// Plan is what a batch system's launcher has a run do.
+// Plan is the content of a run's files, which the launcher of a batch system decides.
 type Plan interface {
 	// Script is the batch script.
 	Script() (string, error)
-	// Companions are batch scripts of further jobs, by name.
+	// Companions are the batch scripts of the run's other jobs, by file name.
 	Companions() (map[string]string, error)
-	// Host is a script that nodes run their programs by; "": none. Config.Host is its name.
+	// Host is a script through which nodes start their programs; "" if there is none. Config.Host is its file name.
 	Host() string
-	// Orders are what the keeper is to do.
+	// Orders are the keeper's orders.
 	Orders() *keeper.Orders
 }
 
@@ -82,7 +82,7 @@ func (r *Run) Stage(ctx context.Context, p launcher.Payload, plan Plan) error {
 	return f.WriteJSON(ctx, r.Path(firstDir, keeper.OrdersFile), o, false)
 }
 
-// pack lets the client pack, uploads the packages, and returns the commit document.
+// pack calls the client's function that makes the packages, uploads them, and returns the commit document.
 func (r *Run) pack(ctx context.Context, p launcher.Payload) ([]byte, error) {
 	var packages *launcher.Packages
 	if p.Packages != nil {
@@ -106,10 +106,10 @@ func (r *Run) pack(ctx context.Context, p launcher.Payload) ([]byte, error) {
 	return json.Marshal(document)
 }
 
-// ProgramsIn is the directory in the root directory that has this version of the keeper.
+// ProgramsIn is the path of the directory with this version of the keeper, below the root directory.
 func ProgramsIn(dir string) string { return path.Join(dir, "keeper", keeperzip.Directory()) }
 
-// writePrograms puts the keeper there, unless it is: the file appears whole or not at all.
+// writePrograms uploads the keeper's zip file unless it exists already. The file appears complete or not at all.
 func (r *Root) writePrograms(ctx context.Context, dir string) error {
 	f, file := r.Files, path.Join(dir, keeperzip.File)
 	if kind, err := f.Kind(ctx, file); err != nil || kind == "file" {
@@ -118,7 +118,7 @@ func (r *Root) writePrograms(ctx context.Context, dir string) error {
 	return f.WriteBytes(ctx, file, keeperzip.Bytes())
 }
 
-// Program is the path of the keeper's zip file, of this version: the cluster's own may be another.
+// Program is the path of the zip file with this version of the keeper. A cluster that an older rayctl launched runs another one.
 func (r *Root) Program(ctx context.Context) (string, error) {
 	dir, _, err := r.Arrive(ctx)
 	if err != nil {

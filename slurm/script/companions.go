@@ -145,7 +145,7 @@ func (p Plan) gangDirectives() (out [][]string) {
 			if comment == "" {
 				comment = "rayctl gang of " + p.Spec.Name
 			}
-			own = append(own, "--comment="+quote(comment))
+			own = append(own, "--comment="+quote(comment), p.warningDirective())
 		}
 		out = append(out, p.directives(c, i == 0, own))
 	}

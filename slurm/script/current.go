@@ -8,7 +8,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// Inside is the argument of RoleBatch that tells it that the job is somebody else's, and only steps of it are the cluster's.
+// Inside is the argument of RoleBatch for a cluster in an existing allocation: only steps of the job belong to the cluster.
 const Inside = "inside"
 
 // KeeperStep and nodesStep are the names of the steps of a cluster that is inside somebody else's allocation. Nothing else has the launch's nonce.
@@ -48,7 +48,8 @@ func (p Plan) nodesInside() int {
 	return workers
 }
 
-// Room is how many Ray nodes the allocation has room for, and how many the plan wants. cpus is as SLURM_JOB_CPUS_PER_NODE has them: "4(x2),2"; "": not known.
+// Room returns the number of Ray nodes for which the allocation has room, and the number that the plan needs. cpus has the format of
+// SLURM_JOB_CPUS_PER_NODE, "4(x2),2"; "" if it is unknown.
 func (p Plan) Room(cpus string) (room, wanted int) {
 	c := p.Components()[0]
 	each, alone := max(1, c.Request.CPUs), c.Nodes <= p.Held || c.Request.GPUs != ""

@@ -26,7 +26,8 @@ const (
 	RoleBatch = "slurm-batch" // what the batch script executes: it makes the attempt's directory and becomes the keeper
 	RoleRelay = "slurm-relay" // carries connections over a step's standard streams
 	RoleExec  = "slurm-exec"  // runs a command in a step and passes on what it writes
-	// RoleNetwork says what address a node has, and whether ports are free there; its arguments are slurm.network, slurm.ports, the number of nodes and the number of ports that one needs.
+	// RoleNetwork prints a node's address and the number of free ports there. Its arguments are slurm.network, slurm.ports, the number of nodes and the
+	// number of ports that one node needs.
 	RoleNetwork = "slurm-network"
 )
 
@@ -204,7 +205,7 @@ func (p Plan) firstDirectives() []string {
 		"--comment=" + quote(p.Comment()),
 		"--output=" + quote(strings.ReplaceAll(path.Join(p.Run, OutFile), "%", "%%")),
 		"--open-mode=append", "--chdir=" + quote(p.Run),
-		fmt.Sprintf("--signal=B:USR1@%d", int(p.Warning().Seconds())),
+		p.warningDirective(),
 	}
 	if slurmspec.Of(s).Dependency != "" {
 		out = append(out, "--dependency="+quote(slurmspec.Of(s).Dependency))
@@ -233,6 +234,11 @@ const EndSlack = time.Minute
 // Warning is how long before the job's time limit Slurm sends the keeper a signal.
 func (p Plan) Warning() time.Duration {
 	return time.Duration(*p.Spec.Job.Grace) + EndSlack
+}
+
+// warningDirective asks Slurm for that signal, of the batch script.
+func (p Plan) warningDirective() string {
+	return fmt.Sprintf("--signal=B:USR1@%d", int(p.Warning().Seconds()))
 }
 
 // TimeLimit is lifetime.max and what the end takes, in Slurm's minutes: the keeper ends by itself before. Where no partition gives that much more, Slurm's

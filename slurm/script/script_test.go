@@ -336,7 +336,7 @@ func TestEarlyHead(t *testing.T) {
 	parts := len(p.Gang())
 	for text, times := range map[string]int{
 		"#SBATCH hetjob\n": parts - 1, "#SBATCH --job-name=x-workers-N\n": parts, "#SBATCH --no-requeue\n": parts, "#SBATCH --comment='rayctl gang of x'\n": 1,
-		"#SBATCH --licenses=a:1\n": 1, "--time=": parts * strings.Count(main, "--time="), "--signal": 0,
+		"#SBATCH --licenses=a:1\n": 1, "--time=": parts * strings.Count(main, "--time="), "#SBATCH --signal=B:USR1@": 1,
 	} {
 		if n := strings.Count(gang, text); n != times {
 			t.Errorf("%q is %d times, not %d, in\n%s", text, n, times, gang)

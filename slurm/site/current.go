@@ -27,7 +27,7 @@ func (site *Site) Current(ctx context.Context, p script.Plan) (Around, error) {
 	}
 	id, err := strconv.Atoi(site.Getenv(slurmspec.Around))
 	if err != nil {
-		return refuse("call it in `salloc` or an sbatch script, or leave slurm.job out", "slurm.job is current, and there is no allocation around this command (no SLURM_JOB_ID)")
+		return refuse("run this command in `salloc` or an sbatch script, or leave slurm.job out", "slurm.job is current, and there is no allocation around this command (no SLURM_JOB_ID)")
 	}
 	jobs, err := site.Queue.Ask(ctx, controller.Now)
 	if err != nil {
@@ -38,19 +38,19 @@ func (site *Site) Current(ctx context.Context, p script.Plan) (Around, error) {
 			continue
 		}
 		if j.HetJobID != 0 {
-			return refuse("leave slurm.job out", "job %d around this command is heterogeneous, which slurm.job: current cannot use", id)
+			return refuse("leave slurm.job out", "job %d, in which this command runs, is heterogeneous, and slurm.job: current cannot use such a job", id)
 		}
 		if len(p.Components()) > 1 {
 			return refuse("make cpus, memory and gpus of head and workers equal, or leave slurm.job out", "with slurm.job: current the nodes of %s must be alike", p.Spec.Name)
 		}
 		p.Held = j.NodeCount
 		if room, wanted := p.Room(site.Getenv("SLURM_JOB_CPUS_PER_NODE")); wanted > room {
-			return refuse("ask for fewer workers, or salloc for more", "%s wants %d nodes of %d CPUs, and job %d around this command, of %d nodes, has room for %d",
+			return refuse("ask for fewer workers, or salloc for more", "%s needs %d nodes of %d CPUs, but job %d, in which this command runs, has %d nodes, with room for %d",
 				p.Spec.Name, wanted, p.Components()[0].Request.CPUs, id, j.NodeCount, room)
 		}
 		return site.around(ctx, j)
 	}
-	return refuse("call it in an allocation of yours that runs, or leave slurm.job out", "slurm.job is current, and job %d, which SLURM_JOB_ID names, is none of yours that runs", id)
+	return refuse("run this command in a running allocation of yours, or leave slurm.job out", "slurm.job is current, but job %d, which SLURM_JOB_ID names, is not a running job of yours", id)
 }
 
 // around also asks for the allocation's first node.
@@ -64,5 +64,5 @@ func (site *Site) around(ctx context.Context, j controller.Job) (Around, error) 
 }
 
 func (a Around) String() string {
-	return fmt.Sprintf("job %d around this command has room for it", a.Job)
+	return fmt.Sprintf("job %d, in which this command runs, has room for it", a.Job)
 }

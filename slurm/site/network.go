@@ -17,7 +17,7 @@ func connecting(s *spec.ClusterSpec) int {
 	return nodes
 }
 
-// checkNetwork checks what a node answered about its address and its ports (keeper/rayctl_keeper/slurm/network.py). Without a Python it says nothing.
+// checkNetwork checks what a node answered about its address and its ports (keeper/rayctl_keeper/slurm/network.py). Without Python on the node it adds no check.
 func checkNetwork(node, address, ports string) (checks []launcher.Check) {
 	for _, c := range []struct{ name, answer, hint string }{
 		{"address of " + node, address, "set slurm.network to an interface or a CIDR that all nodes have"},

@@ -41,7 +41,7 @@ if [ -d "$dir" ] && [ -w "$dir" ]; then echo writable; else echo; fi
 bash -c 'set -e; . "$1" >&2; set +e; shift; exec "$@"' setup "$1/setup.sh" "$4" -c 'import ray; print("ray", ray.__version__)' 2>&1 | tail -n 1
 hostname
 printf '%s\n' "$root"
-submits() { # as slurm/companions.py does
+submits() { # as slurm/questions.py does
 	for name in $(env | sed -n 's/^\(\(SLURM\|SLURMD\|SBATCH\|SRUN\)_[A-Z0-9_]*\)=.*/\1/p'); do
 		case $name in SLURM_CONF | SLURM_CONF_SERVER | SLURM_SACK_SOCKET) ;; *) unset "$name" ;; esac
 	done
@@ -101,11 +101,18 @@ func (site *Site) checkNode(ctx context.Context, s *spec.ClusterSpec, probe stri
 	checks = append(checks, checkPrograms(node, lines[4], lines[5], s)...)
 	if elastic != "" {
 		checks = append(checks, finding("jobs from "+node, lines[8] == "submits", "it may submit the jobs of further nodes",
-			"sbatch there says "+strconv.Quote(lines[8]),
-			"nodes of elastic groups, and the gang of an early head, are jobs that compute nodes submit: ask your site's administrators, or make minReplicas and maxReplicas equal and leave out head.early"))
+			"sbatch there says "+strconv.Quote(lines[8]), nodesMayNotSubmit(site.isREST())))
 	}
 	checks = append(checks, checkNetwork(node, lines[9], lines[10])...)
 	return append(checks, checkClock(lines[0], before))
+}
+
+// nodesMayNotSubmit is what a user can do where compute nodes may not submit jobs.
+func nodesMayNotSubmit(rest bool) string {
+	if rest {
+		return "slurmrestd cannot be given these jobs in the nodes' stead: use slurm.transport ssh or local with `rayctl run`, `up` or `submit`, or ask your site's administrators to let compute nodes submit jobs"
+	}
+	return "nodes above minReplicas, and the gang of an early head, come only while `rayctl run`, `up` or `submit` watches the cluster and submits their jobs: keep one attached, or ask your site's administrators to let compute nodes submit jobs"
 }
 
 // putCompanion writes a batch script that nodes submit, of an early head's gang or the first elastic group, into the directory, and returns its name; "" if there is none.

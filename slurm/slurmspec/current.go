@@ -14,7 +14,7 @@ const (
 	CurrentJob = "current"
 )
 
-// Around is the variable by which an allocation tells its id to what runs in it (salloc(1), sbatch(1)).
+// Around is the variable with the allocation's id in the environment of its programs (salloc(1), sbatch(1)).
 const Around = "SLURM_JOB_ID"
 
 // InCurrent reports whether the cluster is to be in the allocation that its launch is called in.
@@ -49,7 +49,7 @@ func refuseGroup(v *spec.Validator, at string, g *Group, why string) {
 	}
 }
 
-// aroundUs says where the cluster is not, to who calls rayctl in an allocation, and what has no meaning in one.
+// aroundUs returns notes for a user who calls rayctl in an allocation: that the cluster gets a separate job, or which keys have no effect there.
 func aroundUs(s *spec.ClusterSpec) []string {
 	c, id := sectionOf(s), os.Getenv(Around)
 	switch {

@@ -72,7 +72,8 @@ func PortsNeeded(s *spec.ClusterSpec) int {
 	return needed
 }
 
-// neededPorts is the least that one machine of the largest node needs, and that node's group. A node that takes the CPUs of a whole machine has as many as nobody knows here.
+// neededPorts returns the smallest number of ports that the machine of the largest node needs, and that node's group. The CPUs of a node that takes
+// a whole machine are unknown here.
 func neededPorts(s *spec.ClusterSpec) (needed int, who string) {
 	for _, g := range s.NodeGroups() {
 		own := portsFixed + portsLeast + portsPerCPU*max(1, int(g.CPUs))

@@ -20,7 +20,7 @@ var source string
 
 // Substrate registers Slurm's part of the cluster file.
 var Substrate = spec.Register(&spec.Substrate{
-	Name: Name, Title: "Slurm", On: "on Slurm", Order: 1, Source: source,
+	Name: Name, Title: "Slurm", On: "on Slurm", OtherNames: []string{"sbatch", "srun"}, Order: 1, Source: source,
 	Cluster: cluster{}, Node: node{}, Mount: mount{}, GPUType: GPUType{},
 	ChosenBySection: true,
 	Flags: []spec.Flag{{Name: "slurm-host", Key: "slurm.host", Usage: "Slurm login `HOST`, reached by ssh"},

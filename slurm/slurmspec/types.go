@@ -24,15 +24,15 @@ type GPUType struct {
 	Gres string `json:"gres,omitempty"`
 	// Constraint is a feature of the nodes that have this type, for Slurm clusters without GRES types; added with & to the group's.
 	Constraint string `json:"constraint,omitempty"`
-	// Vendor says whose GPUs these are, so that Apptainer and Singularity give containers what they need for them: --nv for nvidia, --rocm for amd.
-	// Default: amd if the type is called like one of AMD's (mi300x, gfx942, amd...), else nvidia.
+	// Vendor is the vendor of the GPUs; Apptainer and Singularity get --nv for nvidia and --rocm for amd. Default: amd if the type has a name of an AMD
+	// GPU (mi300x, gfx942, amd...), else nvidia.
 	Vendor string `json:"vendor,omitempty" jsonschema:"enum=nvidia,enum=amd,enum=other"`
 }
 
 // Section says how to get nodes from Slurm.
 type Section struct {
-	// Dir is an absolute directory that the login node and all compute nodes share, and that holds runs/NAME/ATTEMPT/. It must not be
-	// readable by others' users if the driver's log is not to be. Default: ~/.rayctl on the side of Slurm.
+	// Dir is an absolute directory that the login node and all compute nodes share, and that holds runs/NAME/ATTEMPT/. If other users must not read the
+	// driver's log, they must not be able to read this directory. Default: ~/.rayctl on the side of Slurm.
 	Dir string `json:"dir,omitempty"`
 	// Host is the login node that ssh connects to: a host or alias of the user's OpenSSH configuration, optionally user@host.
 	// Default: none, Slurm's commands are here.
@@ -45,56 +45,58 @@ type Section struct {
 	RESTURL string `json:"restUrl,omitempty"`
 	// RESTTokenFile is a file on the client with slurmrestd's JWT, read again for each request. Default: the environment variable SLURM_JWT.
 	RESTTokenFile string `json:"restTokenFile,omitempty" path:"client"`
-	// Cluster is the Slurm cluster that is meant (--clusters) where there are several: one name of sacctmgr show cluster.
-	// Default: the cluster of the login node.
+	// Cluster is the Slurm cluster to use (--clusters) if the site has several: one name of sacctmgr show cluster. Default: the cluster of the login node.
 	Cluster string `json:"cluster,omitempty"`
-	// Job says which job the cluster is in: new, which is submitted for it, or current, the allocation that the command is called in (salloc, an sbatch
-	// script): head and workers are steps of it, and its end stays its owner's. Default: new.
+	// Job is the Slurm job in which the cluster runs: new, a job that is submitted for it, or current, the allocation in which you call rayctl (salloc, an
+	// sbatch script). With current, head and workers are steps of the allocation, and rayctl never ends the allocation. Default: new.
 	Job string `json:"job,omitempty" jsonschema:"enum=new,enum=current"`
-	// Comment is the job's comment for sites that ask for one of their own, or book by it. Default: rayctl's, by which ls --others knows clusters.
+	// Comment is the job's comment, for sites that require a certain comment or use it for accounting. Default: rayctl's, by which ls --others knows
+	// clusters.
 	Comment string `json:"comment,omitempty"`
 	// Dependency is sbatch's --dependency, for example afterok:1234.
 	Dependency string `json:"dependency,omitempty"`
 	// Begin is sbatch's --begin, for example now+1hour or 2027-01-31T18:00.
 	Begin string `json:"begin,omitempty"`
-	// ContainerRuntime runs every node in a container of image: pyxis (srun --container-image), apptainer, or singularity where Apptainer is called so.
-	// The container sees mounts, the run's directory, job.outputDir, job.cwd, tmpDir, objectSpillingDirectory and caches (~/.cache, HF_HOME and the
-	// like) at the paths that they have on the nodes. Default: none.
+	// ContainerRuntime runs every node in a container of image: pyxis (srun --container-image), apptainer, or singularity if the command has that name.
+	// The container sees mounts, the run's directory, job.outputDir, job.cwd, tmpDir, objectSpillingDirectory and caches (~/.cache, HF_HOME and the like)
+	// at the paths that they have on the nodes. Default: none.
 	ContainerRuntime string `json:"containerRuntime,omitempty" jsonschema:"enum=none,enum=pyxis,enum=apptainer,enum=singularity"`
 	// ContainerImage is the image as Pyxis or Apptainer takes it, such as a .sqsh or .sif file. Default: image.
 	ContainerImage string `json:"containerImage,omitempty"`
 	// ContainerArgs are further arguments of the runtime, such as --writable-tmpfs of `apptainer exec` or --container-mount-home of Pyxis, one each.
 	ContainerArgs []string `json:"containerArgs,omitempty"`
-	// Python is the Python (3.8 or later) of the nodes, outside of containers, that runs what rayctl has there; it needs no Ray. A name is looked up
-	// after modules, and after setup where it is not there without that. Default: ray.python; with containerRuntime python3.
+	// Python is the Python (3.8 or later) of the nodes, outside of containers, that runs rayctl's own programs there; it needs no Ray. A name is searched
+	// in PATH after modules are loaded, and if it is not found, after setup. Default: ray.python; with containerRuntime python3.
 	Python string `json:"python,omitempty"`
 	// Modules are environment modules loaded on the nodes, outside of containers, before Python is looked for and before setup (module load).
 	Modules []string `json:"modules,omitempty"`
-	// KeepEnv are names of variables of the login environment that jobs start with, if they are set there. Slurm stores their values: for secrets there
-	// is secrets. Kept without that are PATH, LD_LIBRARY_PATH, HOME, the locale, what modules need, KRB5CCNAME and the usual variables of proxies (https_proxy, ...); env sets others.
+	// KeepEnv are names of variables of the login environment that jobs start with, if they are set there. Slurm stores their values, so use secrets for
+	// secret values. These variables are always kept: PATH, LD_LIBRARY_PATH, HOME, the locale, what modules need, KRB5CCNAME and the usual variables of
+	// proxies (https_proxy, ...); env sets others.
 	KeepEnv []string `json:"keepEnv,omitempty"`
-	// TmpDir is the directory on each node's own disk below which the node makes its short temporary directory (Ray's sockets
-	// allow paths of about 100 characters). $SLURM_JOB_ID, $USER and $TMPDIR (or ${...}) in it are the node's; of such a path what is not there is made,
-	// and removed when it is empty again. Default: /tmp.
+	// TmpDir is the directory on each node's own disk below which the node makes its short temporary directory (Ray's sockets allow paths of about 100
+	// characters). $SLURM_JOB_ID, $USER and $TMPDIR (or ${...}) in it have the node's values; missing directories of such a path are created, and removed
+	// when they are empty again. Default: /tmp.
 	TmpDir string `json:"tmpDir,omitempty"`
-	// Expose says where keeper and dashboard listen on the head's node: loopback, or node, which is its address, with the token asked for on every
-	// request but without encryption: for sites whose login nodes or clients may connect to compute nodes. It needs ray.version 2.52 or later.
-	// Default: loopback, reached through a step of the job.
+	// Expose is the address on which keeper and dashboard listen on the head's node: loopback, or node, which is the node's address. With node every
+	// request needs the token, but nothing is encrypted; it is for sites whose login nodes or clients may connect to compute nodes. It needs ray.version
+	// 2.52 or later. Default: loopback, reached through a step of the job.
 	Expose string `json:"expose,omitempty" jsonschema:"enum=loopback,enum=node"`
-	// Network is where nodes have the addresses by which Ray and the keeper reach one another: an interface (ib0), a CIDR (10.1.0.0/16), or several with commas, of
-	// which the first that a node has counts. Default: what the node's host name stands for, where its default route begins, or its only address; workers
-	// have the one from which they reach the head. Loopback, as 127.0.1.1, is only for clusters of one node.
+	// Network selects the network for Ray and the keeper: an interface (ib0), a CIDR (10.1.0.0/16), or several with commas; the first of them that a node
+	// has gives the node's address. Default: the address that the node's host name resolves to, or of its default route, or its only address; a worker
+	// uses the address from which it connects to the head. Loopback (127.0.1.1) is used only in clusters of one node.
 	Network string `json:"network,omitempty"`
-	// Ports is the range of ports, such as 20000-21000, on which all listens that nodes start: keeper, dashboard, GCS, raylets, agents, workers and drivers. Each
-	// Ray node takes up to 72 ports of its machine and 8 for each CPU, at least 24 and 2, so that several clusters have room; it should have none of those that nodes
-	// give to outgoing connections (sysctl net.ipv4.ip_local_port_range). It needs Ray 2.49 or later. Default: any free ports.
+	// Ports is the range of ports, such as 20000-21000, on which all processes of the nodes listen: keeper, dashboard, GCS, raylets, agents, workers and
+	// drivers. Each Ray node takes up to 72 ports of its machine and 8 for each CPU, and at least 24 and 2 for each CPU, so that several clusters can
+	// share the range. The range should not contain ports that nodes use for outgoing connections (sysctl net.ipv4.ip_local_port_range). It needs Ray 2.49
+	// or later. Default: any free ports.
 	Ports string `json:"ports,omitempty"`
 	// NodeLogs says when Ray's own logs of every node are copied to the run directory. Default: onFailure.
 	NodeLogs string `json:"nodeLogs,omitempty" jsonschema:"enum=onFailure,enum=always,enum=never"`
 	Group
 }
 
-// Group is what a part of a Slurm job asks for; a group's values replace the cluster's.
+// Group is the request of one component of a Slurm job; a group's values replace the cluster's.
 type Group struct {
 	// Partition is sbatch's --partition: one, or a list with commas. Default: Slurm's default partition.
 	Partition string `json:"partition,omitempty"`
@@ -112,9 +114,9 @@ type Group struct {
 	Nodelist string `json:"nodelist,omitempty"`
 	// Exclude is sbatch's --exclude: nodes that must not be used.
 	Exclude string `json:"exclude,omitempty"`
-	// Switches is sbatch's --switches: the most switches that should connect the nodes, with @ the longest wait for it (1@10:00).
+	// Switches is sbatch's --switches: the largest number of switches that should connect the nodes, and after @ the longest time to wait for that (1@10:00).
 	Switches string `json:"switches,omitempty"`
 	// ExtraArgs are further arguments of sbatch, such as --licenses=fluent:2, --wckey=project or --mail-type=END, one argument each. A group's are
-	// added to the cluster's. slurmrestd is given those that its API has a field for.
+	// added to the cluster's. With slurmrestd only those are possible for which its API has a field.
 	ExtraArgs []string `json:"extraArgs,omitempty"`
 }

@@ -9,7 +9,7 @@ import (
 // frames takes what keeper/rayctl_keeper/slurm/exec.py writes: after its first words, frames of a command's standard output, standard error and, last,
 // its exit code.
 type frames struct {
-	stdout, stderr io.Writer // nil: nobody wants it
+	stdout, stderr io.Writer // nil: discarded
 
 	head  []byte // of the next frame, as far as it is there; before the first words the end of what came instead
 	begun bool   // the first words were there

@@ -1,4 +1,4 @@
-// Package step runs commands in steps of a run's job, beside Ray's.
+// Package step runs commands in additional steps of a run's job, beside the step with Ray's nodes.
 package step
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// Overlap begins a step of the job on one node that takes nothing from Ray's.
+// Overlap returns the beginning of an srun command for a step on one node of the job. The step overlaps Ray's and takes no resources from it.
 func Overlap(run *rundir.Run, node string) []string {
 	argv := []string{"srun", "--quiet", "--overlap", "--jobid=" + strconv.Itoa(run.Current.Job), "--nodelist=" + node, "--nodes=1", "--ntasks=1",
 		"--mpi=none", "--cpu-bind=none", "--export=ALL", "--chdir=/", "--job-name=rayctl"}

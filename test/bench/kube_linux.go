@@ -25,7 +25,8 @@ import (
 
 func init() {
 	k := &kube{}
-	kubeMeasures = []measure{{"life", k.measureLife}, {"interrupt", k.measureInterrupt}, {"latency", k.measureLatency}, {"package", k.measurePackage}, {"minute", k.measureMinute}}
+	kubeMeasures = []measure{{"life", k.measureLife}, {"interrupt", k.measureInterrupt}, {"latency", k.measureLatency}, {"package", k.measurePackage}, {"minute", k.measureMinute},
+		{unchanged, k.measureUnchanged}}
 }
 
 // kube is the testbed of the measures: one namespace, and a directory that all pods of the bench mount.
@@ -172,26 +173,17 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// kubeLife has the seconds from the command to the driver's first statement, and from the driver's end to no pod.
-type kubeLife struct{ first, end []float64 }
-
-func (l *kubeLife) add(begun, first, last, gone time.Time) {
-	l.first = append(l.first, first.Sub(begun).Seconds())
-	l.end = append(l.end, gone.Sub(last).Seconds())
-}
-
 // measureLife runs a driver of one line through the life of a cluster of three pods.
 func (k *kube) measureLife(ctx context.Context, b *bench) ([]row, error) {
 	file, err := k.file(ctx, b, 2)
 	if err != nil {
 		return nil, err
 	}
-	var http, job, ours kubeLife
+	var http, job, ours startAndEnd
 	err = b.repeat(ctx, "life", k.rayJob("HTTPMode", &http), k.rayJob("K8sJobMode", &job), func(ctx context.Context) error {
-		return k.lived(ctx, &ours, func(ctx context.Context) error {
-			_, err := k.rayctl(ctx, b, "run", "-f", file, "--", "sh", "-c", stampDriver)
-			return err
-		})
+		first, end, err := k.rayctlRun(ctx, b, file)
+		ours.add(first, end)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -205,24 +197,32 @@ func (k *kube) measureLife(ctx context.Context, b *bench) ([]row, error) {
 	}, nil
 }
 
-// lived runs one job with a command that may return before or after the end.
-func (k *kube) lived(ctx context.Context, l *kubeLife, command func(context.Context) error) error {
+// rayctlRun is `rayctl run` of such a driver.
+func (k *kube) rayctlRun(ctx context.Context, b *bench, file string) (first, end float64, err error) {
+	return k.lived(ctx, func(ctx context.Context) error {
+		_, err := k.rayctl(ctx, b, "run", "-f", file, "--", "sh", "-c", stampDriver)
+		return err
+	})
+}
+
+// lived runs one job with a command that may return before or after the end. It returns the seconds from the command to the driver's first statement, and
+// from the driver's end to no pod.
+func (k *kube) lived(ctx context.Context, command func(context.Context) error) (toFirst, toEnd float64, err error) {
 	begun, ended := time.Now(), make(chan error, 1)
 	go func() { ended <- command(ctx) }()
 	first, err := k.stamp(ctx, "first")
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	last, err := k.stamp(ctx, "last")
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	gone, err := k.podsGone(ctx)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
-	l.add(begun, first, last, gone)
-	return <-ended
+	return first.Sub(begun).Seconds(), gone.Sub(last).Seconds(), <-ended
 }
 
 // kubeRayctl runs rayctl on the testbed.
@@ -231,17 +231,18 @@ func (k *kube) rayctl(ctx context.Context, b *bench, args ...string) (*done, err
 }
 
 // rayJob runs the driver as a RayJob, with KubeRay's own life cycle.
-func (k *kube) rayJob(mode string, l *kubeLife) func(context.Context) error {
+func (k *kube) rayJob(mode string, l *startAndEnd) func(context.Context) error {
 	return func(ctx context.Context) error {
 		name := "peer-" + strings.ToLower(mode)
 		jobs := k.dynamic.Resource(rayJobs).Namespace(k.namespace)
-		err := k.lived(ctx, l, func(ctx context.Context) error {
+		first, end, err := k.lived(ctx, func(ctx context.Context) error {
 			_, err := jobs.Create(ctx, rayJob(name, mode, k.shared), metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 			return err
 		})
 		if err != nil {
 			return err
 		}
+		l.add(first, end)
 		if err := jobs.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			return err
 		}

@@ -245,3 +245,14 @@ func peak(command *exec.Cmd) (most float64, err error) {
 		}
 	}
 }
+
+// measureUnchanged compares with an earlier rayctl on a cluster of three pods.
+func (k *kube) measureUnchanged(ctx context.Context, b *bench) ([]row, error) {
+	file, err := k.file(ctx, b, 2)
+	if err != nil {
+		return nil, err
+	}
+	return b.compareWithEarlier(ctx, "kuberay, 1 head and 2 workers", func(ctx context.Context) (first, end float64, err error) {
+		return k.rayctlRun(ctx, b, file)
+	})
+}

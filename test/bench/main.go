@@ -20,6 +20,9 @@ type measure struct {
 	run  func(context.Context, *bench) ([]row, error)
 }
 
+// unchanged is the measure that wants -base.
+const unchanged = "unchanged"
+
 // measures in the order of the table. The first one limits its commands' memory: the kernel adds the memory of the
 // process that starts a command, so that this process must still be small. The last ones need the machine for
 // themselves.
@@ -32,6 +35,7 @@ var measures = []measure{
 	{"pack", measurePack},
 	{"run", measureRun},
 	{"version", measureVersion},
+	{unchanged, measureUnchanged},
 }
 
 // slurmMeasures are those of -slurm, on private Slurm clusters (Linux).
@@ -52,10 +56,11 @@ func main() {
 
 func run() error {
 	runs := flag.Int("n", 5, "runs of each side")
-	only := flag.String("only", "", "measure only those whose name matches this `REGEXP`: submit jobs latency lines longline pack run version")
-	onSlurm := flag.Bool("slurm", false, "measure on private Slurm clusters instead (make bench-slurm): nodes2 nodes4 nodes8 requests tunnel elastic early")
-	onKube := flag.Bool("kuberay", false, "measure on a private Kubernetes instead (make bench-kuberay): life interrupt latency package minute")
+	only := flag.String("only", "", "measure only those whose name matches this `REGEXP`: submit jobs latency lines longline pack run version unchanged")
+	onSlurm := flag.Bool("slurm", false, "measure on private Slurm clusters instead (make bench-slurm): nodes2 nodes4 nodes8 requests tunnel elastic early warned unchanged")
+	onKube := flag.Bool("kuberay", false, "measure on a private Kubernetes instead (make bench-kuberay): life interrupt latency package minute unchanged")
 	rayctl := flag.String("rayctl", "bin/rayctl", "the `PROGRAM` to measure")
+	base := flag.String("base", "", "an earlier rayctl, the `PROGRAM` with which \"unchanged\" compares; without it that is not measured")
 	flag.Parse()
 	wanted, err := regexp.Compile(*only)
 	if err != nil {
@@ -66,7 +71,7 @@ func run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	b, err := newBench(ctx, *rayctl, *runs)
+	b, err := newBench(ctx, *rayctl, *base, *runs)
 	if err != nil {
 		return err
 	}
@@ -86,7 +91,7 @@ func (b *bench) measureAll(ctx context.Context, measures []measure, wanted *rege
 	var rows []row
 	var failed []error
 	for _, m := range measures {
-		if !wanted.MatchString(m.name) {
+		if !wanted.MatchString(m.name) || m.name == unchanged && b.base == "" {
 			continue
 		}
 		limited, cancel := context.WithTimeoutCause(ctx, time.Duration(b.runs)*limit, fmt.Errorf("not done within %d times %s", b.runs, limit))

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
 // window is how long requests are counted.
@@ -51,7 +53,7 @@ func (s *slurmSite) cost(ctx context.Context) (requests, files float64, err erro
 }
 
 func (b *bench) countRequests(ctx context.Context) (waiting, running, squeue float64, err error) {
-	s, err := b.newSite(ctx, 1)
+	s, err := b.newSite(ctx, slurmtest.Options{})
 	if err != nil {
 		return 0, 0, 0, err
 	}

@@ -38,7 +38,8 @@ func measureEarly(ctx context.Context, b *bench) ([]row, error) {
 
 // beforeDriver makes one run and returns the node-seconds of its workers' allocation until the driver's first line.
 func (b *bench) beforeDriver(ctx context.Context, early bool) (spent float64, err error) {
-	s, err := b.newSite(ctx, 1+earlyWorkers, slurmtest.Partition{Name: "cpu", Nodes: "node1"}, slurmtest.Partition{Name: "gpu", Nodes: "node[2-" + strconv.Itoa(1+earlyWorkers) + "]"})
+	partitions := []slurmtest.Partition{{Name: "cpu", Nodes: "node1"}, {Name: "gpu", Nodes: "node[2-" + strconv.Itoa(1+earlyWorkers) + "]"}}
+	s, err := b.newSite(ctx, slurmtest.Options{Nodes: 1 + earlyWorkers, Partitions: partitions})
 	if err != nil {
 		return 0, err
 	}

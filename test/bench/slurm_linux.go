@@ -18,7 +18,8 @@ func init() {
 	for _, nodes := range []int{2, 4, 8} {
 		slurmMeasures = append(slurmMeasures, measure{fmt.Sprintf("nodes%d", nodes), func(ctx context.Context, b *bench) ([]row, error) { return b.slurmLife(ctx, nodes) }})
 	}
-	slurmMeasures = append(slurmMeasures, measure{"requests", measureRequests}, measure{"elastic", measureElastic}, measure{"early", measureEarly})
+	slurmMeasures = append(slurmMeasures, measure{"requests", measureRequests}, measure{"elastic", measureElastic}, measure{"early", measureEarly},
+		measure{"warned", measureWarned}, measure{unchanged, measureUnchangedOnSlurm})
 }
 
 // slurmRun is one driver on one allocation of whole nodes, with times of the controller and of the driver. Between the driver's last statement
@@ -112,23 +113,24 @@ type slurmSite struct {
 	times  string // written by the driver
 }
 
-func (b *bench) newSite(ctx context.Context, nodes int, partitions ...slurmtest.Partition) (*slurmSite, error) {
+func (b *bench) newSite(ctx context.Context, o slurmtest.Options) (*slurmSite, error) {
 	dir, err := b.workingDir("nodes.py", "timed.sh")
 	if err != nil {
 		return nil, err
 	}
-	c, err := slurmtest.New(ctx, slurmtest.Options{Nodes: nodes, Partitions: partitions, Binds: []string{filepath.Dir(filepath.Dir(b.python)), filepath.Dir(b.rayctl), b.dir}})
+	o.Binds = append(o.Binds, filepath.Dir(filepath.Dir(b.python)), filepath.Dir(b.rayctl), b.dir)
+	c, err := slurmtest.New(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	s := &slurmSite{Cluster: c, b: b, times: c.Dir + "/shared/times"}
-	s.driver = []string{"sh", filepath.Join(dir, "timed.sh"), s.times, b.python, filepath.Join(dir, "nodes.py"), s.times, strconv.Itoa(nodes)}
+	s.driver = []string{"sh", filepath.Join(dir, "timed.sh"), s.times, b.python, filepath.Join(dir, "nodes.py"), s.times, strconv.Itoa(o.Nodes)}
 	return s, nil
 }
 
 // onSlurm makes one run.
 func (b *bench) onSlurm(ctx context.Context, nodes int, start starter) (r slurmRun, err error) {
-	s, err := b.newSite(ctx, nodes)
+	s, err := b.newSite(ctx, slurmtest.Options{Nodes: nodes})
 	if err != nil {
 		return r, err
 	}
@@ -171,20 +173,32 @@ func (r *slurmRun) driverTimes(text string) error {
 	return nil
 }
 
-// begun matches slurmctld's line about the start of a job, because squeue has only whole seconds.
-var begun = regexp.MustCompile(`(?m)^\[(\S+)\] .*(?:Started|Allocate) JobId=(\d+)\b`)
+// begun matches slurmctld's line about the start of a job, or of an element of an array (JobId=7_0(8)), because squeue has only whole seconds.
+var begun = regexp.MustCompile(`(?m)^\[(\S+)\] .*(?:Started|Allocate) JobId=(\d+(?:_\d+)?)\b`)
 
 func (s *slurmSite) granted(job string) (time.Time, error) {
+	granted, err := s.grants()
+	if err == nil && granted[job].IsZero() {
+		err = fmt.Errorf("slurmctld's log does not tell when job %s began", job)
+	}
+	return granted[job], err
+}
+
+// grants are when jobs, and elements of arrays, began.
+func (s *slurmSite) grants() (map[string]time.Time, error) {
 	text, err := os.ReadFile(s.Dir + "/log/slurmctld.log")
 	if err != nil {
-		return time.Time{}, err
+		return nil, err
 	}
+	granted := map[string]time.Time{}
 	for _, m := range begun.FindAllStringSubmatch(string(text), -1) {
-		if m[2] == job {
-			return time.ParseInLocation(controllersTime, m[1], time.Local)
+		if granted[m[2]].IsZero() {
+			if granted[m[2]], err = time.ParseInLocation(controllersTime, m[1], time.Local); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return time.Time{}, fmt.Errorf("slurmctld's log does not tell when job %s began", job)
+	return granted, nil
 }
 
 // sbatch submits one of Ray's scripts and waits for the release of its nodes.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
 func init() { slurmMeasures = append(slurmMeasures, measure{"tunnel", measureTunnel}) }
@@ -30,7 +31,7 @@ type tunnelled struct{ first, trip, bulk []float64 }
 // measureTunnel compares a connection through rayctl's job step, which carries many connections, with one srun and a relay for one connection.
 // Users without rayctl would write the latter.
 func measureTunnel(ctx context.Context, b *bench) ([]row, error) {
-	s, err := b.newSite(ctx, 1)
+	s, err := b.newSite(ctx, slurmtest.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ var drivers embed.FS
 // bench is the measures' environment.
 type bench struct {
 	rayctl string // absolute
+	base   string // an earlier rayctl, also absolute; may be empty
 	python string // of Ray's environment
 	dir    string // contains everything written
 	runs   int
@@ -29,21 +30,31 @@ type bench struct {
 	costs  map[string]float64 // of a run on the first number of nodes: more nodes must cost no more
 }
 
-func newBench(ctx context.Context, rayctl string, runs int) (*bench, error) {
-	path, err := filepath.Abs(rayctl)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := os.Stat(path); err != nil {
+func newBench(ctx context.Context, rayctl, base string, runs int) (b *bench, err error) {
+	b = &bench{runs: runs, costs: map[string]float64{}}
+	if b.rayctl, err = program(rayctl); err != nil {
 		return nil, fmt.Errorf("%w: build it (make build) or name it by -rayctl", err)
 	}
-	b := &bench{rayctl: path, runs: runs, costs: map[string]float64{}}
+	if base != "" {
+		if b.base, err = program(base); err != nil {
+			return nil, fmt.Errorf("-base: %w", err)
+		}
+	}
 	if b.python, err = raytest.Install(ctx, rayVersion, b.say); err != nil {
 		return nil, err
 	}
 	b.dir, err = os.MkdirTemp("", "rayctl-bench-")
 	b.head.say = b.say
 	return b, err
+}
+
+// program returns the absolute path of a file that is there.
+func program(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	return path, err
 }
 
 func (b *bench) close() {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ var (
 	seed    = flag.Uint64("chaos.seed", 1, "from which all cases follow")
 	begin   = flag.Int("chaos.first", 0, "number of the first case")
 	elastic = flag.Bool("chaos.elastic", false, "elastic clusters, and faults of their nodes, too")
+	kinds   = flag.String("chaos.faults", "", "a regular expression for the names of faults to choose from; other choices make other cases of the same seed")
 	only    = flag.String("chaos.launchers", "local,slurm,kuberay", "launchers to choose from; other choices make other cases of the same seed")
 )
 
@@ -38,11 +40,18 @@ func TestCampaign(t *testing.T) {
 func chosen(t *testing.T) (launchers []string, faults map[string][]string) {
 	t.Helper()
 	launchers, faults = strings.Split(*only, ","), map[string][]string{}
+	wanted, err := regexp.Compile(*kinds)
+	if err != nil {
+		t.Fatalf("-chaos.faults: %v", err)
+	}
 	for _, l := range launchers {
 		if worlds[l] == nil {
 			t.Fatalf("-chaos.launchers: there is no launcher %q", l)
 		}
-		faults[l] = faultNames(l)
+		faults[l] = slices.DeleteFunc(faultNames(l), func(name string) bool { return !wanted.MatchString(name) })
+		if len(faults[l]) == 0 {
+			t.Fatalf("-chaos.faults: %s has no such fault", l)
+		}
 	}
 	return launchers, faults
 }

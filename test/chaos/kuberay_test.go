@@ -171,14 +171,15 @@ func (w *kubeWorld) story(run string) string {
 	return b.String()
 }
 
-func (w *kubeWorld) elasticFaults() map[string]fault { return nodeFaults() }
+// keeperInPod is the first process of the keeper's container.
+const keeperInPod = "keeper.pyz pod "
 
 func (w *kubeWorld) faults() map[string]fault {
 	return merge(clientFaults(), rayFaults(true), map[string]fault{
-		"keeper's process killed": {strike: kill("keeper.pyz pod")},
+		"keeper's process killed": {strike: kill(keeperInPod)},
 		"keeper's pod deleted":    {strike: w.deletePods("rayctl.io/role=keeper,rayctl.io/name=", 0)},
 		"keeper's pod evicted":    {strike: w.deletePods("rayctl.io/role=keeper,rayctl.io/name=", -1)},
-		"keeper frozen":           {strike: freeze(8*time.Second, "keeper.pyz pod")},
+		"keeper frozen":           {strike: freeze(8*time.Second, keeperInPod, "keeper.pyz pod-keeper ")},
 		"head's pod deleted":      {strike: w.deletePods("ray.io/node-type=head,ray.io/cluster=", 0), causes: []string{"lost"}, node: true, lossy: true},
 		"worker's pod deleted":    {strike: w.deletePods("ray.io/node-type=worker,ray.io/cluster=", 0)},
 		"RayCluster deleted":      {strike: w.deleteCluster, causes: []string{"lost", "interrupted", "down"}, lossy: true},

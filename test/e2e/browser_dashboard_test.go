@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 )
@@ -68,6 +69,7 @@ func TestBrowserDashboard(t *testing.T) {
 	u.write("serve.yaml", "applications:\n- {name: greeting, import_path: 'app:app', route_prefix: /, runtime_env: {working_dir: app}}\n")
 	u.want(0, "serve", "apply", "-f", "serve.yaml", "shared")
 	defer u.want(0, "serve", "delete", "shared")
+	defer u.write("finish", "") // also where it fails: others use the cluster
 	job := u.start(false, "submit", "shared", "--submission-id", "browsed", "--", "python", "job.py", finish)
 	job.until("the actor says 42", 1)
 	d := openDashboard(u)
@@ -142,10 +144,10 @@ func (d *dashboard) follow(b *tab, name, address, site string) {
 	b.do(chromedp.Navigate("http://"+name+":"+port+"/lab?to="+url.QueryEscape(address)), chromedp.Click(chromedp.CSS("a")))
 	b.untilWhole("Cluster utilization")
 	d.unrefused(b, "the link of "+name)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !slices.Contains(b.sites[address], site) {
-		d.u.t.Errorf("the link to %s was followed as %q", address, b.sites[address])
+	for end := time.Now().Add(limit); !slices.Contains(b.sites(address), site); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			d.u.t.Fatalf("the link to %s was followed as %q", address, b.sites(address))
+		}
 	}
 }
 

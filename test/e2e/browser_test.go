@@ -50,11 +50,13 @@ type tab struct {
 	t   *testing.T
 	ctx context.Context
 
-	mu      sync.Mutex
-	pending map[network.RequestID]*network.Request
-	refused []refusedRequest
-	said    []string            // on the console, and what the browser itself complains of
-	sites   map[string][]string // of each address that was asked for: Sec-Fetch-Site of the requests
+	mu       sync.Mutex
+	pending  map[network.RequestID]*network.Request
+	answered map[string]bool // methods and addresses, of this document; Ray's pages ask for most of them every 4 s
+	refused  []refusedRequest
+	said     []string                       // on the console, and what the browser itself complains of
+	asked    map[network.RequestID][]string // the addresses of a request: more than one where it was redirected
+	from     map[network.RequestID][]string // Sec-Fetch-Site of each, which Chromium tells before or after the address
 }
 
 // refusedRequest is a request that was answered with an error.
@@ -65,7 +67,7 @@ type refusedRequest struct {
 
 func newTab(t *testing.T, browser context.Context) *tab {
 	t.Helper()
-	b := &tab{t: t, pending: map[network.RequestID]*network.Request{}, sites: map[string][]string{}}
+	b := &tab{t: t, pending: map[network.RequestID]*network.Request{}, answered: map[string]bool{}, asked: map[network.RequestID][]string{}, from: map[network.RequestID][]string{}}
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext(), chromedp.WithListener(b.see))
 	t.Cleanup(cancel)
 	if b.ctx = ctx; chromedp.Do(ctx) != nil { // the tab lives as long as this context
@@ -106,7 +108,7 @@ const unfinished = `(wanted => {
 	return lacks
 })(%s)`
 
-// untilWhole waits until the page has the texts, is whole, and no request is unanswered.
+// untilWhole waits until the page has the texts, is whole, and nothing that it asks for is unanswered.
 func (b *tab) untilWhole(wanted ...string) {
 	b.t.Helper()
 	list := make([]string, len(wanted))
@@ -124,10 +126,31 @@ func (b *tab) untilWhole(wanted ...string) {
 	b.t.Fatalf("the page lacks %q, %v\n%s", lacks, err, b)
 }
 
+// sites are the sites that requests for an address came from, as Sec-Fetch-Site says it.
+func (b *tab) sites(address string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []string
+	for id, asked := range b.asked {
+		for i, from := range b.from[id] {
+			if i < len(asked) && asked[i] == address {
+				all = append(all, from)
+			}
+		}
+	}
+	return all
+}
+
+// quiet reports whether everything that the page has asked for was answered once.
 func (b *tab) quiet() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.pending) == 0
+	for _, r := range b.pending {
+		if !b.answered[r.Method+" "+r.URL] {
+			return false
+		}
+	}
+	return true
 }
 
 // String is what a tab shows, for messages.
@@ -169,16 +192,21 @@ func (b *tab) see(event any) {
 	say := func(format string, args ...any) { b.said = append(b.said, fmt.Sprintf(format, args...)) }
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
-		b.pending[e.RequestID] = e.Request
-	case *network.EventRequestWillBeSentExtraInfo:
-		if r := b.pending[e.RequestID]; r != nil {
-			b.sites[r.URL] = append(b.sites[r.URL], fmt.Sprint(e.Headers["Sec-Fetch-Site"]))
+		if e.Type == network.ResourceTypeDocument {
+			clear(b.answered)
 		}
+		b.pending[e.RequestID] = e.Request
+		b.asked[e.RequestID] = append(b.asked[e.RequestID], e.Request.URL)
+	case *network.EventRequestWillBeSentExtraInfo:
+		b.from[e.RequestID] = append(b.from[e.RequestID], fmt.Sprint(e.Headers["Sec-Fetch-Site"]))
 	case *network.EventResponseReceived:
 		if r := b.pending[e.RequestID]; r != nil && e.Response.Status >= 400 {
 			b.refused = append(b.refused, refusedRequest{r.Method, r.URL, e.Response.Status})
 		}
 	case *network.EventLoadingFinished:
+		if r := b.pending[e.RequestID]; r != nil {
+			b.answered[r.Method+" "+r.URL] = true
+		}
 		delete(b.pending, e.RequestID)
 	case *network.EventLoadingFailed:
 		if r := b.pending[e.RequestID]; r != nil && (!e.Canceled || e.BlockedReason != "") && e.ErrorText != networkChanged {

@@ -20,7 +20,7 @@ func TestUpChanged(t *testing.T) {
 	short := file("short.yaml", "maxReplicas: 3, cpus: 1}]\nlifetime: {max: 4s, idle: 1h}\n")
 	const changes = "lifetime.max: 2h -> 3h"
 
-	contains(t, "before", u.want(0, "up", "-f", first, "--dry-run").out, "grows is not there: up would launch it")
+	contains(t, "before", u.want(0, "up", "-f", first, "--dry-run").out, "grows does not exist: up would launch it")
 	u.want(0, "up", "-d", "-f", file("longer.yaml", "maxReplicas: 3, cpus: 1}]\nlifetime: {max: 3h, idle: 1h}\n"))
 	contains(t, "a change while it starts", u.want(0, "up", "-f", first).err, "grows: changed lifetime.max: 3h -> 2h", "cluster grows is Ready")
 	contains(t, "the same", u.want(0, "up", "-f", first, "--dry-run").out, "up would change nothing")

@@ -18,7 +18,7 @@ import (
 )
 
 // limit is how long a step may take on a crowded machine. Tests wait for conditions; limit only ends waits that would never end.
-const limit = 3 * time.Minute
+const limit = 6 * time.Minute
 
 // home is the environment of this test binary: its own rayctl, state and cache, one environment with Ray.
 var home struct {

@@ -51,21 +51,27 @@ func (u *user) start(terminal bool, args ...string) *screen {
 	u.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	u.t.Cleanup(cancel)
-	s := &screen{t: u.t, cmd: u.command(ctx, args...), change: make(chan struct{}, 1), read: make(chan struct{})}
+	return startScreen(u.t, u.command(ctx, args...), terminal)
+}
+
+// startScreen starts a command on a terminal of its own or without one.
+func startScreen(t *testing.T, cmd *exec.Cmd, terminal bool) *screen {
+	t.Helper()
+	s := &screen{t: t, cmd: cmd, change: make(chan struct{}, 1), read: make(chan struct{})}
 	if !terminal {
 		s.cmd.Stdout, s.cmd.Stderr = s, s
 		if err := s.cmd.Start(); err != nil {
-			u.t.Fatal(err)
+			t.Fatal(err)
 		}
 		close(s.read)
 		return s
 	}
 	tty, err := pty.Start(s.cmd)
 	if err != nil {
-		u.t.Fatal(err)
+		t.Fatal(err)
 	}
 	s.tty = tty
-	u.t.Cleanup(func() { tty.Close() })
+	t.Cleanup(func() { tty.Close() })
 	go func() {
 		defer close(s.read)
 		io.Copy(s, tty) // ends with EIO when the command has ended

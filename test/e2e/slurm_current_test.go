@@ -131,7 +131,7 @@ func (s *site) inAllocation(t *testing.T, python string) {
 // refusesHere: what an allocation cannot give is said before anything starts; and a job of its own, with a note, is what a cluster gets without the key.
 func (a *allocation) refusesHere(t *testing.T) {
 	for args, want := range map[string]string{
-		"--workers 5":                           "wants 5 nodes of 1 CPUs, and job " + a.id + " around this command, of 2 nodes, has room for 4",
+		"--workers 5":                           "needs 5 nodes of 1 CPUs, but job " + a.id + ", in which this command runs, has 2 nodes, with room for 4",
 		"--set slurm.partition=gpu":             "slurm.partition",
 		"--set slurm.extraArgs='[--nice=1]'":    "slurm.extraArgs",
 		"--set job.restarts.nodeFailure=1":      "job.restarts",
@@ -164,7 +164,7 @@ func (a *allocation) refusesHere(t *testing.T) {
 		t.Errorf("outside: %v, %s", err, text)
 	}
 	out, code = a.sh(a.current("doctor", "--workers 1"))
-	if code != 0 || !strings.Contains(out, "job "+a.id+" around this command has room for it") {
+	if code != 0 || !strings.Contains(out, "job "+a.id+", in which this command runs, has room for it") {
 		t.Errorf("doctor: code %d, %s", code, out)
 	}
 }

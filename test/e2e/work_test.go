@@ -183,7 +183,7 @@ func TestClusterCommands(t *testing.T) {
 	}
 	contains(t, "status", u.want(0, "status", "shared").out, "Ready", "2 of 2", "worker-1", "lifetime.max", "lifetime.idle")
 	contains(t, "extend", u.want(0, "extend", "shared", "--by", "2h", "--idle", "unlimited").out, "max")
-	contains(t, "extend does not shorten", u.want(runstate.CodeUsage, "extend", "shared", "--max", "1m").err, "earlier than now", "`--at-most 1m`")
+	contains(t, "extend does not shorten", u.want(runstate.CodeUsage, "extend", "shared", "--max", "1m").err, "earlier than at present", "`--at-most 1m`")
 	contains(t, "unless it is asked to", u.want(0, "extend", "shared", "--at-most", "2h").out, "max")
 	if out := u.want(0, "status", "shared").out; strings.Contains(out, "lifetime.idle") {
 		t.Errorf("still ends idle: %s", out)

@@ -35,6 +35,7 @@ func Conformance(t *testing.T) conformance.Config {
 		Allocated:       here.Allocated,
 		KillKeeper:      here.KillKeeper,
 		Hold:            here.Hold,
+		HoldWorkers:     here.HoldWorkers,
 		KillHead:        here.KillHead,
 		FreezeDashboard: here.FreezeDashboard,
 		Surfaces:        here.Surfaces,
@@ -108,6 +109,17 @@ func (m Machine) ended(id launcher.ID) bool {
 func (m Machine) KillKeeper(t *testing.T, id launcher.ID) {
 	t.Helper()
 	m.kill(t, id, func(cmd string) bool { return strings.Contains(cmd, "keeper.pyz keeper") })
+}
+
+// HoldWorkers lets their setup wait for a file.
+func (m Machine) HoldWorkers(t *testing.T, s *spec.ClusterSpec) func() {
+	t.Helper()
+	setup, release := m.Hold(t)
+	s.Setup = "if [ -n \"$WAITS\" ]; then " + setup + "; fi"
+	for i := range s.Workers {
+		s.Workers[i].Env = map[string]string{"WAITS": "1"}
+	}
+	return func() { release(t, launcher.ID(s.Name)) }
 }
 
 // Hold is a setup that waits for its release.

@@ -18,32 +18,32 @@ const debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 // mirrorEnv names a Debian mirror for machines without one in their own apt configuration.
 const mirrorEnv = "RAYCTL_TEST_DEBIAN_MIRROR"
 
-// download fetches the packages of one release with a private apt (own lists, own empty dpkg status), from the mirror of
-// the machine's own apt. The machine's package state is neither read nor changed.
-func download(ctx context.Context, rel release, tmp string) ([]string, error) {
+// download fetches packages and what they depend on with a private apt (own lists, own empty dpkg status), from the mirror of the machine's own apt, of the
+// first suite where the first package's version begins so. The machine's package state is neither read nor changed.
+func download(ctx context.Context, tmp string, suites, names []string, version string) ([]string, error) {
 	mirror, err := debianMirror(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, suite := range rel.suites {
+	for _, suite := range suites {
 		env, err := privateApt(ctx, filepath.Join(tmp, "apt-"+suite), mirror, suite)
 		if err != nil {
 			return nil, err
 		}
-		version, err := candidate(ctx, env)
+		offered, err := candidate(ctx, env, names[0])
 		if err != nil {
 			return nil, err
 		}
-		if !strings.HasPrefix(version, rel.version+".") {
+		if !strings.HasPrefix(offered, version) {
 			continue
 		}
-		args := append([]string{"install", "-y", "--download-only"}, packageNames...)
+		args := append([]string{"install", "-y", "--download-only"}, names...)
 		if err := runQuiet(aptCommand(ctx, env, "apt-get", args...)); err != nil {
 			return nil, err
 		}
 		return filepath.Glob(filepath.Join(tmp, "apt-"+suite, "cache/archives/*.deb"))
 	}
-	return nil, fmt.Errorf("the mirror has no Slurm %s in %s", rel.version, strings.Join(rel.suites, ", "))
+	return nil, fmt.Errorf("the mirror has no %s %s in %s", names[0], version, strings.Join(suites, ", "))
 }
 
 var releaseURI = regexp.MustCompile(`'([^']+)/dists/([a-z]+)/InRelease'`)
@@ -103,11 +103,11 @@ APT::Update::Post-Invoke {};
 	return env, runQuiet(aptCommand(ctx, env, "apt-get", "update"))
 }
 
-// candidate is the version of slurmctld that the private apt would install.
-func candidate(ctx context.Context, env []string) (string, error) {
-	out, err := aptCommand(ctx, env, "apt-cache", "policy", "slurmctld").Output()
+// candidate is the version of a package that the private apt would install.
+func candidate(ctx context.Context, env []string, name string) (string, error) {
+	out, err := aptCommand(ctx, env, "apt-cache", "policy", name).Output()
 	if err != nil {
-		return "", fmt.Errorf("asking apt for Slurm's version: %w", err)
+		return "", fmt.Errorf("asking apt for the version of %s: %w", name, err)
 	}
 	_, rest, _ := strings.Cut(string(out), "Candidate: ")
 	version, _, _ := strings.Cut(rest, "\n")

@@ -45,6 +45,7 @@ type Cluster struct {
 	agent   *agent.Client
 	process *exec.Cmd
 	ctlPID  int
+	nfsRoot string // the NFS server's programs; empty without Options.NFS
 
 	mu    sync.Mutex
 	nodes map[string]int // process id of the first process of each running node
@@ -90,6 +91,11 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{Options: o, nodes: map[string]int{}}
+	if o.NFS {
+		if c.nfsRoot, err = nfsPackages(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := c.makeDir(); err != nil {
 		return nil, err
 	}
@@ -110,7 +116,7 @@ func (c *Cluster) makeDir() error {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return err
 	}
-	c.users = accounts(dir, c.Options.Users)
+	c.users = accounts(dir, c.Options)
 	return layout(dir, c.Options, c.users)
 }
 
@@ -118,6 +124,11 @@ func (c *Cluster) makeDir() error {
 func (c *Cluster) start(ctx context.Context, root string) error {
 	if err := c.startNamespaces(ctx, root); err != nil {
 		return err
+	}
+	if c.Options.NFS {
+		if err := c.startNFS(ctx); err != nil {
+			return err
+		}
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.startController(groupCtx) })
@@ -176,7 +187,6 @@ func (c *Cluster) startNamespaces(ctx context.Context, root string) error {
 	c.process = cmd
 	setup := agent.SetupArgs{Name: "ctl", Address: ctlAddress, Bridge: true, Dir: c.Dir, Mounts: agent.Mounts{Packages: root, Files: c.etcFiles()}}
 	setup.Mounts.Keep, setup.Mounts.Open = c.visible()
-	setup.Mounts.Cached = c.cached()
 	if c.Options.Storage {
 		setup.Storage = ctlStorageAddress
 	}
@@ -204,7 +214,11 @@ const lastCapability = 40 // CAP_CHECKPOINT_RESTORE
 // visible lists paths to keep, and directories above them to open for further users.
 func (c *Cluster) visible() (keep, open []string) {
 	keep = []string{c.Dir}
-	for _, path := range c.Options.Binds {
+	paths := c.Options.Binds
+	if c.nfsRoot != "" {
+		paths = append(slices.Clone(paths), c.nfsRoot)
+	}
+	for _, path := range paths {
 		replaced := slices.ContainsFunc(agent.Private, func(dir string) bool { return strings.HasPrefix(path, dir+"/") })
 		closed := ""
 		if !replaced && len(c.Options.Users) > 0 {
@@ -218,22 +232,6 @@ func (c *Cluster) visible() (keep, open []string) {
 		}
 	}
 	return keep, open
-}
-
-// cached are the shared directories, if hosts cache what is in them.
-func (c *Cluster) cached() []string {
-	if !c.Options.CachedFiles {
-		return nil
-	}
-	return []string{filepath.Join(c.Dir, "shared"), filepath.Join(c.Dir, "home")}
-}
-
-func (c *Cluster) etcFiles() map[string]string {
-	files := map[string]string{}
-	for _, name := range []string{"hosts", "passwd", "group", "nsswitch.conf", "resolv.conf"} {
-		files["/etc/"+name] = filepath.Join(c.Dir, "etc", name)
-	}
-	return files
 }
 
 // makeComputeNode makes node i's namespaces, without slurmd.
@@ -258,7 +256,7 @@ func (c *Cluster) makeNode(name, address, storage string, files map[string]strin
 	args.Mounts = agent.Mounts{Packages: prefix, Files: map[string]string{"/etc/resolv.conf": c.Dir + "/etc/resolv.conf.node"}}
 	maps.Copy(args.Mounts.Files, files)
 	args.Mounts.Keep, _ = c.visible()
-	args.Mounts.Cached = c.cached()
+	args.Exports = c.exports()
 	if c.Options.MetadataFreeze {
 		args.Gateway = ctlAddress
 	}

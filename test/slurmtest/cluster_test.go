@@ -4,18 +4,19 @@ package slurmtest
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/rayctl/rayctl/test/pace"
 )
 
-// TestVersions starts four nodes of each version and runs a step on all of them.
+// TestVersions starts four nodes of each version, runs a step on all of them, and uses the ways into the site: ssh and slurmrestd.
 func TestVersions(t *testing.T) {
 	pace.Parallel(t)
 	for _, rel := range releases {
 		t.Run(rel.version, func(t *testing.T) {
-			c := Start(t, Options{Version: rel.version, Nodes: 4})
+			c := Start(t, Options{Version: rel.version, Nodes: 4, LoginSSH: true, Slurmrestd: os.Getuid() == 0})
 			ctx := t.Context()
 			version := slurm(t, c, "sinfo", "--version")
 			if !strings.Contains(version, rel.version+".") {
@@ -46,6 +47,8 @@ func TestVersions(t *testing.T) {
 				t.Error(err)
 			}
 			c.RequireClean(t)
+			t.Run("Login", c.login)
+			t.Run("Slurmrestd", c.slurmrestd)
 		})
 	}
 }

@@ -106,7 +106,7 @@ func (c *Cluster) become(u account, forked bool) []string {
 }
 
 func (c *Cluster) userEnv(u account) []string {
-	return []string{"PATH=" + searchPath, "SLURM_CONF=" + c.Conf(), "HOME=" + u.Home, "USER=" + u.Name, "LOGNAME=" + u.Name,
+	return []string{"PATH=" + SearchPath, "SLURM_CONF=" + c.Conf(), "HOME=" + u.Home, "USER=" + u.Name, "LOGNAME=" + u.Name,
 		"SHELL=/bin/bash", "LANG=C.UTF-8"}
 }
 

@@ -147,5 +147,5 @@ func (c *Cluster) AddContainers(t testing.TB, inImage ...string) (image, path st
 	if err := os.Symlink(bin+"/apptainer", modules+"/singularity"); err != nil {
 		t.Fatal(err)
 	}
-	return image, strings.Join([]string{bin, searchPath}, ":")
+	return image, strings.Join([]string{bin, SearchPath}, ":")
 }

@@ -16,11 +16,11 @@ import (
 
 // env is the environment of daemons and of the testbed's own commands.
 func (c *Cluster) env() []string {
-	return []string{"PATH=" + searchPath, "SLURM_CONF=" + c.Conf(), "LC_ALL=C.UTF-8", "HOME=" + c.users[0].Home}
+	return []string{"PATH=" + SearchPath, "SLURM_CONF=" + c.Conf(), "LC_ALL=C.UTF-8", "HOME=" + c.users[0].Home}
 }
 
-// searchPath has Slurm's commands first and then the machine's.
-const searchPath = prefix + "/clients:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+// SearchPath has Slurm's commands first and then the machine's.
+const SearchPath = prefix + "/clients:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // Conf is the path of slurm.conf, for SLURM_CONF.
 func (c *Cluster) Conf() string { return c.Dir + "/etc/slurm.conf" }

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -14,6 +15,15 @@ func randomBytes(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails (crypto/rand)
 	return string(b)
+}
+
+// etcFiles are the files of /etc that a cluster has itself.
+func (c *Cluster) etcFiles() map[string]string {
+	files := map[string]string{}
+	for _, name := range []string{"hosts", "passwd", "group", "nsswitch.conf", "resolv.conf"} {
+		files["/etc/"+name] = filepath.Join(c.Dir, "etc", name)
+	}
+	return files
 }
 
 // hostsFile makes all names of the cluster resolve on all its nodes; on node own, unless it is 0, its own name to loopback.

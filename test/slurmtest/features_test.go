@@ -43,16 +43,14 @@ srun --het-group=0,1 -l sh -c 'echo $SLURM_NODEID of $SLURM_NNODES gpus=$SLURM_G
 	c.RequireClean(t)
 }
 
-// TestPreemption checks that a job in the high partition requeues one in the low partition.
-func TestPreemption(t *testing.T) {
-	pace.Parallel(t)
-	c := Start(t, Options{Preemption: true})
-	low, err := c.Submit(t.Context(), "sleep 600", "--exclusive")
+// preemption: a job in the high partition requeues one in the low partition.
+func (c *Cluster) preemption(t *testing.T) {
+	low, err := c.Submit(t.Context(), "sleep 600", "--exclusive", "--nodes=2")
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.AwaitJob(t, low, "RUNNING")
-	high, err := c.Submit(t.Context(), "sleep 600", "--exclusive", "-p", "high")
+	high, err := c.Submit(t.Context(), "sleep 600", "--exclusive", "--nodes=2", "-p", "high")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,34 +89,28 @@ func TestAccounting(t *testing.T) {
 	c.RequireClean(t)
 }
 
-// TestSlurmrestd checks the REST API through a bridge, with a token, on each version.
-func TestSlurmrestd(t *testing.T) {
-	pace.Parallel(t)
+// slurmrestd is reached through a bridge, with a token.
+func (c *Cluster) slurmrestd(t *testing.T) {
 	needs.Root(t)
+	bridge, err := c.Bridge(t.Context(), c.RestAddress())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bridge.Close()
+	token, err := c.Token(c.User())
+	if err != nil {
+		t.Fatal(err)
+	}
 	paths := map[string]string{"22.05": "v0.0.38", "24.11": "v0.0.42", "26.05": "v0.0.45"}
-	for _, rel := range releases {
-		t.Run(rel.version, func(t *testing.T) {
-			c := Start(t, Options{Version: rel.version, Slurmrestd: true})
-			bridge, err := c.Bridge(t.Context(), c.RestAddress())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer bridge.Close()
-			token, err := c.Token(c.User())
-			if err != nil {
-				t.Fatal(err)
-			}
-			url := fmt.Sprintf("http://%s/slurm/%s/nodes/", bridge.Addr, paths[rel.version])
-			if rel.version == OldestVersion {
-				url = strings.TrimSuffix(url, "/")
-			}
-			if status, body := get(t, url, c.User(), token); status != http.StatusOK || !strings.Contains(body, `"node1"`) {
-				t.Errorf("GET %s: %d %s", url, status, body)
-			}
-			if status, _ := get(t, url, c.User(), "wrong"); status == http.StatusOK {
-				t.Error("a wrong token was accepted")
-			}
-		})
+	url := fmt.Sprintf("http://%s/slurm/%s/nodes/", bridge.Addr, paths[c.Options.Version])
+	if c.Options.Version == OldestVersion {
+		url = strings.TrimSuffix(url, "/")
+	}
+	if status, body := get(t, url, c.User(), token); status != http.StatusOK || !strings.Contains(body, `"node1"`) {
+		t.Errorf("GET %s: %d %s", url, status, body)
+	}
+	if status, _ := get(t, url, c.User(), "wrong"); status == http.StatusOK {
+		t.Error("a wrong token was accepted")
 	}
 }
 
@@ -142,28 +134,22 @@ func get(t *testing.T, url, user, token string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// TestLogin checks ssh to the login node, directly and over the gateway, strict host keys, and a cut connection.
-func TestLogin(t *testing.T) {
-	pace.Parallel(t)
+// login is by ssh to the login node, directly and over the gateway, with strict host keys; a connection is cut.
+func (c *Cluster) login(t *testing.T) {
 	needs.Program(t, "ssh", "openssh-client")
-	for _, rel := range releases {
-		t.Run(rel.version, func(t *testing.T) {
-			c := Start(t, Options{Version: rel.version, LoginSSH: true})
-			for _, host := range []string{"login", "inner"} {
-				out, err := ssh(t, c, host, "hostname; srun -N1 hostname").CombinedOutput()
-				if err != nil || string(out) != "login\nnode1\n" {
-					t.Errorf("ssh %s: %v: %s", host, err, out)
-				}
-			}
-			wrong := ssh(t, c, "-oUserKnownHostsFile="+c.Login.KnownHosts+".wrong", "login", "true")
-			if out, err := wrong.CombinedOutput(); err == nil || !strings.Contains(string(out), "HOST IDENTIFICATION HAS CHANGED") {
-				t.Errorf("wrong host key: %v: %s", err, out)
-			}
-			c.RequireClean(t)
-			cutSession(t, c)
-			c.RequireClean(t)
-		})
+	for _, host := range []string{"login", "inner"} {
+		out, err := ssh(t, c, host, "hostname; srun -N1 hostname").CombinedOutput()
+		if err != nil || string(out) != "login\nnode1\n" {
+			t.Errorf("ssh %s: %v: %s", host, err, out)
+		}
 	}
+	wrong := ssh(t, c, "-oUserKnownHostsFile="+c.Login.KnownHosts+".wrong", "login", "true")
+	if out, err := wrong.CombinedOutput(); err == nil || !strings.Contains(string(out), "HOST IDENTIFICATION HAS CHANGED") {
+		t.Errorf("wrong host key: %v: %s", err, out)
+	}
+	c.RequireClean(t)
+	cutSession(t, c)
+	c.RequireClean(t)
 }
 
 // cutSession breaks a session in the middle and expects ssh's own exit code.

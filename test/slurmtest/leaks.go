@@ -91,7 +91,7 @@ func ownDaemon(command string) bool {
 	daemons := []string{"munged", "slurmctld", "slurmd", "slurmdbd", "slurmrestd", "mariadbd", "sshd"}
 	return strings.HasPrefix(program, prefix+"/daemons/") && slices.Contains(daemons, filepath.Base(program)) ||
 		strings.HasPrefix(command, "slurmctld:") || strings.HasPrefix(command, "sshd:") && strings.Contains(command, "[listener]") ||
-		command == "/proc/self/exe"
+		program == "/usr/bin/ganesha.nfsd" || program == "/usr/sbin/rpcbind" || command == "/proc/self/exe"
 }
 
 // Leaks lists leftovers on the cluster: jobs, processes on any node, and files in the nodes' /tmp, /run and /dev/shm.

@@ -4,6 +4,7 @@ package slurmtest
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ type Login struct {
 	KnownHosts string // the file it checks host keys with
 	Key        string // the client's private key
 	Restricted string // another key, for which sshd forwards no connections
+	Password   string // the user's, which sshd takes, too
 
 	// Direct carries the connections to "login", Gateway those to "gateway", so that tests can cut and refuse them.
 	Direct, Gateway *Bridge
@@ -26,13 +28,18 @@ const sshPort = 22
 
 // startLogin makes the two login nodes with a real sshd each, and the client's files.
 func (c *Cluster) startLogin(ctx context.Context) error {
-	login := &Login{Config: c.Dir + "/ssh/config", KnownHosts: c.Dir + "/ssh/known_hosts", Key: c.Dir + "/ssh/id_ed25519", Restricted: c.Dir + "/ssh/restricted_ed25519"}
+	login := &Login{Config: c.Dir + "/ssh/config", KnownHosts: c.Dir + "/ssh/known_hosts", Key: c.Dir + "/ssh/id_ed25519", Restricted: c.Dir + "/ssh/restricted_ed25519",
+		Password: rand.Text()}
 	if err := c.writeServerKeys(ctx, login); err != nil {
+		return err
+	}
+	shadow := map[string]string{"/etc/shadow": c.Dir + "/ssh/shadow"}
+	if err := c.writeShadow(ctx, shadow["/etc/shadow"], login.Password); err != nil {
 		return err
 	}
 	hosts := map[string]string{"login": loginAddress, "gateway": gatewayAddress}
 	for name, address := range hosts {
-		if err := c.makeNode(name, address, "", nil); err != nil {
+		if err := c.makeNode(name, address, "", shadow); err != nil {
 			return err
 		}
 		if err := c.spawn(name, "sshd", nil, "sshd", "-D", "-e", "-f", c.Dir+"/ssh/sshd_config"); err != nil {
@@ -90,6 +97,17 @@ func (c *Cluster) writeServerKeys(ctx context.Context, login *Login) error {
 	return nil
 }
 
+// writeShadow writes the file by which sshd checks the user's password (shadow(5)). Perl, which every Debian has, makes its hash.
+func (c *Cluster) writeShadow(ctx context.Context, path, password string) error {
+	cmd := exec.CommandContext(ctx, "perl", "-e", `print crypt(<STDIN>, "\$6\$testbed\$")`)
+	cmd.Stdin = strings.NewReader(password)
+	hash, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("making the hash of a password: %w", err)
+	}
+	return os.WriteFile(path, []byte(c.users[0].Name+":"+string(hash)+":19000:0:99999:7:::\n"), 0o600)
+}
+
 // serverConfig gives sessions the environment of a site's login shells.
 func (c *Cluster) serverConfig(hostKey string) string {
 	lines := []string{
@@ -97,15 +115,15 @@ func (c *Cluster) serverConfig(hostKey string) string {
 		"HostKey " + hostKey,
 		"AuthorizedKeysFile " + c.Dir + "/ssh/authorized_keys",
 		"StrictModes no", // the cluster's directory is below /tmp, which is writable for all
-		"PasswordAuthentication no",
+		"PasswordAuthentication yes",
 		"KbdInteractiveAuthentication no",
 		"UsePAM no",
-		"PermitRootLogin prohibit-password",
+		"PermitRootLogin yes",
 		"PidFile none",
 		"PrintMotd no",
 		"MaxStartups 100",
 		"Subsystem sftp internal-sftp",
-		"SetEnv PATH=" + searchPath + " SLURM_CONF=" + c.Conf(),
+		"SetEnv PATH=" + SearchPath + " SLURM_CONF=" + c.Conf(),
 	}
 	if c.Options.Version != OldestVersion { // OpenSSH 10: sshd starts separate programs
 		lines = append(lines, "SshdSessionPath "+prefix+"/daemons/sshd-session", "SshdAuthPath "+prefix+"/daemons/sshd-auth")

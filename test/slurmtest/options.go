@@ -66,9 +66,10 @@ type Options struct {
 	// makes each node's own name stand for 127.0.1.1 on it, as Debian's installer does. Nodes have no default route.
 	Storage, LoopbackNames bool
 
-	// CachedFiles makes each host see the shared file systems (homes and shared) as a client of NFSv3 does: it caches attributes and names, also those that
-	// are not there, and locks are its own. The kernels of the tests' machines have no NFS; FUSE does the same here.
-	CachedFiles bool
+	// NFS serves the homes and shared/ by NFSv3 with root_squash: a real server (NFS-Ganesha) next to the controller, mounted on each host as Linux does by
+	// default and with `nolock`. root is nobody there, so commands are to be those of Users. Needs root. The test itself sees the server's files. The kernels of
+	// the tests' machines have no client of NFS: package nfsmount is one.
+	NFS bool
 
 	JobSubmit string // job_submit.lua, the site's own rules for jobs; empty: none
 
@@ -102,6 +103,9 @@ func (o Options) withDefaults() (Options, error) {
 	if len(o.Users) > 0 && os.Getuid() != 0 {
 		return o, fmt.Errorf("further users need root")
 	}
+	if o.NFS && os.Getuid() != 0 {
+		return o, fmt.Errorf("an NFS server needs root")
+	}
 	if o.Slurmrestd && o.Version == NewestVersion && os.Getuid() != 0 {
 		return o, fmt.Errorf("slurmrestd %s refuses to run as SlurmUser: needs root", o.Version)
 	}
@@ -125,18 +129,22 @@ type account struct {
 	Home     string
 }
 
-// accounts lists the cluster's users; the first is the user who runs the test, and is Slurm's administrator.
-func accounts(dir string, users []string) []account {
+// accounts lists the cluster's users; the first is the user who runs the test, and is Slurm's administrator. With NFS its home is not among those of the others,
+// because root could not use it there.
+func accounts(dir string, o Options) []account {
 	me := account{Name: "u" + strconv.Itoa(os.Getuid()), UID: os.Getuid(), GID: os.Getgid()}
 	if u, err := user.Current(); err == nil && userName.MatchString(u.Username) {
 		me.Name = u.Username
 	}
 	all := []account{me}
-	for i, name := range users {
+	for i, name := range o.Users {
 		all = append(all, account{Name: name, UID: firstTestUID + i, GID: firstTestUID + i})
 	}
 	for i := range all {
 		all[i].Home = dir + "/home/" + all[i].Name
+	}
+	if o.NFS {
+		all[0].Home = dir + "/root"
 	}
 	return all
 }

@@ -63,9 +63,14 @@ func cacheRoot() (string, error) {
 	return filepath.Join(home, ".cache", "rayctl-test", "slurm"), nil
 }
 
-// packages returns the directory of an unpacked Slurm, made at first use. Processes share it: one makes it under a lock,
-// and it gets its name only when complete.
+// packages returns the directory of an unpacked Slurm.
 func packages(ctx context.Context, rel release) (string, error) {
+	return unpacked(ctx, rel.version, "Slurm "+rel.version, func(tmp string) error { return assemble(ctx, rel, tmp) })
+}
+
+// unpacked returns a directory of the cache, which prepare makes at first use as tmp/root. Processes share it: one makes it under a lock, and it gets its name
+// only when complete.
+func unpacked(ctx context.Context, name, what string, prepare func(tmp string) error) (string, error) {
 	root, err := cacheRoot()
 	if err != nil {
 		return "", err
@@ -73,11 +78,11 @@ func packages(ctx context.Context, rel release) (string, error) {
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return "", fmt.Errorf("making the test cache: %w", err)
 	}
-	dir := filepath.Join(root, rel.version)
+	dir := filepath.Join(root, name)
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
-	lock, err := filelock.Acquire(ctx, filepath.Join(root, rel.version+".lock"))
+	lock, err := filelock.Acquire(ctx, filepath.Join(root, name+".lock"))
 	if err != nil {
 		return "", err
 	}
@@ -85,23 +90,23 @@ func packages(ctx context.Context, rel release) (string, error) {
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
-	tmp, err := os.MkdirTemp(root, rel.version+".tmp-")
+	tmp, err := os.MkdirTemp(root, name+".tmp-")
 	if err != nil {
 		return "", fmt.Errorf("making the test cache: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
-	if err := assemble(ctx, rel, tmp); err != nil {
-		return "", fmt.Errorf("preparing Slurm %s: %w", rel.version, err)
+	if err := prepare(tmp); err != nil {
+		return "", fmt.Errorf("preparing %s: %w", what, err)
 	}
 	if err := os.Rename(filepath.Join(tmp, "root"), dir); err != nil {
-		return "", fmt.Errorf("preparing Slurm %s: %w", rel.version, err)
+		return "", fmt.Errorf("preparing %s: %w", what, err)
 	}
 	return dir, nil
 }
 
 // assemble downloads, unpacks and relocates one version into tmp/root.
 func assemble(ctx context.Context, rel release, tmp string) error {
-	debs, err := download(ctx, rel, tmp)
+	debs, err := download(ctx, tmp, rel.suites, packageNames, rel.version+".")
 	if err != nil {
 		return err
 	}

@@ -76,9 +76,9 @@ type Line struct {
 	Calls []string
 	// Interrupt sends SIGINT as soon as something is written to stdout.
 	Interrupt bool
-	// Files are there; Made is a file that is there afterwards.
-	Files map[string]string
-	Made  string
+	// Files are there, Later ones only after Before; Made is a file that is there afterwards.
+	Files, Later map[string]string
+	Made         string
 	// Stdin is typed. With Terminal, all streams claim to be a terminal.
 	Stdin    string
 	Terminal bool
@@ -107,6 +107,7 @@ func Run(t *testing.T, tree func(*app.App) *cobra.Command, open func() launcher.
 					t.Fatalf("%s: code %d, %s", line.Before, code, said)
 				}
 			}
+			WriteFiles(t, ".", line.Later)
 			code, out, said := execute(t, tree, l, line)
 			if code != line.Code || !strings.Contains(out, line.Out) || line.Out == "" && out != "" || !strings.Contains(said, line.Err) {
 				t.Errorf("code %d, stdout %q, stderr %q; want %d, %q, %q", code, out, said, line.Code, line.Out, line.Err)

@@ -211,7 +211,7 @@ func extend(w http.ResponseWriter, q *http.Request) {
 	_ = json.NewDecoder(q.Body).Decode(&limits)
 	if limits.Later && *limits.Max > 0 && *limits.Max < 120 {
 		w.WriteHeader(http.StatusConflict)
-		_, _ = io.WriteString(w, `{"error": "that would end the cluster earlier than now: lifetime.max leaves it 2m"}`)
+		_, _ = io.WriteString(w, `{"error": "the cluster would then end earlier than at present: lifetime.max leaves it 2m"}`)
 		return
 	}
 	deadlines := map[string]any{}

@@ -41,7 +41,7 @@ func Driver() []Variable {
 	return []Variable{
 		{Run, "the run's name, the same for all attempts"},
 		{Attempt, "the number of the attempt, from 1"},
-		{RestartReason, "what ended the attempt before, such as driver-failed, lost, preempted or time-limit; empty for the first"},
+		{RestartReason, "the cause that ended the previous attempt, such as driver-failed, lost, preempted or time-limit; empty for the first"},
 		{OutputDir, "job.outputDir, the same for all attempts"},
 		{SubmissionID, "the id of this attempt's job in Ray's job API"},
 		{EndsAt, "epoch seconds at which the run's end begins at the latest, as known when the driver starts: lifetime.max, lifetime.total, or Slurm's warning before the job's time limit; not set without a limit. MLP_CURRENT_CAPACITY_BLOCK_EXPIRATION_TIMESTAMP, which verl reads to save in time, is the same, unless env or job.env has another"},
@@ -60,9 +60,9 @@ func Client() []Variable {
 // OfRay are the variables of Ray that the client reads, as `ray job` does.
 func OfRay() []Variable {
 	return []Variable{
-		{"RAY_API_SERVER_ADDRESS", "the dashboard of the commands on jobs, Serve and of top, where neither a cluster nor --address is given; unlike for Ray's own tools, --address goes before it"},
+		{"RAY_API_SERVER_ADDRESS", "the dashboard for the commands on jobs and Serve and for top, if neither a cluster nor --address is given. --address overrides it, unlike with Ray's own tools"},
 		{"RAY_ADDRESS", "the same, if it is an http or https URL and RAY_API_SERVER_ADDRESS is not set"},
-		{"RAY_JOB_HEADERS", "a JSON object of HTTP headers for a dashboard that is given by its address; they go before the token"},
+		{"RAY_JOB_HEADERS", "a JSON object of HTTP headers for a dashboard that is given by its address; they override the token's header"},
 		{"RAY_AUTH_TOKEN", "the token for such a dashboard; else the file of RAY_AUTH_TOKEN_PATH, else ~/.ray/auth_token"},
 	}
 }

@@ -33,6 +33,7 @@ func run() error {
 	flag.BoolVar(&o.Slurmrestd, "rest", false, "slurmrestd with JWT")
 	flag.BoolVar(&o.LoginSSH, "ssh", false, "login nodes with sshd")
 	flag.BoolVar(&o.MetadataFreeze, "freeze", false, "connections out of the cluster hang instead of failing")
+	flag.BoolVar(&o.NFS, "nfs", false, "homes and shared/ by NFSv3 with root_squash; needs root")
 	flag.Parse()
 	if *gpus > 0 {
 		o.GPUs = []slurmtest.GPU{{Type: "h100", Count: *gpus}}

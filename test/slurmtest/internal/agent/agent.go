@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/rpc"
 	"os"
@@ -18,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/rayctl/rayctl/test/slurmtest/internal/nfsmount"
 )
 
 // agentEnv turns the test binary into the first process of a namespace of the cluster, before any test runs. Every
@@ -39,6 +40,7 @@ type agent struct {
 	nodes    map[string]*Client
 	links    map[string][]string // the controller's ends of the nodes' network cables, by node
 	made     int                 // nodes made so far, for names of network devices
+	exports  []nfsmount.Export   // mounted here
 }
 
 // SetupArgs are the arguments of Setup and Node.
@@ -50,6 +52,7 @@ type SetupArgs struct {
 	Mounts  Mounts
 	Gateway string // default route of a node; empty: none
 	Bridge  bool   // the controller, whose namespaces have the nodes' network
+	Exports []nfsmount.Export
 }
 
 func serveAgent() {
@@ -62,6 +65,9 @@ func serveAgent() {
 	server.ServeConn(stdio{})
 	if a.cfg.Bridge { // the starter of the cluster ended without closing it
 		_ = syscall.Kill(-1, syscall.SIGKILL)
+		for _, export := range a.exports { // whose server is dead now: what is below would wait for it
+			_ = syscall.Unmount(export.Dir, syscall.MNT_DETACH)
+		}
 		_ = os.RemoveAll(a.cfg.Dir) // except the directory itself, which is a mount point here
 	}
 	os.Exit(0)
@@ -95,7 +101,21 @@ func (a *agent) Setup(args SetupArgs, _ *struct{}) error {
 	if args.Bridge {
 		return a.setupBridge()
 	}
-	return a.setupInterface()
+	if err := a.setupInterface(); err != nil {
+		return err
+	}
+	return a.Mount(args.Exports, nil)
+}
+
+// Mount mounts exports of an NFS server. On the controller that is after Setup, when the server runs.
+func (a *agent) Mount(exports []nfsmount.Export, _ *struct{}) error {
+	for _, export := range exports {
+		if err := nfsmount.Mount(export); err != nil {
+			return err
+		}
+		a.exports = append(a.exports, export)
+	}
+	return nil
 }
 
 func (a *agent) setupBridge() error {
@@ -185,6 +205,11 @@ func (a *agent) Stop(args StopArgs, _ *struct{}) error {
 	}
 	a.children.stop(args.Name, args.Signal)
 	return nil
+}
+
+// Signal signals a daemon without waiting for anything.
+func (a *agent) Signal(args StopArgs, _ *struct{}) error {
+	return a.children.signal(args.Name, args.Signal)
 }
 
 // RunReply is the result of Run: standard output and error together, and the exit code.
@@ -277,41 +302,4 @@ func (a *agent) forward(node string, call func(*Client) error) error {
 		return fmt.Errorf("%s is switched off", node)
 	}
 	return call(client)
-}
-
-// Client is the parent's end of an agent.
-type Client struct {
-	*rpc.Client
-}
-
-// Start starts cmd, a copy of this program, as an agent.
-func Start(cmd *exec.Cmd, log *os.File, start func(*exec.Cmd) error) (*Client, error) {
-	theirIn, ourOut, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	ourIn, theirOut, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _, _ = theirIn.Close(), theirOut.Close() }()
-	cmd.Env = []string{agentEnv + "=1", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, log
-	if err := start(cmd); err != nil {
-		_, _ = ourIn.Close(), ourOut.Close()
-		return nil, err
-	}
-	return &Client{rpc.NewClient(pipe{ourIn, ourOut})}, nil
-}
-
-type pipe struct {
-	io.ReadCloser
-	w io.WriteCloser
-}
-
-func (p pipe) Write(b []byte) (int, error) { return p.w.Write(b) }
-
-func (p pipe) Close() error {
-	_ = p.w.Close()
-	return p.ReadCloser.Close()
 }

@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -93,6 +94,17 @@ func (c *children) run(cmd *exec.Cmd) ([]byte, int, error) {
 		return out, 128 + int(ch.status.Signal()), err
 	}
 	return out, ch.status.ExitStatus(), err
+}
+
+// signal signals a named child that runs.
+func (c *children) signal(name string, sig syscall.Signal) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ch := c.named[name]
+	if ch == nil || c.byPID[ch.pid] != ch {
+		return fmt.Errorf("%s does not run", name)
+	}
+	return syscall.Kill(ch.pid, sig)
 }
 
 // stop signals a named child and waits for its end.

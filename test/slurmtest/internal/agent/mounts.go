@@ -22,7 +22,6 @@ type Mounts struct {
 	Keep     []string          // paths that stay visible although a directory above them is replaced
 	Open     []string          // directories replaced by empty ones that all users may enter
 	Files    map[string]string // file of the machine -> its replacement
-	Cached   []string          // directories as a client of NFS sees them
 }
 
 // Private are the directories that every node has separately.
@@ -55,7 +54,7 @@ func (m Mounts) apply(node bool) error {
 			return err
 		}
 	}
-	return mountCached(m.Cached)
+	return nil
 }
 
 // open opens the paths that must survive the covering of directories above them.

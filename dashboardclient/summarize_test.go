@@ -2,8 +2,8 @@ package dashboardclient
 
 import "testing"
 
-// TestTelling has answers of real dashboards.
-func TestTelling(t *testing.T) {
+// TestSummarize has answers of real dashboards.
+func TestSummarize(t *testing.T) {
 	for text, want := range map[string]string{
 		"Traceback (most recent call last):\n  File \"x\", line 1, in f\n    raise RuntimeError(f\"...\")\nRuntimeError: Request failed with status code 400: Traceback (most recent call last):\n" +
 			"  File \"y\", line 504, in submit_job\n    raise ValueError(\nValueError: Job with submission_id j1 already exists. Please use a different submission_id.\n.\n": "Job with submission_id j1 already exists. Please use a different submission_id.",
@@ -14,7 +14,7 @@ func TestTelling(t *testing.T) {
 		"<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head>": "502 Bad Gateway",
 		"": "",
 	} {
-		if _, got := telling(text); got != want {
+		if _, got := summarize(text); got != want {
 			t.Errorf("%.60q gives %q, not %q", text, got, want)
 		}
 	}

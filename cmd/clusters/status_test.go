@@ -1,0 +1,32 @@
+package clusters
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/cmd/app/apptest"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// TestEndRows: lifetime.idle does not read as if it ended a cluster that a job uses.
+func TestEndRows(t *testing.T) {
+	at, later := apptest.Begin.Add(time.Hour), apptest.Begin.Add(2*time.Hour)
+	s := launcher.Status{Phase: runstate.Ready, Deadlines: runstate.Deadlines{Idle: &at, Max: &later}}
+	text := func() string {
+		var b strings.Builder
+		for _, row := range endRows(s, apptest.Begin) {
+			b.WriteString(strings.Join(row, " ") + "\n")
+		}
+		return b.String()
+	}
+	const limit = "or 2026-01-02T05:04:05Z (lifetime.max, in 2 h 0 min)\n"
+	if want := "ends 2026-01-02T04:04:05Z if no job or request comes until then (lifetime.idle, in 1 h 0 min)\n" + limit; text() != want {
+		t.Errorf("%q; want %q", text(), want)
+	}
+	s.Submissions = []runstate.Submission{{SubmissionID: "x", State: runstate.JobRunning}}
+	if want := "ends at 2026-01-02T04:04:05Z at the earliest, as a job runs: lifetime.idle counts from the end of the last job or request\n" + limit; text() != want {
+		t.Errorf("%q; want %q", text(), want)
+	}
+}

@@ -1,0 +1,276 @@
+package tarstream
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// Unpacker unpacks the archive of name on this machine. Nothing is written outside of the destination, because the node is not trusted with this
+// machine's files. Each file is written beside the one it replaces, and renamed when complete; the target itself when the archive has ended.
+type Unpacker struct {
+	name    string
+	LeftOut []string
+
+	parent *os.Root
+	target string   // in parent: the place of name
+	Path   string   // the same, absolute
+	Marker string   // a file beside the target while it is copied; empty: the target is written directly
+	staged string   // in parent: a file to be renamed to the target
+	tree   *os.Root // the target, if it is a directory: no link leads out of it
+	whole  bool     // a file or link: nothing may follow
+}
+
+// NewUnpacker makes an Unpacker for the archive of one file or directory of that name.
+func NewUnpacker(name string) *Unpacker { return &Unpacker{name: name} }
+
+// unpack writes to dst, or into dst if that is a directory.
+func (u *Unpacker) unpack(r io.Reader, dst string) error {
+	if err := u.Open(dst); err != nil {
+		return err
+	}
+	defer u.Close()
+	return u.Entries(r)
+}
+
+// Open resolves the target: dst, the file that dst links to, or name in the directory dst.
+func (u *Unpacker) Open(dst string) error {
+	info, err := os.Stat(dst)
+	if err == nil && info.Mode().IsRegular() {
+		if real, err := filepath.EvalSymlinks(dst); err == nil {
+			dst = real
+		}
+	}
+	parent, target := filepath.Split(Absolute(dst))
+	if err == nil && info.IsDir() {
+		parent, target = Absolute(dst), u.name
+	} else if strings.HasSuffix(dst, string(filepath.Separator)) {
+		return launcher.Fail(runstate.CodeSpec, nil, "", "there is no directory %s here", dst)
+	}
+	if u.parent, err = os.OpenRoot(parent); err != nil {
+		return launcher.Fail(runstate.CodeSpec, err, "", "%v", err)
+	}
+	u.target, u.Path = target, filepath.Join(parent, target)
+	if info != nil && !info.IsDir() && !info.Mode().IsRegular() { // a terminal, a pipe
+		return nil
+	}
+	marker := "." + StageName()
+	if err := write(u.parent, marker, os.O_EXCL, 0o600, strings.NewReader("")); err != nil {
+		u.Close()
+		return fmt.Errorf("nothing can be written in %s: %w", parent, err)
+	}
+	u.Marker = filepath.Join(parent, marker)
+	return nil
+}
+
+// Close removes unfinished files.
+func (u *Unpacker) Close() {
+	if u.Marker != "" {
+		_ = u.parent.Remove(filepath.Base(u.Marker))
+	}
+	if u.staged != "" {
+		_ = u.parent.Remove(u.staged)
+	}
+	_ = u.parent.Close()
+}
+
+// Entries unpacks the archive, and renames the target to its place when all has arrived.
+func (u *Unpacker) Entries(r io.Reader) error {
+	defer func() {
+		if u.tree != nil {
+			u.tree.Close()
+		}
+	}()
+	for t := tar.NewReader(r); ; {
+		h, err := t.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			if _, err = io.Copy(io.Discard, r); err != nil { // the padding of tar, and the error at the end
+				return err
+			}
+			return u.commit()
+		case err != nil:
+			return err
+		}
+		rel, err := u.within(h.Name)
+		if err == nil && rel == "." {
+			err = u.top(h, t)
+		} else if err == nil {
+			err = u.below(h, rel, t)
+		}
+		if err != nil {
+			return fmt.Errorf("unpacking %s: %w", h.Name, err)
+		}
+	}
+}
+
+// within is the place of an archive's name relative to the target.
+func (u *Unpacker) within(member string) (string, error) {
+	rel := path.Clean(member)
+	if rel == u.name {
+		return ".", nil
+	}
+	rel = strings.TrimPrefix(rel, u.name+"/")
+	if !filepath.IsLocal(rel) {
+		return "", fmt.Errorf("the node's archive names %q, which is not in %s", member, u.name)
+	}
+	return rel, nil
+}
+
+// top makes the target.
+func (u *Unpacker) top(h *tar.Header, r io.Reader) error {
+	mode := fs.FileMode(h.Mode).Perm()
+	switch {
+	case u.whole:
+		return errors.New("the node's archive has data after its end")
+	case h.Typeflag == tar.TypeDir:
+		return u.directory(mode)
+	}
+	u.whole = true
+	switch h.Typeflag {
+	case tar.TypeSymlink:
+		return symlink(u.parent, h.Linkname, u.target)
+	case tar.TypeReg:
+		return u.file(mode, r)
+	default:
+		u.LeftOut = append(u.LeftOut, h.Name)
+		return nil
+	}
+}
+
+// file writes the target: to a file beside it, unless the target is something like a terminal.
+func (u *Unpacker) file(mode fs.FileMode, r io.Reader) error {
+	if u.Marker == "" {
+		out, err := os.OpenFile(u.Path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(out, r)
+		return errors.Join(err, out.Close())
+	}
+	old, err := u.parent.Lstat(u.target)
+	if err == nil && old.IsDir() {
+		return &fs.PathError{Op: "replace", Path: u.Path, Err: syscall.EISDIR}
+	}
+	u.staged = "." + StageName()
+	if err := write(u.parent, u.staged, os.O_EXCL, mode, r); err != nil {
+		return err
+	}
+	if old != nil && old.Mode().IsRegular() { // keep its mode, as writing into it would
+		return u.parent.Chmod(u.staged, old.Mode().Perm())
+	}
+	return nil
+}
+
+// commit renames a file to its place.
+func (u *Unpacker) commit() error {
+	if u.staged == "" {
+		return nil
+	}
+	err := u.parent.Rename(u.staged, u.target)
+	if err == nil {
+		u.staged = ""
+	}
+	return err
+}
+
+// replace writes a file of the tree beside the one it replaces, and renames it.
+func replace(root *os.Root, name string, mode fs.FileMode, r io.Reader) error {
+	staged := filepath.Join(filepath.Dir(name), "."+StageName())
+	err := write(root, staged, os.O_EXCL, mode, r)
+	if err == nil {
+		err = root.Rename(staged, name)
+	}
+	if err != nil {
+		_ = root.Remove(staged)
+	}
+	return err
+}
+
+// directory opens the target as a directory, which may exist already.
+func (u *Unpacker) directory(mode fs.FileMode) error {
+	if u.tree != nil {
+		return nil
+	}
+	err := u.parent.MkdirAll(u.target, mode|0o700)
+	if err == nil {
+		u.tree, err = u.parent.OpenRoot(u.target)
+	}
+	return err
+}
+
+// below makes an entry in the target. It replaces an existing one, like tar: writing into it would change all of its hard links.
+func (u *Unpacker) below(h *tar.Header, name string, r io.Reader) error {
+	mode := fs.FileMode(h.Mode).Perm()
+	if u.tree == nil {
+		return errors.New("the node's archive has no directory for it")
+	}
+	switch h.Typeflag {
+	case tar.TypeDir:
+		return u.tree.MkdirAll(name, mode|0o700)
+	case tar.TypeSymlink:
+		return symlink(u.tree, h.Linkname, name)
+	case tar.TypeLink:
+		return u.link(h, name)
+	case tar.TypeReg:
+		return replace(u.tree, name, mode, r)
+	default:
+		u.LeftOut = append(u.LeftOut, h.Name)
+		return nil
+	}
+}
+
+// link adds a hard link to a file that was unpacked before.
+func (u *Unpacker) link(h *tar.Header, name string) error {
+	if slices.Contains(u.LeftOut, h.Linkname) {
+		u.LeftOut = append(u.LeftOut, h.Name)
+		return nil
+	}
+	old, err := u.within(h.Linkname)
+	if err != nil || old == name {
+		return err
+	}
+	if err := vacate(u.tree, name); err != nil {
+		return err
+	}
+	return u.tree.Link(old, name)
+}
+
+func symlink(root *os.Root, to, name string) error {
+	if err := vacate(root, name); err != nil {
+		return err
+	}
+	return root.Symlink(to, name)
+}
+
+// vacate removes an entry, except a directory that is not empty.
+func vacate(root *os.Root, name string) error {
+	err := root.Remove(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func write(root *os.Root, name string, flag int, mode fs.FileMode, r io.Reader) error {
+	f, err := root.OpenFile(name, os.O_CREATE|os.O_WRONLY|flag, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, r)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}

@@ -1,0 +1,73 @@
+package objects
+
+import (
+	"slices"
+	"strconv"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/rayctl/rayctl/launcher/orders"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// addStart lets the shell that starts Ray read pod/node.sh first: KubeRay puts a container's own arguments before `ray start`.
+func (p *Plan) addStart(t *corev1.PodTemplateSpec, g spec.NodeGroup, group string) {
+	c, env := rayContainer(t), func(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }
+	files := []string{nodeKey, zipKey}
+	if p.Spec.Setup != "" {
+		files = append(files, setupKey)
+	}
+	measured := g.GPUs > 0 && g.Tasks
+	if measured {
+		c.Env = append(c.Env, env("RAYCTL_GPUS", strconv.Itoa(g.GPUs)), env("RAYCTL_GPUS_PERIOD", strconv.FormatFloat(orders.GPUPeriod(p.Spec).Seconds(), 'f', -1, 64)),
+			corev1.EnvVar{Name: "RAYCTL_POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}})
+	}
+	if p.Spec.Head.Early {
+		part := "gang"
+		if g.Head {
+			part = "head"
+		}
+		c.Env = append(c.Env, env(tellGrant, part))
+	}
+	if p.Spec.Setup != "" || measured || p.Spec.Head.Early {
+		c.Env = append(c.Env, env("RAYCTL_KEEPER", p.keeperAddress()), corev1.EnvVar{Name: "RAYCTL_KEEPER_TOKEN", ValueFrom: &corev1.EnvVarSource{
+			SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: SecretName(p.Spec.Name)}, Key: TokenKey},
+		}})
+	}
+	_, own := p.Spec.Env[bashEnv]
+	_, groups := g.Env[bashEnv]
+	if group != HeadGroup && !own && !groups {
+		files = append(files, waitKey)
+		c.Env = append(c.Env, env(bashEnv, nodeFiles+"/"+waitKey))
+	}
+	c.Env = append(c.Env, env("RAYCTL_FAST_START", orders.FastStart(p.Spec)))
+	if p.Spec.Job.Entrypoint != "" {
+		c.Env = append(c.Env, env("RAYCTL_JOB", "1"))
+	}
+	if p.warns() {
+		host, dashboard, _ := p.headAddress()
+		if group == HeadGroup {
+			host = "127.0.0.1"
+			c.Env = append(c.Env, env("RAYCTL_WARN_KEEPER", p.keeperAddress()))
+		}
+		c.Env = append(c.Env, env("RAYCTL_WARN_DASHBOARD", "http://"+host+":"+strconv.Itoa(dashboard)))
+	}
+	items := make([]corev1.KeyToPath, len(files))
+	for i, name := range files {
+		items[i] = corev1.KeyToPath{Key: name, Path: name}
+	}
+	addVolume(t, "rayctl", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: SecretName(p.Spec.Name), Items: items}},
+		corev1.VolumeMount{MountPath: nodeFiles, ReadOnly: true})
+	c.Args = []string{". " + nodeFiles + "/" + nodeKey + "; true"} // on the left of &&, where KubeRay puts it, the shell would not obey set -e
+}
+
+// tellGrant is the variable by which pods of a cluster with an early head tell the keeper that they have nodes, see pod/node.sh.
+const tellGrant = "RAYCTL_TELL_GRANT"
+
+// HasEarlyHead reports whether the head of a RayCluster is to come before the workers.
+func HasEarlyHead(rc *rayv1.RayCluster) bool {
+	return slices.ContainsFunc(rc.Spec.HeadGroupSpec.Template.Spec.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == tellGrant })
+	})
+}

@@ -1,0 +1,255 @@
+//go:build linux
+
+package slurm_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec/units"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
+)
+
+// What disturbs a cluster with an early head; the tests are TestEarly's.
+
+// earlyEnded: what ends a run whose gang waits, and leaves nothing in the queue.
+func (b *bed) earlyEnded(t *testing.T) {
+	hangs := "trap 'echo told; exit 1' TERM; echo begun; sleep 600 & wait"
+	for name, test := range map[string]struct {
+		end         func(t *testing.T, r *begun, s launcher.Status)
+		code        int
+		cause, said string
+	}{
+		"e-hangs": {func(t *testing.T, r *begun, _ launcher.Status) {
+			b.copied(t, r.id, "begun\n")
+			b.down(t, r.l, r.id)
+		}, runstate.CodeInterrupted, "down", ""},
+		"e-max": {func(t *testing.T, r *begun, _ launcher.Status) {
+			b.copied(t, r.id, "begun\n")
+			now := 0.1
+			if err := launcher.AskKeeper(t.Context(), r.l, r.id, func(k *keeper.Client) error {
+				_, err := k.Extend(t.Context(), keeper.Extend{Max: &now})
+				return err
+			}); err != nil {
+				t.Error(err)
+			}
+		}, runstate.CodeTimeLimit, "max", ""},
+		"e-down":   {func(t *testing.T, r *begun, _ launcher.Status) { b.down(t, r.l, r.id) }, runstate.CodeInterrupted, "down", ""},
+		"e-head":   {func(t *testing.T, r *begun, _ launcher.Status) { b.scancel(t, r.id) }, runstate.CodeInterrupted, "interrupted", "cancelled"},
+		"e-keeper": {func(t *testing.T, r *begun, _ launcher.Status) { b.killKeeper(t, r.id) }, runstate.CodeLost, "lost", "the keeper was killed"},
+		"e-gang": {func(t *testing.T, _ *begun, s launcher.Status) {
+			if _, err := b.Slurm(t.Context(), "scancel", "--name="+b.gangOf(t, s.Name)); err != nil {
+				t.Error(err)
+			}
+		}, runstate.CodeInterrupted, "interrupted", "somebody cancelled the gang"},
+		"e-limit": {func(*testing.T, *begun, launcher.Status) {}, runstate.CodeQueueTimeout, "queue", "the gang waits: the partition is down"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer b.closePartition(t)()
+			s := b.early(name, "", "echo never")
+			switch name {
+			case "e-limit":
+				s.Lifetime.Queue = units.Limit(10 * time.Second)
+			case "e-hangs", "e-max":
+				s.Job.Prepare = hangs
+			}
+			r := b.begin(t, s, launcher.Payload{})
+			test.end(t, r, r.until("waiting for its gang", gangWaits))
+			r.ended(test.code, test.cause, test.said)
+			if out := r.out.String(); s.Job.Prepare != "" && out != "==> job.prepare <==\nbegun\ntold\n" {
+				t.Errorf("job.prepare hangs, and ends by SIGTERM: %q", out)
+			}
+			r.forgotten()
+		})
+	}
+}
+
+// earlyWarnedDriver prints what it sees of the gang's end in its first two attempts: Ray's drain of all nodes, and SIGTERM. In the third it fails because its worker goes.
+const earlyWarnedDriver = `exec python -c '
+import os, signal, sys, time, ray
+ray.init(log_to_driver=False, logging_level=40)
+attempt, reason = os.environ["RAYCTL_ATTEMPT"], os.environ.get("RAYCTL_RESTART_REASON", "")
+print(("attempt " + attempt + " because " + reason).strip(), flush=True)
+if attempt == "3":
+    work = ray.remote(num_cpus=0, resources={"b": 1}, max_retries=0)(lambda: time.sleep(600)).remote()
+    print("begun", flush=True)
+    ray.get(work)
+if attempt == "4":
+    sys.exit()
+told = []
+signal.signal(signal.SIGTERM, lambda *_: told.append(True))
+class Worker:
+    def node(self):
+        return ray.get_runtime_context().get_node_id()
+worker = ray.remote(num_cpus=0, resources={"b": 1})(Worker).remote()
+both, draining = {ray.get(worker.node.remote()), ray.get_runtime_context().get_node_id()}, ray._private.state.state.get_draining_nodes
+print("begun", flush=True)
+while not told or not both <= set(draining()):
+    time.sleep(0.1)
+left = min(draining().values()) / 1000 - time.time()
+print("warned", "within 20 s" if 0 < left < 21 else left, flush=True)
+time.sleep(1)
+print("saved", flush=True)
+'`
+
+// earlyWarned: Slurm signals the gang's job before its time limit, and then, in the next attempt, before a preemption. The driver has its grace, knows of the end by
+// Ray's drain, and what follows is the next attempt, which is prepared again and has a gang again. Then Slurm takes the gang's nodes without a warning: a driver that
+// fails because its workers go is no failure of the driver.
+func (b *bed) earlyWarned(t *testing.T) {
+	grace := func(seconds string) {
+		if _, err := b.Slurm(context.Background(), "scontrol", "update", "PartitionName=main", "GraceTime="+seconds); err != nil {
+			t.Error(err)
+		}
+	}
+	grace("60")
+	defer grace("0")
+	s := b.early("warned", "echo prepared $RAYCTL_ATTEMPT", earlyWarnedDriver)
+	for i := range s.Workers {
+		s.Workers[i].CPUs = 2 // alike: one component
+	}
+	s.Job.Grace, s.Job.Restarts.TimeLimit = new(units.Duration), 1
+	*s.Job.Grace = units.Duration(20 * time.Second)
+	r := b.begin(t, s, launcher.Payload{})
+	driving := func(attempt int, printed string) launcher.Status {
+		st := r.until("running", func(s launcher.Status) bool { return s.Attempt == attempt && jobRuns(s) && s.Phase == runstate.Ready })
+		b.copied(t, r.id, printed)
+		return st
+	}
+	preempt := func(st launcher.Status) (release func()) {
+		high, err := b.Submit(t.Context(), "sleep 1000", "--partition=high", "--nodes=1", "--cpus-per-task=15", "--nodelist="+host(t, st, "b-0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() { _, _ = b.Slurm(context.Background(), "scancel", high) }
+	}
+	first := "attempt 1 because\nbegun\n"
+	gang := strings.TrimPrefix(allocation(driving(1, first), runstate.PurposeGang).Where, "job ")
+	if _, err := b.Slurm(t.Context(), "scontrol", "update", "JobId="+gang, "TimeLimit=2"); err != nil { // the warning is due 80 s before
+		t.Fatal(err)
+	}
+	second := "attempt 2 because time-limit\nbegun\n"
+	defer preempt(driving(2, second))()
+	third := "attempt 3 because preempted\nbegun\n"
+	st := driving(3, third)
+	grace("0")
+	defer preempt(st)()
+	receipt := r.ended(0, "succeeded", "")
+	attempt := func(n int, output string) string {
+		return fmt.Sprintf("==> job.prepare <==\nprepared %d\n==> driver <==\n%s", n, output)
+	}
+	begin := attempt(1, first) + "warned within 20 s\nsaved\n" + attempt(2, second) + "warned within 20 s\nsaved\n" + attempt(3, third)
+	end := attempt(4, "attempt 4 because preempted\n")
+	if out := r.out.String(); !strings.HasPrefix(out, begin) || !strings.HasSuffix(out, end) {
+		t.Errorf("output %q, want %q ... %q\n%s", out, begin, end, b.story(t, r.id))
+	}
+	if a := receipt.Attempts; len(a) != 4 || a[0].Cause != runstate.CauseTimeLimit || a[1].Cause != runstate.CausePreempted || a[2].Cause != runstate.CausePreempted {
+		t.Errorf("attempts %+v\n%s", receipt.Attempts, b.story(t, r.id))
+	}
+	r.forgotten()
+}
+
+// earlyDiskFills: job.prepare fills the disk that has the run's directory. The gang comes all the same, and the driver's exit code is kept.
+func (b *bed) earlyDiskFills(t *testing.T, disk string) {
+	open := b.closePartition(t)
+	defer open()
+	b = b.at(disk)
+	filler := filepath.Join(disk, "filler")
+	r := b.begin(t, b.early("filled", "cat /dev/zero > "+filler+"; test $(stat -c %s "+filler+") -gt 0", "exit 3"), launcher.Payload{})
+	r.until("prepared", prepared)
+	open()
+	r.ended(3, "driver-failed", "code 3")
+	if err := os.Remove(filler); err != nil {
+		t.Error(err)
+	}
+	r.forgotten()
+}
+
+// earlyGranted: the head goes in the moment in which the gang's job begins. Nothing of either stays, and no attempt has two drivers.
+func (b *bed) earlyGranted(t *testing.T) {
+	drivers := func(t *testing.T) string {
+		return filepath.Join(b.Cluster.Dir, "shared", strings.ReplaceAll(t.Name(), "/", "-"))
+	}
+	begin := func(t *testing.T, name string) (*begun, launcher.Status, func()) {
+		open := b.closePartition(t)
+		s := b.early(name, "", "echo $RAYCTL_ATTEMPT >> "+drivers(t))
+		s.Job.Restarts.NodeFailure = 1
+		r := b.begin(t, s, launcher.Payload{})
+		return r, r.until("waiting for its gang", gangWaits), open
+	}
+	t.Run("job", func(t *testing.T) {
+		r, _, open := begin(t, "granted-job")
+		open()
+		b.scancel(t, r.id)
+		r.ended(runstate.CodeInterrupted, "interrupted", "cancelled")
+		if text, err := os.ReadFile(drivers(t)); err == nil {
+			t.Errorf("drivers ran in attempts %q", text)
+		}
+		r.forgotten()
+	})
+	t.Run("node", func(t *testing.T) {
+		r, st, open := begin(t, "granted-node")
+		open()
+		b.Await(t, "the gang's grant", func(ctx context.Context) (bool, error) {
+			out, err := b.Slurm(ctx, "squeue", "--noheader", "--states=RUNNING", "--format=%j")
+			return strings.Contains(out, "granted-node-workers-"), err
+		})
+		defer b.powerOff(t, st, "head-0")()
+		r.ended(0, "succeeded", "")
+		if text, err := os.ReadFile(drivers(t)); err != nil || string(text) != "2\n" && string(text) != "1\n2\n" {
+			t.Errorf("drivers ran in attempts %q, %v\n%s", text, err, b.story(t, r.id))
+		}
+		r.forgotten()
+	})
+}
+
+// earlyWorkerNodeDies: the gang's job goes with one of its nodes; job.restarts allows another attempt, on another gang of the same head.
+func (b *bed) earlyWorkerNodeDies(t *testing.T) {
+	s := b.early("less", "", `echo attempt $RAYCTL_ATTEMPT because $RAYCTL_RESTART_REASON; [ $RAYCTL_ATTEMPT != 1 ] || exec sleep 600`)
+	exclusive := true
+	s.Workers[1].Sections = slurmspec.GroupIn(&slurmspec.Group{Exclusive: &exclusive})
+	s.Job.Restarts.NodeFailure = 1
+	r := b.begin(t, s, launcher.Payload{})
+	st := r.until("running", func(s launcher.Status) bool { return jobRuns(s) && s.Phase == runstate.Ready })
+	b.copied(t, r.id, "attempt 1 because\n")
+	defer b.powerOff(t, st, "b-0")()
+	receipt := r.ended(0, "succeeded", "")
+	if want := "attempt 1 because\nattempt 2 because lost\n"; r.out.String() != want || len(receipt.Attempts) != 2 {
+		t.Errorf("output %q, want %q; attempts %+v\n%s", r.out.String(), want, receipt.Attempts, b.story(t, r.id))
+	}
+	r.forgotten()
+}
+
+// earlyHeadsNodeDies: the head's node, with the keeper, is switched off while the gang waits, and nobody watches: the gang's job ends when it starts.
+func (b *bed) earlyHeadsNodeDies(t *testing.T) {
+	open := b.closePartition(t)
+	defer open()
+	s := b.early("headless", "", "echo never")
+	l := b.launcher()
+	id, err := l.Launch(t.Context(), s, launcher.Payload{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := watchUntil(t, l, id, gangWaits)
+	restore := b.powerOffHost(t, host(t, st, "head-0"))
+	if b.gangOf(t, s.Name) == "" {
+		t.Error("the gang does not wait any more")
+	}
+	open()
+	b.Await(t, "the gang's end", func(context.Context) (bool, error) { return b.gangOf(t, s.Name) == "", nil })
+	restore()
+	b.down(t, l, id)
+	if left := b.allocated(t, id); len(left) > 0 {
+		t.Errorf("left: %q\n%s", left, b.story(t, id))
+	}
+	if err := l.Forget(t.Context(), id); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,140 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/script"
+)
+
+var _ launcher.Submitter = (*Launcher)(nil)
+
+// SubmitOffer submits companion jobs where the cluster's own nodes may not.
+func (l *Launcher) SubmitOffer(ctx context.Context, id launcher.ID, o keeper.Offer) (submitted, refusal string, err error) {
+	c, err := l.running(ctx, id)
+	if err != nil {
+		return "", "", err
+	}
+	if err := c.expects(o.Argv); err != nil {
+		return "", "", err
+	}
+	job, err := l.site.Submit(ctx, controller.Batch{Argv: o.Argv})
+	var refused *controller.CommandError
+	switch {
+	case err == nil:
+		return strconv.Itoa(job), "", nil
+	case controller.Away(err) || !errors.As(err, &refused):
+		return "", "", l.site.Unreachable(err)
+	default:
+		return "", err.Error(), nil
+	}
+}
+
+// CannotSubmit has a reason with slurmrestd, whose requests have no script of the nodes' own.
+func (l *Launcher) CannotSubmit() string {
+	if _, is := l.site.Controller.(controller.Commands); is {
+		return ""
+	}
+	return "slurmrestd cannot be given these jobs: watch the cluster with slurm.transport ssh or local"
+}
+
+// CancelOffered cancels companion jobs that were submitted when the cluster ended.
+func (l *Launcher) CancelOffered(ctx context.Context, _ launcher.ID, job string) error {
+	id, err := strconv.Atoi(job)
+	if err != nil {
+		return err
+	}
+	return l.site.Cancel(ctx, id, false)
+}
+
+// options are those that a keeper's offer may have (keeper/rayctl_keeper/slurm/submission.py, drains.py), with what their values may be.
+var options = map[string]*regexp.Regexp{
+	"--open-mode":  regexp.MustCompile(`^append$`),
+	"--no-requeue": regexp.MustCompile(`^$`),
+	"--comment":    regexp.MustCompile(`^rayctl nodes? [a-z0-9 .-]+$`),
+	"--array":      regexp.MustCompile(`^[0-9]+(,[0-9]+)*$`),
+	"--time":       regexp.MustCompile(`^[0-9]+$`),
+	"--signal":     regexp.MustCompile(`^B:USR1@[0-9]+(\.[0-9]+)?$`),
+}
+
+// gangOptions are those of a gang, whose script has the others.
+var gangOptions = map[string]*regexp.Regexp{"--open-mode": options["--open-mode"], "--no-requeue": options["--no-requeue"]}
+
+// expects refuses what no keeper of this cluster would offer: what answers in the keeper's place must not have the client submit anything else.
+func (c *cluster) expects(argv []string) error {
+	groups := map[string]string{}
+	for _, g := range c.Record.Spec.NodeGroups() {
+		groups[c.Path(script.CompanionFile(g.Name))] = g.Name
+	}
+	if c.Record.Spec.Head.Early {
+		groups[c.Path(script.GangFile)] = keeper.Gang
+	}
+	if isOffer(argv, script.CompanionName(c.Record.Spec, c.Record.Nonce), c.Path(""), groups) {
+		return nil
+	}
+	return launcher.Fail(runstate.CodeInternal, nil, "end the cluster: `rayctl down "+c.Name+"`", "%s wants a job submitted that is none of its nodes: %q", c.Name, argv)
+}
+
+// isOffer reports whether sbatch with these arguments submits jobs of this name for nodes of the cluster that has this directory. groups are those of the
+// companions' scripts.
+func isOffer(argv []string, name, dir string, groups map[string]string) bool {
+	first := slices.IndexFunc(argv, func(a string) bool { return !strings.HasPrefix(a, "-") })
+	if first < 0 || first+1 >= len(argv) {
+		return false
+	}
+	group, place, nodes := groups[argv[first]], argv[first+1], argv[first+2:]
+	attempt, inside := strings.CutPrefix(place, strings.TrimSuffix(dir, "/"))
+	if group == "" || !inside || !attemptDir.MatchString(attempt) || !areNodes(nodes, group) {
+		return false
+	}
+	exact := []string{"--job-name=" + name, "--chdir=" + place}
+	output, file, options := "--output="+strings.ReplaceAll(place, "%", "%%")+"/nodes/"+group, outputFile, options
+	if group == keeper.Gang {
+		file, options = gangOutput, gangOptions
+	}
+	for _, want := range exact {
+		if !slices.Contains(argv[:first], want) {
+			return false
+		}
+	}
+	for _, a := range argv[:first] {
+		option, value, _ := strings.Cut(a, "=")
+		switch known := options[option]; {
+		case slices.Contains(exact, a):
+		case known != nil && known.MatchString(value):
+		case strings.HasPrefix(a, output) && file.MatchString(strings.TrimPrefix(a, output)):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+var (
+	attemptDir = regexp.MustCompile(`^(/[0-9]+)?$`) // below the run's directory
+	outputFile = regexp.MustCompile(`^-([0-9]+|%a)/companion\.[0-9]+\.out$`)
+	gangOutput = regexp.MustCompile(`^/companion\.[0-9]+\.out$`)
+	number     = regexp.MustCompile(`^[0-9]+$`)
+)
+
+// areNodes reports whether the arguments are names of nodes of a group, each followed by its serial, or the gang.
+func areNodes(arguments []string, group string) bool {
+	if group == keeper.Gang {
+		return len(arguments) == 2 && arguments[0] == group && number.MatchString(arguments[1])
+	}
+	for i := 0; i+1 < len(arguments); i += 2 {
+		ordinal, is := strings.CutPrefix(arguments[i], group+"-")
+		if !is || !number.MatchString(ordinal) || !number.MatchString(arguments[i+1]) {
+			return false
+		}
+	}
+	return len(arguments) > 0 && len(arguments)%2 == 0
+}

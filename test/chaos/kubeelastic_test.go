@@ -1,0 +1,121 @@
+//go:build linux
+
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/rayctl/rayctl/test/kubetest/bed"
+)
+
+func (w *kubeWorld) elasticFaults() map[string]fault {
+	all := w.faults()
+	queued := func(name string) fault {
+		f := all[name]
+		f.strike = w.whileQueued(f.strike)
+		return f
+	}
+	elastic := func(name string, strike func(*running) bool) fault {
+		f := all[name]
+		f.strike = w.besideElastic(strike)
+		return f
+	}
+	operator, apiServer := w.away(bed.Operator, 8*time.Second), w.away(bed.APIServer, 8*time.Second)
+	return merge(nodeFaults(), map[string]fault{
+		"keeper's process killed while a pod is queued": queued("keeper's process killed"),
+		"keeper's pod deleted while a pod is queued":    queued("keeper's pod deleted"),
+		"head's pod deleted while a pod is queued":      queued("head's pod deleted"),
+		"down while a pod is queued":                    queued("down"),
+		"down --now while a pod is queued":              queued("down --now"),
+		"operator killed while a pod is queued":         {strike: w.whileQueued(operator)},
+		"API server killed while a pod is queued":       {strike: w.whileQueued(apiServer)},
+		"keeper's process killed beside elastic pods":   elastic("keeper's process killed", all["keeper's process killed"].strike),
+		"head's pod deleted beside elastic pods":        elastic("head's pod deleted", all["head's pod deleted"].strike),
+		"elastic pod deleted":                           {strike: w.besideElastic(w.deleteLastWorker)},
+		"sizes flap": {strike: func(r *running) bool {
+			struck := false
+			for i := range 10 {
+				least := r.d.workers + i%2*(2-r.d.workers)
+				struck = r.rayctl("scale", r.d.run(), fmt.Sprintf("w=%d:2", least)).code == 0 || struck
+			}
+			return struck
+		}},
+	})
+}
+
+// whileQueued strikes while a worker's pod waits for a node: the bed's takes no pods meanwhile, and for some seconds after it.
+func (w *kubeWorld) whileQueued(strike func(*running) bool) func(*running) bool {
+	return func(r *running) bool {
+		w.cordon(true)
+		defer w.cordon(false)
+		waits := func(p *corev1.Pod) bool { return p.Spec.NodeName == "" && p.DeletionTimestamp == nil }
+		if w.awaitWorker(r, waits) == nil {
+			return false
+		}
+		struck := strike(r)
+		time.Sleep(4 * time.Second)
+		return struck
+	}
+}
+
+// besideElastic strikes when there is a worker's pod on a node above those that must be there.
+func (w *kubeWorld) besideElastic(strike func(*running) bool) func(*running) bool {
+	return func(r *running) bool {
+		placed := map[types.UID]bool{}
+		extra := w.awaitWorker(r, func(p *corev1.Pod) bool {
+			if p.Spec.NodeName != "" && p.DeletionTimestamp == nil {
+				placed[p.UID] = true
+			}
+			return len(placed) > r.d.workers
+		})
+		return extra != nil && strike(r)
+	}
+}
+
+// awaitWorker waits for a worker's pod that the driver's tasks ask for, and where they ask for none, as between two bursts, for one that a user asks for.
+func (w *kubeWorld) awaitWorker(r *running, match func(*corev1.Pod) bool) *corev1.Pod {
+	if p := w.workerWithin(5*time.Second, r, match); p != nil || r.rayctl("scale", r.d.run(), "w=2").code != 0 {
+		return p
+	}
+	return w.workerWithin(15*time.Second, r, match)
+}
+
+func (w *kubeWorld) workerWithin(limit time.Duration, r *running, match func(*corev1.Pod) bool) *corev1.Pod {
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		for _, p := range w.pods(r.d.run()) {
+			if p.Labels["ray.io/node-type"] == "worker" && match(&p) {
+				return &p
+			}
+		}
+	}
+	return nil
+}
+
+// deleteLastWorker deletes the newest worker's pod at once, as somebody else may.
+func (w *kubeWorld) deleteLastWorker(r *running) bool {
+	last, now := (*corev1.Pod)(nil), int64(0)
+	for _, p := range w.pods(r.d.run()) {
+		if p.Labels["ray.io/node-type"] == "worker" && (last == nil || last.CreationTimestamp.Before(&p.CreationTimestamp)) {
+			last = &p
+		}
+	}
+	return last != nil && w.Core.CoreV1().Pods(w.namespace).Delete(context.Background(), last.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}) == nil
+}
+
+// cordon says whether the bed's node takes no pods. It is tried until it succeeds: the API server may be away.
+func (w *kubeWorld) cordon(yes bool) {
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"unschedulable": yes}})
+	for limit := time.Now().Add(time.Minute); err == nil && time.Now().Before(limit); time.Sleep(300 * time.Millisecond) {
+		if _, err := w.Core.CoreV1().Nodes().Patch(context.Background(), bed.NodeName, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err == nil {
+			return
+		}
+	}
+	w.t.Errorf("the node could not be cordoned (%v): %v", yes, err)
+}
