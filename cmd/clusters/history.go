@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rayctl/rayctl/cmd/clusters/report"
+
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
@@ -69,7 +71,7 @@ func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error
 		}
 		list = append(list, p)
 	}
-	receipts, err := readReceipts(a)
+	receipts, err := report.Read(a)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rayctl/rayctl/cmd/clusters/interrupt"
+	"github.com/rayctl/rayctl/cmd/clusters/report"
+
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
@@ -25,7 +28,7 @@ type runOptions struct {
 	command     []string
 	disconnect  disconnectFlag
 	onInterrupt string
-	reports     reportFiles
+	reports     report.Files
 	detach      bool
 	recreate    bool
 	output      app.Output
@@ -56,9 +59,9 @@ func NewRun(a *app.App) *cobra.Command {
 	o.config.AddSpec(c)
 	f := c.Flags()
 	o.disconnect.add(c, "2m if CI=true and not --detach, else never")
-	f.StringVar(&o.onInterrupt, "on-interrupt", onInterruptAsk, "what Ctrl-C and SIGTERM do: stop or detach (default: stop; Ctrl-C on a terminal asks)")
-	app.Complete(c, "on-interrupt", cobra.FixedCompletions([]string{onInterruptStop, onInterruptDetach}, cobra.ShellCompDirectiveNoFileComp))
-	o.reports.add(c)
+	f.StringVar(&o.onInterrupt, "on-interrupt", interrupt.Ask, "what Ctrl-C and SIGTERM do: stop or detach (default: stop; Ctrl-C on a terminal asks)")
+	app.Complete(c, "on-interrupt", cobra.FixedCompletions([]string{interrupt.Stop, interrupt.Detach}, cobra.ShellCompDirectiveNoFileComp))
+	o.reports.Add(c)
 	f.BoolVarP(&o.detach, "detach", "d", false, "return once the launch is committed, and print the run's name")
 	f.BoolVar(&o.recreate, "recreate", false, "with --name: replace the cluster or record of that name")
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
@@ -97,9 +100,9 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		}
 	}
 	a.RememberLaunch(c.Spec)
-	watch, output, driver := a.NewWatcher(), app.NewDriverEnd(o.output.Driver(a)), &driverGrace{grace: time.Duration(*c.Spec.Job.Grace)}
+	watch, output, driver := a.NewWatcher(), app.NewDriverEnd(o.output.Driver(a)), &interrupt.Grace{Time: time.Duration(*c.Spec.Job.Grace)}
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, launcher.RunOptions{
-		Stdout: output, OnStatus: func(s launcher.Status) { driver.see(s); watch.See(s) }, Actions: watchInterrupts(ctx, a, o.onInterrupt, driver.now),
+		Stdout: output, OnStatus: func(s launcher.Status) { driver.See(s); watch.See(s) }, Actions: interrupt.Watch(ctx, a, o.onInterrupt, driver.Now),
 		OnRefused: refused(ctx, a, o, c.Spec), Detach: o.detach, Logger: a.Logger(),
 	})
 	if errors.Is(err, launcher.ErrEnded) && o.config.ExactName() != "" {
@@ -109,7 +112,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		return err
 	}
 	if outcome.Detached {
-		unread := readerGone(a.Out)
+		unread := interrupt.ReaderGone(a.Out)
 		if err := answerDetached(ctx, a, o, &app.Cluster{Launcher: l, ID: outcome.ID}); err != nil || !unread {
 			return err
 		}
@@ -124,10 +127,10 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 
 // refused returns a function that accounts for a launch that failed before anything was begun.
 func refused(ctx context.Context, a *app.App, o *runOptions, s *spec.ClusterSpec) func(error) {
-	keep := rememberRefused(a, s)
+	keep := report.RememberRefused(a, s)
 	return func(err error) {
 		if rc := keep(err); rc != nil {
-			if err := o.reports.write(ctx, rc, nil); err != nil {
+			if err := o.reports.Write(ctx, rc, nil); err != nil {
 				a.UI.Warn("%v", err)
 			}
 		}
@@ -135,16 +138,16 @@ func refused(ctx context.Context, a *app.App, o *runOptions, s *spec.ClusterSpec
 }
 
 func (o *runOptions) validate() error {
-	if !slices.Contains([]string{onInterruptAsk, onInterruptStop, onInterruptDetach}, o.onInterrupt) {
+	if !slices.Contains([]string{interrupt.Ask, interrupt.Stop, interrupt.Detach}, o.onInterrupt) {
 		return app.UsageError("it takes stop or detach", "--on-interrupt: %q is unknown", o.onInterrupt)
 	}
 	if o.recreate && o.config.ExactName() == "" {
 		return app.UsageError("give --name, without which every run is new", "--recreate replaces nothing")
 	}
-	if flag := o.reports.given(); flag != "" && o.detach {
+	if flag := o.reports.Given(); flag != "" && o.detach {
 		return app.UsageError("`rayctl wait "+flag+" FILE` waits for the end of a detached run and writes it", "%s: with --detach there is no end to write about", flag)
 	}
-	if err := o.reports.validate(); err != nil {
+	if err := o.reports.Validate(); err != nil {
 		return err
 	}
 	return o.output.Validate()
@@ -242,13 +245,13 @@ func finishRun(ctx context.Context, a *app.App, o *runOptions, outcome *launcher
 	a.UI.Clear()
 	rc := outcome.Receipt
 	a.LaunchEnded(rc.Name)
-	if err := remember(a, rc); err != nil {
+	if err := report.Remember(a, rc); err != nil {
 		a.Logger().Debug("the receipt is not in the history", "error", err)
 	}
 	if !a.Quiet {
-		a.UI.Line(terminal.Clean(strings.TrimSuffix(receiptText(rc), "\n")))
+		a.UI.Line(terminal.Clean(strings.TrimSuffix(report.Text(rc), "\n")))
 	} else if rc.Exit.Code != 0 && rc.Exit.Origin != "driver" { // with -q this is the only message
 		a.UI.Warn("rayctl: %s %s", rc.Name, rc.Exit.Sentence())
 	}
-	return answerEnd(ctx, a, &o.reports, &o.output, outcome)
+	return report.Answer(ctx, a, &o.reports, &o.output, outcome)
 }

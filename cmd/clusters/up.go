@@ -10,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rayctl/rayctl/cmd/clusters/interrupt"
+	"github.com/rayctl/rayctl/cmd/clusters/report"
+
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
@@ -92,8 +95,8 @@ func runUp(ctx context.Context, a *app.App, o *upOptions) error {
 		}
 	}
 	a.RememberLaunch(c.Spec)
-	actions := watchInterrupts(ctx, a, onInterruptStop, noDriver)
-	keep := rememberRefused(a, c.Spec)
+	actions := interrupt.Watch(ctx, a, interrupt.Stop, interrupt.NoDriver)
+	keep := report.RememberRefused(a, c.Spec)
 	opts := launcher.RunOptions{Actions: actions, OnRefused: func(err error) { keep(err) }, Detach: true, Logger: a.Logger()}
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, opts)
 	if errors.Is(err, launcher.ErrEnded) && worthless(ctx, l, id) {

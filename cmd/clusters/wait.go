@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rayctl/rayctl/cmd/clusters/report"
+
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
@@ -16,7 +18,7 @@ type waitOptions struct {
 	config  app.ConfigFlags
 	name    string
 	ready   bool
-	reports reportFiles
+	reports report.Files
 	output  app.Output
 }
 
@@ -38,7 +40,7 @@ func NewWait(a *app.App) *cobra.Command {
 	}
 	o.config.AddSelection(c)
 	c.Flags().BoolVar(&o.ready, "ready", false, "wait until the cluster is ready instead")
-	o.reports.add(c)
+	o.reports.Add(c)
 	o.output.Add(c, app.FormatJSON, app.FormatYAML, app.FormatName)
 	return c
 }
@@ -68,14 +70,14 @@ func runWait(ctx context.Context, a *app.App, o *waitOptions) error {
 		return err
 	}
 	a.UI.Note("%s %s", c.ID, outcome.Receipt.Exit.Sentence())
-	return answerEnd(ctx, a, &o.reports, &o.output, outcome)
+	return report.Answer(ctx, a, &o.reports, &o.output, outcome)
 }
 
 func (o *waitOptions) validate() error {
-	if flag := o.reports.given(); flag != "" && o.ready {
+	if flag := o.reports.Given(); flag != "" && o.ready {
 		return app.UsageError("leave one of them out", "%s is about a run's end, and --ready does not wait for it", flag)
 	}
-	if err := o.reports.validate(); err != nil {
+	if err := o.reports.Validate(); err != nil {
 		return err
 	}
 	return o.output.Validate()

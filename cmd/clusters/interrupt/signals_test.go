@@ -1,4 +1,4 @@
-package clusters
+package interrupt
 
 import (
 	"io"
@@ -61,7 +61,7 @@ func TestInterrupts(t *testing.T) {
 			}
 			var signals chan<- os.Signal
 			a.Notify = func(ch chan<- os.Signal, _ ...os.Signal) { signals = ch }
-			actions := watchInterrupts(t.Context(), a, c.policy, (&driverGrace{}).now)
+			actions := Watch(t.Context(), a, c.policy, (&Grace{}).Now)
 			for _, s := range c.signals {
 				signals <- s
 			}

@@ -1,4 +1,4 @@
-package clusters
+package report
 
 import (
 	"cmp"
@@ -15,16 +15,17 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// reportFiles are the files that run and wait write about how a run ended.
-type reportFiles struct{ receipt, junit string }
+// Files are the files that run and wait write about how a run ended.
+type Files struct{ receipt, junit string }
 
-func (o *reportFiles) add(c *cobra.Command) {
+// Add declares the flags.
+func (o *Files) Add(c *cobra.Command) {
 	c.Flags().StringVar(&o.receipt, "receipt", "", "write the receipt as JSON to this `FILE`")
 	c.Flags().StringVar(&o.junit, "junit", "", "write a report for CI to this `FILE`: JUnit XML, one test case for each attempt")
 }
 
-// given is the first flag that names a file, or "".
-func (o *reportFiles) given() string {
+// Given is the first flag that names a file, or "".
+func (o *Files) Given() string {
 	switch {
 	case o.receipt != "":
 		return "--receipt"
@@ -34,7 +35,8 @@ func (o *reportFiles) given() string {
 	return ""
 }
 
-func (o *reportFiles) validate() error {
+// Validate refuses files whose directory is not there, before a run begins.
+func (o *Files) Validate() error {
 	for _, f := range [][2]string{{"--receipt", o.receipt}, {"--junit", o.junit}} {
 		if f[1] == "" {
 			continue
@@ -46,8 +48,8 @@ func (o *reportFiles) validate() error {
 	return nil
 }
 
-// write writes what was asked for. r is the run's saved result; nil: the launch failed.
-func (o *reportFiles) write(ctx context.Context, rc *launcher.Receipt, r *launcher.Result) error {
+// Write writes what was asked for. r is the run's saved result; nil: the launch failed.
+func (o *Files) Write(ctx context.Context, rc *launcher.Receipt, r *launcher.Result) error {
 	if o.receipt != "" {
 		if err := writeReceipt(o.receipt, rc); err != nil {
 			return fmt.Errorf("the receipt cannot be written: %w", err)
@@ -61,10 +63,10 @@ func (o *reportFiles) write(ctx context.Context, rc *launcher.Receipt, r *launch
 	return nil
 }
 
-// answerEnd writes what was asked for about a run's end, and returns the run's exit code.
-func answerEnd(ctx context.Context, a *app.App, files *reportFiles, output *app.Output, outcome *launcher.Outcome) error {
+// Answer writes what was asked for about a run's end, and returns the run's exit code.
+func Answer(ctx context.Context, a *app.App, files *Files, output *app.Output, outcome *launcher.Outcome) error {
 	rc := outcome.Receipt
-	if err := files.write(ctx, rc, outcome.Result); err != nil {
+	if err := files.Write(ctx, rc, outcome.Result); err != nil {
 		return launcher.Fail(cmp.Or(rc.Exit.Code, runstate.CodeConfig), err, "the run itself ended with exit code "+strconv.Itoa(rc.Exit.Code), "%v", err)
 	}
 	if output.Format == app.FormatName {

@@ -1,4 +1,5 @@
-package clusters
+// Package interrupt makes the signals that a command receives into actions on the run that it watches.
+package interrupt
 
 import (
 	"bufio"
@@ -20,9 +21,9 @@ import (
 
 // Values of --on-interrupt.
 const (
-	onInterruptAsk    = ""
-	onInterruptStop   = "stop"
-	onInterruptDetach = "detach"
+	Ask    = ""
+	Stop   = "stop"
+	Detach = "detach"
 )
 
 // sameRequest is how soon the same signal is still the same request: `timeout`, batch systems and service managers signal the process and then
@@ -42,29 +43,30 @@ type interrupts struct {
 	since   time.Time   // when it came
 }
 
-// driverGrace holds the time that the driver has to end.
-type driverGrace struct {
-	grace time.Duration
-	runs  atomic.Bool
+// Grace knows how long the driver has to end, if there is one.
+type Grace struct {
+	Time time.Duration // job.grace
+	runs atomic.Bool
 }
 
-func (d *driverGrace) see(s launcher.Status) {
+// See takes a new status of the run.
+func (d *Grace) See(s launcher.Status) {
 	d.runs.Store(s.Job != nil && s.Job.State == runstate.JobRunning || s.Job.Preparing() && s.Job.Prepare.State == runstate.JobRunning)
 }
 
-// now is 0 while there is no driver.
-func (d *driverGrace) now() time.Duration {
+// Now is 0 while there is no driver.
+func (d *Grace) Now() time.Duration {
 	if !d.runs.Load() {
 		return 0
 	}
-	return d.grace
+	return d.Time
 }
 
-// noDriver is for clusters without a job.
-func noDriver() time.Duration { return 0 }
+// NoDriver is for clusters without a job.
+func NoDriver() time.Duration { return 0 }
 
-// watchInterrupts handles signals until ctx ends.
-func watchInterrupts(ctx context.Context, a *app.App, policy string, grace func() time.Duration) <-chan launcher.Action {
+// Watch handles signals until ctx ends.
+func Watch(ctx context.Context, a *app.App, policy string, grace func() time.Duration) <-chan launcher.Action {
 	i := &interrupts{a: a, policy: policy, grace: grace, actions: make(chan launcher.Action)}
 	signals := make(chan os.Signal, 4)
 	a.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
@@ -88,7 +90,7 @@ func (i *interrupts) loop(ctx context.Context, signals <-chan os.Signal) {
 			action = i.answer(line)
 		case s := <-signals:
 			switch {
-			case s == syscall.SIGPIPE && !readerGone(i.a.Out):
+			case s == syscall.SIGPIPE && !ReaderGone(i.a.Out):
 				continue // Go sends SIGPIPE for every broken connection, and those recover
 			case !asked && i.repeated(s): // who sees the question and presses Ctrl-C again means it
 				continue
@@ -96,9 +98,9 @@ func (i *interrupts) loop(ctx context.Context, signals <-chan os.Signal) {
 				action = launcher.Detach
 			case asked || stopping:
 				action = launcher.StopNow
-			case i.policy == onInterruptDetach:
+			case i.policy == Detach:
 				action = launcher.Detach
-			case s == syscall.SIGINT && i.policy == onInterruptAsk && i.a.InTTY && i.a.ErrTTY:
+			case s == syscall.SIGINT && i.policy == Ask && i.a.InTTY && i.a.ErrTTY:
 				asked = true
 				i.ask(ctx)
 			case s == syscall.SIGTERM:
@@ -184,8 +186,8 @@ func (i *interrupts) answer(line string) launcher.Action {
 	}
 }
 
-// readerGone reports whether a stream has no reader any more, as when `head` has ended.
-func readerGone(w io.Writer) bool {
+// ReaderGone reports whether a stream has no reader any more, as when `head` has ended.
+func ReaderGone(w io.Writer) bool {
 	if out, ok := w.(*launcher.Stdout); ok {
 		w = out.Writer()
 	}

@@ -1,4 +1,5 @@
-package clusters
+// Package report writes and keeps what is known of a run that has ended: its receipt, the report for CI, and the receipts of this machine.
+package report
 
 import (
 	"bytes"
@@ -20,7 +21,8 @@ import (
 // historySize is the number of receipts kept on this machine.
 const historySize = 500
 
-func receiptText(rc *launcher.Receipt) string {
+// Text is a receipt as `run` prints it.
+func Text(rc *launcher.Receipt) string {
 	var b bytes.Buffer
 	if err := rc.WriteText(&b); err != nil {
 		return err.Error()
@@ -37,8 +39,8 @@ func writeReceipt(path string, rc *launcher.Receipt) error {
 	return wholefile.Write(path, append(data, '\n'), 0o644)
 }
 
-// remember saves a receipt for `history`.
-func remember(a *app.App, rc *launcher.Receipt) error {
+// Remember saves a receipt for `history`.
+func Remember(a *app.App, rc *launcher.Receipt) error {
 	dir, err := a.CacheDir("receipts")
 	if err != nil {
 		return err
@@ -60,9 +62,9 @@ func remember(a *app.App, rc *launcher.Receipt) error {
 	return nil
 }
 
-// rememberRefused returns a function that saves and returns the receipt of a failed launch, because no substrate has a record of it. A name conflict is
+// RememberRefused returns a function that saves and returns the receipt of a failed launch, because no substrate has a record of it. A name conflict is
 // not a launch: it has none.
-func rememberRefused(a *app.App, s *spec.ClusterSpec) func(error) *launcher.Receipt {
+func RememberRefused(a *app.App, s *spec.ClusterSpec) func(error) *launcher.Receipt {
 	began := time.Now().UTC()
 	return func(err error) *launcher.Receipt {
 		if errors.Is(err, launcher.ErrConflict) || errors.Is(err, launcher.ErrEnded) {
@@ -82,15 +84,15 @@ func rememberRefused(a *app.App, s *spec.ClusterSpec) func(error) *launcher.Rece
 			Exit:      runstate.Exit{Origin: runstate.OriginRayctl, Cause: cause, Code: code, Message: app.Sentence(err)},
 			Durations: launcher.Durations{Total: ended.Sub(began).Seconds()},
 		}
-		if err := remember(a, rc); err != nil {
+		if err := Remember(a, rc); err != nil {
 			a.Logger().Debug("the refused launch is not in the history", "error", err)
 		}
 		return rc
 	}
 }
 
-// readReceipts reads the receipts kept on this machine and skips unreadable ones.
-func readReceipts(a *app.App) ([]launcher.Receipt, error) {
+// Read reads the receipts kept on this machine and skips unreadable ones.
+func Read(a *app.App) ([]launcher.Receipt, error) {
 	dir, err := a.CacheDir("receipts")
 	if err != nil {
 		return nil, err
