@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rayctl/rayctl/launcher/conformance/terminaltest"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +21,6 @@ import (
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/kuberay"
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/conformance"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/test/kubetest"
 )
@@ -123,7 +124,7 @@ func TestWays(t *testing.T) {
 			t.Errorf("submit: %v", err)
 		}
 	})
-	t.Run("terminal", func(t *testing.T) { conformance.OnTerminal(t, b.l, id) })
+	t.Run("terminal", func(t *testing.T) { terminaltest.OnTerminal(t, b.l, id) })
 	t.Run("from inside", func(t *testing.T) { fromInside(t, b, id) })
 	t.Run("healing", func(t *testing.T) { heal(t, b, id, all) })
 }

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher/driverio"
+
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/dashboardclient/logstream"
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -68,7 +70,7 @@ func (a *attemptLog) useful(dial func(ctx context.Context, network, address stri
 
 func newOutput(l Launcher, id ID, w io.Writer, log *slog.Logger) *output {
 	// A failing writer must not be treated as a lost connection, after which the same bytes would be written again.
-	return &output{l: l, id: id, w: NewStdout(w, func(err error) { log.Warn("the output is not shown any more", "cluster", id, "error", err) }), log: log, shown: map[int]*attemptLog{}}
+	return &output{l: l, id: id, w: driverio.NewStdout(w, func(err error) { log.Warn("the output is not shown any more", "cluster", id, "error", err) }), log: log, shown: map[int]*attemptLog{}}
 }
 
 // attempt returns the log of attempt n of the job's run: all attempts have the same entrypoint, and ids <name>-<n>.
@@ -76,7 +78,7 @@ func (o *output) attempt(j *runstate.Job, n int) *attemptLog {
 	if o.shown[n] == nil {
 		id := j.SubmissionID[:strings.LastIndex(j.SubmissionID, "-")+1] + strconv.Itoa(n)
 		o.shown[n] = &attemptLog{
-			prepare: programLog{submission: runstate.PrepareID(id), strip: prepareOutput(o.w, j, id)},
+			prepare: programLog{submission: runstate.PrepareID(id), strip: driverio.PrepareOutput(o.w, j, id)},
 			driver:  programLog{submission: id, strip: logstream.NewDriverOutput(o.w, id, j.Entrypoint)},
 		}
 	}
@@ -273,9 +275,8 @@ func (o *output) rest(a *attemptLog, begin int64, open func(offset int64) (io.Re
 		return err
 	}
 	defer saved.Close()
-	out := &AttemptOutput{prepare: a.prepare.strip, driver: a.driver.strip}
-	out.begin(begin, from)
-	before := out.left
+	out := driverio.ContinueAttempt(a.prepare.strip, a.driver.strip, begin, from)
+	before := out.OfPrepare()
 	n, err := io.Copy(out, saved)
 	first := min(n, before)
 	a.prepare.offset += first

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher/driverio"
+
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -47,7 +49,7 @@ func NewReceipt(r *Result) *Receipt {
 		rc.Exit = *r.Exit
 	}
 	if r.Job != nil {
-		rc.SubmissionID, rc.Command, rc.OutputDir = r.Job.SubmissionID, UserCommand(r.Job.Entrypoint), r.Job.OutputDir
+		rc.SubmissionID, rc.Command, rc.OutputDir = r.Job.SubmissionID, driverio.UserCommand(r.Job.Entrypoint), r.Job.OutputDir
 		if r.Job.Prepares() {
 			rc.Prepare = r.Job.Prepare
 		}

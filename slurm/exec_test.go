@@ -13,8 +13,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rayctl/rayctl/launcher/conformance/terminaltest"
+
 	"github.com/rayctl/rayctl/launcher"
-	"github.com/rayctl/rayctl/launcher/conformance"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm"
 )
@@ -37,8 +38,8 @@ func (b *bed) commands(t *testing.T) {
 
 // execs: on a terminal all keys go to the command, also Ctrl-C; without one, the command is stopped when its context ends.
 func (b *bed) execs(t *testing.T, id launcher.ID) {
-	t.Run("terminal", func(t *testing.T) { conformance.OnTerminal(t, b.launcher(), id) })
-	t.Run("terminal by ssh", func(t *testing.T) { conformance.OnTerminal(t, b.ssh(t), id) })
+	t.Run("terminal", func(t *testing.T) { terminaltest.OnTerminal(t, b.launcher(), id) })
+	t.Run("terminal by ssh", func(t *testing.T) { terminaltest.OnTerminal(t, b.ssh(t), id) })
 	t.Run("asked to end", func(t *testing.T) { askedToEnd(t, b.launcher(), id) })
 }
 
@@ -56,9 +57,9 @@ func askedToEnd(t *testing.T, l launcher.Execer, id launcher.ID) {
 		_, err := l.Exec(ctx, id, launcher.ExecRequest{Command: []string{"sh", "-c", script}, Stdout: in, Stderr: in})
 		t.Log(err)
 	}()
-	conformance.ReadUntil(t, out, "ready")
+	terminaltest.ReadUntil(t, out, "ready")
 	cancel(launcher.Interruption{Signal: syscall.SIGTERM})
-	conformance.ReadUntil(t, out, "asked")
+	terminaltest.ReadUntil(t, out, "asked")
 	if _, err := io.Copy(io.Discard, out); err != nil { // its end
 		t.Error(err)
 	}
@@ -131,11 +132,11 @@ func prompts(t *testing.T, l launcher.Execer, id launcher.ID) {
 			t.Errorf("code %d, %v", code, err)
 		}
 	}()
-	conformance.ReadUntil(t, out, "who? ")
+	terminaltest.ReadUntil(t, out, "who? ")
 	if _, err := io.WriteString(typed, "me\n"); err != nil {
 		t.Error(err)
 	}
-	conformance.ReadUntil(t, out, "me\n")
+	terminaltest.ReadUntil(t, out, "me\n")
 	typed.Close()
 	<-ended
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"io"
 
+	"github.com/rayctl/rayctl/launcher/driverio"
+
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
@@ -90,7 +92,7 @@ func runExec(ctx context.Context, a *app.App, o *execOptions) error {
 // commandOut is stdout for a command. A command that is a process of this machine (srun, ssh, or the command itself) gets the stream itself: it may be a
 // terminal, and that process reports a full disk itself.
 func commandOut(a *app.App, l launcher.Launcher, tty bool) io.Writer {
-	if out, ok := a.Out.(*launcher.Stdout); ok && (tty || spec.SubstrateOf(l.Name()).ExecHere) {
+	if out, ok := a.Out.(*driverio.Stdout); ok && (tty || spec.SubstrateOf(l.Name()).ExecHere) {
 		return out.Writer()
 	}
 	return a.Out

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/rayctl/rayctl/launcher/driverio"
+
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/terminal"
@@ -20,7 +22,7 @@ import (
 func (a *App) Execute(ctx context.Context, tree func(*App) *cobra.Command, args []string) (code int) {
 	a.UI, a.args = terminal.NewUI(&a.Streams, a.Getenv), args
 	defer a.UI.Close()
-	a.Out = launcher.NewStdout(a.Out, a.outputLost)
+	a.Out = driverio.NewStdout(a.Out, a.outputLost)
 	defer func() {
 		if p := recover(); p != nil {
 			code = a.report(launcher.Fail(runstate.CodeInternal, errPanic, "please report it with the command at https://github.com/rayctl/rayctl/issues, and `-v` shows where",
@@ -77,7 +79,7 @@ func (a *App) outputLost(err error) {
 // outputCode turns exit code 0 into CodeOutputLost if output was lost.
 func (a *App) outputCode(code int) int {
 	a.telling.Wait()
-	if out, ok := a.Out.(*launcher.Stdout); ok && out.Err() != nil && code == 0 {
+	if out, ok := a.Out.(*driverio.Stdout); ok && out.Err() != nil && code == 0 {
 		return runstate.CodeOutputLost
 	}
 	return code

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 
+	"github.com/rayctl/rayctl/launcher/driverio"
+
 	"github.com/rayctl/rayctl/launcher"
 )
 
@@ -24,7 +26,7 @@ func CopyLog(ctx context.Context, w io.Writer, s *launcher.Status, open launcher
 			id, begin = old.SubmissionID, old.LogBegin
 		}
 	}
-	own := launcher.NewAttemptOutput(w, s.Job, id, begin)
+	own := driverio.NewAttemptOutput(w, s.Job, id, begin)
 	if _, err := io.Copy(own, saved); err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher/driverio"
+
 	"github.com/rayctl/rayctl/cmd/clusters/report"
 
 	"github.com/spf13/cobra"
@@ -64,7 +66,7 @@ func pastRuns(ctx context.Context, a *app.App, o *historyOptions) ([]past, error
 		seen[key(s.Launcher, s.Name, s.Created)] = len(list)
 		p := past{Name: s.Name, Launcher: s.Launcher, Created: s.Created, Ended: s.Since, Exit: *s.Exit, Record: true}
 		if s.Job != nil {
-			p.Command = launcher.UserCommand(s.Job.Entrypoint)
+			p.Command = driverio.UserCommand(s.Job.Entrypoint)
 		}
 		if len(s.Timeline) > 0 {
 			p.Usage = &launcher.NewReceipt(launcher.NewResult(s, launcher.LogInfo{}, nil)).Usage

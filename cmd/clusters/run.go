@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher/driverio"
+
 	"github.com/rayctl/rayctl/cmd/clusters/interrupt"
 	"github.com/rayctl/rayctl/cmd/clusters/report"
 
@@ -215,8 +217,8 @@ func anotherRun(r *launcher.Result, s *spec.ClusterSpec, taken error) error {
 	switch {
 	case r.Job == nil || r.Job.Entrypoint == "":
 		difference = "a cluster without a command of its own"
-	case launcher.UserCommand(r.Job.Entrypoint) != launcher.UserCommand(s.Job.Entrypoint):
-		difference = "with another command: " + terminal.Shorten(launcher.UserCommand(r.Job.Entrypoint), false)
+	case driverio.UserCommand(r.Job.Entrypoint) != driverio.UserCommand(s.Job.Entrypoint):
+		difference = "with another command: " + terminal.Shorten(driverio.UserCommand(r.Job.Entrypoint), false)
 	}
 	return launcher.Fail(runstate.CodeSpec, taken, "choose another --name, or replace it with --recreate", "the run %s that has ended was another one, %s", s.Name, difference)
 }

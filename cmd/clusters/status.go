@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher/driverio"
+
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
@@ -175,7 +177,7 @@ func printStatus(a *app.App, w io.Writer, s launcher.Status, used *launcher.Usag
 		rows = append(rows, []string{"output", s.Job.OutputDir})
 	}
 	for _, j := range s.Submissions {
-		rows = append(rows, []string{"job", fmt.Sprintf("%s %s %s", j.SubmissionID, j.State, terminal.Shorten(launcher.UserCommand(j.Entrypoint), false))})
+		rows = append(rows, []string{"job", fmt.Sprintf("%s %s %s", j.SubmissionID, j.State, terminal.Shorten(driverio.UserCommand(j.Entrypoint), false))})
 	}
 	rows = append(rows, endRows(s, now)...)
 	if s.Exit != nil {

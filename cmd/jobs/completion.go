@@ -3,9 +3,10 @@ package jobs
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/rayctl/rayctl/launcher/driverio"
+
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/terminal"
-	"github.com/rayctl/rayctl/launcher"
 )
 
 // completeClusterThenJob lists the clusters, and behind a cluster, or if a flag gives one, its jobs.
@@ -43,7 +44,7 @@ func jobIDs(a *app.App, c *cobra.Command, name string) ([]cobra.Completion, cobr
 	}
 	var out []cobra.Completion
 	for i := range jobs {
-		out = append(out, cobra.CompletionWithDesc(jobName(&jobs[i]), string(jobs[i].Status)+" "+terminal.Shorten(launcher.UserCommand(jobs[i].Entrypoint), false)))
+		out = append(out, cobra.CompletionWithDesc(jobName(&jobs[i]), string(jobs[i].Status)+" "+terminal.Shorten(driverio.UserCommand(jobs[i].Entrypoint), false)))
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }

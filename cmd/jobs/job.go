@@ -9,12 +9,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rayctl/rayctl/launcher/driverio"
+
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
-	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -69,7 +70,7 @@ func showJob(ctx context.Context, a *app.App, o *jobsOptions, c *app.Connection)
 }
 
 func printJob(w io.Writer, took string, j *dashboardclient.Job) error {
-	rows := [][]string{{"job", jobName(j)}, {"status", string(j.Status)}, {"command", launcher.UserCommand(j.Entrypoint)}}
+	rows := [][]string{{"job", jobName(j)}, {"status", string(j.Status)}, {"command", driverio.UserCommand(j.Entrypoint)}}
 	add := func(key, value string) {
 		if value != "" && value != "-" {
 			rows = append(rows, []string{key, value})

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher/driverio"
+
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
@@ -83,7 +85,7 @@ func runJobs(ctx context.Context, a *app.App, o *jobsOptions) error {
 			fmt.Fprintln(a.Out, terminal.Clean(jobName(j)))
 			continue
 		}
-		row := []string{jobName(j), string(j.Status), terminal.Stamp(j.StartTime), took(a.Now(), j), terminal.Shorten(launcher.UserCommand(j.Entrypoint), o.output.Format == app.FormatWide)}
+		row := []string{jobName(j), string(j.Status), terminal.Stamp(j.StartTime), took(a.Now(), j), terminal.Shorten(driverio.UserCommand(j.Entrypoint), o.output.Format == app.FormatWide)}
 		if o.output.Format == app.FormatWide {
 			row = append(row, j.Type, j.Message)
 		}

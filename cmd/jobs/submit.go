@@ -10,6 +10,8 @@ import (
 	"maps"
 	"math"
 
+	"github.com/rayctl/rayctl/launcher/driverio"
+
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -227,7 +229,7 @@ func submitRequest(job *spec.Job, p *launcher.Packages) dashboardclient.SubmitRe
 		env["env_vars"] = job.Env
 	}
 	return dashboardclient.SubmitRequest{
-		Entrypoint: launcher.InDirectory(job.Cwd, job.Entrypoint), RuntimeEnv: env, Metadata: job.Metadata,
+		Entrypoint: driverio.InDirectory(job.Cwd, job.Entrypoint), RuntimeEnv: env, Metadata: job.Metadata,
 		EntrypointCPUs: float64(job.EntrypointCPUs), EntrypointGPUs: job.EntrypointGPUs,
 		EntrypointMemory: job.EntrypointMemory.Value(), EntrypointResources: job.EntrypointResources,
 		EntrypointLabels: job.EntrypointLabelSelector,

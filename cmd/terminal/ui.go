@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher/driverio"
+
 	"golang.org/x/term"
 
 	"github.com/rayctl/rayctl/launcher"
@@ -231,7 +233,7 @@ func (u *UI) Output() io.Writer {
 
 // sameFile reports whether two streams are one, as with 2>&1.
 func sameFile(out, err io.Writer) bool {
-	if s, ok := out.(*launcher.Stdout); ok {
+	if s, ok := out.(*driverio.Stdout); ok {
 		out = s.Writer()
 	}
 	o, ok1 := out.(*os.File)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher/driverio"
+
 	"github.com/rayctl/rayctl/launcher"
 )
 
@@ -83,7 +85,7 @@ func TestOwnLine(t *testing.T) {
 			if same {
 				errs, want = open("out"), "50 %\nended\n"
 			}
-			u := NewUI(&Streams{Out: launcher.NewStdout(out, nil), Err: errs, Now: time.Now}, func(string) string { return "" })
+			u := NewUI(&Streams{Out: driverio.NewStdout(out, nil), Err: errs, Now: time.Now}, func(string) string { return "" })
 			if _, err := u.Output().Write([]byte("50 %")); err != nil {
 				t.Fatal(err)
 			}

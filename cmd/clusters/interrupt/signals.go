@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rayctl/rayctl/launcher/driverio"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/rayctl/rayctl/cmd/app"
@@ -188,7 +190,7 @@ func (i *interrupts) answer(line string) launcher.Action {
 
 // ReaderGone reports whether a stream has no reader any more, as when `head` has ended.
 func ReaderGone(w io.Writer) bool {
-	if out, ok := w.(*launcher.Stdout); ok {
+	if out, ok := w.(*driverio.Stdout); ok {
 		w = out.Writer()
 	}
 	file, ok := w.(*os.File)

@@ -1,4 +1,4 @@
-package launcher
+package driverio
 
 import (
 	"io"
@@ -16,18 +16,29 @@ type AttemptOutput struct {
 
 // NewAttemptOutput is for the saved log, from its first byte on, of an attempt of the job: its driver's submission id, and its LogBegin.
 func NewAttemptOutput(w io.Writer, j *runstate.Job, driver string, begin int64) *AttemptOutput {
-	o := &AttemptOutput{prepare: prepareOutput(w, j, driver), driver: logstream.NewDriverOutput(w, driver, j.Entrypoint)}
+	o := &AttemptOutput{prepare: PrepareOutput(w, j, driver), driver: logstream.NewDriverOutput(w, driver, j.Entrypoint)}
 	o.begin(begin, 0)
 	return o
 }
 
-func prepareOutput(w io.Writer, j *runstate.Job, driver string) *logstream.DriverOutput {
+// PrepareOutput takes Ray's lines out of what job.prepare printed.
+func PrepareOutput(w io.Writer, j *runstate.Job, driver string) *logstream.DriverOutput {
 	entrypoint := ""
 	if j.Prepare != nil {
 		entrypoint = j.Prepare.Entrypoint
 	}
 	return logstream.NewDriverOutput(w, runstate.PrepareID(driver), entrypoint)
 }
+
+// ContinueAttempt is for the rest of an attempt's log, read from byte from on, with what its programs' outputs held back so far. begin: LogBegin.
+func ContinueAttempt(prepare, driver *logstream.DriverOutput, begin, from int64) *AttemptOutput {
+	o := &AttemptOutput{prepare: prepare, driver: driver}
+	o.begin(begin, from)
+	return o
+}
+
+// OfPrepare is how many of the next bytes are of job.prepare.
+func (o *AttemptOutput) OfPrepare() int64 { return o.left }
 
 // begin sets where the driver's log begins, in a log that is read from a byte on.
 func (o *AttemptOutput) begin(begin, from int64) {

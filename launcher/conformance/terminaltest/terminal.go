@@ -1,4 +1,5 @@
-package conformance
+// Package terminaltest checks commands on terminals in a cluster.
+package terminaltest
 
 import (
 	"io"

@@ -1,4 +1,5 @@
-package launcher
+// Package driverio is what the launchers do with a driver's output: the lines of Ray are taken out of it, and it is written so that a full disk fails nothing.
+package driverio
 
 import (
 	"io"

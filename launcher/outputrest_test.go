@@ -1,0 +1,54 @@
+package launcher
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// nearlyFull accepts room bytes, and then fails as write(2) on a full disk.
+type nearlyFull struct {
+	bytes.Buffer
+	room int
+}
+
+func (d *nearlyFull) Write(p []byte) (int, error) {
+	n, _ := d.Buffer.Write(p[:min(d.room, len(p))])
+	if d.room -= n; n < len(p) {
+		return n, syscall.ENOSPC
+	}
+	return n, nil
+}
+
+// If the stream accepts no more, copying the rest of an attempt's output from its saved copy is no failure, and writes nothing to the stream.
+func TestOutputIsNotRepeated(t *testing.T) {
+	disk := &nearlyFull{room: 9}
+	o := newOutput(nil, "x", disk, slog.New(slog.DiscardHandler))
+	opened := []int64{}
+	open := func(_ context.Context, _ int, offset int64) (io.ReadCloser, error) {
+		opened = append(opened, offset)
+		return io.NopCloser(bytes.NewReader([]byte("line 1\nline 2\nline 3\n")[offset:])), nil
+	}
+	r := &Result{open: open}
+	r.Job = &runstate.Job{SubmissionID: "x-1"}
+	r.Attempt = 1
+	for range 2 {
+		if err := o.complete(t.Context(), r); err != nil {
+			t.Error(err)
+		}
+		disk.room = 100
+	}
+	if disk.String() != "line 1\nli" {
+		t.Errorf("%q", disk)
+	}
+	if diff := cmp.Diff([]int64{0}, opened); diff != "" {
+		t.Error(diff)
+	}
+}
