@@ -243,7 +243,7 @@ func TestPlainUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(cache, filepath.Base(self)),
-		"-test.run", "TestVersions/"+DefaultVersion+"|TestPowerCut", "-test.skip", "/Slurmrestd", "-test.v")
+		"-test.run", "TestVersions/"+DefaultVersion+"|TestPowerCut", "-test.skip", "//Slurmrestd", "-test.v")
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), "RAYCTL_TEST_CACHE="+cache, "HOME="+cache)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"fmt"
@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// row is one line of the table.
-type row struct{ measure, today, rayctl, goal, met string }
+// Row is one line of the table.
+type Row struct{ What, Today, Rayctl, Goal, Met string }
 
 // unit formats one figure.
 type unit func(float64) string
 
-func seconds(v float64) string {
+func Seconds(v float64) string {
 	switch {
 	case math.Abs(v) < 0.1:
 		return fmt.Sprintf("%.3f s", v)
@@ -24,9 +24,9 @@ func seconds(v float64) string {
 	return fmt.Sprintf("%.1f s", v)
 }
 
-func megabytes(v float64) string { return fmt.Sprintf("%.0f MB", v/1e6) }
+func Megabytes(v float64) string { return fmt.Sprintf("%.0f MB", v/1e6) }
 
-func median(values []float64) float64 {
+func Median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	middle := len(sorted) / 2
 	if len(sorted)%2 == 1 {
@@ -35,38 +35,38 @@ func median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// figures formats the median with the extremes. Of no values there is nothing to compare with.
-func figures(values []float64, u unit) string {
+// Figures formats the median with the extremes. Of no values there is nothing to compare with.
+func Figures(values []float64, u unit) string {
 	if len(values) == 0 {
 		return "none"
 	}
-	text := u(median(values))
+	text := u(Median(values))
 	if len(values) > 1 {
 		text += fmt.Sprintf(" (%s to %s)", u(slices.Min(values)), u(slices.Max(values)))
 	}
 	return text
 }
 
-// compare makes a row whose goal is that rayctl's median is at most most.
-func compare(measure string, u unit, today, ours []float64, most float64, goal string) row {
+// Compare makes a row whose goal is that rayctl's median is at most most.
+func Compare(measure string, u unit, today, ours []float64, most float64, goal string) Row {
 	if goal == "" {
 		goal = "at most " + u(most)
 	}
-	return row{measure, figures(today, u), figures(ours, u), goal, yes(median(ours) <= most)}
+	return Row{measure, Figures(today, u), Figures(ours, u), goal, Yes(Median(ours) <= most)}
 }
 
-func yes(met bool) string {
+func Yes(met bool) string {
 	if met {
 		return "yes"
 	}
 	return "**no**"
 }
 
-// printTable writes GitHub's Markdown, in columns aligned for a terminal.
-func printTable(w io.Writer, rows []row) {
+// PrintTable writes GitHub's Markdown, in columns aligned for a terminal.
+func PrintTable(w io.Writer, rows []Row) {
 	cells := [][]string{{"measure", "Ray's own tool", "rayctl", "goal", "met?"}}
 	for _, r := range rows {
-		cells = append(cells, []string{r.measure, r.today, r.rayctl, r.goal, r.met})
+		cells = append(cells, []string{r.What, r.Today, r.Rayctl, r.Goal, r.Met})
 	}
 	widths := make([]int, len(cells[0]))
 	for _, line := range cells {

@@ -1,4 +1,5 @@
-package main
+// Package slurmbench measures rayctl beside Ray's own scripts on private Slurm clusters.
+package slurmbench
 
 import (
 	"context"
@@ -11,15 +12,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rayctl/rayctl/test/bench/measure"
+
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
-func init() {
+// slurmMeasures are the measures on private Slurm clusters, in the order of the table.
+func Measures() (all []measure.Measure) {
 	for _, nodes := range []int{2, 4, 8} {
-		slurmMeasures = append(slurmMeasures, measure{fmt.Sprintf("nodes%d", nodes), func(ctx context.Context, b *bench) ([]row, error) { return b.slurmLife(ctx, nodes) }})
+		all = append(all, measure.Measure{Name: fmt.Sprintf("nodes%d", nodes), Run: func(ctx context.Context, b *measure.Bench) ([]measure.Row, error) { return slurmLife(ctx, b, nodes) }})
 	}
-	slurmMeasures = append(slurmMeasures, measure{"requests", measureRequests}, measure{"elastic", measureElastic}, measure{"early", measureEarly},
-		measure{"warned", measureWarned}, measure{unchanged, measureUnchangedOnSlurm})
+	return append(all, measure.Measure{Name: "requests", Run: measureRequests}, measure.Measure{Name: "elastic", Run: measureElastic}, measure.Measure{Name: "early", Run: measureEarly}, measure.Measure{Name: "warned", Run: measureWarned},
+		measure.Measure{Name: measure.Unchanged, Run: measureUnchangedOnSlurm}, measure.Measure{Name: "tunnel", Run: measureTunnel})
 }
 
 // slurmRun is one driver on one allocation of whole nodes, with times of the controller and of the driver. Between the driver's last statement
@@ -45,24 +49,24 @@ func script(name string) starter {
 }
 
 // slurmLife runs the same driver with Ray's two scripts and rayctl, alternately, each on a new Slurm cluster.
-func (b *bench) slurmLife(ctx context.Context, nodes int) ([]row, error) {
+func slurmLife(ctx context.Context, b *measure.Bench, nodes int) ([]measure.Row, error) {
 	var symmetric, template, ours []slurmRun
 	const tries = 3 // on a busy machine Ray's own ways often fail to start
 	side := func(into *[]slurmRun, start starter) func(context.Context) error {
 		return func(ctx context.Context) error {
 			for try := 1; ; try++ {
-				run, err := b.onSlurm(ctx, nodes, start)
+				run, err := onSlurm(ctx, b, nodes, start)
 				if err == nil {
 					*into = append(*into, run)
 					return nil
 				}
-				if b.say("try %d of %d: %v", try, tries, err); try == tries || ctx.Err() != nil {
+				if b.Say("try %d of %d: %v", try, tries, err); try == tries || ctx.Err() != nil {
 					return err
 				}
 			}
 		}
 	}
-	err := b.repeat(ctx, fmt.Sprintf("slurm, %d nodes", nodes),
+	err := b.Repeat(ctx, fmt.Sprintf("slurm, %d nodes", nodes),
 		side(&ours, (*slurmSite).rayctlRun), side(&template, script("template.sh")), side(&symmetric, script("symmetric.sh")))
 	if err != nil {
 		return nil, err
@@ -75,18 +79,18 @@ func (b *bench) slurmLife(ctx context.Context, nodes int) ([]row, error) {
 	}
 	first, wasted := of(ours, slurmRun.toFirstLine), of(ours, slurmRun.wasted)
 	name := func(what, peer string) string { return fmt.Sprintf("%d nodes: %s (%s)", nodes, what, peer) }
-	var rows []row
+	var rows []measure.Row
 	for _, peer := range []struct {
 		name   string
 		runs   []slurmRun
 		factor float64
 	}{{"`ray symmetric-run`", symmetric, 0.85}, {"the documentation's template", template, 0.5}} {
 		today := of(peer.runs, slurmRun.toFirstLine)
-		rows = append(rows, compare(name("allocation to driver's first line, all nodes alive", peer.name), seconds, today, first, peer.factor*median(today),
+		rows = append(rows, measure.Compare(name("allocation to driver's first line, all nodes alive", peer.name), measure.Seconds, today, first, peer.factor*measure.Median(today),
 			fmt.Sprintf("at most %.2f of it", peer.factor)))
-		rows = append(rows, compare(name("driver's exit to allocation released", peer.name), seconds, of(peer.runs, slurmRun.toRelease), of(ours, slurmRun.toRelease), 1.5, ""))
-		rows = append(rows, row{measure: name("driver's last statement to allocation released", peer.name),
-			today: figures(of(peer.runs, slurmRun.afterLast), seconds), rayctl: figures(of(ours, slurmRun.afterLast), seconds)})
+		rows = append(rows, measure.Compare(name("driver's exit to allocation released", peer.name), measure.Seconds, of(peer.runs, slurmRun.toRelease), of(ours, slurmRun.toRelease), 1.5, ""))
+		rows = append(rows, measure.Row{What: name("driver's last statement to allocation released", peer.name),
+			Today: measure.Figures(of(peer.runs, slurmRun.afterLast), measure.Seconds), Rayctl: measure.Figures(of(ours, slurmRun.afterLast), measure.Seconds)})
 	}
 	for _, cost := range []struct {
 		what  string
@@ -96,41 +100,41 @@ func (b *bench) slurmLife(ctx context.Context, nodes int) ([]row, error) {
 		{"files and folders in home", func(r slurmRun) float64 { return r.files }},
 	} {
 		costs := of(ours, cost.value)
-		if _, known := b.costs[cost.what]; !known {
-			b.costs[cost.what] = median(costs)
+		if _, known := b.Costs[cost.what]; !known {
+			b.Costs[cost.what] = measure.Median(costs)
 		}
-		rows = append(rows, compare(name(cost.what, "the documentation's template"), count, of(template, cost.value), costs, b.costs[cost.what], "as many on any number of nodes"))
+		rows = append(rows, measure.Compare(name(cost.what, "the documentation's template"), count, of(template, cost.value), costs, b.Costs[cost.what], "as many on any number of nodes"))
 	}
 	idle := of(symmetric, slurmRun.wasted)
-	return append(rows, compare(name("allocated but not running the driver", "`ray symmetric-run`"), seconds, idle, wasted, 0.2*median(idle), "at most 0.20 of it")), nil
+	return append(rows, measure.Compare(name("allocated but not running the driver", "`ray symmetric-run`"), measure.Seconds, idle, wasted, 0.2*measure.Median(idle), "at most 0.20 of it")), nil
 }
 
 // slurmSite is a Slurm cluster of its own for one run.
 type slurmSite struct {
 	*slurmtest.Cluster
-	b      *bench
+	b      *measure.Bench
 	driver []string
 	times  string // written by the driver
 }
 
-func (b *bench) newSite(ctx context.Context, o slurmtest.Options) (*slurmSite, error) {
-	dir, err := b.workingDir("nodes.py", "timed.sh")
+func newSite(ctx context.Context, b *measure.Bench, o slurmtest.Options) (*slurmSite, error) {
+	dir, err := b.WorkingDir("nodes.py", "timed.sh")
 	if err != nil {
 		return nil, err
 	}
-	o.Binds = append(o.Binds, filepath.Dir(filepath.Dir(b.python)), filepath.Dir(b.rayctl), b.dir)
+	o.Binds = append(o.Binds, filepath.Dir(filepath.Dir(b.Python)), filepath.Dir(b.Rayctl), b.Dir)
 	c, err := slurmtest.New(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	s := &slurmSite{Cluster: c, b: b, times: c.Dir + "/shared/times"}
-	s.driver = []string{"sh", filepath.Join(dir, "timed.sh"), s.times, b.python, filepath.Join(dir, "nodes.py"), s.times, strconv.Itoa(o.Nodes)}
+	s.driver = []string{"sh", filepath.Join(dir, "timed.sh"), s.times, b.Python, filepath.Join(dir, "nodes.py"), s.times, strconv.Itoa(o.Nodes)}
 	return s, nil
 }
 
 // onSlurm makes one run.
-func (b *bench) onSlurm(ctx context.Context, nodes int, start starter) (r slurmRun, err error) {
-	s, err := b.newSite(ctx, slurmtest.Options{Nodes: nodes})
+func onSlurm(ctx context.Context, b *measure.Bench, nodes int, start starter) (r slurmRun, err error) {
+	s, err := newSite(ctx, b, slurmtest.Options{Nodes: nodes})
 	if err != nil {
 		return r, err
 	}
@@ -143,7 +147,7 @@ func (b *bench) onSlurm(ctx context.Context, nodes int, start starter) (r slurmR
 	state, err := s.JobState(ctx, job)
 	if err == nil && state != "COMPLETED" {
 		said, _ := os.ReadFile(s.Dir + "/shared/out")
-		err = fmt.Errorf("job %s ended as %s: %s", job, state, tail(said))
+		err = fmt.Errorf("job %s ended as %s: %s", job, state, measure.Tail(said))
 	}
 	if err != nil {
 		return r, err
@@ -203,7 +207,7 @@ func (s *slurmSite) grants() (map[string]time.Time, error) {
 
 // sbatch submits one of Ray's scripts and waits for the release of its nodes.
 func (s *slurmSite) sbatch(ctx context.Context, script string) (job string, released time.Time, err error) {
-	text, err := drivers.ReadFile("drivers/" + script)
+	text, err := measure.Drivers.ReadFile("drivers/" + script)
 	if err != nil {
 		return "", released, err
 	}
@@ -214,7 +218,7 @@ func (s *slurmSite) sbatch(ctx context.Context, script string) (job string, rele
 	nodes := strconv.Itoa(s.Options.Nodes)
 	cmd := s.Command(ctx, "", "sbatch", append([]string{"--parsable", "--exclusive", "--nodes=" + nodes, "--ntasks-per-node=1", "--mem=0",
 		"--output=" + s.Dir + "/shared/out", path}, s.driver...)...)
-	cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(s.b.python)+":"+pathOf(cmd.Env), "RAY_AUTH_MODE=disabled")
+	cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(s.b.Python)+":"+pathOf(cmd.Env), "RAY_AUTH_MODE=disabled")
 	out, err := cmd.Output()
 	if err != nil {
 		return "", released, fmt.Errorf("sbatch: %w", err)
@@ -249,15 +253,15 @@ func (s *slurmSite) untilReleased(ctx context.Context, job string) (time.Time, e
 		case <-tick.C:
 		case <-ctx.Done():
 			said, _ := os.ReadFile(s.Dir + "/shared/out")
-			return time.Time{}, fmt.Errorf("job %s is still %s: %s", job, state, tail(said))
+			return time.Time{}, fmt.Errorf("job %s is still %s: %s", job, state, measure.Tail(said))
 		}
 	}
 }
 
 // rayctlRun is `rayctl run`. The release of the nodes is detected as for the others.
 func (s *slurmSite) rayctlRun(ctx context.Context) (job string, released time.Time, err error) {
-	cmd := s.Command(ctx, "", s.b.rayctl, append([]string{"run", "--launcher", "slurm", "--workers", strconv.Itoa(s.Options.Nodes), "--cpus-per-worker", "1",
-		"--set", "slurm.exclusive=true", "--set", "ray.python=" + s.b.python, "--"}, s.driver...)...)
+	cmd := s.Command(ctx, "", s.b.Rayctl, append([]string{"run", "--launcher", "slurm", "--workers", strconv.Itoa(s.Options.Nodes), "--cpus-per-worker", "1",
+		"--set", "slurm.exclusive=true", "--set", "ray.python=" + s.b.Python, "--"}, s.driver...)...)
 	said := new(strings.Builder)
 	cmd.Stdout, cmd.Stderr = said, said
 	if err := cmd.Start(); err != nil {

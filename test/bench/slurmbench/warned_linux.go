@@ -1,4 +1,4 @@
-package main
+package slurmbench
 
 import (
 	"context"
@@ -12,14 +12,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rayctl/rayctl/test/bench/measure"
+
 	"github.com/rayctl/rayctl/test/raytest"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
 // measureUnchangedOnSlurm compares with an earlier rayctl on four nodes.
-func measureUnchangedOnSlurm(ctx context.Context, b *bench) ([]row, error) {
-	return b.compareWithEarlier(ctx, "slurm, 4 nodes", func(ctx context.Context) (first, end float64, err error) {
-		run, err := b.onSlurm(ctx, 4, (*slurmSite).rayctlRun)
+func measureUnchangedOnSlurm(ctx context.Context, b *measure.Bench) ([]measure.Row, error) {
+	return b.CompareWithEarlier(ctx, "slurm, 4 nodes", func(ctx context.Context) (first, end float64, err error) {
+		run, err := onSlurm(ctx, b, 4, (*slurmSite).rayctlRun)
 		return run.toFirstLine(), run.afterLast(), err
 	})
 }
@@ -28,25 +30,25 @@ func measureUnchangedOnSlurm(ctx context.Context, b *bench) ([]row, error) {
 const warning = 30 * time.Second
 
 // measureWarned preempts examples/train with a warning, and counts the steps that the next attempt makes again.
-func measureWarned(ctx context.Context, b *bench) ([]row, error) {
-	python, err := b.trainPython(ctx)
+func measureWarned(ctx context.Context, b *measure.Bench) ([]measure.Row, error) {
+	python, err := trainPython(ctx, b)
 	if err != nil {
 		return nil, err
 	}
 	var lost []float64
-	err = b.repeat(ctx, "slurm, a preempted Ray Train run", func(ctx context.Context) error {
-		n, err := b.stepsLost(ctx, python)
+	err = b.Repeat(ctx, "slurm, a preempted Ray Train run", func(ctx context.Context) error {
+		n, err := stepsLost(ctx, b, python)
 		lost = append(lost, n)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return []row{compare(fmt.Sprintf("examples/train, preempted with a warning of %s: steps that are made again", warning), count, nil, lost, 1, "")}, nil
+	return []measure.Row{measure.Compare(fmt.Sprintf("examples/train, preempted with a warning of %s: steps that are made again", warning), count, nil, lost, 1, "")}, nil
 }
 
 // trainPython is the Python of the environment that rayctl makes for examples/train. It stays in the tests' cache.
-func (b *bench) trainPython(ctx context.Context) (string, error) {
+func trainPython(ctx context.Context, b *measure.Bench) (string, error) {
 	cache, err := raytest.Cache()
 	if err != nil {
 		return "", err
@@ -55,18 +57,18 @@ func (b *bench) trainPython(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	d, err := b.command(ctx, b.environment("XDG_CACHE_HOME="+filepath.Join(cache, "xdg")), b.rayctl,
+	d, err := b.Command(ctx, b.Environment("XDG_CACHE_HOME="+filepath.Join(cache, "xdg")), b.Rayctl,
 		"run", "-f", file, "--set", "workers.trainer.replicas=0", "--", "python", "-c", "import sys; print(sys.executable)")
 	if err != nil {
 		return "", err
 	}
-	return strings.TrimSpace(string(d.output.data)), nil
+	return strings.TrimSpace(string(d.Output.Data)), nil
 }
 
 // stepsLost makes one run, whose nodes are taken in its third epoch and given back.
-func (b *bench) stepsLost(ctx context.Context, python string) (lost float64, err error) {
+func stepsLost(ctx context.Context, b *measure.Bench, python string) (lost float64, err error) {
 	const nodes = 3
-	s, err := b.newSite(ctx, slurmtest.Options{
+	s, err := newSite(ctx, b, slurmtest.Options{
 		Nodes: nodes, Preemption: true, Settings: map[string]string{"PreemptParameters": "send_user_signal"}, Binds: []string{filepath.Dir(filepath.Dir(python))},
 		Partitions: []slurmtest.Partition{
 			{Name: "main", Default: true, Extra: fmt.Sprintf("PriorityTier=1 PreemptMode=REQUEUE GraceTime=%.0f", warning.Seconds())},
@@ -93,7 +95,7 @@ func (b *bench) stepsLost(ctx context.Context, python string) (lost float64, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cmd := s.Command(ctx, "", s.b.rayctl, "run", "-f", path)
+	cmd := s.Command(ctx, "", s.b.Rayctl, "run", "-f", path)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // ends the run, too
 	out := new(said)
 	cmd.Stdout, cmd.Stderr = out, out
@@ -140,7 +142,7 @@ func (s *said) until(ctx context.Context, want *regexp.Regexp) ([]string, error)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: no %q in %s", context.Cause(ctx), want, tail([]byte(text)))
+			return nil, fmt.Errorf("%w: no %q in %s", context.Cause(ctx), want, measure.Tail([]byte(text)))
 		}
 	}
 }

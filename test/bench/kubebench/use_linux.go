@@ -1,4 +1,4 @@
-package main
+package kubebench
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rayctl/rayctl/test/bench/measure"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/portforward"
 
@@ -24,15 +26,15 @@ import (
 var rayJobs = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayjobs"}
 
 // measureInterrupt ends a driver by Ctrl-C; the driver ends at once.
-func (k *kube) measureInterrupt(ctx context.Context, b *bench) ([]row, error) {
+func (k *kube) measureInterrupt(ctx context.Context, b *measure.Bench) ([]measure.Row, error) {
 	file, err := k.file(ctx, b, 2)
 	if err != nil {
 		return nil, err
 	}
 	var ours []float64
-	err = b.repeat(ctx, "interrupt", func(ctx context.Context) error {
-		command := exec.CommandContext(ctx, b.rayctl, "run", "-f", file, "--on-interrupt", "stop", "--", "sh", "-c", "date +%s.%N >"+shareDir+"/first; exec sleep 600")
-		command.Env, command.Dir = b.environment("KUBECONFIG="+k.kubeconfig), b.dir
+	err = b.Repeat(ctx, "interrupt", func(ctx context.Context) error {
+		command := exec.CommandContext(ctx, b.Rayctl, "run", "-f", file, "--on-interrupt", "stop", "--", "sh", "-c", "date +%s.%N >"+shareDir+"/first; exec sleep 600")
+		command.Env, command.Dir = b.Environment("KUBECONFIG="+k.kubeconfig), b.Dir
 		if err := command.Start(); err != nil {
 			return err
 		}
@@ -49,18 +51,18 @@ func (k *kube) measureInterrupt(ctx context.Context, b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []row{{"Ctrl-C while the driver runs to no Ray pod left", "-", figures(ours, seconds), "at most " + seconds(3), yes(median(ours) <= 3)}}, nil
+	return []measure.Row{{What: "Ctrl-C while the driver runs to no Ray pod left", Today: "-", Rayctl: measure.Figures(ours, measure.Seconds), Goal: "at most " + measure.Seconds(3), Met: measure.Yes(measure.Median(ours) <= 3)}}, nil
 }
 
 // measureLatency follows a driver that prints the time.
-func (k *kube) measureLatency(ctx context.Context, b *bench) ([]row, error) {
+func (k *kube) measureLatency(ctx context.Context, b *measure.Bench) ([]measure.Row, error) {
 	file, err := k.file(ctx, b, 0)
 	if err != nil {
 		return nil, err
 	}
 	var ours []float64
-	err = b.repeat(ctx, "latency", func(ctx context.Context) error {
-		dir, err := b.workingDir("clock.py")
+	err = b.Repeat(ctx, "latency", func(ctx context.Context) error {
+		dir, err := b.WorkingDir("clock.py")
 		if err != nil {
 			return err
 		}
@@ -68,18 +70,18 @@ func (k *kube) measureLatency(ctx context.Context, b *bench) ([]row, error) {
 		if err != nil {
 			return err
 		}
-		return addLatency(&ours)(d)
+		return measure.AddLatency(&ours)(d)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return []row{{"line printed by the driver to line shown, by port-forward", "-", figures(ours, seconds), "at most " + seconds(0.2), yes(median(ours) <= 0.2)}}, nil
+	return []measure.Row{{What: "line printed by the driver to line shown, by port-forward", Today: "-", Rayctl: measure.Figures(ours, measure.Seconds), Goal: "at most " + measure.Seconds(0.2), Met: measure.Yes(measure.Median(ours) <= 0.2)}}, nil
 }
 
 const packageSize = 100 << 20
 
 // measurePackage compares the upload of a package to the keeper with client-go's own port-forward to the dashboard.
-func (k *kube) measurePackage(ctx context.Context, b *bench) ([]row, error) {
+func (k *kube) measurePackage(ctx context.Context, b *measure.Bench) ([]measure.Row, error) {
 	file, err := k.file(ctx, b, 0)
 	if err != nil {
 		return nil, err
@@ -88,7 +90,7 @@ func (k *kube) measurePackage(ctx context.Context, b *bench) ([]row, error) {
 	if _, err := k.rayctl(ctx, b, "up", "-f", file, "--name", name); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(b.dir, "package")
+	path := filepath.Join(b.Dir, "package")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		return nil, err
 	}
@@ -97,7 +99,7 @@ func (k *kube) measurePackage(ctx context.Context, b *bench) ([]row, error) {
 	}
 	l := kuberay.New(kuberay.Config{Kubeconfig: k.kubeconfig})
 	var raw, ours []float64
-	err = b.repeat(ctx, "package", func(ctx context.Context) error {
+	err = b.Repeat(ctx, "package", func(ctx context.Context) error {
 		return timed(&raw, path, func(content io.Reader) error { return k.putRaw(ctx, l, name, content) })
 	}, func(ctx context.Context) error {
 		return timed(&ours, path, func(content io.Reader) error { return putKeeper(ctx, l, name, len(ours), content) })
@@ -106,9 +108,8 @@ func (k *kube) measurePackage(ctx context.Context, b *bench) ([]row, error) {
 	if err = errors.Join(err, downErr); err != nil {
 		return nil, err
 	}
-	least := 0.8 * median(raw)
-	return []row{{"100 MiB working directory to the keeper (client-go's port-forward to Ray's dashboard)", figures(raw, rate), figures(ours, rate),
-		"at least 0.8 of it: " + rate(least), yes(median(ours) >= least)}}, nil
+	least := 0.8 * measure.Median(raw)
+	return []measure.Row{{What: "100 MiB working directory to the keeper (client-go's port-forward to Ray's dashboard)", Today: measure.Figures(raw, rate), Rayctl: measure.Figures(ours, rate), Goal: "at least 0.8 of it: " + rate(least), Met: measure.Yes(measure.Median(ours) >= least)}}, nil
 }
 
 func rate(v float64) string { return fmt.Sprintf("%.0f MiB/s", v) }
@@ -185,28 +186,28 @@ func (k *kube) putRaw(ctx context.Context, l *kuberay.Launcher, name string, con
 }
 
 // measureMinute runs a driver that prints a line each second for a minute, and measures rayctl's resource use.
-func (k *kube) measureMinute(ctx context.Context, b *bench) ([]row, error) {
+func (k *kube) measureMinute(ctx context.Context, b *measure.Bench) ([]measure.Row, error) {
 	file, err := k.file(ctx, b, 2)
 	if err != nil {
 		return nil, err
 	}
 	var memory, cpu, requests []float64
-	err = b.repeat(ctx, "minute", func(ctx context.Context) error {
+	err = b.Repeat(ctx, "minute", func(ctx context.Context) error {
 		counted, err := k.counted(b)
 		if err != nil {
 			return err
 		}
 		defer counted.server.Close()
-		command := exec.CommandContext(ctx, b.rayctl, "run", "-f", file, "--", "sh", "-c", "for i in $(seq 60); do echo $i; sleep 1; done")
-		command.Env, command.Dir = b.environment("KUBECONFIG="+counted.kubeconfig), b.dir
+		command := exec.CommandContext(ctx, b.Rayctl, "run", "-f", file, "--", "sh", "-c", "for i in $(seq 60); do echo $i; sleep 1; done")
+		command.Env, command.Dir = b.Environment("KUBECONFIG="+counted.kubeconfig), b.Dir
 		said := new(bytes.Buffer)
 		command.Stderr = said
 		most, err := peak(command)
 		if err != nil {
-			return fmt.Errorf("rayctl run: %w: %s", err, tail(said.Bytes()))
+			return fmt.Errorf("rayctl run: %w: %s", err, measure.Tail(said.Bytes()))
 		}
 		used := command.ProcessState.UserTime() + command.ProcessState.SystemTime()
-		b.say("requests: %s", counted)
+		b.Say("requests: %s", counted)
 		memory, cpu, requests = append(memory, most), append(cpu, used.Seconds()), append(requests, float64(counted.total()))
 		return nil
 	})
@@ -214,10 +215,10 @@ func (k *kube) measureMinute(ctx context.Context, b *bench) ([]row, error) {
 		return nil, err
 	}
 	count := func(v float64) string { return fmt.Sprintf("%.0f", v) }
-	return []row{
-		{"`run` of one minute: client's memory", "-", figures(memory, megabytes), "at most 60 MB", yes(median(memory) <= 60e6)},
-		{"`run` of one minute: client's processor time", "-", figures(cpu, seconds), "at most " + seconds(0.5), yes(median(cpu) <= 0.5)},
-		{"`run` of one minute: API requests, watches aside", "-", figures(requests, count), "at most 30", yes(median(requests) <= 30)},
+	return []measure.Row{
+		{What: "`run` of one minute: client's memory", Today: "-", Rayctl: measure.Figures(memory, measure.Megabytes), Goal: "at most 60 MB", Met: measure.Yes(measure.Median(memory) <= 60e6)},
+		{What: "`run` of one minute: client's processor time", Today: "-", Rayctl: measure.Figures(cpu, measure.Seconds), Goal: "at most " + measure.Seconds(0.5), Met: measure.Yes(measure.Median(cpu) <= 0.5)},
+		{What: "`run` of one minute: API requests, watches aside", Today: "-", Rayctl: measure.Figures(requests, count), Goal: "at most 30", Met: measure.Yes(measure.Median(requests) <= 30)},
 	}, nil
 }
 
@@ -247,12 +248,12 @@ func peak(command *exec.Cmd) (most float64, err error) {
 }
 
 // measureUnchanged compares with an earlier rayctl on a cluster of three pods.
-func (k *kube) measureUnchanged(ctx context.Context, b *bench) ([]row, error) {
+func (k *kube) measureUnchanged(ctx context.Context, b *measure.Bench) ([]measure.Row, error) {
 	file, err := k.file(ctx, b, 2)
 	if err != nil {
 		return nil, err
 	}
-	return b.compareWithEarlier(ctx, "kuberay, 1 head and 2 workers", func(ctx context.Context) (first, end float64, err error) {
+	return b.CompareWithEarlier(ctx, "kuberay, 1 head and 2 workers", func(ctx context.Context) (first, end float64, err error) {
 		return k.rayctlRun(ctx, b, file)
 	})
 }

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"bufio"
@@ -19,10 +19,10 @@ import (
 
 // measureRun runs a driver through the whole life of a cluster of one node: rayctl with one command; Ray by starting a head,
 // submitting to it, and finally sending the signal that ends a head.
-func measureRun(ctx context.Context, b *bench) ([]row, error) {
-	b.head.stop()
+func measureRun(ctx context.Context, b *Bench) ([]Row, error) {
+	b.Head.Stop()
 	var todayFirst, oursFirst, todayEnd, oursEnd []float64
-	err := b.repeat(ctx, "run", func(ctx context.Context) error {
+	err := b.Repeat(ctx, "run", func(ctx context.Context) error {
 		first, err := b.startAndSubmit(ctx)
 		todayFirst = append(todayFirst, first)
 		return err
@@ -38,27 +38,27 @@ func measureRun(ctx context.Context, b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	most := 0.75 * median(todayFirst)
-	return []row{
-		compare("`run`: command start to driver's first line, 1 node (`ray start --head` + `ray job submit`)", seconds, todayFirst, oursFirst, most,
-			"at most 0.75 of it: "+seconds(most)),
-		compare("last driver byte to nothing left (SIGTERM to an idle `ray start --head --block` to nothing left)", seconds, todayEnd, oursEnd, 2, ""),
+	most := 0.75 * Median(todayFirst)
+	return []Row{
+		Compare("`run`: command start to driver's first line, 1 node (`ray start --head` + `ray job submit`)", Seconds, todayFirst, oursFirst, most,
+			"at most 0.75 of it: "+Seconds(most)),
+		Compare("last driver byte to nothing left (SIGTERM to an idle `ray start --head --block` to nothing left)", Seconds, todayEnd, oursEnd, 2, ""),
 	}, nil
 }
 
 // startAndSubmit returns the seconds until the driver's first line, with Ray's command line. A started head may refuse jobs
 // for a while; then the command is repeated at once.
-func (b *bench) startAndSubmit(ctx context.Context) (float64, error) {
-	head, err := raytest.Prepare(ctx, raytest.HeadOptions{Version: rayVersion}, b.say)
+func (b *Bench) startAndSubmit(ctx context.Context) (float64, error) {
+	head, err := raytest.Prepare(ctx, raytest.HeadOptions{Version: RayVersion}, b.Say)
 	if err != nil {
 		return 0, err
 	}
-	dir, err := b.workingDir("first.py")
+	dir, err := b.WorkingDir("first.py")
 	if err != nil {
 		return 0, err
 	}
 	const script = `ray=$1 address=$2 python=$3 driver=$4; shift 4; "$@" >&2 && until "$ray" job submit --address "$address" -- "$python" "$driver"; do :; done`
-	args := append([]string{b.ray(), head.URL, b.python, filepath.Join(dir, "first.py")}, head.StartArgs...)
+	args := append([]string{b.ray(), head.URL, b.Python, filepath.Join(dir, "first.py")}, head.StartArgs...)
 	life, err := b.begin(ctx, head.TempDir, head.Env, script, args...)
 	if err != nil {
 		return 0, err
@@ -71,13 +71,13 @@ func (b *bench) startAndSubmit(ctx context.Context) (float64, error) {
 }
 
 // rayctlRun returns the seconds until the driver's first line, and from its last byte until no process of the cluster is left.
-func (b *bench) rayctlRun(ctx context.Context) (first, end float64, err error) {
-	dir, err := b.workingDir("first.py")
+func (b *Bench) rayctlRun(ctx context.Context) (first, end float64, err error) {
+	dir, err := b.WorkingDir("first.py")
 	if err != nil {
 		return 0, 0, err
 	}
-	life, err := b.begin(ctx, "", b.environment(), `exec "$@"`,
-		b.rayctl, "run", "--set", "ray.python="+b.python, "--", b.python, filepath.Join(dir, "first.py"))
+	life, err := b.begin(ctx, "", b.Environment(), `exec "$@"`,
+		b.Rayctl, "run", "--set", "ray.python="+b.Python, "--", b.Python, filepath.Join(dir, "first.py"))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -90,8 +90,8 @@ func (b *bench) rayctlRun(ctx context.Context) (first, end float64, err error) {
 }
 
 // endOfHead returns the seconds from SIGTERM, just after the end of a job, until nothing is left of the head.
-func (b *bench) endOfHead(ctx context.Context) (float64, error) {
-	head, err := raytest.Start(ctx, raytest.HeadOptions{Version: rayVersion}, b.say)
+func (b *Bench) endOfHead(ctx context.Context) (float64, error) {
+	head, err := raytest.Start(ctx, raytest.HeadOptions{Version: RayVersion}, b.Say)
 	if err != nil {
 		return 0, err
 	}
@@ -163,19 +163,19 @@ type life struct {
 }
 
 // begin starts a shell script below a guard. The script itself reports its begin, after the guard's own start. dir is removed at the end.
-func (b *bench) begin(ctx context.Context, dir string, env []string, script string, args ...string) (*life, error) {
+func (b *Bench) begin(ctx context.Context, dir string, env []string, script string, args ...string) (*life, error) {
 	output, shell, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer shell.Close()
 	l := &life{output: output, lines: bufio.NewScanner(output)}
-	if l.stderr, err = os.CreateTemp(b.dir, "stderr-"); err != nil {
+	if l.stderr, err = os.CreateTemp(b.Dir, "stderr-"); err != nil {
 		return nil, err
 	}
 	command := exec.CommandContext(ctx, "sh", append([]string{"-c", "echo begun; " + script, "sh"}, args...)...)
-	command.Env, command.Dir, command.Stdout, command.Stderr = env, b.dir, shell, l.stderr
-	if l.Guarded, err = raytest.Guard(b.python, dir, command); err != nil {
+	command.Env, command.Dir, command.Stdout, command.Stderr = env, b.Dir, shell, l.stderr
+	if l.Guarded, err = raytest.Guard(b.Python, dir, command); err != nil {
 		return nil, err
 	}
 	l.unwatch = context.AfterFunc(ctx, l.Kill) // ends the output, too
@@ -205,5 +205,5 @@ func (l *life) readDriver() error {
 		}
 	}
 	said, _ := os.ReadFile(l.stderr.Name())
-	return errors.Join(fmt.Errorf("the driver did not run: %s", tail(said)), l.lines.Err())
+	return errors.Join(fmt.Errorf("the driver did not run: %s", Tail(said)), l.lines.Err())
 }

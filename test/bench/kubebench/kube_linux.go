@@ -1,4 +1,5 @@
-package main
+// Package kubebench measures rayctl beside KubeRay's RayJobs on a private Kubernetes.
+package kubebench
 
 import (
 	"context"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rayctl/rayctl/test/bench/measure"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,10 +26,13 @@ import (
 	"github.com/rayctl/rayctl/test/kubetest/build"
 )
 
-func init() {
+// kubeMeasures are the measures on a private Kubernetes, in the order of the table.
+func Measures() []measure.Measure {
 	k := &kube{}
-	kubeMeasures = []measure{{"life", k.measureLife}, {"interrupt", k.measureInterrupt}, {"latency", k.measureLatency}, {"package", k.measurePackage}, {"minute", k.measureMinute},
-		{unchanged, k.measureUnchanged}}
+	return []measure.Measure{
+		{Name: "life", Run: k.measureLife}, {Name: "interrupt", Run: k.measureInterrupt}, {Name: "latency", Run: k.measureLatency}, {Name: "package", Run: k.measurePackage}, {Name: "minute", Run: k.measureMinute},
+		{Name: measure.Unchanged, Run: k.measureUnchanged},
+	}
 }
 
 // kube is the testbed of the measures: one namespace, and a directory that all pods of the bench mount.
@@ -45,11 +51,11 @@ type kube struct {
 const shareDir = "/bench"
 
 // up starts the testbed, once.
-func (k *kube) up(ctx context.Context, b *bench) error {
+func (k *kube) up(ctx context.Context, b *measure.Bench) error {
 	if k.shared != "" {
 		return nil
 	}
-	k.shared = filepath.Join(b.dir, "shared")
+	k.shared = filepath.Join(b.Dir, "shared")
 	if err := os.Mkdir(k.shared, 0o777); err != nil {
 		return err
 	}
@@ -57,22 +63,22 @@ func (k *kube) up(ctx context.Context, b *bench) error {
 		return err
 	}
 	var err error
-	if k.bed, err = bed.Open(b.say); err != nil {
+	if k.bed, err = bed.Open(b.Say); err != nil {
 		return err
 	}
 	if k.unlock, err = k.bed.Lock(ctx); err != nil {
 		return err
 	}
-	b.atEnd = append(b.atEnd, func() { //nolint:contextcheck // also after an interrupt
+	b.AtEnd = append(b.AtEnd, func() { //nolint:contextcheck // also after an interrupt
 		if err := k.close(); err != nil {
-			b.say("%v", err)
+			b.Say("%v", err)
 		}
 	})
 	config := bed.Config{CPUs: bed.DefaultCPUs, Volcano: true}
 	if config.Versions, err = build.Chosen(); err != nil {
 		return err
 	}
-	if config.Python, err = build.Python(ctx, b.say); err != nil {
+	if config.Python, err = build.Python(ctx, b.Say); err != nil {
 		return err
 	}
 	if err := k.bed.Up(ctx, config); err != nil {
@@ -81,7 +87,7 @@ func (k *kube) up(ctx context.Context, b *bench) error {
 	return k.connect(ctx, b)
 }
 
-func (k *kube) connect(ctx context.Context, b *bench) (err error) {
+func (k *kube) connect(ctx context.Context, b *measure.Bench) (err error) {
 	if k.rest, err = k.bed.RESTConfig(); err != nil {
 		return err
 	}
@@ -96,7 +102,7 @@ func (k *kube) connect(ctx context.Context, b *bench) (err error) {
 	if _, err := k.core.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	k.kubeconfig = filepath.Join(b.dir, "kubeconfig")
+	k.kubeconfig = filepath.Join(b.Dir, "kubeconfig")
 	return k.bed.WriteKubeconfig(k.kubeconfig, k.namespace, k.rest.BearerToken)
 }
 
@@ -110,15 +116,15 @@ func (k *kube) close() error {
 }
 
 // file starts the testbed if necessary, and writes a cluster file with n workers, as small as those of the RayJobs.
-func (k *kube) file(ctx context.Context, b *bench, workers int) (string, error) {
+func (k *kube) file(ctx context.Context, b *measure.Bench, workers int) (string, error) {
 	if err := k.up(ctx, b); err != nil {
 		return "", err
 	}
-	path := filepath.Join(b.dir, fmt.Sprintf("workers-%d.yaml", workers))
+	path := filepath.Join(b.Dir, fmt.Sprintf("workers-%d.yaml", workers))
 	text := `
 name: bench
 launcher: kuberay
-ray: {version: ` + rayVersion + `}
+ray: {version: ` + measure.RayVersion + `}
 head: {cpus: 200m, memory: 3Gi}
 mounts: [{mountPath: ` + shareDir + `, source: {kuberay: {hostPath: {path: ` + k.shared + `}}}}]
 `
@@ -174,31 +180,31 @@ func pause(ctx context.Context) error {
 }
 
 // measureLife runs a driver of one line through the life of a cluster of three pods.
-func (k *kube) measureLife(ctx context.Context, b *bench) ([]row, error) {
+func (k *kube) measureLife(ctx context.Context, b *measure.Bench) ([]measure.Row, error) {
 	file, err := k.file(ctx, b, 2)
 	if err != nil {
 		return nil, err
 	}
-	var http, job, ours startAndEnd
-	err = b.repeat(ctx, "life", k.rayJob("HTTPMode", &http), k.rayJob("K8sJobMode", &job), func(ctx context.Context) error {
+	var http, job, ours measure.StartAndEnd
+	err = b.Repeat(ctx, "life", k.rayJob("HTTPMode", &http), k.rayJob("K8sJobMode", &job), func(ctx context.Context) error {
 		first, end, err := k.rayctlRun(ctx, b, file)
-		ours.add(first, end)
+		ours.Add(first, end)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	most := 0.65 * median(http.first)
-	return []row{
-		compare("1 head and 2 workers: command start to driver's first line (RayJob HTTPMode)", seconds, http.first, ours.first, most, "at most 0.65 of it: "+seconds(most)),
-		compare("the same (RayJob K8sJobMode)", seconds, job.first, ours.first, most, ""),
-		compare("driver's last line to no Ray pod left (RayJob HTTPMode)", seconds, http.end, ours.end, 3, ""),
-		compare("the same (RayJob K8sJobMode)", seconds, job.end, ours.end, 3, ""),
+	most := 0.65 * measure.Median(http.First)
+	return []measure.Row{
+		measure.Compare("1 head and 2 workers: command start to driver's first line (RayJob HTTPMode)", measure.Seconds, http.First, ours.First, most, "at most 0.65 of it: "+measure.Seconds(most)),
+		measure.Compare("the same (RayJob K8sJobMode)", measure.Seconds, job.First, ours.First, most, ""),
+		measure.Compare("driver's last line to no Ray pod left (RayJob HTTPMode)", measure.Seconds, http.End, ours.End, 3, ""),
+		measure.Compare("the same (RayJob K8sJobMode)", measure.Seconds, job.End, ours.End, 3, ""),
 	}, nil
 }
 
 // rayctlRun is `rayctl run` of such a driver.
-func (k *kube) rayctlRun(ctx context.Context, b *bench, file string) (first, end float64, err error) {
+func (k *kube) rayctlRun(ctx context.Context, b *measure.Bench, file string) (first, end float64, err error) {
 	return k.lived(ctx, func(ctx context.Context) error {
 		_, err := k.rayctl(ctx, b, "run", "-f", file, "--", "sh", "-c", stampDriver)
 		return err
@@ -226,12 +232,12 @@ func (k *kube) lived(ctx context.Context, command func(context.Context) error) (
 }
 
 // kubeRayctl runs rayctl on the testbed.
-func (k *kube) rayctl(ctx context.Context, b *bench, args ...string) (*done, error) {
-	return b.command(ctx, b.environment("KUBECONFIG="+k.kubeconfig), b.rayctl, args...)
+func (k *kube) rayctl(ctx context.Context, b *measure.Bench, args ...string) (*measure.Done, error) {
+	return b.Command(ctx, b.Environment("KUBECONFIG="+k.kubeconfig), b.Rayctl, args...)
 }
 
 // rayJob runs the driver as a RayJob, with KubeRay's own life cycle.
-func (k *kube) rayJob(mode string, l *startAndEnd) func(context.Context) error {
+func (k *kube) rayJob(mode string, l *measure.StartAndEnd) func(context.Context) error {
 	return func(ctx context.Context) error {
 		name := "peer-" + strings.ToLower(mode)
 		jobs := k.dynamic.Resource(rayJobs).Namespace(k.namespace)
@@ -242,7 +248,7 @@ func (k *kube) rayJob(mode string, l *startAndEnd) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		l.add(first, end)
+		l.Add(first, end)
 		if err := jobs.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			return err
 		}
@@ -263,7 +269,7 @@ func rayJob(name, mode, shared string) *unstructured.Unstructured {
 		return map[string]any{"spec": map[string]any{
 			"volumes": []any{map[string]any{"name": "bench", "hostPath": map[string]any{"path": shared}}},
 			"containers": []any{map[string]any{
-				"name": container, "image": "rayproject/ray:" + rayVersion,
+				"name": container, "image": "rayproject/ray:" + measure.RayVersion,
 				"resources":    map[string]any{"requests": map[string]any{"cpu": "200m", "memory": memory}, "limits": map[string]any{"memory": memory}},
 				"volumeMounts": []any{map[string]any{"name": "bench", "mountPath": shareDir}},
 			}},
@@ -275,7 +281,7 @@ func rayJob(name, mode, shared string) *unstructured.Unstructured {
 		"spec": map[string]any{
 			"entrypoint": stampDriver, "submissionMode": mode, "shutdownAfterJobFinishes": true,
 			"rayClusterSpec": map[string]any{
-				"rayVersion":    rayVersion,
+				"rayVersion":    measure.RayVersion,
 				"headGroupSpec": map[string]any{"rayStartParams": params, "template": template("ray-head", "3Gi")},
 				"workerGroupSpecs": []any{map[string]any{
 					"groupName": "w", "replicas": int64(2), "minReplicas": int64(2), "maxReplicas": int64(2), "rayStartParams": params, "template": template("ray-worker", "2Gi"),

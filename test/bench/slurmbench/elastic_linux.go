@@ -1,4 +1,4 @@
-package main
+package slurmbench
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rayctl/rayctl/test/bench/measure"
 
 	"al.essio.dev/pkg/shellescape"
 
@@ -45,16 +47,16 @@ type day struct {
 type job struct{ submitted, granted, released float64 }
 
 // measureElastic compares an elastic group with one that is always there: what the same tasks cost, and how soon nodes come and go.
-func measureElastic(ctx context.Context, b *bench) ([]row, error) {
+func measureElastic(ctx context.Context, b *measure.Bench) ([]measure.Row, error) {
 	var fixed, elastic []day
 	side := func(into *[]day, least int) func(context.Context) error {
 		return func(ctx context.Context) error {
-			d, err := b.newDay(ctx, least)
+			d, err := newDay(ctx, b, least)
 			*into = append(*into, d)
 			return err
 		}
 	}
-	if err := b.repeat(ctx, "slurm, elastic", side(&fixed, dayWorkers), side(&elastic, 0)); err != nil {
+	if err := b.Repeat(ctx, "slurm, elastic", side(&fixed, dayWorkers), side(&elastic, 0)); err != nil {
 		return nil, err
 	}
 	of := func(days []day, value func(day) []float64) (all []float64) {
@@ -67,36 +69,36 @@ func measureElastic(ctx context.Context, b *bench) ([]row, error) {
 	if got, want := of(elastic, day.results), of(fixed, day.results); !slices.Equal(got, want) {
 		return nil, fmt.Errorf("the elastic cluster has other results: %v, and not %v", got, want)
 	}
-	return []row{
-		compare("elastic: demand in Ray to companion submitted", seconds, nil, of(elastic, day.toSubmission), 6, ""),
-		compare("elastic: grant to node alive (a node of the first start)", seconds, first, of(elastic, day.toAlive), 1.1*median(first), "as a node of the first start"),
-		compare("elastic: last task to node released, above scaling.idle", seconds, nil, of(elastic, day.toRelease), 8, ""),
-		compare(fmt.Sprintf("a day with a notebook, 1:%d: node-seconds of workers (a group that is always there), %s", daySpeed, worked), count, today, of(elastic, day.workerSeconds), 0.35*median(today), "at most 0.35 of it"),
+	return []measure.Row{
+		measure.Compare("elastic: demand in Ray to companion submitted", measure.Seconds, nil, of(elastic, day.toSubmission), 6, ""),
+		measure.Compare("elastic: grant to node alive (a node of the first start)", measure.Seconds, first, of(elastic, day.toAlive), 1.1*measure.Median(first), "as a node of the first start"),
+		measure.Compare("elastic: last task to node released, above scaling.idle", measure.Seconds, nil, of(elastic, day.toRelease), 8, ""),
+		measure.Compare(fmt.Sprintf("a day with a notebook, 1:%d: node-seconds of workers (a group that is always there), %s", daySpeed, worked), count, today, of(elastic, day.workerSeconds), 0.35*measure.Median(today), "at most 0.35 of it"),
 	}, nil
 }
 
 // newDay runs one, with at least so many workers all the time.
-func (b *bench) newDay(ctx context.Context, least int) (d day, err error) {
-	s, err := b.newSite(ctx, slurmtest.Options{Nodes: 1 + dayWorkers})
+func newDay(ctx context.Context, b *measure.Bench, least int) (d day, err error) {
+	s, err := newSite(ctx, b, slurmtest.Options{Nodes: 1 + dayWorkers})
 	if err != nil {
 		return d, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	dir, err := b.workingDir("day.py")
+	dir, err := b.WorkingDir("day.py")
 	if err != nil {
 		return d, err
 	}
-	entrypoint := shellescape.QuoteCommand([]string{b.python, filepath.Join(dir, "day.py"), s.times, fmt.Sprint(dayWorkers), fmt.Sprint(dayBursts),
+	entrypoint := shellescape.QuoteCommand([]string{b.Python, filepath.Join(dir, "day.py"), s.times, fmt.Sprint(dayWorkers), fmt.Sprint(dayBursts),
 		fmt.Sprint(dayBurst.Seconds()), fmt.Sprint(dayPeriod.Seconds())})
 	path, err := s.clusterFile(map[string]any{
-		"apiVersion": "rayctl/v1", "launcher": "slurm", "name": "day", "ray": map[string]any{"python": b.python}, "head": map[string]any{"cpus": 1},
+		"apiVersion": "rayctl/v1", "launcher": "slurm", "name": "day", "ray": map[string]any{"python": b.Python}, "head": map[string]any{"cpus": 1},
 		"workers": []any{map[string]any{"name": "w", "cpus": 1, "replicas": least, "minReplicas": least, "maxReplicas": dayWorkers, "resources": map[string]int{"w": 1}}},
 		"scaling": map[string]any{"idle": dayIdle.String()}, "slurm": map[string]any{"exclusive": true}, "job": map[string]any{"entrypoint": entrypoint},
 	})
 	if err != nil {
 		return d, err
 	}
-	cmd := s.Command(ctx, "", s.b.rayctl, "run", "-f", path)
+	cmd := s.Command(ctx, "", s.b.Rayctl, "run", "-f", path)
 	said := new(strings.Builder)
 	cmd.Stdout, cmd.Stderr = said, said
 	if err := cmd.Start(); err != nil {

@@ -1,4 +1,4 @@
-package main
+package kubebench
 
 import (
 	"fmt"
@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/rayctl/rayctl/test/bench/measure"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -62,7 +64,7 @@ func (c *counted) String() string {
 	return strings.Join(out, ", ")
 }
 
-func (k *kube) counted(b *bench) (*counted, error) {
+func (k *kube) counted(b *measure.Bench) (*counted, error) {
 	config := rest.CopyConfig(k.rest)
 	config.NextProtos = []string{"http/1.1"} // port-forward needs an upgrade
 	transport, err := rest.TransportFor(config)
@@ -73,7 +75,7 @@ func (k *kube) counted(b *bench) (*counted, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &counted{kubeconfig: filepath.Join(b.dir, "counted"), requests: map[string]int{}}
+	c := &counted{kubeconfig: filepath.Join(b.Dir, "counted"), requests: map[string]int{}}
 	proxy := &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
 	c.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.add(r)

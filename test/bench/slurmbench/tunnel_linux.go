@@ -1,4 +1,4 @@
-package main
+package slurmbench
 
 import (
 	"bufio"
@@ -13,12 +13,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rayctl/rayctl/test/bench/measure"
+
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
-
-func init() { slurmMeasures = append(slurmMeasures, measure{"tunnel", measureTunnel}) }
 
 const (
 	pings    = 200
@@ -30,8 +30,8 @@ type tunnelled struct{ first, trip, bulk []float64 }
 
 // measureTunnel compares a connection through rayctl's job step, which carries many connections, with one srun and a relay for one connection.
 // Users without rayctl would write the latter.
-func measureTunnel(ctx context.Context, b *bench) ([]row, error) {
-	s, err := b.newSite(ctx, slurmtest.Options{})
+func measureTunnel(ctx context.Context, b *measure.Bench) ([]measure.Row, error) {
+	s, err := newSite(ctx, b, slurmtest.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -39,10 +39,10 @@ func measureTunnel(ctx context.Context, b *bench) ([]row, error) {
 	return rows, errors.Join(err, s.Close())
 }
 
-func (s *slurmSite) tunnel(ctx context.Context) ([]row, error) {
+func (s *slurmSite) tunnel(ctx context.Context) ([]measure.Row, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cluster := s.Command(ctx, "", s.b.rayctl, "run", "--launcher", "slurm", "--set", "slurm.exclusive=true", "--set", "ray.python="+s.b.python, "--name", "tunnel", "--", "sleep", "100000")
+	cluster := s.Command(ctx, "", s.b.Rayctl, "run", "--launcher", "slurm", "--set", "slurm.exclusive=true", "--set", "ray.python="+s.b.Python, "--name", "tunnel", "--", "sleep", "100000")
 	cluster.Cancel = func() error { return cluster.Process.Signal(syscall.SIGTERM) } // so that rayctl ends its run
 	cluster.WaitDelay = time.Minute
 	if err := cluster.Start(); err != nil {
@@ -65,7 +65,7 @@ func (s *slurmSite) tunnel(ctx context.Context) ([]row, error) {
 		return nil, err
 	}
 	var bare, ours tunnelled
-	err = s.b.repeat(ctx, "slurm, tunnel", func(ctx context.Context) error {
+	err = s.b.Repeat(ctx, "slurm, tunnel", func(ctx context.Context) error {
 		return bare.measure(func() (io.ReadWriteCloser, error) { return s.bare(ctx, job, port) })
 	}, func(ctx context.Context) error {
 		l := slurm.New(slurm.Config{Runner: besideController{s}}) // a new stream each time, to a known cluster
@@ -79,10 +79,10 @@ func (s *slurmSite) tunnel(ctx context.Context) ([]row, error) {
 		return nil, err
 	}
 	const within = 1.2
-	return []row{
-		compare("tunnel into a job: opened to first byte (bare relay)", seconds, bare.first, ours.first, within*median(bare.first), "at most 1.2 of it"),
-		compare("tunnel into a job: round trip (bare relay)", microseconds, bare.trip, ours.trip, within*median(bare.trip), "at most 1.2 of it"),
-		compare("tunnel into a job: 32 MiB to here (bare relay)", seconds, bare.bulk, ours.bulk, within*median(bare.bulk), "at most 1.2 of it"),
+	return []measure.Row{
+		measure.Compare("tunnel into a job: opened to first byte (bare relay)", measure.Seconds, bare.first, ours.first, within*measure.Median(bare.first), "at most 1.2 of it"),
+		measure.Compare("tunnel into a job: round trip (bare relay)", microseconds, bare.trip, ours.trip, within*measure.Median(bare.trip), "at most 1.2 of it"),
+		measure.Compare("tunnel into a job: 32 MiB to here (bare relay)", measure.Seconds, bare.bulk, ours.bulk, within*measure.Median(bare.bulk), "at most 1.2 of it"),
 	}, nil
 }
 
@@ -116,7 +116,7 @@ func (t *tunnelled) measure(open func() (io.ReadWriteCloser, error)) error {
 		}
 		trips = append(trips, time.Since(began).Seconds())
 	}
-	t.trip = append(t.trip, median(trips))
+	t.trip = append(t.trip, measure.Median(trips))
 	return t.takeBulk(open)
 }
 
@@ -142,11 +142,11 @@ func (t *tunnelled) takeBulk(open func() (io.ReadWriteCloser, error)) error {
 
 // peer starts the server on the node, and returns its port.
 func (s *slurmSite) peer(ctx context.Context) (int, error) {
-	dir, err := s.b.workingDir("peer.py")
+	dir, err := s.b.WorkingDir("peer.py")
 	if err != nil {
 		return 0, err
 	}
-	cmd, err := s.NodeCommand(ctx, "node1", "", s.b.python, filepath.Join(dir, "peer.py"))
+	cmd, err := s.NodeCommand(ctx, "node1", "", s.b.Python, filepath.Join(dir, "peer.py"))
 	if err != nil {
 		return 0, err
 	}
@@ -166,11 +166,11 @@ func (s *slurmSite) peer(ctx context.Context) (int, error) {
 
 // bare is one srun with a relay.
 func (s *slurmSite) bare(ctx context.Context, job string, port int) (io.ReadWriteCloser, error) {
-	dir, err := s.b.workingDir("relay.py")
+	dir, err := s.b.WorkingDir("relay.py")
 	if err != nil {
 		return nil, err
 	}
-	cmd := s.Command(ctx, "", "srun", "--unbuffered", "--overlap", "--quiet", "--jobid="+job, "--nodes=1", "--ntasks=1", "--mpi=none", s.b.python, "-E", "-s", "-u", filepath.Join(dir, "relay.py"), strconv.Itoa(port))
+	cmd := s.Command(ctx, "", "srun", "--unbuffered", "--overlap", "--quiet", "--jobid="+job, "--nodes=1", "--ntasks=1", "--mpi=none", s.b.Python, "-E", "-s", "-u", filepath.Join(dir, "relay.py"), strconv.Itoa(port))
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

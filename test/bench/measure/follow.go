@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"bytes"
@@ -9,29 +9,29 @@ import (
 )
 
 // measureLatency measures the time from a driver's print to its line on the screen.
-func measureLatency(ctx context.Context, b *bench) ([]row, error) {
+func measureLatency(ctx context.Context, b *Bench) ([]Row, error) {
 	var today, ours []float64
-	err := b.both(ctx, "latency", "clock.py", addLatency(&today), addLatency(&ours))
+	err := b.both(ctx, "latency", "clock.py", AddLatency(&today), AddLatency(&ours))
 	if err != nil {
 		return nil, err
 	}
-	return []row{compare("line printed by the driver to line shown, median", seconds, today, ours, 0.15, "")}, nil
+	return []Row{Compare("line printed by the driver to line shown, median", Seconds, today, ours, 0.15, "")}, nil
 }
 
-// addLatency adds one run's median over its lines.
-func addLatency(to *[]float64) func(*done) error {
-	return func(d *done) error {
+// AddLatency adds one run's median over its lines.
+func AddLatency(to *[]float64) func(*Done) error {
+	return func(d *Done) error {
 		var late []float64
-		d.output.lines(func(line []byte, at time.Time) {
+		d.Output.lines(func(line []byte, at time.Time) {
 			text, ours := bytes.CutPrefix(line, []byte("printed "))
 			if printed, err := strconv.ParseFloat(string(text), 64); ours && err == nil {
 				late = append(late, float64(at.UnixNano())/1e9-printed)
 			}
 		})
 		if len(late) == 0 {
-			return fmt.Errorf("no line was shown: %q", d.output.data)
+			return fmt.Errorf("no line was shown: %q", d.Output.Data)
 		}
-		*to = append(*to, median(late))
+		*to = append(*to, Median(late))
 		return nil
 	}
 }
@@ -44,11 +44,11 @@ type following struct {
 
 const manyLines = 1_000_000
 
-func (f *following) add(d *done) error {
+func (f *following) add(d *Done) error {
 	next, wrong := 0, false
 	var first, last time.Time
 	want := make([]byte, 0, 16)
-	d.output.lines(func(line []byte, at time.Time) {
+	d.Output.lines(func(line []byte, at time.Time) {
 		if !bytes.HasPrefix(line, []byte("line ")) {
 			return // from the command line itself
 		}
@@ -75,28 +75,28 @@ func (f *following) bytes() string {
 }
 
 // measureLines follows a million lines.
-func measureLines(ctx context.Context, b *bench) ([]row, error) {
+func measureLines(ctx context.Context, b *Bench) ([]Row, error) {
 	var today, ours following
 	if err := b.both(ctx, "lines", "lines.py", today.add, ours.add); err != nil {
 		return nil, err
 	}
-	shown := compare("one million lines followed live, first to last line shown", seconds, today.shown, ours.shown, 1, "at most 1.0 s, all bytes")
-	shown.today += today.bytes()
-	shown.rayctl += ours.bytes()
+	shown := Compare("one million lines followed live, first to last line shown", Seconds, today.shown, ours.shown, 1, "at most 1.0 s, all bytes")
+	shown.Today += today.bytes()
+	shown.Rayctl += ours.bytes()
 	if ours.lost > 0 {
-		shown.met = yes(false)
+		shown.Met = Yes(false)
 	}
-	whole := row{"the whole of that command", figures(today.whole, seconds), figures(ours.whole, seconds), "", ""}
-	return []row{shown, whole}, nil
+	whole := Row{"the whole of that command", Figures(today.whole, Seconds), Figures(ours.whole, Seconds), "", ""}
+	return []Row{shown, whole}, nil
 }
 
 // measureLongLine checks whether a line of 10 MB arrives.
-func measureLongLine(ctx context.Context, b *bench) ([]row, error) {
+func measureLongLine(ctx context.Context, b *Bench) ([]Row, error) {
 	var today, ours long
 	if err := b.both(ctx, "longline", "longline.py", today.add, ours.add); err != nil {
 		return nil, err
 	}
-	return []row{{"10 MB line", today.text(), ours.text(), "whole", yes(ours.whole == ours.runs)}}, nil
+	return []Row{{"10 MB line", today.text(), ours.text(), "whole", Yes(ours.whole == ours.runs)}}, nil
 }
 
 // long counts the runs of one side, and those that showed the whole line of 10 MB.
@@ -104,9 +104,9 @@ type long struct{ whole, runs int }
 
 const longLine = 10_000_000
 
-func (l *long) add(d *done) error {
+func (l *long) add(d *Done) error {
 	longest := 0
-	d.output.lines(func(line []byte, _ time.Time) { // Ray's command line adds lines of its own
+	d.Output.lines(func(line []byte, _ time.Time) { // Ray's command line adds lines of its own
 		if len(bytes.Trim(line, "x")) == 0 {
 			longest = max(longest, len(line))
 		}

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"bytes"
@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// done is the resource use and the output of a finished command.
-type done struct {
+// Done is the resource use and the output of a finished command.
+type Done struct {
 	wall, cpu float64 // seconds
 	memory    float64 // bytes, maximum
-	output    recorder
+	Output    recorder
 }
 
 // recorder keeps the data written to it with the times.
 type recorder struct {
-	data   []byte
+	Data   []byte
 	writes []write
 }
 
@@ -30,38 +30,38 @@ type write struct {
 }
 
 func (r *recorder) Write(p []byte) (int, error) {
-	r.data = append(r.data, p...)
-	r.writes = append(r.writes, write{time.Now(), len(r.data)})
+	r.Data = append(r.Data, p...)
+	r.writes = append(r.writes, write{time.Now(), len(r.Data)})
 	return len(p), nil
 }
 
 // lines calls each for every complete line with the time at which its end arrived.
 func (r *recorder) lines(each func(line []byte, at time.Time)) {
 	next, begin := 0, 0
-	for begin < len(r.data) {
-		length := bytes.IndexByte(r.data[begin:], '\n')
+	for begin < len(r.Data) {
+		length := bytes.IndexByte(r.Data[begin:], '\n')
 		if length < 0 {
 			return
 		}
 		for r.writes[next].end <= begin+length {
 			next++
 		}
-		each(r.data[begin:begin+length], r.writes[next].at)
+		each(r.Data[begin:begin+length], r.writes[next].at)
 		begin += length + 1
 	}
 }
 
-// command runs a command to its end; failure is an error.
-func (b *bench) command(ctx context.Context, env []string, name string, args ...string) (*done, error) {
-	d := new(done)
+// Command runs a command to its end; failure is an error.
+func (b *Bench) Command(ctx context.Context, env []string, name string, args ...string) (*Done, error) {
+	d := new(Done)
 	var stderr bytes.Buffer
 	command := exec.CommandContext(ctx, name, args...)
-	command.Env, command.Dir, command.Stdout, command.Stderr = env, b.dir, &d.output, &stderr
+	command.Env, command.Dir, command.Stdout, command.Stderr = env, b.Dir, &d.Output, &stderr
 	start := time.Now()
 	err := command.Run()
 	d.wall = time.Since(start).Seconds()
 	if err != nil {
-		return nil, fmt.Errorf("%s %q: %w: %s", filepath.Base(name), args, err, tail(stderr.Bytes()))
+		return nil, fmt.Errorf("%s %q: %w: %s", filepath.Base(name), args, err, Tail(stderr.Bytes()))
 	}
 	state := command.ProcessState
 	d.cpu = (state.UserTime() + state.SystemTime()).Seconds()
@@ -72,35 +72,35 @@ func (b *bench) command(ctx context.Context, env []string, name string, args ...
 	return d, nil
 }
 
-// tail is the end of a command's error output.
-func tail(text []byte) []byte {
+// Tail is the end of a command's error output.
+func Tail(text []byte) []byte {
 	return bytes.TrimSpace(text[max(0, len(text)-500):])
 }
 
 // submitRay runs the driver with Ray's command line on the shared head.
-func (b *bench) submitRay(ctx context.Context, driver string) (*done, error) {
-	return b.submit(ctx, driver, b.head.Env, b.ray(), "job", "submit")
+func (b *Bench) submitRay(ctx context.Context, driver string) (*Done, error) {
+	return b.submit(ctx, driver, b.Head.Env, b.ray(), "job", "submit")
 }
 
 // submitRayctl runs the driver with rayctl on the shared head.
-func (b *bench) submitRayctl(ctx context.Context, driver string) (*done, error) {
-	return b.submit(ctx, driver, b.onHead(), b.rayctl, "submit")
+func (b *Bench) submitRayctl(ctx context.Context, driver string) (*Done, error) {
+	return b.submit(ctx, driver, b.onHead(), b.Rayctl, "submit")
 }
 
-func (b *bench) submit(ctx context.Context, driver string, env []string, name string, verb ...string) (*done, error) {
-	dir, err := b.workingDir(driver)
+func (b *Bench) submit(ctx context.Context, driver string, env []string, name string, verb ...string) (*Done, error) {
+	dir, err := b.WorkingDir(driver)
 	if err != nil {
 		return nil, err
 	}
-	return b.command(ctx, env, name, append(verb, "--address", b.head.URL, "--working-dir", dir, "--", b.python, driver)...)
+	return b.Command(ctx, env, name, append(verb, "--address", b.Head.URL, "--working-dir", dir, "--", b.Python, driver)...)
 }
 
 // both submits one driver with both command lines alternately.
-func (b *bench) both(ctx context.Context, what, driver string, today, ours func(*done) error) error {
+func (b *Bench) both(ctx context.Context, what, driver string, today, ours func(*Done) error) error {
 	if _, err := b.cluster(ctx); err != nil {
 		return err
 	}
-	return b.repeat(ctx, what, func(ctx context.Context) error {
+	return b.Repeat(ctx, what, func(ctx context.Context) error {
 		d, err := b.submitRay(ctx, driver)
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-package main
+package slurmbench
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rayctl/rayctl/test/bench/measure"
+
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
@@ -17,19 +19,19 @@ const window = time.Minute
 
 // measureRequests counts the requests of one watched cluster to Slurm's controller in a minute, while waiting and while running. It compares
 // them with `squeue --me --iterate=5`, which people leave running.
-func measureRequests(ctx context.Context, b *bench) ([]row, error) {
+func measureRequests(ctx context.Context, b *measure.Bench) ([]measure.Row, error) {
 	var waiting, running, today []float64
-	err := b.repeat(ctx, "slurm, requests", func(ctx context.Context) error {
-		w, r, s, err := b.countRequests(ctx)
+	err := b.Repeat(ctx, "slurm, requests", func(ctx context.Context) error {
+		w, r, s, err := countRequests(ctx, b)
 		waiting, running, today = append(waiting, w), append(running, r), append(today, s)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return []row{
-		compare("requests to the controller in a minute while a cluster waits (`squeue --iterate=5`)", count, today, waiting, 6, ""),
-		compare("requests to the controller in a minute while it runs (`squeue --iterate=5`)", count, today, running, 2, ""),
+	return []measure.Row{
+		measure.Compare("requests to the controller in a minute while a cluster waits (`squeue --iterate=5`)", count, today, waiting, 6, ""),
+		measure.Compare("requests to the controller in a minute while it runs (`squeue --iterate=5`)", count, today, running, 2, ""),
 	}, nil
 }
 
@@ -52,8 +54,8 @@ func (s *slurmSite) cost(ctx context.Context) (requests, files float64, err erro
 	return requests, files, err
 }
 
-func (b *bench) countRequests(ctx context.Context) (waiting, running, squeue float64, err error) {
-	s, err := b.newSite(ctx, slurmtest.Options{})
+func countRequests(ctx context.Context, b *measure.Bench) (waiting, running, squeue float64, err error) {
+	s, err := newSite(ctx, b, slurmtest.Options{})
 	if err != nil {
 		return 0, 0, 0, err
 	}
@@ -64,7 +66,7 @@ func (b *bench) countRequests(ctx context.Context) (waiting, running, squeue flo
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ours := s.Command(ctx, "", s.b.rayctl, "run", "--launcher", "slurm", "--set", "slurm.exclusive=true", "--set", "ray.python="+s.b.python, "--name", "watched", "--", "sleep", "100000")
+	ours := s.Command(ctx, "", s.b.Rayctl, "run", "--launcher", "slurm", "--set", "slurm.exclusive=true", "--set", "ray.python="+s.b.Python, "--name", "watched", "--", "sleep", "100000")
 	if squeue, err = s.iterated(ctx); err != nil {
 		return 0, 0, 0, err
 	}
@@ -116,7 +118,7 @@ func (s *slurmSite) untilJob(ctx context.Context, name, state string) error {
 // untilDriver waits until the driver runs.
 func (s *slurmSite) untilDriver(ctx context.Context, name string) error {
 	return s.until(ctx, "the driver to run", func() (bool, error) {
-		cmd := s.Command(ctx, "", s.b.rayctl, "status", name, "--launcher", "slurm", "-o", "json")
+		cmd := s.Command(ctx, "", s.b.Rayctl, "status", name, "--launcher", "slurm", "-o", "json")
 		out, err := cmd.Output()
 		return strings.Contains(string(out), `"RUNNING"`), err
 	})

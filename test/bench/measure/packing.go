@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"context"
@@ -22,17 +22,17 @@ var packingOfRay string
 type packing struct{ pack, again, size []float64 }
 
 // measurePack packs a working directory of 10,000 files with Ray's functions, without the start of Python, and with rayctl's.
-func measurePack(ctx context.Context, b *bench) ([]row, error) {
+func measurePack(ctx context.Context, b *Bench) ([]Row, error) {
 	client, err := b.cluster(ctx)
 	if err != nil {
 		return nil, err
 	}
-	root := filepath.Join(b.dir, "corpus")
+	root := filepath.Join(b.Dir, "corpus")
 	if err := writeCorpus(root); err != nil {
 		return nil, err
 	}
 	var today, ours packing
-	err = b.repeat(ctx, "pack", func(ctx context.Context) error {
+	err = b.Repeat(ctx, "pack", func(ctx context.Context) error {
 		return today.ofRay(ctx, b, root)
 	}, func(ctx context.Context) error {
 		return ours.ofRayctl(ctx, b, root, client)
@@ -40,28 +40,28 @@ func measurePack(ctx context.Context, b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []row{
-		compare("working directory of 10,000 files, 50 MB: hash and pack", seconds, today.pack, ours.pack, 0.6, ""),
-		compare("its package to upload", megabytes, today.size, ours.size, 30e6, ""),
-		compare("unchanged and resubmitted", seconds, today.again, ours.again, 0.1, ""),
+	return []Row{
+		Compare("working directory of 10,000 files, 50 MB: hash and pack", Seconds, today.pack, ours.pack, 0.6, ""),
+		Compare("its package to upload", Megabytes, today.size, ours.size, 30e6, ""),
+		Compare("unchanged and resubmitted", Seconds, today.again, ours.again, 0.1, ""),
 	}, nil
 }
 
-func (p *packing) ofRay(ctx context.Context, b *bench, root string) error {
-	d, err := b.command(ctx, b.head.Env, b.python, "-c", packingOfRay, root, b.head.URL)
+func (p *packing) ofRay(ctx context.Context, b *Bench, root string) error {
+	d, err := b.Command(ctx, b.Head.Env, b.Python, "-c", packingOfRay, root, b.Head.URL)
 	if err != nil {
 		return err
 	}
 	var took struct{ Pack, Again, Size float64 }
-	if err := json.Unmarshal(d.output.data, &took); err != nil {
-		return fmt.Errorf("%w in %q", err, d.output.data)
+	if err := json.Unmarshal(d.Output.Data, &took); err != nil {
+		return fmt.Errorf("%w in %q", err, d.Output.Data)
 	}
 	p.pack, p.again, p.size = append(p.pack, took.Pack), append(p.again, took.Again), append(p.size, took.Size)
 	return nil
 }
 
-func (p *packing) ofRayctl(ctx context.Context, b *bench, root string, client *dashboardclient.Client) error {
-	cache, err := os.MkdirTemp(b.dir, "packages-") // empty
+func (p *packing) ofRayctl(ctx context.Context, b *Bench, root string, client *dashboardclient.Client) error {
+	cache, err := os.MkdirTemp(b.Dir, "packages-") // empty
 	if err != nil {
 		return err
 	}
