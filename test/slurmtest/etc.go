@@ -53,13 +53,19 @@ func passwdFile(users []account) string {
 	var b strings.Builder
 	taken := map[string]bool{}
 	for _, u := range users {
-		fmt.Fprintf(&b, "%s:x:%d:%d::%s:/bin/bash\n", u.Name, u.UID, u.GID, u.Home)
+		fmt.Fprintf(&b, "%s:x:%d:%d::%s:%s\n", u.Name, u.UID, u.GID, u.Home, u.Shell)
 		taken[u.Name] = true
 	}
 	b.WriteString("sshd:x:61000:65534::/run/sshd:/usr/sbin/nologin\n")
 	taken["sshd"] = true
 	appendOthers(&b, "/etc/passwd", taken)
 	return b.String()
+}
+
+// SetShell gives the user who runs the test another login shell, for logins from now on. The file is changed in place: hosts have mounted it.
+func (c *Cluster) SetShell(program string) error {
+	c.users[0].Shell = program
+	return os.WriteFile(filepath.Join(c.Dir, "etc", "passwd"), []byte(passwdFile(c.users)), 0o644)
 }
 
 func groupFile(users []account) string {

@@ -127,6 +127,7 @@ type account struct {
 	Name     string
 	UID, GID int
 	Home     string
+	Shell    string
 }
 
 // accounts lists the cluster's users; the first is the user who runs the test, and is Slurm's administrator. With NFS its home is not among those of the others,
@@ -141,7 +142,7 @@ func accounts(dir string, o Options) []account {
 		all = append(all, account{Name: name, UID: firstTestUID + i, GID: firstTestUID + i})
 	}
 	for i := range all {
-		all[i].Home = dir + "/home/" + all[i].Name
+		all[i].Home, all[i].Shell = dir+"/home/"+all[i].Name, "/bin/bash"
 	}
 	if o.NFS {
 		all[0].Home = dir + "/root"
