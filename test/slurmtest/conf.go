@@ -221,6 +221,9 @@ func writeFiles(dir string, o Options, users []account) error {
 	if o.JobSubmit != "" {
 		files = append(files, file{"job_submit.lua", o.JobSubmit, 0o644})
 	}
+	for _, path := range o.Etc {
+		files = append(files, file{ownName(path), "", 0o644})
+	}
 	if o.Accounting {
 		files = append(files, file{"slurmdbd.conf", slurmdbdConf(dir, users[0].Name), 0o600})
 	}

@@ -71,6 +71,9 @@ type Options struct {
 	// the tests' machines have no client of NFS: package nfsmount is one.
 	NFS bool
 
+	// Etc are further files of /etc, by path, that the cluster has itself: empty until Change. The machine must have them.
+	Etc []string
+
 	JobSubmit string // job_submit.lua, the site's own rules for jobs; empty: none
 
 	Settings map[string]string // slurm.conf settings that replace or extend the testbed's own
