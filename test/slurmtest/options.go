@@ -50,6 +50,7 @@ type Options struct {
 	Accounting bool // slurmdbd on MariaDB with account "users" for all users, limits enforced
 	Slurmrestd bool // with JWT authentication
 	LoginSSH   bool // sshd on login nodes "login" and "gateway"
+	TwoFactors bool // with LoginSSH, needs root: a second sshd on "login" (TwoFactorsPort), for which users need a key, their password and a code
 
 	// Users are further Linux users whose jobs the nodes run; needs root. They exist inside the cluster only.
 	Users []string
@@ -105,6 +106,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if len(o.Users) > 0 && os.Getuid() != 0 {
 		return o, fmt.Errorf("further users need root")
+	}
+	if o.TwoFactors && (os.Getuid() != 0 || !o.LoginSSH) {
+		return o, fmt.Errorf("TwoFactors needs root, and LoginSSH")
 	}
 	if o.NFS && os.Getuid() != 0 {
 		return o, fmt.Errorf("an NFS server needs root")
