@@ -67,7 +67,7 @@ type Options struct {
 	// makes each node's own name stand for 127.0.1.1 on it, as Debian's installer does. Nodes have no default route.
 	Storage, LoopbackNames bool
 
-	// NFS serves the homes and shared/ by NFSv3 with root_squash: a real server (NFS-Ganesha) next to the controller, mounted on each host as Linux does by
+	// NFS serves the homes, shared/ and what WithoutLinks is about by NFSv3 with root_squash: a real server (NFS-Ganesha) next to the controller, mounted on each host as Linux does by
 	// default and with `nolock`. root is nobody there, so commands are to be those of Users. Needs root. The test itself sees the server's files. The kernels of
 	// the tests' machines have no client of NFS: package nfsmount is one.
 	NFS bool
