@@ -5,31 +5,17 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/test/smalldisk"
 )
-
-// nearlyFull accepts room bytes, and then fails as write(2) on a full disk.
-type nearlyFull struct {
-	bytes.Buffer
-	room int
-}
-
-func (d *nearlyFull) Write(p []byte) (int, error) {
-	n, _ := d.Buffer.Write(p[:min(d.room, len(p))])
-	if d.room -= n; n < len(p) {
-		return n, syscall.ENOSPC
-	}
-	return n, nil
-}
 
 // If the stream accepts no more, copying the rest of an attempt's output from its saved copy is no failure, and writes nothing to the stream.
 func TestOutputIsNotRepeated(t *testing.T) {
-	disk := &nearlyFull{room: 9}
+	disk := &smalldisk.Disk{Room: 9}
 	o := newOutput(nil, "x", disk, slog.New(slog.DiscardHandler))
 	opened := []int64{}
 	open := func(_ context.Context, _ int, offset int64) (io.ReadCloser, error) {
@@ -43,7 +29,7 @@ func TestOutputIsNotRepeated(t *testing.T) {
 		if err := o.complete(t.Context(), r); err != nil {
 			t.Error(err)
 		}
-		disk.room = 100
+		disk.Room = 100
 	}
 	if disk.String() != "line 1\nli" {
 		t.Errorf("%q", disk)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher/driverio"
-
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 

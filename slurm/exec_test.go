@@ -13,9 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/rayctl/rayctl/launcher/conformance/terminaltest"
-
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/conformance/terminaltest"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm"
 )

@@ -5,12 +5,11 @@ import (
 	"context"
 	"io"
 
-	"github.com/rayctl/rayctl/launcher/driverio"
-
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/driverio"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 

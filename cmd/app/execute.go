@@ -9,12 +9,11 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/rayctl/rayctl/launcher/driverio"
-
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/driverio"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 

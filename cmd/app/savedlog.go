@@ -4,9 +4,8 @@ import (
 	"context"
 	"io"
 
-	"github.com/rayctl/rayctl/launcher/driverio"
-
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/driverio"
 )
 
 // CopyLog shows the saved output of one attempt, without Ray's own first lines.

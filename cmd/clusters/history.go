@@ -7,15 +7,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/rayctl/rayctl/launcher/driverio"
-
-	"github.com/rayctl/rayctl/cmd/clusters/report"
-
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/driverio"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 

@@ -11,13 +11,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rayctl/rayctl/launcher/driverio"
-
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/driverio"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 

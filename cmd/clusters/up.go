@@ -10,13 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rayctl/rayctl/cmd/clusters/interrupt"
-	"github.com/rayctl/rayctl/cmd/clusters/report"
-
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/clusters/interrupt"
+	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rayctl/rayctl/cmd/clusters/report"
-
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )

@@ -3,10 +3,9 @@ package jobs
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/rayctl/rayctl/launcher/driverio"
-
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/terminal"
+	"github.com/rayctl/rayctl/launcher/driverio"
 )
 
 // completeClusterThenJob lists the clusters, and behind a cluster, or if a flag gives one, its jobs.

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rayctl/rayctl/launcher/driverio"
-
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/driverio"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 

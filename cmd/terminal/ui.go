@@ -9,11 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rayctl/rayctl/launcher/driverio"
-
 	"golang.org/x/term"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/driverio"
 )
 
 // UI writes notes and progress to stderr. On a terminal it rewrites one line with the elapsed time; elsewhere each change is a

@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rayctl/rayctl/launcher/driverio"
-
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/driverio"
 )
 
 // TestTransfer: the progress of a transfer is shown once it takes long; on a terminal not for each piece.

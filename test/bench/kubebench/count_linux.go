@@ -13,11 +13,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/rayctl/rayctl/test/bench/measure"
-
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/rayctl/rayctl/test/bench/measure"
 )
 
 // counted is a proxy to the API server that counts requests other than watches.

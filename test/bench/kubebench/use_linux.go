@@ -14,13 +14,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rayctl/rayctl/test/bench/measure"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/portforward"
 
 	"github.com/rayctl/rayctl/kuberay"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/test/bench/measure"
 )
 
 var rayJobs = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayjobs"}

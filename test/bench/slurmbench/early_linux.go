@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/test/bench/measure"
-
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 

@@ -12,10 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rayctl/rayctl/test/bench/measure"
-
 	"al.essio.dev/pkg/shellescape"
 
+	"github.com/rayctl/rayctl/test/bench/measure"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 

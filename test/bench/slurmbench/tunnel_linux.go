@@ -13,10 +13,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rayctl/rayctl/test/bench/measure"
-
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/test/bench/measure"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 

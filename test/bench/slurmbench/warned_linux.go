@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/test/bench/measure"
-
 	"github.com/rayctl/rayctl/test/raytest"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
