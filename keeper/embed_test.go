@@ -13,6 +13,7 @@ import (
 
 	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/test/needs"
+	"github.com/rayctl/rayctl/test/oldpython"
 )
 
 // eachPython runs a test with every Python that this machine has: a cluster's is not ours to choose.
@@ -116,5 +117,28 @@ print(program.PATH)`
 	})
 	if entries, err := os.ReadDir(filepath.Dir(program)); err != nil || len(entries) != 1 {
 		t.Errorf("beside the zip file: %v, %v", entries, err)
+	}
+}
+
+// TestTooOld: every Python that is too old, of those that this machine has, rejects each role in one sentence.
+func TestTooOld(t *testing.T) {
+	program, err := keeperzip.Write(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []string{"2.7", "3.6", "3.7"} {
+		t.Run(version, func(t *testing.T) {
+			python := oldpython.Find(t.Context(), version)
+			if python == "" {
+				t.Logf("this machine has no Python %s", version)
+				return
+			}
+			for role, key := range map[string]string{"keeper": "ray.python", "slurm-batch": "slurm.python", "slurm-network": "ray.python"} {
+				out, err := exec.Command(python, "-E", "-s", program, role, "argument").CombinedOutput()
+				if want := python + " is Python " + version + ", and rayctl needs 3.8 or later: set " + key + "\n"; err == nil || string(out) != want {
+					t.Errorf("%s: %v, %q, want %q", role, err, out, want)
+				}
+			}
+		})
 	}
 }

@@ -21,6 +21,7 @@ if [ "${1:-demo}" = test ]; then
 	if [ "$(uname)" = Linux ]; then
 		want util-linux command -v unshare
 		want iproute2 command -v ip
+		want environment-modules test -e /etc/profile.d/modules.sh
 	fi
 	want shellcheck command -v shellcheck
 	want tcsh command -v tcsh

@@ -24,6 +24,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
+	"github.com/rayctl/rayctl/test/oldpython"
 	"github.com/rayctl/rayctl/test/pace"
 	"github.com/rayctl/rayctl/test/raytest"
 	"github.com/rayctl/rayctl/test/slurmtest"
@@ -87,9 +88,10 @@ func (b beside) setting(t *testing.T) string {
 type bed struct {
 	*slurmtest.Cluster
 	beside
-	python string
-	rays   []string // directories with Ray and its Python
-	user   string   // whose clusters these are; "": there is only one user
+	python   string
+	python36 string   // which is too old for rayctl; "": this machine has none
+	rays     []string // directories with Ray and its Python
+	user     string   // whose clusters these are; "": there is only one user
 }
 
 // start starts a testbed whose nodes have real Ray.
@@ -105,10 +107,14 @@ func start(t *testing.T, o slurmtest.Options) *bed {
 		rays = append(rays, filepath.Dir(filepath.Dir(interpreter)))
 	}
 	o.Binds = append(o.Binds, rays...)
+	python36 := oldpython.Find(t.Context(), "3.6")
+	if python36 != "" {
+		o.Binds = append(o.Binds, filepath.Dir(filepath.Dir(python36)))
+	}
 	c := slurmtest.Start(t, o)
 	cmd := c.Command(context.Background(), "", "true")
 	b := beside{Bed: c.Dir, Prefix: cmd.Args[:len(cmd.Args)-1], Env: cmd.Env, Dir: c.Dir + "/shared/rayctl"}
-	return &bed{Cluster: c, beside: b, python: python, rays: rays}
+	return &bed{Cluster: c, beside: b, python: python, python36: python36, rays: rays}
 }
 
 // as is the bed for another user, with slurm.dir in the user's home.

@@ -39,7 +39,7 @@ func TestIdentity(t *testing.T) {
 		})
 	})
 	t.Run("Running", b.rewrittenWhileRunning)
-	t.Run("KeeperKilled", b.keeperKilledWithOutput)
+	t.Run("KeeperKilled", func(t *testing.T) { b.onPython36(t).keeperKilledWithOutput(t) }) // the login node finds out what there is
 	t.Run("ReadsOnlyRead", b.readsOnlyRead)
 	t.Run("NodeFailed", b.nodeFailedLast)
 	b.leavesNothing(t)

@@ -4,6 +4,7 @@ package slurm_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -54,7 +55,8 @@ type around struct {
 // TestNodes is about what Ray and its workers find on the nodes.
 func TestNodes(t *testing.T) {
 	pace.Parallel(t)
-	b := start(t, slurmtest.Options{Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 4}}})
+	needs.Program(t, "envml", "environment-modules")
+	b := start(t, slurmtest.Options{Nodes: 2, GPUs: []slurmtest.GPU{{Type: "h100", Count: 4}}, Etc: []string{modulesPath}})
 	image, path := b.AddContainers(t, b.rays...)
 	b.Env = append(b.Env, "PATH="+path, "BASH_ENV="+b.modules(t), "LD_LIBRARY_PATH=/opt/login/lib", "SECRET_OF_THE_LOGIN=x", "SLURM_NTASKS=77", "RAY_ADDRESS=elsewhere:1")
 	t.Run("Granted", func(t *testing.T) { b.granted(t, image) })
@@ -64,6 +66,25 @@ func TestNodes(t *testing.T) {
 		t.Run("In_"+runtime, func(t *testing.T) { b.inContainer(t, runtime, image) })
 	}
 	b.leavesNothing(t)
+}
+
+// modulesPath lists the directories of a site's modules. Debian's package environment-modules defines the function in /etc/profile.d, as RHEL's does.
+const modulesPath = "/etc/environment-modules/modulespath"
+
+// realModules gives the site a module of environment-modules that brings the same Python, and returns its name and the bed of a user whose jobs have the function
+// by /etc/profile alone.
+func (b *bed) realModules(t *testing.T) (name string, user *bed) {
+	t.Helper()
+	dir := filepath.Join(b.Cluster.Dir, "shared", "modules")
+	file := filepath.Join(dir, "files", "site-python", "3.11")
+	text := "#%Module1.0\nprepend-path PATH {" + dir + "/bin}\nprepend-path LD_LIBRARY_PATH {" + dir + "/lib}\nsetenv SITE_MODULE [module-info name]\n"
+	err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644), b.Change(modulesPath, dir+"/files\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := *b
+	other.Env = slices.DeleteFunc(slices.Clone(b.Env), func(v string) bool { return strings.HasPrefix(v, "BASH_ENV=") })
+	return "site-python/3.11", &other
 }
 
 // modules makes a module function, whose singularity has the runtime and a Python that finds its library only by LD_LIBRARY_PATH, as one that was
@@ -220,22 +241,31 @@ func (b *bed) inContainer(t *testing.T, runtime, image string) {
 	}
 }
 
-// placed: three equal workers on two nodes of which each has room for two, each as large as it was asked for.
+// placed: three equal workers on two nodes of which each has room for two, each as large as it was asked for. Its keeper's Python comes with a module of the site.
 func (b *bed) placed(t *testing.T) {
+	module, user := b.realModules(t)
 	r := small()
 	r.CPUs = 6
 	three := 3
 	s := &spec.ClusterSpec{Name: "placed", Ray: spec.Ray{Python: b.python}, Workers: []spec.WorkerGroup{{Name: "w", Replicas: &three, NodeResources: r}}}
+	s.Sections = slurmspec.In(&slurmspec.Section{Python: "site-python", Modules: []string{module}})
 	s.Job.Entrypoint = "python -c " + shellescape.Quote(lookAround)
-	found := b.look(t, s)
+	if bad := failing(user.launcher().Check(t.Context(), s)); len(bad) > 0 {
+		t.Errorf("doctor finds %q", bad)
+	}
+	found := user.look(t, s)
+	libraries := b.Cluster.Dir + "/shared/modules/lib:/opt/login/lib"
 	hosts := map[string]int{}
 	for name, n := range found {
+		if n.Env["LD_LIBRARY_PATH"] != libraries || n.Env["SITE_MODULE"] != module {
+			t.Errorf("%s has libraries in %q, want %q, and module %q", name, n.Env["LD_LIBRARY_PATH"], libraries, n.Env["SITE_MODULE"])
+		}
 		if name == "driver" {
 			continue
 		}
 		hosts[n.Host]++
-		if n.CPU != 6 || n.MiB != 1024 || n.Env["LD_LIBRARY_PATH"] != "/opt/login/lib" {
-			t.Errorf("%s has %v CPUs, %d MiB, libraries in %q", name, n.CPU, n.MiB, n.Env["LD_LIBRARY_PATH"])
+		if n.CPU != 6 || n.MiB != 1024 {
+			t.Errorf("%s has %v CPUs, %d MiB", name, n.CPU, n.MiB)
 		}
 	}
 	if len(found) != 4 || len(hosts) != 2 {

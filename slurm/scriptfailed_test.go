@@ -13,6 +13,8 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec/units"
+	"github.com/rayctl/rayctl/test/oldpython"
+	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
 // cannotStart: the error of a batch script that cannot start the keeper names that cause, with the script's output and its file.
@@ -24,20 +26,26 @@ func (b *bed) cannotStart(t *testing.T) {
 		}
 		return shared + name
 	}
-	// No package here has a Python before 3.8. Only its version matters, so this program prints an old one.
-	old := `#!/bin/sh
-exec ` + b.python + ` -c 'import runpy, sys; sys.version_info = (3, 6, 8, "final", 0); sys.argv = sys.argv[3:]; sys.path.insert(0, sys.argv[0].rpartition("/")[0]); runpy.run_path(sys.argv[0], run_name="__main__")' "$@"
-`
+	old, login := b.python36, b.onPython36(t)
+	if old == "" { // Debian has no package of it. Only the version matters, so a program that prints it stands in
+		t.Log("this machine has no Python 3.6: a program that pretends to be one stands in for it")
+		old = file("s-old", `#!/bin/sh
+exec `+b.python+` -c 'import runpy, sys; sys.version_info = (3, 6, 8, "final", 0); sys.argv = sys.argv[3:]; sys.path.insert(0, sys.argv[0].rpartition("/")[0]); runpy.run_path(sys.argv[0], run_name="__main__")' "$@"
+`, 0o755)
+	}
 	for name, test := range map[string]struct{ python, words string }{
 		"s-missing":    {shared + "nosuch/bin/python", "No such file or directory"},
 		"s-no-program": {file("s-text", "#!/bin/sh\n", 0o644), "Permission denied"},
-		"s-old":        {file("s-old", old, 0o755), "is Python 3.6, and rayctl needs 3.8 or later"},
+		"s-old":        {old, "is Python 3.6, and rayctl needs 3.8 or later"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := b.named(name, "echo never")
 			s.Ray.Python = test.python
-			b.begin(t, s, launcher.Payload{}).notStarted(test.words)
+			login.begin(t, s, launcher.Payload{}).notStarted(test.words)
 		})
+	}
+	if b.python36 != "" {
+		t.Run("doctor", func(t *testing.T) { login.doctorFindsOld(t) })
 	}
 	t.Run("s-no-python", b.noPython)
 	t.Run("s-slow", func(t *testing.T) { // as the pull of a large image is
@@ -47,6 +55,40 @@ exec ` + b.python + ` -c 'import runpy, sys; sys.version_info = (3, 6, 8, "final
 		r.ended(runstate.CodeStartFailed, "start-failed", "Ray was not up within lifetime.start (2s)")
 		r.forgotten()
 	})
+}
+
+// doctorFindsOld: doctor says the same of a node's Python beforehand.
+func (b *bed) doctorFindsOld(t *testing.T) {
+	s := b.named("s-old", "echo never")
+	s.Ray.Python = b.python36
+	want := []string{`python on node1: it reports "3.6", and 3.8 or later is needed`, "Ray on node1: ModuleNotFoundError: No module named 'ray'"}
+	var found []string
+	for _, c := range b.launcher().Check(t.Context(), s) {
+		if !c.OK {
+			found = append(found, c.Name+": "+c.Detail)
+		}
+	}
+	if !slices.Equal(found, want) {
+		t.Errorf("doctor finds %q, want %q", found, want)
+	}
+}
+
+// onPython36 is the bed of a user whose python3, on the login node too, is a 3.6; if this machine has none, it is what there is.
+func (b *bed) onPython36(t *testing.T) *bed {
+	t.Helper()
+	if b.python36 == "" {
+		return b
+	}
+	dir, err := os.MkdirTemp(b.Cluster.Dir+"/shared", "python36-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := oldpython.As(b.python36, dir); err != nil {
+		t.Fatal(err)
+	}
+	other := *b
+	other.Env = append(slices.Clone(b.Env), "PATH="+dir+":"+slurmtest.SearchPath)
+	return &other
 }
 
 // noPython: the login node has a python3, and the nodes have none.

@@ -4,7 +4,9 @@ package slurm_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -66,30 +68,32 @@ func TestEachVersion(t *testing.T) {
 func (b *bed) runsOnce(t *testing.T) {
 	s := b.twoGroups()
 	s.Name, s.Job.Entrypoint = "once", "echo it\\'s $RAYCTL_ATTEMPT; exit 3"
-	during := func(*begun) {}
+	during, want := func(*begun) {}, "it's 1\n"
 	if b.Options.NFS {
-		during = b.serverAway(t, s)
+		b = b.at(b.WithoutLinks(b.user))
+		during, want = b.serverAway(t, s), "1\n2\nit's 2\n"
 	}
 	two := 2
 	s.Workers[1].Replicas, s.Workers[1].GPUs, s.Workers[1].GPUType = &two, 1, "h100"
 	r := b.begin(t, s, launcher.Payload{})
 	during(r)
 	r.ended(3, "driver-failed", "code 3")
-	if r.out.String() != "it's 1\n" {
-		t.Errorf("output %q", r.out.String())
+	if r.out.String() != want {
+		t.Errorf("output %q, want %q", r.out.String(), want)
 	}
 	r.forgotten()
 }
 
 // serverAway changes a job so that it waits, and returns what is to be done meanwhile: the NFS server answers nobody for 20 s. Everything waits for it, no end is
-// concluded from that, and there is one driver.
+// concluded from that, and there is one driver. Then the job is requeued, where files have one name only: the second attempt has copies of what the first left.
 func (b *bed) serverAway(t *testing.T, s *spec.ClusterSpec) func(*begun) {
 	g := b.gate(t)
 	drivers := g.path + ".drivers"
-	s.Job.Entrypoint = "echo $RAYCTL_ATTEMPT >> " + drivers + "; " + g.wait() + "; " + s.Job.Entrypoint
+	s.Job.Entrypoint = "echo $RAYCTL_ATTEMPT | tee -a " + drivers + "; " + g.wait() + "; " + s.Job.Entrypoint
 	s.Job.Restarts.NodeFailure = 1 // which a cluster that is taken for lost would use
 	return func(r *begun) {
-		r.until("running", jobRuns)
+		running := r.until("running", jobRuns)
+		b.copied(t, r.id, "1\n")
 		if err := b.FreezeNFS(); err != nil {
 			t.Fatal(err)
 		}
@@ -101,10 +105,37 @@ func (b *bed) serverAway(t *testing.T, s *spec.ClusterSpec) func(*begun) {
 		if err := b.ThawNFS(); err != nil {
 			t.Fatal(err)
 		}
-		g.open()
-		<-r.done
 		if text, err := os.ReadFile(drivers); err != nil || string(text) != "1\n" {
 			t.Errorf("drivers %q, %v", text, err)
+		}
+		if _, err := b.Slurm(t.Context(), "scontrol", "requeue", strings.TrimPrefix(running.Where, "job ")); err != nil {
+			t.Error(err)
+		}
+		r.until("running again", func(s launcher.Status) bool { return s.Attempt == 2 && jobRuns(s) })
+		b.copies(t, r.id)
+		g.open()
+		<-r.done
+		if text, err := os.ReadFile(drivers); err != nil || string(text) != "1\n2\n" {
+			t.Errorf("drivers %q, %v", text, err)
+		}
+	}
+}
+
+// copies: each file of the run has one name, and the second attempt has what it needs of the first.
+func (b *bed) copies(t *testing.T, id launcher.ID) {
+	t.Helper()
+	err := filepath.WalkDir(b.run(id), func(path string, d os.DirEntry, err error) error {
+		if info, statErr := os.Lstat(path); err == nil && statErr == nil && info.Mode().IsRegular() && info.Sys().(*syscall.Stat_t).Nlink != 1 {
+			t.Errorf("%s has %d names", path, info.Sys().(*syscall.Stat_t).Nlink)
+		}
+		return nil // what vanishes meanwhile
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"seed/token", "2/token", "2/driver-1.log"} {
+		if _, err := os.Stat(filepath.Join(b.run(id), name)); err != nil {
+			t.Error(err)
 		}
 	}
 }

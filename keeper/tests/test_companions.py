@@ -13,9 +13,22 @@ sys.path.insert(0, os.path.dirname(HERE))
 from rayctl_keeper.host import process
 from rayctl_keeper.node.members import GANG, Member
 from rayctl_keeper.run.gangjob import GangJob
-from rayctl_keeper.slurm import companion, companions, drains, listing, offers, reasons, submission
+from rayctl_keeper.slurm import companion, companions, drains, listing, offers, questions, reasons, submission
 
 GROUP = {"name": "a", "count": 0, "max": 8}
+
+
+class Asked(unittest.TestCase):
+    """What Slurm's commands about companions start with."""
+
+    def test_environment(self):
+        """Nothing of the job that we are in, of one from which it was submitted, or of the run: sbatch would take it for what is asked of it."""
+        outer = {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "2", "SLURM_CLUSTERS": "other", "SLURM_TIME_FORMAT": "%H", "SLURMD_NODENAME": "node1", "SBATCH_PARTITION": "nosuch",
+                 "SRUN_CPUS_PER_TASK": "99", "PMI_RANK": "0", "PMIX_ID": "1", "RAYCTL_RESTARTS": "1", "SQUEUE_STATES": "SUSPENDED", "SALLOC_HINT": "x"}
+        kept = {"SLURM_CONF": "/etc/slurm.conf", "SLURM_CONF_SERVER": "ctl", "SLURM_SACK_SOCKET": "/run/sack", "PATH": os.environ["PATH"], "KRB5CCNAME": "FILE:/tmp/krb"}
+        with unittest.mock.patch.dict(os.environ, dict(outer, **kept), clear=True):
+            code, out, _ = questions.Questions("c").run("env")
+        self.assertEqual((code, dict(line.split("=", 1) for line in out.splitlines())), (0, kept))
 
 
 class Jobs(unittest.TestCase):

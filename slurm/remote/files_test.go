@@ -14,10 +14,44 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/test/oldpython"
 )
 
-func TestFiles(t *testing.T) {
-	f, ctx, dir := NewFiles(Here{}), t.Context(), t.TempDir()
+// onPython is a login node whose python3 is this one.
+type onPython struct {
+	Here
+	path string
+}
+
+func (r onPython) Command(ctx context.Context, argv ...string) *exec.Cmd {
+	cmd := r.Here.Command(ctx, argv...)
+	cmd.Env = append(os.Environ(), "PATH="+r.path+":"+os.Getenv("PATH"))
+	return cmd
+}
+
+// onEachPython runs a test with the machine's python3 and, if there is one, with Python 3.6: login nodes have no other one for rayctl.
+func onEachPython(t *testing.T, run func(t *testing.T, r Runner)) {
+	t.Run("python3", func(t *testing.T) { run(t, Here{}) })
+	t.Run("3.6", func(t *testing.T) {
+		python, r := oldpython.Find(t.Context(), "3.6"), onPython{path: t.TempDir()}
+		if python == "" {
+			t.Log("this machine has no Python 3.6")
+			return
+		}
+		if err := oldpython.As(python, r.path); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := r.Command(t.Context(), "sh", "-c", "python3 --version").Output(); err != nil || !bytes.HasPrefix(out, []byte("Python 3.6.")) {
+			t.Fatalf("python3 is %q, %v", out, err)
+		}
+		run(t, r)
+	})
+}
+
+func TestFiles(t *testing.T) { onEachPython(t, filesOn) }
+
+func filesOn(t *testing.T, r Runner) {
+	f, ctx, dir := NewFiles(r), t.Context(), t.TempDir()
 	t.Cleanup(f.Close)
 	name, content := filepath.Join(dir, "sub", "a b$(id)'\"\n"), make([]byte, 3<<20+5)
 	_, _ = rand.Read(content) // never fails (crypto/rand)
@@ -41,6 +75,49 @@ func TestFiles(t *testing.T) {
 		t.Error("wrote into /proc")
 	}
 	if err := f.Remove(ctx, filepath.Dir(name), filepath.Join(dir, "nothing")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAfter: what clients ask about an attempt that ended without a result.
+func TestAfter(t *testing.T) { onEachPython(t, afterOn) }
+
+func afterOn(t *testing.T, r Runner) {
+	f, ctx, dir := NewFiles(r), t.Context(), t.TempDir()
+	t.Cleanup(f.Close)
+	attempt := filepath.Join(dir, "1")
+	for name, text := range map[string]string{
+		"current": `{"attempt": "1"}`, "1/orders.json": `{"job": {"restarts": {"nodeFailure": 1}}}`, "1/state.json": `{"phase": "Ready"}`,
+		"1/driver.log": "one\n", "1/nodes/w/job.log.from-4": "two\n", "slurm.out": "*** JOB 2 ON node2 CANCELLED AT x DUE TO NODE FAILURE, SEE y ***\n",
+	} {
+		if err := f.WriteBytes(ctx, filepath.Join(dir, name), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask := map[string]any{"attempt": attempt, "log": "/tmp/job.log", "begin": 0}
+	for _, op := range []string{"saved", "salvage"} {
+		var found struct{ Whole bool }
+		if err := f.Call(ctx, op, ask, &found); err != nil || !found.Whole {
+			t.Errorf("%s: %+v, %v", op, found, err)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(attempt, "driver.log")); string(text) != "one\ntwo\n" {
+		t.Errorf("salvaged %q, %v", text, err)
+	}
+	var why struct {
+		Cause         string
+		Told, Allowed bool
+	}
+	if err := f.Call(ctx, "again", map[string]any{"run": dir}, &why); err != nil || why.Cause != "lost" || !why.Told || !why.Allowed {
+		t.Errorf("again: %+v, %v", why, err)
+	}
+	moved := filepath.Join(dir, "new")
+	for op, request := range map[string]map[string]any{"make": {"path": moved, "mode": 0o755}, "touch": {"path": attempt}} {
+		if err := f.Call(ctx, op, request, nil); err != nil {
+			t.Errorf("%s: %v", op, err)
+		}
+	}
+	if err := errors.Join(f.Call(ctx, "rename", map[string]any{"path": attempt, "to": moved + "/1"}, nil), f.Remove(ctx, moved)); err != nil {
 		t.Error(err)
 	}
 }
@@ -90,8 +167,10 @@ func TestFilesHeal(t *testing.T) {
 }
 
 // A watch reports the first state and each change, and ends when the connection is lost.
-func TestFilesWatch(t *testing.T) {
-	f, name := NewFiles(Here{}), filepath.Join(t.TempDir(), "x")
+func TestFilesWatch(t *testing.T) { onEachPython(t, watchOn) }
+
+func watchOn(t *testing.T, r Runner) {
+	f, name := NewFiles(r), filepath.Join(t.TempDir(), "x")
 	changes, err := f.Watch(t.Context(), []string{name})
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package slurmspec_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -160,6 +161,18 @@ func TestAroundUs(t *testing.T) {
 	} {
 		notes := strings.Join(slurmspec.Substrate.Ignored(spec.For(mustDecode(t, text), "slurm")), "\n")
 		if want == "" && notes != "" || !strings.Contains(notes, want) {
+			t.Errorf("%s: %q, want %q", text, notes, want)
+		}
+	}
+}
+
+// TestGangFalse: on Slurm all nodes that must be there are one request, whatever the file says, and its user is told.
+func TestGangFalse(t *testing.T) {
+	for text, want := range map[string][]string{
+		"slurm: {host: login1}": nil,
+		"gang: false\nslurm: {host: login1}\nworkers: [{name: a, replicas: 2}]": {"gang: false is ignored: all nodes that must be there start together on Slurm"},
+	} {
+		if notes := slurmspec.Substrate.Ignored(spec.For(mustDecode(t, text), "slurm")); !slices.Equal(notes, want) {
 			t.Errorf("%s: %q, want %q", text, notes, want)
 		}
 	}

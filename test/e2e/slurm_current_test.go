@@ -8,11 +8,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
+
+// twoNodes are salloc's arguments.
+var twoNodes = []string{"--quiet", "--partition=gpu", "--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=2", "--mem=8G"}
 
 // allocation is a shell in a real allocation of two nodes, as users of salloc have it, with a step of their own.
 type allocation struct {
@@ -31,7 +35,7 @@ func (s *site) salloc(python string) *allocation {
 	if err := os.Mkdir(a.dir, 0o755); err != nil {
 		s.t.Fatal(err)
 	}
-	c := s.Command(context.Background(), "", "salloc", "--quiet", "--partition=gpu", "--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=2", "--mem=8G", "sh")
+	c := s.Command(context.Background(), "", "salloc", append(twoNodes, "sh")...)
 	c.Env = append(c.Env, "XDG_RUNTIME_DIR="+s.Home(""))
 	lines, err := c.StdinPipe()
 	if err == nil {
@@ -121,7 +125,8 @@ func (s *site) inAllocation(t *testing.T, python string) {
 	t.Run("Refused", a.refusesHere)
 	t.Run("TwoNodes", a.twoNodes)
 	t.Run("ClientKilled", a.clientKilled)
-	t.Run("Limit", a.limitHere)
+	t.Run("Script", a.limitInScript)
+	t.Run("NewJob", a.newJob)
 	t.Run("Interrupted", a.interruptedHere)
 	t.Run("Down", a.downHere)
 	t.Run("KeeperKilled", a.keeperKilled)
@@ -156,6 +161,12 @@ func (a *allocation) refusesHere(t *testing.T) {
 	out, code := a.sh(home.rayctl + " validate --launcher slurm -- echo")
 	if code != 0 || !strings.Contains(out, "this is inside job "+a.id+", and the cluster gets a job of its own; slurm.job: current") {
 		t.Errorf("code %d, %s", code, out)
+	}
+	unlike := a.Command(t.Context(), "", "salloc", "--quiet", "--partition=gpu", "--mem=1G", ":", "--partition=cpu", "--mem=1G",
+		"sh", "-c", a.current("run", "--name refused --workers 1 -- echo never"))
+	unlike.Env = append(unlike.Env, "XDG_RUNTIME_DIR="+a.Home(""))
+	if out, _ := unlike.CombinedOutput(); unlike.ProcessState.ExitCode() != 65 || !strings.Contains(string(out), "is heterogeneous, and slurm.job: current cannot use such a job") {
+		t.Errorf("in a heterogeneous allocation: code %d, %s", unlike.ProcessState.ExitCode(), out)
 	}
 	c := a.Command(t.Context(), "", home.rayctl, "run", "--launcher", "slurm", "--slurm-job", "current", "--", "true")
 	c.Env = append(c.Env, "XDG_RUNTIME_DIR="+a.Home(""))
@@ -200,13 +211,39 @@ func (a *allocation) clientKilled(t *testing.T) {
 	a.alone("killed")
 }
 
-func (a *allocation) limitHere(t *testing.T) {
+// limitInScript: an sbatch script goes on in its allocation when the cluster there has ended.
+func (a *allocation) limitInScript(t *testing.T) {
 	a.t = t
-	out, code := a.sh(a.current("run", "--name limited --workers 1 --set lifetime.max=10s -- sleep 600"))
-	if code != 124 || !strings.Contains(out, "lifetime.max") {
-		t.Errorf("code %d, %s\n%s", code, out, a.story())
+	file := filepath.Join(a.dir, "script")
+	script := "export XDG_RUNTIME_DIR=" + a.Home("") + "\n(" + a.current("run", "--name limited --workers 1 --set lifetime.max=10s -- sh -c 'squeue --me --noheader --format=\"name %j\"; exec sleep 600'") + ")\n" +
+		`echo "code $? in job $SLURM_JOB_ID, which is $(squeue --noheader --jobs=$SLURM_JOB_ID --format=%T)"`
+	job, err := a.Submit(t.Context(), script, append(twoNodes[1:], "--error="+file, "--output="+file)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.AwaitJob(t, job, "COMPLETED", "FAILED", "CANCELLED")
+	text, err := os.ReadFile(file)
+	if out := string(text); err != nil || !strings.Contains(out, "code 124 in job "+job+", which is RUNNING") || !strings.Contains(out, "lifetime.max") || !strings.Contains(out, "name sbatch\n") || strings.Contains(out, "name limited") {
+		t.Errorf("%v: %s\n%s", err, out, a.story())
 	}
 	a.alone("lifetime.max")
+}
+
+// newJob: without the key a cluster is a job of its own, also in an allocation, whose variables it does not have.
+func (a *allocation) newJob(t *testing.T) {
+	a.t = t
+	line := strings.Replace(a.current("run", `--name apart --workers 1 -- sh -c 'env; echo; squeue --me --noheader --format="%j is %i"'`), " --slurm-job current ", " ", 1)
+	out, code := a.sh("export SLURM_HINT=nosuch SBATCH_PARTITION=nosuch; " + line)
+	if code != 0 || !strings.Contains(out, "this is inside job "+a.id+", and the cluster gets a job of its own") {
+		t.Errorf("code %d, %s\n%s", code, out, a.story())
+	}
+	if leaked := regexp.MustCompile(`(?m)^(SLURM|SBATCH|SRUN|PMI)\w*=.*`).FindAllString(out, -1); len(leaked) != 1 || leaked[0] != "SLURM_CONF="+a.Conf() {
+		t.Errorf("the driver has %q", leaked)
+	}
+	if own := regexp.MustCompile(`(?m)^apart is (\d+)$`).FindStringSubmatch(out); own == nil || own[1] == a.id {
+		t.Errorf("its job is %q, and salloc's %s", own, a.id)
+	}
+	a.alone("apart")
 }
 
 func (a *allocation) interruptedHere(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -83,7 +82,7 @@ type slurmExample struct {
 func TestSlurmExamples(t *testing.T) {
 	python := raytest.Env(t, raytest.Ray260)
 	s := newSite(t, slurmtest.Options{
-		Nodes: 4, GPUs: []slurmtest.GPU{{Type: "h100", Count: 8}}, LoginSSH: true,
+		Nodes: 4, GPUs: []slurmtest.GPU{{Type: "h100", Count: 8}}, LoginSSH: true, TwoFactors: os.Getuid() == 0,
 		Partitions: []slurmtest.Partition{{Name: "gpu", Nodes: "node[1-3]", Default: true}, {Name: "cpu", Nodes: "node4"}},
 	}, filepath.Dir(filepath.Dir(python)))
 	s.addLogin1()
@@ -181,86 +180,4 @@ import ray
 ray.init(log_to_driver=False)
 print("client", ray.util.client.ray.is_connected())'`, python), "client True")
 	contains(s.t, "the application", s.rayctl("exec", "served", "--", "python", "-c", get).out, "hello from Slurm")
-}
-
-// logsIn expects that somebody at a terminal is asked for a password, once for several commands; without a terminal the error says what to do.
-func (s *site) logsIn(python string) {
-	s.t.Helper()
-	config, err := os.ReadFile(filepath.Join(s.Home(""), ".ssh", "config"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.endMasters()
-	text := "Host login1\n  PubkeyAuthentication no\n" + string(config)
-	if err := os.WriteFile(filepath.Join(s.Home(""), ".ssh", "config"), []byte(text), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
-	command := func(verb string, args ...string) *exec.Cmd {
-		ctx, cancel := context.WithTimeout(context.Background(), limit)
-		s.t.Cleanup(cancel)
-		c := s.Command(ctx, "", home.rayctl, append([]string{verb, "--launcher", "slurm", "--set", "slurm.host=login1"}, args...)...)
-		c.Env = append(c.Env, "XDG_RUNTIME_DIR="+s.Home(""))
-		return c
-	}
-	out, err := command("run", "--set", "ray.python="+python, "--", "true").CombinedOutput()
-	if err == nil {
-		s.t.Errorf("without a terminal: %s", out)
-	}
-	contains(s.t, "without a terminal", string(out), "Permission denied (", "on a terminal")
-	asked := startScreen(s.t, command("run", "--set", "ray.python="+python, "--", "echo", "logged in"), true)
-	asked.until("password: ", 1)
-	asked.key(s.Login.Password + "\n")
-	if code := asked.code(); code != 0 {
-		s.t.Errorf("code %d: %s", code, asked)
-	}
-	contains(s.t, "the run", asked.String(), "logged in\r\n", "succeeded")
-	next := startScreen(s.t, command("ls"), true) // the connection is still open
-	if code := next.code(); code != 0 || strings.Contains(next.String(), "password") {
-		s.t.Errorf("code %d: %s", code, next)
-	}
-	s.endMasters()
-
-	// A connection that the user has opened, with the password, serves commands without a terminal, and stays.
-	text = "Host login1\n  ControlPath " + filepath.Join(s.Home(""), ".ssh", "own") + "\n" + text
-	if err := os.WriteFile(filepath.Join(s.Home(""), ".ssh", "config"), []byte(text), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
-	own := startScreen(s.t, s.Command(s.t.Context(), "", "ssh", "-o", "ControlMaster=yes", "-o", "ControlPersist=yes", "login1", "true"), true)
-	own.until("password: ", 1)
-	own.key(s.Login.Password + "\n")
-	if code := own.code(); code != 0 {
-		s.t.Fatalf("code %d: %s", code, own)
-	}
-	if out, err := command("ls").CombinedOutput(); err != nil {
-		s.t.Errorf("with the user's own connection: %v: %s", err, out)
-	}
-	for _, request := range []string{"check", "exit"} {
-		if out, err := s.Command(s.t.Context(), "", "ssh", "-O", request, "login1").CombinedOutput(); err != nil {
-			s.t.Errorf("ssh -O %s: %v: %s", request, err, out)
-		}
-	}
-}
-
-// endMasters ends rayctl's connections to login1, which stay open for a minute for the next rayctl (ControlPersist).
-func (s *site) endMasters() {
-	s.t.Helper()
-	sockets, _ := filepath.Glob(filepath.Join(s.Home(""), "rayctl", "ssh", "*"))
-	for _, socket := range sockets {
-		if out, err := s.Command(s.t.Context(), "", "ssh", "-S", socket, "-O", "exit", "login1").CombinedOutput(); err != nil {
-			s.t.Errorf("ssh -O exit: %v: %s", err, out)
-		}
-	}
-}
-
-// addLogin1 configures a login node as login1 for the user's ssh.
-func (s *site) addLogin1() {
-	s.t.Helper()
-	config := "Host login1\n  HostName login\n  HostKeyAlias login\n  IdentityFile " + s.Login.Key + "\n  UserKnownHostsFile " + s.Login.KnownHosts + "\n"
-	dir := filepath.Join(s.Home(""), ".ssh")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
 }

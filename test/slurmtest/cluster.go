@@ -45,7 +45,11 @@ type Cluster struct {
 	agent   *agent.Client
 	process *exec.Cmd
 	ctlPID  int
-	nfsRoot string // the NFS server's programs; empty without Options.NFS
+
+	// Programs beside the machine's:
+	packages string // Slurm and sshd
+	nfsRoot  string // the NFS server; empty without Options.NFS
+	otpRoot  string // PAM's module for codes; empty without Options.TwoFactors
 
 	mu    sync.Mutex
 	nodes map[string]int // process id of the first process of each running node
@@ -90,18 +94,16 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Options: o, nodes: map[string]int{}}
-	if o.NFS {
-		if c.nfsRoot, err = nfsPackages(ctx); err != nil {
-			return nil, err
-		}
+	c := &Cluster{Options: o, nodes: map[string]int{}, packages: root}
+	if err := c.further(ctx, rel); err != nil {
+		return nil, err
 	}
 	if err := c.makeDir(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := c.start(ctx, root); err != nil {
+	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
@@ -121,8 +123,8 @@ func (c *Cluster) makeDir() error {
 }
 
 // start starts the cluster. Independent parts start together.
-func (c *Cluster) start(ctx context.Context, root string) error {
-	if err := c.startNamespaces(ctx, root); err != nil {
+func (c *Cluster) start(ctx context.Context) error {
+	if err := c.startNamespaces(ctx); err != nil {
 		return err
 	}
 	if c.Options.NFS {
@@ -169,7 +171,7 @@ func (c *Cluster) startController(ctx context.Context) error {
 }
 
 // startNamespaces starts the cluster's first process.
-func (c *Cluster) startNamespaces(ctx context.Context, root string) error {
+func (c *Cluster) startNamespaces(ctx context.Context) error {
 	log, err := os.Create(filepath.Join(c.Dir, "log", "agent-ctl"))
 	if err != nil {
 		return err
@@ -185,7 +187,7 @@ func (c *Cluster) startNamespaces(ctx context.Context, root string) error {
 		return fmt.Errorf("making namespaces: %w", err)
 	}
 	c.process = cmd
-	setup := agent.SetupArgs{Name: "ctl", Address: ctlAddress, Bridge: true, Dir: c.Dir, Mounts: agent.Mounts{Packages: root, Files: c.etcFiles()}}
+	setup := agent.SetupArgs{Name: "ctl", Address: ctlAddress, Bridge: true, Dir: c.Dir, Mounts: agent.Mounts{Packages: c.packages, Files: c.etcFiles()}}
 	setup.Mounts.Keep, setup.Mounts.Open = c.visible()
 	if c.Options.Storage {
 		setup.Storage = ctlStorageAddress
@@ -214,9 +216,11 @@ const lastCapability = 40 // CAP_CHECKPOINT_RESTORE
 // visible lists paths to keep, and directories above them to open for further users.
 func (c *Cluster) visible() (keep, open []string) {
 	keep = []string{c.Dir}
-	paths := c.Options.Binds
-	if c.nfsRoot != "" {
-		paths = append(slices.Clone(paths), c.nfsRoot)
+	paths := slices.Clone(c.Options.Binds)
+	for _, root := range []string{c.nfsRoot, c.otpRoot} {
+		if root != "" {
+			paths = append(paths, root)
+		}
 	}
 	for _, path := range paths {
 		replaced := slices.ContainsFunc(agent.Private, func(dir string) bool { return strings.HasPrefix(path, dir+"/") })

@@ -161,13 +161,15 @@ func gresConf(dir string, o Options) string {
 
 // layout makes the cluster's directory: configuration, keys, homes and the shared file system.
 func layout(dir string, o Options, users []account) error {
-	for _, sub := range []string{"etc", "run", "log", "state", "spool", "dev", "home", "shared", "ssh", "db/run"} {
+	for _, sub := range []string{"etc", "run", "log", "state", "spool", "dev", "home", "shared", withoutLinks, "ssh", "db/run"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			return err
 		}
 	}
-	if err := os.Chmod(filepath.Join(dir, "shared"), 0o1777); err != nil {
-		return err
+	for _, sub := range []string{"shared", withoutLinks} {
+		if err := os.Chmod(filepath.Join(dir, sub), 0o1777); err != nil {
+			return err
+		}
 	}
 	for i := 1; i <= o.Nodes; i++ {
 		if err := os.MkdirAll(filepath.Join(dir, "spool", nodeName(i)), 0o755); err != nil {
@@ -220,6 +222,9 @@ func writeFiles(dir string, o Options, users []account) error {
 	}
 	if o.JobSubmit != "" {
 		files = append(files, file{"job_submit.lua", o.JobSubmit, 0o644})
+	}
+	for _, path := range o.Etc {
+		files = append(files, file{ownName(path), "", 0o644})
 	}
 	if o.Accounting {
 		files = append(files, file{"slurmdbd.conf", slurmdbdConf(dir, users[0].Name), 0o600})

@@ -23,7 +23,20 @@ func (c *Cluster) etcFiles() map[string]string {
 	for _, name := range []string{"hosts", "passwd", "group", "nsswitch.conf", "resolv.conf"} {
 		files["/etc/"+name] = filepath.Join(c.Dir, "etc", name)
 	}
+	for _, path := range c.Options.Etc {
+		files[path] = filepath.Join(c.Dir, "etc", ownName(path))
+	}
 	return files
+}
+
+// ownName is what a file of Options.Etc is called among the cluster's.
+func ownName(path string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(path, "/etc/"), "/", "-")
+}
+
+// Change writes a file of Options.Etc, in place: hosts have mounted it.
+func (c *Cluster) Change(path, text string) error {
+	return os.WriteFile(filepath.Join(c.Dir, "etc", ownName(path)), []byte(text), 0o644)
 }
 
 // hostsFile makes all names of the cluster resolve on all its nodes; on node own, unless it is 0, its own name to loopback.
@@ -53,13 +66,19 @@ func passwdFile(users []account) string {
 	var b strings.Builder
 	taken := map[string]bool{}
 	for _, u := range users {
-		fmt.Fprintf(&b, "%s:x:%d:%d::%s:/bin/bash\n", u.Name, u.UID, u.GID, u.Home)
+		fmt.Fprintf(&b, "%s:x:%d:%d::%s:%s\n", u.Name, u.UID, u.GID, u.Home, u.Shell)
 		taken[u.Name] = true
 	}
 	b.WriteString("sshd:x:61000:65534::/run/sshd:/usr/sbin/nologin\n")
 	taken["sshd"] = true
 	appendOthers(&b, "/etc/passwd", taken)
 	return b.String()
+}
+
+// SetShell gives the user who runs the test another login shell, for logins from now on.
+func (c *Cluster) SetShell(program string) error {
+	c.users[0].Shell = program
+	return c.Change("/etc/passwd", passwdFile(c.users))
 }
 
 func groupFile(users []account) string {

@@ -4,11 +4,18 @@ package slurmtest
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha1"
+	"encoding/base32"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Login describes the cluster's ssh servers. `ssh -F Config login` logs in as the user who runs the test; "gateway" is a
@@ -22,6 +29,8 @@ type Login struct {
 
 	// Direct carries the connections to "login", Gateway those to "gateway", so that tests can cut and refuse them.
 	Direct, Gateway *Bridge
+
+	otp []byte // what the user's codes are made of, with Options.TwoFactors
 }
 
 const sshPort = 22
@@ -33,23 +42,35 @@ func (c *Cluster) startLogin(ctx context.Context) error {
 	if err := c.writeServerKeys(ctx, login); err != nil {
 		return err
 	}
-	shadow := map[string]string{"/etc/shadow": c.Dir + "/ssh/shadow"}
-	if err := c.writeShadow(ctx, shadow["/etc/shadow"], login.Password); err != nil {
+	files := map[string]string{"/etc/shadow": c.Dir + "/ssh/shadow"}
+	if err := c.writeShadow(ctx, files["/etc/shadow"], login.Password); err != nil {
 		return err
+	}
+	if c.Options.TwoFactors {
+		files["/etc/pam.d"] = c.pamDir()
+		if err := os.Mkdir(c.pamDir(), 0o755); err != nil {
+			return err
+		}
 	}
 	hosts := map[string]string{"login": loginAddress, "gateway": gatewayAddress}
 	for name, address := range hosts {
-		if err := c.makeNode(name, address, "", shadow); err != nil {
+		if err := c.makeNode(name, address, "", files); err != nil {
 			return err
 		}
 		if err := c.spawn(name, "sshd", nil, "sshd", "-D", "-e", "-f", c.Dir+"/ssh/sshd_config"); err != nil {
 			return err
 		}
 	}
-	for name := range hosts {
-		target := fmt.Sprintf("%s:%d", name, sshPort)
-		if err := await(ctx, startInterval, "sshd on "+name, func() (bool, error) { return c.listens(ctx, target), nil }); err != nil {
-			return fmt.Errorf("%w\n%s", err, c.logTail("sshd-"+name+".out", 5))
+	targets := map[string]string{"sshd-login": fmt.Sprintf("login:%d", sshPort), "sshd-gateway": fmt.Sprintf("gateway:%d", sshPort)}
+	if c.Options.TwoFactors {
+		if err := c.startTwoFactors(login); err != nil {
+			return err
+		}
+		targets["sshd-two-login"] = fmt.Sprintf("login:%d", TwoFactorsPort)
+	}
+	for name, target := range targets {
+		if err := await(ctx, startInterval, name, func() (bool, error) { return c.listens(ctx, target), nil }); err != nil {
+			return fmt.Errorf("%w\n%s", err, c.logTail(name+".out", 5))
 		}
 	}
 	var err error
@@ -160,4 +181,77 @@ Host *
 func (l *Login) close() {
 	l.Direct.Close()
 	l.Gateway.Close()
+}
+
+// TwoFactorsPort is where the second sshd of "login" listens, with Options.TwoFactors.
+const TwoFactorsPort = 2222
+
+// otpNames are the packages of the PAM module that asks for the codes.
+var otpNames = []string{"libpam-google-authenticator"}
+
+// otpPackages returns the directory of the unpacked PAM module, of the same Debian as Slurm and its sshd.
+func otpPackages(ctx context.Context, rel release) (string, error) {
+	return unpacked(ctx, "otp-"+rel.version, "the PAM module for codes", func(tmp string) error {
+		debs, err := download(ctx, tmp, rel.suites, otpNames, "2")
+		if err != nil {
+			return err
+		}
+		return unpack(ctx, debs, filepath.Join(tmp, "root"))
+	})
+}
+
+// startTwoFactors starts an sshd that wants a key, and then, by PAM, the password and a code that changes every 30 s (RFC 6238).
+func (c *Cluster) startTwoFactors(login *Login) error {
+	secret := make([]byte, 20)
+	_, _ = rand.Read(secret) // never fails (crypto/rand)
+	login.otp = secret
+	unix, err := module(c.packages, "pam_unix.so", prefix)
+	if err != nil {
+		return err
+	}
+	permit, err := module(c.packages, "pam_permit.so", prefix)
+	if err != nil {
+		return err
+	}
+	codes, err := module(c.otpRoot, "pam_google_authenticator.so", c.otpRoot)
+	if err != nil {
+		return err
+	}
+	seeds, config := c.Dir+"/ssh/otp", c.Dir+"/ssh/sshd_config.two"
+	stack := fmt.Sprintf("auth required %s\nauth required %s secret=%s user=%s\naccount required %s\nsession required %s\n", unix, codes, seeds, c.users[0].Name, permit, permit)
+	lines := strings.NewReplacer(fmt.Sprintf("Port %d\n", sshPort), fmt.Sprintf("Port %d\n", TwoFactorsPort), "PasswordAuthentication yes", "PasswordAuthentication no",
+		"KbdInteractiveAuthentication no", "KbdInteractiveAuthentication yes\nAuthenticationMethods publickey,keyboard-interactive", "UsePAM no", "UsePAM yes")
+	for path, text := range map[string]string{
+		c.pamDir() + "/sshd": stack,
+		seeds:                base32.StdEncoding.EncodeToString(secret) + "\n\" TOTP_AUTH\n",
+		config:               lines.Replace(c.serverConfig(c.Dir + "/ssh/host_ed25519")),
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return c.spawn("login", "sshd-two", nil, "sshd", "-D", "-e", "-f", config)
+}
+
+// pamDir is what login nodes have as /etc/pam.d.
+func (c *Cluster) pamDir() string { return c.Dir + "/ssh/pam.d" }
+
+// module is the path of a PAM module of an unpacked tree, as hosts see it.
+func module(root, name, inside string) (string, error) {
+	found, err := filepath.Glob(filepath.Join(root, "usr/lib/*/security", name))
+	if err == nil && len(found) == 0 {
+		err = errors.New("the packages have no " + name)
+	}
+	if err != nil {
+		return "", err
+	}
+	return inside + strings.TrimPrefix(found[0], root), nil
+}
+
+// Code is the code that the user's authenticator shows now (RFC 6238, six digits).
+func (l *Login) Code() string {
+	mac := hmac.New(sha1.New, l.otp)
+	_ = binary.Write(mac, binary.BigEndian, uint64(time.Now().Unix()/30)) // never fails (hash.Hash)
+	sum := mac.Sum(nil)
+	return fmt.Sprintf("%06d", binary.BigEndian.Uint32(sum[sum[19]&15:])&0x7fffffff%1000000)
 }

@@ -24,7 +24,15 @@ const (
 )
 
 // exported are the shared directories of a cluster, below its directory.
-var exported = []string{"home", "shared"}
+var exported = []string{"home", "shared", withoutLinks}
+
+// withoutLinks is one that everybody may write to, and whose files have one name only.
+const withoutLinks = "nolinks"
+
+// WithoutLinks is a directory of a user, with Options.NFS, where link(2) fails with EOPNOTSUPP on all hosts.
+func (c *Cluster) WithoutLinks(user string) string {
+	return filepath.Join(c.Dir, withoutLinks, c.account(user).Name)
+}
 
 // nfsPackages returns the directory of the unpacked NFS server.
 func nfsPackages(ctx context.Context) (string, error) {
@@ -117,7 +125,7 @@ func (c *Cluster) exports() []nfsmount.Export {
 	var all []nfsmount.Export
 	for _, name := range exported {
 		all = append(all, nfsmount.Export{Files: fmt.Sprintf("%s:%d", ctlAddress, nfsPort), Mounts: fmt.Sprintf("%s:%d", ctlAddress, mountPort),
-			Path: "/srv/" + name, Dir: filepath.Join(c.Dir, name)})
+			Path: "/srv/" + name, Dir: filepath.Join(c.Dir, name), NoLinks: name == withoutLinks})
 	}
 	return all
 }

@@ -40,6 +40,8 @@ func TestNFS(t *testing.T) {
 	on(2, "alice", "cat d/f", "new") // the old file is stale
 
 	on(1, "alice", "cd d; ln f l; ln -s f s; mkfifo p; stat -c '%h %F' f s p; cat s; rm l s p", "2 regular file\n1 symbolic link\n1 fifo\nnew")
+	flat := c.WithoutLinks("alice")
+	on(1, "alice", "mkdir "+flat+"; cd "+flat+"; echo x > f; ln f l; ls; mv f l; cat l", "ln: failed to create hard link 'l' => 'f': Operation not supported\nf\nx")
 	on(1, "alice", "cd d; truncate -s 2 f; chmod 640 f; touch -d @5 f; stat -c '%s %a %Y' f", "2 640 5")
 	on(1, "alice", "set -C; echo > d/x; (echo > d/x) 2>/dev/null || echo there", "there")                                                                                 // O_EXCL
 	on(1, "alice", "cd d; exec 3<>x; rm x; echo kept >&3; ls -A | cut -c -4; exec 3>&-; ls -A", ".nfs\nf\nf")                                                             // silly rename

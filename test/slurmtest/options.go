@@ -50,6 +50,7 @@ type Options struct {
 	Accounting bool // slurmdbd on MariaDB with account "users" for all users, limits enforced
 	Slurmrestd bool // with JWT authentication
 	LoginSSH   bool // sshd on login nodes "login" and "gateway"
+	TwoFactors bool // with LoginSSH, needs root: a second sshd on "login" (TwoFactorsPort), for which users need a key, their password and a code
 
 	// Users are further Linux users whose jobs the nodes run; needs root. They exist inside the cluster only.
 	Users []string
@@ -66,10 +67,13 @@ type Options struct {
 	// makes each node's own name stand for 127.0.1.1 on it, as Debian's installer does. Nodes have no default route.
 	Storage, LoopbackNames bool
 
-	// NFS serves the homes and shared/ by NFSv3 with root_squash: a real server (NFS-Ganesha) next to the controller, mounted on each host as Linux does by
+	// NFS serves the homes, shared/ and what WithoutLinks is about by NFSv3 with root_squash: a real server (NFS-Ganesha) next to the controller, mounted on each host as Linux does by
 	// default and with `nolock`. root is nobody there, so commands are to be those of Users. Needs root. The test itself sees the server's files. The kernels of
 	// the tests' machines have no client of NFS: package nfsmount is one.
 	NFS bool
+
+	// Etc are further files of /etc, by path, that the cluster has itself: empty until Change. The machine must have them.
+	Etc []string
 
 	JobSubmit string // job_submit.lua, the site's own rules for jobs; empty: none
 
@@ -103,6 +107,9 @@ func (o Options) withDefaults() (Options, error) {
 	if len(o.Users) > 0 && os.Getuid() != 0 {
 		return o, fmt.Errorf("further users need root")
 	}
+	if o.TwoFactors && (os.Getuid() != 0 || !o.LoginSSH) {
+		return o, fmt.Errorf("TwoFactors needs root, and LoginSSH")
+	}
 	if o.NFS && os.Getuid() != 0 {
 		return o, fmt.Errorf("an NFS server needs root")
 	}
@@ -127,6 +134,7 @@ type account struct {
 	Name     string
 	UID, GID int
 	Home     string
+	Shell    string
 }
 
 // accounts lists the cluster's users; the first is the user who runs the test, and is Slurm's administrator. With NFS its home is not among those of the others,
@@ -141,7 +149,7 @@ func accounts(dir string, o Options) []account {
 		all = append(all, account{Name: name, UID: firstTestUID + i, GID: firstTestUID + i})
 	}
 	for i := range all {
-		all[i].Home = dir + "/home/" + all[i].Name
+		all[i].Home, all[i].Shell = dir+"/home/"+all[i].Name, "/bin/bash"
 	}
 	if o.NFS {
 		all[0].Home = dir + "/root"

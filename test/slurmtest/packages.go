@@ -68,6 +68,17 @@ func packages(ctx context.Context, rel release) (string, error) {
 	return unpacked(ctx, rel.version, "Slurm "+rel.version, func(tmp string) error { return assemble(ctx, rel, tmp) })
 }
 
+// further unpacks what only some clusters have.
+func (c *Cluster) further(ctx context.Context, rel release) (err error) {
+	if c.Options.NFS {
+		c.nfsRoot, err = nfsPackages(ctx)
+	}
+	if c.Options.TwoFactors && err == nil {
+		c.otpRoot, err = otpPackages(ctx, rel)
+	}
+	return err
+}
+
 // unpacked returns a directory of the cache, which prepare makes at first use as tmp/root. Processes share it: one makes it under a lock, and it gets its name
 // only when complete.
 func unpacked(ctx context.Context, name, what string, prepare func(tmp string) error) (string, error) {

@@ -24,12 +24,14 @@ type Export struct {
 	Files, Mounts string // the addresses of the server's two services
 	Path          string // the server's name of the directory
 	Dir           string // where it is mounted
+	NoLinks       bool   // files have one name only
 }
 
 // mount is one mounted export. The kernel caches nothing itself: it asks each time, and what is cached is here.
 type mount struct {
 	fuse.RawFileSystem
-	server *nfs3.Conn
+	server  *nfs3.Conn
+	noLinks bool
 
 	mu       sync.Mutex
 	inodes   []*inode // by the kernel's numbers, from 1: the root. They stay: a testbed has few
@@ -44,7 +46,7 @@ func Mount(x Export) error {
 	if err != nil {
 		return err
 	}
-	m := &mount{RawFileSystem: fuse.NewDefaultRawFileSystem(), server: nfs3.Dial(x.Files), byHandle: map[nfs3.Handle]*inode{}, opened: map[uint64]*opened{}}
+	m := &mount{RawFileSystem: fuse.NewDefaultRawFileSystem(), server: nfs3.Dial(x.Files), noLinks: x.NoLinks, byHandle: map[nfs3.Handle]*inode{}, opened: map[uint64]*opened{}}
 	m.inode(root)
 	server, err := fuse.NewServer(m, x.Dir, &fuse.MountOptions{AllowOther: true, DirectMountStrict: true, DisableXAttrs: true, DisableReadDirPlus: true,
 		FsName: x.Files + ":" + x.Path, Name: "nfs", MaxBackground: 64})

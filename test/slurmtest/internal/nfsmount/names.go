@@ -56,7 +56,11 @@ func (m *mount) Mknod(_ <-chan struct{}, in *fuse.MknodIn, name string, out *fus
 	return entry(n, failed, out)
 }
 
+// Link refuses where files have one name only, as the clients of BeeGFS and CIFS do for link(2).
 func (m *mount) Link(_ <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
+	if m.noLinks {
+		return fuse.Status(syscall.EOPNOTSUPP)
+	}
 	dir, file, who := m.node(in.NodeId), m.node(in.Oldnodeid), cred(in.Caller)
 	attr, change, failed := m.server.Link(who, file.handle, dir.handle, name)
 	dir.changed(change)
