@@ -194,6 +194,12 @@ const (
 	linkerdInject = "linkerd.io/inject"
 )
 
+// Annotations of a pod that is to be in the mesh, as the cluster file has them.
+const (
+	InIstio   = istioInject + `: "true"`
+	InLinkerd = linkerdInject + ": enabled"
+)
+
 // outsideMeshes keeps Istio and Linkerd from adding a proxy to the pods of keeper and record, which would keep their Jobs from ending. Annotations of the file
 // go before: where a mesh lets in nothing from outside they must be in it.
 func outsideMeshes(labels, own map[string]string) (withLabel, annotations map[string]string) {

@@ -237,6 +237,9 @@ class Keeper:
         if self.state.doc["phase"] == "Queued" and not self.early.queued and not isinstance(error.__context__, socket.gaierror):
             self.state.phase("Provisioning", "WaitingForHead", "the head does not answer yet")
             self.main.granted()
+        if self.state.doc["phase"] == "Provisioning":  # a mesh does it that takes no connections from outside: kuberay/observe/mesh.go
+            resets = isinstance(error.__context__, ConnectionResetError)
+            self.state.phase("Provisioning", *(("HeadResets", "the head resets connections") if resets else ("WaitingForHead", "the head does not answer yet")))
 
     def greet(self, dashboard):
         """The head's first answer; on an external cluster it means admission."""
