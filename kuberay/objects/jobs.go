@@ -71,8 +71,8 @@ func (p *Plan) KeeperJob() *batchv1.Job {
 		pod.ServiceAccountName, pod.AutomountServiceAccountToken = account, ptr.To(true)
 		for i := range pod.Containers {
 			if pod.Containers[i].Name == KeeperContainer { // with which it may end what owns the cluster, see keeper/rayctl_keeper/kubernetes/job.py
-				pod.Containers[i].Env = append(pod.Containers[i].Env, corev1.EnvVar{Name: "RAYCTL_JOB", Value: p.Spec.Name}, corev1.EnvVar{
-					Name: "RAYCTL_JOB_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['" + batchv1.ControllerUidLabel + "']"}},
+				pod.Containers[i].Env = append(pod.Containers[i].Env, corev1.EnvVar{Name: "RAYCTL_KEEPER_JOB", Value: p.Spec.Name}, corev1.EnvVar{
+					Name: "RAYCTL_KEEPER_JOB_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['" + batchv1.ControllerUidLabel + "']"}},
 				})
 			}
 		}

@@ -30,7 +30,7 @@ func (p *Plan) addStart(t *corev1.PodTemplateSpec, g spec.NodeGroup, group strin
 		}
 		c.Env = append(c.Env, env(tellGrant, part))
 	}
-	tells := p.placed() && group != HeadGroup
+	tells := p.Placed() && group != HeadGroup
 	if tells {
 		c.Env = append(c.Env, env("RAYCTL_TELL_GROUP", group))
 	}

@@ -8,7 +8,7 @@ import urllib.parse
 
 from rayctl_keeper.kubernetes.apiserver import ApiServer, Refused
 
-NAME, UID = "RAYCTL_JOB", "RAYCTL_JOB_UID"  # variables of the pod
+NAME, UID = "RAYCTL_KEEPER_JOB", "RAYCTL_KEEPER_JOB_UID"  # variables of the pod
 PATIENCE, PAUSE = 60.0, 1.0  # seconds in which the API server may be away, between two tries
 
 
