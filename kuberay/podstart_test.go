@@ -38,7 +38,7 @@ sleep 1; echo "zombies $(ps -eo stat | grep -c "^Z")"; `+workersOptions+waitingD
 	w := &s.Workers[0].NodeResources
 	w.Labels, w.Env, w.Resources = map[string]string{"zone": "a", "site.org/rack": "7"}, map[string]string{"OWN": "it's $(mine)"}, map[string]float64{"x": 2}
 	w.ObjectStoreMemory, w.ObjectSpillingDirectory = resource.MustParse("96Mi"), "/tmp/spill it's"
-	w.Sections = oneUnit()
+	w.Sections = oneOf(unit)
 	r := b.run(t, b.l, s)
 	b.nodesAreMade(t, r)
 	r.printed(t, "begun\n")

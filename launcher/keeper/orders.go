@@ -113,6 +113,8 @@ type Start struct {
 	// Early is true if the head is there before the others: step: what starts the nodes is for the head alone, and the others are a companion job of the group Gang;
 	// spawn and queue: all start together, but job.prepare does not wait for all.
 	Early bool `json:"early,omitempty"`
+	// Placed is true if nodes come one by one, and their pods report that (POST /v1/granted): external: lifetime.start counts from when all that must be there have nodes.
+	Placed bool `json:"placed,omitempty"`
 	// Companions are the jobs of a batch system for nodes that Ray's autoscaler asks for, and for the gang of an early head; nil: there are none.
 	Companions *Companions `json:"companions,omitempty"`
 	// Container is what the supervisors of a step run in; nil: none.

@@ -28,6 +28,7 @@ from rayctl_keeper.run.job import Job
 from rayctl_keeper.run.joined import Joined
 from rayctl_keeper.run.limits import Limits
 from rayctl_keeper.run.packages import Packages
+from rayctl_keeper.run.placed import Placed
 from rayctl_keeper.run.prepare import Prepare
 from rayctl_keeper.run.resume import Resumption
 from rayctl_keeper.run.timelimit import TimeLimit
@@ -57,6 +58,7 @@ class Keeper:
         self.main = Main(orders, nodes, Allocations(state), state)
         self.cluster = Cluster(nodes, self.gang, self.main, self.elastic, self.limits, self.mail, self.waiting, self.attempts, state)
         self.early = self.waiting.early = self.cluster.early = self.mail.early = Early(orders, nodes, self.gang, self.cluster, self.limits, state)
+        self.placement = self.waiting.placed = self.cluster.placed = self.mail.placed = Placed(orders, self.limits, state)
         self.waiting.warned = Warned(orders, node_watch, self.head, state, log)
         self.packages = Packages(run_dir, nodes.external, self.limits, self.mail, self.waiting, state)
         self.job = Job(run_dir, self.head, self.driver, self.packages, self.mail, self.waiting, state, log)
@@ -72,10 +74,11 @@ class Keeper:
         if self.resumption.resumed:
             self.resumption.carry()
             self.attempts.resume(earlier.get("attempts") or [])
+            self.placement.resume()
             self.resumption.resume_log()
             if self.state.doc["job"] and self.state.doc["job"]["logBegin"] < 0:
                 self.driver.expect(self.state.program("prepare")["submissionId"], "prepare")
-        self.resumption.resume_limits()
+        self.resumption.resume_limits(self.placement.awaited)
         if earlier.get("committed"):
             self.mail.resume(float(earlier.get("endOnDisconnect") or 0))
         session = (earlier.get("head") or {}).get("session")
@@ -234,6 +237,9 @@ class Keeper:
         if self.state.doc["phase"] == "Queued" and not self.early.queued and not isinstance(error.__context__, socket.gaierror):
             self.state.phase("Provisioning", "WaitingForHead", "the head does not answer yet")
             self.main.granted()
+        if self.state.doc["phase"] == "Provisioning":  # a mesh does it that takes no connections from outside: kuberay/observe/mesh.go
+            resets = isinstance(error.__context__, ConnectionResetError)
+            self.state.phase("Provisioning", *(("HeadResets", "the head resets connections") if resets else ("WaitingForHead", "the head does not answer yet")))
 
     def greet(self, dashboard):
         """The head's first answer; on an external cluster it means admission."""
