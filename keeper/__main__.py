@@ -11,6 +11,7 @@ if sys.version_info < (3, 8):
 
 ROLES = {
     "keeper": "run.keeper",
+    "share": "run.shared",
     "node": "node.supervisor",
     "guard": "node.guard",
     "gpus": "node.gpus",
