@@ -11,11 +11,11 @@ if sys.version_info < (3, 8):
 
 ROLES = {
     "keeper": "run.keeper",
-    "share": "run.shared",
     "node": "node.supervisor",
     "guard": "node.guard",
     "gpus": "node.gpus",
     "ray": "rayhook.start",
+    "share": "run.shared",
     "slurm-batch": "slurm.batch",
     "slurm-start": "slurm.start",
     "slurm-relay": "slurm.relay",
