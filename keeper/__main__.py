@@ -15,7 +15,6 @@ ROLES = {
     "guard": "node.guard",
     "gpus": "node.gpus",
     "ray": "rayhook.start",
-    "share": "run.shared",
     "slurm-batch": "slurm.batch",
     "slurm-start": "slurm.start",
     "slurm-relay": "slurm.relay",
@@ -28,6 +27,7 @@ ROLES = {
     "report": "kubernetes.report",
     "granted": "kubernetes.granted",
     "pod-gpus": "kubernetes.gpus",
+    "share": "run.shared",
 }
 
 
