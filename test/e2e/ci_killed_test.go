@@ -109,7 +109,7 @@ func TestCIKilled(t *testing.T) {
 			g.env = append(g.env, state)
 			m.prepare(g.user)
 			m.kill(g.user, runDir(state, "ci-"+m.name), g.command(g.before, g.script))
-			if out, err := g.command(g.after).CombinedOutput(); err != nil {
+			if out, err := g.command(g.after).Output(); err != nil {
 				t.Errorf("afterwards: %v: %s", err, out)
 			}
 			if out := g.want(0, "ls", "-o", "name").out; out != "" {
