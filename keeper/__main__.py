@@ -27,6 +27,7 @@ ROLES = {
     "report": "kubernetes.report",
     "granted": "kubernetes.granted",
     "pod-gpus": "kubernetes.gpus",
+    "share": "run.shared",
 }
 
 

@@ -47,6 +47,9 @@ var Substrate = spec.Register(&spec.Substrate{
 	Ignored: func(s *spec.ClusterSpec) []string {
 		all := append(ignored.IdleGPU(s), ignored.MaxAllocations(s, "on Kubernetes each group's maxReplicas is the limit")...)
 		all = append(all, ignoredSpeed(s)...)
+		if s.Job.ShareDir != "" {
+			all = append(all, "job.shareDir is ignored: on Kubernetes everybody whose Role allows it can read the run")
+		}
 		if s.Ray.Python == "" {
 			return all
 		}

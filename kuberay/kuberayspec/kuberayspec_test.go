@@ -43,8 +43,8 @@ func TestValidate(t *testing.T) {
 
 // TestIgnored: KubeRay's pods have the image's Python, and its autoscaler has two speeds; others have no pods to patch.
 func TestIgnored(t *testing.T) {
-	s := mustDecode(t, "ray: {python: /v}\nworkers: [{name: a, patch: {spec: {hostNetwork: true}}}]")
-	if got := spec.SubstrateOf("kuberay").Ignored(s); len(got) != 1 || !strings.HasPrefix(got[0], "ray.python is ignored: ") {
+	s := mustDecode(t, "ray: {python: /v}\njob: {shareDir: /team}\nworkers: [{name: a, patch: {spec: {hostNetwork: true}}}]")
+	if got := spec.SubstrateOf("kuberay").Ignored(s); len(got) != 2 || !strings.HasPrefix(got[0], "job.shareDir is ignored: ") || !strings.HasPrefix(got[1], "ray.python is ignored: ") {
 		t.Errorf("%q", got)
 	}
 	const elastic = "workers: [{name: a, minReplicas: 0, maxReplicas: 3}]\nscaling: {upscalingSpeed: "

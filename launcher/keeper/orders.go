@@ -54,6 +54,8 @@ type Orders struct {
 	Job      *Job              `json:"job"`   // nil: keep the cluster until it is ended
 	Grace    float64           `json:"grace"` // Job.Grace if there is no job: for drivers submitted to the cluster
 	Lifetime Lifetime          `json:"lifetime"`
+	// ShareDir gets copies of the output, the state and the result, which its group may read (keeper/rayctl_keeper/run/shared.py).
+	ShareDir string `json:"shareDir,omitempty"`
 }
 
 // RaySettings describes how Ray is started on every node.

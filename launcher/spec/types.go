@@ -253,6 +253,9 @@ type Job struct {
 	// OutputDir is a directory on the nodes (or a URI) for checkpoints and results, the same for all attempts of a run, given to the
 	// driver as RAYCTL_OUTPUT_DIR. {name} becomes the run's name. A relative path is relative to the file. Default: on Slurm and local, a directory in the run directory; on KubeRay one of each pod, which goes with the pod.
 	OutputDir string `json:"outputDir,omitempty" path:"nodes"`
+	// ShareDir is an existing directory on the nodes whose group may read the run (docs/sharing.md): in it the run gets a directory of its name with copies of
+	// its output, state and result. A relative path is relative to the file. Slurm and this machine only; on Kubernetes the Role decides.
+	ShareDir string `json:"shareDir,omitempty" path:"nodes"`
 	// Env is the environment of this job only, through Ray's runtime_env, which Ray shows and logs: not for secrets. Ray replaces $NAME
 	// and ${NAME} in a value by the node's variable NAME, as in PATH: /opt/bin:${PATH}; everything else arrives as it is.
 	Env map[string]string `json:"env,omitempty"`

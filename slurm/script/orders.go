@@ -50,7 +50,7 @@ func (p Plan) Orders() *keeper.Orders {
 		Listen: listen, Advertise: "auto", DashboardHost: dashboard,
 		Network: slurmspec.Of(s).Network, Ports: slurmspec.Of(s).Ports,
 		Job:   orders.Job(s, path.Join(p.Run, rundir.OutputName)),
-		Grace: orders.Grace(s), Lifetime: orders.Lifetime(s, orders.Start, p.Disconnect),
+		Grace: orders.Grace(s), Lifetime: orders.Lifetime(s, orders.Start, p.Disconnect), ShareDir: s.Job.ShareDir,
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -147,7 +147,7 @@ func readYAML(t *testing.T, path string, into any) {
 	}
 }
 
-// TestGitHub: a run that succeeds, with hostile inputs; one whose step is killed; one that is refused.
+// TestGitHub: a run that succeeds, with hostile inputs, and one that is refused.
 func TestGitHub(t *testing.T) {
 	pace.Parallel(t)
 	g := newGitHub(t, "train_it", map[string]string{"command": `echo "it's $((40+2)) ` + "`echo ok`" + `"`, "flags": "--label=a=b\n\n--env=WORDS=$(id) \"x y\"\n"})
@@ -166,27 +166,6 @@ func TestGitHub(t *testing.T) {
 		t.Errorf("%+v", rc.Exit)
 	}
 
-	killed := newGitHub(t, "killed", map[string]string{"file": "cluster.yaml"})
-	killed.write("cluster.yaml", "job: {entrypoint: 'echo begun; sleep 600'}\n")
-	killed.all(func(c *exec.Cmd) bool {
-		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		out, err := c.StdoutPipe()
-		if err == nil {
-			err = c.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		line := make([]byte, 6)
-		if _, err := out.Read(line); err != nil || string(line) != "begun\n" {
-			t.Errorf("%q, %v", line, err)
-		}
-		syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
-		c.Wait()
-		return false
-	})
-	killed.nothingRuns()
-
 	refused := newGitHub(t, "refused", map[string]string{"command": "true", "flags": "--set=ray.python=/nosuch/python"})
 	if refused.all(func(c *exec.Cmd) bool { return c.Run() == nil }) {
 		t.Error("a refused launch has succeeded")
@@ -195,10 +174,15 @@ func TestGitHub(t *testing.T) {
 	contains(t, "the report", refused.read(reportFile), `errors="1"`, "/nosuch/python")
 }
 
-// TestGitLab runs a job's scripts as GitLab's runner does, as its documentation describes it ("CI/CD YAML syntax reference"): before_script and script
-// in one shell, after_script in another; the runner itself needs GitLab.
-func TestGitLab(t *testing.T) {
-	pace.Parallel(t)
+// gitlab runs the scripts of the template's job as GitLab's runner does, as its documentation describes it ("CI/CD YAML syntax reference"): before_script
+// and script in one shell, after_script in another; the runner itself needs GitLab.
+type gitlab struct {
+	*user
+	before, script, after []string
+}
+
+func newGitLab(t *testing.T, id string, variables ...string) *gitlab {
+	t.Helper()
 	var file struct {
 		Rayctl struct {
 			Variables    map[string]string
@@ -208,26 +192,36 @@ func TestGitLab(t *testing.T) {
 		} `yaml:".rayctl"`
 	}
 	readYAML(t, "../../ci/gitlab/rayctl.yml", &file)
-	job, u := file.Rayctl, newUser(t)
-	for name, value := range job.Variables {
-		u.env = append(u.env, name+"="+value)
+	g := &gitlab{newUser(t), file.Rayctl.BeforeScript, file.Rayctl.Script, file.Rayctl.AfterScript}
+	for name, value := range file.Rayctl.Variables {
+		g.env = append(g.env, name+"="+value)
 	}
-	u.env = append(u.env, "CI=true", "GITLAB_CI=true", "CI_JOB_ID=4711", "CI_PROJECT_DIR="+u.dir, "PATH="+home.dir+":"+os.Getenv("PATH"),
-		`RUN_COMMAND=echo "$WORDS"; exit 3`, "RUN_FLAGS=--env=WORDS=a  b*\n--label=a=b\n")
-	script := func(lines ...string) (string, int) {
-		c := exec.CommandContext(t.Context(), "sh", "-e", u.write("job.sh", strings.Join(lines, "\n")))
-		c.Dir, c.Env, c.Stderr = u.dir, environment(u.python, u.env...), os.Stderr
-		out, _ := c.Output()
-		return string(out), c.ProcessState.ExitCode()
+	g.env = append(g.env, "CI=true", "GITLAB_CI=true", "CI_JOB_ID="+id, "CI_PROJECT_DIR="+g.dir, "PATH="+home.dir+":"+os.Getenv("PATH"))
+	g.env = append(g.env, variables...)
+	return g
+}
+
+// command is a shell with scripts of the job, ready to run.
+func (g *gitlab) command(scripts ...[]string) *exec.Cmd {
+	g.t.Helper()
+	c := exec.CommandContext(g.t.Context(), "sh", "-e", g.write("job.sh", strings.Join(slices.Concat(scripts...), "\n")))
+	c.Dir, c.Env, c.Stderr = g.dir, environment(g.python, g.env...), os.Stderr
+	return c
+}
+
+// TestGitLab: a run that fails.
+func TestGitLab(t *testing.T) {
+	pace.Parallel(t)
+	g := newGitLab(t, "4711", `RUN_COMMAND=echo "$WORDS"; exit 3`, "RUN_FLAGS=--env=WORDS=a  b*\n--label=a=b\n")
+	job := g.command(g.before, g.script)
+	if out, _ := job.Output(); string(out) != "a  b*\n" || job.ProcessState.ExitCode() != 3 {
+		t.Errorf("exit code %d: %q", job.ProcessState.ExitCode(), out)
 	}
-	if out, code := script(append(job.BeforeScript, job.Script...)...); out != "a  b*\n" || code != 3 {
-		t.Errorf("exit code %d: %q", code, out)
+	if out, err := g.command(g.after).Output(); err != nil || !strings.Contains(string(out), "ci-4711") {
+		t.Errorf("afterwards: %v: %s", err, out)
 	}
-	if out, code := script(job.AfterScript...); code != 0 || !strings.Contains(out, "ci-4711") {
-		t.Errorf("afterwards: exit code %d: %s", code, out)
-	}
-	contains(t, "the report", u.read(reportFile), `failures="1"`)
-	if rc := decode[launcher.Receipt](t, u.read(receiptFile)); rc.Exit.Cause != runstate.CauseDriverFailed || rc.Exit.Code != 3 {
+	contains(t, "the report", g.read(reportFile), `failures="1"`)
+	if rc := decode[launcher.Receipt](t, g.read(receiptFile)); rc.Exit.Cause != runstate.CauseDriverFailed || rc.Exit.Code != 3 {
 		t.Errorf("%+v", rc.Exit)
 	}
 }

@@ -67,6 +67,7 @@ class Keeper:
         self.time_limit = TimeLimit(orders, nodes, self.attempts, self.grace, self.limits, self.mail, self.waiting, self.driver, state)
         self.ending = Ending(orders, run_dir, self.limits, self.mail, self.waiting, self.attempts, self.driver_log, state, log)
         self.resumption = Resumption(earlier, run_dir, self.limits, self.driver_log, state, log)
+        self.sharing = None  # set by the process that creates this
 
     def take_over(self):
         """Goes on where a keeper before this one was lost, if there was one."""
@@ -159,7 +160,8 @@ class Keeper:
             self.gpus.show,
             self.nodes.stop,
             self.nodes.release,
-            lambda: self.main.released("it ended with its cluster")))
+            lambda: self.main.released("it ended with its cluster"),
+            lambda: self.sharing and self.sharing.catch_up()))
         self.ending.complete(end, client_asks_keeper=self.nodes.external)
 
     def say_ended(self):

@@ -14,7 +14,7 @@ import time
 
 from rayctl_keeper.run import keeper
 from rayctl_keeper.slurm import commands
-from rayctl_keeper.slurm.account import SEED, SEEDS, allocations_of, attempts_of, conclude, end_leftovers, remove, requeued_at, strip, timeline_of
+from rayctl_keeper.slurm.account import SEED, SEEDS, allocations_of, attempts_of, conclude, end_leftovers, remove, requeued_at, share_result, strip, timeline_of
 from rayctl_keeper.slurm.companions import Companions, end_all
 from rayctl_keeper.slurm.after import AGAIN, SENTENCES, allowed, also_called, last_state, last_words, load, output_of, salvage, why_again
 from rayctl_keeper.state import model
@@ -242,6 +242,7 @@ def finish(place, end):
     state = State(orders, place, log)
     strip(place)
     state.final(os.path.join(place, "result.json"), end.document(), {"bytes": 0, "missing": []})
+    share_result(place)
 
 
 def may_come_back(place, signals):
