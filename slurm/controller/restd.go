@@ -176,5 +176,8 @@ func (r *REST) Version(ctx context.Context) (string, error) {
 	return "", err
 }
 
+// Federation cannot be asked for here.
+func (r *REST) Federation(context.Context) (Federation, error) { return Federation{}, nil }
+
 // PlannedStart cannot be asked for here.
 func (r *REST) PlannedStart(context.Context, Batch) (time.Time, error) { return time.Time{}, nil }
