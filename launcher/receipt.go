@@ -37,9 +37,9 @@ type Receipt struct {
 	FormerAllocations []runstate.FormerAllocations `json:"formerAllocations,omitempty"`
 	Attempts          []runstate.Attempt           `json:"attempts,omitempty"`
 	// Figures are those that the last attempt's driver gave, by name.
-	Figures map[string]float64 `json:"figures,omitempty"`
-	Timeline    []runstate.Event      `json:"timeline"`
-	Log         LogInfo               `json:"log"`
+	Figures  map[string]float64 `json:"figures,omitempty"`
+	Timeline []runstate.Event   `json:"timeline"`
+	Log      LogInfo            `json:"log"`
 }
 
 // NewReceipt accounts for a cluster that has ended.
