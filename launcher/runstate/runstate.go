@@ -43,6 +43,8 @@ type State struct {
 	GPUs []GPUUse `json:"gpus,omitempty"`
 	// Allocations are what was asked of the substrate for the cluster, the oldest first.
 	Allocations []Allocation `json:"allocations,omitempty"`
+	// FormerAllocations are the sums of nodes of elastic groups that ended long ago and are not listed any more.
+	FormerAllocations []FormerAllocations `json:"formerAllocations,omitempty"`
 	// Offers is how many submissions of jobs for nodes wait for a client, because the keeper's own node may not submit jobs.
 	Offers int  `json:"offers,omitempty"`
 	Job    *Job `json:"job"` // nil: a cluster without a job of its own
@@ -117,6 +119,16 @@ type Allocation struct {
 	Expected *time.Time     `json:"expected,omitempty"` // when the substrate expects to grant it, while it is queued
 	Where    string         `json:"where,omitempty"`    // the substrate's name for what holds the nodes, such as job 12
 	Message  string         `json:"message,omitempty"`  // the substrate's reason to wait; why it was released
+}
+
+// FormerAllocations are allocations of a group's single nodes that have ended, as sums.
+type FormerAllocations struct {
+	Group           string  `json:"group"`
+	Count           int     `json:"count"` // nodes that were granted
+	NodeSeconds     float64 `json:"nodeSeconds"`
+	BusyNodeSeconds float64 `json:"busyNodeSeconds"` // while the driver ran
+	Most            int     `json:"most"`            // nodes at one time, those that are still listed among them
+	Until           string  `json:"until"`           // when the last of them was released, for the keeper
 }
 
 // Head has the addresses of Ray's servers, as seen on the head's node; fields are empty until known.
@@ -220,6 +232,8 @@ type Attempt struct {
 	ExitCode     *int       `json:"exitCode"`
 	Message      string     `json:"message"`
 	LogBegin     int64      `json:"logBegin,omitempty"` // as Job.LogBegin
+	// Figures are what the driver gave for the receipt, by name (keeper/rayctl_keeper/driver/figures.py).
+	Figures map[string]float64 `json:"figures,omitempty"`
 }
 
 // Log describes the keeper's copy of the driver's output.

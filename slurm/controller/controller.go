@@ -45,6 +45,7 @@ type Batch struct {
 	Plan        script.Plan
 	File        string   // of the script, on the site
 	Argv        []string // of sbatch, in the place of File: options, script and its arguments
+	Text        string   // of the script in Argv; only slurmrestd needs it, and Plan with it
 	Environment []string // that the job starts with: NAME=VALUE
 }
 

@@ -10,7 +10,7 @@ from rayctl_keeper.run.silence import PATIENT
 from rayctl_keeper.state.document import log_file, seconds_of
 from rayctl_keeper.state.exits import End, driver_end, prepare_end
 
-CARRIED = ("revision", "attempt", "changes", "phase", "reason", "since", "groups", "head", "nodes", "gpus", "allocations", "job", "committed", "lastRenewal", "endOnDisconnect",
+CARRIED = ("revision", "attempt", "changes", "phase", "reason", "since", "groups", "head", "nodes", "gpus", "allocations", "formerAllocations", "job", "committed", "lastRenewal", "endOnDisconnect",
            "deadlines", "timeline")
 WAITING = ("", "Queued", "Provisioning")  # phases before the head's first answer; Queued also while the gang of an early head waits
 ENDING = ("Draining", "Gone")

@@ -154,7 +154,7 @@ def begin(run, first, place, orders, restarts, before):
     ended, requeued = int(state.get("attempt") or restarts), requeued_at()
     keep_logs(before, place, ended)
     orders.update(attempt=ended + 1, restartReason=cause, attempts=attempts_of(state, ended, cause, follows.get("message")),
-                  allocations=allocations_of(state, wall(requeued or None)),
+                  allocations=allocations_of(state, wall(requeued or None)), formerAllocations=state.get("formerAllocations") or [],
                   timeline=timeline_of(run, state, cause, [("Queued", requeued), ("Provisioning", float(os.environ.get("SLURM_JOB_START_TIME") or 0))]))
     lifetime["spent"] = max(0.0, waited)
     write_atomically(os.path.join(place, "orders.json"), json.dumps(orders).encode())
