@@ -35,6 +35,10 @@ func TestSubmit(t *testing.T) {
 	if job := decode[map[string]any](t, killed.out); job["status"] != "FAILED" {
 		t.Errorf("%+v", job)
 	}
+	const cause = "FileNotFoundError: [Errno 2] No such file or directory: '/no/such.txt'" // in the log of Ray's agent, of which Ray says "maybe there are some network problems"
+	broken := u.want(runstate.CodeStartFailed, "submit", "shared", "--submission-id", "broken", "--runtime-env-json", `{"pip": ["-r /no/such.txt"]}`, "--", "true")
+	contains(t, "a runtime environment that cannot be made", broken.err, "job broken failed: the driver did not start: "+cause)
+	contains(t, "what Ray wrote about it", broken.out, "The end of Ray's runtime_env_agent.err on node ", cause)
 	if got := u.want(0, "logs", "shared", "hostile").out; got != strings.Join(hostile, "\x00") {
 		t.Errorf("logs: %q", got)
 	}
