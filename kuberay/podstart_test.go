@@ -74,11 +74,14 @@ func (r *running) startedAs(t *testing.T) string {
 	return out
 }
 
-// losesWorker: KubeRay makes another worker and the job goes on; the lost worker is reported by name.
+// losesWorker: KubeRay makes another worker and the job goes on; the lost worker is reported by name, and is DEAD in the status.
 func (b bed) losesWorker(t *testing.T, r *running) {
 	t.Helper()
 	b.DeletePods(t, b.namespace, "ray.io/cluster="+string(r.id)+",ray.io/node-type=worker", 0)
 	r.until(t, "word of the lost worker", func(st launcher.Status) bool {
-		return slices.ContainsFunc(st.Timeline, func(e runstate.Event) bool { return e.Kind == "node" && e.To == "DEAD" })
+		return slices.ContainsFunc(st.Timeline, func(e runstate.Event) bool {
+			return e.Kind == runstate.EventNode && e.To == runstate.NodeDead &&
+				slices.ContainsFunc(st.Nodes, func(n runstate.Node) bool { return n.Name == e.Code && n.State == runstate.NodeDead })
+		})
 	})
 }

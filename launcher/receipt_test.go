@@ -193,3 +193,16 @@ func TestTimesAddUp(t *testing.T) {
 		})
 	}
 }
+
+// TestMissingOutput: what is said of output that was not saved.
+func TestMissingOutput(t *testing.T) {
+	for r, want := range map[[2]int64]string{
+		{593, -1}: "Output after byte 593 was not saved",
+		{0, -1}:   "The output was not saved",
+		{5, 9}:    "Bytes 5 to 9 of the output were not saved",
+	} {
+		if got := launcher.MissingOutput(r); got != want {
+			t.Errorf("%v: %q, want %q", r, got, want)
+		}
+	}
+}

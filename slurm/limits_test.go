@@ -213,4 +213,14 @@ func (b *bed) others(t *testing.T) {
 			t.Errorf("others %v: %q, want %q", others, seen, want)
 		}
 	}
+	b.cancelledBySomebody(t, l, id)
+}
+
+// cancelledBySomebody: where the site has accounting, a cluster whose job somebody cancelled says who that was.
+func (b *bed) cancelledBySomebody(t *testing.T, l *slurm.Launcher, id launcher.ID) {
+	t.Helper()
+	b.scancel(t, id)
+	if st := watchUntil(t, l, id, isGone); st.Exit.Cause != runstate.CauseInterrupted || st.Exit.Message != "its job was cancelled by "+b.User() {
+		t.Errorf("exit: %+v", st.Exit)
+	}
 }

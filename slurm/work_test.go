@@ -56,6 +56,9 @@ func (b *bed) work(t *testing.T) {
 	if !running(told) || told.Phase != runstate.Ready {
 		t.Errorf("the driver does not go on: %s, %+v", told.Phase, told.Job)
 	}
+	if told.Nodes[0].State != runstate.NodeAlive || told.Nodes[1].State != runstate.NodeDead {
+		t.Errorf("states of the nodes: %+v", told.Nodes)
+	}
 }
 
 // killRaylet kills the one raylet on a node.

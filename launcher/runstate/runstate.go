@@ -197,11 +197,13 @@ type Deadlines struct {
 	IdleGPU *time.Time `json:"idleGpu"`
 }
 
-// Kinds of events that are counted by; a keeper writes others, too.
+// Kinds of events that the client uses; a keeper writes others, too.
 const (
 	EventPhase   = "phase"
 	EventJob     = "job"
 	EventPrepare = "prepare"
+	// EventNode is of a node that came or went after the cluster was Ready: Code is its name, To its state.
+	EventNode = "node"
 	// EventEnvironment is of the launcher that makes Python environments, before there is a keeper.
 	EventEnvironment = "environment"
 )
