@@ -26,7 +26,7 @@ import (
 	"github.com/rayctl/rayctl/test/kubetest/build"
 )
 
-// kubeMeasures are the measures on a private Kubernetes, in the order of the table.
+// Measures are the measures on a private Kubernetes, in the order of the table.
 func Measures() []measure.Measure {
 	k := &kube{}
 	return []measure.Measure{

@@ -11,7 +11,7 @@ type Measure struct {
 // Unchanged is the measure that wants -base.
 const Unchanged = "unchanged"
 
-// measures are those on this machine, in the order of the table. The first one limits its commands' memory: the kernel adds the memory of the
+// Local are the measures on this machine, in the order of the table. The first one limits its commands' memory: the kernel adds the memory of the
 // process that starts a command, so that this process must still be small. The last ones need the machine for themselves.
 func Local() []Measure {
 	return []Measure{

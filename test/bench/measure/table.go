@@ -14,6 +14,7 @@ type Row struct{ What, Today, Rayctl, Goal, Met string }
 // unit formats one figure.
 type unit func(float64) string
 
+// Seconds is a unit.
 func Seconds(v float64) string {
 	switch {
 	case math.Abs(v) < 0.1:
@@ -24,8 +25,10 @@ func Seconds(v float64) string {
 	return fmt.Sprintf("%.1f s", v)
 }
 
+// Megabytes is a unit, of values in bytes.
 func Megabytes(v float64) string { return fmt.Sprintf("%.0f MB", v/1e6) }
 
+// Median is the middle value, of an even number of values the mean of the two in the middle.
 func Median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	middle := len(sorted) / 2
@@ -55,6 +58,7 @@ func Compare(measure string, u unit, today, ours []float64, most float64, goal s
 	return Row{measure, Figures(today, u), Figures(ours, u), goal, Yes(Median(ours) <= most)}
 }
 
+// Yes says in a table whether a goal is met.
 func Yes(met bool) string {
 	if met {
 		return "yes"

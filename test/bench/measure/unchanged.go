@@ -8,6 +8,7 @@ import (
 // StartAndEnd has the seconds of runs from the command, or the allocation, to the driver's first line, and from its last one to nothing left.
 type StartAndEnd struct{ First, End []float64 }
 
+// Add adds one run.
 func (s *StartAndEnd) Add(first, end float64) {
 	s.First, s.End = append(s.First, first), append(s.End, end)
 }

@@ -14,8 +14,11 @@ import (
 	"github.com/rayctl/rayctl/test/raytest"
 )
 
+// RayVersion is the Ray of all measures.
 const RayVersion = raytest.Ray260
 
+// Drivers are the programs that the measures run.
+//
 //go:embed drivers
 var Drivers embed.FS
 
@@ -31,6 +34,7 @@ type Bench struct {
 	Costs  map[string]float64 // of a run on the first number of nodes: more nodes must cost no more
 }
 
+// New installs Ray, where it is missing, and makes the directory of the measures.
 func New(ctx context.Context, rayctl, base string, runs int) (b *Bench, err error) {
 	b = &Bench{Runs: runs, Costs: map[string]float64{}}
 	if b.Rayctl, err = program(rayctl); err != nil {
@@ -58,6 +62,7 @@ func program(path string) (string, error) {
 	return path, err
 }
 
+// Close ends what the measures have left, and removes the directory.
 func (b *Bench) Close() {
 	for _, end := range b.AtEnd {
 		end()

@@ -17,7 +17,7 @@ import (
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
-// slurmMeasures are the measures on private Slurm clusters, in the order of the table.
+// Measures are the measures on private Slurm clusters, in the order of the table.
 func Measures() (all []measure.Measure) {
 	for _, nodes := range []int{2, 4, 8} {
 		all = append(all, measure.Measure{Name: fmt.Sprintf("nodes%d", nodes), Run: func(ctx context.Context, b *measure.Bench) ([]measure.Row, error) { return slurmLife(ctx, b, nodes) }})
