@@ -102,6 +102,11 @@ func (rc *Receipt) WriteText(w io.Writer) error {
 	if rc.OutputDir != "" {
 		fmt.Fprintf(&b, "  output  %s\n", rc.OutputDir)
 	}
+	for _, e := range rc.Timeline {
+		if e.Kind == runstate.EventFiles {
+			fmt.Fprintf(&b, "  files   %s\n", e.Message)
+		}
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

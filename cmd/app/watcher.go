@@ -114,6 +114,9 @@ func lostNodes(s launcher.Status) (lost []runstate.Event) {
 			ending = slices.Contains([]runstate.Phase{runstate.Draining, runstate.Gone, runstate.Lost}, runstate.Phase(e.To))
 		case e.Kind == runstate.EventNode && e.To != runstate.NodeDead:
 			delete(gone, key{e.Attempt, e.Code})
+			if !ending && strings.HasPrefix(e.Message, runstate.StartedAgain) {
+				lost = append(lost, e)
+			}
 		case e.Kind == runstate.EventNode && !ending && !gone[key{e.Attempt, e.Code}] && !isHead(s, e.Code):
 			gone[key{e.Attempt, e.Code}] = true
 			lost = append(lost, e)
@@ -122,12 +125,17 @@ func lostNodes(s launcher.Status) (lost []runstate.Event) {
 	return lost
 }
 
+// isHead goes by Ray's id: a cluster of one group has the head in it, and Kubernetes names pods in its own way.
 func isHead(s launcher.Status, node string) bool {
-	return len(s.Groups) > 0 && slices.ContainsFunc(s.Nodes, func(n runstate.Node) bool { return n.Name == node && n.Group == s.Groups[0].Name })
+	return s.Head.NodeID != "" && slices.ContainsFunc(s.Nodes, func(n runstate.Node) bool { return n.Name == node && n.NodeID == s.Head.NodeID })
 }
 
 func lostSentence(s launcher.Status, e runstate.Event) string {
-	cause := cmp.Or(strings.TrimRight(terminal.OneLine(e.Message), ". "), "its cause is not known")
+	message, again := strings.CutPrefix(terminal.OneLine(e.Message), runstate.StartedAgain)
+	cause := cmp.Or(strings.Trim(message, ":. "), "its cause is not known")
+	if again { // what ran on it is lost all the same
+		return fmt.Sprintf("%s: node %s was lost and started again: %s", s.Name, e.Code, cause)
+	}
 	if s.Phase == runstate.Ready && s.Job != nil && s.Job.State == runstate.JobRunning {
 		return fmt.Sprintf("%s: node %s is lost: %s; the driver goes on", s.Name, e.Code, cause)
 	}

@@ -34,6 +34,8 @@ func TestLostWorkers(t *testing.T) {
 		}, []string{"x: node w-1 is lost: the supervisor of node w-1 was killed by signal 9; the driver goes on"}},
 		{"one that had come back", runstate.Ready, []runstate.Event{node(3, 1, "w-0", runstate.NodeAlive, ""), node(4, 1, "w-0", runstate.NodeDead, "")},
 			[]string{"x: node w-0 is lost: its cause is not known; the driver goes on"}},
+		{"one that was started again at once", runstate.Ready, []runstate.Event{node(3, 1, "w-1", runstate.NodeAlive, "it was started again: its raylet ended with exit code -9")},
+			[]string{"x: node w-1 was lost and started again: its raylet ended with exit code -9"}},
 		{"one of the next attempt", runstate.Ready, []runstate.Event{node(3, 2, "w-0", runstate.NodeDead, "unplugged")},
 			[]string{"x: node w-0 is lost: unplugged; the driver goes on"}},
 		{"with the driver", runstate.Draining, []runstate.Event{node(3, 1, "w-1", runstate.NodeDead, "unplugged"), phase(4, runstate.Draining)},
@@ -46,7 +48,7 @@ func TestLostWorkers(t *testing.T) {
 			a.Streams.Quiet = true
 			s := launcher.Status{
 				Name: "x", Phase: runstate.Ready, Job: &runstate.Job{State: runstate.JobRunning}, Timeline: before,
-				Groups: []runstate.Group{{Name: "head"}, {Name: "w"}}, Nodes: []runstate.Node{{Name: "h-0", Group: "head"}, {Name: "w-0", Group: "w"}},
+				Head: runstate.Head{NodeID: "a"}, Nodes: []runstate.Node{{Name: "h-0", NodeID: "a"}, {Name: "w-0", NodeID: "b"}},
 			}
 			w := a.NewWatcher()
 			w.See(s)

@@ -204,6 +204,8 @@ const (
 	EventPrepare = "prepare"
 	// EventNode is of a node that came or went after the cluster was Ready: Code is its name, To its state.
 	EventNode = "node"
+	// EventFiles is of files that the job has left where they go with the cluster.
+	EventFiles = "files"
 	// EventEnvironment is of the launcher that makes Python environments, before there is a keeper.
 	EventEnvironment = "environment"
 )
@@ -218,7 +220,7 @@ const (
 type Event struct {
 	At      time.Time `json:"at"`
 	Attempt int       `json:"attempt"`
-	Kind    string    `json:"event"` // phase, job, prepare, environment, commit, restart, node, head, extend, scale, change, gpus or keeper
+	Kind    string    `json:"event"` // phase, job, prepare, environment, commit, restart, node, head, extend, scale, change, gpus, files or keeper
 	To      string    `json:"to,omitempty"`
 	Code    string    `json:"code,omitempty"`
 	Message string    `json:"message,omitempty"`

@@ -244,7 +244,8 @@ type Job struct {
 	// is done, for drivers that wait for nodes by themselves. Default: gang.
 	Start string `json:"start,omitempty" jsonschema:"enum=gang,enum=head"`
 	// WorkingDir is a directory that is packed, uploaded and made the driver's current directory on all nodes; relative to the
-	// file. A .zip file is unpacked there. In a directory, .gitignore and .rayignore are obeyed as git does, and its .git/info/exclude. A remote URI (https, s3, gs, ...) is passed to Ray as it is. Excludes cwd.
+	// file. A .zip file is unpacked there. In a directory, .gitignore and .rayignore are obeyed as git does, and its .git/info/exclude. A remote URI (https, s3, gs, ...) is passed to Ray as it is. The driver works
+	// in a copy, which goes with the cluster: results belong in RAYCTL_OUTPUT_DIR. Excludes cwd.
 	// Default: none.
 	WorkingDir string `json:"workingDir,omitempty" path:"client"`
 	// Cwd is the absolute path of an existing directory on the nodes in which the driver starts; nothing is uploaded. Excludes workingDir. Default without

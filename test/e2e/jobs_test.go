@@ -35,10 +35,6 @@ func TestSubmit(t *testing.T) {
 	if job := decode[map[string]any](t, killed.out); job["status"] != "FAILED" {
 		t.Errorf("%+v", job)
 	}
-	const cause = "FileNotFoundError: [Errno 2] No such file or directory: '/no/such.txt'" // in the log of Ray's agent, of which Ray says "maybe there are some network problems"
-	broken := u.want(runstate.CodeStartFailed, "submit", "shared", "--submission-id", "broken", "--runtime-env-json", `{"pip": ["-r /no/such.txt"]}`, "--", "true")
-	contains(t, "a runtime environment that cannot be made", broken.err, "job broken failed: the driver did not start: "+cause)
-	contains(t, "what Ray wrote about it", broken.out, "The end of Ray's runtime_env_agent.err on node ", cause)
 	if got := u.want(0, "logs", "shared", "hostile").out; got != strings.Join(hostile, "\x00") {
 		t.Errorf("logs: %q", got)
 	}
@@ -47,6 +43,10 @@ func TestSubmit(t *testing.T) {
 	if len(jobs) < 3 || jobs[0]["status"] != "FAILED" || jobs[0]["driver_exit_code"] != 137.0 {
 		t.Errorf("jobs: %+v", jobs)
 	}
+	const cause = "FileNotFoundError: [Errno 2] No such file or directory: '/no/such.txt'" // in the log of Ray's agent, of which Ray says "maybe there are some network problems"
+	broken := u.want(runstate.CodeStartFailed, "submit", "shared", "--submission-id", "broken", "--runtime-env-json", `{"pip": ["-r /no/such.txt"]}`, "--", "true")
+	contains(t, "a runtime environment that cannot be made", broken.err, "job broken failed: the driver did not start: "+cause)
+	contains(t, "what Ray wrote about it", broken.out, "The end of Ray's runtime_env_agent.err on node ", cause)
 }
 
 // TestStop stops a job, and Ctrl-C of submit does not.
@@ -73,16 +73,21 @@ func TestStop(t *testing.T) {
 	u.want(65, "stop", "-c", "shared", "nosuch")
 }
 
-// TestStopRun: of a run that loses a worker, its client and `status` say so while the driver goes on. Of a run whose driver is deaf to SIGTERM, stop and the run both
+// TestStopRun: of a run that loses a worker, which its supervisor starts again, and then supervisor and worker, its client and `status` say so while the driver goes on. Of a run whose driver is deaf to SIGTERM, stop and the run both
 // say that it was killed; the run's cluster ends meanwhile.
 func TestStopRun(t *testing.T) {
 	u := newUser(t)
 	const deaf = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready', flush=True)\ntime.sleep(1000)"
-	run := u.start(false, "run", "--name", "deafrun", "--workers", "1", "--cpus-per-worker", "1", "--grace", "1s", "--", "python", "-c", deaf)
+	run := u.start(false, "run", "--name", "deafrun", "--workers", "2", "--cpus-per-worker", "1", "--grace", "1s", "--", "python", "-c", deaf)
 	run.until("ready", 1)
-	killRaylet(t, decode[launcher.Status](t, u.want(0, "status", "deafrun", "-o", "json").out).Nodes[1].PID)
+	supervisor := decode[launcher.Status](t, u.want(0, "status", "deafrun", "-o", "json").out).Nodes[1].PID
+	killRaylet(t, supervisor)
+	run.until("deafrun: node worker-1 was lost and started again: ", 1)
+	if err := syscall.Kill(supervisor, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
 	run.until("; the driver goes on\n", 1)
-	contains(t, "the client", run.String(), "deafrun: node worker-0 is lost: ")
+	contains(t, "the client", run.String(), "deafrun: node worker-1 is lost: ")
 	s := decode[launcher.Status](t, u.want(0, "status", "deafrun", "-o", "json").out)
 	if s.Nodes[1].State != runstate.NodeDead || s.Job.State != runstate.JobRunning {
 		t.Errorf("nodes %+v, job %+v", s.Nodes, s.Job)

@@ -4,7 +4,7 @@ import socket
 import time
 import traceback
 
-from rayctl_keeper.driver import killed, rayjob, runtimeenv
+from rayctl_keeper.driver import killed, leftfiles, rayjob, runtimeenv
 from rayctl_keeper.driver.log import DriverLog
 from rayctl_keeper.http.mail import Mailbox
 from rayctl_keeper.ray.dashboard import Dashboard, Refused, Unreachable
@@ -42,7 +42,7 @@ class Keeper:
 
     def __init__(self, orders, run_dir, token, nodes, bell, state, log, earlier, node_watch=None):
         """earlier: what a keeper before this one left, see keeper.predecessor. node_watch: see run/warned.py."""
-        self.orders, self.nodes, self.state, self.log = orders, nodes, state, log
+        self.orders, self.run_dir, self.nodes, self.state, self.log = orders, run_dir, nodes, state, log
         self.limits = Limits(orders.get("lifetime") or {}, time.monotonic())
         self.mail = Mailbox(run_dir, bell, state, self.limits)
         self.driver_log = DriverLog(run_dir, lambda: Dashboard(nodes.dashboard, token), log)
@@ -153,6 +153,7 @@ class Keeper:
             self.nodes.close,
             lambda: self.cluster.in_use and self.grace.stop_drivers(end),
             lambda: self.driver.collect(reachable=self.head.dashboard is not None),
+            lambda: leftfiles.note(self.state, self.run_dir, self.mail.commit, self.nodes.directories()),
             lambda: end.cause != "lost" and self.resumption.recover_logs(self.head.dashboard),
             self.elastic.forget,
             self.early.close,
