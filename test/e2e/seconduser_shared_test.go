@@ -27,7 +27,7 @@ func onSharedRun(t *testing.T, victim, attacker *secondUser) {
 			t.Fatal(step)
 		}
 	}
-	run, finish := filepath.Join(team, "told"), filepath.Join(owner.home, "finish")
+	run, finish := filepath.Join(team, "told"), filepath.Join(owner.home, "tell.finish")
 	colleague.must("ln -s " + owner.home + " " + filepath.Join(team, "taken"))
 	r := owner.do("run", "--name", "taken", "--set", "job.shareDir="+team, "--", "true")
 	if r.code != runstate.CodeStartFailed {
@@ -66,7 +66,7 @@ func onSharedRun(t *testing.T, victim, attacker *secondUser) {
 
 	// The directory above is the group's: the run's is renamed, and a link to the owner's files takes its place.
 	colleague.must("mv " + run + " " + run + ".moved && ln -s " + owner.home + "/work " + run)
-	owner.write("finish", "", 0o600)
+	owner.write("tell.finish", "", 0o600)
 	if code := job.code(); code != 3 {
 		t.Errorf("exit code %d: %s", code, job)
 	}
