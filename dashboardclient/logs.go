@@ -8,6 +8,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rayctl/rayctl/dashboardclient/logstream"
@@ -62,6 +65,49 @@ func (c *Client) Killed(ctx context.Context, job *Job) bool {
 	var log bytes.Buffer
 	err := c.copyLog(ctx, logFile{c, job.DriverNodeID, "jobs/supervisor-" + job.SubmissionID + ".log"}, &log, nil, LogOptions{Tail: 20})
 	return err == nil && bytes.Contains(log.Bytes(), []byte("force-killed with SIGKILL"))
+}
+
+// AgentLog is the end of the log of a node's agent that makes runtime environments.
+type AgentLog struct {
+	Node Node
+	Text string
+}
+
+// AgentLogName is the log's name on the node.
+const AgentLogName = "runtime_env_agent.err"
+
+// vague matches Ray's message (2.60) about a runtime environment that could not be made because of an exception in the agent itself, whose log alone has the cause.
+var vague = regexp.MustCompile(`Internal Server Error|network problems|non-ok status code`)
+
+const (
+	agentLogLines = 200 // hold a traceback
+	agentLogNodes = 16  // are asked: the log says nothing about most of them
+)
+
+// AgentLogs returns what the agents' logs say about a job that did not start, if Ray's message does not have the cause. Ray's record of the job does not name the
+// node, so that there may be logs of several nodes, the head's first. It returns nothing if the logs cannot be read.
+func (c *Client) AgentLogs(ctx context.Context, job *Job) (logs []AgentLog) {
+	if job.Status != JobFailed || !vague.MatchString(job.Message) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return nil
+	}
+	nodes = slices.DeleteFunc(nodes, func(n Node) bool { return !n.Alive() })
+	if head := slices.IndexFunc(nodes, func(n Node) bool { return n.Head }); head > 0 {
+		nodes[0], nodes[head] = nodes[head], nodes[0]
+	}
+	for _, node := range nodes[:min(len(nodes), agentLogNodes)] {
+		var text bytes.Buffer
+		err := c.copyLog(ctx, logFile{c, node.ID, AgentLogName}, &text, nil, LogOptions{Tail: agentLogLines})
+		if err == nil && strings.TrimSpace(text.String()) != "" {
+			logs = append(logs, AgentLog{node, text.String()})
+		}
+	}
+	return logs
 }
 
 // NodeLogs lists the log files of a node that match the glob ("" for all), by Ray's own categories ("gcs_server", "worker_out", ...).

@@ -21,12 +21,14 @@ ROLES = {
     "slurm-exec": "slurm.exec",
     "slurm-companion": "slurm.companion",
     "slurm-network": "slurm.network",
+    "slurm-look": "slurm.look",
     "pod": "kubernetes.pod",
     "pod-keeper": "kubernetes.keeper",
     "record": "kubernetes.record",
     "report": "kubernetes.report",
     "granted": "kubernetes.granted",
     "pod-gpus": "kubernetes.gpus",
+    "share": "run.shared",
 }
 
 

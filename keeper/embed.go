@@ -22,6 +22,7 @@ import (
 const (
 	Keeper     = "keeper" // arguments: RUN_DIR
 	Supervisor = "node"   // arguments: RUN_DIR, NAME or --slurm
+	Share      = "share"  // argument: RUN_DIR; copies what the orders' shareDir gets, for a keeper that was killed
 	Pod        = "pod"    // runs the keeper in its pod, and hands its result to the record
 	Record     = "record" // the record's program
 	Report     = "report" // reports to the keeper that a pod's setup failed

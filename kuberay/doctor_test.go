@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -34,6 +35,9 @@ func fails(t *testing.T, checks map[string]launcher.Check, name, why string) {
 	}
 }
 
+// noRuns is a volume of a claim that does not exist.
+var noRuns = map[string]any{"name": "runs", "persistentVolumeClaim": map[string]any{"claimName": "no-runs"}}
+
 // TestDoctor: on a whole Kubernetes all is well, and nothing stays of what was tried; each thing that is wrong is found.
 func TestDoctor(t *testing.T) {
 	b := newBed(t)
@@ -47,7 +51,7 @@ func TestDoctor(t *testing.T) {
 			"Kubernetes": "v1.", "namespace": b.namespace, "permissions": "all", "gang scheduling": "queue default is Open",
 			"GPUs": "1 wanted", "KubeRay": "the operator acts", "pods and DNS": "finds kubernetes.default.svc",
 			"objects": "would take Job, Secret, Service, RayCluster, PodGroup", "quota": "the namespace has none", "pods of the cluster": "one of each group",
-			"Volcano": "its scheduler acts",
+			"Volcano": "its scheduler acts", "named objects": "the file names no",
 		} {
 			if c := checks[name]; !c.OK || !strings.Contains(c.Detail, want) {
 				t.Errorf("%s: %+v, want %q", name, c, want)
@@ -61,10 +65,20 @@ func TestDoctor(t *testing.T) {
 		worker.GPUs = 9
 		s.Workers, s.Sections = []spec.WorkerGroup{{Name: "w", NodeResources: worker}}, kuberayspec.In(&kuberayspec.Section{Queue: "nosuch"})
 		s.Image = "registry.invalid/nosuch:2.60.0"
+		b.secret(t, "half", corev1.SecretTypeOpaque, "other", "x")
+		s.Secrets = []spec.Secret{{Name: "A", SecretKeyRef: &spec.SecretKeyRef{Name: "half", Key: "key"}}, {Name: "B", SecretKeyRef: &spec.SecretKeyRef{Name: "half", Key: "other"}}}
+		s.Workers[0].Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{
+			"volumes": []any{
+				noRuns,
+				map[string]any{"name": "maybe", "secret": map[string]any{"secretName": "no-matter", "optional": true}},
+			},
+			"imagePullSecrets": []any{map[string]any{"name": "no-registry"}},
+		}})
 		checks := findings(t, b.l, s)
 		fails(t, checks, "GPUs", "w wants 1 nodes with 9 nvidia.com/gpu")
 		fails(t, checks, "gang scheduling", "no queue nosuch")
 		fails(t, checks, "pods and DNS", "registry.invalid/nosuch:2.60.0")
+		fails(t, checks, "named objects", `PersistentVolumeClaim no-runs does not exist, Secret half has no key "key", Secret no-registry does not exist create what is missing in namespace `+b.namespace)
 	})
 	t.Run("refusals", func(t *testing.T) {
 		b := newBed(t)
@@ -102,11 +116,17 @@ func TestDoctor(t *testing.T) {
 		checks := findings(t, l, nil)
 		fails(t, checks, "permissions", "create pods/portforward (or get, create and update services/proxy)")
 		fails(t, checks, "KubeRay", "cannot be tried")
-		if c := findings(t, b.limited(t, reachingBy(t, proxyOnly)), nil)["permissions"]; !c.OK {
+		s := smallSpec()
+		s.Head.Sections = kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"volumes": []any{noRuns}}})
+		checks = findings(t, b.limited(t, reachingBy(t, proxyOnly)), s)
+		if c := checks["permissions"]; !c.OK {
 			t.Errorf("with the proxy alone: %+v", c)
 		}
+		if c := checks["named objects"]; !c.OK || c.Detail != "may not be looked at: PersistentVolumeClaim no-runs" {
+			t.Errorf("a claim that may not be looked at: %+v", c)
+		}
 		fails(t, findings(t, b.limited(t, without(minimalRole(t), "create", "rayclusters")), nil), "permissions", "not permitted: create rayclusters")
-		s := smallSpec()
+		s = smallSpec()
 		s.Sections = kuberayspec.In(&kuberayspec.Section{Keeper: "none"})
 		fails(t, findings(t, b.limited(t, minimalRole(t)), s), "permissions", "not permitted: delete rayclusters")
 	})

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/test/pace"
 )
 
@@ -40,6 +41,17 @@ func TestExamples(t *testing.T) {
 		if text, err := os.ReadFile(filepath.Join(runs, "stored", "groups.json")); string(text) != `{"headgroup": 1}` {
 			t.Errorf("%q, %v", text, err)
 		}
+		const next = "`rayctl up -f FILE --name stored-files` mounts it again, where FILE is the cluster file, then `rayctl cp stored-files:PATH DST` copies from it"
+		if a := u.does(t, "cp", "--launcher", "kuberay", "stored:", "here"); a.code != runstate.CodeSpec || !strings.Contains(a.notes, next) {
+			t.Errorf("cp after the end: code %d, %s", a.code, a.notes)
+		}
+		u.succeeds(t, "", "up", "-f", example(t, "kuberay-pvc.yaml"), "--name", "stored-files")
+		copied := filepath.Join(t.TempDir(), "groups.json")
+		u.succeeds(t, "", "cp", "--launcher", "kuberay", "stored-files:/runs/stored/groups.json", copied)
+		if text, err := os.ReadFile(copied); string(text) != `{"headgroup": 1}` {
+			t.Errorf("copied: %q, %v", text, err)
+		}
+		u.succeeds(t, "", "down", "--launcher", "kuberay", "stored-files")
 	})
 	t.Run("private registry", func(t *testing.T) {
 		b.secret(t, "registry", corev1.SecretTypeDockerConfigJson, corev1.DockerConfigJsonKey, `{"auths": {"registry.example.com": {"auth": "dXNlcjpwYXNz"}}}`)

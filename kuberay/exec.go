@@ -23,6 +23,13 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
+// StoredFiles are on PersistentVolumeClaims and the like, which only pods read.
+func (l *Launcher) StoredFiles(id launcher.ID) string {
+	return fmt.Sprintf("`rayctl up -f FILE --name %s-files` mounts it again, where FILE is the cluster file, then `rayctl cp %s-files:PATH DST` copies from it", id, id)
+}
+
+var _ launcher.FilesEnder = (*Launcher)(nil)
+
 // Exec runs a command in the Ray container of a node's pod, whose environment is that of `ray start`.
 func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequest) (int, error) {
 	c, err := l.kube(ctx)

@@ -54,6 +54,9 @@ func (w *watcher) hopelessStart(o *observe.Snapshot) *launcher.End {
 		return nil
 	}
 	r := o.Reason()
+	if refused := observe.MeshRefusal(o, w.state); refused.Code != "" {
+		r = refused
+	}
 	patience, bad := observe.Hopeless[r.Code]
 	if !bad || (r.Code == "CrashLoopBackOff" || r.Code == "OOMKilled") && o.Restarts() < observe.Crashes || r.Code == observe.ClusterMissing && !w.committed() {
 		w.badSince = time.Time{}

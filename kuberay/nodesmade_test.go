@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,18 +21,55 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/test/kubetest"
 	machine "github.com/rayctl/rayctl/test/kubetest/bed"
+	"github.com/rayctl/rayctl/test/pace"
 )
 
 // unit is a resource that no node has.
 const unit = "rayctl.test/unit"
 
-// oneUnit has a worker's pod ask for it.
-func oneUnit() spec.Sections {
+// oneOf has a worker's pod ask for such a resource.
+func oneOf(unit string) spec.Sections {
 	return kuberayspec.PatchIn(spec.Object{"spec": map[string]any{"containers": []any{
 		map[string]any{"name": "ray-worker", "resources": map[string]any{"limits": map[string]any{unit: "1"}}},
 	}}})
+}
+
+// TestNodeComesLate: without a gang scheduler the head is there when the worker's node is still being made. That ends nothing, however short lifetime.start is:
+// it begins with the node, and is then, a second, too short for Ray.
+func TestNodeComesLate(t *testing.T) {
+	pace.Parallel(t)
+	b := newBed(t)
+	const late, start = "rayctl.test/late", time.Second
+	s := job("late", "echo never")
+	s.Lifetime.Start = units.Limit(start)
+	s.Workers = []spec.WorkerGroup{{Name: "w", NodeResources: smallNode()}}
+	s.Workers[0].Sections = oneOf(late)
+	s.Sections = kuberayspec.In(&kuberayspec.Section{Scheduler: "none"})
+	r := b.run(t, b.l, s)
+	answered := func(st launcher.Status) bool { return st.Phase == runstate.Starting && st.Head.Session != "" }
+	r.until(t, "the head's answer", answered)
+	since := time.Now()
+	autoscaler := b.recorder(t, "cluster-autoscaler")
+	autoscaler.Event(b.worker(t, ""), corev1.EventTypeNormal, "TriggeredScaleUp", "pod triggered scale-up: [{late 0->1 (max: 1)}]")
+	r.until(t, "the reason", func(st launcher.Status) bool { return answered(st) && st.Reason.Code == "NodesBeingMade" })
+	kubetest.Await(t, "lifetime.start to pass", func(context.Context) error {
+		if left := 2*start - time.Since(since); left > 0 {
+			return fmt.Errorf("%s are left", left)
+		}
+		return nil
+	})
+	autoscaler.Event(b.worker(t, ""), corev1.EventTypeNormal, "TriggeredScaleUp", "pod triggered scale-up: [{late 0->2 (max: 2)}]")
+	r.until(t, "the newer reason", func(st launcher.Status) bool { return answered(st) && strings.Contains(st.Reason.Message, "0->2") })
+	b.offer(t, late, "1")
+	if e := r.wantEnd(t, "start-failed", runstate.CodeStartFailed, ""); !strings.Contains(e.Message, "lifetime.start") {
+		t.Errorf("it ended by %q", e.Message)
+	}
+	if !slices.ContainsFunc(r.outcome.Receipt.Timeline, func(e runstate.Event) bool { return e.To == "Granted" }) {
+		t.Error("the worker's pod has not told the keeper of its node")
+	}
 }
 
 // nodesAreMade: a gang waits for a resource that no node has. That nodes are made for it is its reason, of the newest event of the pods that are there

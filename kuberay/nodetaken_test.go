@@ -54,32 +54,39 @@ func TestNodeTaken(t *testing.T) {
 // nodeWatcher is a service account with the permissions of docs/kuberay.md.
 func (b bed) nodeWatcher(t *testing.T) string {
 	t.Helper()
-	name, ctx := "node-watcher", context.Background()
+	name, ctx := b.account(t, "node-watcher", permit("pods", "list", "watch")), context.Background()
 	meta := metav1.ObjectMeta{Name: name + "-" + b.namespace}
-	look := func(resource string) []rbacv1.PolicyRule {
-		return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"list", "watch"}}}
-	}
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: b.namespace}}
 	rbac := b.Core.RbacV1()
-	_, err := b.Core.CoreV1().ServiceAccounts(b.namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	must(t, err)
-	_, err = rbac.Roles(b.namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: look("pods")}, metav1.CreateOptions{})
-	must(t, err)
-	_, err = rbac.RoleBindings(b.namespace).Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
-	}, metav1.CreateOptions{})
-	must(t, err)
 	t.Cleanup(func() {
 		must(t, rbac.ClusterRoleBindings().Delete(ctx, meta.Name, metav1.DeleteOptions{}))
 		must(t, rbac.ClusterRoles().Delete(ctx, meta.Name, metav1.DeleteOptions{}))
 	})
-	_, err = rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: look("nodes")}, metav1.CreateOptions{})
+	_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{permit("nodes", "list", "watch")}}, metav1.CreateOptions{})
 	must(t, err)
 	_, err = rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		ObjectMeta: meta, Subjects: b.subjects(name), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
 	}, metav1.CreateOptions{})
 	must(t, err)
 	return name
+}
+
+// account is a service account of the namespace that may do this there.
+func (b bed) account(t *testing.T, name string, rules ...rbacv1.PolicyRule) string {
+	t.Helper()
+	meta, ctx, rbac := metav1.ObjectMeta{Name: name}, t.Context(), b.Core.RbacV1()
+	_, err := b.Core.CoreV1().ServiceAccounts(b.namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
+	must(t, err)
+	_, err = rbac.Roles(b.namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
+	must(t, err)
+	_, err = rbac.RoleBindings(b.namespace).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: meta, Subjects: b.subjects(name), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	return name
+}
+
+func (b bed) subjects(account string) []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: b.namespace}}
 }
 
 // must fails the test with an error; during its cleanup, too.

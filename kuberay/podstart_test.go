@@ -38,7 +38,7 @@ sleep 1; echo "zombies $(ps -eo stat | grep -c "^Z")"; `+workersOptions+waitingD
 	w := &s.Workers[0].NodeResources
 	w.Labels, w.Env, w.Resources = map[string]string{"zone": "a", "site.org/rack": "7"}, map[string]string{"OWN": "it's $(mine)"}, map[string]float64{"x": 2}
 	w.ObjectStoreMemory, w.ObjectSpillingDirectory = resource.MustParse("96Mi"), "/tmp/spill it's"
-	w.Sections = oneUnit()
+	w.Sections = oneOf(unit)
 	r := b.run(t, b.l, s)
 	b.nodesAreMade(t, r)
 	r.printed(t, "begun\n")
@@ -74,11 +74,14 @@ func (r *running) startedAs(t *testing.T) string {
 	return out
 }
 
-// losesWorker: KubeRay makes another worker and the job goes on; the lost worker is reported by name.
+// losesWorker: KubeRay makes another worker and the job goes on; the lost worker is reported by name, and is DEAD in the status.
 func (b bed) losesWorker(t *testing.T, r *running) {
 	t.Helper()
 	b.DeletePods(t, b.namespace, "ray.io/cluster="+string(r.id)+",ray.io/node-type=worker", 0)
 	r.until(t, "word of the lost worker", func(st launcher.Status) bool {
-		return slices.ContainsFunc(st.Timeline, func(e runstate.Event) bool { return e.Kind == "node" && e.To == "DEAD" })
+		return slices.ContainsFunc(st.Timeline, func(e runstate.Event) bool {
+			return e.Kind == runstate.EventNode && e.To == runstate.NodeDead &&
+				slices.ContainsFunc(st.Nodes, func(n runstate.Node) bool { return n.Name == e.Code && n.State == runstate.NodeDead })
+		})
 	})
 }

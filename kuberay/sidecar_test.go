@@ -10,29 +10,48 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/kubetest"
 	"github.com/rayctl/rayctl/test/pace"
 )
 
-// proxy is a container that never ends by itself.
-const proxy = `{"name": "mesh-proxy", "image": "rayctl.test/pause:1", "securityContext": {"runAsUser": 1000, "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}}%s}`
+// proxy is a container.
+const proxy = `{"name": "mesh-proxy", %s, "securityContext": {"runAsUser": 1000, "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}}}`
+
+// stubborn never ends by itself; as an init container that restarts it is a native sidecar.
+const (
+	stubborn = `"image": "rayctl.test/pause:1"`
+	native   = stubborn + `, "restartPolicy": "Always"`
+)
+
+// pilotAgent ends when it is asked to, as Istio's pilot-agent does (its pilot/cmd/pilot-agent/status/server.go, handleQuit): POST /quitquitquit on port
+// 15020, from its own pod only.
+const pilotAgent = `"image": "rayproject/ray:2.60.0", "command": ["python3", "-c", "import http.server, os\nclass Agent(http.server.BaseHTTPRequestHandler):\n  def do_POST(self):\n    quits = self.path == '/quitquitquit' and self.client_address[0] == '127.0.0.1'\n    self.send_response(200 if quits else 404)\n    self.end_headers()\n    if quits: os._exit(0)\nhttp.server.HTTPServer(('', 15020), Agent).serve_forever()"]`
 
 // inject lets the API server add the proxy to each pod of the namespace by a mutating webhook: as the first container, as Istio does it with
 // holdApplicationUntilProxyStarts; to pods labelled for it as a native sidecar. asks: it leaves out pods that say so in Istio's way.
-func (b bed) inject(t *testing.T, native, asks bool) {
+func (b bed) inject(t *testing.T, asNative, asks bool) {
+	t.Helper()
+	b.injectBeside(t, asNative, stubborn, func(pod corev1.Pod) bool { return !asks || pod.Labels["sidecar.istio.io/inject"] != "false" })
+}
+
+// injectBeside adds one that runs this program to these pods.
+func (b bed) injectBeside(t *testing.T, asNative bool, program string, wanted func(pod corev1.Pod) bool) {
 	t.Helper()
 	b.webhook(t, "Mutating", "inject.rayctl.test", "pods", func(asked *admissionv1.AdmissionRequest, answer *admissionv1.AdmissionResponse) {
 		pod := corev1.Pod{}
 		if err := json.Unmarshal(asked.Object.Raw, &pod); err != nil {
 			t.Error(err)
 		}
-		if !asks || pod.Labels["sidecar.istio.io/inject"] != "false" {
+		if wanted(pod) {
 			kind := admissionv1.PatchTypeJSONPatch
-			answer.PatchType, answer.Patch = &kind, patchOf(pod, native)
+			answer.PatchType, answer.Patch = &kind, patchOf(pod, asNative, program)
 		}
 	})
 	kubetest.Await(t, "the webhook to count", func(ctx context.Context) error {
@@ -44,14 +63,14 @@ func (b bed) inject(t *testing.T, native, asks bool) {
 	})
 }
 
-func patchOf(pod corev1.Pod, native bool) []byte {
+func patchOf(pod corev1.Pod, asNative bool, program string) []byte {
 	switch {
-	case native && len(pod.Spec.InitContainers) == 0:
-		return []byte(`[{"op": "add", "path": "/spec/initContainers", "value": [` + fmt.Sprintf(proxy, `, "restartPolicy": "Always"`) + `]}]`)
-	case native:
-		return []byte(`[{"op": "add", "path": "/spec/initContainers/0", "value": ` + fmt.Sprintf(proxy, `, "restartPolicy": "Always"`) + `}]`)
+	case asNative && len(pod.Spec.InitContainers) == 0:
+		return []byte(`[{"op": "add", "path": "/spec/initContainers", "value": [` + fmt.Sprintf(proxy, native) + `]}]`)
+	case asNative:
+		return []byte(`[{"op": "add", "path": "/spec/initContainers/0", "value": ` + fmt.Sprintf(proxy, native) + `}]`)
 	default:
-		return []byte(`[{"op": "add", "path": "/spec/containers/0", "value": ` + fmt.Sprintf(proxy, "") + `}]`)
+		return []byte(`[{"op": "add", "path": "/spec/containers/0", "value": ` + fmt.Sprintf(proxy, program) + `}]`)
 	}
 }
 
@@ -95,6 +114,24 @@ func TestSidecars(t *testing.T) {
 			t.Errorf("the result: %+v, %v", s, err)
 		}
 	})
+	t.Run("Quits", func(t *testing.T) { // nobody watches: keeper and record ask it to end, and Kubernetes does the rest
+		b := newBed(t)
+		b.injectBeside(t, false, pilotAgent, func(pod corev1.Pod) bool { return pod.Labels["ray.io/cluster"] == "" })
+		b.endsAlone(t, job("quits", "echo unseen"))
+		kubetest.Await(t, "the end of the record's Job", func(context.Context) error {
+			if j := b.job(t, "quits-record"); j.Status.Succeeded != 1 {
+				return fmt.Errorf("%+v", j.Status)
+			}
+			return nil
+		})
+	})
+	t.Run("Account", func(t *testing.T) { // it never ends, and nobody watches: the keeper deletes its own Job
+		b := newBed(t)
+		b.inject(t, false, false)
+		s := job("account", "echo unseen")
+		s.Sections = kuberayspec.In(&kuberayspec.Section{KeeperServiceAccountName: b.account(t, "ends-itself", rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"delete"}})})
+		b.endsAlone(t, s)
+	})
 	t.Run("Native", func(t *testing.T) { // Kubernetes ends it with the last container, which nobody has to watch
 		b := newBed(t)
 		b.inject(t, true, false)
@@ -109,6 +146,21 @@ func TestSidecars(t *testing.T) {
 		r.wantEnd(t, "succeeded", 0, "within\n")
 		b.wantContainers(t, r.id, "record", 1)
 	})
+}
+
+// endsAlone launches a cluster that nobody watches, and waits until Kubernetes has nothing of it any more but its record, which has the result.
+func (b bed) endsAlone(t *testing.T, s *spec.ClusterSpec) {
+	t.Helper()
+	id := launcher.ID(s.Name)
+	b.nothingLeft(t, id)
+	if _, err := b.l.Launch(t.Context(), s, launcher.Payload{}); err != nil {
+		t.Fatal(err)
+	}
+	b.wantContainers(t, id, "keeper", 2)
+	b.awaitNothing(t, id)
+	if s, err := b.l.Result(t.Context(), id); err != nil || s.Exit.Cause != "succeeded" {
+		t.Errorf("the result: %+v, %v", s, err)
+	}
 }
 
 // wantContainers checks how many containers a pod of a role has.

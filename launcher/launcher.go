@@ -179,6 +179,11 @@ type (
 	HostExecer interface {
 		ExecOnHost(ctx context.Context, e ExecRequest) (int, error)
 	}
+	// FilesEnder is of a launcher whose nodes take their files with them. StoredFiles is the next step for who wants some that an ended cluster left on
+	// storage of its own.
+	FilesEnder interface {
+		StoredFiles(id ID) string
+	}
 	// ToolFinder returns the directory on this machine with the cluster's own programs `ray` and `python`.
 	ToolFinder interface {
 		FindTools(ctx context.Context, id ID) (string, error)

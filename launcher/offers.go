@@ -17,21 +17,18 @@ type Submitter interface {
 	// SubmitOffer submits jobs in the keeper's stead and returns their number; refusal is why there are none, in the batch system's words. After an error
 	// the jobs may be there: the keeper looks for them.
 	SubmitOffer(ctx context.Context, id ID, o keeper.Offer) (job, refusal string, err error)
-	// CannotSubmit is why SubmitOffer is not possible, and what is; "" where it is.
-	CannotSubmit() string
 	// CancelOffered cancels such jobs of a cluster that has ended meanwhile.
 	CancelOffered(ctx context.Context, id ID, job string) error
 }
 
 // Offers submits the jobs that a cluster's keeper may not submit itself, while a client watches that may change things. Reading commands have none.
 type Offers struct {
-	l      Launcher
-	id     ID
-	log    *slog.Logger
-	once   sync.Once
-	cannot sync.Once // what it can say where it submits nothing is said
-	wake   chan struct{}
-	work   sync.WaitGroup
+	l    Launcher
+	id   ID
+	log  *slog.Logger
+	once sync.Once
+	wake chan struct{}
+	work sync.WaitGroup
 }
 
 // cancelTime bounds the cancellation of a job that the keeper has not been told of.
@@ -46,10 +43,6 @@ func NewOffers(l Launcher, id ID, log *slog.Logger) *Offers {
 func (o *Offers) See(ctx context.Context, s Status) {
 	submitter, able := o.l.(Submitter)
 	if s.Offers == 0 || s.Phase.Ended() || !able {
-		return
-	}
-	if why := submitter.CannotSubmit(); why != "" {
-		o.cannot.Do(func() { o.log.Warn("nodes wait for a client that submits their jobs: "+why, "cluster", o.id) })
 		return
 	}
 	o.once.Do(func() { o.work.Go(func() { o.submit(ctx, submitter) }) })

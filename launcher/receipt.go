@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,9 +34,13 @@ type Receipt struct {
 	GPUs         []runstate.GPUUse `json:"gpus,omitempty"` // what was measured of them, by node
 	// Allocations are what the substrate granted, the oldest first.
 	Allocations []runstate.Allocation `json:"allocations,omitempty"`
-	Attempts    []runstate.Attempt    `json:"attempts,omitempty"`
-	Timeline    []runstate.Event      `json:"timeline"`
-	Log         LogInfo               `json:"log"`
+	// FormerAllocations are the sums of nodes of elastic groups that ended long ago and are not listed any more.
+	FormerAllocations []runstate.FormerAllocations `json:"formerAllocations,omitempty"`
+	Attempts          []runstate.Attempt           `json:"attempts,omitempty"`
+	// Figures are those that the last attempt's driver gave, by name.
+	Figures  map[string]float64 `json:"figures,omitempty"`
+	Timeline []runstate.Event   `json:"timeline"`
+	Log      LogInfo            `json:"log"`
 }
 
 // NewReceipt accounts for a cluster that has ended.
@@ -42,7 +48,7 @@ func NewReceipt(r *Result) *Receipt {
 	rc := &Receipt{
 		Name: r.Name, Launcher: r.Launcher, Owner: r.Owner, Where: r.Where, SpecHash: r.SpecHash,
 		RayVersion: r.Head.RayVersion, FastStart: r.Head.FastStart, Created: r.Created, Ended: r.Since,
-		Allocations: r.Allocations, Attempts: r.Attempts, Timeline: r.Timeline, Log: r.Log, GPUs: r.GPUs,
+		Allocations: r.Allocations, FormerAllocations: r.FormerAllocations, Attempts: r.Attempts, Timeline: r.Timeline, Log: r.Log, GPUs: r.GPUs,
 	}
 	if r.Exit != nil {
 		rc.Exit = *r.Exit
@@ -52,6 +58,9 @@ func NewReceipt(r *Result) *Receipt {
 		if r.Job.Prepares() {
 			rc.Prepare = r.Job.Prepare
 		}
+	}
+	if n := len(r.Attempts); n > 0 && r.Attempts[n-1].Attempt == r.Attempt {
+		rc.Figures = r.Attempts[n-1].Figures
 	}
 	var drivers []span
 	rc.Durations, drivers = durations(r.Timeline, r.Job != nil, r.Created, r.Since)
@@ -75,8 +84,15 @@ func (rc *Receipt) WriteText(w io.Writer) error {
 	if len(rc.Attempts) > 1 {
 		fmt.Fprintf(&b, "  tries   %d\n", len(rc.Attempts))
 		for _, a := range rc.Attempts {
-			fmt.Fprintf(&b, "    %d     %s %s\n", a.Attempt, a.Cause, a.Message)
+			fmt.Fprintf(&b, "    %d     %s %s", a.Attempt, a.Cause, a.Message)
+			if len(a.Figures) > 0 {
+				fmt.Fprintf(&b, " (%s)", figuresText(a.Figures))
+			}
+			b.WriteByte('\n')
 		}
+	}
+	if len(rc.Figures) > 0 {
+		fmt.Fprintf(&b, "  figures %s\n", figuresText(rc.Figures))
 	}
 	fmt.Fprintf(&b, "  log     %s (%d bytes)\n", cmp.Or(rc.Log.Path, "`rayctl logs "+rc.Name+"`"), rc.Log.Bytes)
 	for _, m := range rc.Log.Missing {
@@ -85,8 +101,22 @@ func (rc *Receipt) WriteText(w io.Writer) error {
 	if rc.OutputDir != "" {
 		fmt.Fprintf(&b, "  output  %s\n", rc.OutputDir)
 	}
+	for _, e := range rc.Timeline {
+		if e.Kind == runstate.EventFiles {
+			fmt.Fprintf(&b, "  files   %s\n", e.Message)
+		}
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// figuresText lists figures for people: loss 0.25, steps_lost 3.
+func figuresText(figures map[string]float64) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(figures)) {
+		parts = append(parts, fmt.Sprintf("%s %g", name, figures[name]))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Human formats seconds for people: 0.8 s, 46 s, 3 min 20 s, 2 h 5 min.

@@ -63,6 +63,47 @@ func TestElasticNodesAreCharged(t *testing.T) {
 	}
 }
 
+// TestFormerNodesAreCharged: of a long life most nodes are sums only, as the keeper's tests/test_allocations.py makes them; the receipt counts all 300.
+func TestFormerNodesAreCharged(t *testing.T) {
+	at := func(second int64) *time.Time { m := time.Unix(100+second, 0); return &m }
+	s := launcher.Status{Launcher: localspec.Name, Created: *at(0), Since: *at(3000), Phase: runstate.Gone}
+	s.Groups = []runstate.Group{{Name: "head", Ready: 1, Wanted: 1}, {Name: "w", GPUs: 2, Max: 5}}
+	s.Timeline = []runstate.Event{{At: *at(0), Kind: "phase", To: "Ready"}, {At: *at(0), Kind: "job", To: "RUNNING"}}
+	for n := int64(100); n < 300; n++ {
+		s.Allocations = append(s.Allocations, runstate.Allocation{Purpose: runstate.PurposeElastic, Groups: map[string]int{"w": 1}, Granted: at(10 * n), Released: at(10*n + 5)})
+	}
+	s.FormerAllocations = []runstate.FormerAllocations{{Group: "w", Count: 100, NodeSeconds: 500, BusyNodeSeconds: 400, Most: 3}}
+	rc := launcher.NewReceipt(launcher.NewResult(s, launcher.LogInfo{}, nil))
+	want := launcher.Usage{
+		Nodes: 4, GPUs: 6, NodeSeconds: 4500, BusyNodeSeconds: 4400, WastedNodeSeconds: 100, GPUSeconds: 3000, BusyGPUSeconds: 2800, WastedGPUSeconds: 200,
+	}
+	if rc.Usage != want || len(rc.FormerAllocations) != 1 {
+		t.Errorf("%+v\nwant %+v", rc.Usage, want)
+	}
+}
+
+// TestFigures: the receipt shows what the last attempt's driver gave, and the list of attempts what each gave.
+func TestFigures(t *testing.T) {
+	s := launcher.Status{Launcher: localspec.Name, Created: time.Unix(100, 0), Since: time.Unix(160, 0), Phase: runstate.Gone, Attempt: 2, Job: &runstate.Job{}}
+	s.Attempts = []runstate.Attempt{
+		{Attempt: 1, Cause: "preempted", Message: "by job 7", Figures: map[string]float64{"loss": 0.5}},
+		{Attempt: 2, Cause: "succeeded", Figures: map[string]float64{"steps_lost": 1, "loss": 0.25}},
+	}
+	text := func() string {
+		var b strings.Builder
+		if err := launcher.NewReceipt(launcher.NewResult(s, launcher.LogInfo{}, nil)).WriteText(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	if got := text(); !strings.Contains(got, "preempted by job 7 (loss 0.5)\n") || !strings.Contains(got, "\n  figures loss 0.25, steps_lost 1\n") {
+		t.Error(got)
+	}
+	if s.Attempt = 3; strings.Contains(text(), "  figures ") { // the third was never submitted
+		t.Error(text())
+	}
+}
+
 // TestMainAllocationIsCharged: each attempt's from its grant to its release; of pods that come one by one only those that Ray has seen, unless all were there.
 func TestMainAllocationIsCharged(t *testing.T) {
 	at := func(second int64) *time.Time { m := time.Unix(100+second, 0); return &m }
@@ -150,5 +191,18 @@ func TestTimesAddUp(t *testing.T) {
 				t.Errorf("%v: %s", err, &text)
 			}
 		})
+	}
+}
+
+// TestMissingOutput: what is said of output that was not saved.
+func TestMissingOutput(t *testing.T) {
+	for r, want := range map[[2]int64]string{
+		{593, -1}: "Output after byte 593 was not saved",
+		{0, -1}:   "The output was not saved",
+		{5, 9}:    "Bytes 5 to 9 of the output were not saved",
+	} {
+		if got := launcher.MissingOutput(r); got != want {
+			t.Errorf("%v: %q, want %q", r, got, want)
+		}
 	}
 }

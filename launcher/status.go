@@ -29,6 +29,8 @@ type Status struct {
 	GPUs []runstate.GPUUse `json:"gpus,omitempty"`
 	// Allocations are what was asked of the substrate, also former ones, the oldest first. Before a cluster has a keeper it may be empty.
 	Allocations []runstate.Allocation `json:"allocations,omitempty"`
+	// FormerAllocations are the sums of nodes of elastic groups that ended long ago and are not listed any more.
+	FormerAllocations []runstate.FormerAllocations `json:"formerAllocations,omitempty"`
 	// Offers is how many submissions of jobs for nodes wait for a client (Submitter), because the cluster's own nodes may not submit jobs.
 	Offers int           `json:"offers,omitempty"`
 	Head   runstate.Head `json:"head"`
@@ -52,7 +54,8 @@ func StatusOf(st *runstate.State) Status {
 	s := Status{
 		Name: st.Name, Launcher: st.Launcher, Ours: true, SpecHash: st.SpecHash,
 		Phase: st.Phase, Reason: st.Reason, Since: st.Since, Attempt: st.Attempt,
-		Groups: slices.Clone(st.Groups), Nodes: slices.Clone(st.Nodes), GPUs: slices.Clone(st.GPUs), Allocations: slices.Clone(st.Allocations), Offers: st.Offers, Head: st.Head, Job: clone(st.Job), Submissions: slices.Clone(st.Submissions),
+		Groups: slices.Clone(st.Groups), Nodes: slices.Clone(st.Nodes), GPUs: slices.Clone(st.GPUs), Allocations: slices.Clone(st.Allocations),
+		FormerAllocations: slices.Clone(st.FormerAllocations), Offers: st.Offers, Head: st.Head, Job: clone(st.Job), Submissions: slices.Clone(st.Submissions),
 		Deadlines: st.Deadlines, EndOnDisconnect: st.EndOnDisconnect,
 		Timeline: inOrder(st.Timeline), Attempts: slices.Clone(st.Attempts), Exit: clone(st.Exit),
 	}

@@ -118,7 +118,8 @@ func (s span) within(other span) span {
 	return s
 }
 
-// addOthers adds the nodes of all allocations except the main one, each for the time in which it was held, and updates the largest number of nodes at one time.
+// addOthers adds the nodes of all allocations except the main one, each for the time in which it was held, and updates the largest number of nodes at one time. Of
+// several groups whose nodes are sums only, that is the number of one group.
 func (u *Usage) addOthers(r *Result, drivers []span) {
 	gpus := map[string]float64{}
 	for _, g := range r.Groups {
@@ -147,6 +148,10 @@ func (u *Usage) addOthers(r *Result, drivers []span) {
 	for _, c := range changes {
 		nodes, g = nodes+c.nodes, g+c.gpus
 		most, mostGPUs = max(most, nodes), max(mostGPUs, g)
+	}
+	for _, f := range r.FormerAllocations {
+		u.add(1, gpus[f.Group], f.NodeSeconds, f.BusyNodeSeconds)
+		most, mostGPUs = max(most, float64(f.Most)), max(mostGPUs, float64(f.Most)*gpus[f.Group])
 	}
 	u.Nodes += int(most)
 	u.GPUs += mostGPUs

@@ -78,7 +78,8 @@ func (b *bed) companionQueued(t *testing.T) {
 	r.forgotten()
 }
 
-// companionPreempted: Slurm's warning becomes Ray's drain of the node. What runs there comes to its end, what follows has another node, and the run goes on.
+// companionPreempted: Slurm's warning becomes Ray's drain of the node. What runs there comes to its end, what follows has another node, and the run goes on. No client
+// is there between the launch and the end.
 func (b *bed) companionPreempted(t *testing.T) {
 	s, begun := b.twoGroups(), b.gate(t) // a node that nothing has begun on goes at once
 	s.Name = "preempted"
@@ -101,32 +102,54 @@ print("another node:", one != two, flush=True)'`
 	none, most := 0, 2
 	s.Workers[0].CPUs = 16 // all of the node: the companion has another one
 	s.Workers[1].Replicas, s.Workers[1].MinReplicas, s.Workers[1].MaxReplicas = &none, &none, &most
-	r := b.begin(t, s, launcher.Payload{})
-	var host string
-	r.until("of two nodes", func(s launcher.Status) bool {
-		for _, n := range s.Nodes {
-			if n.Name == "b-0" && n.State == runstate.NodeAlive {
-				host = n.Host
-			}
-		}
-		return host != ""
-	})
+	l := b.launcher()
+	id, err := l.Launch(t.Context(), s, launcher.Payload{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	b.Await(t, "the task", func(context.Context) (bool, error) {
 		_, err := os.Stat(begun.path)
 		return err == nil, nil
 	})
+	companions := func(ctx context.Context) (hosts string, left bool, err error) {
+		out, err := b.Slurm(ctx, "squeue", "--noheader", "--format=%j %T %N")
+		for line := range strings.Lines(out) {
+			if job := strings.Fields(line); strings.HasPrefix(job[0], s.Name) {
+				left = true
+				if strings.Contains(job[0], "-elastic-") && job[1] == "RUNNING" {
+					hosts += job[2]
+				}
+			}
+		}
+		return hosts, left, err
+	}
+	host, _, err := companions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	other, err := b.Submit(t.Context(), "sleep 1000", "--partition=high", "--exclusive", "--nodelist="+host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.ended(0, "succeeded", "")
+	b.Await(t, "the end", func(ctx context.Context) (bool, error) {
+		_, left, err := companions(ctx)
+		return !left, err
+	})
 	if _, err := b.Slurm(t.Context(), "scancel", other); err != nil {
 		t.Error(err)
 	}
-	if want := "finished, warned in time: True\nanother node: True\n"; !strings.Contains(r.out.String(), want) {
-		t.Errorf("output %q, want %q\n%s", r.out.String(), want, b.story(t, r.id))
+	result, err := l.Result(t.Context(), id)
+	if err != nil || result.Exit.Cause != "succeeded" {
+		t.Fatalf("%+v, %v\n%s", result, err, b.story(t, id))
 	}
-	r.forgotten()
+	out, err := os.ReadFile(result.Log.Path)
+	if want := "finished, warned in time: True\nanother node: True\n"; err != nil || !strings.Contains(string(out), want) {
+		t.Errorf("output %q, %v, want %q\n%s", out, err, want, b.story(t, id))
+	}
+	if err := l.Forget(t.Context(), id); err != nil {
+		t.Error(err)
+	}
+	b.nothingLeft(t, s.Name)
 }
 
 // killSupervisor kills that of a node of the cluster's own step, which so cannot say anything.

@@ -3,12 +3,16 @@
 package slurm_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/orders"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/spec"
 )
 
 // replaced waits until another node has taken the place of the one that there was, and returns why that one went.
@@ -59,7 +63,7 @@ func (e *disturbed) cancelled(t *testing.T) {
 	e.have(t, 0)
 }
 
-// unwanted: what is asked for and then not needed any more is not waited for.
+// unwanted: what is asked for, by demand, a changed file or by hand, and then not needed any more is not waited for.
 func (e *disturbed) unwanted(t *testing.T) {
 	again := e.partition(t, "State=DOWN")
 	e.order(t, "b", 1)
@@ -70,7 +74,58 @@ func (e *disturbed) unwanted(t *testing.T) {
 	if a := last(e.have(t, 0)); a.ID != asked.ID || a.Granted != nil || a.Message != "nothing needed it any more" {
 		t.Errorf("%+v", a)
 	}
+	for what, set := range map[string]func(*testing.T, int){"changed file": e.changeFile, "scale": e.scale} {
+		set(t, 1)
+		wanted := last(e.until("of a queued node by a "+what, func(s launcher.Status) bool {
+			return len(open(s)) == 1 && last(s).ID != asked.ID && strings.Contains(last(s).Message, "PartitionDown")
+		}))
+		set(t, 0)
+		if a := last(e.have(t, 0)); a.ID != wanted.ID || a.Granted != nil || a.Released == nil {
+			t.Errorf("%s: %+v", what, a)
+		}
+		asked = wanted
+	}
 	again("State=UP")
+}
+
+// scale sets the least of group b, as `rayctl scale` does.
+func (e *disturbed) scale(t *testing.T, least int) {
+	t.Helper()
+	e.askKeeper(t, func(k *keeper.Client) error {
+		_, err := k.Scale(t.Context(), keeper.Scale{Group: "b", Min: least})
+		return err
+	})
+}
+
+// changeFile has the cluster take a file with another least of group b, as `rayctl up` does, which is the cluster's from then on.
+func (e *disturbed) changeFile(t *testing.T, least int) {
+	t.Helper()
+	was, err := e.l.Accepted(t.Context(), e.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := spec.For(was, e.l.Name())
+	now.Workers[1].MinReplicas, now.Workers[1].Replicas = &least, &least
+	e.askKeeper(t, func(k *keeper.Client) error {
+		_, err := k.Change(t.Context(), orders.Change(now))
+		return err
+	})
+	if err := e.l.Accept(t.Context(), e.id, now); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := e.l.Accepted(t.Context(), e.id); err != nil || *got.Workers[1].MinReplicas != least {
+		t.Errorf("accepted: %+v, %v", got, err)
+	}
+	if _, err := e.l.Launch(t.Context(), was, launcher.Payload{}); !errors.Is(err, launcher.ErrConflict) || !strings.Contains(err.Error(), "minReplicas") {
+		t.Errorf("the file before: %v", err)
+	}
+}
+
+func (e *disturbed) askKeeper(t *testing.T, ask func(*keeper.Client) error) {
+	t.Helper()
+	if err := launcher.AskKeeper(t.Context(), e.l, e.id, ask); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // timeLimit: `rayctl extend` moves the limit of companions, too. One whose own time is over before the cluster's is drained in time, which the driver sees, and

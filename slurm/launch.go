@@ -22,6 +22,9 @@ func (l *Launcher) Launch(ctx context.Context, s *spec.ClusterSpec, p launcher.P
 	if err := refuse(s, p); err != nil {
 		return "", err
 	}
+	if open := script.Open(s); open != "" && p.Warn != nil {
+		p.Warn(open)
+	}
 	c, err := l.cluster(ctx, s.Name)
 	if err != nil {
 		return "", err
@@ -160,6 +163,9 @@ func (c *cluster) submit(ctx context.Context, plan script.Plan) error {
 		return c.l.site.Refused(c.Name, err)
 	}
 	c.JobID = id // by which the job is ours from now on
+	if err := c.l.site.Stays(plan, id); err != nil {
+		return err
+	}
 	return c.Commit(ctx, id)
 }
 

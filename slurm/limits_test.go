@@ -3,8 +3,6 @@
 package slurm_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -34,7 +32,7 @@ func TestLimits(t *testing.T) {
 		users = []string{"bob"}
 	}
 	b := start(t, slurmtest.Options{
-		Nodes: 2, Users: users, GPUs: []slurmtest.GPU{{Type: "h100", Count: 8}}, Accounting: true, Features: map[int]string{2: "fast"}, Binds: []string{filepath.Dir(program)},
+		Nodes: 2, Users: users, GPUs: []slurmtest.GPU{{Type: "h100", Count: 8}}, Accounting: true, Slurmrestd: os.Getuid() == 0, Features: map[int]string{2: "fast"}, Binds: []string{filepath.Dir(program)},
 		Partitions: []slurmtest.Partition{{Name: "main", Default: true}, {Name: "short", Extra: "MaxTime=5"}, {Name: "ruled"}},
 		JobSubmit:  rules,
 		Settings:   map[string]string{"EnforcePartLimits": "NO", "Prolog": program, "Licenses": "fluent:9", "TrackWCKey": "yes"},
@@ -54,6 +52,7 @@ func TestLimits(t *testing.T) {
 	t.Run("Rules", b.rules)
 	t.Run("OtherCluster", b.otherCluster)
 	t.Run("Doctor", b.doctorFindings)
+	t.Run("Federation", b.federation)
 	b.leavesNothing(t)
 }
 
@@ -214,100 +213,14 @@ func (b *bed) others(t *testing.T) {
 			t.Errorf("others %v: %q, want %q", others, seen, want)
 		}
 	}
+	b.cancelledBySomebody(t, l, id)
 }
 
-// doctorFindings: a good file is found well, and each fault by its name with what to do.
-func (b *bed) doctorFindings(t *testing.T) {
-	// What other tests did to the nodes may not have come to an end in the controller's eyes.
-	b.Await(t, "node1 to take jobs", func(ctx context.Context) (bool, error) {
-		_, err := b.Slurm(ctx, "sbatch", "--test-only", "--account=users", "--nodelist=node1", "--wrap=true")
-		return err == nil, err
-	})
-	file, wrong := b.Cluster.Dir+"/plain-file", b.Cluster.Dir+"/wrong"
-	if err := errors.Join(
-		os.WriteFile(file, nil, 0o600), os.Mkdir(wrong, 0o755),
-		// A node whose clock is an hour ahead: Linux has one clock for all of the testbed's nodes.
-		os.WriteFile(wrong+"/date", []byte("#!/bin/sh\necho $(($(/bin/date +%s) + 3600))\n"), 0o755),
-	); err != nil {
-		t.Fatal(err)
-	}
-	for name, test := range map[string]struct {
-		change func(*spec.ClusterSpec)
-		dir    string
-		check  string // that fails; "" none
-		hint   string
-		says   string // a check that does not fail
-		path   string // before PATH, also on the node: srun hands it on
-	}{
-		"good": {change: func(s *spec.ClusterSpec) {
-			slurmspec.Of(s).Account, s.Head.GPUs, s.Head.GPUType = "users", 2, "h100"
-			s.Ray.Version = "2.60.0"
-		}, says: "Ray on node1: 2.60.0"},
-		"container": {change: func(s *spec.ClusterSpec) {
-			s.Image, s.Ray.Python, slurmspec.Of(s).ContainerRuntime = "ray.sif", "/in/the/image/python", "apptainer"
-		}, says: "Ray: not looked at"},
-		"partition":       {change: func(s *spec.ClusterSpec) { slurmspec.Of(s).Partition = "nope; $(id)" }, check: "request", hint: "slurm.partition"},
-		"account":         {change: func(s *spec.ClusterSpec) { slurmspec.Of(s).Account = "others" }, check: "request", hint: "slurm.account"},
-		"QOS":             {change: func(s *spec.ClusterSpec) { slurmspec.Of(s).QOS = "nope" }, check: "request", hint: "slurm.qos"},
-		"GRES":            {change: func(s *spec.ClusterSpec) { s.Head.GPUs, s.Head.GPUType = 1, "b200" }, check: "request", hint: "gpu"},
-		"directory":       {dir: file + "/below", check: "slurm.dir", hint: "slurm.dir"},
-		"not shared":      {dir: "/dev/shm/rayctl", check: "slurm.dir on node1", hint: "all nodes share"},
-		"no Ray":          {change: func(s *spec.ClusterSpec) { s.Ray.Python = "/usr/bin/python3" }, check: "Ray on node1", hint: "ray.python"},
-		"another version": {change: func(s *spec.ClusterSpec) { s.Ray.Version = "2.51.0" }, check: "Ray on node1", hint: "ray.version"},
-		"no python":       {change: func(s *spec.ClusterSpec) { s.Ray.Python = "/no/such/python" }, check: "python on node1", hint: "ray.python"},
-		"long path":       {change: func(s *spec.ClusterSpec) { slurmspec.Of(s).TmpDir = "/tmp/" + strings.Repeat("long", 10) }, check: "paths", hint: "slurm.tmpDir"},
-		"no tmpDir":       {change: func(s *spec.ClusterSpec) { slurmspec.Of(s).TmpDir = "/no/such" }, check: "slurm.tmpDir on node1", hint: "slurm.tmpDir"},
-		"clock":           {path: wrong, check: "clock", hint: "administrators"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := b.Dir()
-			if test.dir != "" {
-				dir = test.dir
-			}
-			with := b.beside
-			if test.path != "" {
-				with.Prefix = slices.Concat(with.Prefix, []string{"sh", "-c", `PATH="$0:$PATH"; exec "$@"`, test.path})
-			}
-			l := slurm.New(slurm.Config{Runner: with, Dir: dir})
-			defer l.Close()
-			s := b.named("doctor", "true")
-			s.Sections = slurmspec.In(&slurmspec.Section{Group: slurmspec.Group{Nodelist: "node1"}})
-			if test.change != nil {
-				test.change(s)
-			}
-			var bad []string
-			said := false
-			for _, c := range l.Check(t.Context(), s) {
-				if c.OK {
-					said = said || strings.HasPrefix(c.Name+": "+c.Detail, test.says)
-					continue
-				}
-				bad = append(bad, c.Name)
-				if strings.Contains(c.Detail+c.Hint, "\n") || c.Name == test.check && !strings.Contains(c.Hint, test.hint) {
-					t.Errorf("%+v", c)
-				}
-			}
-			if test.check == "" && len(bad) > 0 || test.check != "" && !slices.Contains(bad, test.check) {
-				t.Errorf("what fails: %q, want %q", bad, test.check)
-			}
-			if test.says != "" && !said {
-				t.Errorf("no check says %q", test.says)
-			}
-		})
-	}
-	if out, err := b.Cluster.Command(t.Context(), "", "rm", "-rf", "/dev/shm/rayctl").CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, out)
-	}
-	if left, _ := filepath.Glob(b.Dir() + "/.doctor*"); len(left) > 0 {
-		t.Errorf("left: %q", left)
-	}
-	if err := b.StopController(); err != nil {
-		t.Fatal(err)
-	}
-	if checks := b.launcher().Check(t.Context(), b.named("doctor", "true")); len(checks) != 1 || checks[0].OK || checks[0].Name != "controller" || !strings.Contains(checks[0].Hint, "slurmctld") {
-		t.Errorf("without a controller: %+v", checks)
-	}
-	if err := b.StartController(t.Context()); err != nil {
-		t.Fatal(err)
+// cancelledBySomebody: where the site has accounting, a cluster whose job somebody cancelled says who that was.
+func (b *bed) cancelledBySomebody(t *testing.T, l *slurm.Launcher, id launcher.ID) {
+	t.Helper()
+	b.scancel(t, id)
+	if st := watchUntil(t, l, id, isGone); st.Exit.Cause != runstate.CauseInterrupted || st.Exit.Message != "its job was cancelled by "+b.User() {
+		t.Errorf("exit: %+v", st.Exit)
 	}
 }

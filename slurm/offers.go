@@ -26,11 +26,17 @@ func (l *Launcher) SubmitOffer(ctx context.Context, id launcher.ID, o keeper.Off
 	if err := c.expects(o.Argv); err != nil {
 		return "", "", err
 	}
-	job, err := l.site.Submit(ctx, controller.Batch{Argv: o.Argv})
+	b, err := c.offered(ctx, o.Argv)
+	if err != nil {
+		return "", "", err
+	}
+	job, err := l.site.Submit(ctx, b)
 	var refused *controller.CommandError
 	switch {
 	case err == nil:
 		return strconv.Itoa(job), "", nil
+	case launcher.ExitCode(err) == runstate.CodeSpec: // slurmrestd cannot be given something of the group's
+		return "", err.Error(), nil
 	case controller.Away(err) || !errors.As(err, &refused):
 		return "", "", l.site.Unreachable(err)
 	default:
@@ -38,13 +44,26 @@ func (l *Launcher) SubmitOffer(ctx context.Context, id launcher.ID, o keeper.Off
 	}
 }
 
-// CannotSubmit has a reason with slurmrestd, whose requests have no script of the nodes' own.
-func (l *Launcher) CannotSubmit() string {
-	if _, is := l.site.Controller.(controller.Commands); is {
-		return ""
+// offered is what is submitted for these arguments of sbatch, which are known to be an offer's. slurmrestd reads no file of the site, and so gets the script's text.
+func (c *cluster) offered(ctx context.Context, argv []string) (controller.Batch, error) {
+	b := controller.Batch{Argv: argv}
+	if _, are := c.l.site.Controller.(controller.Commands); are {
+		return b, nil
 	}
-	return "slurmrestd cannot be given these jobs: watch the cluster with slurm.transport ssh or local"
+	file := argv[slices.IndexFunc(argv, isScript)]
+	found, err := c.l.site.Runs.Files.Read(ctx, file)
+	if err != nil {
+		return b, c.l.site.Runs.Cut(err)
+	}
+	b.Plan, b.Environment, b.Text = c.l.site.Fitted(ctx, script.PlanOf(c.Run, 0)), c.l.site.Runs.Environment(), string(found[file].Data)
+	if b.Text == "" {
+		return b, launcher.Fail(runstate.CodeUnreachable, nil, "end the cluster: `rayctl down "+c.Name+"`", "%s cannot get more nodes: there is no batch script %s", c.Name, file)
+	}
+	return b, nil
 }
+
+// isScript reports whether an argument of sbatch is no option.
+func isScript(argument string) bool { return !strings.HasPrefix(argument, "-") }
 
 // CancelOffered cancels companion jobs that were submitted when the cluster ended.
 func (l *Launcher) CancelOffered(ctx context.Context, _ launcher.ID, job string) error {
@@ -86,7 +105,7 @@ func (c *cluster) expects(argv []string) error {
 // isOffer reports whether sbatch with these arguments submits jobs of this name for nodes of the cluster that has this directory. groups are those of the
 // companions' scripts.
 func isOffer(argv []string, name, dir string, groups map[string]string) bool {
-	first := slices.IndexFunc(argv, func(a string) bool { return !strings.HasPrefix(a, "-") })
+	first := slices.IndexFunc(argv, isScript)
 	if first < 0 || first+1 >= len(argv) {
 		return false
 	}

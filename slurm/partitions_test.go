@@ -3,6 +3,7 @@
 package slurm_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/pace"
+	"github.com/rayctl/rayctl/test/raytest"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
 
@@ -20,7 +22,7 @@ import (
 func TestPartitions(t *testing.T) {
 	pace.Parallel(t)
 	b := start(t, slurmtest.Options{
-		Nodes: 2,
+		Nodes: 2, Binds: []string{filepath.Dir(filepath.Dir(raytest.Env(t, raytest.Ray240)))},
 		// main goes first, so that the reason of a job in both is what keeps it from running in the other.
 		Partitions: []slurmtest.Partition{{Name: "main", Default: true, Extra: "PriorityTier=2"}, {Name: "one", Extra: "MaxNodes=1"}, {Name: "short", Extra: "MaxTime=5"}},
 		Settings:   map[string]string{"EnforcePartLimits": "NO"},
@@ -29,6 +31,8 @@ func TestPartitions(t *testing.T) {
 	t.Run("DrainedNodes", b.drainedNodes)
 	t.Run("UsersEnvironment", b.usersEnvironment)
 	t.Run("InsideJob", b.insideJob)
+	t.Run("InsideHeterogeneous", b.insideHeterogeneous)
+	t.Run("OldRay", b.oldRay)
 	t.Run("NodeFails", b.nodeFailsForGood)
 	b.leavesNothing(t)
 }

@@ -3,15 +3,21 @@
 package slurm_test
 
 import (
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/rundir"
+	"github.com/rayctl/rayctl/slurm/script"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 	"github.com/rayctl/rayctl/test/slurmtest"
 )
@@ -72,6 +78,91 @@ func (r *restd) request(t *testing.T) {
 			}
 		})
 	}
+}
+
+// companion: Slurm's record of the job of nodes, or of an early head's gang, is the same whether sbatch or a client of slurmrestd submitted what the keeper offers.
+func (r *restd) companion(t *testing.T) {
+	release := r.occupy(t)
+	defer release()
+	s, l := r.early("rest-more", "", "true"), r.launcher(t)
+	none, two, most, yes := 0, 2, 3, true
+	s.Lifetime.Max, s.Head.Sections = units.Limit(time.Hour), slurmspec.GroupIn(&slurmspec.Group{Partition: "main"})
+	s.Workers[0].Replicas, s.Workers[0].GPUs, s.Workers[0].GPUType = &two, 1, "h100"
+	s.Workers[1].Replicas, s.Workers[1].MinReplicas, s.Workers[1].MaxReplicas = &none, &none, &most
+	s.Workers[1].Sections = slurmspec.GroupIn(&slurmspec.Group{Exclusive: &yes, Partition: "main", Exclude: "node1", ExtraArgs: []string{"--wckey=project", "--nice=7"}})
+	id, err := l.Launch(t.Context(), s, launcher.Payload{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.removed(t, l, id)
+	run, err := rundir.NewRoot(rundir.Config{Runner: r.beside, Dir: r.Dir(), Script: script.File}).Run(t.Context(), s.Name)
+	if err == nil {
+		err = run.Look(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, place := script.CompanionName(run.Record.Spec, run.Record.Nonce), run.Path("1")
+	argv := func(nodes, file string, more ...string) []string {
+		options := []string{"--job-name=" + name, "--output=" + place + "/nodes/" + nodes + "/companion.7.out", "--open-mode=append", "--chdir=" + run.Dir, "--no-requeue"}
+		return slices.Concat(options, more[:len(more)-2], []string{run.Path(file), place}, more[len(more)-2:])
+	}
+	for what, offer := range map[string][]string{
+		"array": argv("b-%a", script.CompanionFile("b"), "--comment=rayctl nodes of b", "--array=0,2", "--time=30", "--signal=B:USR1@60", "b-0", "7"),
+		"one":   argv("b-1", script.CompanionFile("b"), "--comment=rayctl node b-1", "--signal=B:USR1@60", "b-1", "7"),
+		"gang":  argv(keeper.Gang, script.GangFile, keeper.Gang, "7"),
+	} {
+		t.Run(what, func(t *testing.T) {
+			batch := controller.Batch{Plan: script.PlanOf(run, 0), Argv: offer, Environment: []string{"PATH=/usr/bin:/bin"}}
+			text, err := os.ReadFile(offer[slices.IndexFunc(offer, func(a string) bool { return a[0] == '/' })])
+			if err != nil {
+				t.Fatal(err)
+			}
+			batch.Text = string(text)
+			var known [2]string
+			for i, by := range []controller.Controller{controller.Commands{Runner: r.beside}, controller.NewREST(r.url, r.tokenFile)} {
+				job, err := by.Submit(t.Context(), batch)
+				if err != nil {
+					t.Fatal(err)
+				}
+				known[i] = r.knownOf(t, job, text)
+				if err := by.Cancel(t.Context(), job, false); err != nil {
+					t.Error(err)
+				}
+			}
+			if known[0] != known[1] || !strings.Contains(known[0], name) {
+				t.Errorf("by sbatch:\n%s\nby slurmrestd:\n%s", known[0], known[1])
+			}
+		})
+	}
+}
+
+// knownOf is what squeue and scontrol print of a job, without ids and times. Its script is the same but for the arguments.
+func (r *restd) knownOf(t *testing.T, job int, script []byte) string {
+	t.Helper()
+	id := strconv.Itoa(job)
+	out, err := r.Slurm(t.Context(), "squeue", "--noheader", "--sort=i", "--jobs="+id, "--format=%j|%K|%C|%D|%m|%b|%l|%P|%T|%x|%n|%h|%k|%Z")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := r.Slurm(t.Context(), "scontrol", "--oneliner", "show", "job", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for word := range strings.FieldsSeq(shown) {
+		if strings.HasPrefix(word, "StdOut=") {
+			out += "\n" + strings.ReplaceAll(word, id, "ID")
+		}
+	}
+	written, err := r.Slurm(t.Context(), "scontrol", "write", "batch_script", id, "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, command, _ := strings.Cut(string(script), "\nexec ")
+	if !strings.Contains(written, "\nexec "+strings.TrimSpace(command)) {
+		t.Errorf("the script of job %d:\n%s", job, written)
+	}
+	return strings.ReplaceAll(out, "gres/gpu:", "gres:gpu:") + "\n" + strings.Join(sizes(shown), " ")
 }
 
 // known is what squeue and scontrol print for each part of a cluster's job, without names, ids and times, which differ between jobs.

@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/units"
@@ -114,6 +116,7 @@ func (b *bed) rest(t *testing.T) {
 	r := startRestd(t, b)
 	t.Run("Request", r.request)
 	t.Run("Life", r.life)
+	t.Run("Companion", r.companion)
 	t.Run("LostAnswer", r.lostAnswer)
 	t.Run("Refused", r.refusals)
 	t.Run("Tokens", r.tokens)
@@ -254,11 +257,14 @@ func (r *restd) run(t *testing.T) {
 	defer cancel()
 	s := r.named("rest-up", "")
 	s.Lifetime.Max = units.Limit(10 * time.Minute)
+	none, most := 0, 1
+	s.Workers = []spec.WorkerGroup{{Name: "b", Replicas: &none, MinReplicas: &none, MaxReplicas: &most, NodeResources: small()}}
 	id, err := l.Launch(ctx, s, launcher.Payload{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	watchUntil(t, l, id, func(s launcher.Status) bool { return s.Phase == runstate.Ready })
+	r.grows(t, l, id)
 	r.extends(t, l, id)
 	r.down(t, l, id)
 	if err := l.Forget(ctx, id); err != nil {
@@ -284,6 +290,36 @@ func (r *restd) run(t *testing.T) {
 		t.Error(err)
 	}
 	r.nothingLeft(t, "rest-run")
+}
+
+// grows: compute nodes may not submit; a client of slurmrestd that watches submits the job of the node that the cluster is to have.
+func (r *restd) grows(t *testing.T, l *slurm.Launcher, id launcher.ID) {
+	t.Helper()
+	update := func(nodes string) {
+		if _, err := r.Slurm(context.Background(), "scontrol", "update", "PartitionName=main", "AllocNodes="+nodes); err != nil {
+			t.Error(err)
+		}
+	}
+	update("node99")
+	defer update("ALL")
+	err := launcher.AskKeeper(t.Context(), l, id, func(k *keeper.Client) error {
+		_, err := k.Scale(t.Context(), keeper.Scale{Group: "b", Min: 1})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watchUntil(t, l, id, func(s launcher.Status) bool { return s.Offers == 1 })
+	update("ctl") // where slurmrestd is
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go launcher.SubmitOffers(ctx, l, id, slog.New(slog.DiscardHandler))
+	s := watchUntil(t, l, id, func(s launcher.Status) bool { return alive(s, "b-0") })
+	for _, n := range s.Nodes {
+		if n.Allocation == "" || n.Joined == nil || n.Left != nil {
+			t.Errorf("node %+v", n)
+		}
+	}
 }
 
 // away: neither slurmrestd nor its controller answers.

@@ -13,6 +13,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // nodeFailsForGood: a run that preemption alone may restart ends with its node where nothing preempts, even if no client watches: it is not queued again only
@@ -29,6 +30,9 @@ func (b *bed) nodeFailsForGood(t *testing.T) {
 		out, err := b.Slurm(ctx, "scontrol", "show", "job", job)
 		return strings.Contains(out, "Requeue=0 "), err
 	})
+	if out, err := b.Slurm(t.Context(), "scontrol", "requeue", job); err == nil {
+		t.Errorf("scontrol requeue is not refused: %s", out)
+	}
 	defer b.powerOffHost(t, st.Nodes[0].Host)()
 	b.AwaitJob(t, job, "NODE_FAIL")
 	r, err := l.Result(t.Context(), id)
@@ -84,6 +88,33 @@ func (b *bed) insideJob(t *testing.T) {
 	g.open()
 	r.ended(0, "succeeded", "")
 	r.forgotten()
+	if _, err := b.Slurm(t.Context(), "scancel", outer); err != nil {
+		t.Error(err)
+	}
+}
+
+// insideHeterogeneous: an allocation whose parts are unlike is not used, which a launch and doctor say.
+func (b *bed) insideHeterogeneous(t *testing.T) {
+	outer, err := b.Submit(t.Context(), "#SBATCH --ntasks=1 --mem=100\n#SBATCH hetjob\n#SBATCH --ntasks=2 --mem=100\nexec sleep 600")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Await(t, "job "+outer+" to run", func(ctx context.Context) (bool, error) {
+		out, err := b.Slurm(ctx, "squeue", "--noheader", "--jobs="+outer, "--format=%T")
+		return strings.Fields(out + " -")[0] == "RUNNING", err
+	})
+	l := slurm.New(slurm.Config{Runner: b.beside, Dir: b.Dir(), Getenv: func(name string) string { return map[string]string{slurmspec.Around: outer}[name] }})
+	defer l.Close()
+	s := b.named("unlike", "echo never")
+	s.Sections = slurmspec.In(&slurmspec.Section{Job: slurmspec.CurrentJob})
+	const want = "is heterogeneous, and slurm.job: current cannot use such a job"
+	if _, err := l.Launch(t.Context(), s, launcher.Payload{}); launcher.ExitCode(err) != runstate.CodeSpec || !strings.Contains(err.Error(), want) {
+		t.Errorf("the launch: %v (code %d)", err, launcher.ExitCode(err))
+	}
+	if checks := l.Check(t.Context(), s); !slices.Contains(failing(checks), "request") || !strings.Contains(checks[len(checks)-1].Detail, want) {
+		t.Errorf("doctor: %+v", checks)
+	}
+	b.nothingLeft(t, "unlike")
 	if _, err := b.Slurm(t.Context(), "scancel", outer); err != nil {
 		t.Error(err)
 	}

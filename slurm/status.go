@@ -75,6 +75,7 @@ func (c *cluster) waiting(j controller.Job, f batchjob.Fate) launcher.Status {
 	st.Phase, st.Since = runstate.Queued, c.Record.Created
 	if last := c.LastWord(); last != nil { // it was requeued
 		st.Attempt, st.Since, st.Attempts, st.Timeline = last.Attempt+1, last.Since, last.Attempts, last.Timeline
+		st.FormerAllocations = last.FormerAllocations
 		st.Allocations = runstate.Asked(last.Allocations, st.Groups, c.Record.Spec.Head.Early, last.Since)
 	}
 	s := c.status(st, j)

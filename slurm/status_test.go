@@ -17,3 +17,21 @@ func TestLastWordIsNotTheEnd(t *testing.T) {
 		t.Errorf("a cluster that Slurm has not released: %s, %+v", s.Phase, s.Exit)
 	}
 }
+
+// TestFirstWords: the first lines of a launch are about the job, also while Slurm has no reason for it.
+func TestFirstWords(t *testing.T) {
+	c := &cluster{Job: &batchjob.Job{Run: &rundir.Run{Name: "x", Committed: true, Record: &rundir.Record{Spec: &spec.ClusterSpec{}}}}}
+	for _, w := range []struct {
+		job  controller.Job
+		fate batchjob.Fate
+		want string
+	}{
+		{controller.Job{}, batchjob.Unknown, "the job was submitted"},
+		{controller.Job{State: controller.StatePending}, batchjob.Alive, "the job waits to be scheduled"},
+		{controller.Job{State: controller.StateRunning}, batchjob.Alive, "the nodes are allocated, the batch script is starting"},
+	} {
+		if s := c.waiting(w.job, w.fate); s.Reason.Message != w.want {
+			t.Errorf("%+v: %q, want %q", w.job, s.Reason.Message, w.want)
+		}
+	}
+}

@@ -56,6 +56,10 @@ func (b *bed) work(t *testing.T) {
 	if !running(told) || told.Phase != runstate.Ready {
 		t.Errorf("the driver does not go on: %s, %+v", told.Phase, told.Job)
 	}
+	// Its supervisor may have started it again before Ray saw its loss: it is another node of Ray then.
+	if before, now := st.Nodes[1], told.Nodes[1]; told.Nodes[0].State != runstate.NodeAlive || now.State != runstate.NodeDead && now.NodeID == before.NodeID {
+		t.Errorf("states of the nodes: %+v", told.Nodes)
+	}
 }
 
 // killRaylet kills the one raylet on a node.

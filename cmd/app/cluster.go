@@ -31,10 +31,14 @@ type FindOptions struct {
 	Name   string // empty: the file's, or the only one
 	Config *ConfigFlags
 	Ended  bool // include ended ones
+	Shared bool // Name may be the directory of a run that another user shares
 }
 
 // Find returns the cluster chosen by the user and prints its name.
 func (a *App) Find(ctx context.Context, o FindOptions) (*Cluster, error) {
+	if o.Shared && IsShared(o.Name) {
+		return a.shared(o.Name)
+	}
 	if c := a.remembered(ctx, o.Name, o.Config); c != nil {
 		a.UI.Note("%s cluster %s", c.Launcher.Name(), c.ID)
 		return c, nil

@@ -30,6 +30,9 @@ func (d *DriverEnd) Write(p []byte) (int, error) {
 	return d.w.Write(p)
 }
 
+// Silent reports whether nothing was written.
+func (d *DriverEnd) Silent() bool { return d.last.String() == "" }
+
 // missingModule matches only names that are harmless in a shell.
 var missingModule = regexp.MustCompile(`ModuleNotFoundError: No module named '([A-Za-z][A-Za-z0-9_]*)[.A-Za-z0-9_]*'`)
 

@@ -3,9 +3,11 @@ package app
 import (
 	"context"
 	"io"
+	"strings"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/driverio"
+	"github.com/rayctl/rayctl/launcher/sharedrun"
 )
 
 // CopyLog shows the saved output of one attempt, without Ray's own first lines.
@@ -42,4 +44,24 @@ func (c *Cluster) Result(ctx context.Context) (*launcher.Result, error) {
 		c.result = r
 	}
 	return r, err
+}
+
+// IsShared reports whether an argument is the path of a run that another user shares (job.shareDir). Names of clusters have no slash.
+func IsShared(name string) bool { return strings.Contains(name, "/") }
+
+// shared is such a run.
+func (a *App) shared(dir string) (*Cluster, error) {
+	l, id, err := sharedrun.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{Launcher: l, ID: id}, nil
+}
+
+// SharedLog opens what is copied of the output of a shared run, also while it lives; nil: the cluster is not shared.
+func (c *Cluster) SharedLog() launcher.LogOpener {
+	if l, ok := c.Launcher.(*sharedrun.Launcher); ok {
+		return l.OpenLog
+	}
+	return nil
 }

@@ -1,18 +1,23 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// Watcher shows the phases of one cluster as they change. While the driver runs it is silent, because the output is shown.
+// Watcher shows the phases of one cluster as they change. While the driver runs, whose output is shown, it reports only lost workers and idle GPUs.
 type Watcher struct {
-	a    *App
-	last string
-	told bool // that the GPUs do nothing
+	a      *App
+	last   string
+	told   bool // that the GPUs do nothing
+	losses losses
 }
 
 // NewWatcher makes the watcher of one cluster.
@@ -25,6 +30,9 @@ func (w *Watcher) See(s launcher.Status) {
 		w.a.UI.Note("%s: %s", s.Name, s.Reason.Message)
 	}
 	w.told = idle
+	for _, sentence := range w.losses.news(s) {
+		w.a.UI.Warn("%s", sentence)
+	}
 	running := s.Job.Preparing() && s.Job.Prepare.State == runstate.JobRunning || s.Job != nil && s.Job.State != runstate.JobWaiting && s.Job.State != runstate.JobPending
 	if s.Phase == runstate.Gone || (s.Phase == runstate.Ready && running && s.Unreachable == "") {
 		if w.last != "" {
@@ -57,4 +65,79 @@ func PhaseLine(s launcher.Status) string {
 		text += " [not reachable: " + s.Unreachable + "]"
 	}
 	return terminal.OneLine(text)
+}
+
+// losses finds in successive statuses of a cluster the workers that were lost since the first one.
+type losses struct {
+	begun bool
+	told  map[loss]bool
+}
+
+// loss is one loss of a node. A node can be lost again, because a node that is started again has the same name.
+type loss struct {
+	attempt int
+	node    string
+	at      time.Time
+}
+
+// news returns a sentence for each worker that was lost since the status before. The first status has none: what happened before somebody watched is in
+// `rayctl status`.
+func (l *losses) news(s launcher.Status) (sentences []string) {
+	if l.told == nil {
+		l.told = map[loss]bool{}
+	}
+	for _, e := range lostNodes(s) {
+		key := loss{e.Attempt, e.Code, e.At}
+		if l.told[key] {
+			continue
+		}
+		l.told[key] = true
+		if l.begun {
+			sentences = append(sentences, lostSentence(s, e))
+		}
+	}
+	l.begun = true
+	return sentences
+}
+
+// lostNodes returns the events of the workers that were lost. A keeper may note one loss twice, first as the end of a process and then in Ray's words. A head is left
+// out, because the phase shows its loss, and so are nodes that ended because the cluster was ending.
+func lostNodes(s launcher.Status) (lost []runstate.Event) {
+	type key struct {
+		attempt int
+		node    string
+	}
+	gone, ending := map[key]bool{}, false
+	for _, e := range s.Timeline {
+		switch {
+		case e.Kind == runstate.EventPhase:
+			ending = slices.Contains([]runstate.Phase{runstate.Draining, runstate.Gone, runstate.Lost}, runstate.Phase(e.To))
+		case e.Kind == runstate.EventNode && e.To != runstate.NodeDead:
+			delete(gone, key{e.Attempt, e.Code})
+			if !ending && strings.HasPrefix(e.Message, runstate.StartedAgain) {
+				lost = append(lost, e)
+			}
+		case e.Kind == runstate.EventNode && !ending && !gone[key{e.Attempt, e.Code}] && !isHead(s, e.Code):
+			gone[key{e.Attempt, e.Code}] = true
+			lost = append(lost, e)
+		}
+	}
+	return lost
+}
+
+// isHead goes by Ray's id: a cluster of one group has the head in it, and Kubernetes names pods in its own way.
+func isHead(s launcher.Status, node string) bool {
+	return s.Head.NodeID != "" && slices.ContainsFunc(s.Nodes, func(n runstate.Node) bool { return n.Name == node && n.NodeID == s.Head.NodeID })
+}
+
+func lostSentence(s launcher.Status, e runstate.Event) string {
+	message, again := strings.CutPrefix(terminal.OneLine(e.Message), runstate.StartedAgain)
+	cause := cmp.Or(strings.Trim(message, ":. "), "its cause is not known")
+	if again { // what ran on it is lost all the same
+		return fmt.Sprintf("%s: node %s was lost and started again: %s", s.Name, e.Code, cause)
+	}
+	if s.Phase == runstate.Ready && s.Job != nil && s.Job.State == runstate.JobRunning {
+		return fmt.Sprintf("%s: node %s is lost: %s; the driver goes on", s.Name, e.Code, cause)
+	}
+	return fmt.Sprintf("%s: node %s is lost: %s", s.Name, e.Code, cause)
 }

@@ -76,7 +76,7 @@ func (d *disconnectFlag) add(c *cobra.Command, byDefault string) {
 	c.Args = func(c *cobra.Command, args []string) error {
 		if own, _ := app.SplitDash(c, args); d.text == defaultDisconnect && len(own) > 0 {
 			if _, err := units.ParseDuration(own[0]); err == nil {
-				return app.UsageError("write --end-on-disconnect="+own[0], "%q follows --end-on-disconnect, whose value stands behind a =", own[0])
+				return app.UsageError("write --end-on-disconnect="+own[0], "%q is not taken as the value of --end-on-disconnect, which takes one only after an equals sign", own[0])
 			}
 		}
 		return check(c, args)

@@ -34,7 +34,8 @@ func NewStatus(a *app.App) *cobra.Command {
 		Use:     "status [NAME] [-w]",
 		Aliases: []string{"info", "describe"},
 		Short:   "Show one cluster: phase and reason, nodes, job, timeline",
-		Example: "  rayctl status\n  rayctl status dev -w\n  rayctl status grpo-x1f3a -o json",
+		Long:    "status shows one cluster, also after its end. In place of NAME it takes the directory of a run that another user shares (job.shareDir).",
+		Example: "  rayctl status\n  rayctl status dev -w\n  rayctl status grpo-x1f3a -o json\n  rayctl status /shared/team/grpo-x1f3a",
 		Args:    app.NoDash(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.name = app.First(args)
@@ -53,7 +54,7 @@ func runStatus(ctx context.Context, a *app.App, o *statusOptions) error {
 	if err := o.output.Validate(); err != nil {
 		return err
 	}
-	c, err := a.Find(ctx, app.FindOptions{Name: o.name, Config: &o.config, Ended: true})
+	c, err := a.Find(ctx, app.FindOptions{Name: o.name, Config: &o.config, Ended: true, Shared: true})
 	if err != nil {
 		return err
 	}

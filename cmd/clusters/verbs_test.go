@@ -57,7 +57,7 @@ func TestRunLines(t *testing.T) {
 		{Args: "run --receipt no/r.json -- true", Code: runstate.CodeConfig, Err: "--receipt: stat no: no such file or directory: make its directory first"},
 		{Args: "run --junit no/r.xml -- true", Code: runstate.CodeConfig, Err: "--junit: stat no: no such file or directory: make its directory first"},
 		{Args: "run -d --junit r.xml -- true", Code: runstate.CodeUsage, Err: "--junit: with --detach there is no end to write about: `rayctl wait --junit FILE` waits for the end of a detached run and writes it"},
-		{Args: "run --end-on-disconnect 10s -- true", Code: runstate.CodeUsage, Err: "\"10s\" follows --end-on-disconnect, whose value stands behind a =: write --end-on-disconnect=10s"},
+		{Args: "run --end-on-disconnect 10s -- true", Code: runstate.CodeUsage, Err: "\"10s\" is not taken as the value of --end-on-disconnect, which takes one only after an equals sign: write --end-on-disconnect=10s"},
 		{Args: "run -o xml -- true", Code: runstate.CodeUsage, Err: `there is no output format "xml" for this command; it has json, yaml, name`},
 		{Args: "run --end-on-disconnect=1s -- true", Code: runstate.CodeUsage, Err: "--end-on-disconnect: 1s is too short: give 5s or more"},
 		{Args: "run --name '' -- true", Code: runstate.CodeUsage, Err: "--name is empty"},

@@ -36,7 +36,10 @@ func (n *nodeShell) source(ctx context.Context, c *app.Cluster, given string) (s
 // onHostOf makes n read the files that an ended cluster left.
 func (n *nodeShell) onHostOf(c *app.Cluster) error {
 	host, err := app.Ability[launcher.HostExecer](c.Launcher, "copying what an ended cluster left")
+	ender, ends := c.Launcher.(launcher.FilesEnder)
 	switch {
+	case err != nil && ends:
+		return launcher.Fail(runstate.CodeSpec, launcher.ErrEnded, ender.StoredFiles(c.ID), "cluster %s has ended, and the files of its pods with it, except for what is on mounted storage", c.ID)
 	case err != nil:
 		return err
 	case n.node != "":

@@ -1,9 +1,10 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,8 +19,14 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
+// followed is a job that has ended.
+type followed struct {
+	*dashboardclient.Job
+	notStarted string // why the driver did not start; "" if it did
+}
+
 // followJob writes a job's output to w until it ends. An interrupt ends only the watching.
-func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, w io.Writer, opts dashboardclient.FollowOptions) (*dashboardclient.Job, error) {
+func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, w *app.DriverEnd, opts dashboardclient.FollowOptions) (*followed, error) {
 	alive, look, stop := c.AwaitEnd(ctx)
 	defer stop()
 	opts.OnInterrupted = func(err error) {
@@ -44,11 +51,16 @@ func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, w 
 		a.UI.Note("stopped watching, the job keeps running: `rayctl logs%s %s -f` shows it, `rayctl stop%s %s` stops it", c.Flags(), id, c.Flags(), id)
 		return nil, app.Exit(runstate.CodeInterrupted)
 	}
-	return job, err
+	if err != nil {
+		return nil, err
+	}
+	why, err := explainStart(ctx, c, w, job)
+	return &followed{job, why}, err
 }
 
 // jobOutcome returns the driver's exit code as the command's, with a sentence if the driver did not choose it.
-func jobOutcome(a *app.App, j *dashboardclient.Job) error {
+func jobOutcome(a *app.App, f *followed) error {
+	j := f.Job
 	code, own := jobExitCode(j)
 	if name := unix.SignalName(syscall.Signal(code - 128)); own && name != "" {
 		a.UI.Note("job %s failed: the driver was ended by %s, exit code %d", jobName(j), name, code)
@@ -56,7 +68,56 @@ func jobOutcome(a *app.App, j *dashboardclient.Job) error {
 	if own || code == 0 {
 		return app.ExitOrNil(code)
 	}
+	if f.notStarted != "" {
+		return launcher.Fail(code, nil, "", "job %s failed: the driver did not start: %s", jobName(j), terminal.OneLine(f.notStarted))
+	}
 	return launcher.Fail(code, nil, "", "job %s %s: %s", jobName(j), strings.ToLower(string(j.Status)), terminal.OrDash(terminal.OneLine(j.Message)))
+}
+
+// explainStart completes the output of a job that did not start: with Ray's message, which Ray 2.60 writes into the driver's log itself, and with the agents' logs where
+// that message does not have the cause. It returns the cause in one line, as the keeper does for a run, or "" if the driver started.
+func explainStart(ctx context.Context, c *app.Connection, w *app.DriverEnd, j *dashboardclient.Job) (string, error) {
+	if code, own := jobExitCode(j); own || code != runstate.CodeStartFailed {
+		return "", nil
+	}
+	if w.Silent() && j.Message != "" {
+		if _, err := fmt.Fprintln(w, j.Message); err != nil {
+			return "", err
+		}
+	}
+	logs := c.AgentLogs(ctx, j)
+	for _, l := range logs {
+		if _, err := fmt.Fprintf(w, "\nThe end of Ray's %s on node %s:\n%s", dashboardclient.AgentLogName, nodeTitle(l.Node), l.Text); err != nil {
+			return "", err
+		}
+	}
+	if len(logs) == 1 {
+		return errorLine(logs[0].Text), nil
+	}
+	return errorLine(j.Message), nil // of several logs nothing says which one is about this job
+}
+
+func nodeTitle(n dashboardclient.Node) string { return cmp.Or(n.Name, n.IP, n.ID) }
+
+var (
+	words     = regexp.MustCompile(`\w`)
+	errorWord = regexp.MustCompile(`\b\w*(Error|Exception)\b: |ERROR: |^error: |No such file`)
+)
+
+// errorLine is the most informative line of a traceback or message: the last exception in it, else the last line with words. The keeper's error_line
+// (keeper/rayctl_keeper/ray/dashboard.py) does the same for a run.
+func errorLine(text string) string {
+	last, failure := "", ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if words.MatchString(line) {
+			last = line
+		}
+		if errorWord.MatchString(line) {
+			failure = line
+		}
+	}
+	return cmp.Or(failure, last)
 }
 
 // oldExit finds the driver's exit code in messages of Ray before 2.10.

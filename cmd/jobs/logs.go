@@ -30,7 +30,8 @@ func NewLogs(a *app.App) *cobra.Command {
 		Aliases: []string{"log"},
 		Short:   "Show a driver's output, of a living cluster or from its record",
 		Long: "logs shows the output of a run's job.prepare and then of its driver, byte for byte, also after its cluster has ended. With JOB it shows the output of that job. For a cluster\n" +
-			"without a job of its own it shows the output of the newest job. With -f it follows until the end and exits with the driver's exit code. --node and --file show Ray's own logs.",
+			"without a job of its own it shows the output of the newest job. With -f it follows until the end and exits with the driver's exit code. --node and --file show Ray's own logs.\n" +
+			"In place of NAME it takes the directory of a run that another user shares (job.shareDir).",
 		Example: "  rayctl logs -f\n  rayctl logs grpo-x1f3a --tail 100\n  rayctl logs raysubmit_x1\n  rayctl logs dev raysubmit_x1 -f\n" +
 			"  rayctl logs dev --node trainer-1                      # lists its files\n  rayctl logs dev --node trainer-1 --file raylet.err",
 		Args: app.NoDash(2, "a cluster and a job"),
@@ -64,6 +65,10 @@ func (o *logsOptions) arguments(args []string) error {
 	if o.file != "" && o.node == "" {
 		return app.UsageError("", "--file needs --node")
 	}
+	if len(args) == 1 && app.IsShared(args[0]) && o.dashboard.Cluster == "" && o.dashboard.Address == "" {
+		o.dashboard.Cluster = args[0]
+		return nil
+	}
 	var err error
 	o.job, err = clusterAndJob(&o.dashboard, args)
 	return err
@@ -82,7 +87,7 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 		defer c.Close()
 		return dashboardLogs(ctx, a, o, c)
 	}
-	c, err := a.Find(ctx, app.FindOptions{Name: o.dashboard.Cluster, Config: &o.dashboard.Config, Ended: true})
+	c, err := a.Find(ctx, app.FindOptions{Name: o.dashboard.Cluster, Config: &o.dashboard.Config, Ended: true, Shared: true})
 	if err != nil {
 		return err
 	}
@@ -94,6 +99,8 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 		return launcher.Fail(runstate.CodeSpec, nil, "", "%s has no attempt %d: its last one is %d", c.ID, o.attempt, s.Attempt)
 	case s.Phase.Ended():
 		return recordLogs(ctx, a, o, c)
+	case c.SharedLog() != nil:
+		return sharedLogs(ctx, a, o, c, s)
 	case o.node == "" && (o.job == "" || (s.Job != nil && s.Job.SubmissionID == o.job)) && s.Job != nil:
 		return ownJobLogs(ctx, a, o, c, s)
 	}
@@ -103,6 +110,14 @@ func runLogs(ctx context.Context, a *app.App, o *logsOptions) error {
 	}
 	defer conn.Close()
 	return dashboardLogs(ctx, a, o, conn)
+}
+
+// sharedLogs shows what is copied so far of a run of another user, which lives.
+func sharedLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, s launcher.Status) error {
+	if o.follow || o.node != "" {
+		return app.UsageError("leave it out, and repeat the command for what comes later", "-f and --node need the cluster of %s, which only its owner can connect to", c.ID)
+	}
+	return tailLog(ctx, a.UI.Output(), &s, c.SharedLog(), o.attempt, o.tail)
 }
 
 // ownJobLogs shows the output of the cluster's own job. Following it watches the run, through restarts and to its end.

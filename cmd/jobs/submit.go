@@ -112,7 +112,7 @@ func runSubmit(ctx context.Context, a *app.App, o *submitOptions) error {
 	if o.output.Format == app.FormatName {
 		fmt.Fprintln(a.Out, id)
 	}
-	if _, err := o.output.Structured(a.Out, done); err != nil {
+	if _, err := o.output.Structured(a.Out, done.Job); err != nil {
 		return err
 	}
 	if done.Status == dashboardclient.JobFailed {

@@ -53,3 +53,18 @@ func TestJobExitCode(t *testing.T) {
 		}
 	}
 }
+
+// TestErrorLine: as the keeper's error_line, of what Ray, pip and uv say about a runtime environment.
+func TestErrorLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "",
+		"runtime_env setup failed: Failed to set up runtime environment.\n":                                                           "runtime_env setup failed: Failed to set up runtime environment.",
+		"Traceback (most recent call last):\n  File \"x\"\nFileNotFoundError: [Errno 2] No such file or directory: '/r.txt'\n\n---\n": "FileNotFoundError: [Errno 2] No such file or directory: '/r.txt'",
+		"RuntimeError: Failed to install pip packages\nERROR: No matching distribution found for nosuch\nlogs end":                    "ERROR: No matching distribution found for nosuch",
+		"details.\nerror: Couldn't parse requirement\n  cause: Expected one of":                                                       "error: Couldn't parse requirement",
+	} {
+		if got := errorLine(text); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}

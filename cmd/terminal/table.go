@@ -19,7 +19,7 @@ const indent = 4
 const narrowest = 20
 
 // Table writes rows in columns; the first is the head. On a terminal the last column is wrapped between words, and columns that do not fit beside the
-// others are on a line of their own below them.
+// others are on a line of their own below them, as is a last cell with a long word.
 func Table(w io.Writer, rows [][]string) error {
 	for _, row := range rows {
 		for i, cell := range row {
@@ -58,20 +58,33 @@ func layout(rows [][]string, width int) string {
 	last := len(columns) - 1
 	var b strings.Builder
 	for _, row := range rows {
-		wrapped := row[last:]
+		end, wrapped := columns[last], row[last:]
 		if width > 0 {
-			wrapped = wrap(row[last], max(width-columns[last].begin, 1))
+			end = roomFor(row[last], end, width)
+			wrapped = wrap(row[last], max(width-end.begin, 1))
 		}
 		line := text{b: &b}
 		for i, c := range columns[:last] {
 			line.put(c, row[i])
 		}
 		for i, words := range wrapped {
-			line.put(column{line: columns[last].line + i, begin: columns[last].begin}, words)
+			line.put(column{line: end.line + i, begin: end.begin}, words)
 		}
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// roomFor is the place of a row's last cell: below the others if only there is room for its longest word, which a terminal would break otherwise.
+func roomFor(cell string, place column, width int) column {
+	longest := 0
+	for _, word := range strings.Fields(cell) {
+		longest = max(longest, utf8.RuneCountInString(word))
+	}
+	if place.begin+longest > width && indent+longest <= width && place.begin > indent {
+		return column{line: place.line + 1, begin: indent}
+	}
+	return place
 }
 
 // places puts as many columns on a row's line as fit.

@@ -51,6 +51,17 @@ b
 			t.Errorf("%s: %s", test.what, d)
 		}
 	}
+	long := [][]string{{"NAME", "PHASE", "REASON"}, {"a", "Gone", "it left /a/very/long/path/of/results here"}, {"b", "Ready", ""}, {"c", "Gone", "/longer/than/the/whole/line/of/the/terminal/is"}}
+	if d := cmp.Diff(`
+NAME   PHASE   REASON
+a      Gone
+    it left
+    /a/very/long/path/of/results here
+b      Ready
+c      Gone    /longer/than/the/whole/line/of/the/terminal/is
+`, "\n"+layout(long, 38)); d != "" {
+		t.Errorf("a long word: %s", d)
+	}
 	if d := cmp.Diff("", layout(nil, 80)); d != "" {
 		t.Errorf("no row: %s", d)
 	}

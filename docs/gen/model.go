@@ -32,7 +32,9 @@ UNKNOWN_CAUSE = %d
 RETRYABLE = (%s)
 # How a keeper's sentence begins when it was told to end by a signal.
 SIGNALLED = %q
-`, strings.Join(codes, ""), runstate.CodeInternal, strings.Join(retryable, ", "), runstate.Signalled), nil
+# How the message of a node's event begins that was lost and started again before Ray had seen its loss.
+STARTED_AGAIN = %q
+`, strings.Join(codes, ""), runstate.CodeInternal, strings.Join(retryable, ", "), runstate.Signalled, runstate.StartedAgain), nil
 }
 
 // exitCodes puts the tables of exit codes and causes between their marks in a page that is otherwise written by hand.

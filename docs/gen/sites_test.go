@@ -1,17 +1,29 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// siteTest is how a row of sites.md names a test: `folder` TestName/subtest.
-var siteTest = regexp.MustCompile("`([\\w/]+)` (Test\\w+)")
+// siteTest is how a row of sites.md names a test: `folder` TestName/subtest, `folder` test_name.py, or `folder` "scenario"; of the folder before where it names none.
+// A remark in parentheses may follow.
+var siteTest = regexp.MustCompile("^(?:`([\\w/]+)` )?(?:(Test\\w+)((?:/[\\w.]+)*)|(test_\\w+\\.py)|\"([^\"]+)\")(?: \\([^()]+\\))?$")
 
-// TestSites: each row of sites.md names a test, and the folder has it.
+// betweenTests separates them.
+var betweenTests = regexp.MustCompile("(?:, |; )(`|Test|test_)")
+
+// namesOfSubtests are where names of subtests may be besides the files of the test's folder: versions of Slurm.
+var namesOfSubtests = []string{"test/slurmtest/options.go"}
+
+// anyVersion stands for the name of a subtest that each version of Slurm has.
+const anyVersion = "VERSION"
+
+// TestSites: each row of sites.md names tests that are there, with their subtests.
 func TestSites(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "sites.md"))
 	if err != nil {
@@ -28,14 +40,8 @@ func TestSites(t *testing.T) {
 			t.Errorf("%d cells, not 3: %s", len(cells), line)
 			continue
 		}
-		named := siteTest.FindAllStringSubmatch(cells[2], -1)
-		if len(named) == 0 {
-			t.Errorf("no test of this form: `folder` TestName: %s", line)
-		}
-		for _, n := range named {
-			if !hasTest(t, n[1], n[2]) {
-				t.Errorf("%s has no %s: %s", n[1], n[2], line)
-			}
+		if err := findTests(cells[2]); err != nil {
+			t.Errorf("%v: %s", err, line)
 		}
 	}
 	if rows < 10 {
@@ -43,23 +49,88 @@ func TestSites(t *testing.T) {
 	}
 }
 
-// hasTest reports whether a folder's Go files, or those of Python, define a test.
-func hasTest(t *testing.T, folder, name string) bool {
-	t.Helper()
-	for _, pattern := range []string{"*_test.go", "test_*.py"} {
-		files, err := filepath.Glob(filepath.Join("..", "..", folder, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if strings.Contains(string(text), "func "+name+"(") || strings.Contains(string(text), "class "+name+"(") {
-				return true
-			}
+// TestFindTests: what is not there is found, whichever part of the name it is.
+func TestFindTests(t *testing.T) {
+	for cell, want := range map[string]string{
+		"`docs/gen` TestSites": "",
+		"`slurm` TestNodes/In_pyxis, TestLimits/Doctor (a remark)": "",
+		"`slurm` TestEachVersion/VERSION/REST":                     "",
+		"`keeper` test_look.py":                                    "",
+		"`launcher/conformance` \"elastic group\"":                 "",
+		"`slurm` TestNosuch":                                       "no TestNosuch in slurm",
+		"`slurm` TestNodes/Nosuch":                                 "no subtest Nosuch in slurm",
+		"`slurm` TestNodes/In_pyxis/Nosuch":                        "no subtest Nosuch in slurm",
+		"`keeper` test_nosuch.py":                                  "no test_nosuch.py in keeper",
+		"`launcher/conformance` \"no such scenario\"":              "no scenario \"no such scenario\" in launcher/conformance",
+		"TestSites": "no folder",
+		"`slurm` TestElasticFaults/NodeDies, Cancelled": "is not the name of a test",
+		"the conformance suite":                         "is not the name of a test",
+	} {
+		err := findTests(cell)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", cell, err, want)
 		}
 	}
-	return false
+}
+
+// findTests looks for all tests that a cell names.
+func findTests(cell string) error {
+	folder := ""
+	for item := range strings.SplitSeq(betweenTests.ReplaceAllString(cell, "\n$1"), "\n") {
+		m := siteTest.FindStringSubmatch(item)
+		if m == nil {
+			return fmt.Errorf("%q is not the name of a test", item)
+		}
+		if m[1] != "" {
+			folder = m[1]
+		}
+		if folder == "" {
+			return fmt.Errorf("no folder before %q", item)
+		}
+		if err := findTest(folder, m[2], m[3], m[4], m[5]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findTest looks for a test in a folder: a function of Go and the names of its subtests, a file of Python's, or a scenario.
+func findTest(folder, function, subtests, file, scenario string) error {
+	switch {
+	case file != "":
+		if found, _ := filepath.Glob(filepath.Join("..", "..", folder, "tests", file)); len(found) == 0 {
+			return fmt.Errorf("no %s in %s", file, folder)
+		}
+		return nil
+	case scenario != "":
+		if !strings.Contains(sources(folder, "*.go"), fmt.Sprintf("%q", scenario)) {
+			return fmt.Errorf("no scenario %q in %s", scenario, folder)
+		}
+		return nil
+	}
+	text := sources(folder, "*_test.go")
+	if !strings.Contains(text, "func "+function+"(t *testing.T)") {
+		return fmt.Errorf("no %s in %s", function, folder)
+	}
+	for _, name := range namesOfSubtests {
+		text += sources(filepath.Dir(name), filepath.Base(name))
+	}
+	for name := range strings.SplitSeq(strings.TrimPrefix(subtests, "/"), "/") {
+		literals := []string{fmt.Sprintf("%q", name), fmt.Sprintf("%q", strings.ReplaceAll(name, "_", " "))} // Go writes a space as _
+		if name != "" && name != anyVersion && !slices.ContainsFunc(literals, func(l string) bool { return strings.Contains(text, l) }) {
+			return fmt.Errorf("no subtest %s in %s", name, folder)
+		}
+	}
+	return nil
+}
+
+// sources are the files of a folder, one after the other; "" if there are none.
+func sources(folder, pattern string) string {
+	var b strings.Builder
+	files, _ := filepath.Glob(filepath.Join("..", "..", folder, pattern)) // the pattern is a good one
+	for _, file := range files {
+		text, _ := os.ReadFile(file) // what cannot be read has no test
+		b.Write(text)
+	}
+	return b.String()
 }

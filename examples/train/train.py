@@ -45,6 +45,7 @@ def main():
     figures = "epoch {epoch} step {step} loss {loss:.3f} accuracy {accuracy:.3f}".format(**result.metrics)
     how = "trained" if result.metrics["step"] == options.epochs * worker.STEPS else "saved, to go on from there,"
     print(f"{how} on {workers} workers: {figures}")
+    print(f"rayctl-figure steps_lost={result.metrics['steps_lost']}")  # the receipt shows it
 
 
 def parse_options():

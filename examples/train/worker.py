@@ -42,8 +42,9 @@ def train(config):
     rows, labels = (part[rank::workers] for part in model.draw_data(np.random.default_rng(config["seed"]), ROWS))
     begin, params = restore(ray_train.get_checkpoint()) or (0, model.init(config["seed"]))
     progress = Progress(os.path.join(config["out"], "last-step"))
+    lost = max(0, progress.read() - begin) if begin else 0
     if rank == 0:
-        start = f"restored step {begin}, steps lost: {max(0, progress.read() - begin)}" if begin else "a new model"
+        start = f"restored step {begin}, steps lost: {lost}" if begin else "a new model"
         print(f"{workers} workers, {len(rows)} rows each, {start}", flush=True)
 
     warned, figures = False, []
@@ -65,7 +66,7 @@ def train(config):
         warned = notice is not None
         if warned or batch == STEPS - 1:
             loss, accuracy = np.mean(figures, axis=0)
-            report(rank, params, {"step": step, "epoch": epoch, "loss": float(loss), "accuracy": float(accuracy)})
+            report(rank, params, {"step": step, "epoch": epoch, "loss": float(loss), "accuracy": float(accuracy), "steps_lost": lost})
         if warned and len(notice.preempted_ranks) == workers:
             break
     jax.distributed.shutdown()

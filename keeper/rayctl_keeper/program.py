@@ -7,5 +7,5 @@ PATH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def command(role, *arguments):
-    """What stands behind Python and its options to run another role (__main__.py)."""
+    """What follows Python and its options in argv to run another role (__main__.py)."""
     return [PATH, role] + list(arguments)

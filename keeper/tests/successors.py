@@ -100,7 +100,7 @@ class Rig(unittest.TestCase):
         self.pods += 1
         run_dir = os.path.join(self.top.name, "pod-%d" % self.pods)
         os.mkdir(run_dir)
-        orders = {"version": 1, "name": "n", "attempt": 1, "launcher": "kuberay", "lifetime": dict(self.lifetime, lease=self.lease, start=60), "ray": {},
+        orders = {"version": 1, "name": "n", "attempt": 1, "launcher": "kuberay", "lifetime": dict({"start": 60}, lease=self.lease, **self.lifetime), "ray": {},
                   "groups": [{"name": "head", "count": 1}, {"name": "w", "count": 1}], "signals": {"TERM": "detach"},
                   "start": dict(self.start, mode="external", dashboard="http://127.0.0.1:%d" % self.head.server_address[1], gcs="h:6379"),
                   "listen": "127.0.0.1:0", "advertise": "127.0.0.1",

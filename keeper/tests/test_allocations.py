@@ -9,7 +9,8 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
-from rayctl_keeper.run.allocations import ELASTIC, Allocations, Main, held, recent
+from rayctl_keeper.run.allocations import ELASTIC, Allocations, Main, held
+from rayctl_keeper.run.former import folded, is_former
 from rayctl_keeper.state.document import State, seconds_of, wall
 
 ORDERS = {"name": "n", "attempt": 1, "ray": {}, "lifetime": {"spent": 100}, "groups": [{"name": "head", "count": 1}, {"name": "w", "count": 2, "max": 4}, {"name": "e", "count": 0}]}
@@ -103,11 +104,27 @@ class Held(unittest.TestCase):
         found = [({"nodeId": n, "state": "ALIVE"}, {}, n == "h", "") for n in "hw"]
         self.assertEqual([n["allocation"] for n in held(found, doc)], ["head.1", "gang.1"])
 
-    def test_recent(self):
-        """Of a long life only nodes of elastic groups are forgotten."""
-        many = [{"id": "main.1", "purpose": "main", "released": wall(1)}] + [{"id": "w.%d" % n, "purpose": ELASTIC, "released": wall(n)} for n in range(300)]
-        left = recent(many)
-        self.assertEqual((len(left), left[0]["id"], left[1]["id"]), (201, "main.1", "w.100"))
+
+class Former(unittest.TestCase):
+    def test_sums(self):
+        """Of a long life only nodes of elastic groups are dropped from the list, those that ended first, and their seconds are not lost."""
+        def node(number, begin, end):
+            return {"id": "w-2.%d" % number, "purpose": ELASTIC, "groups": {"w": 1}, "granted": begin and wall(begin), "released": wall(end)}
+
+        doc = {"timeline": [{"at": wall(2000), "event": "job", "to": "RUNNING"}, {"at": wall(1000), "event": "phase", "to": "Ready"}, {"at": wall(2050), "event": "phase", "to": "Lost"}],
+               "allocations": [{"id": "main.1", "purpose": "main", "groups": {"w": 2}, "granted": wall(1), "released": wall(2)}]}
+        nodes = [node(n, 1900 + 10 * n, 1915 + 10 * n) for n in range(300)]  # each beside its successor for 5 s
+        nodes[7]["granted"] = None
+        in_list = nodes[299:] + nodes[:299]  # it is the time that counts, not the place in the list
+        for n in range(0, 300, 20):
+            doc.update(folded(doc, doc["allocations"] + in_list[n:n + 20]))
+        self.assertEqual([a["id"] for a in doc["allocations"]], ["main.1", "w-2.299"] + ["w-2.%d" % n for n in range(100, 299)])
+        # The driver ran from 2000 to 2050: numbers 9 to 14 were there then for 5, 15, 15, 15, 15 and 10 seconds.
+        self.assertEqual(doc["formerAllocations"], [{"group": "w", "count": 99, "nodeSeconds": 99 * 15.0, "busyNodeSeconds": 75.0, "most": 2, "until": nodes[99]["released"]}])
+        self.assertTrue(is_former(dict(nodes[99], id="x"), doc["formerAllocations"]))
+        self.assertFalse(is_former(nodes[100], doc["formerAllocations"]) or is_former(dict(nodes[3], released=None), doc["formerAllocations"]) or is_former(nodes[3], []))
+        listed = sum(seconds_of(a["released"]) - seconds_of(a["granted"]) for a in doc["allocations"][1:])
+        self.assertEqual(listed + doc["formerAllocations"][0]["nodeSeconds"], 299 * 15)
 
 
 if __name__ == "__main__":

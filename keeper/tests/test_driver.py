@@ -1,5 +1,6 @@
 """The driver's submission and its log. Run by `go test ./keeper` with every Python that the machine has."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,13 +12,16 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.dirname(HERE), HERE]
 
 from rayctl_keeper.driver import rayjob
+from rayctl_keeper.driver.figures import MOST, TAIL, figures
 from rayctl_keeper.driver.log import DriverLog
 from rayctl_keeper.node import members, raystart
 from rayctl_keeper.ray import dashboard
 from rayctl_keeper.run import nodes
+from rayctl_keeper.run.attempts import Attempts
 from rayctl_keeper.run.head import Head
 from rayctl_keeper.run.job import Job
 from rayctl_keeper.run.silence import Silence
+from rayctl_keeper.state.document import State
 from rayctl_keeper.state.exits import End
 from sample import HOSTILE, orders
 
@@ -89,6 +93,39 @@ class Submission(unittest.TestCase):
         head.dashboard.submit.assert_not_called()
 
 
+class Figures(unittest.TestCase):
+    def test_lines(self):
+        """Only numbers, at the beginning of a line of their own; the last of a name counts."""
+        said = (b"rayctl-figure steps_lost=3\r\nloss rayctl-figure loss=1\nrayctl-figure loss=0.25\nrayctl-figure tokens.per-s=1.5e+3 \n"
+                b"rayctl-figure steps_lost=-1\n(Worker pid=7) rayctl-figure a=1\nrayctl-figure last=7")
+        self.assertEqual(figures(said), {"steps_lost": -1, "loss": 0.25, "tokens.per-s": 1500.0, "last": 7})
+
+    def test_hostile(self):
+        """A driver can neither fill the state nor put text into it."""
+        bad = [b"nan", b"inf", b"1e999", b"0x1", b"1 2", b"", b"--1", b"1_0", b"9" * 16, b"\xd9\xa1", b"\x1b[2J", b"1\x00", b".5"]
+        names = [b"1a", b"a b", b"a" * 33, b"", b"\xc3\xa9", b"a=b", b"\x1b[0m", b"_a"]
+        lines = [b"rayctl-figure a=" + value for value in bad] + [b"rayctl-figure " + name + b"=1" for name in names]
+        self.assertEqual(figures(b"\n".join(lines)), {})
+        many = figures(b"".join(b"rayctl-figure n%d=1\n" % n for n in range(1000)) + b"rayctl-figure n3=2\n")
+        self.assertEqual((len(many), many["n3"], many.get("n999")), (MOST, 2, None))
+        self.assertEqual(figures(b"rayctl-figure big=1e99\n" + b"\xff" * TAIL), {"big": 1e99})
+        json.dumps(many, allow_nan=False)
+
+    def test_of_attempts(self):
+        """Each attempt has its driver's; one in which only job.prepare ran has none."""
+        with tempfile.TemporaryDirectory() as top:
+            state = State(orders(), top, lambda text: None)
+            log = DriverLog(top, lambda: None, lambda text: None)
+            attempts = Attempts(orders(), state, log)
+            for number, begin in ((1, 0), (2, 0), (3, -1)):
+                log.begin("job-driver-n-%d.log" % number, "id", [], stream=False)
+                log.instead("job-driver-n-%d.log" % number, b"rayctl-figure n=%d\n" % number if number != 2 else b"nothing\n")
+                state.change(job=dict(state.doc["job"], logBegin=begin))
+                attempts.next("lost", "", None)
+            log.close()
+            self.assertEqual([a.get("figures") for a in state.doc["attempts"]], [{"n": 1}, None, None])
+
+
 class Log(unittest.TestCase):
     def test_attempts_and_missing(self):
         with tempfile.TemporaryDirectory() as top:
@@ -109,6 +146,25 @@ class Log(unittest.TestCase):
                 with open(os.path.join(top, name), "rb") as f:
                     self.assertEqual(f.read(), text)
             self.assertEqual(log.document(), {"bytes": 0, "missing": [[0, -1]]})
+
+    def test_end_of_a_drivers_log(self):
+        """Whole lines only, and nothing of what job.prepare printed before."""
+        with tempfile.TemporaryDirectory() as top:
+            logs = os.path.join(top, "t", "session_2026", "logs")
+            os.makedirs(logs)
+            for name, text in (("prepare-1", b"prepared\n"), ("1", b"first\nsecond\nthird")):
+                with open(os.path.join(logs, "job-driver-x-%s.log" % name), "wb") as f:
+                    f.write(text)
+            log = DriverLog(top, lambda: None, lambda text: None)
+            self.assertEqual(log.end(9), b"")
+            log.begin("job-driver-x-prepare-1.log", "id", [top], stream=False)
+            log.finish(False)
+            log.goes_before("job-driver-x-prepare-1.log", "id", 9)
+            log.begin("job-driver-x-1.log", "id", [top], stream=False)
+            log.finish(False)
+            self.assertEqual([log.end(n) for n in (99, 18, 17, 12, 5)], [b"first\nsecond\nthird"] * 2 + [b"second\nthird", b"third", b""])
+            log.put_aside()
+            self.assertEqual(log.end(99), b"")
 
     def test_driver_that_nobody_saw_run(self):
         """Its head was lost between its first line and the keeper's next look: its node's disk has the log, or else its supervisor has saved it."""

@@ -13,10 +13,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
 from rayctl_keeper.kubernetes import record
-from rayctl_keeper.run.allocations import SHOWN
+from rayctl_keeper.run.former import SHOWN
 from rayctl_keeper.run.gang import Gang
+from rayctl_keeper.run import resume
 from rayctl_keeper.run.joined import Joined, beyond
-from rayctl_keeper.state.document import State, wall
+from rayctl_keeper.state.document import State, seconds_of, wall
 
 ORDERS = {"name": "n", "attempt": 1, "ray": {}, "groups": [{"name": "head", "count": 1}, {"name": "w", "count": 1, "max": 4}, {"name": "v", "count": 1}]}
 IDLE = "Terminated due to idle (no Ray activity): Termination of node that's idle for 7.9 seconds."
@@ -70,18 +71,37 @@ class Joins(unittest.TestCase):
             joined.scale(refused)
             self.assertIn("rayctl scale", refused["refusal"])
 
+    def test_many(self):
+        """Ray lists nodes long after their end: one that is only in the sums is not counted again, nor by the keeper that follows."""
+        rows = [row("n%03d" % n, 10 * n, 10 * n + 15) for n in range(1, 301)]
+        with tempfile.TemporaryDirectory() as directory:
+            state = State(ORDERS, directory, lambda text: None)
+            for upto in (0, 100, 250, 299, 300, 300):
+                self.look(state, [row("a", 1)] + rows[:upto])
+            following = State(ORDERS, directory, lambda text: None)
+            following.change(**{name: state.doc[name] for name in resume.CARRIED if name.endswith("llocations")})
+            self.look(following, list(reversed(rows)) + [row("a", 1)])
+            for doc in (state.doc, following.doc):
+                self.assertEqual(len(doc["allocations"]), SHOWN)
+                self.assertEqual([(f["count"], f["nodeSeconds"], f["most"]) for f in doc["formerAllocations"]], [(100, 1500.0, 2)])
+
     def test_record(self):
         """Kubernetes keeps 4096 bytes: as many allocations as fit, with the timeline."""
         times = random.Random(1)
         rows = [row("10.1.%d.%d" % (times.randrange(255), i), times.randrange(9999), 9999 + times.random() * 9999) for i in range(SHOWN)]
-        state = {"exit": {"code": 0}, "timeline": [{"at": wall(1), "to": "Ready"}], "nodes": rows, "attempts": [], "allocations": beyond("w", 0, rows)}
+        state = {"exit": {"code": 0}, "timeline": [{"at": wall(1), "to": "Ready"}], "nodes": rows, "attempts": [{"attempt": 1, "figures": {"steps_lost": 1}}], "allocations": beyond("w", 0, rows)}
         for count in (3, 40, SHOWN):
             text = record.message(dict(state, allocations=state["allocations"][:count]))
             self.assertLessEqual(len(text), 4096)
             found = json.loads((zlib.decompress(base64.b64decode(text[2:])) if text.startswith(b"z:") else text).decode())
             self.assertEqual(len(found["timeline"]), 1)
             self.assertIn(len(found["allocations"]), (count, record.FEW) if count == SHOWN else (count,))
-            self.assertEqual(found["allocations"][-1]["released"], state["allocations"][count - 1]["released"])
+            self.assertEqual(max(a["released"] for a in found["allocations"]), max(a["released"] for a in state["allocations"][:count]))
+            former = found.get("formerAllocations") or [{"count": 0, "nodeSeconds": 0}]
+            self.assertEqual(len(found["allocations"]) + former[0]["count"], count)
+            listed = sum(seconds_of(a["released"]) - seconds_of(a["granted"]) for a in found["allocations"])
+            self.assertAlmostEqual(listed + former[0]["nodeSeconds"], sum(seconds_of(a["released"]) - seconds_of(a["granted"]) for a in state["allocations"][:count]), places=1)
+            self.assertEqual(found.get("attempts"), state["attempts"])
 
 
 if __name__ == "__main__":

@@ -57,6 +57,23 @@ class Watches(unittest.TestCase):
         self.assertEqual(warning(node("karpenter.sh/disrupted"))[0], 0)
         self.assertEqual(warning(node("karpenter.sh/disrupted", "aws-node-termination-handler/spot-itn"))[0], 120)
 
+    def test_other_signs(self):
+        """Labels, annotations and conditions count only with the value that announces an end; of several times the nearest counts."""
+        def sign(labels=None, annotations=None, conditions=()):
+            return dict(node(), metadata={"name": "x", "labels": labels, "annotations": annotations},
+                        status={"conditions": [{"type": kind, "status": status} for kind, status in conditions]})
+
+        drain, health, maintenance = "machineconfiguration.openshift.io/desiredDrain", "sagemaker.amazonaws.com/node-health-status", "cloud.google.com/active-node-maintenance"
+        for none in (sign(), sign({health: "Schedulable", maintenance: "SCHEDULED", "cloud.google.com/scheduled-maintenance-time": "1"}),
+                     sign(annotations={drain: "uncordon-worker-1", "weave.works/kured-most-recent-reboot-needed": "2026-01-01T00:00:00Z"}),
+                     sign(conditions=(("PreemptScheduled", "False"), ("RebootScheduled", "Unknown"), ("FreezeScheduled", "True"), ("KernelDeadlock", "True")))):
+            self.assertIsNone(warning(none))
+        for one, why in ((sign({maintenance: "ONGOING"}), "Google"), (sign({health: "UnschedulablePendingReplacement"}), "replace"),
+                         (sign(annotations={drain: "drain-worker-1"}), "OpenShift"), (sign(annotations={"weave.works/kured-reboot-in-progress": "2026-01-01T00:00:00Z"}), "kured"),
+                         (sign(conditions=(("TerminateScheduled", "True"),)), "delete")):
+            self.assertIn(why, warning(one)[1])
+        self.assertEqual(warning(sign({maintenance: "ONGOING"}, None, (("RebootScheduled", "True"), ("PreemptScheduled", "True"))))[0], 30)
+
     def until(self, watch, known):
         limit = time.monotonic() + 20
         while {address: found[0] for address, found in watch.warned().items()} != known and not watch.refused:

@@ -2,6 +2,9 @@
 
 import json
 import os
+import socket
+import struct
+import threading
 import time
 import unittest
 
@@ -118,6 +121,28 @@ class Successor(Rig):
             keeper = self.keeper(run_dir)
             self.until(run_dir, "state.json", lambda d: d["phase"] == phase and d["committed"])
             self.kill(keeper)
+
+    def test_head_that_resets(self):
+        """As the proxy of a mesh does with what is not of it. Nobody waits for that without a word."""
+        proxy = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(proxy.close)
+
+        def reset():
+            while True:
+                try:
+                    connection = proxy.accept()[0]
+                except OSError:
+                    return
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.close()
+
+        threading.Thread(target=reset, daemon=True).start()
+        with open(os.path.join(self.pod(commit=COMMIT), "orders.json")) as f:
+            orders = json.load(f)
+        start = dict(orders["start"], dashboard="http://127.0.0.1:%d" % proxy.getsockname()[1])
+        run_dir = self.pod(commit=COMMIT, **{"orders.json": dict(orders, start=start)})
+        self.keeper(run_dir)
+        self.until(run_dir, "state.json", lambda d: d["phase"] == "Provisioning" and d["reason"]["code"] == "HeadResets")
 
     def test_while_it_ends(self):
         """An end that somebody has asked for stays one, also if the driver has not been submitted yet or is being stopped."""

@@ -111,8 +111,8 @@ func flowsOf(p *objects.Plan) ([]flow, error) {
 		helpers = append(helpers, keeper, record)
 		add(keeper, head, objects.DashboardPort, "of the dashboard")
 		add(record, keeper, objects.KeeperPort, "of the keeper")
-		if p.Spec.Setup != "" || p.Spec.Head.Early { // pods report to it
-			for _, n := range nodes {
+		for _, n := range nodes { // pods report to it
+			if p.Spec.Setup != "" || p.Spec.Head.Early || p.Placed() && n.what != head.what {
 				add(n, keeper, objects.KeeperPort, "of the keeper")
 			}
 		}

@@ -65,6 +65,7 @@ func TestNetwork(t *testing.T) {
 		{"by a label of the file, which the keeper's pods do not have", []string{deny, dns, server, watch, strings.ReplaceAll(within, "podSelector: {}", "podSelector: {matchLabels: {team: rl}}")}, []string{
 			"egress of the keeper is denied by deny and dns and watch, and no rule allows it to the head, TCP port 8265 (of the dashboard)", "ingress of the head is denied by deny and within, and no rule allows it from the keeper",
 			"egress of the record is denied by deny and dns, and no rule allows it to the keeper, TCP port 8476 (of the keeper)", "ingress of the keeper is denied by deny",
+			"egress of group w is denied by deny and dns and within, and no rule allows it to the keeper, TCP port 8476 (of the keeper)", "ingress of the keeper is denied by deny, and no rule allows it from group w",
 		}, true},
 		{"ports that are too few", []string{strings.Replace(within, "{from: [{podSelector: {}}]}", "{from: [{podSelector: {}}], ports: [{port: 6379, endPort: 19999}]}", 1), dns, server, watch}, []string{
 			"ingress of group w is denied by within, and no rule allows it from the head, TCP port 40000 (that Ray chooses)",

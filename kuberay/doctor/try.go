@@ -51,7 +51,7 @@ func tryOut(ctx context.Context, c *api.Client, s *spec.ClusterSpec, from Caller
 	}
 	var checks []launcher.Check
 	if p != nil {
-		checks = append(checks, checkObjects(ctx, c, p), checkToken(p), checkQuota(ctx, c, p), checkNetwork(ctx, c, p))
+		checks = append(checks, checkObjects(ctx, c, p), checkToken(p), checkQuota(ctx, c, p), checkNetwork(ctx, c, p), checkNamed(ctx, c, p))
 		if !checks[0].OK {
 			return append(checks, launcher.Check{Name: "KubeRay", Detail: "it cannot be tried before Kubernetes takes the objects", Hint: checks[0].Hint})
 		}

@@ -4,6 +4,7 @@ package kuberayspec
 import (
 	"cmp"
 	_ "embed"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,6 +46,10 @@ var Substrate = spec.Register(&spec.Substrate{
 	},
 	Ignored: func(s *spec.ClusterSpec) []string {
 		all := append(ignored.IdleGPU(s), ignored.MaxAllocations(s, "on Kubernetes each group's maxReplicas is the limit")...)
+		all = append(all, ignoredSpeed(s)...)
+		if s.Job.ShareDir != "" {
+			all = append(all, "job.shareDir is ignored: on Kubernetes everybody whose Role allows it can read the run")
+		}
 		if s.Ray.Python == "" {
 			return all
 		}
@@ -57,6 +62,22 @@ var Substrate = spec.Register(&spec.Substrate{
 	EarlyHead:    true,
 	Python:       "the image",
 })
+
+// Ray's autoscaler makes of the RayCluster's upscalingMode one of two speeds, and KubeRay (1.6) has no other field for it (Ray 2.60,
+// autoscaler/_private/kuberay/autoscaling_config.py: Conservative is 1, Default and Aggressive are 1000).
+const (
+	ConservativeSpeed = 1
+	freeSpeed         = 1000
+)
+
+// ignoredSpeed is about a scaling.upscalingSpeed that is none of KubeRay's.
+func ignoredSpeed(s *spec.ClusterSpec) []string {
+	speed := s.Scaling.UpscalingSpeed
+	if speed == 0 || speed == ConservativeSpeed || speed >= freeSpeed || !s.IsElastic() {
+		return nil
+	}
+	return []string{fmt.Sprintf("scaling.upscalingSpeed is ignored: KubeRay's autoscaler does not know %v, only %d (as many nodes of a group as it has), or, without this key, all nodes that are needed", speed, ConservativeSpeed)}
+}
 
 // Of is the file's section; nil if it has none.
 func Of(s *spec.ClusterSpec) *Section {

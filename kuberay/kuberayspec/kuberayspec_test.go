@@ -41,11 +41,18 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestIgnored: KubeRay's pods have the image's Python; others have no pods to patch.
+// TestIgnored: KubeRay's pods have the image's Python, and its autoscaler has two speeds; others have no pods to patch.
 func TestIgnored(t *testing.T) {
-	s := mustDecode(t, "ray: {python: /v}\nworkers: [{name: a, patch: {spec: {hostNetwork: true}}}]")
-	if got := spec.SubstrateOf("kuberay").Ignored(s); len(got) != 1 || !strings.HasPrefix(got[0], "ray.python is ignored: ") {
+	s := mustDecode(t, "ray: {python: /v}\njob: {shareDir: /team}\nworkers: [{name: a, patch: {spec: {hostNetwork: true}}}]")
+	if got := spec.SubstrateOf("kuberay").Ignored(s); len(got) != 2 || !strings.HasPrefix(got[0], "job.shareDir is ignored: ") || !strings.HasPrefix(got[1], "ray.python is ignored: ") {
 		t.Errorf("%q", got)
+	}
+	const elastic = "workers: [{name: a, minReplicas: 0, maxReplicas: 3}]\nscaling: {upscalingSpeed: "
+	for speed, want := range map[string]string{"1": "", "1000": "", "2.5": "scaling.upscalingSpeed is ignored: KubeRay's autoscaler does not know 2.5, only 1 "} {
+		got := strings.Join(spec.SubstrateOf("kuberay").Ignored(mustDecode(t, elastic+speed+"}")), "\n")
+		if !strings.HasPrefix(got, want) || (got == "") != (want == "") {
+			t.Errorf("speed %s: %q, want %q", speed, got, want)
+		}
 	}
 	if got := spec.SubstrateOf("kuberay").Unused(s, spec.SubstrateOf("local")); got != "workers.a.patch is ignored: the local launcher has no pods" {
 		t.Errorf("%q", got)

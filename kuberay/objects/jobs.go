@@ -67,7 +67,15 @@ func (p *Plan) KeeperJob() *batchv1.Job {
 		},
 	}
 	if account := kuberayspec.Of(p.Spec).KeeperServiceAccountName; account != "" {
-		job.Spec.Template.Spec.ServiceAccountName, job.Spec.Template.Spec.AutomountServiceAccountToken = account, ptr.To(true)
+		pod := &job.Spec.Template.Spec
+		pod.ServiceAccountName, pod.AutomountServiceAccountToken = account, ptr.To(true)
+		for i := range pod.Containers {
+			if pod.Containers[i].Name == KeeperContainer { // with which it may end what owns the cluster, see keeper/rayctl_keeper/kubernetes/job.py
+				pod.Containers[i].Env = append(pod.Containers[i].Env, corev1.EnvVar{Name: "RAYCTL_KEEPER_JOB", Value: p.Spec.Name}, corev1.EnvVar{
+					Name: "RAYCTL_KEEPER_JOB_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['" + batchv1.ControllerUidLabel + "']"}},
+				})
+			}
+		}
 	}
 	addOwn(&job.Spec.Template.Spec, []corev1.Volume{
 		{Name: "rayctl", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
@@ -184,6 +192,12 @@ func (p *Plan) checkHelpers() error {
 const (
 	istioInject   = "sidecar.istio.io/inject"
 	linkerdInject = "linkerd.io/inject"
+)
+
+// Annotations of a pod that is to be in the mesh, as the cluster file has them.
+const (
+	InIstio   = istioInject + `: "true"`
+	InLinkerd = linkerdInject + ": enabled"
 )
 
 // outsideMeshes keeps Istio and Linkerd from adding a proxy to the pods of keeper and record, which would keep their Jobs from ending. Annotations of the file

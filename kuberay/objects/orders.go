@@ -30,13 +30,20 @@ func (p *Plan) Orders() *keeper.Orders {
 		Ray:    keeper.RaySettings{Version: s.Ray.Version, Env: s.Env, TempRoot: "/tmp", FastStart: orders.FastStart(s)},
 		Groups: p.groups(),
 		Start: keeper.Start{
-			Mode: keeper.StartExternal, Early: s.Head.Early, Dashboard: "http://" + head + ":" + strconv.Itoa(dashboard), GCS: head + ":" + strconv.Itoa(gcs),
+			Mode: keeper.StartExternal, Early: s.Head.Early, Placed: p.Placed(), Dashboard: "http://" + head + ":" + strconv.Itoa(dashboard), GCS: head + ":" + strconv.Itoa(gcs),
 		},
 		Listen: "0.0.0.0:" + strconv.Itoa(KeeperPort), Advertise: ServiceName(s.Name) + "." + p.namespace + ".svc",
 		// Kubernetes moves pods: the next keeper takes the cluster over.
 		Signals: map[string]string{"TERM": "detach"},
 		Job:     p.job(), Grace: orders.Grace(s), Lifetime: orders.Lifetime(s, defaultStart, p.disconnect),
 	}
+}
+
+// Placed reports whether workers get their nodes one by one, and tell the keeper: those that are made for a pod may be hours away when the head answers. Pods of a
+// RayCluster that is taken as it is do not know the keeper, and without a keeper's pod there is none that they reach.
+func (p *Plan) Placed() bool {
+	alone := p.Adopted == nil && p.Scheduler.Resource().Resource == "" && kuberayspec.Of(p.Spec).Keeper != KeeperNone
+	return alone && p.Spec.GangNodes() > 1
 }
 
 // keeperAddress is the keeper's API as pods see it.

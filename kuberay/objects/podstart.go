@@ -30,7 +30,11 @@ func (p *Plan) addStart(t *corev1.PodTemplateSpec, g spec.NodeGroup, group strin
 		}
 		c.Env = append(c.Env, env(tellGrant, part))
 	}
-	if p.Spec.Setup != "" || measured || p.Spec.Head.Early {
+	tells := p.Placed() && group != HeadGroup
+	if tells {
+		c.Env = append(c.Env, env("RAYCTL_TELL_GROUP", group))
+	}
+	if p.Spec.Setup != "" || measured || p.Spec.Head.Early || tells {
 		c.Env = append(c.Env, env("RAYCTL_KEEPER", p.keeperAddress()), corev1.EnvVar{Name: "RAYCTL_KEEPER_TOKEN", ValueFrom: &corev1.EnvVarSource{
 			SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: SecretName(p.Spec.Name)}, Key: TokenKey},
 		}})

@@ -111,6 +111,9 @@ func (p *Plan) autoscaler() *rayv1.AutoscalerOptions {
 	if p.rayAtLeast(spec.ElasticRay) { // as on the other launchers. Version 1 takes away a node that got a task meanwhile
 		o.Version = ptr.To(rayv1.AutoscalerVersionV2)
 	}
+	if p.Spec.Scaling.UpscalingSpeed == kuberayspec.ConservativeSpeed {
+		o.UpscalingMode = ptr.To(rayv1.UpscalingMode("Conservative"))
+	}
 	return o
 }
 

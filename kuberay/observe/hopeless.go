@@ -15,7 +15,7 @@ var Hopeless = map[string]time.Duration{
 	"CreateContainerConfigError": time.Minute, "CreateContainerError": time.Minute, "RunContainerError": time.Minute,
 	"CrashLoopBackOff": 0, "OOMKilled": 0,
 	quotaTooSmall: 0, quotaUndefined: 0, limitRange: 0, podSecurity: 0, policyDenied: 0, podInvalid: 0, webhookDenied: time.Minute, notThere: time.Minute,
-	headHeld:       0,
+	headHeld: 0, meshRefuses: time.Minute,
 	ClusterMissing: Silence, // what is mirrored may be a bit old
 }
 

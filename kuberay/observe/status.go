@@ -34,6 +34,9 @@ func LivingStatus(id launcher.ID, namespace string, o *Snapshot, st *runstate.St
 	case st.Phase == runstate.Starting && reason.Code != "":
 		s.Reason = reason // it says more than "1 of 3 nodes are alive"
 	}
+	if r := MeshRefusal(o, st); r.Code != "" && s.Phase != runstate.Draining {
+		s.Phase, s.Reason = runstate.Provisioning, r
+	}
 	s.Exit = nil
 	s.Groups = mergedGroups(s, o.groups())
 	s.Allocations = o.waits(s)

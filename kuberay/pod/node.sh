@@ -2,8 +2,10 @@
 rayctl_wait=$BASH_ENV
 unset BASH_ENV
 [ -z "$RAYCTL_WARN_DASHBOARD" ] || trap 'exit 143' TERM # the kernel lets the first process of a pod ignore what it does not handle
-# Of a cluster with an early head the keeper is told that this pod has its node.
-if [ -n "$RAYCTL_TELL_GRANT" ]; then
+# Of a cluster with an early head, or without a scheduler of gangs, the keeper is told that this pod has its node.
+if [ -n "$RAYCTL_TELL_GROUP" ]; then # the name of the pod is KubeRay's variable
+  python3 -E -s /rayctl/keeper.pyz granted worker "$RAYCTL_TELL_GROUP" "${RAY_CLOUD_INSTANCE_ID:-$HOSTNAME}" < /dev/null > /dev/null 2>&1 &
+elif [ -n "$RAYCTL_TELL_GRANT" ]; then
   python3 -E -s /rayctl/keeper.pyz granted "$RAYCTL_TELL_GRANT" < /dev/null > /dev/null 2>&1 &
 fi
 # Run the user's setup first. If it fails, its last lines are sent to the keeper.
@@ -22,7 +24,7 @@ fi
 if [ -n "$RAYCTL_GPUS" ]; then
   python3 -E -s /rayctl/keeper.pyz pod-gpus "$RAYCTL_GPUS" "$RAYCTL_GPUS_PERIOD" "$RAYCTL_POD_IP" < /dev/null > /dev/null 2>&1 &
 fi
-unset RAYCTL_TELL_GRANT RAYCTL_KEEPER RAYCTL_KEEPER_TOKEN RAYCTL_GPUS RAYCTL_GPUS_PERIOD RAYCTL_POD_IP rayctl_log
+unset RAYCTL_TELL_GRANT RAYCTL_TELL_GROUP RAYCTL_KEEPER RAYCTL_KEEPER_TOKEN RAYCTL_GPUS RAYCTL_GPUS_PERIOD RAYCTL_POD_IP rayctl_log
 # Then Ray as on the other launchers, see keeper/rayctl_keeper/rayhook, with the Python of the `ray` that is in PATH.
 read -r rayctl_line 2>/dev/null < "$(type -P ray)"
 read -ra rayctl_python <<< "${rayctl_line#??}"

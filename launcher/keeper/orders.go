@@ -54,6 +54,8 @@ type Orders struct {
 	Job      *Job              `json:"job"`   // nil: keep the cluster until it is ended
 	Grace    float64           `json:"grace"` // Job.Grace if there is no job: for drivers submitted to the cluster
 	Lifetime Lifetime          `json:"lifetime"`
+	// ShareDir gets copies of the output, the state and the result, which its group may read (keeper/rayctl_keeper/run/shared.py).
+	ShareDir string `json:"shareDir,omitempty"`
 }
 
 // RaySettings describes how Ray is started on every node.
@@ -113,6 +115,8 @@ type Start struct {
 	// Early is true if the head is there before the others: step: what starts the nodes is for the head alone, and the others are a companion job of the group Gang;
 	// spawn and queue: all start together, but job.prepare does not wait for all.
 	Early bool `json:"early,omitempty"`
+	// Placed is true if nodes come one by one, and their pods report that (POST /v1/granted): external: lifetime.start counts from when all that must be there have nodes.
+	Placed bool `json:"placed,omitempty"`
 	// Companions are the jobs of a batch system for nodes that Ray's autoscaler asks for, and for the gang of an early head; nil: there are none.
 	Companions *Companions `json:"companions,omitempty"`
 	// Container is what the supervisors of a step run in; nil: none.

@@ -8,6 +8,9 @@ import (
 // Signalled begins a keeper's message when a signal ended it, whose reason it cannot see.
 const Signalled = "the keeper was told to end by SIG"
 
+// StartedAgain begins the message of a node's event if the node was lost and started again before Ray had seen its loss.
+const StartedAgain = "it was started again"
+
 // Verdict is how a cluster ended whose keeper is dead and left no result.
 type Verdict struct {
 	Cause, Message string

@@ -43,6 +43,8 @@ type State struct {
 	GPUs []GPUUse `json:"gpus,omitempty"`
 	// Allocations are what was asked of the substrate for the cluster, the oldest first.
 	Allocations []Allocation `json:"allocations,omitempty"`
+	// FormerAllocations are the sums of nodes of elastic groups that ended long ago and are not listed any more.
+	FormerAllocations []FormerAllocations `json:"formerAllocations,omitempty"`
 	// Offers is how many submissions of jobs for nodes wait for a client, because the keeper's own node may not submit jobs.
 	Offers int  `json:"offers,omitempty"`
 	Job    *Job `json:"job"` // nil: a cluster without a job of its own
@@ -119,6 +121,16 @@ type Allocation struct {
 	Message  string         `json:"message,omitempty"`  // the substrate's reason to wait; why it was released
 }
 
+// FormerAllocations are allocations of a group's single nodes that have ended, as sums.
+type FormerAllocations struct {
+	Group           string  `json:"group"`
+	Count           int     `json:"count"` // nodes that were granted
+	NodeSeconds     float64 `json:"nodeSeconds"`
+	BusyNodeSeconds float64 `json:"busyNodeSeconds"` // while the driver ran
+	Most            int     `json:"most"`            // nodes at one time, those that are still listed among them
+	Until           string  `json:"until"`           // when the last of them was released, for the keeper
+}
+
 // Head has the addresses of Ray's servers, as seen on the head's node; fields are empty until known.
 type Head struct {
 	Address    string `json:"address"`   // of the GCS, host:port
@@ -185,11 +197,15 @@ type Deadlines struct {
 	IdleGPU *time.Time `json:"idleGpu"`
 }
 
-// Kinds of events that are counted by; a keeper writes others, too.
+// Kinds of events that the client uses; a keeper writes others, too.
 const (
 	EventPhase   = "phase"
 	EventJob     = "job"
 	EventPrepare = "prepare"
+	// EventNode is of a node that came or went after the cluster was Ready: Code is its name, To its state.
+	EventNode = "node"
+	// EventFiles is of files that the job has left where they go with the cluster.
+	EventFiles = "files"
 	// EventEnvironment is of the launcher that makes Python environments, before there is a keeper.
 	EventEnvironment = "environment"
 )
@@ -204,7 +220,7 @@ const (
 type Event struct {
 	At      time.Time `json:"at"`
 	Attempt int       `json:"attempt"`
-	Kind    string    `json:"event"` // phase, job, prepare, environment, commit, restart, node, head, extend, scale, change, gpus or keeper
+	Kind    string    `json:"event"` // phase, job, prepare, environment, commit, restart, node, head, extend, scale, change, gpus, files or keeper
 	To      string    `json:"to,omitempty"`
 	Code    string    `json:"code,omitempty"`
 	Message string    `json:"message,omitempty"`
@@ -220,6 +236,8 @@ type Attempt struct {
 	ExitCode     *int       `json:"exitCode"`
 	Message      string     `json:"message"`
 	LogBegin     int64      `json:"logBegin,omitempty"` // as Job.LogBegin
+	// Figures are what the driver gave for the receipt, by name (keeper/rayctl_keeper/driver/figures.py).
+	Figures map[string]float64 `json:"figures,omitempty"`
 }
 
 // Log describes the keeper's copy of the driver's output.

@@ -249,7 +249,7 @@ var optionsOfRay = []OptionOfRay{
 	{strings.Fields("redis redisaddress redispassword redisusername externalredis externalstoragenamespace gcsfaulttolerance gcsfaulttoleranceoptions"), "external Redis, GCS fault tolerance",
 		"no state of Ray outlives its head: job.restarts.nodeFailure starts the driver again, which goes on from its checkpoints in job.outputDir"},
 	{strings.Fields("tls usetls rayusetls tlsservercert tlsserverkey tlscacert"), "TLS",
-		"nodes know one another by the cluster's token; to encrypt what they send, set RAY_USE_TLS, RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT in env, with files that each node has"},
+		"nodes know one another by the cluster's token; to encrypt what they send, set RAY_USE_TLS, RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT in env, with files that each node has. Each node's certificate must name the node's IP address, otherwise Ray does not come up, and the reason is in gcs_server.err among the node's logs. The dashboard and the keeper are not encrypted"},
 	{strings.Fields("authmode authoptions authtoken token"), "tokens: RAY_AUTH_MODE, authOptions", "rayctl makes a token for each cluster where Ray has tokens (2.52 and later)"},
 	{strings.Fields("tempdir raytmpdir"), "--temp-dir", "use local.tmpDir or slurm.tmpDir"},
 	{strings.Fields("plasmadirectory"), "--plasma-directory", "the object store is in /dev/shm, and objectStoreMemory is its size"},

@@ -204,8 +204,8 @@ type Lifetime struct {
 	// for up 12h; for run no limit, on Slurm then the partition's default.
 	Max units.Limit `json:"max,omitzero" changeable:"true"`
 	// Start is how long it may take from the admission of the gang until all nodes are alive: to pull the image, to run setup, to start Ray. After that
-	// the attempt fails to start (exit code 73). On KubeRay this time begins with the head's first answer: it includes pulling the image of the workers,
-	// but not the image of the head. Default: 10m, on KubeRay 30m.
+	// the attempt fails to start (exit code 73). On KubeRay this time begins with the head's first answer, without Volcano when all pods that must be there
+	// have nodes if that is later: it includes pulling the image of the workers, but not the image of the head. Default: 10m, on KubeRay 30m.
 	Start units.Limit `json:"start,omitzero"`
 	// Total is how long all attempts together may take, queueing included. Default: no limit.
 	Total units.Limit `json:"total,omitzero"`
@@ -244,7 +244,8 @@ type Job struct {
 	// is done, for drivers that wait for nodes by themselves. Default: gang.
 	Start string `json:"start,omitempty" jsonschema:"enum=gang,enum=head"`
 	// WorkingDir is a directory that is packed, uploaded and made the driver's current directory on all nodes; relative to the
-	// file. A .zip file is unpacked there. In a directory, .gitignore and .rayignore are obeyed as git does, and its .git/info/exclude. A remote URI (https, s3, gs, ...) is passed to Ray as it is. Excludes cwd.
+	// file. A .zip file is unpacked there. In a directory, .gitignore and .rayignore are obeyed as git does, and its .git/info/exclude. A remote URI (https, s3, gs, ...) is passed to Ray as it is. The driver works
+	// in a copy, which goes with the cluster: results belong in RAYCTL_OUTPUT_DIR. Excludes cwd.
 	// Default: none.
 	WorkingDir string `json:"workingDir,omitempty" path:"client"`
 	// Cwd is the absolute path of an existing directory on the nodes in which the driver starts; nothing is uploaded. Excludes workingDir. Default without
@@ -253,6 +254,9 @@ type Job struct {
 	// OutputDir is a directory on the nodes (or a URI) for checkpoints and results, the same for all attempts of a run, given to the
 	// driver as RAYCTL_OUTPUT_DIR. {name} becomes the run's name. A relative path is relative to the file. Default: on Slurm and local, a directory in the run directory; on KubeRay one of each pod, which goes with the pod.
 	OutputDir string `json:"outputDir,omitempty" path:"nodes"`
+	// ShareDir is an existing directory on the nodes whose group may read the run (docs/sharing.md): in it the run gets a directory of its name with copies of
+	// its output, state and result. A relative path is relative to the file. Slurm and this machine only; on Kubernetes the Role decides.
+	ShareDir string `json:"shareDir,omitempty" path:"nodes"`
 	// Env is the environment of this job only, through Ray's runtime_env, which Ray shows and logs: not for secrets. Ray replaces $NAME
 	// and ${NAME} in a value by the node's variable NAME, as in PATH: /opt/bin:${PATH}; everything else arrives as it is.
 	Env map[string]string `json:"env,omitempty"`

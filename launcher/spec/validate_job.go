@@ -50,6 +50,9 @@ func (v *Validator) job(s *ClusterSpec) {
 		v.Absolute("job.cwd", j.Cwd)
 	}
 	v.outputDir(j.OutputDir)
+	if j.ShareDir != "" {
+		v.Absolute("job.shareDir", j.ShareDir)
+	}
 	v.FailIf(!j.Pip.IsZero() && !j.Uv.IsZero(), "job.uv", "keep one of them", "there are both pip and uv")
 	v.requirements("job.pip", j.Pip.Packages)
 	v.requirements("job.uv", j.Uv.Packages)

@@ -79,6 +79,7 @@ func TestValidate(t *testing.T) {
 		{"two directories", "job: {workingDir: ., cwd: /x}", "there are both workingDir and cwd"},
 		{"cwd", "job: {cwd: x}", `job.cwd: "x" is not an absolute path`},
 		{"output at home", "job: {outputDir: ~/x}", "begins with ~"},
+		{"shared at home", "job: {shareDir: ~/x}", "is not an absolute path"},
 		{"placeholder", "job: {outputDir: '/x/{run}'}", "{run} is not a known placeholder: use {name}"},
 		{"pip and uv", "job: {pip: [a], uv: [b]}", "there are both pip and uv"},
 		{"runtime_env", "job: {runtimeEnv: {env_vars: {A: b}}}", "job.runtimeEnv.env_vars: env_vars has a field of its own: use job.env"},

@@ -80,7 +80,7 @@ func fillIn(s *spec.ClusterSpec) {
 // OnThisMachine are the defaults of every launcher whose nodes are processes of this machine.
 func OnThisMachine(s *spec.ClusterSpec) {
 	s.Ray.Python = spec.ExpandHome(s.Ray.Python)
-	s.Job.OutputDir = spec.ExpandHome(s.Job.OutputDir)
+	s.Job.OutputDir, s.Job.ShareDir = spec.ExpandHome(s.Job.OutputDir), spec.ExpandHome(s.Job.ShareDir)
 	spec.HeadOnFirstGroup(s)
 }
 

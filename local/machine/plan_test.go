@@ -122,13 +122,13 @@ func TestOrders(t *testing.T) {
 	s := &spec.ClusterSpec{
 		Env: map[string]string{"A": "b c"}, Setup: "true", Secrets: []spec.Secret{{Name: "TOP"}},
 		Lifetime: spec.Lifetime{Max: units.Limit(time.Minute), Idle: units.NoLimit, Keep: &keep},
-		Job: spec.Job{Entrypoint: `echo "$x"`, OutputDir: "/runs/{name}/o", Cwd: "/w", Env: map[string]string{"J": "1"},
+		Job: spec.Job{Entrypoint: `echo "$x"`, OutputDir: "/runs/{name}/o", ShareDir: "/team", Cwd: "/w", Env: map[string]string{"J": "1"},
 			Restarts: spec.Restarts{Driver: 2, NodeFailure: units.Unlimited}},
 	}
 	p := planFor(s)
 	p.Disconnect = 2 * time.Minute
 	o := p.Orders()
-	if o.SpecHash != spec.Hash(p.Spec) || !o.WatchStdin || o.Start.Mode != keeper.StartSpawn {
+	if o.SpecHash != spec.Hash(p.Spec) || !o.WatchStdin || o.Start.Mode != keeper.StartSpawn || o.ShareDir != "/team" {
 		t.Errorf("orders: %+v", o)
 	}
 	wantJob := &keeper.Job{

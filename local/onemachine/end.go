@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"time"
 
+	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/local/proc"
@@ -42,7 +44,28 @@ func (c *cluster) writeResult(ctx context.Context, v runstate.Verdict) error {
 	if err != nil || how == rundir.Ended {
 		return err
 	}
-	return c.Finish(c.concluded(st, v))
+	if err := c.Finish(c.concluded(st, v)); err != nil {
+		return err
+	}
+	c.share(ctx)
+	return nil
+}
+
+// share copies what job.shareDir gets, in a dead keeper's place. The run has its result whether this succeeds or not.
+func (c *cluster) share(ctx context.Context) {
+	if c.Record.Spec.Job.ShareDir == "" {
+		return
+	}
+	program, err := keeperzip.Write(c.l.scripts)
+	if err == nil {
+		var out []byte
+		if out, err = exec.CommandContext(ctx, c.Record.Python, "-E", "-s", program, keeperzip.Share, c.Dir).CombinedOutput(); err != nil {
+			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
+		}
+	}
+	if err != nil {
+		c.l.log.Warn("the end of the run was not copied to job.shareDir", "cluster", c.Name, "error", err)
+	}
 }
 
 // concluded is the last state of a cluster whose keeper is dead. st is the last that it wrote, nil if it never did.

@@ -2,6 +2,7 @@ package batchjob
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -51,10 +52,22 @@ func (b *Job) fateOf(ctx context.Context, j controller.Job) runstate.Verdict {
 		return *noted
 	}
 	if b.LastWord() == nil {
-		return v
+		return b.cancelledBy(ctx, j, v)
 	}
 	if a, err := b.Another(ctx); err == nil && a.Cause == runstate.CauseLost && a.Told && !a.Allowed {
 		return runstate.Verdict{Cause: a.Cause, Message: a.Message}
+	}
+	return b.cancelledBy(ctx, j, v)
+}
+
+// cancelledBy adds who cancelled the job, where accounting says so. slurmrestd has no such question.
+func (b *Job) cancelledBy(ctx context.Context, j controller.Job, v runstate.Verdict) runstate.Verdict {
+	if accounting, ok := b.Site.Controller.(interface {
+		CancelledBy(ctx context.Context, id int) string
+	}); ok {
+		if name := accounting.CancelledBy(ctx, j.Leader()); name != "" {
+			v.Message = fmt.Sprintf("its job was cancelled by %s", name)
+		}
 	}
 	return v
 }

@@ -29,13 +29,18 @@ const commandTime = time.Minute
 
 // Run runs a command and returns what it printed.
 func Run(ctx context.Context, r remote.Runner, argv ...string) (string, error) {
-	out, _, err := runBoth(ctx, r, argv...)
+	return RunFor(ctx, commandTime, r, argv...)
+}
+
+// RunFor is Run for a command that may take so long.
+func RunFor(ctx context.Context, limit time.Duration, r remote.Runner, argv ...string) (string, error) {
+	out, _, err := runBoth(ctx, limit, r, argv...)
 	return out, err
 }
 
 // runBoth also returns the command's standard error.
-func runBoth(ctx context.Context, r remote.Runner, argv ...string) (stdout, stderr string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTime)
+func runBoth(ctx context.Context, limit time.Duration, r remote.Runner, argv ...string) (stdout, stderr string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := r.Command(ctx, remote.Marked(argv...)...)
 	var out strings.Builder
@@ -173,7 +178,7 @@ var testOnly = regexp.MustCompile(`to start at (\d+) `)
 
 // PlannedStart implements Controller.
 func (c Commands) PlannedStart(ctx context.Context, b Batch) (time.Time, error) {
-	_, said, err := runBoth(ctx, c.Runner, c.asking("sbatch", "--test-only", b.File)...)
+	_, said, err := runBoth(ctx, commandTime, c.Runner, c.asking("sbatch", "--test-only", b.File)...)
 	if err != nil {
 		return time.Time{}, err
 	}

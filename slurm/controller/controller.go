@@ -32,6 +32,8 @@ type Controller interface {
 	PlannedStart(ctx context.Context, b Batch) (time.Time, error)
 	// Partitions are all partitions, hidden ones too.
 	Partitions(ctx context.Context) ([]script.Partition, error)
+	// Federation is the federation that the cluster is in; none where Slurm cannot be asked.
+	Federation(ctx context.Context) (Federation, error)
 	// Version is Slurm's, as the controller's host reports it: "Slurm 24.11.5".
 	Version(ctx context.Context) (string, error)
 	// String names the place of the controller, for notes and errors.
@@ -43,6 +45,7 @@ type Batch struct {
 	Plan        script.Plan
 	File        string   // of the script, on the site
 	Argv        []string // of sbatch, in the place of File: options, script and its arguments
+	Text        string   // of the script in Argv; only slurmrestd needs it, and Plan with it
 	Environment []string // that the job starts with: NAME=VALUE
 }
 

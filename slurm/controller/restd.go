@@ -43,9 +43,6 @@ func (r *REST) list(ctx context.Context, kind string) ([]byte, error) {
 
 // Submit implements Controller.
 func (r *REST) Submit(ctx context.Context, b Batch) (int, error) {
-	if b.Argv != nil {
-		return 0, cannot("jobs for nodes that the cluster's own nodes may not submit", "")
-	}
 	version, err := r.find(ctx)
 	if err != nil {
 		return 0, err
@@ -175,6 +172,9 @@ func (r *REST) Version(ctx context.Context) (string, error) {
 	}
 	return "", err
 }
+
+// Federation cannot be asked for here.
+func (r *REST) Federation(context.Context) (Federation, error) { return Federation{}, nil }
 
 // PlannedStart cannot be asked for here.
 func (r *REST) PlannedStart(context.Context, Batch) (time.Time, error) { return time.Time{}, nil }

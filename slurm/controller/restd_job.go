@@ -15,34 +15,55 @@ import (
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
+// wholeJob is what a submission says of the job as a whole.
+type wholeJob struct {
+	name, dir, output, comment, script string
+	dependency, begin, deadline        string // as sbatch takes them
+	array, minutes                     string
+	requeue, licensed                  bool // licensed: its first component may ask for licences
+	warning                            int  // seconds before its time limit at which its batch script gets a signal
+}
+
 // request is the body of a submission. It repeats the script's #SBATCH lines, which slurmrestd does not read.
 func (b Batch) request(version string) (map[string]any, error) {
+	if b.Argv != nil {
+		return b.companion(version)
+	}
 	text, err := b.Plan.Script()
 	if err != nil {
 		return nil, err
 	}
+	s := b.Plan.Spec
+	return b.body(b.Plan.Components(), wholeJob{
+		name: s.Name, dir: b.Plan.Run, output: strings.ReplaceAll(path.Join(b.Plan.Run, script.OutFile), "%", "%%"), comment: b.Plan.Comment(), script: text,
+		dependency: slurmspec.Of(s).Dependency, begin: slurmspec.Of(s).Begin, deadline: b.Plan.Deadline(), minutes: b.Plan.TimeLimit(),
+		requeue: b.Plan.Requeues(), licensed: !s.Head.Early, warning: int(b.Plan.Warning().Seconds()),
+	}, version)
+}
+
+// body is a job of these components.
+func (b Batch) body(components []script.Component, w wholeJob, version string) (map[string]any, error) {
 	var parts []map[string]any
-	for i, c := range b.Plan.Components() {
-		part := b.common(c)
-		if err := extraArgs(part, b.Plan.ExtraArgs(c, i == 0 && !b.Plan.Spec.Head.Early), version); err != nil {
+	for i, c := range components {
+		part := common(c, w)
+		if err := extraArgs(part, b.Plan.ExtraArgs(c, i == 0 && w.licensed), version); err != nil {
 			return nil, err
 		}
 		b.size(part, c, version)
+		add := b.newer
 		if version == v38 {
-			err = b.older(part, c)
-		} else {
-			err = b.newer(part, c)
+			add = b.older
 		}
-		if err != nil {
+		if err := add(part, c, w); err != nil {
 			return nil, err
 		}
 		parts = append(parts, part)
 	}
 	body := map[string]any{}
 	if version == v38 {
-		body["script"] = text
+		body["script"] = w.script
 	} else {
-		parts[0]["script"] = text
+		parts[0]["script"] = w.script
 	}
 	if len(parts) == 1 {
 		body["job"] = parts[0]
@@ -57,18 +78,16 @@ func cannot(key, why string) error {
 }
 
 // common are the fields that all versions have alike. As with sbatch, fields of the job as a whole are repeated in each part.
-func (b Batch) common(c script.Component) map[string]any {
-	g, s := c.Request.Slurm, b.Plan.Spec
-	part := map[string]any{"name": s.Name, "current_working_directory": b.Plan.Run}
-	for key, value := range map[string]string{"partition": g.Partition, "account": g.Account, "qos": g.QOS, "reservation": g.Reservation, "constraints": c.Request.Constraint} {
+func common(c script.Component, w wholeJob) map[string]any {
+	g := c.Request.Slurm
+	part := map[string]any{"name": w.name, "current_working_directory": w.dir, "standard_output": w.output}
+	for key, value := range map[string]string{
+		"partition": g.Partition, "account": g.Account, "qos": g.QOS, "reservation": g.Reservation, "constraints": c.Request.Constraint,
+		"comment": w.comment, "dependency": w.dependency, "array": w.array,
+	} {
 		if value != "" {
 			part[key] = value
 		}
-	}
-	part["comment"] = b.Plan.Comment()
-	part["standard_output"] = strings.ReplaceAll(path.Join(b.Plan.Run, script.OutFile), "%", "%%")
-	if slurmspec.Of(s).Dependency != "" {
-		part["dependency"] = slurmspec.Of(s).Dependency
 	}
 	return part
 }
@@ -98,7 +117,7 @@ func (b Batch) size(part map[string]any, c script.Component, version string) {
 
 // older are the fields as 22.05 has them, whose parser takes sbatch's own options. It has no --switches, and no way to signal the Batch script: there
 // only the keeper's own limits warn the driver.
-func (b Batch) older(part map[string]any, c script.Component) error {
+func (b Batch) older(part map[string]any, c script.Component, w wholeJob) error {
 	g := c.Request.Slurm
 	if g.Switches != "" {
 		return cannot("slurm.switches", " in Slurm 22.05")
@@ -112,16 +131,16 @@ func (b Batch) older(part map[string]any, c script.Component) error {
 	if g.Exclusive != nil && *g.Exclusive {
 		part["exclusive"] = "exclusive"
 	}
-	if minutes := b.Plan.TimeLimit(); minutes != "" {
-		part["time_limit"], _ = strconv.Atoi(minutes)
+	if w.minutes != "" {
+		part["time_limit"], _ = strconv.Atoi(w.minutes)
 	}
-	if b.Plan.Requeues() {
+	if w.requeue {
 		part["requeue"] = true
 	} else {
 		part["no_requeue"] = true // with "requeue": false it would be requeued all the same
 	}
 	part["open_mode"] = "append"
-	for key, value := range map[string]string{"begin_time": slurmspec.Of(b.Plan.Spec).Begin, "deadline": b.Plan.Deadline()} {
+	for key, value := range map[string]string{"begin_time": w.begin, "deadline": w.deadline} {
 		if value != "" {
 			part[key] = value
 		}
@@ -130,7 +149,7 @@ func (b Batch) older(part map[string]any, c script.Component) error {
 }
 
 // newer are the fields of v0.0.40 (23.11) and later.
-func (b Batch) newer(part map[string]any, c script.Component) error {
+func (b Batch) newer(part map[string]any, c script.Component, w wholeJob) error {
 	g := c.Request.Slurm
 	part["environment"] = b.Environment
 	for key, value := range map[string]string{"required_nodes": g.Nodelist, "excluded_nodes": g.Exclude} {
@@ -144,18 +163,18 @@ func (b Batch) newer(part map[string]any, c script.Component) error {
 	if g.Exclusive != nil && *g.Exclusive {
 		part["shared"] = []string{"none"}
 	}
-	if minutes := b.Plan.TimeLimit(); minutes != "" {
-		n, _ := strconv.Atoi(minutes)
+	if w.minutes != "" {
+		n, _ := strconv.Atoi(w.minutes)
 		part["time_limit"] = set(n)
 	}
 	if err := switches(part, g.Switches); err != nil {
 		return err
 	}
-	part["requeue"] = b.Plan.Requeues()
+	part["requeue"] = w.requeue
 	part["open_mode"] = []string{"APPEND"}
 	part["kill_warning_signal"], part["kill_warning_flags"] = "USR1", []string{"BATCH_JOB"}
-	part["kill_warning_delay"] = set(int(b.Plan.Warning().Seconds()))
-	return b.times(part)
+	part["kill_warning_delay"] = set(w.warning)
+	return times(part, w)
 }
 
 // set is a number as the API takes it since 23.02.
@@ -187,15 +206,15 @@ func switches(part map[string]any, value string) error {
 }
 
 // times translates --begin and --deadline, which the API takes as seconds since 1970.
-func (b Batch) times(part map[string]any) error {
-	if text := slurmspec.Of(b.Plan.Spec).Begin; text != "" {
+func times(part map[string]any, w wholeJob) error {
+	if text := w.begin; text != "" {
 		at, err := slurmMoment(text, time.Now())
 		if err != nil {
 			return cannot("slurm.begin: "+text, "")
 		}
 		part["begin_time"] = set(int(at.Unix()))
 	}
-	if text := b.Plan.Deadline(); text != "" {
+	if text := w.deadline; text != "" {
 		at, err := slurmMoment(text, time.Now())
 		if err != nil {
 			return err

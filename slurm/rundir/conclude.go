@@ -52,6 +52,7 @@ func (r *Run) WriteResult(ctx context.Context, st *runstate.State) error {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return r.WriteFailed(err)
 	}
+	r.share(ctx)
 	return r.Look(ctx)
 }
 
@@ -61,5 +62,18 @@ func (r *Run) Overrule(ctx context.Context, v runstate.Verdict) error {
 	if err := r.Root.Files.WriteJSON(ctx, path.Join(r.AttemptDir(), keeper.ResultFile), r.Result, false); err != nil {
 		return r.WriteFailed(err)
 	}
+	r.share(ctx)
 	return nil
+}
+
+// share copies what job.shareDir gets, in a keeper's place. The run has its result whether this succeeds or not.
+func (r *Run) share(ctx context.Context) {
+	if r.Record == nil || r.Record.Spec.Job.ShareDir == "" {
+		return
+	}
+	var answer struct{ Failed string }
+	err := r.Root.Files.Call(ctx, "share", map[string]any{"attempt": r.AttemptDir()}, &answer)
+	if err != nil || answer.Failed != "" {
+		r.Root.log.Warn("the end of the run was not copied to job.shareDir", "cluster", r.Name, "error", err, "reason", answer.Failed)
+	}
 }

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strconv"
@@ -120,7 +121,7 @@ func (p Plan) Companions() (map[string]string, error) {
 		return scripts, nil
 	}
 	for _, g := range p.Spec.NodeGroups() {
-		if scripts[CompanionFile(g.Name)], err = p.companion([][]string{p.Directives(Component{Request: p.request(g), Nodes: 1}, false)}); err != nil {
+		if scripts[CompanionFile(g.Name)], err = p.companion([][]string{p.Directives(p.OfCompanion(CompanionFile(g.Name))[0], false)}); err != nil {
 			return nil, fmt.Errorf("render the batch script of group %s: %w", g.Name, err)
 		}
 	}
@@ -137,15 +138,33 @@ func (p Plan) companion(components [][]string) (string, error) {
 	return b.String(), err
 }
 
+// OfCompanion are the components of the jobs that a companion's batch script is for, by its name in the run's directory; none of a script that the cluster does not have.
+func (p Plan) OfCompanion(file string) []Component {
+	if file == GangFile {
+		return p.Gang()
+	}
+	if !p.Spec.IsElastic() {
+		return nil
+	}
+	for _, g := range p.Spec.NodeGroups() {
+		if file == CompanionFile(g.Name) {
+			return []Component{{Request: p.request(g), Nodes: 1}}
+		}
+	}
+	return nil
+}
+
+// GangComment is the comment of the gang's job.
+func (p Plan) GangComment() string {
+	return cmp.Or(slurmspec.Of(p.Spec).Comment, "rayctl gang of "+p.Spec.Name)
+}
+
 // gangDirectives are those of the gang's job. What the command line of sbatch has is for the first component alone: all have the name, by which the job is found.
 func (p Plan) gangDirectives() (out [][]string) {
 	for i, c := range p.Gang() {
 		own := []string{"--job-name=" + quote(CompanionName(p.Spec, p.Nonce)), "--no-requeue"}
-		if comment := slurmspec.Of(p.Spec).Comment; i == 0 {
-			if comment == "" {
-				comment = "rayctl gang of " + p.Spec.Name
-			}
-			own = append(own, "--comment="+quote(comment), p.warningDirective())
+		if i == 0 {
+			own = append(own, "--comment="+quote(p.GangComment()), p.warningDirective())
 		}
 		out = append(out, p.directives(c, i == 0, own))
 	}

@@ -2,6 +2,7 @@ package script
 
 import (
 	"path"
+	"slices"
 
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -21,7 +22,7 @@ func (p Plan) container() *keeper.Container {
 		out.Args = p.gpuFlags()
 	}
 	out.Args = append(out.Args, c.ContainerArgs...)
-	for _, dir := range []string{p.Run, p.Programs} {
+	for _, dir := range slices.Compact([]string{p.Run, p.Programs}) {
 		out.Binds = append(out.Binds, keeper.Bind{Source: dir, Target: dir})
 	}
 	for _, m := range p.Spec.Mounts {

@@ -21,6 +21,7 @@ type Plan struct {
 	Run        string            // the run's directory; attempts are below it
 	Nonce      string
 	Disconnect time.Duration
+	Cluster    string        // in which the jobs stay, of a federation; "": there is no other
 	Held       int           // nodes of somebody else's allocation, where slurm.job is current; 0: it is not known
 	longest    time.Duration // that the partitions give, see Within; 0: it is not known, or has no bound
 	partitions []Partition   // see Within; none: they are not known
@@ -47,10 +48,10 @@ func (p Plan) Orders() *keeper.Orders {
 		Groups: p.groups(), Scaling: orders.Scaling(s),
 		Start: p.step(),
 		// On loopback of the head's node clients come through a step of the job.
-		Listen: listen, Advertise: "auto", DashboardHost: dashboard,
+		Listen: listen, Advertise: advertise(s), DashboardHost: dashboard,
 		Network: slurmspec.Of(s).Network, Ports: slurmspec.Of(s).Ports,
 		Job:   orders.Job(s, path.Join(p.Run, rundir.OutputName)),
-		Grace: orders.Grace(s), Lifetime: orders.Lifetime(s, orders.Start, p.Disconnect),
+		Grace: orders.Grace(s), Lifetime: orders.Lifetime(s, orders.Start, p.Disconnect), ShareDir: s.Job.ShareDir,
 	}
 }
 
@@ -126,12 +127,17 @@ func (p Plan) step() keeper.Start {
 	if p.isInside() {
 		warning = 0 // nobody asks Slurm for it
 	}
+	return keeper.Start{
+		Mode: keeper.StartStep, Early: p.Spec.Head.Early, Argv: argv, Container: p.container(), Warning: warning, Companions: p.companions(),
+		Command: p.onNode(keeperzip.Supervisor, runDirVariable, "--slurm"),
+	}
+}
+
+// onNode is a role of the keeper's program where Ray's nodes are, in the container if there is one.
+func (p Plan) onNode(role ...string) []string {
 	python := p.Python
 	if !slurmspec.InContainer(p.Spec) {
 		python = p.HostPython()
 	}
-	return keeper.Start{
-		Mode: keeper.StartStep, Early: p.Spec.Head.Early, Argv: argv, Container: p.container(), Warning: warning, Companions: p.companions(),
-		Command: []string{python, "-E", "-s", path.Join(p.Programs, keeperzip.File), keeperzip.Supervisor, runDirVariable, "--slurm"},
-	}
+	return append([]string{python, "-E", "-s", path.Join(p.Programs, keeperzip.File)}, role...)
 }

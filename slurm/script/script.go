@@ -29,6 +29,8 @@ const (
 	// RoleNetwork prints a node's address and the number of free ports there. Its arguments are slurm.network, slurm.ports, the number of nodes and the
 	// number of ports that one node needs.
 	RoleNetwork = "slurm-network"
+	// RoleLook imports Ray as a supervisor would start it, and prints its version. Its argument is a directory with the orders that Look returns.
+	RoleLook = "slurm-look"
 )
 
 var scriptTemplate = template.Must(template.New(File).Parse(templates.BatchScript))
@@ -140,6 +142,7 @@ func (p Plan) directives(c Component, licensed bool, own []string) []string {
 		out = append(out, "--exclusive")
 	}
 	add("--time", p.TimeLimit())
+	add("--clusters", p.Cluster) // without it Slurm gives a copy of the job to each cluster of the federation
 	out = append(out, own...)
 	for _, a := range p.ExtraArgs(c, licensed) {
 		out = append(out, quote(a))

@@ -68,6 +68,12 @@ func TestDirectives(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	p.Cluster = "a" // in a federation each part of the job names it
+	for i, c := range components {
+		if all := strings.Join(p.Directives(c, i == 0), " "); !strings.Contains(all, " --clusters=a") {
+			t.Errorf("it may run elsewhere: %s", all)
+		}
+	}
 	once := grpo() // Slurm holds a job to its deadline when it comes back, too: only one that does not has one
 	once.Job.Restarts.Preempted = new(units.Count)
 	p = planFor(once)

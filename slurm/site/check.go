@@ -27,6 +27,11 @@ func (site *Site) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Che
 	if err != nil {
 		return checks
 	}
+	if s.Ray.Version != "" { // else the node has to say which Ray it is
+		checks = append(checks, checkToken(s))
+	}
+	federation := site.federation(ctx)
+	checks = append(checks, checkFederation(federation)...)
 	dir, _, err := site.Runs.Arrive(ctx)
 	probe := path.Join(dir, ".doctor-"+rand.Text())
 	if err == nil {
@@ -37,12 +42,12 @@ func (site *Site) Check(ctx context.Context, s *spec.ClusterSpec) []launcher.Che
 		return checks
 	}
 	defer func() { _ = site.Runs.Files.Remove(context.WithoutCancel(ctx), probe) }() // a few bytes
-	request, ok := site.checkRequest(ctx, s, probe)
-	checks = append(checks, request...)
-	if !ok {
+	request, around := site.checkRequest(ctx, s, probe)
+	checks = append(checks, request)
+	if !request.OK {
 		return checks
 	}
-	return append(checks, site.checkNode(ctx, s, probe)...)
+	return append(checks, site.checkNode(ctx, script.Plan{Spec: s, Run: probe, Programs: probe, Cluster: federation.Self}, around)...)
 }
 
 func check(name, detail string, err error, hint string) launcher.Check {
@@ -63,15 +68,15 @@ func (site *Site) controllerHint(err error) string {
 	return "set slurm.host to a login node, or put Slurm's commands into PATH"
 }
 
-// checkRequest lets Slurm validate the file's request without submitting it: partition, account, QOS, GRES and sizes. false: trying a node is
-// useless.
-func (site *Site) checkRequest(ctx context.Context, s *spec.ClusterSpec, probe string) ([]launcher.Check, bool) {
+// checkRequest lets Slurm validate the file's request without submitting it: partition, account, QOS, GRES and sizes. With slurm.job: current it also returns the
+// allocation.
+func (site *Site) checkRequest(ctx context.Context, s *spec.ClusterSpec, probe string) (launcher.Check, Around) {
 	if s.Name == "" {
 		s.Name = "doctor"
 	}
 	if slurmspec.InCurrent(s) {
 		a, err := site.Current(ctx, script.Plan{Spec: s})
-		return []launcher.Check{check("request", a.String(), err, "")}, false
+		return check("request", a.String(), err, ""), a
 	}
 	p, start, err := site.wouldStart(ctx, s, probe)
 	detail := "Slurm would take it: " + strings.Join(asked(p), ", ")
@@ -83,7 +88,7 @@ func (site *Site) checkRequest(ctx context.Context, s *spec.ClusterSpec, probe s
 	case err != nil:
 		err = site.Refused("what the file asks for", err)
 	}
-	return []launcher.Check{check("request", detail, err, "")}, err == nil
+	return check("request", detail, err, ""), Around{}
 }
 
 // forever is how far ahead Slurm plans where only a job without a time limit is in the way: it takes such a job to last a year.

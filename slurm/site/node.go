@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -8,103 +9,46 @@ import (
 	"strings"
 	"time"
 
-	keeperzip "github.com/rayctl/rayctl/keeper"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
-	"github.com/rayctl/rayctl/slurm/controller"
-	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/slurm/script"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// nodeTime is how many seconds doctor waits for a node: none may be free.
-const nodeTime = 30
-
 // clockSkew is how far clocks may differ before times in records mislead.
 const clockSkew = 5 * time.Second
 
-// setupFile has the file's setup, which a node runs before Ray.
-const setupFile = "setup.sh"
-
-// look is what runs on the node, with its modules: its clock, whether it sees the directory and may write there, its temporary directory, the keeper's
-// Python, and behind setup Ray's, the node's address and its ports.
-const look = `date +%s
-cat "$1/seen" 2>/dev/null; echo
-if echo x >"$1/node" 2>/dev/null; then echo writable; else echo; fi
-root=$3 dir=$3
-case $3 in *\$*)
-	root=$("$2" -c 'import os, re, sys; print(re.sub(r"\$(?:(SLURM_JOB_ID|TMPDIR|USER)\b|\{(SLURM_JOB_ID|TMPDIR|USER)\})", lambda m: os.environ.get(m[1] or m[2], ""), sys.argv[1]))' "$3")
-	dir=$root; while [ "$dir" ] && [ ! -d "$dir" ]; do dir=${dir%/*}; done ;; # which nodes make
-esac
-if [ -d "$dir" ] && [ -w "$dir" ]; then echo writable; else echo; fi
-"$2" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>&1 | tail -n 1
-bash -c 'set -e; . "$1" >&2; set +e; shift; exec "$@"' setup "$1/setup.sh" "$4" -c 'import ray; print("ray", ray.__version__)' 2>&1 | tail -n 1
-hostname
-printf '%s\n' "$root"
-submits() { # as slurm/questions.py does
-	for name in $(env | sed -n 's/^\(\(SLURM\|SLURMD\|SBATCH\|SRUN\)_[A-Z0-9_]*\)=.*/\1/p'); do
-		case $name in SLURM_CONF | SLURM_CONF_SERVER | SLURM_SACK_SOCKET) ;; *) unset "$name" ;; esac
-	done
-	sbatch --test-only "$1" 2>&1
-}
-if [ -z "${10}" ]; then echo; elif said=$(submits "$1/${10}"); then echo submits; else printf '%s\n' "$said" | tail -n 1; fi
-"$2" -E -s "$1/$5" "$6" "$7" "$8" "$9" "${11}" || : # what keeps it from that is found above`
-
-// checkNode runs one small step on a free node.
-func (site *Site) checkNode(ctx context.Context, s *spec.ClusterSpec, probe string) []launcher.Check {
-	p := script.Plan{Spec: s}
-	var checks []launcher.Check
+// checkNode looks at a node as a job would have it.
+func (site *Site) checkNode(ctx context.Context, p script.Plan, around Around) []launcher.Check {
+	s := p.Spec
 	var err error
 	if p.Python, err = site.Python(ctx, s); err != nil {
-		return append(checks, check("node", "", err, ""))
+		return []launcher.Check{check("node", "", err, "")}
 	}
-	argv := []string{"srun", "--quiet", "--nodes=1", "--ntasks=1", "--time=1", fmt.Sprintf("--immediate=%d", nodeTime), "--mpi=none", "--job-name=rayctl-doctor", "--chdir=/"}
-	g := slurmspec.For(s, s.NodeGroups()[0])
-	for _, o := range script.Where(g, g.Constraint) {
-		if o[1] != "" {
-			argv = append(argv, o[0]+"="+o[1])
-		}
-	}
-	argv = append(argv, controller.OfCluster(slurmspec.Of(s).Cluster)...)
-	if c := slurmspec.Of(s).Comment; c != "" {
-		argv = append(argv, "--comment="+c)
-	}
-	argv = append(argv, g.ExtraArgs...) // a site may refuse jobs without them
-	p.Run, p.Programs = probe, probe
-	elastic, err := site.putCompanion(ctx, p)
-	if err != nil {
-		return append(checks, check("node", "", err, ""))
-	}
-	for name, text := range map[string][]byte{script.HostFile: []byte(p.Host()), setupFile: []byte(s.Setup), keeperzip.File: keeperzip.Bytes()} {
-		if err := site.Runs.Files.WriteBytes(ctx, path.Join(probe, name), text); err != nil {
-			return append(checks, check("node", "", err, ""))
-		}
-	}
-	before := time.Now()
-	argv = append(argv, p.OnHost("sh", "-c", look, "sh", probe, p.HostPython(), p.TempRoot(), p.Python,
-		keeperzip.File, script.RoleNetwork, slurmspec.Of(s).Network, slurmspec.Of(s).Ports, strconv.Itoa(connecting(s)), elastic, strconv.Itoa(slurmspec.PortsNeeded(s)))...)
-	out, err := site.run(ctx, remote.CleanWith(slurmspec.Of(s).KeepEnv, argv...)...) // a job's environment
+	found, err := site.look(ctx, p, around)
 	if NotInstalled(err) && site.isREST() {
-		return append(checks, check("node", "not looked at: there is no srun on "+site.Runner.String(), nil, ""))
+		return []launcher.Check{check("node", "not looked at: there is no srun on "+site.Runner.String(), nil, "")}
 	}
 	if err != nil {
-		return append(checks, check("node", "", err, "no node may be free at the moment; try again, or look at slurm.partition, slurm.account and slurm.qos"))
+		return []launcher.Check{check("node", "", err, "no node may be free at the moment; try again, or look at slurm.partition, slurm.account and slurm.qos")}
 	}
-	lines := append(strings.Split(out, "\n"), make([]string, 11)...)
-	node, root := lines[6], lines[7]
+	var checks []launcher.Check
+	if found.smaller != "" {
+		checks = append(checks, check("node", found.smaller, nil, ""))
+	}
 	checks = append(checks,
-		finding("slurm.dir on "+node, lines[1] == "ok" && lines[2] == "writable", path.Dir(probe), "it is not there, or cannot be written", "set slurm.dir to a directory that all nodes share"))
-	if root != "" { // else there is no Python to tell it
+		finding("slurm.dir on "+found.node, found.directory, path.Dir(p.Run), "it is not there, or cannot be written", "set slurm.dir to a directory that all nodes share"))
+	if root := found.scratch; root != "" {
 		checks = append(checks, checkPaths(root),
-			finding("slurm.tmpDir on "+node, lines[3] == "writable", root, root+" is not there, or cannot be written", "set slurm.tmpDir to a directory on each node's own disk"))
+			finding("slurm.tmpDir on "+found.node, found.scratchWritable, root, root+" is not there, or cannot be written", "set slurm.tmpDir to a directory on each node's own disk"))
 	}
-	checks = append(checks, checkPrograms(node, lines[4], lines[5], s)...)
-	if elastic != "" {
-		checks = append(checks, finding("jobs from "+node, lines[8] == "submits", "it may submit the jobs of further nodes",
-			"sbatch there says "+strconv.Quote(lines[8]), nodesMayNotSubmit(site.isREST())))
+	checks = append(checks, checkPrograms(found, s)...)
+	if found.elastic {
+		checks = append(checks, finding("jobs from "+found.node, found.submits == "submits", "it may submit the jobs of further nodes",
+			"sbatch there says "+strconv.Quote(found.submits), nodesMayNotSubmit(site.isREST())))
 	}
-	checks = append(checks, checkNetwork(node, lines[9], lines[10])...)
-	return append(checks, checkClock(lines[0], before))
+	checks = append(checks, checkNetwork(found.node, found.address, found.ports)...)
+	return append(checks, checkClock(found.clock, found.before))
 }
 
 // nodesMayNotSubmit is what a user can do where compute nodes may not submit jobs.
@@ -154,17 +98,47 @@ func checkPaths(root string) launcher.Check {
 		fmt.Sprintf("sockets below %s would have %d characters, and Linux allows %d", root, long, socketLimit), "set slurm.tmpDir to a shorter path")
 }
 
-// checkPrograms checks the versions that a node's interpreter reported of itself and of Ray. With
-// containers that is the one that runs the keeper, and Ray is inside.
-func checkPrograms(node, python, ray string, s *spec.ClusterSpec) []launcher.Check {
-	if !slurmspec.InContainer(s) {
-		return []launcher.Check{checkPython(node, python, "set ray.python, or slurm.python where it differs, to one that the nodes have, or bring it by slurm.modules"), checkRay(node, ray, s)}
+// checkPrograms checks the versions that a node's interpreter reported of itself and of Ray. With containers that is the one that runs the keeper, and Ray is inside.
+func checkPrograms(found seen, s *spec.ClusterSpec) []launcher.Check {
+	pythonHint, rayHint := "set ray.python, or slurm.python where it differs, to one that the nodes have, or bring it by slurm.modules",
+		"set ray.python to an interpreter that has Ray, or bring it by slurm.modules or setup"
+	if slurmspec.InContainer(s) {
+		pythonHint = "set slurm.python to one that the nodes have: outside of the container it runs the keeper"
+		rayHint = "set ray.python to the image's interpreter that has Ray, or bring it by setup"
 	}
-	inside := check("Ray", "not looked at: it and ray.python are in the container, which this check does not start", nil, "")
-	return []launcher.Check{checkPython(node, python, "set slurm.python to one that the nodes have: outside of the container it runs the keeper"), inside}
+	checks := []launcher.Check{checkPython(found.node, found.python, pythonHint)}
+	if !checks[0].OK {
+		return checks
+	}
+	if slurmspec.InContainer(s) {
+		checks = append(checks, checkContainer(found, slurmspec.Of(s)))
+		if said, _, _ := strings.Cut(found.container, " "); said != "ok" {
+			return checks
+		}
+	}
+	checks = append(checks, checkRay(found.node, found.ray, rayHint, s))
+	if version, known := strings.CutPrefix(found.ray, "ray "); known && s.Ray.Version == "" {
+		s = spec.Copy(s)
+		s.Ray.Version = version
+		checks = append(checks, checkToken(s))
+	}
+	return checks
 }
 
-const bringRay = "set ray.python to an interpreter that has Ray, or bring it by slurm.modules or setup"
+// checkToken says who can reach a cluster without a token. That is no failure: older versions of Ray have none.
+func checkToken(s *spec.ClusterSpec) launcher.Check {
+	return check("token", cmp.Or(script.Open(s), "Ray asks for the cluster's own"), nil, "")
+}
+
+// checkContainer checks whether a node starts the container of the file. An image that takes long to load is no fault: launches wait longer.
+func checkContainer(found seen, c *slurmspec.Section) launcher.Check {
+	said, words, _ := strings.Cut(found.container, " ")
+	if said == "late" {
+		return check("container on "+found.node, "not looked at: "+c.ContainerImage+" did not start within "+words+" s, and a launch has lifetime.start for it", nil, "")
+	}
+	return finding("container on "+found.node, said == "ok", c.ContainerRuntime+" starts "+c.ContainerImage, c.ContainerRuntime+" does not start "+c.ContainerImage+": "+words,
+		"correct slurm.containerImage, slurm.containerArgs or mounts; slurm.modules may bring the runtime")
+}
 
 func checkPython(node, said, hint string) launcher.Check {
 	var major, minor int
@@ -172,11 +146,11 @@ func checkPython(node, said, hint string) launcher.Check {
 	return finding("python on "+node, n == 2 && (major > 3 || major == 3 && minor >= 8), said, "it reports "+strconv.Quote(said)+", and 3.8 or later is needed", hint)
 }
 
-func checkRay(node, said string, s *spec.ClusterSpec) launcher.Check {
+func checkRay(node, said, hint string, s *spec.ClusterSpec) launcher.Check {
 	name := "Ray on " + node
 	version, ok := strings.CutPrefix(said, "ray ")
 	if !ok {
-		return launcher.Check{Name: name, Detail: said, Hint: bringRay}
+		return launcher.Check{Name: name, Detail: said, Hint: hint}
 	}
 	return finding(name, s.Ray.Version == "" || s.Ray.Version == version, version, "it is "+version+", and ray.version asks for "+s.Ray.Version, "correct ray.version or ray.python")
 }

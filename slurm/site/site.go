@@ -61,8 +61,12 @@ func (site *Site) Python(ctx context.Context, s *spec.ClusterSpec) (string, erro
 	return python, nil
 }
 
-// Fitted is a plan whose time limit fits into the partitions. If they are not known it is as it was: Slurm judges.
+// Fitted is a plan whose time limit fits into the partitions, and whose jobs stay in one cluster of a federation. If Slurm does not answer it is as it was:
+// Slurm judges.
 func (site *Site) Fitted(ctx context.Context, p script.Plan) script.Plan {
+	if !slurmspec.InCurrent(p.Spec) {
+		p.Cluster = site.federation(ctx).Self
+	}
 	if _, bound := p.Spec.Lifetime.Max.Bound(); !bound && !p.Spec.IsElastic() {
 		return p
 	}

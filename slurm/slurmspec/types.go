@@ -45,7 +45,8 @@ type Section struct {
 	RESTURL string `json:"restUrl,omitempty"`
 	// RESTTokenFile is a file on the client with slurmrestd's JWT, read again for each request. Default: the environment variable SLURM_JWT.
 	RESTTokenFile string `json:"restTokenFile,omitempty" path:"client"`
-	// Cluster is the Slurm cluster to use (--clusters) if the site has several: one name of sacctmgr show cluster. Default: the cluster of the login node.
+	// Cluster is the Slurm cluster to use (--clusters) if the site has several: one name of sacctmgr show cluster. In a
+	// federation, too, all jobs stay in this cluster. Default: the cluster of the login node.
 	Cluster string `json:"cluster,omitempty"`
 	// Job is the Slurm job in which the cluster runs: new, a job that is submitted for it, or current, the allocation in which you call rayctl (salloc, an
 	// sbatch script). With current, head and workers are steps of the allocation, and rayctl never ends the allocation. Default: new.

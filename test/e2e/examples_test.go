@@ -131,6 +131,8 @@ func TestTrainWarned(t *testing.T) {
 	next := u.runExample(train("goes-on", reached[1])...)
 	if lost := lostSteps.FindStringSubmatch(next.out); lost == nil || lost[2] != "0" && lost[2] != "1" {
 		t.Errorf("steps lost: %v, of %s", lost, tail(next.out))
+	} else {
+		contains(t, "the receipt of the run that went on", next.err, "  figures steps_lost "+lost[2]+"\n")
 	}
 	contains(t, "the run that went on", next.out, "trained on 2 workers: epoch "+reached[1])
 	epoch, err := strconv.Atoi(reached[1])

@@ -12,7 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/local/proc"
 )
 
 // TestSubmit runs jobs on an existing cluster.
@@ -41,6 +43,10 @@ func TestSubmit(t *testing.T) {
 	if len(jobs) < 3 || jobs[0]["status"] != "FAILED" || jobs[0]["driver_exit_code"] != 137.0 {
 		t.Errorf("jobs: %+v", jobs)
 	}
+	const cause = "FileNotFoundError: [Errno 2] No such file or directory: '/no/such.txt'" // in the log of Ray's agent, of which Ray says "maybe there are some network problems"
+	broken := u.want(runstate.CodeStartFailed, "submit", "shared", "--submission-id", "broken", "--runtime-env-json", `{"pip": ["-r /no/such.txt"]}`, "--", "true")
+	contains(t, "a runtime environment that cannot be made", broken.err, "job broken failed: the driver did not start: "+cause)
+	contains(t, "what Ray wrote about it", broken.out, "The end of Ray's runtime_env_agent.err on node ", cause)
 }
 
 // TestStop stops a job, and Ctrl-C of submit does not.
@@ -67,17 +73,61 @@ func TestStop(t *testing.T) {
 	u.want(65, "stop", "-c", "shared", "nosuch")
 }
 
-// TestStopRun: of a run whose driver is deaf to SIGTERM, stop and the run both say that it was killed; the run's cluster ends meanwhile.
+// TestStopRun: of a run that loses a worker, which its supervisor starts again, and then supervisor and worker, its client and `status` say so while the driver goes on. Of a run whose driver is deaf to SIGTERM, stop and the run both
+// say that it was killed; the run's cluster ends meanwhile.
 func TestStopRun(t *testing.T) {
 	u := newUser(t)
 	const deaf = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready', flush=True)\ntime.sleep(1000)"
-	run := u.start(false, "run", "--name", "deafrun", "--grace", "1s", "--", "python", "-c", deaf)
+	run := u.start(false, "run", "--name", "deafrun", "--workers", "2", "--cpus-per-worker", "1", "--grace", "1s", "--", "python", "-c", deaf)
 	run.until("ready", 1)
+	supervisor := decode[launcher.Status](t, u.want(0, "status", "deafrun", "-o", "json").out).Nodes[1].PID
+	killRaylet(t, supervisor)
+	run.until("deafrun: node worker-1 was lost and started again: ", 1)
+	if err := syscall.Kill(supervisor, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	run.until("; the driver goes on\n", 1)
+	contains(t, "the client", run.String(), "deafrun: node worker-1 is lost: ")
+	s := decode[launcher.Status](t, u.want(0, "status", "deafrun", "-o", "json").out)
+	if s.Nodes[1].State != runstate.NodeDead || s.Job.State != runstate.JobRunning {
+		t.Errorf("nodes %+v, job %+v", s.Nodes, s.Job)
+	}
 	contains(t, "stop", u.want(0, "stop", "deafrun").err, "Ray killed it")
 	if code := run.code(); code != runstate.CodeInterrupted {
 		t.Errorf("run: exit code %d", code)
 	}
 	contains(t, "the run", run.String(), "its driver had not ended when its grace was over, and Ray killed it")
+	if n := strings.Count(run.String(), " is lost: "); n != 1 {
+		t.Errorf("%d nodes are reported lost: %s", n, run)
+	}
+}
+
+// killRaylet kills the raylet of a node of this machine, whose supervisor has this pid.
+func killRaylet(t *testing.T, supervisor int) {
+	t.Helper()
+	table, err := proc.Table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parents := map[int]int{}
+	for _, p := range table {
+		parents[p.PID] = p.Parent
+	}
+	for _, p := range table {
+		program, _, _ := strings.Cut(proc.CommandLine(p), " ")
+		if !strings.HasSuffix(program, "/raylet/raylet") {
+			continue
+		}
+		for pid := p.PID; pid > 1; pid = parents[pid] {
+			if pid == supervisor {
+				if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+		}
+	}
+	t.Fatalf("no raylet below process %d", supervisor)
 }
 
 // TestAddress uses the cluster's dashboard by its address.

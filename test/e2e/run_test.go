@@ -24,7 +24,7 @@ sys.exit(int(os.environ.get("CODE", "0")))
 // TestRun runs one job through its life, with all later queries about it.
 func TestRun(t *testing.T) {
 	u := newUser(t)
-	u.write("w d/$(x) é/main.py", printArguments)
+	u.write("w d/$(x) é/main.py", "open('model.pt', 'w').close()\n"+printArguments)
 	receipt, report := filepath.Join(u.dir, "receipt.json"), filepath.Join(u.dir, "report.xml")
 	args := append([]string{"run", "--name", "once", "--working-dir", "w d/$(x) é", "--env", "CODE=3", "--receipt", receipt, "--junit", report, "--", "python", "main.py"}, hostile...)
 	r := u.want(3, args...)
@@ -33,7 +33,8 @@ func TestRun(t *testing.T) {
 	}
 	first, _, _ := strings.Cut(r.err, "\n")
 	contains(t, "the first line", first, "Starting run once on this machine (default launcher)")
-	contains(t, "stderr", r.err, "once failed: the driver exited with code 3", "node-seconds")
+	contains(t, "stderr", r.err, "once failed: the driver exited with code 3", "node-seconds",
+		"the job wrote 1 file into Ray's copy of its working directory, which is removed with the cluster: model.pt; results belong in $RAYCTL_OUTPUT_DIR")
 	data, err := os.ReadFile(receipt)
 	if err != nil {
 		t.Fatal(err)

@@ -28,12 +28,15 @@ type secondUser struct {
 	dir  string   // the current directory of its commands, at first in its home
 	env  []string // more variables
 	ray  bool     // its commands can access the Python of Ray's environment for tests
+	team bool     // it is in the group teamID, too
 }
 
 // Ids used by no other test.
 const (
-	victimID   = 12345
-	attackerID = 12346
+	victimID    = 12345
+	attackerID  = 12346
+	colleagueID = 12347
+	teamID      = 12350 // a group
 )
 
 // secondUsers makes the victim and the attacker. At the test's end it ends what the victim's rayctl still runs.
@@ -86,6 +89,9 @@ func (s *secondUser) exec(ctx context.Context, program string, args ...string) *
 		c = s.seeing(ctx, argv)
 	} else {
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(s.uid), Gid: uint32(s.uid)}}
+		if s.team {
+			c.SysProcAttr.Credential.Groups = []uint32{teamID}
+		}
 	}
 	c.Dir, c.Env = s.dir, s.environment()
 	return c
@@ -145,8 +151,11 @@ func (s *secondUser) seeing(ctx context.Context, argv []string) *exec.Cmd {
 		}
 		script += fmt.Sprintf("mount --rbind %s %s\n", view, top)
 	}
-	id := strconv.Itoa(s.uid)
-	script += "exec setpriv --reuid=" + id + " --regid=" + id + ` --clear-groups -- "$@"`
+	id, groups := strconv.Itoa(s.uid), "--clear-groups"
+	if s.team {
+		groups = "--groups=" + strconv.Itoa(teamID)
+	}
+	script += "exec setpriv --reuid=" + id + " --regid=" + id + " " + groups + ` -- "$@"`
 	return exec.CommandContext(ctx, "unshare", append([]string{"--mount", "--propagation", "private", "--", "sh", "-c", script, "sh"}, argv...)...)
 }
 

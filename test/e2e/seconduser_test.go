@@ -30,4 +30,5 @@ func TestSecondUser(t *testing.T) {
 	victim.want(0, "down", "mine", "--now")
 	w.end()
 	t.Run("local launch", func(t *testing.T) { onLocalLaunch(t, victim) })
+	t.Run("shared run", func(t *testing.T) { onSharedRun(t, victim, attacker) })
 }

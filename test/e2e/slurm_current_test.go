@@ -175,8 +175,11 @@ func (a *allocation) refusesHere(t *testing.T) {
 		t.Errorf("outside: %v, %s", err, text)
 	}
 	out, code = a.sh(a.current("doctor", "--workers 1"))
-	if code != 0 || !strings.Contains(out, "job "+a.id+", in which this command runs, has room for it") {
+	if code != 0 || !strings.Contains(out, "job "+a.id+", in which this command runs, has room for it") || !strings.Contains(out, "Ray on node1") {
 		t.Errorf("doctor: code %d, %s", code, out)
+	}
+	if out, code = a.sh(a.current("doctor", "--workers 1 --set setup='exit 3'")); code == 0 || !strings.Contains(out, "setup exited with code 3") {
+		t.Errorf("doctor of a setup that fails: code %d, %s", code, out)
 	}
 }
 

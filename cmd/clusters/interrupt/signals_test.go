@@ -78,3 +78,26 @@ func TestInterrupts(t *testing.T) {
 type blocked struct{}
 
 func (blocked) Read([]byte) (int, error) { select {} }
+
+// TestInterruptsAreTold: what a request to end does, and how the next one is made.
+func TestInterruptsAreTold(t *testing.T) {
+	for _, c := range []struct {
+		tty    bool
+		grace  time.Duration
+		action launcher.Action
+		want   string
+	}{
+		{true, 30 * time.Second, launcher.Stop, "Stopping: the driver has 30 s to finish. Press Ctrl-C again to kill it\n"},
+		{false, 150 * time.Second, launcher.Terminated, "Stopping: the driver has 2 min 30 s to finish. Send the signal again to kill it\n"},
+		{true, 0, launcher.Stop, "Stopping the cluster. Press Ctrl-C again to stop it at once\n"},
+		{true, 30 * time.Second, launcher.StopNow, "Stopping at once\n"},
+		{true, 30 * time.Second, launcher.Detach, ""},
+	} {
+		a, _, stderr := apptest.New()
+		a.InTTY, a.ErrTTY = c.tty, c.tty
+		(&interrupts{a: a, grace: func() time.Duration { return c.grace }}).tell(c.action)
+		if got := stderr.String(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}

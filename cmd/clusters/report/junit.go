@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/xml"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
+	"strconv"
 
 	"github.com/rayctl/rayctl/cmd/app"
 	"github.com/rayctl/rayctl/cmd/terminal"
@@ -31,13 +34,20 @@ type junitSuite struct {
 }
 
 type junitCase struct {
-	Class   string       `xml:"classname,attr"`
-	Name    string       `xml:"name,attr"`
-	Time    string       `xml:"time,attr"` // seconds
-	Failure *junitReason `xml:"failure"`   // the driver failed
-	Error   *junitReason `xml:"error"`     // something else ended it
-	Skipped *junitReason `xml:"skipped"`   // another attempt followed
-	Output  string       `xml:"system-out,omitempty"`
+	Class string `xml:"classname,attr"`
+	Name  string `xml:"name,attr"`
+	Time  string `xml:"time,attr"` // seconds
+	// Properties are the figures that the attempt's driver gave.
+	Properties []junitProperty `xml:"properties>property"`
+	Failure    *junitReason    `xml:"failure"` // the driver failed
+	Error      *junitReason    `xml:"error"`   // something else ended it
+	Skipped    *junitReason    `xml:"skipped"` // another attempt followed
+	Output     string          `xml:"system-out,omitempty"`
+}
+
+type junitProperty struct {
+	Name  string `xml:"name,attr"`
+	Value string `xml:"value,attr"`
 }
 
 type junitReason struct {
@@ -55,6 +65,9 @@ func newJUnit(rc *launcher.Receipt, outputOf func(attempt int) string) *junitSui
 	}
 	for i, a := range attempts {
 		c := junitCase{Class: s.Name, Name: fmt.Sprintf("attempt %d", a.Attempt), Time: seconds(lasted(a)), Output: outputOf(a.Attempt)}
+		for _, name := range slices.Sorted(maps.Keys(a.Figures)) {
+			c.Properties = append(c.Properties, junitProperty{terminal.Clean(name), strconv.FormatFloat(a.Figures[name], 'g', -1, 64)})
+		}
 		if i == len(attempts)-1 {
 			c.judge(rc.Exit)
 		} else {

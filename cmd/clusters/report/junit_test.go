@@ -30,6 +30,9 @@ func TestJUnit(t *testing.T) {
 			head + `1" failures="0" errors="0" skipped="0" time="90.000" timestamp="2026-01-02T03:04:05">`,
 			`<testcase classname="rayctl.a" name="attempt 1" time="1.500">`, "<system-out>done&#xA;</system-out>",
 		}},
+		"figures": {receipt(runstate.Exit{Cause: runstate.CauseSucceeded, Origin: runstate.OriginDriver}, runstate.Attempt{Attempt: 1, Figures: map[string]float64{"steps_lost": 1, "loss": 0.25}}), "", []string{
+			`<testcase classname="rayctl.a" name="attempt 1" time="0.000"><properties><property name="loss" value="0.25"></property><property name="steps_lost" value="1"></property></properties></testcase>`,
+		}},
 		"preempted first": {receipt(runstate.Exit{Cause: runstate.CauseSucceeded, Origin: runstate.OriginDriver}, attempt(1, "preempted", "by job 7"), attempt(2, "succeeded", "")), "", []string{
 			head + `2" failures="0" errors="0" skipped="1"`, `<skipped message="preempted: by job 7"></skipped>`, `name="attempt 2"`,
 		}},

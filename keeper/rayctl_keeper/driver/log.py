@@ -58,6 +58,18 @@ class DriverLog:
         """Bytes of the attempt's log that are on the disk."""
         return os.path.getsize(self._path) if self._current is not None and os.path.exists(self._path) else 0
 
+    def end(self, limit):
+        """The last bytes of what the attempt's driver has written, as whole lines; nothing where there is no log of the attempt."""
+        if self._current is None:
+            return b""
+        try:
+            with open(self._path, "rb") as f:
+                start = max(self.begins_at, os.fstat(f.fileno()).st_size - limit)
+                f.seek(start)
+                return f.read(limit).partition(b"\n")[2] if start > self.begins_at else f.read(limit)
+        except OSError:
+            return b""
+
     def begin_late(self, filename, directories):
         """The driver of an attempt was lost before Ray was seen to run it: what it wrote is on the disk of its node, or among what the node's supervisor has
         saved (node/rest.py). Where there is nothing, it is taken not to have run."""

@@ -117,8 +117,10 @@ class Handler(server.Handler):
 
     def granted(self, body):
         """Since when a pod has its node."""
-        if body.get("part") not in ("head", "gang") or not is_number(body.get("at")):
-            raise Rejected(400, "granted wants part, head or gang, and at")
+        if body.get("part") not in ("head", "gang", "worker") or not is_number(body.get("at")):
+            raise Rejected(400, "granted wants part, head, gang or worker, and at")
+        if body["part"] == "worker" and not all(isinstance(body.get(name), str) for name in ("group", "pod")):
+            raise Rejected(400, "granted wants group and pod of a worker")
         self.mail.post("granted", body)
         return b"{}"
 

@@ -28,7 +28,7 @@ class Mailbox:
         self.leaving = None  # (message, seconds): the head is going to be taken away
         self.elastic = None  # the object that starts and ends nodes for Ray's autoscaler
         self.gpus = None  # the object that takes the measurements of pods
-        self.early = None  # who hears that pods of a cluster with an early head have nodes
+        self.early = self.placed = None  # who hear that pods have nodes: of a cluster with an early head, and of one without a scheduler of gangs
         self.change = None  # the function that applies a changed cluster file
         self.aborts = None  # the dashboard whose current request an end may abort
         self._closed = False  # the end has begun
@@ -193,7 +193,10 @@ class Mailbox:
 
     def _on_granted(self, body):
         """POST /v1/granted, from pods"""
-        self.early.granted(body["part"], body["at"])
+        if body["part"] == "worker":
+            self.placed.told(body["group"], body["pod"], body["at"])
+        else:
+            self.early.granted(body["part"], body["at"])
 
     def _on_change(self, body):
         """POST /v1/change"""

@@ -1,4 +1,4 @@
-"""Lists and watches objects of Kubernetes with the pod's service account, as client-go does it (Kubernetes' documentation, "API Concepts")."""
+"""Lists, watches and deletes objects of Kubernetes with the pod's service account, as client-go does it (Kubernetes' documentation, "API Concepts")."""
 
 import http.client
 import json
@@ -14,6 +14,10 @@ PAGE = 200  # objects in one answer
 
 class Refused(Exception):
     """The API server refuses what the account may not do (401, 403)."""
+
+
+class Gone(OSError):
+    """There is no such object, or not the one that was meant (404, 409)."""
 
 
 class Expired(Exception):
@@ -55,13 +59,23 @@ class ApiServer:
                     raise Expired(event["object"].get("message", ""))
                 yield event["type"], event["object"]
 
+    def delete(self, path, options):
+        """Deletes an object, by DeleteOptions. One that is gone, or is another one by now (409: the preconditions), is no error. Raises Refused, OSError."""
+        try:
+            self._ask("DELETE", path, TIMEOUT, json.dumps(options)).close()
+        except Gone:
+            pass
+
     def _get(self, path, query, timeout):
+        return self._ask("GET", path + "?" + urllib.parse.urlencode(query), timeout)
+
+    def _ask(self, method, path, timeout, body=None):
         context = ssl.create_default_context(cafile=os.path.join(self._account, "ca.crt"))
         connection = http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=context)
         try:
-            connection.request("GET", path + "?" + urllib.parse.urlencode(query), headers={"Authorization": "Bearer " + self._read("token"), "User-Agent": "rayctl"})
+            connection.request(method, path, body, {"Authorization": "Bearer " + self._read("token"), "User-Agent": "rayctl", "Content-Type": "application/json"})
             answer = connection.getresponse()
-            if answer.status != 200:
+            if answer.status not in (200, 202):
                 raise error_of(answer)
         except http.client.HTTPException as error:
             connection.close()
@@ -83,4 +97,4 @@ def error_of(answer):
     except (ValueError, AttributeError, OSError):
         message = ""
     text = "%d %s" % (answer.status, message)
-    return {401: Refused, 403: Refused, 410: Expired}.get(answer.status, OSError)(text)
+    return {401: Refused, 403: Refused, 404: Gone, 409: Gone, 410: Expired}.get(answer.status, OSError)(text)

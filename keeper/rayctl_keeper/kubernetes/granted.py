@@ -1,4 +1,5 @@
-"""Tells the keeper that a pod of a cluster with an early head has its node, and since when: `keeper.pyz granted head|gang`. The keeper has no right to ask Kubernetes."""
+"""Tells the keeper that a pod has its node, and since when: `keeper.pyz granted head|gang` of a cluster with an early head, `keeper.pyz granted worker GROUP POD` of one
+whose workers get their nodes one by one. The keeper has no right to ask Kubernetes."""
 
 import os
 
@@ -9,7 +10,10 @@ FILES = "/rayctl"  # the mounted Secret
 
 def main(arguments):
     """Entry point."""
-    tell("/v1/granted", {"part": arguments[0], "at": mounted(FILES)})
+    body = {"part": arguments[0], "at": mounted(FILES)}
+    if arguments[1:]:
+        body["group"], body["pod"] = arguments[1:]
+    tell("/v1/granted", body)
     return 0
 
 

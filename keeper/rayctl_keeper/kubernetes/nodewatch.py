@@ -1,5 +1,5 @@
 """Which nodes of Kubernetes are going to be taken away, where the keeper's pod has a service account that may look at nodes and pods (kuberay.keeperServiceAccountName).
-What takes a node away says so by a taint before it evicts the node's pods, or without evicting those that are annotated against it."""
+What takes a node away says so on the node, before it evicts the node's pods, or without evicting those that are annotated against it: by a taint, mostly."""
 
 import http.client
 import threading
@@ -18,14 +18,38 @@ WARNINGS = {
     "aws-node-termination-handler/asg-lifecycle-termination": (0, "its auto scaling group is going to end it"),
     "cloud.google.com/impending-node-termination": (25, "Google Cloud is going to end it"),
     "remediator.kubernetes.azure.com/unschedulable": (0, "Azure is going to take its machine away"),
+    "remediator.aks.microsoft.com/unschedulable": (0, "Azure is going to take its machine away"),  # the one in AKS' documentation ("Node auto-repair")
+}
+# Labels by their key and value: GKE's documentation, "Manage disruption to GKE nodes that don't live migrate"; SageMaker HyperPod's, "Automatic node recovery".
+LABELS = {
+    ("cloud.google.com/active-node-maintenance", "ONGOING"): (0, "Google Cloud is going to maintain its host"),
+    ("sagemaker.amazonaws.com/node-health-status", "UnschedulablePendingReplacement"): (0, "SageMaker HyperPod is going to replace it"),
+    ("sagemaker.amazonaws.com/node-health-status", "UnschedulablePendingReboot"): (0, "SageMaker HyperPod is going to restart it"),
+}
+# Annotations by their key, and how their value begins: kured's documentation, "Annotating nodes"; openshift/machine-config-operator, pkg/daemon/constants.
+ANNOTATIONS = {
+    "weave.works/kured-reboot-in-progress": ("", 0, "kured is going to restart it"),
+    "machineconfiguration.openshift.io/desiredDrain": ("drain-", 0, "OpenShift is going to drain it"),
+}
+# Conditions that are True: AKS' documentation, "Node Problem Detector (NPD) in AKS nodes"; the least notice is that of Azure's "Scheduled Events for Linux VMs".
+# FreezeScheduled is a pause of seconds, and those of node-problem-detector itself (KernelDeadlock, ReadonlyFilesystem) announce no end.
+CONDITIONS = {
+    "PreemptScheduled": (30, "Azure takes its spot machine back"),
+    "TerminateScheduled": (0, "Azure is going to delete its machine"),
+    "RedeployScheduled": (600, "Azure is going to move its machine"),
+    "RebootScheduled": (900, "Azure is going to restart its machine"),
 }
 PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before the API server is asked again
 
 
 def warning(node):
     """(seconds left or 0, why) of a node that is going to be taken away, else None. Pure."""
+    meta, annotations = node.get("metadata") or {}, (node.get("metadata") or {}).get("annotations") or {}
     found = [WARNINGS[taint["key"]] for taint in (node.get("spec") or {}).get("taints") or [] if taint.get("key") in WARNINGS]
-    return max(found, default=None)  # one with a time says more than one without
+    found += [LABELS[label] for label in (meta.get("labels") or {}).items() if label in LABELS]
+    found += [(seconds, why) for key, (begin, seconds, why) in ANNOTATIONS.items() if annotations.get(key) and annotations[key].startswith(begin)]
+    found += [CONDITIONS[c["type"]] for c in (node.get("status") or {}).get("conditions") or [] if c.get("type") in CONDITIONS and c.get("status") == "True"]
+    return min(found, key=lambda known: (known[0] or float("inf"), known[1]), default=None)  # one with a time says more than one without, and the nearest counts
 
 
 class NodeWatch:

@@ -1,7 +1,7 @@
 """The keeper's pod: `keeper.pyz pod FILES RUN_DIR [PACKAGES]`.
 
 Prepares the run directory from the Secrets mounted at FILES and PACKAGES, and runs the keeper there, which ends when the record has its result.
-Then the pod exits 0: Kubernetes deletes the Job, and with it the cluster."""
+Then the pod exits 0: Kubernetes deletes the Job, and with it the cluster. With an account that may, the keeper deletes it itself."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import threading
 
 from rayctl_keeper import program
 from rayctl_keeper.http import server
-from rayctl_keeper.kubernetes import sidecars
+from rayctl_keeper.kubernetes import job, sidecars
 
 HOST, PORT = "0.0.0.0", 8476
 PREDECESSOR = 30.0  # seconds for the record to send the previous keeper's state: it may still be blocked in a request to the lost pod
@@ -22,10 +22,13 @@ TRIES = 20  # of a keeper that is killed; after that it is another pod's turn
 
 def main(arguments):
     """Entry point."""
+    code = 1
     try:
         code = live(*arguments)
     finally:
         sidecars.quit_all()  # also after a failure: else the Job would not make the next pod
+        if code == 0:
+            job.release()
     os._exit(code)
 
 

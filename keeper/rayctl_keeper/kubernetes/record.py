@@ -16,6 +16,7 @@ import zlib
 
 from rayctl_keeper.kubernetes import sidecars
 from rayctl_keeper.ray import addresses
+from rayctl_keeper.run.former import SHOWN, folded
 
 LONG_POLL = 50
 CONNECT = 3.0  # seconds; DNS may still return the address of a deleted pod, which does not even refuse connections
@@ -27,7 +28,7 @@ HINT = b"""# Packed, because kubelets drop the beginning of a long log. `rayctl 
 python3 -c 'import base64,sys,zlib; [sys.stdout.buffer.write(zlib.decompress(base64.b64decode(l.split()[1]))) for l in sys.stdin.buffer if l.split()[0].isdigit()]'
 """
 MESSAGE_LIMIT = 4096  # of Kubernetes
-FEW = 30  # nodes of elastic groups, if there is no room for all
+FEW = 30  # nodes of elastic groups, if there is no room for all; of the others the sums
 MESSAGE = os.environ.get("RAYCTL_TERMINATION_LOG", "/dev/termination-log")
 
 
@@ -210,12 +211,17 @@ def message(state):
     """The document in as few bytes as Kubernetes allows: as it is, or packed, or without what is least missed."""
     # What the receipt counts; of nodes of elastic groups there may be many.
     counted = [{k: v for k, v in a.items() if k not in ("id", "queued", "where", "message")} for a in state.get("allocations") or []]
-    whole, allocations = ([a for a in counted if (a["purpose"] == "elastic") == elastic] for elastic in (False, True))
-    for names, shown in (((), None), (("nodes",), None), (("nodes",), len(allocations)), (("nodes", "attempts"), len(allocations)), (("nodes",), FEW),
+    counted = [dict(a, released=a.get("released") or state.get("since")) for a in counted]  # of a keeper that was deleted
+    for names, shown in (((), None), (("nodes",), None), (("nodes",), SHOWN), (("nodes", "attempts"), SHOWN), (("nodes",), FEW),
                          (("nodes", "attempts"), FEW), (("nodes", "attempts", "timeline"), 0)):
         less = {k: v for k, v in state.items() if k not in names}
+        figures = [a for a in (state.get("attempts") or [])[-1:] if a.get("figures")]
+        if "attempts" in names and figures:
+            less["attempts"] = figures
         if shown is not None:
-            less["allocations"] = (whole if shown else whole[-FEW:]) + allocations[max(0, len(allocations) - shown):]
+            less.update(folded(state, counted, shown))
+        if shown == 0:
+            less["allocations"] = less["allocations"][-FEW:]
         text = json.dumps(less, separators=(",", ":")).encode()
         if len(text) <= MESSAGE_LIMIT:
             return text

@@ -151,7 +151,7 @@ class Supervisor:
         try:
             with open(os.path.join(self.directory, "start.log"), "wb") as out, users_umask():
                 child = subprocess.Popen(command, stdin=reader, stdout=out, stderr=subprocess.STDOUT,
-                                         env=env, cwd=self.working_directory(), start_new_session=True)
+                                         env=env, cwd=working_directory(self.orders), start_new_session=True)
         finally:
             os.close(reader)
         self.child = child  # kept: Popen would otherwise collect the exit code itself
@@ -175,13 +175,6 @@ class Supervisor:
         if self.member.head or not self.in_step:
             return os.environ["RAYCTL_NODE_IP"]
         return address.own(self.orders.get("network") or "", True, os.environ["RAYCTL_GCS"].rpartition(":")[0].strip("[]"))
-
-    def working_directory(self):
-        """Where drivers and workers without a package run."""
-        for path in ((self.orders.get("job") or {}).get("cwd"), os.path.expanduser("~")):
-            if path and os.path.isdir(path):
-                return path
-        return "/"
 
     def failure(self, code):
         """One sentence on why Ray ended, with the most informative line of its own output."""
@@ -245,6 +238,14 @@ class Supervisor:
                 write_from_reserve(self.run_dir, os.path.join(self.place, "report.json"), json.dumps(report).encode())
         except OSError:
             pass
+
+
+def working_directory(orders):
+    """Where drivers and workers without a package run."""
+    for path in ((orders.get("job") or {}).get("cwd"), os.path.expanduser("~")):
+        if path and os.path.isdir(path):
+            return path
+    return "/"
 
 
 @contextlib.contextmanager

@@ -5,7 +5,6 @@ import time
 from rayctl_keeper.state.document import seconds_of, wall
 
 MAIN, HEAD, GANG, ELASTIC = "main", "head", "gang", "elastic"  # purposes, as in launcher/runstate
-SHOWN = 200  # nodes of elastic groups that have ended
 
 
 class Allocations:
@@ -102,10 +101,3 @@ def held(found, doc):
 def _moment(milliseconds):
     """A moment that Ray has told, or now."""
     return wall(milliseconds / 1000.0 if milliseconds else None)
-
-
-def recent(allocations):
-    """Without nodes of elastic groups that ended before the last ones."""
-    ended = [a for a in allocations if a["released"] and a["purpose"] == ELASTIC]
-    dropped = {a["id"] for a in ended[:max(0, len(ended) - SHOWN)]}
-    return [a for a in allocations if a["id"] not in dropped]

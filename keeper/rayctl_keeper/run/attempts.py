@@ -1,5 +1,6 @@
 """Which attempt this is, why it began, and how many restarts are left."""
 
+from rayctl_keeper.driver.figures import TAIL, figures
 from rayctl_keeper.state.document import ended_attempt, wall
 
 # What of job.restarts an attempt uses that follows one which ended so.
@@ -49,6 +50,8 @@ class Attempts:
         self._state.change(attempt=number, job=self._state.new_job() if self._has_job else None)
 
     def record(self, cause, message, code):
-        """Adds to `attempts`."""
-        doc = self._state.doc
-        self._state.change(attempts=doc["attempts"] + [ended_attempt(doc, cause, message, code, wall())])
+        """Adds to `attempts`. The driver's log is complete."""
+        doc, driver_ran = self._state.doc, ((self._state.doc["job"] or {}).get("logBegin") or 0) >= 0
+        told = figures(self._driver_log.end(TAIL)) if driver_ran else {}
+        attempt = dict(ended_attempt(doc, cause, message, code, wall()), **{"figures": told} if told else {})
+        self._state.change(attempts=doc["attempts"] + [attempt])

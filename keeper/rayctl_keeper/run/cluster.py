@@ -18,7 +18,7 @@ class Cluster:
         self._nodes, self._gang, self._main, self._elastic, self._limits, self._mail = nodes, gang, main, elastic, limits, mail
         self._waiting, self._attempts, self._state = waiting, attempts, state
         self._failed_starts = 0  # in a row
-        self.early = None  # set by the object that creates this one
+        self.early = self.placed = None  # set by the object that creates this one
         self.in_use = False  # if the cluster is lost before that, its start has failed
 
     def used(self):
@@ -43,8 +43,10 @@ class Cluster:
     def admitted(self):
         """The nodes are granted: limits that count from the admission begin."""
         now = time.monotonic()
-        self._limits.stop("queue")
-        for name in ("max", "total", "start"):
+        if not self.placed.awaited:
+            self._limits.stop("queue")
+            self._limits.begin("start", now)
+        for name in ("max", "total"):
             self._limits.begin(name, now)
         self._state.deadlines(self._limits)
         self._main.granted()
@@ -52,6 +54,7 @@ class Cluster:
     def ready(self):
         """All required nodes are alive: the phase becomes Ready."""
         self._limits.stop("start")
+        self.placed.done()
         self._elastic.first()
         if self._state.doc["job"] is None:
             self._limits.begin("idle", time.monotonic())  # before the phase changes, so that a reader of Ready also reads the deadline

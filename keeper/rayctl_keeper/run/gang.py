@@ -6,6 +6,7 @@ from rayctl_keeper.node.members import allocation_id, joined_allocation
 from rayctl_keeper.ray.dashboard import Unreachable, version_tuple
 from rayctl_keeper.run.allocations import held
 from rayctl_keeper.state.exits import AttemptLost, End
+from rayctl_keeper.state.model import STARTED_AGAIN
 
 
 SILENT = 10.0  # seconds after Ray has lost a node in which a supervisor that lives says so
@@ -160,13 +161,14 @@ class Gang:
                 self.state.note("node", node["state"], node["name"], node["message"])
             elif node_id and node["nodeId"] and node_id != node["nodeId"]:
                 # Its supervisor was faster than Ray's health check.
-                self.state.note("node", node["state"], node["name"], "it was started again" + (": " + node["message"] if node["message"] else ""))
+                self.state.note("node", node["state"], node["name"], STARTED_AGAIN + (": " + node["message"] if node["message"] else ""))
 
     def child_ended(self, name, code):
         """A supervisor or the step ended unexpectedly. Raises AttemptLost where the cluster cannot go on."""
         member = next((m for m in self.nodes.members if m.name == name), None)
         message = self.why(member, code, OTHERS.get(name, "the command that started the nodes"))
         self.dead[name] = message
+        self.state.change(nodes=[dict(n, state="DEAD", message=message) if n["name"] == name else n for n in self.state.doc["nodes"]])
         self.state.note("node", "DEAD", name, message)
         if not self.complete or member is None or member.head:
             raise AttemptLost(message)

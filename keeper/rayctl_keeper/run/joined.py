@@ -1,7 +1,8 @@
 """Nodes of elastic groups that somebody else starts and ends, KubeRay's autoscaler: which of them are beyond those that must be there, by Ray's list of nodes."""
 
 from rayctl_keeper.node.members import joined_allocation, most
-from rayctl_keeper.run.allocations import ELASTIC, Allocations, recent
+from rayctl_keeper.run.allocations import ELASTIC, Allocations
+from rayctl_keeper.run.former import folded, is_former
 from rayctl_keeper.run.gang import drained
 from rayctl_keeper.run.sizes import REFUSAL_AT_THE_END
 from rayctl_keeper.state.document import wall
@@ -48,9 +49,10 @@ class Joined:
         known = {a["id"]: a for a in self._state.doc["allocations"]}
         for group, count in self._required.items():
             for allocation in beyond(group, count, [row for name, row in rows if name == group]):
-                if not (known.get(allocation["id"]) or {}).get("released"):
+                before = known.get(allocation["id"])
+                if not (before["released"] if before else is_former(allocation, self._state.doc["formerAllocations"])):
                     known[allocation["id"]] = allocation
-        self._state.change(allocations=recent(list(known.values())))
+        self._state.change(**folded(self._state.doc, list(known.values())))
 
     def forget(self):
         """All nodes are going to end."""

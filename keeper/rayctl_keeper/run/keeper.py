@@ -53,8 +53,10 @@ def keep(run_dir, told=None, hands_over=False, companions=None, node_watch=None)
     from rayctl_keeper.run.life import Keeper
     from rayctl_keeper.state.exits import End
     from rayctl_keeper.http.handover import Handover
+    from rayctl_keeper.run.shared import Sharing
     token, handover = read_token(run_dir), Handover() if hands_over else None
     keeper = Keeper(orders, run_dir, token, nodes, bell, state, log, earlier, node_watch and node_watch(orders["name"], bell))
+    sharing = keeper.sharing = Sharing(orders, run_dir, log)
     keeper.take_over()
     host, port = api.serve(orders["listen"] if failure else nodes.api_address(), token, run_dir, state, keeper.driver_log, keeper.mail, handover)
     url = "http://" + join(orders["advertise"] if host in ("0.0.0.0", "::") else host, port)
@@ -63,7 +65,10 @@ def keep(run_dir, told=None, hands_over=False, companions=None, node_watch=None)
         keeper.mail.watch_stdin()
     if failure:
         keeper.mail.asked = End("start-failed", "the nodes could not be started: %s" % failure)
+    elif sharing.failure:
+        keeper.mail.asked = End("start-failed", sharing.failure, retryable=False)
     keeper.run()
+    sharing.end()
     if handover:
         return hand_over(handover, state, log)
     state.drain(0.5)

@@ -4,7 +4,7 @@ import socket
 import time
 import traceback
 
-from rayctl_keeper.driver import killed, rayjob, runtimeenv
+from rayctl_keeper.driver import killed, leftfiles, rayjob, runtimeenv
 from rayctl_keeper.driver.log import DriverLog
 from rayctl_keeper.http.mail import Mailbox
 from rayctl_keeper.ray.dashboard import Dashboard, Refused, Unreachable
@@ -28,6 +28,7 @@ from rayctl_keeper.run.job import Job
 from rayctl_keeper.run.joined import Joined
 from rayctl_keeper.run.limits import Limits
 from rayctl_keeper.run.packages import Packages
+from rayctl_keeper.run.placed import Placed
 from rayctl_keeper.run.prepare import Prepare
 from rayctl_keeper.run.resume import Resumption
 from rayctl_keeper.run.timelimit import TimeLimit
@@ -41,7 +42,7 @@ class Keeper:
 
     def __init__(self, orders, run_dir, token, nodes, bell, state, log, earlier, node_watch=None):
         """earlier: what a keeper before this one left, see keeper.predecessor. node_watch: see run/warned.py."""
-        self.orders, self.nodes, self.state, self.log = orders, nodes, state, log
+        self.orders, self.run_dir, self.nodes, self.state, self.log = orders, run_dir, nodes, state, log
         self.limits = Limits(orders.get("lifetime") or {}, time.monotonic())
         self.mail = Mailbox(run_dir, bell, state, self.limits)
         self.driver_log = DriverLog(run_dir, lambda: Dashboard(nodes.dashboard, token), log)
@@ -57,6 +58,7 @@ class Keeper:
         self.main = Main(orders, nodes, Allocations(state), state)
         self.cluster = Cluster(nodes, self.gang, self.main, self.elastic, self.limits, self.mail, self.waiting, self.attempts, state)
         self.early = self.waiting.early = self.cluster.early = self.mail.early = Early(orders, nodes, self.gang, self.cluster, self.limits, state)
+        self.placement = self.waiting.placed = self.cluster.placed = self.mail.placed = Placed(orders, self.limits, state)
         self.waiting.warned = Warned(orders, node_watch, self.head, state, log)
         self.packages = Packages(run_dir, nodes.external, self.limits, self.mail, self.waiting, state)
         self.job = Job(run_dir, self.head, self.driver, self.packages, self.mail, self.waiting, state, log)
@@ -65,6 +67,7 @@ class Keeper:
         self.time_limit = TimeLimit(orders, nodes, self.attempts, self.grace, self.limits, self.mail, self.waiting, self.driver, state)
         self.ending = Ending(orders, run_dir, self.limits, self.mail, self.waiting, self.attempts, self.driver_log, state, log)
         self.resumption = Resumption(earlier, run_dir, self.limits, self.driver_log, state, log)
+        self.sharing = None  # set by the process that creates this
 
     def take_over(self):
         """Goes on where a keeper before this one was lost, if there was one."""
@@ -72,10 +75,11 @@ class Keeper:
         if self.resumption.resumed:
             self.resumption.carry()
             self.attempts.resume(earlier.get("attempts") or [])
+            self.placement.resume()
             self.resumption.resume_log()
             if self.state.doc["job"] and self.state.doc["job"]["logBegin"] < 0:
                 self.driver.expect(self.state.program("prepare")["submissionId"], "prepare")
-        self.resumption.resume_limits()
+        self.resumption.resume_limits(self.placement.awaited)
         if earlier.get("committed"):
             self.mail.resume(float(earlier.get("endOnDisconnect") or 0))
         session = (earlier.get("head") or {}).get("session")
@@ -149,6 +153,7 @@ class Keeper:
             self.nodes.close,
             lambda: self.cluster.in_use and self.grace.stop_drivers(end),
             lambda: self.driver.collect(reachable=self.head.dashboard is not None),
+            lambda: leftfiles.note(self.state, self.run_dir, self.mail.commit, self.nodes.directories()),
             lambda: end.cause != "lost" and self.resumption.recover_logs(self.head.dashboard),
             self.elastic.forget,
             self.early.close,
@@ -156,7 +161,8 @@ class Keeper:
             self.gpus.show,
             self.nodes.stop,
             self.nodes.release,
-            lambda: self.main.released("it ended with its cluster")))
+            lambda: self.main.released("it ended with its cluster"),
+            lambda: self.sharing and self.sharing.catch_up()))
         self.ending.complete(end, client_asks_keeper=self.nodes.external)
 
     def say_ended(self):
@@ -234,6 +240,9 @@ class Keeper:
         if self.state.doc["phase"] == "Queued" and not self.early.queued and not isinstance(error.__context__, socket.gaierror):
             self.state.phase("Provisioning", "WaitingForHead", "the head does not answer yet")
             self.main.granted()
+        if self.state.doc["phase"] == "Provisioning":  # a mesh does it that takes no connections from outside: kuberay/observe/mesh.go
+            resets = isinstance(error.__context__, ConnectionResetError)
+            self.state.phase("Provisioning", *(("HeadResets", "the head resets connections") if resets else ("WaitingForHead", "the head does not answer yet")))
 
     def greet(self, dashboard):
         """The head's first answer; on an external cluster it means admission."""

@@ -1,7 +1,8 @@
 """The allocations of nodes that Ray's autoscaler asked for, in the state document."""
 
 from rayctl_keeper.node.members import allocation_id
-from rayctl_keeper.run.allocations import ELASTIC, recent
+from rayctl_keeper.run.allocations import ELASTIC
+from rayctl_keeper.run.former import folded
 from rayctl_keeper.state.document import wall
 
 
@@ -20,9 +21,9 @@ class NodeAllocations:
 
     def add(self, member, state, message, expected):
         """A node was asked for."""
-        self._state.change(allocations=recent(self._all()) + [{
+        self._state.change(**folded(self._state.doc, self._all() + [{
             "id": allocation_id(member), "purpose": ELASTIC, "groups": {member.group["name"]: 1}, "state": state, "queued": wall(),
-            "granted": wall() if state == "granted" else None, "released": None, "message": message, "expected": expected}])
+            "granted": wall() if state == "granted" else None, "released": None, "message": message, "expected": expected}]))
 
     def stand(self, standing):
         """Takes over (state, message, expected) by id; None: as it was."""

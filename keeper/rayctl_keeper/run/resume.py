@@ -10,7 +10,7 @@ from rayctl_keeper.run.silence import PATIENT
 from rayctl_keeper.state.document import log_file, seconds_of
 from rayctl_keeper.state.exits import End, driver_end, prepare_end
 
-CARRIED = ("revision", "attempt", "changes", "phase", "reason", "since", "groups", "head", "nodes", "gpus", "allocations", "job", "committed", "lastRenewal", "endOnDisconnect",
+CARRIED = ("revision", "attempt", "changes", "phase", "reason", "since", "groups", "head", "nodes", "gpus", "allocations", "formerAllocations", "job", "committed", "lastRenewal", "endOnDisconnect",
            "deadlines", "timeline")
 WAITING = ("", "Queued", "Provisioning")  # phases before the head's first answer; Queued also while the gang of an early head waits
 ENDING = ("Draining", "Gone")
@@ -47,18 +47,25 @@ class Resumption:
         if program.get("driverNodeId"):
             self._driver_log.begin(job["logFile"], program["driverNodeId"], [], stream=program["state"] == "RUNNING", resume=True)
 
-    def resume_limits(self):
-        """Limits count from when they counted, and fall due when they were to."""
+    def resume_limits(self, awaits_nodes):
+        """Limits count from when they counted, and fall due when they were to. awaits_nodes: see run/placed.py."""
         offset = time.monotonic() - time.time()
         if self.earlier.get("phase") in WAITING:
             self._limits.begin("queue", seconds_of(self.earlier["since"]) + offset)
             if not (self.earlier.get("head") or {}).get("session"):
                 return
-        if self.earlier.get("phase") == "Starting":
+        if self.earlier.get("phase") == "Starting" and awaits_nodes:
+            self._limits.begin("queue", self._queued_since() + offset)
+        elif self.earlier.get("phase") == "Starting":
             self._limits.begin("start", seconds_of(self.earlier["since"]) + offset)
         for name, due in (self.earlier.get("deadlines") or {}).items():
             if name in ("max", "total"):
                 self._limits.resume(name, due and seconds_of(due) + offset)
+
+    def _queued_since(self):
+        """When the cluster began to wait for its nodes."""
+        queued = [e["at"] for e in self.earlier["timeline"] if e["event"] == "phase" and e["to"] == "Queued"]
+        return seconds_of(queued[-1] if queued else self.earlier["since"])
 
     def recover_logs(self, dashboard):
         """The output of attempts that have ended, where the run directory lost it with its pod, as far as the head still has it."""

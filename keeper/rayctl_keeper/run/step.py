@@ -24,7 +24,7 @@ def step_command(orders, run_dir, environ, log, how="--slurm"):
     def filled(arguments):
         return [known.get(argument, argument) for argument in arguments]
 
-    return filled(start["argv"]) + container.command(orders, environ, log) + filled(start.get("command") or [])
+    return filled(start.get("argv") or []) + container.command(orders, environ, log) + filled(start.get("command") or [])
 
 
 class Step(Nodes):

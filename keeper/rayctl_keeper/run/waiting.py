@@ -23,7 +23,7 @@ class Waiting:
         self._causes = orders.get("signals") or {}  # by the signal's name
         self._bell, self._mail, self._nodes, self._gang, self._elastic, self._gpus = bell, mail, nodes, gang, elastic, gpus
         self._driver, self._limits, self._state = driver, limits, state
-        self.early = self.warned = None  # set by their owner
+        self.early = self.placed = self.warned = None  # set by their owner
         self.stopping = False  # the nodes are being ended: a child that ends is no failure
 
     def pause(self, seconds):
@@ -60,6 +60,7 @@ class Waiting:
         if not self.stopping:
             self._elastic.look()
             self.early.look()
+            self.placed.look()
             self._gpus.look()
             self.warned.look()
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import time
 
+from rayctl_keeper.run.shared import publish
 from rayctl_keeper.slurm import commands
 from rayctl_keeper.slurm.after import SENTENCES, last_state, load, output_of, salvage
 from rayctl_keeper.state import model
@@ -82,7 +83,15 @@ def conclude(run, place, end, phases=()):
     result["timeline"].append({"at": now, "attempt": state.get("attempt", 1), "event": "phase", "to": "Gone", "code": end.cause, "message": end.message})
     strip(place)  # also gives back the room for this on a full disk
     write_atomically(os.path.join(place, "result.json"), json.dumps(result).encode())
+    share_result(place)
     shutil.rmtree(os.path.join(run, SEED), ignore_errors=True)
+
+
+def share_result(place):
+    """For job.shareDir: the result of an attempt without a keeper."""
+    failed = publish(place)
+    if failed:
+        print("job.shareDir: %s" % failed)
 
 
 def timeline_of(run, state, cause, phases):

@@ -14,7 +14,7 @@ import time
 
 from rayctl_keeper.run import keeper
 from rayctl_keeper.slurm import commands
-from rayctl_keeper.slurm.account import SEED, SEEDS, allocations_of, attempts_of, conclude, end_leftovers, remove, requeued_at, strip, timeline_of
+from rayctl_keeper.slurm.account import SEED, SEEDS, allocations_of, attempts_of, conclude, end_leftovers, remove, requeued_at, share_result, strip, timeline_of
 from rayctl_keeper.slurm.companions import Companions, end_all
 from rayctl_keeper.slurm.after import AGAIN, SENTENCES, allowed, also_called, last_state, last_words, load, output_of, salvage, why_again
 from rayctl_keeper.state import model
@@ -154,7 +154,7 @@ def begin(run, first, place, orders, restarts, before):
     ended, requeued = int(state.get("attempt") or restarts), requeued_at()
     keep_logs(before, place, ended)
     orders.update(attempt=ended + 1, restartReason=cause, attempts=attempts_of(state, ended, cause, follows.get("message")),
-                  allocations=allocations_of(state, wall(requeued or None)),
+                  allocations=allocations_of(state, wall(requeued or None)), formerAllocations=state.get("formerAllocations") or [],
                   timeline=timeline_of(run, state, cause, [("Queued", requeued), ("Provisioning", float(os.environ.get("SLURM_JOB_START_TIME") or 0))]))
     lifetime["spent"] = max(0.0, waited)
     write_atomically(os.path.join(place, "orders.json"), json.dumps(orders).encode())
@@ -242,6 +242,7 @@ def finish(place, end):
     state = State(orders, place, log)
     strip(place)
     state.final(os.path.join(place, "result.json"), end.document(), {"bytes": 0, "missing": []})
+    share_result(place)
 
 
 def may_come_back(place, signals):

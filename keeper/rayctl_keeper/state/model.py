@@ -23,3 +23,5 @@ UNKNOWN_CAUSE = 70
 RETRYABLE = ("disconnected", "abandoned", "queue", "start-failed", "lost", "preempted")
 # How a keeper's sentence begins when it was told to end by a signal.
 SIGNALLED = "the keeper was told to end by SIG"
+# How the message of a node's event begins that was lost and started again before Ray had seen its loss.
+STARTED_AGAIN = "it was started again"

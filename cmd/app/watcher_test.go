@@ -1,0 +1,73 @@
+package app_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rayctl/rayctl/cmd/app/apptest"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/runstate"
+)
+
+// TestLostWorkers: a worker that is lost while somebody watches is reported once, also with --quiet.
+func TestLostWorkers(t *testing.T) {
+	at := func(seconds int) time.Time { return time.Date(2026, 1, 1, 0, 0, seconds, 0, time.UTC) }
+	phase := func(seconds int, to runstate.Phase) runstate.Event {
+		return runstate.Event{At: at(seconds), Attempt: 1, Kind: runstate.EventPhase, To: string(to)}
+	}
+	node := func(seconds, attempt int, name, to, message string) runstate.Event {
+		return runstate.Event{At: at(seconds), Attempt: attempt, Kind: runstate.EventNode, Code: name, To: to, Message: message}
+	}
+	before := []runstate.Event{phase(1, runstate.Ready), node(2, 1, "w-0", runstate.NodeDead, "out of memory")}
+	for _, c := range []struct {
+		name   string
+		phase  runstate.Phase
+		events []runstate.Event
+		want   []string
+	}{
+		{"nothing", runstate.Ready, nil, nil},
+		{"the same loss in Ray's words", runstate.Ready, []runstate.Event{node(3, 1, "w-0", runstate.NodeDead, "missed heartbeats")}, nil},
+		{"another worker, noted twice", runstate.Ready, []runstate.Event{
+			node(3, 1, "w-1", runstate.NodeDead, "the supervisor of node w-1 was killed\nby signal 9."), node(4, 1, "w-1", runstate.NodeDead, "missed heartbeats"),
+		}, []string{"x: node w-1 is lost: the supervisor of node w-1 was killed by signal 9; the driver goes on"}},
+		{"one that had come back", runstate.Ready, []runstate.Event{node(3, 1, "w-0", runstate.NodeAlive, ""), node(4, 1, "w-0", runstate.NodeDead, "")},
+			[]string{"x: node w-0 is lost: its cause is not known; the driver goes on"}},
+		{"one that was started again at once", runstate.Ready, []runstate.Event{node(3, 1, "w-1", runstate.NodeAlive, "it was started again: its raylet ended with exit code -9")},
+			[]string{"x: node w-1 was lost and started again: its raylet ended with exit code -9"}},
+		{"one of the next attempt", runstate.Ready, []runstate.Event{node(3, 2, "w-0", runstate.NodeDead, "unplugged")},
+			[]string{"x: node w-0 is lost: unplugged; the driver goes on"}},
+		{"with the driver", runstate.Draining, []runstate.Event{node(3, 1, "w-1", runstate.NodeDead, "unplugged"), phase(4, runstate.Draining)},
+			[]string{"x: node w-1 is lost: unplugged"}},
+		{"the head, which the phase shows", runstate.Lost, []runstate.Event{node(3, 1, "h-0", runstate.NodeDead, "unplugged"), phase(4, runstate.Lost)}, nil},
+		{"at the end of the cluster", runstate.Draining, []runstate.Event{phase(3, runstate.Draining), node(4, 1, "w-1", runstate.NodeDead, "ended")}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, _, stderr := apptest.New()
+			a.Streams.Quiet = true
+			s := launcher.Status{
+				Name: "x", Phase: runstate.Ready, Job: &runstate.Job{State: runstate.JobRunning}, Timeline: before,
+				Head: runstate.Head{NodeID: "a"}, Nodes: []runstate.Node{{Name: "h-0", NodeID: "a"}, {Name: "w-0", NodeID: "b"}},
+			}
+			w := a.NewWatcher()
+			w.See(s)
+			if stderr.Len() > 0 {
+				t.Errorf("what was before is repeated: %q", stderr)
+			}
+			s.Phase, s.Timeline = c.phase, slices.Concat(before, c.events)
+			w.See(s)
+			w.See(s)
+			if got := slices.Collect(strings.Lines(stderr.String())); !slices.Equal(got, lines(c.want)) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func lines(texts []string) (out []string) {
+	for _, text := range texts {
+		out = append(out, text+"\n")
+	}
+	return out
+}

@@ -1,0 +1,35 @@
+"""The keeper's Job, which owns the cluster. Kubernetes deletes it when its pod has ended, which a container that admission has added may prevent for ever: so a keeper
+that has a service account (kuberay.keeperServiceAccountName) deletes it when the record has the result. Without one nothing in the pod may."""
+
+import os
+import sys
+import time
+import urllib.parse
+
+from rayctl_keeper.kubernetes.apiserver import ApiServer, Refused
+
+NAME, UID = "RAYCTL_KEEPER_JOB", "RAYCTL_KEEPER_JOB_UID"  # variables of the pod
+PATIENCE, PAUSE = 60.0, 1.0  # seconds in which the API server may be away, between two tries
+
+
+def release(server=None, environ=None, patience=PATIENCE):
+    """Deletes the Job with all that it owns, if there is an account that may."""
+    server, environ = server or ApiServer(), os.environ if environ is None else environ
+    name, uid = environ.get(NAME), environ.get(UID)
+    if not name or not uid or not server.usable():
+        return
+    path = "/apis/batch/v1/namespaces/%s/jobs/%s" % (urllib.parse.quote(server.namespace()), urllib.parse.quote(name))
+    options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
+    until = time.monotonic() + patience
+    while True:
+        try:
+            server.delete(path, options)
+            return
+        except Refused as error:  # what ends it then is the end of this pod
+            sys.stderr.write("the keeper may not delete its Job, which ends with its pod: %s\n" % error)
+            return
+        except (OSError, ValueError) as error:
+            if time.monotonic() > until:
+                sys.stderr.write("the keeper cannot delete its Job, which ends with its pod: %s\n" % error)
+                return
+        time.sleep(PAUSE)

@@ -1,0 +1,198 @@
+// Package sharedrun reads a run of another user, from the directory of copies that job.shareDir gives to a group (keeper/rayctl_keeper/run/shared.py). It is a
+// launcher.Launcher that launches and changes nothing.
+package sharedrun
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
+	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/launcher/sleep"
+	"github.com/rayctl/rayctl/launcher/spec"
+)
+
+// Launcher reads one run.
+type Launcher struct {
+	dir   string
+	owner string
+}
+
+var _ launcher.Launcher = (*Launcher)(nil)
+
+// largestState bounds what is read of another user's documents.
+const largestState = 64 << 20
+
+// Open returns the run that a directory shares, and its name.
+func Open(dir string) (*Launcher, launcher.ID, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, "", launcher.Fail(runstate.CodeConfig, err, "change to a directory that exists", "the current directory does not exist any more: %v", err)
+	}
+	l := &Launcher{dir: dir}
+	info, err := os.Stat(dir)
+	if err == nil {
+		l.owner = ownerOf(info)
+		_, err = l.state()
+	}
+	if err != nil {
+		return nil, "", l.failed(err)
+	}
+	return l, launcher.ID(filepath.Base(dir)), nil
+}
+
+func (l *Launcher) failed(err error) error {
+	var known *launcher.ExitError
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return launcher.Fail(runstate.CodeSpec, launcher.ErrNotFound, "name the directory of the run, which its owner's job.shareDir has", "%s is no shared run", l.dir)
+	case errors.Is(err, fs.ErrPermission):
+		return launcher.Fail(runstate.CodePermission, err, "ask its owner, or join the group that may read it", "not permitted to read %s: %v", l.dir, err)
+	default:
+		return launcher.Fail(runstate.CodeInternal, err, "", "the shared run cannot be read: %v", err)
+	}
+}
+
+// state reads the documents, which another user has written.
+func (l *Launcher) state() (*runstate.State, error) {
+	for _, name := range []string{keeper.ResultFile, keeper.StateFile} {
+		info, err := os.Stat(filepath.Join(l.dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !info.Mode().IsRegular() || info.Size() > largestState {
+			return nil, launcher.Fail(runstate.CodeSpec, nil, "", "%s has no state document in %s", l.dir, name)
+		}
+	}
+	st, err := keeper.RunDir(l.dir).State()
+	if err != nil {
+		return nil, l.failed(err)
+	}
+	return st, nil
+}
+
+// status leaves out what leads into the cluster: only its owner can use that.
+func (l *Launcher) status(st *runstate.State) launcher.Status {
+	s := launcher.StatusOf(st)
+	s.Ours, s.Theirs, s.Owner, s.Where = false, true, l.owner, "of "+l.owner+", shared in "+l.dir
+	s.Head = runstate.Head{RayVersion: s.Head.RayVersion, FastStart: s.Head.FastStart}
+	if len(s.Timeline) > 0 {
+		s.Created = s.Timeline[0].At
+	}
+	return s
+}
+
+// Name is the word for it where launchers are named.
+func (l *Launcher) Name() string { return "shared" }
+
+// watchEvery is the keeper's own pace (SHARE_EVERY).
+const watchEvery = 2 * time.Second
+
+// Watch looks for changes until the run has ended.
+func (l *Launcher) Watch(ctx context.Context, _ launcher.ID) (<-chan launcher.Status, error) {
+	st, err := l.state()
+	if err != nil {
+		return nil, err
+	}
+	out := make(chan launcher.Status)
+	go func() {
+		defer close(out)
+		for last := int64(-1); ctx.Err() == nil; sleep.For(ctx, watchEvery) {
+			if next, err := l.state(); err == nil {
+				st = next
+			}
+			if st.Revision != last {
+				select {
+				case out <- l.status(st):
+				case <-ctx.Done():
+					return
+				}
+				last = st.Revision
+			}
+			if st.Exit != nil {
+				return
+			}
+		}
+	}()
+	return out, nil
+}
+
+// Result is the end of the run.
+func (l *Launcher) Result(context.Context, launcher.ID) (*launcher.Result, error) {
+	st, err := l.state()
+	if err != nil {
+		return nil, err
+	}
+	if st.Exit == nil {
+		return nil, launcher.Fail(runstate.CodeSpec, launcher.ErrNotEnded, "wait for its end", "%s has not ended", st.Name)
+	}
+	var info launcher.LogInfo
+	if st.Log != nil {
+		info = launcher.LogInfo{Bytes: st.Log.Bytes, Missing: st.Log.Missing}
+	}
+	return launcher.NewResult(l.status(st), info, l.OpenLog), nil
+}
+
+// OpenLog opens what is copied of the output of an attempt, 0 being the last, also while the run lives.
+func (l *Launcher) OpenLog(_ context.Context, attempt int, offset int64) (io.ReadCloser, error) {
+	return keeper.RunDir(l.dir).OpenLog(attempt, offset)
+}
+
+// List has the run.
+func (l *Launcher) List(_ context.Context, sel launcher.Selector) ([]launcher.Status, error) {
+	st, err := l.state()
+	if err != nil || !sel.Matches(l.status(st)) {
+		return nil, err
+	}
+	return []launcher.Status{l.status(st)}, nil
+}
+
+func (l *Launcher) refuse(what string) error {
+	return launcher.Fail(runstate.CodePermission, nil, "ask "+l.owner, "%s is a shared run of %s: it can be read, but not %s", l.dir, l.owner, what)
+}
+
+// Launch is refused.
+func (l *Launcher) Launch(context.Context, *spec.ClusterSpec, launcher.Payload) (launcher.ID, error) {
+	return "", l.refuse("launched")
+}
+
+// Dial is refused.
+func (l *Launcher) Dial(context.Context, launcher.ID, launcher.Target) (*launcher.Endpoint, error) {
+	return nil, l.refuse("connected to")
+}
+
+// Terminate is refused.
+func (l *Launcher) Terminate(context.Context, launcher.ID, launcher.End) error {
+	return l.refuse("ended")
+}
+
+// Render is refused.
+func (l *Launcher) Render(*spec.ClusterSpec) ([]launcher.File, error) {
+	return nil, l.refuse("rendered")
+}
+
+func ownerOf(info fs.FileInfo) string {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "somebody"
+	}
+	number := strconv.Itoa(int(st.Uid))
+	if u, err := user.LookupId(number); err == nil {
+		return u.Username
+	}
+	return "user " + number
+}

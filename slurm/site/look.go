@@ -1,0 +1,144 @@
+package site
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	keeperzip "github.com/rayctl/rayctl/keeper"
+	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/remote"
+	"github.com/rayctl/rayctl/slurm/script"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
+)
+
+// nodeTime is how many seconds doctor waits for a node: none may be free.
+const nodeTime = 30
+
+// lookTime is how many minutes the look at a node takes at most: images may have to be loaded (PATIENCE of keeper/rayctl_keeper/slurm/look.py).
+const lookTime = 5
+
+// ordersFile has the cluster's orders, as the keeper reads them.
+const ordersFile = "orders.json"
+
+// look is what runs on the node, with its modules: its clock, whether it sees the directory and may write there, its temporary directory, the keeper's
+// Python, the container and Ray's version, the node's address and its ports.
+const look = `date +%s
+cat "$1/seen" 2>/dev/null; echo
+if echo x >"$1/node" 2>/dev/null; then echo writable; else echo; fi
+root=$3 dir=$3
+case $3 in *\$*)
+	root=$("$2" -c 'import os, re, sys; print(re.sub(r"\$(?:(SLURM_JOB_ID|TMPDIR|USER)\b|\{(SLURM_JOB_ID|TMPDIR|USER)\})", lambda m: os.environ.get(m[1] or m[2], ""), sys.argv[1]))' "$3")
+	dir=$root; while [ "$dir" ] && [ ! -d "$dir" ]; do dir=${dir%/*}; done ;; # which nodes make
+esac
+if [ -d "$dir" ] && [ -w "$dir" ]; then echo writable; else echo; fi
+"$2" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>&1 | tail -n 1
+"$2" -E -s "$1/$4" "$5" "$1" || printf '\n\n' # what keeps it from that is found above
+hostname
+printf '%s\n' "$root"
+submits() { # as slurm/questions.py does
+	for name in $(env | sed -n 's/^\(\(SLURM\|SLURMD\|SBATCH\|SRUN\)_[A-Z0-9_]*\)=.*/\1/p'); do
+		case $name in SLURM_CONF | SLURM_CONF_SERVER | SLURM_SACK_SOCKET) ;; *) unset "$name" ;; esac
+	done
+	sbatch --test-only "$1" 2>&1
+}
+if [ -z "${10}" ]; then echo; elif said=$(submits "$1/${10}"); then echo submits; else printf '%s\n' "$said" | tail -n 1; fi
+"$2" -E -s "$1/$4" "$6" "$7" "$8" "$9" "${11}" || :`
+
+// seen is what look printed.
+type seen struct {
+	clock           string // seconds since 1970
+	directory       bool
+	scratch         string // the temporary directory; "": there is no Python to tell it
+	scratchWritable bool
+	python          string // its version, or what it said
+	container, ray  string // see keeper/rayctl_keeper/slurm/look.py
+	node            string // its name
+	submits         string // "submits", or what sbatch said
+	address, ports  string // see keeper/rayctl_keeper/slurm/network.py
+	elastic         bool   // it was asked whether it may submit jobs
+	smaller         string // why it was not as large as the head; "": it was
+	before          time.Time
+}
+
+func parseSeen(out string) seen {
+	l := append(strings.Split(out, "\n"), make([]string, 12)...)
+	return seen{clock: l[0], directory: l[1] == "ok" && l[2] == "writable", scratchWritable: l[3] == "writable", python: l[4], container: l[5], ray: l[6],
+		node: l[7], scratch: l[8], submits: l[9], address: l[10], ports: l[11]}
+}
+
+// look runs one step on a node as the job would have it: of the head's size, or in the allocation that is there. If no node of that size is free, a small one tells
+// the rest.
+func (site *Site) look(ctx context.Context, p script.Plan, around Around) (seen, error) {
+	elastic, err := site.putCompanion(ctx, p)
+	if err != nil {
+		return seen{}, err
+	}
+	orders, err := json.Marshal(p.Look())
+	if err != nil {
+		return seen{}, err
+	}
+	for name, text := range map[string][]byte{script.HostFile: []byte(p.Host()), ordersFile: orders, keeperzip.File: keeperzip.Bytes()} {
+		if err := site.Runs.Files.WriteBytes(ctx, path.Join(p.Run, name), text); err != nil {
+			return seen{}, err
+		}
+	}
+	s := p.Spec
+	command := p.OnHost("sh", "-c", look, "sh", p.Run, p.HostPython(), p.TempRoot(), keeperzip.File, script.RoleLook,
+		script.RoleNetwork, slurmspec.Of(s).Network, slurmspec.Of(s).Ports, strconv.Itoa(connecting(s)), elastic, strconv.Itoa(slurmspec.PortsNeeded(s)))
+	run := func(size []string) (seen, error) {
+		before := time.Now()
+		argv := append(append(site.lookStep(p, around), size...), command...)
+		out, err := controller.RunFor(ctx, nodeTime*time.Second+(lookTime+1)*time.Minute, site.Runner, remote.CleanWith(slurmspec.Of(s).KeepEnv, argv...)...) // a job's environment
+		found := parseSeen(out)
+		found.before, found.elastic = before, elastic != ""
+		return found, err
+	}
+	head := s.NodeGroups()[0]
+	if around.Job != 0 {
+		return run(p.OneInside(head, around.First))
+	}
+	size := p.OneOf(head)
+	found, err := run(size)
+	if err == nil || NotInstalled(err) || !busy(err) {
+		return found, err
+	}
+	small, errSmall := run([]string{"--nodes=1", "--ntasks=1"})
+	if errSmall != nil {
+		return found, err
+	}
+	small.smaller = fmt.Sprintf("no node gave %s within %d s, so a smaller part of one was looked at", strings.Join(size, " "), nodeTime)
+	return small, nil
+}
+
+// busy reports whether srun got no node in its time (--immediate): "Unable to allocate resources: ..." or "Job allocation 7 has been revoked" (slurm/src/srun/allocate.c).
+func busy(err error) bool {
+	return strings.Contains(err.Error(), "Unable to allocate resources") || strings.Contains(err.Error(), "has been revoked")
+}
+
+// lookStep is the beginning of srun's command line.
+func (site *Site) lookStep(p script.Plan, around Around) []string {
+	c := slurmspec.Of(p.Spec)
+	argv := []string{"srun", "--quiet", "--mpi=none", "--job-name=rayctl-doctor", "--chdir=/", "--input=none"}
+	argv = append(argv, controller.OfCluster(cmp.Or(p.Cluster, c.Cluster))...)
+	if around.Job != 0 {
+		return append(argv, "--jobid="+strconv.Itoa(around.Job))
+	}
+	argv = append(argv, "--time="+strconv.Itoa(lookTime), fmt.Sprintf("--immediate=%d", nodeTime))
+	head := p.Spec.NodeGroups()[0]
+	g := slurmspec.For(p.Spec, head)
+	for _, o := range script.Where(g, p.ConstraintOf(head)) {
+		if o[1] != "" {
+			argv = append(argv, o[0]+"="+o[1])
+		}
+	}
+	if c.Comment != "" {
+		argv = append(argv, "--comment="+c.Comment)
+	}
+	return append(argv, g.ExtraArgs...) // a site may refuse jobs without them
+}
