@@ -1,7 +1,12 @@
 package kuberay_test
 
 import (
+	"bufio"
+	"bytes"
+	"context"
+	"net/http"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -73,7 +78,11 @@ func TestRolePerCommand(t *testing.T) {
 	for _, c := range []struct{ command, args, want string }{
 		{"up", "up --name roles" + small + elastic, ""}, {"ls", "ls", "roles"}, {"status", "status roles", "Ready"}, {"exec", "exec roles -- echo inside", "inside"},
 		{"scale", "scale roles w=0:1", "w: "},
-		{"submit", "submit -c roles -- echo submitted", "submitted"}, {"jobs", "jobs roles", "SUCCEEDED"}, {"logs", "logs roles", "submitted"},
+		{"submit", "submit -c roles --submission-id one -- echo submitted", "submitted"}, {"jobs", "jobs roles", "SUCCEEDED"}, {"logs", "logs roles", "submitted"},
+		{"events", "events roles", "Ready"}, {"wait", "wait --ready -o name roles", "roles"}, {"extend", "extend roles --max 400d", "roles ends at"},
+		{"stop", "stop roles one", ""}, {"top", "top roles", "roles"}, {"serve", "serve status -c roles", ""}, {"gc", "gc --dry-run", ""},
+		{"cp", "cp /etc/hosts roles:/tmp/copied", ""}, {"dashboard", "dashboard roles", "http://127.0.0.1:"}, {"port-forward", "port-forward roles 8265", "127.0.0.1:"},
+		{"env", "env roles", "export RAY_ADDRESS="},
 		{"down", "down roles", ""}, {"history", "history", "roles"}, {"logs", "logs roles", ""},
 		{"run", "run --name roles" + small + " -- echo run", "run"}, {"logs", "logs roles", "run"},
 	} {
@@ -85,7 +94,15 @@ func TestRolePerCommand(t *testing.T) {
 		u := *all
 		u.env = append(slices.Clone(all.env), "KUBECONFIG="+b.LimitedKubeconfig(t, b.namespace, roles[c.command]...))
 		before := len(b.Requests(t, b.namespace))
-		a := u.does(t, slices.Insert(strings.Fields(c.args), 1, "--launcher", "kuberay")...)
+		run := u.does
+		if c.command == "dashboard" || c.command == "port-forward" {
+			run = u.serves
+		}
+		at := 1
+		if c.command == "serve" {
+			at = 2
+		}
+		a := run(t, slices.Insert(strings.Fields(c.args), at, "--launcher", "kuberay")...)
 		if a.code != 0 || !strings.Contains(a.out, c.want) {
 			t.Errorf("rayctl %s: code %d, want %q\n%s%s", c.args, a.code, c.want, a.out, a.notes)
 		}
@@ -95,6 +112,7 @@ func TestRolePerCommand(t *testing.T) {
 			}
 		}
 	}
+	b.inTheTable(t, all, roles)
 	for command, rules := range roles {
 		for _, rule := range rules {
 			what := command + ": " + rule.Verbs[0] + " " + rule.Resources[0]
@@ -108,6 +126,48 @@ func TestRolePerCommand(t *testing.T) {
 			}
 		}
 	}
+}
+
+// inTheTable: each command that asks Kubernetes is in the guide's table.
+func (b bed) inTheTable(t *testing.T, u *user, roles map[string][]rbacv1.PolicyRule) {
+	t.Helper()
+	without := []string{"init", "render", "validate", "schema", "version", "help", "completion"}
+	for line := range strings.Lines(u.succeeds(t, "doctor", "__complete", "").out) {
+		name, about, isCommand := strings.Cut(strings.TrimSpace(line), "\t")
+		if _, ok := roles[name]; isCommand && about != "" && !ok && !slices.Contains(without, name) {
+			t.Errorf("the guide does not say what %s needs", name)
+		}
+	}
+}
+
+// serves runs a command that prints an address and serves it until it is interrupted, which is its normal end; it is connected to once.
+func (u *user) serves(t *testing.T, args ...string) answer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	c := exec.CommandContext(ctx, u.rayctl, args...)
+	c.Env, c.Dir = u.env, t.TempDir()
+	var notes bytes.Buffer
+	c.Stderr = &notes
+	out, err := c.StdoutPipe()
+	if err != nil || c.Start() != nil {
+		t.Fatalf("rayctl %q does not start: %v", args, err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err == nil {
+		url := "http://" + strings.TrimPrefix(strings.TrimSpace(line), "http://")
+		request, _ := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if page, err := http.DefaultClient.Do(request); err != nil {
+			t.Errorf("rayctl %q: %v", args, err)
+		} else {
+			page.Body.Close()
+		}
+	}
+	if err := c.Process.Signal(os.Interrupt); err != nil {
+		t.Error(err)
+	}
+	_ = c.Wait()
+	return answer{line, notes.String(), c.ProcessState.ExitCode()}
 }
 
 // TestMinimalRole takes a run through its life with the Role of the guide and nothing else, of which even less is enough: a Role that names the Secrets lets clusters
