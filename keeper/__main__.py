@@ -21,6 +21,7 @@ ROLES = {
     "slurm-exec": "slurm.exec",
     "slurm-companion": "slurm.companion",
     "slurm-network": "slurm.network",
+    "slurm-reach": "slurm.reach",
     "pod": "kubernetes.pod",
     "pod-keeper": "kubernetes.keeper",
     "record": "kubernetes.record",

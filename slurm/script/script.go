@@ -29,6 +29,8 @@ const (
 	// RoleNetwork prints a node's address and the number of free ports there. Its arguments are slurm.network, slurm.ports, the number of nodes and the
 	// number of ports that one node needs.
 	RoleNetwork = "slurm-network"
+	// RoleReach finds whether two nodes reach each other. Its arguments are listen or connect, a directory, slurm.network and slurm.ports.
+	RoleReach = "slurm-reach"
 )
 
 var scriptTemplate = template.Must(template.New(File).Parse(templates.BatchScript))

@@ -58,18 +58,7 @@ func (site *Site) checkNode(ctx context.Context, s *spec.ClusterSpec, probe stri
 	if p.Python, err = site.Python(ctx, s); err != nil {
 		return append(checks, check("node", "", err, ""))
 	}
-	argv := []string{"srun", "--quiet", "--nodes=1", "--ntasks=1", "--time=1", fmt.Sprintf("--immediate=%d", nodeTime), "--mpi=none", "--job-name=rayctl-doctor", "--chdir=/"}
-	g := slurmspec.For(s, s.NodeGroups()[0])
-	for _, o := range script.Where(g, g.Constraint) {
-		if o[1] != "" {
-			argv = append(argv, o[0]+"="+o[1])
-		}
-	}
-	argv = append(argv, controller.OfCluster(slurmspec.Of(s).Cluster)...)
-	if c := slurmspec.Of(s).Comment; c != "" {
-		argv = append(argv, "--comment="+c)
-	}
-	argv = append(argv, g.ExtraArgs...) // a site may refuse jobs without them
+	argv := small(s, slurmspec.For(s, s.NodeGroups()[0]))
 	p.Run, p.Programs = probe, probe
 	elastic, err := site.putCompanion(ctx, p)
 	if err != nil {
@@ -101,19 +90,29 @@ func (site *Site) checkNode(ctx context.Context, s *spec.ClusterSpec, probe stri
 	checks = append(checks, checkPrograms(node, lines[4], lines[5], s)...)
 	if elastic != "" {
 		checks = append(checks, finding("jobs from "+node, lines[8] == "submits", "it may submit the jobs of further nodes",
-			"sbatch there says "+strconv.Quote(lines[8]), nodesMayNotSubmit(site.isREST())))
+			"sbatch there says "+strconv.Quote(lines[8]), nodesMayNotSubmit))
 	}
 	checks = append(checks, checkNetwork(node, lines[9], lines[10])...)
-	return append(checks, checkClock(lines[0], before))
+	return append(append(checks, site.checkReach(ctx, p)...), checkClock(lines[0], before))
+}
+
+// small is the beginning of the command line of one small step on a free node of a group.
+func small(s *spec.ClusterSpec, g slurmspec.Group) []string {
+	argv := []string{"srun", "--quiet", "--nodes=1", "--ntasks=1", "--time=1", fmt.Sprintf("--immediate=%d", nodeTime), "--mpi=none", "--job-name=rayctl-doctor", "--chdir=/"}
+	for _, o := range script.Where(g, g.Constraint) {
+		if o[1] != "" {
+			argv = append(argv, o[0]+"="+o[1])
+		}
+	}
+	argv = append(argv, controller.OfCluster(slurmspec.Of(s).Cluster)...)
+	if c := slurmspec.Of(s).Comment; c != "" {
+		argv = append(argv, "--comment="+c)
+	}
+	return append(argv, g.ExtraArgs...) // a site may refuse jobs without them
 }
 
 // nodesMayNotSubmit is what a user can do where compute nodes may not submit jobs.
-func nodesMayNotSubmit(rest bool) string {
-	if rest {
-		return "slurmrestd cannot be given these jobs in the nodes' stead: use slurm.transport ssh or local with `rayctl run`, `up` or `submit`, or ask your site's administrators to let compute nodes submit jobs"
-	}
-	return "nodes above minReplicas, and the gang of an early head, come only while `rayctl run`, `up` or `submit` watches the cluster and submits their jobs: keep one attached, or ask your site's administrators to let compute nodes submit jobs"
-}
+const nodesMayNotSubmit = "nodes above minReplicas, and the gang of an early head, come only while `rayctl run`, `up` or `submit` watches the cluster and submits their jobs: keep one attached, or ask your site's administrators to let compute nodes submit jobs"
 
 // putCompanion writes a batch script that nodes submit, of an early head's gang or the first elastic group, into the directory, and returns its name; "" if there is none.
 func (site *Site) putCompanion(ctx context.Context, p script.Plan) (string, error) {
