@@ -22,6 +22,7 @@ ROLES = {
     "slurm-companion": "slurm.companion",
     "slurm-network": "slurm.network",
     "slurm-look": "slurm.look",
+    "slurm-reach": "slurm.reach",
     "pod": "kubernetes.pod",
     "pod-keeper": "kubernetes.keeper",
     "record": "kubernetes.record",

@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/test/pace"
@@ -52,29 +54,50 @@ func last(s launcher.Status) runstate.Allocation {
 	return allocation(s, runstate.PurposeElastic)
 }
 
-// companionQueued: a node that must be there and is lost is replaced by a companion. Slurm's reason is shown while another one waits; the keeper's death cancels both.
+// companionQueued: a node that must be there and is lost is replaced by a companion. Slurm's reason is shown while another one waits; the keeper's death ends it, and
+// one that is starting.
 func (b *bed) companionQueued(t *testing.T) {
 	g := b.gate(t)
-	r := b.begin(t, b.wantsTwo("queued", g), launcher.Payload{})
+	s, hold := b.wantsTwo("queued", g), g.path+"-hold"
+	s.Setup = "while [ -e " + hold + " ]; do sleep 0.2; done"
+	r := b.begin(t, s, launcher.Payload{})
 	g.open()
 	both := r.until("of two nodes", func(s launcher.Status) bool { return last(s).State == "granted" && alive(s, "b-1") })
 	b.killSupervisor(t, host(t, both, "b-0"))
-	r.until("of the node that must be there again", func(s launcher.Status) bool {
+	again := r.until("of the node that must be there again", func(s launcher.Status) bool {
 		return strings.HasPrefix(last(s).ID, "b-0.") && last(s).State == "granted" && alive(s, "b-0")
 	})
-	open := b.closePartition(t)
-	defer open()
+	if err := os.WriteFile(hold, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := b.Slurm(t.Context(), "scancel", job(last(both))); err != nil {
 		t.Fatal(err)
 	}
+	starts := r.until("starting a node", func(s launcher.Status) bool {
+		name, _, _ := strings.Cut(last(s).ID, ".")
+		return last(s).ID != last(again).ID && last(s).State == "granted" && !alive(s, name)
+	})
+	open := b.closePartition(t)
+	defer open()
+	if _, err := b.Slurm(t.Context(), "scancel", job(last(again))); err != nil {
+		t.Fatal(err)
+	}
 	st := r.until("waiting for a node", func(s launcher.Status) bool {
-		return last(s).State == "queued" && strings.Contains(last(s).Message, "PartitionDown")
+		return last(s).ID != last(starts).ID && last(s).State == "queued" && strings.Contains(last(s).Message, "PartitionDown")
 	})
 	if a := last(st); a.Granted != nil || !strings.HasPrefix(a.Message, "job ") {
 		t.Errorf("%+v", a)
 	}
+	for _, a := range st.Allocations {
+		if a.ID == last(starts).ID && a.State != "granted" {
+			t.Errorf("what starts: %+v", a)
+		}
+	}
 	b.killKeeper(t, r.id)
 	r.ended(runstate.CodeLost, "lost", "the keeper was killed")
+	if err := os.Remove(hold); err != nil {
+		t.Error(err)
+	}
 	r.forgotten()
 }
 
@@ -183,7 +206,7 @@ func alive(s launcher.Status, name string) bool {
 }
 
 // companionsHeadDies: compute nodes may not submit, and the node waits until a client does, which one that only reads does not. Then the head's node, with the
-// keeper, is switched off, and nobody watches: the companion on another node ends by itself.
+// keeper, is switched off, and nobody watches: the companion on another node ends by itself, and one that waits is ended by `rayctl gc`.
 func (b *bed) companionsHeadDies(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(b.wrapSbatch(t), "login-only"), nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -204,14 +227,30 @@ func (b *bed) companionsHeadDies(t *testing.T) {
 	defer stop()
 	go launcher.SubmitOffers(ctx, l, id, slog.New(slog.DiscardHandler))
 	st := watchUntil(t, l, id, func(s launcher.Status) bool { return alive(s, "b-1") })
+	open := b.closePartition(t)
+	defer open()
+	err = launcher.AskKeeper(t.Context(), l, id, func(k *keeper.Client) error {
+		_, err := k.Scale(t.Context(), keeper.Scale{Group: "b", Min: 3})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watchUntil(t, l, id, func(s launcher.Status) bool { return strings.Contains(last(s).Message, "PartitionDown") })
 	stop()
 	restore := b.powerOffHost(t, st.Nodes[0].Host)
 	b.Await(t, "the companion's end", func(ctx context.Context) (bool, error) {
-		out, err := b.Slurm(ctx, "squeue", "--noheader", "--format=%j")
+		out, err := b.Slurm(ctx, "squeue", "--noheader", "--states=RUNNING,COMPLETING", "--format=%j")
 		return !strings.Contains(out, "-elastic-"), err
 	})
 	restore()
-	b.down(t, l, id)
+	if left, err := b.Slurm(t.Context(), "squeue", "--noheader", "--states=PENDING", "--format=%j"); err != nil || strings.Count(left, "-elastic-") != 1 {
+		t.Errorf("what waits: %q, %v", left, err)
+	}
+	b.Await(t, "its collection", func(ctx context.Context) (bool, error) {
+		collected, err := l.Collect(ctx, false)
+		return slices.ContainsFunc(collected, func(c launcher.Collected) bool { return c.Name == string(id) && c.What == "leftovers" }), err
+	})
 	if left := b.allocated(t, id); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}

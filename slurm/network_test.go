@@ -24,8 +24,9 @@ import (
 // TestNetwork is a site whose nodes have two networks, no default route, and names that stand for loopback.
 func TestNetwork(t *testing.T) {
 	pace.Parallel(t)
-	b := start(t, slurmtest.Options{Nodes: 2, Storage: true, LoopbackNames: true})
+	b := start(t, slurmtest.Options{Nodes: 2, Storage: true, LoopbackNames: true, Partitions: []slurmtest.Partition{{Name: "main", Default: true}, {Name: "cpu", Nodes: "node1"}}})
 	t.Run("Unclear", b.networkUnclear)
+	t.Run("Partitions", b.partitionsApart)
 	t.Run("NotThere", b.networkNotThere)
 	t.Run("Chosen", b.networkChosen)
 	t.Run("PortsTaken", b.portsTaken)
@@ -77,6 +78,40 @@ func (b *bed) networkUnclear(t *testing.T) {
 		t.Errorf("output %q", alone.out.String())
 	}
 	alone.forgotten()
+}
+
+// partitionsApart: doctor tries whether the head's partition and the workers' reach each other, where they are two.
+func (b *bed) partitionsApart(t *testing.T) {
+	s := b.onBoth("apart", "true", slurmspec.Section{Network: "eth0", Ports: "20000-20255"})
+	s.Head.Early = true
+	slurmspec.Of(s).Nodelist, s.Workers[0].Sections = "", slurmspec.GroupIn(&slurmspec.Group{Nodelist: "node2"})
+	find := func(name string) (found []launcher.Check) {
+		for _, c := range b.launcher().Check(t.Context(), s) {
+			if c.Name == name {
+				found = append(found, c)
+			}
+		}
+		return found
+	}
+	const both = "from partition cpu to the default partition"
+	if c := find("head"); len(c) != 1 || !c[0].OK || !strings.Contains(c[0].Detail, "head.slurm.partition can name another one") || len(find(both)) > 0 {
+		t.Errorf("an early head in the workers' partition: %+v", c)
+	}
+	s.Head.Sections = slurmspec.GroupIn(&slurmspec.Group{Partition: "cpu"})
+	if c := find(both); len(c) != 1 || !c[0].OK || c[0].Detail != "node1 (10.77.1.1) and node2 (10.77.1.2) reach each other" {
+		t.Errorf("where they do: %+v", c)
+	}
+	restore, err := b.Separate(t.Context(), 2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := find(both)
+	if err := restore(); err != nil {
+		t.Error(err)
+	}
+	if len(c) != 1 || c[0].OK || !strings.HasPrefix(c[0].Detail, "node2 (10.77.1.2) cannot connect to node1 (10.77.1.1): ") || !strings.Contains(c[0].Hint, "slurm.network") {
+		t.Errorf("where they do not: %+v", c)
+	}
 }
 
 // networkNotThere: the head's node has an address in the network, the worker's has none.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,12 +27,14 @@ import (
 )
 
 // lookAround prints, as JSON, what Ray has on each node and the environment of a task there that has all its GPUs.
-const lookAround = `import json, os, resource, socket, ray
+const lookAround = `import json, os, resource, socket, time, ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
 @ray.remote(num_cpus=0)
 def look():
     return dict(os.environ), resource.getrlimit(resource.RLIMIT_NOFILE)[0], socket.gethostname()
 ray.init(log_to_driver=False, logging_level="ERROR")
+while len(ray.nodes()) < int(os.environ.get("LOOK_AT", 1)):
+    time.sleep(0.2)
 found = {"driver": {"Env": dict(os.environ), "Cwd": os.getcwd(), "Seen": [p for p in os.environ.get("LOOK_FOR", "").split() if os.path.exists(p)]}}
 for node in ray.nodes():
     r = node["Resources"]
@@ -198,9 +201,12 @@ func (b *bed) inContainer(t *testing.T, runtime, image string) {
 	if runtime == "pyxis" { // without memory in the file it has what the job got, less 0.3 for the object store
 		cpus, mib = 4, 4*100-4*100*3/10 // DefMemPerCPU of the testbed
 		s.Head.NodeResources = spec.NodeResources{CPUs: 4}
+		s.Workers = []spec.WorkerGroup{companion()}
 	}
 	section := &slurmspec.Section{ContainerRuntime: runtime, ContainerArgs: []string{arg}, TmpDir: "/tmp/disk"}
-	if s.Sections = slurmspec.In(section); runtime == "singularity" {
+	if s.Sections = slurmspec.In(section); runtime == "pyxis" {
+		section.Modules = []string{"cuda/12"}
+	} else {
 		section.Python, section.TmpDir = "site-python", "/tmp/disk/$USER/j${SLURM_JOB_ID}" // which the node makes, and removes
 		if bad := failing(b.launcher().Check(t.Context(), s)); len(bad) != 1 || !strings.HasPrefix(bad[0], "python on node") {
 			t.Errorf("without its module doctor finds %q", bad)
@@ -208,9 +214,12 @@ func (b *bed) inContainer(t *testing.T, runtime, image string) {
 		section.Modules = []string{"singularity"}
 	}
 	b.doctorOfContainer(t, s)
-	s.Env = map[string]string{"HF_HOME": hf, "LOOK_FOR": strings.Join([]string{project, hf, secret, "/tmp/disk", b.Home("")}, " ")}
+	s.Env = map[string]string{"HF_HOME": hf, "LOOK_AT": strconv.Itoa(1 + len(s.Workers)), "LOOK_FOR": strings.Join([]string{project, hf, secret, "/tmp/disk", b.Home("")}, " ")}
 	found := b.look(t, s)
 	got, driver := found["head-0"], found["driver"]
+	if of := found["w-0"]; len(s.Workers) > 0 && (of.GPU != 1 || of.H100 != 1 || of.CPU != 1 || of.Env["PYXIS_IMAGE"] != image || of.Env["LOADED"] != "load cuda/12 ") {
+		t.Errorf("a node with a job of its own: %+v", of)
+	}
 	program, seen := got.Env["PYXIS_IMAGE"], []string{project, hf, "/tmp/disk", b.Home("")}
 	if runtime == "singularity" {
 		program, seen = got.Env["SINGULARITY_CONTAINER"], seen[:3]
@@ -236,6 +245,14 @@ func (b *bed) inContainer(t *testing.T, runtime, image string) {
 	if _, err := os.Stat(project + "/evil"); err == nil {
 		t.Error("an argument was run")
 	}
+}
+
+// companion is a group whose only node has a job of its own, with all that the cluster's has.
+func companion() spec.WorkerGroup {
+	none, one := 0, 1
+	g := spec.WorkerGroup{Name: "w", Replicas: &one, MinReplicas: &none, MaxReplicas: &one, NodeResources: small()}
+	g.GPUs, g.GPUType = 1, "h100"
+	return g
 }
 
 // placed: three equal workers on two nodes of which each has room for two, each as large as it was asked for. Its keeper's Python comes with a module of the site.

@@ -25,7 +25,7 @@ const (
 // runs it here, too.
 var fromTheQueue = []string{
 	"exit code 0, output byte for byte, and what is left", "one name, many launches, unlike groups", "elastic group", "client killed before the commit", "keeper killed",
-	"keeper killed before the gang is there", "queue limit", "setup fails", "another spec, secrets, terminate", "unknown cluster",
+	"keeper killed before the gang is there", "queue limit", "setup fails", "another spec, secrets, terminate", "unknown cluster", "warned of the end",
 }
 
 func socketIn(state string) string { return filepath.Join(state, "tsp.socket") }

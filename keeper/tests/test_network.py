@@ -1,10 +1,14 @@
 """A node's address and ports, and what large clusters are started with. Run by `go test ./keeper`."""
 
 import ipaddress
+import json
 import os
 import socket
 import subprocess
 import sys
+import tempfile
+import threading
+import time
 import unittest
 import unittest.mock
 
@@ -13,7 +17,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 
 from rayctl_keeper.host import address, portrange
 from rayctl_keeper.node import burst, members, nodeports, raystart
-from rayctl_keeper.slurm import network
+from rayctl_keeper.slurm import network, reach
 
 
 @unittest.skipUnless(sys.platform.startswith("linux"), "nodes have Linux")
@@ -48,6 +52,26 @@ class Addresses(unittest.TestCase):
                 with unittest.mock.patch.object(network.ports, "is_free", lambda host, p, again: p == port):
                     self.assertTrue(network.free("%d-%d" % (port, port + 1), needed).startswith(want))
             self.assertFalse(network.ports.is_free("", port, again=True))
+
+    def test_reach(self):
+        """Both sides, here on one host; a stranger who connects first is no answer."""
+        with tempfile.TemporaryDirectory() as directory, unittest.mock.patch.object(address, "own", lambda *_, **__: "127.0.0.1"), \
+                unittest.mock.patch.dict(os.environ, SLURMD_NODENAME="n1"):
+            said = []
+            head = threading.Thread(target=lambda: said.append(reach.listen(directory, "", "")))
+            head.start()
+            while reach.LISTENS not in os.listdir(directory):
+                time.sleep(0.01)
+            with open(os.path.join(directory, reach.LISTENS)) as f:
+                host, port, _, _ = json.load(f)
+            with socket.create_connection((host, port)) as stranger:
+                stranger.sendall(b"word 127.0.0.1 1\n")
+            self.assertEqual(reach.connect(directory, "", ""), "ok n1 (127.0.0.1) and n1 (127.0.0.1) reach each other")
+            head.join()
+            self.assertEqual(said, ["ok"])
+            self.assertIn("no n1 (127.0.0.1) cannot connect to n1 (127.0.0.1): ", reach.connect(directory, "", ""))  # which does not listen any more
+            open(os.path.join(directory, reach.OVER), "w").close()
+            self.assertEqual((reach.listen(directory, "", ""), reach.connect(directory, "", "")), ("", ""))
 
     def test_without_network(self):
         anywhere = (address.ANYWHERE, "10.1.0.1")

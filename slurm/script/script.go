@@ -31,6 +31,8 @@ const (
 	RoleNetwork = "slurm-network"
 	// RoleLook imports Ray as a supervisor would start it, and prints its version. Its argument is a directory with the orders that Look returns.
 	RoleLook = "slurm-look"
+	// RoleReach finds whether two nodes reach each other. Its arguments are listen or connect, a directory, slurm.network and slurm.ports.
+	RoleReach = "slurm-reach"
 )
 
 var scriptTemplate = template.Must(template.New(File).Parse(templates.BatchScript))

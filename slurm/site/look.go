@@ -11,6 +11,7 @@ import (
 	"time"
 
 	keeperzip "github.com/rayctl/rayctl/keeper"
+	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/controller"
 	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/slurm/script"
@@ -123,22 +124,29 @@ func busy(err error) bool {
 
 // lookStep is the beginning of srun's command line.
 func (site *Site) lookStep(p script.Plan, around Around) []string {
-	c := slurmspec.Of(p.Spec)
-	argv := []string{"srun", "--quiet", "--mpi=none", "--job-name=rayctl-doctor", "--chdir=/", "--input=none"}
-	argv = append(argv, controller.OfCluster(cmp.Or(p.Cluster, c.Cluster))...)
 	if around.Job != 0 {
-		return append(argv, "--jobid="+strconv.Itoa(around.Job))
+		return append(step(p), "--jobid="+strconv.Itoa(around.Job))
 	}
-	argv = append(argv, "--time="+strconv.Itoa(lookTime), fmt.Sprintf("--immediate=%d", nodeTime))
-	head := p.Spec.NodeGroups()[0]
-	g := slurmspec.For(p.Spec, head)
-	for _, o := range script.Where(g, p.ConstraintOf(head)) {
+	return freeNode(p, p.Spec.NodeGroups()[0], lookTime)
+}
+
+// step is the beginning of the command line of a step of doctor.
+func step(p script.Plan) []string {
+	argv := []string{"srun", "--quiet", "--mpi=none", "--job-name=rayctl-doctor", "--chdir=/", "--input=none"}
+	return append(argv, controller.OfCluster(cmp.Or(p.Cluster, slurmspec.Of(p.Spec).Cluster))...)
+}
+
+// freeNode is the beginning of the command line of a step on a node of a group that is free, of at most some minutes.
+func freeNode(p script.Plan, of spec.NodeGroup, minutes int) []string {
+	argv := append(step(p), fmt.Sprintf("--time=%d", minutes), fmt.Sprintf("--immediate=%d", nodeTime))
+	g := slurmspec.For(p.Spec, of)
+	for _, o := range script.Where(g, p.ConstraintOf(of)) {
 		if o[1] != "" {
 			argv = append(argv, o[0]+"="+o[1])
 		}
 	}
-	if c.Comment != "" {
-		argv = append(argv, "--comment="+c.Comment)
+	if comment := slurmspec.Of(p.Spec).Comment; comment != "" {
+		argv = append(argv, "--comment="+comment)
 	}
 	return append(argv, g.ExtraArgs...) // a site may refuse jobs without them
 }

@@ -45,19 +45,17 @@ func (site *Site) checkNode(ctx context.Context, p script.Plan, around Around) [
 	checks = append(checks, checkPrograms(found, s)...)
 	if found.elastic {
 		checks = append(checks, finding("jobs from "+found.node, found.submits == "submits", "it may submit the jobs of further nodes",
-			"sbatch there says "+strconv.Quote(found.submits), nodesMayNotSubmit(site.isREST())))
+			"sbatch there says "+strconv.Quote(found.submits), nodesMayNotSubmit))
 	}
 	checks = append(checks, checkNetwork(found.node, found.address, found.ports)...)
+	if around.Job == 0 { // the nodes of an allocation are where they are
+		checks = append(checks, site.checkReach(ctx, p)...)
+	}
 	return append(checks, checkClock(found.clock, found.before))
 }
 
 // nodesMayNotSubmit is what a user can do where compute nodes may not submit jobs.
-func nodesMayNotSubmit(rest bool) string {
-	if rest {
-		return "slurmrestd cannot be given these jobs in the nodes' stead: use slurm.transport ssh or local with `rayctl run`, `up` or `submit`, or ask your site's administrators to let compute nodes submit jobs"
-	}
-	return "nodes above minReplicas, and the gang of an early head, come only while `rayctl run`, `up` or `submit` watches the cluster and submits their jobs: keep one attached, or ask your site's administrators to let compute nodes submit jobs"
-}
+const nodesMayNotSubmit = "nodes above minReplicas, and the gang of an early head, come only while `rayctl run`, `up` or `submit` watches the cluster and submits their jobs: keep one attached, or ask your site's administrators to let compute nodes submit jobs"
 
 // putCompanion writes a batch script that nodes submit, of an early head's gang or the first elastic group, into the directory, and returns its name; "" if there is none.
 func (site *Site) putCompanion(ctx context.Context, p script.Plan) (string, error) {

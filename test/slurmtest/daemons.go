@@ -124,6 +124,15 @@ func (c *Cluster) PowerOffNode(i int) error {
 	return nil
 }
 
+// Separate lets node i and node j not reach each other, as where a site's network keeps partitions apart, until the function that it returns is called.
+func (c *Cluster) Separate(ctx context.Context, i, j int) (func() error, error) {
+	route := func(ctx context.Context, what string) error {
+		_, err := c.Exec(ctx, i, fmt.Sprintf("%s/daemons/ip route %s unreachable %s/32", prefix, what, nodeAddress(j)))
+		return err
+	}
+	return func() error { return route(context.WithoutCancel(ctx), "del") }, route(ctx, "add")
+}
+
 // PowerOnNode starts node i again with empty /tmp, /run and /dev/shm; slurmd registers by itself.
 func (c *Cluster) PowerOnNode(i int) error {
 	if err := c.makeComputeNode(i); err != nil {

@@ -1,0 +1,87 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	keeperzip "github.com/rayctl/rayctl/keeper"
+	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/slurm/remote"
+	"github.com/rayctl/rayctl/slurm/script"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
+)
+
+// reachDir is the directory by which the two nodes of checkReach find each other, and overFile ends both (keeper/rayctl_keeper/slurm/reach.py).
+const reachDir, overFile = "reach", "over"
+
+// checkReach checks, where the head and a group of workers have different partitions, that a node of each reaches one of the other. The directory of the plan has what a
+// node needs for it. Of an early head in the workers' partition it says what that means.
+func (site *Site) checkReach(ctx context.Context, p script.Plan) []launcher.Check {
+	head, workers := partitioned(p.Spec)
+	if workers == nil {
+		if p.Spec.Head.Early {
+			return []launcher.Check{check("head", "it is early, and in the partition of the workers: it waits in the same queue, perhaps on a node with GPUs; head.slurm.partition can name another one", nil, "")}
+		}
+		return nil
+	}
+	name := fmt.Sprintf("from %s to %s", named(p.Spec, *head), named(p.Spec, *workers))
+	dir := path.Join(p.Run, reachDir)
+	if err := site.Runs.Files.WriteBytes(ctx, path.Join(dir, "begun"), nil); err != nil {
+		return []launcher.Check{check(name, "", err, "")}
+	}
+	listened := make(chan error, 1)
+	go func() {
+		_, err := site.reach(ctx, p, *head, "listen", dir)
+		site.endReach(ctx, dir)
+		listened <- err
+	}()
+	out, err := site.reach(ctx, p, *workers, "connect", dir)
+	site.endReach(ctx, dir)
+	if e := <-listened; err == nil {
+		err = e
+	}
+	said, text, _ := strings.Cut(strings.TrimSpace(out), " ")
+	if err != nil || said == "" {
+		return []launcher.Check{check(name, "not looked at: no node of one of them was free at the moment", nil, "")}
+	}
+	return []launcher.Check{finding(name, said == "ok", text, text,
+		"Ray's nodes must reach one another: choose another partition for the head, set slurm.network to a network that both have, or ask your site's administrators to let them connect")}
+}
+
+// reach runs one side on a node of a group.
+func (site *Site) reach(ctx context.Context, p script.Plan, g spec.NodeGroup, side, dir string) (string, error) {
+	section := slurmspec.Of(p.Spec)
+	argv := append(freeNode(p, g, 1), "--nodes=1", "--ntasks=1")
+	argv = append(argv, p.OnHost(p.HostPython(), "-E", "-s", path.Join(p.Run, keeperzip.File), script.RoleReach, side, dir, section.Network, section.Ports)...)
+	return site.run(ctx, remote.CleanWith(section.KeepEnv, argv...)...)
+}
+
+// endReach ends the side that still waits for the other one; it ends by itself, too.
+func (site *Site) endReach(ctx context.Context, dir string) {
+	if err := site.Runs.Files.WriteBytes(ctx, path.Join(dir, overFile), nil); err != nil {
+		site.Log.Debug("a step of doctor ends later", "error", err)
+	}
+}
+
+// partitioned are the head's group and the first one that has another partition; nil: there is none.
+func partitioned(s *spec.ClusterSpec) (head, other *spec.NodeGroup) {
+	groups := s.NodeGroups()
+	of := slurmspec.For(s, groups[0]).Partition
+	for i, g := range groups[1:] {
+		if g.Max > 0 && slurmspec.For(s, g).Partition != of {
+			return &groups[0], &groups[1+i]
+		}
+	}
+	return &groups[0], nil
+}
+
+// named is a group's partition in words.
+func named(s *spec.ClusterSpec, g spec.NodeGroup) string {
+	if partition := slurmspec.For(s, g).Partition; partition != "" {
+		return "partition " + partition
+	}
+	return "the default partition"
+}
