@@ -45,7 +45,7 @@ func TestLostWorkers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, _, stderr := apptest.New()
-			a.Streams.Quiet = true
+			a.Quiet = true
 			s := launcher.Status{
 				Name: "x", Phase: runstate.Ready, Job: &runstate.Job{State: runstate.JobRunning}, Timeline: before,
 				Head: runstate.Head{NodeID: "a"}, Nodes: []runstate.Node{{Name: "h-0", NodeID: "a"}, {Name: "w-0", NodeID: "b"}},

@@ -75,13 +75,18 @@ class TheLimits(unittest.TestCase):
         self.assertEqual((limits.left("max", 1050.0), limits.due("max")), (40, 1090))
 
     def test_another_keeper_goes_on(self):
-        def keeper(earlier):
-            limits = Limits({"queue": 50, "max": 60, "total": 100}, time.monotonic())
-            Resumption(earlier, "", limits, None, None, None).resume_limits()
+        def keeper(earlier, awaits_nodes=False):
+            limits = Limits({"queue": 50, "start": 30, "max": 60, "total": 100}, time.monotonic())
+            Resumption(earlier, "", limits, None, None, None).resume_limits(awaits_nodes)
             return limits
         ago = wall(time.time() - 20)
         first, waiting = keeper({}), keeper({"phase": "Provisioning", "since": ago, "deadlines": {"max": None, "idle": None, "total": None}})
         running = keeper({"phase": "Ready", "since": ago, "deadlines": {"max": wall(time.time() + 7), "idle": ago, "total": None}})
+        starting = {"phase": "Starting", "since": ago, "timeline": [{"event": "phase", "to": "Queued", "at": wall(time.time() - 40)}]}
+        whole, without_nodes = keeper(starting), keeper(starting, awaits_nodes=True)
+        self.assertAlmostEqual(whole.due("start") - time.monotonic(), 10, delta=5)
+        self.assertAlmostEqual(without_nodes.due("queue") - time.monotonic(), 10, delta=5)
+        self.assertIsNone(without_nodes.since["start"])
         other_pod = keeper({"deadlines": {"max": "2100-01-02T03:04:05.123456789Z", "total": None}})
         self.assertEqual((first.since["queue"], first.since["max"], waiting.since["max"]), (None, None, None))
         self.assertAlmostEqual(waiting.due("queue") - time.monotonic(), 30, delta=5)

@@ -57,7 +57,7 @@ func TestRead(t *testing.T) {
 	st.Revision, st.Phase, st.Exit, st.Log = 4, runstate.Gone, &runstate.Exit{Cause: runstate.CauseDriverFailed, Code: 3, Origin: runstate.OriginDriver}, &runstate.Log{Bytes: 6}
 	write(t, filepath.Join(dir, keeper.ResultFile), st)
 	var last launcher.Status
-	for last = range statuses { //nolint:revive // to the end
+	for last = range statuses {
 	}
 	r, err := l.Result(t.Context(), id)
 	if err != nil || last.Exit == nil || r.Exit.Code != 3 || r.Log.Bytes != 6 {
