@@ -11,11 +11,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/test/stopped"
 )
 
 // keeperKilledWithOutput: what the driver wrote after its keeper's last look is in the record, and a restart that is left is made.
@@ -28,7 +28,7 @@ func (b *bed) keeperKilledWithOutput(t *testing.T) {
 	b.copied(t, r.id, "killed\n")
 	for _, p := range b.processes(t, r.id) {
 		if strings.Contains(p.Command, "keeper.pyz slurm-start") {
-			if err := syscall.Kill(p.PID, syscall.SIGSTOP); err != nil {
+			if err := stopped.Stop(p.PID); err != nil {
 				t.Fatal(err)
 			}
 		}
