@@ -16,7 +16,7 @@ import zlib
 
 from rayctl_keeper.kubernetes import sidecars
 from rayctl_keeper.ray import addresses
-from rayctl_keeper.run.former import SHOWN, folded
+from rayctl_keeper.run.allocations.former import SHOWN, folded
 
 LONG_POLL = 50
 CONNECT = 3.0  # seconds; DNS may still return the address of a deleted pod, which does not even refuse connections

@@ -6,7 +6,7 @@ import time
 
 from rayctl_keeper.driver.rayjob import prepare_id
 from rayctl_keeper.ray.dashboard import Refused, Unreachable
-from rayctl_keeper.run.silence import PATIENT
+from rayctl_keeper.run.head.silence import PATIENT
 from rayctl_keeper.state.document import log_file, seconds_of
 from rayctl_keeper.state.exits import End, driver_end, prepare_end
 
@@ -48,7 +48,7 @@ class Resumption:
             self._driver_log.begin(job["logFile"], program["driverNodeId"], [], stream=program["state"] == "RUNNING", resume=True)
 
     def resume_limits(self, awaits_nodes):
-        """Limits count from when they counted, and fall due when they were to. awaits_nodes: see run/placed.py."""
+        """Limits count from when they counted, and fall due when they were to. awaits_nodes: see run/gang/placed.py."""
         offset = time.monotonic() - time.time()
         if self.earlier.get("phase") in WAITING:
             self._limits.begin("queue", seconds_of(self.earlier["since"]) + offset)
