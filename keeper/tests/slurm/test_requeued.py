@@ -51,6 +51,21 @@ class Requeued(unittest.TestCase):
         self.assertEqual(start.load(os.path.join(self.place, "result.json")), result)
         self.assertFalse(os.path.exists(os.path.join(self.run_dir, "2")))
 
+    def test_an_end_that_was_begun(self):
+        """Slurm queued the job again while its keeper was ending the cluster, and the keeper died with it: a driver that has ended is not run again."""
+        job, orders = {"submissionId": "n-1", "exitCode": 3}, {"job": {"restarts": {"nodeFailure": -1}}}
+        for phase, code, again in ("Draining", "driver-failed", False), ("Draining", "down", False), ("Draining", "lost", True), ("Ready", "", True):
+            state = {"attempt": 1, "phase": phase, "reason": {"code": code, "message": "why"}, "job": job}
+            for name, content in ("1/state.json", state), ("1/orders.json", orders):
+                self.write(name, content)
+            with mock.patch.dict(os.environ, RAYCTL_RESTARTS="1", SLURM_JOB_ID="7"), mock.patch("rayctl_keeper.slurm.batch.start.end_leftovers"), \
+                    mock.patch("rayctl_keeper.slurm.attempts.account.commands.ask", return_value=""):
+                self.assertEqual(start.may_follow(self.run_dir, self.place), again, (phase, code))
+            result = start.load(os.path.join(self.place, "result.json"))
+            self.assertEqual(result.get("exit", {}).get("cause"), None if again else code)
+            if result:
+                os.unlink(os.path.join(self.place, "result.json"))
+
     def test_killed_before_it_was_announced(self):
         """The attempt before is not judged a second time."""
         for name, content in ("current", {"attempt": "1", "start": 100}), ("1/claim", {}), ("1/state.json", {"attempt": 1}), ("1/orders.json", {}):

@@ -11,6 +11,7 @@ from rayctl_keeper.run.shared import publish
 from rayctl_keeper.slurm.attempts.after import SENTENCES, last_state, load, output_of, salvage
 from rayctl_keeper.slurm.controller import commands
 from rayctl_keeper.state import model
+from rayctl_keeper.state.conclude import Verdict, conclude
 from rayctl_keeper.state.document import RESERVE, ended_attempt, seconds_of, wall, write_atomically
 
 SEED = "seed"  # what the keeper removes at the end of an attempt, kept for the next one
@@ -70,17 +71,14 @@ def end_inside(signals):
             return
 
 
-def conclude(run, place, end, phases=()):
-    """Writes the result of an attempt whose keeper could not, or did not know why it got the signal."""
-    state, now = last_state(place), wall()
+def write_result(run, place, cause, message, phases=()):
+    """Writes the result of an attempt whose keeper could not, or did not know why it got the signal. phases: what followed, by Slurm's clock."""
+    state = dict({"attempt": 1}, **last_state(place))
     job, log = state.get("job") or {}, salvage(output_of(place))
     running = not log["whole"] and not {job.get("state"), (job.get("prepare") or {}).get("state")}.isdisjoint(("PENDING", "RUNNING"))
-    result = dict(state, revision=state.get("revision", 0) + 1, phase="Gone", since=now, reason={"code": end.cause, "message": end.message, "hint": ""},
-                  attempts=attempts_of(state, int(state.get("attempt") or 1), end.cause, end.message, wall(phases[0][1]) if phases and phases[0][1] else now,
-                                       end.driver and end.driver[0]), exit=end.document(),
-                  timeline=timeline_of(run, state, end.cause, phases),
-                  log=state.get("log") or {"bytes": log["size"], "missing": [[log["size"], -1]] if running else []})
-    result["timeline"].append({"at": now, "attempt": state.get("attempt", 1), "event": "phase", "to": "Gone", "code": end.cause, "message": end.message})
+    state.update(timeline=timeline_of(run, state, cause, phases), attempts=overruled(state, cause, message))
+    ended = wall(phases[0][1]) if phases and phases[0][1] else wall()
+    result = dict(conclude(state, Verdict(cause, message, ended)), log=state.get("log") or {"bytes": log["size"], "missing": [[log["size"], -1]] if running else []})
     strip(place)  # also gives back the room for this on a full disk
     write_atomically(os.path.join(place, "result.json"), json.dumps(result).encode())
     share_result(place)
@@ -111,14 +109,21 @@ def timeline_of(run, state, cause, phases):
     return events
 
 
-def attempts_of(state, ended, cause, message="", end=None, code=None):
-    """All attempts up to the one that ended for this cause. Its keeper did not know why it got the signal, or was killed before it could record anything."""
-    attempts, message = list(state.get("attempts") or []), message or SENTENCES[cause] % "its"
-    if not attempts or attempts[-1]["attempt"] != ended:
-        attempts.append(ended_attempt(dict(state, attempt=ended), cause, message, code, end))
-    elif attempts[-1]["message"].startswith(model.SIGNALLED):
+def overruled(state, cause, message):
+    """The attempts so far. Where the last one's keeper did not know why it got the signal, this is the cause."""
+    attempts = list(state.get("attempts") or [])
+    if attempts and attempts[-1]["message"].startswith(model.SIGNALLED):
         attempts[-1] = dict(attempts[-1], cause=cause, message=message)
     return attempts
+
+
+def attempts_of(state, ended, cause, message=""):
+    """All attempts up to the one that ended for this cause, for the next one. Its keeper may have been killed before it could record anything."""
+    message = message or SENTENCES[cause] % "its"
+    attempts = list(state.get("attempts") or [])
+    if not attempts or attempts[-1]["attempt"] != ended:
+        return attempts + [ended_attempt(dict(state, attempt=ended), cause, message)]
+    return overruled(state, cause, message)
 
 
 def allocations_of(state, at):

@@ -3,15 +3,13 @@
 import json
 import os
 
-from rayctl_keeper.run import resume
-from rayctl_keeper.slurm.attempts.account import conclude, end_leftovers
+from rayctl_keeper.slurm.attempts.account import end_leftovers, write_result
 from rayctl_keeper.slurm.attempts.after import AGAIN, allowed, last_state, load, output_of, salvage
 from rayctl_keeper.slurm.batch.start import job_start
 from rayctl_keeper.slurm.companions.companions import end_all
 from rayctl_keeper.slurm.controller import commands
-from rayctl_keeper.state import model
-from rayctl_keeper.state.document import write_atomically
-from rayctl_keeper.state.exits import End
+from rayctl_keeper.state.conclude import Verdict, begun, end_of
+from rayctl_keeper.state.document import wall, write_atomically
 
 KILLED = "the keeper was killed"
 
@@ -28,23 +26,11 @@ def conclude_attempt(run):
     end_all(load(os.path.join(place, "orders.json")))
     end_leftovers("USR1", "TERM", "KILL")
     salvage(output_of(place))
-    end, orders = begun_end(last_state(place)), load(os.path.join(place, "orders.json"))
-    cause, message = ("lost", KILLED) if end is None else (end.cause, end.message)
-    if orders.get("job") and (end is None or cause in ("preempted", "time-limit")) and allowed(run, orders, place, cause):
-        write_atomically(os.path.join(place, AGAIN), json.dumps({"cause": cause, "message": message}).encode())
+    state, orders = last_state(place), load(os.path.join(place, "orders.json"))
+    own, end = begun(state), end_of(state, Verdict("lost", KILLED, wall()))
+    if orders.get("job") and (own is None or own.cause in ("preempted", "time-limit")) and allowed(run, orders, place, end.cause):
+        write_atomically(os.path.join(place, AGAIN), json.dumps({"cause": end.cause, "message": end.message}).encode())
         if commands.requeue():
             return
         os.unlink(os.path.join(place, AGAIN))
-    conclude(run, place, end or End(cause, message))
-
-
-def begun_end(state):
-    """The end that the keeper was carrying out when it was killed: a driver that has ended is not run again, and its exit code counts. None: there was
-    none, or only a signal, whose cause is unknown."""
-    message = (state.get("reason") or {}).get("message") or ""
-    if state.get("phase") != "Draining" or message.startswith(model.SIGNALLED):
-        return None
-    end = resume.the_end(state)
-    if end is not None and end.driver is None:
-        end = End(end.cause, "%s; meanwhile %s" % (message, KILLED))
-    return end
+    write_result(run, place, "lost", KILLED)
