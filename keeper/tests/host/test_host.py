@@ -83,10 +83,10 @@ class Processes(unittest.TestCase):
                 real(pid, number)
             os.kill = kill
             left, ended = p.kill_all()
-            print(sorted(left), sorted(ended.values()))
+            print(sorted(left), set(ended.values()))  # a busy machine's shell may reap its command in the same wait that its stop interrupts
             """ % os.path.dirname(HERE)
         out = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout.decode()
-        self.assertEqual(out, "[] [-9, -9]\n")
+        self.assertEqual(out, "[] {-9}\n")
 
     def test_another_cluster_stays(self):
         """The keeper of a cluster that a driver launched has that cluster's mark, and what is below it may have none."""
