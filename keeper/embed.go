@@ -31,7 +31,7 @@ const (
 // File is the name of the zip file.
 const File = "keeper.pyz"
 
-//go:embed __main__.py rayctl_keeper/*.py rayctl_keeper/*/*.py
+//go:embed __main__.py rayctl_keeper/*.py rayctl_keeper/*/*.py rayctl_keeper/*/*/*.py
 var sources embed.FS
 
 // apart are sources that run outside the zip file.

@@ -33,9 +33,11 @@ func eachPython(t *testing.T, run func(t *testing.T, python string)) {
 
 // The keeper's parts.
 func TestUnits(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("tests", "test_*.py"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no tests: %v", err)
+	files, _ := filepath.Glob(filepath.Join("tests", "test_*.py"))
+	inFolders, _ := filepath.Glob(filepath.Join("tests", "*", "test_*.py"))
+	files = append(files, inFolders...)
+	if len(files) == 0 || len(inFolders) == 0 {
+		t.Fatalf("no tests: %q, %q", files, inFolders)
 	}
 	eachPython(t, func(t *testing.T, python string) {
 		for _, file := range files {

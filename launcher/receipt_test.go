@@ -63,7 +63,7 @@ func TestElasticNodesAreCharged(t *testing.T) {
 	}
 }
 
-// TestFormerNodesAreCharged: of a long life most nodes are sums only, as the keeper's tests/test_allocations.py makes them; the receipt counts all 300.
+// TestFormerNodesAreCharged: of a long life most nodes are sums only, as the keeper's tests/run/test_allocations.py makes them; the receipt counts all 300.
 func TestFormerNodesAreCharged(t *testing.T) {
 	at := func(second int64) *time.Time { m := time.Unix(100+second, 0); return &m }
 	s := launcher.Status{Launcher: localspec.Name, Created: *at(0), Since: *at(3000), Phase: runstate.Gone}

@@ -221,7 +221,7 @@ func TestUp(t *testing.T) {
 }
 
 // TestWorkerThatNeverRegisters is what a crowded machine does now and then: Ray's first driver (mostly the dashboard's Serve module)
-// would wait for it for ever, and everybody else for that one. See RAY_prestart_worker_first_driver in keeper/rayctl_keeper/node/raystart.py.
+// would wait for it for ever, and everybody else for that one. See RAY_prestart_worker_first_driver in keeper/rayctl_keeper/node/start/raystart.py.
 func TestWorkerThatNeverRegisters(t *testing.T) {
 	pace.Parallel(t)
 	state, site := t.TempDir(), t.TempDir()

@@ -74,7 +74,7 @@ func (l *Launcher) CancelOffered(ctx context.Context, _ launcher.ID, job string)
 	return l.site.Cancel(ctx, id, false)
 }
 
-// options are those that a keeper's offer may have (keeper/rayctl_keeper/slurm/submission.py, drains.py), with what their values may be.
+// options are those that a keeper's offer may have (submission.py and drains.py of keeper/rayctl_keeper/slurm/companions), with what their values may be.
 var options = map[string]*regexp.Regexp{
 	"--open-mode":  regexp.MustCompile(`^append$`),
 	"--no-requeue": regexp.MustCompile(`^$`),

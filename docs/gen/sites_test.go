@@ -98,7 +98,7 @@ func findTests(cell string) error {
 func findTest(folder, function, subtests, file, scenario string) error {
 	switch {
 	case file != "":
-		if found, _ := filepath.Glob(filepath.Join("..", "..", folder, "tests", file)); len(found) == 0 {
+		if found, _ := filepath.Glob(filepath.Join("..", "..", folder, "tests", "*", file)); len(found) == 0 {
 			return fmt.Errorf("no %s in %s", file, folder)
 		}
 		return nil

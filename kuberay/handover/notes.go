@@ -30,7 +30,7 @@ func NotesOf(st *runstate.State) map[string]string {
 	return news
 }
 
-// NoteOfDeadlines are the deadlines that time alone does not move, as keeper/rayctl_keeper/run/limits.py reads them.
+// NoteOfDeadlines are the deadlines that time alone does not move, as keeper/rayctl_keeper/run/limits/limits.py reads them.
 func NoteOfDeadlines(d runstate.Deadlines) string {
 	text, err := json.Marshal(map[string]*time.Time{"max": d.Max, "total": d.Total})
 	if err != nil {

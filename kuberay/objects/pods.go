@@ -34,7 +34,7 @@ const (
 	leastGrace = 5 * time.Second // of `up`: others' jobs and Serve may be at work
 	mostGrace  = 30 * time.Second
 
-	// A run whose job.grace is at least that warns its job when a pod is taken away: SHORTEST in keeper/rayctl_keeper/run/drain.py.
+	// A run whose job.grace is at least that warns its job when a pod is taken away: SHORTEST in keeper/rayctl_keeper/run/end/drain.py.
 	leastWarning = 5 * time.Second
 	afterDrain   = 3 * time.Second // for Ray's processes to end when the time of the drain is over
 )
@@ -143,7 +143,7 @@ func cpusOf(g spec.NodeGroup) units.CPUs {
 	return 1
 }
 
-// rayDefaults are the variables of every Ray that rayctl starts, unless the file sets them: keeper/rayctl_keeper/node/raystart.py has the same and the reasons.
+// rayDefaults are the variables of every Ray that rayctl starts, unless the file sets them: keeper/rayctl_keeper/node/start/raystart.py has the same and the reasons.
 var rayDefaults = map[string]string{
 	"RAY_agent_register_timeout_ms": "120000", "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "300", "RAY_prestart_worker_first_driver": "0",
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// headResets is the keeper's reason while the head's pod resets its connections (keeper/rayctl_keeper/run/life.py).
+// headResets is the keeper's reason while the head's pod resets its connections (keeper/rayctl_keeper/run/gang/gathering.py).
 const headResets = "HeadResets"
 
 // meshRefuses is the reason of a cluster whose head is in a mesh that takes no connections from outside of it, as Istio does with PeerAuthentication STRICT.

@@ -67,7 +67,7 @@ func gangQueued(st *runstate.State) bool {
 	return slices.ContainsFunc(st.Allocations, func(a runstate.Allocation) bool { return a.Purpose == runstate.PurposeGang && a.State == "queued" })
 }
 
-// waitingWorkers adds to the reason that Kubernetes gives what the keeper adds to its own (keeper/rayctl_keeper/run/early.py).
+// waitingWorkers adds to the reason that Kubernetes gives what the keeper adds to its own (keeper/rayctl_keeper/run/gang/early.py).
 func waitingWorkers(st *runstate.State, r runstate.Reason) runstate.Reason {
 	if r.Code == "" {
 		return r

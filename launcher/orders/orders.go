@@ -30,7 +30,7 @@ func Lifetime(s *spec.ClusterSpec, start, disconnect time.Duration) keeper.Lifet
 	}
 }
 
-// GPUPeriod is how often a node reports what its GPUs do: a tenth of lifetime.idleGpu, at most half a minute (keeper/rayctl_keeper/node/gpus.py).
+// GPUPeriod is how often a node reports what its GPUs do: a tenth of lifetime.idleGpu, at most half a minute (keeper/rayctl_keeper/node/gpus/gpus.py).
 func GPUPeriod(s *spec.ClusterSpec) time.Duration {
 	if limit, bound := s.Lifetime.IdleGPU.Bound(); bound {
 		return min(30*time.Second, max(500*time.Millisecond, limit/10))

@@ -13,7 +13,7 @@ func Asked(earlier []Allocation, groups []Group, early bool, at time.Time) []All
 	if early {
 		a.Purpose, groups = PurposeHead, groups[:min(1, len(groups))]
 	}
-	a.ID = fmt.Sprintf("%s.%d", a.Purpose, 1+len(Of(earlier, a.Purpose))) // as keeper/rayctl_keeper/run/allocations.py counts
+	a.ID = fmt.Sprintf("%s.%d", a.Purpose, 1+len(Of(earlier, a.Purpose))) // as keeper/rayctl_keeper/run/allocations/allocations.py counts
 	for _, g := range groups {
 		if n := g.Required(); n > 0 {
 			a.Groups[g.Name] = n

@@ -24,7 +24,7 @@ func GivenUp() Verdict {
 	return Verdict{Cause: CauseAbandoned, Message: "its launch was given up before it was committed"}
 }
 
-// Conclude is the last state of a cluster whose keeper is dead, for whoever writes the result in its place. st is the last that the keeper wrote; it is
+// Conclude is the last state of a cluster whose keeper is dead, for whoever writes the result in its place (what does so on the nodes: keeper/rayctl_keeper/state/conclude.py). st is the last that the keeper wrote; it is
 // changed. An end that the keeper was carrying out is the cluster's (see exit). What the saved log has is left to the caller.
 func Conclude(st *State, v Verdict) *State {
 	if n := len(st.Timeline); n > 0 && v.At.Before(st.Timeline[n-1].At) {

@@ -1,51 +1,57 @@
 package runstate_test
 
 import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// TestConclude: an end that a keeper had begun when it was lost is the run's, and a driver's exit code is never lost with it.
+// TestConclude: an end that a keeper had begun when it was lost is the run's, and a driver's exit code is never lost with it. The record's pod and the batch script of
+// a Slurm job conclude the same cases alike (keeper/tests/state/test_conclude.py).
 func TestConclude(t *testing.T) {
-	three, zero := 3, 0
-	lost := runstate.Exit{Origin: "rayctl", Cause: "lost", Code: runstate.CodeLost, Message: "killed", Retryable: true, By: "me@here"}
-	for name, test := range map[string]struct {
-		phase          runstate.Phase
-		cause, message string
-		code           *int // the driver's
-		want           runstate.Exit
-	}{
-		"running":        {runstate.Ready, "", "", nil, lost},
-		"driver failed":  {runstate.Draining, "driver-failed", "code 3", &three, runstate.Exit{Origin: "driver", Cause: "driver-failed", Code: 3, Message: "code 3", By: "me@here"}},
-		"succeeded":      {runstate.Draining, "succeeded", "it did", &zero, runstate.Exit{Origin: "driver", Cause: "succeeded", Message: "it did", By: "me@here"}},
-		"not prepared":   {runstate.Draining, "prepare-failed", "code 3", &three, runstate.Exit{Origin: "prepare", Cause: "prepare-failed", Code: 3, Message: "code 3", By: "me@here"}},
-		"code not known": {runstate.Draining, "driver-failed", "code 3", nil, lost},
-		"down":           {runstate.Draining, "down", "by hand", nil, runstate.Exit{Origin: "rayctl", Cause: "down", Code: 130, Message: "by hand; meanwhile killed", By: "me@here"}},
-		"idle":           {runstate.Draining, "idle", "idle", nil, runstate.Exit{Origin: "rayctl", Cause: "idle", Message: "idle; meanwhile killed", By: "me@here"}},
-		"lost already":   {runstate.Draining, "lost", "the head", nil, lost},
-		"by a signal":    {runstate.Draining, "interrupted", "the keeper was told to end by SIGTERM", nil, lost},
-	} {
-		t.Run(name, func(t *testing.T) {
-			begun := time.Unix(100, 0)
-			st := &runstate.State{
-				Revision: 7, Attempt: 2, Phase: test.phase, Reason: runstate.Reason{Code: test.cause, Message: test.message},
-				Timeline: []runstate.Event{{At: begun}}, Attempts: []runstate.Attempt{{Attempt: 1}},
-				Job: &runstate.Job{SubmissionID: "x-2", ExitCode: test.code, Prepare: &runstate.Prepare{ExitCode: test.code}},
+	var cases []struct {
+		Name    string
+		State   json.RawMessage
+		Verdict struct {
+			Cause, Message, By string
+			At                 time.Time
+			Final              bool
+		}
+		Exit     runstate.Exit
+		Since    time.Time
+		Attempts []runstate.Attempt
+	}
+	text, err := os.ReadFile(filepath.Join("testdata", "conclude.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &cases)
+	}
+	if err != nil || len(cases) <= 15 {
+		t.Fatalf("%d cases, %v", len(cases), err)
+	}
+	for _, test := range cases {
+		t.Run(test.Name, func(t *testing.T) {
+			var before, st runstate.State
+			if err := errors.Join(json.Unmarshal(test.State, &before), json.Unmarshal(test.State, &st)); err != nil {
+				t.Fatal(err)
 			}
-			// Clocks differ: what is concluded is never before what the keeper wrote.
-			st = runstate.Conclude(st, runstate.Verdict{Cause: "lost", Message: "killed", At: begun.Add(-time.Minute), By: "me@here"})
-			if *st.Exit != test.want {
-				t.Errorf("got %+v, want %+v", *st.Exit, test.want)
-			}
-			last := runstate.Event{At: begun, Attempt: 2, Kind: "phase", To: "Gone", Code: st.Exit.Cause, Message: st.Exit.Message}
-			if st.Revision != 8 || st.Phase != runstate.Gone || st.Since != begun || st.Reason.Code != st.Exit.Cause || st.Timeline[1] != last {
-				t.Errorf("%+v", st)
-			}
-			if n := len(st.Attempts); n != 2 || st.Attempts[1].SubmissionID != "x-2" || (st.Attempts[1].ExitCode != nil) != (test.want.Origin != "rayctl") {
-				t.Errorf("%+v", st.Attempts)
+			v := test.Verdict
+			want := before
+			want.Revision, want.Phase, want.Since, want.Attempts, want.Exit = before.Revision+1, runstate.Gone, test.Since, test.Attempts, &test.Exit
+			want.Reason = runstate.Reason{Code: test.Exit.Cause, Message: test.Exit.Message}
+			want.Timeline = append(slices.Clone(before.Timeline), runstate.Event{
+				At: test.Since, Attempt: before.Attempt, Kind: runstate.EventPhase, To: string(runstate.Gone), Code: test.Exit.Cause, Message: test.Exit.Message,
+			})
+			got := runstate.Conclude(&st, runstate.Verdict{Cause: v.Cause, Message: v.Message, At: v.At, By: v.By, Final: v.Final})
+			if diff := cmp.Diff(&want, got); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

@@ -165,7 +165,7 @@ func (r *Run) NodeDirs() (dirs []string) {
 	return dirs
 }
 
-// Spilled is the directory elsewhere in which the node of a temporary directory keeps spilled objects, as keeper/rayctl_keeper/node/nodedir.py makes it; "" if
+// Spilled is the directory elsewhere in which the node of a temporary directory keeps spilled objects, as keeper/rayctl_keeper/node/files/nodedir.py makes it; "" if
 // there is none.
 func Spilled(nodeDir string) string {
 	target, err := os.Readlink(filepath.Join(nodeDir, "s"))

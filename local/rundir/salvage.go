@@ -81,7 +81,7 @@ func (m *multiFile) Close() error {
 }
 
 // Saved finds the output of a dead keeper's driver: the keeper's copy, and what the supervisor of the driver's node has saved beyond it
-// (keeper/rayctl_keeper/node/rest.py).
+// (keeper/rayctl_keeper/node/files/rest.py).
 func (r *Run) Saved(job *runstate.Job) (*SavedOutput, error) {
 	target := r.Path(keeper.DriverLog)
 	o := &SavedOutput{parts: []outputPart{{target, 0, size(target)}}, whole: job == nil || job.LogFile == ""}

@@ -11,7 +11,7 @@ import (
 
 // TestSayings compares what the keeper knows of Slurm's reasons with this package; with RAYCTL_UPDATE_GOLDEN it writes it, as `make docs` does.
 func TestSayings(t *testing.T) {
-	const path = "../../keeper/rayctl_keeper/slurm/sayings.py"
+	const path = "../../keeper/rayctl_keeper/slurm/controller/sayings.py"
 	want := pythonSayings()
 	if os.Getenv("RAYCTL_UPDATE_GOLDEN") != "" {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {

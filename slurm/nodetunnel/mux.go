@@ -15,7 +15,7 @@ import (
 )
 
 // mux carries many connections over one byte stream, in the frames of yamux (github.com/hashicorp/yamux, spec.md); the far end is
-// keeper/rayctl_keeper/slurm/relay.py. No goroutine stands between a connection's user and the stream, as in that library: who writes writes the frame
+// keeper/rayctl_keeper/slurm/access/relay.py. No goroutine stands between a connection's user and the stream, as in that library: who writes writes the frame
 // itself, and of those who wait one reads the frames for all. Each goroutine in between wakes a thread more in each direction, which on a busy
 // machine is most of a round trip (`make bench-slurm BENCH="-only tunnel"`).
 type mux struct {

@@ -20,7 +20,7 @@ type Tunnel struct {
 	stream  *stream
 }
 
-// New returns the tunnel through a command that runs keeper/rayctl_keeper/slurm/relay.py on the node. It starts nothing yet.
+// New returns the tunnel through a command that runs keeper/rayctl_keeper/slurm/access/relay.py on the node. It starts nothing yet.
 func New(r remote.Runner, argv []string) *Tunnel { return &Tunnel{runner: r, argv: argv} }
 
 // Close ends the command, and returns what is closed when it has ended; nil if it did not run.

@@ -8,7 +8,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// lookWithin is the argument of RoleLook for what runs where Ray would, in the container if there is one (keeper/rayctl_keeper/slurm/look.py).
+// lookWithin is the argument of RoleLook for what runs where Ray would, in the container if there is one (keeper/rayctl_keeper/slurm/doctor/look.py).
 const lookWithin = "within"
 
 // Look are the orders with which doctor looks at one node that it has a step on: the cluster's own, but what a container would run is RoleLook. Pyxis is a part of

@@ -21,7 +21,7 @@ import (
 // nodeTime is how many seconds doctor waits for a node: none may be free.
 const nodeTime = 30
 
-// lookTime is how many minutes the look at a node takes at most: images may have to be loaded (PATIENCE of keeper/rayctl_keeper/slurm/look.py).
+// lookTime is how many minutes the look at a node takes at most: images may have to be loaded (PATIENCE of keeper/rayctl_keeper/slurm/doctor/look.py).
 const lookTime = 5
 
 // ordersFile has the cluster's orders, as the keeper reads them.
@@ -42,7 +42,7 @@ if [ -d "$dir" ] && [ -w "$dir" ]; then echo writable; else echo; fi
 "$2" -E -s "$1/$4" "$5" "$1" || printf '\n\n' # what keeps it from that is found above
 hostname
 printf '%s\n' "$root"
-submits() { # as slurm/questions.py does
+submits() { # as slurm/controller/questions.py does
 	for name in $(env | sed -n 's/^\(\(SLURM\|SLURMD\|SBATCH\|SRUN\)_[A-Z0-9_]*\)=.*/\1/p'); do
 		case $name in SLURM_CONF | SLURM_CONF_SERVER | SLURM_SACK_SOCKET) ;; *) unset "$name" ;; esac
 	done
@@ -58,10 +58,10 @@ type seen struct {
 	scratch         string // the temporary directory; "": there is no Python to tell it
 	scratchWritable bool
 	python          string // its version, or what it said
-	container, ray  string // see keeper/rayctl_keeper/slurm/look.py
+	container, ray  string // see keeper/rayctl_keeper/slurm/doctor/look.py
 	node            string // its name
 	submits         string // "submits", or what sbatch said
-	address, ports  string // see keeper/rayctl_keeper/slurm/network.py
+	address, ports  string // see keeper/rayctl_keeper/slurm/doctor/network.py
 	elastic         bool   // it was asked whether it may submit jobs
 	smaller         string // why it was not as large as the head; "": it was
 	before          time.Time

@@ -8,7 +8,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// connecting is how many machines reach one another by a node's address: where there are several, loopback is none (with_addresses of run/nodes.py).
+// connecting is how many machines reach one another by a node's address: where there are several, loopback is none (with_addresses of run/nodes/addresses.py).
 func connecting(s *spec.ClusterSpec) int {
 	nodes := s.MostNodes()
 	if slurmspec.Of(s).Expose == "node" {
@@ -17,7 +17,7 @@ func connecting(s *spec.ClusterSpec) int {
 	return nodes
 }
 
-// checkNetwork checks what a node answered about its address and its ports (keeper/rayctl_keeper/slurm/network.py). Without Python on the node it adds no check.
+// checkNetwork checks what a node answered about its address and its ports (keeper/rayctl_keeper/slurm/doctor/network.py). Without Python on the node it adds no check.
 func checkNetwork(node, address, ports string) (checks []launcher.Check) {
 	for _, c := range []struct{ name, answer, hint string }{
 		{"address of " + node, address, "set slurm.network to an interface or a CIDR that all nodes have"},

@@ -14,7 +14,7 @@ import (
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
-// reachDir is the directory by which the two nodes of checkReach find each other, and overFile ends both (keeper/rayctl_keeper/slurm/reach.py).
+// reachDir is the directory by which the two nodes of checkReach find each other, and overFile ends both (keeper/rayctl_keeper/slurm/doctor/reach.py).
 const reachDir, overFile = "reach", "over"
 
 // checkReach checks, where the head and a group of workers have different partitions, that a node of each reaches one of the other. The directory of the plan has what a

@@ -30,7 +30,7 @@ func network(v *spec.Validator, text string) {
 	}
 }
 
-// What ports are needed for, as in keeper/rayctl_keeper: node/nodeports.py, run/nodes.py and host/portrange.py.
+// What ports are needed for, as in keeper/rayctl_keeper: node/start/nodeports.py, run/nodes/common.py and host/portrange.py.
 const (
 	portGroup   = 16            // is what one process takes at a time
 	portsFixed  = 8             // of a node: its raylet, its agents, the dashboard, the autoscaler

@@ -137,7 +137,7 @@ func extraArgs(v *spec.Validator, p string, args []string) {
 	}
 }
 
-// scratch matches the variables of slurm.tmpDir, as keeper/rayctl_keeper/node/scratch.py does.
+// scratch matches the variables of slurm.tmpDir, as keeper/rayctl_keeper/node/files/scratch.py does.
 var scratch = regexp.MustCompile(`\$(?:(?:SLURM_JOB_ID|TMPDIR|USER)\b|\{(?:SLURM_JOB_ID|TMPDIR|USER)\})`)
 
 func tmpDir(v *spec.Validator, dir string) {

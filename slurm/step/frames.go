@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// frames takes what keeper/rayctl_keeper/slurm/exec.py writes: after its first words, frames of a command's standard output, standard error and, last,
+// frames takes what keeper/rayctl_keeper/slurm/access/exec.py writes: after its first words, frames of a command's standard output, standard error and, last,
 // its exit code.
 type frames struct {
 	stdout, stderr io.Writer // nil: discarded

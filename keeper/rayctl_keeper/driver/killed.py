@@ -3,7 +3,7 @@
 import glob
 import os
 
-from rayctl_keeper.node import nodedir
+from rayctl_keeper.node.files import nodedir
 from rayctl_keeper.ray.dashboard import Refused, Unreachable
 
 WORDS = b"force-killed with SIGKILL"

@@ -4,7 +4,7 @@ import glob
 import os
 import zipfile
 
-from rayctl_keeper.node import nodedir
+from rayctl_keeper.node.files import nodedir
 
 MOST = 10000  # entries are looked at: this is a hint, and the cluster waits for it
 SHOWN, LONGEST = 3, 80  # names, and characters of a name

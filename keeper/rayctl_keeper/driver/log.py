@@ -5,7 +5,7 @@ import http.client
 import os
 import threading
 
-from rayctl_keeper.node import nodedir
+from rayctl_keeper.node.files import nodedir
 from rayctl_keeper.ray import logread
 from rayctl_keeper.ray.dashboard import Refused, Unreachable, error_line, version_tuple
 
@@ -72,7 +72,7 @@ class DriverLog:
 
     def begin_late(self, filename, directories):
         """The driver of an attempt was lost before Ray was seen to run it: what it wrote is on the disk of its node, or among what the node's supervisor has
-        saved (node/rest.py). Where there is nothing, it is taken not to have run."""
+        saved (node/files/rest.py). Where there is nothing, it is taken not to have run."""
         if self._current == filename:
             return
         saved = os.path.join(glob.escape(self._run_dir), "nodes", "*", glob.escape(filename))

@@ -5,7 +5,7 @@ import os
 import re
 
 from rayctl_keeper.driver import rayjob
-from rayctl_keeper.node import nodedir
+from rayctl_keeper.node.files import nodedir
 from rayctl_keeper.ray.dashboard import Refused, Unreachable
 
 AGENT = "runtime_env_agent.err"

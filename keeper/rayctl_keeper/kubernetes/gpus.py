@@ -5,7 +5,7 @@ import json
 import os
 import urllib.request
 
-from rayctl_keeper.node import gpus
+from rayctl_keeper.node.gpus import gpus
 
 LIMIT = 10.0  # seconds for the keeper's answer
 

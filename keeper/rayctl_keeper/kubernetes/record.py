@@ -16,7 +16,9 @@ import zlib
 
 from rayctl_keeper.kubernetes import sidecars
 from rayctl_keeper.ray import addresses
-from rayctl_keeper.run.former import SHOWN, folded
+from rayctl_keeper.run.allocations.former import SHOWN, folded
+from rayctl_keeper.state.conclude import Verdict, conclude
+from rayctl_keeper.state.document import wall
 
 LONG_POLL = 50
 CONNECT = 3.0  # seconds; DNS may still return the address of a deleted pod, which does not even refuse connections
@@ -200,11 +202,9 @@ def is_not_found(error):
 
 def vanished(state):
     """The final state document of a cluster whose keeper was deleted."""
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     seen = state.get("committed")
-    cause, text = ("lost", "the keeper was deleted before it could save the result") if seen else ("abandoned", "the launch was never committed")
-    return dict(state, phase="Gone", since=now, reason={"code": cause, "message": text}, log={"bytes": 0, "missing": [[0, -1]] if seen else []},
-                exit={"origin": "rayctl", "cause": cause, "code": 76 if seen else 130, "signal": None, "message": text, "retryable": True})
+    verdict = Verdict("lost", "the keeper was deleted before it could save the result", wall()) if seen else Verdict("abandoned", "the launch was never committed", wall())
+    return dict(conclude(state, verdict), log={"bytes": 0, "missing": [[0, -1]] if seen else []})
 
 
 def message(state):

@@ -6,7 +6,7 @@ directory for Ray's temporary files: a container's own /tmp may be small, in mem
 import os
 import re
 
-from rayctl_keeper.node import scratch
+from rayctl_keeper.node.files import scratch
 
 # Variables that name directories of caches; what is there is kept from run to run, and for all nodes.
 CACHES = ("XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "TRANSFORMERS_CACHE", "TORCH_HOME", "TORCH_EXTENSIONS_DIR", "TRITON_CACHE_DIR",

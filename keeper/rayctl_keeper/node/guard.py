@@ -10,7 +10,7 @@ import subprocess
 import time
 
 from rayctl_keeper.host import process
-from rayctl_keeper.node import nodedir
+from rayctl_keeper.node.files import nodedir
 
 LOOKS, PAUSE = 3, 0.3  # seconds between them
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)  # to all of a Slurm step: they are for the supervisor
@@ -36,6 +36,35 @@ def end_as(code):
         signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
         os.kill(os.getpid(), -code)
     os._exit(code)
+
+
+class Forked:
+    """A forked process that cleans up if the supervisor is killed: it waits for the end of a pipe only we hold."""
+
+    def __init__(self, directory):
+        reader, self._pipe = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self._pipe)
+            os.setsid()
+            for number in SIGNALS:
+                signal.signal(number, signal.SIG_IGN)
+            null = os.open(os.devnull, os.O_RDWR)
+            for fd in (0, 1, 2):
+                os.dup2(null, fd)
+            if os.read(reader, 1) == b"":
+                end_node(directory)
+            os._exit(0)
+        os.close(reader)
+
+    def dismiss(self):
+        """There is nothing left to guard."""
+        os.write(self._pipe, b"!")
+        os.close(self._pipe)
+        try:
+            os.waitpid(self.pid, 0)
+        except ChildProcessError:
+            pass
 
 
 def main(arguments):

@@ -15,15 +15,19 @@ import sys
 
 from rayctl_keeper import program
 from rayctl_keeper.host import address, process
-from rayctl_keeper.node import guard, measuring, members, nodedir, nodelogs, raystart, scratch
+from rayctl_keeper.node import guard
+from rayctl_keeper.node.files import nodedir, nodelogs, scratch
+from rayctl_keeper.node.files.rest import save_rest
+from rayctl_keeper.node.gpus import measuring
+from rayctl_keeper.node.groups import members
 from rayctl_keeper.node.headwatch import HeadWatch
-from rayctl_keeper.node.nodeports import Ports
-from rayctl_keeper.node.rest import save_rest
+from rayctl_keeper.node.start import raystart
+from rayctl_keeper.node.start.nodeports import Ports
 from rayctl_keeper.state.document import wall, write_from_reserve
 
 WORKER_TRIES = 3
 OF_THE_GANG = "--slurm-gang"  # in the place of "--slurm", in the job of an early head's gang: the nodes after the head
-LEAVES = "leaves.%d"  # by the serial: what is in it says that the node is going to be taken away (slurm/companion.py)
+LEAVES = "leaves.%d"  # by the serial: what is in it says that the node is going to be taken away (slurm/companions/companion.py)
 # Slurm signals the processes of a step one after the other (slurmstepd, _handle_signal_container): Ray may die of the end's signal before we have it.
 SIGNAL_LATE = 2.0  # seconds
 # Slurm carries lines of less than MAX_MSG_LEN, 1024 bytes, whole; longer ones may come mixed with other tasks' output (src/common/io_hdr.h,
@@ -123,7 +127,7 @@ class Supervisor:
         self.directory = nodedir.make(root)
         self.lock = nodedir.lock(self.directory)
         self.marker = guard.mark(self.directory)
-        self.guard = Guard(self.directory)
+        self.guard = guard.Forked(self.directory)
         if self.member.group.get("objectSpillingDirectory"):
             nodedir.spill_into(self.directory, self.member.group["objectSpillingDirectory"])
 
@@ -256,35 +260,6 @@ def users_umask():
         yield
     finally:
         os.umask(ours)
-
-
-class Guard:
-    """A forked process that cleans up if the supervisor is killed: it waits for the end of a pipe only we hold."""
-
-    def __init__(self, directory):
-        reader, self._pipe = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            os.close(self._pipe)
-            os.setsid()
-            for number in guard.SIGNALS:
-                signal.signal(number, signal.SIG_IGN)
-            null = os.open(os.devnull, os.O_RDWR)
-            for fd in (0, 1, 2):
-                os.dup2(null, fd)
-            if os.read(reader, 1) == b"":
-                guard.end_node(directory)
-            os._exit(0)
-        os.close(reader)
-
-    def dismiss(self):
-        """There is nothing left to guard."""
-        os.write(self._pipe, b"!")
-        os.close(self._pipe)
-        try:
-            os.waitpid(self.pid, 0)
-        except ChildProcessError:
-            pass
 
 
 def report_line(report):

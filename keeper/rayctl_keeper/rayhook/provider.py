@@ -62,7 +62,7 @@ class KeeperNodes(NodeProvider):
         return self._gcs
 
     def _drain(self):
-        """Nodes that are going to be taken away: the call of `ray drain-node`, as in run/drain.py."""
+        """Nodes that are going to be taken away: the call of `ray drain-node`, as in run/end/drain.py."""
         from ray.core.generated import autoscaler_pb2
         reason = autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
         for node in self._nodes.values():

@@ -20,7 +20,7 @@ OURS = ("RAY_START_HOOK", "RAYCTL_GCS", "RAYCTL_GCS_WAIT", "RAYCTL_JOB")
 
 
 def starts_fast(wish):
-    """Returns whether to change functions of Ray. The setting is always, never, or a list of versions. run/gang.py has the same rule."""
+    """Returns whether to change functions of Ray. The setting is always, never, or a list of versions. run/gang/gang.py has the same rule."""
     if wish in ("always", "never"):
         return wish == "always"
     from importlib import metadata

@@ -4,7 +4,7 @@ import json
 import os
 import time
 
-from rayctl_keeper.run.sizes import Refusal
+from rayctl_keeper.run.elastic.sizes import Refusal
 from rayctl_keeper.state.document import seconds_of, write_atomically
 from rayctl_keeper.state.exits import duration
 

@@ -2,8 +2,8 @@
 
 import time
 
-from rayctl_keeper.run.attempts import KINDS
-from rayctl_keeper.run.waiting import LAZY, POLL
+from rayctl_keeper.run.job.attempts import KINDS
+from rayctl_keeper.run.limits.waiting import LAZY, POLL
 from rayctl_keeper.state.exits import AttemptLost, End
 
 STARTS = 3  # in a row without success

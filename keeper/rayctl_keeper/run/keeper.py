@@ -10,10 +10,13 @@ import time
 
 from rayctl_keeper.host import process
 from rayctl_keeper.host.address import NoAddress
-from rayctl_keeper.node import autoscaling, raystart
-from rayctl_keeper.node.members import is_elastic
-from rayctl_keeper.run.nodes import External, Queued, Spawned, join, with_addresses
-from rayctl_keeper.run.step import Step
+from rayctl_keeper.node.groups import autoscaling
+from rayctl_keeper.node.groups.members import is_elastic
+from rayctl_keeper.node.start import raystart
+from rayctl_keeper.run.nodes.addresses import join, with_addresses
+from rayctl_keeper.run.nodes.external import External
+from rayctl_keeper.run.nodes.spawned import Queued, Spawned
+from rayctl_keeper.run.nodes.step import Step
 from rayctl_keeper.state.document import State, wall
 
 MODES = {"spawn": Spawned, "queue": Queued, "step": Step, "external": External}  # of the orders' start
@@ -50,10 +53,10 @@ def keep(run_dir, told=None, hands_over=False, companions=None, node_watch=None)
     failure = failure or start(nodes, orders, run_dir)
 
     from rayctl_keeper.http import api
-    from rayctl_keeper.run.life import Keeper
-    from rayctl_keeper.state.exits import End
     from rayctl_keeper.http.handover import Handover
+    from rayctl_keeper.run.life import Keeper
     from rayctl_keeper.run.shared import Sharing
+    from rayctl_keeper.state.exits import End
     token, handover = read_token(run_dir), Handover() if hands_over else None
     keeper = Keeper(orders, run_dir, token, nodes, bell, state, log, earlier, node_watch and node_watch(orders["name"], bell))
     sharing = keeper.sharing = Sharing(orders, run_dir, log)

@@ -1,6 +1,5 @@
 """The life of a cluster as a list of steps, each done by one of the keeper's objects. One thread runs it; the API's threads only leave letters in the mailbox."""
 
-import socket
 import time
 import traceback
 
@@ -9,31 +8,33 @@ from rayctl_keeper.driver.log import DriverLog
 from rayctl_keeper.http.mail import Mailbox
 from rayctl_keeper.ray.dashboard import Dashboard, Refused, Unreachable
 from rayctl_keeper.rayhook import leave
-from rayctl_keeper.run import early, resume
-from rayctl_keeper.run.allocations import Allocations, Main
-from rayctl_keeper.run.attempts import Attempts
+from rayctl_keeper.run import resume
+from rayctl_keeper.run.allocations.allocations import Allocations, Main
 from rayctl_keeper.run.change import Change
 from rayctl_keeper.run.cluster import Cluster
-from rayctl_keeper.run.driverwatch import REAPED, DriverWatch
-from rayctl_keeper.run.early import Early
-from rayctl_keeper.run.elastic import Elastic
-from rayctl_keeper.run.ends import ends_at
-from rayctl_keeper.run.finalize import Ending
-from rayctl_keeper.run.gang import Gang
-from rayctl_keeper.run.gpus import GpuWatch
-from rayctl_keeper.run.grace import Grace
-from rayctl_keeper.run.head import Head
-from rayctl_keeper.run.idle import IdleWatch
-from rayctl_keeper.run.job import Job
-from rayctl_keeper.run.joined import Joined
-from rayctl_keeper.run.limits import Limits
-from rayctl_keeper.run.packages import Packages
-from rayctl_keeper.run.placed import Placed
-from rayctl_keeper.run.prepare import Prepare
+from rayctl_keeper.run.elastic.elastic import Elastic
+from rayctl_keeper.run.elastic.joined import Joined
+from rayctl_keeper.run.end.finalize import Ending
+from rayctl_keeper.run.end.grace import Grace
+from rayctl_keeper.run.end.warned import Warned
+from rayctl_keeper.run.gang import early
+from rayctl_keeper.run.gang.early import Early
+from rayctl_keeper.run.gang.gang import Gang
+from rayctl_keeper.run.gang.gathering import Gathering
+from rayctl_keeper.run.gang.placed import Placed
+from rayctl_keeper.run.head.head import Head
+from rayctl_keeper.run.job.attempts import Attempts
+from rayctl_keeper.run.job.driverwatch import REAPED, DriverWatch
+from rayctl_keeper.run.job.job import Job
+from rayctl_keeper.run.job.packages import Packages
+from rayctl_keeper.run.job.prepare import Prepare
+from rayctl_keeper.run.limits.ends import ends_at
+from rayctl_keeper.run.limits.gpus import GpuWatch
+from rayctl_keeper.run.limits.idle import IdleWatch
+from rayctl_keeper.run.limits.limits import Limits
+from rayctl_keeper.run.limits.timelimit import TimeLimit
+from rayctl_keeper.run.limits.waiting import POLL, Waiting
 from rayctl_keeper.run.resume import Resumption
-from rayctl_keeper.run.timelimit import TimeLimit
-from rayctl_keeper.run.waiting import LAZY, POLL, Waiting
-from rayctl_keeper.run.warned import Warned
 from rayctl_keeper.state.exits import AttemptLost, Detached, End, Leaving, driver_end
 
 
@@ -41,7 +42,7 @@ class Keeper:
     """Waits for the gang, runs the job, owns the end."""
 
     def __init__(self, orders, run_dir, token, nodes, bell, state, log, earlier, node_watch=None):
-        """earlier: what a keeper before this one left, see keeper.predecessor. node_watch: see run/warned.py."""
+        """earlier: what a keeper before this one left, see keeper.predecessor. node_watch: see run/end/warned.py."""
         self.orders, self.run_dir, self.nodes, self.state, self.log = orders, run_dir, nodes, state, log
         self.limits = Limits(orders.get("lifetime") or {}, time.monotonic())
         self.mail = Mailbox(run_dir, bell, state, self.limits)
@@ -67,6 +68,7 @@ class Keeper:
         self.time_limit = TimeLimit(orders, nodes, self.attempts, self.grace, self.limits, self.mail, self.waiting, self.driver, state)
         self.ending = Ending(orders, run_dir, self.limits, self.mail, self.waiting, self.attempts, self.driver_log, state, log)
         self.resumption = Resumption(earlier, run_dir, self.limits, self.driver_log, state, log)
+        self.gathering = Gathering(nodes, self.head, self.gang, self.main, self.early, self.cluster, self.resumption, self.waiting, state, log)
         self.sharing = None  # set by the process that creates this
 
     def take_over(self):
@@ -116,9 +118,9 @@ class Keeper:
         while True:
             try:
                 if self.early.active:
-                    self.wait_for_head()
+                    self.gathering.wait_for_head()
                 if not (self.early.active and self.orders.get("job")):  # else see run_job
-                    self.gather()
+                    self.gathering.gather()
                 self.wait_for_commit()
                 if self.orders.get("job"):
                     self.run_job()
@@ -194,79 +196,6 @@ class Keeper:
             self.mail.look_for_commit()
             self.packages.show_missing([p["file"] for p in self.mail.packages()])
 
-    def wait_for_head(self):
-        """With an early head: until it is ALIVE in Ray. The gang is asked for then."""
-        self.head.connect()
-        while not self.state.doc["head"]["nodeId"] or not (self.resumption.resumed or self.settled()):
-            self.count()
-            self.waiting.pause(POLL)
-        self.early.begin()
-
-    def gather(self):
-        """Until all nodes of the gang are ALIVE in Ray; first, with an early head, until they are granted, which may take days."""
-        silence = self.early.active and self.head.silence()
-        while self.early.queued:
-            try:
-                self.head.look(silence.patience())
-                silence.broken()
-            except Refused as refused:
-                self.log("looking for nodes: %s" % refused)
-            except Unreachable as error:
-                silence.goes_on(error)
-            self.waiting.pause(LAZY)
-        self.head.connect()
-        while not self.gang.complete:
-            if not self.count() or not (self.early.active or self.settled()):
-                self.waiting.pause(POLL)
-        if not self.early.active or self.state.doc["phase"] != "Ready":  # else it is noted already
-            self.cluster.ready()
-
-    def count(self):
-        """Asks the head for its nodes; returns whether all that must be there are."""
-        dashboard = self.head.dashboard
-        try:
-            if self.gang.session is None:
-                self.greet(dashboard)
-            return self.gang.count(self.gang.listed(dashboard, 2.0))
-        except Unreachable as error:
-            self.placed(error)
-        except Refused as refused:
-            if refused.status in (401, 403):
-                raise End("start-failed", "the head's dashboard refuses the cluster's token: %s" % refused)
-        return False
-
-    def placed(self, error):
-        """A head whose name has an address is a pod that runs on a node, also if it does not answer yet (Kubernetes, "DNS for Services and Pods")."""
-        if self.state.doc["phase"] == "Queued" and not self.early.queued and not isinstance(error.__context__, socket.gaierror):
-            self.state.phase("Provisioning", "WaitingForHead", "the head does not answer yet")
-            self.main.granted()
-        if self.state.doc["phase"] == "Provisioning":  # a mesh does it that takes no connections from outside: kuberay/observe/mesh.go
-            resets = isinstance(error.__context__, ConnectionResetError)
-            self.state.phase("Provisioning", *(("HeadResets", "the head resets connections") if resets else ("WaitingForHead", "the head does not answer yet")))
-
-    def greet(self, dashboard):
-        """The head's first answer; on an external cluster it means admission."""
-        self.gang.greet(dashboard.version())
-        if self.nodes.external:
-            self.cluster.admitted()
-            self.early.admitted()
-            self.state.phase("Starting", "WaitingForNodes", "the head answers")
-
-    def settled(self):
-        """Whether the head is still the one that greeted. Nothing has run on a head that was restarted while its nodes started, so the next is as good: it is greeted,
-        and its nodes are counted anew."""
-        try:
-            answer = self.head.dashboard.version()
-            if not self.gang.is_another(answer):
-                return True
-            self.log("the head was restarted before all nodes were there")
-            self.state.change(head=dict(self.state.doc["head"], nodeId=""))
-            self.gang.greet(answer)
-        except (Unreachable, Refused):
-            pass  # count() says what has become of it
-        self.gang.complete = False
-        return False
-
     def wait_for_commit(self):
         """Until the client is done with its part."""
         while not self.state.doc["committed"]:
@@ -294,7 +223,7 @@ class Keeper:
             try:
                 self.prepare.run(submission_id, commit, reason)
                 if not self.gang.complete and self.orders["job"].get("start") != "head":
-                    self.gather()
+                    self.gathering.gather()
             except End as limit:
                 self.time_limit.next_attempt(limit)
                 continue

@@ -6,9 +6,10 @@ import time
 
 from rayctl_keeper.driver.rayjob import prepare_id
 from rayctl_keeper.ray.dashboard import Refused, Unreachable
-from rayctl_keeper.run.silence import PATIENT
+from rayctl_keeper.run.head.silence import PATIENT
+from rayctl_keeper.state.conclude import named
 from rayctl_keeper.state.document import log_file, seconds_of
-from rayctl_keeper.state.exits import End, driver_end, prepare_end
+from rayctl_keeper.state.exits import End
 
 CARRIED = ("revision", "attempt", "changes", "phase", "reason", "since", "groups", "head", "nodes", "gpus", "allocations", "formerAllocations", "job", "committed", "lastRenewal", "endOnDisconnect",
            "deadlines", "timeline")
@@ -48,7 +49,7 @@ class Resumption:
             self._driver_log.begin(job["logFile"], program["driverNodeId"], [], stream=program["state"] == "RUNNING", resume=True)
 
     def resume_limits(self, awaits_nodes):
-        """Limits count from when they counted, and fall due when they were to. awaits_nodes: see run/placed.py."""
+        """Limits count from when they counted, and fall due when they were to. awaits_nodes: see run/gang/placed.py."""
         offset = time.monotonic() - time.time()
         if self.earlier.get("phase") in WAITING:
             self._limits.begin("queue", seconds_of(self.earlier["since"]) + offset)
@@ -95,10 +96,6 @@ class Resumption:
 
 def the_end(earlier):
     """The End that was being carried out. None: it must be found again."""
-    reason, job = earlier.get("reason") or {}, earlier.get("job") or {}
-    if reason.get("code") == "prepare-failed":
-        code = (job.get("prepare") or {}).get("exitCode")
-        return None if code is None else prepare_end(code)
-    if reason.get("code") not in ("succeeded", "driver-failed", "driver-signaled"):
-        return End(reason.get("code") or "lost", reason.get("message") or "the keeper was lost while it ended the cluster")
-    return None if job.get("exitCode") is None else driver_end(job["exitCode"])
+    if not (earlier.get("reason") or {}).get("code"):
+        return End("lost", "the keeper was lost while it ended the cluster")
+    return named(earlier)

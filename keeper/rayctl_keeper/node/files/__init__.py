@@ -1,0 +1,1 @@
+"""A node's directories, and the logs that are kept of them."""

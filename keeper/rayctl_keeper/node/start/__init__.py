@@ -1,0 +1,1 @@
+"""The command line, the environment and the ports of `ray start`."""

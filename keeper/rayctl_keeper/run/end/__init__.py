@@ -1,0 +1,1 @@
+"""The end of a cluster or of nodes: drains, the grace of drivers, the result."""

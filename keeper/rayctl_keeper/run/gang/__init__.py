@@ -1,0 +1,1 @@
+"""The nodes that must be there before the job begins."""

@@ -1,0 +1,173 @@
+"""An early head: Ray's head is there before the gang, so that job.prepare runs while the gang is queued."""
+
+import time
+
+from rayctl_keeper.node.groups.members import GANG
+from rayctl_keeper.run.allocations.allocations import GANG as WORKERS, HEAD, Allocations
+from rayctl_keeper.state.document import seconds_of, wall
+from rayctl_keeper.state.exits import AttemptLost, End, Leaving
+
+STARTING = ("Queued", "Starting")  # phases before all nodes are there
+DOUBT = 10.0  # seconds in which Slurm shows that a job has ended whose nodes have
+# What follows when Slurm has ended the gang's job in a state, and why in words. The other states are losses.
+CAUSES = {"PREEMPTED": ("preempted", "was preempted"), "TIMEOUT": ("time-limit", "reached its time limit"), "DEADLINE": ("time-limit", "reached its deadline")}
+
+
+# What is said of a gang whose nodes are going to be taken away.
+SOON = {"preempted": "is being preempted", "time-limit": "is about to reach its time limit"}
+LAST = 5.0  # seconds of those that the gang has left, for its end
+
+
+class Early:
+    """Asks for the gang when the head is alive, and shows why it waits. Everything is for the main thread."""
+
+    def __init__(self, orders, nodes, gang, cluster, limits, state):
+        self._nodes, self._gang, self._cluster, self._limits, self._state = nodes, gang, cluster, limits, state
+        self._groups, self._allocations = orders["groups"], Allocations(state)
+        self.active = bool(orders["start"].get("early"))
+        self.queued = False  # the gang is
+        self._grants = {}  # head, gang -> since when its first pod has a node, in epoch seconds
+        self._seen = None
+
+    def resume(self):
+        """As a keeper before this one had it."""
+        self.queued = any(a["purpose"] == WORKERS and a["state"] == "queued" for a in self._state.doc["allocations"])
+
+    def granted(self, part, at):
+        """POST /v1/granted: a pod has its node."""
+        self._grants[part] = min(at, self._grants.get(part, at))
+        self._allocations.change(part, lambda a: dict(a, granted=a["granted"] and min(a["granted"], self._since(part), key=seconds_of)))  # Ray was faster
+
+    def admitted(self):
+        """The head has its allocation."""
+        if not self.active or not self._nodes.head_apart or self._nodes.external and HEAD in self._allocations.open():
+            return
+        where, since = self._nodes.granted_as()
+        at = self._since(HEAD, since)
+        self._allocations.add(HEAD, {self._groups[0]["name"]: 1}, at, where, queued=at)
+
+    def begin(self):
+        """The head is alive: the gang is asked for."""
+        self._nodes.start_gang(self._allocations.next(WORKERS))
+        if self._standing() is None:
+            return
+        if self._nodes.external:
+            self._cluster.used()  # a head that is lost from here on has lost what it prepared
+            if WORKERS in self._allocations.open():  # a keeper before this one has seen it
+                return
+        self.queued = True
+        self._limits.stop("start")
+        self._limits.begin("queue", time.monotonic())
+        self._allocations.add(WORKERS, {g["name"]: g["count"] for g in self._groups[1:] if g["count"]})
+        self._state.phase("Queued", "Submitted", "the gang is being asked for")
+        self._seen = None
+        self.look()
+
+    def look(self):
+        """Takes over what became of the gang. Raises End if it can never come, and Leaving where it is going to be taken away."""
+        if not self.active:
+            return
+        self._warned()
+        if not self._gang.have or self._state.doc["phase"] not in STARTING:
+            return
+        standing = self._standing()
+        seen = (standing, self._gang.have, self._gang.complete, self._doing())
+        if seen == self._seen:  # as nearly always: it is asked at each wake
+            return
+        self._seen = seen
+        if self.queued and standing:
+            self._stands(*standing)
+        if self._gang.complete:
+            self._cluster.ready()
+        self._show(standing)
+
+    def _standing(self):
+        """As Nodes.gang_standing. Pods tell us that they have nodes, and where they cannot, Ray shows it."""
+        if not self._nodes.external:
+            return self._nodes.gang_standing()
+        if WORKERS in self._grants or any(n["state"] == "ALIVE" and n["group"] != self._groups[0]["name"] for n in self._state.doc["nodes"]):
+            return "granted", "", self._nodes.granted_as()[0], False
+        return "queued", "WaitingForGang", "it has no nodes yet", False
+
+    def _warned(self):
+        """What Slurm signals before a time limit or a preemption is the end of the attempt, which needs all nodes of the gang."""
+        leaves = self._nodes.gang_leaves()
+        if leaves:
+            end, cause = leaves
+            raise Leaving("the gang %s" % SOON[cause], max(1.0, end - LAST - time.time()), cause)
+
+    def _stands(self, state, _, message, never):
+        granted = state == "granted"
+        since = self._since(WORKERS) if granted else None
+        self._allocations.change(WORKERS, lambda a: dict(a, state=state, where=message if granted else a.get("where") or "", message="" if granted else message,
+                                                         granted=since, queued=min(a["queued"], since or a["queued"], key=seconds_of)))
+        if never:
+            raise End("start-failed", "Slurm can never start the gang: " + message, retryable=False)
+        if granted:
+            self.queued = False
+            self._limits.stop("queue")
+            self._limits.begin("start", time.monotonic())
+            self._state.phase("Starting", "WaitingForNodes", self._gang.have)
+
+    def _show(self, standing):
+        """The reason of the phase: what runs, and what is waited for."""
+        code, parts = "WaitingForNodes", [self._doing()]
+        if self.queued and standing:
+            code = standing[1]
+            parts.append("the gang waits: " + standing[2])
+        elif not self._gang.complete:
+            parts.append(self._gang.have)
+        elif parts[0]:
+            code = "Preparing"
+        else:
+            return
+        self._state.phase(self._state.doc["phase"], code, "; ".join(part for part in parts if part))
+
+    def _doing(self):
+        job = self._state.doc["job"]
+        if not job:
+            return ""
+        if (job.get("prepare") or {}).get("state") in ("PENDING", "RUNNING"):
+            return "job.prepare runs"
+        return "the driver runs" if job["state"] in ("PENDING", "RUNNING") and not self._gang.complete else ""
+
+    def ended(self, name):
+        """Something of the cluster ended. Returns whether it is not the gang's job, whose end is that of the attempt: raises AttemptLost, or End."""
+        if name != GANG:
+            return False
+        job = self._nodes.gang
+        self._allocations.release(WORKERS, job.message)
+        if not job.ending:
+            raise End("start-failed", "the gang cannot be asked for: " + job.message, retryable=False)
+        if job.ending == "CANCELLED":
+            raise End("interrupted", "somebody cancelled the gang: " + job.message)
+        cause, words = CAUSES.get(job.ending, ("lost", "was lost"))
+        raise AttemptLost("the gang %s: %s" % (words, self._gang.reported(None) or job.message), cause)
+
+    def confirm(self, rest):
+        """A driver failed: perhaps because its workers are being taken away, which Slurm shows a moment later. Raises as ended() does then."""
+        until = time.monotonic() + DOUBT
+        while self.active:
+            doubt = self._nodes.confirm_gang()
+            rest(0.3 if doubt else 0)
+            if not doubt or time.monotonic() > until:
+                return
+
+    def forget(self):
+        """The gang is going to end; another one may follow."""
+        self.queued, self._seen = False, None
+        self._grants.clear()  # pods start Ray again, and tell us again
+        self._limits.stop("queue")
+        self._allocations.release(WORKERS, "it ended with its cluster")
+        if self._nodes.external:
+            self._allocations.release(HEAD, "it ended with its cluster")
+
+    def close(self):
+        """All ends."""
+        self.forget()
+        self._allocations.release(HEAD, "it ended with its cluster")
+
+    def _since(self, purpose, known=None):
+        """When the allocation was granted: now, or earlier as a pod or the substrate has told us, but not before the end of the one that preceded it."""
+        ends = [seconds_of(a["released"]) for a in self._state.doc["allocations"] if a["purpose"] == purpose and a["released"]]
+        return wall(max([min(time.time(), self._grants.get(purpose) or known or time.time())] + ends))

@@ -1,0 +1,1 @@
+"""Ray's head: the one that greeted, and what its silence means."""

@@ -1,0 +1,1 @@
+"""The job: its attempts, what runs before it, its submission, and its driver."""

@@ -1,0 +1,97 @@
+"""What a cluster without a job of its own does, and whether it does anything."""
+
+import json
+import time
+
+from rayctl_keeper.ray.dashboard import Refused
+from rayctl_keeper.run.limits.waiting import LAZY
+from rayctl_keeper.state.document import wall
+
+INTERNAL = "_ray_internal"
+ACTIVE = ("PENDING", "RUNNING")
+SHOWN = 50  # submissions in the state document, which is written anew at each change; and bytes of an entrypoint
+LONGEST = 200
+JOBS = 2.0  # seconds between looks at submissions
+
+
+class IdleWatch:
+    """Shows which submissions run, and lets lifetime.idle count from the last activity."""
+
+    def __init__(self, limits, state):
+        self._limits, self._state = limits, state
+        self._fingerprint = None  # at the look before
+        self._looked = float("-inf")  # when all activity was looked at
+
+    def look(self, dashboard):
+        """Shows the submissions. Starts the count anew where something runs, or has changed since the look before."""
+        jobs = dashboard.json("GET", "/api/jobs/", 5.0)
+        self._state.change(submissions=submissions(jobs))
+        now, idle = time.monotonic(), self._limits.seconds["idle"]
+        if not idle or now < self._looked + max(LAZY, min(10.0, idle / 5.0)):
+            return
+        self._looked = now
+        busy, fingerprint = activity(dashboard, jobs)
+        if busy or fingerprint != self._fingerprint:
+            self._limits.restart("idle", time.monotonic())
+        self._fingerprint = fingerprint
+        self._state.deadlines(self._limits)
+
+    def pace(self):
+        """Seconds until the next look."""
+        return max(LAZY, min(JOBS, self._limits.seconds["idle"] / 5.0 or JOBS))
+
+
+def submissions(jobs):
+    """The submissions that have not ended, the newest first."""
+    active = [j for j in jobs if j.get("submission_id") and j.get("status") in ACTIVE]
+    active.sort(key=lambda j: j.get("start_time") or 0, reverse=True)
+    return [{"submissionId": j["submission_id"], "state": j["status"], "entrypoint": (j.get("entrypoint") or "")[:LONGEST],
+             "startTime": wall(j["start_time"] / 1000.0) if j.get("start_time") else None} for j in active[:SHOWN]]
+
+
+def activity(dashboard, jobs):
+    """(busy, fingerprint): busy names what runs ("" if nothing); a changed fingerprint is activity between two looks.
+
+    Busy: a submission job, a running task, a living actor or placement group that holds resources, a Serve application.
+    Ray's own activity flag is no measure: it counts any open notebook, which does nothing most of the time."""
+    running = [j for j in jobs if j.get("submission_id") and j.get("status") in ACTIVE]
+    tasks = dashboard.state("tasks", 5.0, filter_keys="state", filter_predicates="=", filter_values="RUNNING", limit=100)
+    actors = dashboard.state("actors", 5.0, filter_keys="state", filter_predicates="=", filter_values="ALIVE", detail=1)
+    actors = [a for a in actors if not is_internal(a)]
+    groups = dashboard.state("placement_groups", 5.0, filter_keys="state", filter_predicates="=", filter_values="CREATED")
+    tasks = [t for t in tasks if INTERNAL not in (t.get("name") or "") and not (t.get("name") or "").startswith("JobSupervisor")]
+    applications = serve_applications(dashboard)
+    fingerprint = (len(jobs), tuple(sorted((str(j.get("job_id")), str(j.get("submission_id")), str(j.get("status"))) for j in jobs)),
+                   len(actors), tuple(sorted(applications)))
+    busy = ""
+    if running:
+        busy = "job %s runs" % running[0]["submission_id"]
+    elif applications:
+        busy = "Serve application %s is deployed" % applications[0]
+    elif tasks:
+        busy = "task %s runs" % tasks[0].get("name", "")
+    elif groups:
+        busy = "a placement group holds resources"
+    elif any(holds_resources(a) for a in actors):
+        busy = "actor %s holds resources" % next(a for a in actors if holds_resources(a)).get("class_name", "")
+    return busy, fingerprint
+
+
+def is_internal(actor):
+    """Actors of Ray's own job and Serve machinery."""
+    return (actor.get("ray_namespace") or "").startswith(INTERNAL) or actor.get("ray_namespace") == "SUPERVISOR_ACTOR_RAY_NAMESPACE" \
+        or INTERNAL in (actor.get("name") or "") or actor.get("ray_namespace") == "serve"
+
+
+def holds_resources(actor):
+    """Whether a living actor keeps CPUs, GPUs or others from being used."""
+    return any((actor.get("required_resources") or {}).values())
+
+
+def serve_applications(dashboard):
+    """Names of deployed Serve applications."""
+    try:
+        answer = json.loads(dashboard.request("GET", "/api/serve/applications/", 5.0).decode())
+    except (Refused, ValueError):
+        return []  # Ray without Serve
+    return list(answer.get("applications") or {})

@@ -1,0 +1,189 @@
+"""What all modes of nodes share, as the keeper sees them."""
+
+import json
+import os
+import subprocess
+
+from rayctl_keeper.host import process
+from rayctl_keeper.host.portrange import Range
+from rayctl_keeper.host.ports import free_ports
+from rayctl_keeper.node.files import nodedir
+from rayctl_keeper.node.gpus import measuring
+from rayctl_keeper.node.groups import members
+from rayctl_keeper.run.nodes.addresses import join
+
+LEAST_PORTS, MOST_PORTS = 4, 8  # of the API, the GCS, the dashboard and Ray's client server, and in their stead when the cluster starts again
+
+
+class Nodes:
+    """What the modes share: addresses, supervisors' reports, and names."""
+
+    external = queued = False
+    head_apart = False  # the head has an allocation of its own, before the others
+    companions = None  # who asks for further jobs of a batch system (slurm/companions/companions.py)
+
+    def __init__(self, orders, run_dir, bell, log):
+        self.orders, self.run_dir, self.bell, self.log = orders, run_dir, bell, log
+        self.members = members.members(orders)
+        self.extra = {}  # those that Ray's autoscaler asked for, by name
+        self.round = 0  # restarts of the whole cluster
+        self.children = {}  # pid -> (Popen, name)
+        self.gcs = self.dashboard = ""
+        self.client_port = 0
+        self.range = None  # of the keeper's and the head's ports, where the orders have one
+
+    def free_ports(self, host, count):
+        """Free ports on this host, of the orders' range if they have one."""
+        if not self.orders.get("ports"):
+            return free_ports(host, count)
+        self.range = self.range or Range(self.orders["ports"], LEAST_PORTS, MOST_PORTS)
+        return self.range.take(host, count)
+
+    def api_address(self):
+        """Where the keeper's API listens; port 0 is any free one."""
+        host, _, port = self.orders["listen"].rpartition(":")
+        if self.orders.get("ports") and port == "0":
+            port = self.free_ports(host.strip("[]"), 1)[0]
+        return "%s:%s" % (host, port)
+
+    def all(self):
+        """All nodes that are there or on their way."""
+        return self.members + list(self.extra.values())
+
+    def add(self, member):
+        """Starts one more node, or one that was lost again."""
+        if member.beyond:
+            self.extra[member.name] = member
+        else:
+            self.members = [member if m.name == member.name else m for m in self.members]
+        self.start_one(member)
+
+    def granted_as(self):
+        """The substrate's name for what holds all nodes, or an early head, "" if it has none; and since when it does, in epoch seconds, None: since now."""
+        return "", None
+
+    def start_gang(self, _serial):
+        """The head, which is an early one, is alive: asks for the others, unless all start at once."""
+
+    def gang_standing(self):
+        """For nodes that were asked for so: queued or granted, the substrate's reason and its sentence, and whether that never changes. None: there is nothing to
+        wait for."""
+        return None
+
+    def gang_leaves(self):
+        """When these nodes are going to be taken away, in epoch seconds, and the cause of that end, where the substrate has warned of it. Else None."""
+        return None
+
+    def confirm_gang(self):
+        """Looks whether what holds these nodes is being taken away; returns whether it seems so."""
+        return False
+
+    def start_one(self, member):
+        """Starts a node of a living cluster; started() follows when all that are wanted at the moment have been."""
+        raise NotImplementedError
+
+    def started(self):
+        """Those that were started by add() are all for now."""
+
+    def remove(self, member):
+        """Ends one node, without waiting."""
+        raise NotImplementedError
+
+    def address(self, _member):
+        """Where the node is, "" if that is not known yet."""
+        return self.orders["advertise"]
+
+    def choose_addresses(self):
+        """Picks the head's ports on this host; returns the supervisors' environment."""
+        host, dashboard_host = self.orders["advertise"], self.orders["dashboardHost"]
+        gcs, dashboard, self.client_port = self.free_ports(dashboard_host, 3)
+        self.gcs, self.dashboard = join(host, gcs), "http://" + join(dashboard_host, dashboard)
+        return dict(os.environ, RAYCTL_GCS=self.gcs, RAYCTL_DASHBOARD=join(dashboard_host, dashboard),
+                    RAYCTL_CLIENT_PORT=str(self.client_port), RAYCTL_NODE_IP=host, RAYCTL_ROUND=str(self.round))
+
+    def report(self, _member):
+        """The last report of the node's supervisor in this round, {} if there is none."""
+        return {}
+
+    def reported(self, member):
+        """The report in the supervisor's file."""
+        try:
+            with open(os.path.join(self.run_dir, "nodes", member.name, "report.json")) as f:
+                report = json.load(f)
+        except (OSError, ValueError):
+            return {}
+        return report if (report.get("round"), report.get("serial")) == (self.round, member.serial) else {}
+
+    def gpus(self, member):
+        """What its supervisor has measured last; {}: nothing yet."""
+        try:
+            with open(os.path.join(self.run_dir, "nodes", member.name, measuring.FILE)) as f:
+                report = json.load(f)
+        except (OSError, ValueError):
+            return {}
+        return report["gpus"] if (report.get("round"), report.get("serial")) == (self.round, member.serial) else {}
+
+    def standing(self, _member):
+        """Whether a node that Ray's autoscaler asked for is queued or granted, the reason, and when it is expected to start. None: it has ended."""
+        return "granted", "", None
+
+    def drain(self, _member):
+        """The moment by which a node that Ray's autoscaler asked for must be empty, and why, when that is near: it ends before the cluster. Else None."""
+        return None
+
+    def ended(self, codes):
+        """Takes {pid: code} of dead children; returns [(name, code)] of those that were ours."""
+        return [(self.children.pop(pid)[1], code) for pid, code in codes.items() if pid in self.children]
+
+    def pid_of(self, member):
+        """Pid of the node's supervisor where it is our child, else 0."""
+        return next((pid for pid, (_, name) in self.children.items() if name == member.name), 0)
+
+    def head_runs(self):
+        """Whether the head's supervisor is there, which ends together with any process of Ray's."""
+        return False
+
+    def directories(self):
+        """Temporary directories of nodes on this host."""
+        found = []
+        for member in self.all():
+            directory = self.report(member).get("directory")
+            if directory and os.path.isdir(directory):
+                found.append(directory)
+        return found
+
+    def launch(self, argv, name, env, stdin, stdout=None):
+        """Starts a child in a session of its own; its output goes to keeper.log, unless stdout is given."""
+        out = os.open(os.path.join(self.run_dir, "keeper.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            child = subprocess.Popen(argv, stdin=stdin, stdout=out if stdout is None else stdout, stderr=out, env=env, start_new_session=True)
+        finally:
+            os.close(out)
+        self.children[child.pid] = (child, name)
+        return child
+
+    def stop(self, limit=8.0):
+        """Ends all nodes and returns when nothing of them is left on this host."""
+        self.ask_to_stop()
+        until = process.time.monotonic() + limit
+        while self.children and process.time.monotonic() < until:
+            self.bell.wait(min(0.5, until - process.time.monotonic()))
+            self.ended(process.reap())
+        directories = self.directories()
+        left, codes = process.kill_all([b"RAYCTL_NODE_DIR=" + os.fsencode(d) for d in directories])
+        self.ended(codes)
+        for directory in directories:
+            nodedir.remove(directory)
+        if left:
+            self.log("processes %s do not die" % sorted(left))
+        self.extra.clear()
+        self.round += 1
+
+    def close(self):
+        """The end begins: nodes that wait for their start are given up."""
+
+    def ask_to_stop(self):
+        """Requests the supervisors to end, without waiting."""
+
+    def release(self):
+        """Frees what is held across rounds, such as a queue's slot. Called last."""

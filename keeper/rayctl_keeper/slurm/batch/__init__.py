@@ -1,0 +1,1 @@
+"""What the job's batch script runs."""

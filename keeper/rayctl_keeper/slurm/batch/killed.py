@@ -1,0 +1,36 @@
+"""What follows when the keeper of a Slurm job was killed, and its batch script was not."""
+
+import json
+import os
+
+from rayctl_keeper.slurm.attempts.account import end_leftovers, write_result
+from rayctl_keeper.slurm.attempts.after import AGAIN, allowed, last_state, load, output_of, salvage
+from rayctl_keeper.slurm.batch.start import job_start
+from rayctl_keeper.slurm.companions.companions import end_all
+from rayctl_keeper.slurm.controller import commands
+from rayctl_keeper.state.conclude import Verdict, begun, end_of
+from rayctl_keeper.state.document import wall, write_atomically
+
+KILLED = "the keeper was killed"
+
+
+def conclude_attempt(run):
+    """After the keeper was ended by a signal that it could not handle: its nodes end, the driver's output is saved, and the next
+    attempt follows if it may. Otherwise the run ends here, and its result is written."""
+    current = load(os.path.join(run, "current"))
+    if current.get("start", 0) != job_start():
+        return  # it is the attempt before that was announced last: this one was not begun
+    place = os.path.join(run, current.get("attempt") or "1")
+    if os.path.exists(os.path.join(place, "result.json")) or not os.path.exists(os.path.join(place, "claim")):
+        return
+    end_all(load(os.path.join(place, "orders.json")))
+    end_leftovers("USR1", "TERM", "KILL")
+    salvage(output_of(place))
+    state, orders = last_state(place), load(os.path.join(place, "orders.json"))
+    own, end = begun(state), end_of(state, Verdict("lost", KILLED, wall()))
+    if orders.get("job") and (own is None or own.cause in ("preempted", "time-limit")) and allowed(run, orders, place, end.cause):
+        write_atomically(os.path.join(place, AGAIN), json.dumps({"cause": end.cause, "message": end.message}).encode())
+        if commands.requeue():
+            return
+        os.unlink(os.path.join(place, AGAIN))
+    write_result(run, place, "lost", KILLED)

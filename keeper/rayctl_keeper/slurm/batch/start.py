@@ -1,0 +1,254 @@
+"""What the batch script becomes: `keeper.pyz slurm-start RUN NONCE`, RUN being the run's directory with one directory for each attempt.
+
+It makes the directory of a requeued attempt, waits for the commit, writes the run's place into RUN/current, and becomes the keeper.
+"""
+
+import json
+import os
+import select
+import shutil
+import signal
+import sys
+import threading
+import time
+
+from rayctl_keeper.run import keeper
+from rayctl_keeper.slurm.attempts.account import SEED, SEEDS, allocations_of, attempts_of, end_leftovers, remove, requeued_at, share_result, strip, timeline_of, write_result
+from rayctl_keeper.slurm.attempts.after import AGAIN, LIMITS, SENTENCES, allowed, also_called, last_state, last_words, load, output_of, salvage, why_again
+from rayctl_keeper.slurm.companions.companions import Companions, end_all
+from rayctl_keeper.slurm.controller import commands
+from rayctl_keeper.state import model
+from rayctl_keeper.state.conclude import begun
+from rayctl_keeper.state.document import State, wall, write_atomically
+from rayctl_keeper.state.exits import End, limit_end
+
+WARNED = model.SIGNALLED + "USR1"  # how the keeper's last sentence begins when Slurm warned it, by sbatch's --signal
+NEAR = 180.0  # seconds before the time limit beyond the warning's own: Slurm may warn a minute early
+LOOK = 0.1  # seconds between looks for the commit: shared file systems have no notification of changes
+
+
+def main(arguments):
+    """Entry point."""
+    code = begin_attempt(os.path.abspath(arguments[0]), arguments[1])
+    sys.stdout.flush()
+    os._exit(code)  # the API's threads may be in the middle of an answer nobody waits for
+
+
+def begin_attempt(run, nonce):
+    """The job's attempt, if there may be one; returns the exit code."""
+    if commands.inside():
+        commands.forget_step()
+        os.environ["RAYCTL_RESTARTS"] = "0"  # those of the job are not the run's
+    for name in commands.OF_ITS_TASKS + (commands.OF_FIRST_COMPONENT if os.environ.get("SLURM_HET_SIZE") else ()):
+        os.environ.pop(name, None)
+    restarts = int(os.environ.get("RAYCTL_RESTARTS") or 0)
+    if load(os.path.join(run, "record.json")).get("nonce") != nonce:
+        print("the launch of this job was given up: nothing is started")
+        return 0
+    keep_id(run)
+    before = last_begun(run, restarts)
+    if not before:
+        restarts = 0  # whatever Slurm counts: a node that failed before the script began took nothing
+    first, place = os.path.join(run, "1"), os.path.join(run, str(restarts + 1))
+    orders = load(os.path.join(first, "orders.json"))
+    lease = orders["lifetime"].get("lease") or 120
+    if not committed(os.path.join(first, "commit"), lease):
+        print("the launch was not committed: nothing is started")
+        forget_abandoned(run, lease)
+        return 0
+    if os.path.exists(os.path.join(place, "claim")):
+        print("another job has %s: nothing is started" % place)
+        return 0
+    if restarts and not os.path.isdir(os.path.join(run, SEED)):
+        print("the run has ended: nothing is started")  # Slurm requeued the job when its keeper had written the result
+        return 0
+    signals = []
+    try:
+        if restarts and not may_follow(run, before):
+            return 0
+        with open(os.path.join(run, SEED if restarts else "1", "token")):
+            pass
+        failure = begin(run, first, place, orders, restarts, before)
+    except OSError as error:
+        failure = End("start-failed", "the run's directory cannot be used: %s: %s" % (error.strerror, error.filename), retryable=False)
+        print(failure)
+    announce(run, place)
+    if failure:
+        finish(place, failure)
+    else:
+        os.environ["RAYCTL_RUN_DIR"] = place
+        if orders.get("job") and not allowed(run, orders, place, "lost"):
+            threading.Thread(target=commands.run_once, daemon=True).start()  # the controller may be slow to answer
+
+        def told(number):
+            signals.append(number)
+            give_up(run, place, orders, number)
+        keeper.keep(place, told, companions=Companions)
+        come_again(run, place, orders)
+    if commands.inside() or not may_come_back(place, signals):
+        shutil.rmtree(os.path.join(run, SEED), ignore_errors=True)
+    return 0
+
+
+def last_begun(run, restarts):
+    """The directory of the last attempt that a keeper had, "" if there was none."""
+    places = [os.path.join(run, str(n)) for n in range(restarts, 0, -1)]
+    return next((place for place in places if os.path.exists(os.path.join(place, "claim"))), "")
+
+
+def keep_id(run):
+    """The job's id, by which clients know it, unless the client that got sbatch's answer has written it."""
+    path, number = os.path.join(run, "job"), os.environ.get("SLURM_JOB_ID", "")
+    try:
+        if number and not os.path.exists(path):
+            write_atomically(path, number.encode())
+    except OSError as error:
+        print("the job's id cannot be written: %s" % error)
+
+
+def committed(path, lease):
+    """Waits for the commit, which normally is there; the client may be slower than Slurm, or dead."""
+    until = time.monotonic() + lease
+    while not os.path.exists(path):
+        if time.monotonic() > until:
+            return False
+        select.select([], [], [], LOOK)
+    return True
+
+
+def forget_abandoned(run, lease):
+    """Removes what a dead client has left, as if it had never been. One that lives touches its record."""
+    try:
+        if time.time() - os.stat(os.path.join(run, "record.json")).st_mtime < lease:
+            return
+        for name in ["record.json"] + os.listdir(run):  # the record first: without it the rest is nobody's cluster
+            if name != "output":
+                remove(os.path.join(run, name))
+        for directory in (os.path.join(run, "output"), run):
+            if os.path.isdir(directory) and not os.listdir(directory):
+                os.rmdir(directory)
+    except OSError as error:
+        print("what the launch left cannot be removed: %s" % error)
+
+
+def begin(run, first, place, orders, restarts, before):
+    """Prepares the attempt; returns an End instead of starting one that may not be."""
+    waited = time.time() - os.stat(os.path.join(first, "commit")).st_mtime
+    lifetime = orders["lifetime"]
+    if not before:
+        keep_seed(run, first)
+        if lifetime.get("queue") and waited > lifetime["queue"]:
+            return limit_end("queue", lifetime["queue"])
+        lifetime["spent"] = max(0.0, waited)
+        write_atomically(os.path.join(place, "orders.json"), json.dumps(orders).encode())
+        return None
+    state, follows = last_state(before), load(os.path.join(before, AGAIN))
+    cause = follows["cause"]
+    os.makedirs(place, mode=0o700, exist_ok=True)
+    for name in os.listdir(os.path.join(run, SEED)):
+        shutil.copy(os.path.join(run, SEED, name), os.path.join(place, name))
+    shutil.copy(os.path.join(first, "commit"), os.path.join(place, "commit"))
+    ended, requeued = int(state.get("attempt") or restarts), requeued_at()
+    keep_logs(before, place, ended)
+    orders.update(attempt=ended + 1, restartReason=cause, attempts=attempts_of(state, ended, cause, follows.get("message")),
+                  allocations=allocations_of(state, wall(requeued or None)), formerAllocations=state.get("formerAllocations") or [],
+                  timeline=timeline_of(run, state, cause, [("Queued", requeued), ("Provisioning", float(os.environ.get("SLURM_JOB_START_TIME") or 0))]))
+    lifetime["spent"] = max(0.0, waited)
+    write_atomically(os.path.join(place, "orders.json"), json.dumps(orders).encode())
+    return None
+
+
+def may_follow(run, before):
+    """Evaluates the attempt that ended, and returns whether another one may follow. If not, it writes the result."""
+    for number in range(int(os.path.basename(before)), int(os.environ.get("RAYCTL_RESTARTS") or 0) + 1):
+        if os.path.isdir(os.path.join(run, str(number))):  # also those that were requeued before they had a keeper
+            strip(os.path.join(run, str(number)))
+    end_all(load(os.path.join(before, "orders.json")))
+    end_leftovers("TERM", "KILL")
+    state = last_state(before)
+    salvage(output_of(before))
+    cause, _ = why_again(run, before, state)
+    own = begun(state)  # an end that the keeper was carrying out stands: a driver that has ended is not run again
+    stands = own is not None and own.cause not in LIMITS and own.cause != "start-failed"
+    if not stands and allowed(run, load(os.path.join(before, "orders.json")), before, cause):
+        write_atomically(os.path.join(before, AGAIN), json.dumps({"cause": cause}).encode())
+        return True
+    write_result(run, before, cause, SENTENCES[cause] % "its", [("Queued", requeued_at())])
+    return False
+
+
+def give_up(run, place, orders, number):
+    """At a signal to the keeper. Slurm queues the job again when one of its nodes fails: where no attempt may follow, it is cancelled here instead of
+    waiting for nodes first. Now, because Slurm kills the keeper soon (KillWait)."""
+    def cancel():
+        if not commands.inside() and "NODE FAILURE" in last_words(run) and not allowed(run, orders, place, "lost"):
+            commands.call("scancel", os.environ["SLURM_JOB_ID"])
+    if number == signal.SIGTERM:
+        threading.Thread(target=cancel, daemon=True).start()
+
+
+def come_again(run, place, orders):
+    """Slurm warned the keeper of the time limit or (PreemptParameters=send_user_signal) of a preemption, and the keeper has ended all in
+    order. Slurm would take that for the end of the job, so the job is requeued here."""
+    ended = load(os.path.join(place, "result.json")).get("exit", {})
+    by_max = ended.get("cause") == "max"  # which is the job's time limit, less what the end takes
+    if not (by_max or ended.get("message", "").startswith(WARNED)) or not orders.get("job"):
+        return
+    grace, limit = float(orders["job"].get("grace") or 0), float(os.environ.get("SLURM_JOB_END_TIME") or 0)
+    cause = "preempted" if not by_max and limit and limit - time.time() > grace + NEAR else "time-limit"
+    write_atomically(os.path.join(place, AGAIN), json.dumps({"cause": cause}).encode())
+    if allowed(run, orders, place, cause):
+        if commands.requeue():
+            return
+    os.unlink(os.path.join(place, AGAIN))
+
+
+def keep_seed(run, first):
+    """Another name for what the next attempt needs too."""
+    seed = os.path.join(run, SEED)
+    os.makedirs(seed, mode=0o700, exist_ok=True)
+    for name in os.listdir(first):
+        if name in SEEDS or name.startswith("package-"):
+            also_called(os.path.join(first, name), os.path.join(seed, name))
+
+
+def keep_logs(before, place, ended):
+    """Other names for the output of earlier attempts: the next keeper has it all."""
+    for name in os.listdir(before):
+        to = os.path.join(place, "driver-%d.log" % ended if name == "driver.log" else name)
+        if name.startswith("driver") and name.endswith(".log") and not os.path.exists(to):
+            also_called(os.path.join(before, name), to)
+
+
+def announce(run, place):
+    """Where the run is, for clients."""
+    said = os.path.join(run, "slurm.out")
+    write_atomically(os.path.join(run, "current"), json.dumps({
+        "attempt": os.path.basename(place), "said": os.path.getsize(said) if os.path.exists(said) else 0, "job": int(os.environ.get("SLURM_JOB_ID") or 0), "at": wall(),
+        "node": os.environ.get("SLURMD_NODENAME", ""), "start": job_start()}).encode())
+
+
+def job_start():
+    """When Slurm has started the job this time, in epoch seconds; 0 where it is not known."""
+    return int(os.environ.get("SLURM_JOB_START_TIME") or 0)
+
+
+def finish(place, end):
+    """The result of an attempt that was not begun."""
+    os.makedirs(place, mode=0o700, exist_ok=True)
+    orders = load(os.path.join(place, "orders.json")) or load(os.path.join(os.path.dirname(place), "1", "orders.json"))
+    log = keeper.opened_log(place)
+    state = State(orders, place, log)
+    strip(place)
+    state.final(os.path.join(place, "result.json"), end.document(), {"bytes": 0, "missing": []})
+    share_result(place)
+
+
+def may_come_back(place, signals):
+    """Whether Slurm may start the job again: Slurm ended it by a signal, or was requested to requeue it. Slurm signals the step, too: the keeper may have taken that
+    for the loss of its nodes."""
+    result = load(os.path.join(place, "result.json"))
+    if os.path.exists(os.path.join(place, AGAIN)):
+        return True
+    ended = result.get("exit", {})
+    return not result or ended.get("message", "").startswith(model.SIGNALLED + "TERM") or signal.SIGTERM in signals and ended.get("cause") in ("lost", "start-failed")

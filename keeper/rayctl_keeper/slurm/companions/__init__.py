@@ -1,0 +1,1 @@
+"""Jobs for further nodes, which the keeper asks for."""

@@ -1,0 +1,83 @@
+"""What the batch script of a companion job becomes: `keeper.pyz slurm-companion RUN PLACE NAME SERIAL...`: one srun with the supervisor of one node, or with those of
+an early head's gang. Of several nodes each element of the job array has one.
+
+Slurm warns it by a signal before the job's time limit, and before a preemption where the site has set that (PreemptParameters=send_user_signal): the keeper
+has Ray drain the node until then."""
+
+import os
+import signal
+import subprocess
+import time
+
+from rayctl_keeper.node.groups.members import GANG
+from rayctl_keeper.node.supervisor import OF_THE_GANG
+from rayctl_keeper.run.nodes.step import step_command
+from rayctl_keeper.slurm.attempts.after import load
+from rayctl_keeper.slurm.companions.submission import given, leaves, own_node
+from rayctl_keeper.slurm.controller import commands
+
+UNKNOWN = 30.0  # seconds that are left, where Slurm does not say
+ENDS = "%e|%S|%l"  # of squeue: end, start, time limit
+SLACK = 30.0  # seconds by which an end before the time limit is that of a preemption
+
+
+def main(arguments):
+    """Entry point; the exit code."""
+    _, place, *nodes = arguments
+    name, serial = own_node(nodes)
+    if os.path.exists(os.path.join(place, "result.json")) or not os.path.exists(given(place, name, serial)):
+        print("the cluster has ended: nothing is started")
+        return 0
+    gang, components = name == GANG, int(os.environ.get("SLURM_HET_SIZE") or 0)
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("SLURM_ARRAY_") and k not in commands.OF_ITS_TASKS + (commands.OF_FIRST_COMPONENT if components else ())}
+    environ.update(load(given(place, name, serial)), RAYCTL_SERIAL="0" if gang else serial)
+    command = step_command(load(os.path.join(place, "orders.json")), place, environ, print, OF_THE_GANG if gang else "--slurm=" + name)
+    command = [argument for argument in command if not argument.startswith("--het-group=")]
+    if components:
+        command.insert(1, "--het-group=" + ",".join(str(n) for n in range(components)))
+    signals = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    step = subprocess.Popen(command, env=environ, preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, signals))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda got, _frame: step.send_signal(got))
+    signal.signal(signal.SIGUSR1, lambda *_: warn(place, name, serial))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+    code = step.wait()
+    return code if code >= 0 else 128 - code
+
+
+def warn(place, name, serial):
+    """Leaves word for the keeper, which may listen on its own host only; by it the supervisor knows, too, that it is not to start Ray again."""
+    try:
+        with open(leaves(place, name, serial), "w") as f:
+            f.write("%f %s\n" % ends())
+    except OSError as error:
+        print("the keeper cannot be told that this node is going to be taken away: %s" % error, flush=True)
+
+
+def ends(answer=None):
+    """When the job ends, in epoch seconds, and for which cause: a preemption moves its end to before its time limit. answer is squeue's."""
+    answer = answer or commands.ask("squeue", "--noheader", "--format=" + ENDS, "--jobs=" + own_id()) or ""
+    found = [line.strip().split("|") for line in answer.splitlines()]
+    found = [(float(end), float(start) + span(limit)) for end, start, limit in found if end.isdigit() and start.isdigit()]
+    if not found:
+        return time.time() + UNKNOWN, "preempted"
+    end = max(time.time() + 1.0, min(end for end, _ in found))
+    return end, "preempted" if any(end < due - SLACK for end, due in found) else "time-limit"
+
+
+def own_id():
+    """This job's id for Slurm's commands, for which the number of an array is all of its elements."""
+    array, element = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
+    return "%s_%s" % (array, element) if array and element else os.environ["SLURM_JOB_ID"]
+
+
+def span(limit):
+    """Seconds of a time limit as squeue writes it: [days-][hours:]minutes:seconds, or a word for none."""
+    days, _, clock = limit.rpartition("-")
+    if not clock.replace(":", "").isdigit():
+        return float("inf")
+    seconds = 0
+    for part in clock.split(":"):
+        seconds = 60 * seconds + int(part)
+    return 86400.0 * int(days or 0) + seconds

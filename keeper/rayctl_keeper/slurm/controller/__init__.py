@@ -1,0 +1,1 @@
+"""Slurm's commands, and what their answers mean."""

@@ -1,0 +1,48 @@
+"""What squeue says of companion jobs."""
+
+import collections
+import time
+
+from rayctl_keeper.slurm.controller import reasons
+from rayctl_keeper.state.document import wall
+
+FAR = 300 * 86400.0  # seconds: Slurm takes a job without a limit to last a year (slurm/site/check.go, forever)
+FORMAT = "%i|%T|%S|%e|%r"
+
+# A job as squeue has it; start and end are planned ones of a job that waits.
+Found = collections.namedtuple("Found", "id state start end reason")
+NONE = Found("", "", "", "", "")
+
+
+def moment(text):
+    """Epoch seconds of squeue's text; 0.0: not known."""
+    return float(text) if text.isdigit() else 0.0
+
+
+def waits(job):
+    """What is said of a job in the queue, and when Slurm expects to start it."""
+    text, start = "job %s: %s" % (job.id, job.reason), job.start
+    if start - time.time() > FAR:  # as slurm/site/check.go, Expected
+        return text + "; the expected start is unknown (jobs without a time limit)", None
+    return text, wall(start) if start > time.time() else None
+
+
+def explained(job):
+    """("queued", Slurm's reason, it in words and when the start is expected, whether the job can never start) of a job in the queue."""
+    code, words, never = reasons.explain(job.reason)
+    expected = "; Slurm expects to start it at " + wall(job.start) if time.time() < job.start < time.time() + FAR else ""
+    return "queued", code, "%s (job %s)%s" % (words, job.id, expected), never
+
+
+def rows(out):
+    """The components of jobs in squeue's output, whose id is that of the job, or it with + and a number."""
+    return [Found(*line.strip().split("|", 4)) for line in out.splitlines() if line.count("|") >= 4]
+
+
+def whole(components, ending):
+    """Jobs, each as its worst component: of a heterogeneous job whose node fails Slurm (24.11) ends that component alone. ending are the states of ended jobs."""
+    jobs = {}
+    for row in components:
+        jobs.setdefault(row.id.partition("+")[0], []).append(row)
+    worst = [min(parts, key=lambda p: (p.state not in ending, p.state != "PENDING", p.reason == "None")) for parts in jobs.values()]
+    return [row._replace(id=number) for number, row in zip(jobs, worst)]

@@ -1,0 +1,1 @@
+"""What `rayctl doctor` runs on nodes."""

@@ -1,0 +1,187 @@
+"""The driver's submission and its log. Run by `go test ./keeper` with every Python that the machine has."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import unittest.mock
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.dirname(HERE), HERE]
+
+from rayctl_keeper.driver import rayjob
+from rayctl_keeper.driver.figures import MOST, TAIL, figures
+from rayctl_keeper.driver.log import DriverLog
+from rayctl_keeper.node.groups import members
+from rayctl_keeper.node.start import raystart
+from rayctl_keeper.ray import dashboard
+from rayctl_keeper.run.head.head import Head
+from rayctl_keeper.run.head.silence import Silence
+from rayctl_keeper.run.job.attempts import Attempts
+from rayctl_keeper.run.job.job import Job
+from rayctl_keeper.state.document import State
+from rayctl_keeper.state.exits import End
+from sample import HOSTILE, orders
+
+
+class Submission(unittest.TestCase):
+    def test_gpus_are_divided_on_one_machine(self):
+        o = orders()
+        def visible(index, base=None):
+            return raystart.environment(o, members.members(o)[index], "/tmp/r", "/run", {}, base or {}).get("CUDA_VISIBLE_DEVICES")
+        self.assertEqual([visible(i) for i in range(3)], [None, "0", "1"])
+        self.assertEqual([visible(i, {"CUDA_VISIBLE_DEVICES": "3,GPU-5"}) for i in range(3)], ["3,GPU-5", "3", "GPU-5"])
+        self.assertEqual(visible(2, {"CUDA_VISIBLE_DEVICES": "3"}), "3")
+        o["launcher"] = "slurm"
+        self.assertEqual(visible(2), None)
+
+    def test_environment(self):
+        o = orders()
+        o["job"].update(env={"K": HOSTILE, "RAYCTL_RUN": "mine"}, cwd="/dir with 'quotes'", entrypointNumCpus=2)
+        body = rayjob.submission(o, {"runtimeEnv": {"env_vars": {"K": "other", "L": "1"}, "pip": ["x"]}}, 3, "lost", None)
+        env = body["runtime_env"]["env_vars"]
+        self.assertEqual((env["K"], env["L"], env["RAYCTL_RUN"], env["RAYCTL_ATTEMPT"], env["RAYCTL_RESTART_REASON"]),
+                         (HOSTILE, "1", "n", "3", "lost"))
+        self.assertEqual((body["submission_id"], body["entrypoint_num_cpus"], body["runtime_env"]["pip"]), ("n-3", 2, ["x"]))
+        with tempfile.TemporaryDirectory() as top:
+            odd = os.path.join(top, "a 'b' $(c)\nd")
+            os.mkdir(odd)
+            text = rayjob.in_directory(odd, "pwd -P; exit 3")
+            ran = subprocess.run(text, shell=True, stdout=subprocess.PIPE, check=False)
+            self.assertEqual((ran.returncode, ran.stdout.decode()), (3, os.path.realpath(odd) + "\n"))
+
+    def test_answers_that_are_lost(self):
+        class Ray:
+            """The dashboard as measured: a POST that answers 500 or is cut may have been accepted."""
+            def __init__(self, answers):
+                self.answers, self.posts, self.known = answers, 0, False
+
+            def job(self, _id, _timeout=2.0):
+                return {} if self.known else None
+
+            def submit(self, _body):
+                self.posts += 1
+                accepted, error = self.answers.pop(0)
+                self.known = accepted
+                if error:
+                    raise error
+        silence = Silence(unittest.mock.Mock(answered=0.0), unittest.mock.Mock(), lambda: (["the GCS"], False), 300.0)
+        cut, refused = dashboard.Unreachable("cut"), dashboard.Refused(500, "boom")
+        for answers, posts in (([(True, cut)], 1), ([(True, refused)], 1), ([(False, cut), (True, None)], 2), ([(False, refused), (True, None)], 2)):
+            ray = Ray(answers)
+            rayjob.submit(ray, {"submission_id": "x"}, silence, lambda _: None)
+            self.assertEqual(ray.posts, posts)
+        away = dashboard.Refused(500, "aiohttp.client_exceptions.ClientConnectorError: Cannot connect to host 10.0.0.1:52365")
+        ray = Ray([(False, away), (False, away), (False, away), (True, None)])
+        rayjob.submit(ray, {"submission_id": "x"}, silence, lambda _: None)
+        self.assertEqual(ray.posts, 4)
+        with self.assertRaises(End):
+            rayjob.submit(Ray([(False, refused), (False, refused)]), {"submission_id": "x"}, silence, lambda _: None)
+        with self.assertRaises(End):
+            rayjob.submit(Ray([(False, dashboard.Refused(400, "bad"))]), {"submission_id": "x"}, silence, lambda _: None)
+
+    def test_a_silent_head_is_asked_again_before_it_gets_the_job(self):
+        state = unittest.mock.Mock(doc={"attempt": 1, "job": {"state": "WAITING"}})
+        nodes, driver = unittest.mock.Mock(gcs=""), unittest.mock.Mock(ended=False, runs=False)
+        head = Head({}, "", nodes, None, driver, unittest.mock.Mock(), state)
+        head.dashboard = unittest.mock.Mock(answered=0.0)
+        head.dashboard.job.side_effect = [dashboard.Slow("timed out"), dashboard.Slow("timed out"), {"status": "RUNNING"}]
+        Job("/nonexistent", head, driver, None, None, unittest.mock.Mock(), state, None).submit({"submission_id": "n-1"})
+        self.assertEqual(head.dashboard.job.call_count, 3)
+        head.dashboard.submit.assert_not_called()
+
+
+class Figures(unittest.TestCase):
+    def test_lines(self):
+        """Only numbers, at the beginning of a line of their own; the last of a name counts."""
+        said = (b"rayctl-figure steps_lost=3\r\nloss rayctl-figure loss=1\nrayctl-figure loss=0.25\nrayctl-figure tokens.per-s=1.5e+3 \n"
+                b"rayctl-figure steps_lost=-1\n(Worker pid=7) rayctl-figure a=1\nrayctl-figure last=7")
+        self.assertEqual(figures(said), {"steps_lost": -1, "loss": 0.25, "tokens.per-s": 1500.0, "last": 7})
+
+    def test_hostile(self):
+        """A driver can neither fill the state nor put text into it."""
+        bad = [b"nan", b"inf", b"1e999", b"0x1", b"1 2", b"", b"--1", b"1_0", b"9" * 16, b"\xd9\xa1", b"\x1b[2J", b"1\x00", b".5"]
+        names = [b"1a", b"a b", b"a" * 33, b"", b"\xc3\xa9", b"a=b", b"\x1b[0m", b"_a"]
+        lines = [b"rayctl-figure a=" + value for value in bad] + [b"rayctl-figure " + name + b"=1" for name in names]
+        self.assertEqual(figures(b"\n".join(lines)), {})
+        many = figures(b"".join(b"rayctl-figure n%d=1\n" % n for n in range(1000)) + b"rayctl-figure n3=2\n")
+        self.assertEqual((len(many), many["n3"], many.get("n999")), (MOST, 2, None))
+        self.assertEqual(figures(b"rayctl-figure big=1e99\n" + b"\xff" * TAIL), {"big": 1e99})
+        json.dumps(many, allow_nan=False)
+
+    def test_of_attempts(self):
+        """Each attempt has its driver's; one in which only job.prepare ran has none."""
+        with tempfile.TemporaryDirectory() as top:
+            state = State(orders(), top, lambda text: None)
+            log = DriverLog(top, lambda: None, lambda text: None)
+            attempts = Attempts(orders(), state, log)
+            for number, begin in ((1, 0), (2, 0), (3, -1)):
+                log.begin("job-driver-n-%d.log" % number, "id", [], stream=False)
+                log.instead("job-driver-n-%d.log" % number, b"rayctl-figure n=%d\n" % number if number != 2 else b"nothing\n")
+                state.change(job=dict(state.doc["job"], logBegin=begin))
+                attempts.next("lost", "", None)
+            log.close()
+            self.assertEqual([a.get("figures") for a in state.doc["attempts"]], [{"n": 1}, None, None])
+
+
+class Log(unittest.TestCase):
+    def test_attempts_and_missing(self):
+        with tempfile.TemporaryDirectory() as top:
+            logs = os.path.join(top, "t", "session_2026", "logs")
+            os.makedirs(logs)
+            log = DriverLog(top, lambda: None, lambda text: None)
+            for name, text in (("job-driver-x-1.log", b"a\r\n\xff"), ("job-driver-x-2.log", b"b" * 3000000)):
+                with open(os.path.join(logs, name), "wb") as f:
+                    f.write(text)
+                log.begin(name, "id", [top], stream=False)
+                log.finish(False)
+            log.begin("job-driver-x-3.log", "id", [], stream=False)  # on a node that was lost
+            log.finish(False)
+            log.close()
+            with open(os.path.join(top, "driver.log"), "rb") as f:
+                self.assertEqual(f.read(), b"")
+            for name, text in (("driver-1.log", b"a\r\n\xff"), ("driver-2.log", b"b" * 3000000)):
+                with open(os.path.join(top, name), "rb") as f:
+                    self.assertEqual(f.read(), text)
+            self.assertEqual(log.document(), {"bytes": 0, "missing": [[0, -1]]})
+
+    def test_end_of_a_drivers_log(self):
+        """Whole lines only, and nothing of what job.prepare printed before."""
+        with tempfile.TemporaryDirectory() as top:
+            logs = os.path.join(top, "t", "session_2026", "logs")
+            os.makedirs(logs)
+            for name, text in (("prepare-1", b"prepared\n"), ("1", b"first\nsecond\nthird")):
+                with open(os.path.join(logs, "job-driver-x-%s.log" % name), "wb") as f:
+                    f.write(text)
+            log = DriverLog(top, lambda: None, lambda text: None)
+            self.assertEqual(log.end(9), b"")
+            log.begin("job-driver-x-prepare-1.log", "id", [top], stream=False)
+            log.finish(False)
+            log.goes_before("job-driver-x-prepare-1.log", "id", 9)
+            log.begin("job-driver-x-1.log", "id", [top], stream=False)
+            log.finish(False)
+            self.assertEqual([log.end(n) for n in (99, 18, 17, 12, 5)], [b"first\nsecond\nthird"] * 2 + [b"second\nthird", b"third", b""])
+            log.put_aside()
+            self.assertEqual(log.end(99), b"")
+
+    def test_driver_that_nobody_saw_run(self):
+        """Its head was lost between its first line and the keeper's next look: its node's disk has the log, or else its supervisor has saved it."""
+        for place in (("t", "session_2026", "logs", "job-driver-x-1.log"), ("nodes", "head", "job-driver-x-1.log.from-0"), None):
+            with tempfile.TemporaryDirectory() as top:
+                log, want = DriverLog(top, lambda: None, lambda text: None), b""
+                if place:
+                    want = b"first line\n"
+                    os.makedirs(os.path.join(top, *place[:-1]))
+                    with open(os.path.join(top, *place), "wb") as f:
+                        f.write(want)
+                log.begin_late("job-driver-x-1.log", [top])
+                log.finish(False)
+                log.close()
+                self.assertEqual(log.document(), {"bytes": len(want), "missing": []})
+                self.assertEqual(os.path.exists(os.path.join(top, "driver.log")), bool(place))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,92 @@
+"""Arguments and environment of `ray start`. Run by `go test ./keeper` with every Python that the machine has."""
+
+import os
+import sys
+import tempfile
+import unittest
+import unittest.mock
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.dirname(HERE), HERE]
+
+from rayctl_keeper.node.files import nodelogs
+from rayctl_keeper.node.groups import members
+from rayctl_keeper.node.start import raystart
+from rayctl_keeper.run.nodes import addresses
+from sample import HOSTILE, orders
+
+
+class RayStart(unittest.TestCase):
+    BASE = {"RAYCTL_GCS": "10.0.0.1:1234", "RAYCTL_DASHBOARD": "10.0.0.1:2", "RAYCTL_CLIENT_PORT": "3", "RAYCTL_NODE_IP": "10.0.0.1"}
+
+    def test_environment(self):
+        o = orders()
+        o["ray"]["env"] = {"A": "ray", "B": HOSTILE}
+        o["groups"][1]["env"] = {"A": "group"}
+        base = dict(self.BASE, RAY_ADDRESS="x", SLURM_JOB_ID="1", SLURM_CONF="c", PMIX_RANK="0", OMPI_X="1", RAYCTL_PROFILE="p",
+                    RAY_AUTH_TOKEN="t", RAY_JOB_CONFIG_JSON_ENV_VAR="{}", RAY_memory_usage_threshold="1", PATH="/bin", CUDA_VISIBLE_DEVICES="0")
+        env = raystart.environment(o, members.members(o)[1], "/tmp/r1", "/run", {"S": "secret"}, base)
+        for gone in ("RAY_ADDRESS", "SLURM_JOB_ID", "PMIX_RANK", "OMPI_X", "RAYCTL_PROFILE", "RAY_AUTH_TOKEN", "RAY_JOB_CONFIG_JSON_ENV_VAR"):
+            self.assertNotIn(gone, env)
+        self.assertEqual((env["A"], env["B"], env["S"], env["SLURM_CONF"], env["CUDA_VISIBLE_DEVICES"], env["RAY_memory_usage_threshold"]),
+                         ("group", HOSTILE, "secret", "c", "0", "1"))
+        self.assertEqual((env["RAY_AUTH_MODE"], env["RAY_AUTH_TOKEN_PATH"], env["RAY_JOB_STOP_WAIT_TIME_S"]), ("token", "/run/token", "3"))
+        self.assertEqual(env["RAY_prestart_worker_first_driver"], "0")
+        self.assertTrue(env["PATH"].startswith("/opt/venv/bin:"))
+
+    def test_on_loopback(self):
+        # That a real Ray 2.40 then listens for no other host is shown by TestPartitions/OldRay of slurm.
+        def local(version, groups, **base):
+            o = orders()
+            o["ray"]["version"], o["groups"] = version, o["groups"][:groups]
+            env = raystart.environment(o, members.members(o)[0], "/tmp/r1", "/run", {}, dict(self.BASE, PATH="/bin", **base))
+            return env.get("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER")
+        loopback = {"RAYCTL_NODE_IP": "127.0.0.1"}
+        self.assertEqual(local("2.40.0", 1, **loopback), "0")
+        for other in (local("2.40.0", 2, **loopback), local("2.40.0", 1), local("2.52.0", 1, **loopback), local("", 1, **loopback)):
+            self.assertIsNone(other)
+
+    def test_arguments(self):
+        o, ports = orders(), {"dashboard-agent-listen-port": 1, "worker-port-list": "7,8"}
+        head = raystart.arguments(o, members.members(o)[0], "/tmp/r1", "/run", self.BASE, ports)
+        self.assertEqual(head[:4], ["/opt/venv/bin/python", os.path.dirname(HERE), "ray", "start"])
+        for wanted in ("--head", "--port=1234", "--num-cpus=0", "--dashboard-agent-listen-port=1", "--worker-port-list=7,8", "--node-ip-address=10.0.0.1", "--node-name=head-0", "--labels=rayctl.io/group=head"):
+            self.assertIn(wanted, head)
+        base = dict(self.BASE, SLURM_JOB_ID="1", SLURM_CPUS_ON_NODE="6", SLURM_GPUS_ON_NODE="")
+        worker = raystart.arguments(o, members.members(o)[2], "/tmp/r1", "/run", base, ports)
+        for wanted in ("--address=10.0.0.1:1234", "--num-cpus=6", "--num-gpus=1", '--resources={"a": 1}', "--node-name=w-1"):
+            self.assertIn(wanted, worker)
+        o["groups"][1].update(objectSpillingDirectory="/disk/a b", objectStoreMemory=100, labels={"zone": "a", "b": "c"})
+        worker = raystart.arguments(o, members.members(o)[2], "/tmp/r1", "/run", base, ports)
+        for wanted in ("--object-spilling-directory=/disk/a b/r1", "--object-store-memory=100", "--labels=b=c,rayctl.io/group=w,zone=a"):
+            self.assertIn(wanted, worker)
+        self.assertFalse(raystart.is_recent("2.40.0"))
+        self.assertTrue(raystart.is_recent("2.49.1") and raystart.is_recent(""))
+        with self.assertRaises(IndexError):
+            members.members(o)[3]
+
+    def test_addresses(self):
+        asked = []
+        def own(network, several):
+            asked.append((network, several))
+            return "10.1.1.1"
+        with unittest.mock.patch.object(addresses.address, "own", own):
+            o = addresses.with_addresses({"advertise": "auto", "listen": "auto:0", "network": "ib0", "groups": [{"name": "head", "count": 1}]})
+            self.assertEqual((o["advertise"], o["dashboardHost"], o["listen"]), ("10.1.1.1", "10.1.1.1", "10.1.1.1:0"))
+            addresses.with_addresses(dict(orders(), advertise="auto", dashboardHost="127.0.0.1"))
+            addresses.with_addresses({"advertise": "auto", "dashboardHost": "127.0.0.1", "groups": [{"name": "head", "count": 1}]})
+        self.assertEqual(asked, [("ib0", True), ("", True), ("", False)])  # others are to reach it: clients, or nodes
+
+    def test_last_line(self):
+        with tempfile.NamedTemporaryFile("w") as f:
+            for text, wanted in (("a\n\x1b[31mValueError: bad\x1b[0m\nsee the docs\n", "ValueError: bad"), ("a\nb\n\n", "b"), ("", ""),
+                                 ("x\n\x1b[1mgcs_server\x1b[0m [exit code=-9]\nRemaining", "its gcs_server ended with exit code -9")):
+                f.seek(0)
+                f.truncate()
+                f.write(text)
+                f.flush()
+                self.assertEqual(nodelogs.last_line(f.name), wanted)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,104 @@
+"""Nodes that Ray's autoscaler asks for. Run by `go test ./keeper`."""
+
+import os
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.dirname(HERE))
+
+from rayctl_keeper.host import process
+from rayctl_keeper.node.groups import autoscaling
+from rayctl_keeper.run.elastic.elastic import Elastic
+from rayctl_keeper.run.gang.gang import Gang
+from rayctl_keeper.run.nodes.common import Nodes
+from rayctl_keeper.slurm.attempts import account
+from rayctl_keeper.state.document import State
+
+ORDERS = {"name": "n", "attempt": 1, "advertise": "127.0.0.1", "ray": {},
+          "groups": [{"name": "head", "count": 1}, {"name": "a", "count": 0, "max": 8}, {"name": "b", "count": 0, "max": 2}]}
+
+
+class Started(Nodes):
+    """Nodes that only are counted. broken: the machine has no process left."""
+
+    broken = False
+
+    def start_one(self, member):
+        if self.broken:
+            raise OSError(11, "Resource temporarily unavailable")
+
+
+class Requests(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+        self.begin(ORDERS)
+
+    def begin(self, orders):
+        self.state = State(orders, self.directory, lambda text: None)
+        self.nodes = Started(orders, self.directory, process.Bell(), lambda text: None)
+        self.elastic = Elastic(orders, "/nowhere", self.nodes, Gang(orders, self.nodes, self.state), self.state, lambda text: None)
+
+    def launch(self, kind, count, request="r"):
+        body = {"launch": {"type": kind, "count": count, "request": request}}
+        self.elastic.change(body)
+        return body.get("refusal")
+
+    def test_one_request(self):
+        """Ray gives one number to all that it asks for in one round: types, batches of five, and what it asks for again."""
+        self.assertEqual([self.launch("a", 5), self.launch("a", 1), self.launch("b", 1), self.launch("b", 1)], [None] * 4)
+        self.assertEqual(sorted(self.nodes.extra), ["a-0", "a-1", "a-2", "a-3", "a-4", "a-5", "b-0", "b-1"])
+
+    def test_name_again(self):
+        """A node that fails to start has a pause and a reason, also where one of its name had gone because nothing needed it."""
+        row = {"node_name": "a-0", "node_id": "1", "state": "DEAD", "state_message": "Terminated due to idle (no Ray activity)"}
+        self.launch("a", 1)
+        self.elastic._gang.changes([row])
+        self.assertEqual(self.elastic._gang.row("a-0")["state"], "ENDED")
+        self.elastic.ended("a-0", 1)
+        for look in (lambda: None, lambda: self.elastic._gang.changes([row])):
+            self.elastic._not_before.clear()
+            self.assertIsNone(self.launch("a", 1))
+            look()
+            self.nodes.extra["a-0"].message = "Invalid account"
+            self.elastic.ended("a-0", 1)
+            self.assertEqual(self.state.doc["allocations"][-1]["message"], "Invalid account")
+            self.assertIn("failed to start", self.launch("a", 1) or "")
+
+    def test_open_resources(self):
+        """What the file leaves open Ray's autoscaler knows from nodes: on one machine from any, else from those of the group."""
+        orders = dict(ORDERS, groups=[{"name": "head", "count": 1}, {"name": "a", "count": 0, "max": 8, "cpus": 1}, {"name": "b", "count": 0, "max": 2, "memory": 5}])
+        found = {"head": {"memory": 7e9, "accelerator_type:A": 1.0}}
+        for launcher, want in (("local", {"CPU": 1, "memory": 7000000000}), ("slurm", {"CPU": 1})):
+            types = autoscaling.document(dict(orders, launcher=launcher), "/nowhere", autoscaling.limits_of(orders), found)["available_node_types"]
+            self.assertEqual((types["a"]["resources"], types["b"]["resources"]), (want, {"memory": 5}))
+        found["a"] = {"memory": 3e9, "accelerator_type:B": 1.0}
+        types = autoscaling.document(dict(orders, launcher="slurm"), "/nowhere", autoscaling.limits_of(orders), found)["available_node_types"]
+        self.assertEqual(types["a"]["resources"], {"CPU": 1, "memory": 3000000000, "accelerator_type:B": 1})
+
+    def test_next_attempt(self):
+        """The receipt counts the nodes of earlier attempts, too; on Slurm each has a keeper of its own."""
+        self.launch("a", 2)
+        before = account.allocations_of(self.state.doc, "2026-01-01T00:00:00.000Z")
+        self.begin(dict(ORDERS, allocations=before))
+        self.launch("a", 1)
+        self.assertEqual([(a["id"], a["state"], bool(a["released"])) for a in self.state.doc["allocations"]],
+                         [("a-0.1", "released", True), ("a-1.2", "released", True), ("a-0.3", "granted", False)])
+
+    def test_too_many(self):
+        self.assertEqual(self.launch("b", 3), "group b has only 2 more nodes")
+        self.assertEqual(sorted(self.nodes.extra), ["b-0", "b-1"])
+        self.assertEqual(self.launch("b", 1), "group b has all of its 2 nodes")
+
+    def test_no_process(self):
+        self.nodes.broken = True
+        self.assertIn("node a-0 cannot be started", self.launch("a", 1))
+        self.assertEqual(self.nodes.extra, {})
+        self.assertIn("the next try is in", self.launch("a", 1))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,118 @@
+"""How a cluster ends: causes, codes, limits. Run by `go test ./keeper` with every Python that the machine has."""
+
+import os
+import signal
+import sys
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.dirname(HERE), HERE]
+
+from rayctl_keeper.driver import rayjob
+from rayctl_keeper.ray import dashboard
+from rayctl_keeper.run.limits.limits import Limits
+from rayctl_keeper.run.limits.waiting import Waiting
+from rayctl_keeper.run.resume import Resumption
+from rayctl_keeper.state import exits, model
+from rayctl_keeper.state.document import wall
+from rayctl_keeper.state.exits import AttemptLost
+from sample import orders
+
+
+class Exits(unittest.TestCase):
+    def test_codes(self):
+        for raw, code, number in ((0, 0, None), (3, 3, None), (255, 255, None), (-15, 143, 15), (137, 137, 9), (139, 139, 11), (128, 128, None)):
+            self.assertEqual(exits.shell_code(raw), (code, number))
+
+    def test_signals(self):
+        """The sentence begins as the client knows it, and says who sends such a signal."""
+        waits = Waiting(orders(signals={"INT": "preempted"}), *[None] * 9)
+        for number, cause, why in ((signal.SIGTERM, "interrupted", "somebody cancelled it"), (signal.SIGUSR1, "time-limit", "time limit"), (signal.SIGINT, "preempted", "SIGINT")):
+            end = waits.signalled(number)
+            self.assertEqual(end.cause, cause)
+            self.assertTrue(end.message.startswith(model.SIGNALLED) and why in end.message, end.message)
+
+    def test_records(self):
+        def end(**info):
+            return rayjob.outcome(dict({"message": "", "error_type": None}, **info)).document()
+        self.assertEqual(end(status="SUCCEEDED", driver_exit_code=0)["cause"], "succeeded")
+        self.assertEqual(end(status="SUCCEEDED")["code"], 0)  # Ray 2.9 has no driver_exit_code
+        self.assertEqual(end(status="FAILED", message="Job entrypoint command failed with exit code 7, last")["code"], 7)
+        self.assertEqual(end(status="FAILED", driver_exit_code=-6)["message"], "the driver was ended by SIGABRT")
+        self.assertEqual(end(status="STOPPED")["code"], 130)
+        broken = end(status="FAILED", message="runtime_env setup failed: Traceback\nValueError: no such package\n")
+        self.assertEqual((broken["cause"], broken["code"]), ("submit-failed", 73))
+        self.assertIn("ValueError: no such package", broken["message"])
+        self.assertEqual(dashboard.error_line(b"Traceback:\nTimeoutError: no answer\n.\n"), "TimeoutError: no answer")
+        with self.assertRaises(AttemptLost):
+            end(status="FAILED", message="Job supervisor actor died: node dead", error_type="JOB_SUPERVISOR_ACTOR_DIED")
+
+    def test_sentences(self):
+        self.assertEqual(exits.duration(90061), "1d1h1m1s")
+        self.assertEqual(exits.limit_end("max", 3600).message, "lifetime.max (1h) passed")
+
+
+class TheLimits(unittest.TestCase):
+    def test_resume(self):
+        limits = Limits({"max": 60, "total": 100}, 1000.0)
+        limits.resume("max", 1010.0)
+        limits.resume("total", None)
+        for name in ("max", "total"):
+            limits.begin(name, 1000.0)
+        self.assertEqual((limits.due("max"), limits.due("total"), limits.passed(1009.9), limits.passed(1010.0)), (1010.0, None, None, "max"))
+        limits = Limits({}, 1000.0)
+        limits.resume("max", 1010.0)
+        limits.begin("max", 1000.0)
+        self.assertEqual(limits.due("max"), 1010.0)
+
+    def test_left_and_prolong(self):
+        limits = Limits({"max": 60}, 1000.0)
+        self.assertEqual((limits.left("max", 1050.0), limits.left("total", 1050.0)), (60, None))
+        limits.begin("max", 1000.0)
+        self.assertEqual(limits.left("max", 1050.0), 10)
+        limits.prolong("max", 30)
+        self.assertEqual((limits.left("max", 1050.0), limits.due("max")), (40, 1090))
+
+    def test_another_keeper_goes_on(self):
+        def keeper(earlier, awaits_nodes=False):
+            limits = Limits({"queue": 50, "start": 30, "max": 60, "total": 100}, time.monotonic())
+            Resumption(earlier, "", limits, None, None, None).resume_limits(awaits_nodes)
+            return limits
+        ago = wall(time.time() - 20)
+        first, waiting = keeper({}), keeper({"phase": "Provisioning", "since": ago, "deadlines": {"max": None, "idle": None, "total": None}})
+        running = keeper({"phase": "Ready", "since": ago, "deadlines": {"max": wall(time.time() + 7), "idle": ago, "total": None}})
+        starting = {"phase": "Starting", "since": ago, "timeline": [{"event": "phase", "to": "Queued", "at": wall(time.time() - 40)}]}
+        whole, without_nodes = keeper(starting), keeper(starting, awaits_nodes=True)
+        self.assertAlmostEqual(whole.due("start") - time.monotonic(), 10, delta=5)
+        self.assertAlmostEqual(without_nodes.due("queue") - time.monotonic(), 10, delta=5)
+        self.assertIsNone(without_nodes.since["start"])
+        other_pod = keeper({"deadlines": {"max": "2100-01-02T03:04:05.123456789Z", "total": None}})
+        self.assertEqual((first.since["queue"], first.since["max"], waiting.since["max"]), (None, None, None))
+        self.assertAlmostEqual(waiting.due("queue") - time.monotonic(), 30, delta=5)
+        self.assertAlmostEqual(running.due("max") - time.monotonic(), 7, delta=5)
+        self.assertEqual((running.seconds["total"], running.due("idle")), (0, None))
+        self.assertGreater(other_pod.due("max") - time.monotonic(), 86400 * 365)
+
+    def test_order(self):
+        limits = Limits({"lease": 10, "max": 100, "total": 50, "spent": 20, "idle": 5}, 1000.0)
+        self.assertEqual(limits.next(), 1010)
+        limits.stop("lease")
+        self.assertIsNone(limits.next())
+        limits.begin("max", 1000)
+        limits.begin("max", 1050)  # counts from the first
+        limits.begin("total", 1000)
+        self.assertEqual((limits.due("max"), limits.due("total"), limits.passed(1030)), (1100, 1030, "total"))
+        limits.restart("idle", 1005)
+        self.assertEqual(limits.passed(1011), "idle")
+        limits.extend("idle", 1011, 0)
+        self.assertIsNone(limits.passed(1011))
+        starting = Limits({}, 1000.0)
+        starting.extend("idle", 1000, 5)
+        self.assertIsNone(starting.due("idle"))  # it is not idle while it starts
+        starting.begin("idle", 1010)
+        self.assertEqual(starting.due("idle"), 1015)
+
+
+if __name__ == "__main__":
+    unittest.main()

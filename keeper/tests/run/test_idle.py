@@ -1,0 +1,42 @@
+"""What a cluster without a job of its own shows. Run by `go test ./keeper`."""
+
+import os
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.dirname(HERE))
+
+from rayctl_keeper.run.limits import idle
+from rayctl_keeper.state.document import State, seconds_of
+
+
+class Submissions(unittest.TestCase):
+    def test_those_that_have_not_ended(self):
+        def job(name, status, start):
+            return {"submission_id": name, "status": status, "start_time": start, "entrypoint": "x" * 300}
+        jobs = [job("old", "RUNNING", 1000), job("ended", "SUCCEEDED", 2000), {"job_id": "01", "status": "RUNNING"}, job("new", "PENDING", 3500), job("unborn", "PENDING", None)]
+        shown = idle.submissions(jobs)
+        self.assertEqual([(s["submissionId"], s["state"], s["startTime"]) for s in shown],
+                         [("new", "PENDING", "1970-01-01T00:00:03.500Z"), ("old", "RUNNING", "1970-01-01T00:00:01.000Z"), ("unborn", "PENDING", None)])
+        self.assertEqual(shown[0]["entrypoint"], "x" * idle.LONGEST)
+        self.assertEqual(len(idle.submissions([job("a", "RUNNING", n) for n in range(200)])), idle.SHOWN)
+
+
+class Timeline(unittest.TestCase):
+    def test_a_start_by_another_clock(self):
+        """It is neither before what was known before it, nor after the end."""
+        for start in ("2001-01-01T00:00:00.000Z", "2999-01-01T00:00:00.000Z"):
+            with tempfile.TemporaryDirectory() as run_dir:
+                state = State({"name": "n", "groups": [], "job": {}}, run_dir, lambda _line: None)
+                state.note("commit", "")
+                state.change(job=state.new_job("n-1"))
+                state.change_program("job", state="FAILED", startTime=start)
+                self.assertEqual([e["to"] for e in state.doc["timeline"]], ["", "RUNNING", "FAILED"])
+                times = [seconds_of(e["at"]) for e in state.doc["timeline"]]
+                self.assertEqual(times, sorted(times))
+
+
+if __name__ == "__main__":
+    unittest.main()

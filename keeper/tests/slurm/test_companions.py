@@ -1,0 +1,373 @@
+"""The jobs of nodes that Ray's autoscaler asks for on Slurm. Run by `go test ./keeper`."""
+
+import os
+import sys
+import tempfile
+import time
+import unittest
+import unittest.mock
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.dirname(HERE))
+
+from rayctl_keeper.host import process
+from rayctl_keeper.node.groups.members import GANG, Member
+from rayctl_keeper.run.nodes.gangjob import GangJob
+from rayctl_keeper.slurm.companions import companion, companions, drains, offers, submission
+from rayctl_keeper.slurm.controller import listing, questions, reasons
+
+GROUP = {"name": "a", "count": 0, "max": 8}
+
+
+class Asked(unittest.TestCase):
+    """What Slurm's commands about companions start with."""
+
+    def test_environment(self):
+        """Nothing of the job that we are in, of one from which it was submitted, or of the run: sbatch would take it for what is asked of it."""
+        outer = {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "2", "SLURM_CLUSTERS": "other", "SLURM_TIME_FORMAT": "%H", "SLURMD_NODENAME": "node1", "SBATCH_PARTITION": "nosuch",
+                 "SRUN_CPUS_PER_TASK": "99", "PMI_RANK": "0", "PMIX_ID": "1", "RAYCTL_RESTARTS": "1", "SQUEUE_STATES": "SUSPENDED", "SALLOC_HINT": "x"}
+        kept = {"SLURM_CONF": "/etc/slurm.conf", "SLURM_CONF_SERVER": "ctl", "SLURM_SACK_SOCKET": "/run/sack", "PATH": os.environ["PATH"], "KRB5CCNAME": "FILE:/tmp/krb"}
+        with unittest.mock.patch.dict(os.environ, dict(outer, **kept), clear=True):
+            code, out, _ = questions.Questions("c").run("env")
+        self.assertEqual((code, dict(line.split("=", 1) for line in out.splitlines())), (0, kept))
+
+
+class Jobs(unittest.TestCase):
+    """The commands are this class's: what they do in Slurm is tested with Slurm (slurm/elastic_test.go)."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        orders = {"start": {"companions": {"name": "c", "scripts": {"a": "a.sh"}}}}
+        self.jobs = companions.Companions(orders, directory.name, process.Bell(), lambda text: None)
+        self.jobs._thread = True  # the test is the thread
+        self.jobs._slurm.run = self.run_command
+        self.listed, self.answer, self.cancelled = [], (0, "7\n", ""), []
+        self.member = Member(GROUP, 0, beyond=True)
+        self.member.serial = 1
+
+    def run_command(self, command, *arguments):
+        if command == "scancel":
+            self.cancelled.append(arguments)
+        return (0, "".join("|".join((job + ("N/A", "N/A", "None")[len(job) - 2:])[:5]) + "\n" for job in self.listed), "") if command == "squeue" else self.answer
+
+    def submit(self):
+        self.jobs.submit(self.member, {})
+        self.jobs.hand_in()
+        function, *arguments = self.jobs._tasks.get()
+        function(*arguments)
+
+    def test_lost_answer(self):
+        """A job that ended is not taken for the one whose answer was lost."""
+        self.jobs._submitter.known.add("3")
+        self.listed, self.answer = [("3", "RUNNING"), ("4", "CANCELLED"), ("5", "PENDING")], (1, "", "timed out")
+        self.submit()
+        self.assertEqual(self.jobs._jobs["a-0"].id, "5")
+
+    def test_refused(self):
+        """A job that comes too late finds nothing to do."""
+        self.answer = (1, "", "Invalid account")
+        self.submit()
+        self.assertEqual((self.jobs.ended(), self.member.message), ([("a-0", 1)], "Invalid account"))
+        self.assertFalse(os.path.exists(submission.given(self.jobs._run_dir, "a-0", 1)))
+
+    def test_full_disk(self):
+        self.jobs._submitter._run_dir = os.path.join(os.devnull, "below")
+        self.submit()
+        self.assertEqual(self.jobs.ended(), [("a-0", 1)])
+        self.assertIn("its job cannot be submitted", self.member.message)
+
+    def test_expected(self):
+        """A plan behind a job without a limit is none: Slurm takes such a job to last a year."""
+        soon, far = time.time() + 600, time.time() + 364 * 86400
+        for start, says, known in ((soon, False, True), (far, True, False), (0.0, False, False)):
+            job = submission.Job(self.member, {})
+            job.id, job.reason, job.start = "7", "Resources", start
+            text, expected = listing.waits(job)
+            self.assertEqual(("is unknown" in text, expected is not None), (says, known))
+
+    def test_never(self):
+        """What waits for ever is cancelled, and its group marked."""
+        self.submit()
+        self.listed = [("7", "PENDING", "N/A", "N/A", "PartitionTimeLimit")]
+        self.jobs._look()
+        self.assertEqual((self.cancelled, self.jobs.ended(), self.member.hopeless), ([("7",)], [("a-0", 1)], True))
+
+    def test_stray(self):
+        self.submit()
+        self.listed = [("7", "RUNNING"), ("8", "PENDING"), ("9", "COMPLETING")]
+        self.jobs._look()
+        self.assertEqual((self.cancelled, self.jobs.standing(self.member)), ([("8",)], ("granted", "job 7", None)))
+
+    def test_missing(self):
+        """A controller that was restarted does not know a job for some seconds."""
+        self.submit()
+        self.listed = [("7", "RUNNING")]
+        self.jobs._look()
+        self.listed = []
+        self.assertTrue(self.jobs._look())
+        self.assertEqual(self.jobs.ended(), [])
+        self.jobs._jobs["a-0"].missing = time.monotonic() - companions.BELIEVE
+        self.jobs._look()
+        self.assertEqual((self.jobs.ended(), self.jobs.standing(self.member)), ([("a-0", 1)], None))
+
+    def test_gang(self):
+        """Of a heterogeneous job the component that ended counts, and the one that waits for something."""
+        self.jobs._wish["scripts"][GANG] = "gang.sh"
+        gang = self.member = GangJob(self.jobs._run_dir, 1)
+        self.submit()
+        self.listed = [("7+0", "PENDING"), ("7+1", "PENDING")]
+        self.jobs._look()
+        self.assertEqual(self.jobs.explained(gang), ("queued", "Pending", "the job waits to be scheduled (job 7)", False))
+        self.listed = [("7+0", "RUNNING"), ("7+1", "RUNNING")]
+        self.jobs._look()
+        self.assertEqual(self.jobs.explained(gang)[0], "granted")
+        self.listed = [("7+0", "RUNNING"), ("7+1", "NODE_FAIL")]
+        self.jobs._look()
+        self.assertEqual((self.jobs.ended(), gang.ending, self.jobs.explained(gang)), ([(GANG, 1)], "NODE_FAIL", None))
+
+    def test_gang_and_no_answer(self):
+        """A controller that does not answer is asked again for the gang: it is what the cluster is for."""
+        self.jobs._wish["scripts"][GANG] = "gang.sh"
+        gang = self.member = GangJob(self.jobs._run_dir, 1)
+        self.answer = (1, "", "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)")
+        self.submit()
+        self.assertEqual((self.jobs.ended(), self.jobs.explained(gang)[:2]), ([], ("queued", "Submitted")))
+        self.jobs._jobs[GANG].again = time.monotonic() - 1
+        self.answer = (0, "7\n", "")
+        self.jobs._look()
+        self.assertEqual(self.jobs._jobs[GANG].id, "7")
+
+    def test_reasons(self):
+        for reason, want in (("Resources", ("Resources", "the nodes it asks for are in use", False)), ("QOSMaxCpuPerUserLimit", ("QOSMaxCpuPerUserLimit",
+                             "it has reached a limit of the QOS for one job or user (QOSMaxCpuPerUserLimit)", False)), ("PartitionNodeLimit", ("PartitionNodeLimit",
+                             "it asks for more nodes than the partition allows, or has in service", False)), ("BadConstraints", ("BadConstraints",
+                             "no node can ever meet its constraints", True)), ("ReqNodeNotAvail, UnavailableNodes:n1", ("ReqNodeNotAvail",
+                             "a node that it needs is not available (down, drained or reserved) (UnavailableNodes:n1)", False)), ("New", ("New", "Slurm's reason is New", False))):
+            self.assertEqual(reasons.explain(reason), want)
+
+    def warn(self, end):
+        """What drain() says when Slurm has warned the node's job, and each time after that; how often Slurm was asked for it."""
+        self.submit()
+        self.listed = [("7", "RUNNING")]
+        self.jobs._look()
+        self.assertIsNone(self.jobs.drain(self.member))
+        with open(submission.leaves(self.jobs._run_dir, "a-0", 1), "w") as f:
+            f.write("%f preempted\n" % end)
+        self.jobs._jobs["a-0"].opened -= drains.OPEN
+        self.assertIsNone(self.jobs.drain(self.member))
+        function, *arguments = self.jobs._tasks.get_nowait()
+        function(*arguments)
+        first = self.jobs.drain(self.member)
+        self.jobs._jobs["a-0"].opened -= drains.OPEN
+        self.listed = [("7", "RUNNING", "%d" % (end - 120), "%d" % end, "None")]  # its time limit is near, too
+        self.jobs._look()
+        self.assertEqual((self.jobs.drain(self.member), self.jobs._tasks.empty()), (first, True))
+        return first
+
+    def test_warned(self):
+        """One drain, also where the time limit comes near after Slurm's warning, which may be a minute early."""
+        end = time.time() + 30
+        self.assertEqual(self.warn(end), (round(end, 6) - drains.LAST, "job 7: drained after Slurm's warning"))
+
+    def test_warned_with_the_cluster(self):
+        """A drain would have Ray ask for another node, for seconds."""
+        end = time.time() + 30
+        run = self.jobs._slurm.run
+        self.jobs._slurm.run = lambda *argv: (0, "%d\n" % end, "") if argv[-1].startswith("--jobs=") else run(*argv)
+        self.assertIsNone(self.warn(end))
+
+    def test_why_it_ends(self):
+        """A preemption ends a job before its time limit; of a heterogeneous one the first component that ends counts."""
+        now = int(time.time())
+        for rows, want in ((["%d|%d|2:00" % (now + 60, now - 60)], (now + 60, "time-limit")), (["%d|%d|1-00:00:00" % (now + 60, now - 60)], (now + 60, "preempted")),
+                           (["%d|%d|UNLIMITED" % (now + 60, now)], (now + 60, "preempted")), (["%d|%d|1:00:00" % (now + n, now - 3540) for n in (61, 60)], (now + 60, "time-limit"))):
+            self.assertEqual(companion.ends("".join(row + "\n" for row in rows)), want)
+        self.assertEqual(companion.ends("N/A|N/A|1:00\n")[1], "preempted")
+
+    def test_no_number(self):
+        """sbatch succeeded, and its answer is lost."""
+        self.listed, self.answer = [("5", "PENDING")], (0, "", "")
+        self.submit()
+        self.assertEqual(self.jobs._jobs["a-0"].id, "5")
+
+    def test_given_up_twice(self):
+        """By the keeper, after a drain, and by Ray: it is not taken for a node that died."""
+        self.submit()
+        self.listed, self.member.released = [("7", "RUNNING")], True
+        self.jobs._cancel(self.member)
+        self.listed = [("7", "COMPLETING")]
+        self.jobs._cancel(self.member)
+        self.assertEqual((self.cancelled, self.jobs.ended(), self.member.died), ([("7",)], [("a-0", 1)], False))
+
+    def batch(self):
+        """Two nodes of a group, that are asked for at once and submitted; returns all calls of sbatch."""
+        calls, run = [], self.jobs._slurm.run
+
+        def recorded(command, *arguments):
+            if command == "sbatch":
+                calls.append(arguments)
+            return run(command, *arguments)
+
+        self.jobs._slurm.run = recorded
+        self.jobs.submit(self.second_member(), {})
+        self.submit()
+        return calls
+
+    def second_member(self):
+        self.second = Member(GROUP, 3, beyond=True)
+        self.second.serial = 2
+        return self.second
+
+    def ids(self):
+        return {name: job.id for name, job in self.jobs._jobs.items()}
+
+    def test_array(self):
+        """What is asked for at once of a group is one array; its elements end each by itself."""
+        calls = self.batch()
+        self.assertEqual(len(calls), 1)
+        self.assertIn("--array=3,0", calls[0])
+        self.assertEqual(calls[0][-4:], ("a-3", "2", "a-0", "1"))
+        self.assertEqual(self.ids(), {"a-0": "7_0", "a-3": "7_3"})
+        self.listed = [("7_0", "COMPLETED"), ("7_3", "PENDING", "N/A", "N/A", "Resources")]
+        self.jobs._look()
+        self.assertEqual((self.jobs.ended(), self.ids(), self.cancelled), ([("a-0", 1)], {"a-3": "7_3"}, []))
+        self.jobs._cancel(self.second)
+        self.assertEqual(self.cancelled, [("7_3",)])
+
+    def test_array_unanswered(self):
+        """The elements that are found are those of the array, also where another job is new."""
+        self.listed, self.answer = [("5", "PENDING"), ("6_3", "PENDING"), ("6_0", "PENDING")], (1, "", "timed out")
+        self.batch()
+        self.assertEqual(self.ids(), {"a-0": "6_0", "a-3": "6_3"})
+
+    def test_no_arrays(self):
+        """A site without job arrays has a job for each node; one that knows no such account is not asked again."""
+        run = self.run_command
+        self.jobs._slurm.run = lambda *argv: (1, "", "Invalid job array specification") if any(a.startswith("--array=") for a in argv) else run(*argv)
+        self.assertEqual([any(a.startswith("--array=") for a in call) for call in self.batch()], [True, False, False])
+        self.assertEqual(self.ids(), {"a-0": "7", "a-3": "7"})
+
+    def test_array_lost(self):
+        """Without an answer the array may come later: its nodes are not submitted one by one beside it, and its elements find nothing to do."""
+        for words in ("sbatch: Command 'sbatch' timed out after 60.0 seconds", "Unable to contact slurm controller (connect failure)"):
+            self.answer = (1, "", words)
+            self.assertEqual((len(self.batch()), self.jobs.ended()), (1, [("a-3", 1), ("a-0", 1)]))
+            self.assertFalse(os.path.exists(submission.given(self.jobs._run_dir, "a-0", 1)))
+
+    def test_no_answers_here(self):
+        """A node that can neither submit jobs nor ask for them offers nothing: the jobs of a client would run without anybody who knows."""
+        self.jobs._slurm.run = lambda *argv: (1, "", "%s: error: Munge encode failed" % argv[0])
+        self.batch()
+        self.assertEqual((self.jobs.offered(), self.jobs.ended()), (0, [("a-3", 1), ("a-0", 1)]))
+
+    def test_array_never(self):
+        self.answer = (1, "", "Invalid account")
+        self.assertEqual((len(self.batch()), self.jobs.ended(), self.second.hopeless), (1, [("a-3", 1), ("a-0", 1)], True))
+
+    def forbid(self):
+        """This node may not submit jobs."""
+        self.answer = (1, "", "sbatch: error: Batch job submission failed: Access/permission denied")
+
+    def run_tasks(self):
+        while not self.jobs._tasks.empty():
+            function, *arguments = self.jobs._tasks.get()
+            function(*arguments)
+
+    def test_offered(self):
+        """What this node may not submit a client takes, all of it at once and no other one; what it reports is the nodes' jobs."""
+        self.forbid()
+        self.batch()
+        state, words, _ = self.jobs.standing(self.member)
+        self.assertEqual((state, self.jobs.offered(), "`rayctl run`" in words and "permission denied" in words), ("queued", 1, True))
+        offer = self.jobs.take_offer()
+        self.assertIn("--array=3,0", offer["argv"])
+        self.assertEqual((self.jobs.take_offer(), self.jobs.offered()), (None, 0))
+        self.listed = [("9_0", "PENDING"), ("9_3", "PENDING")]  # not reported yet
+        self.jobs._look()
+        self.assertEqual(self.cancelled, [])
+        self.jobs.cancel(self.second)
+        self.jobs.offer_taken(offer["id"], "9", "")
+        self.run_tasks()
+        self.assertEqual((self.ids(), self.jobs.ended(), self.cancelled), ({"a-0": "9_0"}, [("a-3", 1)], [("9_3",)]))
+        self.jobs.offer_taken(offer["id"], "10", "")  # too late
+        self.run_tasks()
+        self.assertEqual(self.cancelled[1:], [("--name=c", "10")])
+
+    def test_offer_not_reported(self):
+        """A client died: its job is found, or the next one takes the offer; this node is tried again, too."""
+        self.forbid()
+        self.submit()
+        for found in ([], [("9", "PENDING")]):
+            self.assertIsNotNone(self.jobs.take_offer())
+            self.jobs._submitter.offers._offers[0].since -= offers.CLAIM
+            self.listed = found
+            self.jobs._look()
+        self.assertEqual((self.ids(), self.jobs.offered()), ({"a-0": "9"}, 0))
+        self.jobs.submit(self.second_member(), {})
+        self.jobs.hand_in()
+        self.run_tasks()
+        self.answer = (0, "11", "")
+        self.jobs._submitter.offers._offers[0].since -= offers.AGAIN
+        self.jobs._look()
+        self.assertEqual(self.ids(), {"a-0": "9", "a-3": "11"})
+
+    def test_offer_refused(self):
+        """What the client is refused is the node's reason; what nobody has taken is given up at once."""
+        self.forbid()
+        self.submit()
+        self.jobs.offer_taken(self.jobs.take_offer()["id"], "", "Invalid account")
+        self.run_tasks()
+        self.assertEqual((self.jobs.ended(), self.member.message, self.member.hopeless), ([("a-0", 1)], "Invalid account", True))
+        self.submit()
+        self.member.released = True
+        self.jobs.cancel(self.member)
+        self.run_tasks()
+        self.assertEqual((self.jobs.ended(), self.jobs.offered(), self.member.died), ([("a-0", 1)], 0, False))
+
+    def test_gang_offered(self):
+        """A gang waits for a client that may submit it: neither one that may not nor a controller that is silent for once ends the run."""
+        self.forbid()
+        self.jobs._wish["scripts"][GANG] = "gang.sh"
+        gang = self.member = GangJob(self.jobs._run_dir, 1)
+        self.submit()
+        self.jobs.offer_taken(self.jobs.take_offer()["id"], "", "sbatch: error: Access/permission denied")
+        self.run_tasks()
+        self.assertEqual((self.jobs.ended(), self.jobs.offered()), ([], 0))
+        self.jobs._jobs[GANG].again = time.monotonic() - 1
+        self.jobs._look()
+        self.assertEqual((self.jobs.ended(), self.jobs.offered()), ([], 1))
+        run = self.run_command
+        self.jobs._slurm.run = lambda *argv: (1, "", "timed out") if argv[0] == "squeue" else run(*argv)
+        self.jobs._submitter.submit([self.jobs._jobs[GANG]])
+        self.assertEqual((self.jobs.ended(), gang.ending), ([], ""))
+        self.jobs._slurm.run = run
+        self.jobs.offer_taken(self.jobs.take_offer()["id"], "", "Invalid account")
+        self.run_tasks()
+        self.assertEqual(self.jobs.ended(), [(GANG, 1)])
+
+    def test_own_node(self):
+        nodes = ["a-3", "2", "a-0", "1"]
+        for index, want in (("3", ("a-3", "2")), ("0", ("a-0", "1"))):
+            with unittest.mock.patch.dict(os.environ, {"SLURM_ARRAY_TASK_ID": index}):
+                self.assertEqual(submission.own_node(nodes), want)
+        self.assertEqual(submission.own_node(nodes[2:]), ("a-0", "1"))
+
+    def test_all_ended_meanwhile(self):
+        """The answer comes when another cluster has begun."""
+        self.jobs.submit(self.member, {})
+        self.jobs.hand_in()
+        function, *arguments = self.jobs._tasks.get()
+
+        def run(command, *rest):
+            if command == "sbatch":
+                self.jobs._jobs = {}
+            return self.run_command(command, *rest)
+
+        self.jobs._slurm.run = run
+        function(*arguments)
+        self.assertEqual((self.cancelled, self.jobs.ended()), ([("7",)], []))
+
+
+if __name__ == "__main__":
+    unittest.main()
