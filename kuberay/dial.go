@@ -3,6 +3,7 @@ package kuberay
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
@@ -12,6 +13,7 @@ import (
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
+	"github.com/rayctl/rayctl/kuberay/podexec"
 	"github.com/rayctl/rayctl/kuberay/transport"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -110,6 +112,29 @@ func (l *Launcher) DialNode(ctx context.Context, id launcher.ID, node string, po
 	}
 	return transport.DialPod(ctx, c.TransportAPI(), pod.Name, port)
 }
+
+// Exec runs a command in the Ray container of a node's pod, whose environment is that of `ray start`.
+func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequest) (int, error) {
+	c, err := l.kube(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if len(e.Command) == 0 {
+		return 0, launcher.Fail(runstate.CodeUsage, nil, "give one after --", "there is no command to run")
+	}
+	pod, err := observe.Node(ctx, c, id, e.Node)
+	if err != nil {
+		return 0, err
+	}
+	return podexec.Run(ctx, c, pod, e)
+}
+
+// StoredFiles are on PersistentVolumeClaims and the like, which only pods read.
+func (l *Launcher) StoredFiles(id launcher.ID) string {
+	return fmt.Sprintf("`rayctl up -f FILE --name %s-files` mounts it again, where FILE is the cluster file, then `rayctl cp %s-files:PATH DST` copies from it", id, id)
+}
+
+var _ launcher.FilesEnder = (*Launcher)(nil)
 
 // transportKey names a transport: one to each target of a cluster, shared by all who dial it.
 type transportKey struct {

@@ -6,7 +6,7 @@
 //	Job NAME                suspended; its pod is the keeper, its end is the cluster's (garbage collection takes the rest)
 //	Secret, Service         of the keeper, owned by the Job, which then runs
 //	RayCluster NAME         owned by the Job
-//	PodGroup ray-NAME-pg    owned by the RayCluster, named and counted as KubeRay's own plug-in for Volcano does
+//	PodGroup ray-NAME-pg    owned by the RayCluster, named and counted as KubeRay's own plug-in for the gang's scheduler does
 //	Job NAME-record         owned by nobody: fetches driver's log and result from the keeper, and stays for lifetime.keep
 //
 // A client may die between any two of these: the keeper's lease ends what was not committed.

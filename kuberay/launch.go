@@ -176,7 +176,7 @@ func (m *making) undo(ctx context.Context) error {
 const undoTimeout = 30 * time.Second
 
 // Render returns what Launch would create, in that order, the Secret's values left out. Without a Kubernetes to ask, scheduler: auto
-// is taken as Volcano.
+// is taken as that of the first one known (package gang).
 func (l *Launcher) Render(s *spec.ClusterSpec) ([]launcher.File, error) {
 	p, err := l.imagined(s)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/script"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
@@ -183,7 +184,7 @@ func (c *cluster) gang(plan script.Plan) controller.Batch {
 
 // resolve looks for the launch among the jobs: it may be there although sbatch got no answer.
 func (c *cluster) resolve(ctx context.Context, cause error) (int, error) {
-	jobs, err := c.l.site.Queue.Ask(ctx, controller.Now)
+	jobs, err := c.l.site.Queue.Ask(ctx, queue.Now)
 	if err != nil {
 		return 0, c.l.site.Unreachable(cause)
 	}
@@ -200,7 +201,7 @@ func (c *cluster) abandon(ctx context.Context) error {
 			return err
 		}
 	} else if c.Record != nil {
-		if jobs, err := c.l.site.Queue.Ask(ctx, controller.Now); err == nil {
+		if jobs, err := c.l.site.Queue.Ask(ctx, queue.Now); err == nil {
 			if j, ok := c.Find(jobs); ok && !j.Ended() {
 				if err := c.Cancel(ctx, j.Leader(), false); err != nil {
 					return err

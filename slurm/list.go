@@ -9,6 +9,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm/batchjob"
 	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/script"
 	"github.com/rayctl/rayctl/slurm/site"
 )
@@ -120,4 +121,4 @@ func (c *cluster) listed(ctx context.Context) (s launcher.Status, ok bool) {
 }
 
 // listAge lets one answer serve a whole list.
-const listAge = controller.WhileWaiting / 5
+const listAge = queue.WhileWaiting / 5

@@ -1,3 +1,9 @@
+// Package slurm is the launcher inside Slurm allocations: one batch script, one step with a supervisor for each Ray node,
+// and a keeper that the script becomes. Slurm is reached by commands, here or over ssh.
+//
+// It is the life of a cluster: launch, watch, terminate, list, result. What it stands on is in packages of its own: a run's directory (rundir), its job in
+// Slurm (batchjob), the site (site, controller), and the ways into the job (tunnels, step). The job's comment names the launch by a nonce, so that an answer
+// of sbatch that was lost is found again.
 package slurm
 
 import (
@@ -8,6 +14,7 @@ import (
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/slurm/rundir"
 	"github.com/rayctl/rayctl/slurm/script"
@@ -70,7 +77,7 @@ func New(c Config) *Launcher {
 		ctl = c.REST
 	}
 	s := &site.Site{
-		Controller: ctl, Queue: controller.NewQueue(ctl, c.Shared, c.Logger), Runner: c.Runner, Log: c.Logger, Getenv: c.Getenv,
+		Controller: ctl, Queue: queue.New(ctl, c.Shared, c.Logger), Runner: c.Runner, Log: c.Logger, Getenv: c.Getenv,
 		Runs: rundir.NewRoot(rundir.Config{Runner: c.Runner, Dir: c.Dir, System: "Slurm", Option: "slurm.dir", Script: script.File, Host: script.HostFile, Keep: c.Keep, Logger: c.Logger}),
 	}
 	return &Launcher{site: s, log: c.Logger, keep: c.Keep, tunnels: tunnels.NewPool(c.Runner, c.Logger)}

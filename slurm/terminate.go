@@ -12,6 +12,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/slurm/batchjob"
 	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
@@ -80,7 +81,7 @@ func (c *cluster) terminateUncommitted(ctx context.Context) error {
 	if c.Inside() {
 		return c.terminateInside(ctx)
 	}
-	jobs, err := c.l.site.Queue.Ask(ctx, controller.Now)
+	jobs, err := c.l.site.Queue.Ask(ctx, queue.Now)
 	if err != nil {
 		return c.l.site.Unreachable(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm/batchjob"
 	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/script"
 )
 
@@ -21,7 +22,7 @@ func (w *watcher) queued(ctx context.Context) bool {
 	}
 	if f == batchjob.Alive && !w.Answered.IsZero() { // who watches from another moment on shares the answer, and looks again when it is too old
 		old := time.Until(w.Answered.Add(goodFor(w.Answered.Sub(w.launched.Created))))
-		w.pace = min(w.pace, max(old, controller.WhileWaiting/2)) // where the answer took long it is as old already
+		w.pace = min(w.pace, max(old, queue.WhileWaiting/2)) // where the answer took long it is as old already
 	}
 	if f != batchjob.Alive || w.job.State != controller.StatePending {
 		w.send(ctx, w.waiting(w.job, f))
@@ -50,7 +51,7 @@ func (w *watcher) queued(ctx context.Context) bool {
 
 // goodFor is how long an answer about a waiting job is good enough: as long as the job had waited by then, because what keeps it waiting changes seldom.
 func goodFor(waited time.Duration) time.Duration {
-	return min(max(waited, controller.WhileWaiting), controller.WhileRunning)
+	return min(max(waited, queue.WhileWaiting), queue.WhileRunning)
 }
 
 // maxAge is how old an answer may be for a job that has waited so long by now, if each answer is used for goodFor: one from the middle of that time just is.

@@ -10,6 +10,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/slurm/batchjob"
 	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/rundir"
 	"github.com/rayctl/rayctl/slurm/tunnels"
 )
@@ -139,7 +140,7 @@ const streamEvery = 10 * time.Second
 
 // running is a cluster whose keeper has written a state. Without a stream the controller is queried now and then whether the job is still there.
 func (w *watcher) running(ctx context.Context) bool {
-	w.pace = controller.WhileRunning
+	w.pace = queue.WhileRunning
 	if w.stream == nil && time.Since(w.streamed) > streamEvery {
 		w.stream, w.streamed = w.l.tunnels.Listen(ctx, w.Run), time.Now()
 	}
@@ -150,7 +151,7 @@ func (w *watcher) running(ctx context.Context) bool {
 	if w.stream.Speaks() && w.job.ID != 0 {
 		return false
 	}
-	age := controller.WhileRunning
+	age := queue.WhileRunning
 	if time.Since(w.silent) < batchjob.BelieveAfter { // it was killed, or we are cut off
 		age = batchjob.AskAgain
 		w.pace = batchjob.AskAgain
@@ -207,7 +208,7 @@ func (w *watcher) question(ctx context.Context, age time.Duration) (f batchjob.F
 // ending is a cluster whose keeper has written its result: its job is about to release the nodes, or to come back.
 func (w *watcher) ending(ctx context.Context) bool {
 	// Normally it is a matter of tenths of a second; nodes that do not come free are asked for less and less often.
-	w.pace = min(max(lookEvery/2, w.ResultAge/4), controller.WhileWaiting)
+	w.pace = min(max(lookEvery/2, w.ResultAge/4), queue.WhileWaiting)
 	f, j, err := w.Ask(ctx, w.pace)
 	switch {
 	case err != nil:

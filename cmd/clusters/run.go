@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/app/driverend"
+	"github.com/rayctl/rayctl/cmd/app/watcher"
 	"github.com/rayctl/rayctl/cmd/clusters/interrupt"
 	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/cmd/config"
@@ -101,7 +103,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 		}
 	}
 	a.RememberLaunch(c.Spec)
-	watch, output, driver := a.NewWatcher(), app.NewDriverEnd(o.output.Driver(a)), &interrupt.Grace{Time: time.Duration(*c.Spec.Job.Grace)}
+	watch, output, driver := watcher.New(a.UI), driverend.New(o.output.Driver(a)), &interrupt.Grace{Time: time.Duration(*c.Spec.Job.Grace)}
 	outcome, err := launcher.Run(ctx, l, c.Spec, payload, launcher.RunOptions{
 		Stdout: output, OnStatus: func(s launcher.Status) { driver.See(s); watch.See(s) }, Actions: interrupt.Watch(ctx, a, o.onInterrupt, driver.Now),
 		OnRefused: refused(ctx, a, o, c.Spec), Detach: o.detach, Logger: a.Logger(),
@@ -121,7 +123,7 @@ func runRun(ctx context.Context, a *app.App, o *runOptions) error {
 	}
 	err = finishRun(ctx, a, o, outcome)
 	if cause := outcome.Receipt.Exit.Cause; cause == runstate.CauseDriverFailed || cause == runstate.CausePrepareFailed {
-		a.HintMissing(output)
+		output.HintMissing(a.UI)
 	}
 	return err
 }

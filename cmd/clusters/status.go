@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/app/watcher"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/driverio"
@@ -119,7 +120,7 @@ func printChange(a *app.App, o *statusOptions, s launcher.Status, last string) e
 
 func changeLine(s launcher.Status) string {
 	ready, wanted := countNodes(s)
-	line := fmt.Sprintf("%s  %d/%d nodes", app.PhaseLine(s), ready, wanted)
+	line := fmt.Sprintf("%s  %d/%d nodes", watcher.PhaseLine(s), ready, wanted)
 	if states := jobStates(s); states != "" {
 		line += "  job " + states
 	}
@@ -152,7 +153,7 @@ func printStatus(a *app.App, w io.Writer, s launcher.Status, used *launcher.Usag
 	rows := [][]string{
 		{"name", s.Name},
 		{"launcher", s.Launcher + " " + s.Where},
-		{"phase", app.PhaseLine(s) + " (" + terminal.Ago(now, s.Since) + ")"},
+		{"phase", watcher.PhaseLine(s) + " (" + terminal.Ago(now, s.Since) + ")"},
 		{"nodes", fmt.Sprintf("%d of %d ready", ready, wanted)},
 	}
 	if s.Head.RayVersion != "" {

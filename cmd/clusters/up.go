@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/app/watcher"
 	"github.com/rayctl/rayctl/cmd/clusters/interrupt"
 	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/cmd/config"
@@ -152,7 +153,7 @@ func untilReady(ctx context.Context, a *app.App, l launcher.Launcher, id launche
 	if err != nil {
 		return none, err
 	}
-	watch, offers := a.NewWatcher(), launcher.NewOffers(l, id, a.Logger())
+	watch, offers := watcher.New(a.UI), launcher.NewOffers(l, id, a.Logger())
 	ending := make(chan error, 2)
 	tending := false
 	for {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/app/watcher"
 	"github.com/rayctl/rayctl/cmd/clusters/report"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
@@ -56,7 +57,7 @@ func runWait(ctx context.Context, a *app.App, o *waitOptions) error {
 	if o.ready {
 		return waitReady(ctx, a, o, c)
 	}
-	watch := a.NewWatcher()
+	watch := watcher.New(a.UI)
 	outcome, err := launcher.Attach(ctx, c.Launcher, c.ID, launcher.RunOptions{OnStatus: watch.See, Logger: a.Logger()})
 	a.UI.Clear()
 	if errors.Is(err, launcher.ErrNotFound) { // ended before, and only its record is there
@@ -91,7 +92,7 @@ func waitReady(ctx context.Context, a *app.App, o *waitOptions, c *app.Cluster) 
 	if err != nil {
 		return err
 	}
-	watch := a.NewWatcher()
+	watch := watcher.New(a.UI)
 	for s := range statuses {
 		watch.See(s)
 		if s.Phase == runstate.Ready {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/app/driverend"
 	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
@@ -26,7 +27,7 @@ type followed struct {
 }
 
 // followJob writes a job's output to w until it ends. An interrupt ends only the watching.
-func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, w *app.DriverEnd, opts dashboardclient.FollowOptions) (*followed, error) {
+func followJob(ctx context.Context, a *app.App, c *app.Connection, id string, w *driverend.Output, opts dashboardclient.FollowOptions) (*followed, error) {
 	alive, look, stop := c.AwaitEnd(ctx)
 	defer stop()
 	opts.OnInterrupted = func(err error) {
@@ -76,7 +77,7 @@ func jobOutcome(a *app.App, f *followed) error {
 
 // explainStart completes the output of a job that did not start: with Ray's message, which Ray 2.60 writes into the driver's log itself, and with the agents' logs where
 // that message does not have the cause. It returns the cause in one line, as the keeper does for a run, or "" if the driver started.
-func explainStart(ctx context.Context, c *app.Connection, w *app.DriverEnd, j *dashboardclient.Job) (string, error) {
+func explainStart(ctx context.Context, c *app.Connection, w *driverend.Output, j *dashboardclient.Job) (string, error) {
 	if code, own := jobExitCode(j); own || code != runstate.CodeStartFailed {
 		return "", nil
 	}

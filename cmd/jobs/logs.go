@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/app/driverend"
+	"github.com/rayctl/rayctl/cmd/app/watcher"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
@@ -123,7 +125,7 @@ func sharedLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster,
 // ownJobLogs shows the output of the cluster's own job. Following it watches the run, through restarts and to its end.
 func ownJobLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster, s launcher.Status) error {
 	if o.follow && o.attempt == 0 && (o.tail == 0 || s.Job.State == runstate.JobWaiting) {
-		watch, output := a.NewWatcher(), app.NewDriverEnd(a.UI.Output())
+		watch, output := watcher.New(a.UI), driverend.New(a.UI.Output())
 		outcome, err := launcher.Attach(ctx, c.Launcher, c.ID, launcher.RunOptions{Stdout: output, OnStatus: watch.See, Logger: a.Logger()})
 		switch {
 		case err != nil && app.Interrupted(ctx):
@@ -134,7 +136,7 @@ func ownJobLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster,
 		}
 		a.UI.Note("%s", outcome.Receipt.Exit.Sentence())
 		if cause := outcome.Receipt.Exit.Cause; cause == runstate.CauseDriverFailed || cause == runstate.CausePrepareFailed {
-			a.HintMissing(output)
+			output.HintMissing(a.UI)
 		}
 		return app.ExitOrNil(outcome.Receipt.Exit.Code)
 	}
@@ -142,7 +144,7 @@ func ownJobLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Cluster,
 		return earlierLogs(ctx, a, o, c, s)
 	}
 	if s.Job.State == runstate.JobWaiting && !s.Job.Preparing() {
-		a.UI.Note("the job of %s is not submitted yet: %s", c.ID, app.PhaseLine(s))
+		a.UI.Note("the job of %s is not submitted yet: %s", c.ID, watcher.PhaseLine(s))
 		return nil
 	}
 	conn, err := a.ConnectCluster(ctx, c)
@@ -191,13 +193,13 @@ func dashboardLogs(ctx context.Context, a *app.App, o *logsOptions, c *app.Conne
 	if !o.follow {
 		return c.JobLog(ctx, id, a.UI.Output(), dashboardclient.LogOptions{Tail: o.tail, StripHeader: true})
 	}
-	output := app.NewDriverEnd(a.UI.Output())
+	output := driverend.New(a.UI.Output())
 	job, err := followJob(ctx, a, c, id, output, dashboardclient.FollowOptions{Tail: o.tail, StripHeader: true})
 	if err != nil {
 		return err
 	}
 	if job.Status == dashboardclient.JobFailed {
-		a.HintMissing(output)
+		output.HintMissing(a.UI)
 	}
 	return jobOutcome(a, job)
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/rayctl/rayctl/cmd/app"
+	"github.com/rayctl/rayctl/cmd/app/driverend"
 	"github.com/rayctl/rayctl/cmd/config"
 	"github.com/rayctl/rayctl/dashboardclient"
 	"github.com/rayctl/rayctl/launcher"
@@ -104,7 +105,7 @@ func runSubmit(ctx context.Context, a *app.App, o *submitOptions) error {
 	}
 	stop := c.SubmitOffers(ctx, a.Logger())
 	defer stop()
-	output := app.NewDriverEnd(o.output.Driver(a))
+	output := driverend.New(o.output.Driver(a))
 	done, err := followJob(ctx, a, c, id, output, dashboardclient.FollowOptions{StripHeader: true})
 	if err != nil {
 		return err
@@ -116,7 +117,7 @@ func runSubmit(ctx context.Context, a *app.App, o *submitOptions) error {
 		return err
 	}
 	if done.Status == dashboardclient.JobFailed {
-		a.HintMissing(output)
+		output.HintMissing(a.UI)
 	}
 	return jobOutcome(a, done)
 }

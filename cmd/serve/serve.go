@@ -120,8 +120,10 @@ func state(ctx context.Context, c *app.Connection) (*dashboardclient.ServeStatus
 		return s, err
 	}
 	hint := "the environment or the image of its nodes needs the package ray[serve]"
-	if c.Cluster() != nil && spec.SubstrateOf(c.Cluster().Launcher.Name()).Fallback {
-		hint = fmt.Sprintf("`rayctl up %s --recreate --set 'local.packages=[\"ray[serve]\"]'` makes it anew with Serve, in a cluster file local.packages does", c.Cluster().ID)
+	if cluster := c.Cluster(); cluster != nil {
+		if key := spec.SubstrateOf(cluster.Launcher.Name()).PackagesKey; key != "" {
+			hint = fmt.Sprintf("`rayctl up %s --recreate --set '%s=[\"ray[serve]\"]'` makes it anew with Serve, in a cluster file %s does", cluster.ID, key, key)
+		}
 	}
 	return nil, launcher.Fail(runstate.CodeConfig, err, hint, "Ray was installed without Serve on this cluster")
 }

@@ -50,7 +50,7 @@ func (c *Client) completeGang(ctx context.Context, p *objects.Plan, object runti
 	return Explain(err, "patch", p.Scheduler.Resource().GroupResource().String(), c)
 }
 
-// RequireQueue refuses a launch into a queue that does not exist; Volcano itself reports nothing about one. A user who may not read queues, which
+// RequireQueue refuses a launch into a queue that does not exist; the scheduler itself reports nothing about one. A user who may not read queues, which
 // are cluster-scoped, is not refused here: the launch waits.
 func (c *Client) RequireQueue(ctx context.Context, p *objects.Plan) error {
 	name := p.Queue()

@@ -71,14 +71,14 @@ func checkNamespace(ctx context.Context, c *api.Client) launcher.Check {
 
 // checkGang looks at the gang's scheduler and at the queue that the cluster would wait in.
 func checkGang(ctx context.Context, c *api.Client, s *spec.ClusterSpec) launcher.Check {
-	check := launcher.Check{Name: "gang scheduling", Hint: "install Volcano, or use gang: false for GPU clusters of several pods"}
+	check := launcher.Check{Name: "gang scheduling", Hint: "install " + gang.Titles() + ", or use gang: false for GPU clusters of several pods"}
 	p, err := objects.NewPlan(spec.Copy(s), c.Namespace, "", c.Served.Gangs)
 	switch {
 	case kuberayspec.Of(s).Scheduler == (gang.None{}).Name() || err == nil && p.Scheduler.Resource().Resource == "":
 		check.OK, check.Detail = true, "not used by this file"
 		return check
 	case len(c.Served.Gangs) == 0:
-		check.Detail = "Volcano's PodGroups are not served"
+		check.Detail = "this Kubernetes does not serve the objects of " + gang.Titles()
 		return check
 	case err != nil: // the file has no image: a queue can be looked at all the same
 		p = &objects.Plan{Scheduler: c.Served.Gangs[0]}

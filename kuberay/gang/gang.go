@@ -5,6 +5,7 @@ package gang
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
@@ -29,6 +30,8 @@ type Scheduler interface {
 	Title() string
 	// Resource is that of the objects which hold a cluster's pods together; zero: it has none.
 	Resource() schema.GroupVersionResource
+	// LabelPrefix begins the labels and annotations that the scheduler gives a meaning; "": there are none.
+	LabelPrefix() string
 	// Verbs are the permissions that Resource needs.
 	Verbs() []string
 	// ObjectName is the name of a cluster's object.
@@ -67,6 +70,20 @@ const ProbePatience = 15 * time.Second
 
 // known are the schedulers that have objects of their own.
 var known = []Scheduler{Volcano{}}
+
+// Titles are the names of all for people: "A or B".
+func Titles() string {
+	titles := make([]string, len(known))
+	for i, s := range known {
+		titles[i] = s.Title()
+	}
+	return strings.Join(titles, " or ")
+}
+
+// IsLabel reports whether a label or an annotation belongs to a scheduler.
+func IsLabel(key string) bool {
+	return slices.ContainsFunc(known, func(s Scheduler) bool { return s.LabelPrefix() != "" && strings.HasPrefix(key, s.LabelPrefix()) })
+}
 
 // Served are those whose objects an API server has.
 type Served []Scheduler

@@ -27,6 +27,9 @@ func (None) Title() string { return "none" }
 // Resource implements Scheduler.
 func (None) Resource() schema.GroupVersionResource { return schema.GroupVersionResource{} }
 
+// LabelPrefix implements Scheduler.
+func (None) LabelPrefix() string { return "" }
+
 // Verbs implements Scheduler.
 func (None) Verbs() []string { return nil }
 

@@ -30,7 +30,8 @@ const (
 	// HeadGroup is KubeRay's name for the head's group.
 	HeadGroup = "headgroup"
 
-	queueLabel         = "volcano.sh/queue-name"
+	labelPrefix        = "volcano.sh/"
+	queueLabel         = labelPrefix + "queue-name"
 	priorityClassLabel = "ray.io/priority-class-name"
 	defaultQueue       = "default"
 )
@@ -45,6 +46,9 @@ func (Volcano) Title() string { return "Volcano" }
 func (Volcano) Resource() schema.GroupVersionResource {
 	return volcano.SchemeGroupVersion.WithResource("podgroups")
 }
+
+// LabelPrefix implements Scheduler.
+func (Volcano) LabelPrefix() string { return labelPrefix }
 
 // Verbs implements Scheduler.
 func (Volcano) Verbs() []string { return []string{"create", "get", "list", "watch"} }

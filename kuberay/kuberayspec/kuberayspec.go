@@ -56,6 +56,7 @@ var Substrate = spec.Register(&spec.Substrate{
 		return append(all, "ray.python is ignored: on Kubernetes it is the Python of the image, in which `ray` is found by PATH")
 	},
 	ReadManifest: readManifest,
+	InsteadOf:    map[string]string{"raystartparams": "kuberay.rayCluster takes the spec of a whole RayCluster"},
 	UsesImage:    func(*spec.ClusterSpec) bool { return true },
 	SecretKeys:   true,
 	SingleNodes:  true,

@@ -34,7 +34,7 @@ func validate(v *spec.Validator, s *spec.ClusterSpec) {
 	}
 	gpus := slices.ContainsFunc(s.NodeGroups(), func(g spec.NodeGroup) bool { return g.GPUs > 0 })
 	v.FailIf(c.Scheduler == "none" && gpus && s.IsGang() && s.GangNodes() > 1, "kuberay.scheduler",
-		"use volcano, or set gang: false if a part of the nodes is of use", "%d GPU nodes must start together, and without a gang scheduler they may start in part", s.GangNodes())
+		"leave it out, or set gang: false if a part of the nodes is of use", "%d GPU nodes must start together, and without a gang scheduler they may start in part", s.GangNodes())
 }
 
 // kueueQueue is the label by which Kueue holds a whole RayCluster until all of it is admitted.
@@ -44,7 +44,7 @@ const kueueQueue = "kueue.x-k8s.io/queue-name"
 func earlyHead(v *spec.Validator, s *spec.ClusterSpec) {
 	const p = "head.early"
 	c := sectionOf(s)
-	v.FailIf(!s.IsGang() || c.Scheduler == "none", p, "leave it out, or let Volcano admit the workers (gang, kuberay.scheduler)",
+	v.FailIf(!s.IsGang() || c.Scheduler == "none", p, "leave it out, or let a gang scheduler admit the workers (gang, kuberay.scheduler)",
 		"on Kubernetes an early head waits for workers that are admitted together, and these come one by one")
 	v.FailIf(c.Keeper == "none", p, "leave it out, or kuberay.keeper",
 		"without a keeper in Kubernetes nothing ends the head, and the workers that are queued, when this client is lost")

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -103,7 +104,7 @@ func labelValue(text string) string {
 func UserLabels(all map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range all {
-		if k != LabelManagedBy && !strings.HasPrefix(k, "rayctl.io/") && !strings.HasPrefix(k, "batch.kubernetes.io/") && !strings.HasPrefix(k, "volcano.sh/") &&
+		if k != LabelManagedBy && !strings.HasPrefix(k, "rayctl.io/") && !strings.HasPrefix(k, "batch.kubernetes.io/") && !gang.IsLabel(k) &&
 			!strings.HasPrefix(k, "ray.io/") {
 			out[k] = v
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	kyaml "sigs.k8s.io/yaml"
 
+	"github.com/rayctl/rayctl/kuberay/gang"
 	"github.com/rayctl/rayctl/kuberay/kuberayspec"
 	"github.com/rayctl/rayctl/launcher"
 )
@@ -69,7 +70,7 @@ var why = map[string]string{
 	"rayctl-ingress": `Where connections into pods are denied: Ray's nodes, the keeper and the record of rayctl's clusters reach each other, on ports that Ray
 chooses. A client's port-forward and the kubelet's probes come from the pod's own node, which networks let in. Who reaches clusters otherwise
 needs a further rule, to port ` + strconv.Itoa(DashboardPort) + ` of heads and ` + strconv.Itoa(KeeperPort) + ` of keepers: clients in other pods of this Kubernetes, and the API server where clients use its
-proxy of Services in place of port-forward. The KubeRay operator and Volcano connect to no pod of a RayCluster.`,
+proxy of Services in place of port-forward. The KubeRay operator and ` + gang.Titles() + ` connect to no pod of a RayCluster.`,
 	"rayctl-egress": `Where connections out of pods are denied: the same seen from the other side, and names. Leave it out where nothing is denied, or
 it denies what jobs reach: it allows nothing else. What jobs need beyond the cluster (data, package indexes, object stores) is not known here.`,
 	autoscalerPolicy: `Where connections out of pods are denied, and only for clusters whose groups have a maxReplicas above their minReplicas: the autoscaler

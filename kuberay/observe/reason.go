@@ -72,8 +72,8 @@ func (o *Snapshot) RefusedPods() runstate.Reason {
 	return runstate.Reason{}
 }
 
-// headInGang: an operator that runs with --batch-scheduler=volcano puts every pod of a RayCluster into one gang, whatever the pod's template says
-// (ray-operator 1.6, controllers/ray/batchscheduler/volcano). An early head would come with the workers.
+// headInGang: an operator that runs with --batch-scheduler puts every pod of a RayCluster into one gang, whatever the pod's template says
+// (ray-operator 1.6, controllers/ray/batchscheduler). An early head would come with the workers.
 func (o *Snapshot) headInGang() runstate.Reason {
 	head := o.head()
 	if head == nil || o.Cluster == nil || !objects.HasEarlyHead(o.Cluster) || !gang.ByPod(head.Spec.SchedulerName).Holds(head) {

@@ -3,6 +3,7 @@ package spec
 import (
 	"encoding"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher/spec/environ"
 	"github.com/rayctl/rayctl/launcher/spec/nearest"
+	"github.com/rayctl/rayctl/launcher/spec/rayoptions"
 	"github.com/rayctl/rayctl/launcher/spec/units"
 )
 
@@ -228,46 +230,46 @@ func unknownKey(e entry, path string, t reflect.Type) *Error {
 	return e.origin.errorf(path, hint, "unknown key %q", e.key)
 }
 
-// OptionOfRay is an option that has no key.
-type OptionOfRay struct {
-	names []string
-	// What names it for people, Instead is the next step.
-	What, Instead string
-}
-
-// OptionsOfRay are the options of Ray for which the cluster file has no key, for the reference.
-func OptionsOfRay() []OptionOfRay { return optionsOfRay }
-
-// optionsOfRay are options of `ray start` and of KubeRay, in lower case without - and _, for which the cluster file has no key, and what is there instead.
-var optionsOfRay = []OptionOfRay{
-	{strings.Fields("port gcsport rayport dashboardport rayclientserverport clientport minworkerport maxworkerport workerportlist objectmanagerport nodemanagerport metricsexportport dashboardagentlistenport dashboardagentgrpcport runtimeenvagentport ports"), "ports: --port, --dashboard-port, --min-worker-port and the others",
-		"rayctl chooses free ports, so that clusters of one machine do not collide, on Slurm in slurm.ports; `rayctl dashboard --port` and `rayctl port-forward` give them a fixed one here"},
-	{strings.Fields("nodeipaddress nodeip ipaddress address rayaddress"), "--node-ip-address, --address",
-		"a node's address is what the launcher knows: this machine's own, that of the node on Slurm, where slurm.network chooses among several, the pod's on Kubernetes"},
-	{strings.Fields("dashboardhost includedashboard"), "--dashboard-host, --include-dashboard", "the dashboard listens where rayctl reaches it; on Slurm slurm.expose changes that"},
-	{strings.Fields("systemconfig"), "--system-config", "set it in env as RAY_NAME: VALUE, from where Ray reads each of its settings on every node"},
-	{strings.Fields("redis redisaddress redispassword redisusername externalredis externalstoragenamespace gcsfaulttolerance gcsfaulttoleranceoptions"), "external Redis, GCS fault tolerance",
-		"no state of Ray outlives its head: job.restarts.nodeFailure starts the driver again, which goes on from its checkpoints in job.outputDir"},
-	{strings.Fields("tls usetls rayusetls tlsservercert tlsserverkey tlscacert"), "TLS",
-		"nodes know one another by the cluster's token; to encrypt what they send, set RAY_USE_TLS, RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT in env, with files that each node has. Each node's certificate must name the node's IP address, otherwise Ray does not come up, and the reason is in gcs_server.err among the node's logs. The dashboard and the keeper are not encrypted"},
-	{strings.Fields("authmode authoptions authtoken token"), "tokens: RAY_AUTH_MODE, authOptions", "rayctl makes a token for each cluster where Ray has tokens (2.52 and later)"},
-	{strings.Fields("tempdir raytmpdir"), "--temp-dir", "use local.tmpDir or slurm.tmpDir"},
-	{strings.Fields("plasmadirectory"), "--plasma-directory", "the object store is in /dev/shm, and objectStoreMemory is its size"},
-	{strings.Fields("numcpus"), "--num-cpus", "use cpus"},
-	{strings.Fields("numgpus"), "--num-gpus", "use gpus"},
-	{strings.Fields("spillingdirectory spilldir spilldirectory"), "--object-spilling-directory by other names", "use objectSpillingDirectory of the head or of a worker group"},
-	{strings.Fields("raystartparams"), "rayStartParams", "the keys of head and workers say what `ray start` is given, and kuberay.rayCluster takes the spec of a whole RayCluster"},
+// OptionsOfRay are the options of Ray for which the cluster file has no key. Instead has, for each of them, also what the launchers registered for it.
+func OptionsOfRay() []rayoptions.Option {
+	options := rayoptions.All()
+	for i := range options {
+		o := &options[i]
+		steps := []string{o.Instead}
+		if o.Key != "" {
+			steps = []string{"use " + strings.Join(sectionKeys(o.Key), " or ")}
+		}
+		for _, s := range registered {
+			for _, name := range slices.Sorted(maps.Keys(s.InsteadOf)) {
+				if o.Has(name) {
+					steps = append(steps, s.InsteadOf[name])
+				}
+			}
+		}
+		o.Instead = strings.Join(steps, "; ")
+	}
+	return options
 }
 
 // insteadOf is what the cluster file has in place of an option of Ray; "" if the key is none.
 func insteadOf(key string) string {
-	name := strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(key))
-	for _, o := range optionsOfRay {
-		if slices.Contains(o.names, name) {
+	for _, o := range OptionsOfRay() {
+		if o.Has(key) {
 			return o.Instead
 		}
 	}
 	return ""
+}
+
+// sectionKeys are the keys of this name in the launchers' sections.
+func sectionKeys(name string) (keys []string) {
+	for _, s := range registered {
+		if key := s.Name + "." + name; slices.ContainsFunc(Keys(), func(k Key) bool { return k.Path == key }) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // elsewhere says where in the file a key of this name belongs; "" if there is none.

@@ -58,6 +58,11 @@ type Substrate struct {
 	// nil if it uses all keys.
 	Ignored func(s *ClusterSpec) []string
 
+	// InsteadOf are, by the name of an option of Ray that has no key (package rayoptions), what this launcher has in its place: a part of a sentence.
+	InsteadOf map[string]string
+	// PackagesKey is the key of the section with the packages that the launcher installs beside Ray; "" if it installs none.
+	PackagesKey string
+
 	// SharesFilesystem reports whether the nodes have the client's directories; nil means that they do not.
 	SharesFilesystem func(s *ClusterSpec) bool
 	// UsesImage reports whether nodes run in containers of image; nil means that they do not.

@@ -204,7 +204,7 @@ type Lifetime struct {
 	// for up 12h; for run no limit, on Slurm then the partition's default.
 	Max units.Limit `json:"max,omitzero" changeable:"true"`
 	// Start is how long it may take from the admission of the gang until all nodes are alive: to pull the image, to run setup, to start Ray. After that
-	// the attempt fails to start (exit code 73). On KubeRay this time begins with the head's first answer, without Volcano when all pods that must be there
+	// the attempt fails to start (exit code 73). On KubeRay this time begins with the head's first answer, without a gang scheduler when all pods that must be there
 	// have nodes if that is later: it includes pulling the image of the workers, but not the image of the head. Default: 10m, on KubeRay 30m.
 	Start units.Limit `json:"start,omitzero"`
 	// Total is how long all attempts together may take, queueing included. Default: no limit.

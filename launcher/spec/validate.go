@@ -3,7 +3,6 @@ package spec
 import (
 	"fmt"
 	"maps"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/rayctl/rayctl/launcher/spec/environ"
 	"github.com/rayctl/rayctl/launcher/spec/nearest"
 )
 
@@ -186,7 +184,7 @@ func (v *Validator) resources(s *ClusterSpec, p string, r *NodeResources) {
 		v.Absolute(p+".objectSpillingDirectory", r.ObjectSpillingDirectory)
 	}
 	old := s.HasOlderRay(nodeOptions)
-	v.FailIf(old && r.ObjectSpillingDirectory != "", p+".objectSpillingDirectory", "set local.tmpDir or slurm.tmpDir, or a later ray.version", "Ray %s cannot be given it", s.Ray.Version)
+	v.FailIf(old && r.ObjectSpillingDirectory != "", p+".objectSpillingDirectory", "set "+strings.Join(append(sectionKeys("tmpDir"), "a later ray.version"), " or "), "Ray %s cannot be given it", s.Ray.Version)
 	v.FailIf(old && len(r.Labels) > 0, p+".labels", "use resources, or set a later ray.version", "Ray %s has no labels of nodes", s.Ray.Version)
 	v.nodeLabels(p+".labels", r.Labels)
 	v.customResources(p+".resources", "use cpus, gpus, memory, objectStoreMemory or shm", r.Resources)
@@ -239,68 +237,6 @@ func (v *Validator) earlyHead(s *ClusterSpec) {
 	v.FailIf(s.Launcher != "" && !on.EarlyHead, p, "leave it out", "the %s launcher starts the head together with the workers", s.Launcher)
 	v.FailIf(s.Head.On != "", p, "remove head.on: an early head has a node of its own", "the head is on group %q and starts with it", s.Head.On)
 	v.FailIf(s.Head.On == "" && s.GangNodes() < 2, p, "leave it out, or give a group replicas", "no worker must be there, so the head does not wait for any")
-}
-
-func (v *Validator) environment(s *ClusterSpec) {
-	all := []struct {
-		path string
-		env  map[string]string
-	}{{"env", s.Env}, {"job.env", s.Job.Env}, {"head.env", s.Head.Env}}
-	for _, g := range s.Workers {
-		all = append(all, struct {
-			path string
-			env  map[string]string
-		}{Join(Join("workers", g.Name), "env"), g.Env})
-	}
-	for _, m := range all {
-		for _, name := range slices.Sorted(maps.Keys(m.env)) {
-			if msg, hint := environ.Problem(name); msg != "" {
-				v.Fail(Printable(Join(m.path, name)), hint, "%q %s", name, msg)
-			}
-		}
-	}
-	var titles []string
-	for _, l := range registered {
-		if l.SecretKeys {
-			titles = append(titles, l.Title)
-		}
-	}
-	seen := map[string]bool{}
-	for i, sec := range s.Secrets {
-		p := fmt.Sprintf("secrets[%d]", i)
-		if msg, hint := environ.Problem(sec.Name); msg != "" {
-			v.Fail(p, hint, "%q %s", sec.Name, msg)
-		}
-		for _, m := range all {
-			if _, also := m.env[sec.Name]; also {
-				v.Fail(p, "keep it in secrets only", "%s is a secret and also in %s", sec.Name, m.path)
-			}
-		}
-		v.FailIf(seen[sec.Name], p, "keep one", "the secret %s is given twice", sec.Name)
-		seen[sec.Name] = true
-		v.FailIf(sec.File != "" && sec.SecretKeyRef != nil, p, "keep one of them", "%s has both file and secretKeyRef", sec.Name)
-		v.FailIf(sec.SecretKeyRef != nil && s.Launcher != "" && !SubstrateOf(s.Launcher).SecretKeys, p, "use file, or the client's environment",
-			"secretKeyRef is only possible on %s, and the launcher is %s", strings.Join(titles, " and "), s.Launcher)
-	}
-}
-
-func (v *Validator) mounts(s *ClusterSpec) {
-	seen := map[string]bool{}
-	for i, m := range s.Mounts {
-		p := fmt.Sprintf("mounts[%d]", i)
-		v.Absolute(p+".mountPath", m.MountPath)
-		v.FailIf(m.MountPath == "/", p+".mountPath", "mount below it", "the root directory cannot be mounted over")
-		clean := path.Clean(m.MountPath)
-		v.FailIf(seen[clean], p+".mountPath", "keep one", "%s is mounted twice", clean)
-		seen[clean] = true
-		for _, l := range registered {
-			if l.ValidateMount != nil {
-				l.ValidateMount(v, p, &m)
-			}
-		}
-		missing := SubstrateOf(s.Launcher).Mount != nil && !m.Source.Sections.has(s.Launcher)
-		v.FailIf(missing, p+".source", "add source."+s.Launcher, "it has no source for the %s launcher", s.Launcher)
-	}
 }
 
 // Absolute checks a path that may not be relative.

@@ -2,10 +2,12 @@ package spec_test
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/rayoptions"
 )
 
 func TestValidate(t *testing.T) {
@@ -143,21 +145,28 @@ func TestRequireEntrypoint(t *testing.T) {
 // TestOptionsOfRay: options of `ray start` that have no key are refused with what is there instead, wherever somebody looks for them.
 func TestOptionsOfRay(t *testing.T) {
 	for text, want := range map[string]string{
-		"ray: {dashboardPort: 8265}":               "rayctl chooses free ports, so that clusters of one machine do not collide",
+		"ray: {dashboardPort: 8265}":               "rayctl chooses free ports, so that clusters of one machine do not collide; `rayctl dashboard --port` and `rayctl port-forward` give them a fixed one here; on Slurm slurm.ports is their range",
 		"workers: [{name: a, min_worker_port: 1}]": "rayctl chooses free ports",
-		"head: {nodeIpAddress: 10.0.0.1}":          "a node's address is what the launcher knows: this machine's own",
+		"head: {nodeIpAddress: 10.0.0.1}":          "a node's address is what the launcher knows; on Slurm slurm.network chooses among several",
 		"ray: {systemConfig: {a: 1}}":              "set it in env as RAY_NAME: VALUE",
 		"systemConfig: {a: 1}":                     "set it in env as RAY_NAME: VALUE",
 		"ray: {redis-address: 'r:6379'}":           "no state of Ray outlives its head: job.restarts.nodeFailure starts the driver again",
 		"gcsFaultToleranceOptions: {}":             "no state of Ray outlives its head",
 		"tls: true":                                "set RAY_USE_TLS, RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT in env",
 		"workers: [{name: a, num_cpus: 2}]":        "use cpus",
-		"head: {rayStartParams: {}}":               "kuberay.rayCluster takes the spec of a whole RayCluster",
+		"head: {rayStartParams: {}}":               "the keys of head and workers say what `ray start` is given; kuberay.rayCluster takes the spec of a whole RayCluster",
 		"ray: {tempDir: /x}":                       "use local.tmpDir or slurm.tmpDir",
 	} {
 		_, err := spec.Decode(strings.NewReader(text), "rayctl.yaml")
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "rayctl.yaml:1: ") || !strings.Contains(err.Error(), "unknown key") {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, s := range spec.Substrates() {
+		for name := range s.InsteadOf {
+			if !slices.ContainsFunc(rayoptions.All(), func(o rayoptions.Option) bool { return o.Has(name) }) {
+				t.Errorf("%s registers something for %s, which is no option of Ray", s.Name, name)
+			}
 		}
 	}
 }

@@ -25,6 +25,7 @@ var Substrate = spec.Register(&spec.Substrate{
 	Default:          fillIn,
 	Validate:         validate,
 	Unused:           unused,
+	PackagesKey:      "local.packages",
 	Ignored:          IgnoredHere,
 	SharesFilesystem: func(*spec.ClusterSpec) bool { return true },
 	ExecHere:         true,

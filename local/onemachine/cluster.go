@@ -1,7 +1,10 @@
 package onemachine
 
 import (
+	"fmt"
+
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/filelock"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/local/rundir"
@@ -37,4 +40,56 @@ func (l *Launcher) open(id launcher.ID) (*cluster, error) {
 		return nil, err
 	}
 	return &cluster{Run: run, l: l}, nil
+}
+
+// status is the keeper's state with what the record adds. st may be nil.
+func (c *cluster) status(how rundir.Life, st *runstate.State) launcher.Status {
+	if st == nil {
+		st = &runstate.State{
+			Name: c.Name, Launcher: c.l.Name(), Attempt: 1, Phase: runstate.Provisioning, Since: c.Record.Created,
+			Reason: runstate.Reason{Code: "StartingKeeper", Message: "the keeper is starting"},
+		}
+	}
+	s := launcher.StatusOf(st)
+	s.Ours, s.Owner, s.Labels, s.Created = true, c.Record.Owner, c.Record.Labels, c.Record.Created
+	if began := c.Record.Began; began != nil {
+		s.Created = *began
+		s.Timeline = append([]runstate.Event{
+			{At: *began, Attempt: 1, Kind: runstate.EventEnvironment, To: runstate.EnvironmentMaking, Message: "the Python environment is made, once"},
+			{At: c.Record.Created, Attempt: 1, Kind: runstate.EventEnvironment, To: runstate.EnvironmentMade},
+		}, s.Timeline...)
+	}
+	s.Where = c.Record.Host
+	if st.Keeper.PID > 0 && s.Phase != runstate.Gone {
+		s.Where = fmt.Sprintf("pid %d", st.Keeper.PID)
+	}
+	switch how {
+	case rundir.Orphaned:
+		s.Phase = runstate.Lost
+		s.Reason = runstate.Reason{Code: "KeeperKilled", Message: "the keeper was killed; what is left is being ended"}
+	case rundir.Elsewhere:
+		s.Unreachable = c.notHere().Error()
+	}
+	return s
+}
+
+// vanished is the last status of a cluster whose launch was given up.
+func (c *cluster) vanished() launcher.Status {
+	return c.status(rundir.Ended, c.concluded(nil, runstate.GivenUp()))
+}
+
+// notHere is the error for a cluster of another machine that shares the state directory.
+func (c *cluster) notHere() *launcher.ExitError {
+	return launcher.Fail(runstate.CodeUnreachable, nil, "run rayctl there, or remove "+c.Dir+" if that machine does not exist any more",
+		"%s runs on %s, not on this machine", c.Name, c.Record.Host)
+}
+
+// nobodyLaunches reports whether no client is at work on the name.
+func (l *Launcher) nobodyLaunches(name string) bool {
+	lock, err := filelock.Try(l.lockPath(name))
+	if err != nil || lock == nil {
+		return false
+	}
+	lock.Release()
+	return true
 }

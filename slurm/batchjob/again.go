@@ -7,6 +7,7 @@ import (
 
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/controller/queue"
 )
 
 // presumeAfter is for how long a shared file system may keep from us what the nodes have written: attributes are cached for up to a minute (nfs(5), acdirmax).
@@ -31,7 +32,7 @@ func (b *Job) Withdraw(ctx context.Context, v runstate.Verdict) error {
 	if err := b.Cancel(ctx, b.JobID, true); err != nil {
 		return b.Site.Unreachable(err)
 	}
-	f, j, err := b.Ask(ctx, controller.Now)
+	f, j, err := b.Ask(ctx, queue.Now)
 	if err != nil || f != Gone || j.State != controller.StateCancelled {
 		return nil //nolint:nilerr // decided at the next look
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/rundir"
 	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
@@ -43,7 +44,7 @@ func (b *Job) Ask(ctx context.Context, age time.Duration) (Fate, controller.Job,
 	case j.Ended():
 		return Gone, j, nil
 	case j.State == controller.StatePending && age > 0 && b.spokeAfter(at):
-		return b.Ask(ctx, controller.Now)
+		return b.Ask(ctx, queue.Now)
 	default:
 		return Alive, j, nil
 	}

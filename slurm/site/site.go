@@ -12,6 +12,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/slurm/controller"
+	"github.com/rayctl/rayctl/slurm/controller/queue"
 	"github.com/rayctl/rayctl/slurm/remote"
 	"github.com/rayctl/rayctl/slurm/rundir"
 	"github.com/rayctl/rayctl/slurm/script"
@@ -21,8 +22,8 @@ import (
 // Site is one Slurm cluster as this user reaches it: its controller, commands and runs.
 type Site struct {
 	controller.Controller
-	Queue  *controller.Queue // the controller's answers, shared
-	Runner remote.Runner     // of Slurm's commands
+	Queue  *queue.Queue  // the controller's answers, shared
+	Runner remote.Runner // of Slurm's commands
 	Runs   *rundir.Root
 	Log    *slog.Logger
 	Getenv func(string) string // of the allocation that this command may be in

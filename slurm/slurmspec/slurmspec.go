@@ -42,6 +42,9 @@ var Substrate = spec.Register(&spec.Substrate{
 			c.Job = ""
 		}
 	},
+	InsteadOf: map[string]string{
+		"port": "on Slurm slurm.ports is their range", "address": "on Slurm slurm.network chooses among several", "dashboardhost": "on Slurm slurm.expose changes that",
+	},
 	SharesFilesystem: func(s *spec.ClusterSpec) bool {
 		c := sectionOf(s)
 		return c.Host == "" && c.RESTURL == ""

@@ -1,4 +1,5 @@
-package app
+// Package watcher shows the phases of a cluster while a command waits for it.
+package watcher
 
 import (
 	"cmp"
@@ -14,35 +15,35 @@ import (
 
 // Watcher shows the phases of one cluster as they change. While the driver runs, whose output is shown, it reports only lost workers and idle GPUs.
 type Watcher struct {
-	a      *App
+	ui     *terminal.UI
 	last   string
 	told   bool // that the GPUs do nothing
 	losses losses
 }
 
-// NewWatcher makes the watcher of one cluster.
-func (a *App) NewWatcher() *Watcher { return &Watcher{a: a} }
+// New makes the watcher of one cluster.
+func New(ui *terminal.UI) *Watcher { return &Watcher{ui: ui} }
 
 // See shows a status, if it is news.
 func (w *Watcher) See(s launcher.Status) {
 	idle := s.Reason.Code == runstate.CodeGPUsDoNothing
 	if idle && !w.told {
-		w.a.UI.Note("%s: %s", s.Name, s.Reason.Message)
+		w.ui.Note("%s: %s", s.Name, s.Reason.Message)
 	}
 	w.told = idle
 	for _, sentence := range w.losses.news(s) {
-		w.a.UI.Warn("%s", sentence)
+		w.ui.Warn("%s", sentence)
 	}
 	running := s.Job.Preparing() && s.Job.Prepare.State == runstate.JobRunning || s.Job != nil && s.Job.State != runstate.JobWaiting && s.Job.State != runstate.JobPending
 	if s.Phase == runstate.Gone || (s.Phase == runstate.Ready && running && s.Unreachable == "") {
 		if w.last != "" {
-			w.a.UI.Clear()
+			w.ui.Clear()
 		}
 		w.last = ""
 		return
 	}
 	w.last = PhaseLine(s)
-	w.a.UI.Live(w.last, s.Since)
+	w.ui.Live(w.last, s.Since)
 }
 
 // PhaseLine describes a cluster's phase, the reason, and the next step.

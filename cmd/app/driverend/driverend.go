@@ -1,4 +1,5 @@
-package app
+// Package driverend keeps the end of a driver's output, in which Python prints why it failed.
+package driverend
 
 import (
 	"io"
@@ -8,30 +9,31 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 
+	"github.com/rayctl/rayctl/cmd/terminal"
 	"github.com/rayctl/rayctl/launcher/tail"
 )
 
-// DriverEnd forwards a driver's output and keeps the last part, in which Python prints why it failed.
-type DriverEnd struct {
+// Output forwards a driver's output and keeps the last part, in which Python prints why it failed.
+type Output struct {
 	w    io.Writer
 	last tail.Tail
 }
 
-// driverEndSize holds the traceback that Ray prints around an error of a task.
-const driverEndSize = 16 << 10
+// size holds the traceback that Ray prints around an error of a task.
+const size = 16 << 10
 
-// NewDriverEnd passes output on to w.
-func NewDriverEnd(w io.Writer) *DriverEnd {
-	return &DriverEnd{w: w, last: tail.Tail{Size: driverEndSize}}
+// New passes output on to w.
+func New(w io.Writer) *Output {
+	return &Output{w: w, last: tail.Tail{Size: size}}
 }
 
-func (d *DriverEnd) Write(p []byte) (int, error) {
-	_, _ = d.last.Write(p) // never fails
-	return d.w.Write(p)
+func (o *Output) Write(p []byte) (int, error) {
+	_, _ = o.last.Write(p) // never fails
+	return o.w.Write(p)
 }
 
 // Silent reports whether nothing was written.
-func (d *DriverEnd) Silent() bool { return d.last.String() == "" }
+func (o *Output) Silent() bool { return o.last.String() == "" }
 
 // missingModule matches only names that are harmless in a shell.
 var missingModule = regexp.MustCompile(`ModuleNotFoundError: No module named '([A-Za-z][A-Za-z0-9_]*)[.A-Za-z0-9_]*'`)
@@ -47,23 +49,23 @@ var packageOf = map[string]string{
 
 // HintMissing names the flag that gives a failed driver the module that it misses, if its last output names one. There is no hint for
 // ray, which is the cluster's.
-func (a *App) HintMissing(d *DriverEnd) {
-	found := missingModule.FindAllStringSubmatch(d.last.String(), -1)
+func (o *Output) HintMissing(ui *terminal.UI) {
+	found := missingModule.FindAllStringSubmatch(o.last.String(), -1)
 	if len(found) == 0 {
 		return
 	}
 	module := found[len(found)-1][1]
-	extras := rayExtras.FindAllString(d.last.String(), -1)
+	extras := rayExtras.FindAllString(o.last.String(), -1)
 	switch {
 	case module == "ray":
 	case len(extras) > 0: // Ray's own message names all that the library needs
-		a.UI.Note("Python has no module %s: `--pip '%s'` installs what that part of Ray needs on every node", module, extras[len(extras)-1])
+		ui.Note("Python has no module %s: `--pip '%s'` installs what that part of Ray needs on every node", module, extras[len(extras)-1])
 	case exists(module+".py") || exists(module):
-		a.UI.Note("%s is in this directory, but the driver does not search here: `--working-dir .` sends this directory to every node", module)
+		ui.Note("%s is in this directory, but the driver does not search here: `--working-dir .` sends this directory to every node", module)
 	case exists("requirements.txt"):
-		a.UI.Note("Python has no module %s: `-r requirements.txt` installs what that file lists on every node, `--pip %s` that package alone", module, packageWith(module))
+		ui.Note("Python has no module %s: `-r requirements.txt` installs what that file lists on every node, `--pip %s` that package alone", module, packageWith(module))
 	default:
-		a.UI.Note("Python has no module %s: `--pip %s` installs it on every node", module, packageWith(module))
+		ui.Note("Python has no module %s: `--pip %s` installs it on every node", module, packageWith(module))
 	}
 }
 

@@ -1,4 +1,4 @@
-package app_test
+package watcher_test
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/cmd/app/apptest"
+	"github.com/rayctl/rayctl/cmd/app/watcher"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
@@ -50,7 +51,7 @@ func TestLostWorkers(t *testing.T) {
 				Name: "x", Phase: runstate.Ready, Job: &runstate.Job{State: runstate.JobRunning}, Timeline: before,
 				Head: runstate.Head{NodeID: "a"}, Nodes: []runstate.Node{{Name: "h-0", NodeID: "a"}, {Name: "w-0", NodeID: "b"}},
 			}
-			w := a.NewWatcher()
+			w := watcher.New(a.UI)
 			w.See(s)
 			if stderr.Len() > 0 {
 				t.Errorf("what was before is repeated: %q", stderr)

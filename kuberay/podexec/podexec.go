@@ -1,4 +1,5 @@
-package kuberay
+// Package podexec runs commands in the containers of pods, with the terminal of this process if there is one.
+package podexec
 
 import (
 	"context"
@@ -23,26 +24,8 @@ import (
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
-// StoredFiles are on PersistentVolumeClaims and the like, which only pods read.
-func (l *Launcher) StoredFiles(id launcher.ID) string {
-	return fmt.Sprintf("`rayctl up -f FILE --name %s-files` mounts it again, where FILE is the cluster file, then `rayctl cp %s-files:PATH DST` copies from it", id, id)
-}
-
-var _ launcher.FilesEnder = (*Launcher)(nil)
-
-// Exec runs a command in the Ray container of a node's pod, whose environment is that of `ray start`.
-func (l *Launcher) Exec(ctx context.Context, id launcher.ID, e launcher.ExecRequest) (int, error) {
-	c, err := l.kube(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if len(e.Command) == 0 {
-		return 0, launcher.Fail(runstate.CodeUsage, nil, "give one after --", "there is no command to run")
-	}
-	pod, err := observe.Node(ctx, c, id, e.Node)
-	if err != nil {
-		return 0, err
-	}
+// Run runs a command in the Ray container of a pod and returns its exit code.
+func Run(ctx context.Context, c *api.Client, pod *corev1.Pod, e launcher.ExecRequest) (int, error) {
 	request := c.Core.CoreV1().RESTClient().Post().Resource("pods").Namespace(c.Namespace).Name(pod.Name).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{
 			Container: observe.RayContainer(pod), Command: e.Command,

@@ -1,4 +1,5 @@
-package controller
+// Package queue shares the answers of Slurm's controller among all who watch clusters, in this process and in others of the user.
+package queue
 
 import (
 	"context"
@@ -10,12 +11,13 @@ import (
 
 	"github.com/rayctl/rayctl/launcher/filelock"
 	"github.com/rayctl/rayctl/launcher/wholefile"
+	"github.com/rayctl/rayctl/slurm/controller"
 )
 
 // Queue is the last answer of the controller: one question for all clusters of the user that are watched, by this process and, with a file, by
 // all processes of the user on this machine.
 type Queue struct {
-	controller Controller
+	controller controller.Controller
 	file       string // "": not shared with other processes
 	log        *slog.Logger
 
@@ -24,17 +26,17 @@ type Queue struct {
 	plans plans
 }
 
-// NewQueue returns the queue of a controller. file, unless it is "", is where all processes of the user share answers.
-func NewQueue(c Controller, file string, log *slog.Logger) *Queue {
+// New returns the queue of a controller. file, unless it is "", is where all processes of the user share answers.
+func New(c controller.Controller, file string, log *slog.Logger) *Queue {
 	return &Queue{controller: c, file: file, log: log}
 }
 
 // answered is the controller's answer, or why there is none.
 type answered struct {
-	Began time.Time `json:"began"` // of the question
-	Ended time.Time `json:"ended"`
-	Jobs  []Job     `json:"jobs,omitempty"`
-	Away  string    `json:"Away,omitempty"` // why there is no answer
+	Began time.Time        `json:"began"` // of the question
+	Ended time.Time        `json:"ended"`
+	Jobs  []controller.Job `json:"jobs,omitempty"`
+	Away  string           `json:"Away,omitempty"` // why there is no answer
 }
 
 // Ages up to which an answer is good enough.
@@ -60,13 +62,13 @@ func (a answered) good(asked time.Time, age time.Duration) bool {
 }
 
 // Ask returns the controller's jobs, at most age old. Concurrent callers share one request.
-func (q *Queue) Ask(ctx context.Context, age time.Duration) ([]Job, error) {
+func (q *Queue) Ask(ctx context.Context, age time.Duration) ([]controller.Job, error) {
 	jobs, _, err := q.AskWhen(ctx, age)
 	return jobs, err
 }
 
 // AskWhen also returns when the request behind the answer began.
-func (q *Queue) AskWhen(ctx context.Context, age time.Duration) ([]Job, time.Time, error) {
+func (q *Queue) AskWhen(ctx context.Context, age time.Duration) ([]controller.Job, time.Time, error) {
 	asked := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -76,7 +78,7 @@ func (q *Queue) AskWhen(ctx context.Context, age time.Duration) ([]Job, time.Tim
 		}
 	}
 	if q.last.Away != "" {
-		return nil, time.Time{}, &CommandError{name: "Slurm", Said: q.last.Away, Err: ErrAway}
+		return nil, time.Time{}, &controller.CommandError{Said: q.last.Away, Err: controller.ErrAway}
 	}
 	return q.last.Jobs, q.last.Began, nil
 }
@@ -128,7 +130,7 @@ func (q *Queue) notShared(file string, err error) {
 func (q *Queue) question(ctx context.Context) error {
 	began := time.Now()
 	jobs, err := q.controller.Jobs(ctx)
-	if err != nil && (!Away(err) || ctx.Err() != nil) {
+	if err != nil && (!controller.Away(err) || ctx.Err() != nil) {
 		return err // this request failed, not the controller
 	}
 	q.last = answered{Began: began, Ended: time.Now(), Jobs: jobs}

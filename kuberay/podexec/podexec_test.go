@@ -1,4 +1,4 @@
-package kuberay
+package podexec
 
 import (
 	"os"

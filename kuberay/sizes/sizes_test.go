@@ -1,4 +1,4 @@
-package kuberay
+package sizes
 
 import (
 	"encoding/json"
@@ -17,9 +17,9 @@ func fileOf(least, n, most int) *spec.ClusterSpec {
 	return &spec.ClusterSpec{Workers: []spec.WorkerGroup{{Name: "w", MinReplicas: &least, Replicas: &n, MaxReplicas: &most}, {Name: "fixed", Replicas: ptr.To(1)}}}
 }
 
-// TestResizes: of a changed file the groups whose sizes differ get others, within the bounds of the launch, and what was scaled by hand stays where the file has
+// TestBetween: of a changed file the groups whose sizes differ get others, within the bounds of the launch, and what was scaled by hand stays where the file has
 // not changed.
-func TestResizes(t *testing.T) {
+func TestBetween(t *testing.T) {
 	rc := &rayv1.RayCluster{Spec: rayv1.RayClusterSpec{EnableInTreeAutoscaling: ptr.To(true), WorkerGroupSpecs: []rayv1.WorkerGroupSpec{
 		{GroupName: "w", Replicas: ptr.To[int32](2), MinReplicas: ptr.To[int32](2), MaxReplicas: ptr.To[int32](4)}, // scaled by hand
 		{GroupName: "fixed", Replicas: ptr.To[int32](1), MinReplicas: ptr.To[int32](1), MaxReplicas: ptr.To[int32](1)},
@@ -41,7 +41,7 @@ func TestResizes(t *testing.T) {
 		"not elastic":     {launched, more, "group fixed is not elastic"},
 	} {
 		got := ""
-		patch, err := changeOf(rc, launched.NodeGroups(), wish{sizes: resizes(launched.NodeGroups(), c.was, c.now)})
+		patch, err := ChangeOf(rc, launched.NodeGroups(), Wish{Sizes: Between(launched.NodeGroups(), c.was, c.now)})
 		if err != nil {
 			got = err.Error()
 		}

@@ -1,4 +1,4 @@
-package controller
+package queue
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func TestPlansAreShared(t *testing.T) {
 	}
 	var watchers sync.WaitGroup
 	for range 10 {
-		q := NewQueue(nil, file, slog.New(slog.DiscardHandler))
+		q := New(nil, file, slog.New(slog.DiscardHandler))
 		for id := 1; id <= 2; id++ {
 			watchers.Go(func() { watch(q, id, time.Hour) })
 		}
@@ -40,7 +40,7 @@ func TestPlansAreShared(t *testing.T) {
 	if asked[1] != 1 || asked[2] != 1 {
 		t.Errorf("asked: %v", asked)
 	}
-	alone := NewQueue(nil, "", slog.New(slog.DiscardHandler))
+	alone := New(nil, "", slog.New(slog.DiscardHandler))
 	watch(alone, 1, time.Hour)
 	watch(alone, 1, time.Hour)
 	if asked[1] != 2 {

@@ -1,0 +1,187 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/rayctl/rayctl/launcher/spec"
+	"github.com/rayctl/rayctl/launcher/spec/nearest"
+)
+
+// setFlags applies the flags that do not simply set one key, --set last.
+func (l *loader) setFlags() error {
+	steps := []struct {
+		flag  string
+		apply func(text string, o spec.Origin) error
+	}{
+		{"workers", l.setWorkers},
+		{"cpus-per-worker", l.perWorker("cpus")},
+		{"memory-per-worker", l.perWorker("memory")},
+		{"gpus-per-worker", l.setGPUs},
+		{"env", l.setEnv},
+		{"label", l.setLabel},
+		{"set", l.setAny},
+	}
+	for _, s := range steps {
+		f := lookup(l.opts.Flags, s.flag)
+		if f == nil || !f.Changed {
+			continue
+		}
+		values, err := l.opts.Flags.GetStringArray(s.flag)
+		if err != nil {
+			return fmt.Errorf("read --%s: %w", s.flag, err)
+		}
+		for _, text := range values {
+			if err := s.apply(text, spec.Origin{Source: "--" + s.flag, Dir: l.dir}); err != nil {
+				return err
+			}
+		}
+	}
+	if l.opts.Entrypoint != "" {
+		return l.doc.Set("job.entrypoint", l.opts.Entrypoint, spec.Origin{Source: "the command line"})
+	}
+	return nil
+}
+
+func flagError(o spec.Origin, hint, format string, args ...any) error {
+	return &spec.Error{File: o.Source, Msg: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// defaultGroup is the group that --workers N makes if the file has none.
+const defaultGroup = "worker"
+
+func (l *loader) setWorkers(text string, o spec.Origin) error {
+	group, n, named := cutGroup(text)
+	if least, most, ranged := strings.Cut(n, ":"); ranged {
+		return flagError(o, fmt.Sprintf("a group that grows has minReplicas: %s and maxReplicas: %s in the cluster file (docs/elastic.md)", least, most),
+			"%q is not a number of workers", n)
+	}
+	groups := l.doc.GroupNames()
+	switch {
+	case !named && len(groups) == 1:
+		group = groups[0]
+	case !named && len(groups) > 1:
+		return flagError(o, "say which, as in --workers "+groups[0]+"=2", "the file has %d worker groups: %s", len(groups), strings.Join(groups, ", "))
+	case !named && n == "0":
+		return nil // no group, no workers
+	case !named:
+		group = defaultGroup
+	}
+	if !slices.Contains(groups, group) {
+		// If the file has groups, the flag must name one; otherwise it makes its own.
+		if len(groups) > 0 && l.groupsFromFiles() {
+			return l.unknownGroup(group, groups, o)
+		}
+		if err := spec.CheckName(group); err != nil {
+			return flagError(o, "use lower-case letters, digits and -", "%q cannot be the name of a worker group", group)
+		}
+		l.doc.AddGroup(group, o)
+	}
+	return l.doc.Set("workers."+group+".replicas", n, o)
+}
+
+func (l *loader) groupsFromFiles() bool {
+	for path, o := range l.doc.Origins() {
+		if strings.HasPrefix(path, "workers.") && strings.HasSuffix(path, ".name") && o.Source != "--workers" {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *loader) unknownGroup(group string, groups []string, o spec.Origin) error {
+	hint := "the groups are " + strings.Join(groups, ", ")
+	if near := nearest.Of(group, groups); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return flagError(o, hint, "there is no worker group %q", group)
+}
+
+// cutGroup splits GROUP=VALUE.
+func cutGroup(text string) (group, value string, named bool) {
+	if group, value, named = strings.Cut(text, "="); !named {
+		return "", text, false
+	}
+	return group, value, true
+}
+
+// perWorker sets a key of one group, or of all.
+func (l *loader) perWorker(key string) func(string, spec.Origin) error {
+	return func(text string, o spec.Origin) error {
+		group, value, named := cutGroup(text)
+		return l.eachGroup(group, named, o, func(g string) error { return l.doc.Set("workers."+g+"."+key, value, o) })
+	}
+}
+
+func (l *loader) setGPUs(text string, o spec.Origin) error {
+	group, value, named := cutGroup(text)
+	kind, count, typed := strings.Cut(value, ":")
+	if !typed {
+		kind, count = "", value
+	}
+	return l.eachGroup(group, named, o, func(g string) error {
+		if err := l.doc.Set("workers."+g+".gpus", count, o); err != nil || kind == "" {
+			return err
+		}
+		return l.doc.Set("workers."+g+".gpuType", kind, o)
+	})
+}
+
+func (l *loader) eachGroup(group string, named bool, o spec.Origin, do func(string) error) error {
+	groups := l.doc.GroupNames()
+	switch {
+	case len(groups) == 0:
+		return flagError(o, "give --workers too, as in --workers 2", "there are no workers")
+	case named && !slices.Contains(groups, group):
+		return l.unknownGroup(group, groups, o)
+	case named:
+		return do(group)
+	}
+	for _, g := range groups {
+		if err := do(g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *loader) setEnv(text string, o spec.Origin) error {
+	name, value, given := strings.Cut(text, "=")
+	if !given {
+		if value, given = os.LookupEnv(name); !given {
+			return flagError(o, "write "+name+"=VALUE, or export it", "the variable %q is not in your environment", name)
+		}
+	}
+	if name == "" {
+		return flagError(o, "write NAME=VALUE", "%q has no name", text)
+	}
+	if namesSecret(name) {
+		l.out.Warnings = append(l.out.Warnings, fmt.Sprintf("--env %s: Ray shows the environment of a job, and records keep it; `secrets: [%s]` in the cluster file gives it to the cluster without that", name, name))
+	}
+	return l.doc.Set("job.env."+name, value, o)
+}
+
+// namesSecret reports whether a variable has the name of a secret, such as HF_TOKEN or AWS_SECRET_ACCESS_KEY, but not TOKENIZERS_PARALLELISM.
+func namesSecret(name string) bool {
+	words := strings.Split(strings.ToUpper(name), "_")
+	anywhere := func(word string) bool { return slices.Contains([]string{"SECRET", "PASSWORD", "PASSWD"}, word) }
+	return slices.ContainsFunc(words, anywhere) || slices.Contains([]string{"KEY", "APIKEY", "TOKEN", "PASS"}, words[len(words)-1])
+}
+
+func (l *loader) setLabel(text string, o spec.Origin) error {
+	key, value, ok := strings.Cut(text, "=")
+	if !ok || key == "" {
+		return flagError(o, "write KEY=VALUE", "%q is not a label", text)
+	}
+	return l.doc.Set("labels."+key, value, o)
+}
+
+func (l *loader) setAny(text string, o spec.Origin) error {
+	path, value, ok := strings.Cut(text, "=")
+	if !ok || path == "" {
+		return flagError(o, "write it like --set workers.trainer.replicas=2", "%q sets nothing", text)
+	}
+	return l.doc.Set(path, value, o)
+}
