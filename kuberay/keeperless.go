@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/due"
 	"github.com/rayctl/rayctl/kuberay/handover"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
@@ -120,24 +121,37 @@ func awaitAdmission(ctx context.Context, c *api.Client, name string) error {
 	}
 }
 
-// afterResident deletes the cluster when its keeper has ended.
+// afterResident deletes the cluster when its keeper has ended, and ends the keeper when somebody else deletes the RayCluster.
 func (l *Launcher) afterResident(ctx context.Context, c *api.Client, id launcher.ID, uid types.UID, r *resident.Keeper) {
+	watching, cancel := context.WithCancel(ctx)
+	go l.endWithCluster(watching, c, id)
 	r.Wait()
+	cancel()
 	if err := api.Patiently(ctx, func() error { return c.DeleteCluster(ctx, id, uid) }); err != nil {
 		l.log.Warn("the cluster could not be deleted: `rayctl down` tries again", "cluster", id, "error", err)
 	}
 	close(r.Gone)
 }
 
-// bereaved waits for the end of this client's keeper, whose RayCluster is gone, and requests that end where somebody else deleted it. nil if ctx ends first.
-func (l *Launcher) bereaved(ctx context.Context, c *api.Client, id launcher.ID, r *resident.Keeper) *runstate.State {
-	asking, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		for asking.Err() == nil && l.ask(asking, c, id, clusterDeleted(c, id)) != nil && sleep.For(asking, time.Second) {
-			continue // it does not listen yet, or has just ended
+// endWithCluster asks this client's keeper to end when its RayCluster is deleted: the keeper would wait for its head. It returns when the keeper has ended.
+func (l *Launcher) endWithCluster(ctx context.Context, c *api.Client, id launcher.ID) {
+	for {
+		err := c.AwaitDeleted(ctx, id)
+		if err == nil {
+			break
 		}
-	}()
+		l.log.Debug("the RayCluster cannot be watched", "cluster", id, "error", err)
+		if !sleep.For(ctx, time.Second) {
+			return
+		}
+	}
+	for l.ask(ctx, c, id, due.ClusterDeleted(c.Namespace, id)) != nil && sleep.For(ctx, time.Second) {
+		continue // it does not listen yet, or has just ended
+	}
+}
+
+// keptHere waits for the last state of this client's keeper; nil if it left none, or ctx ends first.
+func keptHere(ctx context.Context, r *resident.Keeper) *runstate.State {
 	select {
 	case <-r.Gone:
 		return r.Final

@@ -42,8 +42,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Launcher runs clusters in one namespace of one Kubernetes. It implements launcher.Launcher, Execer, NodeDialer, Checker and
-// Forgetter.
+// Launcher runs clusters in one namespace of one Kubernetes. It implements launcher.Launcher, Execer, NodeDialer, Checker,
+// Forgetter, Collector and Tender.
 // Nothing is read or reached before the first call that needs it.
 type Launcher struct {
 	config Config
@@ -68,6 +68,8 @@ var (
 	_ launcher.Checker         = (*Launcher)(nil)
 	_ launcher.NetworkRenderer = (*Launcher)(nil)
 	_ launcher.Forgetter       = (*Launcher)(nil)
+	_ launcher.Collector       = (*Launcher)(nil)
+	_ launcher.Tender          = (*Launcher)(nil)
 )
 
 // New returns the launcher. It touches nothing yet.

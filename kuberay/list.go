@@ -2,11 +2,14 @@ package kuberay
 
 import (
 	"context"
+	"errors"
 	"slices"
 
+	"github.com/rayctl/rayctl/kuberay/collect"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/kuberay/result"
 	"github.com/rayctl/rayctl/launcher"
+	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 )
 
@@ -44,4 +47,32 @@ func (l *Launcher) List(ctx context.Context, sel launcher.Selector) ([]launcher.
 func matches(s launcher.Status, sel launcher.Selector) bool {
 	abandoned := s.Phase.Ended() && s.Exit != nil && s.Exit.Cause == runstate.CauseAbandoned // as if it had never been
 	return (s.Ours || sel.Others) && !abandoned && sel.Matches(s)
+}
+
+// Collect does what nobody is left to do for this user's clusters, see collect.Finder.
+func (l *Launcher) Collect(ctx context.Context, dryRun bool) ([]launcher.Collected, error) {
+	c, err := l.kube(ctx)
+	if err != nil {
+		return nil, err
+	}
+	finder := collect.Finder{Client: c, Owner: l.owner, Log: l.log, State: l.stateOf, Terminate: l.Terminate}
+	repairs, err := finder.Find(ctx)
+	failures := []error{err}
+	var out []launcher.Collected
+	for _, r := range repairs {
+		out = append(out, r.Collected)
+		if !dryRun {
+			failures = append(failures, r.Do(ctx))
+		}
+	}
+	return out, errors.Join(failures...)
+}
+
+// stateOf asks a cluster's keeper.
+func (l *Launcher) stateOf(ctx context.Context, id launcher.ID) (st *runstate.State, err error) {
+	err = launcher.AskKeeper(ctx, l, id, func(k *keeper.Client) error {
+		st, err = k.State(ctx)
+		return err
+	})
+	return st, err
 }

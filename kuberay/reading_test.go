@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,8 +28,8 @@ func onlyReading(rules []rbacv1.PolicyRule) (out []rbacv1.PolicyRule) {
 	return out
 }
 
-// TestReadersEndNothing: who may only read sees why a cluster cannot start, and lists and watches it, and so does a client that may do everything and has
-// not launched it; the one that has ends it.
+// TestReadersEndNothing: who may only read sees why a cluster cannot start, lists it, watches it, and is told which end is due, and so does a client that may do
+// everything, even the one that has launched it. gc ends it, and so does a run or up that waits for it (TestNoImage).
 func TestReadersEndNothing(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
@@ -39,7 +40,10 @@ func TestReadersEndNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, l := range map[string]launcher.Launcher{"may only read": b.limited(t, onlyReading(minimalRole(t))), "another client": b.limited(t, minimalRole(t))} {
+	b.nothingLeft(t, id)
+	for name, l := range map[string]launcher.Launcher{
+		"may only read": b.limited(t, onlyReading(minimalRole(t))), "another client": b.limited(t, minimalRole(t)), "its own client": b.l,
+	} {
 		all, err := l.List(t.Context(), launcher.Selector{})
 		if err != nil || len(all) != 1 || all[0].Name != s.Name {
 			t.Errorf("%s: listed: %+v, %v", name, all, err)
@@ -47,16 +51,20 @@ func TestReadersEndNothing(t *testing.T) {
 		if _, err := l.Result(t.Context(), id); !errors.Is(err, launcher.ErrNotEnded) {
 			t.Errorf("%s: result: %v", name, err)
 		}
-		watchFor(t, l, id, "InvalidImageName", 12*time.Second) // two looks, and some
+		watchFor(t, l, id, "InvalidImageName", 6*time.Second) // one more look, and some
 	}
-	outcome, err := launcher.Attach(t.Context(), b.l, id, launcher.RunOptions{})
-	if err != nil || outcome.Receipt.Exit.Cause != runstate.CauseStartFailed {
-		t.Errorf("its own client: %+v, %v", outcome, err)
+	for _, dryRun := range []bool{true, false} {
+		found, err := b.limited(t, minimalRole(t)).Collect(t.Context(), dryRun)
+		if err != nil || len(found) != 1 || found[0].Name != s.Name || !strings.Contains(found[0].Why, s.Image) {
+			t.Errorf("gc, dry run %v: %+v, %v", dryRun, found, err)
+		}
 	}
-	b.nothingLeft(t, id)
+	if r, err := b.l.Result(t.Context(), id); err != nil || r.Exit.Cause != runstate.CauseStartFailed {
+		t.Errorf("result: %+v, %v", r, err)
+	}
 }
 
-// watchFor watches until the reason is seen, and then on for a while, in which the cluster must not end.
+// watchFor watches until the reason is seen and an end is due for it, and then on for a while, in which the cluster must not end.
 func watchFor(t *testing.T, l launcher.Launcher, id launcher.ID, reason string, while time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -72,7 +80,7 @@ func watchFor(t *testing.T, l launcher.Launcher, id launcher.ID, reason string, 
 			switch {
 			case !open || st.Phase.Ended() || st.Phase == runstate.Draining:
 				t.Fatalf("it ends: %+v", st)
-			case st.Reason.Code == reason && enough == nil:
+			case st.Reason.Code == reason && st.Due != nil && enough == nil:
 				enough = time.After(while)
 			}
 		case <-enough:
@@ -82,18 +90,22 @@ func watchFor(t *testing.T, l launcher.Launcher, id launcher.ID, reason string, 
 }
 
 // TestVerbsThatOnlyRead: by the API server's audit log the verbs that read have sent nothing but get, list and watch, of a user who may do everything
-// that rayctl does, while a run lives that somebody else has launched, at its end, and afterwards.
+// that rayctl does, while a run lives, at its end, and afterwards; and neither has the client that launched it, while it watched.
 func TestVerbsThatOnlyRead(t *testing.T) {
 	pace.Parallel(t)
 	b := newBed(t)
-	id, err := b.l.Launch(t.Context(), job("read", waitingDriver), launcher.Payload{})
+	own := b.limited(t, minimalRole(t))
+	id, err := own.Launch(t.Context(), job("read", waitingDriver), launcher.Payload{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.nothingLeft(t, id)
+	b.process(t, "ray.io/cluster="+string(id), "echo begun; until") // of waitingDriver
+	launch := len(b.Requests(t, b.namespace))
+	watched := make(chan launcher.Status)
+	go func() { watched <- b.lastSeen(t, own, id) }()
 	u := newUser(t, b.LimitedKubeconfig(t, b.namespace, minimalRole(t)...))
 	read := func(want string, args ...string) { u.succeeds(t, want, append(args, "--launcher", "kuberay")...) }
-	b.process(t, "ray.io/cluster="+string(id), "echo begun; until") // of waitingDriver
 	read("read", "ls")
 	read("read", "ls", "--others", "-o", "json")
 	read("Ready", "status", "read")
@@ -110,10 +122,16 @@ func TestVerbsThatOnlyRead(t *testing.T) {
 			t.Errorf("code %d: %s%s", a.code, a.out, a.notes)
 		}
 	}
+	if last := <-watched; last.Phase != runstate.Gone || last.Exit == nil || last.Exit.Cause != runstate.CauseSucceeded {
+		t.Errorf("the launching client has seen last: %+v", last)
+	}
+	if _, err := own.Result(t.Context(), id); err != nil {
+		t.Errorf("the launching client's result: %v", err)
+	}
 	read("done\n", "logs", "read")
 	read("succeeded", "status", "read")
 	read("read", "history")
-	requests := b.Requests(t, b.namespace)
+	requests := b.Requests(t, b.namespace)[launch:]
 	for _, r := range requests {
 		if forwards := r.Object != nil && r.Object.Subresource == "portforward"; !forwards && !slices.Contains([]string{"get", "list", "watch"}, r.Verb) {
 			t.Errorf("%s %s", r.Verb, r.URI)
@@ -122,4 +140,17 @@ func TestVerbsThatOnlyRead(t *testing.T) {
 	if len(requests) < 20 {
 		t.Errorf("the audit log has %d requests only", len(requests))
 	}
+}
+
+// lastSeen watches until the end, and returns the last status.
+func (b bed) lastSeen(t *testing.T, l launcher.Launcher, id launcher.ID) (last launcher.Status) {
+	statuses, err := l.Watch(t.Context(), id)
+	if err != nil {
+		t.Error(err)
+		return last
+	}
+	for last = range statuses {
+		continue
+	}
+	return last
 }

@@ -120,7 +120,7 @@ func (l *Launcher) askPatiently(ctx context.Context, c *api.Client, id launcher.
 func (l *Launcher) untilGone(ctx context.Context, id launcher.ID) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	statuses, err := l.watch(ctx, id, true)
+	statuses, err := l.WatchAndTend(ctx, id)
 	if errors.Is(err, launcher.ErrNotFound) {
 		return nil
 	}

@@ -3,30 +3,42 @@ package kuberay
 import (
 	"context"
 	"reflect"
-	"sync/atomic"
 	"time"
 
 	"github.com/rayctl/rayctl/kuberay/api"
+	"github.com/rayctl/rayctl/kuberay/due"
 	"github.com/rayctl/rayctl/kuberay/objects"
 	"github.com/rayctl/rayctl/kuberay/observe"
 	"github.com/rayctl/rayctl/kuberay/result"
+	"github.com/rayctl/rayctl/kuberay/tend"
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/keeper"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
-// Watch merges what Kubernetes shows (list and watch, never polling) with the keeper's state. It changes nothing, unless this process has
-// launched the cluster (see watcher.tends).
+// Watch merges what Kubernetes shows (list and watch, never polling) with the keeper's state. It changes nothing.
 func (l *Launcher) Watch(ctx context.Context, id launcher.ID) (<-chan launcher.Status, error) {
-	return l.watch(ctx, id, l.launchedHere(id))
-}
-
-func (l *Launcher) watch(ctx context.Context, id launcher.ID, tends bool) (<-chan launcher.Status, error) {
 	c, err := l.kube(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return l.watch(ctx, c, id, nil)
+}
+
+// WatchAndTend is Watch for the client that has launched the cluster, or ends it: see package tend for what it does for the cluster meanwhile.
+func (l *Launcher) WatchAndTend(ctx context.Context, id launcher.ID) (<-chan launcher.Status, error) {
+	c, err := l.kube(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return l.watch(ctx, c, id, tend.New(c, id, l.log, func(ctx context.Context, k *keeper.Client, missing []string) error {
+		return l.giveAgain(ctx, id, k, missing)
+	}))
+}
+
+// watch sends the statuses of a cluster; t is nil where it is only read.
+func (l *Launcher) watch(ctx context.Context, c *api.Client, id launcher.ID, t *tend.Cluster) (<-chan launcher.Status, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	newCache := observe.NewCache
 	if l.launchedHere(id) {
@@ -42,8 +54,8 @@ func (l *Launcher) watch(ctx context.Context, id launcher.ID, tends bool) (<-cha
 		return nil, launcher.NotFound(id)
 	}
 	w := &watcher{
-		l: l, c: c, id: id, tends: tends, objects: m, begun: time.Now(), out: make(chan launcher.Status), news: make(chan *runstate.State), changed: make(chan struct{}, 1),
-		silent: make(chan struct{}, 1), notes: make(chan map[string]string, 1), recorded: make(chan struct{}),
+		l: l, c: c, id: id, tend: t, judge: due.Judge{Namespace: c.Namespace, ID: id}, objects: m, begun: time.Now(), out: make(chan launcher.Status),
+		news: make(chan *runstate.State), changed: make(chan struct{}, 1), silent: make(chan struct{}, 1),
 	}
 	go func() {
 		defer cancel()
@@ -55,12 +67,11 @@ func (l *Launcher) watch(ctx context.Context, id launcher.ID, tends bool) (<-cha
 
 // watcher sends the statuses of one cluster.
 type watcher struct {
-	l  *Launcher
-	c  *api.Client
-	id launcher.ID
-	// tends: it ends a start that cannot succeed and a cluster whose RayCluster somebody deleted, deletes early what Kubernetes would delete, and notes
-	// the keeper's progress (see notes.go). Whoever only wants to know does none of it.
-	tends   bool
+	l       *Launcher
+	c       *api.Client
+	id      launcher.ID
+	tend    *tend.Cluster // nil where the cluster is only read
+	judge   due.Judge
 	objects *observe.Cache
 	out     chan launcher.Status
 	news    chan *runstate.State // from the keeper
@@ -70,18 +81,7 @@ type watcher struct {
 
 	state *runstate.State // the keeper's last word
 	sent  *launcher.Status
-
-	mute       bool      // the keeper was asked and did not answer: what Kubernetes shows is all there is
-	sawCluster bool      // there was a RayCluster
-	badSince   time.Time // a reason that does not pass is seen since then
-	gaveUp     atomic.Bool
-
-	noted    map[string]string      // what is in the Secret, or on its way there
-	newSince time.Time              // since when there is something to note; zero if there is nothing
-	notes    chan map[string]string // for it
-	recorded chan struct{}          // closed when the record has the result of a run that has ended
-	hastened bool                   // the RayCluster of such a run is deleted
-	released atomic.Bool            // and its Job, which a container of others kept
+	mute  bool // the keeper was asked and did not answer: what Kubernetes shows is all there is
 }
 
 // look is how often the status is computed again without an event: it depends on time too, as for a controller that has not reacted for a while.
@@ -89,10 +89,10 @@ const look = 5 * time.Second
 
 func (w *watcher) run(ctx context.Context) {
 	go w.listen(ctx)
-	go w.takeNotes(ctx)
+	go w.tend.Run(ctx)
 	tick := time.NewTicker(look)
 	defer tick.Stop()
-	recorded := w.recorded
+	recorded := w.tend.Recorded()
 	for {
 		o := w.objects.Snapshot()
 		if o.Gone() {
@@ -102,21 +102,15 @@ func (w *watcher) run(ctx context.Context) {
 			w.l.closeTransports(w.id)
 			return
 		}
-		if w.tends {
-			w.endHopeless(ctx, o)
-			w.noteProgress()
-			if w.hasResult(o) {
-				w.hasten(ctx, o)
-			}
-			w.release(ctx, o)
-		}
+		w.tend.See(ctx, o, w.state)
 		if len(o.Role(objects.RoleKeeper)) > 0 || w.l.resident(w.id) != nil {
 			select {
 			case w.changed <- struct{}{}:
 			default:
 			}
 		}
-		if !w.awaitsKeeper(o) && !w.send(ctx, observe.LivingStatus(w.id, w.c.Namespace, o, w.state, w.objects.Trouble())) {
+		end := w.judge.End(o, w.state, w.l.resident(w.id) != nil)
+		if !w.awaitsKeeper(o) && !w.send(ctx, w.living(o, end)) {
 			return
 		}
 		select {
@@ -129,15 +123,15 @@ func (w *watcher) run(ctx context.Context) {
 		case w.state = <-w.news:
 		case <-recorded:
 			recorded = nil
-			w.hasten(ctx, w.objects.Snapshot())
 		}
 	}
 }
 
-// hasResult reports whether Kubernetes shows that the record has the result: a keeper's pod succeeds only then, and a record succeeds only then. (One
-// may succeed while a keeper that follows the one that it asked still waits for it.)
-func (w *watcher) hasResult(o *observe.Snapshot) bool {
-	return observe.KeeperSucceeded(o) || w.state != nil && w.state.Exit != nil && o.RecordSucceeded()
+// living is the status of a cluster that is not gone.
+func (w *watcher) living(o *observe.Snapshot, end *launcher.End) launcher.Status {
+	s := observe.LivingStatus(w.id, w.c.Namespace, o, w.state, w.objects.Trouble())
+	s.Due = end
+	return s
 }
 
 // awaitsKeeper reports whether the first status must wait for the keeper's state, which has more than Kubernetes shows: some callers use only the first.
@@ -148,7 +142,7 @@ func (w *watcher) awaitsKeeper(o *observe.Snapshot) bool {
 // final is the keeper's last word, if that was its final one; else the record's state document. nil: there is none, or ctx has ended.
 func (w *watcher) final(ctx context.Context, o *observe.Snapshot) *runstate.State {
 	if r := w.l.resident(w.id); r != nil {
-		return w.l.bereaved(ctx, w.c, w.id, r)
+		return keptHere(ctx, r)
 	}
 	if w.state != nil && w.state.Exit != nil {
 		return w.state
@@ -241,35 +235,10 @@ func (w *watcher) follow(ctx context.Context) (ended bool) {
 		case <-ctx.Done():
 			return true
 		}
+		w.tend.Hear(ctx, k, st)
 		if st.Exit != nil {
-			if w.tends {
-				w.awaitRecord(ctx, k)
-			}
 			return true
-		}
-		if err := w.l.giveAgain(ctx, w.id, k, st.MissingPackages); err != nil {
-			w.l.log.Warn("a package was lost with the keeper's pod, and cannot be sent again", "cluster", w.id, "error", err)
 		}
 	}
 	return false
-}
-
-// recordPatience is how long the keeper's pod may take from its last state to knowing that the record has everything.
-const recordPatience = time.Minute
-
-// awaitRecord closes recorded when the record has the result. If that is never known, Kubernetes ends what is left by itself.
-func (w *watcher) awaitRecord(ctx context.Context, k *keeper.Client) {
-	ctx, cancel := context.WithTimeout(ctx, recordPatience)
-	defer cancel()
-	for pause := soon; ; pause = min(2*pause, keeperRetry) {
-		err := k.Recorded(ctx)
-		if err == nil {
-			close(w.recorded)
-			return
-		}
-		w.l.log.Debug("it is not known yet that the result is recorded", "cluster", w.id, "error", err)
-		if !sleep.For(ctx, pause) {
-			return
-		}
-	}
 }

@@ -53,7 +53,7 @@ type Launcher interface {
 	Terminate(ctx context.Context, id ID, end End) error
 
 	// List returns living clusters, and finished records when sel.All. Status.Ours distinguishes rayctl's clusters from other Ray clusters. List changes
-	// nothing: a cluster with a dead keeper is returned as it will be concluded, an expired record is left out.
+	// nothing: a cluster with a dead keeper is returned as it will be concluded, with Status.Due, an expired record is left out.
 	List(ctx context.Context, sel Selector) ([]Status, error)
 
 	// Render returns exactly what Launch would create, without secrets. It contacts no substrate.
@@ -227,8 +227,8 @@ type (
 	Scaler interface {
 		Scale(ctx context.Context, id ID, sizes []keeper.Scale) ([]runstate.Group, error)
 	}
-	// Collector does abandoned work, for gc: it concludes the runs of dead keepers, and removes leftovers of dead clients and expired records.
-	// Launch also does this, as far as that takes no time.
+	// Collector does abandoned work, for gc: it concludes the runs of dead keepers, ends what waits in vain, and removes leftovers of dead clients and expired
+	// records. Launch also does this, as far as that takes no time.
 	Collector interface {
 		Collect(ctx context.Context, dryRun bool) ([]Collected, error)
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/rayctl/rayctl/launcher/runstate"
-	"github.com/rayctl/rayctl/launcher/sleep"
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
@@ -115,6 +114,13 @@ func Attach(ctx context.Context, l Launcher, id ID, o RunOptions) (*Outcome, err
 	return newView(l, id, o, 0).attach(ctx, 0)
 }
 
+// AttachAndTend is Attach for the client that launched the cluster: it also does for the cluster what Run does.
+func AttachAndTend(ctx context.Context, l Launcher, id ID, o RunOptions) (*Outcome, error) {
+	v := newView(l, id, o, 0)
+	v.tends = true
+	return v.attach(ctx, 0)
+}
+
 // view is one client watching one cluster.
 type view struct {
 	l          Launcher
@@ -125,7 +131,7 @@ type view struct {
 	output     *output // nil: output not wanted
 	ending     chan error
 	last       Status // from Watch
-	tends      bool   // carries out Status.Due
+	tends      bool   // WatchAndTend; carries out Status.Due
 	tending    bool   // Tend is running
 	tended     chan struct{}
 	offers     *Offers
@@ -144,7 +150,11 @@ func (v *view) attach(ctx context.Context, early Action) (*Outcome, error) {
 	defer v.offers.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	statuses, err := v.l.Watch(ctx, v.id)
+	watch := v.l.Watch
+	if v.tends {
+		watch = func(ctx context.Context, id ID) (<-chan Status, error) { return WatchAndTend(ctx, v.l, id) }
+	}
+	statuses, err := watch(ctx, v.id)
 	if err != nil {
 		return nil, err
 	}
@@ -229,25 +239,6 @@ func (v *view) tendTo(ctx context.Context, s Status) {
 		v.tended <- struct{}{}
 	}()
 }
-
-// Tend carries out Status.Due. A failure is retried a few times and then left to the next launch or gc.
-func Tend(ctx context.Context, l Launcher, id ID, due End, log *slog.Logger) {
-	for range tendTries {
-		err := l.Terminate(ctx, id, due)
-		if err == nil {
-			return
-		}
-		log.Debug("what is due could not be done", "cluster", id, "due", due.Message, "error", err)
-		if !sleep.For(ctx, tendPause) {
-			return
-		}
-	}
-}
-
-const (
-	tendTries = 3
-	tendPause = 2 * time.Second
-)
 
 // end asks for the end of the run; Watch reports when it is reached.
 func (v *view) end(ctx context.Context, a Action) {

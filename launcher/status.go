@@ -45,7 +45,7 @@ type Status struct {
 	Exit            *runstate.Exit     `json:"exit,omitempty"`        // with phase Gone
 	Unreachable     string             `json:"unreachable,omitempty"` // set while the substrate does not answer: why
 	// Due is an action for Terminate that nobody on the substrate takes: cancel a job that waits in vain, or write the result of a dead keeper.
-	// Run carries it out; if no client runs the cluster, the next launch or gc does.
+	// Run carries it out; if no client runs the cluster, the next launch, down or gc does.
 	Due *End `json:"due,omitempty"`
 }
 

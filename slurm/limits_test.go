@@ -89,10 +89,11 @@ func (b *bed) reasons(t *testing.T, flag string) {
 		after  func()
 		words  string
 		never  bool
+		gc     bool // ends it, not the client that waits for it
 	}{
 		{code: "QOSMaxGRESPerUser", change: func(s *spec.ClusterSpec) { slurmspec.Of(s).QOS, s.Head.GPUs = "few", 4 }, words: "limit of the QOS"},
 		{code: "AssocGrpCpuLimit", change: func(s *spec.ClusterSpec) { slurmspec.Of(s).Account, s.Head.CPUs = "tiny", 2 }, words: "limit of the account"},
-		{code: "PartitionTimeLimit", change: func(s *spec.ClusterSpec) { slurmspec.Of(s).Partition, s.Lifetime.Max = "short", units.Limit(time.Hour) }, words: "more time than the partition allows", never: true},
+		{code: "PartitionTimeLimit", change: func(s *spec.ClusterSpec) { slurmspec.Of(s).Partition, s.Lifetime.Max = "short", units.Limit(time.Hour) }, words: "more time than the partition allows", never: true, gc: true},
 		{code: "ReqNodeNotAvail", change: func(s *spec.ClusterSpec) { slurmspec.Of(s).Nodelist = "node2" }, words: "not available",
 			before: func() { slurmDo("scontrol", "update", "NodeName=node2", "State=DRAIN", "Reason=test") },
 			after:  func() { slurmDo("scontrol", "update", "NodeName=node2", "State=RESUME") }},
@@ -105,7 +106,7 @@ func (b *bed) reasons(t *testing.T, flag string) {
 			after: func() {
 				slurmDo("scontrol", "update", "NodeName=node2", "AvailableFeatures=fast", "ActiveFeatures=fast")
 			}},
-		{code: "launch_failed_requeued_held", change: func(s *spec.ClusterSpec) {}, words: "its launch failed", never: true,
+		{code: "launch_failed_requeued_held", change: func(s *spec.ClusterSpec) {}, words: "its launch failed", never: true, gc: true,
 			before: func() {
 				if err := os.WriteFile(flag, nil, 0o644); err != nil {
 					t.Error(err)
@@ -136,18 +137,27 @@ func (b *bed) reasons(t *testing.T, flag string) {
 				t.Fatal(err)
 			}
 			defer b.removed(t, l, id)
-			met := false
+			met, collected := false, false
 			st := watchUntil(t, l, id, func(st launcher.Status) bool {
 				if test.meet != nil && !met && st.Reason.Code == "BeginTime" {
 					met = true
 					test.meet(strings.TrimPrefix(st.Where, "job "))
 				}
-				if st.Due != nil { // nobody but who waits for it ends it
+				switch { // to watch ends nothing, not even of the client that has launched it
+				case st.Due != nil && test.gc:
+					found, err := b.launcher().Collect(t.Context(), false)
+					if err != nil {
+						t.Error(err)
+					}
+					collected = collected || slices.Contains(found, launcher.Collected{What: "waiting job", Name: s.Name, Why: st.Due.Message})
+				case st.Due != nil:
 					launcher.Tend(t.Context(), l, id, *st.Due, slog.Default())
 				}
 				return isGone(st) || !test.never && strings.HasPrefix(st.Reason.Code, test.code) // what can never run says why while it waits, too, and is ended
 			})
 			switch {
+			case test.gc != collected:
+				t.Error("gc did not withdraw the job")
 			case test.never != isGone(st):
 				t.Errorf("phase %s: %+v", st.Phase, st.Reason)
 			case test.never && (st.Exit.Code != runstate.CodeStartFailed || !strings.Contains(st.Exit.Message, test.words)):

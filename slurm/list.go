@@ -104,6 +104,11 @@ func (c *cluster) listed(ctx context.Context) (s launcher.Status, ok bool) {
 		s.Unreachable = err.Error()
 	case f == batchjob.Alive && j.State == controller.StatePending:
 		s = c.waiting(j, f)
+		if v, err := c.Hopeless(ctx, j); v != nil {
+			s.Due = dueOf(*v)
+		} else if err != nil {
+			c.l.log.Debug("it is not known whether the job waits in vain", "cluster", c.Name, "error", err)
+		}
 	case c.Result != nil && f == batchjob.Alive:
 		s = c.releasing(c.Result, j)
 	case c.Result != nil && c.Expired():
@@ -112,6 +117,7 @@ func (c *cluster) listed(ctx context.Context) (s launcher.Status, ok bool) {
 		s = c.status(c.Result, j)
 	case f == batchjob.Gone:
 		s = c.status(c.Concluded(c.Verdict(ctx, j)), j)
+		s.Due = &launcher.End{Cause: s.Exit.Cause, Message: s.Exit.Message}
 	case c.State != nil:
 		s = c.living(j)
 	default:

@@ -10,8 +10,8 @@ import (
 	"github.com/rayctl/rayctl/slurm/batchjob"
 )
 
-// Collect does what nobody is left to do: it concludes the runs of dead keepers, withdraws jobs that Slurm queued again although no attempt may follow,
-// and removes launches whose client died and records whose time is over. What it cannot read it leaves alone, and names.
+// Collect does what nobody is left to do: it concludes the runs of dead keepers, withdraws jobs that wait in vain (no attempt may follow, Slurm can never
+// start them, lifetime.queue has passed), and removes launches whose client died and records whose time is over. What it cannot read it leaves alone, and names.
 func (l *Launcher) Collect(ctx context.Context, dryRun bool) ([]launcher.Collected, error) {
 	return l.collect(ctx, "", dryRun)
 }
@@ -68,13 +68,13 @@ func (l *Launcher) due(ctx context.Context, name string) (*repair, error) {
 	if err != nil {
 		return nil, l.site.Unreachable(err)
 	}
-	switch last, err := c.LastAttempt(ctx, j); {
-	case err != nil:
-		return nil, l.site.Runs.Cut(err)
-	case f == batchjob.Alive && last != nil:
-		return found("waiting job", last.Message+", and no attempt is left", func(ctx context.Context) error { return c.Withdraw(ctx, *last) })
+	switch {
 	case f == batchjob.Alive:
-		return nil, nil
+		v, err := c.Hopeless(ctx, j)
+		if v == nil {
+			return nil, l.site.Runs.Cut(err)
+		}
+		return found("waiting job", v.Message, func(ctx context.Context) error { return c.Withdraw(ctx, *v) })
 	case c.Result != nil && c.Expired():
 		return found("run directory", "lifetime.keep has passed", c.Remove)
 	case c.Result == nil && f == batchjob.Gone:

@@ -32,9 +32,13 @@ func (w *watcher) queued(ctx context.Context) bool {
 		w.job.Start = w.planned
 	}
 	w.send(ctx, w.waiting(w.job, f)) // sent even if the launch ends now, so that the user sees the reason
-	if v := w.hopeless(ctx); v != nil {
+	v, err := w.Hopeless(ctx, w.job)
+	if err != nil {
+		w.l.log.Debug("it is not known whether the job waits in vain", "cluster", w.Name, "error", err)
+	}
+	if v != nil {
 		s := w.waiting(w.job, f)
-		s.Due = &launcher.End{Cause: v.Cause, Message: v.Message, Final: v.Final, IfWaiting: true}
+		s.Due = dueOf(*v)
 		w.send(ctx, s)
 		w.pace = batchjob.AskAgain
 		return false
@@ -47,6 +51,11 @@ func (w *watcher) queued(ctx context.Context) bool {
 		w.pace = min(w.pace, max(time.Until(w.launched.Created.Add(limit)), 0)+lookEvery)
 	}
 	return false
+}
+
+// dueOf is the action that ends a waiting job for this reason.
+func dueOf(v runstate.Verdict) *launcher.End {
+	return &launcher.End{Cause: v.Cause, Message: v.Message, Final: v.Final, IfWaiting: true}
 }
 
 // goodFor is how long an answer about a waiting job is good enough: as long as the job had waited by then, because what keeps it waiting changes seldom.
@@ -77,39 +86,4 @@ func (w *watcher) plannedStart(ctx context.Context) time.Time {
 		w.planned = start
 	}
 	return w.planned
-}
-
-// hopeless is the end of a waiting job that must be given up; nil if it need not.
-func (w *watcher) hopeless(ctx context.Context) *runstate.Verdict {
-	last, err := w.LastAttempt(ctx, w.job)
-	if err != nil {
-		w.l.log.Debug("it is not known whether another attempt may follow", "cluster", w.Name, "error", err)
-	}
-	if last != nil {
-		return last
-	}
-	if why := w.never(ctx); why != "" {
-		return &runstate.Verdict{Final: true, Cause: runstate.CauseStartFailed, Message: "Slurm can never start its job: " + why}
-	}
-	limit, bound := w.launched.Spec.Lifetime.Queue.Bound()
-	if bound && time.Since(w.launched.Created) > limit && w.LastWord() == nil {
-		return &runstate.Verdict{Cause: runstate.CauseQueue, Message: "the cluster was not admitted within lifetime.queue (" + limit.String() + "): " + controller.Explain(w.job).Message}
-	}
-	return nil
-}
-
-// never returns why the job can never start; "" if it can, or if that is unknown.
-func (w *watcher) never(ctx context.Context) string {
-	switch {
-	case controller.Never(w.job.Reason):
-		return controller.Explain(w.job).Message
-	case controller.NodeLimit(w.job.Reason):
-		all, err := w.l.site.Partitions(ctx)
-		if err != nil {
-			w.l.log.Debug("it is not known how many nodes a job may have", "cluster", w.Name, "error", err)
-			return ""
-		}
-		return script.PlanOf(w.Run, 0).TooLarge(w.job.HetOffset, w.job.Partition, all)
-	}
-	return ""
 }

@@ -185,12 +185,13 @@ func selectedClusters(ctx context.Context, a *app.App, o *downOptions) ([]*app.C
 	}
 	var out []*app.Cluster
 	for _, l := range ls {
-		found, err := l.List(ctx, launcher.Selector{Labels: labels})
+		found, err := l.List(ctx, launcher.Selector{Labels: labels, All: true})
 		if err != nil {
 			return nil, err
 		}
 		for _, s := range found {
-			if s.Ours && !s.Phase.Ended() && ownedBy(s, o.owner) {
+			left := !s.Phase.Ended() || s.Due != nil // a dead keeper may leave something behind, and no result
+			if s.Ours && left && ownedBy(s, o.owner) {
 				out = append(out, &app.Cluster{Launcher: l, ID: launcher.ID(s.Name), Spec: c.Spec})
 			}
 		}

@@ -30,8 +30,8 @@ func NewGC(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "gc [--dry-run]",
 		Short: "Remove what killed processes left behind, and old records",
-		Long: "gc removes what dead clients and killed keepers left behind, records whose lifetime.keep has passed since the end, and Python environments that were not\n" +
-			"used for 90 days. --older-than removes your records earlier; what drivers left in output directories stays.\n" +
+		Long: "gc removes what dead clients and killed keepers left behind, ends those of your clusters that can never start or wait in vain (the queue limit has passed), and\n" +
+			"removes records whose lifetime.keep has passed since the end, and Python environments that were not used for 90 days. --older-than removes your records earlier; what drivers left in output directories stays.\n" +
 			"It lists the environments that it keeps (about 1 GB each). --environments also removes those of them that no cluster uses.",
 		Example: "  rayctl gc --dry-run\n  rayctl gc --environments\n  rayctl gc --older-than 7d --dry-run",
 		Args:    app.NoDash(0, "no arguments"),

@@ -149,7 +149,7 @@ func loadUp(a *app.App, o *upOptions) (*config.Loaded, launcher.Launcher, error)
 // untilReady watches until every node is there. A request to stop ends the cluster; a request to detach leaves it running.
 func untilReady(ctx context.Context, a *app.App, l launcher.Launcher, id launcher.ID, actions <-chan launcher.Action) (launcher.Status, error) {
 	var none launcher.Status
-	statuses, err := l.Watch(ctx, id)
+	statuses, err := launcher.WatchAndTend(ctx, l, id)
 	if err != nil {
 		return none, err
 	}

@@ -169,6 +169,12 @@ func TestUpLines(t *testing.T) {
 		{Args: "down", Err: "local cluster dev (the only one)", Calls: []string{"terminate dev"}},
 		{Args: "down --all", Err: "Cluster dev has ended", Calls: []string{"terminate dev"}},
 	})
+	// What has ended is left alone, except for what a dead keeper left.
+	apptest.Run(t, verbs, func() launcher.Launcher { return new(apptest.Launcher).With("old", "killed") }, []apptest.Line{
+		{Args: "down --all", Err: "Cluster killed has ended", Calls: []string{"terminate killed"}},
+		{Args: "down -l team=killed", Err: "Cluster killed has ended", Calls: []string{"terminate killed"}},
+		{Args: "down -l team=old", Err: "there is no such cluster"},
+	})
 	// In a namespace that several users share, nobody ends a cluster of another one by accident.
 	apptest.Run(t, verbs, func() launcher.Launcher { return new(apptest.Launcher).With("theirs", "dev") }, []apptest.Line{
 		{Args: "down", Err: "local cluster dev (the only one)", Calls: []string{"terminate dev"}},

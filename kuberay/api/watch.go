@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,6 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/rayctl/rayctl/launcher"
 )
 
 // AwaitPods watches pods from the beginning until the condition holds.
@@ -31,6 +34,16 @@ func (c *Client) AwaitGone(ctx context.Context, name string) error {
 	gone := func(store cache.Store) (bool, error) { return len(store.ListKeys()) == 0, nil }
 	_, err := watchtools.UntilWithSync(ctx, lw, nil, gone, func(event watch.Event) (bool, error) { return event.Type == watch.Deleted, nil })
 	return Explain(err, "watch", "jobs.batch", c)
+}
+
+// AwaitDeleted waits until a RayCluster, which was there, is deleted or about to be.
+func (c *Client) AwaitDeleted(ctx context.Context, id launcher.ID) error {
+	gone := func(store cache.Store) (bool, error) { return len(store.ListKeys()) == 0, nil }
+	_, err := watchtools.UntilWithSync(ctx, c.WatchOne(ctx, RayClusters, string(id)), &unstructured.Unstructured{}, gone, func(event watch.Event) (bool, error) {
+		rc, is := event.Object.(*unstructured.Unstructured)
+		return event.Type == watch.Deleted || is && rc.GetDeletionTimestamp() != nil, nil
+	})
+	return Explain(err, "watch", RayClusters.GroupResource().String(), c)
 }
 
 // WatchEvents watches the events of an object.

@@ -105,6 +105,15 @@ func (o *Snapshot) meta() metav1.Object {
 	}
 }
 
+// Owner is who launched the cluster, USER@HOST; false for one that rayctl did not make.
+func (o *Snapshot) Owner() (string, bool) {
+	m := o.meta()
+	if m == nil || !o.Ours() {
+		return "", false
+	}
+	return m.GetAnnotations()[objects.AnnotationOwner], true
+}
+
 // FinalStatus is the last one. st is nil where nobody could keep a result.
 func FinalStatus(id launcher.ID, namespace string, o *Snapshot, st *runstate.State) launcher.Status {
 	if st == nil {

@@ -107,13 +107,13 @@ func (s *suite) wantLost(t *testing.T, id launcher.ID, r *launcher.Result) {
 	}
 }
 
-// following collects a run's output from now to its end and carries out Status.Due as `rayctl run` does; the returned function waits for the end.
+// following collects a run's output from now to its end and tends the cluster as `rayctl run` does; the returned function waits for the end.
 func (s *suite) following(t *testing.T, id launcher.ID) (shown func() string) {
 	t.Helper()
 	var out bytes.Buffer
 	ctx, done := s.context(t), make(chan error, 1)
 	go func() {
-		_, err := launcher.Attach(ctx, s.l, id, launcher.RunOptions{Stdout: &out, OnStatus: func(st launcher.Status) { s.tend(ctx, id, st) }})
+		_, err := launcher.AttachAndTend(ctx, s.l, id, launcher.RunOptions{Stdout: &out})
 		done <- err
 	}()
 	return func() string {

@@ -114,12 +114,12 @@ func (s *suite) launch(t *testing.T, sp *spec.ClusterSpec) launcher.ID {
 	return id
 }
 
-// until watches until the condition holds. Like `rayctl run` it carries out Status.Due.
+// until watches until the condition holds. Like `rayctl run` it tends the cluster, and carries out Status.Due.
 func (s *suite) until(t *testing.T, id launcher.ID, what string, cond func(launcher.Status) bool) launcher.Status {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), s.Patience)
 	defer cancel()
-	statuses, err := s.l.Watch(ctx, id)
+	statuses, err := launcher.WatchAndTend(ctx, s.l, id)
 	if err != nil {
 		t.Fatalf("watch until %s: %v", what, err)
 	}

@@ -48,9 +48,10 @@ func (l *Launcher) listed(name string) (launcher.Status, bool) {
 		return launcher.Status{Name: name, Launcher: l.Name(), Phase: runstate.Lost, Attempt: 1, Unreachable: err.Error()}, true
 	}
 	how, st, err := c.Look()
+	toConclude := false
 	if err == nil && how == rundir.Orphaned {
 		if _, last, dead := l.leftBehind(name); dead {
-			how, st = rundir.Ended, c.concluded(last, lost())
+			how, st, toConclude = rundir.Ended, c.concluded(last, lost()), true
 		}
 	}
 	if err != nil {
@@ -61,7 +62,11 @@ func (l *Launcher) listed(name string) (launcher.Status, bool) {
 	if how == rundir.Missing || l.overdue(name) || how == rundir.Beginning && l.nobodyLaunches(name) && !c.IsHere() || how == rundir.Ended && !c.Committed() {
 		return launcher.Status{}, false
 	}
-	return c.status(how, st), true
+	s := c.status(how, st)
+	if toConclude {
+		s = due(s, lost())
+	}
+	return s, true
 }
 
 func (l *Launcher) lockPath(name string) string { return filepath.Join(l.locks, name) }

@@ -59,12 +59,13 @@ type cluster struct {
 	changed chan struct{} // closed by the next change
 }
 
-// With makes clusters: "dev" is ready, "old" has ended after a driver's success, "queued" waits. Their jobs are those of Launch.
+// With makes clusters: "dev" is ready, "old" has ended after a driver's success, "queued" waits, the keeper of "killed" is dead and nobody has written its
+// result. Their jobs are those of Launch.
 func (l *Launcher) With(names ...string) *Launcher {
 	for _, name := range names {
 		phase := runstate.Ready
 		switch name {
-		case "old":
+		case "old", "killed":
 			phase = runstate.Gone
 		case "queued":
 			phase = runstate.Queued
@@ -98,6 +99,9 @@ func (l *Launcher) add(s *spec.ClusterSpec, phase runstate.Phase) {
 	if phase.Ended() {
 		c.Job.OutputDir = l.Results
 		c.end(l.driverExit())
+	}
+	if s.Name == "killed" {
+		c.Due = &launcher.End{Cause: runstate.CauseLost, Message: "the keeper was killed"}
 	}
 	l.clusters[s.Name] = c
 }

@@ -1,4 +1,4 @@
-package kuberay
+package tend
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"github.com/rayctl/rayctl/kuberay/api"
 	"github.com/rayctl/rayctl/kuberay/handover"
 	"github.com/rayctl/rayctl/kuberay/objects"
+	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/sleep"
 )
 
@@ -15,47 +16,47 @@ import (
 
 // noteAfter is how old a change is when it is noted: several often come together, and the last one comes with the run's end, when no note is needed.
 // A submission is noted at once: no other keeper may submit the driver again.
-const noteAfter = look
+const noteAfter = 5 * time.Second
 
-// noteProgress notes what has changed since the last note. It is called every look, so that what waits is noted, too.
-func (w *watcher) noteProgress() {
-	if w.state == nil || w.state.Exit != nil {
+// noteProgress notes what has changed since the last note. It is called every few seconds, so that what waits is noted, too.
+func (t *Cluster) noteProgress(st *runstate.State) {
+	if st == nil || st.Exit != nil {
 		return
 	}
-	news := handover.NotesOf(w.state)
-	submits := news[objects.SubmittedKey] != w.noted[objects.SubmittedKey]
-	if news[objects.StateKey] == "" || news[objects.StateKey] == w.noted[objects.StateKey] {
-		w.newSince = time.Time{}
+	news := handover.NotesOf(st)
+	submits := news[objects.SubmittedKey] != t.noted[objects.SubmittedKey]
+	if news[objects.StateKey] == "" || news[objects.StateKey] == t.noted[objects.StateKey] {
+		t.newSince = time.Time{}
 		return
 	}
-	if w.newSince.IsZero() {
-		w.newSince = time.Now()
+	if t.newSince.IsZero() {
+		t.newSince = time.Now()
 	}
-	if !submits && time.Since(w.newSince) < noteAfter {
+	if !submits && time.Since(t.newSince) < noteAfter {
 		return
 	}
-	w.noted, w.newSince = news, time.Time{}
+	t.noted, t.newSince = news, time.Time{}
 	select {
-	case <-w.notes: // of something older, and not under way yet
+	case <-t.notes: // of something older, and not under way yet
 	default:
 	}
-	w.notes <- news
+	t.notes <- news
 }
 
 // takeNotes writes notes one after the other, so that an older one never replaces a newer. One that could not be written is written again, unless a
 // newer one has come, or the client may not write any: a keeper in another pod must know that the job was submitted.
-func (w *watcher) takeNotes(ctx context.Context) {
+func (t *Cluster) takeNotes(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case news := <-w.notes:
+		case news := <-t.notes:
 			for {
-				err := w.c.Note(ctx, string(w.id), news)
+				err := t.c.Note(ctx, string(t.id), news)
 				if err != nil {
-					w.l.log.Debug("progress could not be noted", "cluster", w.id, "error", err)
+					t.log.Debug("progress could not be noted", "cluster", t.id, "error", err)
 				}
-				if err == nil || !api.Passes(err) || !sleep.For(ctx, time.Second) || len(w.notes) > 0 {
+				if err == nil || !api.Passes(err) || !sleep.For(ctx, time.Second) || len(t.notes) > 0 {
 					break
 				}
 			}

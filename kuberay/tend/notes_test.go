@@ -1,7 +1,8 @@
-package kuberay
+package tend
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -34,9 +35,9 @@ func TestNoteIsWrittenAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watcher{l: New(Config{}), c: &api.Client{Namespace: "n", Config: config, Core: core}, id: "x", notes: make(chan map[string]string, 1)}
-	w.notes <- map[string]string{objects.SubmittedKey: "1"}
-	w.takeNotes(ctx)
+	c := New(&api.Client{Namespace: "n", Config: config, Core: core}, "x", slog.New(slog.DiscardHandler), nil)
+	c.notes <- map[string]string{objects.SubmittedKey: "1"}
+	c.Run(ctx)
 	if asked.Load() < 2 {
 		t.Errorf("asked %d times", asked.Load())
 	}
