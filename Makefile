@@ -127,10 +127,10 @@ test-versions: ## a part of the Kubernetes tests with the oldest and the newest 
 	done; $(GO) run ./test/kubetest/cmd down
 
 .PHONY: conformance
-conformance: ## the whole conformance suite on every launcher, also the scenarios that `make test` runs on one that has them in common: an hour, not in CI
+conformance: ## the whole conformance suite on every launcher, also the scenarios that `make test` runs on one that has them in common: an hour, not in CI (PLAIN=1: with ray.fastStart: false; LAUNCHERS=./slurm)
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
-	RAYCTL_TEST_WHOLE=1 $(GO) run ./test/kubetest/cmd run -- $(GO) test -count 1 -p 1 -timeout 3h -run '^Test(Conformance|Slurm)$$/^(Conformance$$|[^A-Z])' ./local ./tsp ./slurm ./kuberay
+	RAYCTL_TEST_WHOLE=1 RAYCTL_TEST_PLAIN_START=$(PLAIN) $(GO) run ./test/kubetest/cmd run -- $(GO) test -count 1 -p 1 -timeout 3h -run '^Test(Conformance|Slurm)$$/^(Conformance$$|[^A-Z])' $(or $(LAUNCHERS),./local ./tsp ./slurm ./kuberay)
 
 .PHONY: test-kubernetes
 test-kubernetes: ## of `make test` the tests on Kubernetes, with real KubeRay, Volcano and Ray in pods
