@@ -96,8 +96,10 @@ demo: ## a real GRPO training run through a real Ray cluster on this machine
 	@$(MAKE) --no-print-directory build
 	$(BIN) run -f examples/grpo/rayctl.yaml
 
-# These begin first: the last to begin would run alone in the end.
-LONGEST := ./slurm ./kuberay ./test/e2e ./launcher/keeper ./local ./dashboardclient
+# These begin first, in this order: a long one that begins late would run alone in the end. Each of local and tsp takes half an hour where the others keep the
+# processors busy, because their tests begin when these have time to spare (test/pace); with five packages at once they do not follow one another.
+LONGEST := ./slurm ./kuberay ./test/e2e ./local ./launcher/keeper ./tsp ./test/slurmtest ./dashboardclient ./keeper ./test/kubetest ./test/release
+ALL := -p 5 $(LONGEST) ./...
 
 .PHONY: test
 test: ## everything, on real systems; installs what it needs into caches outside the repository
@@ -105,23 +107,27 @@ test: ## everything, on real systems; installs what it needs into caches outside
 	$(GO) vet ./...
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/rayctl
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) run ./test/kubetest/cmd run -- $(GO) test -p 4 -timeout 85m $(LONGEST) ./...
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test -timeout 85m $(ALL)
 
 .PHONY: test-times
 test-times: ## the tests of `make test`, and a table of where their minutes go, waiting against processor (TESTS='-p 1 ./slurm')
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) run ./test/kubetest/cmd run -- $(GO) run ./test/times -- $(GO) test -json -count 1 -timeout 85m $(or $(TESTS),-p 4 $(LONGEST) ./...)
+	$(GO) run ./test/kubetest/cmd run -- $(GO) run ./test/times -- $(GO) test -json -count 1 -timeout 85m $(or $(TESTS),$(ALL))
 
-.PHONY: check
-check: ## a few minutes for every save: vet, lint, units, the quick part of the conformance suite on local Ray, one run on Slurm, one on Kubernetes
+.PHONY: check check-local check-slurm check-kubernetes
+check: ## a few minutes for every save: vet, lint, units, then side by side the quick part of the conformance suite on local Ray, one run on Slurm, one on Kubernetes
 	scripts/prepare.sh test
 	$(GO) vet ./...
 	@$(MAKE) --no-print-directory lint
 	$(GO) test -short ./...
-	RAYCTL_TEST_QUICK=1 $(GO) test -run '^TestConformance$$' ./local
-	$(GO) test -run '^TestSlurm$$/^Work$$' ./slurm
 	$(GO) run ./test/kubetest/cmd build
+	@$(MAKE) --no-print-directory -j 3 check-local check-slurm check-kubernetes
+check-local:
+	RAYCTL_TEST_QUICK=1 $(GO) test -run '^TestConformance$$' ./local
+check-slurm:
+	$(GO) test -run '^TestSlurm$$/^Work$$' ./slurm
+check-kubernetes:
 	$(GO) run ./test/kubetest/cmd run -- $(GO) test -run '^TestGang$$' ./kuberay
 
 .PHONY: test-versions
