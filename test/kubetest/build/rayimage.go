@@ -58,15 +58,10 @@ func inspectPython(ctx context.Context, interpreter string) (python, error) {
 // same version (the processes of a Ray node then need a quarter less of a processor to start), under the upstream paths, and the files of the Debian packages that Ray and KubeRay's commands need. It is made anew when
 // the environment's packages change.
 func RayImage(ctx context.Context, interpreter string) (Image, error) {
-	p, err := inspectPython(ctx, interpreter)
+	p, err := imagePython(ctx, interpreter)
 	if err != nil {
 		return Image{}, err
 	}
-	faster, err := raytest.DistributionPython(ctx, p.Version)
-	if err != nil {
-		return Image{}, err
-	}
-	p.Base = cmp.Or(faster, p.Base)
 	sum := sha256.Sum256([]byte(p.Venv + p.Base + raytest.CollectLess + strings.Join(systemPackages, " ") + strings.Join(p.Dists, "\n")))
 	dir, err := Once(ctx, "image-ray-"+p.Ray+"-"+hex.EncodeToString(sum[:4]), func(ctx context.Context, tmp string) error {
 		files := newTree()
@@ -88,6 +83,17 @@ func RayImage(ctx context.Context, interpreter string) (Image, error) {
 		return Image{}, err
 	}
 	return loadImage(dir, "docker.io/rayproject/ray:"+p.Ray)
+}
+
+// imagePython is the environment of an interpreter, with the Python that the image gets instead of its own.
+func imagePython(ctx context.Context, interpreter string) (python, error) {
+	p, err := inspectPython(ctx, interpreter)
+	if err != nil {
+		return p, err
+	}
+	faster, err := raytest.DistributionPython(ctx, p.Version)
+	p.Base = cmp.Or(faster, p.Base)
+	return p, err
 }
 
 // addPython adds the interpreter, its standard library without tests, and the environment's packages and scripts.
