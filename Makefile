@@ -99,7 +99,8 @@ demo: ## a real GRPO training run through a real Ray cluster on this machine
 # These begin first, in this order: a long one that begins late would run alone in the end. Each of local and tsp takes half an hour where the others keep the
 # processors busy, because their tests begin when these have time to spare (test/pace); with five packages at once they do not follow one another.
 LONGEST := ./slurm ./kuberay ./test/e2e ./local ./launcher/keeper ./tsp ./test/slurmtest ./dashboardclient ./keeper ./test/kubetest ./test/release
-ALL := -p 5 $(LONGEST) ./...
+# go vet has run before.
+ALL := -vet=off -p 5 $(LONGEST) ./...
 
 .PHONY: test
 test: ## everything, on real systems; installs what it needs into caches outside the repository
@@ -120,15 +121,15 @@ check: ## a few minutes for every save: vet, lint, units, then side by side the 
 	scripts/prepare.sh test
 	$(GO) vet ./...
 	@$(MAKE) --no-print-directory lint
-	$(GO) test -short ./...
+	$(GO) test -vet=off -short ./...
 	$(GO) run ./test/kubetest/cmd build
 	@$(MAKE) --no-print-directory -j 3 check-local check-slurm check-kubernetes
 check-local:
-	RAYCTL_TEST_QUICK=1 $(GO) test -run '^TestConformance$$' ./local
+	RAYCTL_TEST_QUICK=1 $(GO) test -vet=off -run '^TestConformance$$' ./local
 check-slurm:
-	$(GO) test -run '^TestSlurm$$/^Work$$' ./slurm
+	$(GO) test -vet=off -run '^TestSlurm$$/^Work$$' ./slurm
 check-kubernetes:
-	$(GO) run ./test/kubetest/cmd run -- $(GO) test -run '^TestGang$$' ./kuberay
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test -vet=off -run '^TestGang$$' ./kuberay
 
 .PHONY: test-versions
 test-versions: ## a part of the Kubernetes tests with the oldest and the newest supported versions, which it builds: 40 minutes, not in CI
