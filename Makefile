@@ -15,6 +15,12 @@ platforms: ## build for all systems; `make test` builds for one other, as none o
 		CGO_ENABLED=0 GOOS=$${system%/*} GOARCH=$${system#*/} $(GO) build -o /dev/null ./cmd/rayctl || exit 1; \
 	done
 
+# Without pyenv's shims, shell programs that look for the interpreter: each call of python3 takes ten times less of a processor.
+PYENV_BIN := $(if $(findstring /shims/,$(shell command -v python3)),$(shell python3 -c 'import os, sys; print(os.path.join(sys.base_prefix, "bin"))'))
+ifneq ($(PYENV_BIN),)
+export PATH := $(PYENV_BIN):$(PATH)
+endif
+
 # Developer tools are built from the Go module proxy, once for each version.
 TOOLS := $(or $(RAYCTL_TEST_CACHE),$(HOME)/.cache/rayctl-test)/tools
 GOLANGCI_VERSION := v2.15.0
@@ -90,8 +96,11 @@ demo: ## a real GRPO training run through a real Ray cluster on this machine
 	@$(MAKE) --no-print-directory build
 	$(BIN) run -f examples/grpo/rayctl.yaml
 
-# These begin first: the last to begin would run alone in the end.
-LONGEST := ./slurm ./kuberay ./test/e2e ./launcher/keeper ./local ./dashboardclient
+# These begin first, in this order: a long one that begins late would run alone in the end. Each of local and tsp takes half an hour where the others keep the
+# processors busy, because their tests begin when these have time to spare (test/pace); with five packages at once they do not follow one another.
+LONGEST := ./slurm ./kuberay ./test/e2e ./local ./launcher/keeper ./tsp ./test/slurmtest ./dashboardclient ./keeper ./test/kubetest ./test/release
+# go vet has run before.
+ALL := -vet=off -p 5 $(LONGEST) ./...
 
 .PHONY: test
 test: ## everything, on real systems; installs what it needs into caches outside the repository
@@ -99,24 +108,28 @@ test: ## everything, on real systems; installs what it needs into caches outside
 	$(GO) vet ./...
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/rayctl
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) run ./test/kubetest/cmd run -- $(GO) test -p 4 -timeout 85m $(LONGEST) ./...
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test -timeout 85m $(ALL)
 
 .PHONY: test-times
 test-times: ## the tests of `make test`, and a table of where their minutes go, waiting against processor (TESTS='-p 1 ./slurm')
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) run ./test/kubetest/cmd run -- $(GO) run ./test/times -- $(GO) test -json -count 1 -timeout 85m $(or $(TESTS),-p 4 $(LONGEST) ./...)
+	$(GO) run ./test/kubetest/cmd run -- $(GO) run ./test/times -- $(GO) test -json -count 1 -timeout 85m $(or $(TESTS),$(ALL))
 
-.PHONY: check
-check: ## a few minutes for every save: vet, lint, units, the quick part of the conformance suite on local Ray, one run on Slurm, one on Kubernetes
+.PHONY: check check-local check-slurm check-kubernetes
+check: ## a few minutes for every save: vet, lint, units, then side by side the quick part of the conformance suite on local Ray, one run on Slurm, one on Kubernetes
 	scripts/prepare.sh test
 	$(GO) vet ./...
 	@$(MAKE) --no-print-directory lint
-	$(GO) test -short ./...
-	RAYCTL_TEST_QUICK=1 $(GO) test -run '^TestConformance$$' ./local
-	$(GO) test -run '^TestSlurm$$/^Work$$' ./slurm
+	$(GO) test -vet=off -short ./...
 	$(GO) run ./test/kubetest/cmd build
-	$(GO) run ./test/kubetest/cmd run -- $(GO) test -run '^TestGang$$' ./kuberay
+	@$(MAKE) --no-print-directory -j 3 check-local check-slurm check-kubernetes
+check-local:
+	RAYCTL_TEST_QUICK=1 $(GO) test -vet=off -run '^TestConformance$$' ./local
+check-slurm:
+	$(GO) test -vet=off -run '^TestSlurm$$/^Work$$' ./slurm
+check-kubernetes:
+	$(GO) run ./test/kubetest/cmd run -- $(GO) test -vet=off -run '^TestGang$$' ./kuberay
 
 .PHONY: test-versions
 test-versions: ## a part of the Kubernetes tests with the oldest and the newest supported versions, which it builds: 40 minutes, not in CI
@@ -127,10 +140,10 @@ test-versions: ## a part of the Kubernetes tests with the oldest and the newest 
 	done; $(GO) run ./test/kubetest/cmd down
 
 .PHONY: conformance
-conformance: ## the whole conformance suite on every launcher, also the scenarios that `make test` runs on one that has them in common: an hour, not in CI
+conformance: ## the whole conformance suite on every launcher, also the scenarios that `make test` runs on one that has them in common: an hour, not in CI (PLAIN=1: with ray.fastStart: false; LAUNCHERS=./slurm)
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
-	RAYCTL_TEST_WHOLE=1 $(GO) run ./test/kubetest/cmd run -- $(GO) test -count 1 -p 1 -timeout 3h -run '^Test(Conformance|Slurm)$$/^(Conformance$$|[^A-Z])' ./local ./tsp ./slurm ./kuberay
+	RAYCTL_TEST_WHOLE=1 RAYCTL_TEST_PLAIN_START=$(PLAIN) $(GO) run ./test/kubetest/cmd run -- $(GO) test -count 1 -p 1 -timeout 3h -run '^Test(Conformance|Slurm)$$/^(Conformance$$|[^A-Z])' $(or $(LAUNCHERS),./local ./tsp ./slurm ./kuberay)
 
 .PHONY: test-kubernetes
 test-kubernetes: ## of `make test` the tests on Kubernetes, with real KubeRay, Volcano and Ray in pods

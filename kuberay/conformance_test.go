@@ -32,6 +32,7 @@ func TestConformance(t *testing.T) {
 		// The keeper's and Ray's, which are the same on local.
 		"runtime environment that fails": "local", "interrupt twice": "local", "end on disconnect": "local",
 
+		"queue limit":                            "TestQueueFull",
 		"elastic group":                          "TestElastic/Example, TestBatchScheduler",
 		"early head":                             "TestEarly/KeeperLost",
 		"early head and driver":                  "TestEarly/Elastic",

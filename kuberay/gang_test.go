@@ -75,6 +75,8 @@ func (b bed) scheduled(t *testing.T, id launcher.ID) (n int) {
 	return n
 }
 
+const noEarlyHeads = "the operator makes one PodGroup of head and workers"
+
 // TestBatchScheduler: an operator with --batch-scheduler=volcano adopts our PodGroup; there is never a second one. Of the conformance suite that runs a second
 // time which this form of the operator can break: a gang that grows and shrinks, and what Kubernetes shows of a cluster and its end. The operator sees
 // neither clients nor keepers nor jobs, and makes no pod again where Ray's processes end.
@@ -104,7 +106,9 @@ func TestBatchScheduler(t *testing.T) {
 	}
 	b.NothingLeft(t, b.namespace, onlyRecords)
 	c := b.conformance()
-	c.HoldWorkers = nil // there are no early heads
+	c.HoldWorkers = nil
+	c.Without = map[string]string{"early head": noEarlyHeads, "early head and driver": noEarlyHeads}
+	c.Elsewhere = map[string]string{"queue limit": "TestQueueFull"}
 	c.Only = []string{"elastic group", "another spec, secrets, terminate"}
 	t.Run("Conformance", func(t *testing.T) { conformance.Run(t, c) })
 }

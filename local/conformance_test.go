@@ -24,5 +24,6 @@ func TestMain(m *testing.M) {
 func TestConformance(t *testing.T) {
 	c := onemachinetest.Conformance(t)
 	c.Patience = patience
+	c.Without["queue limit"] = "nodes start at once, there is no queue"
 	conformance.Run(t, c)
 }

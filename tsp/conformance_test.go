@@ -21,12 +21,8 @@ const (
 	patience = 6 * time.Minute
 )
 
-// fromTheQueue are the scenarios that a queue can break. The rest is the package onemachine, with which the launcher local runs the whole suite; RAYCTL_TEST_WHOLE
-// runs it here, too.
-var fromTheQueue = []string{
-	"exit code 0, output byte for byte, and what is left", "one name, many launches, unlike groups", "elastic group", "client killed before the commit", "keeper killed",
-	"keeper killed before the gang is there", "queue limit", "setup fails", "another spec, secrets, terminate", "unknown cluster", "warned of the end",
-}
+// plain are scenarios that run with ray.fastStart: false. The launcher local runs the same code for them with fast start.
+var plain = []string{"drivers that fail, and restarts", "interrupt with a checkpoint", "head killed"}
 
 func socketIn(state string) string { return filepath.Join(state, "tsp.socket") }
 
@@ -57,7 +53,7 @@ func TestConformance(t *testing.T) {
 		return left
 	}
 	c.Occupy, c.Patience = q.occupy, patience
-	c.Only = fromTheQueue
+	c.Plain = plain
 	conformance.Run(t, c)
 }
 

@@ -8,6 +8,7 @@
 package conformance
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -58,6 +59,11 @@ type Config struct {
 	Story func(t *testing.T, id launcher.ID) string
 	// Only, unless nil, names the scenarios to run, for a launcher that shares with another one all but its substrate: those that the substrate can break.
 	Only []string
+	// Without names the scenarios that the substrate has no feature for (its function above is nil), and why. Each such scenario is here or in Elsewhere.
+	Without map[string]string
+	// Plain names scenarios that run with ray.fastStart: false, for a launcher that shares the start of its nodes with another one, on which they run with
+	// fast start. RAYCTL_TEST_PLAIN_START runs all in this way.
+	Plain []string
 	// Elsewhere are scenarios that another test checks: in more detail, or on a launcher that has all in common with this one that the scenario is about, as the
 	// keeper and Ray. Name to test. RAYCTL_TEST_WHOLE runs them here, too.
 	Elsewhere map[string]string
@@ -132,10 +138,8 @@ func Quick(t *testing.T, c Config) { run(t, c, versions) }
 
 func run(t *testing.T, c Config, of part) {
 	s := newSuite(t, c)
-	for _, name := range append(slices.Collect(maps.Keys(c.Elsewhere)), c.Only...) {
-		if !slices.ContainsFunc(scenarios(), func(sc scenario) bool { return sc.name == name }) {
-			t.Errorf("there is no scenario %q", name)
-		}
+	for _, mistake := range c.mistakes() {
+		t.Error(mistake)
 	}
 	if os.Getenv("RAYCTL_TEST_WHOLE") != "" {
 		s.Only, s.Elsewhere = nil, nil
@@ -144,11 +148,33 @@ func run(t *testing.T, c Config, of part) {
 		if sc.part < of || !s.has(sc.name) {
 			continue
 		}
+		of := *s
+		of.plain = s.plain || slices.Contains(s.Plain, sc.name)
 		t.Run(sc.name, func(t *testing.T) {
 			pace.Parallel(t)
-			sc.run(t, s)
+			sc.run(t, &of)
 		})
 	}
+}
+
+// mistakes are names that no scenario has, and differences between Without and the features that the substrate has.
+func (c *Config) mistakes() (found []string) {
+	for _, name := range slices.Concat(slices.Sorted(maps.Keys(c.Elsewhere)), slices.Sorted(maps.Keys(c.Without)), c.Only, c.Plain) {
+		if !slices.ContainsFunc(scenarios(), func(sc scenario) bool { return sc.name == name }) {
+			found = append(found, fmt.Sprintf("there is no scenario %q", name))
+		}
+	}
+	for _, sc := range scenarios() {
+		_, without := c.Without[sc.name]
+		_, elsewhere := c.Elsewhere[sc.name]
+		switch able := c.able(sc.name); {
+		case able && without:
+			found = append(found, fmt.Sprintf("Without names %q, which the substrate has the feature for", sc.name))
+		case !able && !without && !elsewhere:
+			found = append(found, fmt.Sprintf("%q does not run, and neither Without nor Elsewhere says why", sc.name))
+		}
+	}
+	return found
 }
 
 func newSuite(t *testing.T, c Config) *suite {
@@ -167,17 +193,22 @@ func (s *suite) has(name string) bool {
 	if _, elsewhere := s.Elsewhere[name]; elsewhere || s.Only != nil && !slices.Contains(s.Only, name) {
 		return false
 	}
+	return s.able(name)
+}
+
+// able reports whether the substrate has the feature that a scenario needs.
+func (c *Config) able(name string) bool {
 	switch name {
 	case "queue limit":
-		return s.Occupy != nil
+		return c.Occupy != nil
 	case "dashboard frozen for a minute":
-		return s.FreezeDashboard != nil
+		return c.FreezeDashboard != nil
 	case "name service away for a minute":
-		return s.NameServiceAway != nil
+		return c.NameServiceAway != nil
 	case "early head", "early head and driver":
-		return s.HoldWorkers != nil
+		return c.HoldWorkers != nil
 	case "elastic group":
-		return s.Elastic
+		return c.Elastic
 	default:
 		return true
 	}

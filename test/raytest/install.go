@@ -108,6 +108,12 @@ func (r release) installInto(ctx context.Context, cache, dir, version string) er
 	return run(ctx, python, append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check"}, packages...)...)
 }
 
+// CollectLess is the content of CollectLessFile, which Python reads among its packages when it starts.
+const (
+	CollectLess     = "import gc; gc.set_threshold(200000, 50, 100)\n"
+	CollectLessFile = "rayctl-tests.pth"
+)
+
 // collectLess lets Python's garbage collector run rarely. A Ray node is six Python processes or more that mostly import modules: without this, each import of Ray
 // takes a fifth more of a processor.
 func collectLess(dir string) error {
@@ -118,7 +124,7 @@ func collectLess(dir string) error {
 	if len(sites) != 1 {
 		return fmt.Errorf("%s is no virtual environment: it has %d directories of packages", dir, len(sites))
 	}
-	return os.WriteFile(filepath.Join(sites[0], "rayctl-tests.pth"), []byte("import gc; gc.set_threshold(200000, 50, 100)\n"), 0o644)
+	return os.WriteFile(filepath.Join(sites[0], CollectLessFile), []byte(CollectLess), 0o644)
 }
 
 // run runs a step of the installation; its output is in the error.

@@ -50,6 +50,19 @@ func (r release) findPython(ctx context.Context, cache string) (string, error) {
 	return best.Program, nil
 }
 
+// DistributionPython returns the directory of a copy of the distribution's Python of this version, which was built to run fast; "" if the machine has none.
+func DistributionPython(ctx context.Context, version string) (string, error) {
+	cache, err := Cache()
+	if err != nil {
+		return "", err
+	}
+	program, err := release{pythons: []string{version}}.findPython(ctx, cache)
+	if copied := filepath.Join(cache, "python-"+version); err == nil && program == filepath.Join(copied, "bin", "python"+version) {
+		return copied, nil
+	}
+	return "", err
+}
+
 // rank is 0 for the better ones.
 func (p interpreter) rank() int {
 	if p.Optimized {

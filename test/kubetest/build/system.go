@@ -89,14 +89,14 @@ func closure(ctx context.Context, names []string) ([]string, error) {
 
 var libraryLine = regexp.MustCompile(`=> (/\S+) \(`)
 
-// addLibraries adds shared libraries of Python's own extension modules that are in no package above.
+// addLibraries adds shared libraries of the interpreter and of its own extension modules that are in no package above.
 func addLibraries(ctx context.Context, files *tree, p python) error {
 	modules, err := filepath.Glob(filepath.Join(p.Base, "lib", "python"+p.Version, "lib-dynload", "*.so"))
 	if err != nil {
 		return err
 	}
 	// ldd fails for files that are no dynamic programs, with a message for each; it still prints the resolved ones.
-	out, err := exec.CommandContext(ctx, "ldd", modules...).Output()
+	out, err := exec.CommandContext(ctx, "ldd", append(modules, filepath.Join(p.Base, "bin", "python"+p.Version))...).Output()
 	if err != nil && len(out) == 0 {
 		return fmt.Errorf("asking ldd for Python's libraries: %w", err)
 	}

@@ -1,0 +1,25 @@
+package conformance
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/rayctl/rayctl/launcher"
+)
+
+// A launcher's tests have to say which scenarios its substrate has no feature for.
+func TestMistakes(t *testing.T) {
+	of := Config{
+		Elastic: true, Occupy: func(*testing.T) func() { return nil }, FreezeDashboard: func(*testing.T, launcher.ID) func() { return nil },
+		Without: map[string]string{"early head": "there are none", "queue limit": "there is no queue", "no such": ""}, Plain: []string{"idel"},
+	}
+	want := []string{
+		`there is no scenario "no such"`, `there is no scenario "idel"`,
+		`"name service away for a minute" does not run, and neither Without nor Elsewhere says why`,
+		`"early head and driver" does not run, and neither Without nor Elsewhere says why`,
+		`Without names "queue limit", which the substrate has the feature for`,
+	}
+	if got := of.mistakes(); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
