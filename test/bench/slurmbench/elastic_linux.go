@@ -31,15 +31,7 @@ const (
 // day is such a day on a Slurm cluster of its own.
 type day struct {
 	jobs []job // the main job first
-	told struct {
-		Begin, End float64
-		Bursts     []struct {
-			Wanted, Ended float64
-			Begun         []float64
-			Sum           int
-		}
-		Joined []float64 // when each node but the head's came, Ray's time
-	}
+	told measure.Day
 }
 
 // job is one of the day's jobs, in seconds since 1970.
