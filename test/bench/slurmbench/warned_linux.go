@@ -60,7 +60,7 @@ func trainPython(ctx context.Context, b *measure.Bench) (string, error) {
 		return "", err
 	}
 	d, err := b.Command(ctx, b.Environment("XDG_CACHE_HOME="+filepath.Join(cache, "xdg")), b.Rayctl,
-		"run", "-f", file, "--set", "workers.trainer.replicas=0", "--", "python", "-c", "import sys; print(sys.executable)")
+		"run", "-f", file, "--set", "workers.trainer.replicas=1", "--", "python", "-c", "import sys; print(sys.executable)")
 	if err != nil {
 		return "", err
 	}
