@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -39,6 +40,8 @@ func (w *kubeWorld) elasticFaults() map[string]fault {
 		"keeper's process killed beside elastic pods":   elastic("keeper's process killed", all["keeper's process killed"].strike),
 		"head's pod deleted beside elastic pods":        elastic("head's pod deleted", all["head's pod deleted"].strike),
 		"elastic pod deleted":                           {strike: w.besideElastic(w.deleteLastWorker)},
+		"elastic pod evicted":                           {strike: w.besideElastic(func(r *running) bool { return w.evict(w.lastWorker(r)) })},
+		"node drained of workers":                       {strike: w.besideElastic(w.drainWorkers)},
 		"sizes flap": {strike: func(r *running) bool {
 			struck := false
 			for i := range 10 {
@@ -98,15 +101,48 @@ func (w *kubeWorld) workerWithin(limit time.Duration, r *running, match func(*co
 	return nil
 }
 
-// deleteLastWorker deletes the newest worker's pod at once, as somebody else may.
-func (w *kubeWorld) deleteLastWorker(r *running) bool {
-	last, now := (*corev1.Pod)(nil), int64(0)
+// workers are the run's pods of workers that nobody has deleted yet.
+func (w *kubeWorld) workers(r *running) (found []corev1.Pod) {
 	for _, p := range w.pods(r.d.run()) {
-		if p.Labels["ray.io/node-type"] == "worker" && (last == nil || last.CreationTimestamp.Before(&p.CreationTimestamp)) {
+		if p.Labels["ray.io/node-type"] == "worker" && p.DeletionTimestamp == nil {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// lastWorker is the newest of them.
+func (w *kubeWorld) lastWorker(r *running) *corev1.Pod {
+	var last *corev1.Pod
+	for _, p := range w.workers(r) {
+		if last == nil || last.CreationTimestamp.Before(&p.CreationTimestamp) {
 			last = &p
 		}
 	}
+	return last
+}
+
+// deleteLastWorker deletes the newest worker's pod at once, as somebody else may.
+func (w *kubeWorld) deleteLastWorker(r *running) bool {
+	last, now := w.lastWorker(r), int64(0)
 	return last != nil && w.Core.CoreV1().Pods(w.namespace).Delete(context.Background(), last.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}) == nil
+}
+
+// drainWorkers is `kubectl drain` of a node that has all of the run's workers and nothing else of it: it takes no pods, and those that it has are evicted.
+func (w *kubeWorld) drainWorkers(r *running) bool {
+	w.cordon(true)
+	defer w.cordon(false)
+	struck := false
+	for _, p := range w.workers(r) {
+		struck = w.evict(&p) || struck
+	}
+	time.Sleep(4 * time.Second)
+	return struck
+}
+
+// evict asks the API server to evict a pod, which has its grace; it returns whether it will.
+func (w *kubeWorld) evict(p *corev1.Pod) bool {
+	return p != nil && w.Core.PolicyV1().Evictions(w.namespace).Evict(context.Background(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name}}) == nil
 }
 
 // cordon says whether the bed's node takes no pods. It is tried until it succeeds: the API server may be away.

@@ -9,7 +9,8 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.dirname(HERE))
 
 from rayctl_keeper.host import process
-from rayctl_keeper.node.groups import autoscaling
+from rayctl_keeper.node.groups import autoscaling, members
+from rayctl_keeper.node.start import raystart
 from rayctl_keeper.run.elastic.elastic import Elastic
 from rayctl_keeper.run.gang.gang import Gang
 from rayctl_keeper.run.nodes.common import Nodes
@@ -78,6 +79,13 @@ class Requests(unittest.TestCase):
         found["a"] = {"memory": 3e9, "accelerator_type:B": 1.0}
         types = autoscaling.document(dict(orders, launcher="slurm"), "/nowhere", autoscaling.limits_of(orders), found)["available_node_types"]
         self.assertEqual(types["a"]["resources"], {"CPU": 1, "memory": 3000000000, "accelerator_type:B": 1})
+
+    def test_pace(self):
+        """Ray reads whole seconds. Only the head has its autoscaler; two looks are between a node that nothing uses and its end."""
+        head, worker = (raystart.autoscaled(ORDERS, member, {}, "") for member in (members.members(ORDERS)[0], members.named(ORDERS, "a-0")))
+        self.assertNotIn("AUTOSCALER_UPDATE_INTERVAL_S", worker)
+        self.assertEqual(head["AUTOSCALER_UPDATE_INTERVAL_S"], "1")
+        self.assertEqual(head["RAY_AUTOSCALER_PENDING_NODE_IDLE_TIMEOUT_S"], "300")
 
     def test_next_attempt(self):
         """The receipt counts the nodes of earlier attempts, too; on Slurm each has a keeper of its own."""

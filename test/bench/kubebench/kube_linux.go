@@ -30,7 +30,7 @@ func Measures() []measure.Measure {
 	k := &kube{}
 	return []measure.Measure{
 		{Name: "life", Run: k.measureLife}, {Name: "interrupt", Run: k.measureInterrupt}, {Name: "latency", Run: k.measureLatency}, {Name: "package", Run: k.measurePackage}, {Name: "minute", Run: k.measureMinute},
-		{Name: measure.Unchanged, Run: k.measureUnchanged},
+		{Name: "elastic", Run: k.measureElastic}, {Name: "early", Run: k.measureEarly}, {Name: measure.Unchanged, Run: k.measureUnchanged},
 	}
 }
 
@@ -45,6 +45,9 @@ type kube struct {
 	kubeconfig string
 	shared     string
 }
+
+// gpus of the node, without devices.
+const gpus = 8
 
 // shareDir is the path of the shared directory in pods.
 const shareDir = "/bench"
@@ -73,7 +76,7 @@ func (k *kube) up(ctx context.Context, b *measure.Bench) error {
 			b.Say("%v", err)
 		}
 	})
-	config := bed.Config{CPUs: bed.DefaultCPUs, Volcano: true}
+	config := bed.Config{CPUs: bed.DefaultCPUs, GPUs: gpus, Volcano: true}
 	if config.Versions, err = build.Chosen(); err != nil {
 		return err
 	}

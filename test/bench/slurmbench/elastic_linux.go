@@ -31,15 +31,7 @@ const (
 // day is such a day on a Slurm cluster of its own.
 type day struct {
 	jobs []job // the main job first
-	told struct {
-		Begin, End float64
-		Bursts     []struct {
-			Wanted, Ended float64
-			Begun         []float64
-			Sum           int
-		}
-		Joined []float64 // when each node but the head's came, Ray's time
-	}
+	told measure.Day
 }
 
 // job is one of the day's jobs, in seconds since 1970.
@@ -63,6 +55,9 @@ func measureElastic(ctx context.Context, b *measure.Bench) ([]measure.Row, error
 			all = append(all, value(d)...)
 		}
 		return all
+	}
+	for _, d := range elastic {
+		b.Say("%s", d.spent())
 	}
 	today, first, worked := of(fixed, day.workerSeconds), of(fixed, day.firstJoined), fmt.Sprintf("of %d results", dayWorkers*dayBursts)
 	if got, want := of(elastic, day.results), of(fixed, day.results); !slices.Equal(got, want) {
@@ -198,6 +193,29 @@ func (d day) workerSeconds() []float64 {
 		sum += j.released - j.granted
 	}
 	return []float64{sum}
+}
+
+// spent says what the node-seconds of the workers went into, in sums over all nodes.
+func (d day) spent() string {
+	var granted, released, joined, begun float64
+	for _, j := range d.jobs[1:] {
+		granted, released = granted+j.granted, released+j.released
+	}
+	for _, at := range d.told.Joined {
+		joined += at
+	}
+	tasks := 0
+	for _, t := range d.told.Bursts {
+		for _, at := range t.Begun {
+			begun, tasks = begun+at, tasks+1
+		}
+	}
+	if nodes := len(d.jobs) - 1; nodes != tasks || nodes != len(d.told.Joined) {
+		return fmt.Sprintf("%d companions, %d of whose nodes joined, for %d tasks", nodes, len(d.told.Joined), tasks)
+	}
+	n := float64(tasks)
+	return fmt.Sprintf("node-seconds of %d companions: %.1f from grant to alive, %.1f to the task's begin, %.1f tasks, %.1f kept (scaling.idle), %.1f to release",
+		tasks, joined-granted, begun-joined, n*dayBurst.Seconds(), n*dayIdle.Seconds(), released-begun-n*(dayBurst+dayIdle).Seconds())
 }
 
 func (d day) results() (sums []float64) {

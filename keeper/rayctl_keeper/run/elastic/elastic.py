@@ -100,7 +100,7 @@ class Elastic:
         return count if self._most is None else max(0, min(count, self._most - sum(1 for m in self._nodes.all() if m.serial)))
 
     def _tell(self, about, code, text):
-        """A note, once: Ray repeats what it asks for every two seconds."""
+        """A note, once: Ray repeats what it asks for every second."""
         if self._told.get(about) != text and len(self._told) < MOST_TOLD:
             self._told[about] = text
             self._state.note("scaling", "Refused", code, text)
