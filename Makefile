@@ -37,23 +37,19 @@ GORELEASER_VERSION := v2.16.0
 GORELEASER := $(TOOLS)/goreleaser-$(GORELEASER_VERSION)/goreleaser
 CYCLONEDX_VERSION := v1.10.0
 CYCLONEDX := $(TOOLS)/cyclonedx-gomod-$(CYCLONEDX_VERSION)/cyclonedx-gomod
-NFPM_VERSION := v2.45.2
-NFPM := $(TOOLS)/nfpm-$(NFPM_VERSION)/nfpm
 
 $(GORELEASER):
 	GOBIN=$(@D) GOFLAGS= $(GO) install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
 $(CYCLONEDX):
 	GOBIN=$(@D) GOFLAGS= $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX_VERSION)
-$(NFPM):
-	GOBIN=$(@D) GOFLAGS= $(GO) install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM_VERSION)
 
 .PHONY: snapshot
 snapshot: $(GORELEASER) $(CYCLONEDX) ## what a release of this commit would be, in dist/: archives, deb, rpm, SBOMs, checksums
 	PATH="$(dir $(CYCLONEDX)):$$PATH" $(GORELEASER) release --snapshot --clean
 
-.PHONY: nfpm
-nfpm: $(NFPM) # for test/release: the part of goreleaser that makes packages
-	@echo $(NFPM)
+.PHONY: release-tools
+release-tools: $(GORELEASER) $(CYCLONEDX) # for test/release
+	@echo $^
 
 .PHONY: docs
 docs: ## write the references of docs/ from the code
@@ -103,7 +99,7 @@ LONGEST := ./slurm ./kuberay ./test/e2e ./local ./launcher/keeper ./tsp ./test/s
 ALL := -vet=off -p 5 $(LONGEST) ./...
 
 .PHONY: test
-test: ## everything, on real systems; installs what it needs into caches outside the repository
+test: $(GORELEASER) $(CYCLONEDX) ## everything, on real systems; installs what it needs into caches outside the repository
 	scripts/prepare.sh test
 	$(GO) vet ./...
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/rayctl
@@ -111,7 +107,7 @@ test: ## everything, on real systems; installs what it needs into caches outside
 	$(GO) run ./test/kubetest/cmd run -- $(GO) test -timeout 85m $(ALL)
 
 .PHONY: test-times
-test-times: ## the tests of `make test`, and a table of where their minutes go, waiting against processor (TESTS='-p 1 ./slurm')
+test-times: $(GORELEASER) $(CYCLONEDX) ## the tests of `make test`, and a table of where their minutes go, waiting against processor (TESTS='-p 1 ./slurm')
 	scripts/prepare.sh test
 	$(GO) run ./test/kubetest/cmd build
 	$(GO) run ./test/kubetest/cmd run -- $(GO) run ./test/times -- $(GO) test -json -count 1 -timeout 85m $(or $(TESTS),$(ALL))

@@ -58,6 +58,14 @@ func newUser(t *testing.T, kubeconfig string) *user {
 	return u
 }
 
+// command is a command line of theirs, in an empty directory.
+func (u *user) command(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.CommandContext(ctx, u.rayctl, args...)
+	c.Env, c.Dir = u.env, t.TempDir()
+	return c
+}
+
 // answer is what a command left.
 type answer struct {
 	out, notes string
@@ -69,8 +77,7 @@ func (u *user) does(t *testing.T, args ...string) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
-	c := exec.CommandContext(ctx, u.rayctl, args...)
-	c.Env, c.Dir = u.env, t.TempDir()
+	c := u.command(ctx, t, args...)
 	var out, notes bytes.Buffer
 	c.Stdout, c.Stderr = &out, &notes
 	if err := c.Run(); err != nil && c.ProcessState == nil {

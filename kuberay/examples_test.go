@@ -51,6 +51,7 @@ func TestExamples(t *testing.T) {
 		if text, err := os.ReadFile(copied); string(text) != `{"headgroup": 1}` {
 			t.Errorf("copied: %q, %v", text, err)
 		}
+		u.daily(t, "stored-files")
 		u.succeeds(t, "", "down", "--launcher", "kuberay", "stored-files")
 	})
 	t.Run("private registry", func(t *testing.T) {

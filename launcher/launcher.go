@@ -184,7 +184,7 @@ type (
 	FilesEnder interface {
 		StoredFiles(id ID) string
 	}
-	// ToolFinder returns the directory on this machine with the cluster's own programs `ray` and `python`.
+	// ToolFinder returns the directory on this machine with the cluster's own programs `ray` and `python`; "": this machine has none.
 	ToolFinder interface {
 		FindTools(ctx context.Context, id ID) (string, error)
 	}

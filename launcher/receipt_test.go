@@ -206,3 +206,11 @@ func TestMissingOutput(t *testing.T) {
 		}
 	}
 }
+
+// TestOneZone: all times that people read are of one zone, and say which.
+func TestOneZone(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("CET", 3600))
+	if got := launcher.Stamp(at); got != "2026-01-02T02:04:05Z" {
+		t.Errorf("%s is shown as %s", at, got)
+	}
+}

@@ -38,7 +38,8 @@ func NewEnv(a *app.App) *cobra.Command {
 		Short: "Print shell variables for Ray's own tools and notebooks",
 		Long: "env prints exports for `ray job`, `serve` and ray.init(). The exports name a file with the token that only you can read; they never contain the token.\n" +
 			"If this machine cannot connect to the cluster directly, env starts a tunnel, a process that runs until the cluster ends. RAY_ADDRESS is then a ray://\n" +
-			"address, for Ray's client. For a cluster on this machine, PATH begins with the directory of the cluster's `ray` and `python`.",
+			"address, for Ray's client. PATH begins with the directory of the cluster's `ray` and `python`, if this machine has that: where the cluster is on this\n" +
+			"machine, and on Slurm where ray.python is a path that the login node has.",
 		Example: "  eval \"$(rayctl env dev)\" && ray job list\n  eval \"$(rayctl env dev)\" && jupyter lab\n  eval \"$(rayctl env --unset)\"\n  rayctl env --shell fish | source",
 		Args:    app.NoDash(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -122,13 +123,22 @@ func variables(ctx context.Context, a *app.App, c *app.Cluster, flags *pflag.Fla
 	defer e.Close()
 	vars := map[string]string{"RAY_AUTH_MODE": "disabled"}
 	if e.DialContext != nil {
-		err = throughTunnel(ctx, a, c, flags, vars)
+		err = throughTunnel(ctx, a, c, e, flags, vars)
 	} else {
 		vars["RAY_API_SERVER_ADDRESS"] = e.URL
 		err = direct(ctx, c, vars)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if tools, ok := c.Launcher.(launcher.ToolFinder); ok {
+		dir, err := tools.FindTools(ctx, c.ID)
+		if err != nil {
+			return nil, err
+		}
+		if dir != "" {
+			vars[envTools] = dir
+		}
 	}
 	if e.Token == "" {
 		return vars, nil
@@ -153,17 +163,12 @@ func direct(ctx context.Context, c *app.Cluster, vars map[string]string) error {
 			vars[launcher.StatusVariable] = launcher.StatusValue
 		}
 	}
-	if tools, ok := c.Launcher.(launcher.ToolFinder); ok {
-		if vars[envTools], err = tools.FindTools(ctx, c.ID); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
 // throughTunnel adds the addresses of a tunnel.
-func throughTunnel(ctx context.Context, a *app.App, c *app.Cluster, flags *pflag.FlagSet, vars map[string]string) error {
-	ports, err := openTunnel(ctx, a, c, flags)
+func throughTunnel(ctx context.Context, a *app.App, c *app.Cluster, e *launcher.Endpoint, flags *pflag.FlagSet, vars map[string]string) error {
+	ports, err := openTunnel(ctx, a, c, e, flags)
 	if err != nil {
 		return err
 	}

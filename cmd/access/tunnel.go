@@ -34,18 +34,19 @@ type tunnelPorts struct {
 // tunnelStart is how long a tunnel may take until it listens.
 const tunnelStart = time.Minute
 
-// tunnelFile is the file with the ports of a cluster's tunnel. The tunnel holds the lock beside it, so what another process listens on is never taken
-// for the tunnel.
-func tunnelFile(a *app.App, c *app.Cluster) (string, error) {
+// tunnelFile is the file with the ports of the tunnel to a cluster's dashboard. The tunnel holds the lock beside it, so what another process listens on is
+// never taken for the tunnel.
+func tunnelFile(a *app.App, c *app.Cluster, e *launcher.Endpoint) (string, error) {
 	dir, err := a.CacheDir("tunnels", c.Launcher.Name())
-	return filepath.Join(dir, string(c.ID)), err
+	return filepath.Join(dir, c.CacheName(e.URL, e.Token)), err
 }
 
-// openTunnel returns the ports of the cluster's tunnel, a process of this machine that stays until the cluster ends; it starts one if there is none.
-func openTunnel(ctx context.Context, a *app.App, c *app.Cluster, flags *pflag.FlagSet) (*tunnelPorts, error) {
+// openTunnel returns the ports of the tunnel to the cluster's dashboard, a process of this machine that stays until the cluster ends; it starts one if there
+// is none.
+func openTunnel(ctx context.Context, a *app.App, c *app.Cluster, e *launcher.Endpoint, flags *pflag.FlagSet) (*tunnelPorts, error) {
 	ctx, cancel := context.WithTimeout(ctx, tunnelStart)
 	defer cancel()
-	path, err := tunnelFile(a, c)
+	path, err := tunnelFile(a, c, e)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +153,12 @@ func runTunnel(ctx context.Context, a *app.App, selection *app.ConfigFlags, name
 	if err != nil {
 		return err
 	}
-	path, err := tunnelFile(a, c)
+	e, err := a.Dial(ctx, c, launcher.Dashboard)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	path, err := tunnelFile(a, c, e)
 	if err != nil {
 		return err
 	}
@@ -164,7 +170,7 @@ func runTunnel(ctx context.Context, a *app.App, selection *app.ConfigFlags, name
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
-	ports, err := forwardRay(ctx, a, c, g)
+	ports, err := forwardRay(ctx, a, c, e, g)
 	if err != nil {
 		return err
 	}
@@ -182,13 +188,8 @@ func runTunnel(ctx context.Context, a *app.App, selection *app.ConfigFlags, name
 }
 
 // forwardRay listens for the dashboard and, where the launcher reaches ports of nodes, for Ray's client server.
-func forwardRay(ctx context.Context, a *app.App, c *app.Cluster, g *errgroup.Group) (*tunnelPorts, error) {
-	e, err := a.Dial(ctx, c, launcher.Dashboard)
-	if err != nil {
-		return nil, err
-	}
-	context.AfterFunc(ctx, func() { e.Close() })
-	ports := &tunnelPorts{}
+func forwardRay(ctx context.Context, a *app.App, c *app.Cluster, e *launcher.Endpoint, g *errgroup.Group) (ports *tunnelPorts, err error) {
+	ports = &tunnelPorts{}
 	dashboard := func() (net.Conn, error) { return e.DialContext(ctx, "tcp", strings.TrimPrefix(e.URL, "http://")) }
 	if ports.Dashboard, err = forward(ctx, a, g, 0, "the dashboard", dashboard); err != nil {
 		return nil, err

@@ -2,11 +2,14 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/rayctl/rayctl/cmd/launched"
 	"github.com/rayctl/rayctl/launcher"
@@ -55,29 +58,51 @@ func (a *App) LaunchEnded(name string) {
 	}
 }
 
+// CacheName is a file's name for what the cache has of a cluster as it is reached by these words. Clusters of one name at two sites, or one after the other,
+// have different files.
+func (c *Cluster) CacheName(reached ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(reached, "\x00")))
+	return string(c.ID) + "." + hex.EncodeToString(sum[:8])
+}
+
 // TokenFile writes the cluster's token to a file that only the user can read.
 func (a *App) TokenFile(c *Cluster, token string) (string, error) {
 	dir, err := a.CacheDir("tokens", c.Launcher.Name())
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, string(c.ID))
+	path := filepath.Join(dir, c.CacheName(token))
 	if old, err := os.ReadFile(path); err == nil && string(old) == token {
 		return path, nil
 	}
 	return path, wholefile.Write(path, []byte(token), 0o600)
 }
 
-// ForgetToken removes the file that `env` made for a cluster that has ended.
+// ForgetToken removes the files that `env` made for a cluster that has ended.
 func (a *App) ForgetToken(c *Cluster) error {
 	dir, err := a.CacheDir("tokens", c.Launcher.Name())
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(filepath.Join(dir, string(c.ID))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
 		return launcher.Fail(runstate.CodeConfig, err, "remove it yourself", "the token file of %s stays: %v", c.ID, err)
 	}
+	for _, f := range files {
+		if clusterOf(f) != string(c.ID) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, f.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return launcher.Fail(runstate.CodeConfig, err, "remove it yourself", "the token file of %s stays: %v", c.ID, err)
+		}
+	}
 	return nil
+}
+
+// clusterOf is the name of the cluster whose file this is, by CacheName.
+func clusterOf(f fs.DirEntry) string {
+	name := f.Name()
+	return name[:max(strings.LastIndex(name, "."), 0)]
 }
 
 // CollectTokens removes the token files that `env` made for clusters that have ended.
@@ -96,7 +121,7 @@ func (a *App) CollectTokens(ctx context.Context, l launcher.Launcher, dryRun boo
 	}
 	var out []launcher.Collected
 	for _, f := range files {
-		if slices.ContainsFunc(living, func(s launcher.Status) bool { return s.Name == f.Name() }) {
+		if slices.ContainsFunc(living, func(s launcher.Status) bool { return s.Name == clusterOf(f) }) {
 			continue
 		}
 		if !dryRun {
@@ -104,7 +129,7 @@ func (a *App) CollectTokens(ctx context.Context, l launcher.Launcher, dryRun boo
 				return out, err
 			}
 		}
-		out = append(out, launcher.Collected{What: "token", Name: f.Name(), Why: "its cluster has ended"})
+		out = append(out, launcher.Collected{What: "token", Name: clusterOf(f), Why: "its cluster has ended"})
 	}
 	return out, nil
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
@@ -18,8 +19,10 @@ import (
 var otherFlags = map[string][]string{
 	"gpus":       {"gpus-per-worker", "entrypoint-num-gpus"},
 	"num-gpus":   {"gpus-per-worker", "entrypoint-num-gpus"},
+	"gpu":        {"gpus-per-worker", "entrypoint-num-gpus"},
 	"cpus":       {"cpus-per-worker", "entrypoint-num-cpus"},
 	"num-cpus":   {"cpus-per-worker", "entrypoint-num-cpus"},
+	"cpu":        {"cpus-per-worker", "entrypoint-num-cpus"},
 	"memory":     {"memory-per-worker", "entrypoint-memory"},
 	"mem":        {"memory-per-worker", "entrypoint-memory"},
 	"nodes":      {"workers", "node"},
@@ -48,6 +51,9 @@ var otherFlags = map[string][]string{
 	"n":          {"name", "workers"},
 	"p":          {"profile"},
 	"w":          {"watch", "follow"},
+	"F":          {"follow"},
+	"name":       {"submission-id"},
+	"job-name":   {"name", "submission-id"},
 	"m":          {"memory-per-worker"},
 	"N":          {"workers"},
 }
@@ -56,6 +62,7 @@ var otherFlags = map[string][]string{
 const (
 	elasticWay = "a worker group of the cluster file has minReplicas and maxReplicas (docs/elastic.md), and `rayctl scale` changes them"
 	secretWay  = "a command line is shown to other users of the machine: `secrets: [NAME]` in the cluster file takes NAME from your environment or a file"
+	slurmWay   = "it is a key of the section slurm of the cluster file (docs/slurm.md), or `--set slurm.%s=VALUE`"
 	purgeWay   = "the record of what has ended is kept for lifetime.keep, and `rayctl gc --older-than 0` removes it now"
 )
 
@@ -67,6 +74,10 @@ var otherWays = map[string]string{
 	"secrets":     secretWay,
 	"secret-env":  secretWay,
 	"purge":       purgeWay,
+	"partition":   fmt.Sprintf(slurmWay, "partition"),
+	"account":     fmt.Sprintf(slurmWay, "account"),
+	"qos":         fmt.Sprintf(slurmWay, "qos"),
+	"timeout":     "`timeout 10m rayctl ...` ends it after 10 minutes with code 124",
 	"headers":     "other users of the machine can read a command line: export RAY_JOB_HEADERS, in the format of `ray job`",
 	"dry-run":     "`rayctl render` shows what a launch would create, `rayctl validate` checks the file",
 	"wait":        "it waits unless --detach or --no-wait is given; `rayctl wait NAME` waits for the end of a run",
@@ -111,8 +122,8 @@ func rightFlag(c *cobra.Command, name string) string {
 	if len(found) > 0 {
 		return "use " + strings.Join(found, " or ")
 	}
-	if name == "all" && c.Flags().Lookup("node") != nil {
-		return "`rayctl status NAME` lists the nodes, and --node chooses one"
+	if way := wayOf(c, name); way != "" {
+		return way
 	}
 	if way := otherWays[name]; way != "" {
 		return way
@@ -127,6 +138,20 @@ func rightFlag(c *cobra.Command, name string) string {
 		return "did you mean " + describedFlag(c.Flags().Lookup(near)) + "?"
 	}
 	return "`" + c.CommandPath() + " --help` lists its flags"
+}
+
+// wayOf is the way without a flag that only this command has.
+func wayOf(c *cobra.Command, name string) string {
+	switch {
+	case name == "all" && c.Flags().Lookup("node") != nil:
+		return "`rayctl status NAME` lists the nodes, and --node chooses one"
+	case name == "all" && c.Name() == "stop":
+		return "`rayctl jobs NAME` lists the jobs, and `rayctl stop NAME JOB...` takes several"
+	case c.Name() == "scale" && slices.Contains([]string{"replicas", "workers", "nodes"}, name):
+		return "write the sizes without a flag: `" + c.Root().Name() + " " + c.Use + "`"
+	default:
+		return ""
+	}
 }
 
 // describedFlag is a flag as the help of its command has it: "--env NAME[=VALUE] (variable of the job's environment ...)".

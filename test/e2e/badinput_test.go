@@ -101,6 +101,7 @@ func TestInit(t *testing.T) {
 		command := []string{"render", "-f", template + "/rayctl.yaml"}
 		if template == "serve" {
 			command = append(command, "--up")
+			contains(t, "the template, as Serve asks for no password,", u.read("serve/serve.yaml"), "http_options:\n  host: 127.0.0.1 ")
 		}
 		contains(t, "render", u.want(0, command...).out, "orders.json")
 		u.env = nil

@@ -1,14 +1,13 @@
 package release
 
 import (
-	"maps"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
-	"text/template"
 
 	"go.yaml.in/yaml/v3"
 
@@ -19,97 +18,88 @@ import (
 // root is the repository.
 const root = "../.."
 
-// version and date of the packages that are tested.
-const (
-	version = "1.2.3"
-	date    = "2026-01-02T03:04:05Z"
-)
-
-// config is what .goreleaser.yaml says about packages. It is the one place: goreleaser makes releases of it, with every package for every system;
-// it takes minutes to build, so the tests have nfpm alone, which is the part of goreleaser that makes packages, and follow these sections.
-type config struct {
-	Env    []string
-	Before struct{ Hooks []string }
-	Builds []struct {
-		Main           string
-		Flags, Ldflags []string
-	}
-	NFPMs []map[string]any `yaml:"nfpms"`
+// snapshot is what `make snapshot` makes, for this machine's system alone.
+type snapshot struct {
+	dir     string // the files of a release
+	version string
 }
 
-// load reads the file with a directory of the test in place of bin/share.
-func load(t *testing.T, share string) config {
+// newSnapshot runs goreleaser on .goreleaser.yaml, with one system of four, directories of the test, and little compression, which takes most of a release's time.
+func newSnapshot(t *testing.T) snapshot {
 	t.Helper()
+	dir := t.TempDir()
 	text, err := os.ReadFile(filepath.Join(root, ".goreleaser.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	fields := map[string]string{"Version": version, "CommitDate": date}
-	for _, unused := range []string{"ProjectName", "ConventionalFileName", "Binary", "Os", "Arch", "CommitTimestamp", "ShortCommit"} {
-		fields[unused] = "unused"
+	var config struct {
+		Builds []map[string]any
+		NFPMs  []map[string]any `yaml:"nfpms"`
+		Rest   map[string]any   `yaml:",inline"`
 	}
-	parsed, err := template.New("").Option("missingkey=error").Funcs(template.FuncMap{"incpatch": func(s string) string { return s }}).
-		Parse(strings.ReplaceAll(string(text), "bin/share", share))
-	if err != nil {
+	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(string(text), "bin/share", shareDir(t))), &config); err != nil {
 		t.Fatal(err)
 	}
-	var filled strings.Builder
-	if err := parsed.Execute(&filled, fields); err != nil {
-		t.Fatal(err)
+	if len(config.Builds) != 1 || len(config.NFPMs) != 1 {
+		t.Fatalf(".goreleaser.yaml has %d builds and %d nfpms; this test knows of one each", len(config.Builds), len(config.NFPMs))
 	}
-	var c config
-	if err := yaml.Unmarshal([]byte(filled.String()), &c); err != nil {
-		t.Fatal(err)
-	}
-	if len(c.Builds) != 1 || len(c.NFPMs) != 1 {
-		t.Fatalf(".goreleaser.yaml has %d builds and %d nfpms; this test knows of one each", len(c.Builds), len(c.NFPMs))
-	}
-	return c
-}
-
-// packages makes the deb and the rpm for this machine as goreleaser does, and returns their directory.
-func packages(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	c := load(t, filepath.Join(dir, "share"))
-	for _, hook := range c.Before.Hooks {
-		run(t, nil, strings.Fields(hook)...)
-	}
-	binary, build := filepath.Join(dir, "rayctl"), c.Builds[0]
-	run(t, c.Env, append(append([]string{"go", "build", "-o", binary, "-ldflags", strings.Join(build.Ldflags, " ")}, build.Flags...), build.Main)...)
-
-	info := maps.Clone(c.NFPMs[0])
-	info["name"], info["version"], info["platform"], info["arch"] = info["package_name"], version, "linux", runtime.GOARCH
-	contents, ok := info["contents"].([]any)
-	if !ok {
-		t.Fatalf("contents: %v", info["contents"])
-	}
-	contents = append(contents, map[string]any{"src": binary, "dst": "/usr/bin/rayctl", "file_info": map[string]any{"mode": 0o755, "mtime": date}})
-	info["contents"] = contents
-	for _, own := range []string{"package_name", "formats", "file_name_template"} { // goreleaser's keys; nfpm refuses others that it does not know
-		delete(info, own)
-	}
-	for format, compression := range map[string]string{"deb": "none", "rpm": "gzip:1"} { // a release takes 9 s of processor for it
-		section, _ := info[format].(map[string]any)
-		if section = maps.Clone(section); section == nil {
+	config.Builds[0]["targets"] = []string{runtime.GOOS + "_" + runtime.GOARCH}
+	for format, compression := range map[string]string{"deb": "none", "rpm": "gzip:1"} {
+		section, _ := config.NFPMs[0][format].(map[string]any)
+		if section == nil {
 			section = map[string]any{}
 		}
 		section["compression"] = compression
-		info[format] = section
+		config.NFPMs[0][format] = section
 	}
-	text, err := yaml.Marshal(info)
-	if err != nil {
+	made := snapshot{dir: filepath.Join(dir, "dist")}
+	config.Rest["dist"] = made.dir
+	if text, err = yaml.Marshal(config); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(dir, "nfpm.yaml")
+	file := filepath.Join(dir, "goreleaser.yaml")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	nfpm := strings.TrimSpace(run(t, []string{"MAKEFLAGS="}, needs.Program(t, "make", "make"), "-s", "nfpm"))
-	for _, format := range []string{"deb", "rpm"} {
-		run(t, nil, nfpm, "package", "-f", file, "-p", format, "-t", filepath.Join(dir, "rayctl."+format))
+	tools := strings.Fields(run(t, []string{"MAKEFLAGS="}, needs.Program(t, "make", "make"), "-s", "release-tools"))
+	path := "PATH=" + filepath.Dir(tools[1]) + ":" + os.Getenv("PATH")
+	run(t, []string{path, "GORELEASER_CURRENT_TAG=v1.2.2"}, tools[0], "release", "--snapshot", "-f", file)
+
+	metadata, err := os.ReadFile(filepath.Join(made.dir, "metadata.json"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return dir
+	var about struct{ Version string }
+	if err := json.Unmarshal(metadata, &about); err != nil || !strings.HasPrefix(about.Version, "1.2.3-snapshot.") {
+		t.Fatalf("the version after v1.2.2 is %q, %v", about.Version, err)
+	}
+	made.version = about.Version
+	return made
+}
+
+// shareDir is a directory in place of bin/share, relative to the repository, as goreleaser wants it: other tests and makes may use that.
+func shareDir(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(root, "bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp(bin, "share-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join("bin", filepath.Base(dir))
+}
+
+// file is the one of the release with this ending.
+func (s snapshot) file(t *testing.T, ending string) string {
+	t.Helper()
+	found, _ := filepath.Glob(filepath.Join(s.dir, "*"+ending))
+	if len(found) != 1 {
+		t.Fatalf("files with the ending %s: %q", ending, found)
+	}
+	return found[0]
 }
 
 // run runs a command in the repository and returns its stdout.

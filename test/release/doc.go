@@ -1,2 +1,2 @@
-// Package release tests what a release consists of: the packages of .goreleaser.yaml, installed, and `go install`.
+// Package release tests what a release consists of: the files that goreleaser makes, with the packages installed, and `go install`.
 package release

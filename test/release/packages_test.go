@@ -15,18 +15,23 @@ import (
 	"github.com/rayctl/rayctl/test/needs"
 )
 
-// TestPackages installs the packages with dpkg and rpm into directories of their own, uses what they brought, and removes them.
-func TestPackages(t *testing.T) {
+// TestSnapshot makes the release files of these sources for this machine by goreleaser, installs the packages with dpkg and rpm into directories of their own,
+// uses what they brought, and removes them; and reads the archive, the checksums and the bill of materials.
+func TestSnapshot(t *testing.T) {
 	needs.RealSystem(t)
 	needs.That(t, runtime.GOOS == "linux", "Linux packages")
 	needs.Root(t)
 	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin") // dpkg wants ldconfig
-	made := packages(t)
-	t.Run("deb", func(t *testing.T) { testDeb(t, filepath.Join(made, "rayctl.deb")) })
-	t.Run("rpm", func(t *testing.T) { testRPM(t, filepath.Join(made, "rayctl.rpm")) })
+	s := newSnapshot(t)
+	t.Run("checksums", s.testChecksums)
+	t.Run("archive", s.testArchive)
+	t.Run("SBOM", s.testSBOM)
+	t.Run("deb", s.testDeb)
+	t.Run("rpm", s.testRPM)
 }
 
-func testDeb(t *testing.T, file string) {
+func (s snapshot) testDeb(t *testing.T) {
+	file := s.file(t, ".deb")
 	dir, dpkg := t.TempDir(), needs.Program(t, "dpkg", "dpkg")
 	admin := filepath.Join(dir, "var/lib/dpkg")
 	for _, name := range []string{"info", "updates"} {
@@ -42,14 +47,14 @@ func testDeb(t *testing.T, file string) {
 	run(t, nil, append(as, "--install", file)...)
 
 	about := run(t, nil, "dpkg-query", "--admindir="+admin, "-W", "-f", "${Status}, ${Version}, depends: ${Depends}, recommends: ${Recommends}", "rayctl")
-	if want := "install ok installed, " + version + ", depends: , recommends: python3-venv"; about != want {
+	if want := "install ok installed, " + strings.Replace(s.version, "-", "~", 1) + ", depends: , recommends: python3-venv"; about != want {
 		t.Errorf("dpkg says %q, want %q", about, want)
 	}
 	if changed := run(t, nil, append(as, "--verify", "rayctl")...); changed != "" {
 		t.Errorf("dpkg --verify: %s", changed)
 	}
 	testFiles(t, dir, "var/lib/dpkg", "usr/share/zsh/vendor-completions/_rayctl", "usr/share/doc/rayctl/copyright")
-	testUse(t, dir, "usr/share/zsh/vendor-completions")
+	s.testUse(t, dir, "usr/share/zsh/vendor-completions")
 
 	run(t, nil, append(as, "--purge", "rayctl")...)
 	if left := files(t, dir, "var/lib/dpkg"); len(left) > 0 {
@@ -57,15 +62,15 @@ func testDeb(t *testing.T, file string) {
 	}
 }
 
-func testRPM(t *testing.T, file string) {
-	dir := t.TempDir()
+func (s snapshot) testRPM(t *testing.T) {
+	file, dir := s.file(t, ".rpm"), t.TempDir()
 	as := []string{needs.Program(t, "rpm", "rpm"), "--root", dir, "--dbpath", "/var/lib/rpm"}
 	run(t, nil, append(as, "--install", "--nodeps", file)...) // nothing else is in dir
 	if changed := run(t, nil, append(as, "--verify", "--nodeps", "rayctl")...); changed != "" {
 		t.Errorf("rpm --verify: %s", changed)
 	}
 	testFiles(t, dir, "var/lib/rpm", "usr/share/zsh/site-functions/_rayctl", "usr/share/licenses/rayctl/LICENSE")
-	testUse(t, dir, "usr/share/zsh/site-functions")
+	s.testUse(t, dir, "usr/share/zsh/site-functions")
 
 	run(t, nil, append(as, "--erase", "rayctl")...)
 	if left := files(t, dir, "var/lib/rpm"); len(left) > 0 {
@@ -133,10 +138,10 @@ func files(t *testing.T, dir, database string) map[string]fs.FileMode {
 }
 
 // testUse uses what is installed as users do: the program, Tab in each shell, and man.
-func testUse(t *testing.T, dir, zshFunctions string) {
+func (s snapshot) testUse(t *testing.T, dir, zshFunctions string) {
 	t.Helper()
 	binary := filepath.Join(dir, "usr/bin/rayctl")
-	if out := run(t, nil, binary, "version"); !strings.HasPrefix(out, "rayctl v"+version+" (") {
+	if out := run(t, nil, binary, "version"); !strings.HasPrefix(out, "rayctl v"+s.version+" (") {
 		t.Errorf("rayctl version: %q", out)
 	}
 	program, err := elf.Open(binary)
