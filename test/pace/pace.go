@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -21,6 +22,8 @@ const (
 	spare    = 0.5             // processors that must have been idle in a window
 	headway  = 4 * time.Second // until the next test may begin: this one's work is seen by then
 	patience = time.Minute     // where others keep the machine busy, a test begins all the same
+	crowd    = 12.0            // processes that want each processor: above that, Ray's own limits pass while it starts
+	longer   = 3 * patience    // in a crowd: more tests at once would finish later, all of them
 )
 
 // AtOnce sets how many tests of this process run at once, unless -test.parallel is given. For TestMain.
@@ -43,6 +46,7 @@ func Parallel(t *testing.T) {
 	}
 	for began := time.Now(); ; {
 		busy := busy()
+		load := load()
 		lock, err := filelock.Try(lockFile())
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +55,7 @@ func Parallel(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
-		if busy && time.Since(began) < patience {
+		if busy && !tired(time.Since(began), load) {
 			lock.Release()
 			continue
 		}
@@ -61,6 +65,19 @@ func Parallel(t *testing.T) {
 		}()
 		return
 	}
+}
+
+// tired reports whether a test that has waited for so long begins although the processors are busy.
+func tired(waited time.Duration, load float64) bool {
+	return waited >= longer || waited >= patience && load < crowd
+}
+
+// load is how many processes want each processor, as an average over a minute; 0 where it is not known.
+func load() (of float64) {
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		_, _ = fmt.Sscanf(string(text), "%f", &of)
+	}
+	return of / float64(runtime.NumCPU())
 }
 
 // busy looks at the processors for a window.

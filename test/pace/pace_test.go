@@ -26,3 +26,19 @@ func TestTimesAdvance(t *testing.T) {
 		t.Errorf("%.2f s of processors in 0.3 s", passed)
 	}
 }
+
+// A crowded machine gets the next test later than one that is only busy.
+func TestTired(t *testing.T) {
+	if load() <= 0 {
+		t.Error("no load of this machine")
+	}
+	for _, c := range []struct {
+		waited time.Duration
+		load   float64
+		want   bool
+	}{{patience - 1, 1, false}, {patience, 1, true}, {patience, crowd, false}, {longer - 1, crowd, false}, {longer, crowd, true}} {
+		if got := tired(c.waited, c.load); got != c.want {
+			t.Errorf("after %s at load %v: %v", c.waited, c.load, got)
+		}
+	}
+}
