@@ -1,6 +1,6 @@
 """`python keeper.pyz ray start ...` is `python -m ray.scripts.scripts start ...`.
 
-With fast start (ray.fastStart in docs/reference.md, RAYCTL_FAST_START here) it takes less than half of the processor time, and RAY_START_HOOK changes
+With fast start (ray.fastStart in docs/cluster-file.md, RAYCTL_FAST_START here) it takes less than half of the processor time, and RAY_START_HOOK changes
 functions inside `ray start`. Importing Ray's command line takes 1.2 s of a processor (Ray 2.60), 0.7 of them for three groups of commands that
 `ray start` has no use for. Ray imports them last and goes on without those that cannot be imported. Without fast start nothing of Ray is changed: a worker
 waits here for the head's GCS, and Ray begins.

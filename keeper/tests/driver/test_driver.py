@@ -34,7 +34,7 @@ class Submission(unittest.TestCase):
         self.assertEqual([visible(i) for i in range(3)], [None, "0", "1"])
         self.assertEqual([visible(i, {"CUDA_VISIBLE_DEVICES": "3,GPU-5"}) for i in range(3)], ["3,GPU-5", "3", "GPU-5"])
         self.assertEqual(visible(2, {"CUDA_VISIBLE_DEVICES": "3"}), "3")
-        o["launcher"] = "slurm"
+        o["start"] = {"mode": "step"}
         self.assertEqual(visible(2), None)
 
     def test_environment(self):

@@ -73,11 +73,11 @@ class Requests(unittest.TestCase):
         """What the file leaves open Ray's autoscaler knows from nodes: on one machine from any, else from those of the group."""
         orders = dict(ORDERS, groups=[{"name": "head", "count": 1}, {"name": "a", "count": 0, "max": 8, "cpus": 1}, {"name": "b", "count": 0, "max": 2, "memory": 5}])
         found = {"head": {"memory": 7e9, "accelerator_type:A": 1.0}}
-        for launcher, want in (("local", {"CPU": 1, "memory": 7000000000}), ("slurm", {"CPU": 1})):
-            types = autoscaling.document(dict(orders, launcher=launcher), "/nowhere", autoscaling.limits_of(orders), found)["available_node_types"]
+        for mode, want in (("spawn", {"CPU": 1, "memory": 7000000000}), ("step", {"CPU": 1})):
+            types = autoscaling.document(dict(orders, start={"mode": mode}), "/nowhere", autoscaling.limits_of(orders), found)["available_node_types"]
             self.assertEqual((types["a"]["resources"], types["b"]["resources"]), (want, {"memory": 5}))
         found["a"] = {"memory": 3e9, "accelerator_type:B": 1.0}
-        types = autoscaling.document(dict(orders, launcher="slurm"), "/nowhere", autoscaling.limits_of(orders), found)["available_node_types"]
+        types = autoscaling.document(dict(orders, start={"mode": "step"}), "/nowhere", autoscaling.limits_of(orders), found)["available_node_types"]
         self.assertEqual(types["a"]["resources"], {"CPU": 1, "memory": 3000000000, "accelerator_type:B": 1})
 
     def test_pace(self):

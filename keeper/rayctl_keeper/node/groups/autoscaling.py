@@ -4,14 +4,13 @@ import functools
 import json
 import os
 
-from rayctl_keeper.node.groups.members import largest, members, most
+from rayctl_keeper.node.groups.members import largest, members, most, on_one_machine
 from rayctl_keeper.state.document import write_atomically
 
 FILE = "autoscaling.json"  # in the run directory; JSON is YAML
 HEAD = "head"  # its node type
 REQUIRED = ".required"  # ends the node type of those nodes of a group that must be there: Ray never gives these up, and asks for others if they are lost
 IDLE = 300.0  # seconds
-ONE_MACHINE = ("local", "tsp")  # launchers whose nodes all have the machine's memory
 
 
 def settings(orders):
@@ -62,7 +61,7 @@ def document(orders, run_dir, limits, found):
     """The file's content. Ray wants every list and map, empty ones too."""
     head = members(orders)[0].group
     seen = [each["memory"] for each in found.values() if "memory" in each]
-    here = {"memory": min(seen)} if seen and orders.get("launcher") in ONE_MACHINE else {}
+    here = {"memory": min(seen)} if seen and on_one_machine(orders) else {}
     like = functools.partial(node_like, found=lambda name: found.get(name) or here)
     types = {HEAD: like(head, 0)}
     for group in orders["groups"]:

@@ -4,6 +4,11 @@
 GANG = ".gang"  # stands for all nodes but an early head, where they have one job; no group of a cluster file can be called so
 
 
+def on_one_machine(orders):
+    """Whether the keeper starts all nodes on its own machine (launcher/keeper/orders.go, Start.Mode)."""
+    return (orders.get("start") or {}).get("mode") in ("spawn", "queue")
+
+
 class Member:
     """One node of the cluster: its group, and its place in it."""
 

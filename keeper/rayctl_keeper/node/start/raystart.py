@@ -8,7 +8,7 @@ import re
 from rayctl_keeper import program
 from rayctl_keeper.node.files import nodedir
 from rayctl_keeper.node.groups import autoscaling
-from rayctl_keeper.node.groups.members import is_elastic, largest, most
+from rayctl_keeper.node.groups.members import is_elastic, largest, most, on_one_machine
 from rayctl_keeper.node.start import burst
 from rayctl_keeper.node.start.memory import share, split
 
@@ -81,7 +81,7 @@ def autoscaled(orders, member, base, pythonpath):
 def share_of_gpus(orders, member, base):
     """CUDA_VISIBLE_DEVICES of a node that is not the only one with GPUs on this machine: each Ray would count from the first
     one. None where nothing is to be divided, or where there are fewer than requested: Ray reports that itself."""
-    if orders.get("launcher") != "local" or not member.group.get("gpus"):
+    if not on_one_machine(orders) or not member.group.get("gpus"):
         return None
     first = total = 0
     for group in orders["groups"]:

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/rayctl/rayctl/test/stopped"
+	"golang.org/x/sys/unix"
 )
 
 // children are the processes of an agent. As process 1 the agent also reaps orphans, so it waits for all of them in one place
@@ -106,10 +106,11 @@ func (c *children) signal(name string, sig syscall.Signal) error {
 	if ch == nil || c.byPID[ch.pid] != ch {
 		return fmt.Errorf("%s does not run", name)
 	}
-	if sig == syscall.SIGSTOP {
-		return stopped.Stop(ch.pid)
+	if err := syscall.Kill(ch.pid, sig); err != nil || sig != syscall.SIGSTOP {
+		return err
 	}
-	return syscall.Kill(ch.pid, sig)
+	// The parent is told when all threads have stopped; until then some go on (see test/stopped, for processes that are not ours).
+	return unix.Waitid(unix.P_PID, ch.pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil)
 }
 
 // stop signals a named child and waits for its end.
