@@ -35,6 +35,21 @@ func TestCell(t *testing.T) {
 }
 
 // TestMessages checks which strings count as sentences for users.
+func TestIsForPeople(t *testing.T) {
+	for text, want := range map[string]bool{
+		"drivers write results to $RAYCTL_OUTPUT_DIR": true, "give --name, without which every run is new": true, "`eval \"$(rayctl env %s)\"` sets it": true,
+		"in a shell with `eval \"$(rayctl env NAME)\"` start jupyter": true, "`rayctl status …` shows whether it lives; then try again": true,
+		"rayctl up && rayctl submit -- python a.py && rayctl down": true, "eval \"$(rayctl env dev)\" && ray job list": true,
+		"correct slurm.account; `sacctmgr show assoc user=$USER` lists yours": true, "name $SLURM_JOB_ID, $USER and $TMPDIR only": true,
+		"set -gx PATH $RAYCTL_ENV_BIN more words": false, "if ! type module >/dev/null; then path=$PATH; fi": false, "printf %s it; exec \"$@\"": false,
+		"[ -z \"${A-}\" ] || export that thing": false, "num_cpus num_gpus memory": false, "import os, sys": false,
+	} {
+		if isForPeople(text) != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+}
+
 func TestMessages(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "a.go", `package a
 import "some/long path"

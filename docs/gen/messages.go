@@ -33,7 +33,18 @@ var silent = map[string]bool{"Debug": true, "panic": true, "Contains": true, "Ha
 var sentence = regexp.MustCompile(`[A-Za-z]{2}[,:;.)]* [("]?[A-Za-z%]`)
 
 // code matches text for shells, other programs and formats.
-var code = regexp.MustCompile(`\$[({A-Za-z0-9@*]|; (do|then|fi)\b|^#!|&&|\|\||^(import|def) |^[a-z]+ -[a-z-]|application/|charset=|[{};]\n|[\x00-\x08\x0b-\x1f\x7f]|^[a-z_]+_[a-z_]+( [a-z_]+)+$`)
+var code = regexp.MustCompile(`\$[({a-z0-9@*#?]|["=]\$|^(command|exec|export|import|printf|read|set|sh|unset) -|\b(if|while|for|until)\b.*; (then|do)\b|; (do|fi|done)\b|^#!|&&|\|\||^(import|def) |application/|charset=|[{};]\n|[\x00-\x08\x0b-\x1f\x7f]|^[a-z_]+_[a-z_]+( [a-z_]+)+$`)
+
+// quotedCommand matches a command line in a sentence, and ownCommand begins one of rayctl's, as in examples.
+var (
+	quotedCommand = regexp.MustCompile("`[^`]*`")
+	ownCommand    = regexp.MustCompile(`^(rayctl [a-z]|[a-z]+=\$\(rayctl |eval "\$\(rayctl )`)
+)
+
+// isForPeople reports whether a text is a sentence or an example for users.
+func isForPeople(text string) bool {
+	return sentence.MatchString(text) && (ownCommand.MatchString(text) || !code.MatchString(quotedCommand.ReplaceAllString(text, "")))
+}
 
 //go:embed messages.py
 var pythonMessages string
@@ -69,7 +80,7 @@ func writeMessages(b *bytes.Buffer, name string, texts []string) {
 	var lines []string
 	for _, text := range texts {
 		text = strings.Join(strings.Fields(text), " ")
-		if sentence.MatchString(text) && !code.MatchString(text) {
+		if isForPeople(text) {
 			lines = append(lines, "- "+strings.NewReplacer("<", "&lt;", "*", "\\*", "_", "\\_").Replace(text)+"\n")
 		}
 	}
