@@ -177,12 +177,18 @@ func summarize(text string) (exception, line string) {
 	return "", shorten(strings.TrimSpace(lines[0]), 500)
 }
 
-// details are the lines after the first of pydantic's errors; the first only has their number.
+// details are the lines after the first of pydantic's errors, the first of which only has their number, and why an actor, such as Serve's controller, has died
+// (ray/exceptions.py, ActorDiedError).
 func details(exception string, rest []string) string {
+	text := ""
 	if exception != "ValidationError" {
+		for _, line := range rest {
+			if line = strings.TrimSpace(line); strings.HasPrefix(line, "The actor is dead because ") {
+				return " " + line
+			}
+		}
 		return ""
 	}
-	text := ""
 	for _, line := range rest[:min(2, len(rest))] {
 		text += ": " + strings.TrimSpace(line)
 	}

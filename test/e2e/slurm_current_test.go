@@ -214,11 +214,12 @@ func (a *allocation) clientKilled(t *testing.T) {
 	a.alone("killed")
 }
 
-// limitInScript: an sbatch script goes on in its allocation when the cluster there has ended.
+// limitInScript: an sbatch script goes on in its allocation when the cluster there has ended. The limit counts the start of Ray, too, which
+// takes long on a busy machine.
 func (a *allocation) limitInScript(t *testing.T) {
 	a.t = t
 	file := filepath.Join(a.dir, "script")
-	script := "export XDG_RUNTIME_DIR=" + a.Home("") + "\n(" + a.current("run", "--name limited --workers 1 --set lifetime.max=10s -- sh -c 'squeue --me --noheader --format=\"name %j\"; exec sleep 600'") + ")\n" +
+	script := "export XDG_RUNTIME_DIR=" + a.Home("") + "\n(" + a.current("run", "--name limited --workers 1 --set lifetime.max=1m -- sh -c 'squeue --me --noheader --format=\"name %j\"; exec sleep 600'") + ")\n" +
 		`echo "code $? in job $SLURM_JOB_ID, which is $(squeue --noheader --jobs=$SLURM_JOB_ID --format=%T)"`
 	job, err := a.Submit(t.Context(), script, append(twoNodes[1:], "--error="+file, "--output="+file)...)
 	if err != nil {
