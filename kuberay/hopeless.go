@@ -29,7 +29,7 @@ func (w *watcher) endHopeless(ctx context.Context, o *observe.Snapshot) {
 	w.gaveUp.Store(true)
 	go func() {
 		if err := w.l.ask(ctx, w.c, w.id, *end); err != nil && ctx.Err() == nil {
-			w.l.log.Info("the keeper could not be told that the cluster is to end", "cluster", w.id, "why", end.Message, "error", err)
+			w.l.log.Info("the keeper could not be asked to end the cluster", "cluster", w.id, "why", end.Message, "error", err)
 			w.gaveUp.Store(false) // once more at the next look
 		}
 	}()
@@ -95,7 +95,7 @@ func (w *watcher) release(ctx context.Context, o *observe.Snapshot) {
 	if !o.Ours() || !o.Held() || o.Job.DeletionTimestamp != nil || !w.released.CompareAndSwap(false, true) {
 		return
 	}
-	w.l.log.Info("its Job is deleted, which another container in the keeper's pod keeps alive", "cluster", w.id)
+	w.l.log.Info("its Job is deleted, because another container keeps the keeper's pod running", "cluster", w.id)
 	go func(uid types.UID) {
 		if err := w.c.DeleteJob(ctx, string(w.id), uid); err != nil && ctx.Err() == nil {
 			w.l.log.Warn("the keeper's Job cannot be deleted", "cluster", w.id, "error", err)

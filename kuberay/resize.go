@@ -14,7 +14,7 @@ import (
 
 var _ launcher.Resizer = (*Launcher)(nil)
 
-// Resize changes the RayCluster as Scale does, and what its autoscaler calls idle.
+// Resize changes the sizes in the RayCluster as Scale does, and the autoscaler's idle timeout.
 func (l *Launcher) Resize(ctx context.Context, id launcher.ID, was, now *spec.ClusterSpec, check bool) error {
 	c, err := l.kube(ctx)
 	if err != nil {
@@ -39,7 +39,7 @@ func (l *Launcher) Resize(ctx context.Context, id launcher.ID, was, now *spec.Cl
 	return err
 }
 
-// resizes are the sizes that differ between two files. Of a file with more replicas than before so many nodes are there now.
+// resizes are the sizes that differ between two files. If a file has more replicas than before, the number of nodes is raised to them now.
 func resizes(groups []spec.NodeGroup, was, now *spec.ClusterSpec) (wanted []resize) {
 	var before []spec.NodeGroup
 	if was != nil {

@@ -191,7 +191,7 @@ func TestMinimalRole(t *testing.T) {
 	named.ResourceNames = []string{"named-rayctl"}
 	l := b.limited(t, append(rules, permit("secrets", "create"), named))
 	s := job("named", waitingDriver)
-	if c := findings(t, l, s)["permissions"]; !c.OK || !strings.Contains(c.Detail, "of Secrets only named-rayctl may be read, so clusters must have this name") {
+	if c := findings(t, l, s)["permissions"]; !c.OK || !strings.Contains(c.Detail, "the only Secret that you may get is named-rayctl, so the cluster must have this name") {
 		t.Errorf("doctor: %+v", c)
 	}
 	fails(t, findings(t, l, job("another", "true")), "permissions", "not permitted: get secrets, patch secrets")

@@ -84,7 +84,7 @@ func write(ctx context.Context, c *api.Client, rc *rayv1.RayCluster, groups []sp
 			return rc, nil
 		}
 	}
-	return nil, launcher.Fail(runstate.CodeUnreachable, nil, "try again", "the RayCluster %s was changed by others each time its groups were to be scaled", id)
+	return nil, launcher.Fail(runstate.CodeUnreachable, nil, "try again", "others changed the RayCluster %s each time rayctl tried to scale its groups", id)
 }
 
 // changeOf is the JSON patch that carries out a wish, or why a group cannot have its size. groups are those of the launch. The patch fails if Ray's autoscaler

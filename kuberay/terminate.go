@@ -65,7 +65,7 @@ func (l *Launcher) Terminate(ctx context.Context, id launcher.ID, end launcher.E
 	case ctx.Err() != nil:
 		return api.Interrupted(ctx.Err(), string(id))
 	}
-	l.log.Info("the keeper is not asked any longer", "cluster", id, "reason", err)
+	l.log.Info("the keeper is no longer asked to end the cluster", "cluster", id, "reason", err)
 	return l.force(ctx, c, id, job.UID, end, err)
 }
 
@@ -116,7 +116,7 @@ func (l *Launcher) askPatiently(ctx context.Context, c *api.Client, id launcher.
 	}
 }
 
-// untilGone watches until nothing is left, and says what it waits for.
+// untilGone watches until nothing is left, and reports what it waits for.
 func (l *Launcher) untilGone(ctx context.Context, id launcher.ID) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -127,7 +127,7 @@ func (l *Launcher) untilGone(ctx context.Context, id launcher.ID) error {
 	if err != nil {
 		return err
 	}
-	waits := "nothing was seen of it"
+	waits := "its state is not known"
 	for s := range statuses {
 		if s.Phase.Ended() {
 			return nil
@@ -137,7 +137,7 @@ func (l *Launcher) untilGone(ctx context.Context, id launcher.ID) error {
 			l.log.Info("waiting for its end", "cluster", id, "for", waits)
 		}
 	}
-	return launcher.Fail(runstate.CodeUnreachable, ctx.Err(), "`rayctl status "+string(id)+"` says what is left", "%s did not end in time: %s", id, waits)
+	return launcher.Fail(runstate.CodeUnreachable, ctx.Err(), "`rayctl status "+string(id)+"` shows what is left", "%s did not end in time: %s", id, waits)
 }
 
 // refuseOthers keeps our hands off clusters that rayctl did not make.

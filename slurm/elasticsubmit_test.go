@@ -119,7 +119,7 @@ func (e *disturbed) never(t *testing.T) {
 func (e *disturbed) maxAllocations(t *testing.T) {
 	submitted := e.submitted(t)
 	e.order(t, "b", 3)
-	words := "group b is to have 1 more nodes, and the 2 that scaling.maxAllocations allows are there"
+	words := "group b needs 1 more nodes, but the cluster already has the 2 that scaling.maxAllocations allows"
 	e.noted(t, words)
 	if s := e.have(t, 2); strings.Count(notes(s), words) != 1 {
 		t.Errorf("notes: %s", notes(s))
@@ -158,7 +158,7 @@ func (e *disturbed) unmet(t *testing.T) {
 	e.order(t, "huge", 1000)
 	e.until("both told", func(s launcher.Status) bool {
 		return strings.Contains(notes(s), "tasks or actors wait for a node with CPU 1000, and no group has such nodes") &&
-			strings.Contains(notes(s), "and how much memory a node of group c has is not known before there was one: give the group memory in the cluster file")
+			strings.Contains(notes(s), "but the memory of group c is not known before its first node: set the group's memory in the cluster file")
 	})
 	e.touch(t, "enough")
 	if n := e.submitted(t) - before; n > 0 {

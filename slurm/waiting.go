@@ -78,7 +78,7 @@ func (w *watcher) plannedStart(ctx context.Context) time.Time {
 	return w.planned
 }
 
-// hopeless is the end of a waiting job that must be given up; nil if it need not.
+// hopeless is the end of a waiting job that must be cancelled; nil if it need not.
 func (w *watcher) hopeless(ctx context.Context) *runstate.Verdict {
 	last, err := w.LastAttempt(ctx, w.job)
 	if err != nil {

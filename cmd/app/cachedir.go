@@ -75,7 +75,7 @@ func (a *App) ForgetToken(c *Cluster) error {
 		return err
 	}
 	if err := os.Remove(filepath.Join(dir, string(c.ID))); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return launcher.Fail(runstate.CodeConfig, err, "remove it yourself", "the token file of %s stays: %v", c.ID, err)
+		return launcher.Fail(runstate.CodeConfig, err, "remove it yourself", "the token file of %s cannot be removed: %v", c.ID, err)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func (resized) Scale(_ context.Context, _ launcher.ID, sizes []keeper.Scale) ([]
 // TestScaleLines: scale says what follows for the nodes that are there.
 func TestScaleLines(t *testing.T) {
 	apptest.Run(t, verbs, func() launcher.Launcher { return resized{new(apptest.Launcher).With("dev")} }, []apptest.Line{
-		{Args: "scale dev worker=1", Out: "worker: 3 nodes, at least 1 and at most 6\n", Err: "worker: 2 nodes are above the least, and leave when nothing has used them for scaling.idle"},
+		{Args: "scale dev worker=1", Out: "worker: 3 nodes, at least 1 and at most 6\n", Err: "worker: 2 nodes are above the minimum; each is removed when nothing has used it for scaling.idle"},
 		{Args: "scale dev worker=3", Out: "worker: 3 nodes, at least 3 and at most 6\n", Err: "local cluster dev\n"},
 	})
 }

@@ -25,7 +25,7 @@ var scalarFlags = []scalarFlag{
 	{"output-dir", "job.outputDir", "`DIR` for results on the nodes, given to the driver as RAYCTL_OUTPUT_DIR"},
 	{"grace", "job.grace", "`TIME` between SIGTERM and SIGKILL for the driver"},
 	{"queue-timeout", "lifetime.queue", "end the launch if the nodes are not granted within `TIME`"},
-	{"max", "lifetime.max", "end the cluster `TIME` after its nodes are granted; Ray's start counts"},
+	{"max", "lifetime.max", "end the cluster `TIME` after its nodes are granted, the start of Ray included"},
 	{"idle", "lifetime.idle", "end the cluster when it was idle for `TIME`"},
 	{"keep", "lifetime.keep", "keep log and result for `TIME` after the end"},
 }
@@ -97,7 +97,7 @@ func AddJob(fs *pflag.FlagSet) {
 }
 
 func addEnv(fs *pflag.FlagSet) {
-	addArray(fs, "env", "e", "variable of the job's environment, with the client's value if there is none: `NAME[=VALUE]`")
+	addArray(fs, "env", "e", "variable of the job's environment; without a value, it has the value of this machine: `NAME[=VALUE]`")
 }
 
 // ours marks the flags of AddSelection, AddSpec and AddJob: a command's own --max or --name may have another meaning.
@@ -187,7 +187,7 @@ const defaultGroup = "worker"
 func (l *loader) setWorkers(text string, o spec.Origin) error {
 	group, n, named := cutGroup(text)
 	if least, most, ranged := strings.Cut(n, ":"); ranged {
-		return flagError(o, fmt.Sprintf("a group that grows has minReplicas: %s and maxReplicas: %s in the cluster file (docs/elastic.md)", least, most),
+		return flagError(o, fmt.Sprintf("an elastic group has minReplicas: %s and maxReplicas: %s in the cluster file (docs/elastic.md)", least, most),
 			"%q is not a number of workers", n)
 	}
 	groups := l.doc.GroupNames()
@@ -195,7 +195,7 @@ func (l *loader) setWorkers(text string, o spec.Origin) error {
 	case !named && len(groups) == 1:
 		group = groups[0]
 	case !named && len(groups) > 1:
-		return flagError(o, "say which, as in --workers "+groups[0]+"=2", "the file has %d worker groups: %s", len(groups), strings.Join(groups, ", "))
+		return flagError(o, "name the group, as in --workers "+groups[0]+"=2", "the file has %d worker groups: %s", len(groups), strings.Join(groups, ", "))
 	case !named && n == "0":
 		return nil // no group, no workers
 	case !named:

@@ -26,7 +26,7 @@ func TestConclude(t *testing.T) {
 		"down":           {runstate.Draining, "down", "by hand", nil, runstate.Exit{Origin: "rayctl", Cause: "down", Code: 130, Message: "by hand; meanwhile killed", By: "me@here"}},
 		"idle":           {runstate.Draining, "idle", "idle", nil, runstate.Exit{Origin: "rayctl", Cause: "idle", Message: "idle; meanwhile killed", By: "me@here"}},
 		"lost already":   {runstate.Draining, "lost", "the head", nil, lost},
-		"by a signal":    {runstate.Draining, "interrupted", "the keeper was told to end by SIGTERM", nil, lost},
+		"by a signal":    {runstate.Draining, "interrupted", "the keeper received SIGTERM", nil, lost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			begun := time.Unix(100, 0)

@@ -243,20 +243,20 @@ var optionsOfRay = []OptionOfRay{
 	{strings.Fields("port gcsport rayport dashboardport rayclientserverport clientport minworkerport maxworkerport workerportlist objectmanagerport nodemanagerport metricsexportport dashboardagentlistenport dashboardagentgrpcport runtimeenvagentport ports"), "ports: --port, --dashboard-port, --min-worker-port and the others",
 		"rayctl chooses free ports, so that clusters of one machine do not collide, on Slurm in slurm.ports; `rayctl dashboard --port` and `rayctl port-forward` give them a fixed one here"},
 	{strings.Fields("nodeipaddress nodeip ipaddress address rayaddress"), "--node-ip-address, --address",
-		"a node's address is what the launcher knows: this machine's own, that of the node on Slurm, where slurm.network chooses among several, the pod's on Kubernetes"},
+		"the launcher chooses a node's address: this machine's own, on Slurm the node's (slurm.network chooses among several), on Kubernetes the pod's"},
 	{strings.Fields("dashboardhost includedashboard"), "--dashboard-host, --include-dashboard", "the dashboard listens where rayctl reaches it; on Slurm slurm.expose changes that"},
 	{strings.Fields("systemconfig"), "--system-config", "set it in env as RAY_NAME: VALUE, from where Ray reads each of its settings on every node"},
 	{strings.Fields("redis redisaddress redispassword redisusername externalredis externalstoragenamespace gcsfaulttolerance gcsfaulttoleranceoptions"), "external Redis, GCS fault tolerance",
 		"no state of Ray outlives its head: job.restarts.nodeFailure starts the driver again, which goes on from its checkpoints in job.outputDir"},
 	{strings.Fields("tls usetls rayusetls tlsservercert tlsserverkey tlscacert"), "TLS",
-		"nodes know one another by the cluster's token; to encrypt what they send, set RAY_USE_TLS, RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT in env, with files that each node has. Each node's certificate must name the node's IP address, otherwise Ray does not come up, and the reason is in gcs_server.err among the node's logs. The dashboard and the keeper are not encrypted"},
+		"nodes identify themselves by the cluster's token; to encrypt their connections, set RAY_USE_TLS, RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT in env, with files that each node has. Each node's certificate must name the node's IP address, otherwise Ray does not come up, and the reason is in gcs_server.err among the node's logs. The dashboard and the keeper are not encrypted"},
 	{strings.Fields("authmode authoptions authtoken token"), "tokens: RAY_AUTH_MODE, authOptions", "rayctl makes a token for each cluster where Ray has tokens (2.52 and later)"},
 	{strings.Fields("tempdir raytmpdir"), "--temp-dir", "use local.tmpDir or slurm.tmpDir"},
 	{strings.Fields("plasmadirectory"), "--plasma-directory", "the object store is in /dev/shm, and objectStoreMemory is its size"},
 	{strings.Fields("numcpus"), "--num-cpus", "use cpus"},
 	{strings.Fields("numgpus"), "--num-gpus", "use gpus"},
 	{strings.Fields("spillingdirectory spilldir spilldirectory"), "--object-spilling-directory by other names", "use objectSpillingDirectory of the head or of a worker group"},
-	{strings.Fields("raystartparams"), "rayStartParams", "the keys of head and workers say what `ray start` is given, and kuberay.rayCluster takes the spec of a whole RayCluster"},
+	{strings.Fields("raystartparams"), "rayStartParams", "the keys of head and workers set the arguments of `ray start`, and kuberay.rayCluster takes the spec of a whole RayCluster"},
 }
 
 // insteadOf is what the cluster file has in place of an option of Ray; "" if the key is none.
@@ -270,7 +270,7 @@ func insteadOf(key string) string {
 	return ""
 }
 
-// elsewhere says where in the file a key of this name belongs; "" if there is none.
+// elsewhere names the place in the file where a key of this name belongs; "" if there is none.
 func elsewhere(key string) string {
 	if _, ok := findField(reflect.TypeFor[ClusterSpec](), key); ok {
 		return "it belongs at the top level of the file, without indentation"

@@ -54,7 +54,7 @@ func TestValidate(t *testing.T) {
 		{"head and resources", "head: {on: a, cpus: 2}\nworkers: [{name: a}]", "it can have none of its own"},
 		{"head on none", "head: {on: a}\nworkers: [{name: a, replicas: 2, minReplicas: 0}]", "may have no worker"},
 		{"early head on a group", "launcher: slurm\nhead: {on: a, early: true}\nworkers: [{name: a}]", "head.early: the head is on group \"a\" and starts with it: remove head.on"},
-		{"early head alone", "launcher: local\nhead: {early: true}\nworkers: [{name: a, minReplicas: 0}]", "head.early: no worker must be there"},
+		{"early head alone", "launcher: local\nhead: {early: true}\nworkers: [{name: a, minReplicas: 0}]", "head.early: no worker is required"},
 		{"early head of a launcher without", "launcher: example\nhead: {early: true}\nworkers: [{name: a}]", "head.early: the example launcher starts the head together with the workers: leave it out"},
 		{"start with a head that is not early", "job: {start: head}", "job.start: without an early head the driver has all nodes when it starts: set head.early: true"},
 		{"start", "job: {start: now}", `job.start: "now" is not possible here`},
@@ -145,7 +145,7 @@ func TestOptionsOfRay(t *testing.T) {
 	for text, want := range map[string]string{
 		"ray: {dashboardPort: 8265}":               "rayctl chooses free ports, so that clusters of one machine do not collide",
 		"workers: [{name: a, min_worker_port: 1}]": "rayctl chooses free ports",
-		"head: {nodeIpAddress: 10.0.0.1}":          "a node's address is what the launcher knows: this machine's own",
+		"head: {nodeIpAddress: 10.0.0.1}":          "the launcher chooses a node's address: this machine's own",
 		"ray: {systemConfig: {a: 1}}":              "set it in env as RAY_NAME: VALUE",
 		"systemConfig: {a: 1}":                     "set it in env as RAY_NAME: VALUE",
 		"ray: {redis-address: 'r:6379'}":           "no state of Ray outlives its head: job.restarts.nodeFailure starts the driver again",

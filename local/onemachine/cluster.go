@@ -23,7 +23,7 @@ func (c *cluster) client(st *runstate.State) (*keeper.Client, error) {
 }
 
 func (c *cluster) notReady(what string) error {
-	return launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotReady, "`rayctl status "+c.Name+"` says what it waits for", "the %s of %s does not answer yet", what, c.Name)
+	return launcher.Fail(runstate.CodeUnreachable, launcher.ErrNotReady, "`rayctl status "+c.Name+"` shows what it waits for", "the %s of %s does not answer yet", what, c.Name)
 }
 
 func (l *Launcher) cluster(name string) *cluster {

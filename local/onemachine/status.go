@@ -40,7 +40,7 @@ func (c *cluster) status(how rundir.Life, st *runstate.State) launcher.Status {
 	return s
 }
 
-// vanished is the last status of a cluster whose launch was given up.
+// vanished is the last status of a cluster whose launch was cancelled.
 func (c *cluster) vanished() launcher.Status {
 	return c.status(rundir.Ended, c.concluded(nil, runstate.GivenUp()))
 }

@@ -19,7 +19,7 @@ type muxConn struct {
 	changed  sync.Cond
 	waiting  int    // who waits for changed
 	arrived  []byte // and not yet read
-	taken    uint32 // bytes read of which the far end was not told
+	taken    uint32 // bytes read that were not reported to the far end
 	credit   uint32 // bytes that the far end takes
 	known    bool   // to the far end
 	finished bool   // the far end sends no more

@@ -222,7 +222,7 @@ class Keeper:
             self.cluster.ready()
 
     def count(self):
-        """Asks the head for its nodes; returns whether all that must be there are."""
+        """Asks the head for its nodes; returns whether all required nodes are alive."""
         dashboard = self.head.dashboard
         try:
             if self.gang.session is None:
@@ -263,7 +263,7 @@ class Keeper:
             self.state.change(head=dict(self.state.doc["head"], nodeId=""))
             self.gang.greet(answer)
         except (Unreachable, Refused):
-            pass  # count() says what has become of it
+            pass  # count() finds the state of the node
         self.gang.complete = False
         return False
 
