@@ -267,7 +267,7 @@ func (c *Client) explainNode(ctx context.Context, nodeID string, err error) erro
 		}
 		if node.ID == nodeID {
 			return &APIError{Doing: answered.Doing, Status: http.StatusNotFound, kind: ErrNotFound,
-				Message: fmt.Sprintf("node %s (%s) is dead, and its logs with it: %s", nodeID, node.IP, node.StateMessage)}
+				Message: fmt.Sprintf("node %s (%s) is dead, and its logs are lost: %s", nodeID, node.IP, node.StateMessage)}
 		}
 	}
 	return &APIError{Doing: answered.Doing, Status: http.StatusNotFound, kind: ErrNotFound, Message: "the cluster has no node " + nodeID}

@@ -228,7 +228,7 @@ func (o *Snapshot) idleOperator() runstate.Reason {
 	if c == nil || len(o.rayPods()) > 0 || len(c.Status.Conditions) > 0 || c.Status.State != "" || o.Now.Sub(c.CreationTimestamp.Time) <= Silence { //nolint:staticcheck // see phase
 		return runstate.Reason{}
 	}
-	return runstate.Reason{Code: "OperatorSilent", Message: "nothing reconciles the RayCluster: the KubeRay operator does not run, or does not watch this namespace", Hint: "`rayctl doctor` looks at it"}
+	return runstate.Reason{Code: "OperatorSilent", Message: "nothing reconciles the RayCluster: the KubeRay operator does not run, or does not watch this namespace", Hint: "`rayctl doctor` checks it"}
 }
 
 // event finds the latest event of an object with one of the reasons. Events of an earlier object of the same name, such as those of the cluster before

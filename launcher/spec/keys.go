@@ -247,7 +247,7 @@ var optionsOfRay = []OptionOfRay{
 	{strings.Fields("dashboardhost includedashboard"), "--dashboard-host, --include-dashboard", "the dashboard listens where rayctl reaches it; on Slurm slurm.expose changes that"},
 	{strings.Fields("systemconfig"), "--system-config", "set it in env as RAY_NAME: VALUE, from where Ray reads each of its settings on every node"},
 	{strings.Fields("redis redisaddress redispassword redisusername externalredis externalstoragenamespace gcsfaulttolerance gcsfaulttoleranceoptions"), "external Redis, GCS fault tolerance",
-		"no state of Ray outlives its head: job.restarts.nodeFailure starts the driver again, which goes on from its checkpoints in job.outputDir"},
+		"Ray's state is lost with its head: job.restarts.nodeFailure starts the driver again, and the driver continues from its checkpoints in job.outputDir"},
 	{strings.Fields("tls usetls rayusetls tlsservercert tlsserverkey tlscacert"), "TLS",
 		"nodes identify themselves by the cluster's token; to encrypt their connections, set RAY_USE_TLS, RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT in env, with files that each node has. Each node's certificate must name the node's IP address, otherwise Ray does not come up, and the reason is in gcs_server.err among the node's logs. The dashboard and the keeper are not encrypted"},
 	{strings.Fields("authmode authoptions authtoken token"), "tokens: RAY_AUTH_MODE, authOptions", "rayctl makes a token for each cluster where Ray has tokens (2.52 and later)"},

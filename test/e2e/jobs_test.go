@@ -86,7 +86,7 @@ func TestStopRun(t *testing.T) {
 	if err := syscall.Kill(supervisor, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	run.until("; the driver goes on\n", 1)
+	run.until("; the driver continues\n", 1)
 	contains(t, "the client", run.String(), "deafrun: node worker-1 is lost: ")
 	s := decode[launcher.Status](t, u.want(0, "status", "deafrun", "-o", "json").out)
 	if s.Nodes[1].State != runstate.NodeDead || s.Job.State != runstate.JobRunning {

@@ -252,5 +252,5 @@ def size(wish):
 def names(wish):
     """Refuses what is no list of words."""
     if not isinstance(wish, list) or not all(isinstance(name, str) for name in wish):
-        raise Rejected(400, "release and unmet want lists of words")
+        raise Rejected(400, "release and unmet need lists of text")
     return wish
