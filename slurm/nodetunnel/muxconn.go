@@ -173,7 +173,7 @@ func (c *muxConn) leave() (flag uint16) {
 	return flag
 }
 
-// nudge makes those who wait on this connection look again; c.m.mu is locked.
+// nudge wakes those who wait on this connection, so that they check its state again; c.m.mu is locked.
 func (c *muxConn) nudge() {
 	c.changed.Broadcast()
 	if c.m.reader == c {

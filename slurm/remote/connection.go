@@ -81,7 +81,7 @@ func (s *SSH) socket() string {
 	return filepath.Join(s.control, hex.EncodeToString(key[:8]))
 }
 
-// given are the options that are the user's.
+// given are the user's own options.
 func (s *SSH) given() []string {
 	args := []string{"-T"}
 	if s.Config != "" {

@@ -1,4 +1,4 @@
-// Package interrupt makes the signals that a command receives into actions on the run that it watches.
+// Package interrupt turns the signals that a command receives into actions on the run that it watches.
 package interrupt
 
 import (
@@ -44,7 +44,7 @@ type interrupts struct {
 	since   time.Time   // when it came
 }
 
-// Grace knows how long the driver has to end, if there is one.
+// Grace is the time that the driver has to end, if there is one.
 type Grace struct {
 	Time time.Duration // job.grace
 	runs atomic.Bool
