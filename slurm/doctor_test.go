@@ -118,7 +118,7 @@ func (b *bed) doctorFindings(t *testing.T) {
 	}
 }
 
-// crowded: where no node is free for the head, doctor looks at a smaller part of one and says so. It waits half a minute for the head's; the function that
+// crowded: where no node is free for the head, doctor checks a smaller part of one and reports that. It waits half a minute for the head's; the function that
 // crowded returns waits for the result.
 func (b *bed) crowded(t *testing.T) func() {
 	g := b.gate(t)

@@ -175,7 +175,7 @@ print("another node:", one != two, flush=True)'`
 	b.nothingLeft(t, s.Name)
 }
 
-// killSupervisor kills that of a node of the cluster's own step, which so cannot say anything.
+// killSupervisor kills that of a node of the cluster's own step, which then cannot report anything.
 func (b *bed) killSupervisor(t *testing.T, host string) {
 	t.Helper()
 	all, err := b.Processes(host)

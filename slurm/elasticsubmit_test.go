@@ -63,7 +63,7 @@ func (e *disturbed) answerLost(t *testing.T) {
 	}
 }
 
-// refused: compute nodes may not submit; the client that watches does it once for all nodes that are asked for at once, and the timeline says that they need one.
+// refused: compute nodes may not submit; the client that watches does it once for all nodes that are asked for at once, and the timeline notes that they need one.
 func (e *disturbed) refused(t *testing.T) {
 	e.touch(t, "login-only")
 	defer e.allow(t)
@@ -115,7 +115,7 @@ func (e *disturbed) never(t *testing.T) {
 	again("MaxTime=UNLIMITED")
 }
 
-// maxAllocations: there are no more nodes than the file allows, and a note says so once. Those that are asked for at once are one job array, and go one by one.
+// maxAllocations: there are no more nodes than the file allows, and a note reports that once. Those that are requested at once are one job array, and go one by one.
 func (e *disturbed) maxAllocations(t *testing.T) {
 	submitted := e.submitted(t)
 	e.order(t, "b", 3)
@@ -152,7 +152,7 @@ func (e *disturbed) array(t *testing.T) (number string) {
 	return number
 }
 
-// unmet: demand that no group can satisfy is told in Ray's stead, and asks for nothing.
+// unmet: the keeper notes demand that no group can satisfy, and requests nothing for it.
 func (e *disturbed) unmet(t *testing.T) {
 	before := e.submitted(t)
 	e.order(t, "huge", 1000)
@@ -217,7 +217,7 @@ func (e *disturbed) noted(t *testing.T, words string) launcher.Status {
 	return e.until("told "+words, func(s launcher.Status) bool { return strings.Contains(notes(s), words) })
 }
 
-// notes are what the timeline says of scaling.
+// notes are the timeline's messages about scaling.
 func notes(s launcher.Status) (text string) {
 	for _, ev := range s.Timeline {
 		if ev.Kind == "scaling" {

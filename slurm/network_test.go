@@ -221,7 +221,7 @@ func (b *bed) listening(t *testing.T, node int) map[int]string {
 	return found
 }
 
-// portsTaken: a cluster for which another one on its node has left no ports does not start, and says so. The other one can start again with those that it has.
+// portsTaken: a cluster for which another one on its node has left no ports does not start, and the error has that reason. The other one can start again with those that it has.
 func (b *bed) portsTaken(t *testing.T) {
 	g := b.gate(t)
 	one := func(name, entrypoint string) *begun {

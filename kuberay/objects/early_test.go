@@ -15,7 +15,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 )
 
-// TestEarlyHead: the head is in no gang, which is the required workers; all pods tell the keeper that they have nodes.
+// TestEarlyHead: the head is in no gang, which is the required workers; all pods report to the keeper that they have nodes.
 func TestEarlyHead(t *testing.T) {
 	text := strings.Replace(gangFile, "head: {", "head: {early: true, ", 1)
 	p := planOf(t, text, true)

@@ -127,7 +127,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestElasticNodesFail: nodes that fail to start are not asked for without a pause, and say why.
+// TestElasticNodesFail: nodes that fail to start are not requested without a pause, and report the reason.
 func TestElasticNodesFail(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, holdTwo, func(o *keeper.Orders) {

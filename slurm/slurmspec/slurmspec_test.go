@@ -166,7 +166,7 @@ func TestAroundUs(t *testing.T) {
 	}
 }
 
-// TestGangFalse: on Slurm all required nodes are one request, whatever the file says, and its user is told.
+// TestGangFalse: on Slurm all required nodes are one request, whatever the file has, and a note reports that.
 func TestGangFalse(t *testing.T) {
 	for text, want := range map[string][]string{
 		"slurm: {host: login1}": nil,

@@ -73,7 +73,7 @@ func TestStop(t *testing.T) {
 	u.want(65, "stop", "-c", "shared", "nosuch")
 }
 
-// TestStopRun: of a run that loses a worker, which its supervisor starts again, and then supervisor and worker, its client and `status` say so while the driver goes on. Of a run whose driver is deaf to SIGTERM, stop and the run both
+// TestStopRun: of a run that loses a worker, which its supervisor starts again, and then supervisor and worker, its client and `status` report that while the driver continues. Of a run whose driver is deaf to SIGTERM, stop and the run both
 // say that it was killed; the run's cluster ends meanwhile.
 func TestStopRun(t *testing.T) {
 	u := newUser(t)
