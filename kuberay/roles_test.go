@@ -80,7 +80,7 @@ func TestRolePerCommand(t *testing.T) {
 		{"scale", "scale roles w=0:1", "w: "},
 		{"submit", "submit -c roles --submission-id one -- echo submitted", "submitted"}, {"jobs", "jobs roles", "SUCCEEDED"}, {"logs", "logs roles", "submitted"},
 		{"events", "events roles", "Ready"}, {"wait", "wait --ready -o name roles", "roles"}, {"extend", "extend roles --max 400d", "roles ends at"},
-		{"stop", "stop roles one", ""}, {"top", "top roles", "roles"}, {"serve", "serve status -c roles", ""}, {"gc", "gc --dry-run", ""},
+		{"stop", "stop roles one", ""}, {"top", "top roles", "GPU%"}, {"serve", "serve status -c roles", ""}, {"gc", "gc --dry-run", ""},
 		{"cp", "cp /etc/hosts roles:/tmp/copied", ""}, {"dashboard", "dashboard roles", "http://127.0.0.1:"}, {"port-forward", "port-forward roles 8265", "127.0.0.1:"},
 		{"env", "env roles", "export RAY_ADDRESS="},
 		{"down", "down roles", ""}, {"history", "history", "roles"}, {"logs", "logs roles", ""},

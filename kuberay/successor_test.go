@@ -20,6 +20,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec/units"
 	"github.com/rayctl/rayctl/test/kubetest"
 	"github.com/rayctl/rayctl/test/pace"
+	"github.com/rayctl/rayctl/test/stopped"
 )
 
 // TestKeeperLostAround: a keeper is lost before the gang is there, its process and then its pod with all that was on its disk (a working directory
@@ -82,7 +83,7 @@ func TestKeeperLostBeforeRecord(t *testing.T) {
 	r.printed(t, "begun\n")
 	pod, keeper := b.keeperProcess(t, r.id)
 	_, record := b.roleProcess(t, r.id, "record", "\x00/rayctl/keeper.pyz\x00record\x00")
-	if err := syscall.Kill(record, syscall.SIGSTOP); err != nil {
+	if err := stopped.Stop(record); err != nil {
 		t.Fatal(err)
 	}
 	b.release(t, r.id)

@@ -18,6 +18,7 @@ import (
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/local/proc"
 	"github.com/rayctl/rayctl/test/pace"
+	"github.com/rayctl/rayctl/test/stopped"
 )
 
 func TestOneClusterOfManyLaunches(t *testing.T) {
@@ -132,9 +133,9 @@ print("pid", ray.get(A.remote().start.remote()))`}})
 	if len(both) != 2 {
 		t.Fatalf("supervisor and guard: %v", both)
 	}
-	for _, number := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} { // stopped first, so that neither sees the other's end
+	for _, end := range []func(int) error{stopped.Stop, func(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }} { // stopped first, so that neither sees the other's end
 		for _, pid := range both {
-			if err := syscall.Kill(pid, number); err != nil {
+			if err := end(pid); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -222,7 +223,7 @@ func TestStuckKeeper(t *testing.T) {
 	dirs := nodeDirs(t, state, "stuck")
 	for _, p := range processes(t, state, "stuck") {
 		if strings.Contains(proc.CommandLine(p), "keeper.pyz keeper") {
-			if err := syscall.Kill(p.PID, syscall.SIGSTOP); err != nil {
+			if err := stopped.Stop(p.PID); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -11,11 +11,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
+	"github.com/rayctl/rayctl/test/stopped"
 )
 
 // keeperKilledWithOutput: what the driver wrote after its keeper's last look is in the record, and a restart that is left is made.
@@ -28,7 +28,7 @@ func (b *bed) keeperKilledWithOutput(t *testing.T) {
 	b.copied(t, r.id, "killed\n")
 	for _, p := range b.processes(t, r.id) {
 		if strings.Contains(p.Command, "keeper.pyz slurm-start") {
-			if err := syscall.Kill(p.PID, syscall.SIGSTOP); err != nil {
+			if err := stopped.Stop(p.PID); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -83,6 +83,9 @@ func (b *bed) readsOnlyRead(t *testing.T) {
 		return strings.HasPrefix(out, "PENDING"), err
 	}
 	b.Await(t, "the job to wait again", waits)
+	if err := os.MkdirAll(filepath.Join(b.run(id), "1", "nodes"), 0o700); err != nil { // else its node that lives makes it at any time, see contents
+		t.Fatal(err)
+	}
 	before := contents(t, b.run(id))
 	if err := b.ResetRequests(t.Context()); err != nil {
 		t.Fatal(err)

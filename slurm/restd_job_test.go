@@ -95,7 +95,9 @@ func (r *restd) companion(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.removed(t, l, id)
-	run, err := rundir.NewRoot(rundir.Config{Runner: r.beside, Dir: r.Dir(), Script: script.File}).Run(t.Context(), s.Name)
+	root := rundir.NewRoot(rundir.Config{Runner: r.beside, Dir: r.Dir(), Script: script.File})
+	defer root.Files.Close()
+	run, err := root.Run(t.Context(), s.Name)
 	if err == nil {
 		err = run.Look(t.Context())
 	}
@@ -151,7 +153,7 @@ func (r *restd) knownOf(t *testing.T, job int, script []byte) string {
 	}
 	for word := range strings.FieldsSeq(shown) {
 		if strings.HasPrefix(word, "StdOut=") {
-			out += "\n" + strings.ReplaceAll(word, id, "ID")
+			out += "\n" + word
 		}
 	}
 	written, err := r.Slurm(t.Context(), "scontrol", "write", "batch_script", id, "-")

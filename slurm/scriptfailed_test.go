@@ -61,7 +61,7 @@ exec `+b.python+` -c 'import runpy, sys; sys.version_info = (3, 6, 8, "final", 0
 func (b *bed) doctorFindsOld(t *testing.T) {
 	s := b.named("s-old", "echo never")
 	s.Ray.Python = b.python36
-	want := []string{`python on node1: it reports "3.6", and 3.8 or later is needed`, "Ray on node1: ModuleNotFoundError: No module named 'ray'"}
+	want := []string{`python on node1: it reports "3.6", and 3.8 or later is needed`} // Ray is looked for by a Python that can
 	var found []string
 	for _, c := range b.launcher().Check(t.Context(), s) {
 		if !c.OK {

@@ -33,6 +33,18 @@ class RayStart(unittest.TestCase):
         self.assertEqual(env["RAY_prestart_worker_first_driver"], "0")
         self.assertTrue(env["PATH"].startswith("/opt/venv/bin:"))
 
+    def test_on_loopback(self):
+        # That a real Ray 2.40 then listens for no other host is shown by TestPartitions/OldRay of slurm.
+        def local(version, groups, **base):
+            o = orders()
+            o["ray"]["version"], o["groups"] = version, o["groups"][:groups]
+            env = raystart.environment(o, members.members(o)[0], "/tmp/r1", "/run", {}, dict(self.BASE, PATH="/bin", **base))
+            return env.get("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER")
+        loopback = {"RAYCTL_NODE_IP": "127.0.0.1"}
+        self.assertEqual(local("2.40.0", 1, **loopback), "0")
+        for other in (local("2.40.0", 2, **loopback), local("2.40.0", 1), local("2.52.0", 1, **loopback), local("", 1, **loopback)):
+            self.assertIsNone(other)
+
     def test_arguments(self):
         o, ports = orders(), {"dashboard-agent-listen-port": 1, "worker-port-list": "7,8"}
         head = raystart.arguments(o, members.members(o)[0], "/tmp/r1", "/run", self.BASE, ports)

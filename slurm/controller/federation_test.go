@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestParseFederation: Slurm 24.11's own answer, of the testbed; TestLimits/Federation asks a real one.
+// TestParseFederation reads what `scontrol show federation` prints (slurm/src/api/federation_info.c, 24.11); TestLimits/Federation asks a real one.
 func TestParseFederation(t *testing.T) {
 	for out, want := range map[string]Federation{
 		"": {},

@@ -76,9 +76,13 @@ func (r *REST) Cancel(ctx context.Context, id int, onlyWaiting bool) error {
 		if begun, err = r.begun(ctx, id); err == nil && !begun {
 			_, err = r.call(ctx, http.MethodDelete, "/job/"+strconv.Itoa(id), nil)
 		}
-	case onlyWaiting:
+	case onlyWaiting || IsFederated(id) && version != v38: // ids of a federation are invalid in a path (slurm/src/slurmrestd/plugins/openapi/slurmctld/jobs.c)
+		which := map[string]any{"jobs": []string{strconv.Itoa(id)}}
+		if onlyWaiting {
+			which["job_state"] = []string{StatePending}
+		}
 		var answer []byte
-		answer, err = r.call(ctx, http.MethodDelete, "/jobs/", map[string]any{"jobs": []string{strconv.Itoa(id)}, "job_state": []string{StatePending}})
+		answer, err = r.call(ctx, http.MethodDelete, "/jobs/", which)
 		if err == nil {
 			err = killed(answer)
 		}

@@ -105,6 +105,7 @@ while [ $# -gt 0 ]; do
 	--container-mount-home) binds+=("$HOME:$HOME") ;;
 	--no-container-remap-root) ;;
 	--container-*|--no-container-*) fail "unknown option $1" ;;
+	--nodelist) own+=("$1=$2"); shift ;;
 	-*) own+=("$1") ;;
 	*) break ;;
 	esac

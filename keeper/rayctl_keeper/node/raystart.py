@@ -53,10 +53,19 @@ def environment(orders, member, directory, run_dir, secrets, base):
         env["RAYCTL_USER_START_HOOK"] = hook
     if orders.get("job"):
         env["RAYCTL_JOB"] = "1"
+    if on_loopback(orders, base):
+        # Where there can be only one node, Ray leaves a loopback address as it is, else it takes the host's instead
+        # (resolve_ip_for_localhost). All its servers listen on the loopback address if it is the node's, else on all addresses.
+        env["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     if is_elastic(orders):
         env.update(autoscaled(orders, member, base, env.get("PYTHONPATH")))
     env["RAY_JOB_STOP_WAIT_TIME_S"] = str(int(math.ceil((orders.get("job") or orders).get("grace") or 0)))
     return env
+
+
+def on_loopback(orders, base):
+    """Whether this is the only node of a Ray that has no tokens, at a loopback address: other hosts then must not reach it."""
+    return base.get("RAYCTL_NODE_IP") == "127.0.0.1" and largest(orders) == 1 and not is_since(orders["ray"].get("version"), (2, 52))
 
 
 def autoscaled(orders, member, base, pythonpath):
@@ -140,9 +149,13 @@ def resources(group, directory, base):
 
 
 def is_recent(version):
-    """Whether this is Ray 2.49 or later, which has `--labels=k=v` and raylets that wait for their agents' ports. An unknown
-    version is a new one."""
+    """Whether this is Ray 2.49 or later, which has `--labels=k=v` and raylets that wait for their agents' ports."""
+    return is_since(version, (2, 49))
+
+
+def is_since(version, least):
+    """Whether this is at least that (major, minor) of Ray. An unknown version is a new one."""
     try:
-        return not version or tuple(int(p) for p in version.split(".")[:2]) >= (2, 49)
+        return not version or tuple(int(p) for p in version.split(".")[:2]) >= least
     except ValueError:
         return True

@@ -68,7 +68,7 @@ class Main:
     def _asked(self):
         """When it was asked for, in epoch seconds: before this keeper began."""
         for event in reversed(self._state.doc["timeline"]):
-            if event["event"] == "phase" and event["to"] == "Queued":
+            if event["event"] == "phase" and event.get("to") == "Queued":
                 return seconds_of(event["at"])
         return time.time() - self._spent
 

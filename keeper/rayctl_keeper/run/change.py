@@ -48,7 +48,7 @@ class Change:
 
     def _admitted(self):
         """Seconds since the nodes were admitted; None: they were not yet. A keeper that follows another has it in the timeline."""
-        begun = next((e["at"] for e in self._state.doc["timeline"] if e["event"] == "phase" and e["to"] == "Starting"), None)
+        begun = next((e["at"] for e in self._state.doc["timeline"] if e["event"] == "phase" and e.get("to") == "Starting"), None)
         return None if begun is None else max(0.0, time.time() - seconds_of(begun))
 
     def _leaves_time(self, seconds):

@@ -22,7 +22,7 @@ class Placed:
 
     def resume(self):
         """A previous keeper has the reports of all of them."""
-        noted = [e["at"] for e in self._state.doc["timeline"] if (e["event"], e["to"]) == EVENT]
+        noted = [e["at"] for e in self._state.doc["timeline"] if (e["event"], e.get("to")) == EVENT]
         if self.awaited and noted:
             self._all_there(seconds_of(noted[-1]))
 
@@ -57,7 +57,7 @@ class Placed:
     def _all_there(self, since):
         """lifetime.start counts from then on, though not from before it was known that the head has a node."""
         now, offset = time.monotonic(), time.time() - time.monotonic()
-        answered = [seconds_of(e["at"]) for e in self._state.doc["timeline"] if e["event"] == "phase" and e["to"] == "Starting"]
+        answered = [seconds_of(e["at"]) for e in self._state.doc["timeline"] if e["event"] == "phase" and e.get("to") == "Starting"]
         self.awaited = False
         self._limits.stop("queue")
         self._limits.begin("start", min(now, max([since] + answered[-1:]) - offset))

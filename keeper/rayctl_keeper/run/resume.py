@@ -64,7 +64,7 @@ class Resumption:
 
     def _queued_since(self):
         """When the cluster began to wait for its nodes."""
-        queued = [e["at"] for e in self.earlier["timeline"] if e["event"] == "phase" and e["to"] == "Queued"]
+        queued = [e["at"] for e in self.earlier["timeline"] if e["event"] == "phase" and e.get("to") == "Queued"]
         return seconds_of(queued[-1] if queued else self.earlier["since"])
 
     def recover_logs(self, dashboard):

@@ -14,11 +14,10 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	_ "github.com/rayctl/rayctl/kuberay/kuberayspec"
-	_ "github.com/rayctl/rayctl/local/localspec"
-	_ "github.com/rayctl/rayctl/slurm/slurmspec"
-
 	"github.com/rayctl/rayctl/launcher/spec"
 	"github.com/rayctl/rayctl/launcher/spec/schema"
+	_ "github.com/rayctl/rayctl/local/localspec"
+	_ "github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 func compiled(t *testing.T) *jsonschema.Schema {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,8 +14,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // bringUp starts the missing parts and stops the superfluous ones, in parallel as far as their dependencies allow.

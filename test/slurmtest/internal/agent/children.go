@@ -10,6 +10,8 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+
+	"github.com/rayctl/rayctl/test/stopped"
 )
 
 // children are the processes of an agent. As process 1 the agent also reaps orphans, so it waits for all of them in one place
@@ -96,13 +98,16 @@ func (c *children) run(cmd *exec.Cmd) ([]byte, int, error) {
 	return out, ch.status.ExitStatus(), err
 }
 
-// signal signals a named child that runs.
+// signal signals a named child that runs. With SIGSTOP it has stopped then.
 func (c *children) signal(name string, sig syscall.Signal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ch := c.named[name]
 	if ch == nil || c.byPID[ch.pid] != ch {
 		return fmt.Errorf("%s does not run", name)
+	}
+	if sig == syscall.SIGSTOP {
+		return stopped.Stop(ch.pid)
 	}
 	return syscall.Kill(ch.pid, sig)
 }
