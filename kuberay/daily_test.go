@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,7 +57,7 @@ func (u *user) raysTools(t *testing.T, name string) {
 import ray
 ray.init(log_to_driver=False)
 print("client", ray.util.client.ray.is_connected())'`, "sh", name)
-	c.Env, c.Dir = append(u.env, "RAYCTL="+u.rayctl, "PYTHON="+python, "RAY="+filepath.Join(filepath.Dir(python), "ray")), t.TempDir()
+	c.Env, c.Dir = append(slices.Clone(u.env), "RAYCTL="+u.rayctl, "PYTHON="+python, "RAY="+filepath.Join(filepath.Dir(python), "ray")), t.TempDir()
 	out, err := c.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"al.essio.dev/pkg/shellescape"
+
 	"github.com/rayctl/rayctl/launcher"
 	"github.com/rayctl/rayctl/launcher/runstate"
 	"github.com/rayctl/rayctl/launcher/spec"
@@ -35,11 +37,20 @@ function slurm_job_modify(job, record, partitions, uid) return slurm.SUCCESS end
 return slurm.SUCCESS
 `
 
+// bothNodes waits for the node that has a job of its own, to which the rules apply as well.
+const bothNodes = `import ray, time
+ray.init(log_to_driver=False, logging_level="ERROR")
+while len(ray.nodes()) < 2:
+    time.sleep(0.2)
+print("under rules")`
+
 // rules: what a site requires of jobs is shown in the site's own words, by launches and by doctor, and can be set in the file.
 func (b *bed) rules(t *testing.T) {
 	l := b.launcher()
 	asks := func(comment string, args ...string) *spec.ClusterSpec {
-		s := b.named("ruled", "echo under rules")
+		s := b.named("ruled", "python -c "+shellescape.Quote(bothNodes))
+		none, one := 0, 1
+		s.Workers = []spec.WorkerGroup{{Name: "w", Replicas: &one, MinReplicas: &none, MaxReplicas: &one, NodeResources: small()}}
 		s.Sections = slurmspec.In(&slurmspec.Section{Comment: comment, Group: slurmspec.Group{Partition: "ruled", ExtraArgs: args}})
 		return s
 	}

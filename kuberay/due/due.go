@@ -36,9 +36,11 @@ func (j *Judge) End(o *observe.Snapshot, st *runstate.State, keptHere bool) *lau
 // Doubtful reports whether the last look saw a reason that makes an end due when it is seen for longer.
 func (j *Judge) Doubtful() bool { return !j.badSince.IsZero() }
 
-// ends reports whether the cluster's end has begun.
+// ends reports whether the cluster's end has begun. The keeper's state may be an old one: a keeper that follows another may end the cluster before this client
+// reaches it. Its pod then shows that the run has ended and that the record has the result.
 func ends(o *observe.Snapshot, st *runstate.State) bool {
-	return st != nil && (st.Phase == runstate.Draining || st.Exit != nil) || o.Job != nil && (o.Job.DeletionTimestamp != nil || observe.JobEnded(o.Job))
+	return st != nil && (st.Phase == runstate.Draining || st.Exit != nil) ||
+		o.Job != nil && (o.Job.DeletionTimestamp != nil || observe.JobEnded(o.Job)) || observe.KeeperSucceeded(o) || o.RecordSucceeded()
 }
 
 // deleted is the end of a cluster whose RayCluster was there and is deleted, by somebody else than its keeper's end. nil: it is not.

@@ -36,6 +36,15 @@ func after(passed time.Duration, reason string) *observe.Snapshot {
 	}
 }
 
+// keeperSucceeded adds the keeper's pod, which has ended with code 0.
+func keeperSucceeded(o *observe.Snapshot) {
+	o.Job.UID = "job"
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "c-1", Labels: map[string]string{objects.LabelName: "c", objects.LabelRole: objects.RoleKeeper}}}
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(o.Job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: objects.KeeperContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
+	o.Pods = append(o.Pods, pod)
+}
+
 // TestEnd: an end is due at once for a reason that never passes, and for others when they have been seen for a minute without a pause; it is none of who asks
 // twice, of a cluster that is ready, ends, or is somebody else's.
 func TestEnd(t *testing.T) {
@@ -51,18 +60,22 @@ func TestEnd(t *testing.T) {
 		want   string // in the message of the last look's end; "": none is due
 		cause  string
 	}{
-		"never passes":        {looks: []at{{0, "InvalidImageName"}}, state: starting, want: "the kubelet's words", cause: runstate.CauseStartFailed},
-		"without the keeper":  {looks: []at{{0, "InvalidImageName"}}, want: "the kubelet's words", cause: runstate.CauseStartFailed},
-		"may pass":            {looks: []at{{0, "ErrImagePull"}, {59 * time.Second, "ErrImagePull"}}, state: starting},
-		"has not passed":      {looks: []at{{0, "ErrImagePull"}, {time.Minute, "ImagePullBackOff"}}, state: starting, want: "the kubelet's words", cause: runstate.CauseStartFailed},
-		"passed in between":   {looks: []at{{0, "ErrImagePull"}, {30 * time.Second, "ContainerCreating"}, {time.Minute, "ErrImagePull"}}, state: starting},
-		"is ready":            {looks: []at{{0, "InvalidImageName"}}, state: &runstate.State{Phase: runstate.Ready}},
-		"ends":                {looks: []at{{0, "InvalidImageName"}}, state: &runstate.State{Phase: runstate.Draining}},
-		"has ended":           {looks: []at{{0, "InvalidImageName"}}, state: &runstate.State{Phase: runstate.Provisioning, Exit: &runstate.Exit{}}},
-		"without a keeper":    {looks: []at{{0, "InvalidImageName"}}, change: func(o *observe.Snapshot) { o.Job = nil }},
-		"its Job is deleted":  {looks: []at{{0, "InvalidImageName"}}, change: func(o *observe.Snapshot) { o.Job.DeletionTimestamp = &metav1.Time{Time: begun} }},
-		"RayCluster deleted":  {looks: []at{{0, ""}, {time.Second, "deleted"}}, state: starting, want: "its RayCluster was deleted: ns/c", cause: runstate.CauseLost},
-		"deleted by its end":  {looks: []at{{0, ""}, {time.Second, "deleted"}}, state: &runstate.State{Phase: runstate.Draining, Committed: true}},
+		"never passes":         {looks: []at{{0, "InvalidImageName"}}, state: starting, want: "the kubelet's words", cause: runstate.CauseStartFailed},
+		"without the keeper":   {looks: []at{{0, "InvalidImageName"}}, want: "the kubelet's words", cause: runstate.CauseStartFailed},
+		"may pass":             {looks: []at{{0, "ErrImagePull"}, {59 * time.Second, "ErrImagePull"}}, state: starting},
+		"has not passed":       {looks: []at{{0, "ErrImagePull"}, {time.Minute, "ImagePullBackOff"}}, state: starting, want: "the kubelet's words", cause: runstate.CauseStartFailed},
+		"passed in between":    {looks: []at{{0, "ErrImagePull"}, {30 * time.Second, "ContainerCreating"}, {time.Minute, "ErrImagePull"}}, state: starting},
+		"is ready":             {looks: []at{{0, "InvalidImageName"}}, state: &runstate.State{Phase: runstate.Ready}},
+		"ends":                 {looks: []at{{0, "InvalidImageName"}}, state: &runstate.State{Phase: runstate.Draining}},
+		"has ended":            {looks: []at{{0, "InvalidImageName"}}, state: &runstate.State{Phase: runstate.Provisioning, Exit: &runstate.Exit{}}},
+		"without a keeper":     {looks: []at{{0, "InvalidImageName"}}, change: func(o *observe.Snapshot) { o.Job = nil }},
+		"its Job is deleted":   {looks: []at{{0, "InvalidImageName"}}, change: func(o *observe.Snapshot) { o.Job.DeletionTimestamp = &metav1.Time{Time: begun} }},
+		"RayCluster deleted":   {looks: []at{{0, ""}, {time.Second, "deleted"}}, state: starting, want: "its RayCluster was deleted: ns/c", cause: runstate.CauseLost},
+		"deleted by its end":   {looks: []at{{0, ""}, {time.Second, "deleted"}}, state: &runstate.State{Phase: runstate.Draining, Committed: true}},
+		"its keeper has ended": {looks: []at{{0, ""}, {time.Second, "deleted"}}, state: starting, change: keeperSucceeded},
+		"record is complete": {looks: []at{{0, ""}, {time.Second, "deleted"}}, state: starting, change: func(o *observe.Snapshot) {
+			o.Record = &batchv1.Job{Status: batchv1.JobStatus{Succeeded: 1}}
+		}},
 		"never a RayCluster":  {looks: []at{{observe.Silence + 1, "deleted"}, {2*observe.Silence + 1, "deleted"}}, state: &runstate.State{Phase: runstate.Queued}},
 		"not seen, committed": {looks: []at{{observe.Silence + 1, "deleted"}, {2*observe.Silence + 1, "deleted"}}, state: starting, want: "its RayCluster was deleted: ns/c", cause: runstate.CauseLost},
 	} {

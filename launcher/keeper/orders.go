@@ -131,6 +131,8 @@ type Companions struct {
 	Name    string            `json:"name"`              // of all of these jobs, and of no others: by it they are found and cancelled
 	Scripts map[string]string `json:"scripts"`           // batch scripts by group
 	Minutes map[string]int    `json:"minutes,omitempty"` // that a job of a group may run at most, where there is a limit
+	// Commented: the scripts have a comment of the file, which is not to be replaced.
+	Commented bool `json:"commented,omitempty"`
 }
 
 // Bind makes a directory of the host visible in a container.

@@ -10,6 +10,7 @@ import (
 	"al.essio.dev/pkg/shellescape"
 
 	"github.com/rayctl/rayctl/slurm/script"
+	"github.com/rayctl/rayctl/slurm/slurmspec"
 )
 
 // companion is the body of a submission for which sbatch has Argv: its options, and the directives of the script that it names, as fields. The API has no
@@ -30,8 +31,8 @@ func (b Batch) companion(version string) (map[string]any, error) {
 	}
 	gang := name == script.GangFile
 	w := wholeJob{
-		name: given["--job-name"], dir: given["--chdir"], output: given["--output"], comment: given["--comment"], array: given["--array"],
-		script: withArguments(b.Text, b.Argv[first+1:]), minutes: cmp.Or(given["--time"], b.Plan.TimeLimit()), licensed: gang, warning: warningOf(given["--signal"]),
+		name: given["--job-name"], dir: given["--chdir"], output: given["--output"], comment: cmp.Or(given["--comment"], slurmspec.Of(b.Plan.Spec).Comment), array: given["--array"],
+		script: withArguments(b.Text, b.Argv[first+1:]), minutes: cmp.Or(given["--time"], b.Plan.TimeLimit()), licensed: true, warning: warningOf(given["--signal"]),
 	}
 	if gang {
 		w.comment, w.warning = b.Plan.GangComment(), int(b.Plan.Warning().Seconds())

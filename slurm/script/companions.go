@@ -42,7 +42,8 @@ func (p Plan) companions() *keeper.Companions {
 	if !HasCompanions(p.Spec) {
 		return nil
 	}
-	c := &keeper.Companions{Name: CompanionName(p.Spec, p.Nonce), Scripts: map[string]string{}, Minutes: map[string]int{}}
+	c := &keeper.Companions{Name: CompanionName(p.Spec, p.Nonce), Scripts: map[string]string{}, Minutes: map[string]int{},
+		Commented: slurmspec.Of(p.Spec).Comment != ""}
 	if p.Spec.Head.Early {
 		c.Scripts[keeper.Gang] = path.Join(p.Run, GangFile)
 	}
@@ -121,7 +122,7 @@ func (p Plan) Companions() (map[string]string, error) {
 		return scripts, nil
 	}
 	for _, g := range p.Spec.NodeGroups() {
-		if scripts[CompanionFile(g.Name)], err = p.companion([][]string{p.Directives(p.OfCompanion(CompanionFile(g.Name))[0], false)}); err != nil {
+		if scripts[CompanionFile(g.Name)], err = p.companion([][]string{p.elasticDirectives(g)}); err != nil {
 			return nil, fmt.Errorf("render the batch script of group %s: %w", g.Name, err)
 		}
 	}
@@ -157,6 +158,15 @@ func (p Plan) OfCompanion(file string) []Component {
 // GangComment is the comment of the gang's job.
 func (p Plan) GangComment() string {
 	return cmp.Or(slurmspec.Of(p.Spec).Comment, "rayctl gang of "+p.Spec.Name)
+}
+
+// elasticDirectives are those of the jobs of an elastic group's nodes. A site may require a certain comment, and licences, of every job.
+func (p Plan) elasticDirectives(g spec.NodeGroup) []string {
+	var own []string
+	if comment := slurmspec.Of(p.Spec).Comment; comment != "" {
+		own = append(own, "--comment="+quote(comment))
+	}
+	return p.directives(p.OfCompanion(CompanionFile(g.Name))[0], true, own)
 }
 
 // gangDirectives are those of the gang's job. What the command line of sbatch has is for the first component alone: all have the name, by which the job is found.

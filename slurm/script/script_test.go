@@ -297,8 +297,17 @@ func TestCompanions(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	if strings.Contains(text, "--job-name") {
-		t.Errorf("the keeper names it:\n%s", text)
+	if strings.Contains(text, "--job-name") || strings.Contains(text, "--comment") || p.Orders().Start.Companions.Commented {
+		t.Errorf("the keeper names it, and gives it a comment:\n%s", text)
+	}
+	slurmspec.Of(p.Spec).Comment, slurmspec.Of(p.Spec).ExtraArgs = "for 7", []string{"--licenses=a:1"}
+	if scripts, err = p.Companions(); err != nil || !p.Orders().Start.Companions.Commented {
+		t.Fatalf("the keeper replaces the comment of the file, %v", err)
+	}
+	for _, want := range []string{"#SBATCH --comment='for 7'\n", "#SBATCH --licenses=a:1\n"} {
+		if text := scripts["elastic-b.sh"]; !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
 	}
 	if o := p.Orders(); o.Start.Companions == nil || o.Start.Companions.Scripts["b"] != p.Run+"/elastic-b.sh" || o.Groups[1].Count != 0 || o.Groups[1].Max != 3 {
 		t.Errorf("%+v", o)

@@ -346,6 +346,18 @@ class Jobs(unittest.TestCase):
         self.run_tasks()
         self.assertEqual(self.jobs.ended(), [(GANG, 1)])
 
+    def test_comment(self):
+        """A comment of the cluster file, which the script has, is not replaced."""
+        other = Member(GROUP, 1, beyond=True)
+        other.serial = 1
+        for members, comment in ([self.member], "--comment=rayctl node a-0"), ([self.member, other], "--comment=rayctl nodes of a"):
+            jobs = [submission.Job(member, {}) for member in members]
+            wish = {"name": "c", "scripts": {"a": "a.sh"}}
+            argv = submission.Submission("/r", wish, jobs).argv(["--time=5"])
+            self.assertIn(comment, argv)
+            commented = submission.Submission("/r", dict(wish, commented=True), jobs).argv(["--time=5"])
+            self.assertEqual(commented, [argument for argument in argv if argument != comment])
+
     def test_own_node(self):
         nodes = ["a-3", "2", "a-0", "1"]
         for index, want in (("3", ("a-3", "2")), ("0", ("a-0", "1"))):

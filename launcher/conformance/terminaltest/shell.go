@@ -22,15 +22,14 @@ func Shell(t *testing.T, c *exec.Cmd) {
 		t.Fatal(err)
 	}
 	defer keyboard.Close()
-	read := func(until *regexp.Regexp) (all string) {
-		buffer := make([]byte, 4096)
+	read := func(until *regexp.Regexp) {
+		all, buffer := "", make([]byte, 4096)
 		for !until.MatchString(all) {
 			n, err := keyboard.Read(buffer)
 			if all += string(buffer[:n]); err != nil {
 				t.Fatalf("%s did not come: %q, %v", until, all, err)
 			}
 		}
-		return all
 	}
 	read(prompt)
 	if _, err := io.WriteString(keyboard, "echo \"on $(tty): $((6 * 7))\"\r"); err != nil {

@@ -71,9 +71,11 @@ class Submission:
     def _of_nodes(self, limits):
         if self._first.name == GANG:
             return []
-        if len(self.jobs) == 1:
-            return ["--comment=rayctl node " + self._first.name] + limits
-        return ["--comment=rayctl nodes of " + self._first.group["name"], "--array=" + ",".join(self._indexes())] + limits
+        single = len(self.jobs) == 1
+        options = [] if single else ["--array=" + ",".join(self._indexes())]
+        if not self._wish.get("commented"):  # the script has the comment that the cluster file asks for
+            options.insert(0, "--comment=rayctl " + ("node " + self._first.name if single else "nodes of " + self._first.group["name"]))
+        return options + limits
 
     def _indexes(self):
         return ["%d" % job.member.ordinal for job in self.jobs]
